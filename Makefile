@@ -1,0 +1,160 @@
+# `make help` lists the verbs. Each verb of Makefile.Common fans out to all modules.
+
+ROOT  := $(CURDIR)
+TOOLS := $(ROOT)/.tools
+GO    ?= go
+export PATH := $(TOOLS):$(PATH)
+# The Go toolchain on the machine is the one that builds: nothing is downloaded behind its user's back.
+export GOTOOLCHAIN ?= local
+
+DISTRIBUTIONS := godwit godwit-agent godwit-gateway
+manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifest.yaml)
+
+# Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
+MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
+# Modules that stand outside the workspace, so that their dependencies do not move ours.
+APART   := internal/tools internal/tools/lint $(wildcard benchmarks)
+
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: run
+run: bin/godwit-agent ## Build and start the agent on its own config; ctrl-C drains and stops it
+	@mkdir -p run/targets
+	@echo "Targets: drop file_sd files (*.yaml, *.yml, *.json) into run/targets/."
+	@GODWIT_TARGETS=run/targets GODWIT_DATA=run/data exec bin/godwit-agent --config distributions/godwit-agent/config.yaml
+
+.PHONY: build
+build: $(DISTRIBUTIONS:%=bin/%) ## Build the three distributions into bin/
+
+##@ Check
+
+.PHONY: test
+test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generated files, docs
+	@rm -rf bin/tests
+	@$(MAKE) --no-print-directory unit e2e check
+	@$(MAKE) --no-print-directory count
+
+.PHONY: check
+check: lint vet check-versions check-headers check-generate check-tidy check-changelog ## Run the checks that are not tests
+
+.PHONY: unit
+unit: $(filter-out e2e,$(MODULES:%=test/%)) ## Run the tests of every module, each on its own
+
+.PHONY: e2e
+e2e: build test/e2e ## Run the built binaries as processes and look at them from outside
+
+.PHONY: fuzz
+fuzz: $(MODULES:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s)
+
+.PHONY: lint
+lint: .tools/.lint $(MODULES:%=lint/%) $(patsubst %,lint/%,$(wildcard benchmarks)) ## Run golangci-lint in every module
+
+.PHONY: vet
+vet: ## Run go vet over the whole workspace at once
+	@$(GO) vet work
+
+.PHONY: count
+count: ## Say how many tests the last run ran
+	@internal/tools/count-tests.sh bin/tests
+
+##@ Change
+
+.PHONY: fmt
+fmt: tools $(MODULES:%=fmt/%) $(patsubst %,fmt/%,$(wildcard benchmarks)) ## Format Go sources
+
+.PHONY: generate
+generate: tools $(MODULES:%=generate/%) $(DISTRIBUTIONS:%=ocb/%) ## Regenerate component metadata and the distributions' sources
+
+.PHONY: tidy
+tidy: tools $(MODULES:%=tidy/%) $(DISTRIBUTIONS:%=tidy-distribution/%) $(APART:%=tidy-apart/%) ## Run go mod tidy in every module
+
+.PHONY: change
+change: tools ## Start a changelog entry: make change NAME=short-name
+	@chloggen new --config .chloggen/config.yaml --filename "$(or $(NAME),$(error NAME=short-name is needed))"
+
+.PHONY: changelog
+changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v0.1.0
+	@chloggen update --config .chloggen/config.yaml --version "$(or $(VERSION),$(error VERSION=vX.Y.Z is needed))"
+
+##@ Measure
+
+.PHONY: bench-idle
+bench-idle: tools ## Measure what each choice built into the agent costs while idle (Linux)
+	@cd benchmarks && GOWORK=off $(GO) build -o $(ROOT)/bin/bench-idle ./idle
+	@bin/bench-idle
+
+##@ Keep honest (part of check)
+
+.PHONY: check-generate
+check-generate: ## Fail when make generate changes the tree
+	@internal/tools/unchanged.sh $(MAKE) --no-print-directory generate
+
+.PHONY: check-tidy
+check-tidy: ## Fail when make tidy changes the tree
+	@internal/tools/unchanged.sh $(MAKE) --no-print-directory tidy
+
+.PHONY: check-versions
+check-versions: ## Fail when versions.yaml, go.work, manifests and go.mod files disagree
+	@internal/tools/check-versions.sh
+
+.PHONY: check-headers
+check-headers: ## Fail when a source file lacks its SPDX header
+	@internal/tools/check-headers.sh
+
+.PHONY: check-changelog
+check-changelog: tools ## Fail when a changelog entry is malformed
+	@chloggen validate --config .chloggen/config.yaml
+
+##@ Tools
+
+.PHONY: tools
+tools: .tools/.tools ## Build the pinned tools into .tools/
+
+.tools/.tools: internal/tools/go.mod internal/tools/go.sum
+	@echo "building tools"
+	@cd internal/tools && GOBIN=$(TOOLS) GOWORK=off $(GO) install tool
+	@touch $@
+
+.tools/.lint: internal/tools/lint/go.mod internal/tools/lint/go.sum
+	@echo "building golangci-lint"
+	@cd internal/tools/lint && GOBIN=$(TOOLS) GOWORK=off $(GO) install tool
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove everything that make made
+	@rm -rf bin .tools run
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# --- How the verbs reach the modules -------------------------------------------------------------
+
+.PHONY: $(foreach verb,test fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks
+$(foreach verb,test fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks: .tools/.tools
+	@$(MAKE) --no-print-directory -C $(patsubst $(firstword $(subst /, ,$@))/%,%,$@) $(firstword $(subst /, ,$@))
+$(MODULES:%=lint/%) lint/benchmarks: .tools/.lint
+
+.PHONY: FORCE
+# go build decides what is stale; make does not try to.
+$(DISTRIBUTIONS:%=bin/%): bin/%: FORCE
+	@mkdir -p bin
+	@cd distributions/$* && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags "-s -w" \
+		-tags "$$(sed -n 's/^  build_tags: *//p' $(ROOT)/$(call manifest,$*))" -o $(ROOT)/$@ .
+
+# ocb reads its paths from the repository's root. It runs go mod tidy itself.
+.PHONY: $(DISTRIBUTIONS:%=ocb/%)
+$(DISTRIBUTIONS:%=ocb/%): ocb/%: .tools/.tools
+	@echo "ocb: distributions/$*"
+	@mkdir -p bin; builder --config $(call manifest,$*) --skip-compilation >bin/ocb-$*.log 2>&1 || { cat bin/ocb-$*.log; exit 1; }
+
+.PHONY: $(DISTRIBUTIONS:%=tidy-distribution/%)
+$(DISTRIBUTIONS:%=tidy-distribution/%): tidy-distribution/%:
+	@cd distributions/$* && GOWORK=off $(GO) mod tidy -compat=1.25
+
+.PHONY: $(APART:%=tidy-apart/%)
+$(APART:%=tidy-apart/%): tidy-apart/%:
+	@cd $* && GOWORK=off $(GO) mod tidy

@@ -1,0 +1,223 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures scrapers side by side. `bench scrape` runs a set of
+// agents on workloads, `bench growth` along an axis, `bench report` renders
+// what was measured; `bench farm` and `bench sink` are its instruments, which
+// it starts itself.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/godwit-otel/godwit/benchmarks/farm"
+	"github.com/godwit-otel/godwit/benchmarks/report"
+	"github.com/godwit-otel/godwit/benchmarks/runner"
+)
+
+// Children die with the thread that started them, so that must be the main one.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Args[1:])
+	cancel()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+var commands = map[string]func(ctx context.Context, args []string) error{
+	"farm": runFarm, "sink": runSink, "scrape": scrape, "growth": growth, "report": renderAll,
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		if command, ok := commands[args[0]]; ok {
+			return command(ctx, args[1:])
+		}
+	}
+	return fmt.Errorf("cannot run %q: say one of scrape, growth, report, farm, sink", strings.Join(args, " "))
+}
+
+// farmFlags are the knobs of a farm. Zero means the workload's own.
+func farmFlags(f *flag.FlagSet, cfg *farm.Config) {
+	f.IntVar(&cfg.Targets, "targets", cfg.Targets, "number of targets")
+	f.IntVar(&cfg.Samples, "samples", cfg.Samples, "samples of a generated page")
+	f.IntVar(&cfg.Cardinality, "cardinality", cfg.Cardinality, "from how many names labels of a generated page are drawn")
+	f.Float64Var(&cfg.Change, "change", cfg.Change, "share of values that change from scrape to scrape")
+	f.Float64Var(&cfg.Churn, "churn", cfg.Churn, "share of series that are new in each scrape")
+	f.IntVar(&cfg.Steps, "steps", cfg.Steps, "states of a page before they begin again")
+}
+
+func runFarm(ctx context.Context, args []string) error {
+	var cfg farm.Config
+	f := flag.NewFlagSet("farm", flag.ContinueOnError)
+	farmFlags(f, &cfg)
+	f.StringVar(&cfg.Page, "page", "node", "node, app or ksm")
+	f.StringVar(&cfg.NodePage, "node-page", "", "file of a node_exporter page")
+	targetsFile := f.String("targets-file", "targets.json", "where the file_sd list is written")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	return runner.Farm(ctx, cfg, *targetsFile)
+}
+
+func runSink(ctx context.Context, _ []string) error { return runner.Sink(ctx) }
+
+func out(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// suiteFlags are what scrape and growth have in common.
+type suiteFlags struct {
+	root, agents, command string
+	repeats               int
+}
+
+func (s *suiteFlags) add(f *flag.FlagSet, agents string) {
+	f.StringVar(&s.root, "root", "..", "the repository's root")
+	f.StringVar(&s.agents, "agents", agents, "all, headline, or names of files in benchmarks/agents")
+	f.IntVar(&s.repeats, "repeats", 1, "how often the agents are run, in turn: A B A B")
+	f.StringVar(&s.command, "command", "", "the command that reports name")
+}
+
+func (s *suiteFlags) suite(which string, args []string) (*runner.Suite, error) {
+	root, err := filepath.Abs(s.root)
+	if err != nil {
+		return nil, err
+	}
+	all, err := runner.LoadAgents(filepath.Join(root, "benchmarks", "agents"))
+	if err != nil {
+		return nil, err
+	}
+	picked, err := runner.Select(all, which)
+	if err != nil {
+		return nil, err
+	}
+	if s.command == "" {
+		s.command = "bench " + strings.Join(args, " ")
+	}
+	return &runner.Suite{Root: root, Agents: picked, Repeats: max(1, s.repeats), Command: s.command, Out: out}, nil
+}
+
+// scrape measures agents on one or several workloads, each with its own result.
+func scrape(ctx context.Context, args []string) error {
+	var common suiteFlags
+	var knobs farm.Config
+	f := flag.NewFlagSet("scrape", flag.ContinueOnError)
+	common.add(f, "all")
+	workloads := f.String("workloads", "node,ksm", "node, app, ksm; with +headline only the agents that stand for their party")
+	name := f.String("name", "", "prefix of the results' names")
+	interval := f.Duration("interval", 0, "between scrapes")
+	intervals := f.Int("intervals", 0, "length of the window in intervals")
+	knobs.Change, knobs.Churn = -1, -1
+	farmFlags(f, &knobs)
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	type planned struct {
+		workload string
+		suite    *runner.Suite
+		job      runner.Job
+		skipped  []string
+	}
+	var plan []planned
+	runs := 0
+	for workload := range strings.SplitSeq(*workloads, ",") {
+		workload, headline := strings.CutSuffix(workload, "+headline")
+		which := common.agents
+		if headline {
+			which = "headline"
+		}
+		suite, err := common.suite(which, append([]string{"scrape"}, args...))
+		if err != nil {
+			return err
+		}
+		job, err := runner.Preset(workload, suite.Root)
+		if err != nil {
+			return err
+		}
+		override(&job, knobs, *interval, *intervals)
+		skipped := suite.Begin(1)
+		runs += len(suite.Agents) * suite.Repeats
+		plan = append(plan, planned{workload, suite, job, skipped})
+	}
+	begun := time.Now()
+	for _, p := range plan {
+		out("%s: %d agents, %d runs in all", p.workload, len(p.suite.Agents), runs)
+		load, rows, err := p.suite.Measure(ctx, p.job, 0)
+		if err != nil {
+			return err
+		}
+		r := p.suite.Result(*name+p.workload, title(load), p.skipped)
+		r.Workload, r.Rows = load, rows
+		if err := p.suite.Write(r); err != nil {
+			return err
+		}
+	}
+	out("done in %v", time.Since(begun).Round(time.Second))
+	return nil
+}
+
+func override(job *runner.Job, knobs farm.Config, interval time.Duration, intervals int) {
+	f := &job.Farm
+	for _, k := range []struct {
+		into *int
+		from int
+	}{{&f.Targets, knobs.Targets}, {&f.Samples, knobs.Samples}, {&f.Cardinality, knobs.Cardinality}, {&f.Steps, knobs.Steps}, {&job.Intervals, intervals}} {
+		if k.from != 0 {
+			*k.into = k.from
+		}
+	}
+	if knobs.Change >= 0 {
+		f.Change = knobs.Change
+	}
+	if knobs.Churn >= 0 {
+		f.Churn = knobs.Churn
+	}
+	if interval > 0 {
+		job.Interval = interval
+	}
+}
+
+func title(w report.Workload) string {
+	what := map[string]string{"node": "node_exporter pages", "app": "application pages", "ksm": "kube-state-metrics page"}[w.Page]
+	return fmt.Sprintf("%d %s of %d samples every %v s", w.Targets, what, w.Samples, w.Interval)
+}
+
+// renderAll renders all results again, and the README's table.
+func renderAll(_ context.Context, args []string) error {
+	f := flag.NewFlagSet("report", flag.ContinueOnError)
+	root := f.String("root", "..", "the repository's root")
+	readme := f.Bool("readme", true, "also write the README's table")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	dir := filepath.Join(*root, "benchmarks", "results")
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		r, err := report.Load(file)
+		if err != nil {
+			return err
+		}
+		if err := report.Render(dir, r); err != nil {
+			return err
+		}
+	}
+	if !*readme {
+		return nil
+	}
+	return report.UpdateReadme(filepath.Join(*root, "README.md"), dir)
+}

@@ -1,0 +1,295 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package farm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godwit-otel/godwit/benchmarks/tally"
+)
+
+// Config says what a farm serves.
+type Config struct {
+	// Targets is the number of targets, each on a loopback address of its own.
+	Targets int
+	// Page is node, app or ksm.
+	Page string
+	// NodePage is the file of the captured node_exporter page.
+	NodePage string
+	// Samples sizes the generated pages. Zero means 5,000 for app, 310,000 for ksm.
+	Samples int
+	// Cardinality is from how many names the labels of generated pages are drawn. Zero means 50.
+	Cardinality int
+	// Change is the share of values that change from scrape to scrape.
+	Change float64
+	// Churn is the share of series that are new in each scrape.
+	Churn float64
+	// Steps is how many states of a page exist; then they begin again. Zero means 6, and 3 for ksm.
+	Steps int
+}
+
+// Scrape is one page that was served whole.
+type Scrape struct {
+	Number int         `json:"n"`
+	At     int64       `json:"at"` // Unix milliseconds when the body had been written
+	Page   tally.Tally `json:"page"`
+}
+
+// Totals sums up what was served since the last reset.
+type Totals struct {
+	Targets  int   `json:"targets"` // scraped at least once
+	Twice    int   `json:"twice"`   // scraped at least twice
+	Scrapes  int64 `json:"scrapes"`
+	Samples  int64 `json:"samples"`
+	Bytes    int64 `json:"bytes"` // of bodies, encoded
+	Aborted  int64 `json:"aborted"`
+	InFlight int64 `json:"in_flight"`
+}
+
+// Farm serves targets.
+type Farm struct {
+	cfg     Config
+	page    *Page
+	churned int
+	targets []target
+	port    int
+
+	scrapes, samples, bytes, aborted, inFlight atomic.Int64
+}
+
+type target struct {
+	// steps holds the rendered pages: step, format, encoding.
+	steps [][2]rendered
+
+	mu     sync.Mutex
+	next   int
+	served []Scrape
+}
+
+type rendered struct {
+	coded [encodings]coded
+	tally tally.Tally
+	bytes int
+}
+
+// New renders and compresses all pages; progress is told now and then.
+func New(cfg Config, progress func(done, of int)) (*Farm, error) {
+	cfg.Cardinality = cmp.Or(cfg.Cardinality, 50)
+	if cfg.Targets < 1 || cfg.Targets > tally.MaxTargets {
+		return nil, fmt.Errorf("cannot serve %d targets: 1 to %d are possible", cfg.Targets, tally.MaxTargets)
+	}
+	f := &Farm{cfg: cfg, targets: make([]target, cfg.Targets)}
+	steps := 6
+	switch cfg.Page {
+	case "node":
+		page, err := ReadPage(cfg.NodePage)
+		if err != nil {
+			return nil, err
+		}
+		f.page = page
+	case "app":
+		f.page = App(cmp.Or(cfg.Samples, 5_000), cfg.Cardinality)
+	case "ksm":
+		f.page = KubeState(cmp.Or(cfg.Samples, 310_000), cfg.Cardinality)
+		steps = 3
+	default:
+		return nil, fmt.Errorf("cannot serve page %q: it is none of node, app, ksm", cfg.Page)
+	}
+	f.page.choose(cfg.Change)
+	f.churned = f.page.churn(cfg.Churn)
+	f.render(cmp.Or(cfg.Steps, steps), progress)
+	return f, nil
+}
+
+// render fills the targets' steps with all CPUs.
+func (f *Farm) render(steps int, progress func(done, of int)) {
+	jobs := make(chan [2]int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for job := range jobs {
+				f.renderStep(&f.targets[job[0]].steps[job[1]], job[0], job[1])
+			}
+		})
+	}
+	for t := range f.targets {
+		f.targets[t].steps = make([][2]rendered, steps)
+		for s := range steps {
+			jobs <- [2]int{t, s}
+		}
+		if progress != nil {
+			progress(t+1, len(f.targets))
+		}
+	}
+	close(jobs)
+	workers.Wait()
+}
+
+func (f *Farm) renderStep(out *[2]rendered, target, step int) {
+	for format := Text; format <= OpenMetrics; format++ {
+		if format == OpenMetrics && !f.page.openMetrics {
+			continue
+		}
+		r := &out[format]
+		plain := f.page.render(nil, format, target, step, &r.tally)
+		r.bytes = len(plain)
+		for e := range encodings {
+			r.coded[e] = encode(e, plain)
+		}
+	}
+}
+
+// Describe tells the size of a page: its samples, its plain and gzipped bytes.
+func (f *Farm) Describe() (samples, plain, gzipped int) {
+	r := &f.targets[0].steps[0][Text]
+	return int(r.tally.Count) + f.churned + 1, r.bytes, len(r.coded[Gzip].body)
+}
+
+// Targets lists the addresses.
+func (f *Farm) Targets() []string {
+	all := make([]string, len(f.targets))
+	for i := range all {
+		all[i] = tally.Address(i, f.port)
+	}
+	return all
+}
+
+// Serve listens on the targets' addresses, tells when it does, and serves
+// until ctx ends.
+func (f *Farm) Serve(ctx context.Context, ready func()) error {
+	srv := &http.Server{
+		Handler:           http.HandlerFunc(f.scrape),
+		ReadHeaderTimeout: time.Minute,
+		// A connection belongs to the target whose address it was made to.
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, targetKey{}, tally.Target([]byte(c.LocalAddr().String())))
+		},
+	}
+	failed := make(chan error, len(f.targets))
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer srv.Close()
+	var listen net.ListenConfig
+	for i := range f.targets {
+		l, err := listen.Listen(ctx, "tcp4", tally.Address(i, f.port)) // port 0 at first: any free one, then the same for all
+		if err != nil {
+			return fmt.Errorf("cannot serve target %d: %w", i, err)
+		}
+		f.port = l.Addr().(*net.TCPAddr).Port
+		serving.Go(func() {
+			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		})
+	}
+	ready()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+type targetKey struct{}
+
+func (f *Farm) scrape(w http.ResponseWriter, r *http.Request) {
+	f.inFlight.Add(1)
+	defer f.inFlight.Add(-1)
+	index := r.Context().Value(targetKey{}).(int)
+	t := &f.targets[index]
+	t.mu.Lock()
+	t.next++
+	number := t.next
+	t.mu.Unlock()
+
+	format, contentType := Text, "text/plain; version=0.0.4; charset=utf-8"
+	if f.page.openMetrics && strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
+		format, contentType = OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	}
+	encoding := negotiate(r.Header.Get("Accept-Encoding"))
+	page := &t.steps[number%len(t.steps)][format]
+	body := &page.coded[encoding]
+	count := page.tally
+	end := body.appendTail(nil, encoding, tail(nil, format, index, number, f.churned, &count))
+
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body.body)+len(end)))
+	if encoding != Identity {
+		w.Header().Set("Content-Encoding", encoding.String())
+	}
+	_, err := w.Write(body.body)
+	if err == nil {
+		_, err = w.Write(end)
+	}
+	if err == nil {
+		err = http.NewResponseController(w).Flush()
+	}
+	if err != nil {
+		f.aborted.Add(1)
+		return
+	}
+	t.mu.Lock()
+	t.served = append(t.served, Scrape{Number: number, At: time.Now().UnixMilli(), Page: count})
+	t.mu.Unlock()
+	f.scrapes.Add(1)
+	f.samples.Add(int64(count.Count))
+	f.bytes.Add(int64(len(body.body) + len(end)))
+}
+
+// Totals sums up.
+func (f *Farm) Totals() Totals {
+	all := Totals{
+		Scrapes: f.scrapes.Load(), Samples: f.samples.Load(), Bytes: f.bytes.Load(),
+		Aborted: f.aborted.Load(), InFlight: f.inFlight.Load(),
+	}
+	for i := range f.targets {
+		t := &f.targets[i]
+		t.mu.Lock()
+		if len(t.served) > 0 {
+			all.Targets++
+		}
+		if len(t.served) > 1 {
+			all.Twice++
+		}
+		t.mu.Unlock()
+	}
+	return all
+}
+
+// Served tells, per target, each scrape that was served whole.
+func (f *Farm) Served() [][]Scrape {
+	all := make([][]Scrape, len(f.targets))
+	for i := range f.targets {
+		t := &f.targets[i]
+		t.mu.Lock()
+		all[i] = append([]Scrape{}, t.served...)
+		t.mu.Unlock()
+	}
+	return all
+}
+
+// Reset forgets all scrapes; numbers begin again.
+func (f *Farm) Reset() {
+	for i := range f.targets {
+		t := &f.targets[i]
+		t.mu.Lock()
+		t.next, t.served = 0, nil
+		t.mu.Unlock()
+	}
+	for _, n := range []*atomic.Int64{&f.scrapes, &f.samples, &f.bytes, &f.aborted} {
+		n.Store(0)
+	}
+}

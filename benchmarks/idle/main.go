@@ -1,0 +1,204 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command idle measures what each choice built into the agent costs while
+// nothing happens: it builds variants, lets each settle on a configuration that
+// scrapes only itself, and reads their memory from /proc. Run it from the
+// repository's root, on Linux: make bench-idle.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// settle outlasts the start, the first scrapes and the release of start-up pages.
+	settle  = 25 * time.Second
+	workDir = "bin/idle"
+	results = "benchmarks/results/idle"
+)
+
+// A variant is one way to build and start a collector.
+type variant struct {
+	Name string `json:"name"`
+	// tags of the agent's sources; empty means the bare manifest.
+	tags string
+	// overlay is merged over the agent's own configuration.
+	overlay string
+
+	RSS  int `json:"rss_kib"`
+	Anon int `json:"rss_anon_kib"`
+	File int `json:"rss_file_kib"`
+	Size int `json:"binary_kib"`
+}
+
+const (
+	noDiscovery = "grpcnotrace,remove_all_sd"
+	kubernetes  = noDiscovery + ",enable_kubernetes_sd"
+	shipped     = kubernetes + ",enable_dns_sd"
+	everything  = "grpcnotrace"
+
+	keepPages = "extensions: {runtimeprofile: {release_startup_pages: false}}\n"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	variants := []variant{
+		{Name: "bare collector: OTLP in, nothing else"},
+		{Name: "agent without any service discovery but file, http and static", tags: noDiscovery, overlay: keepPages},
+		{Name: "+ Kubernetes discovery", tags: kubernetes, overlay: keepPages},
+		{Name: "+ DNS discovery (as shipped)", tags: shipped, overlay: keepPages},
+		{Name: "as shipped, start-up pages released (default)", tags: shipped},
+		{Name: "with all 27 of Prometheus' discoveries", tags: everything, overlay: keepPages},
+		{Name: "with all of them, start-up pages released", tags: everything},
+	}
+	if err := os.MkdirAll(workDir, 0o755); err != nil {
+		return err
+	}
+	for i := range variants {
+		v := &variants[i]
+		fmt.Printf("%d/%d %s: building\n", i+1, len(variants), v.Name)
+		binary, err := build(ctx, v)
+		if err != nil {
+			return fmt.Errorf("cannot build %q: %w", v.Name, err)
+		}
+		fmt.Printf("%d/%d %s: settling for %s\n", i+1, len(variants), v.Name, settle)
+		if err := measure(ctx, v, binary); err != nil {
+			return fmt.Errorf("cannot measure %q: %w", v.Name, err)
+		}
+	}
+	return write(variants)
+}
+
+func build(ctx context.Context, v *variant) (string, error) {
+	if v.tags == "" {
+		return workDir + "/bare-src/bare", command(ctx, ".", ".tools/builder", "--config", "benchmarks/idle/bare.yaml")
+	}
+	binary, err := filepath.Abs(filepath.Join(workDir, "agent-"+strconv.Itoa(len(v.tags))))
+	if err != nil {
+		return "", err
+	}
+	return binary, command(ctx, "distributions/godwit-agent", "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w", "-tags", v.tags, "-o", binary, ".")
+}
+
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func measure(ctx context.Context, v *variant, binary string) error {
+	info, err := os.Stat(binary)
+	if err != nil {
+		return err
+	}
+	v.Size = int(info.Size() >> 10)
+
+	args := []string{"--config", "distributions/godwit-agent/config.yaml"}
+	if v.tags == "" {
+		config := filepath.Join(workDir, "bare.yaml")
+		if err := os.WriteFile(config, []byte(bareConfig), 0o600); err != nil {
+			return err
+		}
+		args = []string{"--config", config}
+	} else if v.overlay != "" {
+		config := filepath.Join(workDir, "overlay.yaml")
+		if err := os.WriteFile(config, []byte(v.overlay), 0o600); err != nil {
+			return err
+		}
+		args = append(args, "--config", config)
+	}
+
+	log, err := os.Create(filepath.Join(workDir, "run.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+
+	select {
+	case err := <-ended:
+		return fmt.Errorf("it ended, see %s: %w", log.Name(), errors.Join(err, ctx.Err()))
+	case <-time.After(settle):
+	}
+	err = v.read(cmd.Process.Pid)
+	return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), <-ended)
+}
+
+const bareConfig = `
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:4317"}}}}
+exporters: {nop: {}}
+service: {pipelines: {metrics: {receivers: [otlp], exporters: [nop]}}}
+`
+
+func (v *variant) read(pid int) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(status)) {
+		name, rest, _ := strings.Cut(line, ":")
+		kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
+		switch name {
+		case "VmRSS":
+			v.RSS = kib
+		case "RssAnon":
+			v.Anon = kib
+		case "RssFile":
+			v.File = kib
+		}
+	}
+	return nil
+}
+
+func write(variants []variant) error {
+	text, err := json.MarshalIndent(variants, "", "  ")
+	if err != nil {
+		return err
+	}
+	var md strings.Builder
+	md.WriteString("| what is built in | idle RSS MB | of it heap and stacks | of it pages of the binary | binary MB |\n|---|---|---|---|---|\n")
+	for _, v := range variants {
+		mb := func(kib int) string { return strconv.FormatFloat(float64(kib)/1024, 'f', 0, 64) }
+		fmt.Fprintf(&md, "| %s | %s | %s | %s | %s |\n", v.Name, mb(v.RSS), mb(v.Anon), mb(v.File), mb(v.Size))
+	}
+	fmt.Print(md.String())
+	if err := os.MkdirAll(filepath.Dir(results), 0o755); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(results+".json", append(text, '\n'), 0o644),
+		os.WriteFile(results+".md", []byte(md.String()), 0o644),
+	)
+}

@@ -1,0 +1,143 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report holds the results of measurements, and turns them into tables
+// and charts. It measures nothing: the same result gives the same report.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// Result is all that one command measured.
+type Result struct {
+	Name     string    `json:"name"`
+	Title    string    `json:"title"`
+	Taken    time.Time `json:"taken"`
+	Command  string    `json:"command"`
+	Machine  Machine   `json:"machine"`
+	Workload Workload  `json:"workload"`
+	// Axis names what differs between points of a growth curve: targets, samples or churn.
+	Axis string `json:"axis,omitempty"`
+	Rows []Row  `json:"rows"`
+	// Skipped tells which agents were not run, and why.
+	Skipped []string `json:"skipped,omitempty"`
+}
+
+// Machine is where it was measured.
+type Machine struct {
+	Cores  int    `json:"cores"`
+	Model  string `json:"model"`
+	Memory int64  `json:"memory"` // bytes
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"` // of the farm, the sink and the runner
+}
+
+// Workload is what all agents had to do.
+type Workload struct {
+	Page        string  `json:"page"`
+	Targets     int     `json:"targets"`
+	Interval    float64 `json:"interval"` // seconds
+	Window      float64 `json:"window"`   // seconds
+	Change      float64 `json:"change"`
+	Churn       float64 `json:"churn"`
+	Cardinality int     `json:"cardinality"`
+	// Of one page, as the farm tells.
+	Samples int `json:"samples"`
+	Bytes   int `json:"bytes"`
+	Gzipped int `json:"gzipped"`
+}
+
+// Row is one agent at one point.
+type Row struct {
+	Agent   string  `json:"agent"`
+	Title   string  `json:"title"`
+	Party   string  `json:"party"`
+	Version string  `json:"version"`
+	At      float64 `json:"at,omitempty"` // on the axis
+	Runs    []Run   `json:"runs"`
+	// Failed tells why runs are missing.
+	Failed []string `json:"failed,omitempty"`
+}
+
+// Run is one measurement.
+type Run struct {
+	Seconds float64 `json:"seconds"` // length of the window
+	Samples int64   `json:"samples"` // of targets' pages that arrived in it, less `_created`
+	CPU     float64 `json:"cpu"`     // seconds, user and system, of the process tree
+	Farm    float64 `json:"farm"`    // the farm's CPU seconds
+	Sink    float64 `json:"sink"`    // the sink's
+
+	RSSMean  int64 `json:"rss_mean"` // bytes
+	RSSPeak  int64 `json:"rss_peak"`
+	AnonMean int64 `json:"anon_mean"`
+
+	Wire     int64 `json:"wire"` // bytes, headers and framing included
+	Raw      int64 `json:"raw"`  // bytes of messages, decompressed
+	Requests int64 `json:"requests"`
+
+	// Of the whole run.
+	Series        int64   `json:"series"`
+	Created       int64   `json:"created"`
+	Own           int64   `json:"own"`
+	Stale         int64   `json:"stale"`
+	Exemplars     int64   `json:"exemplars"`
+	Refused       int64   `json:"refused"` // requests the sink could not decode
+	Aborted       int64   `json:"aborted"` // scrapes that the agent gave up
+	ScrapeSeconds float64 `json:"scrape_seconds"`
+	Scrapes       int     `json:"scrapes"`
+	Served        int64   `json:"served"`
+	Lost          int64   `json:"lost"`
+	Duplicated    int64   `json:"duplicated"`
+	Altered       int64   `json:"altered"`
+	Unknown       int64   `json:"unknown"`
+}
+
+// PerSample divides by the samples of the window.
+func (r *Run) PerSample(v float64) float64 { return v / float64(max(1, r.Samples)) }
+
+// CPUPerMillion is CPU seconds per million samples, which is microseconds per sample.
+func (r *Run) CPUPerMillion() float64 { return r.PerSample(r.CPU) * 1e6 }
+
+// Spread is the least, the middle and the greatest of a figure over the runs.
+type Spread struct{ Min, Median, Max float64 }
+
+// Of computes the spread of a figure.
+func (r *Row) Of(figure func(*Run) float64) Spread {
+	values := make([]float64, len(r.Runs))
+	for i := range r.Runs {
+		values[i] = figure(&r.Runs[i])
+	}
+	slices.Sort(values)
+	n := len(values)
+	if n == 0 {
+		return Spread{}
+	}
+	return Spread{values[0], (values[(n-1)/2] + values[n/2]) / 2, values[n-1]}
+}
+
+// Load reads a result.
+func Load(file string) (*Result, error) {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read result: %w", err)
+	}
+	var r Result
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("cannot read result %s: %w", file, err)
+	}
+	return &r, nil
+}
+
+// Save writes the result.
+func (r *Result) Save(file string) error {
+	body, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot write result: %w", err)
+	}
+	return os.WriteFile(file, append(body, '\n'), 0o644) //nolint:gosec // a report is for everyone
+}

@@ -1,0 +1,154 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Agent is one way to run one contender, read from agents/<name>.yaml.
+type Agent struct {
+	Name string `yaml:"-"`
+	// Title is for readers of reports.
+	Title string `yaml:"title"`
+	// Party groups the configurations of one program.
+	Party string `yaml:"party"`
+	// Headline configurations stand for their party where not all are run.
+	Headline bool `yaml:"headline"`
+	// Path is the binary, from the repository's root; Env names a variable that holds it.
+	Path string `yaml:"path"`
+	Env  string `yaml:"env"`
+	// Args and Config are templates over agentView.
+	Args   []string `yaml:"args"`
+	Config string   `yaml:"config"`
+}
+
+// agentView is what an agent's templates can use.
+type agentView struct {
+	Config   string        // path of the rendered configuration
+	Dir      string        // scratch directory
+	Targets  string        // path of the file_sd list
+	Interval time.Duration // between scrapes
+	SinkHTTP string        // host:port
+	SinkGRPC string        // host:port
+}
+
+// LoadAgents reads all agents, ours first, then in the order of their names.
+func LoadAgents(dir string) ([]Agent, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Agent
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read agent: %w", err)
+		}
+		a := Agent{Name: strings.TrimSuffix(filepath.Base(file), ".yaml")}
+		d := yaml.NewDecoder(bytes.NewReader(body))
+		d.KnownFields(true)
+		if err := d.Decode(&a); err != nil {
+			return nil, fmt.Errorf("cannot read agent %s: %w", file, err)
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// Select picks agents: "all", "headline", or names with commas between.
+func Select(all []Agent, which string) ([]Agent, error) {
+	switch which {
+	case "all":
+		return all, nil
+	case "headline":
+		return slices.DeleteFunc(slices.Clone(all), func(a Agent) bool { return !a.Headline }), nil
+	}
+	var picked []Agent
+	for name := range strings.SplitSeq(which, ",") {
+		i := slices.IndexFunc(all, func(a Agent) bool { return a.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("cannot select agent %q: there is no agents/%s.yaml", name, name)
+		}
+		picked = append(picked, all[i])
+	}
+	return picked, nil
+}
+
+// binary finds the agent's binary, or tells how to get it.
+func (a *Agent) binary(root string) (path, missing string) {
+	path = filepath.Join(root, a.Path)
+	if a.Env != "" {
+		path = os.Getenv(a.Env)
+		if path == "" {
+			return "", fmt.Sprintf("set %s to the path of its binary", a.Env)
+		}
+		path, _ = filepath.Abs(path)
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return "", fmt.Sprintf("no binary at %s", path)
+	}
+	return path, ""
+}
+
+// version asks a binary for its version, and reads with which Go it was built.
+func version(path string) string {
+	told, err := exec.Command(path, "--version").CombinedOutput()
+	line, _, _ := strings.Cut(strings.TrimSpace(string(told)), "\n")
+	line, _, _ = strings.Cut(line, " (")
+	if err != nil {
+		line = "unknown version"
+	}
+	if info, err := buildinfo.ReadFile(path); err == nil {
+		cgo := "no cgo"
+		for _, s := range info.Settings {
+			if s.Key == "CGO_ENABLED" && s.Value == "1" {
+				cgo = "cgo"
+			}
+		}
+		line += ", " + info.GoVersion + ", " + cgo
+	}
+	return line
+}
+
+// render fills the agent's templates and writes its configuration.
+func (a *Agent) render(view agentView) (args []string, err error) {
+	fill := func(text string) (string, error) {
+		t, err := template.New(a.Name).Option("missingkey=error").Parse(text)
+		if err != nil {
+			return "", fmt.Errorf("cannot read a template of agent %s: %w", a.Name, err)
+		}
+		var out strings.Builder
+		if err := t.Execute(&out, view); err != nil {
+			return "", fmt.Errorf("cannot fill a template of agent %s: %w", a.Name, err)
+		}
+		return out.String(), nil
+	}
+	config, err := fill(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(view.Config, []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("cannot write the configuration of agent %s: %w", a.Name, err)
+	}
+	for _, arg := range a.Args {
+		filled, err := fill(arg)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, filled)
+	}
+	return args, nil
+}

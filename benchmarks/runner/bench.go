@@ -1,0 +1,308 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runner runs agents side by side on the same work, one after the
+// other, and measures them from outside: their processes, and what arrives.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/godwit-otel/godwit/benchmarks/farm"
+	"github.com/godwit-otel/godwit/benchmarks/report"
+	"github.com/godwit-otel/godwit/benchmarks/sink"
+)
+
+// Job is what all agents have to do.
+type Job struct {
+	Farm     farm.Config
+	Interval time.Duration
+	// Intervals is the length of the window.
+	Intervals int
+}
+
+// Bench holds the instruments of one job.
+type Bench struct {
+	job      Job
+	root     string
+	dir      string
+	farm     instrument
+	sink     instrument
+	page     farmReady
+	sinkAt   sinkReady
+	progress func(format string, args ...any)
+}
+
+// Open starts the farm and the sink as processes of their own. Call it, and
+// Run, from a goroutine that is locked to the main thread.
+func Open(ctx context.Context, root string, job Job, progress func(format string, args ...any)) (_ *Bench, err error) {
+	b := &Bench{job: job, root: root, progress: progress}
+	if b.dir, err = os.MkdirTemp("", "godwit-bench-"); err != nil {
+		return nil, fmt.Errorf("cannot make a scratch directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			b.Close()
+		}
+	}()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the bench's own binary: %w", err)
+	}
+	f := job.Farm
+	progress("%d targets, page %s: rendering", f.Targets, f.Page)
+	if b.farm.process, err = start("farm", b.dir, self, []string{
+		"farm", "-targets-file", b.targets(), "-page", f.Page, "-node-page", f.NodePage,
+		"-targets", fmt.Sprint(f.Targets), "-samples", fmt.Sprint(f.Samples), "-cardinality", fmt.Sprint(f.Cardinality),
+		"-change", fmt.Sprint(f.Change), "-churn", fmt.Sprint(f.Churn), "-steps", fmt.Sprint(f.Steps),
+	}, true); err != nil {
+		return nil, err
+	}
+	if b.sink.process, err = start("sink", b.dir, self, []string{"sink"}, true); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	if err := errors.Join(ready(ctx, b.farm.process, &b.page), ready(ctx, b.sink.process, &b.sinkAt)); err != nil {
+		return nil, fmt.Errorf("%w\n%s%s", err, lastLines(b.farm.log), lastLines(b.sink.log))
+	}
+	b.farm.control, b.sink.control = b.page.Control, b.sinkAt.Control
+	progress("a page has %d samples, %d bytes, %d gzipped", b.page.Samples, b.page.Bytes, b.page.Gzipped)
+	return b, nil
+}
+
+// Close ends the farm and the sink, and removes all scratch files.
+func (b *Bench) Close() {
+	b.farm.stop(time.Second)
+	b.sink.stop(time.Second)
+	os.RemoveAll(b.dir)
+}
+
+func (b *Bench) targets() string { return filepath.Join(b.dir, "targets.json") }
+
+// Workload describes the job for reports.
+func (b *Bench) Workload() report.Workload {
+	f := b.job.Farm
+	return report.Workload{
+		Page: f.Page, Targets: f.Targets, Interval: b.job.Interval.Seconds(),
+		Window: b.job.Interval.Seconds() * float64(b.job.Intervals),
+		Change: f.Change, Churn: f.Churn, Cardinality: f.Cardinality,
+		Samples: b.page.Samples, Bytes: b.page.Bytes, Gzipped: b.page.Gzipped,
+	}
+}
+
+// reading is one look at all instruments.
+type reading struct {
+	at              time.Time
+	cpu, farm, sink float64
+	stats           sink.Stats
+}
+
+func (b *Bench) read(ctx context.Context, agent *process) (r reading, err error) {
+	if err := agent.alive(); err != nil {
+		return r, err
+	}
+	if err := b.sink.ask(ctx, "stats", &r.stats); err != nil {
+		return r, err
+	}
+	r.at = time.Now()
+	for process, into := range map[*process]*float64{agent: &r.cpu, b.farm.process: &r.farm, b.sink.process: &r.sink} {
+		if *into, err = process.cpu(); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// Run measures one agent once.
+func (b *Bench) Run(ctx context.Context, a *Agent) (*report.Run, error) {
+	path, missing := a.binary(b.root)
+	if missing != "" {
+		return nil, fmt.Errorf("cannot run %s: %s", a.Name, missing)
+	}
+	interval := b.job.Interval
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.job.Intervals+8)*interval+90*time.Second)
+	defer cancel()
+	for _, i := range []*instrument{&b.farm, &b.sink} {
+		if err := i.ask(ctx, "reset", nil); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := os.MkdirTemp(b.dir, a.Name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a scratch directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	args, err := a.render(agentView{
+		Config: filepath.Join(dir, "config.yaml"), Dir: dir, Targets: b.targets(), Interval: interval,
+		SinkHTTP: b.sinkAt.HTTP, SinkGRPC: b.sinkAt.GRPC,
+	})
+	if err != nil {
+		return nil, err
+	}
+	agent, err := start(a.Name, dir, path, args, false)
+	if err != nil {
+		return nil, err
+	}
+	defer agent.stop(10 * time.Second)
+
+	b.progress("%s: warming up until each target was scraped twice", a.Name)
+	if err := b.warmUp(ctx, agent); err != nil {
+		return nil, err
+	}
+	before, err := b.edge(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	window := interval * time.Duration(b.job.Intervals)
+	b.progress("%s: measuring for %v", a.Name, window)
+	memory, err := b.watch(ctx, agent, before.at.Add(window))
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.edge(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	account, err := b.settle(ctx, agent, after.at.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	if log := lastLines(agent.log); !account.Complete() && log != "" {
+		b.progress("%s: samples are missing, and its log ends with\n%s", a.Name, log)
+	}
+	return b.sum(ctx, before, after, memory, account)
+}
+
+func (b *Bench) sum(ctx context.Context, before, after reading, memory memory, account Account) (*report.Run, error) {
+	var totals farm.Totals
+	var whole sink.Stats
+	if err := errors.Join(b.farm.ask(ctx, "totals", &totals), b.sink.ask(ctx, "stats", &whole)); err != nil {
+		return nil, err
+	}
+	run := &report.Run{
+		Seconds: after.at.Sub(before.at).Seconds(),
+		Samples: after.stats.Samples - before.stats.Samples,
+		CPU:     after.cpu - before.cpu, Farm: after.farm - before.farm, Sink: after.sink - before.sink,
+		RSSMean: memory.rss / memory.looks, RSSPeak: memory.peak, AnonMean: memory.anon / memory.looks,
+		Wire: after.stats.Wire - before.stats.Wire, Raw: after.stats.Raw - before.stats.Raw,
+		Requests: after.stats.Requests - before.stats.Requests,
+		Series:   whole.Series, Created: whole.Created, Own: whole.Own, Stale: whole.Stale, Exemplars: whole.Exemplars,
+		Refused: whole.Failed, Aborted: totals.Aborted,
+		Scrapes: account.Scrapes, Served: account.Served, Lost: account.Lost, Duplicated: account.Duplicated,
+		Altered: account.Altered, Unknown: account.Unknown + whole.Strangers,
+	}
+	if n := after.stats.Durations - before.stats.Durations; n > 0 {
+		run.ScrapeSeconds = (after.stats.Seconds - before.stats.Seconds) / float64(n)
+	}
+	return run, nil
+}
+
+// wait polls until done, the agent's end or the context's.
+func wait(ctx context.Context, agent *process, every time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		if err := agent.alive(); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// warmUp waits until each target was scraped twice.
+func (b *Bench) warmUp(ctx context.Context, agent *process) error {
+	var t farm.Totals
+	limit := 4*b.job.Interval + 30*time.Second
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := wait(within, agent, 200*time.Millisecond, func() (bool, error) {
+		err := b.farm.ask(within, "totals", &t)
+		return t.Twice == b.job.Farm.Targets, err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot warm up within %v, %d of %d targets were scraped, %d twice: %w\n%s",
+			limit, t.Targets, b.job.Farm.Targets, t.Twice, err, lastLines(agent.log))
+	}
+	return nil
+}
+
+// Few targets leave pauses between scrapes, and an edge of the window must not
+// cut one in two; many targets are scraped all the time, and a window that is
+// whole intervals long has the same work wherever it begins.
+const fewTargets = 20
+
+// edge reads the instruments, with few targets in a pause.
+func (b *Bench) edge(ctx context.Context, agent *process) (reading, error) {
+	if b.job.Farm.Targets <= fewTargets {
+		within, cancel := context.WithTimeout(ctx, b.job.Interval)
+		defer cancel()
+		err := wait(within, agent, 100*time.Millisecond, func() (bool, error) {
+			var t farm.Totals
+			var s sink.Stats
+			err := errors.Join(b.farm.ask(ctx, "totals", &t), b.sink.ask(ctx, "stats", &s))
+			return t.InFlight == 0 && s.Samples >= t.Samples, err
+		})
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // an agent that never pauses is cut where it is
+			return reading{}, err
+		}
+	}
+	return b.read(ctx, agent)
+}
+
+// settle gives what was served before a moment time to arrive, and compares.
+func (b *Bench) settle(ctx context.Context, agent *process, until int64) (a Account, err error) {
+	within, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	err = wait(within, agent, 500*time.Millisecond, func() (bool, error) {
+		var served [][]farm.Scrape
+		var arrived map[int][]sink.Group
+		err := errors.Join(b.farm.ask(ctx, "served", &served), b.sink.ask(ctx, "arrived", &arrived))
+		a = compare(served, arrived, until, b.job.Interval.Milliseconds())
+		return a.Complete(), err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = nil // incomplete, which is a result
+	}
+	return a, err
+}
+
+// memory is what was seen of an agent's memory in the window: sums over all
+// looks, and the peak.
+type memory struct{ rss, anon, peak, looks int64 }
+
+// watch looks at the agent's memory each second until a moment.
+func (b *Bench) watch(ctx context.Context, agent *process, until time.Time) (m memory, err error) {
+	agent.forgetPeak()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	end := time.NewTimer(time.Until(until))
+	defer end.Stop()
+	for {
+		if err := agent.alive(); err != nil {
+			return m, err
+		}
+		rss, anon, peak := agent.memory()
+		m.rss, m.anon, m.peak, m.looks = m.rss+rss, m.anon+anon, peak, m.looks+1
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return m, nil
+		case <-ctx.Done():
+			return m, ctx.Err()
+		}
+	}
+}

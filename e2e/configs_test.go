@@ -1,0 +1,160 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/e2e/repository"
+)
+
+// A YAML file of this repository is one of these, by its place or its contents.
+// The first rule that fits claims it.
+var claims = []struct {
+	what string
+	fits func(name string, doc map[string]any) bool
+}{
+	{"testdata", func(name string, _ map[string]any) bool {
+		return slices.Contains(strings.Split(path.Dir(name), "/"), "testdata")
+	}},
+	{"metadata of a component", func(name string, _ map[string]any) bool { return path.Base(name) == "metadata.yaml" }},
+	{"configuration of a tool", func(name string, _ map[string]any) bool {
+		return name == ".golangci.yml" || name == "versions.yaml" || path.Dir(name) == ".chloggen"
+	}},
+	{"party of a benchmark", func(name string, _ map[string]any) bool { return path.Dir(name) == "benchmarks/agents" }},
+	{"ocb manifest", func(_ string, doc map[string]any) bool { return doc["dist"] != nil }},
+	{collectorConfig, func(_ string, doc map[string]any) bool { return isWhole(doc) }},
+}
+
+const collectorConfig = "collector configuration"
+
+// isWhole tells a configuration that can run from a fragment.
+func isWhole(doc map[string]any) bool {
+	service, _ := doc["service"].(map[string]any)
+	return service["pipelines"] != nil
+}
+
+// shipped is a collector configuration that users meet.
+type shipped struct {
+	where, text string
+}
+
+func TestEveryShippedConfigIsValid(t *testing.T) {
+	var found []shipped
+	for _, name := range repository.Files(t) {
+		switch path.Ext(name) {
+		case ".yaml", ".yml":
+			text := repository.Read(t, name)
+			switch claim(name, text) {
+			case collectorConfig:
+				found = append(found, shipped{name, text})
+			case "":
+				t.Errorf("%s is no kind of YAML file that is known here, so nothing checks it: add a rule to claims, and a test", name)
+			}
+		case ".md":
+			found = append(found, inDocument(t, name)...)
+		}
+	}
+	var where []string
+	for _, c := range found {
+		where = append(where, c.where)
+		t.Run(c.where, func(t *testing.T) {
+			exit, output := command(t, binaryFor(t, c), configEnv(t), "validate", "--config", configFile(t, c.text))
+			assert.Zero(t, exit, output)
+		})
+	}
+	for _, d := range repository.Distributions() {
+		assert.Contains(t, where, d.Config)
+	}
+}
+
+// claim tells what a YAML file is; "" when no rule fits.
+func claim(name, text string) string {
+	var doc map[string]any
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		doc = nil // a list, or several documents: its place must claim it
+	}
+	for _, c := range claims {
+		if c.fits(name, doc) {
+			return c.what
+		}
+	}
+	return ""
+}
+
+func inDocument(t *testing.T, name string) []shipped {
+	t.Helper()
+	var found []shipped
+	for _, block := range repository.Blocks(repository.Read(t, name)) {
+		if block.Language != "yaml" {
+			continue
+		}
+		var doc map[string]any
+		if yaml.Unmarshal([]byte(block.Text), &doc) == nil && isWhole(doc) {
+			found = append(found, shipped{fmt.Sprintf("%s:%d", name, block.Line), block.Text})
+		}
+	}
+	return found
+}
+
+var forComment = regexp.MustCompile(`^# for: (\S+)\n`)
+
+// binaryFor names the distribution a configuration is for: the one its first
+// line names, that of its folder, or the one that has everything.
+func binaryFor(t *testing.T, c shipped) string {
+	t.Helper()
+	name := repository.Full
+	if match := forComment.FindStringSubmatch(c.text); match != nil {
+		name = match[1]
+	} else if parts := strings.Split(c.where, "/"); parts[0] == "distributions" && len(parts) > 2 {
+		name = parts[1]
+	}
+	known := slices.ContainsFunc(repository.Distributions(), func(d repository.Distribution) bool { return d.Name == name })
+	require.True(t, known, "%s is for %q, which is no distribution", c.where, name)
+	return name
+}
+
+// configEnv points the variables of shipped configurations into folders of the test.
+func configEnv(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	return []string{"GODWIT_TARGETS=" + filepath.Join(dir, "targets"), "GODWIT_DATA=" + filepath.Join(dir, "data")}
+}
+
+func TestYAMLFilesAreClaimedByPlaceOrContents(t *testing.T) {
+	f := func(name, text, want string) {
+		t.Helper()
+		assert.Equal(t, want, claim(name, text), name)
+	}
+	f("receiver/xreceiver/testdata/a.yaml", "service: {pipelines: {metrics: }}", "testdata")
+	f("receiver/xreceiver/metadata.yaml", "type: x", "metadata of a component")
+	f("versions.yaml", "module-sets: {}", "configuration of a tool")
+	f("builder-config.yaml", "dist: {name: x}", "ocb manifest")
+	f("examples/a/b.yaml", "service: {pipelines: {metrics: }}", collectorConfig)
+	f("examples/a/c.yaml", "service: {extensions: [pulse]}", "")
+	f("examples/a/d.yaml", "- a list", "")
+	assert.False(t, isWhole(map[string]any{"service": map[string]any{"extensions": []any{"pulse"}}}), "a fragment")
+}
+
+func TestConfigsFindTheirBinary(t *testing.T) {
+	f := func(where, text, want string) {
+		t.Helper()
+		assert.Equal(t, want, binaryFor(t, shipped{where, text}))
+	}
+	f("examples/a.yaml", "receivers:\n", "godwit")
+	f("examples/a.yaml", "# for: godwit-agent\nreceivers:\n", "godwit-agent")
+	f("distributions/godwit-gateway/config.yaml", "receivers:\n", "godwit-gateway")
+	f("distributions/godwit-gateway/README.md:12", "receivers:\n", "godwit-gateway")
+	f("README.md:35", "receivers:\n", "godwit")
+}

@@ -1,0 +1,10 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e runs the built distributions as processes and looks at them from
+// outside, the way their users do: by command line, sockets and signals.
+//
+// Its tests need the binaries that `make build` puts into bin/ and fail without
+// them. The packages below it are the harness; each stands alone, cleans up with
+// the test that started it, and leaves neither goroutines nor processes behind.
+package e2e

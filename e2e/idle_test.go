@@ -1,0 +1,43 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/godwit-otel/godwit/e2e/process"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const (
+	maxIdleRSS = 45 << 20
+	// Long enough for the heap to shrink to what it needs and for several scrapes.
+	settling = 20 * time.Second
+	watching = 15 * time.Second
+)
+
+func TestIdleRSS(t *testing.T) {
+	a := startAgent(t)
+	a.WaitHTTP(firstWords, a.url(healthPort, "/"), nil)
+	settled := time.Now().Add(settling)
+	var most process.Usage
+	wait.Until(t, settling+watching+time.Minute, func() (bool, string) {
+		if u := a.Usage(); time.Now().After(settled) && u.RSS > most.RSS {
+			most = u
+		}
+		return time.Now().After(settled.Add(watching)), "still watching"
+	})
+	t.Logf("idle: RSS %.1f MiB, at most %.1f MiB, CPU %v since the start", mib(most.RSS), mib(most.PeakRSS), most.CPU)
+	assert.Positive(t, most.RSS)
+	assert.LessOrEqual(t, mib(most.RSS), mib(maxIdleRSS))
+	assert.Zero(t, a.Stop(syscall.SIGTERM, drainTime))
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,0 +1,65 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// attributes put the process into a group of its own and bind its life to ours.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
+
+// The unit of CPU times in /proc, which is 100 Hz on every architecture Go runs on.
+const clockTick = 10 * time.Millisecond
+
+func usageOf(pid int) (Usage, error) {
+	var u Usage
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return u, err
+	}
+	// The name in parentheses may hold anything; what follows it is field 3 and on.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const utime, stime = 14 - 3, 15 - 3
+	if len(fields) <= stime {
+		return u, fmt.Errorf("cannot read the CPU time of process %d: %d fields", pid, len(fields))
+	}
+	for _, field := range [][]byte{fields[utime], fields[stime]} {
+		ticks, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return u, fmt.Errorf("cannot read the CPU time of process %d: %w", pid, err)
+		}
+		u.CPU += time.Duration(ticks) * clockTick
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return u, err
+	}
+	for line := range strings.Lines(string(status)) {
+		key, value, _ := strings.Cut(line, ":")
+		if key != "VmRSS" && key != "VmHWM" {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			return u, fmt.Errorf("cannot read the memory of process %d: %w", pid, err)
+		}
+		if key == "VmRSS" {
+			u.RSS = kib << 10
+		} else {
+			u.PeakRSS = kib << 10
+		}
+	}
+	return u, nil
+}

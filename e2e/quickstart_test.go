@@ -1,0 +1,49 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/godwit-otel/godwit/e2e/targets"
+)
+
+const (
+	// What the README promises "within seconds".
+	firstWords = 30 * time.Second
+	// A file is seen within 5 s, scraped within 10 s more, and shipped.
+	firstSeries = time.Minute
+	drainTime   = 20 * time.Second
+)
+
+// The README's quick start: no server, a second terminal, a file, ctrl-C.
+func TestQuickStart(t *testing.T) {
+	a := startAgent(t)
+	a.WaitLog(firstWords, "flowing: ")
+	a.WaitHTTP(firstWords, a.url(healthPort, "/"), nil)
+	a.WaitHTTP(firstWords, a.url(lookPort, "/metrics"), matches(`(?m)^up\{[^}]*job="godwit"[^}]*\} 1\b`))
+
+	target := targets.New(t, targets.Page{Body: "# TYPE geese_flying gauge\ngeese_flying{flock=\"north\"} 42\n"})
+	targets.WriteFileSD(t, filepath.Join(a.targets, "geese.json"), map[string]string{"job": "geese"}, target)
+	a.WaitHTTP(firstSeries, a.url(lookPort, "/metrics"),
+		matches(`(?m)^geese_flying\{[^}]*flock="north"[^}]*job="geese"[^}]*\} 42\b`))
+
+	assert.Zero(t, a.Stop(syscall.SIGINT, drainTime))
+	drained(t, a)
+}
+
+// drained checks that a process that ended in order lost nothing on the way.
+func drained(t *testing.T, a *agent) {
+	t.Helper()
+	output := a.Output()
+	assert.Contains(t, output, "Shutdown complete.")
+	assert.NotContains(t, output, "Dropping data")
+	assert.NotContains(t, output, "dropped_items")
+	assert.NotRegexp(t, `(?m)^\S+\terror\t`, output, "no error was logged")
+}

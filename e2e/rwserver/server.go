@@ -1,0 +1,214 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rwserver is a receiver of Prometheus remote write, 1.0 and 2.0, that
+// remembers what it got and misbehaves on demand.
+//
+// It decodes with Prometheus' own generated code, so that it can judge encoders
+// of ours, and it notes every breach of the protocol it sees: see Violations.
+package rwserver
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godwit-otel/godwit/e2e/script"
+	"github.com/godwit-otel/godwit/e2e/serve"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// Versions of the protocol and encodings of a body.
+const (
+	V1     = "1.0"
+	V2     = "2.0"
+	Snappy = "snappy"
+	Zstd   = "zstd"
+)
+
+// Options narrow what a server takes. The zero value takes everything.
+type Options struct {
+	// Addr to listen on; default a free port. A fixed one lets a server come back.
+	Addr string
+	// Versions and Encodings that are taken; others are answered 415.
+	Versions, Encodings []string
+	// CountOnly keeps totals and no series, for loads that would not fit.
+	CountOnly bool
+}
+
+// Server is a running receiver.
+type Server struct {
+	// Script says how requests are answered.
+	script.Script[Step]
+
+	opts     Options
+	listener *serve.Listener
+
+	mu         sync.Mutex
+	memory     memory
+	requests   []Request
+	totals     Totals
+	violations []string
+}
+
+// Request is what is remembered of one request that was read to its end.
+type Request struct {
+	At     time.Time
+	Header http.Header
+	// Version is V1 or V2, Encoding Snappy or Zstd; empty when neither.
+	Version, Encoding string
+	// WireBytes is the size of the body as it came, RawBytes when decompressed.
+	WireBytes, RawBytes int
+	Samples, Histograms int
+	Exemplars           int
+	// Status of the answer; 0 when there was none.
+	Status int
+	// Kept tells whether the data was.
+	Kept bool
+	// Err says what was wrong with the request.
+	Err error
+}
+
+// Totals sum up the requests whose data was kept.
+type Totals struct {
+	Requests, Samples, Histograms, Exemplars int
+	WireBytes, RawBytes                      int64
+}
+
+// What is remembered is bounded, for a sender that runs wild.
+const (
+	maxRequests   = 100_000
+	maxViolations = 100
+)
+
+// New starts a server that ends with the test.
+func New(t testing.TB, opts Options) *Server {
+	t.Helper()
+	if opts.Addr == "" {
+		opts.Addr = "127.0.0.1:0"
+	}
+	s := &Server{opts: opts, listener: serve.Listen(t, opts.Addr), memory: newMemory()}
+	serve.HTTP(t, s.listener, http.HandlerFunc(s.answer))
+	return s
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// URL is where to send.
+func (s *Server) URL() string { return "http://" + s.Addr() + "/api/v1/write" }
+
+// Requests lists the requests in the order in which their bodies ended, at most
+// the first 100000.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Totals of what was kept.
+func (s *Server) Totals() Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.totals
+}
+
+// Violations lists where requests broke the protocol, at most the first 100.
+func (s *Server) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.violations)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	step := s.Next()
+	if step.Fault == ResetBeforeBody {
+		serve.Cut(s.listener, r)
+	}
+	body, err := readBody(r, step.ReadPause)
+	if err != nil { // the sender went away; what it sent does not count
+		panic(http.ErrAbortHandler)
+	}
+	msg, err := s.decode(r.Header, body)
+	s.remember(r, body, msg, step, err)
+	if !wait.Pause(r.Context(), step.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	switch step.Fault {
+	case Hang:
+		serve.Hang(r)
+	case ResetAfterBody:
+		serve.Cut(s.listener, r)
+	case NoFault, ResetBeforeBody:
+	}
+	if err != nil {
+		http.Error(w, err.Error(), statusOf(err))
+		return
+	}
+	h := w.Header()
+	if msg.version == V2 && !step.NoWritten {
+		written := msg
+		if !step.keeps() {
+			written = &message{}
+		}
+		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(written.samples))
+		h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(written.histograms))
+		h.Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(written.exemplars))
+	}
+	for name, values := range step.Header {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	w.WriteHeader(step.status())
+	_, _ = w.Write([]byte(step.Body))
+}
+
+func (s *Server) remember(r *http.Request, body []byte, msg *message, step Step, err error) {
+	req := Request{
+		At: time.Now(), Header: r.Header.Clone(), Version: msg.version, Encoding: msg.encoding,
+		WireBytes: len(body), RawBytes: msg.rawBytes,
+		Samples: msg.samples, Histograms: msg.histograms, Exemplars: msg.exemplars,
+		Kept: err == nil && step.keeps(), Err: err,
+	}
+	switch {
+	case step.Fault != NoFault:
+	case err != nil:
+		req.Status = statusOf(err)
+	default:
+		req.Status = step.status()
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.requests) < maxRequests {
+		s.requests = append(s.requests, req)
+	}
+	for _, v := range msg.violations {
+		if len(s.violations) < maxViolations {
+			s.violations = append(s.violations, v)
+		}
+	}
+	if err != nil && len(s.violations) < maxViolations && statusOf(err) == http.StatusBadRequest {
+		s.violations = append(s.violations, err.Error())
+	}
+	if !req.Kept {
+		return
+	}
+	s.totals.Requests++
+	s.totals.Samples += msg.samples
+	s.totals.Histograms += msg.histograms
+	s.totals.Exemplars += msg.exemplars
+	s.totals.WireBytes += int64(len(body))
+	s.totals.RawBytes += int64(msg.rawBytes)
+	if !s.opts.CountOnly {
+		s.memory.add(msg)
+	}
+}
+
+// String tells the totals, for messages of tests.
+func (t Totals) String() string {
+	return fmt.Sprintf("%d requests with %d samples, %d histograms and %d exemplars", t.Requests, t.Samples, t.Histograms, t.Exemplars)
+}

@@ -1,0 +1,106 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func client(t *testing.T) *http.Client {
+	c := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+func TestListenerKnowsItsConnectionsAndCountsTheirBytes(t *testing.T) {
+	l := Listen(t, "127.0.0.1:0")
+	HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	c := client(t)
+	resp, err := c.Post("http://"+l.Addr().String(), "", strings.NewReader(strings.Repeat("x", 5000)))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	assert.Equal(t, 1, l.Open())
+	assert.Greater(t, l.Received(), int64(5000))
+	assert.Less(t, l.Received(), int64(5500))
+
+	c.CloseIdleConnections()
+	wait.Until(t, 10*time.Second, func() (bool, string) { return l.Open() == 0, "the connection is still open" })
+}
+
+func TestCutIsSeenAsAReset(t *testing.T) {
+	l := Listen(t, "127.0.0.1:0")
+	HTTP(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		Cut(l, r)
+	}))
+	_, err := client(t).Post("http://"+l.Addr().String(), "", strings.NewReader("x"))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	assert.Zero(t, l.Open())
+}
+
+func TestResetAllCutsRequestsInFlight(t *testing.T) {
+	l := Listen(t, "127.0.0.1:0")
+	HTTP(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		l.ResetAll()
+		Hang(r)
+	}))
+	_, err := client(t).Get("http://" + l.Addr().String())
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+func TestHangEndsWithTheClient(t *testing.T) {
+	l := Listen(t, "127.0.0.1:0")
+	ended := make(chan struct{})
+	HTTP(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		Hang(r)
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.Addr().String(), nil)
+	require.NoError(t, err)
+	_, err = client(t).Do(req)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	<-ended
+}
+
+func TestTheEndOfTheTestEndsItsHandlers(t *testing.T) {
+	arrived, ended := make(chan struct{}), make(chan struct{})
+	answered := make(chan error, 1)
+	c := client(t)
+	t.Run("with a request that hangs before its body is read", func(t *testing.T) {
+		l := Listen(t, "127.0.0.1:0")
+		HTTP(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			defer close(ended)
+			close(arrived)
+			Hang(r)
+		}))
+		go func() {
+			_, err := c.Post("http://"+l.Addr().String(), "", strings.NewReader("x"))
+			answered <- err
+		}()
+		<-arrived
+	})
+	select {
+	case <-ended:
+	default:
+		t.Error("the handler outlived its test")
+	}
+	require.Error(t, <-answered)
+}

@@ -1,0 +1,67 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pulseextension
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config says what to log, and when.
+type Config struct {
+	// Interval is the time between two lines about what is flowing, 1s at least.
+	// 0 means no lines after the first. Default 1m.
+	Interval time.Duration `mapstructure:"interval"`
+
+	// First is the time from the start of the pipelines to the first line about
+	// what is flowing. 0 means no early line. Default 5s.
+	First time.Duration `mapstructure:"first"`
+
+	// Look holds addresses worth a visit, by title. They are logged once, when
+	// the pipelines have started. Default none.
+	Look map[string]string `mapstructure:"look"`
+
+	// MetricsEndpoint is the URL of the page with the Collector's own metrics.
+	// Default: where `service::telemetry::metrics` says.
+	MetricsEndpoint string `mapstructure:"metrics_endpoint"`
+
+	_ struct{}
+}
+
+var _ component.Config = (*Config)(nil)
+
+// minInterval keeps a mistyped unit from flooding the log.
+const minInterval = time.Second
+
+// Validate names every key that cannot work.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Interval != 0 && c.Interval < minInterval {
+		errs = append(errs, fmt.Errorf("`interval` must be %s or more, got %s; 0 turns the lines off", minInterval, c.Interval))
+	}
+	if c.First < 0 {
+		errs = append(errs, fmt.Errorf("`first` must not be negative, got %s; 0 turns the early line off", c.First))
+	}
+	for title, address := range c.Look {
+		if u, err := url.Parse(address); err != nil || u.Scheme == "" || u.Host == "" && u.Path == "" {
+			errs = append(errs, fmt.Errorf("`look::%s` must be a URL such as http://localhost:8888/metrics, got %q", title, address))
+		}
+	}
+	if c.MetricsEndpoint != "" {
+		if u, err := url.Parse(c.MetricsEndpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			errs = append(errs, fmt.Errorf(
+				"`metrics_endpoint` must be a URL such as http://localhost:8888/metrics, got %q; "+
+					"leave it out to take it from `service::telemetry::metrics`", c.MetricsEndpoint,
+			))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}

@@ -1,0 +1,126 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Profile names a trade between CPU and memory.
+type Profile string
+
+// The profiles; the README says what each sets and why.
+const (
+	ProfileMinimal     Profile = "minimal"
+	ProfileBalanced    Profile = "balanced"
+	ProfilePerformance Profile = "performance"
+	ProfileAuto        Profile = "auto"
+)
+
+const (
+	// minMemoryLimit refuses limits under which a collector only collects
+	// garbage; such a number is a percentage that lost its sign.
+	minMemoryLimit     = 16 << 20
+	minGOGC            = 10
+	minRefreshInterval = time.Second
+)
+
+// Config is what the user writes under `runtimeprofile`.
+type Config struct {
+	// Profile is minimal, balanced, performance or auto. Default balanced.
+	Profile Profile `mapstructure:"profile"`
+
+	// GOGC replaces the profile's value, in percent. Default 0: the profile's.
+	// Not with auto, which adjusts GOGC itself.
+	GOGC int `mapstructure:"gogc"`
+
+	// MemoryLimit replaces the profile's GOMEMLIMIT: bytes with an optional
+	// unit (512MiB) or a percentage of the memory budget (80%). Default "":
+	// the profile's.
+	MemoryLimit string `mapstructure:"memory_limit"`
+
+	// RefreshInterval is how often the memory budget is read again. Default 1m.
+	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
+
+	// ReleaseStartupPages unmaps, shortly after the pipelines are ready, the
+	// pages of the executable that only its start needed. Default: true in
+	// minimal, false otherwise. Linux only.
+	ReleaseStartupPages *bool `mapstructure:"release_startup_pages"`
+
+	_ struct{}
+}
+
+// Validate reports every fault at once.
+func (c *Config) Validate() error {
+	var errs []error
+	if _, known := profiles[c.Profile]; !known {
+		errs = append(errs, fmt.Errorf("`profile` must be minimal, balanced, performance or auto, got %q", c.Profile))
+	}
+	switch {
+	case c.GOGC == 0:
+	case c.GOGC < minGOGC || c.GOGC > math.MaxInt32:
+		errs = append(errs, fmt.Errorf("`gogc` must be at least %d, or 0 for the profile's value, got %d", minGOGC, c.GOGC))
+	case c.Profile == ProfileAuto:
+		errs = append(errs, errors.New("`gogc` pins what `profile: auto` adjusts: remove one of them"))
+	}
+	if _, err := parseMemoryLimit(c.MemoryLimit); err != nil {
+		errs = append(errs, err)
+	}
+	if c.RefreshInterval < minRefreshInterval {
+		errs = append(errs, fmt.Errorf("`refresh_interval` must be at least %v, got %v", minRefreshInterval, c.RefreshInterval))
+	}
+	return errors.Join(errs...)
+}
+
+// releaseStartupPages is the key's value or the profile's default.
+func (c *Config) releaseStartupPages() bool {
+	if c.ReleaseStartupPages != nil {
+		return *c.ReleaseStartupPages
+	}
+	return c.Profile == ProfileMinimal
+}
+
+// memoryLimit is a number of bytes or a percentage; the zero value is neither.
+type memoryLimit struct {
+	bytes   int64
+	percent int64
+}
+
+var units = []struct {
+	suffix string
+	shift  uint
+}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}}
+
+func parseMemoryLimit(s string) (memoryLimit, error) {
+	if s == "" {
+		return memoryLimit{}, nil
+	}
+	if digits, ok := strings.CutSuffix(s, "%"); ok {
+		percent, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || percent < 1 || percent > 100 {
+			return memoryLimit{}, fmt.Errorf("`memory_limit` as a percentage must be 1%% to 100%%, got %q", s)
+		}
+		return memoryLimit{percent: percent}, nil
+	}
+	digits, shift := s, uint(0)
+	for _, unit := range units {
+		if rest, ok := strings.CutSuffix(s, unit.suffix); ok {
+			digits, shift = strings.TrimSpace(rest), unit.shift
+			break
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64>>shift {
+		return memoryLimit{}, fmt.Errorf("`memory_limit` must be bytes (536870912, 512MiB, 2GiB) or a percentage (80%%), got %q", s)
+	}
+	if n <<= shift; n < minMemoryLimit {
+		return memoryLimit{}, fmt.Errorf("`memory_limit` must be at least 16MiB, got %q; a percentage ends in %%", s)
+	}
+	return memoryLimit{bytes: n}, nil
+}

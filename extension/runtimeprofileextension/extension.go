@@ -1,0 +1,234 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/extensioncapabilities"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/extension/runtimeprofileextension/internal/metadata"
+)
+
+// releaseDelay lets what the start still needs, and the first data, come first.
+const releaseDelay = 10 * time.Second
+
+var (
+	_ extension.Extension                         = (*runtimeProfile)(nil)
+	_ extensioncapabilities.ConfigSnapshotWatcher = (*runtimeProfile)(nil)
+	_ extensioncapabilities.PipelineWatcher       = (*runtimeProfile)(nil)
+)
+
+type runtimeProfile struct {
+	cfg    *Config
+	set    component.TelemetrySettings
+	logger *zap.Logger
+	root   fs.FS // / outside tests
+
+	telemetry *metadata.TelemetryBuilder
+	cancel    context.CancelFunc
+	done      sync.WaitGroup
+	ready     chan struct{}
+	released  atomic.Int64
+
+	mu          sync.Mutex
+	lease       *lease // nil unless started
+	planner     planner
+	budget      budget
+	budgetFault string // the last one logged
+	limiter     limiter
+	complaint   string // the last disagreement logged
+	last        sample
+	gcRatio     float64
+}
+
+func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *runtimeProfile {
+	return &runtimeProfile{
+		cfg:     cfg,
+		set:     set,
+		logger:  set.Logger,
+		root:    root,
+		planner: newPlanner(cfg),
+		ready:   make(chan struct{}, 1),
+	}
+}
+
+// Start takes the runtime's knobs and sets them, so that everything started
+// after it already runs under the profile.
+func (e *runtimeProfile) Start(context.Context, component.Host) error {
+	lease, err := takeLease()
+	if err != nil {
+		return err
+	}
+	if err := e.startTelemetry(); err != nil {
+		lease.release()
+		return err
+	}
+	e.mu.Lock()
+	e.lease = lease
+	e.last = readSample()
+	e.mu.Unlock()
+	for _, knob := range lease.fromEnv() {
+		e.logger.Info("Left alone: set in the environment", zap.String("variable", knob))
+	}
+	e.refresh()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	e.done.Go(func() { e.run(ctx) })
+	return nil
+}
+
+// Shutdown puts the knobs back where they stood.
+func (e *runtimeProfile) Shutdown(context.Context) error {
+	if e.cancel != nil {
+		e.cancel()
+		e.done.Wait()
+	}
+	if e.telemetry != nil {
+		e.telemetry.Shutdown()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lease != nil {
+		e.lease.release()
+		e.lease = nil
+	}
+	return nil
+}
+
+// NotifyConfigSnapshot looks for a memory_limiter to agree with. It comes after
+// Start and before the pipelines start.
+func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
+	conf := snapshot.Effective()
+	if conf == nil {
+		return nil
+	}
+	e.mu.Lock()
+	limiter, err := findLimiter(conf, e.budget.total())
+	e.limiter = limiter
+	e.mu.Unlock()
+	if err != nil { // the limiter's own complaint about it will stop the collector; ours need not
+		e.logger.Warn("Cannot compare with the memory_limiter", zap.Error(err))
+	}
+	e.refresh()
+	return nil
+}
+
+// Ready starts the delay after which the startup pages are released.
+func (e *runtimeProfile) Ready() error {
+	select {
+	case e.ready <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// NotReady has nothing to do: the profile holds until Shutdown.
+func (*runtimeProfile) NotReady() error { return nil }
+
+func (e *runtimeProfile) run(ctx context.Context) {
+	refresh := time.NewTicker(e.cfg.RefreshInterval)
+	defer refresh.Stop()
+	release := time.NewTimer(releaseDelay)
+	release.Stop()
+	defer release.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-refresh.C:
+			e.refresh()
+		case <-e.ready:
+			if e.cfg.releaseStartupPages() {
+				release.Reset(releaseDelay)
+			}
+		case <-release.C:
+			e.releaseStartupPages()
+		}
+	}
+}
+
+// refresh reads budget and runtime and turns the knobs where the plan moved.
+func (e *runtimeProfile) refresh() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lease == nil {
+		return
+	}
+	e.refreshBudget()
+	now := readSample()
+	e.gcRatio = now.gcRatioSince(e.last)
+	e.last = now
+	changed := e.lease.apply(e.planner.plan(conditions{
+		budget:   e.budget,
+		limiter:  e.limiter,
+		envLimit: e.lease.envLimit(),
+		sample:   now,
+		gcRatio:  e.gcRatio,
+	}))
+	if changed {
+		e.logKnobs()
+	}
+	complaint := disagreement(e.lease.now.limit, e.limiter, e.budget)
+	if complaint != "" && complaint != e.complaint {
+		e.logger.Warn(complaint, zap.Int64("memory_limit", e.lease.now.limit), zap.Int64("memory_budget", e.budget.total()),
+			zap.Int64("soft_limit", e.limiter.soft), zap.Int64("hard_limit", e.limiter.hard))
+	}
+	e.complaint = complaint
+}
+
+// refreshBudget keeps the last budget when a later reading fails: half a reading
+// would look like a limit that was lifted.
+func (e *runtimeProfile) refreshBudget() {
+	read, err := readBudget(e.root)
+	fault := ""
+	if err != nil {
+		fault = err.Error()
+	}
+	if err == nil || e.budget.total() == 0 {
+		e.budget = read
+	}
+	switch fault {
+	case e.budgetFault:
+	case "":
+		e.logger.Info("The memory budget can be read again")
+	default:
+		e.logger.Warn("Cannot read the memory budget; going on with what is known",
+			zap.Int64("memory_budget", e.budget.total()), zap.Error(err))
+	}
+	e.budgetFault = fault
+}
+
+func (e *runtimeProfile) logKnobs() {
+	fields := []zap.Field{zap.String("profile", string(e.cfg.Profile)), zap.Int("gogc", e.lease.now.gogc)}
+	if e.lease.now.limit != noLimit {
+		fields = append(fields, zap.Int64("memory_limit", e.lease.now.limit))
+	}
+	if e.budget.total() > 0 {
+		fields = append(fields, zap.Int64("memory_budget", e.budget.total()), zap.Bool("cgroup", e.budget.cgroup > 0))
+	}
+	e.logger.Info("Runtime profile applied", fields...)
+}
+
+func (e *runtimeProfile) releaseStartupPages() {
+	released, err := releaseStartupPages()
+	e.released.Store(released)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		e.logger.Info("release_startup_pages does nothing on this system: it needs Linux")
+	case err != nil:
+		e.logger.Warn("Cannot release all startup pages", zap.Int64("released", released), zap.Error(err))
+	default:
+		e.logger.Info("Startup pages released", zap.Int64("released", released))
+	}
+}

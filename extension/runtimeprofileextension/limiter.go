@@ -1,0 +1,129 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+const limiterType = "memory_limiter"
+
+// limiter is a memory_limiter in use: from soft on it refuses data, from hard
+// on it collects garbage without pause. The zero value is no limiter.
+type limiter struct {
+	soft, hard int64
+}
+
+// middle is where GOMEMLIMIT agrees best. Above hard, the limiter refuses data
+// over garbage the runtime had no reason yet to collect; below soft, the runtime
+// spends its CPU collecting before the limiter sheds the load that causes it.
+func (l limiter) middle() int64 { return l.soft + (l.hard-l.soft)/2 }
+
+// disagreement says what is wrong with a GOMEMLIMIT beside the limiter and the
+// budget, "" if nothing is.
+func disagreement(limit int64, l limiter, b budget) string {
+	switch {
+	case limit == noLimit:
+		return ""
+	case b.total() > 0 && limit > b.total():
+		return "GOMEMLIMIT is above the memory budget and cannot keep the process from being killed: lower GOMEMLIMIT"
+	case l.hard == 0:
+		return ""
+	case limit > l.hard:
+		return "GOMEMLIMIT is above the memory_limiter's hard limit, so data will be refused over garbage not yet collected: " +
+			"lower GOMEMLIMIT or raise the memory_limiter's limit"
+	case limit < l.soft:
+		return "GOMEMLIMIT is below the memory_limiter's soft limit, so garbage collection will take the CPU before any data is refused: " +
+			"raise GOMEMLIMIT or lower the memory_limiter's limit"
+	default:
+		return ""
+	}
+}
+
+// limiterConfig are the keys of memory_limiter that fix its limits.
+type limiterConfig struct {
+	LimitMiB        uint32 `mapstructure:"limit_mib"`
+	SpikeMiB        uint32 `mapstructure:"spike_limit_mib"`
+	LimitPercentage uint32 `mapstructure:"limit_percentage"`
+	SpikePercentage uint32 `mapstructure:"spike_limit_percentage"`
+}
+
+// resolve reckons as memory_limiter does: mebibytes win over percentages, and a
+// spike left out is a fifth of the limit.
+func (c limiterConfig) resolve(total int64) limiter {
+	hard, spike := int64(c.LimitMiB)<<20, int64(c.SpikeMiB)<<20
+	if hard == 0 {
+		hard, spike = percentOf(total, int64(c.LimitPercentage)), percentOf(total, int64(c.SpikePercentage))
+	}
+	if spike == 0 {
+		spike = hard / 5
+	}
+	return limiter{soft: hard - spike, hard: hard}
+}
+
+// findLimiter returns the tightest memory_limiter, processor or extension, that
+// the effective configuration uses.
+func findLimiter(conf *confmap.Conf, total int64) (limiter, error) {
+	var found limiter
+	var errs []error
+	for key, used := range usedComponents(conf) {
+		for id := range section(conf, key) {
+			if kind, _, _ := strings.Cut(id, "/"); kind != limiterType || !slices.Contains(used, id) {
+				continue
+			}
+			one, err := readLimiter(conf, key+confmap.KeyDelimiter+id, total)
+			errs = append(errs, err)
+			if one.hard > 0 && (found.hard == 0 || one.hard < found.hard) {
+				found = one
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+func readLimiter(conf *confmap.Conf, key string, total int64) (limiter, error) {
+	sub, err := conf.Sub(key)
+	if err != nil {
+		return limiter{}, fmt.Errorf("cannot read %s: %w", key, err)
+	}
+	var cfg limiterConfig
+	if err := sub.Unmarshal(&cfg, confmap.WithIgnoreUnused()); err != nil {
+		return limiter{}, fmt.Errorf("cannot read %s: %w", key, err)
+	}
+	return cfg.resolve(total), nil
+}
+
+// usedComponents lists the identifiers that the service section mentions, by the
+// section that configures them: one that nothing mentions is never built.
+func usedComponents(conf *confmap.Conf) map[string][]string {
+	service := section(conf, "service")
+	used := map[string][]string{"extensions": names(service["extensions"])}
+	pipelines, _ := service["pipelines"].(map[string]any)
+	for _, pipeline := range pipelines {
+		p, _ := pipeline.(map[string]any)
+		used["processors"] = append(used["processors"], names(p["processors"])...)
+	}
+	return used
+}
+
+func section(conf *confmap.Conf, key string) map[string]any {
+	m, _ := conf.Get(key).(map[string]any)
+	return m
+}
+
+func names(list any) []string {
+	var out []string
+	items, _ := list.([]any)
+	for _, item := range items {
+		if name, ok := item.(string); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+// setting is what a profile asks for: GOGC, and GOMEMLIMIT as a share of the
+// cgroup's limit in percent. The rest of the cgroup is for what the Go runtime
+// does not count: the executable's pages, mapped files, the page cache of queues.
+type setting struct {
+	gogc  int
+	share int64
+}
+
+var profiles = map[Profile]setting{
+	ProfileMinimal:     {gogc: 50, share: 60},
+	ProfileBalanced:    {gogc: 100, share: 80},
+	ProfilePerformance: {gogc: 400, share: 90},
+	ProfileAuto:        {gogc: 100, share: 80}, // where the controller begins
+}
+
+// conditions are what the knobs are chosen from.
+type conditions struct {
+	budget   budget
+	limiter  limiter
+	envLimit int64 // GOMEMLIMIT of the environment, 0 if unset
+	sample   sample
+	gcRatio  float64
+}
+
+// planner chooses the knobs. Only auto remembers anything between two plans.
+type planner struct {
+	profile  Profile
+	gogc     int // 0 leaves it to the profile
+	override memoryLimit
+	auto     controller
+}
+
+func newPlanner(cfg *Config) planner {
+	override, _ := parseMemoryLimit(cfg.MemoryLimit) // Validate has refused what does not parse
+	return planner{profile: cfg.Profile, gogc: cfg.GOGC, override: override, auto: newController()}
+}
+
+func (p *planner) plan(c conditions) knobs {
+	limit := p.limit(c)
+	switch {
+	case p.gogc != 0:
+		return knobs{gogc: p.gogc, limit: limit}
+	case p.profile == ProfileAuto:
+		return knobs{gogc: p.auto.gogc(c, limit), limit: limit}
+	default:
+		return knobs{gogc: profiles[p.profile].gogc, limit: limit}
+	}
+}
+
+// limit sets none of its own accord on a bare host: its memory is not the
+// process's to share out, and a share of it would bite too late or for no reason.
+func (p *planner) limit(c conditions) int64 {
+	switch {
+	case c.envLimit > 0:
+		return c.envLimit
+	case p.override.bytes > 0:
+		return p.override.bytes
+	case p.override.percent > 0 && c.budget.total() > 0:
+		return percentOf(c.budget.total(), p.override.percent)
+	}
+	limit := int64(noLimit)
+	switch {
+	case c.budget.cgroup == 0:
+	case p.profile == ProfileAuto:
+		limit = p.auto.guard(c)
+	default:
+		limit = percentOf(c.budget.cgroup, profiles[p.profile].share)
+	}
+	if c.limiter.hard > 0 {
+		limit = min(limit, c.limiter.middle())
+	}
+	return limit
+}
+
+// percentOf divides first: budgets are large and must not overflow.
+func percentOf(n, percent int64) int64 { return n / 100 * percent }

@@ -1,0 +1,59 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import "runtime/metrics"
+
+// sample is one look at the runtime, a few microseconds of work.
+type sample struct {
+	knobs knobs
+
+	live     int64 // heap the last cycle found in use
+	roots    int64 // stacks and globals: GOGC counts them in with the live heap
+	overhead int64 // what GOMEMLIMIT counts beside objects and free heap
+
+	cycles     int64
+	gcSeconds  float64
+	cpuSeconds float64 // all the process used; like gcSeconds as of the last cycle
+}
+
+func readSample() sample {
+	s := []metrics.Sample{
+		{Name: "/gc/gogc:percent"},
+		{Name: "/gc/gomemlimit:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/cpu/classes/gc/total:cpu-seconds"},
+		{Name: "/cpu/classes/total:cpu-seconds"},
+		{Name: "/cpu/classes/idle:cpu-seconds"},
+	}
+	metrics.Read(s)
+	n := func(i int) int64 { return int64(s[i].Value.Uint64()) }
+	return sample{
+		knobs:      knobs{gogc: int(n(0)), limit: n(1)},
+		live:       n(2),
+		roots:      n(3) + n(4),
+		overhead:   n(5) - n(6) - n(7) - n(8),
+		cycles:     n(9),
+		gcSeconds:  s[10].Value.Float64(),
+		cpuSeconds: s[11].Value.Float64() - s[12].Value.Float64(),
+	}
+}
+
+func readKnobs() knobs { return readSample().knobs }
+
+// gcRatioSince is the share of CPU that went to garbage collection since an
+// earlier sample, 0 when no cycle ended in between.
+func (s sample) gcRatioSince(earlier sample) float64 {
+	if spent := s.cpuSeconds - earlier.cpuSeconds; spent > 0 {
+		return max(0, s.gcSeconds-earlier.gcSeconds) / spent
+	}
+	return 0
+}

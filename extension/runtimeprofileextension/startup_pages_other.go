@@ -1,0 +1,10 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package runtimeprofileextension
+
+import "errors"
+
+func releaseStartupPages() (int64, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,78 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promwrite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrTooLarge is in the chain of an error about a body that decompresses to more than the limit.
+var ErrTooLarge = errors.New("decoded size is over the limit")
+
+// A Decompressor turns bodies into plain bytes, never more than its limit. Use one per goroutine; it
+// runs none itself, so there is nothing to close.
+type Decompressor struct {
+	limit int
+	zstd  *zstd.Decoder
+}
+
+// NewDecompressor makes a Decompressor that refuses bodies of more than limit decoded bytes.
+func NewDecompressor(limit int) (*Decompressor, error) {
+	if limit <= 0 {
+		return nil, fmt.Errorf("cannot decompress into %d bytes: the limit must be positive", limit)
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a zstd decoder: %w", err)
+	}
+	return &Decompressor{limit: limit, zstd: decoder}, nil
+}
+
+// Decompress decodes src into dst's memory, growing it as needed. What it returns is valid until dst is used
+// again; of an uncompressed body it is src itself.
+func (d *Decompressor) Decompress(dst []byte, encoding Encoding, src []byte) ([]byte, error) {
+	switch encoding {
+	case Identity:
+		if len(src) > d.limit {
+			return nil, d.tooLarge(encoding, src)
+		}
+		return src, nil
+	case Snappy:
+		// Snappy declares its decoded size up front, and s2 allocates what is declared.
+		size, err := s2.DecodedLen(src)
+		if err != nil {
+			return nil, d.corrupt(encoding, src, err)
+		}
+		if size > d.limit {
+			return nil, d.tooLarge(encoding, src)
+		}
+		out, err := s2.Decode(dst[:cap(dst)], src)
+		if err != nil {
+			return nil, d.corrupt(encoding, src, err)
+		}
+		return out, nil
+	case Zstd:
+		out, err := d.zstd.DecodeAll(src, dst[:0])
+		switch {
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return nil, d.tooLarge(encoding, src)
+		case err != nil:
+			return nil, d.corrupt(encoding, src, err)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("cannot decompress encoding %d: it is unknown", encoding)
+}
+
+func (d *Decompressor) corrupt(encoding Encoding, src []byte, err error) error {
+	return fmt.Errorf("cannot decompress %d bytes of %s: %w", len(src), encoding, err)
+}
+
+func (d *Decompressor) tooLarge(encoding Encoding, src []byte) error {
+	return fmt.Errorf("cannot decompress %d bytes of %s into %d: %w", len(src), encoding, d.limit, ErrTooLarge)
+}

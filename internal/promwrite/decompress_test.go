@@ -1,0 +1,111 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promwrite
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+)
+
+func compress(tb testing.TB, encoding Encoding, plain []byte) []byte {
+	switch encoding {
+	case Snappy:
+		return s2.EncodeSnappy(nil, plain)
+	case Zstd:
+		encoder, err := zstd.NewWriter(nil)
+		require.NoError(tb, err)
+		defer encoder.Close()
+		return encoder.EncodeAll(plain, nil)
+	}
+	return plain
+}
+
+func TestDecompress(t *testing.T) {
+	d, err := NewDecompressor(1 << 20)
+	require.NoError(t, err)
+	for _, encoding := range []Encoding{Snappy, Zstd, Identity} {
+		for _, size := range []int{0, 1, 100, 1 << 20} {
+			plain := bytes.Repeat([]byte("godwit"), size/6+1)[:size]
+			body := compress(t, encoding, plain)
+			got, err := d.Decompress(nil, encoding, body)
+			require.NoError(t, err)
+			require.Equal(t, string(plain), string(got))
+
+			dst := make([]byte, 0, size+64)
+			require.Zero(t, testing.AllocsPerRun(10, func() {
+				if _, err := d.Decompress(dst, encoding, body); err != nil {
+					t.Fatal(err)
+				}
+			}), "%s of %d bytes into a buffer with room", encoding, size)
+		}
+	}
+}
+
+func TestDecompressRefusesWhatIsNotWhatItSays(t *testing.T) {
+	d, err := NewDecompressor(1 << 20)
+	require.NoError(t, err)
+	for _, encoding := range []Encoding{Snappy, Zstd} {
+		_, err = d.Decompress(nil, encoding, []byte("\x05\xffnot compressed at all"))
+		require.ErrorContains(t, err, "cannot decompress 23 bytes of "+encoding.String())
+		require.NotErrorIs(t, err, ErrTooLarge)
+	}
+	_, err = d.Decompress(nil, 9, nil)
+	require.Error(t, err)
+	_, err = NewDecompressor(0)
+	require.Error(t, err)
+}
+
+func TestDecompressStopsBombsBeforeTheyNeedRoom(t *testing.T) {
+	const limit, size = 1 << 20, 64 << 20
+	d, err := NewDecompressor(limit)
+	require.NoError(t, err)
+	zeros := make([]byte, size)
+	bombs := map[Encoding][][]byte{
+		Snappy:   {compress(t, Snappy, zeros), {0xff, 0xff, 0xff, 0xff, 0x0f}, compress(t, Snappy, zeros[:limit+1])},
+		Zstd:     {compress(t, Zstd, zeros), streamed(t, zeros), compress(t, Zstd, zeros[:limit+1])},
+		Identity: {zeros[:limit+1]},
+	}
+	// Frames may follow one another: together they must not pass the limit either.
+	bombs[Zstd] = append(bombs[Zstd], bytes.Repeat(compress(t, Zstd, zeros[:limit/2]), 3))
+	for encoding, bodies := range bombs {
+		for _, body := range bodies {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := d.Decompress(nil, encoding, body)
+			runtime.ReadMemStats(&after)
+			require.ErrorIs(t, err, ErrTooLarge, "%s of %d bytes", encoding, len(body))
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*limit))
+		}
+	}
+}
+
+// streamed makes a frame that does not declare its size.
+func streamed(tb testing.TB, plain []byte) []byte {
+	var out bytes.Buffer
+	encoder, err := zstd.NewWriter(&out)
+	require.NoError(tb, err)
+	_, err = encoder.Write(plain)
+	require.NoError(tb, err)
+	require.NoError(tb, encoder.Close())
+	return out.Bytes()
+}
+
+func FuzzDecompress(f *testing.F) {
+	for _, encoding := range []Encoding{Snappy, Zstd, Identity} {
+		f.Add(uint8(encoding), compress(f, encoding, []byte("godwit godwit godwit")))
+	}
+	d, err := NewDecompressor(1 << 16)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, encoding uint8, body []byte) {
+		got, err := d.Decompress(nil, Encoding(encoding), body)
+		if err == nil {
+			require.LessOrEqual(t, len(got), 1<<16)
+		}
+	})
+}

@@ -1,0 +1,18 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package promwrite is the receiving half of Prometheus Remote Write, versions
+// 1.0 and 2.0: what the headers mean, how a body is decompressed, and how its
+// bytes become series. Both versions decode into one shape.
+//
+// A Decoder owns the slices it yields and overwrites them in its next Decode.
+// The strings it yields alias one private copy of the body, made once per
+// request: they may be kept for ever, at the price of keeping that copy.
+// Nothing else allocates after warm-up.
+//
+// Bytes from the network are never trusted: each length is checked against the
+// bytes that remain, each symbol reference against the table, and the decoded
+// size of a compressed body against a limit before room for it is made. What
+// a decoded request holds is proportional to its body, some 40 bytes for each
+// of its bytes at the very worst.
+package promwrite

@@ -1,0 +1,110 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promwrite
+
+// Series is one TimeSeries message of either version.
+type Series struct {
+	Labels     []Label
+	Samples    []Sample
+	Histograms []Histogram
+	Exemplars  []Exemplar
+	// Type, Help and Unit come with 2.0 alone.
+	Type MetricType
+	Help string
+	Unit string
+}
+
+// Metadata is one MetricMetadata message, of which 1.0 sends its own list, mostly without series beside it.
+type Metadata struct {
+	Type   MetricType
+	Family string
+	Help   string
+	Unit   string
+}
+
+// Label is a name and its value.
+type Label struct {
+	Name, Value string
+}
+
+// Sample is a value at a time. Times are milliseconds since the epoch; StartTimestamp is zero when unknown.
+type Sample struct {
+	Value          float64
+	Timestamp      int64
+	StartTimestamp int64
+}
+
+// Exemplar is an example behind a series, with labels of its own.
+type Exemplar struct {
+	Labels    []Label
+	Value     float64
+	Timestamp int64
+}
+
+// Histogram is a native histogram as sent. With integer counts its buckets are in the Deltas, with float counts
+// in the Counts; Count.IsFloat says which.
+type Histogram struct {
+	Timestamp      int64
+	StartTimestamp int64
+	Count          Number
+	ZeroCount      Number
+	Sum            float64
+	ZeroThreshold  float64
+	Schema         int32
+	ResetHint      ResetHint
+
+	PositiveSpans  []Span
+	PositiveDeltas []int64 // each the difference to the bucket before
+	PositiveCounts []float64
+	NegativeSpans  []Span
+	NegativeDeltas []int64
+	NegativeCounts []float64
+	// CustomValues are the upper bounds of the buckets when Schema is CustomBucketsSchema.
+	CustomValues []float64
+}
+
+// CustomBucketsSchema is the schema of a histogram whose bucket bounds are listed.
+const CustomBucketsSchema = -53
+
+// Number is a count: an integer or, when IsFloat, a float.
+type Number struct {
+	Int     uint64
+	Float   float64
+	IsFloat bool
+}
+
+// Span is a run of Length buckets, Offset after the end of the run before it.
+type Span struct {
+	Offset int32
+	Length uint32
+}
+
+// MetricType is a metric's type. Numbers other than those listed may arrive.
+type MetricType int32
+
+// The types; both versions number them alike.
+const (
+	Unknown MetricType = iota
+	Counter
+	Gauge
+	ClassicHistogram
+	GaugeHistogram
+	Summary
+	Info
+	Stateset
+)
+
+// ResetHint is what the sender knows about a counter reset before a histogram.
+type ResetHint int32
+
+// The hints; both versions number them alike.
+const (
+	ResetUnknown ResetHint = iota
+	ResetYes
+	ResetNo
+	ResetGauge // a gauge histogram, which has no resets
+)
+
+// StaleNaN is the bit pattern of the value that ends a series.
+const StaleNaN uint64 = 0x7ff0000000000002

@@ -1,0 +1,47 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/config/confighttp"
+)
+
+// Config is the configuration of the remotewrite receiver.
+type Config struct {
+	// HTTP is the server: endpoint (default localhost:19291), tls, auth, timeouts, and max_request_body_size, the
+	// limit on a body as received (default 20 MiB). A larger one is answered with 413.
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+
+	// Path is the path that takes writes. Default /api/v1/write.
+	Path string `mapstructure:"path"`
+
+	// MaxDecodedBodySize limits a body after decompression, in bytes. A larger one is answered with 413. Each CPU
+	// may be decoding one such body at a time. Default 32 MiB, which is Prometheus's own limit.
+	MaxDecodedBodySize int `mapstructure:"max_decoded_body_size"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Validate reports all faults of the configuration.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.HTTP.NetAddr.Endpoint == "" {
+		errs = append(errs, errors.New("`endpoint` must be set, for example to localhost:19291"))
+	}
+	if len(c.HTTP.CompressionAlgorithms) > 0 {
+		errs = append(errs, errors.New("`compression_algorithms` must not be set: the protocol says which there are"))
+	}
+	if !strings.HasPrefix(c.Path, "/") {
+		errs = append(errs, fmt.Errorf("`path` must begin with a slash, got %q", c.Path))
+	}
+	if c.MaxDecodedBodySize <= 0 {
+		errs = append(errs, fmt.Errorf("`max_decoded_body_size` must be positive, got %d", c.MaxDecodedBodySize))
+	}
+	return errors.Join(errs...)
+}

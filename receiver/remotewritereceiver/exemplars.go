@@ -1,0 +1,101 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"encoding/hex"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// exemplars holds, by the labels of their series, those that came without a sample: Prometheus sends each exemplar as a
+// series of its own, beside that of the sample. Taken ones are deleted.
+type exemplars map[string][]promwrite.Exemplar
+
+func (e exemplars) collect(series []promwrite.Series) {
+	var key []byte
+	for i := range series {
+		if s := &series[i]; len(s.Samples)+len(s.Histograms) == 0 && len(s.Exemplars) > 0 {
+			key = appendKey(key[:0], s.Labels)
+			e[string(key)] = append(e[string(key)], s.Exemplars...)
+		}
+	}
+}
+
+// left counts those whose series had no point in the request to hang them on.
+func (e exemplars) left() int {
+	n := 0
+	for _, list := range e {
+		n += len(list)
+	}
+	return n
+}
+
+// appendKey appends labels, each text closed with a byte that is in no UTF-8 text.
+func appendKey(dst []byte, labels []promwrite.Label) []byte {
+	for _, l := range labels {
+		dst = append(append(dst, l.Name...), 0xff)
+		dst = append(append(dst, l.Value...), 0xff)
+	}
+	return dst
+}
+
+// addExemplars hangs a series' exemplars on its last point: each has a time of its own, so nothing is lost by that.
+func (t *translator) addExemplars(index int, s *promwrite.Series) {
+	if !t.hasLast {
+		t.rejects.add(reasonOrphanExemplar, len(s.Exemplars), index, "", nil)
+		return
+	}
+	t.appendExemplars(index, s.Exemplars)
+	if len(t.exemplars) > 0 {
+		t.key = appendKey(t.key[:0], s.Labels)
+		t.appendExemplars(index, t.exemplars[string(t.key)])
+		delete(t.exemplars, string(t.key))
+	}
+}
+
+func (t *translator) appendExemplars(index int, list []promwrite.Exemplar) {
+	for i := range list {
+		at, ok := nanoseconds(list[i].Timestamp)
+		switch {
+		case !ok:
+			t.rejects.add(reasonTimestamp, 1, index, "exemplar", errTimestamp)
+			continue
+		case len(list[i].Labels) > maxLabels:
+			t.rejects.add(reasonLabels, 1, index, "exemplar", errLabels)
+			continue
+		}
+		e := t.last.AppendEmpty()
+		e.SetTimestamp(at)
+		e.SetDoubleValue(list[i].Value)
+		for _, l := range list[i].Labels {
+			setExemplarLabel(e, l)
+		}
+		t.written.Exemplars++
+	}
+}
+
+// setExemplarLabel knows the two labels that name a trace, when they hold ids; any other becomes an attribute.
+func setExemplarLabel(e pmetric.Exemplar, l promwrite.Label) {
+	switch {
+	case l.Name == "trace_id" && len(l.Value) == 32:
+		var id [16]byte
+		if _, err := hex.Decode(id[:], []byte(l.Value)); err == nil {
+			e.SetTraceID(id)
+			return
+		}
+	case l.Name == "span_id" && len(l.Value) == 16:
+		var id [8]byte
+		if _, err := hex.Decode(id[:], []byte(l.Value)); err == nil {
+			e.SetSpanID(id)
+			return
+		}
+	}
+	if l.Name != "" && utf8.ValidString(l.Name) && utf8.ValidString(l.Value) {
+		e.FilteredAttributes().PutStr(l.Name, l.Value)
+	}
+}

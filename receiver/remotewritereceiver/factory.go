@@ -1,0 +1,36 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
+)
+
+// NewFactory creates the factory of the remotewrite receiver.
+func NewFactory() receiver.Factory {
+	return receiver.NewFactory(metadata.Type, createDefaultConfig,
+		receiver.WithMetrics(createMetrics, metadata.MetricsStability))
+}
+
+func createDefaultConfig() component.Config {
+	server := confighttp.NewDefaultServerConfig()
+	server.NetAddr.Endpoint = "localhost:19291"
+	server.MaxRequestBodySize = 20 << 20
+	return &Config{
+		HTTP:               server,
+		Path:               "/api/v1/write",
+		MaxDecodedBodySize: 32 << 20,
+	}
+}
+
+func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	return newReceiver(cfg.(*Config), set, next)
+}

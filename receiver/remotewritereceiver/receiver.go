@@ -1,0 +1,105 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
+)
+
+type remoteWriteReceiver struct {
+	cfg       *Config
+	settings  receiver.Settings
+	next      consumer.Metrics
+	obsreport *receiverhelper.ObsReport
+	telemetry *metadata.TelemetryBuilder
+
+	// workers holds the idle ones. Taking one out is taking a CPU slot.
+	workers chan *worker
+
+	server  *http.Server
+	address net.Addr
+	done    sync.WaitGroup
+}
+
+func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*remoteWriteReceiver, error) {
+	transport := "http"
+	if cfg.HTTP.TLS.HasValue() {
+		transport = "https"
+	}
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	return &remoteWriteReceiver{cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry}, nil
+}
+
+// Start listens. Requests are served from then on.
+func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) error {
+	slots := runtime.GOMAXPROCS(0)
+	r.workers = make(chan *worker, slots)
+	for range slots {
+		w, err := newWorker(r.cfg.MaxDecodedBodySize)
+		if err != nil {
+			return err
+		}
+		r.workers <- w
+	}
+
+	server := r.cfg.HTTP
+	server.CompressionAlgorithms = []string{} // bodies arrive as sent: their encoding belongs to the protocol
+	listener, err := server.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot listen on `endpoint` %q: %w", server.NetAddr.Endpoint, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(r.cfg.Path, r)
+	r.server, err = server.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux)
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot make the HTTP server: %w", err), listener.Close())
+	}
+	r.address = listener.Addr()
+	r.settings.Logger.Info("Taking remote write",
+		zap.Stringer("address", r.address), zap.String("path", r.cfg.Path))
+	r.done.Go(func() {
+		if err := r.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
+		}
+	})
+	return nil
+}
+
+// Shutdown stops listening and waits, within ctx, for the requests in flight; then it cuts them off.
+func (r *remoteWriteReceiver) Shutdown(ctx context.Context) error {
+	defer r.telemetry.Shutdown()
+	if r.server == nil {
+		return nil
+	}
+	err := r.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("cannot finish the requests in flight: %w", err), r.server.Close())
+	}
+	r.done.Wait()
+	return err
+}

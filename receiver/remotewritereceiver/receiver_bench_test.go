@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// nodes is a request as agents send them: some targets, each with the same series.
+func nodes(targets, series int) *writev2.Request {
+	req := newV2()
+	for target := range targets {
+		for i := range series {
+			req.series(sample(float64(i)+0.5, 1_700_000_000_000, 1_699_000_000_000), counter, "Seconds the CPUs spent in each mode.", "",
+				"__name__", fmt.Sprintf("node_%d_total", i/10), "cluster", "eu-1", "cpu", fmt.Sprint(i%10),
+				"instance", fmt.Sprintf("node-%d:9100", target), "job", "node", "mode", "idle", "region", "eu", "zone", "a")
+		}
+	}
+	return &req.Request
+}
+
+// BenchmarkReceiver sends the same request through a socket again and again.
+func BenchmarkReceiver(b *testing.B) {
+	const targets, series = 20, 500
+	body, err := nodes(targets, series).Marshal()
+	require.NoError(b, err)
+	for _, encoding := range []promwrite.Encoding{promwrite.Snappy, promwrite.Zstd} {
+		b.Run("encoding="+encoding.String(), func(b *testing.B) {
+			var points atomic.Int64
+			next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+				points.Add(int64(md.DataPointCount()))
+				return nil
+			})
+			require.NoError(b, err)
+			url, wire := start(b, settings(), next), compress(b, encoding, body)
+			client := http.Client{Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			b.ReportAllocs()
+			for b.Loop() {
+				req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(wire))
+				require.NoError(b, err)
+				req.Header.Set("Content-Type", promwrite.ContentTypeV2)
+				req.Header.Set("Content-Encoding", encoding.String())
+				resp, err := client.Do(req)
+				require.NoError(b, err)
+				require.NoError(b, resp.Body.Close())
+				require.Equal(b, http.StatusNoContent, resp.StatusCode)
+			}
+			require.Equal(b, int64(b.N)*targets*series, points.Load())
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points.Load()), "ns/sample")
+		})
+	}
+}
+
+// What a request leaves for the garbage collector is the metrics it became, and one copy of its body.
+func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
+	body, err := nodes(2, 500).Marshal()
+	require.NoError(t, err)
+	w, err := newWorker(1 << 20)
+	require.NoError(t, err)
+	work := func() pmetric.Metrics {
+		b, err := w.work(promwrite.V2, promwrite.Identity, body)
+		require.NoError(t, err)
+		require.Equal(t, 1000, b.metrics.DataPointCount())
+		return b.metrics
+	}
+	md := work()
+	total := testing.AllocsPerRun(20, func() { work() })
+	metrics := testing.AllocsPerRun(20, func() { md.CopyTo(pmetric.NewMetrics()) })
+	require.Less(t, total, metrics*1.25)
+	runtime.KeepAlive(md)
+}

@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
+)
+
+// rejects counts the items of a request that could not be taken, and keeps the first reason for the sender.
+type rejects struct {
+	counts [reasons]int
+	first  error
+}
+
+type reason int
+
+const (
+	reasonLabels reason = iota
+	reasonTimestamp
+	reasonHistogram
+	reasonOrphanExemplar
+	reasons
+)
+
+var reasonNames = [reasons]string{"labels", "timestamp", "histogram", "orphan_exemplar"}
+
+// add counts items of the series at index. The error is nil when the sender is not at fault.
+func (r *rejects) add(why reason, items, index int, name string, err error) {
+	r.counts[why] += items
+	if r.first == nil && err != nil {
+		r.first = fmt.Errorf("series %d (%.200q): %w", index, name, err)
+	}
+}
+
+// err is what to tell the sender, if anything.
+func (r *rejects) err() error {
+	if r.first == nil {
+		return nil
+	}
+	total := 0
+	for why, n := range r.counts {
+		if reason(why) != reasonOrphanExemplar {
+			total += n
+		}
+	}
+	return fmt.Errorf("cannot take %d items, first: %w", total, r.first)
+}
+
+func (r *rejects) count(ctx context.Context, telemetry *metadata.TelemetryBuilder) {
+	for why, n := range r.counts {
+		if n > 0 {
+			telemetry.ReceiverRemotewriteRejectedItems.Add(ctx, int64(n), metric.WithAttributeSet(
+				attribute.NewSet(attribute.String("reason", reasonNames[why])),
+			))
+		}
+	}
+}

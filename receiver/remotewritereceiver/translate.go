@@ -1,0 +1,236 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// translator turns the series of one request into metrics. Points are grouped by resource, then by the metric they
+// belong to, each in order of first appearance; the points of a series keep their order.
+type translator struct {
+	batch
+
+	resources map[resourceKey]pmetric.MetricSlice
+	metrics   map[metricKey]pmetric.Metric
+	exemplars exemplars
+	buckets   bucketScratch
+	key       []byte // scratch
+
+	// The place for exemplars on the last point of the series at hand, if it has one.
+	last    pmetric.ExemplarSlice
+	hasLast bool
+
+	// A series mostly belongs to the metric of the one before it, which saves the look-up.
+	lastKey    metricKey
+	lastMetric pmetric.Metric
+}
+
+type resourceKey struct{ job, instance string }
+
+type metricKey struct {
+	resource   resourceKey
+	name, unit string
+	typ        promwrite.MetricType
+	shape      pmetric.MetricType
+}
+
+// batch is what became of one request.
+type batch struct {
+	metrics pmetric.Metrics
+	written promwrite.Written // what metrics holds
+	rejects rejects
+}
+
+// maxExpansion bounds what a request may become: each point carries the labels of its series anew, so a small body of
+// long series with many labels could fill any memory. It is the sum over all points of their labels and two more,
+// at some 70 bytes each; a request of 8 MiB, the largest that senders make on purpose, comes to a third of it.
+const maxExpansion = 8 << 20
+
+// translate borrows series, and may sort their labels. The batch holds nothing of the translator.
+func (t *translator) translate(series []promwrite.Series) (batch, error) {
+	expansion := 0
+	for i := range series {
+		expansion += (len(series[i].Samples) + len(series[i].Histograms)) * (len(series[i].Labels) + 2)
+	}
+	if expansion > maxExpansion {
+		return batch{}, fmt.Errorf("cannot translate points with %d labels, more than %d, send smaller requests: %w",
+			expansion, maxExpansion, promwrite.ErrTooLarge)
+	}
+	t.reset()
+	defer t.reset()
+	t.batch.metrics = pmetric.NewMetrics()
+	t.exemplars.collect(series)
+	for i := range series {
+		s := &series[i]
+		if len(s.Samples)+len(s.Histograms) == 0 {
+			continue
+		}
+		id, err := identify(s.Labels)
+		if err != nil {
+			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, err)
+			continue
+		}
+		t.hasLast = false
+		// The specification forbids both in one series, but nothing is wrong with either.
+		t.samples(i, s, id)
+		t.histograms(i, s, id)
+		t.addExemplars(i, s)
+	}
+	t.rejects.add(reasonOrphanExemplar, t.exemplars.left(), 0, "", nil)
+	return t.batch, nil
+}
+
+// maxRetained bounds the entries of a map that is kept for the next request.
+const maxRetained = 1 << 16
+
+func (t *translator) reset() {
+	t.batch = batch{}
+	t.resources = reuse(t.resources)
+	t.metrics = reuse(t.metrics)
+	t.exemplars = reuse(t.exemplars)
+	t.lastKey, t.lastMetric = metricKey{}, pmetric.Metric{}
+	t.last, t.hasLast = pmetric.ExemplarSlice{}, false
+}
+
+func reuse[M ~map[K]V, K comparable, V any](m M) M {
+	if m == nil || len(m) > maxRetained {
+		return M{}
+	}
+	clear(m)
+	return m
+}
+
+// samples adds a series' float samples.
+func (t *translator) samples(index int, s *promwrite.Series, id identity) {
+	shape := shapeOf(id.name, s.Type)
+	var last pmetric.NumberDataPoint
+	var attrs attributes
+	written := 0
+	for _, sample := range s.Samples {
+		at, ok := nanoseconds(sample.Timestamp)
+		if !ok {
+			t.rejects.add(reasonTimestamp, 1, index, id.name, errTimestamp)
+			continue
+		}
+		m := t.metric(s, id, shape)
+		if shape == pmetric.MetricTypeSum {
+			last = m.Sum().DataPoints().AppendEmpty()
+		} else {
+			last = m.Gauge().DataPoints().AppendEmpty()
+		}
+		last.SetTimestamp(at)
+		if start, ok := nanoseconds(sample.StartTimestamp); ok {
+			last.SetStartTimestamp(start)
+		}
+		if math.Float64bits(sample.Value) == promwrite.StaleNaN {
+			last.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		} else {
+			last.SetDoubleValue(sample.Value)
+		}
+		attrs.put(last.Attributes(), s.Labels)
+		written++
+	}
+	if written > 0 {
+		t.written.Samples += written
+		t.last, t.hasLast = last.Exemplars(), true
+	}
+}
+
+// shapeOf says whether a float series is a Sum or a Gauge. Counters are Sums, and so are the series of a classic
+// histogram or summary that count; info and stateset metrics are Sums that are not monotonic, as OpenTelemetry asks.
+func shapeOf(name string, typ promwrite.MetricType) pmetric.MetricType {
+	switch typ {
+	case promwrite.Counter, promwrite.Info, promwrite.Stateset:
+		return pmetric.MetricTypeSum
+	case promwrite.ClassicHistogram, promwrite.Summary:
+		for _, suffix := range [...]string{"_bucket", "_count", "_sum"} {
+			if strings.HasSuffix(name, suffix) {
+				return pmetric.MetricTypeSum
+			}
+		}
+	}
+	return pmetric.MetricTypeGauge
+}
+
+// metric finds or makes the metric that a series' points of one shape belong to.
+func (t *translator) metric(s *promwrite.Series, id identity, shape pmetric.MetricType) pmetric.Metric {
+	key := metricKey{resource: id.resource, name: id.name, unit: s.Unit, typ: s.Type, shape: shape}
+	if key == t.lastKey { // fast path; no real key is the zero one
+		return t.lastMetric
+	}
+	m, ok := t.metrics[key]
+	if !ok {
+		m = t.resource(id.resource).AppendEmpty()
+		m.SetName(id.name)
+		m.SetUnit(prometheus.UnitWordToUCUM(validUTF8(s.Unit)))
+		m.SetDescription(validUTF8(s.Help))
+		m.Metadata().PutStr(prometheus.MetricMetadataTypeKey, typeName(s.Type))
+		switch shape {
+		case pmetric.MetricTypeSum:
+			sum := m.SetEmptySum()
+			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			sum.SetIsMonotonic(s.Type != promwrite.Info && s.Type != promwrite.Stateset)
+		case pmetric.MetricTypeExponentialHistogram:
+			m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		case pmetric.MetricTypeHistogram:
+			m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		default:
+			m.SetEmptyGauge()
+		}
+		t.metrics[key] = m
+	}
+	t.lastKey, t.lastMetric = key, m
+	return m
+}
+
+// resource finds or makes the metrics of a resource. Their scope has no name: an exporter would add it to each
+// series as a label that the sender never wrote.
+func (t *translator) resource(key resourceKey) pmetric.MetricSlice {
+	metrics, ok := t.resources[key]
+	if !ok {
+		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
+		key.setAttributes(rm.Resource().Attributes())
+		metrics = rm.ScopeMetrics().AppendEmpty().Metrics()
+		t.resources[key] = metrics
+	}
+	return metrics
+}
+
+var typeNames = [...]string{
+	promwrite.Unknown:          "unknown",
+	promwrite.Counter:          "counter",
+	promwrite.Gauge:            "gauge",
+	promwrite.ClassicHistogram: "histogram",
+	promwrite.GaugeHistogram:   "gaugehistogram",
+	promwrite.Summary:          "summary",
+	promwrite.Info:             "info",
+	promwrite.Stateset:         "stateset",
+}
+
+func typeName(typ promwrite.MetricType) string {
+	if typ < 0 || int(typ) >= len(typeNames) {
+		typ = promwrite.Unknown
+	}
+	return typeNames[typ]
+}
+
+var errTimestamp = errors.New("timestamp is not between 1970 and 2262")
+
+// nanoseconds converts what OTLP can hold: unsigned, and within the signed range that others compute in.
+func nanoseconds(ms int64) (pcommon.Timestamp, bool) {
+	if ms < 0 || ms > math.MaxInt64/1_000_000 {
+		return 0, false
+	}
+	return pcommon.Timestamp(ms * 1_000_000), true
+}
