@@ -13,7 +13,7 @@ manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifes
 # Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
 # Modules that stand outside the workspace, so that their dependencies do not move ours.
-APART   := internal/tools internal/tools/lint $(wildcard benchmarks)
+APART   := benchmarks benchmarks/rivals/prometheus internal/tools internal/tools/lint
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help

@@ -64,7 +64,7 @@ func startAgent(t *testing.T, env ...string) *agent {
 		}
 	}
 	a.Process = process.Start(t, process.Settings{
-		Path: process.Binary(t, "godwit-agent"),
+		Path: process.Installed(t, "godwit-agent"),
 		Args: []string{"--config", filepath.Join(repository.Root(t), agentConfig)},
 		Env:  append(settings, env...),
 		Dir:  dir,

@@ -34,7 +34,8 @@ func TestIdleRSS(t *testing.T) {
 		}
 		return time.Now().After(settled.Add(watching)), "still watching"
 	})
-	t.Logf("idle: RSS %.1f MiB, at most %.1f MiB, CPU %v since the start", mib(most.RSS), mib(most.PeakRSS), most.CPU)
+	t.Logf("idle: RSS %.1f MiB, of which %.1f anonymous; peak %.1f MiB; CPU %v since the start",
+		mib(most.RSS), mib(most.Anon), mib(most.PeakRSS), most.CPU)
 	assert.Positive(t, most.RSS)
 	assert.LessOrEqual(t, mib(most.RSS), mib(maxIdleRSS))
 	assert.Zero(t, a.Stop(syscall.SIGTERM, drainTime))

@@ -19,7 +19,7 @@ import (
 )
 
 // The outage is longer than any one attempt to send may take by default (5 s), and
-// far shorter than the configuration says that data is tried again (15 min).
+// shorter than the configuration says that data is tried again (30 s).
 const outage = 10 // scrapes, one a second
 
 // A target counts its own scrapes, so each sample says which scrape it is from.

@@ -117,6 +117,8 @@ func TestUsageGrowsWithWork(t *testing.T) {
 	})
 	assert.Greater(t, u.RSS, int64(64<<20), "the role holds 64 MiB")
 	assert.GreaterOrEqual(t, u.PeakRSS, u.RSS)
+	assert.Greater(t, u.Anon, int64(64<<20))
+	assert.Greater(t, u.RSS, u.Anon)
 	p.Kill()
 	assert.GreaterOrEqual(t, p.CPUTime(), 50*time.Millisecond)
 }

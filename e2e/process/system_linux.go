@@ -46,20 +46,18 @@ func usageOf(pid int) (Usage, error) {
 	if err != nil {
 		return u, err
 	}
+	fieldsOf := map[string]*int64{"VmRSS": &u.RSS, "VmHWM": &u.PeakRSS, "RssAnon": &u.Anon}
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")
-		if key != "VmRSS" && key != "VmHWM" {
+		field, wanted := fieldsOf[key]
+		if !wanted {
 			continue
 		}
 		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 		if err != nil {
 			return u, fmt.Errorf("cannot read the memory of process %d: %w", pid, err)
 		}
-		if key == "VmRSS" {
-			u.RSS = kib << 10
-		} else {
-			u.PeakRSS = kib << 10
-		}
+		*field = kib << 10
 	}
 	return u, nil
 }

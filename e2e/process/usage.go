@@ -13,6 +13,10 @@ import (
 type Usage struct {
 	// RSS is the memory resident now, PeakRSS the most there was, in bytes.
 	RSS, PeakRSS int64
+	// Anon is the part of RSS that is the process' own. The rest is pages of files,
+	// the binary's above all, of which the kernel maps more or fewer depending on
+	// how the file came into its cache.
+	Anon int64
 	// CPU is the time spent in user and system mode since the start.
 	CPU time.Duration
 }

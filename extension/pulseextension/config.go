@@ -20,8 +20,11 @@ type Config struct {
 	// 0 means no lines after the first. Default 1m.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// First is the time from the start of the pipelines to the first line about
-	// what is flowing. 0 means no early line. Default 5s.
+	// First is the time from the start of the pipelines to the first look at what
+	// is flowing. While nothing has moved, it looks again after the same time, 1s
+	// at least, and logs nothing: the first line comes as soon as there is
+	// something to say, or when Interval (1m if that is 0) has passed since the
+	// start. 0 means no early line. Default 3s.
 	First time.Duration `mapstructure:"first"`
 
 	// Look holds addresses worth a visit, by title. They are logged once, when
@@ -37,8 +40,14 @@ type Config struct {
 
 var _ component.Config = (*Config)(nil)
 
-// minInterval keeps a mistyped unit from flooding the log.
-const minInterval = time.Second
+const (
+	// minInterval keeps a mistyped unit from flooding the log.
+	minInterval = time.Second
+
+	// defaultPatience is how long the first line waits for something to say when
+	// no interval bounds it.
+	defaultPatience = time.Minute
+)
 
 // Validate names every key that cannot work.
 func (c *Config) Validate() error {

@@ -26,7 +26,7 @@ func TestConfig(t *testing.T) {
 		require.NoError(t, confmap.Validate(got))
 		assert.Equal(t, want, got)
 	}
-	f("pulse", &Config{Interval: time.Minute, First: 5 * time.Second})
+	f("pulse", &Config{Interval: time.Minute, First: 3 * time.Second})
 	f("pulse/all", &Config{
 		Interval:        5 * time.Minute,
 		First:           10 * time.Second,

@@ -88,19 +88,36 @@ func (p *pulse) Shutdown(context.Context) error {
 // beginning: after a reload the process has CPU time from before.
 func (p *pulse) run(ctx context.Context) {
 	w := &watch{logger: p.logger}
-	see := func() (alive bool) {
+	look := func(patient bool) (told bool) {
 		page, err := p.read(ctx, p.endpoint)
-		if ctx.Err() != nil {
-			return false // shutting down is no reason to complain
-		}
-		w.see(page, err)
-		return true
+		return ctx.Err() == nil && w.see(page, err, patient) // shutting down is no reason to complain
 	}
-	for wait := cmp.Or(p.cfg.First, p.cfg.Interval); see() && wait > 0; wait = p.cfg.Interval {
-		select {
-		case <-ctx.Done():
+	deadline := time.Now().Add(cmp.Or(p.cfg.Interval, defaultPatience))
+	look(true)
+	if p.cfg.First > 0 {
+		p.awaitFirst(ctx, look, deadline)
+	}
+	for p.cfg.Interval > 0 && rest(ctx, p.cfg.Interval) {
+		look(false)
+	}
+}
+
+// awaitFirst looks until there is a first line to log: the first scrape of a
+// pipeline may take its time. At the deadline nothing moving is news, too.
+func (p *pulse) awaitFirst(ctx context.Context, look func(patient bool) bool, deadline time.Time) {
+	for wait := p.cfg.First; rest(ctx, wait); wait = min(max(p.cfg.First, minInterval), time.Until(deadline)) {
+		early := time.Now().Before(deadline)
+		if told := look(early); told || !early {
 			return
-		case <-time.After(wait):
 		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) (rested bool) {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }

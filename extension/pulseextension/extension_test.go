@@ -45,12 +45,12 @@ func take(logs *observer.ObservedLogs) []string {
 	return lines
 }
 
-// fake is a Collector that receives a span each second from its start.
+// fake is a Collector that receives a span each second from a time on.
 type fake struct {
-	t       *testing.T
-	started time.Time
-	reads   atomic.Int64
-	broken  atomic.Pointer[string] // why reading fails
+	t      *testing.T
+	begins time.Time
+	reads  atomic.Int64
+	broken atomic.Pointer[string] // why reading fails
 }
 
 func (f *fake) breaks(why string) { f.broken.Store(&why) }
@@ -60,15 +60,21 @@ func (f *fake) read(context.Context, string) (*selftelemetry.Snapshot, error) {
 	if why := f.broken.Load(); why != nil {
 		return nil, errors.New(*why)
 	}
-	spans := time.Since(f.started) / time.Second
+	spans := max(0, time.Since(f.begins)/time.Second)
 	return page(f.t, fmt.Sprintf(`receiver_accepted_spans{receiver="otlp"}=%d`, spans), time.Now()), nil
 }
 
 func started(t *testing.T, cfg *Config) (*pulse, *fake, *observer.ObservedLogs) {
 	t.Helper()
+	return startedQuiet(t, cfg, 0)
+}
+
+// startedQuiet is started with a Collector that receives nothing at first.
+func startedQuiet(t *testing.T, cfg *Config, quiet time.Duration) (*pulse, *fake, *observer.ObservedLogs) {
+	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	p := newPulse(cfg, zap.New(core))
-	f := &fake{t: t, started: time.Now()}
+	f := &fake{t: t, begins: time.Now().Add(quiet)}
 	p.read = f.read
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, p.Ready())
@@ -87,7 +93,7 @@ func TestLinesComeEarlyAndThenOncePerInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, f, logs := started(t, createDefaultConfig().(*Config))
 		assert.EqualValues(t, 1, f.reads.Load())
-		sleep(5*time.Second - 1)
+		sleep(3*time.Second - 1)
 		assert.Empty(t, take(logs))
 		sleep(1)
 		assert.Equal(t, []string{spanFlows}, take(logs))
@@ -160,7 +166,7 @@ func TestAFirstReadingThatFailsOnlyDelaysTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		p := newPulse(&Config{First: time.Second, Interval: time.Minute}, zap.New(core))
-		f := &fake{t: t, started: time.Now()}
+		f := &fake{t: t, begins: time.Now()}
 		f.breaks("not yet")
 		p.read = f.read
 		require.NoError(t, p.Ready())
@@ -169,6 +175,8 @@ func TestAFirstReadingThatFailsOnlyDelaysTheBeginning(t *testing.T) {
 		assert.Len(t, take(logs), 1)
 		sleep(time.Second)
 		assert.Equal(t, []string{"info own metrics can be read again"}, take(logs))
+		sleep(time.Second)
+		assert.Equal(t, []string{spanFlows}, take(logs))
 		sleep(time.Minute)
 		assert.Equal(t, []string{spanFlows}, take(logs))
 		require.NoError(t, p.Shutdown(t.Context()))

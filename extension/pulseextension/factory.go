@@ -21,7 +21,7 @@ func NewFactory() extension.Factory {
 func createDefaultConfig() component.Config {
 	return &Config{
 		Interval: time.Minute,
-		First:    5 * time.Second,
+		First:    3 * time.Second,
 	}
 }
 

@@ -97,6 +97,11 @@ func between(before, now *reading) flow {
 	return f
 }
 
+// still says that no counter of data moved, good or bad.
+func (f flow) still() bool {
+	return len(f.accepted)+len(f.sent)+len(f.refused)+len(f.sendFailed)+len(f.enqueueFailed) == 0
+}
+
 func positive(counts map[stream]float64) bool {
 	for _, n := range counts {
 		if n > 0 {

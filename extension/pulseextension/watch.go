@@ -18,26 +18,37 @@ type watch struct {
 	lost   bool // the last attempt failed
 }
 
-// see logs what flowed since the reading before. It tells once when the page is
-// lost and once when it is back: the line after that covers the whole gap.
-func (w *watch) see(page *selftelemetry.Snapshot, err error) {
+// see logs what flowed since the reading before, and reports whether it did. It
+// tells once when the page is lost and once when it is back: the line after that
+// covers the whole gap.
+//
+// When patient, it keeps silent about a flow in which nothing moved and forgets
+// that reading, so that a later line covers its time, too: a first scrape just
+// before a look would otherwise show as many times its rate.
+func (w *watch) see(page *selftelemetry.Snapshot, err error, patient bool) (told bool) {
 	if err != nil {
 		if !w.lost {
 			w.logger.Warn("cannot tell what is flowing until own metrics can be read", zap.Error(err))
 		}
 		w.lost = true
-		return
+		return false
 	}
 	if w.lost {
 		w.logger.Info("own metrics can be read again")
 		w.lost = false
 	}
 	now := newReading(page)
-	if w.last != nil {
-		f := between(w.last, now)
-		w.logger.Info(f.sentence(), f.fields()...)
+	if w.last == nil {
+		w.last = now
+		return false
 	}
+	f := between(w.last, now)
+	if patient && f.still() {
+		return false
+	}
+	w.logger.Info(f.sentence(), f.fields()...)
 	w.last = now
+	return true
 }
 
 // fields are the facts of the sentence for machines.

@@ -45,13 +45,14 @@ type Config struct {
 	// the profile's.
 	MemoryLimit string `mapstructure:"memory_limit"`
 
-	// RefreshInterval is how often the memory budget is read again. Default 1m.
+	// RefreshInterval is how often the memory budget is read, and the binary's
+	// pages are released, again. Default 1m.
 	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
 
-	// ReleaseStartupPages unmaps, shortly after the pipelines are ready, the
-	// pages of the executable that only its start needed. Default: true in
-	// minimal, false otherwise. Linux only.
-	ReleaseStartupPages *bool `mapstructure:"release_startup_pages"`
+	// ReleaseBinaryPages unmaps the pages of the executable, 10 s after the
+	// pipelines are ready and then at each refresh; what is used is mapped again.
+	// Default: true in minimal, false otherwise. Linux only.
+	ReleaseBinaryPages *bool `mapstructure:"release_binary_pages"`
 
 	_ struct{}
 }
@@ -78,10 +79,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// releaseStartupPages is the key's value or the profile's default.
-func (c *Config) releaseStartupPages() bool {
-	if c.ReleaseStartupPages != nil {
-		return *c.ReleaseStartupPages
+// releaseBinaryPages is the key's value or the profile's default.
+func (c *Config) releaseBinaryPages() bool {
+	if c.ReleaseBinaryPages != nil {
+		return *c.ReleaseBinaryPages
 	}
 	return c.Profile == ProfileMinimal
 }

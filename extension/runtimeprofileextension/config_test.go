@@ -22,7 +22,7 @@ func TestConfigReadsEveryKey(t *testing.T) {
 		"runtimeprofile": {Profile: ProfileBalanced, RefreshInterval: time.Minute},
 		"runtimeprofile/all": {
 			Profile: ProfilePerformance, GOGC: 300, MemoryLimit: "1536MiB",
-			RefreshInterval: 10 * time.Second, ReleaseStartupPages: &yes,
+			RefreshInterval: 10 * time.Second, ReleaseBinaryPages: &yes,
 		},
 		"runtimeprofile/percentage": {Profile: ProfileAuto, MemoryLimit: "75%", RefreshInterval: time.Minute},
 	} {
@@ -77,11 +77,4 @@ func TestMemoryLimitUnits(t *testing.T) {
 		_, err := parseMemoryLimit(bad)
 		assert.ErrorContains(t, err, "`memory_limit`", bad)
 	}
-}
-
-func TestStartupPagesAreReleasedByDefaultInMinimalOnly(t *testing.T) {
-	no := false
-	assert.True(t, (&Config{Profile: ProfileMinimal}).releaseStartupPages())
-	assert.False(t, (&Config{Profile: ProfileBalanced}).releaseStartupPages())
-	assert.False(t, (&Config{Profile: ProfileMinimal, ReleaseStartupPages: &no}).releaseStartupPages())
 }

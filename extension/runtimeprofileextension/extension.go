@@ -5,10 +5,8 @@ package runtimeprofileextension
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -18,9 +16,6 @@ import (
 
 	"github.com/godwit-otel/godwit/extension/runtimeprofileextension/internal/metadata"
 )
-
-// releaseDelay lets what the start still needs, and the first data, come first.
-const releaseDelay = 10 * time.Second
 
 var (
 	_ extension.Extension                         = (*runtimeProfile)(nil)
@@ -38,7 +33,7 @@ type runtimeProfile struct {
 	cancel    context.CancelFunc
 	done      sync.WaitGroup
 	ready     chan struct{}
-	released  atomic.Int64
+	pages     binaryPages // run releases them, the metrics read their bytes
 
 	mu          sync.Mutex
 	lease       *lease // nil unless started
@@ -59,6 +54,7 @@ func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *run
 		root:    root,
 		planner: newPlanner(cfg),
 		ready:   make(chan struct{}, 1),
+		pages:   binaryPages{logger: set.Logger, unmap: releaseBinaryPages},
 	}
 }
 
@@ -124,7 +120,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 	return nil
 }
 
-// Ready starts the delay after which the startup pages are released.
+// Ready starts the delay before the first release of the binary's pages.
 func (e *runtimeProfile) Ready() error {
 	select {
 	case e.ready <- struct{}{}:
@@ -139,21 +135,26 @@ func (*runtimeProfile) NotReady() error { return nil }
 func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
-	release := time.NewTimer(releaseDelay)
-	release.Stop()
-	defer release.Stop()
+	first := time.NewTimer(releaseDelay)
+	first.Stop()
+	defer first.Stop()
+	releasing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-refresh.C:
 			e.refresh()
-		case <-e.ready:
-			if e.cfg.releaseStartupPages() {
-				release.Reset(releaseDelay)
+			if releasing {
+				e.pages.release()
 			}
-		case <-release.C:
-			e.releaseStartupPages()
+		case <-e.ready:
+			if e.cfg.releaseBinaryPages() {
+				first.Reset(releaseDelay)
+			}
+		case <-first.C:
+			releasing = true
+			e.pages.release()
 		}
 	}
 }
@@ -218,17 +219,4 @@ func (e *runtimeProfile) logKnobs() {
 		fields = append(fields, zap.Int64("memory_budget", e.budget.total()), zap.Bool("cgroup", e.budget.cgroup > 0))
 	}
 	e.logger.Info("Runtime profile applied", fields...)
-}
-
-func (e *runtimeProfile) releaseStartupPages() {
-	released, err := releaseStartupPages()
-	e.released.Store(released)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		e.logger.Info("release_startup_pages does nothing on this system: it needs Linux")
-	case err != nil:
-		e.logger.Warn("Cannot release all startup pages", zap.Int64("released", released), zap.Error(err))
-	default:
-		e.logger.Info("Startup pages released", zap.Int64("released", released))
-	}
 }

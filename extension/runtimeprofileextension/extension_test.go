@@ -211,38 +211,6 @@ func TestConfigSnapshotsThatSayNothing(t *testing.T) {
 	assert.Equal(t, 1, s.said("Cannot compare with the memory_limiter"))
 }
 
-func TestStartupPagesAreReleasedOnceThePipelinesAreReady(t *testing.T) {
-	quietEnv(t)
-	said := "Startup pages released"
-	if runtime.GOOS != "linux" {
-		said = "release_startup_pages does nothing on this system"
-	}
-	f := func(cfg *Config, want int) {
-		t.Helper()
-		synctest.Test(t, func(t *testing.T) {
-			s := newSubject(cfg, tree(nil))
-			s.start(t)
-			defer s.shutdown(t)
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			assert.Zero(t, s.said(said), "pipelines that never get ready release nothing")
-			require.NoError(t, s.Ready())
-			time.Sleep(releaseDelay - time.Second)
-			synctest.Wait()
-			assert.Zero(t, s.said(said))
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			assert.Equal(t, want, s.said(said))
-			assert.Equal(t, want == 1 && runtime.GOOS == "linux", s.released.Load() > 0)
-			require.NoError(t, s.NotReady())
-		})
-	}
-	yes := true
-	f(&Config{Profile: ProfileMinimal}, 1)
-	f(&Config{Profile: ProfileBalanced}, 0)
-	f(&Config{Profile: ProfileBalanced, ReleaseStartupPages: &yes}, 1)
-}
-
 func TestMetricsTellTheEffectiveValues(t *testing.T) {
 	quietEnv(t)
 	tt := componenttest.NewTelemetry()
@@ -259,7 +227,7 @@ func TestMetricsTellTheEffectiveValues(t *testing.T) {
 	metadatatest.AssertEqualExtensionRuntimeprofileGogc(t, tt, point(50), exact)
 	metadatatest.AssertEqualExtensionRuntimeprofileMemoryBudget(t, tt, point(1<<30), exact)
 	metadatatest.AssertEqualExtensionRuntimeprofileMemoryLimit(t, tt, point(percentOf(1<<30, 60)), exact)
-	metadatatest.AssertEqualExtensionRuntimeprofileStartupPagesReleased(t, tt, point(0), exact)
+	metadatatest.AssertEqualExtensionRuntimeprofileBinaryPagesReleased(t, tt, point(0), exact)
 
 	debug.SetGCPercent(60) // somebody else's hand shows, too
 	metadatatest.AssertEqualExtensionRuntimeprofileGogc(t, tt, point(60), exact)

@@ -21,6 +21,9 @@ func (e *runtimeProfile) startTelemetry() error {
 	}
 	e.telemetry = t
 	return errors.Join(
+		t.RegisterExtensionRuntimeprofileBinaryPagesReleasedCallback(integer(func() (int64, bool) {
+			return e.pages.bytes.Load(), true
+		})),
 		t.RegisterExtensionRuntimeprofileGcCPURatioCallback(float(func() float64 {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -38,9 +41,6 @@ func (e *runtimeProfile) startTelemetry() error {
 		t.RegisterExtensionRuntimeprofileMemoryLimitCallback(integer(func() (int64, bool) {
 			limit := readKnobs().limit
 			return limit, limit != noLimit
-		})),
-		t.RegisterExtensionRuntimeprofileStartupPagesReleasedCallback(integer(func() (int64, bool) {
-			return e.released.Load(), true
 		})),
 	)
 }

@@ -25,17 +25,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                       metric.Meter
-	mu                                          sync.Mutex
-	registrations                               []metric.Registration
-	ExtensionRuntimeprofileGcCPURatio           metric.Float64ObservableGauge
-	ExtensionRuntimeprofileGcCPUTime            metric.Float64ObservableCounter
-	ExtensionRuntimeprofileGcCycles             metric.Int64ObservableCounter
-	ExtensionRuntimeprofileGogc                 metric.Int64ObservableGauge
-	ExtensionRuntimeprofileHeapLive             metric.Int64ObservableGauge
-	ExtensionRuntimeprofileMemoryBudget         metric.Int64ObservableGauge
-	ExtensionRuntimeprofileMemoryLimit          metric.Int64ObservableGauge
-	ExtensionRuntimeprofileStartupPagesReleased metric.Int64ObservableGauge
+	meter                                      metric.Meter
+	mu                                         sync.Mutex
+	registrations                              []metric.Registration
+	ExtensionRuntimeprofileBinaryPagesReleased metric.Int64ObservableGauge
+	ExtensionRuntimeprofileGcCPURatio          metric.Float64ObservableGauge
+	ExtensionRuntimeprofileGcCPUTime           metric.Float64ObservableCounter
+	ExtensionRuntimeprofileGcCycles            metric.Int64ObservableCounter
+	ExtensionRuntimeprofileGogc                metric.Int64ObservableGauge
+	ExtensionRuntimeprofileHeapLive            metric.Int64ObservableGauge
+	ExtensionRuntimeprofileMemoryBudget        metric.Int64ObservableGauge
+	ExtensionRuntimeprofileMemoryLimit         metric.Int64ObservableGauge
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -47,6 +47,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterExtensionRuntimeprofileBinaryPagesReleasedCallback sets callback for observable ExtensionRuntimeprofileBinaryPagesReleased metric.
+func (builder *TelemetryBuilder) RegisterExtensionRuntimeprofileBinaryPagesReleasedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionRuntimeprofileBinaryPagesReleased, obs: o})
+		return nil
+	}, builder.ExtensionRuntimeprofileBinaryPagesReleased)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterExtensionRuntimeprofileGcCPURatioCallback sets callback for observable ExtensionRuntimeprofileGcCPURatio metric.
@@ -154,21 +169,6 @@ func (builder *TelemetryBuilder) RegisterExtensionRuntimeprofileMemoryLimitCallb
 	return nil
 }
 
-// RegisterExtensionRuntimeprofileStartupPagesReleasedCallback sets callback for observable ExtensionRuntimeprofileStartupPagesReleased metric.
-func (builder *TelemetryBuilder) RegisterExtensionRuntimeprofileStartupPagesReleasedCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ExtensionRuntimeprofileStartupPagesReleased, obs: o})
-		return nil
-	}, builder.ExtensionRuntimeprofileStartupPagesReleased)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -207,6 +207,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExtensionRuntimeprofileBinaryPagesReleased, err = builder.meter.Int64ObservableGauge(
+		"otelcol_extension_runtimeprofile_binary_pages_released",
+		metric.WithDescription("Resident memory of the executable's own file that the last release unmapped. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionRuntimeprofileGcCPURatio, err = builder.meter.Float64ObservableGauge(
 		"otelcol_extension_runtimeprofile_gc_cpu_ratio",
 		metric.WithDescription("Share of the CPU time the process used that went to garbage collection, over the last refresh interval. [Alpha]"),
@@ -246,12 +252,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ExtensionRuntimeprofileMemoryLimit, err = builder.meter.Int64ObservableGauge(
 		"otelcol_extension_runtimeprofile_memory_limit",
 		metric.WithDescription("Effective GOMEMLIMIT. Absent when there is none. [Alpha]"),
-		metric.WithUnit("By"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ExtensionRuntimeprofileStartupPagesReleased, err = builder.meter.Int64ObservableGauge(
-		"otelcol_extension_runtimeprofile_startup_pages_released",
-		metric.WithDescription("Resident memory of the executable's own file that was unmapped after start. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

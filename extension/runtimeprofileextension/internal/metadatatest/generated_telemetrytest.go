@@ -21,6 +21,20 @@ func NewSettings(tt *componenttest.Telemetry) extension.Settings {
 	return set
 }
 
+func AssertEqualExtensionRuntimeprofileBinaryPagesReleased(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_extension_runtimeprofile_binary_pages_released",
+		Description: "Resident memory of the executable's own file that the last release unmapped. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_extension_runtimeprofile_binary_pages_released")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualExtensionRuntimeprofileGcCPURatio(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_runtimeprofile_gc_cpu_ratio",
@@ -119,20 +133,6 @@ func AssertEqualExtensionRuntimeprofileMemoryLimit(t *testing.T, tt *componentte
 		},
 	}
 	got, err := tt.GetMetric("otelcol_extension_runtimeprofile_memory_limit")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualExtensionRuntimeprofileStartupPagesReleased(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_extension_runtimeprofile_startup_pages_released",
-		Description: "Resident memory of the executable's own file that was unmapped after start. [Alpha]",
-		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_extension_runtimeprofile_startup_pages_released")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

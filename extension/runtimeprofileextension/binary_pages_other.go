@@ -7,4 +7,4 @@ package runtimeprofileextension
 
 import "errors"
 
-func releaseStartupPages() (int64, error) { return 0, errors.ErrUnsupported }
+func releaseBinaryPages() (int64, error) { return 0, errors.ErrUnsupported }

@@ -125,7 +125,7 @@ func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 		})
 	}
 	for rounds.Load() < 40 && !t.Failed() {
-		if _, err := releaseStartupPages(); err != nil {
+		if _, err := releaseBinaryPages(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 	work.Wait()
 
 	populate(t)
-	released, err := releaseStartupPages()
+	released, err := releaseBinaryPages()
 	require.NoError(t, err)
 	after := resident(t)
 	t.Logf("resident pages of the executable: %d KiB before, %d KiB after", before>>10, after>>10)
@@ -156,7 +156,7 @@ func TestPagesWrittenToAreKept(t *testing.T) {
 	copy(written, "breakpoint")
 	require.NoError(t, unix.Mprotect(written, unix.PROT_READ))
 
-	_, err = releaseStartupPages()
+	_, err = releaseBinaryPages()
 	require.NoError(t, err)
 	assert.Equal(t, "breakpoint", string(written[:len("breakpoint")]))
 }

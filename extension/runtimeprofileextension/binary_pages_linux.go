@@ -20,11 +20,11 @@ type mapping struct {
 	untouched  bool // no page of it is the process's own
 }
 
-// releaseStartupPages unmaps the pages of the executable's file that hold
+// releaseBinaryPages unmaps the pages of the executable's file that hold
 // nothing but the file. A page used again is mapped back from the page cache, so
 // code that runs meanwhile, this function's included, is only delayed. It
 // returns how much was resident.
-func releaseStartupPages() (int64, error) {
+func releaseBinaryPages() (int64, error) {
 	executable, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return 0, fmt.Errorf("cannot name the executable: %w", err)

@@ -1,0 +1,63 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// releaseDelay lets what the start still needs, and the first data, come first.
+const releaseDelay = 10 * time.Second
+
+// outcome is how a release went; the zero value is that of none yet.
+type outcome int
+
+const (
+	untried outcome = iota
+	done
+	failed
+	unsupported
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, errors.ErrUnsupported):
+		return unsupported
+	default:
+		return failed
+	}
+}
+
+// binaryPages releases the pages of the executable time and again, because they
+// come back, and tells of it only when a release went otherwise than the last.
+type binaryPages struct {
+	logger  *zap.Logger
+	unmap   func() (int64, error) // releaseBinaryPages outside tests
+	outcome outcome
+	bytes   atomic.Int64 // what the last release unmapped
+}
+
+func (p *binaryPages) release() {
+	unmapped, err := p.unmap()
+	p.bytes.Store(unmapped)
+	before := p.outcome
+	p.outcome = outcomeOf(err)
+	switch {
+	case p.outcome == before:
+	case p.outcome == unsupported:
+		p.logger.Info("release_binary_pages does nothing on this system: it needs Linux")
+	case p.outcome == failed:
+		p.logger.Warn("Cannot release all binary pages", zap.Int64("released", unmapped), zap.Error(err))
+	case before == failed:
+		p.logger.Info("All binary pages can be released again", zap.Int64("released", unmapped))
+	default:
+		p.logger.Info("Binary pages released", zap.Int64("released", unmapped))
+	}
+}

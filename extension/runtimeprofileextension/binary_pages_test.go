@@ -1,0 +1,110 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBinaryPagesAreReleasedByDefaultInMinimalOnly(t *testing.T) {
+	no, yes := false, true
+	assert.True(t, (&Config{Profile: ProfileMinimal}).releaseBinaryPages())
+	assert.False(t, (&Config{Profile: ProfileBalanced}).releaseBinaryPages())
+	assert.False(t, (&Config{Profile: ProfileMinimal, ReleaseBinaryPages: &no}).releaseBinaryPages())
+	assert.True(t, (&Config{Profile: ProfileBalanced, ReleaseBinaryPages: &yes}).releaseBinaryPages())
+}
+
+func TestBinaryPagesAreReleasedAfterReadyAndAtEachRefresh(t *testing.T) {
+	quietEnv(t)
+	f := func(profile Profile, first, perRefresh int64) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			s := newSubject(&Config{Profile: profile, RefreshInterval: time.Minute}, tree(nil))
+			var releases atomic.Int64
+			s.pages.unmap = func() (int64, error) { return releases.Add(1), nil }
+			after := func(wait time.Duration, want int64) {
+				t.Helper()
+				time.Sleep(wait)
+				synctest.Wait()
+				assert.Equal(t, want, releases.Load())
+				assert.Equal(t, want, s.pages.bytes.Load(), "the metric tells of the last release")
+			}
+			s.start(t)
+			after(time.Hour, 0) // pipelines that never get ready release nothing
+			after(55*time.Second, 0)
+			require.NoError(t, s.Ready())
+			after(releaseDelay-1, 0) // nor does a refresh before the first release
+			after(1, first)
+			after(54*time.Second, first)
+			after(time.Second, first+perRefresh)
+			require.NoError(t, s.NotReady())
+			after(10*time.Minute, first+11*perRefresh)
+			s.shutdown(t)
+			after(time.Hour, first+11*perRefresh)
+		})
+	}
+	f(ProfileMinimal, 1, 1)
+	f(ProfileBalanced, 0, 0)
+}
+
+func TestBinaryPagesOfThisProcess(t *testing.T) {
+	quietEnv(t)
+	said := "Binary pages released"
+	if runtime.GOOS != "linux" {
+		said = "release_binary_pages does nothing on this system"
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSubject(&Config{Profile: ProfileMinimal}, tree(nil))
+		s.start(t)
+		defer s.shutdown(t)
+		require.NoError(t, s.Ready())
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		assert.Equal(t, 1, s.said(said))
+		assert.Equal(t, runtime.GOOS == "linux", s.pages.bytes.Load() > 0)
+	})
+}
+
+func TestReleasesAreToldOnChangeOnly(t *testing.T) {
+	var unmapped int64
+	var fault error
+	s := newSubject(&Config{Profile: ProfileMinimal}, tree(nil))
+	s.pages.unmap = func() (int64, error) { return unmapped, fault }
+	f := func(bytes int64, err error, want ...string) {
+		t.Helper()
+		unmapped, fault = bytes, err
+		s.pages.release()
+		var got []string
+		for _, line := range s.log.TakeAll() {
+			got = append(got, fmt.Sprintf("%s %s %v", line.Level, line.Message, line.ContextMap()["released"]))
+		}
+		assert.Equal(t, want, got)
+		assert.Equal(t, bytes, s.pages.bytes.Load())
+	}
+	f(40, nil, "info Binary pages released 40")
+	f(25, nil)
+	f(5, errors.New("locked"), "warn Cannot release all binary pages 5")
+	f(4, errors.New("locked elsewhere"))
+	f(30, nil, "info All binary pages can be released again 30")
+	f(25, nil)
+
+	// A start that fails first.
+	s.pages.outcome = untried
+	f(0, errors.New("no /proc"), "warn Cannot release all binary pages 0")
+	f(0, errors.New("no /proc"))
+	f(30, nil, "info All binary pages can be released again 30")
+
+	s.pages.outcome = untried
+	f(0, errors.ErrUnsupported, "info release_binary_pages does nothing on this system: it needs Linux <nil>")
+	f(0, errors.ErrUnsupported)
+}
