@@ -53,8 +53,8 @@ fuzz: $(MODULES:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s)
 lint: .tools/.lint $(MODULES:%=lint/%) $(patsubst %,lint/%,$(wildcard benchmarks)) ## Run golangci-lint in every module
 
 .PHONY: vet
-vet: ## Run go vet over the whole workspace at once
-	@$(GO) vet work
+vet: $(MODULES:%=vet/%) ## Run go vet in every module, and see that the workspace resolves as a whole
+	@$(GO) list -deps work >/dev/null
 
 .PHONY: count
 count: ## Say how many tests the last run ran
@@ -133,8 +133,8 @@ help: ## Show this help
 
 # --- How the verbs reach the modules -------------------------------------------------------------
 
-.PHONY: $(foreach verb,test fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks
-$(foreach verb,test fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks: .tools/.tools
+.PHONY: $(foreach verb,test vet fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks
+$(foreach verb,test vet fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks: .tools/.tools
 	@$(MAKE) --no-print-directory -C $(patsubst $(firstword $(subst /, ,$@))/%,%,$@) $(firstword $(subst /, ,$@))
 $(MODULES:%=lint/%) lint/benchmarks: .tools/.lint
 

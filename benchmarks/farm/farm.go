@@ -143,7 +143,7 @@ func (f *Farm) renderStep(out *[2]rendered, target, step int) {
 			continue
 		}
 		r := &out[format]
-		plain := f.page.render(nil, format, target, step, &r.tally)
+		plain := f.page.render(format, target, step, &r.tally)
 		r.bytes = len(plain)
 		for e := range encodings {
 			r.coded[e] = encode(e, plain)

@@ -25,7 +25,8 @@ type Format int
 const (
 	Text Format = iota
 	OpenMetrics
-	anyFormat Format = -1
+	// anyFormat is of comments that all formats have.
+	anyFormat
 )
 
 // line is one line of a page: a comment, or a sample.

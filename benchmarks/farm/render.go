@@ -81,9 +81,9 @@ func (l *line) at(target, i, step int) float64 {
 	return math.Round(v)
 }
 
-// render appends the page as a target shows it at a step, and accounts for its
+// render writes the page as a target shows it at a step, and accounts for its
 // samples in t.
-func (p *Page) render(dst []byte, f Format, target, step int, t *tally.Tally) []byte {
+func (p *Page) render(f Format, target, step int, t *tally.Tally) (dst []byte) {
 	for i := range p.lines {
 		l := &p.lines[i]
 		if l.kind == comment {

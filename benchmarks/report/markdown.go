@@ -166,7 +166,7 @@ func axisValue(axis string, v float64) string {
 // Render writes the result's reports.
 func Render(dir string, r *Result) error {
 	for suffix, text := range map[string]string{".md": r.Markdown(), ".svg": r.SVG()} {
-		if err := os.WriteFile(filepath.Join(dir, r.Name+suffix), []byte(text), 0o644); err != nil { //nolint:gosec // reports are for everyone
+		if err := os.WriteFile(filepath.Join(dir, r.Name+suffix), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("cannot write report: %w", err)
 		}
 	}
@@ -178,6 +178,7 @@ func byCost(rows []Row) []Row {
 	return slices.SortedStableFunc(slices.Values(rows), func(a, b Row) int {
 		return cmp.Or(
 			cmp.Compare(min(len(b.Runs), 1), min(len(a.Runs), 1)),
-			cmp.Compare(a.Of((*Run).CPUPerMillion).Median, b.Of((*Run).CPUPerMillion).Median))
+			cmp.Compare(a.Of((*Run).CPUPerMillion).Median, b.Of((*Run).CPUPerMillion).Median),
+		)
 	})
 }

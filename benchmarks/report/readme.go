@@ -77,5 +77,5 @@ func UpdateReadme(file, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot update %s: %w", file, err)
 	}
-	return os.WriteFile(file, []byte(updated), 0o644) //nolint:gosec // a README is for everyone
+	return os.WriteFile(file, []byte(updated), 0o644)
 }

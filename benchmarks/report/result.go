@@ -6,9 +6,11 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -133,11 +135,36 @@ func Load(file string) (*Result, error) {
 	return &r, nil
 }
 
+// LoadAll reads all results of a directory. Files of other measurements, which
+// have no workload, are left alone.
+func LoadAll(dir string) ([]*Result, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*Result
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read result: %w", err)
+		}
+		if !bytes.Contains(body, []byte(`"workload": {`)) {
+			continue
+		}
+		r, err := Load(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
 // Save writes the result.
 func (r *Result) Save(file string) error {
 	body, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write result: %w", err)
 	}
-	return os.WriteFile(file, append(body, '\n'), 0o644) //nolint:gosec // a report is for everyone
+	return os.WriteFile(file, append(body, '\n'), 0o644)
 }

@@ -18,7 +18,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-size: 15px; font-weight: 600 }
 .soft { fill: #59636e; font-size: 12px }
 .grid { stroke: #d1d9e0; stroke-width: 1 }
-.line { fill: none; stroke-width: 2.5; stroke-linejoin: round }
+.line { stroke-width: 2.5; stroke-linejoin: round } .second { stroke-dasharray: 7 4 }
 .godwit { fill: #0969da; stroke: #0969da } .vmagent { fill: #8250df; stroke: #8250df }
 .prometheus { fill: #cf4a22; stroke: #cf4a22 } .collector { fill: #9a6700; stroke: #9a6700 }
 rect { stroke: none } .range { stroke: #1f2328; stroke-width: 1.5 }
@@ -56,14 +56,13 @@ func f1(v float64) string { return fmt.Sprintf("%.1f", v) }
 // SVG renders the result's chart.
 func (r *Result) SVG() string {
 	var c canvas
-	height := 0.0
-	if r.Axis == "" {
-		height = r.bars(&c)
-	} else {
-		height = r.curves(&c)
+	draw := r.bars
+	if r.Axis != "" {
+		draw = r.curves
 	}
-	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" role=\"img\">\n<title>%s</title>\n%s%s</svg>\n",
-		width, height, html.EscapeString(r.Title), style, c.String())
+	height := draw(&c)
+	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-8 0 %d %.0f\" role=\"img\">\n<title>%s</title>\n%s%s</svg>\n",
+		width+16, height, html.EscapeString(r.Title), style, c.String())
 }
 
 // bars draws a panel per figure, and a bar per agent.
@@ -98,7 +97,7 @@ func (r *Result) bars(c *canvas) float64 {
 
 const (
 	plotLeft   = 52
-	plotWidth  = 560
+	plotWidth  = 490
 	plotHeight = 210
 )
 
@@ -161,6 +160,7 @@ func (r *Result) curveLines(c *canvas, order []string, agents map[string][]Row, 
 		party string
 	}
 	var ends []end
+	met := map[string]bool{}
 	for _, agent := range order {
 		rows := agents[agent]
 		var path strings.Builder
@@ -170,7 +170,12 @@ func (r *Result) curveLines(c *canvas, order []string, agents map[string][]Row, 
 			fmt.Fprintf(c, "<circle cx=%q cy=%q r=\"3.5\" class=%q/>\n", f1(x(rows[i].At)), f1(y(v)), rows[i].Party)
 		}
 		last := rows[len(rows)-1]
-		fmt.Fprintf(c, "<polyline points=%q class=\"line %s\" style=\"fill:none\"/>\n", strings.TrimSpace(path.String()), last.Party)
+		dashes := ""
+		if met[last.Party] { // a party's colour, but not its line
+			dashes = " second"
+		}
+		met[last.Party] = true
+		fmt.Fprintf(c, "<polyline points=%q class=\"line %s%s\" style=\"fill:none\"/>\n", strings.TrimSpace(path.String()), last.Party, dashes)
 		ends = append(ends, end{y(last.Of(f.of).Median), last.Title + "  " + number(last.Of(f.of).Median), last.Party})
 	}
 	// Labels at the lines' ends, pushed apart.

@@ -110,6 +110,7 @@ func serveControl(ctx context.Context, mux *http.ServeMux) (address string, err 
 // instrument is a farm or a sink, seen from the runner.
 type instrument struct {
 	*process
+
 	control string
 }
 

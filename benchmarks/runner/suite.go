@@ -103,7 +103,7 @@ func (s *Suite) Result(name, title string, skipped []string) *report.Result {
 // Write saves a result and renders its reports beside it.
 func (s *Suite) Write(r *report.Result) error {
 	dir := filepath.Join(s.Root, "benchmarks", "results")
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // reports are for everyone
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot write results: %w", err)
 	}
 	if err := r.Save(filepath.Join(dir, r.Name+".json")); err != nil {

@@ -31,11 +31,11 @@ type Stats struct {
 	Wire     int64 `json:"wire"`   // bytes read from sockets, all of them
 	Raw      int64 `json:"raw"`    // bytes of messages after decompression
 
-	Samples   int64 `json:"samples"`   // of targets' pages, less `_created`
-	Created   int64 `json:"created"`   // samples of `_created` series
-	Own       int64 `json:"own"`       // up, scrape_*, target_info: added by the agent
-	Stale     int64 `json:"stale"`     // stale markers
-	Exemplars int64 `json:"exemplars"` //
+	Samples   int64 `json:"samples"` // of targets' pages, less `_created`
+	Created   int64 `json:"created"` // samples of `_created` series
+	Own       int64 `json:"own"`     // up, scrape_*, target_info: added by the agent
+	Stale     int64 `json:"stale"`   // stale markers
+	Exemplars int64 `json:"exemplars"`
 	Strangers int64 `json:"strangers"` // samples of no target of the farm
 	Series    int64 `json:"series"`    // distinct ones
 
@@ -165,7 +165,7 @@ func classify(name []byte) class {
 		return own
 	case string(name) == tally.ScrapeID:
 		return scrapeID
-	case bytes.HasSuffix(name, []byte("_created")):
+	case tally.IsCreated(name):
 		return createdAt
 	}
 	return onPage

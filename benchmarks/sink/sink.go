@@ -56,7 +56,7 @@ func (s *Sink) Serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/write", s.write)
 	mux.HandleFunc("POST /v1/metrics", s.metrics)
-	web := &http.Server{Handler: mux} //nolint:gosec // on loopback, for as long as a run
+	web := &http.Server{Handler: mux}
 	rpc := newGRPC(s.Ledger)
 	failed := make(chan error, 2)
 	go func() { failed <- web.Serve(s.http) }()
@@ -178,6 +178,7 @@ func decompress(dst *bytes.Buffer, coding string, body []byte) (message []byte, 
 // countingListener counts what its connections read.
 type countingListener struct {
 	net.Listener
+
 	read *atomic.Int64
 }
 
@@ -188,6 +189,7 @@ func (l countingListener) Accept() (net.Conn, error) {
 
 type countingConn struct {
 	net.Conn
+
 	read *atomic.Int64
 }
 

@@ -16,6 +16,13 @@ import (
 // ScrapeID is the series of each page whose value is the number of the scrape.
 const ScrapeID = "farm_scrape"
 
+// IsCreated tells `_created` series of counters and histograms, which some
+// agents turn into start times and others never ask for, so that they cannot
+// count as samples. Gauges may have the same suffix: kube_pod_created has.
+func IsCreated(name []byte) bool {
+	return bytes.HasPrefix(name, []byte("http_server_")) && bytes.HasSuffix(name, []byte("_created"))
+}
+
 // Tally is the count of samples of one scrape and the sum of their Marks.
 type Tally struct {
 	Count uint64 `json:"count"`

@@ -6,8 +6,8 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
@@ -23,25 +23,34 @@ type axis struct {
 const samplesPerInterval = 300_000
 
 var axes = []axis{
-	{"targets", "Cost against the number of targets: node_exporter pages every 10 s", []float64{100, 500, 1000, 2000},
+	{
+		"targets", "Cost against the number of targets: node_exporter pages every 10 s",
+		[]float64{100, 500, 1000, 2000},
 		func(root string, x float64) (runner.Job, error) {
 			job, err := runner.Preset("node", root)
 			job.Farm.Targets = int(x)
 			return job, err
-		}},
-	{"samples", "Cost against the size of a page: 300,000 samples every 10 s in pages of that size", []float64{500, 5_000, 50_000, 300_000},
+		},
+	},
+	{
+		"samples", "Cost against the size of a page: 300,000 samples every 10 s in pages of that size",
+		[]float64{500, 5_000, 50_000, 300_000},
 		func(root string, x float64) (runner.Job, error) {
 			job, err := runner.Preset("ksm", root)
 			job.Farm.Samples, job.Farm.Targets = int(x), int(samplesPerInterval/x)
-			job.Interval = 10_000_000_000
+			job.Interval = 10 * time.Second
 			return job, err
-		}},
-	{"churn", "Cost against churn: 500 node_exporter pages every 10 s", []float64{0, 0.01, 0.1, 0.5},
+		},
+	},
+	{
+		"churn", "Cost against churn: 500 node_exporter pages every 10 s",
+		[]float64{0, 0.01, 0.1, 0.5},
 		func(root string, x float64) (runner.Job, error) {
 			job, err := runner.Preset("node", root)
 			job.Farm.Targets, job.Farm.Churn = 500, x
 			return job, err
-		}},
+		},
+	},
 }
 
 // growth measures agents along axes.
@@ -79,7 +88,7 @@ func grow(ctx context.Context, common *suiteFlags, a axis, scale float64, args [
 			return err
 		}
 		job.Farm.Targets = max(1, int(float64(job.Farm.Targets)*scale))
-		out("%s", fmt.Sprintf("%s = %v", a.name, x))
+		out("%s = %v", a.name, x)
 		load, rows, err := suite.Measure(ctx, job, x)
 		if err != nil {
 			return err

@@ -203,15 +203,11 @@ func renderAll(_ context.Context, args []string) error {
 		return err
 	}
 	dir := filepath.Join(*root, "benchmarks", "results")
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	results, err := report.LoadAll(dir)
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		r, err := report.Load(file)
-		if err != nil {
-			return err
-		}
+	for _, r := range results {
 		if err := report.Render(dir, r); err != nil {
 			return err
 		}

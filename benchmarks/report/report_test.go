@@ -1,0 +1,127 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+func sample(axis string) *Result {
+	run := func(cpu float64, rss int64) Run {
+		return Run{Seconds: 20, Samples: 1_000_000, CPU: cpu, RSSMean: rss, RSSPeak: rss + 5e6, Wire: 4_500_000, Raw: 30_000_000, Requests: 100, Scrapes: 10, Served: 5000}
+	}
+	r := &Result{Name: "node", Title: "1000 pages <of> 500 samples", Command: "make bench-scrape", Axis: axis}
+	for at := range 2 {
+		r.Rows = append(r.Rows,
+			Row{Agent: "slow", Title: "Slow & steady", Party: "collector", Version: "v1", At: float64(at), Runs: []Run{run(6.5, 700e6), run(6.1, 710e6)}},
+			Row{Agent: "fast", Title: "Fast", Party: "godwit", Version: "v2", At: float64(at), Runs: []Run{run(0.8, 50e6)}},
+			Row{Agent: "broken", Title: "Broken", Party: "vmagent", At: float64(at), Failed: []string{"cannot start\nat all"}})
+		if axis == "" {
+			break
+		}
+	}
+	return r
+}
+
+func TestSpreadIsLeastMiddleGreatest(t *testing.T) {
+	row := Row{Runs: []Run{{CPU: 3, Samples: 1e6}, {CPU: 1, Samples: 1e6}, {CPU: 8, Samples: 1e6}}}
+	if got := row.Of((*Run).CPUPerMillion); got != (Spread{1, 3, 8}) {
+		t.Errorf("got %+v", got)
+	}
+	row.Runs = row.Runs[:2]
+	if got := row.Of((*Run).CPUPerMillion); got != (Spread{1, 2, 3}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestMarkdownHasARowPerAgent(t *testing.T) {
+	text := sample("").Markdown()
+	for _, want := range []string{
+		"| Slow & steady | 6.30 (6.10–6.50) | 705 (700–710) |", "| Fast | 0.80 | 50 | 55 | 4.50 | 30 | 5 |",
+		"| Broken | - |", "Failed: broken: cannot start\n", "`make bench-scrape`",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestChartsAreWellFormedAndNameEachAgentThatRan(t *testing.T) {
+	for _, axis := range []string{"", "churn"} {
+		svg := sample(axis).SVG()
+		d := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("axis %q: %v", axis, err)
+			}
+		}
+		if !strings.Contains(svg, "Slow &amp; steady") || !strings.Contains(svg, "Fast") || strings.Contains(svg, "Broken") || strings.Contains(svg, "NaN") {
+			t.Errorf("axis %q:\n%s", axis, svg)
+		}
+	}
+}
+
+func TestNiceStepsAreRoundAndFew(t *testing.T) {
+	for _, most := range []float64{0.3, 1, 7.2, 34, 99, 750, 1300} {
+		step := niceStep(most)
+		if n := math.Ceil(most / step); n < 2 || n > 5 {
+			t.Errorf("%v in steps of %v is %v steps", most, step, n)
+		}
+	}
+}
+
+func TestReadmeKeepsWhatIsNotMeasured(t *testing.T) {
+	got, err := readmeWith("a\n"+readmeBegin+"\nold\n"+readmeEnd+"\nb\n", "new\n")
+	if want := "a\n" + readmeBegin + "\nnew\n" + readmeEnd + "\nb\n"; got != want || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, readme := range []string{"", readmeBegin + "\n", readmeEnd + "\n" + readmeBegin + "\n"} {
+		if _, err := readmeWith(readme, "new\n"); !errors.Is(err, errMarkers) {
+			t.Errorf("%q: %v", readme, err)
+		}
+	}
+}
+
+// The README, the tables and the charts are what the results give: who edits
+// one of them by hand, or measures without rendering, is told here.
+func TestReportsAreWhatTheResultsGive(t *testing.T) {
+	const results = "../results"
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := ReadmeTable(results)
+	if err != nil {
+		t.Fatalf("%v: run `make bench-scrape`", err)
+	}
+	want, err := readmeWith(string(readme), table)
+	if err != nil {
+		t.Fatalf("README.md cannot take the measured table: %v", err)
+	}
+	if string(readme) != want {
+		t.Error("README.md's table is not what benchmarks/results gives: run `make report`")
+	}
+	all, err := LoadAll(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		for suffix, want := range map[string]string{".md": r.Markdown(), ".svg": r.SVG()} {
+			got, err := os.ReadFile(results + "/" + r.Name + suffix)
+			if err != nil || string(got) != want {
+				t.Errorf("%s%s is not what %s.json gives: run `make report` (%v)", r.Name, suffix, r.Name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/benchmarks/farm"
+	"github.com/godwit-otel/godwit/benchmarks/sink"
+)
+
+// The test binary is also the runner that TestAKilledRunnerLeavesNothing kills.
+func init() {
+	if os.Getenv("RUNNER_TO_KILL") == "" {
+		return
+	}
+	runtime.LockOSThread()
+	p, err := start("sleep", os.Getenv("RUNNER_TO_KILL"), "/bin/sleep", []string{"600"}, false)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.cmd.Process.Pid)
+	<-p.exited
+}
+
+func TestAKilledRunnerLeavesNothing(t *testing.T) {
+	runner := exec.Command(os.Args[0])
+	runner.Env = append(os.Environ(), "RUNNER_TO_KILL="+t.TempDir())
+	out, err := runner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(line)
+	}
+	if !running(child) {
+		t.Fatal("the child does not run")
+	}
+	if err := runner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = runner.Wait()
+	eventually(t, func() bool { return !running(child) })
+}
+
+// running tells whether a process exists and is no zombie.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+}
+
+func eventually(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("it does not come about")
+		}
+	}
+}
+
+func TestStopEndsTheWholeGroup(t *testing.T) {
+	p, err := start("shell", t.TempDir(), "/bin/sh", []string{"-c", "sleep 600 & sleep 600"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return len(tree(p.cmd.Process.Pid)) == 3 })
+	all := tree(p.cmd.Process.Pid)
+	p.stop(time.Minute)
+	for _, pid := range all {
+		eventually(t, func() bool { return !running(pid) })
+	}
+	if err := p.alive(); err == nil {
+		t.Error("a stopped process is told to live")
+	}
+}
+
+func TestCPUAndMemoryOfAProcessAreSeen(t *testing.T) {
+	p, err := start("shell", t.TempDir(), "/bin/sh", []string{"-c", "while :; do :; done"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop(time.Minute)
+	eventually(t, func() bool {
+		seconds, err := p.cpu()
+		return err == nil && seconds >= 0.05
+	})
+	p.forgetPeak()
+	if rss, anon, peak := p.memory(); rss <= 0 || anon <= 0 || anon > rss || peak < rss/2 {
+		t.Errorf("rss %d, anonymous %d, peak %d", rss, anon, peak)
+	}
+}
+
+func scrapeOf(number int, at int64, values ...float64) farm.Scrape {
+	s := farm.Scrape{Number: number, At: at}
+	for _, v := range values {
+		s.Page.Add(v)
+	}
+	return s
+}
+
+func group(number int, at int64, values ...float64) sink.Group {
+	return sink.Group{Time: at, Number: number, Page: scrapeOf(number, at, values...).Page}
+}
+
+func TestCompareTellsWhatBecameOfEachScrape(t *testing.T) {
+	served := [][]farm.Scrape{{scrapeOf(1, 100, 5, 6, 1), scrapeOf(2, 200, 5, 7, 2), scrapeOf(3, 900, 5, 8, 3)}}
+	for name, c := range map[string]struct {
+		arrived []sink.Group
+		want    Account
+	}{
+		"everything arrived":             {[]sink.Group{group(1, 90, 5, 6, 1), group(2, 190, 5, 7, 2)}, Account{}},
+		"later scrapes may be under way": {[]sink.Group{group(1, 90, 5, 6, 1), group(2, 190, 5, 7, 2), group(0, 480, 5)}, Account{}},
+		"a sample is lost":               {[]sink.Group{group(1, 90, 5, 1), group(2, 190, 5, 7, 2)}, Account{Lost: 1}},
+		"a scrape is lost":               {[]sink.Group{group(2, 190, 5, 7, 2)}, Account{Lost: 3}},
+		"a scrape arrives twice":         {[]sink.Group{group(1, 90, 5, 6, 1), group(1, 91, 5, 6, 1), group(2, 190, 5, 7, 2)}, Account{Duplicated: 3}},
+		"a value is another":             {[]sink.Group{group(1, 90, 5, 6.5, 1), group(2, 190, 5, 7, 2)}, Account{Altered: 1}},
+		"one lost, another sent twice":   {[]sink.Group{group(1, 90, 5, 5, 1), group(2, 190, 5, 7, 2)}, Account{Altered: 1}},
+		"samples of no scrape":           {[]sink.Group{group(1, 90, 5, 6, 1), group(2, 190, 5, 7, 2), group(0, 150, 5)}, Account{Unknown: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.Scrapes, c.want.Served = 2, 6
+			got := compare(served, map[int][]sink.Group{0: c.arrived}, 500, 50)
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if got.Complete() != (got.Lost+got.Duplicated+got.Altered+got.Unknown == 0) {
+				t.Errorf("complete: %v of %+v", got.Complete(), got)
+			}
+		})
+	}
+}
+
+func TestEveryAgentOfTheRepositoryCanBeRendered(t *testing.T) {
+	agents, err := LoadAgents("../agents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parties := map[string]int{}
+	for i := range agents {
+		a := &agents[i]
+		dir := t.TempDir()
+		args, err := a.render(agentView{
+			Config: filepath.Join(dir, "config.yaml"), Dir: dir, Targets: "/somewhere/targets.json",
+			Interval: 10 * time.Second, SinkHTTP: "127.0.0.1:1", SinkGRPC: "127.0.0.1:2",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(args, " "), dir) {
+			t.Errorf("%s: its arguments %q do not name its configuration", a.Name, args)
+		}
+		body, err := os.ReadFile(filepath.Join(dir, "config.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(body, &map[string]any{}); err != nil {
+			t.Errorf("%s: %v", a.Name, err)
+		}
+		text := string(body) + strings.Join(args, " ")
+		for _, want := range []string{"/somewhere/targets.json", "scrape_interval: 10s", "127.0.0.1:"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is nowhere in its configuration", a.Name, want)
+			}
+		}
+		if a.Headline {
+			parties[a.Party]++
+		} else {
+			parties[a.Party] += 0
+		}
+	}
+	for party, headlines := range parties {
+		if headlines == 0 {
+			t.Errorf("no agent stands for %s", party)
+		}
+	}
+}
+
+func TestSelect(t *testing.T) {
+	all := []Agent{{Name: "a", Headline: true}, {Name: "b"}}
+	f := func(which string, want int, fails bool) {
+		t.Helper()
+		got, err := Select(all, which)
+		if len(got) != want || (err != nil) != fails {
+			t.Errorf("%q: %v, %v", which, got, err)
+		}
+	}
+	f("all", 2, false)
+	f("headline", 1, false)
+	f("b", 1, false)
+	f("b,a", 2, false)
+	f("c", 0, true)
+}
+
+func TestAMissingBinarySaysHowToGetIt(t *testing.T) {
+	t.Setenv("SOME_AGENT", "")
+	a := Agent{Env: "SOME_AGENT"}
+	if _, missing := a.binary("/"); !strings.Contains(missing, "SOME_AGENT") {
+		t.Errorf("told %q", missing)
+	}
+	a = Agent{Path: "no/such/binary"}
+	if _, missing := a.binary("/"); !strings.Contains(missing, "/no/such/binary") {
+		t.Errorf("told %q", missing)
+	}
+}
