@@ -12,8 +12,9 @@ manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifes
 
 # Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
-# Modules that stand outside the workspace, so that their dependencies do not move ours.
+# Modules that stand outside the workspace, so that their dependencies do not move ours. One of them has code.
 APART   := benchmarks benchmarks/rivals/prometheus internal/tools internal/tools/lint
+ALL     := $(MODULES) benchmarks
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -41,19 +42,19 @@ test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generate
 check: lint vet check-versions check-headers check-generate check-tidy check-changelog ## Run the checks that are not tests
 
 .PHONY: unit
-unit: $(filter-out e2e,$(MODULES:%=test/%)) ## Run the tests of every module, each on its own
+unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every module, each on its own
 
 .PHONY: e2e
 e2e: build test/e2e ## Run the built binaries as processes and look at them from outside
 
 .PHONY: fuzz
-fuzz: $(MODULES:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s)
+fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s)
 
 .PHONY: lint
-lint: .tools/.lint $(MODULES:%=lint/%) $(patsubst %,lint/%,$(wildcard benchmarks)) ## Run golangci-lint in every module
+lint: $(ALL:%=lint/%) ## Run golangci-lint in every module
 
 .PHONY: vet
-vet: $(MODULES:%=vet/%) ## Run go vet in every module, and see that the workspace resolves as a whole
+vet: $(ALL:%=vet/%) ## Run go vet in every module, and see that the workspace resolves as a whole
 	@$(GO) list -deps work >/dev/null
 
 .PHONY: count
@@ -63,7 +64,7 @@ count: ## Say how many tests the last run ran
 ##@ Change
 
 .PHONY: fmt
-fmt: tools $(MODULES:%=fmt/%) $(patsubst %,fmt/%,$(wildcard benchmarks)) ## Format Go sources
+fmt: $(ALL:%=fmt/%) ## Format Go sources
 
 .PHONY: generate
 generate: tools $(MODULES:%=generate/%) $(DISTRIBUTIONS:%=ocb/%) ## Regenerate component metadata and the distributions' sources
@@ -80,6 +81,17 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 	@chloggen update --config .chloggen/config.yaml --version "$(or $(VERSION),$(error VERSION=vX.Y.Z is needed))"
 
 ##@ Measure
+
+# benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
+.PHONY: bench-scrape bench-growth bench-micro bench-compare report
+bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); under 15 minutes
+bench-growth: ## Measure how cost grows with targets, page size and churn; about an hour
+bench-micro: ## Run every module's Go benchmarks, ready for benchstat
+bench-compare: ## Compare the Go benchmarks with another commit: make bench-compare BASE=rev
+report: ## Render the results' tables and charts, and the README's
+bench-scrape bench-growth: build
+bench-scrape bench-growth bench-micro bench-compare report: tools
+	@$(MAKE) --no-print-directory -C benchmarks $@
 
 .PHONY: bench-idle
 bench-idle: tools ## Measure what each choice built into the agent costs while idle (Linux)
@@ -133,10 +145,11 @@ help: ## Show this help
 
 # --- How the verbs reach the modules -------------------------------------------------------------
 
-.PHONY: $(foreach verb,test vet fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks
-$(foreach verb,test vet fuzz lint fmt generate tidy,$(MODULES:%=$(verb)/%)) lint/benchmarks fmt/benchmarks: .tools/.tools
+VERBS := $(foreach verb,test vet fuzz lint fmt generate tidy,$(ALL:%=$(verb)/%))
+.PHONY: $(VERBS)
+$(VERBS): .tools/.tools
 	@$(MAKE) --no-print-directory -C $(patsubst $(firstword $(subst /, ,$@))/%,%,$@) $(firstword $(subst /, ,$@))
-$(MODULES:%=lint/%) lint/benchmarks: .tools/.lint
+$(ALL:%=lint/%): .tools/.lint
 
 .PHONY: FORCE
 # go build decides what is stale; make does not try to.
