@@ -21,13 +21,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
 const (
 	// settle outlasts the start, the first scrapes and the first release of the binary's pages.
 	settle  = 25 * time.Second
 	workDir = "bin/idle"
-	results = "benchmarks/results/idle"
+
+	results = "benchmarks/idle/idle.json"
+	readme  = "distributions/godwit-agent/README.md"
+	marker  = "idle"
 )
 
 // A variant is one way to build and start a collector.
@@ -208,18 +213,20 @@ func write(variants []variant) error {
 	if err != nil {
 		return err
 	}
+	fmt.Print(table(variants))
+	return errors.Join(
+		os.WriteFile(results, append(text, '\n'), 0o644),
+		report.Splice(readme, marker, table(variants)),
+	)
+}
+
+func table(variants []variant) string {
 	var md strings.Builder
-	md.WriteString("| what is built in | idle RSS MB | of it heap and stacks | of it pages of the binary | binary MB |\n|---|---|---|---|---|\n")
+	md.WriteString("\n| what is built in | idle RSS MB | of it heap and stacks | of it pages of the binary | binary MB |\n|---|---:|---:|---:|---:|\n")
 	for _, v := range variants {
 		mb := func(kib int) string { return strconv.FormatFloat(float64(kib)/1024, 'f', 0, 64) }
 		fmt.Fprintf(&md, "| %s | %s | %s | %s | %s |\n", v.Name, mb(v.RSS), mb(v.Anon), mb(v.File), mb(v.Size))
 	}
-	fmt.Print(md.String())
-	if err := os.MkdirAll(filepath.Dir(results), 0o755); err != nil {
-		return err
-	}
-	return errors.Join(
-		os.WriteFile(results+".json", append(text, '\n'), 0o644),
-		os.WriteFile(results+".md", []byte(md.String()), 0o644),
-	)
+	md.WriteString("\n")
+	return md.String()
 }

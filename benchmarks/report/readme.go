@@ -11,33 +11,35 @@ import (
 	"strings"
 )
 
-const (
-	readmeBegin = "<!-- measured:begin -->"
-	readmeEnd   = "<!-- measured:end -->"
-)
-
-// readmeResults are the results that the README shows.
+// readmeResults are the results that the README shows, the first with its chart.
 var readmeResults = []string{"node", "ksm"}
 
-var errMarkers = errors.New("it must have the lines " + readmeBegin + " and " + readmeEnd + ", in this order")
-
-// ReadmeTable renders what stands between the README's markers.
+// ReadmeTable renders what stands between the README's markers: the agents that
+// did all of the work it shows. The results' own pages have every row.
 func ReadmeTable(dir string) (string, error) {
-	var b strings.Builder
-	b.WriteString("\n")
-	for i, name := range readmeResults {
+	var results []*Result
+	ran := map[string]int{}
+	for _, name := range readmeResults {
 		r, err := Load(filepath.Join(dir, name+".json"))
 		if err != nil {
 			return "", err
 		}
-		if i == 0 {
-			fmt.Fprintf(&b, "On %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination.\n\n",
-				r.Machine.Cores, r.Machine.Model, r.Command, r.Taken.Format("2 January 2006"))
+		results = append(results, r)
+		for _, w := range r.Rows {
+			if len(w.Runs) > 0 {
+				ran[w.Agent]++
+			}
 		}
-		fmt.Fprintf(&b, "**%s**\n\n", r.Title)
+	}
+	var b strings.Builder
+	first := results[0]
+	fmt.Fprintf(&b, "\nOn %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination.\n\n",
+		first.Machine.Cores, first.Machine.Model, first.Command, first.Taken.Format("2 January 2006"))
+	for _, r := range results {
+		fmt.Fprintf(&b, "**[%s](benchmarks/results/%s.md)**\n\n", r.Title, r.Name)
 		b.WriteString(header("Agent", "CPU µs/sample", "RSS MB mean / peak", "Wire B/sample", "Lost samples"))
 		for _, w := range byCost(r.Rows) {
-			if len(w.Runs) == 0 {
+			if ran[w.Agent] < len(results) {
 				continue
 			}
 			title := w.Title
@@ -48,34 +50,42 @@ func ReadmeTable(dir string) (string, error) {
 				number(w.Of(rssFigure.of).Median)+" / "+number(w.Of(peakFigure.of).Max),
 				number(w.Of(wireFigure.of).Median), number(w.Of(lostFigure.of).Max)))
 		}
-		fmt.Fprintf(&b, "\n![%s](benchmarks/results/%s.svg)\n\n", r.Title, r.Name)
+		b.WriteString("\n")
 	}
+	fmt.Fprintf(&b, "![%s](benchmarks/results/%s.svg)\n\n", first.Title, first.Name)
 	return b.String(), nil
-}
-
-// readmeWith puts a table between the markers of a README.
-func readmeWith(readme, table string) (string, error) {
-	before, rest, ok := strings.Cut(readme, readmeBegin+"\n")
-	_, after, ended := strings.Cut(rest, readmeEnd)
-	if !ok || !ended {
-		return "", errMarkers
-	}
-	return before + readmeBegin + "\n" + table + readmeEnd + after, nil
 }
 
 // UpdateReadme writes the table of the results into the README.
 func UpdateReadme(file, dir string) error {
-	readme, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("cannot update the README: %w", err)
-	}
 	table, err := ReadmeTable(dir)
 	if err != nil {
 		return fmt.Errorf("cannot update the README: %w", err)
 	}
-	updated, err := readmeWith(string(readme), table)
+	return Splice(file, "measured", table)
+}
+
+// Splice replaces what stands in a file between `<!-- name:begin -->` and `<!-- name:end -->`.
+func Splice(file, name, text string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot update a table: %w", err)
+	}
+	updated, err := spliced(string(old), name, text)
 	if err != nil {
 		return fmt.Errorf("cannot update %s: %w", file, err)
 	}
 	return os.WriteFile(file, []byte(updated), 0o644)
+}
+
+var errMarkers = errors.New("it must have the lines `<!-- NAME:begin -->` and `<!-- NAME:end -->`, in this order")
+
+func spliced(old, name, text string) (string, error) {
+	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
+	before, rest, ok := strings.Cut(old, begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		return "", fmt.Errorf("%w, NAME being %s", errMarkers, name)
+	}
+	return before + begin + text + end + after, nil
 }

@@ -81,14 +81,15 @@ func TestNiceStepsAreRoundAndFew(t *testing.T) {
 	}
 }
 
-func TestReadmeKeepsWhatIsNotMeasured(t *testing.T) {
-	got, err := readmeWith("a\n"+readmeBegin+"\nold\n"+readmeEnd+"\nb\n", "new\n")
-	if want := "a\n" + readmeBegin + "\nnew\n" + readmeEnd + "\nb\n"; got != want || err != nil {
+func TestSpliceKeepsWhatIsOutside(t *testing.T) {
+	const begin, end = "<!-- x:begin -->", "<!-- x:end -->"
+	got, err := spliced("a\n"+begin+"\nold\n"+end+"\nb\n", "x", "new\n")
+	if want := "a\n" + begin + "\nnew\n" + end + "\nb\n"; got != want || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	for _, readme := range []string{"", readmeBegin + "\n", readmeEnd + "\n" + readmeBegin + "\n"} {
-		if _, err := readmeWith(readme, "new\n"); !errors.Is(err, errMarkers) {
-			t.Errorf("%q: %v", readme, err)
+	for _, file := range []string{"", begin + "\n", end + "\n" + begin + "\n", "<!-- y:begin -->\n<!-- y:end -->"} {
+		if _, err := spliced(file, "x", "new\n"); !errors.Is(err, errMarkers) {
+			t.Errorf("%q: %v", file, err)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func TestReportsAreWhatTheResultsGive(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: run `make bench-scrape`", err)
 	}
-	want, err := readmeWith(string(readme), table)
+	want, err := spliced(string(readme), "measured", table)
 	if err != nil {
 		t.Fatalf("README.md cannot take the measured table: %v", err)
 	}
