@@ -48,7 +48,10 @@ unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every mo
 e2e: build test/e2e ## Run the built binaries as processes and look at them from outside
 
 .PHONY: fuzz
-fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s)
+fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds
+
+.PHONY: race
+race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
 
 .PHONY: lint
 lint: $(ALL:%=lint/%) ## Run golangci-lint in every module
@@ -145,7 +148,7 @@ help: ## Show this help
 
 # --- How the verbs reach the modules -------------------------------------------------------------
 
-VERBS := $(foreach verb,test vet fuzz lint fmt generate tidy,$(ALL:%=$(verb)/%))
+VERBS := $(foreach verb,test race vet fuzz lint fmt generate tidy,$(ALL:%=$(verb)/%))
 .PHONY: $(VERBS)
 $(VERBS): .tools/.tools
 	@$(MAKE) --no-print-directory -C $(patsubst $(firstword $(subst /, ,$@))/%,%,$@) $(firstword $(subst /, ,$@))
