@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
 // nodeLike is a request as agents send them: series of one sample with a dozen labels.
@@ -49,7 +51,7 @@ func TestDecodeAllocatesOncePerRequest(t *testing.T) {
 	for _, version := range []Version{V1, V2} {
 		body := nodeLike(t, version, 1000)
 		var d Decoder
-		allocs := testing.AllocsPerRun(10, func() {
+		allocs := alloctest.PerRun(func() {
 			if err := d.Decode(version, body); err != nil || len(d.Series) != 1000 {
 				t.Fatal(err, len(d.Series))
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
 func compress(tb testing.TB, encoding Encoding, plain []byte) []byte {
@@ -38,7 +40,7 @@ func TestDecompress(t *testing.T) {
 			require.Equal(t, string(plain), string(got))
 
 			dst := make([]byte, 0, size+64)
-			require.Zero(t, testing.AllocsPerRun(10, func() {
+			require.Zero(t, alloctest.PerRun(func() {
 				if _, err := d.Decompress(dst, encoding, body); err != nil {
 					t.Fatal(err)
 				}

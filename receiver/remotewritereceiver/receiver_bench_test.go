@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -79,8 +80,8 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 		return b.metrics
 	}
 	md := work()
-	total := testing.AllocsPerRun(20, func() { work() })
-	metrics := testing.AllocsPerRun(20, func() { md.CopyTo(pmetric.NewMetrics()) })
+	total := alloctest.PerRun(func() { work() })
+	metrics := alloctest.PerRun(func() { md.CopyTo(pmetric.NewMetrics()) })
 	require.Less(t, total, metrics*1.25)
 	runtime.KeepAlive(md)
 }
