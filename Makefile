@@ -50,6 +50,10 @@ e2e: build test/e2e ## Run the built binaries as processes and look at them from
 .PHONY: fuzz
 fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds
 
+.PHONY: soak
+soak: bin/godwit-agent ## Keep the agent under churn and faults for DURATION (default 30m) and see that nothing grows or gets lost
+	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GOWORK=off $(GO) test -run '^TestSoak$$' -count 1 -timeout 0 -v .
+
 .PHONY: race
 race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
 

@@ -43,6 +43,12 @@ var portVariable = regexp.MustCompile(`\$\{env:(GODWIT_\w+_PORT):-(\d+)\}`)
 // documents name unless one of them is taken on this machine.
 func startAgent(t *testing.T, env ...string) *agent {
 	t.Helper()
+	return startAgentWith(t, "", env...)
+}
+
+// startAgentWith lays a configuration over the shipped one, if it is not empty.
+func startAgentWith(t *testing.T, overlay string, env ...string) *agent {
+	t.Helper()
 	dir := t.TempDir()
 	a := &agent{targets: filepath.Join(dir, "targets"), ports: map[string]int{}}
 	require.NoError(t, os.Mkdir(a.targets, 0o700))
@@ -63,9 +69,13 @@ func startAgent(t *testing.T, env ...string) *agent {
 			settings = append(settings, fmt.Sprintf("%s=%d", name, a.ports[name]))
 		}
 	}
+	args := []string{"--config", filepath.Join(repository.Root(t), agentConfig)}
+	if overlay != "" {
+		args = append(args, "--config", configFile(t, overlay))
+	}
 	a.Process = process.Start(t, process.Settings{
 		Path: process.Installed(t, "godwit-agent"),
-		Args: []string{"--config", filepath.Join(repository.Root(t), agentConfig)},
+		Args: args,
 		Env:  append(settings, env...),
 		Dir:  dir,
 	})

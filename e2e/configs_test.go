@@ -32,12 +32,15 @@ var claims = []struct {
 	{"configuration of a tool", func(name string, _ map[string]any) bool {
 		return name == ".golangci.yml" || name == "versions.yaml" || path.Dir(name) == ".chloggen"
 	}},
-	{"party of a benchmark", func(name string, _ map[string]any) bool { return path.Dir(name) == "benchmarks/agents" }},
+	{benchmarkAgent, func(name string, _ map[string]any) bool { return path.Dir(name) == "benchmarks/agents" }},
 	{"ocb manifest", func(_ string, doc map[string]any) bool { return doc["dist"] != nil }},
 	{collectorConfig, func(_ string, doc map[string]any) bool { return isWhole(doc) }},
 }
 
-const collectorConfig = "collector configuration"
+const (
+	collectorConfig = "collector configuration"
+	benchmarkAgent  = "agent of a benchmark"
+)
 
 // isWhole tells a configuration that can run from a fragment.
 func isWhole(doc map[string]any) bool {
@@ -48,6 +51,10 @@ func isWhole(doc map[string]any) bool {
 // shipped is a collector configuration that users meet.
 type shipped struct {
 	where, text string
+	// binary is what runs it, where that is said apart from the configuration.
+	binary string
+	// args are what it is run with; default --config and a file of that text.
+	args []string
 }
 
 func TestEveryShippedConfigIsValid(t *testing.T) {
@@ -58,7 +65,11 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 			text := repository.Read(t, name)
 			switch claim(name, text) {
 			case collectorConfig:
-				found = append(found, shipped{name, text})
+				found = append(found, shipped{where: name, text: text})
+			case benchmarkAgent:
+				if a := readBenchAgent(t, name, text); a.Party == "godwit" {
+					found = append(found, a.shipped(t))
+				}
 			case "":
 				t.Errorf("%s is no kind of YAML file that is known here, so nothing checks it: add a rule to claims, and a test", name)
 			}
@@ -70,13 +81,18 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 	for _, c := range found {
 		where = append(where, c.where)
 		t.Run(c.where, func(t *testing.T) {
-			exit, output := command(t, binaryFor(t, c), configEnv(t), "validate", "--config", configFile(t, c.text))
+			args := c.args
+			if args == nil {
+				args = []string{"--config", configFile(t, c.text)}
+			}
+			exit, output := command(t, binaryFor(t, c), configEnv(t), append([]string{"validate"}, args...)...)
 			assert.Zero(t, exit, output)
 		})
 	}
 	for _, d := range repository.Distributions() {
 		assert.Contains(t, where, d.Config)
 	}
+	assert.Contains(t, where, "benchmarks/agents/godwit-rw2.yaml")
 }
 
 // claim tells what a YAML file is; "" when no rule fits.
@@ -102,7 +118,7 @@ func inDocument(t *testing.T, name string) []shipped {
 		}
 		var doc map[string]any
 		if yaml.Unmarshal([]byte(block.Text), &doc) == nil && isWhole(doc) {
-			found = append(found, shipped{fmt.Sprintf("%s:%d", name, block.Line), block.Text})
+			found = append(found, shipped{where: fmt.Sprintf("%s:%d", name, block.Line), text: block.Text})
 		}
 	}
 	return found
@@ -110,12 +126,15 @@ func inDocument(t *testing.T, name string) []shipped {
 
 var forComment = regexp.MustCompile(`^# for: (\S+)\n`)
 
-// binaryFor names the distribution a configuration is for: the one its first
-// line names, that of its folder, or the one that has everything.
+// binaryFor names the distribution a configuration is for: the one it is run
+// with, the one its first line names, that of its folder, or the one that has
+// everything.
 func binaryFor(t *testing.T, c shipped) string {
 	t.Helper()
 	name := repository.Full
-	if match := forComment.FindStringSubmatch(c.text); match != nil {
+	if c.binary != "" {
+		name = c.binary
+	} else if match := forComment.FindStringSubmatch(c.text); match != nil {
 		name = match[1]
 	} else if parts := strings.Split(c.where, "/"); parts[0] == "distributions" && len(parts) > 2 {
 		name = parts[1]
@@ -150,7 +169,7 @@ func TestYAMLFilesAreClaimedByPlaceOrContents(t *testing.T) {
 func TestConfigsFindTheirBinary(t *testing.T) {
 	f := func(where, text, want string) {
 		t.Helper()
-		assert.Equal(t, want, binaryFor(t, shipped{where, text}))
+		assert.Equal(t, want, binaryFor(t, shipped{where: where, text: text}))
 	}
 	f("examples/a.yaml", "receivers:\n", "godwit")
 	f("examples/a.yaml", "# for: godwit-agent\nreceivers:\n", "godwit-agent")

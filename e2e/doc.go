@@ -5,6 +5,7 @@
 // outside, the way their users do: by command line, sockets and signals.
 //
 // Its tests need the binaries that `make build` puts into bin/ and fail without
-// them. The packages below it are the harness; each stands alone, cleans up with
+// them. TestSoak goes on for as long as GODWIT_SOAK says, and half a minute without
+// it. The packages below it are the harness; each stands alone, cleans up with
 // the test that started it, and leaves neither goroutines nor processes behind.
 package e2e

@@ -20,7 +20,7 @@ import (
 
 // The outage is longer than any one attempt to send may take by default (5 s), and
 // shorter than the configuration says that data is tried again (30 s).
-const outage = 10 // scrapes, one a second
+const outage = 6 // scrapes, one every two seconds
 
 // A target counts its own scrapes, so each sample says which scrape it is from.
 const beatsPage = "# TYPE beats_total counter\nbeats_total %d\n"
@@ -30,7 +30,7 @@ func TestShipsToRemoteWriteURL(t *testing.T) {
 	a := startAgent(t, "GODWIT_REMOTE_WRITE_URL="+server.URL())
 	target := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
 	targets.WriteFileSD(t, filepath.Join(a.targets, "beats.json"), map[string]string{
-		"job": "beats", "__scrape_interval__": "1s", "__scrape_timeout__": "1s",
+		"job": "beats", "__scrape_interval__": "2s", "__scrape_timeout__": "2s",
 	}, target)
 	arrived := func() (samples []rwserver.Sample) {
 		for _, series := range server.Series("beats_total", "job", "beats") {

@@ -30,7 +30,7 @@ import (
 )
 
 // How long a process may take to vanish once it was killed.
-const killTimeout = 10 * time.Second
+const killTimeout = time.Minute
 
 // Settings say what to run.
 type Settings struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-const timeout = 30 * time.Second
+const timeout = time.Minute
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
@@ -119,6 +119,7 @@ func TestUsageGrowsWithWork(t *testing.T) {
 	assert.GreaterOrEqual(t, u.PeakRSS, u.RSS)
 	assert.Greater(t, u.Anon, int64(64<<20))
 	assert.Greater(t, u.RSS, u.Anon)
+	assert.GreaterOrEqual(t, u.Files, 4, "the standard streams and a listener")
 	p.Kill()
 	assert.GreaterOrEqual(t, p.CPUTime(), 50*time.Millisecond)
 }

@@ -59,5 +59,7 @@ func usageOf(pid int) (Usage, error) {
 		}
 		*field = kib << 10
 	}
-	return u, nil
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	u.Files = len(files)
+	return u, err
 }

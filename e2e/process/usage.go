@@ -17,6 +17,8 @@ type Usage struct {
 	// the binary's above all, of which the kernel maps more or fewer depending on
 	// how the file came into its cache.
 	Anon int64
+	// Files is how many file descriptors are open, connections included.
+	Files int
 	// CPU is the time spent in user and system mode since the start.
 	CPU time.Duration
 }

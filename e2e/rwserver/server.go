@@ -38,6 +38,9 @@ type Options struct {
 	Versions, Encodings []string
 	// CountOnly keeps totals and no series, for loads that would not fit.
 	CountOnly bool
+	// Observe is given each series of data that is kept, in order of arrival, and
+	// one at a time. It must not call the server.
+	Observe func(Series)
 }
 
 // Server is a running receiver.
@@ -205,6 +208,11 @@ func (s *Server) remember(r *http.Request, body []byte, msg *message, step Step,
 	s.totals.RawBytes += int64(msg.rawBytes)
 	if !s.opts.CountOnly {
 		s.memory.add(msg)
+	}
+	if s.opts.Observe != nil {
+		for _, series := range msg.series {
+			s.opts.Observe(series)
+		}
 	}
 }
 

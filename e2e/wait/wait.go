@@ -38,6 +38,25 @@ func Until(t testing.TB, timeout time.Duration, cond func() (ok bool, why string
 	}
 }
 
+// Context returns a context that ends when cond holds, and with the test at the
+// latest. It is how a client gives up once its server is where it should be.
+func Context(t testing.TB, cond func() bool) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		for !cond() && Pause(ctx, firstPause) {
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return ctx
+}
+
 // Pause lets d pass and reports whether it passed before ctx ended. It is how a
 // server plays slow without outliving its test.
 func Pause(ctx context.Context, d time.Duration) bool {

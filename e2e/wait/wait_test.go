@@ -48,6 +48,16 @@ func TestUntilFailsWithTheLastReason(t *testing.T) {
 	})
 }
 
+func TestContextEndsWhenTheConditionHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx := Context(t, func() bool { return time.Since(start) >= time.Second })
+		<-ctx.Done()
+		assert.Equal(t, time.Second, time.Since(start))
+		Context(t, func() bool { return false }) // ends with the test
+	})
+}
+
 func TestPauseEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

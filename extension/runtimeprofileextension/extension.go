@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
@@ -41,7 +42,9 @@ type runtimeProfile struct {
 	budget      budget
 	budgetFault string // the last one logged
 	limiter     limiter
-	complaint   string // the last disagreement logged
+	conf        *confmap.Conf  // the effective one, nil until told
+	host        component.Host // nil unless started
+	complaint   string         // the last disagreement logged
 	last        sample
 	gcRatio     float64
 }
@@ -60,7 +63,7 @@ func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *run
 
 // Start takes the runtime's knobs and sets them, so that everything started
 // after it already runs under the profile.
-func (e *runtimeProfile) Start(context.Context, component.Host) error {
+func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 	lease, err := takeLease()
 	if err != nil {
 		return err
@@ -70,7 +73,7 @@ func (e *runtimeProfile) Start(context.Context, component.Host) error {
 		return err
 	}
 	e.mu.Lock()
-	e.lease = lease
+	e.lease, e.host = lease, host
 	e.last = readSample()
 	e.mu.Unlock()
 	for _, knob := range lease.fromEnv() {
@@ -102,8 +105,8 @@ func (e *runtimeProfile) Shutdown(context.Context) error {
 	return nil
 }
 
-// NotifyConfigSnapshot looks for a memory_limiter to agree with. It comes after
-// Start and before the pipelines start.
+// NotifyConfigSnapshot looks for a memory_limiter to agree with, and keeps the pipelines for receivers that ask about
+// theirs. It comes after Start and before the pipelines start.
 func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	conf := snapshot.Effective()
 	if conf == nil {
@@ -111,7 +114,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 	}
 	e.mu.Lock()
 	limiter, err := findLimiter(conf, e.budget.total())
-	e.limiter = limiter
+	e.limiter, e.conf = limiter, conf
 	e.mu.Unlock()
 	if err != nil { // the limiter's own complaint about it will stop the collector; ours need not
 		e.logger.Warn("Cannot compare with the memory_limiter", zap.Error(err))

@@ -1,0 +1,235 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// soakVariable says how long TestSoak goes on: see `make soak`.
+const soakVariable = "GODWIT_SOAK"
+
+const (
+	shortSoak = 20 * time.Second
+	// A soak of a minute has phases of three seconds. Those of the short one are as
+	// short as they can be; those of a long one are outlived by what waits to be
+	// sent: see retry_on_failure of the agent's configuration.
+	phasesPerSoak           = 20
+	shortPhase, longPhase   = time.Second, 15 * time.Second
+	shortFlocks, longFlocks = 6, 20
+	// What a backlog on a busy machine took is not given back within ten seconds.
+	shortRoom, longRoom = 24, 8
+	// Readings are taken in calm times only, this far apart at least.
+	readingEvery = 100 * time.Millisecond
+	// Longer than the agent tries.
+	longOutage = 40 * time.Second
+	// What is counted as lost is told within one refresh of the agent's telemetry.
+	telemetryWait = time.Minute
+)
+
+// soak is an agent, what it scrapes, and what it ships to.
+type soak struct {
+	*agent
+
+	server *rwserver.Server
+	flocks *flocks
+	phase  time.Duration
+	// room is what memory may grow by in any case, in MiB.
+	room float64
+	// api serves Prometheus' own description of a running process.
+	api string
+	// round counts phases: each lets another flock come and go.
+	round  int
+	absent int
+	trends []*trend
+}
+
+// TestSoak keeps the agent under a load that changes, in front of a receiver that
+// misbehaves, and looks whether anything grows or gets lost.
+func TestSoak(t *testing.T) {
+	duration := shortSoak
+	if text := os.Getenv(soakVariable); text != "" {
+		var err error
+		duration, err = time.ParseDuration(text)
+		require.NoError(t, err, soakVariable)
+	}
+	s := startSoak(t, duration)
+	begin := time.Now()
+	s.cycle(t) // warms up: what happens for the first time may take memory
+	s.trends = []*trend{
+		// What is the process' own; pages of its binary come as the kernel likes.
+		{what: "resident memory, MiB", tolerance: 0.2, floor: s.room},
+		{what: "live heap, MiB", tolerance: 0.2, floor: s.room / 2},
+		{what: "goroutines", tolerance: 0.1, floor: 20},
+		{what: "open files", tolerance: 0.1, floor: 20},
+	}
+	for cycles := 2; ; cycles++ {
+		s.cycle(t)
+		passed := time.Since(begin)
+		t.Logf("after %v: %v", passed.Round(time.Second), s.trends)
+		if passed+passed/time.Duration(2*cycles) >= duration { // half a cycle more would be too much
+			break
+		}
+	}
+	for _, tr := range s.trends {
+		assert.True(t, tr.steady(), "%v", tr)
+	}
+	s.stop(t)
+}
+
+func startSoak(t *testing.T, duration time.Duration) *soak {
+	t.Helper()
+	s := &soak{phase: min(max(duration/phasesPerSoak, shortPhase), longPhase), absent: -1}
+	number := shortFlocks
+	s.room = shortRoom
+	if s.phase > shortPhase {
+		number, s.room = longFlocks, longRoom
+	}
+	dir := t.TempDir()
+	s.flocks = newFlocks(t, dir, number)
+	s.server = rwserver.New(t, rwserver.Options{CountOnly: true, Observe: s.flocks.observe})
+	api := freeport.Addr(t)
+	s.api = "http://" + api + "/api/v1/status/runtimeinfo"
+	s.agent = startAgentWith(t,
+		fmt.Sprintf("receivers: {prometheus: {api_server: {enabled: true, server_config: {endpoint: %q}}}}", api),
+		"GODWIT_REMOTE_WRITE_URL="+s.server.URL(), "GODWIT_TARGETS="+dir)
+	s.WaitHTTP(firstWords, s.url(healthPort, "/"), nil)
+	for flock := range number {
+		s.flocks.arrive(t, flock)
+	}
+	wait.Until(t, firstSeries, func() (bool, string) {
+		scrapes, _, _ := s.flocks.tally()
+		return scrapes >= number*perFlock, fmt.Sprintf("%d scrapes of %d targets", scrapes, number*perFlock)
+	})
+	return s
+}
+
+// cycle goes through all that may happen, with calm before and after each.
+func (s *soak) cycle(t *testing.T) {
+	t.Helper()
+	s.calm(t)
+	s.suffer(t, rwserver.Step{Status: 503, Body: "not now"}, min(2*s.phase, longPhase))
+	s.calm(t)
+	s.suffer(t, rwserver.Step{Fault: rwserver.ResetAfterBody}, s.phase)
+	s.calm(t)
+	s.suffer(t, rwserver.Step{Delay: 10 * time.Millisecond}, s.phase)
+	s.calm(t)
+	s.lose(t, rwserver.Step{Status: 400, Body: "never"}, s.phase)
+	s.calm(t)
+	if s.phase == longPhase {
+		s.suffer(t, rwserver.Step{Fault: rwserver.Hang}, s.phase)
+		s.calm(t)
+		s.lose(t, rwserver.Step{Status: 503, Body: "not now, nor soon"}, longOutage)
+		s.calm(t)
+	}
+}
+
+// calm waits until all that was scraped so far has arrived, and then takes
+// readings for half the time of a phase.
+func (s *soak) calm(t *testing.T) {
+	t.Helper()
+	s.arrived(t, time.Now())
+	for end := time.Now().Add(s.phase / 2); time.Now().Before(end); wait.Pause(t.Context(), readingEvery) {
+		s.read(t)
+	}
+}
+
+// suffer lets the server misbehave in a way that must not lose anything.
+func (s *soak) suffer(t *testing.T, step rwserver.Step, d time.Duration) {
+	t.Helper()
+	s.change(t)
+	s.server.Always(step)
+	wait.Pause(t.Context(), d)
+	s.server.Always(rwserver.Step{})
+}
+
+// lose lets the server misbehave in a way that loses data, and checks that the
+// agent says so.
+func (s *soak) lose(t *testing.T, step rwserver.Step, d time.Duration) {
+	t.Helper()
+	from := time.Now()
+	s.arrived(t, from)
+	before := s.dropped(t)
+	s.suffer(t, step, d)
+	s.flocks.mayLose(from)
+	s.arrived(t, time.Now())
+	wait.Until(t, telemetryWait, func() (bool, string) {
+		return s.dropped(t) > before, "data was lost, and no counter says so"
+	})
+}
+
+func (s *soak) dropped(t *testing.T) float64 {
+	t.Helper()
+	return metric(t, page(t, s.url(telemetryPort, "/metrics")), "otelcol_exporter_send_failed_metric_points")
+}
+
+// change lets a flock leave, the one that left before come back, and a third
+// become others.
+func (s *soak) change(t *testing.T) {
+	t.Helper()
+	number := len(s.flocks.all) / perFlock
+	if s.absent >= 0 {
+		s.flocks.arrive(t, s.absent)
+	}
+	s.absent = s.round % number
+	s.flocks.leave(t, s.absent)
+	s.flocks.arrive(t, (s.round+number/2)%number)
+	s.round++
+}
+
+func (s *soak) arrived(t *testing.T, mark time.Time) {
+	t.Helper()
+	wait.Until(t, delivery, s.flocks.arrivedBefore(mark))
+}
+
+func (s *soak) read(t *testing.T) {
+	t.Helper()
+	if s.trends == nil {
+		return
+	}
+	usage := s.Usage()
+	live := metric(t, page(t, s.url(telemetryPort, "/metrics")), "otelcol_extension_runtimeprofile_heap_live")
+	require.Positive(t, live)
+	var runtime struct {
+		Data struct {
+			GoroutineCount int `json:"goroutineCount"`
+		} `json:"data"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(page(t, s.api)), &runtime))
+	require.Positive(t, runtime.Data.GoroutineCount)
+	now := time.Now()
+	for i, value := range []float64{mib(usage.Anon), live / (1 << 20), float64(runtime.Data.GoroutineCount), float64(usage.Files)} {
+		s.trends[i].add(now, value)
+	}
+}
+
+// stop ends the agent in order, and sees that nothing was left behind.
+func (s *soak) stop(t *testing.T) {
+	t.Helper()
+	s.flocks.end()
+	assert.Zero(t, s.Stop(syscall.SIGTERM, drainTime))
+	assert.Contains(t, s.Output(), "Shutdown complete.")
+	ok, why := s.flocks.arrivedBefore(time.Now())()
+	assert.True(t, ok, why)
+	assert.Empty(t, s.flocks.problems)
+	assert.Empty(t, s.server.Violations())
+	scrapes, failed, lost := s.flocks.tally()
+	t.Logf("%d scrapes of %d targets, %d failed, %d lost in outages; %v; CPU %v", scrapes, len(s.flocks.all), failed, lost, s.server.Totals(), s.CPUTime())
+	assert.Positive(t, lost, "the outages that lose data lost none: they were no test")
+	assert.Less(t, failed, scrapes/2, "too many scrapes failed to tell anything")
+}
