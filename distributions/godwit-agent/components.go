@@ -11,8 +11,9 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+	prometheusremotewriteexporter "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
+	remotewriteexporter "github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	prometheusexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
-	prometheusremotewriteexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -25,8 +26,9 @@ import (
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
+	fastprometheusreceiver "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
+	prometheusreceiver "github.com/godwit-otel/godwit/receiver/prometheusreceiver"
 	remotewritereceiver "github.com/godwit-otel/godwit/receiver/remotewritereceiver"
-	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 )
 
@@ -71,22 +73,25 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
-		remotewritereceiver.NewFactory(),
+		fastprometheusreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
+		remotewritereceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
+		fastprometheusreceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0",
+		prometheusreceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0",
 		remotewritereceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0",
-		prometheusreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
-		prometheusexporter.NewFactory(),
 		prometheusremotewriteexporter.NewFactory(),
+		remotewriteexporter.NewFactory(),
+		prometheusexporter.NewFactory(),
 		debugexporter.NewFactory(),
 		nopexporter.NewFactory(),
 		otlpexporter.NewFactory(),
@@ -95,8 +100,9 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
+		prometheusremotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0",
+		remotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0",
 		prometheusexporter.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.159.0",
-		prometheusremotewriteexporter.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter v0.159.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.159.0",
 		nopexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/nopexporter v0.159.0",
 		otlpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlpexporter v0.159.0",

@@ -5,12 +5,13 @@ module github.com/godwit-otel/godwit/distributions/godwit-gateway
 go 1.25.7
 
 require (
+	github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0
+	github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/extension/pulseextension v0.1.0
 	github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0
 	github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter v0.159.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.159.0
-	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter v0.159.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.159.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/headerssetterextension v0.158.0
@@ -116,7 +117,6 @@ require (
 	github.com/gobwas/glob v0.2.3 // indirect
 	github.com/goccy/go-json v0.10.6 // indirect
 	github.com/godwit-otel/godwit/internal v0.1.0 // indirect
-	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/groupcache v0.0.0-20241129210726-2c02b8208cf8 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
@@ -165,7 +165,6 @@ require (
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/resourcetotelemetry v0.159.0 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/status v0.159.0 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus v0.159.0 // indirect
-	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheusremotewrite v0.159.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.28 // indirect
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
@@ -184,11 +183,6 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/tg123/go-htpasswd v1.2.5 // indirect
-	github.com/tidwall/gjson v1.10.2 // indirect
-	github.com/tidwall/match v1.1.1 // indirect
-	github.com/tidwall/pretty v1.2.0 // indirect
-	github.com/tidwall/tinylru v1.1.0 // indirect
-	github.com/tidwall/wal v1.2.1 // indirect
 	github.com/tklauser/go-sysconf v0.4.0 // indirect
 	github.com/tklauser/numcpus v0.12.0 // indirect
 	github.com/twmb/murmur3 v1.1.8 // indirect
@@ -322,5 +316,9 @@ replace github.com/godwit-otel/godwit/extension/pulseextension v0.1.0 => ../../e
 replace github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0 => ../../extension/runtimeprofileextension
 
 replace github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0 => ../../receiver/remotewritereceiver
+
+replace github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0 => ../../exporter/prometheusremotewriteexporter
+
+replace github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0 => ../../exporter/remotewriteexporter
 
 replace github.com/godwit-otel/godwit/internal => ../../internal

@@ -1,0 +1,269 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Config is the configuration of the remotewrite exporter.
+type Config struct {
+	// Endpoint is the URL to write to, for example https://prometheus:9090/api/v1/write. The same as http.endpoint.
+	Endpoint string `mapstructure:"endpoint"`
+	// HTTP is the client for Endpoint: tls, auth, headers, proxy_url and so on. HTTP/1.1 unless force_attempt_http2.
+	HTTP confighttp.ClientConfig `mapstructure:"http"`
+	// Endpoints are several destinations for the same data, each with a client of its own, in place of Endpoint and
+	// HTTP. Data is encoded and stored once; queue, retries and fallbacks are each destination's own.
+	Endpoints []EndpointConfig `mapstructure:"endpoints"`
+	// Timeout bounds one attempt to send a request, answer included, for clients that set none. Default 30s.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// ProtobufMessage is the version of the protocol: auto, 2.0 (io.prometheus.write.v2.Request) or 1.0
+	// (prometheus.WriteRequest). auto begins with 2.0 and falls back. Default auto.
+	ProtobufMessage string `mapstructure:"protobuf_message"`
+	// Compression is auto, zstd or snappy. auto begins with zstd and falls back. Default auto.
+	Compression string `mapstructure:"compression"`
+	// CompressionLevel is from 1, fastest, to 4, smallest. Default 1.
+	CompressionLevel int `mapstructure:"compression_level"`
+	// ReprobeInterval is how long a fallback holds before the best format is tried again. Default 1h.
+	ReprobeInterval time.Duration `mapstructure:"reprobe_interval"`
+
+	Batch          BatchConfig   `mapstructure:"batch"`
+	Queue          QueueConfig   `mapstructure:"queue"`
+	Retry          RetryConfig   `mapstructure:"retry"`
+	Shards         ShardsConfig  `mapstructure:"shards"`
+	CircuitBreaker BreakerConfig `mapstructure:"circuit_breaker"`
+	Tenant         TenantConfig  `mapstructure:"tenant"`
+	Cache          CacheConfig   `mapstructure:"cache"`
+	// ShutdownTimeout bounds how long a shutdown waits for what is queued in memory to be sent. What is left then
+	// is dropped and counted; with queue.storage it stays stored. Default 10s.
+	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
+
+	// TranslationStrategy is how names become Prometheus names: UnderscoreEscapingWithSuffixes,
+	// UnderscoreEscapingWithoutSuffixes, NoUTF8EscapingWithSuffixes or NoTranslation; the last two need 2.0.
+	// Default UnderscoreEscapingWithSuffixes.
+	TranslationStrategy string `mapstructure:"translation_strategy"`
+	// KeepScrapedNames leaves the names of scraped metrics as they were scraped. Default true.
+	KeepScrapedNames bool `mapstructure:"keep_scraped_names"`
+	// StrictLabels collapses underscores in label names and puts `key` before a leading one. Default false.
+	StrictLabels bool `mapstructure:"strict_labels"`
+	// Namespace is put before each metric name. Default none.
+	Namespace string `mapstructure:"namespace"`
+	// ExternalLabels are added to series that have no label of that name. Default none.
+	ExternalLabels map[string]string `mapstructure:"external_labels"`
+	// TargetInfo is the series that carries the attributes of a resource.
+	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
+	// ScopeLabels says which series bear otel_scope_* labels: always, never, or auto: all but scraped ones.
+	// Default auto.
+	ScopeLabels string `mapstructure:"scope_labels"`
+	// PromoteResourceAttributes are globs of resource attributes that become labels of each series,
+	// ExcludeResourceAttributes exceptions from them. Default none.
+	PromoteResourceAttributes []string `mapstructure:"promote_resource_attributes"`
+	ExcludeResourceAttributes []string `mapstructure:"exclude_resource_attributes"`
+	// ResourceAttributesWin lets a promoted attribute replace a point's own of the same name. Default false.
+	ResourceAttributesWin bool `mapstructure:"resource_attributes_win"`
+	// SendMetadata sends type, help and unit. Default true.
+	SendMetadata bool `mapstructure:"send_metadata"`
+	// Exemplars sends exemplars. Default true.
+	Exemplars bool `mapstructure:"exemplars"`
+	// StartTimestamps sends the start timestamps of counters and histograms, which only 2.0 can carry. Default true.
+	StartTimestamps bool `mapstructure:"start_timestamps"`
+	// ConvertExplicitHistogramsToNHCB sends histograms of explicit buckets as native histograms of custom buckets,
+	// which only 2.0 can carry; KeepClassicHistograms sends the classic series too. Both default false.
+	ConvertExplicitHistogramsToNHCB bool `mapstructure:"convert_explicit_histograms_to_nhcb"`
+	KeepClassicHistograms           bool `mapstructure:"keep_classic_histograms"`
+	// Delta says what becomes of delta sums and histograms.
+	Delta DeltaConfig `mapstructure:"delta"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// EndpointConfig is one of several destinations.
+type EndpointConfig struct {
+	HTTP confighttp.ClientConfig `mapstructure:",squash"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Unmarshal begins with the defaults of a client, which an element of a list would lack.
+func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
+	c.HTTP = defaultClient()
+	return conf.Unmarshal(c)
+}
+
+// BatchConfig bounds a request. Whichever limit is met first ends it.
+type BatchConfig struct {
+	// MaxSamples is the most samples in a request. Default 50000: large requests compress better.
+	MaxSamples int `mapstructure:"max_samples"`
+	// MaxBytes is about the most bytes of a request after compression. Default 1 MiB.
+	MaxBytes int `mapstructure:"max_bytes"`
+	// MaxRawBytes is the most bytes of a request before compression. Default 8 MiB.
+	MaxRawBytes int `mapstructure:"max_raw_bytes"`
+	// Timeout is how long data waits for more. With queue.storage, callers wait as long. Default 1s, or 200ms with
+	// queue.storage.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// QueueConfig is the queue of each destination.
+type QueueConfig struct {
+	// Size is the most bytes of compressed requests that a destination's queue holds. What is being encoded comes
+	// on top, at most a few requests. Default 64 MiB.
+	Size int64 `mapstructure:"size"`
+	// Storage is the ID of a storage extension that keeps the queue. Data is then acknowledged to the pipeline once
+	// it is stored, and survives the process. Default none: the queue is in memory.
+	Storage *component.ID `mapstructure:"storage"`
+	// OnFull is what happens when a queue is full: block makes the pipeline wait; drop_oldest drops what has waited
+	// longest; drop_newest refuses new data with an error. Default block.
+	OnFull string `mapstructure:"on_full"`
+	// MaxAge drops data that has been queued for longer. Default 0: none.
+	MaxAge time.Duration `mapstructure:"max_age"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// RetryConfig says when failed requests are repeated. 5xx, 408, 429 and failures of the network always are.
+type RetryConfig struct {
+	// InitialInterval is the pause after the first failure. Default 500ms.
+	InitialInterval time.Duration `mapstructure:"initial_interval"`
+	// RandomizationFactor spreads pauses by up to this part. Default 0.5.
+	RandomizationFactor float64 `mapstructure:"randomization_factor"`
+	// Multiplier lengthens each pause. Default 2.
+	Multiplier float64 `mapstructure:"multiplier"`
+	// MaxInterval is the longest pause. Default 30s.
+	MaxInterval time.Duration `mapstructure:"max_interval"`
+	// MaxElapsedTime gives data up this long after its first attempt. Default 0: never.
+	MaxElapsedTime time.Duration `mapstructure:"max_elapsed_time"`
+	// MaxRetryAfter is the longest pause that a destination can ask for with Retry-After. Default 5m.
+	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
+	// StatusCodes are 4xx codes that are repeated too, at max_interval, since correcting a configuration ends them.
+	// Default [401, 403, 404].
+	StatusCodes []int `mapstructure:"status_codes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// ShardsConfig bounds parallelism: each shard has one request on the way, and each series one shard.
+type ShardsConfig struct {
+	// Min and Max bound the number of shards, which follows throughput and latency. Defaults 1 and 8.
+	Min int `mapstructure:"min"`
+	Max int `mapstructure:"max"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// BreakerConfig is a circuit breaker for each destination.
+type BreakerConfig struct {
+	// ConsecutiveFailures open it: from then on one request at a time probes. Default 5; 0 turns it off.
+	ConsecutiveFailures int `mapstructure:"consecutive_failures"`
+	// OpenFor is the pause before each probe. Default 10s.
+	OpenFor time.Duration `mapstructure:"open_for"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// TenantConfig says whose data it is.
+type TenantConfig struct {
+	// Header carries the tenant, for example X-Scope-OrgID. Default none: there are no tenants.
+	Header string `mapstructure:"header"`
+	// FromMetadata is the key of client metadata that names the tenant, FromResourceAttribute the resource
+	// attribute. One of them.
+	FromMetadata          string `mapstructure:"from_metadata"`
+	FromResourceAttribute string `mapstructure:"from_resource_attribute"`
+	// Default is the tenant of data that names none. Default none: no header is sent.
+	Default string `mapstructure:"default"`
+	// Max bounds the number of tenants; data of further ones is dropped and counted. Default 1000.
+	Max int `mapstructure:"max"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// CacheConfig bounds the cache of encoded labels.
+type CacheConfig struct {
+	// MaxSeries is the most points recognised; further ones are sent too, at the cost of translating each anew.
+	// Default 1000000.
+	MaxSeries int `mapstructure:"max_series"`
+	// IdleTimeout forgets points not seen for about this long. Default 10m.
+	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// TargetInfoConfig is the series target_info.
+type TargetInfoConfig struct {
+	// Enabled sends it. Default true.
+	Enabled bool `mapstructure:"enabled"`
+	// Interval is how often it is sent for each resource. Default 1m.
+	Interval time.Duration `mapstructure:"interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// DeltaConfig is about points that count since the last point, which Prometheus does not know.
+type DeltaConfig struct {
+	// ToCumulative sums them up; else they are dropped and counted. Default false.
+	ToCumulative bool `mapstructure:"to_cumulative"`
+	// MaxSeries bounds the sums held. Points of further series are dropped and counted. Default 100000.
+	MaxSeries int `mapstructure:"max_series"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func defaultClient() confighttp.ClientConfig {
+	client := confighttp.NewDefaultClientConfig()
+	// One request at a time on each connection is what shards are; HTTP/2 would put them all on one.
+	client.ForceAttemptHTTP2 = false
+	return client
+}
+
+// NewDefaultConfig is the configuration before the user's.
+func NewDefaultConfig() *Config {
+	return &Config{
+		HTTP:             defaultClient(),
+		Timeout:          30 * time.Second,
+		ProtobufMessage:  auto,
+		Compression:      auto,
+		CompressionLevel: 1,
+		ReprobeInterval:  time.Hour,
+		Batch:            BatchConfig{MaxSamples: 50_000, MaxBytes: 1 << 20, MaxRawBytes: 8 << 20},
+		Queue:            QueueConfig{Size: 64 << 20, OnFull: onFullBlock},
+		Retry: RetryConfig{
+			InitialInterval:     500 * time.Millisecond,
+			RandomizationFactor: 0.5,
+			Multiplier:          2,
+			MaxInterval:         30 * time.Second,
+			MaxRetryAfter:       5 * time.Minute,
+			StatusCodes:         []int{401, 403, 404},
+		},
+		Shards:              ShardsConfig{Min: 1, Max: 8},
+		CircuitBreaker:      BreakerConfig{ConsecutiveFailures: 5, OpenFor: 10 * time.Second},
+		Tenant:              TenantConfig{Max: 1000},
+		Cache:               CacheConfig{MaxSeries: 1_000_000, IdleTimeout: 10 * time.Minute},
+		ShutdownTimeout:     10 * time.Second,
+		TranslationStrategy: "UnderscoreEscapingWithSuffixes",
+		KeepScrapedNames:    true,
+		TargetInfo:          TargetInfoConfig{Enabled: true, Interval: time.Minute},
+		ScopeLabels:         auto,
+		SendMetadata:        true,
+		Exemplars:           true,
+		StartTimestamps:     true,
+		Delta:               DeltaConfig{MaxSeries: 100_000},
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+func loadConfig(t *testing.T, id string) *Config {
+	t.Helper()
+	conf, err := confmaptest.LoadConf("testdata/config.yaml")
+	require.NoError(t, err)
+	sub, err := conf.Sub(id)
+	require.NoError(t, err)
+	cfg := NewDefaultConfig()
+	require.NoError(t, sub.Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	return cfg
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	want := &Config{
+		HTTP:             defaultClient(),
+		Timeout:          20 * time.Second,
+		ProtobufMessage:  "io.prometheus.write.v2.Request",
+		Compression:      zstd,
+		CompressionLevel: 2,
+		ReprobeInterval:  30 * time.Minute,
+		Batch:            BatchConfig{MaxSamples: 20_000, MaxBytes: 500_000, MaxRawBytes: 4_000_000, Timeout: 2 * time.Second},
+		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, OnFull: "drop_oldest", MaxAge: 2 * time.Hour},
+		Retry: RetryConfig{
+			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
+			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},
+		},
+		Shards:                          ShardsConfig{Min: 2, Max: 16},
+		CircuitBreaker:                  BreakerConfig{ConsecutiveFailures: 3, OpenFor: 20 * time.Second},
+		Tenant:                          TenantConfig{Header: "X-Scope-OrgID", FromResourceAttribute: "tenant", Default: "nobody", Max: 50},
+		Cache:                           CacheConfig{MaxSeries: 200_000, IdleTimeout: 5 * time.Minute},
+		ShutdownTimeout:                 30 * time.Second,
+		TranslationStrategy:             "NoTranslation",
+		StrictLabels:                    true,
+		Namespace:                       "tundra",
+		ExternalLabels:                  map[string]string{"cluster": "north"},
+		TargetInfo:                      TargetInfoConfig{Interval: 2 * time.Minute},
+		ScopeLabels:                     "never",
+		PromoteResourceAttributes:       []string{"k8s.*", "host.name"},
+		ExcludeResourceAttributes:       []string{"k8s.pod.uid"},
+		ResourceAttributesWin:           true,
+		ConvertExplicitHistogramsToNHCB: true,
+		KeepClassicHistograms:           true,
+		Delta:                           DeltaConfig{ToCumulative: true, MaxSeries: 5000},
+	}
+	want.HTTP.Endpoint = "https://prometheus:9090/api/v1/write"
+	want.HTTP.Timeout = 3 * time.Second
+	want.HTTP.Headers = configopaque.MapList{{Name: "X-Bird", Value: "godwit"}}
+	require.Equal(t, want, loadConfig(t, "remotewrite"))
+}
+
+func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
+	simple := loadConfig(t, "remotewrite/simple").clients()
+	require.Len(t, simple, 1)
+	require.Equal(t, "http://localhost:9090/api/v1/write", simple[0].client.Endpoint)
+	several := loadConfig(t, "remotewrite/several").clients()
+	require.Len(t, several, 2)
+	require.Equal(t, "https://mimir:8080/api/v1/push", several[1].client.Endpoint)
+	require.Equal(t, defaultClient().IdleConnTimeout, several[1].client.IdleConnTimeout)
+	require.True(t, several[0].client.TLS.InsecureSkipVerify)
+	ids := identities(several)
+	several[0], several[1] = several[1], several[0]
+	require.ElementsMatch(t, ids, identities(several))
+	require.NotEqual(t, identities(append(simple, simple...))[0], identities(append(simple, simple...))[1])
+}
+
+func TestFormatsFollowTheConfiguration(t *testing.T) {
+	f := func(message, compression, strategy string, want ...block.Format) {
+		t.Helper()
+		cfg := NewDefaultConfig()
+		cfg.ProtobufMessage, cfg.Compression, cfg.TranslationStrategy = message, compression, strategy
+		for i := range want {
+			want[i].Level = 1
+		}
+		require.Equal(t, want, cfg.formats())
+	}
+	const plain = "UnderscoreEscapingWithSuffixes"
+	v2z := block.Format{Version: promwrite.V2, Compression: promwrite.Zstd}
+	v2s := block.Format{Version: promwrite.V2, Compression: promwrite.Snappy}
+	v1z := block.Format{Version: promwrite.V1, Compression: promwrite.Zstd}
+	v1s := block.Format{Version: promwrite.V1, Compression: promwrite.Snappy}
+	f("auto", "auto", plain, v2z, v2s, v1z, v1s)
+	f("auto", "auto", "NoTranslation", v2z, v2s)
+	f("2.0", "auto", plain, v2z, v2s)
+	f("prometheus.WriteRequest", "auto", plain, v1z, v1s)
+	f("auto", snappy, plain, v2s, v1s)
+	f(oneZero, zstd, plain, v1z)
+}
+
+func TestFaultsNameTheKey(t *testing.T) {
+	for _, test := range []struct {
+		want   string
+		change func(*Config)
+	}{
+		{"`endpoint` must be set", func(c *Config) { c.Endpoint = "" }},
+		{"`endpoint` must be an http", func(c *Config) { c.Endpoint = "localhost:9090" }},
+		{"`http.endpoint`", func(c *Config) { c.HTTP.Endpoint = c.Endpoint }},
+		{"`endpoints`", func(c *Config) { c.Endpoints = []EndpointConfig{{}} }},
+		{"`endpoints[0].endpoint`", func(c *Config) { c.Endpoint, c.Endpoints = "", []EndpointConfig{{}} }},
+		{"`http.headers`", func(c *Config) { c.HTTP.Headers = configopaque.MapList{{Name: "content-encoding"}} }},
+		{"`http.compression` must not be set", func(c *Config) { c.HTTP.Compression = "gzip" }},
+		{"`timeout`", func(c *Config) { c.Timeout = 0 }},
+		{"`protobuf_message`", func(c *Config) { c.ProtobufMessage = "3.0" }},
+		{"`compression`", func(c *Config) { c.Compression = "gzip" }},
+		{"`compression_level`", func(c *Config) { c.CompressionLevel = 5 }},
+		{"`reprobe_interval`", func(c *Config) { c.ReprobeInterval = 0 }},
+		{"`batch.max_samples`", func(c *Config) { c.Batch.MaxSamples = 0 }},
+		{"`batch.max_bytes`", func(c *Config) { c.Batch.MaxBytes = -1 }},
+		{"`batch.max_raw_bytes`", func(c *Config) { c.Batch.MaxRawBytes = 0 }},
+		{"`batch.timeout`", func(c *Config) { c.Batch.Timeout = -1 }},
+		{"`queue.size`", func(c *Config) { c.Queue.Size = 0 }},
+		{"`queue.on_full`", func(c *Config) { c.Queue.OnFull = "panic" }},
+		{"`queue.max_age`", func(c *Config) { c.Queue.MaxAge = -1 }},
+		{"`retry.initial_interval`", func(c *Config) { c.Retry.InitialInterval = 0 }},
+		{"`retry.max_interval`", func(c *Config) { c.Retry.MaxInterval = 1 }},
+		{"`retry.multiplier`", func(c *Config) { c.Retry.Multiplier = 0.5 }},
+		{"`retry.randomization_factor`", func(c *Config) { c.Retry.RandomizationFactor = 2 }},
+		{"`retry.max_elapsed_time`", func(c *Config) { c.Retry.MaxElapsedTime = -1 }},
+		{"`retry.max_retry_after`", func(c *Config) { c.Retry.MaxRetryAfter = 0 }},
+		{"`retry.status_codes`", func(c *Config) { c.Retry.StatusCodes = []int{413} }},
+		{"`shards.min`", func(c *Config) { c.Shards.Min = 0 }},
+		{"`shards.max`", func(c *Config) { c.Shards.Max = MaxShards + 1 }},
+		{"`circuit_breaker.open_for`", func(c *Config) { c.CircuitBreaker.OpenFor = 0 }},
+		{"`circuit_breaker.consecutive_failures`", func(c *Config) { c.CircuitBreaker.ConsecutiveFailures = -1 }},
+		{"`tenant.header` must be set", func(c *Config) { c.Tenant.FromMetadata = "x" }},
+		{"`tenant.header` must not", func(c *Config) { c.Tenant.Header = "user-agent" }},
+		{"`tenant.header` must be a", func(c *Config) { c.Tenant.Header = "a b" }},
+		{"`tenant.from_metadata`", func(c *Config) { c.Tenant.Header = "X-Scope-OrgID" }},
+		{"`tenant.default`", func(c *Config) {
+			c.Tenant.Header, c.Tenant.FromMetadata = "X-Scope-OrgID", "x"
+			c.HTTP.Headers = configopaque.MapList{{Name: "x-scope-orgid"}}
+		}},
+		{"`tenant.max`", func(c *Config) { c.Tenant.Max = 0 }},
+		{"`cache.max_series`", func(c *Config) { c.Cache.MaxSeries = 0 }},
+		{"`cache.idle_timeout`", func(c *Config) { c.Cache.IdleTimeout = 0 }},
+		{"`shutdown_timeout`", func(c *Config) { c.ShutdownTimeout = -1 }},
+		{"`translation_strategy` must be", func(c *Config) { c.TranslationStrategy = "None" }},
+		{"`translation_strategy` NoTranslation", func(c *Config) { c.TranslationStrategy, c.ProtobufMessage = "NoTranslation", oneZero }},
+		{"`scope_labels`", func(c *Config) { c.ScopeLabels = "yes" }},
+		{"`target_info.interval`", func(c *Config) { c.TargetInfo.Interval = 0 }},
+		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.ConvertExplicitHistogramsToNHCB, c.ProtobufMessage = true, oneZero }},
+		{"`delta.max_series`", func(c *Config) { c.Delta.MaxSeries = 0 }},
+	} {
+		cfg := NewDefaultConfig()
+		cfg.Endpoint = "http://localhost:9090/api/v1/write"
+		require.NoError(t, cfg.Validate())
+		test.change(cfg)
+		require.ErrorContains(t, cfg.Validate(), test.want)
+	}
+}

@@ -1,0 +1,217 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+func TestSeriesKeepTheirOrderWhenShardsChange(t *testing.T) {
+	// Answers of uneven delay make shards overtake each other.
+	d := newReceived(t, func(n int, _ http.ResponseWriter, _ *http.Request) bool {
+		<-time.After(time.Duration(n%4) * time.Millisecond)
+		return false
+	})
+	e := create(t, func(c *Config) { c.Endpoint, c.Batch.Timeout = d.URL, time.Millisecond })
+	looks, counts := 0, map[int]bool{}
+	e.intake.look = time.Millisecond
+	e.intake.loads = func() []load { // so much to do that there must be more, then so little that there need not be
+		looks++
+		counts[e.intake.shards.count()] = true
+		if looks%(4*idleRounds) < idleRounds {
+			return []load{{busy: 100, waiting: 100}}
+		}
+		return []load{{}}
+	}
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	const calls, series = 1000, 20
+	for n := range calls {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
+	}
+	eventually(t, func() bool { return d.samples() == calls*series }, "all samples arrive")
+	require.NoError(t, e.Shutdown(t.Context()))
+	d.requireOrdered(t)
+	require.Greater(t, len(counts), 2, "the number of shards changed")
+}
+
+func TestEachEndpointGetsEverything(t *testing.T) {
+	healthy := newReceived(t, nil)
+	old := newReceived(t, status(3, http.StatusUnsupportedMediaType))
+	down := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.ShutdownTimeout = time.Millisecond
+		for _, d := range []*received{healthy, old, down} {
+			endpoint := EndpointConfig{HTTP: defaultClient()}
+			endpoint.HTTP.Endpoint = d.URL
+			c.Endpoints = append(c.Endpoints, endpoint)
+		}
+	})
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
+	}
+	for _, d := range []*received{healthy, old} {
+		eventually(t, func() bool { return d.samples() == 200 }, "all samples arrive")
+		d.requireOrdered(t)
+	}
+	s := e.Snapshot().Destinations
+	require.Zero(t, s[0].Fallback)
+	require.Equal(t, 3, s[1].Fallback)
+	eventually(t, func() bool { return e.Snapshot().Destinations[2].QueuedBlocks > 0 }, "the other keeps its share")
+}
+
+func TestFullQueue(t *testing.T) {
+	for policy, check := range map[string]func(t *testing.T, e *remoteWrite, full error){
+		onFullBlock: func(t *testing.T, _ *remoteWrite, full error) {
+			require.ErrorIs(t, full, context.DeadlineExceeded)
+		},
+		onFullDropNewest: func(t *testing.T, _ *remoteWrite, full error) {
+			require.ErrorIs(t, full, errQueueFull)
+		},
+		onFullDropOldest: func(t *testing.T, e *remoteWrite, full error) {
+			require.NoError(t, full)
+			eventually(t, func() bool { return e.Snapshot().Destinations[0].Outcome.Dropped["queue_full"] > 0 }, "the oldest is dropped")
+		},
+	} {
+		t.Run(policy, func(t *testing.T) {
+			d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.Queue.Size, c.Queue.OnFull, c.ShutdownTimeout = d.URL, 1, policy, time.Millisecond
+			})
+			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+			eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 1 }, "the queue is full")
+			if policy == onFullDropOldest { // the first block is with a sender and cannot be dropped
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 1)))
+				eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 2 }, "another is queued")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			check(t, e, e.ConsumeMetrics(ctx, gauges(10, 2)))
+		})
+	}
+}
+
+func TestTenantsAreKeptApart(t *testing.T) {
+	byResource := func(tenants ...string) pmetric.Metrics {
+		md := pmetric.NewMetrics()
+		for i, tenant := range tenants {
+			part := gauges(1, i)
+			if tenant != "" {
+				part.ResourceMetrics().At(0).Resource().Attributes().PutStr("tenant", tenant)
+			}
+			part.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+		}
+		return md
+	}
+	byMetadata := func(tenant string) context.Context {
+		return client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(map[string][]string{"X-Tenant": {tenant}})})
+	}
+	for name, test := range map[string]struct {
+		change func(*TenantConfig)
+		send   func(t *testing.T, e *remoteWrite)
+	}{
+		"resource attribute": {
+			func(c *TenantConfig) { c.FromResourceAttribute = "tenant" },
+			func(t *testing.T, e *remoteWrite) {
+				require.True(t, e.Capabilities().MutatesData)
+				require.NoError(t, e.ConsumeMetrics(t.Context(), byResource("a", "b", "", "a")))
+			},
+		},
+		"client metadata": {
+			func(c *TenantConfig) { c.FromMetadata = "x-tenant" },
+			func(t *testing.T, e *remoteWrite) {
+				require.False(t, e.Capabilities().MutatesData)
+				for i, tenant := range []string{"a", "b", "", "a"} {
+					require.NoError(t, e.ConsumeMetrics(byMetadata(tenant), gauges(1, i)))
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			tenants := map[string]bool{}
+			d := newReceived(t, func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				tenants[r.Header.Get("X-Scope-Orgid")] = true
+				return false
+			})
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.Tenant.Header, c.Tenant.Default = d.URL, "X-Scope-OrgID", "nobody"
+				test.change(&c.Tenant)
+			})
+			test.send(t, e)
+			eventually(t, func() bool { return d.samples() == 4 }, "all samples arrive")
+			mu.Lock()
+			defer mu.Unlock()
+			require.Equal(t, map[string]bool{"a": true, "b": true, "nobody": true}, tenants)
+		})
+	}
+}
+
+func TestShutdownSendsWhatIsQueued(t *testing.T) {
+	d := newReceived(t, func(int, http.ResponseWriter, *http.Request) bool {
+		<-time.After(10 * time.Millisecond)
+		return false
+	})
+	e := create(t, func(c *Config) { c.Endpoint, c.Batch.Timeout = d.URL, time.Hour })
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	e.consumeAll(t, 20)
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Equal(t, 200, d.samples())
+	require.Error(t, e.ConsumeMetrics(t.Context(), gauges(1, 99)))
+}
+
+func TestConcurrentCallersLoseNothing(t *testing.T) {
+	d := newReceived(t, nil)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) { c.Endpoint, c.Batch.MaxSamples = d.URL, 100 })
+	var callers sync.WaitGroup
+	for caller := range 8 {
+		callers.Go(func() {
+			for n := range 50 {
+				md := gauges(10, n)
+				md.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.name", string(rune('a'+caller)))
+				if err := e.ConsumeMetrics(context.Background(), md); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	eventually(t, func() bool { return d.samples() == 8*50*10 }, "all samples arrive")
+	d.requireOrdered(t)
+}
+
+func TestShardsFollowLoad(t *testing.T) {
+	s := newShards(ShardsConfig{Min: 1, Max: 6})
+	f := func(want int, loads ...load) {
+		t.Helper()
+		s.now.Store(int64(s.adapt(loads)))
+		require.Equal(t, want, s.count())
+	}
+	late := load{busy: 100, waiting: 100}
+	quiet := load{}
+	f(2, late)
+	f(4, quiet, late)
+	f(6, late)
+	f(6, late)
+	f(6, load{busy: 100, waiting: 100, failing: true})
+	f(6, load{busy: 100, waiting: 3}) // keeps up
+	for range idleRounds - 1 {
+		f(6, quiet)
+	}
+	f(6, quiet, load{busy: 3}) // one of them is not idle
+	for range idleRounds - 1 {
+		f(6, quiet)
+	}
+	f(3, quiet)
+}

@@ -1,0 +1,144 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// received is a destination that keeps what it is sent.
+type received struct {
+	*httptest.Server
+
+	t *testing.T
+
+	mu       sync.Mutex
+	requests []http.Header
+	series   map[string][]point // by labels, in order of arrival
+	answer   func(n int, w http.ResponseWriter, r *http.Request) (taken bool)
+}
+
+type point struct {
+	time  int64
+	value float64
+}
+
+// newReceived starts a destination. For each request answer, if there is one, is asked first, with the number of requests
+// before; unless it has taken the matter into its hands, the request is stored and answered as 2.0 demands.
+func newReceived(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request) (taken bool)) *received {
+	d := &received{t: t, series: map[string][]point{}, answer: answer}
+	d.Server = httptest.NewServer(http.HandlerFunc(d.serve))
+	t.Cleanup(d.Close)
+	return d
+}
+
+func (d *received) serve(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	n := len(d.requests)
+	d.requests = append(d.requests, r.Header.Clone())
+	answer := d.answer
+	d.mu.Unlock()
+	if answer != nil && answer(n, w, r) {
+		return
+	}
+	d.store(w, r)
+}
+
+func (d *received) store(w http.ResponseWriter, r *http.Request) {
+	written, err := d.take(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	written.SetHeaders(w.Header())
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (d *received) take(r *http.Request) (written promwrite.Written, err error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return written, err
+	}
+	version, err := promwrite.ParseContentType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return written, err
+	}
+	encoding, err := promwrite.ParseContentEncoding(r.Header.Get("Content-Encoding"))
+	if err != nil {
+		return written, err
+	}
+	decompressor, err := promwrite.NewDecompressor(64 << 20)
+	if err != nil {
+		return written, err
+	}
+	raw, err := decompressor.Decompress(nil, encoding, body)
+	if err != nil {
+		return written, err
+	}
+	var decoder promwrite.Decoder
+	if err := decoder.Decode(version, raw); err != nil {
+		return written, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range decoder.Series {
+		s := &decoder.Series[i]
+		key := fmt.Sprint(s.Labels)
+		for _, p := range s.Samples {
+			d.series[key] = append(d.series[key], point{p.Timestamp, p.Value})
+			if math.IsNaN(p.Value) {
+				d.t.Errorf("stale sample of %s was not expected", key)
+			}
+		}
+		written.Samples += len(s.Samples)
+		written.Histograms += len(s.Histograms)
+		written.Exemplars += len(s.Exemplars)
+	}
+	return written, nil
+}
+
+// recover lets the destination answer well from now on.
+func (d *received) recover() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answer = nil
+}
+
+// samples counts what was stored.
+func (d *received) samples() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, points := range d.series {
+		n += len(points)
+	}
+	return n
+}
+
+func (d *received) headers() []http.Header {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]http.Header(nil), d.requests...)
+}
+
+// requireOrdered fails if a series arrived out of order or with a sample twice.
+func (d *received) requireOrdered(t *testing.T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, points := range d.series {
+		for i := 1; i < len(points); i++ {
+			require.Less(t, points[i-1].time, points[i].time, "%s", key)
+		}
+	}
+}

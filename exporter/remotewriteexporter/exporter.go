@@ -1,0 +1,228 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+)
+
+// readPause is how long a sender waits before it asks a storage again that could not be read.
+const readPause = time.Second
+
+// remoteWrite is the exporter. Data goes from the intake, which encodes, into the queue, from which senders, as many
+// for each destination as there can be shards, take it.
+type remoteWrite struct {
+	cfg          *Config
+	set          exporter.Settings
+	telemetry    *telemetry
+	intake       *intake
+	queue        *queue.Queue
+	destinations []*send.Destination
+
+	mu      sync.Mutex // guards what follows
+	stopped bool
+	cancel  context.CancelFunc // ends the senders
+	senders sync.WaitGroup
+}
+
+func newExporter(cfg *Config, set exporter.Settings) (*remoteWrite, error) {
+	t, err := newTelemetry(set)
+	if err != nil {
+		return nil, err
+	}
+	in, err := newIntake(cfg, t)
+	if err != nil {
+		return nil, err
+	}
+	return &remoteWrite{cfg: cfg, set: set, telemetry: t, intake: in}, nil
+}
+
+// Capabilities tells whether metrics are changed: tenants of resources are parted by moving these.
+func (e *remoteWrite) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: e.cfg.Tenant.FromResourceAttribute != ""}
+}
+
+// ReturnsMetrics tells extensions that vouch for pipelines that nothing of metrics is kept once they are consumed: what
+// the encoder remembers of them it has copied.
+func (*remoteWrite) ReturnsMetrics() bool { return true }
+
+// Start opens the queue and starts to send what is in it.
+func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.telemetry.host = host
+	clients := e.cfg.clients()
+	for i := range clients {
+		e.telemetry.addDestination(clients[i].client.Endpoint)
+	}
+	client, err := e.storage(ctx, host)
+	if err != nil {
+		return err
+	}
+	q, err := queue.Open(ctx, queue.Config{
+		Destinations:  identities(clients),
+		Size:          e.cfg.Queue.Size,
+		OnFull:        onFull[e.cfg.Queue.OnFull],
+		MaxAge:        e.cfg.Queue.MaxAge,
+		Storage:       client,
+		Dropped:       e.telemetry.queueDropped,
+		StorageFailed: e.telemetry.storageFailed,
+	})
+	if err != nil {
+		if client != nil {
+			err = errors.Join(err, client.Close(ctx))
+		}
+		return err
+	}
+	var destinations []*send.Destination
+	for i := range clients {
+		d, err := e.newDestination(ctx, host, &clients[i], e.telemetry.destinations[i])
+		if err != nil {
+			return errors.Join(err, q.Close(ctx))
+		}
+		destinations = append(destinations, d)
+	}
+	e.queue, e.destinations = q, destinations
+	if err := e.telemetry.observe(e); err != nil {
+		return errors.Join(err, q.Close(ctx))
+	}
+
+	run, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	for i := range destinations {
+		for range e.cfg.Shards.Max {
+			e.senders.Go(func() { e.send(run, i) })
+		}
+	}
+	e.intake.start(q, destinations, client != nil)
+	return nil
+}
+
+func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c *namedClient, t *destinationTelemetry) (*send.Destination, error) {
+	cfg := c.client
+	if cfg.MaxIdleConnsPerHost == 0 {
+		cfg.MaxIdleConnsPerHost = e.cfg.Shards.Max // a connection for each shard, and none to be opened anew
+	}
+	timeout := e.cfg.Timeout
+	if cfg.Timeout > 0 {
+		timeout = cfg.Timeout
+	}
+	client, err := cfg.ToClient(ctx, host.GetExtensions(), e.set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the client for `%s`: %w", c.endpointKey, err)
+	}
+	log := e.set.Logger.With(zap.String("destination", t.name))
+	return send.New(send.Config{
+		URL:          cfg.Endpoint,
+		Client:       client,
+		Formats:      e.cfg.formats(),
+		Timeout:      timeout,
+		Reprobe:      e.cfg.ReprobeInterval,
+		TenantHeader: e.cfg.Tenant.Header,
+		UserAgent:    fmt.Sprintf("%s/%s", e.set.BuildInfo.Command, e.set.BuildInfo.Version),
+		Retry: send.Retry{
+			InitialInterval:     e.cfg.Retry.InitialInterval,
+			MaxInterval:         e.cfg.Retry.MaxInterval,
+			Multiplier:          e.cfg.Retry.Multiplier,
+			RandomizationFactor: e.cfg.Retry.RandomizationFactor,
+			MaxElapsedTime:      e.cfg.Retry.MaxElapsedTime,
+			MaxRetryAfter:       e.cfg.Retry.MaxRetryAfter,
+			StatusCodes:         e.cfg.Retry.StatusCodes,
+		},
+		Breaker: send.Breaker{Failures: e.cfg.CircuitBreaker.ConsecutiveFailures, OpenFor: e.cfg.CircuitBreaker.OpenFor},
+	}, log, t), nil
+}
+
+// storage finds the client of the storage extension; nil if none is configured.
+func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage.Client, error) {
+	id := e.cfg.Queue.Storage
+	if id == nil {
+		return nil, nil
+	}
+	found, ok := host.GetExtensions()[*id]
+	if !ok {
+		return nil, fmt.Errorf("cannot find the extension %q of `queue.storage`: add it to `service.extensions`", id)
+	}
+	extension, ok := found.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("cannot use the extension %q of `queue.storage`: it is no storage", id)
+	}
+	client, err := extension.GetClient(ctx, component.KindExporter, e.set.ID, "remotewrite")
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the storage %q of `queue.storage`: %w", id, err)
+	}
+	return client, nil
+}
+
+// send is one sender of a destination.
+func (e *remoteWrite) send(ctx context.Context, destination int) {
+	for {
+		lease, err := e.queue.Next(ctx, destination)
+		switch {
+		case errors.Is(err, queue.ErrClosed):
+			return
+		case err != nil:
+			e.telemetry.storageFailed(err)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(readPause):
+			}
+			continue
+		}
+		if err := e.destinations[destination].Send(ctx, lease.Block, lease.Deadline); err != nil {
+			lease.Release()
+			return // the context has ended
+		}
+		lease.Done()
+	}
+}
+
+// Shutdown encodes and queues what there is, sends as much of it as the bound allows, and leaves the rest to the storage or
+// drops it.
+func (e *remoteWrite) Shutdown(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return nil
+	}
+	e.stopped = true
+	defer e.telemetry.shutdown()
+	if e.cancel == nil {
+		return nil // never started
+	}
+	e.intake.stop()
+	bound, cancel := context.WithTimeout(ctx, e.cfg.ShutdownTimeout)
+	defer cancel()
+	if e.cfg.Queue.Storage == nil {
+		e.queue.Drain(bound)
+	}
+	// From here on only the requests under way are waited for.
+	e.queue.Stop()
+	done := make(chan struct{})
+	go func() { e.senders.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-bound.Done():
+	}
+	e.cancel()
+	<-done
+	for _, d := range e.destinations {
+		d.Close()
+	}
+	return e.queue.Close(ctx)
+}

@@ -1,0 +1,25 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
+)
+
+// NewFactory creates the factory of the remotewrite exporter.
+func NewFactory() exporter.Factory {
+	return exporter.NewFactory(metadata.Type,
+		func() component.Config { return NewDefaultConfig() },
+		exporter.WithMetrics(func(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
+			return New(cfg.(*Config), set)
+		}, metadata.MetricsStability))
+}
+
+// New makes an exporter, for a component that bears another type and has keys of its own.
+func New(cfg *Config, set exporter.Settings) (exporter.Metrics, error) { return newExporter(cfg, set) }

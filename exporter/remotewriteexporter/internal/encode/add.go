@@ -1,0 +1,261 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// walk is one call of Add on its way through the data.
+type walk struct {
+	e        *Encoder
+	t        *tenant
+	s        *scratch
+	resource *resource
+	schema   *schema
+	scope    *scope
+	scraped  bool
+	family   *family // the metric before, whose next is expected
+	before   *point  // the point before, whose next is expected
+	latest   int64   // of the resource's points
+	hits     uint64
+	misses   uint64
+	moves    uint64
+}
+
+// Add takes every point of md into the open columns of tenant. It keeps no reference to md. What cannot be sent is
+// counted and left out; the error is for md as a whole.
+func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
+	e.mu.RLock()
+	t := e.tenant(tenant)
+	if t == nil {
+		e.mu.RUnlock()
+		e.dropped(ReasonTenants, tenant, md.DataPointCount())
+		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
+	}
+	w := walk{e: e, t: t, s: e.scratch()}
+	resources := md.ResourceMetrics()
+	for i := range resources.Len() {
+		w.resourceMetrics(resources.At(i))
+	}
+	w.s.commit(t)
+	select {
+	case e.scratches <- w.s:
+	default: // enough are idle: this one goes
+	}
+	e.mu.RUnlock()
+	e.counters.hits.Add(w.hits)
+	e.counters.misses.Add(w.misses)
+	e.counters.moves.Add(w.moves)
+	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
+		// What did not fit piles up in the symbols: look for room at once, which so many pay for.
+		e.expire(false)
+	}
+	return nil
+}
+
+func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
+	w.resource = w.e.resource(w.t, rm.Resource())
+	w.schema = w.resource.labels.schema
+	w.family, w.latest = nil, 0
+	w.s.begin(w.resource.labels)
+	scopes := rm.ScopeMetrics()
+	for i := range scopes.Len() {
+		sm := scopes.At(i)
+		w.scraped = scraped(sm.Scope().Name())
+		w.scope = w.e.scope(w.t, sm.Scope(), w.scraped)
+		metrics := sm.Metrics()
+		for j := range metrics.Len() {
+			w.metric(metrics.At(j))
+			if w.s.points > maxScratch {
+				w.s.commit(w.t)
+			}
+		}
+	}
+	if r := w.resource; r.info != nil && w.latest != 0 &&
+		due(&r.infoSent, w.latest, w.e.cfg.TargetInfoInterval.Milliseconds()) {
+		w.s.begin(w.t.none)
+		w.s.add(r.info, w.latest, math.Float64bits(1), 0)
+	}
+}
+
+func (w *walk) metric(m pmetric.Metric) {
+	expected := &w.resource.first
+	if w.family != nil {
+		expected = &w.family.next
+	}
+	f, s := expected.Load(), shapeOf(m)
+	if f == nil || !f.match(m, s, w.schema, w.scope, w.scraped) {
+		f = w.e.family(w.t, m, s, w.schema, w.scope, w.scraped)
+		expected.Store(f)
+	}
+	w.family, w.before = f, nil
+	if f.reason != "" {
+		w.e.dropped(f.reason, m.Name(), max(countPoints(m), 1))
+		return
+	}
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		w.numbers(m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		w.numbers(m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		w.histograms(m.Histogram().DataPoints())
+	case pmetric.MetricTypeExponentialHistogram:
+		w.exponentials(m.ExponentialHistogram().DataPoints())
+	case pmetric.MetricTypeSummary:
+		w.summaries(m.Summary().DataPoints())
+	default:
+	}
+}
+
+func countPoints(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().Len()
+	default:
+		return 0
+	}
+}
+
+// point recognises a data point: as the one that followed its predecessor last time, else by hash. It is nil if
+// the point has to be left out.
+func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp) *point {
+	expected := &w.family.first
+	if w.before != nil {
+		expected = &w.before.next
+	}
+	p := expected.Load()
+	if p == nil || p.dead || p.family != w.family || !p.attributes.match(m) || !sameBounds(p.bounds, bounds) {
+		var known bool
+		if p, known = w.e.find(w.t, w.family, m, bounds); known {
+			w.hits++
+			w.moves++
+		} else {
+			w.misses++
+		}
+		expected.Store(p)
+	} else {
+		w.hits++
+	}
+	w.e.see(&p.seen)
+	w.before = p
+	if p.reason != "" {
+		w.e.dropped(p.reason, w.family.name, 1)
+		return nil
+	}
+	if p.dead && w.family.temporality == pmetric.AggregationTemporalityDelta {
+		w.e.dropped(ReasonDeltaLimit, w.family.name, 1) // its sum would be lost with it
+		return nil
+	}
+	if time < 1e6 {
+		w.e.dropped(ReasonTime, w.family.name, 1)
+		return nil
+	}
+	w.latest = max(w.latest, millis(time))
+	return p
+}
+
+func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
+	counter := w.family.kind == pmetric.MetricTypeSum && w.family.monotonic
+	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
+	for i := range points.Len() {
+		dp := points.At(i)
+		p := w.point(dp.Attributes(), nil, dp.Timestamp())
+		if p == nil {
+			continue
+		}
+		var value float64
+		bits, start := promwrite.StaleNaN, int64(0)
+		stale := dp.Flags().NoRecordedValue()
+		if !stale {
+			switch dp.ValueType() {
+			case pmetric.NumberDataPointValueTypeDouble:
+				value = dp.DoubleValue()
+			case pmetric.NumberDataPointValueTypeInt:
+				value = float64(dp.IntValue())
+			default:
+				w.e.dropped(ReasonEmpty, w.family.name, 1)
+				continue
+			}
+			bits = math.Float64bits(value)
+		}
+		if counter {
+			start = w.start(dp.StartTimestamp())
+		}
+		if delta && !stale {
+			var reason Reason
+			if value, start, reason = w.e.deltas.number(w.key(p), value, dp.StartTimestamp(), dp.Timestamp()); reason != "" {
+				w.e.dropped(reason, w.family.name, 1)
+				continue
+			}
+			bits, start = math.Float64bits(value), w.startMillis(start)
+		}
+		w.s.add(p.one, millis(dp.Timestamp()), bits, start)
+		if dp.Exemplars().Len() > 0 {
+			w.exemplars(dp.Exemplars(), p, nil, millis(dp.Timestamp()))
+		}
+	}
+}
+
+func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
+	for i := range points.Len() {
+		dp := points.At(i)
+		quantiles := dp.QuantileValues()
+		w.s.bounds = w.s.bounds[:0]
+		for j := range quantiles.Len() {
+			w.s.bounds = append(w.s.bounds, quantiles.At(j).Quantile())
+		}
+		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp())
+		if p == nil {
+			continue
+		}
+		stale := dp.Flags().NoRecordedValue()
+		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
+		w.s.add(p.parts[partSum], time, orStale(dp.Sum(), stale), start)
+		w.s.add(p.parts[partCount], time, orStale(float64(dp.Count()), stale), start)
+		for j := range quantiles.Len() {
+			w.s.add(p.parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
+		}
+	}
+}
+
+func orStale(v float64, stale bool) uint64 {
+	if stale {
+		return promwrite.StaleNaN
+	}
+	return math.Float64bits(v)
+}
+
+// millis is a time as Remote Write has it.
+func millis(t pcommon.Timestamp) int64 { return int64(t / 1e6) }
+
+// start is a start timestamp as Remote Write has it; zero if unknown or unwanted.
+func (w *walk) start(t pcommon.Timestamp) int64 {
+	if !w.e.cfg.StartTimestamps || t == 0 {
+		return 0
+	}
+	return max(millis(t), 1) // zero would say unknown
+}
+
+func (w *walk) startMillis(t int64) int64 {
+	if !w.e.cfg.StartTimestamps {
+		return 0
+	}
+	return t
+}

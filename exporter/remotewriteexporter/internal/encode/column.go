@@ -1,0 +1,274 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"sync"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
+const maxScratch = 16 << 10
+
+// column collects the samples of one shard and tenant.
+type column struct {
+	flushing sync.Mutex // held through a Flush
+
+	mu    sync.Mutex
+	epoch uint64 // counts the buffers; a series whose epoch it is has a slot in the open one
+	open  *buffer
+	spare *buffer
+}
+
+// buffer is what a Flush takes. Each sample is found by its number in several slices, so that most take little.
+type buffer struct {
+	series     []*series
+	counts     []uint32 // samples of each series
+	batches    []batch
+	samples    []sample
+	starts     []int64
+	histograms []histogram
+	exemplars  []exemplar
+	bytes      []byte // of histograms and exemplars
+}
+
+// batch is a run of samples of one resource: all up to the next batch's first.
+type batch struct {
+	labels *resourceLabels
+	first  uint32
+}
+
+// sample is a value at a time. extra is 0, or says where in starts or, with isHistogram, in histograms to look.
+type sample struct {
+	slot  uint32
+	extra uint32
+	time  int64
+	bits  uint64
+}
+
+const isHistogram = 1 << 31
+
+// histogram is an encoded native histogram, but for the start timestamp.
+type histogram struct {
+	start      int64
+	first, end uint32 // in bytes
+	custom     bool   // of custom buckets
+}
+
+// exemplar belongs to a series and a resource; its labels are encoded as pairs of texts.
+type exemplar struct {
+	slot       uint32
+	labels     *resourceLabels
+	time       int64
+	bits       uint64
+	first, end uint32 // in bytes
+}
+
+// scratch collects the samples of one Add by shard, so that each column is locked once.
+type scratch struct {
+	shards []part
+	labels *resourceLabels // of what is added next
+	points int
+	// For one point at a time.
+	bounds      []float64
+	counts      []uint64
+	encoded     []byte
+	positive    []bucket
+	negative    []bucket
+	exponential exponential
+	native      promwrite.Histogram
+}
+
+// part is what a scratch has for one shard.
+type part struct {
+	labels    *resourceLabels // of the last batch
+	batches   []batch
+	values    []value
+	exemplars []pendingExemplar
+	bytes     []byte
+}
+
+// value is a sample on its way to a column. Of a histogram, bits say where in bytes it is.
+type value struct {
+	series *series
+	time   int64
+	bits   uint64
+	start  int64
+	kind   valueKind
+}
+
+type valueKind uint8
+
+const (
+	kindNumber valueKind = iota
+	kindNative
+	kindCustom
+)
+
+type pendingExemplar struct {
+	series     *series
+	labels     *resourceLabels
+	time       int64
+	bits       uint64
+	first, end uint32
+}
+
+func (e *Encoder) scratch() *scratch {
+	select {
+	case s := <-e.scratches:
+		return s
+	default:
+		return &scratch{shards: make([]part, e.cfg.Shards)}
+	}
+}
+
+// begin says whose samples follow.
+func (s *scratch) begin(labels *resourceLabels) { s.labels = labels }
+
+// add takes a number.
+func (s *scratch) add(series *series, time int64, bits uint64, start int64) {
+	p := &s.shards[series.shard]
+	if p.labels != s.labels {
+		p.labels = s.labels
+		p.batches = append(p.batches, batch{s.labels, uint32(len(p.values))})
+	}
+	p.values = append(p.values, value{series: series, time: time, bits: bits, start: start})
+	s.points++
+}
+
+// addHistogram takes s.encoded.
+func (s *scratch) addHistogram(series *series, time, start int64, kind valueKind) {
+	p := &s.shards[series.shard]
+	first := len(p.bytes)
+	p.bytes = append(p.bytes, s.encoded...)
+	s.add(series, time, uint64(first)<<32|uint64(len(p.bytes)), start)
+	p.values[len(p.values)-1].kind = kind
+}
+
+// addExemplar takes s.encoded as the labels.
+func (s *scratch) addExemplar(series *series, time int64, bits uint64) {
+	p := &s.shards[series.shard]
+	first := len(p.bytes)
+	p.bytes = append(p.bytes, s.encoded...)
+	p.exemplars = append(p.exemplars, pendingExemplar{series, s.labels, time, bits, uint32(first), uint32(len(p.bytes))})
+}
+
+// commit moves everything into t's columns.
+func (s *scratch) commit(t *tenant) {
+	for i := range s.shards {
+		p := &s.shards[i]
+		if len(p.values) > 0 {
+			t.columns[i].take(p)
+		}
+		p.labels = nil
+		clear(p.batches)
+		clear(p.values)
+		clear(p.exemplars)
+		p.batches, p.values, p.exemplars, p.bytes = p.batches[:0], p.values[:0], p.exemplars[:0], p.bytes[:0]
+		if cap(p.values) > 4*maxScratch { // one huge batch must not pin memory for ever
+			*p = part{}
+		}
+	}
+	s.points = 0
+}
+
+func (c *column) take(p *part) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	base := uint32(len(b.bytes))
+	b.bytes = append(b.bytes, p.bytes...)
+	for i, bt := range p.batches {
+		end := uint32(len(p.values))
+		if i+1 < len(p.batches) {
+			end = p.batches[i+1].first
+		}
+		b.batches = append(b.batches, batch{bt.labels, uint32(len(b.samples))})
+		for j := bt.first; j < end; j++ {
+			v := &p.values[j]
+			slot := c.slot(v.series)
+			b.counts[slot]++
+			s := sample{slot: slot, time: v.time, bits: v.bits}
+			switch {
+			case v.kind != kindNumber:
+				s.bits, s.extra = 0, isHistogram|uint32(len(b.histograms))
+				b.histograms = append(b.histograms, histogram{
+					start: v.start, first: base + uint32(v.bits>>32), end: base + uint32(v.bits), custom: v.kind == kindCustom,
+				})
+			case v.start != 0:
+				b.starts = append(b.starts, v.start)
+				s.extra = uint32(len(b.starts))
+			}
+			b.samples = append(b.samples, s)
+		}
+	}
+	for _, x := range p.exemplars {
+		b.exemplars = append(b.exemplars, exemplar{c.slot(x.series), x.labels, x.time, x.bits, base + x.first, base + x.end})
+	}
+}
+
+// slot is the series' number in the open buffer.
+func (c *column) slot(s *series) uint32 {
+	if s.epoch != c.epoch {
+		s.epoch, s.slot = c.epoch, uint32(len(c.open.series))
+		c.open.series = append(c.open.series, s)
+		c.open.counts = append(c.open.counts, 0)
+	}
+	return s.slot
+}
+
+// swap takes the open buffer, and opens another; nil if it is empty.
+func (c *column) swap() *buffer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	if len(b.samples) == 0 {
+		return nil
+	}
+	c.open, c.spare = c.spare, nil
+	if c.open == nil {
+		c.open = &buffer{}
+	}
+	c.epoch++
+	return b
+}
+
+// giveBack empties a buffer for the next swap. A buffer that was much larger than it needed to be is let go.
+func (c *column) giveBack(b *buffer) {
+	if cap(b.samples) > 4*len(b.samples)+maxScratch || cap(b.bytes) > 4*len(b.bytes)+1<<20 {
+		return
+	}
+	clear(b.series)
+	clear(b.batches)
+	clear(b.exemplars)
+	*b = buffer{
+		series: b.series[:0], counts: b.counts[:0], batches: b.batches[:0], samples: b.samples[:0],
+		starts: b.starts[:0], histograms: b.histograms[:0], exemplars: b.exemplars[:0], bytes: b.bytes[:0],
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spare = b
+}
+
+// Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
+func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
+	e.tableMu.Lock()
+	t := e.tenants[tenant]
+	e.tableMu.Unlock()
+	if t == nil {
+		return 0, 0
+	}
+	c := &t.columns[shard]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	return len(b.samples), len(b.samples)*rawPerSample + len(b.series)*rawPerSeries + len(b.bytes)
+}
+
+// What a sample and a series take up in a request, about.
+const (
+	rawPerSample = 48
+	rawPerSeries = 96
+)

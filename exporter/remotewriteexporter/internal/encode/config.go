@@ -1,0 +1,143 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/otlptranslator"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// Format is how a request is written.
+type Format = block.Format
+
+// ScopeLabels says which series bear the name, version and attributes of their scope as labels.
+type ScopeLabels uint8
+
+// The choices.
+const (
+	ScopeLabelsOff  ScopeLabels = iota
+	ScopeLabelsOn               // all series
+	ScopeLabelsAuto             // all but scraped ones, whose scope only ever names the receiver
+)
+
+// Delta says what becomes of points that count since the last point.
+type Delta uint8
+
+// The choices.
+const (
+	DeltaDrop       Delta = iota // left out and counted
+	DeltaCumulative              // summed up, with state bounded by Config.MaxDelta
+)
+
+// Config says how points become series. Start from DefaultConfig.
+type Config struct {
+	// Strategy decides how names are translated.
+	Strategy otlptranslator.TranslationStrategyOption
+	// StrictLabels collapses runs of underscores in label names and puts `key` before a leading one.
+	StrictLabels bool
+	// ScrapedNames keeps the names of scraped metrics as they are where they are valid: a scrape already
+	// yields Prometheus names, to which suffixes would do harm.
+	ScrapedNames bool
+	// Namespace is put before each metric name.
+	Namespace string
+	// ExternalLabels are added to each series that has no label of that name.
+	ExternalLabels map[string]string
+	// ScopeLabels adds the scope as labels.
+	ScopeLabels ScopeLabels
+	// PromoteResourceAttributes are globs of the resource attributes that become labels of each series,
+	// ExcludeResourceAttributes exceptions to them. ResourceWins decides a clash with a point's attribute.
+	PromoteResourceAttributes []string
+	ExcludeResourceAttributes []string
+	ResourceWins              bool
+
+	// TargetInfo adds a target_info series for each resource, once per TargetInfoInterval of its points' time.
+	TargetInfo         bool
+	TargetInfoInterval time.Duration
+	// Metadata sends type, help and unit: with each series of 2.0; in 1.0 once per MetadataInterval of points' time.
+	Metadata         bool
+	MetadataInterval time.Duration
+	// Exemplars sends exemplars.
+	Exemplars bool
+	// StartTimestamps sends start timestamps of counters, histograms and summaries, which only 2.0 can carry.
+	StartTimestamps bool
+	// CustomBuckets turns histograms with explicit bounds into native ones, which only 2.0 can carry.
+	// KeepClassic sends the classic series too.
+	CustomBuckets bool
+	KeepClassic   bool
+	// Delta says what becomes of delta points; MaxDelta bounds the series whose sums are held.
+	Delta    Delta
+	MaxDelta int
+
+	// Shards is the number of independent columns. Changing it moves series between shards.
+	Shards int
+	// MaxSeries bounds the points recognised, and the resources. Beyond it points are still sent, but each
+	// is translated anew, until Expire finds idle ones to forget.
+	MaxSeries int
+	// MaxTenants bounds tenants; points of further ones are dropped and counted.
+	MaxTenants int
+	// IdleGenerations is how many calls of Expire an entry survives without being seen.
+	IdleGenerations int
+
+	// MaxSamples, MaxRawBytes and MaxCompressedBytes bound a request.
+	MaxSamples         int
+	MaxRawBytes        int
+	MaxCompressedBytes int
+}
+
+// DefaultConfig has contrib's rules of naming and the request sizes that compress well.
+func DefaultConfig() Config {
+	return Config{
+		Strategy:           otlptranslator.UnderscoreEscapingWithSuffixes,
+		ScopeLabels:        ScopeLabelsAuto,
+		TargetInfo:         true,
+		TargetInfoInterval: time.Minute,
+		Metadata:           true,
+		MetadataInterval:   time.Minute,
+		Exemplars:          true,
+		StartTimestamps:    true,
+		MaxDelta:           100_000,
+		Shards:             1,
+		MaxSeries:          1_000_000,
+		MaxTenants:         1000,
+		IdleGenerations:    5,
+		MaxSamples:         50_000,
+		MaxRawBytes:        8 << 20,
+		MaxCompressedBytes: 1 << 20,
+	}
+}
+
+func (cfg *Config) validate() error {
+	var errs []error
+	switch cfg.Strategy {
+	case otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
+		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation:
+	default:
+		errs = append(errs, fmt.Errorf("unknown translation strategy %q", cfg.Strategy))
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"shards", cfg.Shards},
+		{"max series", cfg.MaxSeries},
+		{"max tenants", cfg.MaxTenants},
+		{"idle generations", cfg.IdleGenerations},
+		{"max samples", cfg.MaxSamples},
+		{"max raw bytes", cfg.MaxRawBytes},
+		{"max compressed bytes", cfg.MaxCompressedBytes},
+	} {
+		if f.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s must be positive, got %d", f.name, f.value))
+		}
+	}
+	if cfg.Delta == DeltaCumulative && cfg.MaxDelta <= 0 {
+		errs = append(errs, fmt.Errorf("max delta must be positive, got %d", cfg.MaxDelta))
+	}
+	return errors.Join(errs...)
+}

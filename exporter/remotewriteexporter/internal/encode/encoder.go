@@ -1,0 +1,160 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/otlptranslator"
+)
+
+// Encoder holds the caches and the columns.
+type Encoder struct {
+	cfg         Config
+	telemetry   Telemetry
+	metricNamer otlptranslator.MetricNamer
+	labelNamer  otlptranslator.LabelNamer
+	unitNamer   otlptranslator.UnitNamer
+	external    []label // sorted by name
+	seed        maphash.Seed
+	hashMask    uint64 // all ones; tests make everything collide
+	symbols     *symbols
+	deltas      deltas
+	counters    counters
+	firstsMu    sync.Mutex
+	firsts      map[Reason]bool // dropped for, so far
+	scratches   chan *scratch
+	flushers    chan *flusher
+	ratio       [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
+	compressed  atomic.Int64        // the most compressed bytes of a request
+
+	// mu is held for reading by whoever uses entries of the caches, and for writing by Expire, which removes them.
+	mu sync.RWMutex
+	// tableMu guards looking up and adding entries; entries themselves do not change.
+	tableMu    sync.Mutex
+	tenants    map[string]*tenant
+	points     int
+	resources  int
+	familyIDs  uint64
+	resourceID uint32
+	sweeps     uint32
+	overflow   atomic.Int64  // entries translated for want of room since the last Expire
+	generation atomic.Uint32 // counts Expires
+}
+
+// tenant is a namespace of its own: its series, and its columns.
+type tenant struct {
+	name      string
+	columns   []column
+	families  map[uint64]*family
+	points    map[uint64]*point
+	series    map[uint64]*series
+	resources map[uint64]*resource
+	labelSets map[uint64]*resourceLabels
+	schemas   map[string]*schema
+	scopes    map[uint64]*scope
+	metas     map[metaKey]*meta
+	none      *resourceLabels // what contributes no labels
+}
+
+// New makes an Encoder. It holds no goroutines, so there is nothing to close.
+func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cannot make an encoder: %w", err)
+	}
+	e := &Encoder{
+		cfg:         cfg,
+		telemetry:   telemetry,
+		metricNamer: otlptranslator.NewMetricNamer(cfg.Namespace, cfg.Strategy),
+		labelNamer: otlptranslator.LabelNamer{
+			UTF8Allowed:                 !cfg.Strategy.ShouldEscape(),
+			UnderscoreLabelSanitization: cfg.StrictLabels,
+			PreserveMultipleUnderscores: !cfg.StrictLabels,
+		},
+		unitNamer: otlptranslator.UnitNamer{UTF8Allowed: !cfg.Strategy.ShouldEscape()},
+		seed:      maphash.MakeSeed(),
+		hashMask:  math.MaxUint64,
+		symbols:   newSymbols(),
+		flushers:  make(chan *flusher, min(cfg.Shards, runtime.GOMAXPROCS(0))),
+		scratches: make(chan *scratch, runtime.GOMAXPROCS(0)),
+		tenants:   map[string]*tenant{},
+		firsts:    map[Reason]bool{},
+	}
+	e.compressed.Store(int64(cfg.MaxCompressedBytes))
+	e.generation.Store(1)
+	e.deltas.init(cfg.MaxDelta)
+	for name, value := range cfg.ExternalLabels {
+		clean, err := e.labelNamer.Build(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot use external label %q: %w", name, err)
+		}
+		if value != "" {
+			e.external = append(e.external, label{clean, value})
+		}
+	}
+	slices.SortFunc(e.external, byName)
+	for i := 1; i < len(e.external); i++ {
+		if e.external[i].name == e.external[i-1].name {
+			return nil, fmt.Errorf("cannot use external label %q: two names become it", e.external[i].name)
+		}
+	}
+	return e, nil
+}
+
+// tenant finds or makes a tenant; nil if there are too many.
+func (e *Encoder) tenant(name string) *tenant {
+	e.tableMu.Lock()
+	defer e.tableMu.Unlock()
+	if t := e.tenants[name]; t != nil {
+		return t
+	}
+	if len(e.tenants) >= e.cfg.MaxTenants {
+		return nil
+	}
+	t := &tenant{
+		name:      name,
+		columns:   make([]column, e.cfg.Shards),
+		families:  map[uint64]*family{},
+		points:    map[uint64]*point{},
+		series:    map[uint64]*series{},
+		resources: map[uint64]*resource{},
+		labelSets: map[uint64]*resourceLabels{},
+		schemas:   map[string]*schema{},
+		scopes:    map[uint64]*scope{},
+		metas:     map[metaKey]*meta{},
+	}
+	t.none = &resourceLabels{schema: &schema{}}
+	for i := range t.columns {
+		t.columns[i].epoch = 1
+		t.columns[i].open = &buffer{}
+	}
+	e.tenants[name] = t
+	return t
+}
+
+// LimitCompressed learns how large a request a receiver takes, from its 413. It only ever lowers the limit.
+func (e *Encoder) LimitCompressed(n int) {
+	for {
+		was := e.compressed.Load()
+		if n <= 0 || int64(n) >= was || e.compressed.CompareAndSwap(was, int64(n)) {
+			return
+		}
+	}
+}
+
+// Tenants appends the names of all tenants to dst.
+func (e *Encoder) Tenants(dst []string) []string {
+	e.tableMu.Lock()
+	defer e.tableMu.Unlock()
+	for name := range e.tenants {
+		dst = append(dst, name)
+	}
+	return dst
+}

@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"encoding/hex"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// maxExemplarRunes is what OpenMetrics 1.0 allows the labels of an exemplar. The IDs go first.
+const maxExemplarRunes = 128
+
+// exemplars adds those of a data point: to its native series, and to the first of its buckets that holds them. One
+// without a time is as old as the point.
+func (w *walk) exemplars(list pmetric.ExemplarSlice, p *point, bounds []float64, pointTime int64) {
+	if !w.e.cfg.Exemplars {
+		return
+	}
+	for i := range list.Len() {
+		x := list.At(i)
+		var value float64
+		switch x.ValueType() {
+		case pmetric.ExemplarValueTypeDouble:
+			value = x.DoubleValue()
+		case pmetric.ExemplarValueTypeInt:
+			value = float64(x.IntValue())
+		default:
+			continue
+		}
+		time := pointTime
+		if x.Timestamp() >= 1e6 {
+			time = millis(x.Timestamp())
+		}
+		w.encodeExemplar(x)
+		if p.one != nil {
+			w.s.addExemplar(p.one, time, math.Float64bits(value))
+		}
+		if p.parts != nil {
+			part := len(p.parts) - 1
+			if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
+				part = partBound + j
+			}
+			w.s.addExemplar(p.parts[part], time, math.Float64bits(value))
+		}
+	}
+}
+
+// encodeExemplar leaves the labels in the scratch.
+func (w *walk) encodeExemplar(x pmetric.Exemplar) {
+	ids := make([]label, 0, 2+x.FilteredAttributes().Len())
+	if id := x.TraceID(); !id.IsEmpty() {
+		ids = append(ids, label{otlptranslator.ExemplarTraceIDKey, hex.EncodeToString(id[:])})
+	}
+	if id := x.SpanID(); !id.IsEmpty() {
+		ids = append(ids, label{otlptranslator.ExemplarSpanIDKey, hex.EncodeToString(id[:])})
+	}
+	all, runes := ids, 0
+	for _, l := range ids {
+		runes += utf8.RuneCountInString(l.name) + utf8.RuneCountInString(l.value)
+	}
+	for k, v := range x.FilteredAttributes().All() {
+		name, err := w.e.labelNamer.Build(k)
+		value := strings.ToValidUTF8(v.AsString(), "\uFFFD")
+		if err != nil || value == "" || slices.ContainsFunc(all, func(l label) bool { return l.name == name }) {
+			continue
+		}
+		name = strings.ToValidUTF8(name, "\uFFFD")
+		all = append(all, label{name, value})
+		runes += utf8.RuneCountInString(name) + utf8.RuneCountInString(value)
+	}
+	if runes > maxExemplarRunes {
+		all = ids
+	}
+	slices.SortFunc(all, byName)
+	w.s.encoded = w.s.encoded[:0]
+	for _, l := range all {
+		w.s.encoded = appendText(appendText(w.s.encoded, l.name), l.value)
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// classicOf is metrics of one histogram of bounds 1 and 2.
+func classicOf(attrs ...string) (pmetric.Metrics, pmetric.HistogramDataPoint) {
+	md := pmetric.NewMetrics()
+	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("h")
+	m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	dp := m.Histogram().DataPoints().AppendEmpty()
+	dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+	dp.ExplicitBounds().FromRaw([]float64{1, 2})
+	dp.BucketCounts().FromRaw([]uint64{1, 2, 3})
+	dp.SetCount(6)
+	for i := 0; i < len(attrs); i += 2 {
+		dp.Attributes().PutStr(attrs[i], attrs[i+1])
+	}
+	return md, dp
+}
+
+func TestExemplarsGoToTheirBucket(t *testing.T) {
+	for _, f := range formats {
+		md, dp := classicOf()
+		for _, v := range []float64{0.5, 1, 1.5, 99} {
+			dp.Exemplars().AppendEmpty().SetDoubleValue(v)
+		}
+		series, _ := sent(t, f, nil, md)
+		got := map[string][]float64{}
+		for _, s := range series {
+			for _, x := range s.Exemplars {
+				got[labelsOf(s)] = append(got[labelsOf(s)], x.Value)
+				assert.Equal(t, epoch.UnixMilli(), x.Timestamp, "as old as its point")
+			}
+		}
+		assert.Equal(t, map[string][]float64{
+			`__name__="h_bucket",le="1",`: {0.5, 1}, `__name__="h_bucket",le="2",`: {1.5}, `__name__="h_bucket",le="+Inf",`: {99},
+		}, got)
+		series, _ = sent(t, f, func(c *Config) { c.Exemplars = false }, md)
+		for _, s := range series {
+			assert.Empty(t, s.Exemplars)
+		}
+	}
+}
+
+func TestExemplarLabels(t *testing.T) {
+	for _, f := range formats {
+		md := gauge("g", 1, epoch)
+		x := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Exemplars().AppendEmpty()
+		x.SetIntValue(3)
+		x.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(-time.Second)))
+		x.SetTraceID(pcommon.TraceID{0xab})
+		x.SetSpanID(pcommon.SpanID{0xcd})
+		x.FilteredAttributes().PutStr("a.b", "c\xff")
+		x.FilteredAttributes().PutStr("empty", "")
+		x.FilteredAttributes().PutStr("trace_id", "another")
+		series, _ := sent(t, f, nil, md)
+		require.Len(t, series, 1)
+		ids := []promwrite.Label{{Name: "span_id", Value: "cd00000000000000"}, {Name: "trace_id", Value: "ab000000000000000000000000000000"}}
+		assert.Equal(t, []promwrite.Exemplar{{
+			Labels: append([]promwrite.Label{{Name: "a_b", Value: "c�"}}, ids...), Value: 3, Timestamp: epoch.UnixMilli() - 1000,
+		}}, series[0].Exemplars)
+
+		x.FilteredAttributes().PutStr("long", strings.Repeat("x", maxExemplarRunes))
+		series, _ = sent(t, f, nil, md)
+		assert.Equal(t, ids, series[0].Exemplars[0].Labels, "the IDs alone where all is too long")
+	}
+}
+
+func TestReservedLabelsAreTheMetrics(t *testing.T) {
+	md, _ := classicOf("le", "mine", "quantile", "q")
+	series, d := sent(t, v2Zstd, nil, md)
+	require.Len(t, series, 4)
+	assert.Equal(t, `__name__="h_count",le="mine",quantile="q",`, labelsOf(series[0]))
+	assert.Equal(t, `__name__="h_bucket",le="1",quantile="q",`, labelsOf(series[1]))
+	assert.Zero(t, d.total())
+}
+
+func TestInfiniteBoundIsTheLastBucket(t *testing.T) {
+	for _, custom := range []bool{false, true} {
+		md, dp := classicOf()
+		want, _ := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = custom }, md)
+		dp.ExplicitBounds().Append(math.Inf(1))
+		got, d := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = custom }, md)
+		assert.Equal(t, canonical(want), canonical(got))
+		assert.Zero(t, d.total())
+	}
+}
+
+func TestCustomBucketsThatDescendAreCounted(t *testing.T) {
+	md, dp := classicOf()
+	dp.ExplicitBounds().FromRaw([]float64{2, 1})
+	series, d := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = true }, md)
+	assert.Empty(t, series)
+	assert.Equal(t, map[Reason]int{ReasonBuckets: 1}, d.counts)
+}

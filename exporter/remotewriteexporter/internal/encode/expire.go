@@ -1,0 +1,187 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import "sync/atomic"
+
+// Expire begins a new generation and forgets what was not seen for as many as the Config allows, or, where there
+// was no room for new entries, in this one and the last. Call it about once a minute. It waits for every Add and
+// Flush under way, and keeps new ones waiting.
+func (e *Encoder) Expire() { e.expire(true) }
+
+func (e *Encoder) expire(advance bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tableMu.Lock()
+	defer e.tableMu.Unlock()
+	generation := e.generation.Load()
+	idle := uint32(e.cfg.IdleGenerations)
+	if e.overflow.Swap(0) > 0 {
+		idle = min(idle, 2) // those seen last time are likely to come again: forgetting them would gain nothing
+	}
+	e.sweeps++
+	x := expiry{e: e, mark: e.sweeps, live: func(seen *atomic.Uint32) bool { return generation-seen.Load() < idle }}
+	x.symbols = make([]bool, len(e.symbols.snapshot()))
+	before := e.points
+	e.points, e.resources = 0, 0
+	e.deltas.expire(e.cfg.IdleGenerations, advance, func(k deltaKey) {
+		x.keepSeries(k.series)
+		x.keepLabels(k.labels)
+	})
+	for name, t := range e.tenants {
+		if !x.tenant(t) {
+			delete(e.tenants, name)
+		}
+	}
+	e.symbols.release(x.symbols)
+	e.counters.evictions.Add(uint64(max(before-e.points, 0)))
+	if advance {
+		e.generation.Add(1)
+	}
+}
+
+// expiry marks what is in use, then sweeps the rest.
+type expiry struct {
+	e       *Encoder
+	mark    uint32
+	live    func(*atomic.Uint32) bool
+	symbols []bool
+}
+
+func (x *expiry) keepSeries(s *series) {
+	if s == nil || s.marked == x.mark {
+		return
+	}
+	s.marked = x.mark
+	s.schema.marked = x.mark
+	for _, ref := range s.refs {
+		if ref&fromResource == 0 {
+			x.symbols[ref] = true
+		}
+	}
+	if m := s.meta; m != nil {
+		x.keepMeta(m)
+	}
+}
+
+func (x *expiry) keepMeta(m *meta) {
+	m.marked = x.mark
+	x.symbols[m.helpRef], x.symbols[m.unitRef] = true, true
+}
+
+func (x *expiry) keepLabels(l *resourceLabels) {
+	if l.marked == x.mark {
+		return
+	}
+	l.marked = x.mark
+	l.schema.marked = x.mark
+	for _, ref := range l.values {
+		x.symbols[ref] = true
+	}
+}
+
+// tenant sweeps t and says whether anything is left of it.
+func (x *expiry) tenant(t *tenant) bool {
+	pending := false
+	for i := range t.columns {
+		b := t.columns[i].open
+		pending = pending || len(b.samples) > 0
+		for _, s := range b.series {
+			x.keepSeries(s)
+		}
+		for _, bt := range b.batches {
+			x.keepLabels(bt.labels)
+		}
+	}
+	// Neighbours point at each other from table to table: the dead must be known before links are cut.
+	sweep(t.points, func(p *point) **point { return &p.sibling }, func(p *point) bool {
+		if p.dead = !x.live(&p.seen); p.dead {
+			return false
+		}
+		x.e.points++
+		p.family.marked = x.mark
+		x.keepSeries(p.one)
+		for _, s := range p.parts {
+			x.keepSeries(s)
+		}
+		return true
+	})
+	sweep(t.families, func(f *family) **family { return &f.sibling }, func(f *family) bool {
+		f.dead = f.marked != x.mark
+		if f.dead {
+			return false
+		}
+		f.schema.marked = x.mark
+		if f.scope != nil {
+			f.scope.marked = x.mark
+		}
+		if f.meta != nil {
+			x.keepMeta(f.meta)
+		}
+		if p := f.first.Load(); p != nil && p.dead {
+			f.first.Store(nil)
+		}
+		return true
+	})
+	for _, p := range t.points {
+		for ; p != nil; p = p.sibling {
+			if n := p.next.Load(); n != nil && n.dead {
+				p.next.Store(nil)
+			}
+		}
+	}
+	for _, f := range t.families {
+		for ; f != nil; f = f.sibling {
+			if n := f.next.Load(); n != nil && n.dead {
+				f.next.Store(nil)
+			}
+		}
+	}
+	sweep(t.resources, func(r *resource) **resource { return &r.sibling }, func(r *resource) bool {
+		if !x.live(&r.seen) {
+			return false
+		}
+		x.e.resources++
+		x.keepLabels(r.labels)
+		x.keepSeries(r.info)
+		if f := r.first.Load(); f != nil && f.dead {
+			r.first.Store(nil)
+		}
+		return true
+	})
+	sweep(t.labelSets, func(l *resourceLabels) **resourceLabels { return &l.sibling },
+		func(l *resourceLabels) bool { return l.marked == x.mark })
+	sweep(t.scopes, func(s *scope) **scope { return &s.sibling }, func(s *scope) bool { return s.marked == x.mark })
+	sweep(t.series, func(s *series) **series { return &s.sibling }, func(s *series) bool { return s.marked == x.mark })
+	for k, s := range t.schemas {
+		if s.marked != x.mark {
+			delete(t.schemas, k)
+		}
+	}
+	for k, m := range t.metas {
+		if m.marked != x.mark {
+			delete(t.metas, k)
+		}
+	}
+	return pending || len(t.points) > 0 || len(t.resources) > 0
+}
+
+// sweep removes what is not to be kept from the chains of a table.
+func sweep[T any](table map[uint64]*T, sibling func(*T) **T, keep func(*T) bool) {
+	for h, head := range table {
+		link := &head
+		for *link != nil {
+			if keep(*link) {
+				link = sibling(*link)
+			} else {
+				*link = *sibling(*link)
+			}
+		}
+		if head == nil {
+			delete(table, h)
+		} else {
+			table[h] = head
+		}
+	}
+}

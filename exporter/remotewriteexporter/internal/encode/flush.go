@@ -1,0 +1,300 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// Flush turns what a shard of a tenant holds into requests and appends these to dst. Within one series earlier
+// samples come first, through all blocks in order.
+func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) []block.Block {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	e.tableMu.Lock()
+	t := e.tenants[tenant]
+	e.tableMu.Unlock()
+	if t == nil {
+		return dst
+	}
+	c := &t.columns[shard]
+	c.flushing.Lock()
+	defer c.flushing.Unlock()
+	b := c.swap()
+	if b == nil {
+		return dst
+	}
+	w := e.flusher()
+	w.format, w.shard, w.tenant, w.dst = f, shard, tenant, dst
+	w.run(b)
+	dst = w.dst
+	w.release()
+	select {
+	case e.flushers <- w:
+	default: // enough are idle: this one goes
+	}
+	c.giveBack(b)
+	return dst
+}
+
+func (e *Encoder) flusher() *flusher {
+	var w *flusher
+	select {
+	case w = <-e.flushers:
+	default:
+		w = &flusher{e: e}
+	}
+	w.text = e.symbols.snapshot()
+	if n := len(w.text); n > len(w.local) {
+		w.local = append(w.local, make([]localRef, n-len(w.local))...)
+	}
+	return w
+}
+
+// flusher lays a buffer out series by series and writes requests.
+type flusher struct {
+	request
+
+	e      *Encoder
+	format Format
+	shard  int
+	tenant string
+	dst    []block.Block
+
+	// The layout: samples sorted by series, then resource, then arrival.
+	sorted    []cell
+	offsets   []uint32
+	order     []uint32 // batches sorted
+	resources []*resourceLabels
+}
+
+// cell is a sample in its place.
+type cell struct {
+	resource uint32
+	extra    uint32
+	time     int64
+	bits     uint64
+}
+
+func (w *flusher) run(b *buffer) {
+	w.layOut(b)
+	w.rawLimit = w.e.rawLimit(w.format)
+	requests := (len(b.samples) + w.e.cfg.MaxSamples - 1) / w.e.cfg.MaxSamples
+	w.sampleLimit = (len(b.samples) + requests - 1) / requests // requests of one size, not full ones and a rest
+	w.begin()
+	w.exemplars = b.exemplars
+	start := uint32(0)
+	for slot, s := range b.series {
+		cells := w.sorted[start : start+b.counts[slot]]
+		start += b.counts[slot]
+		for len(cells) > 0 {
+			n := 1
+			for n < len(cells) && cells[n].resource == cells[0].resource {
+				n++
+			}
+			w.seriesRun(b, uint32(slot), s, w.resources[cells[0].resource], cells[:n])
+			cells = cells[n:]
+		}
+	}
+	w.finish()
+}
+
+// layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
+func (w *flusher) layOut(b *buffer) {
+	w.order, w.resources = w.order[:0], w.resources[:0]
+	for i := range b.batches {
+		w.order = append(w.order, uint32(i))
+	}
+	slices.SortStableFunc(w.order, func(x, y uint32) int {
+		return cmp.Compare(b.batches[x].labels.order, b.batches[y].labels.order)
+	})
+	w.offsets = append(w.offsets[:0], make([]uint32, len(b.series))...)
+	sum := uint32(0)
+	for i, n := range b.counts {
+		w.offsets[i] = sum
+		sum += n
+	}
+	w.sorted = slices.Grow(w.sorted[:0], len(b.samples))[:len(b.samples)]
+	for _, i := range w.order {
+		labels := b.batches[i].labels
+		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
+			w.resources = append(w.resources, labels)
+		}
+		end := uint32(len(b.samples))
+		if int(i)+1 < len(b.batches) {
+			end = b.batches[i+1].first
+		}
+		resource := uint32(len(w.resources) - 1)
+		for j := b.batches[i].first; j < end; j++ {
+			s := &b.samples[j]
+			at := &w.offsets[s.slot]
+			w.sorted[*at] = cell{resource: resource, extra: s.extra, time: s.time, bits: s.bits}
+			*at++
+		}
+	}
+	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
+		return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.labels.order, y.labels.order), cmp.Compare(x.time, y.time))
+	})
+}
+
+// seriesRun writes all samples of one series of one resource.
+func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels, cells []cell) {
+	if len(cells) > 1 {
+		cells = w.tidy(s, cells)
+	}
+	exemplars := w.exemplarsOf(slot, r)
+	for len(cells) > 0 {
+		n := 1
+		native := cells[0].extra&isHistogram != 0
+		for n < len(cells) && cells[n].extra&isHistogram != 0 == native {
+			n++ // a series message holds numbers or histograms, never both
+		}
+		n = min(n, w.sampleLimit-w.points())
+		size := w.sizeOf(b, s, r, cells, n, exemplars)
+		switch {
+		case n > 0 && w.size()+size <= w.rawLimit:
+			w.write(b, s, r, cells[:n], exemplars)
+			cells, exemplars = cells[n:], nil
+		case w.points() > 0:
+			w.finish()
+			w.begin()
+		case n > 1 && w.size()+w.sizeOf(b, s, r, cells, 1, exemplars) <= w.rawLimit:
+			// Alone in its request and still too large: a sample at a time finds the limit.
+			w.write(b, s, r, cells[:1], exemplars)
+			cells, exemplars = cells[1:], nil
+		default:
+			w.e.dropped(ReasonTooLarge, w.name(s), 1)
+			cells = cells[1:]
+		}
+	}
+}
+
+// sizeOf bounds what n cells take up.
+func (w *flusher) sizeOf(b *buffer, s *series, r *resourceLabels, cells []cell, n int, exemplars []exemplar) int {
+	size := s.weight + r.weight + 34*n
+	for _, x := range exemplars {
+		size += 2*int(x.end-x.first) + 64
+	}
+	if n > 0 && cells[0].extra&isHistogram != 0 {
+		for _, c := range cells[:n] {
+			h := &b.histograms[c.extra&^isHistogram]
+			size += int(h.end - h.first)
+		}
+	}
+	return size
+}
+
+// tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken.
+func (w *flusher) tidy(s *series, cells []cell) []cell {
+	sorted, mixed := true, false
+	for i := 1; i < len(cells); i++ {
+		mixed = mixed || cells[i].extra&isHistogram != cells[i-1].extra&isHistogram
+		sorted = sorted && cells[i].time > cells[i-1].time
+	}
+	if sorted && !mixed {
+		return cells
+	}
+	slices.SortStableFunc(cells, func(a, b cell) int {
+		return cmp.Or(cmp.Compare(a.extra&isHistogram, b.extra&isHistogram), cmp.Compare(a.time, b.time))
+	})
+	kept := slices.CompactFunc(cells, func(a, b cell) bool {
+		return a.time == b.time && a.extra&isHistogram == b.extra&isHistogram
+	})
+	if n := len(cells) - len(kept); n > 0 {
+		w.e.dropped(ReasonDuplicate, w.name(s), n)
+	}
+	return kept
+}
+
+// exemplarsOf cuts off what belongs to a series and resource; they come in the order that runs do.
+func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
+	if len(w.exemplars) == 0 || w.exemplars[0].slot > slot {
+		return nil
+	}
+	before := func(x *exemplar) bool {
+		return x.slot < slot || x.slot == slot && x.labels.order < r.order
+	}
+	i := 0
+	for i < len(w.exemplars) && before(&w.exemplars[i]) {
+		i++
+	}
+	n := i
+	for n < len(w.exemplars) && w.exemplars[n].slot == slot && w.exemplars[n].labels == r {
+		n++
+	}
+	own := w.exemplars[i:n]
+	w.exemplars = w.exemplars[n:]
+	return own
+}
+
+// name is a series' metric, for telemetry.
+func (w *flusher) name(s *series) string {
+	for i := 0; i < len(s.refs); i += 2 {
+		if w.text[s.refs[i]] == nameLabel && s.refs[i+1]&fromResource == 0 {
+			return w.text[s.refs[i+1]]
+		}
+	}
+	return ""
+}
+
+// finish compresses the request and appends its block to dst.
+func (w *flusher) finish() {
+	if w.points() == 0 {
+		return
+	}
+	w.raw = w.appendTo(w.raw[:0])
+	compressed, err := block.Compress(w.packed[:0], w.format, w.raw)
+	if err != nil {
+		// The format is checked before anything is sent in it.
+		w.e.dropped(ReasonTooLarge, "", w.points())
+		return
+	}
+	w.packed = compressed
+	w.head.RawSize = len(w.raw)
+	w.e.learn(w.format, len(w.raw), len(compressed))
+	w.head.Version, w.head.Compression, w.head.Shard, w.head.Tenant = w.format.Version, w.format.Compression, w.shard, w.tenant
+	w.dst = w.e.fit(block.New(w.head, bytes.Clone(compressed)), w.dst)
+}
+
+// fit splits a block that turned out too large after compression.
+func (e *Encoder) fit(b block.Block, dst []block.Block) []block.Block {
+	if len(b.Body()) > int(e.compressed.Load()) {
+		if first, second, err := block.Split(b); err == nil {
+			return e.fit(second, e.fit(first, dst))
+		}
+	}
+	return append(dst, b)
+}
+
+// learn remembers how well a format compresses, so that the next requests are cut where they come out right.
+func (e *Encoder) learn(f Format, raw, compressed int) {
+	p := &e.ratio[f.Version-1][f.Compression]
+	now := float64(compressed) / float64(raw)
+	if was := math.Float64frombits(p.Load()); was > 0 {
+		now = max(now, 0.75*was+0.25*now) // quick to grow, slow to shrink
+	}
+	p.Store(math.Float64bits(now))
+}
+
+func (e *Encoder) rawLimit(f Format) int {
+	limit := e.cfg.MaxRawBytes
+	if ratio := math.Float64frombits(e.ratio[f.Version-1][f.Compression].Load()); ratio > 0 {
+		limit = min(limit, int(0.9*float64(e.compressed.Load())/ratio))
+	}
+	return max(limit, 1024)
+}
+
+// release lets go of what refers to the caches, and of scratch space that one huge flush needed.
+func (w *flusher) release() {
+	w.text, w.dst, w.exemplars = nil, nil, nil
+	clear(w.resources)
+	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {
+		w.sorted = nil
+	}
+}

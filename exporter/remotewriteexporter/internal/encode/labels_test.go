@@ -1,0 +1,156 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"testing"
+
+	"github.com/prometheus/otlptranslator"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+func TestLabelsAndTheirPrecedence(t *testing.T) {
+	f := func(name string, change func(*Config), resource map[string]any, attrs []string, want string) {
+		t.Helper()
+		md := gauge("g", 1, epoch, attrs...)
+		require.NoError(t, md.ResourceMetrics().At(0).Resource().Attributes().FromRaw(resource))
+		scope := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope()
+		scope.SetName("lib")
+		scope.SetVersion("1")
+		scope.Attributes().PutStr("empty", "")
+		scope.Attributes().PutStr("team", "a")
+		for _, format := range formats {
+			series, _ := sent(t, format, func(c *Config) {
+				c.ScopeLabels = ScopeLabelsOff
+				if change != nil {
+					change(c)
+				}
+			}, md)
+			require.Len(t, series, 1, name)
+			assert.Equal(t, want, labelsOf(series[0]), name)
+		}
+	}
+	promote := func(c *Config) {
+		c.PromoteResourceAttributes, c.ExcludeResourceAttributes = []string{"k8s.*", "a?b", "zone"}, []string{"*.secret"}
+	}
+	service := map[string]any{"service.name": "api", "service.instance.id": "i1"}
+
+	f("job and instance override", nil, service, []string{"job", "x", "instance", "y", "z", "1"},
+		`__name__="g",instance="i1",job="api",z="1",`)
+	f("empty namespace adds no slash", nil, map[string]any{"service.name": "api", "service.namespace": ""}, nil, `__name__="g",job="api",`)
+	f("namespace", nil, map[string]any{"service.name": "api", "service.namespace": "shop"}, nil, `__name__="g",job="shop/api",`)
+	f("no identity", nil, nil, []string{"job", "own"}, `__name__="g",job="own",`)
+	f("external gives way", func(c *Config) { c.ExternalLabels = map[string]string{"a": "ext", "job": "ext", "b.c": "ext"} }, service,
+		[]string{"a", "own"}, `__name__="g",a="own",b_c="ext",instance="i1",job="api",`)
+	f("empty values are no labels", nil, nil, []string{"a", ""}, `__name__="g",`)
+	f("name cannot be taken", nil, nil, []string{"__name__", "other"}, `__name__="g",`)
+	f("clash is joined in the order of keys", nil, nil, []string{"a_b", "2", "a.b", "1"}, `__name__="g",a_b="1;2",`)
+	f("clash of equals is one", nil, nil, []string{"a_b", "1", "a.b", "1"}, `__name__="g",a_b="1",`)
+	f("promoted", promote, map[string]any{"k8s.pod.name": "p", "k8s.secret": "s", "a.b": "1", "other": "o", "service.name": "api"}, nil,
+		`__name__="g",a_b="1",job="api",k8s_pod_name="p",`)
+	f("point wins", promote, map[string]any{"zone": "resource"}, []string{"zone", "point"}, `__name__="g",zone="point",`)
+	f("resource wins", func(c *Config) { promote(c); c.ResourceWins = true }, map[string]any{"zone": "resource"}, []string{"zone", "point"},
+		`__name__="g",zone="resource",`)
+	f("scope", func(c *Config) { c.ScopeLabels = ScopeLabelsAuto }, nil, []string{"otel_scope_name", "own"},
+		`__name__="g",otel_scope_name="lib",otel_scope_team="a",otel_scope_version="1",`)
+}
+
+func TestScrapedScopeIsNoLabel(t *testing.T) {
+	md := page(0, 1, epoch)
+	series, _ := sent(t, v2Zstd, nil, md)
+	assert.NotContains(t, labelsOf(series[0]), "otel_scope_name")
+	series, _ = sent(t, v2Zstd, func(c *Config) { c.ScopeLabels = ScopeLabelsOn }, md)
+	assert.Contains(t, labelsOf(series[0]), `otel_scope_name="github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"`)
+}
+
+func TestScrapedNamesAreKept(t *testing.T) {
+	f := func(name, scope, want string, change func(*Config)) {
+		t.Helper()
+		md := gauge(name, 1, epoch)
+		sm := md.ResourceMetrics().At(0).ScopeMetrics().At(0)
+		sm.Scope().SetName(scope)
+		m := sm.Metrics().At(0)
+		m.SetUnit("s")
+		m.SetEmptySum().SetIsMonotonic(true)
+		m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		addPoint(m.Sum().DataPoints(), 1, epoch)
+		series, _ := sent(t, v2Zstd, func(c *Config) {
+			c.ScrapedNames, c.ScopeLabels = true, ScopeLabelsOff
+			if change != nil {
+				change(c)
+			}
+		}, md)
+		require.Len(t, series, 1)
+		assert.Equal(t, want, series[0].Labels[0].Value)
+	}
+	const receiver = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+	f("total_requests__x", receiver, "total_requests__x", nil)
+	f("total_requests__x", "sdk", "requests_x_seconds_total", nil)
+	f("total.requests", receiver, "requests_seconds_total", nil) // not valid as it is
+	f("total_requests__x", receiver, "requests_x_seconds_total", func(c *Config) { c.ScrapedNames = false })
+}
+
+func TestLabelSanitisingIsAChoice(t *testing.T) {
+	f := func(strict bool, key, want string) {
+		t.Helper()
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.StrictLabels = strict }, gauge("g", 1, epoch, key, "v"))
+		require.Len(t, series, 1)
+		assert.Equal(t, want, series[0].Labels[1].Name)
+	}
+	f(true, "a..b", "a_b")
+	f(false, "a..b", "a__b")
+	f(true, "_a", "key_a")
+	f(false, "_a", "_a")
+	f(true, "1a", "key_1a")
+	f(false, "1a", "key_1a")
+}
+
+func TestUTF8Strategies(t *testing.T) {
+	f := func(strategy otlptranslator.TranslationStrategyOption, want string) {
+		t.Helper()
+		md := gauge("größe.x", 1, epoch, "schlüssel.a", "wert")
+		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetUnit("By")
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.Strategy = strategy }, md)
+		require.Len(t, series, 1)
+		assert.Equal(t, want, labelsOf(series[0]))
+	}
+	f(otlptranslator.NoTranslation, `__name__="größe.x",schlüssel.a="wert",`)
+	f(otlptranslator.NoUTF8EscapingWithSuffixes, `__name__="größe.x_bytes",schlüssel.a="wert",`)
+	f(otlptranslator.UnderscoreEscapingWithSuffixes, `__name__="gr_e_x_bytes",schl_ssel_a="wert",`)
+	f(otlptranslator.UnderscoreEscapingWithoutSuffixes, `__name__="gr_e_x",schl_ssel_a="wert",`)
+}
+
+func TestGlob(t *testing.T) {
+	f := func(pattern, name string, want bool) {
+		t.Helper()
+		assert.Equal(t, want, glob(pattern, name))
+	}
+	f("", "", true)
+	f("", "a", false)
+	f("*", "", true)
+	f("*", "k8s.io/x", true)
+	f("a*b*c", "a-b-b-c", true)
+	f("a*b*c", "a-c", false)
+	f("a?c", "abc", true)
+	f("a?c", "ac", false)
+	f("a**", "a", true)
+	f("abc", "abcd", false)
+}
+
+func TestConfigThatCannotWork(t *testing.T) {
+	f := func(want string, change func(*Config)) {
+		t.Helper()
+		cfg := DefaultConfig()
+		change(&cfg)
+		_, err := New(cfg, &drops{})
+		require.ErrorContains(t, err, want)
+	}
+	f("strategy", func(c *Config) { c.Strategy = "x" })
+	f("shards", func(c *Config) { c.Shards = 0 })
+	f("max delta", func(c *Config) { c.Delta, c.MaxDelta = DeltaCumulative, 0 })
+	f("two names", func(c *Config) { c.ExternalLabels = map[string]string{"a.b": "1", "a_b": "2"} })
+	f("external label", func(c *Config) { c.ExternalLabels = map[string]string{"": "1"} })
+}

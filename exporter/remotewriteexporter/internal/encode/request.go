@@ -1,0 +1,258 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+)
+
+// request is a request being written.
+type request struct {
+	sampleLimit int
+	rawLimit    int
+	head        block.Header
+	exemplars   []exemplar // not yet written; sorted as the series are
+
+	text    []string   // of symbols, by id
+	local   []localRef // of symbols, by id
+	epoch   uint32     // of local; counts requests
+	refs    uint32     // symbols in the request
+	extra   map[string]uint32
+	symbols []byte // their fields
+	body    []byte // the series' fields
+	meta    []byte // the metadata list of 1.0
+
+	// The series whose runs are being written, prepared once: its label bytes, cut where the resource's go.
+	prepared *series
+	labels   []byte
+	cuts     []cut
+	tail     []byte // its metadata
+
+	part []byte
+	// The references of an exemplar.
+	refBytes []byte
+	raw      []byte
+	packed   []byte
+}
+
+// localRef is a symbol's number within the request of an epoch.
+type localRef struct {
+	epoch, ref uint32
+}
+
+// cut says that the resource's value i follows the label bytes before end.
+type cut struct {
+	end, i int
+}
+
+func (q *request) begin() {
+	if q.epoch++; q.epoch == 0 { // after 4 billion requests a stamp could be taken for new
+		clear(q.local)
+		q.epoch = 1
+	}
+	q.refs, q.prepared = 0, nil
+	q.symbols, q.body, q.meta = q.symbols[:0], q.body[:0], q.meta[:0]
+	clear(q.extra)
+	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
+}
+
+func (q *request) points() int { return q.head.Samples + q.head.Histograms }
+
+// size is the request's size so far.
+func (q *request) size() int { return len(q.symbols) + len(q.body) + len(q.meta) + 2 }
+
+// appendTo puts the request together. Symbols go first: a decoder of one pass wants to know them.
+func (w *flusher) appendTo(dst []byte) []byte {
+	if w.format.Version == promwrite.V2 {
+		dst = wire.AppendBytes(dst, wire.SymbolV2, "")
+		dst = append(dst, w.symbols...)
+	}
+	dst = append(dst, w.body...)
+	return append(dst, w.meta...)
+}
+
+// ref is the number of a symbol in this request.
+func (q *request) ref(id uint32) uint32 {
+	if id == 0 {
+		return 0
+	}
+	l := &q.local[id]
+	if l.epoch != q.epoch {
+		q.refs++
+		*l = localRef{q.epoch, q.refs}
+		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, q.text[id])
+	}
+	return l.ref
+}
+
+// textRef is the number of a text that mostly is no symbol: of an exemplar.
+func (w *flusher) textRef(s []byte) uint32 {
+	// A symbol made after the snapshot is none of this request's.
+	if id, ok := w.e.symbols.lookup(string(s)); ok && int(id) < len(w.text) && w.text[id] == string(s) {
+		return w.ref(id)
+	}
+	if r, ok := w.extra[string(s)]; ok {
+		return r
+	}
+	if w.extra == nil {
+		w.extra = map[string]uint32{}
+	}
+	w.refs++
+	w.extra[string(s)] = w.refs
+	w.symbols = wire.AppendBytes(w.symbols, wire.SymbolV2, s)
+	return w.refs
+}
+
+// write appends one series message.
+func (w *flusher) write(b *buffer, s *series, r *resourceLabels, cells []cell, exemplars []exemplar) {
+	if w.prepared != s {
+		w.prepare(s, cells[0].time)
+	}
+	v2 := w.format.Version == promwrite.V2
+	tag := wire.SeriesV1
+	if v2 {
+		tag = wire.SeriesV2
+	}
+	m, content := wire.Begin(w.body, tag)
+	if v2 {
+		m = w.appendRefs(m, r)
+	} else {
+		m = w.appendLabels(m, s, r)
+	}
+	before := w.points()
+	for i := range cells {
+		c := &cells[i]
+		w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
+		if c.extra&isHistogram != 0 {
+			h := &b.histograms[c.extra&^isHistogram]
+			if h.custom && !v2 {
+				w.e.dropped(ReasonCustomBuckets, w.name(s), 1)
+				continue
+			}
+			w.part = append(w.part[:0], b.bytes[h.first:h.end]...)
+			tag := wire.HistogramV1
+			if v2 {
+				tag = wire.HistogramV2
+				w.part = wire.AppendHistogramStart(w.part, h.start)
+			}
+			m = wire.AppendBytes(m, tag, w.part)
+			w.head.Histograms++
+			continue
+		}
+		start := int64(0)
+		if c.extra != 0 && v2 {
+			start = b.starts[c.extra-1]
+		}
+		m = wire.AppendSample(m, c.bits, c.time, start)
+		w.head.Samples++
+	}
+	if w.points() == before {
+		return
+	}
+	for i := range exemplars {
+		m = w.appendExemplar(m, b, &exemplars[i])
+	}
+	w.body = wire.End(append(m, w.tail...), content)
+}
+
+// prepare writes what all of a series' runs in this request share.
+func (w *flusher) prepare(s *series, time int64) {
+	w.prepared = s
+	w.labels, w.cuts, w.tail = w.labels[:0], w.cuts[:0], w.tail[:0]
+	v2 := w.format.Version == promwrite.V2
+	for i := 0; i < len(s.refs); i += 2 {
+		name, value := s.refs[i], s.refs[i+1]
+		fromResource := value&fromResource != 0
+		switch {
+		case v2:
+			w.labels = binary.AppendUvarint(w.labels, uint64(w.ref(name)))
+			if !fromResource {
+				w.labels = binary.AppendUvarint(w.labels, uint64(w.ref(value)))
+			}
+		case !fromResource:
+			w.labels = wire.AppendLabel(w.labels, w.text[name], w.text[value])
+		}
+		if fromResource {
+			w.cuts = append(w.cuts, cut{len(w.labels), int(value &^ (1 << 31))})
+		}
+	}
+	if s.meta == nil {
+		return
+	}
+	if v2 {
+		w.tail = wire.AppendMetaV2(w.tail, s.meta.kind, w.ref(s.meta.helpRef), w.ref(s.meta.unitRef))
+	} else if due(&s.meta.sent, time, w.e.cfg.MetadataInterval.Milliseconds()) {
+		w.meta = wire.AppendMetaV1(w.meta, promwrite.Metadata{
+			Type: s.meta.kind, Family: s.meta.name, Help: w.text[s.meta.helpRef], Unit: w.text[s.meta.unitRef],
+		})
+		w.head.Metadata++
+	}
+}
+
+// appendRefs appends the prepared labels with r's values in their places.
+func (w *flusher) appendRefs(dst []byte, r *resourceLabels) []byte {
+	dst, content := wire.Begin(dst, wire.RefsV2)
+	at := 0
+	for _, c := range w.cuts {
+		dst = append(dst, w.labels[at:c.end]...)
+		dst = binary.AppendUvarint(dst, uint64(w.ref(r.values[c.i])))
+		at = c.end
+	}
+	return wire.End(append(dst, w.labels[at:]...), content)
+}
+
+func (w *flusher) appendLabels(dst []byte, s *series, r *resourceLabels) []byte {
+	at := 0
+	for _, c := range w.cuts {
+		dst = append(dst, w.labels[at:c.end]...)
+		dst = wire.AppendLabel(dst, s.schema.names[c.i], w.text[r.values[c.i]])
+		at = c.end
+	}
+	return append(dst, w.labels[at:]...)
+}
+
+func (w *flusher) appendExemplar(dst []byte, b *buffer, x *exemplar) []byte {
+	w.part = w.part[:0]
+	w.refBytes = w.refBytes[:0]
+	v2 := w.format.Version == promwrite.V2
+	for rest := b.bytes[x.first:x.end]; len(rest) > 0; {
+		var name, value []byte
+		name, rest = cutText(rest)
+		value, rest = cutText(rest)
+		if v2 {
+			w.refBytes = binary.AppendUvarint(w.refBytes, uint64(w.textRef(name)))
+			w.refBytes = binary.AppendUvarint(w.refBytes, uint64(w.textRef(value)))
+		} else {
+			w.part = wire.AppendLabel(w.part, string(name), string(value))
+		}
+	}
+	tag := wire.ExemplarV1
+	if v2 {
+		tag = wire.ExemplarV2
+		if len(w.refBytes) > 0 {
+			w.part = wire.AppendBytes(w.part, wire.RefsV2, w.refBytes)
+		}
+	}
+	w.part = wire.AppendDouble(w.part, 2, x.bits)
+	w.part = wire.AppendVarint(w.part, 3, uint64(x.time))
+	w.head.Exemplars++
+	return wire.AppendBytes(dst, tag, w.part)
+}
+
+// appendText and cutText are how exemplar labels are kept.
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func cutText(b []byte) (text, rest []byte) {
+	n, size := binary.Uvarint(b)
+	b = b[size:]
+	return b[:n], b[n:]
+}

@@ -1,0 +1,162 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// What is stored:
+//
+//	index             first and next sequence number. Blocks outside of [first, next) are not there; some inside
+//	                  may be gone.
+//	b<16 hex digits>  a block. Written in one batch with the index, so either all of a Push is there or nothing is;
+//	                  where a storage's batches can be torn, the index comes last.
+//	d<16 hex digits>  the destinations done with a block that others still wait for.
+//
+// A block is deleted when the last destination is done with it; nothing else needs to be written then.
+const (
+	indexKey    = "index"
+	blockPrefix = "b"
+	donePrefix  = "d"
+
+	indexSize    = 8 + 8 + 4
+	preambleSize = 8 + 4 + 4
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	errCorrupt = errors.New("checksum does not match")
+)
+
+// disk reads and writes entries. mu serialises what is written about finished blocks.
+type disk struct {
+	client storage.Client
+	mu     sync.Mutex
+}
+
+// append writes entries and the index that covers them.
+func (d *disk) append(ctx context.Context, first uint64, entries []*entry) error {
+	ops := make([]*storage.Operation, 0, len(entries)+1)
+	for _, e := range entries {
+		ops = append(ops, storage.SetOperation(key(blockPrefix, e.seq), appendEntry(nil, e)))
+	}
+	next := entries[len(entries)-1].seq + 1
+	ops = append(ops, storage.SetOperation(indexKey, appendIndex(nil, first, next)))
+	if err := d.client.Batch(ctx, ops...); err != nil {
+		return fmt.Errorf("cannot store %d blocks: %w", len(entries), err)
+	}
+	return nil
+}
+
+func (d *disk) read(ctx context.Context, seq uint64) ([]byte, error) {
+	return d.client.Get(ctx, key(blockPrefix, seq))
+}
+
+// forgetOperations writes that some destinations are done with e, or deletes it when all are.
+func forgetOperations(e *entry) []*storage.Operation {
+	if e.waiting > 0 {
+		e.marked = true
+		return []*storage.Operation{storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e.done))}
+	}
+	ops := []*storage.Operation{storage.DeleteOperation(key(blockPrefix, e.seq))}
+	if e.marked {
+		ops = append(ops, storage.DeleteOperation(key(donePrefix, e.seq)))
+	}
+	return ops
+}
+
+func key(prefix string, seq uint64) string {
+	digits := strconv.FormatUint(seq, 16)
+	return prefix + strings.Repeat("0", 16-len(digits)) + digits
+}
+
+func parseKey(prefix, k string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(k, prefix)
+	if !ok || len(digits) != 16 {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(digits, 16, 64)
+	return seq, err == nil
+}
+
+func appendIndex(dst []byte, first, next uint64) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, first)
+	dst = binary.LittleEndian.AppendUint64(dst, next)
+	return appendChecksum(dst)
+}
+
+func parseIndex(b []byte) (first, next uint64, err error) {
+	if len(b) != indexSize || !checksumMatches(b) {
+		return 0, 0, errCorrupt
+	}
+	first, next = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if first > next {
+		return 0, 0, errCorrupt
+	}
+	return first, next, nil
+}
+
+// appendEntry writes when e was queued, its epoch, their checksum, and the block, which has a checksum of its own.
+func appendEntry(dst []byte, e *entry) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(e.queued.UnixMilli()))
+	dst = binary.LittleEndian.AppendUint32(dst, e.epoch)
+	dst = appendChecksum(dst)
+	return e.block.AppendTo(dst)
+}
+
+func parseEntry(b []byte) (*entry, error) {
+	if len(b) < preambleSize || !checksumMatches(b[:preambleSize]) {
+		return nil, errCorrupt
+	}
+	parsed, err := block.Parse(b[preambleSize:])
+	if err != nil {
+		return nil, err
+	}
+	return &entry{
+		queued: time.UnixMilli(int64(binary.LittleEndian.Uint64(b))),
+		epoch:  binary.LittleEndian.Uint32(b[8:]),
+		block:  parsed,
+		size:   int64(len(parsed.Body())) + entryOverhead,
+	}, nil
+}
+
+// appendDone and parseDone use a byte for a name's length, so names of destinations are short.
+func appendDone(dst []byte, names []string) []byte {
+	for _, name := range names {
+		dst = append(append(dst, byte(len(name))), name...)
+	}
+	return dst
+}
+
+func parseDone(b []byte) []string {
+	var names []string
+	for len(b) > 0 && len(b) > int(b[0]) {
+		n := 1 + int(b[0])
+		names = append(names, string(b[1:n]))
+		b = b[n:]
+	}
+	return names
+}
+
+func appendChecksum(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func checksumMatches(b []byte) bool {
+	n := len(b) - 4
+	return binary.LittleEndian.Uint32(b[n:]) == crc32.Checksum(b[:n], castagnoli)
+}

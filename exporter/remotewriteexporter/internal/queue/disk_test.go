@@ -1,0 +1,257 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+func stored(client storage.Client) func(*Config) { return func(c *Config) { c.Storage = client } }
+
+func on(m *medium) *memoryClient { return &memoryClient{medium: m, lives: -1} }
+
+func TestStoredBlocksSurvive(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 2, 10, stored(on(m)))
+	push(t, q, 7, blockOf(1, 0), blockOf(2, 1))
+	push(t, q, 8, blockOf(3, 0))
+	next(t, q, 0, 1).Done()
+	held := next(t, q, 1, 1)
+	held.Release()
+	require.NoError(t, q.Close(t.Context()))
+
+	q, dropped := open(t, 2, 10, stored(on(m)))
+	require.Equal(t, uint32(9), q.NextEpoch())
+	push(t, q, 9, blockOf(4, 0))
+	require.Equal(t, []int{2, 3, 4}, contents(t, q, 0))
+	require.Equal(t, []int{1, 2, 3, 4}, contents(t, q, 1))
+	require.Empty(t, dropped)
+	require.Len(t, m.values, 1, "only the index is left")
+}
+
+func TestOrderOfDestinationsMayChange(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 2, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0))
+	next(t, q, 0, 1).Done()
+
+	q, _ = open(t, 3, 10, func(c *Config) { c.Storage, c.Destinations = on(m), []string{"b", "c", "a"} })
+	require.Equal(t, []int{1}, contents(t, q, 0))
+	require.Equal(t, []int{1}, contents(t, q, 1), "a new destination gets what is there")
+	require.Empty(t, contents(t, q, 2))
+	require.Len(t, m.values, 1)
+}
+
+func TestDestinationThatIsGoneLeavesNothingBehind(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 2, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0))
+	next(t, q, 0, 1).Done()
+	open(t, 1, 10, stored(on(m)))
+	require.Len(t, m.values, 1)
+}
+
+func TestStoredBodiesLeaveMemory(t *testing.T) {
+	q, _ := open(t, 1, 1<<20, stored(on(newMedium())))
+	big := make([]byte, 1<<20)
+	for range 2 * maxRetained / len(big) {
+		push(t, q, 0, block.New(block.Header{Version: 2}, big))
+	}
+	kept := 0
+	for _, e := range q.destinations[0].groups[0].lanes[0].entries {
+		if e.block.Body() != nil {
+			kept += len(big)
+		}
+	}
+	require.Equal(t, maxRetained, kept)
+	for q.Stats(0).Blocks > 0 {
+		l, err := q.Next(t.Context(), 0)
+		require.NoError(t, err)
+		require.Len(t, l.Block.Body(), len(big))
+		l.Done()
+	}
+	require.Zero(t, q.retained)
+}
+
+func TestCorruptBlocksAreSkipped(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"flipped":   func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"preamble":  func(b []byte) []byte { b[3] ^= 1; return b },
+		"truncated": func(b []byte) []byte { return b[:len(b)-1] },
+		"empty":     func([]byte) []byte { return []byte{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMedium()
+			q, _ := open(t, 1, 10, stored(on(m)))
+			push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
+			k := key(blockPrefix, 1)
+			m.values[k] = damage(m.values[k])
+
+			q, dropped := open(t, 1, 10, stored(on(m)))
+			require.Equal(t, []int{1, 3}, contents(t, q, 0))
+			require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
+			require.Len(t, m.values, 1)
+		})
+	}
+}
+
+func TestBlockThatIsDamagedInItsTurnIsSkipped(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 1, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
+	q, dropped := open(t, 1, 10, stored(on(m)))
+	delete(m.values, key(blockPrefix, 0))
+	require.Equal(t, 2, numberOf(next(t, q, 0, 2).Block))
+	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
+}
+
+func TestLostIndexIsFoundAgain(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 1, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
+	next(t, q, 0, 1).Done()
+	m.values[indexKey] = []byte("nonsense")
+
+	q, dropped := open(t, 1, 10, stored(walkingClient{on(m)}))
+	require.Equal(t, []int{2, 3}, contents(t, q, 0))
+	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
+}
+
+func TestLostIndexWithoutAWalkBeginsAnew(t *testing.T) {
+	m := newMedium()
+	m.values[indexKey] = appendIndex(nil, 9, 3)
+	q, dropped := open(t, 1, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0))
+	require.Equal(t, []int{1}, contents(t, q, 0))
+	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
+}
+
+func TestUnreadableStorageKeepsTheBlock(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 1, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0))
+	client := on(m)
+	q, dropped := open(t, 1, 10, stored(client))
+	client.failed = true
+	_, err := q.Next(t.Context(), 0)
+	require.ErrorIs(t, err, errKilled)
+	client.failed = false
+	require.Equal(t, []int{1}, contents(t, q, 0))
+	require.Empty(t, dropped)
+}
+
+func TestFullStorage(t *testing.T) {
+	const room = 3*(bodySize+80) + indexSize
+	t.Run("tells whoever brings data", func(t *testing.T) {
+		m := newMedium()
+		m.limit = room
+		q, dropped := open(t, 1, 10, stored(on(m)))
+		push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(3, 0), blockOf(4, 0)}), storage.ErrStorageFull)
+		push(t, q, 0, blockOf(5, 0))
+		require.Equal(t, []int{1, 2, 5}, contents(t, q, 0), "of a failed push nothing is there")
+		require.Empty(t, dropped)
+	})
+	t.Run("drops the oldest", func(t *testing.T) {
+		m := newMedium()
+		m.limit = room
+		q, dropped := open(t, 1, 10, func(c *Config) { c.Storage, c.OnFull = on(m), DropOldest })
+		for n := range 9 {
+			push(t, q, 0, blockOf(n, 0))
+		}
+		require.Equal(t, []int{6, 7, 8}, contents(t, q, 0))
+		require.Equal(t, drops{ReasonFull: 6}, dropped)
+	})
+}
+
+// TestKilledAtAnyPoint pushes and sends, is killed after a random number of storage operations, and goes on with what is
+// stored. What was acknowledged must arrive at every destination, in order, and twice only if it was out when the
+// process was killed.
+func TestKilledAtAnyPoint(t *testing.T) {
+	const rounds, destinations, lanes = 500, 2, 3
+	random := rand.New(rand.NewPCG(1, 2))
+	m := newMedium()
+	number := 0
+	acknowledged := map[int]bool{}
+	var delivered [destinations]map[int]int // times
+	for i := range delivered {
+		delivered[i] = map[int]int{}
+	}
+	mayRepeat := map[int]bool{}
+
+	for round := range rounds + 1 {
+		client := on(m)
+		if round < rounds {
+			client.lives = 2 + random.IntN(60)
+		}
+		cfg := Config{
+			Destinations: []string{"a", "b"}, Size: 1 << 30, Storage: client,
+			Dropped:       func(_ int, reason string, _ block.Header) { t.Errorf("dropped for %s", reason) },
+			StorageFailed: func(error) {},
+		}
+		q, err := Open(t.Context(), cfg)
+		if err != nil {
+			require.ErrorIs(t, err, errKilled)
+			continue
+		}
+		epoch := q.NextEpoch()
+		last := [destinations][lanes]int{}
+		for alive := true; alive; {
+			if round < rounds && random.IntN(2) == 0 {
+				var blocks []block.Block
+				for range 1 + random.IntN(3) {
+					number++
+					blocks = append(blocks, blockOf(number, random.IntN(lanes)))
+				}
+				err := q.Push(t.Context(), epoch, blocks)
+				for _, b := range blocks {
+					acknowledged[numberOf(b)] = err == nil
+				}
+				alive = err == nil
+				continue
+			}
+			if round == rounds {
+				alive = q.Stats(0).Blocks+q.Stats(1).Blocks > 0
+			}
+			d := random.IntN(destinations)
+			if q.Stats(d).Blocks == 0 {
+				continue
+			}
+			l, err := q.Next(t.Context(), d)
+			if err != nil {
+				require.ErrorIs(t, err, errKilled)
+				break
+			}
+			n, lane := numberOf(l.Block), l.Block.Shard
+			require.Less(t, last[d][lane], n, "order within a lane")
+			last[d][lane] = n
+			delivered[d][n]++
+			if delivered[d][n] > 1 {
+				require.True(t, mayRepeat[n], "block %d arrived again at %d", n, d)
+			}
+			if client.lives != 0 {
+				l.Done()
+			}
+			// The operation after which the client is dead still happened; what comes next is lost.
+			if alive = client.lives != 0 || round == rounds && alive; !alive {
+				mayRepeat[n] = true
+			}
+		}
+	}
+	for n, ok := range acknowledged {
+		if ok {
+			for d := range delivered {
+				require.Positive(t, delivered[d][n], "block %d at destination %d", n, d)
+			}
+		}
+	}
+	require.Greater(t, len(acknowledged), rounds)
+	require.Len(t, m.values, 1, "only the index is left")
+}

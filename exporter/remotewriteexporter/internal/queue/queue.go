@@ -1,0 +1,409 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queue keeps finished request bodies until each destination is done
+// with them, in memory or in a storage extension.
+//
+// Blocks are immutable and shared: however many destinations there are, a body
+// is kept once. Each destination has a queue of its own over them, bounded in
+// bytes. A queue is a row of lanes, one per shard; a lane hands out one block at
+// a time, in the order of Push, which is what keeps a series in order. Blocks of
+// a later epoch (another number of shards) wait until the earlier epoch is done.
+//
+//	destination ── epoch 4 ── lane 0: [leased] [ ] [ ]
+//	            │          └─ lane 1: [ ]
+//	            └─ epoch 5 ── lane 0: [ ]               waits for epoch 4
+//
+// With a storage, Push returns when the blocks are stored, what is done is
+// deleted at once, and bodies are read back when their turn comes.
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// OnFull says what happens when a destination's queue has no room.
+type OnFull uint8
+
+// The policies there are.
+const (
+	Block      OnFull = iota // whoever brings data waits; see Queue.WaitRoom
+	DropOldest               // the oldest blocks make room
+	DropNewest               // the new block is left out
+)
+
+// Reasons for which the queue drops blocks.
+const (
+	ReasonFull     = "queue_full"
+	ReasonAge      = "max_age"
+	ReasonCorrupt  = "corrupt"
+	ReasonShutdown = "shutdown"
+)
+
+// ErrClosed is returned once the queue is closed.
+var ErrClosed = errors.New("the queue is closed")
+
+const (
+	// entryOverhead is what a queued block costs besides its body. Counting it bounds the number of tiny blocks.
+	entryOverhead = 256
+	// maxRetained bounds the stored bodies that are kept in memory too, so that a queue that keeps up is never
+	// read back, and a long one takes no memory.
+	maxRetained = 16 << 20
+)
+
+// Config says what to keep and where.
+type Config struct {
+	// Destinations identify the queues, the same after a restart.
+	Destinations []string
+	// Size bounds each destination's queue, in bytes of bodies and some overhead.
+	Size int64
+	// OnFull is what happens then.
+	OnFull OnFull
+	// MaxAge is how long a block may wait; 0 is for ever.
+	MaxAge time.Duration
+	// Storage keeps the blocks; nil keeps them in memory.
+	Storage storage.Client
+	// Dropped is told of each block that is dropped. It must not call the queue.
+	// Corrupt blocks are told of once, for destination 0 and with nothing in them.
+	Dropped func(destination int, reason string, h block.Header)
+	// StorageFailed is told of each failure to read or delete what is stored. It must not call the queue.
+	StorageFailed func(error)
+}
+
+// Queue is safe for concurrent use, but for Push, which one goroutine calls.
+type Queue struct {
+	cfg  Config
+	disk *disk // nil in memory
+
+	mu           sync.Mutex
+	destinations []*destination
+	retained     int64 // bytes of stored bodies that are in memory too
+	nextSeq      uint64
+	changed      chan struct{} // closed and replaced when room appears
+	stopped      bool          // no more leases
+	closed       bool
+}
+
+// An entry is one block on its way to the destinations that still wait for it.
+type entry struct {
+	seq     uint64
+	epoch   uint32
+	queued  time.Time
+	block   block.Block // without a body when that is only stored
+	size    int64
+	waiting int      // destinations not done with it
+	done    []string // destinations done with it
+	marked  bool     // whether the storage says so
+	kept    int64    // its share of Queue.retained
+}
+
+// Open makes a queue and takes up what its storage holds.
+func Open(ctx context.Context, cfg Config) (*Queue, error) {
+	q := &Queue{cfg: cfg, changed: make(chan struct{})}
+	for range cfg.Destinations {
+		q.destinations = append(q.destinations, &destination{wake: sync.NewCond(&q.mu)})
+	}
+	if cfg.Storage == nil {
+		return q, nil
+	}
+	q.disk = &disk{client: cfg.Storage}
+	if err := q.recover(ctx); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// NextEpoch is an epoch after all that the queue holds.
+func (q *Queue) NextEpoch() uint32 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var next uint32
+	for _, d := range q.destinations {
+		for _, g := range d.groups {
+			next = max(next, g.epoch+1)
+		}
+	}
+	return next
+}
+
+// Push queues blocks for every destination, all or none of them. It returns once they are stored, if there is a
+// storage. It never waits for room: Block is a promise of whoever brings data, made in WaitRoom.
+func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block) error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return ErrClosed
+	}
+	now := time.Now()
+	entries := make([]*entry, 0, len(blocks))
+	for i := range blocks {
+		entries = append(entries, &entry{
+			seq: q.nextSeq + uint64(i), epoch: epoch, queued: now,
+			block: blocks[i], size: int64(len(blocks[i].Body())) + entryOverhead,
+		})
+	}
+	q.mu.Unlock()
+
+	if err := q.store(ctx, entries); err != nil {
+		return err
+	}
+	var finished []*entry
+	q.mu.Lock()
+	q.nextSeq += uint64(len(entries))
+	for _, e := range entries {
+		finished = q.insert(e, finished)
+	}
+	q.mu.Unlock()
+	q.forget(finished)
+	return nil
+}
+
+// store writes entries. When the storage is full and the policy allows, the oldest blocks make room for them.
+func (q *Queue) store(ctx context.Context, entries []*entry) error {
+	if q.disk == nil {
+		return nil
+	}
+	var need int64
+	for _, e := range entries {
+		need += e.size
+	}
+	for {
+		q.mu.Lock()
+		first := q.firstSeq()
+		q.mu.Unlock()
+		err := q.disk.append(ctx, first, entries)
+		if err == nil || !errors.Is(err, storage.ErrStorageFull) || q.cfg.OnFull != DropOldest {
+			return err
+		}
+		q.mu.Lock()
+		var finished []*entry
+		for i := range q.destinations {
+			finished = q.dropOldest(i, need, finished)
+		}
+		q.mu.Unlock()
+		if len(finished) == 0 {
+			return err
+		}
+		q.forget(finished)
+	}
+}
+
+// insert puts e into every destination's queue and adds to finished the entries that nobody waits for any more.
+func (q *Queue) insert(e *entry, finished []*entry) []*entry {
+	for i, d := range q.destinations {
+		if over := d.bytes + e.size - q.cfg.Size; over > 0 && d.blocks > 0 {
+			switch q.cfg.OnFull {
+			case DropOldest:
+				finished = q.dropOldest(i, over, finished)
+			case DropNewest:
+				e.done = append(e.done, q.cfg.Destinations[i])
+				q.cfg.Dropped(i, ReasonFull, e.block.Header)
+				continue
+			case Block:
+			}
+		}
+		e.waiting++
+		d.push(e)
+	}
+	if e.waiting == 0 {
+		return append(finished, e)
+	}
+	if q.disk != nil {
+		if size := int64(len(e.block.Body())); q.retained+size <= maxRetained {
+			e.kept = size
+			q.retained += size
+		} else {
+			e.block = block.New(e.block.Header, nil)
+		}
+	}
+	return finished
+}
+
+// dropOldest frees room bytes in a destination's queue, as far as blocks that are not leased allow.
+func (q *Queue) dropOldest(destination int, room int64, finished []*entry) []*entry {
+	d := q.destinations[destination]
+	for room > 0 {
+		e := d.dropOldest()
+		if e == nil {
+			return finished
+		}
+		room -= e.size
+		q.cfg.Dropped(destination, ReasonFull, e.block.Header)
+		finished = q.finish(destination, e, finished)
+	}
+	return finished
+}
+
+// finish notes that a destination is done with e, which is no longer in its lane.
+func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
+	e.waiting--
+	e.done = append(e.done, q.cfg.Destinations[destination])
+	q.roomChanged()
+	if e.waiting == 0 {
+		q.retained -= e.kept
+		e.kept = 0
+	}
+	if e.waiting == 0 || q.disk != nil {
+		return append(finished, e)
+	}
+	return finished
+}
+
+// forget tells the storage of entries that destinations are done with.
+func (q *Queue) forget(finished []*entry) {
+	if q.disk == nil || len(finished) == 0 {
+		return
+	}
+	q.disk.mu.Lock()
+	defer q.disk.mu.Unlock()
+	// The state is read under the storage's lock: of two destinations that finish a block, the later writes last.
+	q.mu.Lock()
+	ops := make([]*storage.Operation, 0, 2*len(finished))
+	for _, e := range finished {
+		ops = append(ops, forgetOperations(e)...)
+	}
+	q.mu.Unlock()
+	if err := q.disk.client.Batch(context.Background(), ops...); err != nil {
+		q.cfg.StorageFailed(err)
+	}
+}
+
+// WaitRoom returns when every destination has room, or its queue makes room by dropping.
+func (q *Queue) WaitRoom(ctx context.Context) error {
+	if q.cfg.OnFull != Block {
+		return nil
+	}
+	for {
+		q.mu.Lock()
+		full, changed, closed := false, q.changed, q.closed
+		for _, d := range q.destinations {
+			full = full || d.bytes >= q.cfg.Size
+		}
+		q.mu.Unlock()
+		switch {
+		case closed:
+			return ErrClosed
+		case !full:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Refuses tells whether every destination would leave a new block out.
+func (q *Queue) Refuses() bool {
+	if q.cfg.OnFull != DropNewest {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.destinations {
+		if d.bytes < q.cfg.Size {
+			return false
+		}
+	}
+	return true
+}
+
+// Drain waits until nothing is queued, or ctx ends.
+func (q *Queue) Drain(ctx context.Context) {
+	for {
+		q.mu.Lock()
+		blocks, changed := 0, q.changed
+		for _, d := range q.destinations {
+			blocks += d.blocks
+		}
+		q.mu.Unlock()
+		if blocks == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Stop ends every Next. Leases that are out go on.
+func (q *Queue) Stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped = true
+	for _, d := range q.destinations {
+		d.wake.Broadcast()
+	}
+}
+
+// Close ends every Next and WaitRoom. All leases must have ended. Blocks in memory are dropped; those in a storage
+// wait for the next Open.
+func (q *Queue) Close(ctx context.Context) error {
+	q.Stop()
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	for i, d := range q.destinations {
+		if q.disk != nil {
+			break
+		}
+		for e := d.dropOldest(); e != nil; e = d.dropOldest() {
+			q.cfg.Dropped(i, ReasonShutdown, e.block.Header)
+		}
+	}
+	q.roomChanged()
+	q.mu.Unlock()
+	if q.disk == nil {
+		return nil
+	}
+	return q.disk.client.Close(ctx)
+}
+
+// roomChanged wakes those who wait for room or for emptiness.
+func (q *Queue) roomChanged() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// Stats is what a destination's queue holds at a moment.
+type Stats struct {
+	Bytes, Capacity int64
+	Blocks, Leased  int
+	Oldest          time.Time // when the oldest block was queued; zero without one
+}
+
+// Stats reports on one destination.
+func (q *Queue) Stats(destination int) Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := q.destinations[destination]
+	s := Stats{Bytes: d.bytes, Capacity: q.cfg.Size, Blocks: d.blocks, Leased: d.leased}
+	if e := d.oldest(); e != nil {
+		s.Oldest = e.queued
+	}
+	return s
+}
+
+// firstSeq is the lowest sequence number that a destination waits for.
+func (q *Queue) firstSeq() uint64 {
+	first := q.nextSeq
+	for _, d := range q.destinations {
+		if e := d.oldest(); e != nil {
+			first = min(first, e.seq)
+		}
+	}
+	return first
+}

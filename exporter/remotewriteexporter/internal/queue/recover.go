@@ -1,0 +1,102 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// recoverBatch is how many blocks are read at a time: few enough to hold, many enough to be quick.
+const recoverBatch = 16
+
+// recover takes up what an earlier process stored. Nobody else uses the queue yet.
+func (q *Queue) recover(ctx context.Context) error {
+	raw, err := q.disk.client.Get(ctx, indexKey)
+	if err != nil {
+		return fmt.Errorf("cannot read the index of the stored queue: %w", err)
+	}
+	if raw == nil {
+		return nil
+	}
+	first, next, err := parseIndex(raw)
+	if err != nil {
+		q.cfg.Dropped(0, ReasonCorrupt, block.Header{})
+		if first, next, err = q.rebuildIndex(ctx); err != nil {
+			return err
+		}
+	}
+	q.nextSeq = next
+	for seq := first; seq < next; {
+		n := min(next-seq, recoverBatch)
+		if err := q.recoverBlocks(ctx, seq, n); err != nil {
+			return err
+		}
+		seq += n
+	}
+	return nil
+}
+
+// rebuildIndex finds the blocks of a queue whose index is lost. Where the storage cannot list its keys they stay lost.
+func (q *Queue) rebuildIndex(ctx context.Context) (first, next uint64, err error) {
+	walker, ok := q.disk.client.(storage.Walker)
+	if !ok {
+		return 0, 0, nil
+	}
+	err = walker.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
+		if seq, ok := parseKey(blockPrefix, k); ok {
+			if next == 0 {
+				first = seq
+			}
+			first, next = min(first, seq), max(next, seq+1)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot list the keys of the stored queue: %w", err)
+	}
+	return first, next, nil
+}
+
+func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {
+	ops := make([]*storage.Operation, 0, 2*n)
+	for seq := first; seq < first+n; seq++ {
+		ops = append(ops, storage.GetOperation(key(blockPrefix, seq)), storage.GetOperation(key(donePrefix, seq)))
+	}
+	if err := q.disk.client.Batch(ctx, ops...); err != nil {
+		return fmt.Errorf("cannot read blocks %d to %d from the storage: %w", first, first+n-1, err)
+	}
+	var finished []*entry
+	for i := range n {
+		stored, done := ops[2*i].Value, ops[2*i+1].Value
+		if stored == nil {
+			continue
+		}
+		e, err := parseEntry(stored)
+		if err != nil {
+			q.cfg.Dropped(0, ReasonCorrupt, block.Header{})
+			finished = append(finished, &entry{seq: first + i, marked: true})
+			continue
+		}
+		e.seq = first + i
+		e.done, e.marked = parseDone(done), done != nil
+		e.block = block.New(e.block.Header, nil)
+		for i, d := range q.destinations {
+			if !slices.Contains(e.done, q.cfg.Destinations[i]) {
+				e.waiting++
+				d.push(e)
+			}
+		}
+		if e.waiting == 0 {
+			finished = append(finished, e)
+		}
+	}
+	q.forget(finished)
+	return nil
+}

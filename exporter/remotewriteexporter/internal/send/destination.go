@@ -1,0 +1,281 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package send delivers blocks to one destination over HTTP: it finds out which
+// format the destination takes, repeats what failed for the moment, splits what
+// is too large, and gives up what can never be taken.
+//
+// Send holds on to a block until its fate is sealed, so whoever calls it with
+// one block of a shard at a time keeps that shard in order. What several calls
+// learn they share: the format, the largest request, when the destination wants
+// to be asked again, and whether it answers at all.
+package send
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// minSplit is the raw size below which a request is not split: to whoever finds that too large, it is not the size.
+const minSplit = 4 << 10
+
+// Reasons for which a destination drops blocks, or items of them.
+const (
+	ReasonRejected  = "rejected"  // the destination will never take it
+	ReasonPartial   = "partial"   // the destination says it wrote less than it was sent
+	ReasonTooLarge  = "too_large" // it cannot be split any further
+	ReasonUnwritten = "unwritten" // a 2xx without the written counts that 2.0 demands
+	ReasonElapsed   = "max_elapsed_time"
+	ReasonAge       = "max_age"
+	ReasonFormat    = "format" // the destination's format cannot express it
+)
+
+// Config says how to deliver.
+type Config struct {
+	URL    string
+	Client *http.Client
+	// Formats the destination may be offered, the best first.
+	Formats []block.Format
+	// Timeout bounds one attempt.
+	Timeout time.Duration
+	// Reprobe is how long a fallback holds before better formats are tried again.
+	Reprobe time.Duration
+	// TenantHeader carries a block's tenant; empty sends none.
+	TenantHeader string
+	UserAgent    string
+	Retry        Retry
+	Breaker      Breaker
+}
+
+// Telemetry is told of what happens. Its methods are called from many goroutines and must not block.
+type Telemetry interface {
+	Requested(code, wireBytes int, took time.Duration)
+	Retried(reason string)
+	Delivered(h block.Header, l Loss)
+	Dropped(h block.Header, reason string)
+	// Down says that the destination takes no data, with the reason, or that it does again, with nil.
+	Down(reason error)
+}
+
+// Loss counts the items of a delivered block that were not written, for the reason named.
+type Loss struct {
+	Reason                         string
+	Samples, Histograms, Exemplars int
+}
+
+// Destination is one endpoint.
+type Destination struct {
+	cfg       Config
+	log       *zap.Logger
+	telemetry Telemetry
+	formats   *negotiation
+	gate      *gate
+
+	largest    atomic.Int64 // bytes on the wire of a request that may still be accepted; 0 while unknown
+	largestRaw atomic.Int64 // the same before compression
+
+	mu         sync.Mutex // guards what the log was told last
+	down       bool
+	announced  int
+	lastDrop   dropKey
+	lastDropAt time.Time
+}
+
+// New makes a destination. It starts no goroutine.
+func New(cfg Config, log *zap.Logger, telemetry Telemetry) *Destination {
+	client := *cfg.Client
+	// A redirect is an answer like any other: following it would turn a POST into a GET of a login page.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	cfg.Client = &client
+	return &Destination{
+		cfg: cfg, log: log, telemetry: telemetry,
+		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker),
+	}
+}
+
+// Format is the best format worth encoding in now.
+func (d *Destination) Format() block.Format { return d.cfg.Formats[d.formats.wanted()] }
+
+// Fallback is how far below the best format the destination is, and that format.
+func (d *Destination) Fallback() (int, block.Format) {
+	i := d.formats.current()
+	return i, d.cfg.Formats[i]
+}
+
+// Largest is the size on the wire that a request should stay within; 0 while none was too large.
+func (d *Destination) Largest() int { return int(d.largest.Load()) }
+
+// BreakerOpen tells whether all but a probe are kept from the destination.
+func (d *Destination) BreakerOpen() bool { return d.gate.isOpen() }
+
+// Close closes the connections that are idle.
+func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }
+
+// Send returns nil when the destination is done with b, delivered or dropped, and an error when ctx ends first: b is
+// then as undelivered as before, except for parts of a split block.
+func (d *Destination) Send(ctx context.Context, b block.Block, deadline time.Time) error {
+	parts := []block.Block{b}
+	started := time.Now()
+	for len(parts) > 0 {
+		part := parts[0]
+		if limit := d.largestRaw.Load(); limit > 0 && int64(part.RawSize) > limit {
+			if first, second, err := block.Split(part); err == nil {
+				parts = append([]block.Block{first, second}, parts[1:]...)
+				continue
+			}
+		}
+		tooLarge, err := d.deliver(ctx, part, started, deadline)
+		if err != nil {
+			return err
+		}
+		if !tooLarge {
+			parts = parts[1:]
+			continue
+		}
+		first, second, err := block.Split(part)
+		if err != nil || part.RawSize < minSplit {
+			d.drop(part.Header, ReasonTooLarge, answer{code: http.StatusRequestEntityTooLarge, err: err})
+			parts = parts[1:]
+			continue
+		}
+		parts = append([]block.Block{first, second}, parts[1:]...)
+	}
+	return nil
+}
+
+// learnSize remembers that requests had better be half as large as this one.
+func (d *Destination) learnSize(raw, wire int) {
+	lower(&d.largestRaw, raw/2)
+	lower(&d.largest, wire/2)
+}
+
+// lower sets limit to n if that is less, but never below what is not split any more.
+func lower(limit *atomic.Int64, n int) {
+	for {
+		was := limit.Load()
+		if was != 0 && int64(n) >= was || limit.CompareAndSwap(was, int64(max(n, minSplit))) {
+			return
+		}
+	}
+}
+
+// deliver sends one request until its fate is sealed.
+func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time) (tooLarge bool, err error) {
+	var tried formatSet // formats that b was turned down in
+	var last answer
+	sent := b // b in the format of the last attempt
+	for attempt := 0; ; {
+		if err := d.gate.enter(ctx); err != nil {
+			return false, err
+		}
+		format, ok := d.formats.choose(b.Version, tried)
+		reason := d.expired(started, deadline, attempt)
+		switch {
+		case reason != "":
+		case !ok && last.code/100 == 2:
+			reason = ReasonUnwritten
+		case !ok:
+			reason = ReasonRejected
+		default:
+			sent, err = rewrite(b, sent, d.cfg.Formats[format])
+			if err != nil || sent.Samples+sent.Histograms+sent.Metadata == 0 {
+				reason, last = ReasonFormat, answer{err: err}
+			}
+		}
+		if reason != "" {
+			d.gate.leave()
+			d.drop(b.Header, reason, last)
+			return false, nil
+		}
+
+		a := d.exchange(ctx, sent, attempt)
+		if ctx.Err() != nil && a.code == 0 {
+			d.gate.leave()
+			return false, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
+		}
+		v := d.judge(a, format)
+		d.report(v, a)
+		last = a
+		switch v {
+		case delivered:
+			d.formats.accepted(format)
+			d.announceFormat(format)
+			d.telemetry.Delivered(sent.Header, lossOf(b, sent, a))
+			return false, nil
+		case oversized:
+			d.learnSize(b.RawSize, len(sent.Body()))
+			return true, nil
+		case unsupported: // with another format: no failure, so no pause and no attempt counted
+			tried.add(format)
+			d.formats.turnedDown(format, a.code != http.StatusBadRequest)
+		case rejected:
+			d.reject(b, sent, a)
+			return false, nil
+		case retry, retrySlowly:
+			d.telemetry.Retried(a.reason())
+			if err := d.cfg.Retry.wait(ctx, attempt, v == retrySlowly, a.retryAfter); err != nil {
+				return false, err
+			}
+			attempt++
+		}
+	}
+}
+
+// reject gives up a block that the destination refused, but for what it says it wrote of it.
+func (d *Destination) reject(b, sent block.Block, a answer) {
+	if !a.hasWritten || a.written == (promwrite.Written{}) {
+		d.drop(b.Header, ReasonRejected, a)
+		return
+	}
+	loss := lossOf(b, sent, a)
+	loss.Reason = ReasonRejected
+	d.telemetry.Delivered(sent.Header, loss)
+	d.complain(b.Header, ReasonRejected, a)
+}
+
+// rewrite puts b in format f; have is an earlier result for b, which may already be it.
+func rewrite(b, have block.Block, f block.Format) (block.Block, error) {
+	if have.Version == f.Version && have.Compression == f.Compression {
+		return have, nil
+	}
+	return block.Transcode(b, f)
+}
+
+// expired names the reason to give a block up before another attempt.
+func (d *Destination) expired(started, deadline time.Time, attempt int) string {
+	now := time.Now()
+	if !deadline.IsZero() && !now.Before(deadline) {
+		return ReasonAge
+	}
+	if limit := d.cfg.Retry.MaxElapsedTime; limit > 0 && attempt > 0 && now.Sub(started) >= limit {
+		return ReasonElapsed
+	}
+	return ""
+}
+
+// lossOf is what of b was not written although it was delivered, as far as the destination says.
+func lossOf(b, sent block.Block, a answer) Loss {
+	if a.hasWritten {
+		return Loss{
+			Reason:     ReasonPartial,
+			Samples:    max(0, b.Samples-a.written.Samples),
+			Histograms: max(0, b.Histograms-a.written.Histograms),
+			Exemplars:  max(0, b.Exemplars-a.written.Exemplars),
+		}
+	}
+	return Loss{
+		Reason:     ReasonFormat,
+		Samples:    max(0, b.Samples-sent.Samples),
+		Histograms: max(0, b.Histograms-sent.Histograms),
+		Exemplars:  max(0, b.Exemplars-sent.Exemplars),
+	}
+}

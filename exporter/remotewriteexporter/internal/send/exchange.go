@@ -1,0 +1,151 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+const (
+	// maxReason bounds how much of an answer's body is kept for the log.
+	maxReason = 1 << 10
+	// maxDrained bounds how much more of it is read so that the connection can be used again.
+	maxDrained = 64 << 10
+)
+
+// An answer is what came back of one request.
+type answer struct {
+	code       int // 0 without an answer
+	err        error
+	text       string // the beginning of the body, unless the code is 2xx
+	retryAfter time.Duration
+	written    promwrite.Written
+	hasWritten bool
+}
+
+// A verdict says what an answer means for the block.
+type verdict uint8
+
+const (
+	delivered   verdict = iota
+	retry               // not now
+	retrySlowly         // not until somebody corrects a configuration
+	rejected            // never
+	oversized           // in smaller pieces
+	unsupported         // in another format
+)
+
+// exchange makes one request.
+func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) answer {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.cfg.URL, bytes.NewReader(b.Body()))
+	if err != nil {
+		return answer{err: fmt.Errorf("cannot make a request: %w", err)}
+	}
+	h := request.Header
+	h.Set("Content-Type", b.Version.ContentType())
+	h.Set("Content-Encoding", b.Compression.String())
+	h.Set("User-Agent", d.cfg.UserAgent)
+	if b.Version == promwrite.V1 && b.Compression == promwrite.Zstd {
+		h.Set(promwrite.HeaderVictoriaMetricsVersion, "1")
+	} else {
+		h.Set(promwrite.HeaderVersion, b.Version.String())
+	}
+	if attempt > 0 {
+		h.Set("Retry-Attempt", strconv.Itoa(attempt))
+	}
+	if d.cfg.TenantHeader != "" && b.Tenant != "" {
+		h.Set(d.cfg.TenantHeader, b.Tenant)
+	}
+
+	started := time.Now()
+	response, err := d.cfg.Client.Do(request)
+	var a answer
+	if err != nil {
+		a.err = err
+	} else {
+		a = read(response)
+	}
+	d.telemetry.Requested(a.code, len(b.Body()), time.Since(started))
+	return a
+}
+
+// read takes what matters from a response and closes it.
+func read(response *http.Response) answer {
+	defer response.Body.Close()
+	a := answer{code: response.StatusCode}
+	a.written, a.hasWritten = promwrite.ParseWritten(response.Header)
+	if a.code/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
+		a.text = strings.ToValidUTF8(string(text), "�")
+		a.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"))
+	}
+	// What is left only matters to the connection; whoever sends more than this, or stops half way, loses it.
+	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
+	return a
+}
+
+// parseRetryAfter reads seconds or a date; 0 when there is neither or it has passed.
+func parseRetryAfter(value string) time.Duration {
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return time.Duration(max(0, seconds)) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}
+
+// judge says what an answer to a request in a format means.
+func (d *Destination) judge(a answer, format int) verdict {
+	version := d.cfg.Formats[format].Version
+	switch {
+	case a.code == 0:
+		return retry
+	case a.code/100 == 2:
+		if version == promwrite.V2 && !a.hasWritten {
+			return unsupported
+		}
+		return delivered
+	case a.code/100 == 5, a.code == http.StatusTooManyRequests, a.code == http.StatusRequestTimeout:
+		return retry
+	case slices.Contains(d.cfg.Retry.StatusCodes, a.code), a.code/100 == 3:
+		return retrySlowly
+	case a.code == http.StatusRequestEntityTooLarge:
+		return oversized
+	case a.code == http.StatusUnsupportedMediaType:
+		return unsupported
+	case a.code == http.StatusBadRequest && (version == promwrite.V1 || !a.hasWritten):
+		// A receiver that counts what it wrote has understood the format and means the content.
+		if !d.formats.isProven(format) {
+			return unsupported
+		}
+	}
+	return rejected
+}
+
+// reason is a label for metrics.
+func (a answer) reason() string {
+	switch {
+	case a.code == 0:
+		return "network"
+	case a.code == http.StatusTooManyRequests:
+		return "throttled"
+	case a.code/100 == 5, a.code == http.StatusRequestTimeout:
+		return "server"
+	}
+	return "refused"
+}

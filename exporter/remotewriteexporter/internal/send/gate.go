@@ -1,0 +1,126 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Breaker opens after some failures in a row and then lets one probe through at a time.
+type Breaker struct {
+	// Failures in a row that open it; 0 never does.
+	Failures int
+	// OpenFor is how long it stays open before a probe.
+	OpenFor time.Duration
+}
+
+// gate says when a request may be made at all. All shards of a destination pass through one.
+type gate struct {
+	cfg Breaker
+
+	mu       sync.Mutex
+	failures int
+	open     bool
+	probing  bool
+	until    time.Time     // nothing passes before
+	changed  chan struct{} // closed and replaced when one of the above lets somebody pass
+}
+
+func newGate(cfg Breaker) *gate { return &gate{cfg: cfg, changed: make(chan struct{})} }
+
+// enter waits until a request may be made. Exactly one of leave, succeeded and failed follows.
+func (g *gate) enter(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		g.mu.Lock()
+		wait, changed := time.Until(g.until), g.changed
+		if wait <= 0 && (!g.open || !g.probing) {
+			g.probing = g.open
+			g.mu.Unlock()
+			return nil
+		}
+		g.mu.Unlock()
+		if wait <= 0 {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			continue
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// leave says that nothing was learnt.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.probing = false
+	g.wake()
+}
+
+// succeeded says that the destination answers.
+func (g *gate) succeeded() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failures, g.open, g.probing = 0, false, false
+	g.wake()
+}
+
+// failed says that it does not. It tells how many times in a row.
+func (g *gate) failed() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.probing = false
+	g.failures++
+	if g.cfg.Failures > 0 && g.failures >= g.cfg.Failures {
+		g.open = true
+		g.hold(g.cfg.OpenFor)
+	}
+	g.wake()
+	return g.failures
+}
+
+// holdFor lets nothing pass for a while, as the destination asked.
+func (g *gate) holdFor(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hold(d)
+}
+
+func (g *gate) hold(d time.Duration) {
+	if until := time.Now().Add(d); until.After(g.until) {
+		g.until = until
+	}
+}
+
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+func (g *gate) wake() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

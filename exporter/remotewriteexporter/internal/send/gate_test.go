@@ -1,0 +1,100 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestBreakerLetsOneProbeThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(Breaker{Failures: 3, OpenFor: time.Minute})
+		for n := range 3 {
+			require.False(t, g.isOpen())
+			require.NoError(t, g.enter(t.Context()))
+			require.Equal(t, n+1, g.failed())
+		}
+		require.True(t, g.isOpen())
+
+		began := time.Now()
+		entered := make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				if g.enter(t.Context()) == nil {
+					entered <- time.Since(began)
+				}
+			}()
+		}
+		require.Equal(t, time.Minute, <-entered)
+		synctest.Wait()
+		require.Empty(t, entered, "the other waits for the probe")
+		require.Equal(t, 4, g.failed())
+		require.Equal(t, 2*time.Minute, <-entered)
+		g.succeeded()
+		require.False(t, g.isOpen())
+		require.NoError(t, g.enter(t.Context()))
+	})
+}
+
+func TestProbeThatEndsWithoutAnAnswerIsNotTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(Breaker{Failures: 1, OpenFor: time.Minute})
+		g.failed()
+		require.NoError(t, g.enter(t.Context()))
+		entered := make(chan error, 1)
+		go func() { entered <- g.enter(t.Context()) }()
+		synctest.Wait()
+		g.leave()
+		require.NoError(t, <-entered)
+	})
+}
+
+func TestGateEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(Breaker{})
+		g.holdFor(time.Hour)
+		g.holdFor(time.Minute) // does not shorten the hour
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+		defer cancel()
+		require.ErrorIs(t, g.enter(ctx), context.DeadlineExceeded)
+	})
+}
+
+func TestIntervalsGrow(t *testing.T) {
+	r := Retry{InitialInterval: time.Second, MaxInterval: 5 * time.Second, Multiplier: 2}
+	for attempt, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
+		require.Equal(t, want, r.interval(attempt, false))
+	}
+	require.Equal(t, 5*time.Second, r.interval(0, true))
+	require.Equal(t, 5*time.Second, r.interval(1<<20, false), "no overflow")
+	r.RandomizationFactor = 0.5
+	for range 100 {
+		require.InDelta(t, time.Second, r.interval(0, false), float64(time.Second)/2)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := func(value string, want time.Duration) {
+			t.Helper()
+			require.Equal(t, want, parseRetryAfter(value))
+		}
+		f("", 0)
+		f("7", 7*time.Second)
+		f("-7", 0)
+		f("soon", 0)
+		f("99999999999999", 0)
+		f(time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat), 90*time.Second)
+		f(time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0)
+	})
+}

@@ -1,0 +1,133 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"sync"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// negotiation finds the best format that a destination takes. Formats are numbered, 0 is the best.
+//
+// An unproven format is the current one until it is turned down, by an answer about formats or by a 400; then the
+// next is, and after the last the first. A proven one, which delivered something, survives a 400: that is about the content. Some time after a
+// fallback the best format is wanted again. The first block written in it probes: it is sent in each format from the
+// best down to the proven one until one is taken, so no answer to a probe loses data.
+type negotiation struct {
+	formats []block.Format
+	reprobe time.Duration
+
+	mu      sync.Mutex
+	at      int
+	proven  bool
+	probeAt time.Time // when to probe; zero while the best format is current
+	probing bool
+	probe   int // the format to try next while probing
+}
+
+// formatSet remembers which formats a block was turned down in.
+type formatSet uint8
+
+func (s *formatSet) add(format int)           { *s |= 1 << format }
+func (s *formatSet) contains(format int) bool { return *s&(1<<format) != 0 }
+
+func newNegotiation(formats []block.Format, reprobe time.Duration) *negotiation {
+	return &negotiation{formats: formats, reprobe: reprobe}
+}
+
+func (n *negotiation) current() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.at
+}
+
+// wanted is the format to encode in: the best when a probe is due, since no block can be made better afterwards.
+func (n *negotiation) wanted() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.probeDue() {
+		return 0
+	}
+	return n.at
+}
+
+// choose is the format for the next attempt with a block of a version, and false when it was turned down in every
+// format that it can be written in.
+func (n *negotiation) choose(version promwrite.Version, tried formatSet) (int, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	usable := func(format int) bool {
+		// A block of 1.0 lacks what 2.0 needs.
+		return !tried.contains(format) && (version == promwrite.V2 || n.formats[format].Version == promwrite.V1)
+	}
+	if n.probeDue() && !n.probing && usable(0) {
+		n.probing, n.probe = true, 0
+	}
+	if n.probing && usable(n.probe) {
+		return n.probe, true
+	}
+	for i := range n.formats {
+		if format := (n.at + i) % len(n.formats); usable(format) {
+			return format, true
+		}
+	}
+	return 0, false
+}
+
+func (n *negotiation) probeDue() bool {
+	return !n.probeAt.IsZero() && !time.Now().Before(n.probeAt)
+}
+
+func (n *negotiation) isProven(format int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.proven && format == n.at
+}
+
+// accepted notes that a format delivered.
+func (n *negotiation) accepted(format int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.probing && format == n.probe && format < n.at:
+		n.at, n.probing = format, false
+		n.schedule()
+	case format <= n.at:
+		if format < n.at || !n.proven {
+			n.at = format
+			n.schedule()
+		}
+		n.proven = true
+	}
+}
+
+// turnedDown notes that a format did not deliver; final says that it was no matter of content.
+func (n *negotiation) turnedDown(format int, final bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.probing && format == n.probe && format < n.at:
+		n.probe++
+		if n.probe >= n.at {
+			n.probing = false
+			n.schedule()
+		}
+	case format == n.at && (final || !n.proven):
+		n.at = (n.at + 1) % len(n.formats)
+		n.proven = false
+		n.schedule()
+	}
+}
+
+// schedule sets the time of the next probe, with a jitter that keeps many agents from probing at once.
+func (n *negotiation) schedule() {
+	n.probeAt = time.Time{}
+	if n.at > 0 {
+		n.probeAt = time.Now().Add(jitter(n.reprobe, 0.2))
+	}
+}

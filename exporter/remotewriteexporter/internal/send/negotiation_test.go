@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+var all = []block.Format{
+	{Version: promwrite.V2, Compression: promwrite.Zstd},
+	{Version: promwrite.V2, Compression: promwrite.Snappy},
+	{Version: promwrite.V1, Compression: promwrite.Zstd},
+	{Version: promwrite.V1, Compression: promwrite.Snappy},
+}
+
+// offer tries formats with a block of a version until one is among those taken, as Send does, and returns the attempts.
+func offer(n *negotiation, version promwrite.Version, final bool, taken ...int) (attempts []int, ok bool) {
+	var tried formatSet
+	for {
+		format, ok := n.choose(version, tried)
+		if !ok {
+			return attempts, false
+		}
+		attempts = append(attempts, format)
+		if slices.Contains(taken, format) {
+			n.accepted(format)
+			return attempts, true
+		}
+		if !final && n.isProven(format) {
+			return attempts, false // a 400 that is about the content
+		}
+		tried.add(format)
+		n.turnedDown(format, final)
+	}
+}
+
+func TestNegotiation(t *testing.T) {
+	f := func(n *negotiation, version promwrite.Version, final bool, taken, want []int, wantOK bool) {
+		t.Helper()
+		got, ok := offer(n, version, final, taken...)
+		require.Equal(t, want, got)
+		require.Equal(t, wantOK, ok)
+	}
+	n := newNegotiation(all, time.Hour)
+	f(n, promwrite.V2, true, []int{3}, []int{0, 1, 2, 3}, true)
+	f(n, promwrite.V2, true, []int{3}, []int{3}, true)
+	f(n, promwrite.V2, false, nil, []int{3}, false) // proven: what is rejected now is the content
+	f(n, promwrite.V2, true, []int{1}, []int{3, 0, 1}, true)
+
+	n = newNegotiation(all, time.Hour)
+	f(n, promwrite.V2, false, nil, []int{0, 1, 2, 3}, false) // a bad block proves nothing
+	f(n, promwrite.V2, true, []int{0}, []int{0}, true)
+
+	n = newNegotiation(all, time.Hour)
+	f(n, promwrite.V1, true, []int{3}, []int{2, 3}, true) // a block of 1.0 cannot become one of 2.0
+	f(n, promwrite.V2, true, []int{0}, []int{0}, true)
+
+	n = newNegotiation(all[:1], time.Hour)
+	f(n, promwrite.V2, true, nil, []int{0}, false)
+	f(n, promwrite.V2, true, []int{0}, []int{0}, true)
+}
+
+func TestProbeAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNegotiation(all, time.Hour)
+		got, _ := offer(n, promwrite.V2, true, 3)
+		require.Equal(t, []int{0, 1, 2, 3}, got)
+		time.Sleep(59 * time.Minute)
+		require.Equal(t, 3, n.wanted())
+		time.Sleep(15 * time.Minute)
+		require.Equal(t, 0, n.wanted(), "a block that may be a probe is wanted")
+		got, _ = offer(n, promwrite.V1, true, 3)
+		require.Equal(t, []int{3}, got, "this one may not")
+		got, _ = offer(n, promwrite.V2, false, 1, 3)
+		require.Equal(t, []int{0, 1}, got, "even a 400 to a probe is about the format")
+		require.Equal(t, 1, n.wanted())
+		time.Sleep(74 * time.Minute)
+		got, _ = offer(n, promwrite.V2, true, 1)
+		require.Equal(t, []int{0, 1}, got)
+		require.Equal(t, 1, n.wanted(), "until the next probe is due")
+		time.Sleep(74 * time.Minute)
+		got, _ = offer(n, promwrite.V2, true, 0)
+		require.Equal(t, []int{0}, got)
+		time.Sleep(100 * time.Hour)
+		require.Equal(t, 0, n.wanted())
+	})
+}

@@ -1,0 +1,122 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// downAfter is how many failures in a row make a destination down when there is no breaker to say so.
+const downAfter = 5
+
+// complainInterval is how often losses for the same reason are worth a line.
+const complainInterval = time.Minute
+
+// report tells the gate what an answer says about the destination, and the log when that is news.
+func (d *Destination) report(v verdict, a answer) {
+	if a.retryAfter > 0 && (v == retry || v == retrySlowly) {
+		// The jitter keeps those who were all told the same from coming back together.
+		pause := min(a.retryAfter, d.cfg.Retry.MaxRetryAfter)
+		d.gate.holdFor(jitter(pause, 0.1))
+	}
+	switch v {
+	case delivered, rejected, oversized, unsupported:
+		d.gate.succeeded()
+		d.setDown(false, a)
+	case retry:
+		if a.code == http.StatusTooManyRequests {
+			d.gate.leave() // it answers, and says when to come again: that is not an outage
+			return
+		}
+		if d.gate.failed() >= cmp.Or(d.cfg.Breaker.Failures, downAfter) {
+			d.setDown(true, a)
+		}
+	case retrySlowly:
+		d.gate.failed()
+		d.setDown(true, a)
+	}
+}
+
+func (d *Destination) setDown(down bool, a answer) {
+	d.mu.Lock()
+	changed := d.down != down
+	d.down = down
+	d.mu.Unlock()
+	switch {
+	case !changed:
+	case down:
+		d.telemetry.Down(a.reasonDown())
+		d.log.Warn("destination takes no data; it stays in the queue and is tried again", a.fields()...)
+	default:
+		d.telemetry.Down(nil)
+		d.log.Info("destination takes data again")
+	}
+}
+
+// announceFormat writes a line when what the destination takes has changed.
+func (d *Destination) announceFormat(format int) {
+	d.mu.Lock()
+	changed := d.announced != format
+	d.announced = format
+	d.mu.Unlock()
+	if changed {
+		f := d.cfg.Formats[format]
+		d.log.Info("format of the destination changed",
+			zap.Stringer("version", f.Version), zap.Stringer("encoding", f.Compression))
+	}
+}
+
+// drop gives up a block.
+func (d *Destination) drop(h block.Header, reason string, a answer) {
+	d.telemetry.Dropped(h, reason)
+	d.complain(h, reason, a)
+}
+
+// complain logs that something was lost, when it is for another reason than the last time and once a minute. The
+// counters tell how often.
+func (d *Destination) complain(h block.Header, reason string, a answer) {
+	d.mu.Lock()
+	key := dropKey{reason, a.code}
+	news := d.lastDrop != key || time.Since(d.lastDropAt) >= complainInterval
+	if news {
+		d.lastDrop, d.lastDropAt = key, time.Now()
+	}
+	d.mu.Unlock()
+	if news {
+		d.log.Warn("lost data of a block; more of the same is counted, not logged", append(a.fields(),
+			zap.String("reason", reason), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))...)
+	}
+}
+
+// dropKey tells kinds of drops apart.
+type dropKey struct {
+	reason string
+	code   int
+}
+
+// reasonDown is what an answer, or its absence, says about the destination.
+func (a answer) reasonDown() error {
+	if a.code == 0 {
+		return a.err
+	}
+	return fmt.Errorf("cannot deliver: the destination answers %d", a.code)
+}
+
+func (a answer) fields() []zap.Field {
+	var fields []zap.Field
+	if a.code != 0 {
+		fields = append(fields, zap.Int("code", a.code), zap.String("answer", a.text))
+	}
+	if a.err != nil {
+		fields = append(fields, zap.Error(a.err))
+	}
+	return fields
+}

@@ -1,0 +1,53 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Retry says when a request is repeated.
+type Retry struct {
+	InitialInterval     time.Duration
+	MaxInterval         time.Duration
+	Multiplier          float64
+	RandomizationFactor float64
+	// MaxElapsedTime gives a block up this long after its first attempt; 0 never.
+	MaxElapsedTime time.Duration
+	// MaxRetryAfter bounds what a Retry-After header can ask for.
+	MaxRetryAfter time.Duration
+	// StatusCodes are 4xx that a correction of some configuration will end: repeated at MaxInterval.
+	StatusCodes []int
+}
+
+// interval is the pause after an attempt, counted from 0.
+func (r Retry) interval(attempt int, slowly bool) time.Duration {
+	d := float64(r.MaxInterval)
+	if !slowly {
+		d = min(d, float64(r.InitialInterval)*math.Pow(r.Multiplier, float64(attempt)))
+	}
+	spread := r.RandomizationFactor * d
+	return between(d-spread, d+spread)
+}
+
+// jitter lengthens d by up to a part of it, so that many who began together do not go on together.
+func jitter(d time.Duration, part float64) time.Duration {
+	return between(float64(d), float64(d)*(1+part))
+}
+
+func between(low, high float64) time.Duration {
+	return time.Duration(low + (high-low)*rand.Float64()) //nolint:gosec // spreads load, keeps no secret
+}
+
+// wait pauses after an attempt. What the destination asked for is the gate's; asking for less than our own pause
+// does not shorten it, unless it asked at all: then it knows best.
+func (r Retry) wait(ctx context.Context, attempt int, slowly bool, retryAfter time.Duration) error {
+	if retryAfter > 0 {
+		return ctx.Err()
+	}
+	return sleep(ctx, r.interval(attempt, slowly))
+}

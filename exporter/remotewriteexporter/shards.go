@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+)
+
+const (
+	// MaxShards bounds `shards.max`: each is a connection and a goroutine per destination.
+	MaxShards = 256
+	// adaptInterval is how often the number of shards is looked at.
+	adaptInterval = 5 * time.Second
+	// idleRounds is how many looks in a row must find the shards idle before there are fewer.
+	idleRounds = 12
+)
+
+// shards decides how many there are: more when requests take all the time there is and the queue grows all the same,
+// fewer when they hardly take any. Few shards make large requests, which compress best.
+type shards struct {
+	cfg  ShardsConfig
+	now  atomic.Int64
+	idle int // looks in a row that found the shards idle
+}
+
+// load is what a destination did since the last look.
+type load struct {
+	failing bool    // it does not take data: more connections would not help
+	busy    float64 // seconds of requests per second
+	waiting int     // blocks that no sender has yet
+}
+
+func newShards(cfg ShardsConfig) *shards {
+	s := &shards{cfg: cfg}
+	s.now.Store(int64(cfg.Min))
+	return s
+}
+
+func (s *shards) count() int { return int(s.now.Load()) }
+
+// adapt returns the number that suits the loads.
+func (s *shards) adapt(loads []load) int {
+	n := s.count()
+	grow, idle := false, true
+	for _, l := range loads {
+		part := l.busy / float64(n)
+		grow = grow || !l.failing && part > 0.75 && l.waiting >= n
+		idle = idle && !l.failing && part < 0.25 && l.waiting == 0
+	}
+	if !idle {
+		s.idle = 0
+	}
+	switch {
+	case grow:
+		return min(2*n, s.cfg.Max)
+	case idle && n > s.cfg.Min:
+		s.idle++
+		if s.idle >= idleRounds {
+			s.idle = 0
+			return max(n/2, s.cfg.Min)
+		}
+	}
+	return n
+}
+
+func (in *intake) observe() []load {
+	loads := make([]load, len(in.destinations))
+	for i, d := range in.destinations {
+		stats := in.queue.Stats(i)
+		loads[i] = load{failing: d.BreakerOpen(), busy: in.telemetry.destinations[i].busy.take(adaptInterval), waiting: stats.Blocks - stats.Leased}
+	}
+	return loads
+}
+
+// reshard changes the number of shards. What was added before is queued in an epoch that is sent before what comes after, so
+// that a series which moves keeps its order. The new encoder begins with an empty cache: changes are rare.
+func (in *intake) reshard(n int) {
+	encoder, err := encode.New(in.cfg.encoding(n), in.telemetry)
+	if err != nil {
+		return // the same configuration worked before
+	}
+	in.mu.Lock()
+	r := in.next()
+	blocks := in.encode()
+	in.telemetry.retire(in.encoder.Stats())
+	in.encoder = encoder
+	in.mu.Unlock()
+	r.err = in.push(blocks)
+	close(r.stored)
+	in.shards.now.Store(int64(n))
+	in.epoch++
+}

@@ -1,0 +1,311 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+)
+
+// telemetry counts what the encoder, the queue and the senders tell it. The metrics that every exporter has bear the
+// exporter's ID and sum up the destinations; our own bear the destination.
+type telemetry struct {
+	builder      *metadata.TelemetryBuilder
+	log          *zap.Logger
+	exporter     metric.MeasurementOption
+	queue        metric.MeasurementOption // as exporterhelper's: with data_type too
+	destinations []*destinationTelemetry
+
+	host component.Host // to report the status to; set by Start
+
+	mu      sync.Mutex
+	down    int          // destinations that take no data
+	retired encode.Stats // counters of encoders that are no more
+	storage bool         // whether the log says that the storage fails
+}
+
+func newTelemetry(set exporter.Settings) (*telemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	id := attribute.String("exporter", set.ID.String())
+	return &telemetry{
+		builder:  builder,
+		log:      set.Logger,
+		exporter: metric.WithAttributeSet(attribute.NewSet(id)),
+		queue:    metric.WithAttributeSet(attribute.NewSet(id, attribute.String("data_type", "metrics"))),
+	}, nil
+}
+
+func (t *telemetry) shutdown() { t.builder.Shutdown() }
+
+// refused counts points that were not taken from the pipeline.
+func (t *telemetry) refused(points int) {
+	t.builder.ExporterEnqueueFailedMetricPoints.Add(context.Background(), int64(points), t.exporter)
+}
+
+// Dropped counts what the encoder left out.
+func (t *telemetry) Dropped(reason encode.Reason, n int) {
+	t.builder.ExporterRemotewriteUntranslatedPoints.Add(context.Background(), int64(n),
+		metric.WithAttributes(attribute.String("reason", string(reason))))
+}
+
+// First logs what the encoder left out for a reason that is new.
+func (t *telemetry) First(reason encode.Reason, name string) {
+	t.log.Warn("cannot send some points; more of the same are counted, not logged",
+		zap.String("reason", string(reason)), zap.String("metric", name))
+}
+
+// retire keeps the counters of an encoder that is replaced.
+func (t *telemetry) retire(s encode.Stats) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.retired.Hits += s.Hits
+	t.retired.Misses += s.Misses
+}
+
+// queueDropped counts a block that the queue dropped.
+func (t *telemetry) queueDropped(destination int, reason string, h block.Header) {
+	t.destinations[destination].Dropped(h, reason)
+}
+
+// storageFailed counts a failure of the storage, and logs the first.
+func (t *telemetry) storageFailed(err error) {
+	t.builder.ExporterRemotewriteStorageFailures.Add(context.Background(), 1)
+	t.mu.Lock()
+	first := !t.storage
+	t.storage = true
+	t.mu.Unlock()
+	if first {
+		t.log.Error("the storage of the queue fails; further failures are counted, not logged", zap.Error(err))
+	}
+}
+
+// storageWorks ends what storageFailed began.
+func (t *telemetry) storageWorks() {
+	t.mu.Lock()
+	failed := t.storage
+	t.storage = false
+	t.mu.Unlock()
+	if failed {
+		t.log.Info("the storage of the queue works again")
+	}
+}
+
+// destinationTelemetry counts for one destination.
+type destinationTelemetry struct {
+	t       *telemetry
+	name    string
+	only    metric.MeasurementOption
+	busy    busy
+	mu      sync.Mutex
+	codes   map[int]metric.MeasurementOption
+	outcome Outcome
+}
+
+// Outcome sums up what became of a destination's data.
+type Outcome struct {
+	Samples, Histograms, Exemplars int64            // delivered
+	Dropped                        map[string]int64 // samples and histograms given up, by reason
+	Requests                       map[int]int64    // by status code; 0 is none
+	Retries, WireBytes, RawBytes   int64
+}
+
+// addDestination makes the telemetry of a further destination.
+func (t *telemetry) addDestination(endpoint string) *destinationTelemetry {
+	name := destinationName(endpoint)
+	d := &destinationTelemetry{
+		t: t, name: name,
+		only:    metric.WithAttributeSet(attribute.NewSet(attribute.String("destination", name))),
+		codes:   map[int]metric.MeasurementOption{},
+		outcome: Outcome{Dropped: map[string]int64{}, Requests: map[int]int64{}},
+	}
+	t.destinations = append(t.destinations, d)
+	return d
+}
+
+// destinationName is an endpoint without what may be secret: credentials and query.
+func destinationName(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "invalid"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// Requested implements send.Telemetry.
+func (d *destinationTelemetry) Requested(code, wireBytes int, took time.Duration) {
+	ctx, b := context.Background(), d.t.builder
+	d.mu.Lock()
+	option, ok := d.codes[code]
+	if !ok {
+		option = metric.WithAttributeSet(attribute.NewSet(attribute.String("destination", d.name), attribute.Int("code", code)))
+		d.codes[code] = option
+	}
+	d.outcome.Requests[code]++
+	d.outcome.WireBytes += int64(wireBytes)
+	d.mu.Unlock()
+	d.busy.add(took)
+	b.ExporterRemotewriteRequests.Add(ctx, 1, option)
+	b.ExporterRemotewriteWireBytes.Add(ctx, int64(wireBytes), d.only)
+	b.ExporterRemotewriteRequestDuration.Record(ctx, took.Seconds(), d.only)
+}
+
+// Retried implements send.Telemetry.
+func (d *destinationTelemetry) Retried(reason string) {
+	d.mu.Lock()
+	d.outcome.Retries++
+	d.mu.Unlock()
+	d.t.builder.ExporterRemotewriteRetries.Add(context.Background(), 1, d.with("reason", reason))
+}
+
+// Delivered implements send.Telemetry.
+func (d *destinationTelemetry) Delivered(h block.Header, l send.Loss) {
+	ctx, b := context.Background(), d.t.builder
+	samples, histograms := int64(h.Samples-l.Samples), int64(h.Histograms-l.Histograms)
+	d.mu.Lock()
+	d.outcome.Samples += samples
+	d.outcome.Histograms += histograms
+	d.outcome.Exemplars += int64(h.Exemplars - l.Exemplars)
+	d.outcome.RawBytes += int64(h.RawSize)
+	d.mu.Unlock()
+	b.ExporterSentMetricPoints.Add(ctx, samples+histograms, d.t.exporter)
+	b.ExporterRemotewriteRawBytes.Add(ctx, int64(h.RawSize), d.only)
+	d.lost(l.Reason, l.Samples, l.Histograms, l.Exemplars)
+}
+
+// Dropped implements send.Telemetry.
+func (d *destinationTelemetry) Dropped(h block.Header, reason string) {
+	d.t.builder.ExporterRemotewriteDroppedBlocks.Add(context.Background(), 1, d.with("reason", reason))
+	d.lost(reason, h.Samples, h.Histograms, h.Exemplars)
+}
+
+// Down implements send.Telemetry: the component is well while every destination is.
+func (d *destinationTelemetry) Down(reason error) {
+	t := d.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if reason != nil {
+		t.down++
+		componentstatus.ReportStatus(t.host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("%s: %w", d.name, reason)))
+		return
+	}
+	t.down--
+	if t.down == 0 {
+		componentstatus.ReportStatus(t.host, componentstatus.NewEvent(componentstatus.StatusOK))
+	}
+}
+
+func (d *destinationTelemetry) lost(reason string, samples, histograms, exemplars int) {
+	ctx := context.Background()
+	if points := int64(samples + histograms); points > 0 {
+		d.mu.Lock()
+		d.outcome.Dropped[reason] += points
+		d.mu.Unlock()
+		d.t.builder.ExporterSendFailedMetricPoints.Add(ctx, points, d.t.exporter)
+	}
+	for _, item := range []struct {
+		name string
+		n    int
+	}{{"sample", samples}, {"histogram", histograms}, {"exemplar", exemplars}} {
+		if item.n > 0 {
+			d.t.builder.ExporterRemotewriteDroppedItems.Add(ctx, int64(item.n), metric.WithAttributeSet(attribute.NewSet(
+				attribute.String("destination", d.name), attribute.String("item", item.name), attribute.String("reason", reason),
+			)))
+		}
+	}
+}
+
+func (d *destinationTelemetry) with(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("destination", d.name), attribute.String(key, value)))
+}
+
+// observe reports the state of e whenever somebody reads the metrics.
+func (t *telemetry) observe(e *remoteWrite) error {
+	b := t.builder
+	each := func(f func(destination int) int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			for i, d := range t.destinations {
+				o.Observe(f(i), d.only)
+			}
+			return nil
+		}
+	}
+	sum := func(f func(queue.Stats) int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			var n int64
+			for i := range t.destinations {
+				n += f(e.queue.Stats(i))
+			}
+			o.Observe(n, t.queue)
+			return nil
+		}
+	}
+	return errors.Join(
+		b.RegisterExporterQueueSizeCallback(sum(func(s queue.Stats) int64 { return s.Bytes })),
+		b.RegisterExporterQueueCapacityCallback(sum(func(s queue.Stats) int64 { return s.Capacity })),
+		b.RegisterExporterRemotewriteQueueBytesCallback(each(func(i int) int64 { return e.queue.Stats(i).Bytes })),
+		b.RegisterExporterRemotewriteQueuedBlocksCallback(each(func(i int) int64 { return int64(e.queue.Stats(i).Blocks) })),
+		b.RegisterExporterRemotewriteInFlightCallback(each(func(i int) int64 { return int64(e.queue.Stats(i).Leased) })),
+		b.RegisterExporterRemotewriteBreakerOpenCallback(each(func(i int) int64 {
+			if e.destinations[i].BreakerOpen() {
+				return 1
+			}
+			return 0
+		})),
+		b.RegisterExporterRemotewriteOldestBlockAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			for i, d := range t.destinations {
+				o.Observe(age(e.queue.Stats(i)).Seconds(), d.only)
+			}
+			return nil
+		}),
+		b.RegisterExporterRemotewriteFallbackCallback(func(_ context.Context, o metric.Int64Observer) error {
+			for i, d := range t.destinations {
+				n, f := e.destinations[i].Fallback()
+				o.Observe(int64(n), metric.WithAttributes(attribute.String("destination", d.name),
+					attribute.String("version", f.Version.String()), attribute.String("encoding", f.Compression.String())))
+			}
+			return nil
+		}),
+		b.RegisterExporterRemotewriteShardsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(e.intake.shards.count()))
+			return nil
+		}),
+		b.RegisterExporterRemotewriteCacheSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(e.intake.stats().Series))
+			return nil
+		}),
+		b.RegisterExporterRemotewriteCacheLookupsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			s := e.intake.stats()
+			o.Observe(int64(s.Hits), metric.WithAttributes(attribute.String("result", "hit")))
+			o.Observe(int64(s.Misses), metric.WithAttributes(attribute.String("result", "miss")))
+			return nil
+		}),
+	)
+}
+
+func age(s queue.Stats) time.Duration {
+	if s.Oldest.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(s.Oldest))
+}

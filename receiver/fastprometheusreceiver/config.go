@@ -1,0 +1,149 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Config is the configuration of the receiver. The keys up to initial_scrape_offset are those of the Collector's
+// prometheus receiver and mean the same; the rest are this receiver's own.
+type Config struct {
+	// Prometheus is a Prometheus configuration: global, scrape_configs, scrape_config_files.
+	Prometheus Prometheus `mapstructure:"config"`
+
+	// TrimMetricSuffixes removes unit and type suffixes from metric names. Default false.
+	TrimMetricSuffixes bool `mapstructure:"trim_metric_suffixes"`
+
+	// TargetAllocator would fetch jobs from an allocator. It is not supported yet: setting it is an error.
+	TargetAllocator map[string]any `mapstructure:"target_allocator"`
+
+	// APIServer would serve Prometheus's API. It is not supported yet: enabling it is an error.
+	APIServer APIServer `mapstructure:"api_server"`
+
+	// ScrapeOnShutdown scrapes every target once more when the receiver stops, whatever the interval. Default false.
+	ScrapeOnShutdown bool `mapstructure:"scrape_on_shutdown"`
+
+	// DiscoveryReloadOnStartup takes up discovered targets without delay when the receiver starts. This receiver
+	// always does; the key is here so that configurations that have it load.
+	DiscoveryReloadOnStartup bool `mapstructure:"discovery_reload_on_startup"`
+
+	// InitialScrapeOffset delays the first scrape of each target, on top of its place in the interval. Default 0.
+	InitialScrapeOffset time.Duration `mapstructure:"initial_scrape_offset"`
+
+	// Sharding divides the targets among several collectors. Default: all targets are this one's.
+	Sharding Sharding `mapstructure:"sharding"`
+
+	// SeriesLimit limits the series a target may have over time. New ones beyond it are dropped and counted; known
+	// ones go on. Default 0, no limit.
+	SeriesLimit int `mapstructure:"series_limit"`
+
+	// StaleMarkers emits a point without a value when a series or its target vanishes. Default true.
+	StaleMarkers bool `mapstructure:"stale_markers"`
+
+	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if an extension
+	// vouches for the pipeline), always, never. Default auto.
+	Reuse string `mapstructure:"reuse"`
+
+	// LocalIdentity asks targets on this host for uncompressed bodies, which saves both sides the compression.
+	// Default true.
+	LocalIdentity bool `mapstructure:"local_identity"`
+
+	// AlignScrapes scrapes all targets at multiples of their interval, all at once, instead of spreading them over it.
+	// Default false.
+	AlignScrapes bool `mapstructure:"align_scrapes"`
+
+	// MaxConcurrentScrapes limits the scrapes in flight. Further ones wait. Default 0, no limit.
+	MaxConcurrentScrapes int `mapstructure:"max_concurrent_scrapes"`
+
+	// MaxBodySize limits an uncompressed body, in bytes, for jobs without a body_size_limit. A larger one fails its
+	// scrape. Default 268435456 (256 MiB).
+	MaxBodySize int64 `mapstructure:"max_body_size"`
+
+	// ReloadInterval is how often scrape_config_files are checked for changes. Default 10s; 0 means never.
+	ReloadInterval time.Duration `mapstructure:"reload_interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Sharding divides targets among members by rendezvous hashing of their labels and URLs. All members need the same
+// configuration except for Index.
+type Sharding struct {
+	// Members is how many collectors share the targets. Default 0: no sharing.
+	Members int `mapstructure:"members"`
+	// Index is which of them this one is, counted from 0. Default 0.
+	Index int `mapstructure:"index"`
+	// Replication is how many members scrape each target. Default 1.
+	Replication int `mapstructure:"replication"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// APIServer is the API server's section. Only its switch is understood, so that a configuration that has it turned off
+// loads.
+type APIServer struct {
+	// Enabled must be false.
+	Enabled bool `mapstructure:"enabled"`
+	// Settings are those of the server that is not started.
+	Settings map[string]any `mapstructure:",remain"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// The values of Reuse.
+const (
+	reuseAuto   = "auto"
+	reuseAlways = "always"
+	reuseNever  = "never"
+)
+
+// Validate reports all faults of the configuration.
+func (c *Config) Validate() error {
+	var errs []error
+	if !c.Prometheus.hasJobs() {
+		errs = append(errs, errors.New("`config` must have `scrape_configs` or `scrape_config_files`"))
+	}
+	if len(c.TargetAllocator) > 0 {
+		errs = append(errs, errors.New("`target_allocator` is not supported yet: remove it, or divide targets with `sharding`"))
+	}
+	if c.APIServer.Enabled {
+		errs = append(errs, errors.New("`api_server` is not supported yet: remove it or set its `enabled` to false"))
+	}
+	if s := c.Sharding; s.Members < 0 || s.Index < 0 || s.Index > 0 && s.Index >= s.Members {
+		errs = append(errs, fmt.Errorf("`sharding.index` must be from 0 to `sharding.members` - 1, got %d of %d", s.Index, s.Members))
+	}
+	if s := c.Sharding; s.Replication < 0 || s.Replication > max(s.Members, 1) {
+		errs = append(errs, fmt.Errorf("`sharding.replication` must be from 1 to `sharding.members`, got %d of %d", s.Replication, s.Members))
+	}
+	if !slices.Contains([]string{reuseAuto, reuseAlways, reuseNever}, c.Reuse) {
+		errs = append(errs, fmt.Errorf("`reuse` must be auto, always or never, got %q", c.Reuse))
+	}
+	if c.MaxBodySize <= 0 {
+		errs = append(errs, fmt.Errorf("`max_body_size` must be positive, got %d", c.MaxBodySize))
+	}
+	for _, n := range []struct {
+		key   string
+		value int64
+	}{
+		{"series_limit", int64(c.SeriesLimit)},
+		{"max_concurrent_scrapes", int64(c.MaxConcurrentScrapes)},
+		{"initial_scrape_offset", int64(c.InitialScrapeOffset)},
+		{"reload_interval", int64(c.ReloadInterval)},
+	} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("`%s` must not be negative, got %d", n.key, n.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) read() (reading, error) {
+	return c.Prometheus.read(c.MaxBodySize)
+}

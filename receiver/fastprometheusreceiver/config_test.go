@@ -1,0 +1,171 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
+)
+
+// load reads a section of a file in testdata into a default configuration.
+func load(t *testing.T, file, section string) (*Config, error) {
+	t.Helper()
+	conf, err := confmaptest.LoadConf(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	sub, err := conf.Sub(section)
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	return cfg, sub.Unmarshal(cfg)
+}
+
+func TestLoadConfig(t *testing.T) {
+	cfg, err := load(t, "config.yaml", metadata.Type.String())
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	read, err := cfg.read()
+	require.NoError(t, err)
+	require.Len(t, read.jobs, 1)
+	job := read.jobs[0]
+	assert.Equal(t, "node", job.JobName)
+	assert.Equal(t, promconfig.DefaultGlobalConfig.ScrapeInterval, job.ScrapeInterval)
+	assert.Equal(t, promconfig.PrometheusText0_0_4, job.ScrapeFallbackProtocol)
+	assert.EqualValues(t, 256<<20, job.BodySizeLimit)
+}
+
+func TestLoadEveryKey(t *testing.T) {
+	cfg, err := load(t, "config.yaml", "fastprometheus/full")
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	read, err := cfg.read()
+	require.NoError(t, err)
+	require.Len(t, read.jobs, 2)
+	job := read.jobs[0]
+	assert.Equal(t, promconfig.PrometheusText1_0_0, job.ScrapeFallbackProtocol)
+	assert.EqualValues(t, 10<<20, job.BodySizeLimit)
+	assert.Equal(t, commonconfig.Secret("secret"), job.HTTPClientConfig.BasicAuth.Password)
+	assert.Equal(t, "$2", job.RelabelConfigs[0].Replacement)
+	assert.Equal(t, "/probe", read.jobs[1].MetricsPath)
+	assert.Equal(t, "east", cfg.Prometheus.external().Get("cluster"))
+
+	cfg.Prometheus, cfg.APIServer = Prometheus{}, APIServer{}
+	assert.Equal(t, &Config{
+		TrimMetricSuffixes:       true,
+		ScrapeOnShutdown:         true,
+		DiscoveryReloadOnStartup: true,
+		InitialScrapeOffset:      2 * time.Second,
+		Sharding:                 Sharding{Members: 3, Index: 1, Replication: 2},
+		SeriesLimit:              100_000,
+		Reuse:                    reuseNever,
+		AlignScrapes:             true,
+		MaxConcurrentScrapes:     500,
+		MaxBodySize:              16 << 20,
+		ReloadInterval:           time.Minute,
+	}, cfg)
+}
+
+func TestFilesAloneWillDo(t *testing.T) {
+	cfg, err := load(t, "config.yaml", "fastprometheus/files")
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+}
+
+func TestInvalidConfigs(t *testing.T) {
+	for section, want := range map[string][]string{
+		"nothing":                       {"`scrape_configs`"},
+		"no_jobs":                       {"`scrape_configs`"},
+		"unknown_key":                   {"surprise"},
+		"unknown_section":               {"use_start_time_metric"},
+		"unknown_job_key":               {"surprise"},
+		"foreign_sections":              {"`alerting`", "`otlp`", "`remote_read`", "`remote_write`", "`rule_files`", "`runtime`", "`storage`", "`tracing`"},
+		"target_allocator":              {"`target_allocator` is not supported yet"},
+		"api_server":                    {"`api_server` is not supported yet"},
+		"duplicate_jobs":                {"multiple scrape configs with job name"},
+		"missing_credentials":           {"`authorization.credentials_file`", "/nowhere/token"},
+		"missing_certificate":           {"`tls_config.cert_file`", "/nowhere/key"},
+		"missing_discovery_certificate": {"`tls_config.cert_file`", "/nowhere/key"},
+		"cert_without_key":              {"exactly one of key or key_file"},
+		"timeout_beyond_interval":       {"scrape timeout greater than scrape interval"},
+		"numbers": {
+			"`series_limit`", "`max_concurrent_scrapes`", "`max_body_size`", "`initial_scrape_offset`", "`reload_interval`",
+			"`reuse`", "`sharding.index`", "`sharding.replication`",
+		},
+	} {
+		t.Run(section, func(t *testing.T) {
+			cfg, err := load(t, "invalid.yaml", section)
+			if err == nil {
+				err = confmap.Validate(cfg)
+			}
+			for _, words := range want {
+				require.ErrorContains(t, err, words)
+			}
+		})
+	}
+}
+
+func TestEmptyForeignSectionsAreNone(t *testing.T) {
+	cfg, err := load(t, "invalid.yaml", "empty_foreign_sections")
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+}
+
+// A dollar sign is doubled in Collector configurations.
+func TestDollars(t *testing.T) {
+	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
+		URIs:              []string{`yaml:config: {scrape_configs: [{job_name: a, relabel_configs: [{regex: "(a)$$", target_label: b, replacement: "$${1}-$$1"}]}]}`},
+		ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory()},
+	})
+	require.NoError(t, err)
+	conf, err := resolver.Resolve(t.Context())
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, conf.Unmarshal(cfg))
+	read, err := cfg.read()
+	require.NoError(t, err)
+	assert.Equal(t, "(a)$", read.jobs[0].RelabelConfigs[0].Regex.String())
+	assert.Equal(t, "${1}-$1", read.jobs[0].RelabelConfigs[0].Replacement)
+}
+
+// Strings that look like something else come through as strings.
+func TestStringsStayStrings(t *testing.T) {
+	conf := confmap.NewFromStringMap(map[string]any{"config": map[string]any{"scrape_configs": []any{map[string]any{
+		"job_name":        "yes",
+		"static_configs":  []any{map[string]any{"targets": []any{"a:1"}, "labels": map[string]any{"a": "0123", "b": "1e3", "c": "2001-02-03", "d": "off"}}},
+		"relabel_configs": []any{map[string]any{"source_labels": []any{"a"}, "regex": "true", "target_label": "x"}},
+	}}}})
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, conf.Unmarshal(cfg))
+	read, err := cfg.read()
+	require.NoError(t, err)
+	assert.Equal(t, "yes", read.jobs[0].JobName)
+	assert.Equal(t, "true", read.jobs[0].RelabelConfigs[0].Regex.String())
+	group := read.jobs[0].ServiceDiscoveryConfigs[0].(discovery.StaticConfig)[0]
+	assert.Equal(t, model.LabelSet{"a": "0123", "b": "1e3", "c": "2001-02-03", "d": "off"}, group.Labels)
+}
+
+// What is shown of a configuration has no secrets.
+func TestMarshal(t *testing.T) {
+	cfg, err := load(t, "config.yaml", "fastprometheus/full")
+	require.NoError(t, err)
+	conf := confmap.New()
+	require.NoError(t, conf.Marshal(cfg))
+	jobs := conf.Get("config::scrape_configs").([]any)
+	require.Len(t, jobs, 1)
+	auth := jobs[0].(map[string]any)["basic_auth"].(map[string]any)
+	assert.Equal(t, "godwit", auth["username"])
+	assert.Equal(t, "<secret>", auth["password"])
+	assert.Equal(t, 3, conf.Get("sharding::members"))
+}

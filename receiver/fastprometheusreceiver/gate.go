@@ -1,0 +1,43 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// probeInterval is how often a scrape is let through while the pipeline refuses metrics.
+const probeInterval = time.Second
+
+// A gate keeps scrapes from being made for nothing. Once the pipeline has refused metrics, most likely for want of
+// memory, only a probe each probeInterval passes until one is taken. Receivers with few targets never notice: they have
+// no more than a scrape each second anyway.
+type gate struct {
+	refusing  atomic.Bool
+	nextProbe atomic.Int64 // Unix nanoseconds
+}
+
+// admit reports whether a scrape may be made.
+func (g *gate) admit(now time.Time) bool {
+	if !g.refusing.Load() {
+		return true
+	}
+	next := g.nextProbe.Load()
+	return now.UnixNano() >= next && g.nextProbe.CompareAndSwap(next, now.Add(probeInterval).UnixNano())
+}
+
+// refused reports whether the gate has just closed.
+func (g *gate) refused(now time.Time) bool {
+	if g.refusing.Swap(true) {
+		return false
+	}
+	g.nextProbe.Store(now.Add(probeInterval).UnixNano())
+	return true
+}
+
+// taken reports whether the gate has just opened.
+func (g *gate) taken() bool {
+	return g.refusing.Load() && g.refusing.Swap(false)
+}

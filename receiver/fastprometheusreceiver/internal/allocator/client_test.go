@@ -1,0 +1,298 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	promconfig "github.com/prometheus/prometheus/config"
+	promhttp "github.com/prometheus/prometheus/discovery/http"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+const (
+	patience = 60 * time.Second
+	glance   = 2 * time.Millisecond
+
+	oneJob  = `{"a": {"job_name": "a", "kubernetes_sd_configs": [{"role": "pod"}], "metrics_path": "/one"}}`
+	twoJobs = `{"a": {"job_name": "a"}, "b": {"job_name": "b"}}`
+)
+
+// A service is an allocator whose answer can be changed.
+type service struct {
+	*httptest.Server
+
+	handler atomic.Pointer[http.HandlerFunc]
+	asked   atomic.Int64
+}
+
+func newService(t *testing.T, status int, body string) *service {
+	t.Helper()
+	s := &service{}
+	s.answer(status, body)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer s.asked.Add(1)
+		if assert.Equal(t, "/scrape_configs", r.URL.Path) {
+			(*s.handler.Load())(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *service) handle(f http.HandlerFunc) { s.handler.Store(&f) }
+
+func (s *service) answer(status int, body string) {
+	s.handle(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	})
+}
+
+// await waits until the service has been asked again, and has answered.
+func (s *service) await(t *testing.T) {
+	t.Helper()
+	before := s.asked.Load()
+	require.Eventually(t, func() bool { return s.asked.Load() > before+1 }, patience, glance)
+}
+
+// A taker takes jobs, or refuses them.
+type taker struct {
+	mu     sync.Mutex
+	refuse bool
+	offers int
+	jobs   []*promconfig.ScrapeConfig
+}
+
+func (k *taker) take(jobs []*promconfig.ScrapeConfig) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.offers++
+	if k.refuse {
+		return errors.New("no, thanks")
+	}
+	k.jobs = jobs
+	return nil
+}
+
+func (k *taker) names() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []string
+	for _, job := range k.jobs {
+		out = append(out, job.JobName)
+	}
+	return out
+}
+
+func (k *taker) awaitJobs(t *testing.T, names ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(names, k.names()) }, patience, glance)
+}
+
+func newClient(t *testing.T, s *service, change func(*Config)) (*Client, *observer.ObservedLogs) {
+	t.Helper()
+	cfg := NewDefaultConfig()
+	cfg.Client.Endpoint, cfg.CollectorID, cfg.Interval = s.URL, "collector 1", 5*time.Millisecond
+	if change != nil {
+		change(&cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	set := componenttest.NewNopTelemetrySettings()
+	core, log := observer.New(zap.InfoLevel)
+	set.Logger = zap.New(core)
+	c, err := New(t.Context(), cfg, promconfig.DefaultGlobalConfig, componenttest.NewNopHost(), set)
+	require.NoError(t, err)
+	return c, log
+}
+
+// run lets a client run until the test ends.
+func run(t *testing.T, c *Client, k *taker) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx, k.take) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestJobsFollowTheAllocator(t *testing.T) {
+	s, k := newService(t, http.StatusOK, oneJob), &taker{}
+	c, _ := newClient(t, s, nil)
+	run(t, c, k)
+	k.awaitJobs(t, "a")
+	s.await(t)
+	s.answer(http.StatusOK, twoJobs)
+	k.awaitJobs(t, "a", "b")
+	s.answer(http.StatusOK, "{}")
+	k.awaitJobs(t)
+	s.await(t)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	assert.Equal(t, 3, k.offers, "only changes are handed on")
+	assert.Zero(t, c.Failures())
+}
+
+// An allocator that is not there yet, or not ready, is asked until it is.
+func TestFailureAtStart(t *testing.T) {
+	s, k := newService(t, http.StatusServiceUnavailable, ""), &taker{}
+	c, log := newClient(t, s, nil)
+	run(t, c, k)
+	s.await(t)
+	s.answer(http.StatusOK, "")
+	s.await(t)
+	s.handle(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	s.await(t)
+	assert.Empty(t, k.names())
+	s.answer(http.StatusOK, oneJob)
+	k.awaitJobs(t, "a")
+	assert.GreaterOrEqual(t, c.Failures(), int64(3))
+	assert.Equal(t, 1, log.FilterMessageSnippet("Keeping the jobs").Len())
+	require.Eventually(t, func() bool { return log.FilterMessageSnippet("up to date again").Len() == 1 }, patience, glance)
+}
+
+// What is not a list of jobs changes nothing.
+func TestBadAnswersChangeNothing(t *testing.T) {
+	for name, body := range map[string]string{
+		"nothing":         " \n",
+		"text":            "404 page not found",
+		"list":            "[]",
+		"number":          "1",
+		"page":            "<html>hello</html>",
+		"cut off":         twoJobs[:30],
+		"binary":          "\x00\xff\x1f\x8b",
+		"empty job":       `{"a": null}`,
+		"job of a scalar": `{"a": 7}`,
+		"wrong type":      `{"a": {"job_name": "a", "scrape_interval": "often"}}`,
+		"bad regex":       `{"a": {"job_name": "a", "relabel_configs": [{"regex": "("}]}}`,
+		"null rule":       `{"a": {"job_name": "a", "relabel_configs": [null]}}`,
+		"invalid job":     `{"a": {"job_name": "a"}, "b": {"job_name": "b", "scrape_interval": "1s", "scrape_timeout": "2s"}}`,
+		"one name twice":  `{"a": {"job_name": "a"}, "b": {"job_name": "a"}}`,
+		"large":           `{"a": {"job_name": "a", "metrics_path": "/` + strings.Repeat("x", 5000) + `"}}`,
+		"many aliases":    "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n",
+		"deep":            strings.Repeat(`{"a":`, 700) + "1" + strings.Repeat("}", 700),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, k := newService(t, http.StatusOK, oneJob), &taker{}
+			c, _ := newClient(t, s, nil)
+			c.limit = 4096
+			run(t, c, k)
+			k.awaitJobs(t, "a")
+			s.answer(http.StatusOK, body)
+			require.Eventually(t, func() bool { return c.Failures() > 0 }, patience, glance)
+			assert.Equal(t, []string{"a"}, k.names())
+			s.answer(http.StatusOK, twoJobs)
+			k.awaitJobs(t, "a", "b")
+		})
+	}
+}
+
+func TestBadStatusesChangeNothing(t *testing.T) {
+	for _, status := range []int{http.StatusNoContent, http.StatusNotFound, http.StatusInternalServerError} {
+		s, k := newService(t, http.StatusOK, oneJob), &taker{}
+		c, _ := newClient(t, s, nil)
+		run(t, c, k)
+		k.awaitJobs(t, "a")
+		s.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+		require.Eventually(t, func() bool { return c.Failures() > 0 }, patience, glance)
+		assert.Equal(t, []string{"a"}, k.names())
+	}
+}
+
+// An answer that does not come is not waited for longer than the timeout.
+func TestSlowAllocator(t *testing.T) {
+	s, k := newService(t, http.StatusOK, oneJob), &taker{}
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("{"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	s.handle(slow)
+	c, _ := newClient(t, s, func(cfg *Config) { cfg.Client.Timeout = 20 * time.Millisecond })
+	run(t, c, k)
+	require.Eventually(t, func() bool { return c.Failures() > 1 }, patience, glance)
+	assert.Empty(t, k.names())
+}
+
+// Stopping does not wait for an answer.
+func TestStopWhileAsking(t *testing.T) {
+	s := newService(t, http.StatusOK, oneJob)
+	asked := make(chan struct{})
+	s.handle(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	})
+	c, _ := newClient(t, s, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		c.Run(ctx, (&taker{}).take)
+		close(ended)
+	}()
+	<-asked
+	cancel()
+	<-ended
+	assert.Zero(t, c.Failures())
+}
+
+// Jobs that were not taken are offered until they are.
+func TestRefusedJobsAreOfferedAgain(t *testing.T) {
+	s, k := newService(t, http.StatusOK, oneJob), &taker{refuse: true}
+	c, _ := newClient(t, s, nil)
+	run(t, c, k)
+	require.Eventually(t, func() bool { return c.Failures() > 1 }, patience, glance)
+	k.mu.Lock()
+	k.refuse = false
+	k.mu.Unlock()
+	k.awaitJobs(t, "a")
+}
+
+// An allocator may be of a later version: what is not known is left out, aloud.
+func TestUnknownKeys(t *testing.T) {
+	s, k := newService(t, http.StatusOK, `{"a": {"job_name": "a", "invented_later": true, "honor_labels": true}}`), &taker{}
+	c, log := newClient(t, s, nil)
+	run(t, c, k)
+	k.awaitJobs(t, "a")
+	assert.True(t, k.jobs[0].HonorLabels)
+	warnings := log.FilterMessageSnippet("does not know").All()
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0].ContextMap()["error"], "invented_later")
+}
+
+func TestShard(t *testing.T) {
+	body := []byte(`{"a": {"regex": "$(SHARD)", "other": "$(SHARD)1"}}`)
+	set := func(string) (string, bool) { return "3", true }
+	unset := func(string) (string, bool) { return "", false }
+	assert.JSONEq(t, `{"a": {"regex": "3", "other": "31"}}`, string(withShard(body, set)))
+	assert.JSONEq(t, `{"a": {"regex": "0", "other": "01"}}`, string(withShard(body, unset)))
+
+	t.Setenv("SHARD", "7")
+	s, k := newService(t, http.StatusOK, `{"a": {"job_name": "a", "relabel_configs": [{"source_labels": ["x"], "regex": "$(SHARD)", "action": "keep"}]}}`), &taker{}
+	c, _ := newClient(t, s, nil)
+	run(t, c, k)
+	k.awaitJobs(t, "a")
+	assert.Equal(t, "7", k.jobs[0].RelabelConfigs[0].Regex.String())
+}
+
+func targetsOf(t *testing.T, job *promconfig.ScrapeConfig) *promhttp.SDConfig {
+	t.Helper()
+	require.Len(t, job.ServiceDiscoveryConfigs, 1)
+	targets, ok := job.ServiceDiscoveryConfigs[0].(*promhttp.SDConfig)
+	require.True(t, ok)
+	return targets
+}

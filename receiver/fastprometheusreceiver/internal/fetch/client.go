@@ -1,0 +1,167 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	promcommon "github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/prometheus/config"
+)
+
+// DefaultMaxWire bounds a body as it is transferred where Options leave it open.
+const DefaultMaxWire = 256 << 20
+
+// Options are what a client takes from its receiver and not from the job.
+type Options struct {
+	// UserAgent is sent with each request.
+	UserAgent string
+	// LocalIdentity asks targets on this host for pages that are not compressed, as long as those are small: the
+	// network costs nothing there, and compression both sides.
+	LocalIdentity bool
+	// MaxWire bounds the bytes of a body as they are transferred, compressed or not. Default DefaultMaxWire. The
+	// job's body_size_limit bounds them, too.
+	MaxWire int64
+	// HTTP are further settings for the requests that go through net/http.
+	HTTP []promcommon.HTTPClientOption
+	// NetHTTP sends every request through net/http.
+	NetHTTP bool
+}
+
+// A Client holds what the targets of one job share. It is safe for concurrent use.
+type Client struct {
+	config  promcommon.HTTPClientConfig
+	job     string
+	options Options
+	offered string // Accept-Encoding
+	extra   headers
+	proxied func(*http.Request) bool
+	most    int64 // what a page may have, plain
+	wire    int64 // what a compressed page may have
+	plain   bool  // whether targets may take the plain road
+
+	library *http.Client
+
+	mu      sync.Mutex
+	sockets map[string]*http.Client // net/http pools connections by address, which sockets do not have
+	tails   map[tail]string         // the end of a request, which targets share
+}
+
+// tail is what the end of a request depends on.
+type tail struct {
+	accept  string
+	timeout time.Duration
+}
+
+// NewClient prepares the client of a job. It fails where Prometheus' client would.
+func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
+	library, err := promcommon.NewClientFromConfig(cfg.HTTPClientConfig, cfg.JobName, options.HTTP...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create HTTP client of job %q: %w", cfg.JobName, err)
+	}
+	c := &Client{
+		config:  cfg.HTTPClientConfig,
+		job:     cfg.JobName,
+		options: options,
+		offered: identity,
+		library: library,
+		sockets: map[string]*http.Client{},
+		tails:   map[tail]string{},
+	}
+	if cfg.EnableCompression {
+		c.offered = compressed
+	}
+	if c.options.MaxWire <= 0 {
+		c.options.MaxWire = DefaultMaxWire
+	}
+	c.most, c.wire = bounds(int64(cfg.BodySizeLimit), c.options.MaxWire)
+	proxy := c.config.Proxy()
+	c.proxied = func(r *http.Request) bool {
+		if proxy == nil {
+			return false
+		}
+		u, err := proxy(r)
+		return u != nil || err != nil
+	}
+	var ok bool
+	c.extra, ok = newHeaders(&c.config)
+	c.plain = ok && !options.NetHTTP && c.config.OAuth2 == nil && validValue(options.UserAgent)
+	return c, nil
+}
+
+// bounds returns how many bytes a plain body and a compressed one may have. A page at the limit is too large, as in
+// Prometheus. What does not compress grows a little.
+func bounds(limit, wire int64) (plain, packed int64) {
+	if limit <= 0 || limit > wire {
+		return wire, wire
+	}
+	return limit - 1, min(limit+limit/8+1024, wire)
+}
+
+const (
+	identity = "identity"
+	// Preferring zstd needs weights: servers choose by their own order among equals.
+	compressed = "zstd, gzip;q=0.9"
+)
+
+// Close closes the idle connections that net/http keeps. Targets close their own.
+func (c *Client) Close() {
+	c.library.CloseIdleConnections()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, client := range c.sockets {
+		client.CloseIdleConnections()
+	}
+}
+
+// tail returns the end of the requests of a target, less what changes from request to request.
+func (c *Client) tail(accept string, timeout time.Duration) string {
+	key := tail{accept, timeout}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, ok := c.tails[key]
+	if !ok {
+		text = "Accept: " + accept + "\r\nX-Prometheus-Scrape-Timeout-Seconds: " + seconds(timeout) + "\r\n" + c.extra.fixed
+		if c.options.UserAgent != "" {
+			text += "User-Agent: " + c.options.UserAgent + "\r\n"
+		}
+		if len(c.tails) < maxTails {
+			c.tails[key] = text
+		}
+	}
+	return text
+}
+
+// maxTails bounds the shared ends: one per timeout, which only relabelling makes more than one.
+const maxTails = 1024
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+
+// through returns the net/http client for targets at an address, or behind a socket.
+func (c *Client) through(socket string) (*http.Client, error) {
+	if socket == "" {
+		return c.library, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if client, ok := c.sockets[socket]; ok {
+		return client, nil
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	options := append(append([]promcommon.HTTPClientOption{}, c.options.HTTP...), promcommon.WithDialContextFunc(dial))
+	client, err := promcommon.NewClientFromConfig(c.config, c.job, options...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create HTTP client for socket %s: %w", socket, err)
+	}
+	c.sockets[socket] = client
+	return client, nil
+}

@@ -1,0 +1,15 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fetch gets the pages of scrape targets.
+//
+// A Target reads a response into its caller's buffer, still compressed; a Decoder turns it into chunks of plain text,
+// borrowed until the next one. An idle target holds a connection and its URL, but no buffer and no goroutine.
+//
+// A target takes one of two roads, with the same results. The plain road is an HTTP/1.1 exchange of our own, for
+// http:// without proxy and OAuth2. Everything else, and whoever redirects, goes through net/http with Prometheus'
+// own client settings.
+//
+// Everything that a peer sends is bounded: the head by 64 KiB, the body by the job's body_size_limit, compressed or
+// not, and the whole exchange by the scrape's timeout.
+package fetch

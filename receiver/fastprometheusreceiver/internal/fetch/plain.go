@@ -1,0 +1,181 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxIdle is after how long a connection is not trusted any more, as in Prometheus' client.
+	maxIdle = 5 * time.Minute
+	// maxDrained bounds the body of an error that is read to keep the connection.
+	maxDrained = 64 << 10
+	// maxInterim bounds the 1xx responses before the response.
+	maxInterim = 5
+)
+
+// getPlain exchanges request and response on the target's own connection. The buffer serves for both: the request is
+// written from it, and the response is parsed and unchunked where it was read to.
+func (t *Target) getPlain(ctx context.Context, buf []byte) (Response, error) {
+	w := wire{buf: buf[:cap(buf)], hint: t.size}
+	deadline := time.Now().Add(t.timeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	stop := t.watch(ctx)
+	r, err := t.exchange(ctx, &w, deadline)
+	t.unwatch(stop)
+	r.Body = w.buf[:w.n]
+	if err != nil {
+		err = t.explain(ctx, err)
+	}
+	return r, err
+}
+
+// explain says in Prometheus' words why an exchange failed.
+func (t *Target) explain(ctx context.Context, err error) error {
+	var body *bodyError
+	inBody := errors.As(err, &body)
+	if inBody {
+		err = body.err
+	}
+	switch {
+	case ctx.Err() != nil && isTimeoutOrCanceled(err):
+		err = ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = context.DeadlineExceeded
+	case as[*net.OpError](err) && isTimeout(err):
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	if inBody || as[*StatusError](err) || as[*encodingError](err) || errors.Is(err, errRedirected) {
+		return err
+	}
+	return &url.Error{Op: "Get", URL: t.url, Err: err}
+}
+
+func isTimeoutOrCanceled(err error) bool { return isTimeout(err) || errors.Is(err, context.Canceled) }
+
+// A bodyError is one that came after the head. It is told without the request, as in Prometheus.
+type bodyError struct{ err error }
+
+func (e *bodyError) Error() string { return e.err.Error() }
+
+// exchange sends the request and reads the response: over the connection that is open, and over another one when the
+// peer had closed that before it answered.
+func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time) (Response, error) {
+	if t.conn != nil && time.Since(t.used) > maxIdle {
+		t.drop()
+	}
+	reused := t.conn != nil
+	if reused {
+		r, err := t.once(ctx, w, deadline)
+		if !isStale(w, err) {
+			return r, err
+		}
+		t.drop()
+	}
+	if err := t.dial(ctx, deadline); err != nil {
+		return Response{}, err
+	}
+	return t.once(ctx, w, deadline)
+}
+
+// isStale reports whether the peer had closed an idle connection: it did not answer, or only that it had waited too long.
+func isStale(w *wire, err error) bool {
+	if err == nil {
+		return false
+	}
+	if status := (*StatusError)(nil); errors.As(err, &status) {
+		return status.Code == 408
+	}
+	return !w.answered &&
+		(errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+}
+
+func (t *Target) dial(ctx context.Context, deadline time.Time) error {
+	network := "tcp"
+	if t.socket != "" {
+		network = "unix"
+	}
+	conn, err := (&net.Dialer{Deadline: deadline}).DialContext(ctx, network, t.address)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.conn = conn
+	t.mu.Unlock()
+	return nil
+}
+
+// once does one exchange. It closes the connection unless that can serve another one.
+func (t *Target) once(ctx context.Context, w *wire, deadline time.Time) (r Response, err error) {
+	keep := false
+	defer func() {
+		if !keep {
+			t.drop()
+		}
+		t.used = time.Now()
+	}()
+	request, err := t.request(ctx, w.buf[:0])
+	w.reset(t.conn, request[:cap(request)])
+	if err != nil {
+		return Response{}, err
+	}
+	if err := t.conn.SetDeadline(deadline); err != nil {
+		return Response{}, err
+	}
+	if ctx.Err() != nil { // it may have ended before there was a connection to interrupt
+		return Response{}, ctx.Err()
+	}
+	if _, err := t.conn.Write(request); err != nil {
+		return Response{}, err
+	}
+	var h head
+	if err := w.head(&h); err != nil {
+		return Response{}, err
+	}
+	if h.redirects() && t.client.config.FollowRedirects {
+		return Response{}, errRedirected
+	}
+	if h.code != 200 {
+		status := &StatusError{Code: h.code, Status: string(h.status[:min(len(h.status), maxQuoted)])}
+		keep = w.body(&h, maxDrained) == nil && h.reusable
+		w.n = 0
+		return Response{}, status
+	}
+	encoding, err := parseEncoding(h.encoding)
+	if err != nil {
+		return Response{}, err
+	}
+	most := t.client.wire
+	if encoding == Identity {
+		most = t.client.most
+	}
+	r = Response{ContentType: t.intern(h.contentType), Encoding: encoding}
+	if err := w.body(&h, most); err != nil {
+		return Response{}, &bodyError{err}
+	}
+	keep = h.reusable
+	return r, nil
+}
+
+// request appends the request to dst.
+func (t *Target) request(ctx context.Context, dst []byte) ([]byte, error) {
+	dst = append(dst, t.head...)
+	dst = append(dst, t.tail...)
+	dst = append(dst, "Accept-Encoding: "...)
+	dst = append(dst, t.offered()...)
+	dst = append(dst, "\r\n"...)
+	dst, err := t.client.extra.append(ctx, dst)
+	return append(dst, "\r\n"...), err
+}

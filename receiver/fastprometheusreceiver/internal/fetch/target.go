@@ -1,0 +1,211 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Response is a page, still compressed.
+type Response struct {
+	ContentType string
+	Encoding    Encoding
+	// Body is in the buffer given to Get, or in a larger one that replaces it. It is valid until that is used again.
+	// When Get fails, Body is empty and still carries the buffer.
+	Body []byte
+}
+
+// A Road is how a target's requests travel.
+type Road uint8
+
+// The roads.
+const (
+	Plain   Road = iota // our own exchange
+	NetHTTP             // net/http
+)
+
+func (r Road) String() string { return [...]string{"plain", "net/http"}[r] }
+
+// A Target is what one URL needs from scrape to scrape. One goroutine uses it at a time.
+type Target struct {
+	client  *Client
+	url     string
+	address string // host and port, or the socket's path
+	head    string // request line and Host
+	tail    string // further headers
+	accept  string
+	socket  string
+	timeout time.Duration
+
+	contentType string // the last one, so that the same one again costs nothing
+	size        int    // of the last body, as transferred
+	local       bool   // on this host, and its pages so small that compression does not pay
+	road        Road
+	encoding    Encoding
+
+	mu   sync.Mutex // conn, against interrupt
+	conn net.Conn
+	used time.Time // when conn was last of use
+	busy sync.WaitGroup
+	stop func() // interrupt, once
+}
+
+// NewTarget prepares the exchanges with a URL. unixSocket is the path of the socket that the target listens at, if it
+// does. A URL that makes no sense is reported by Get.
+func (c *Client) NewTarget(rawURL, unixSocket string, timeout time.Duration, accept string) *Target {
+	t := &Target{client: c, url: rawURL, socket: unixSocket, timeout: timeout, accept: accept, road: NetHTTP}
+	t.stop = t.interrupt
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return t
+	}
+	proxied := c.proxied(&http.Request{URL: u})
+	t.local = c.options.LocalIdentity && !proxied && (unixSocket != "" || isLoopback(u.Hostname()))
+	if !c.plain || proxied || !isPlain(u) || !validValue(accept) {
+		return t
+	}
+	t.road = Plain
+	t.address = u.Host
+	if u.Port() == "" {
+		t.address = net.JoinHostPort(u.Hostname(), "80")
+	}
+	if unixSocket != "" {
+		t.address = unixSocket
+	}
+	t.head = "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + strings.TrimSuffix(u.Host, ":") + "\r\n"
+	t.tail = c.tail(accept, timeout)
+	return t
+}
+
+// isPlain reports whether the plain road can send a request for u exactly as net/http would.
+func isPlain(u *url.URL) bool {
+	if u.Scheme != "http" || u.User != nil || u.Opaque != "" || u.Hostname() == "" {
+		return false
+	}
+	for _, c := range []byte(u.Host) {
+		if c >= 0x80 || !tokens[c] && c != ':' && c != '[' && c != ']' || c == '%' {
+			return false
+		}
+	}
+	for _, c := range []byte(u.RequestURI()) {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// URL is where the target is.
+func (t *Target) URL() string { return t.url }
+
+// Road is how the target's next request travels.
+func (t *Target) Road() Road { return t.road }
+
+// Encoding is how the last page was compressed.
+func (t *Target) Encoding() Encoding { return t.encoding }
+
+// Size is how large the last page was, as it was transferred: what a buffer for Get should have.
+func (t *Target) Size() int { return t.size }
+
+// offered is the Accept-Encoding of the next request.
+func (t *Target) offered() string {
+	if t.local {
+		return identity
+	}
+	return t.client.offered
+}
+
+// Get fetches the page into buf, whose content is overwritten and which is replaced when it is too small. It ends with
+// the target's timeout or with ctx. Errors are in Prometheus' words; Reason sorts them.
+func (t *Target) Get(ctx context.Context, buf []byte) (Response, error) {
+	if t.road == Plain {
+		r, err := t.getPlain(ctx, buf)
+		if !errors.Is(err, errRedirected) {
+			return t.done(r, err)
+		}
+		// Whoever redirects once will do so again: one request is enough to learn it.
+		t.road = NetHTTP
+		t.drop()
+		buf = r.Body
+	}
+	return t.done(t.getLibrary(ctx, buf))
+}
+
+// errRedirected hands an exchange on to net/http.
+var errRedirected = errors.New("redirected")
+
+func (t *Target) done(r Response, err error) (Response, error) {
+	if err != nil {
+		return Response{Body: r.Body[:0]}, err
+	}
+	t.size, t.encoding = len(r.Body), r.Encoding
+	if r.Encoding == Identity && t.size > large {
+		t.local = false
+	}
+	return r, nil
+}
+
+// intern returns b as a string: the last one when it is the same.
+func (t *Target) intern(b []byte) string {
+	if string(b) != t.contentType {
+		t.contentType = string(b)
+	}
+	return t.contentType
+}
+
+// Close closes the target's connection. Get may be called again.
+func (t *Target) Close() { t.drop() }
+
+// drop closes the connection if there is one.
+func (t *Target) drop() {
+	t.mu.Lock()
+	conn := t.conn
+	t.conn = nil
+	t.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close() // nothing of it is wanted any more
+	}
+}
+
+// interrupt ends the exchange under way.
+func (t *Target) interrupt() {
+	defer t.busy.Done()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn != nil {
+		_ = t.conn.SetDeadline(time.Unix(1, 0)) // a closed connection ends the exchange as well
+	}
+}
+
+// watch calls interrupt when ctx is done. The function it returns ends that; interrupt does not run after it.
+func (t *Target) watch(ctx context.Context) func() bool {
+	if ctx.Done() == nil {
+		return nil
+	}
+	t.busy.Add(1)
+	return context.AfterFunc(ctx, t.stop)
+}
+
+func (t *Target) unwatch(stop func() bool) {
+	switch {
+	case stop == nil:
+	case stop():
+		t.busy.Done()
+	default:
+		t.busy.Wait()
+		t.drop() // its deadline is spoilt
+	}
+}

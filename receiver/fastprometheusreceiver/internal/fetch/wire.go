@@ -1,0 +1,292 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A wire reads one response in place. Its buffer has three parts: the body so far, a hole that chunk headers left, and
+// what was read and not yet looked at.
+//
+//	| body: [0,n) | hole: [n,r) | unread: [r,end) | free |
+type wire struct {
+	conn     io.Reader
+	buf      []byte
+	n        int
+	r, end   int
+	hint     int  // how large the body may turn out
+	answered bool // a byte has come
+}
+
+const (
+	leastBuffer = 8 << 10
+	// mostTrusted is how much room a Content-Length is given before any of it has come.
+	mostTrusted = 1 << 20
+	// maxLine bounds a chunk's header, and maxTrailer all trailers.
+	maxLine    = 4 << 10
+	maxTrailer = 64 << 10
+)
+
+func (w *wire) reset(conn io.Reader, buf []byte) { *w = wire{conn: conn, buf: buf, hint: w.hint} }
+
+// fill reads more. It keeps what is unread, but may move it.
+func (w *wire) fill() error {
+	if w.r == w.end {
+		w.r, w.end = w.n, w.n
+	}
+	if w.end == len(w.buf) {
+		w.room()
+	}
+	n, err := w.conn.Read(w.buf[w.end:])
+	if n > 0 {
+		w.end += n
+		w.answered = true
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// room makes free space: of the hole when it is large, of a larger buffer otherwise.
+func (w *wire) room() {
+	if hole := w.r - w.n; hole >= leastBuffer/2 {
+		w.end = w.n + copy(w.buf[w.n:], w.buf[w.r:w.end])
+		w.r = w.n
+		return
+	}
+	w.grow(w.end + 1)
+}
+
+// grow makes the buffer hold at least size bytes. It doubles small ones; large ones would waste too much that way.
+func (w *wire) grow(size int) {
+	next := 2 * len(w.buf)
+	if len(w.buf) > large {
+		next = len(w.buf) + len(w.buf)/4
+	}
+	if hinted := w.hint + w.hint/16 + leastBuffer; len(w.buf) < hinted {
+		next = max(next, hinted)
+	}
+	grown := make([]byte, max(next, size, leastBuffer))
+	copy(grown, w.buf[:w.end])
+	w.buf = grown
+}
+
+// head reads the response's head. Its slices are valid until the body is read.
+func (w *wire) head(h *head) error {
+	for interim := 0; ; {
+		used, err := parseHead(w.buf[w.r:w.end], h)
+		if err != nil {
+			return err
+		}
+		if w.r+used > maxHead || used == 0 && w.end > maxHead {
+			return malformed(fmt.Sprintf("server response headers exceeded %d bytes; aborted", maxHead), nil)
+		}
+		if used == 0 {
+			if err := w.fill(); err != nil {
+				if errors.Is(err, io.EOF) && w.answered {
+					err = io.ErrUnexpectedEOF
+				}
+				return err
+			}
+			continue
+		}
+		w.r += used
+		if h.code == 101 || h.code < 200 && interim == maxInterim {
+			return malformed("unexpected interim response", h.status)
+		}
+		if h.code >= 200 {
+			return nil
+		}
+		interim++
+	}
+}
+
+// body reads the response's body to the beginning of the buffer, at most most bytes of it. h loses its slices. It
+// clears h.reusable when the connection has nothing to offer after the body, or more than that.
+func (w *wire) body(h *head, most int64) error {
+	var err error
+	switch {
+	case h.code == 204 || h.code == 304:
+	case h.chunked:
+		err = w.chunks(most)
+	case h.length >= 0:
+		err = w.exactly(h.length, most)
+	default:
+		h.reusable = false
+		err = w.rest(most)
+	}
+	if w.r != w.end {
+		h.reusable = false // what nobody asked for could be taken for the next response
+	}
+	return err
+}
+
+// take moves up to size unread bytes to the body.
+func (w *wire) take(size int64) int64 {
+	unread := w.buf[w.r:w.end]
+	if int64(len(unread)) > size {
+		unread = unread[:size]
+	}
+	if w.n != w.r {
+		copy(w.buf[w.n:], unread)
+	}
+	w.n += len(unread)
+	w.r += len(unread)
+	return int64(len(unread))
+}
+
+// exactly reads a body of known size, and nothing behind it.
+func (w *wire) exactly(size, most int64) error {
+	if size > most {
+		return tooLarge(most)
+	}
+	size -= w.take(size)
+	for size > 0 {
+		w.r, w.end = w.n, w.n
+		if w.n == len(w.buf) {
+			w.grow(w.n + int(min(size, mostTrusted)))
+		}
+		n, err := w.conn.Read(w.buf[w.n:min(int64(len(w.buf)), int64(w.n)+size)])
+		w.n += n
+		w.r, w.end = w.n, w.n
+		size -= int64(n)
+		if n == 0 {
+			return ended(err)
+		}
+	}
+	return nil
+}
+
+// rest reads until the peer closes.
+func (w *wire) rest(most int64) error {
+	for {
+		w.take(int64(w.end - w.r))
+		if int64(w.n) > most {
+			return tooLarge(most)
+		}
+		if err := w.fill(); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// chunks reads a chunked body.
+func (w *wire) chunks(most int64) error {
+	spent, chunks := 0, 0 // on chunk headers, which are not to outweigh their data
+	for {
+		line, err := w.line(maxLine)
+		if err != nil {
+			return err
+		}
+		size, err := chunkSize(line)
+		if err != nil {
+			return err
+		}
+		if size == 0 {
+			return w.trailer()
+		}
+		if size > most-int64(w.n) {
+			return tooLarge(most)
+		}
+		chunks++
+		if spent += len(line); spent > maxTrailer+16*chunks+w.n {
+			return malformed("chunked encoding contains too much non-data", nil)
+		}
+		for size -= w.take(size); size > 0; size -= w.take(size) {
+			if err := w.fill(); err != nil {
+				return ended(err)
+			}
+		}
+		if line, err = w.line(2); err != nil {
+			return err
+		}
+		if len(line) > 0 {
+			return malformed("malformed chunked encoding", nil)
+		}
+	}
+}
+
+// trailer skips the trailers.
+func (w *wire) trailer() error {
+	for left := maxTrailer; ; {
+		line, err := w.line(left)
+		if err != nil || len(line) == 0 {
+			return err
+		}
+		if name, _, ok := bytes.Cut(line, []byte(":")); !ok || !validName(name) {
+			return malformed("malformed trailer line:", line)
+		}
+		left -= len(line) + 2
+	}
+}
+
+// line consumes a line of a chunked body, which ends in CRLF and is at most most bytes long with it. It returns the line
+// without its end, valid until the next read.
+func (w *wire) line(most int) ([]byte, error) {
+	for {
+		unread := w.buf[w.r:w.end]
+		if i := bytes.IndexByte(unread[:min(len(unread), max(most, 2))], '\n'); i >= 0 {
+			if i == 0 || unread[i-1] != '\r' {
+				return nil, malformed("chunked line ends with bare LF", nil)
+			}
+			w.r += i + 1
+			return unread[:i-1], nil
+		}
+		if len(unread) >= most {
+			return nil, malformed("malformed chunked encoding", nil)
+		}
+		if err := w.fill(); err != nil {
+			return nil, ended(err)
+		}
+	}
+}
+
+// chunkSize parses a chunk's header: its size in hexadecimal, and extensions that mean nothing here.
+func chunkSize(line []byte) (int64, error) {
+	digits, extension, _ := bytes.Cut(line, []byte(";"))
+	digits = bytes.TrimRight(digits, " \t")
+	if len(digits) == 0 || len(digits) > 15 || !validValue(extension) {
+		return 0, malformed("invalid chunk length", line)
+	}
+	size := int64(0)
+	for _, c := range digits {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, malformed("invalid byte in chunk length", line)
+		}
+		size = size<<4 | int64(c)
+	}
+	return size, nil
+}
+
+// ended is the error of a body that ends before its end.
+func ended(err error) error {
+	switch {
+	case err == nil:
+		return io.ErrNoProgress
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	default:
+		return err
+	}
+}
+
+func tooLarge(most int64) error {
+	return fmt.Errorf("%w: more than %d bytes; `body_size_limit` sets how many a page may have", ErrBodySize, most)
+}

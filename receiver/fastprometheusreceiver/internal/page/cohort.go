@@ -1,0 +1,444 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A cohort is the targets of a job to which a line means the same. It knows every line in use by one of them.
+type cohort struct {
+	job      *Job
+	key      string
+	labels   []labels.Label // the targets' public labels, with marks for what may differ
+	switches switches
+	targets  int // under the job's lock
+
+	mu        sync.Mutex
+	lines     map[uint64]*line
+	metas     map[*line]meta
+	exposed   map[*line]labels.Labels // final labels of lines that are not placed yet, or
+	untold    map[*line]struct{}      // whose text cannot give them again
+	crowd     int                     // how many exposed has held
+	names     map[[2]string]*name
+	bases     map[base]*base
+	resources map[[2]string]*resource
+	scopes    map[string]*scope
+	families  map[familyID]*family
+	keySets   map[string]*keys
+	points    map[uint64]*point
+	plans     map[uint64]*plan
+	report    []*line
+	latest    *plan
+	epoch     uint32
+	lastID    uint32
+	swept     int // lines left by the last sweep
+	scratch   pass
+	builder   builder
+}
+
+// switches are what a target's labels may override.
+type switches struct{ native, classic, custom bool }
+
+type familyID struct {
+	base     *base
+	resource *resource
+	scope    *scope
+}
+
+var seed = maphash.MakeSeed()
+
+func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
+	c := &cohort{
+		job: j, key: key, labels: ls, switches: sw,
+		lines: map[uint64]*line{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
+		untold: map[*line]struct{}{},
+		names:  map[[2]string]*name{}, bases: map[base]*base{}, resources: map[[2]string]*resource{},
+		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{},
+		points: map[uint64]*point{}, plans: map[uint64]*plan{},
+	}
+	c.scratch = pass{cohort: c, said: map[string]metadata{}, families: map[familyKey]*base{}}
+	for _, n := range j.report {
+		b := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, n))
+		for _, l := range ls {
+			b.Set(model.ExportedLabelPrefix+l.Name, "")
+			b.Set(l.Name, l.Value)
+		}
+		set := c.external(b.Labels())
+		l := c.newLine(n+"\xff", reportLine, anySetting)
+		l.name = c.name(set.Get(model.MetricNameLabel), n)
+		c.exposed[l], c.untold[l] = set, struct{}{}
+		c.report = append(c.report, l)
+	}
+	return c
+}
+
+// newLine makes a line that is not yet known by its text.
+func (c *cohort) newLine(text string, kind lineKind, in setting) *line {
+	c.lastID++
+	return &line{id: c.lastID, text: text, kind: kind, setting: in}
+}
+
+// find returns the line of a text, or where it belongs.
+func (c *cohort) find(text []byte, in setting) (*line, uint64) {
+	for at := maphash.Bytes(seed, text); ; at++ {
+		l := c.lines[at]
+		if l == nil || l.setting == in && l.text == string(text) {
+			return l, at
+		}
+	}
+}
+
+// series returns the line of a sample.
+func (c *cohort) series(e *expo.Entry, in setting) (*line, error) {
+	setting := anySetting
+	if e.Normalises() {
+		setting = in
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, at := c.find(e.Text, setting)
+	if l != nil {
+		return l, nil
+	}
+	return c.addSeries(at, e.Text, setting, exposedLabels(e, in))
+}
+
+func exposedLabels(e *expo.Entry, in setting) labels.Labels {
+	b := labels.NewScratchBuilder(8)
+	e.AppendLabels(&b, in.metricType())
+	b.Sort()
+	return b.Labels()
+}
+
+func (c *cohort) addSeries(at uint64, text []byte, in setting, exposed labels.Labels) (*line, error) {
+	set, err := c.final(exposed)
+	if err != nil {
+		return nil, err
+	}
+	l := c.newLine(string(text), seriesLine, in)
+	if set.IsEmpty() {
+		l.kind = droppedLine
+	} else {
+		l.name = c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel))
+		c.exposed[l] = set
+		c.crowd = max(c.crowd, len(c.exposed))
+	}
+	c.lines[at] = l
+	return l, nil
+}
+
+// metadata returns the line of a TYPE, HELP or UNIT.
+func (c *cohort) metadata(text, family []byte, m meta) *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in := anySetting
+	if m.kind == typeLine {
+		in = settingOf(m.typ)
+	}
+	l, at := c.find(text, in)
+	if l == nil {
+		l = c.newLine(string(text), m.kind, in)
+		l.name = c.name(string(family), string(family))
+		c.lines[at], c.metas[l] = l, m
+	}
+	return l
+}
+
+func (c *cohort) name(final, exposed string) *name {
+	k := [2]string{final, exposed}
+	n := c.names[k]
+	if n == nil {
+		n = &name{final: strings.Clone(final)}
+		n.exposed = n.final
+		if exposed != final {
+			n.exposed = strings.Clone(exposed)
+		}
+		c.names[[2]string{n.final, n.exposed}] = n
+	}
+	return n
+}
+
+// place finds out which part of which point a line is.
+func (c *cohort) place(l *line, b *base, as native) {
+	set, ok := c.exposed[l]
+	if !ok {
+		set = c.again(l)
+	}
+	if _, untold := c.untold[l]; !untold {
+		delete(c.exposed, l)
+	}
+	l.point, l.role, l.bound = nil, noRole, 0
+	metric := set.Get(model.MetricNameLabel)
+	if as == custom && !b.custom || as == exponential && b.custom {
+		return // a family has one representation
+	}
+	r := c.resource(set)
+	if metric == translator.TargetInfoMetricName {
+		l.role = targetInfoRole
+		l.point = c.intern(c.family(b, r, nil), set, func(n string) bool {
+			return n == model.JobLabel || n == model.InstanceLabel || n == model.MetricNameLabel
+		})
+		return
+	}
+	role := b.role(metric, as)
+	if role == bucketRole {
+		from := model.BucketLabel
+		if b.kind == pmetric.MetricTypeSummary {
+			from = model.QuantileLabel
+		}
+		bound, err := strconv.ParseFloat(set.Get(from), 64)
+		if err != nil {
+			return
+		}
+		l.bound = bound
+	}
+	l.role = role
+	l.point = c.intern(c.family(b, r, c.scope(set)), set, func(n string) bool {
+		switch n {
+		case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
+			return true
+		case model.BucketLabel:
+			return b.kind == pmetric.MetricTypeHistogram || b.kind == pmetric.MetricTypeExponentialHistogram
+		case model.QuantileLabel:
+			return b.kind == pmetric.MetricTypeSummary
+		}
+		return strings.HasPrefix(n, scopePrefix)
+	})
+}
+
+// slim gives back what exposed took for a page of new lines: a map does not shrink by itself.
+func (c *cohort) slim() {
+	if c.crowd <= 1000+4*len(c.exposed) {
+		return
+	}
+	kept := make(map[*line]labels.Labels, len(c.exposed))
+	maps.Copy(kept, c.exposed)
+	c.exposed, c.crowd = kept, len(kept)
+}
+
+// again gives the final labels of a line that was placed before, under other metadata.
+func (c *cohort) again(l *line) labels.Labels {
+	var e expo.Entry
+	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
+		if _, err := p.Next([]byte(l.text+" 0\n"), &e); err == nil {
+			break
+		}
+	}
+	set, err := c.final(exposedLabels(&e, l.setting))
+	if err != nil { // it went well the first time
+		return labels.EmptyLabels()
+	}
+	return set
+}
+
+func (c *cohort) resource(set labels.Labels) *resource {
+	k := [2]string{c.own(set, model.JobLabel), c.own(set, model.InstanceLabel)}
+	r := c.resources[k]
+	if r == nil {
+		r = &resource{job: strings.Clone(k[0]), instance: strings.Clone(k[1])}
+		c.resources[[2]string{r.job, r.instance}] = r
+	}
+	return r
+}
+
+// own returns the value of a label, empty when it is the target's.
+func (c *cohort) own(set labels.Labels, name string) string {
+	v := set.Get(name)
+	if marked(v) >= 0 || slices.Contains(c.labels, labels.Label{Name: name, Value: v}) {
+		return ""
+	}
+	return v
+}
+
+func (c *cohort) scope(set labels.Labels) *scope {
+	s := scope{isDefault: true}
+	k := ""
+	set.Range(func(l labels.Label) {
+		switch {
+		case !strings.HasPrefix(l.Name, scopePrefix):
+			return
+		case l.Name == translator.ScopeNameLabelKey:
+			s.name = l.Value
+		case l.Name == translator.ScopeVersionLabelKey:
+			s.version = l.Value
+		case l.Name == translator.ScopeSchemaURLLabelKey:
+			s.schema = l.Value
+		default:
+			s.attributes = append(s.attributes, labels.Label{Name: strings.Clone(l.Name[len(scopePrefix):]), Value: strings.Clone(l.Value)})
+		}
+		s.isDefault = false
+		k += strconv.Quote(l.Name) + strconv.Quote(l.Value)
+	})
+	if s.isDefault {
+		s.name, s.version = defaultScope, c.job.cfg.Version
+	}
+	kept := c.scopes[k]
+	if kept == nil {
+		s.name, s.version, s.schema = strings.Clone(s.name), strings.Clone(s.version), strings.Clone(s.schema)
+		kept = &s
+		c.scopes[k] = kept
+	}
+	return kept
+}
+
+// defaultScope is the stock receiver's: dashboards and rules may name it.
+const defaultScope = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+
+func (c *cohort) family(b *base, r *resource, s *scope) *family {
+	k := familyID{b, r, s}
+	f := c.families[k]
+	if f == nil {
+		c.lastID++
+		f = &family{id: c.lastID, base: b, resource: r, scope: s}
+		c.families[k] = f
+	}
+	return f
+}
+
+// intern returns the point of a family that has the given labels but those to skip.
+func (c *cohort) intern(f *family, set labels.Labels, skip func(name string) bool) *point {
+	var (
+		h    maphash.Hash
+		key  []byte
+		all  [16]labels.Label
+		kept = all[:0]
+	)
+	h.SetSeed(seed)
+	maphash.WriteComparable(&h, f)
+	set.Range(func(l labels.Label) {
+		if l.Value == "" || skip(l.Name) {
+			return
+		}
+		kept = append(kept, l)
+		i := marked(l.Value)
+		key = append(append(strconv.AppendInt(key, int64(i), 10), l.Name...), 0xff)
+		maphash.WriteComparable(&h, l)
+	})
+	ks := c.keySets[string(key)]
+	if ks == nil {
+		ks = &keys{names: make([]string, len(kept)), from: make([]int16, len(kept))}
+		for i, l := range kept {
+			ks.names[i], ks.from[i] = strings.Clone(l.Name), int16(marked(l.Value))
+			ks.marked = ks.marked || ks.from[i] >= 0
+		}
+		c.keySets[string(key)] = ks
+	}
+	for at := h.Sum64(); ; at++ {
+		p := c.points[at]
+		if p == nil {
+			p = &point{family: f, keys: ks, values: ownValues(kept)}
+			c.points[at] = p
+			return p
+		}
+		if p.family == f && p.keys == ks && p.has(kept) {
+			return p
+		}
+	}
+}
+
+// ownValues copies the values of labels that are not the target's to fill in, into one piece of memory.
+func ownValues(ls []labels.Label) []string {
+	n, size := 0, 0
+	for _, l := range ls {
+		if marked(l.Value) < 0 {
+			n++
+			size += len(l.Value)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, l := range ls {
+		if marked(l.Value) < 0 {
+			b.WriteString(l.Value)
+		}
+	}
+	values, rest := make([]string, 0, n), b.String()
+	for _, l := range ls {
+		if marked(l.Value) < 0 {
+			values = append(values, rest[:len(l.Value)])
+			rest = rest[len(l.Value):]
+		}
+	}
+	return values
+}
+
+func (p *point) has(ls []labels.Label) bool {
+	v := 0
+	for _, l := range ls {
+		if marked(l.Value) >= 0 {
+			continue
+		}
+		if p.values[v] != l.Value {
+			return false
+		}
+		v++
+	}
+	return true
+}
+
+// sweep forgets lines and points that are in no plan, once they are as many as those that are.
+func (c *cohort) sweep() {
+	if len(c.lines) <= 2*c.swept+1000 {
+		return
+	}
+	c.epoch++
+	for _, p := range c.plans {
+		for _, l := range p.lines {
+			l.epoch = c.epoch
+			if l.point != nil {
+				l.point.epoch = c.epoch
+			}
+		}
+		if p.layout != nil {
+			for i := range p.layout.points {
+				p.layout.points[i].point.epoch = c.epoch
+			}
+		}
+	}
+	lines, points := c.lines, c.points
+	c.lines, c.points = map[uint64]*line{}, map[uint64]*point{}
+	names := map[[2]string]*name{}
+	for _, l := range c.report {
+		names[[2]string{l.name.final, l.name.exposed}] = l.name
+	}
+	for _, l := range lines {
+		if l.epoch != c.epoch {
+			delete(c.metas, l)
+			delete(c.exposed, l)
+			delete(c.untold, l)
+			continue
+		}
+		_, at := c.find([]byte(l.text), l.setting)
+		c.lines[at] = l
+		if l.name != nil {
+			names[[2]string{l.name.final, l.name.exposed}] = l.name
+		}
+	}
+	c.names = names
+	for at, p := range points {
+		if p.epoch == c.epoch {
+			for c.points[at] != nil {
+				at++
+			}
+			c.points[at] = p
+		}
+	}
+	c.swept = len(c.lines)
+}

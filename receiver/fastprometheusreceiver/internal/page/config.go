@@ -1,0 +1,100 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.uber.org/zap"
+)
+
+// A Config says how the pages of a job are read.
+type Config struct {
+	// Scrape gives honor_labels, honor_timestamps, track_timestamps_staleness, metric_relabel_configs, the limits, the
+	// naming scheme, the switches for native histograms and fallback_scrape_protocol.
+	Scrape *promconfig.ScrapeConfig
+	// External labels are set on every series, over its own.
+	External labels.Labels
+	// Version is that of the default scope.
+	Version string
+	// TrimSuffixes removes type and unit from the names of metrics.
+	TrimSuffixes bool
+	// ExtraMetrics adds scrape_timeout_seconds, scrape_sample_limit and scrape_body_size_bytes.
+	ExtraMetrics bool
+	// NoStaleMarkers leaves series that vanish without a last word.
+	NoStaleMarkers bool
+	// SeriesLimit bounds the series a target may show over its life; samples of further ones are dropped. 0 is no limit.
+	SeriesLimit int
+	// Reuse says that nobody keeps or changes metrics once they are released.
+	Reuse  bool
+	Logger *zap.Logger
+}
+
+// A Job is what the targets of a scrape configuration share.
+type Job struct {
+	cfg    Config
+	rules  rules
+	report []string
+
+	mu      sync.Mutex
+	cohorts map[string]*cohort
+}
+
+// NewJob prepares the reading of a job's pages.
+func NewJob(cfg Config) (*Job, error) {
+	if cfg.Scrape == nil {
+		return nil, errors.New("cannot read pages without a scrape configuration")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
+	}
+	for _, r := range cfg.Scrape.MetricRelabelConfigs {
+		if err := r.Validate(cfg.Scrape.MetricNameValidationScheme); err != nil {
+			return nil, fmt.Errorf("cannot use `metric_relabel_configs` of job %q: %w", cfg.Scrape.JobName, err)
+		}
+	}
+	return &Job{
+		cfg:     cfg,
+		rules:   newRules(cfg.Scrape),
+		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
+		cohorts: map[string]*cohort{},
+	}, nil
+}
+
+// Stats is what a job holds.
+type Stats struct {
+	Cohorts int // sets of targets that read a line alike
+	Plans   int // different pages
+	Lines   int // different lines
+	Points  int // different data points
+	Targets int
+	// Bytes estimates what lines and plans take.
+	Bytes int64
+}
+
+// Stats counts what the job holds.
+func (j *Job) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var s Stats
+	for _, c := range j.cohorts {
+		c.stats(&s)
+	}
+	s.Cohorts = len(j.cohorts)
+	return s
+}
+
+// A Report is what the caller knows about a scrape.
+type Report struct {
+	Duration time.Duration
+	// BodyBytes is the length of the decoded body, -1 when it exceeded its limit.
+	BodyBytes int64
+	// Err fails the scrape.
+	Err error
+}

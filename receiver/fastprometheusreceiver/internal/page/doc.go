@@ -1,0 +1,14 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page turns the pages of one job's targets into pmetric.Metrics.
+//
+// A page rarely changes its series, only its values. So a target keeps a plan: the lines of its last page, in order,
+// and the layout of the metrics they make. The next page is compared with it, line by line, and of a line that is as
+// expected only the number is read. What a line means - its labels after relabelling, its place in a metric - is decided
+// once, when it is first seen, and kept for all targets of the job whose labels cannot make a difference: their cohort.
+// Targets with the same page share the plan itself, too.
+//
+// A Scrape borrows the chunks it is fed and copies what it keeps. Metrics handed out belong to the caller until Release.
+// Memory follows the pages last seen: a line that is in no target's plan is forgotten.
+package page

@@ -1,0 +1,151 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/value"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// A view is the samples of a scrape as a layout names them.
+type view struct {
+	target    *Target
+	at        pcommon.Timestamp
+	values    []float64
+	times     []int64 // nil when no sample has a time of its own
+	natives   map[int32]nativeValue
+	exemplars []placedExemplar // by point
+	hanging   bool             // there are exemplars, or were
+}
+
+var staleBits = math.Float64bits(math.Float64frombits(value.StaleNaN))
+
+func isStale(v float64) bool { return math.Float64bits(v) == staleBits }
+
+// value returns sample i; of none it is NaN.
+func (v *view) value(i int32) float64 {
+	if i < 0 {
+		return math.NaN()
+	}
+	return v.values[i]
+}
+
+func (v *view) time(i int32) pcommon.Timestamp {
+	if v.times == nil || i < 0 || int(i) >= len(v.times) || v.times[i] == noTime {
+		return v.at
+	}
+	return pcommon.Timestamp(v.times[i] * 1e6)
+}
+
+// started returns the start time that a sample of a _created series gives, 0 for none.
+func (v *view) started(i int32) pcommon.Timestamp {
+	s := v.value(i)
+	if math.IsNaN(s) || s == 0 {
+		return 0
+	}
+	whole := int64(s)
+	return pcommon.Timestamp(whole*1e9 + int64((s-float64(whole))*1e9))
+}
+
+// emit builds a tree anew. whole is false when a point had to be left out.
+func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
+	md = pmetric.NewMetrics()
+	c := cursor{view: v, layout: l}
+	scopes := l.skeleton(md, v.target)
+	for i := range l.metrics {
+		m := &l.metrics[i]
+		ms := scopes[m.scope].Metrics()
+		c.metric(m, ms.AppendEmpty(), nil)
+	}
+	if c.left {
+		removeEmpty(md)
+	}
+	return md, !c.left
+}
+
+// skeleton makes the resources and scopes that have metrics, in the order of their first.
+func (l *layout) skeleton(md pmetric.Metrics, t *Target) []pmetric.ScopeMetrics {
+	resources := make([]pmetric.ResourceMetrics, len(l.resources))
+	scopes := make([]pmetric.ScopeMetrics, len(l.scopes))
+	for i := range l.metrics {
+		at := l.metrics[i].scope
+		if scopes[at] != (pmetric.ScopeMetrics{}) {
+			continue
+		}
+		s := l.scopes[at]
+		if resources[s.resource] == (pmetric.ResourceMetrics{}) {
+			resources[s.resource] = md.ResourceMetrics().AppendEmpty()
+			t.fill(resources[s.resource].Resource().Attributes(), &l.resources[s.resource])
+		}
+		scopes[at] = resources[s.resource].ScopeMetrics().AppendEmpty()
+		s.scope.fill(scopes[at])
+		if len(l.scopes) == 1 {
+			scopes[at].Metrics().EnsureCapacity(len(l.metrics))
+		}
+	}
+	return scopes
+}
+
+// removeEmpty removes metrics all points of which were left out.
+func removeEmpty(md pmetric.Metrics) {
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				return m.Type() == pmetric.MetricTypeHistogram && m.Histogram().DataPoints().Len() == 0
+			})
+			return sm.Metrics().Len() == 0
+		})
+		return rm.ScopeMetrics().Len() == 0
+	})
+}
+
+func (s *scope) fill(sm pmetric.ScopeMetrics) {
+	sm.Scope().SetName(s.name)
+	sm.Scope().SetVersion(s.version)
+	if s.schema != "" {
+		sm.SetSchemaUrl(s.schema)
+	}
+	for _, a := range s.attributes {
+		sm.Scope().Attributes().PutStr(a.Name, a.Value)
+	}
+}
+
+// fill puts the attributes of one of the target's resources.
+func (t *Target) fill(m pcommon.Map, r *placedResource) {
+	job, instance := r.resource.job, r.resource.instance
+	attrs := t.attrs
+	if job != "" || instance != "" {
+		if job == "" {
+			job = t.job
+		}
+		if instance == "" {
+			instance = t.host
+		}
+		attrs = resourceAttributes(nil, job, instance, t.common)
+	}
+	m.EnsureCapacity(len(attrs))
+	for _, a := range attrs {
+		m.PutStr(a.Name, a.Value)
+	}
+	for _, p := range r.info {
+		p.fill(m, t)
+	}
+}
+
+// fill puts the attributes of a point.
+func (p *point) fill(m pcommon.Map, t *Target) {
+	m.EnsureCapacity(len(p.keys.names))
+	own := 0
+	for i, name := range p.keys.names {
+		if from := p.keys.from[i]; from >= 0 {
+			m.PutStr(name, t.values[from])
+		} else {
+			m.PutStr(name, p.values[own])
+			own++
+		}
+	}
+}

@@ -1,0 +1,320 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// A Result is what came of a scrape.
+type Result struct {
+	// Metrics has the samples, the stale markers of what is gone and the report. It may be empty, and is the caller's
+	// until Release.
+	Metrics pmetric.Metrics
+	// Err says why up is 0.
+	Err error
+	// Samples were on the page, PostRelabel of them were left by relabeling, Added were of series not on the page before.
+	Samples, PostRelabel, Added int
+	// Hits were lines as expected, Misses were not.
+	Hits, Misses int
+	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
+	Limited, Late int
+
+	plan *plan
+	tree *tree
+}
+
+// maxAhead is how far in the future a sample's timestamp may be.
+const maxAhead = 10 * time.Minute
+
+var errSampleLimit = errors.New("sample limit exceeded")
+
+// End finishes the scrape. When r.Err is set or the page is at fault, what was fed is dropped: stale markers for what
+// the target had and up = 0 come out.
+func (s *Scrape) End(r Report) Result {
+	defer s.release()
+	t := s.target
+	c := t.cohort
+	t.iteration++
+	err := r.Err
+	if err == nil {
+		err = s.finish()
+	}
+	lines := s.seen()
+	res := Result{Err: err, Hits: s.next, Misses: len(s.lines)}
+	if s.strayed {
+		res.Hits = 0
+	}
+	if err == nil && s.fed && s.exact() {
+		s.plan.count(&res)
+		if over(c.job, res.PostRelabel) {
+			res.Err = errSampleLimit
+		} else {
+			t.alive, t.past = true, true
+			if t.lingering != nil && t.forget() {
+				t.settled = false
+			}
+			return s.repeat(r, res)
+		}
+	}
+	return s.settle(lines, r, res)
+}
+
+func over(j *Job, samples int) bool {
+	return j.cfg.Scrape.SampleLimit > 0 && samples > int(j.cfg.Scrape.SampleLimit)
+}
+
+func (p *plan) count(r *Result) {
+	r.Samples, r.PostRelabel, r.Limited = p.samples, p.samples-p.dropped, p.limited
+}
+
+// exact tells whether the page is the target's plan, so that nothing needs to be decided anew.
+func (s *Scrape) exact() bool {
+	t := s.target
+	if s.strayed || s.next != len(s.expected) || s.plan == nil || s.plan != t.plan || !t.settled || s.plan.layout == nil {
+		return false
+	}
+	if s.times == nil {
+		return t.timed == nil
+	}
+	if s.plan.repeats || !slices.Equal(s.timed(), t.timed) || slices.Max(s.times) > latest(time.Now()) {
+		return false
+	}
+	return s.together(s.plan.layout)
+}
+
+// together tells whether the samples of each point have one time.
+func (s *Scrape) together(l *layout) bool {
+	for i := range l.groups {
+		g := &l.groups[i]
+		at := s.times[g.count]
+		if g.sum >= 0 && s.times[g.sum] != at {
+			return false
+		}
+		for _, p := range g.parts {
+			if s.times[p.at] != at {
+				return false
+			}
+		}
+	}
+	for i := range l.points {
+		p := &l.points[i]
+		if p.created < 0 {
+			continue
+		}
+		at := p.at
+		if grouped(p.point.family.base.kind) {
+			at = l.groups[at].count
+		}
+		if s.times[p.created] != s.times[at] {
+			return false
+		}
+	}
+	return true
+}
+
+func latest(now time.Time) int64 { return now.Add(maxAhead).UnixMilli() }
+
+// timed returns a bit for each line whose end will not be marked, because its sample had a timestamp.
+func (s *Scrape) timed() []uint64 {
+	if s.times == nil || s.target.cohort.job.cfg.Scrape.TrackTimestampsStaleness {
+		return nil
+	}
+	bits := make([]uint64, (len(s.times)+63)/64)
+	found := false
+	for i, t := range s.times {
+		if t != noTime {
+			bits[i/64] |= 1 << (i % 64)
+			found = true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return bits
+}
+
+// repeat emits a page that is as planned.
+func (s *Scrape) repeat(r Report, res Result) Result {
+	t, p := s.target, s.plan
+	s.report(r, &res)
+	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
+	if len(s.exemplars) > 0 {
+		p.mu.Lock()
+		if p.owner == nil {
+			p.owner = p.layout.owners(len(p.lines))
+		}
+		p.mu.Unlock()
+		s.exemplars = deal(s.exemplars, p.owner)
+		v.exemplars = s.exemplars
+	}
+	var tr *tree
+	if t.cohort.job.cfg.Reuse {
+		tr = p.take()
+	}
+	res.plan = p
+	res.Metrics, res.tree = p.layout.render(tr, &v)
+	return res
+}
+
+// settle decides what a page means that is not as planned, or that failed.
+func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
+	t := s.target
+	c := t.cohort
+	c.mu.Lock()
+	p := &c.scratch
+	p.begin(t)
+	ahead := latest(time.Now())
+	var n counts
+	page := lines
+	if res.Err == nil {
+		n = p.page(lines, s.times, ahead, s.natives)
+		res.Samples, res.PostRelabel, res.Added, res.Late = n.samples, n.samples-n.dropped, n.added, n.late
+		res.Limited = n.limited
+		if over(c.job, res.PostRelabel-n.repeats) {
+			res.Err = errSampleLimit
+		}
+	}
+	if res.Err != nil {
+		c.countFailed(t.plan, lines, s.tooLarge, &res)
+		res.Samples += s.refused
+		p.begin(t)
+		page, s.times, s.natives, s.exemplars = nil, nil, nil, nil
+		s.values = s.values[:0]
+	}
+	if !s.strayed || res.Err != nil {
+		s.lines = append(s.lines[:0], page...)
+	}
+	page = s.lines
+	s.lines = append(s.lines, c.report...)
+	all := s.lines
+	p.page(c.report, nil, 0, nil)
+	for i, l := range c.report {
+		l.number = int32(len(page) + i)
+	}
+	s.gone = p.gone(s.gone[:0])
+	s.report(r, &res)
+	at := s.values
+	for range s.gone {
+		at = append(at, math.Float64frombits(staleBits))
+	}
+	s.values = at
+	if s.times != nil {
+		for len(s.times) < len(s.values) {
+			s.times = append(s.times, noTime)
+		}
+	}
+	var (
+		l  *layout
+		tr *tree
+	)
+	if res.Err == nil && s.fed {
+		if c.job.cfg.Reuse && t.plan != nil {
+			tr = t.plan.take()
+		}
+		l = s.adopt(p, all, n, &res, ahead, tr)
+		if tr != nil && tr.layout != l && p.builder.after != tr.layout {
+			tr = nil // laid out before, in another order
+		}
+		res.plan = t.plan
+	} else {
+		l = p.lay(all, s.times, s.gone, ahead, nil)
+		t.alive, t.past = false, true
+	}
+	c.mu.Unlock()
+	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
+	if len(s.exemplars) > 0 {
+		v.exemplars = deal(s.exemplars, l.owners(len(s.values)))
+	}
+	res.Metrics, res.tree = l.render(tr, &v)
+	if res.plan == nil {
+		res.tree = nil
+	}
+	return res
+}
+
+// adopt makes the page the target's plan and returns the layout of this scrape.
+func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64, tr *tree) *layout {
+	t, c := s.target, s.target.cohort
+	q := p.plan(all, n)
+	var after *layout
+	if tr != nil {
+		after = tr.layout
+	}
+	p.builder.after = nil
+	plain := len(s.gone) == 0 && res.Late == 0
+	if plain && q.layout == nil {
+		q.layout = p.lay(all, nil, nil, ahead, after)
+	}
+	l := q.layout
+	if !plain || s.times != nil && (q.repeats || !s.together(l)) {
+		l = p.lay(all, s.times, s.gone, ahead, after)
+	}
+	timed := s.timed()
+	changed := t.learn(p.said, q.said)
+	if q.said == nil {
+		q.said = t.said
+	}
+	t.settled = !changed && q.layout != nil
+	t.timed, t.alive, t.past = timed, true, true
+	c.adopt(t, q)
+	return l
+}
+
+// countFailed counts what was read of a page before it failed.
+func (c *cohort) countFailed(p *plan, lines []*line, tooLarge int, res *Result) {
+	if res.Err == errSampleLimit { //nolint:errorlint // it is ours
+		res.Added = min(res.Added, int(c.job.cfg.Scrape.SampleLimit))
+		return
+	}
+	c.epoch++
+	if p != nil {
+		for _, l := range p.lines {
+			l.epoch = c.epoch
+		}
+	}
+	for i, l := range lines {
+		switch l.kind {
+		case droppedLine:
+			res.Samples++
+		case seriesLine:
+			res.Samples++
+			res.PostRelabel++
+			if l.epoch != c.epoch && (tooLarge == 0 || i < tooLarge) {
+				res.Added++
+				l.epoch = c.epoch
+			}
+		default:
+		}
+	}
+}
+
+// gone appends the lines whose series the target had and the page of this pass has not.
+func (p *pass) gone(dst []*line) []*line {
+	t := p.target
+	if !t.alive || t.plan == nil || p.job.cfg.NoStaleMarkers {
+		return dst
+	}
+	for i, l := range t.plan.body(len(p.report)) {
+		if l.kind != seriesLine || l.epoch == p.epoch || t.timed != nil && t.timed[i/64]&(1<<(i%64)) != 0 {
+			continue
+		}
+		l.epoch = p.epoch // once
+		if l.role != nativeRole {
+			if b := p.base(l.name, classic); l.point == nil || l.point.family.base != b {
+				p.place(l, b, classic)
+			}
+		}
+		if l.role != noRole && l.role != targetInfoRole {
+			dst = append(dst, l)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,139 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// A line is one line of a page, value aside, and what it means to the targets of a cohort. Text, kind and setting never
+// change; the rest belongs to the cohort's lock, except that a plan's own lines keep their point while it lives.
+type line struct {
+	text    string
+	name    *name // of the series, or the family that metadata is about
+	point   *point
+	bound   float64 // of a bucket or quantile
+	id      uint32
+	epoch   uint32 // when a pass last saw the line
+	number  int32  // of its first sample in that pass
+	kind    lineKind
+	setting setting
+	role    role
+}
+
+type lineKind uint8
+
+const (
+	seriesLine lineKind = iota
+	droppedLine
+	typeLine
+	helpLine
+	unitLine
+	reportLine
+)
+
+func (k lineKind) isMetadata() bool { return k == typeLine || k == helpLine || k == unitLine }
+
+// A setting is what of the page above a line can change its labels: whether the last TYPE was a histogram or a summary.
+// It is anySetting for a line that has no label of a bucket or quantile. A TYPE line holds the one it sets.
+type setting uint8
+
+const (
+	anySetting setting = iota
+	plainSetting
+	histogramSetting
+	summarySetting
+	refusedSetting // of a line that a target may not have
+)
+
+func settingOf(t model.MetricType) setting {
+	switch t {
+	case model.MetricTypeHistogram:
+		return histogramSetting
+	case model.MetricTypeSummary:
+		return summarySetting
+	default:
+		return plainSetting
+	}
+}
+
+func (c setting) metricType() model.MetricType {
+	switch c {
+	case histogramSetting:
+		return model.MetricTypeHistogram
+	case summarySetting:
+		return model.MetricTypeSummary
+	default:
+		return model.MetricTypeUnknown
+	}
+}
+
+// A role is the part a sample plays in its data point.
+type role uint8
+
+const (
+	noRole role = iota // rejected: counted, but nothing comes of it
+	valueRole
+	bucketRole // or a quantile
+	sumRole
+	countRole
+	createdRole
+	nativeRole
+	targetInfoRole
+)
+
+// A meta is what a line of metadata says.
+type meta struct {
+	kind lineKind
+	typ  model.MetricType
+	text string
+}
+
+// A name is the name of a metric and, when relabelling changed it, the name it was exposed under.
+type name struct {
+	final, exposed string
+	epoch          uint32
+	base           [2]*base // in this epoch; the second is for native histograms
+}
+
+// A point is the identity of a data point: what makes samples parts of one.
+type point struct {
+	family *family
+	keys   *keys
+	values []string // one for each key that is not the target's to fill in
+	epoch  uint32
+	metric int32 // where a layout in the making has it
+	order  int32
+}
+
+// keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.
+type keys struct {
+	names  []string
+	from   []int16 // -1: the point has it
+	marked bool    // some value is the target's
+}
+
+// A family is a metric in the tree: a base within a scope of a resource.
+type family struct {
+	id       uint32
+	base     *base
+	resource *resource
+	scope    *scope
+	epoch    uint32
+	slot     int32
+}
+
+// A resource is named by a job and an instance; the empty ones are the target's own.
+type resource struct {
+	job, instance string
+	epoch         uint32
+	slot          int32
+}
+
+type scope struct {
+	name, version, schema string
+	attributes            []labels.Label
+	isDefault             bool
+}

@@ -1,0 +1,251 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/histogram"
+)
+
+// A plan is a page, values aside: its lines in order, the report's last, and what they come to. Targets with the same
+// page share it. It never changes but for its trees.
+type plan struct {
+	hash    uint64
+	lines   []*line
+	said    map[string]metadata // by the page
+	repeats bool                // a line is there twice
+	samples int                 // lines that are samples
+	dropped int                 // and of those, dropped by relabeling
+	limited int                 // or for the series limit
+
+	layout *layout // nil until a page has come out as the plan says
+	owner  []int32 // of each sample its point; made when exemplars come
+
+	refs      int // targets, under the cohort's lock
+	mu        sync.Mutex
+	trees     []*tree
+	abandoned bool
+}
+
+// body returns the lines without those of the report.
+func (p *plan) body(report int) []*line { return p.lines[:len(p.lines)-report] }
+
+// noTime is the timestamp of a sample that has none of its own.
+const noTime = -1 << 63
+
+// A nativeValue is a native histogram, of integers or of floats.
+type nativeValue struct {
+	h  *histogram.Histogram
+	fh *histogram.FloatHistogram
+}
+
+// A pass reads the lines of a whole page, once they are known, under the cohort's lock.
+type pass struct {
+	*cohort
+
+	epoch    uint32
+	target   *Target
+	said     map[string]metadata // by the page up to here, over what the target knew before
+	families map[familyKey]*base
+}
+
+// begin starts a pass. The lines of the target's plan bear the epoch before it until the page has them.
+func (p *pass) begin(t *Target) {
+	p.cohort.epoch += 2
+	p.epoch, p.target = p.cohort.epoch, t
+	if t.plan != nil {
+		for _, l := range t.plan.lines {
+			l.epoch = p.epoch - 1
+		}
+	}
+	clear(p.said)
+	clear(p.families)
+}
+
+// metadata looks a family up as the page stands.
+func (p *pass) metadata(family string) (metadata, bool) {
+	if md, ok := p.said[family]; ok {
+		return md, true
+	}
+	return p.target.known(family)
+}
+
+func (p *pass) apply(l *line) {
+	m := p.metas[l]
+	md, ok := p.metadata(l.name.final)
+	if !ok {
+		md.typ = unknownType
+	}
+	switch m.kind {
+	case typeLine:
+		md.typ = m.typ
+	case helpLine:
+		md.help = m.text
+	default:
+		md.unit = m.text
+	}
+	p.said[l.name.final] = md
+}
+
+// page resolves the lines of a page and counts them. Afterwards each line's number is that of its first sample.
+func (p *pass) page(lines []*line, times []int64, latest int64, natives map[int32]nativeValue) (c counts) {
+	for i, l := range lines {
+		switch l.kind {
+		case typeLine, helpLine, unitLine:
+			p.apply(l)
+			continue
+		case droppedLine:
+			c.samples++
+			c.dropped++
+			if l.setting == refusedSetting {
+				c.limited++
+			}
+			continue
+		case seriesLine:
+			c.samples++
+		default:
+		}
+		if l.epoch == p.epoch {
+			c.repeats++
+			continue
+		}
+		isNew := l.epoch != p.epoch-1
+		l.epoch, l.number = p.epoch, int32(i)
+		switch {
+		case times != nil && times[i] > latest:
+			c.late++
+		case isNew && l.kind == seriesLine:
+			c.added++
+		default:
+		}
+		as := classic
+		if v, ok := natives[int32(i)]; ok {
+			as = v.representation()
+		}
+		if b := p.base(l.name, as); l.point == nil || l.point.family.base != b {
+			p.place(l, b, as)
+			c.placed++
+		}
+	}
+	return c
+}
+
+type counts struct {
+	samples, dropped, limited, repeats, late, added, placed int
+}
+
+func (v nativeValue) representation() native {
+	if v.h != nil && v.h.Schema == histogram.CustomBucketsSchema || v.fh != nil && v.fh.Schema == histogram.CustomBucketsSchema {
+		return custom
+	}
+	return exponential
+}
+
+// plan returns the plan of a page that was just passed.
+func (p *pass) plan(lines []*line, c counts) *plan {
+	h := uint64(len(lines))
+	for _, l := range lines {
+		id := uint64(l.id)<<8 | uint64(l.role)
+		if l.point != nil {
+			id ^= uint64(l.point.family.id) << 32
+		}
+		h = (h ^ id) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	for ; ; h++ {
+		q := p.plans[h]
+		if q == nil {
+			break
+		}
+		if slices.Equal(q.lines, lines) {
+			return q
+		}
+	}
+	q := &plan{
+		hash: h, lines: slices.Clone(lines), said: p.target.said,
+		repeats: c.repeats > 0, samples: c.samples, dropped: c.dropped, limited: c.limited,
+	}
+	p.plans[h] = q
+	return q
+}
+
+// lay builds the layout of a page: of its samples, and of the markers of lines that are gone, which come after them.
+// The points of another layout, if given, come first in their metrics, in its order.
+func (p *pass) lay(lines []*line, times []int64, gone []*line, latest int64, after *layout) *layout {
+	p.cohort.epoch++
+	b := &p.builder
+	b.reset(p.cohort.epoch, len(lines))
+	for i, l := range lines {
+		if l.kind != seriesLine && l.kind != reportLine {
+			continue
+		}
+		time := int64(noTime)
+		if times != nil {
+			time = times[i]
+		}
+		if time == noTime && int(l.number) != i {
+			continue // exposed before: the first counts
+		}
+		if time > latest {
+			continue
+		}
+		b.add(l, i, time)
+	}
+	for i, l := range gone {
+		b.add(l, len(lines)+i, noTime)
+	}
+	b.after = after
+	return b.finish()
+}
+
+// adopt makes a plan the target's.
+func (c *cohort) adopt(t *Target, p *plan) {
+	if t.plan == p {
+		return
+	}
+	p.refs++
+	c.abandon(t.plan)
+	t.plan, c.latest = p, p
+	c.sweep()
+	c.slim()
+}
+
+func (c *cohort) abandon(p *plan) {
+	if p == nil {
+		return
+	}
+	if p.refs--; p.refs == 0 {
+		delete(c.plans, p.hash)
+		p.drop()
+		if c.latest == p {
+			c.latest = nil
+		}
+	}
+}
+
+func (c *cohort) stats(s *Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Targets += c.targets
+	s.Plans += len(c.plans)
+	s.Lines += len(c.lines)
+	s.Points += len(c.points)
+	for _, l := range c.lines {
+		s.Bytes += int64(len(l.text)) + 80
+	}
+	for _, p := range c.points {
+		s.Bytes += 80
+		for _, v := range p.values {
+			s.Bytes += int64(len(v)) + 16
+		}
+	}
+	for _, p := range c.plans {
+		s.Bytes += 8 * int64(len(p.lines))
+		if p.layout != nil {
+			s.Bytes += 16 * int64(len(p.layout.points))
+		}
+	}
+}

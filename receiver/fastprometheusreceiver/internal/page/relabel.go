@@ -1,0 +1,154 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// rules tells which labels of a target can decide what becomes of a line. Only their values split targets into cohorts;
+// of all others a line knows but that they are there, and takes the value from the target when it is emitted.
+type rules struct {
+	all  bool
+	seen map[string]bool
+}
+
+func newRules(cfg *promconfig.ScrapeConfig) rules {
+	r := rules{seen: map[string]bool{}}
+	// A series' own label may stand in for a target's, and equal another target's; a limit may bite on one target only.
+	r.all = cfg.HonorLabels || cfg.LabelValueLengthLimit > 0
+	for _, c := range cfg.MetricRelabelConfigs {
+		switch c.Action {
+		case relabel.LabelDrop, relabel.LabelKeep:
+			continue // look at names only
+		case relabel.LabelMap:
+			r.all = true
+		default:
+		}
+		for _, n := range c.SourceLabels {
+			r.seen[string(n)] = true
+		}
+		r.seen[c.TargetLabel] = true
+		if strings.Contains(c.TargetLabel, "$") {
+			r.all = true
+		}
+	}
+	return r
+}
+
+// decides tells whether the value of a target's label must be known to read a line.
+func (r *rules) decides(name string) bool {
+	return r.all || r.seen[name] || strings.HasPrefix(name, scopePrefix) ||
+		name == model.BucketLabel || name == model.QuantileLabel
+}
+
+// mark stands for the value of a target's label, followed by its number. Nobody exposes it, or it would be guessed.
+var mark = "\x01" + rand.Text() + "\x02"
+
+// marked returns which of the target's labels a value stands for, or -1.
+func marked(v string) int {
+	if len(v) != len(mark)+2 || !strings.HasPrefix(v, mark) {
+		return -1
+	}
+	return int(v[len(mark)]-'0')*64 + int(v[len(mark)+1]-'0')
+}
+
+func markOf(i int) string { return mark + string([]byte{'0' + byte(i/64), '0' + byte(i%64)}) }
+
+// mostVariables bounds how many labels of a target a mark can name; targets with more have a cohort of their own.
+const mostVariables = 64 * 64
+
+// final returns the labels of a sample after honor_labels, metric_relabel_configs and external labels, as Prometheus
+// and the stock receiver set them, with marks for what the target is to fill in. Nothing is left of a dropped sample.
+func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
+	cfg := c.job.cfg.Scrape
+	b := labels.NewBuilder(exposed)
+	if cfg.HonorLabels {
+		for _, l := range c.labels {
+			if !exposed.Has(l.Name) {
+				b.Set(l.Name, l.Value)
+			}
+		}
+	} else {
+		var moved []labels.Label
+		for _, l := range c.labels {
+			if v := exposed.Get(l.Name); v != "" {
+				moved = append(moved, labels.Label{Name: l.Name, Value: v})
+			}
+			b.Set(l.Name, l.Value)
+		}
+		slices.SortStableFunc(moved, func(a, b labels.Label) int { return len(a.Name) - len(b.Name) })
+		for _, l := range moved {
+			name := model.ExportedLabelPrefix + l.Name
+			for b.Get(name) != "" {
+				name = model.ExportedLabelPrefix + name
+			}
+			b.Set(name, l.Value)
+		}
+	}
+	if !relabel.ProcessBuilder(b, cfg.MetricRelabelConfigs...) {
+		return labels.EmptyLabels(), nil
+	}
+	set := b.Labels()
+	switch {
+	case set.IsEmpty():
+		return set, nil
+	case !set.Has(model.MetricNameLabel):
+		return set, fmt.Errorf("cannot use series %s: no metric name after relabeling", exposed)
+	case !set.IsValid(cfg.MetricNameValidationScheme):
+		return set, fmt.Errorf("cannot use series %s: invalid metric name or label names", exposed)
+	}
+	if err := c.withinLimits(set); err != nil {
+		return set, err
+	}
+	set = c.external(set)
+	if name, found := set.HasDuplicateLabelNames(); found {
+		return set, fmt.Errorf("cannot use series %s: label %q is there twice", exposed, name)
+	}
+	if set.Get(model.MetricNameLabel) == "" {
+		return set, fmt.Errorf("cannot use series %s: no metric name", exposed)
+	}
+	return set, nil
+}
+
+// external sets the external labels.
+func (c *cohort) external(set labels.Labels) labels.Labels {
+	if c.job.cfg.External.IsEmpty() {
+		return set
+	}
+	b := labels.NewBuilder(set)
+	c.job.cfg.External.Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
+	return b.Labels()
+}
+
+func (c *cohort) withinLimits(set labels.Labels) error {
+	cfg := c.job.cfg.Scrape
+	name := set.Get(model.MetricNameLabel)
+	if most := int(cfg.LabelLimit); most > 0 && set.Len() > most {
+		return fmt.Errorf("label_limit exceeded (metric: %.50s, number of labels: %d, limit: %d)", name, set.Len(), most)
+	}
+	nameMost, valueMost := int(cfg.LabelNameLengthLimit), int(cfg.LabelValueLengthLimit)
+	if nameMost == 0 && valueMost == 0 {
+		return nil
+	}
+	return set.Validate(func(l labels.Label) error {
+		if nameMost > 0 && len(l.Name) > nameMost {
+			return fmt.Errorf("label_name_length_limit exceeded (metric: %.50s, label name: %.50s, length: %d, limit: %d)",
+				name, l.Name, len(l.Name), nameMost)
+		}
+		if valueMost > 0 && len(l.Value) > valueMost {
+			return fmt.Errorf("label_value_length_limit exceeded (metric: %.50s, label name: %.50s, value: %.50q, length: %d, limit: %d)",
+				name, l.Name, l.Value, len(l.Value), valueMost)
+		}
+		return nil
+	})
+}

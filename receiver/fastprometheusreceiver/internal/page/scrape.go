@@ -1,0 +1,408 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A Scrape reads one page. Its samples are numbered as the page has them, metadata included, so that as long as every
+// line is the plan's next the numbers are the plan's.
+type Scrape struct {
+	target *Target
+	at     int64 // milliseconds
+	whole  bool  // the page is collected and parsed at its end
+	parser expo.Parser
+	entry  expo.Entry
+	in     setting
+	err    error
+	ended  bool
+	fed    bool // anything at all
+
+	plan     *plan
+	expected []*line // the plan's, the report's left out
+	next     int     // of expected
+	strayed  bool    // from the plan: lines has what came instead
+	lost     int     // lines in a row that were not the next
+
+	lines     []*line
+	values    []float64
+	times     []int64 // nil until a sample has one
+	natives   map[int32]nativeValue
+	exemplars []placedExemplar
+	refused   int // samples that failed the page
+	tooLarge  int // samples before the first histogram with too many buckets
+
+	carry []byte // the start of a line whose end is in the next chunk
+	retry int    // carry is not worth another look while it is shorter
+
+	spare   []int64 // for times
+	gone    []*line
+	builder labels.ScratchBuilder
+}
+
+type format uint8
+
+const (
+	unknownFormat format = iota
+	textFormat
+	openMetricsFormat
+	protobufFormat
+)
+
+var scrapes = sync.Pool{New: func() any { return &Scrape{builder: labels.NewScratchBuilder(8)} }}
+
+// Begin starts reading a page of the target that was asked for at a time.
+func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
+	f, err := t.cohort.job.format(contentType)
+	if err != nil {
+		return nil, err
+	}
+	return t.begin(at, f), nil
+}
+
+// format finds out how a page is to be read, as Prometheus does.
+func (j *Job) format(contentType string) (format, error) {
+	p, err := textparse.New(nil, contentType, nil, textparse.ParserOptions{FallbackContentType: fallback(j.cfg.Scrape)})
+	switch p.(type) {
+	case nil:
+		return unknownFormat, err
+	case *textparse.OpenMetricsParser:
+		return openMetricsFormat, nil
+	case *textparse.ProtobufParser:
+		return protobufFormat, nil
+	default:
+		return textFormat, nil
+	}
+}
+
+func (t *Target) begin(at time.Time, f format) *Scrape {
+	s := scrapes.Get().(*Scrape)
+	s.target, s.at = t, at.UnixMilli()
+	t.format = f
+	s.whole = f == protobufFormat || t.cohort.switches.custom
+	s.parser.OpenMetrics = f == openMetricsFormat
+	s.in = plainSetting
+	c := t.cohort
+	if s.plan = t.plan; s.plan == nil && c.job.cfg.SeriesLimit == 0 {
+		c.mu.Lock()
+		s.plan = c.latest
+		c.mu.Unlock()
+	}
+	if s.plan != nil {
+		s.expected = s.plan.body(len(c.report))
+	}
+	return s
+}
+
+// maxRetained bounds what a finished scrape keeps for the next, in samples.
+const maxRetained = 1 << 19
+
+func (s *Scrape) release() {
+	if cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
+		return
+	}
+	if s.times != nil {
+		s.spare = s.times
+	}
+	clear(s.lines[:cap(s.lines)])
+	clear(s.exemplars)
+	clear(s.gone)
+	*s = Scrape{
+		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
+		carry: s.carry[:0], gone: s.gone[:0], builder: s.builder, entry: s.entry,
+	}
+	scrapes.Put(s)
+}
+
+// Feed reads on. chunk is borrowed; it may end anywhere. After an error, End is all that is left to call.
+func (s *Scrape) Feed(chunk []byte) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.fed = s.fed || len(chunk) > 0
+	if s.whole {
+		s.carry = append(s.carry, chunk...)
+		return nil
+	}
+	if len(s.carry) > 0 {
+		nl := bytes.IndexByte(chunk, '\n') + 1
+		for nl > 0 {
+			s.carry = append(s.carry, chunk[:nl]...)
+			chunk = chunk[nl:]
+			if len(s.carry) >= s.retry {
+				break
+			}
+			nl = bytes.IndexByte(chunk, '\n') + 1
+		}
+		if nl == 0 {
+			s.carry = append(s.carry, chunk...)
+			return nil
+		}
+		rest, err := s.read(s.carry)
+		if err != nil {
+			s.err = err
+			return err
+		}
+		if len(rest) > 0 { // a line break within a label value
+			s.retry = 2 * len(rest)
+			s.carry = append(s.carry[:0], rest...)
+			return s.Feed(chunk)
+		}
+		s.carry, s.retry = s.carry[:0], 0
+	}
+	end := bytes.LastIndexByte(chunk, '\n') + 1
+	rest, err := s.read(chunk[:end])
+	if err != nil {
+		s.err = err
+		return err
+	}
+	s.carry = append(append(s.carry, rest...), chunk[end:]...)
+	if s.retry = 0; len(rest) > 0 {
+		s.retry = 2 * len(rest)
+	}
+	return nil
+}
+
+var errAfterEnd = errors.New("cannot read page: unexpected data after # EOF")
+
+// read reads lines and returns what of b is the start of one.
+func (s *Scrape) read(b []byte) ([]byte, error) {
+	for len(b) > 0 {
+		if s.ended {
+			if s.parser.OpenMetrics {
+				return nil, errAfterEnd
+			}
+			return nil, nil
+		}
+		if s.next < len(s.expected) {
+			if n := s.match(b, s.expected[s.next]); n > 0 {
+				b = b[n:]
+				continue
+			}
+		}
+		n, err := s.parser.Next(b, &s.entry)
+		if err != nil {
+			if errors.Is(err, expo.ErrMore) {
+				return b, nil
+			}
+			return nil, err
+		}
+		if err := s.take(); err != nil {
+			return nil, err
+		}
+		b = b[n:]
+	}
+	return nil, nil
+}
+
+// match reads the line b starts with, if it is the expected one, and returns its length.
+func (s *Scrape) match(b []byte, l *line) int {
+	text := len(l.text)
+	if len(b) <= text || string(b[:text]) != l.text {
+		return 0
+	}
+	switch c := b[text]; {
+	case l.kind.isMetadata():
+		if c != '\n' {
+			return 0
+		}
+		if l.kind == typeLine {
+			s.in = l.setting
+		}
+		s.hit(l, 0)
+		return text + 1
+	case c != ' ' || s.strayed && l.setting > anySetting && l.setting != s.in:
+		return 0
+	}
+	v, end, ok := expo.FastNumber(b[text+1:])
+	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
+		s.hit(l, v)
+		if s.times != nil {
+			s.times = append(s.times, noTime)
+		}
+		return end + 1
+	}
+	n, err := s.parser.Tail(b[text:], &s.entry)
+	if err != nil {
+		return 0 // the long way round gives the same error, or finds another series
+	}
+	s.hit(l, s.entry.Value)
+	s.note(l)
+	return text + n
+}
+
+// hit takes the expected line.
+func (s *Scrape) hit(l *line, v float64) {
+	s.next++
+	s.lost = 0
+	s.values = append(s.values, v)
+	if s.strayed {
+		s.lines = append(s.lines, l)
+	}
+	if s.times != nil && l.kind.isMetadata() {
+		s.times = append(s.times, noTime)
+	}
+}
+
+// note takes what a sample has besides its value.
+func (s *Scrape) note(l *line) {
+	e := &s.entry
+	time := int64(noTime)
+	if e.HasTS && s.target.cohort.job.cfg.Scrape.HonorTimestamps {
+		time = e.TS
+		if s.times == nil {
+			if s.spare == nil {
+				s.spare = make([]int64, 0, max(len(s.expected), 64))
+			}
+			s.times = s.spare[:0]
+			for len(s.times) < len(s.values)-1 {
+				s.times = append(s.times, noTime)
+			}
+		}
+	}
+	if s.times != nil {
+		s.times = append(s.times, time)
+	}
+	if e.Exemplar.Found && l.kind == seriesLine {
+		x := exemplar.Exemplar{Value: e.Exemplar.Value, Ts: s.at}
+		if time != noTime {
+			x.Ts = time
+		}
+		if e.Exemplar.HasTS {
+			x.Ts, x.HasTs = e.Exemplar.TS, true
+		}
+		s.builder.Reset()
+		e.Exemplar.AppendLabels(&s.builder)
+		s.builder.Sort()
+		x.Labels = s.builder.Labels()
+		s.exemplars = append(s.exemplars, placedExemplar{Exemplar: x, sample: int32(len(s.values) - 1)})
+	}
+}
+
+// take takes a line that was not expected.
+func (s *Scrape) take() error {
+	e := &s.entry
+	c := s.target.cohort
+	var l *line
+	switch e.Kind {
+	case expo.Nothing:
+		return nil
+	case expo.End:
+		s.ended = true
+		return nil
+	case expo.Type:
+		l = c.metadata(e.Text, e.Name, meta{kind: typeLine, typ: e.Type})
+		s.in = l.setting
+	case expo.Help:
+		l = c.metadata(e.Text, e.Name, meta{kind: helpLine, text: s.parser.HelpText(e)})
+	case expo.Unit:
+		l = c.metadata(e.Text, e.Name, meta{kind: unitLine, text: string(e.Body)})
+	default:
+		var err error
+		if l, err = c.series(e, s.in); err != nil {
+			s.refused++
+			return err
+		}
+		l = s.target.admit(l)
+	}
+	s.miss(l)
+	if l.kind.isMetadata() {
+		if s.times != nil {
+			s.times = append(s.times, noTime)
+		}
+		return nil
+	}
+	s.values[len(s.values)-1] = e.Value
+	s.note(l)
+	return nil
+}
+
+// miss takes a line that is not the plan's next, and looks for the place in the plan where to go on.
+func (s *Scrape) miss(l *line) {
+	if !s.strayed {
+		s.strayed = true
+		s.lines = append(s.lines[:0], s.expected[:s.next]...)
+	}
+	s.lines = append(s.lines, l)
+	s.values = append(s.values, 0)
+	s.lost++
+	const first = 64 // lines to look ahead, doubled with each one lost, as long as it is not all in vain
+	far := min(len(s.expected), s.next+first<<min(s.lost, 12))
+	if s.lost > 24 && s.lost&(s.lost-1) != 0 {
+		return
+	}
+	for i := s.next; i < far; i++ {
+		if s.expected[i] == l {
+			s.next, s.lost = i+1, 0
+			return
+		}
+	}
+}
+
+// collected parses a page that was read as a whole.
+func (s *Scrape) collected() error {
+	t := s.target
+	sw := t.cohort.switches
+	media := map[format]string{
+		textFormat: "text/plain", openMetricsFormat: "application/openmetrics-text", protobufFormat: "application/vnd.google.protobuf",
+	}[t.format]
+	p, err := textparse.New(s.carry, media, nil, textparse.ParserOptions{
+		IgnoreNativeHistograms:                  !sw.native,
+		ConvertClassicHistogramsToNHCB:          sw.custom,
+		KeepClassicOnClassicAndNativeHistograms: sw.classic,
+	})
+	if err != nil {
+		return err
+	}
+	return s.parse(p)
+}
+
+// finish ends the reading.
+func (s *Scrape) finish() error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.whole {
+		if len(s.carry) == 0 {
+			return nil
+		}
+		return s.collected()
+	}
+	if len(s.carry) > 0 {
+		b := s.carry
+		if !s.parser.OpenMetrics {
+			b = append(b, '\n')
+		}
+		rest, err := s.read(b)
+		if err != nil {
+			return err
+		}
+		if len(rest) > 0 {
+			return fmt.Errorf("cannot parse line: it does not end: %.120q", rest)
+		}
+	}
+	if s.parser.OpenMetrics && !s.ended && len(s.values) > 0 {
+		return errors.New("cannot read page: data does not end with # EOF")
+	}
+	return nil
+}
+
+// seen returns the lines of the page up to here.
+func (s *Scrape) seen() []*line {
+	if s.strayed {
+		return s.lines
+	}
+	return s.expected[:s.next]
+}

@@ -1,0 +1,213 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	promconfig "github.com/prometheus/prometheus/config"
+)
+
+const unknownType = model.MetricTypeUnknown
+
+// A Target remembers between scrapes what the next one is compared with. One goroutine uses it at a time.
+type Target struct {
+	cohort  *cohort
+	job     string
+	host    string         // the instance
+	values  []string       // of the labels with marks
+	attrs   []labels.Label // of its own resource
+	common  []labels.Label // of any resource of its: what discovery tells
+	timeout time.Duration
+
+	format  format
+	plan    *plan
+	settled bool     // the plan needs no pass: nothing the target knows besides it can change what it means
+	alive   bool     // the last scrape went well
+	past    bool     // there was a scrape
+	timed   []uint64 // lines of the plan that had timestamps of their own, and so no end to mark; nil if none
+
+	iteration uint64
+	said      map[string]metadata // by the last page; shared with its plan
+	lingering map[string]lingering
+	admitted  map[uint64]struct{} // texts, hashed
+}
+
+// lingering metadata was said by an earlier page.
+type lingering struct {
+	metadata
+
+	last uint64
+}
+
+// metadataScrapes is for how many successful scrapes metadata outlives its last mention.
+const metadataScrapes = 10
+
+// NewTarget adds a target. discovered are its labels before relabeling, final those after.
+func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
+	t := &Target{job: strings.Clone(final.Get(model.JobLabel)), host: strings.Clone(final.Get(model.InstanceLabel))}
+	var (
+		own []labels.Label
+		key strings.Builder
+	)
+	final.Range(func(l labels.Label) {
+		if strings.HasPrefix(l.Name, model.ReservedLabelPrefix) {
+			return
+		}
+		l = labels.Label{Name: strings.Clone(l.Name), Value: strings.Clone(l.Value)}
+		if !j.rules.decides(l.Name) && len(t.values) < mostVariables {
+			t.values = append(t.values, l.Value)
+			l.Value = markOf(len(t.values) - 1)
+		}
+		own = append(own, l)
+		key.WriteString(strconv.Quote(l.Name))
+		key.WriteString(strconv.Quote(l.Value))
+	})
+	cfg := j.cfg.Scrape
+	sw := switches{
+		native:  flag(final, "__scrape_native_histograms__", cfg.ScrapeNativeHistogramsEnabled()),
+		classic: flag(final, "__always_scrape_classic_histograms__", cfg.AlwaysScrapeClassicHistogramsEnabled()),
+		custom:  flag(final, "__convert_classic_histograms_to_nhcb__", cfg.ConvertClassicHistogramsToNHCBEnabled()),
+	}
+	fmt.Fprint(&key, sw)
+	t.timeout = time.Duration(cfg.ScrapeTimeout)
+	if d, err := model.ParseDuration(final.Get(model.ScrapeTimeoutLabel)); err == nil {
+		t.timeout = time.Duration(d)
+	}
+	t.common = discoveredAttributes(discovered)
+	t.attrs = resourceAttributes(nil, t.job, t.host, t.common)
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := j.cohorts[key.String()]
+	if c == nil {
+		c = newCohort(j, key.String(), own, sw)
+		j.cohorts[c.key] = c
+	}
+	c.targets++
+	t.cohort = c
+	return t
+}
+
+func flag(ls labels.Labels, name string, otherwise bool) bool {
+	if v, err := strconv.ParseBool(ls.Get(name)); err == nil {
+		return v
+	}
+	return otherwise
+}
+
+// leave gives up what the target shares.
+func (t *Target) leave() {
+	c := t.cohort
+	c.mu.Lock()
+	c.abandon(t.plan)
+	c.mu.Unlock()
+	t.plan, t.settled, t.past, t.alive = nil, false, false, false
+	j := c.job
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if c.targets--; c.targets == 0 {
+		delete(j.cohorts, c.key)
+	}
+}
+
+// known returns what earlier pages said of a family.
+func (t *Target) known(family string) (metadata, bool) {
+	if md, ok := t.said[family]; ok {
+		return md, true
+	}
+	l, ok := t.lingering[family]
+	return l.metadata, ok
+}
+
+// learn replaces what the last page said by what this one did. It tells whether that makes a difference to the next.
+func (t *Target) learn(said, shared map[string]metadata) (changed bool) {
+	for family, md := range t.said {
+		if _, ok := said[family]; !ok {
+			if t.lingering == nil {
+				t.lingering = map[string]lingering{}
+			}
+			t.lingering[family] = lingering{md, t.iteration - 1}
+			changed = true
+		}
+	}
+	if !same(t.said, said) {
+		changed = true
+		if t.said = nil; same(shared, said) {
+			t.said = shared
+		} else {
+			t.said = maps.Clone(said)
+		}
+	}
+	for family := range t.lingering {
+		if _, ok := said[family]; ok {
+			delete(t.lingering, family)
+		}
+	}
+	return t.forget() || changed
+}
+
+func same(a, b map[string]metadata) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// forget drops metadata that lingered long enough, and tells whether there was any.
+func (t *Target) forget() (changed bool) {
+	for family, l := range t.lingering {
+		if t.iteration-l.last > metadataScrapes {
+			delete(t.lingering, family)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// fallback is the media type of a page whose Content-Type says nothing of use.
+func fallback(cfg *promconfig.ScrapeConfig) string {
+	return cfg.ScrapeFallbackProtocol.HeaderMediaType()
+}
+
+// admit lets a line in, or, when the target has shown as many series as it may, the one that drops it.
+func (t *Target) admit(l *line) *line {
+	c := t.cohort
+	most := c.job.cfg.SeriesLimit
+	if most == 0 || l.kind != seriesLine {
+		return l
+	}
+	text := maphash.String(seed, l.text)
+	if _, ok := t.admitted[text]; ok {
+		return l
+	}
+	if len(t.admitted) >= most {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		refused, at := c.find([]byte(l.text), refusedSetting)
+		if refused == nil {
+			refused = c.newLine(l.text, droppedLine, refusedSetting)
+			c.lines[at] = refused
+		}
+		return refused
+	}
+	if t.admitted == nil {
+		t.admitted = map[uint64]struct{}{}
+	}
+	t.admitted[text] = struct{}{}
+	return l
+}

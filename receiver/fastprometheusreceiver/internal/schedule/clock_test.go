@@ -1,0 +1,236 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// record collects the timestamps that a task is given.
+type record struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (r *record) add(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = append(r.at, at)
+}
+
+// since returns the timestamps as durations since start.
+func (r *record) since(start time.Time) []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []time.Duration
+	for _, at := range r.at {
+		out = append(out, at.Sub(start.Round(0)))
+	}
+	return out
+}
+
+func TestEveryRunsAtItsTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := New(0)
+		var r record
+		c.Every(10*time.Second, 3*time.Second, r.add)
+		time.Sleep(34 * time.Second)
+		require.NoError(t, c.Stop(t.Context()))
+		assert.Equal(t, []time.Duration{3 * time.Second, 13 * time.Second, 23 * time.Second, 33 * time.Second}, r.since(start))
+		time.Sleep(time.Minute)
+		assert.Len(t, r.since(start), 4, "nothing runs after Stop")
+	})
+}
+
+// A tick that passes while a run is under way is made up for at once, two are one, and the rhythm stays.
+func TestOverrun(t *testing.T) {
+	for name, test := range map[string]struct {
+		lasts time.Duration
+		want  []time.Duration
+	}{
+		"none":       {9 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}},
+		"one tick":   {12 * time.Second, []time.Duration{0, 12 * time.Second, 20 * time.Second, 30 * time.Second}},
+		"two ticks":  {25 * time.Second, []time.Duration{0, 25 * time.Second, 30 * time.Second, 40 * time.Second}},
+		"to the dot": {20 * time.Second, []time.Duration{0, 20 * time.Second, 30 * time.Second, 40 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				c := New(0)
+				var r record
+				var once sync.Once
+				c.Every(10*time.Second, 0, func(at time.Time) {
+					r.add(at)
+					once.Do(func() { time.Sleep(test.lasts) })
+				})
+				time.Sleep(45 * time.Second)
+				require.NoError(t, c.Stop(t.Context()))
+				assert.Equal(t, test.want, r.since(start)[:4])
+			})
+		})
+	}
+}
+
+// A run that begins a little late is given the time it was due, one that begins later its own.
+func TestAlignment(t *testing.T) {
+	for late, want := range map[time.Duration]time.Duration{
+		time.Millisecond:        10 * time.Second,
+		2 * time.Millisecond:    10 * time.Second,
+		2500 * time.Microsecond: 10*time.Second + 2500*time.Microsecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			c := New(1)
+			var r record
+			c.Every(10*time.Second, 0, r.add)
+			time.Sleep(time.Second)
+			c.Once(8*time.Second, func(time.Time) { time.Sleep(time.Second + late) }) // takes the only place
+			time.Sleep(15 * time.Second)
+			require.NoError(t, c.Stop(t.Context()))
+			assert.Equal(t, []time.Duration{0, want}, r.since(start)[:2], late)
+		})
+	}
+}
+
+// Of short intervals only 1 % counts as on time.
+func TestAlignmentOfShortIntervals(t *testing.T) {
+	c := &Clock{start: time.Now()}
+	c.offset = time.Duration(c.start.UnixNano())
+	task := &Task{interval: 10 * time.Millisecond, due: time.Since(c.start) - time.Millisecond}
+	assert.NotEqual(t, c.wall(task.due), c.stamp(task))
+}
+
+func TestClockStep(t *testing.T) {
+	c := &Clock{start: time.Now()}
+	c.offset = time.Duration(c.start.UnixNano()) + time.Hour // as if the wall clock had been set back by an hour
+	task := &Task{interval: time.Hour, due: time.Since(c.start)}
+	assert.WithinDuration(t, time.Now(), c.stamp(task), time.Minute)
+}
+
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(3)
+		var running, most, runs atomic.Int32
+		for range 20 {
+			c.Every(time.Minute, 0, func(time.Time) {
+				most.Store(max(most.Load(), running.Add(1)))
+				time.Sleep(time.Second)
+				running.Add(-1)
+				runs.Add(1)
+			})
+		}
+		time.Sleep(30 * time.Second)
+		require.NoError(t, c.Stop(t.Context()))
+		assert.Equal(t, int32(3), most.Load())
+		assert.Equal(t, int32(20), runs.Load())
+	})
+}
+
+func TestCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := New(0)
+		var r record
+		waiting := c.Every(10*time.Second, 0, r.add)
+		running := c.Every(10*time.Second, 0, func(time.Time) { time.Sleep(5 * time.Second) })
+		time.Sleep(time.Second)
+
+		next, idle := c.Cancel(waiting)
+		assert.True(t, idle)
+		assert.Equal(t, 10*time.Second, next.Sub(start.Round(0)))
+		next, idle = c.Cancel(running)
+		assert.False(t, idle)
+		assert.Equal(t, 10*time.Second, next.Sub(start.Round(0)))
+
+		time.Sleep(time.Minute)
+		assert.Len(t, r.since(start), 1)
+		require.NoError(t, c.Stop(t.Context()))
+	})
+}
+
+func TestStopWaitsWithinItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(0)
+		c.Once(0, func(time.Time) { time.Sleep(time.Minute) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Stop(ctx), context.DeadlineExceeded)
+		require.NoError(t, c.Stop(t.Context()))
+		require.NoError(t, c.Stop(t.Context()), "twice is as good as once")
+	})
+}
+
+// Ten thousand tasks have no goroutines while they wait, run evenly over the interval, and go away at once.
+func TestManyTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tasks, interval = 10_000, 10 * time.Second
+		before := runtime.NumGoroutine()
+		c := New(0)
+		var perSecond [10]atomic.Int32
+		start := time.Now()
+		for range tasks {
+			c.Every(interval, Delay(start, interval, rand.Uint64()), func(at time.Time) {
+				perSecond[int(at.Sub(start.Round(0))/time.Second)%10].Add(1)
+			})
+		}
+		synctest.Wait()
+		assert.LessOrEqual(t, runtime.NumGoroutine(), before+2)
+		time.Sleep(interval - time.Nanosecond)
+		for second := range perSecond {
+			assert.InDelta(t, tasks/10, perSecond[second].Load(), tasks/50)
+		}
+		require.NoError(t, c.Stop(t.Context()))
+	})
+}
+
+// Whatever is added and canceled, tasks run in the order they are due.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(1)
+		start := time.Now()
+		var r record
+		random := rand.New(rand.NewPCG(1, 2))
+		var added []*Task
+		for range 500 {
+			added = append(added, c.Once(time.Duration(random.IntN(1000)+1)*time.Second, r.add))
+		}
+		canceled := 0
+		for i, task := range added {
+			if i%3 == 0 {
+				c.Cancel(task)
+				canceled++
+			}
+		}
+		time.Sleep(time.Hour)
+		require.NoError(t, c.Stop(t.Context()))
+		at := r.since(start)
+		assert.Len(t, at, 500-canceled)
+		assert.True(t, slices.IsSorted(at))
+	})
+}
+
+func TestDelay(t *testing.T) {
+	const interval = 15 * time.Second
+	now := time.Unix(1_700_000_003, 500)
+	for _, hash := range []uint64{0, 1, uint64(interval) - 1, 12345678901234567890} {
+		delay := Delay(now, interval, hash)
+		assert.GreaterOrEqual(t, delay, time.Duration(0))
+		assert.Less(t, delay, interval)
+		point := now.Add(delay).UnixNano() % int64(interval)
+		assert.Equal(t, int64(hash%uint64(interval)), point, "the same point whenever it is asked for")
+	}
+}

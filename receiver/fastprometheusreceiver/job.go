@@ -1,0 +1,158 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/schedule"
+)
+
+// A job is a scrape configuration at work.
+type job struct {
+	owner   *scraper
+	name    string
+	tooMany atomic.Pointer[error] // set while there are more targets than target_limit; fails all scrapes
+
+	mu      sync.Mutex
+	gear    *gear
+	ended   bool // the configuration no longer has the job
+	deriver *discover.Deriver
+	targets map[uint64]*target
+	leaving map[uint64]*target // gone, but not yet for as long as it takes to call their series stale
+	found   discover.Set       // without its targets, which are above
+}
+
+func newJob(owner *scraper, name string) *job {
+	return &job{owner: owner, name: name, targets: map[uint64]*target{}, leaving: map[uint64]*target{}}
+}
+
+// equip gives the job a new configuration. Targets get it with the next update of discovery.
+func (j *job) equip(g *gear) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gear, j.ended = g, false
+	j.deriver = discover.NewDeriver(g.cfg, j.owner.shard)
+}
+
+// end lets all targets leave.
+func (j *job) end() {
+	j.mu.Lock()
+	j.ended = true
+	j.mu.Unlock()
+	j.sync(nil)
+}
+
+// sync makes the targets those that the groups come to.
+func (j *job) sync(groups []*targetgroup.Group) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found := j.deriver.Derive(groups)
+	for _, err := range found.Failures {
+		j.owner.settings.Logger.Error("Cannot make a target", zap.String("job", j.name), zap.Error(err))
+	}
+	current := make(map[uint64]*target, len(found.Targets))
+	for _, f := range found.Targets {
+		t := j.targets[f.Hash]
+		if t == nil {
+			t = j.arrive(f.Hash)
+		}
+		if a := t.aim.Load(); a == nil || a.Target != f || a.gear != j.gear {
+			t.aim.Store(&aim{Target: f, gear: j.gear})
+		}
+		j.schedule(t, f)
+		current[f.Hash] = t
+		delete(j.targets, f.Hash)
+	}
+	for hash, t := range j.targets {
+		j.leave(hash, t)
+	}
+	j.targets = current
+	found.Targets, found.Failures = nil, nil
+	j.found = found
+	j.checkLimit()
+}
+
+// arrive returns the target of this hash as it was if it has only just left, else a new one.
+func (j *job) arrive(hash uint64) *target {
+	t := j.leaving[hash]
+	if t == nil {
+		return &target{job: j}
+	}
+	delete(j.leaving, hash) // from here on its retirement does nothing
+	j.owner.clock.Cancel(t.task)
+	t.interval = 0
+	return t
+}
+
+// schedule sees to it that the target is scraped at its interval.
+func (j *job) schedule(t *target, f *discover.Target) {
+	if t.interval == f.Interval {
+		return
+	}
+	if t.interval != 0 {
+		j.owner.clock.Cancel(t.task)
+	}
+	t.interval = f.Interval
+	place := f.Hash ^ j.owner.seed
+	if j.owner.cfg.AlignScrapes {
+		place = 0
+	}
+	delay := schedule.Delay(time.Now(), f.Interval, place)
+	if t.task == nil {
+		delay += j.owner.cfg.InitialScrapeOffset
+	}
+	t.task = j.owner.clock.Every(f.Interval, delay, t.scrape)
+}
+
+// leave calls the target's series stale when it has missed two scrapes. Until then it may come back as if nothing had
+// happened.
+func (j *job) leave(hash uint64, t *target) {
+	missed, _ := j.owner.clock.Cancel(t.task)
+	wait := time.Until(missed) + t.interval + t.interval/10
+	j.leaving[hash] = t
+	t.task = j.owner.clock.Once(wait, func(time.Time) {
+		j.mu.Lock()
+		gone := j.leaving[hash] == t
+		if gone {
+			delete(j.leaving, hash)
+		}
+		j.mu.Unlock()
+		if gone {
+			t.retire(missed)
+			j.owner.forget(j)
+		}
+	})
+}
+
+func (j *job) checkLimit() {
+	limit := j.gear.cfg.TargetLimit
+	if limit == 0 || uint(len(j.targets)) <= limit {
+		j.tooMany.Store(nil)
+		return
+	}
+	err := fmt.Errorf("target_limit exceeded (number of targets: %d, limit: %d)", len(j.targets), limit)
+	j.tooMany.Store(&err)
+}
+
+// all returns the targets, those that are leaving included.
+func (j *job) all() []*target {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := make([]*target, 0, len(j.targets)+len(j.leaving))
+	for _, t := range j.targets {
+		out = append(out, t)
+	}
+	for _, t := range j.leaving {
+		out = append(out, t)
+	}
+	return out
+}

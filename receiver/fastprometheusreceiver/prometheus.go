@@ -1,0 +1,210 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/alecthomas/units"
+	"github.com/cespare/xxhash/v2"
+	commonconfig "github.com/prometheus/common/config"
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v2"
+)
+
+// Prometheus is a Prometheus configuration as Prometheus itself reads it. The zero value has no jobs.
+type Prometheus struct { //nolint:recvcheck // only what writes to it takes a pointer
+	loaded *promconfig.Config
+	// foreign names the sections that are set and govern other parts of Prometheus than scraping.
+	foreign []string
+}
+
+var (
+	_ confmap.Unmarshaler = (*Prometheus)(nil)
+	_ confmap.Marshaler   = (*Prometheus)(nil)
+)
+
+// sections are those that this receiver honours.
+var sections = []string{"global", "scrape_configs", "scrape_config_files"}
+
+// LoadPrometheus reads a configuration from YAML. Relative paths in it are relative to the working directory.
+func LoadPrometheus(text []byte) (Prometheus, error) {
+	var tree map[string]any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return Prometheus{}, fmt.Errorf("cannot read `config`: %w", err)
+	}
+	loaded, err := promconfig.Load(string(text), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return Prometheus{}, fmt.Errorf("cannot read `config`: %w", err)
+	}
+	p := Prometheus{loaded: loaded}
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		if value := reflect.ValueOf(tree[name]); !slices.Contains(sections, name) && value.IsValid() && !isEmpty(value) {
+			p.foreign = append(p.foreign, name)
+		}
+	}
+	return p, nil
+}
+
+func isEmpty(v reflect.Value) bool {
+	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+}
+
+// Unmarshal implements [confmap.Unmarshaler] by way of YAML, which is what Prometheus's types read.
+func (p *Prometheus) Unmarshal(conf *confmap.Conf) error {
+	tree := conf.ToStringMap()
+	if len(tree) == 0 {
+		return nil
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return fmt.Errorf("cannot write `config` as YAML: %w", err)
+	}
+	loaded, err := LoadPrometheus(text)
+	if err != nil {
+		return err
+	}
+	*p = loaded
+	return nil
+}
+
+// Marshal implements [confmap.Marshaler]. Secrets come out as placeholders.
+func (p Prometheus) Marshal(conf *confmap.Conf) error {
+	if p.loaded == nil {
+		return nil
+	}
+	text, err := yaml.Marshal(p.loaded)
+	if err != nil {
+		return fmt.Errorf("cannot write `config` as YAML: %w", err)
+	}
+	retrieved, err := confmap.NewRetrievedFromYAML(text)
+	if err != nil {
+		return fmt.Errorf("cannot read `config` as YAML: %w", err)
+	}
+	tree, err := retrieved.AsConf()
+	if err != nil {
+		return fmt.Errorf("cannot read `config` as YAML: %w", err)
+	}
+	return conf.Merge(tree)
+}
+
+// Validate reports sections that this receiver does not honour, and faults of the jobs.
+func (p Prometheus) Validate() error {
+	var errs []error
+	for _, name := range p.foreign {
+		errs = append(errs, fmt.Errorf("`%s` is not supported: the receiver only scrapes, remove it", name))
+	}
+	_, err := p.read(0)
+	return errors.Join(append(errs, err)...)
+}
+
+func (p Prometheus) hasJobs() bool {
+	return p.loaded != nil && (len(p.loaded.ScrapeConfigs) > 0 || len(p.loaded.ScrapeConfigFiles) > 0)
+}
+
+func (p Prometheus) hasFiles() bool {
+	return p.loaded != nil && len(p.loaded.ScrapeConfigFiles) > 0
+}
+
+func (p Prometheus) external() labels.Labels {
+	if p.loaded == nil {
+		return labels.EmptyLabels()
+	}
+	return p.loaded.GlobalConfig.ExternalLabels
+}
+
+// A reading is the scrape configurations as they were at some moment.
+type reading struct {
+	jobs []*promconfig.ScrapeConfig
+	sum  uint64 // of the names and contents of scrape_config_files
+}
+
+// read returns the scrape configurations, those of scrape_config_files read anew, with a limit for bodies
+// where they have none. Even with an error the sum is right.
+func (p Prometheus) read(maxBody int64) (reading, error) {
+	if p.loaded == nil {
+		return reading{}, nil
+	}
+	out := reading{sum: p.sumFiles()}
+	found, err := p.loaded.GetScrapeConfigs()
+	if err != nil {
+		return out, fmt.Errorf("cannot read the scrape configurations: %w", err)
+	}
+	var errs []error
+	for _, job := range found {
+		own := *job
+		if own.ScrapeFallbackProtocol == "" {
+			// A target with a bad Content-Type is read as text, as the Collector's receiver does.
+			own.ScrapeFallbackProtocol = promconfig.PrometheusText0_0_4
+		}
+		if own.BodySizeLimit == 0 {
+			own.BodySizeLimit = units.Base2Bytes(maxBody)
+		}
+		out.jobs = append(out.jobs, &own)
+		if err := checkFiles(&own); err != nil {
+			errs = append(errs, fmt.Errorf("cannot use job %q: %w", own.JobName, err))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+func (p Prometheus) sumFiles() uint64 {
+	var sum xxhash.Digest
+	sum.Reset()
+	for _, pattern := range p.loaded.ScrapeConfigFiles {
+		names, _ := filepath.Glob(pattern) // a bad pattern is an error of read
+		for _, name := range names {
+			text, err := os.ReadFile(name) //nolint:gosec // the configuration names it
+			_, _ = fmt.Fprintln(&sum, name, len(text), err)
+			_, _ = sum.Write(text)
+		}
+	}
+	return sum.Sum64()
+}
+
+// checkFiles finds credentials and certificates that are not there, of scraping and of service discovery.
+func checkFiles(job *promconfig.ScrapeConfig) error {
+	errs := []error{checkHTTPFiles(&job.HTTPClientConfig)}
+	for _, mechanism := range job.ServiceDiscoveryConfigs {
+		value := reflect.Indirect(reflect.ValueOf(mechanism))
+		if value.Kind() != reflect.Struct {
+			continue
+		}
+		if field := value.FieldByName("HTTPClientConfig"); field.IsValid() {
+			if client, ok := field.Interface().(commonconfig.HTTPClientConfig); ok {
+				errs = append(errs, checkHTTPFiles(&client))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkHTTPFiles(cfg *commonconfig.HTTPClientConfig) error {
+	files := map[string]string{
+		"tls_config.cert_file": cfg.TLSConfig.CertFile,
+		"tls_config.key_file":  cfg.TLSConfig.KeyFile,
+	}
+	if cfg.Authorization != nil {
+		files["authorization.credentials_file"] = cfg.Authorization.CredentialsFile
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		if files[key] == "" {
+			continue
+		}
+		if _, err := os.Stat(files[key]); err != nil {
+			errs = append(errs, fmt.Errorf("cannot find `%s`: %w", key, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,273 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/schedule"
+)
+
+// lastScrapes is how many targets are scraped at a time on shutdown.
+const lastScrapes = 256
+
+// A scraper is the receiver.
+type scraper struct {
+	cfg       *Config
+	settings  receiver.Settings
+	next      consumer.Metrics
+	obsreport *receiverhelper.ObsReport
+	telemetry *metadata.TelemetryBuilder
+	counters  counters
+
+	shard discover.Shard
+	reuse bool
+	seed  uint64 // moves this process's scrapes to other moments than those of its replicas
+
+	source   *discover.Source
+	clock    *schedule.Clock
+	slots    slots
+	buffers  buffers
+	gate     gate
+	fetching context.Context // ends when the receiver stops fetching
+	stop     context.CancelFunc
+	sending  context.Context // ends when Shutdown runs out of time
+	abort    context.CancelFunc
+	watch    sync.WaitGroup
+
+	mu   sync.Mutex
+	jobs map[string]*job
+	logs failureLogs
+}
+
+func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*scraper, error) {
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: "http", ReceiverCreateSettings: set,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	r := &scraper{
+		cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
+		shard: discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
+		jobs:  map[string]*job{},
+	}
+	r.fetching, r.stop = context.WithCancel(context.Background())
+	r.sending, r.abort = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// Start begins to discover and scrape. Faults of the configuration that only show now are returned.
+func (r *scraper) Start(_ context.Context, host component.Host) error {
+	r.reuse = r.cfg.Reuse == reuseAlways || r.cfg.Reuse == reuseAuto && returnsData(host, r.settings.ID)
+	r.seed = seed(r.cfg.Prometheus.external().String())
+	r.slots = newSlots(runtime.GOMAXPROCS(0))
+
+	watched, err := r.cfg.read()
+	if err != nil {
+		return err
+	}
+	source, err := discover.NewSource(r.settings.Logger)
+	if err != nil {
+		return err
+	}
+	r.source = source
+	r.clock = schedule.New(r.cfg.MaxConcurrentScrapes)
+	if err := errors.Join(r.apply(watched.jobs), r.observe()); err != nil {
+		return errors.Join(err, r.Shutdown(context.Background()))
+	}
+	r.watch.Go(func() { r.follow(watched) })
+	return nil
+}
+
+// follow takes up what discovery finds and what scrape_config_files become, until the source closes.
+func (r *scraper) follow(current reading) {
+	var check <-chan time.Time
+	if r.cfg.ReloadInterval > 0 && r.cfg.Prometheus.hasFiles() {
+		ticker := time.NewTicker(r.cfg.ReloadInterval)
+		defer ticker.Stop()
+		check = ticker.C
+	}
+	for {
+		select {
+		case groups, ok := <-r.source.Updates():
+			if !ok {
+				return
+			}
+			r.sync(groups)
+		case <-check:
+			current = r.reload(current)
+		}
+	}
+}
+
+// sync brings all jobs up to date with discovery.
+func (r *scraper) sync(groups discover.Groups) {
+	for _, j := range r.allJobs() {
+		// An update from before a change of the configuration does not know the jobs that came with it, or knows more.
+		if found, known := groups[j.name]; known && !j.ended {
+			j.sync(found)
+		}
+	}
+}
+
+// forget drops a job that has ended and has nothing left to do.
+func (r *scraper) forget(j *job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended && len(j.targets)+len(j.leaving) == 0 {
+		delete(r.jobs, j.name)
+		j.gear.client.Close()
+	}
+}
+
+// deliver hands metrics to the pipeline and releases the slot. What the pipeline refuses is lost.
+func (r *scraper) deliver(result page.Result, slot *slot) {
+	points := result.Metrics.DataPointCount()
+	if points == 0 {
+		slot.release()
+		result.Release()
+		return
+	}
+	var err error
+	slot.lend(func() {
+		ctx := r.obsreport.StartMetricsOp(r.sending)
+		err = r.next.ConsumeMetrics(ctx, result.Metrics)
+		r.obsreport.EndMetricsOp(ctx, "prometheus", points, err)
+	})
+	result.Release()
+	switch {
+	case err == nil:
+		if r.gate.taken() {
+			r.settings.Logger.Info("The pipeline takes metrics again")
+		}
+	case r.sending.Err() != nil:
+	default:
+		r.counters.refused.Add(1)
+		// What is refused for good would be refused the next time too, whatever is done about scraping.
+		if !consumererror.IsPermanent(err) && r.gate.refused(time.Now()) {
+			r.settings.Logger.Warn("The pipeline refuses metrics: scraping only to see whether it still does", zap.Error(err))
+		}
+	}
+}
+
+// Shutdown stops scraping. Scrapes that are being fetched are dropped; those that have been are handed on, within ctx.
+func (r *scraper) Shutdown(ctx context.Context) error {
+	defer r.telemetry.Shutdown()
+	defer r.abort()
+	defer r.stop()
+	if r.source == nil {
+		return nil
+	}
+	r.source.Close()
+	r.watch.Wait()
+	var targets []*target
+	for _, j := range r.allJobs() {
+		targets = append(targets, j.all()...)
+	}
+	if r.cfg.ScrapeOnShutdown {
+		scrapeOnce(ctx, targets)
+	}
+	r.stop()
+	err := r.clock.Stop(ctx)
+	if err != nil {
+		r.abort()
+		err = fmt.Errorf("cannot hand on the last scrapes: %w", err)
+		_ = r.clock.Stop(context.Background()) // they have been told to give up
+	}
+	for _, t := range targets {
+		t.close()
+	}
+	for _, j := range r.allJobs() {
+		j.gear.client.Close()
+	}
+	logs := r.logs
+	r.logs = nil
+	return errors.Join(err, logs.close())
+}
+
+// scrapeOnce scrapes all targets, now.
+func scrapeOnce(ctx context.Context, targets []*target) {
+	var running sync.WaitGroup
+	places := make(chan struct{}, lastScrapes)
+	for _, t := range targets {
+		if ctx.Err() != nil {
+			break
+		}
+		places <- struct{}{}
+		running.Go(func() {
+			t.scrape(time.Now().Round(0))
+			<-places
+		})
+	}
+	running.Wait()
+}
+
+func (r *scraper) allJobs() []*job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]*job, 0, len(r.jobs))
+	for _, j := range r.jobs {
+		out = append(out, j)
+	}
+	return out
+}
+
+// plans returns how many plans there are and the memory they take.
+func (r *scraper) plans() (count, size int64) {
+	seen := map[*page.Job]bool{}
+	for _, j := range r.allJobs() {
+		j.mu.Lock()
+		p := j.gear.page
+		j.mu.Unlock()
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		stats := p.Stats()
+		count += int64(stats.Plans)
+		size += stats.Bytes
+	}
+	return count, size
+}
+
+// returnsData asks the extensions whether one knows that whatever this receiver's pipelines consist of lets go of
+// metrics before ConsumeMetrics returns, so that their memory may be used again.
+func returnsData(host component.Host, id component.ID) bool {
+	for _, extension := range host.GetExtensions() {
+		if judge, ok := extension.(interface{ ReturnsMetrics(id component.ID) bool }); ok && judge.ReturnsMetrics(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// seed makes replicas with the same configuration scrape at different moments.
+func seed(external string) uint64 {
+	host, _ := os.Hostname() // without a name all is well but for the spread
+	return xxhash.Sum64String(host + external)
+}

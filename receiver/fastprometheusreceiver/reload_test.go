@@ -1,0 +1,190 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const reloading = `
+reload_interval: 20ms
+config:
+  scrape_config_files: [%q]
+`
+
+// jobFile is a scrape_config_files file with one job and a fast interval.
+func jobFile(name, address, extra string) string {
+	return fmt.Sprintf("scrape_configs:\n- job_name: %s\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n"+
+		"  static_configs: [{targets: [%s]}]\n%s", name, address, extra)
+}
+
+func TestReload(t *testing.T) {
+	a, b := newEndpoint(t, text), newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	fill(t, file, jobFile("first", a.address(), ""))
+	r := run(t, fmt.Sprintf(reloading, file))
+	r.await(t, of(a, is("requests", 42)))
+
+	fill(t, file, jobFile("second", b.address(), ""))
+	got := r.await(t, of(b, is("requests", 42)))
+	assert.Equal(t, "second", got.job)
+	r.await(t, of(a, stale("requests")))
+	require.Eventually(t, func() bool { return len(r.allJobs()) == 1 }, patience, glance)
+	assert.Equal(t, int64(1), r.counters.applied.Load())
+	assert.Equal(t, 1, r.log.FilterMessage("Applied changed configuration files").Len())
+}
+
+// A configuration that is wrong changes nothing, and is complained about once.
+func TestReloadForTheWorse(t *testing.T) {
+	a := newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	fill(t, file, jobFile("job", a.address(), ""))
+	r := run(t, fmt.Sprintf(reloading, file))
+	r.await(t, is("requests", 42))
+	for i, wrong := range []string{
+		"scrape_configs: [{job_name: job, surprise: 1}]",
+		"not: [yaml",
+		"scrape_configs: [{job_name: job, tls_config: {ca_file: /nowhere/ca}}]",
+		"scrape_configs: [{job_name: job, scrape_failure_log_file: /nowhere/log}]",
+	} {
+		fill(t, file, wrong)
+		require.Eventually(t, func() bool { return r.counters.rejected.Load() == int64(i+1) }, patience, glance)
+		r.sink.Reset()
+		r.await(t, is("requests", 42))
+		assert.Equal(t, int64(i+1), r.counters.rejected.Load())
+	}
+	assert.Equal(t, 4, r.log.FilterMessageSnippet("Keeping the configuration").Len())
+	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
+
+	fill(t, file, jobFile("job", a.address(), "  params: {a: [b]}\n"))
+	require.Eventually(t, func() bool { return r.counters.applied.Load() == 1 }, patience, glance)
+}
+
+// What a change leaves alone is kept: connections, plans, the state of targets.
+func TestReloadKeepsWhatStillFits(t *testing.T) {
+	a := newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	fill(t, file, jobFile("job", a.address(), ""))
+	r := run(t, fmt.Sprintf(reloading, file))
+	r.await(t, is("requests", 42))
+	gear := r.gearOf("job")
+	target := r.onlyTarget(t)
+
+	fill(t, file, strings.ReplaceAll(jobFile("job", a.address(), "  target_limit: 10\n"), "interval: 100ms", "interval: 150ms"))
+	require.Eventually(t, func() bool { return r.Snapshot().Jobs[0].Targets[0].Interval == 150*time.Millisecond }, patience, glance)
+	assert.Same(t, gear.page, r.gearOf("job").page)
+	assert.Same(t, gear.client, r.gearOf("job").client)
+	assert.NotSame(t, gear, r.gearOf("job"))
+	assert.Same(t, target, r.onlyTarget(t))
+	r.sink.Reset()
+	r.await(t, is("requests", 42))
+	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
+
+	// A change of what pages mean ends the series that it leaves out, at once.
+	fill(t, file, jobFile("job", a.address(), "  metric_relabel_configs: [{source_labels: [code], regex: \"500\", action: drop}]\n"))
+	require.Eventually(t, func() bool { return r.gearOf("job").page != gear.page }, patience, glance)
+	marker := r.await(t, stale("requests"))
+	assert.Same(t, target, r.onlyTarget(t))
+	r.sink.Reset()
+	next := r.await(t, is("requests", 42))
+	assert.True(t, next.at.After(marker.at))
+	assert.Empty(t, r.some(is("requests", 1)))
+}
+
+func (r *rig) onlyTarget(t testing.TB) *target {
+	t.Helper()
+	var all []*target
+	for _, j := range r.allJobs() {
+		all = append(all, j.all()...)
+	}
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// Changes that keep coming while scrapes are under way do no harm.
+func TestReloadUnderLoad(t *testing.T) {
+	a := newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	write := func(round int) {
+		var out strings.Builder
+		out.WriteString("scrape_configs:\n")
+		for i := range 10 {
+			one := jobFile(fmt.Sprintf("job-%d", (round+i)%12), a.address(), fmt.Sprintf("  sample_limit: %d\n", 100+round%3))
+			out.WriteString(strings.TrimPrefix(one, "scrape_configs:\n"))
+		}
+		fill(t, file, out.String())
+	}
+	write(0)
+	r := run(t, fmt.Sprintf(reloading, file))
+	for round := range 8 {
+		write(round)
+		r.sink.Reset()
+		r.await(t, is("requests", 42))
+		if round > 0 {
+			require.Eventually(t, func() bool { return r.counters.applied.Load() >= int64(round) }, patience, glance)
+		}
+	}
+	assert.Zero(t, r.counters.rejected.Load())
+	require.Eventually(t, func() bool { return len(r.allJobs()) <= 12 }, patience, glance)
+}
+
+// A target that discovery loses and finds again before its series are called stale goes on as if nothing had happened.
+func TestTargetComesBack(t *testing.T) {
+	a := newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "targets.json")
+	present, absent := fmt.Sprintf(`[{"targets": [%q]}]`, a.address()), "[]"
+	fill(t, file, present)
+	r := run(t, fmt.Sprintf(`
+config:
+  scrape_configs:
+    - job_name: test
+      scrape_interval: 2s
+      scrape_timeout: 2s
+      file_sd_configs: [{files: [%q]}]
+`, file))
+	r.await(t, is("requests", 42))
+	target := r.onlyTarget(t)
+	active := func() int { return len(r.Snapshot().Jobs[0].Targets) }
+	fill(t, file, absent)
+	require.Eventually(t, func() bool { return active() == 0 }, patience, glance)
+	fill(t, file, present)
+	require.Eventually(t, func() bool { return active() == 1 }, patience, glance)
+	if r.onlyTarget(t) != target {
+		t.Skip("the machine is too busy for the target to be back in time")
+	}
+	r.sink.Reset()
+	r.await(t, is("requests", 42))
+	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
+}
+
+func TestWhatAPageDependsOn(t *testing.T) {
+	base := promconfig.DefaultScrapeConfig
+	for name, change := range map[string]func(*promconfig.ScrapeConfig){
+		"interval": func(c *promconfig.ScrapeConfig) { c.ScrapeInterval = 1 },
+		"path":     func(c *promconfig.ScrapeConfig) { c.MetricsPath = "/x" },
+		"params":   func(c *promconfig.ScrapeConfig) { c.Params = map[string][]string{"a": {"b"}} },
+		"log":      func(c *promconfig.ScrapeConfig) { c.ScrapeFailureLogFile = "x" },
+	} {
+		changed := base
+		change(&changed)
+		assert.Equal(t, pageConfig(&base), pageConfig(&changed), name)
+	}
+	for name, change := range map[string]func(*promconfig.ScrapeConfig){
+		"honor_labels": func(c *promconfig.ScrapeConfig) { c.HonorLabels = true },
+		"sample_limit": func(c *promconfig.ScrapeConfig) { c.SampleLimit = 1 },
+		"job":          func(c *promconfig.ScrapeConfig) { c.JobName = "x" },
+	} {
+		changed := base
+		change(&changed)
+		assert.NotEqual(t, pageConfig(&base), pageConfig(&changed), name)
+	}
+}

@@ -1,0 +1,216 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/schedule"
+)
+
+// A target is scraped by one goroutine at a time, and has none in between.
+type target struct {
+	job      *job
+	aim      atomic.Pointer[aim] // the wanted state; scrapes take it up when they begin
+	task     *schedule.Task      // guarded by job.mu, like interval
+	interval time.Duration
+
+	busy    sync.Mutex // held by the scrape in flight; guards what follows
+	have    *aim
+	fetch   *fetch.Target
+	page    *page.Target
+	scraped bool
+
+	mu     sync.Mutex
+	status status
+}
+
+// An aim is what to scrape, and with what.
+type aim struct {
+	*discover.Target
+
+	gear *gear
+}
+
+// status is what the last scrape said.
+type status struct {
+	state    string // one of the states in metadata.yaml; empty means unknown
+	err      error
+	at       time.Time
+	duration time.Duration
+	samples  int
+	hits     int
+	misses   int
+}
+
+const (
+	stateHealthy   = "healthy"
+	stateFailing   = "failing"
+	stateUnknown   = "unknown"
+	stateDropped   = "dropped"
+	stateElsewhere = "elsewhere"
+)
+
+// scrape fetches the page, reads it and hands on what it says, or that it could not be had.
+func (t *target) scrape(at time.Time) {
+	r := t.job.owner
+	if !r.gate.admit(time.Now()) {
+		r.counters.skipped.Add(1)
+		return
+	}
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	t.takeAim(at)
+
+	start := time.Now()
+	if tooMany := t.job.tooMany.Load(); tooMany != nil {
+		t.fail(at, start, reasonTargetLimit, *tooMany)
+		return
+	}
+	buf := r.buffers.get(t.fetch.Size())
+	defer r.buffers.put(buf)
+	response, err := t.fetch.Get(r.fetching, *buf)
+	*buf = response.Body // it may have grown
+	if r.fetching.Err() != nil {
+		return // shutting down: that says nothing about the target
+	}
+	if err != nil {
+		t.fail(at, start, fetch.Reason(err), err)
+		return
+	}
+	t.read(at, start, response)
+}
+
+// read makes metrics of a response, inside a slot.
+func (t *target) read(at, start time.Time, response fetch.Response) {
+	r := t.job.owner
+	slot := r.slots.take()
+	began := time.Now()
+	s, err := t.page.Begin(at, response.ContentType)
+	if err != nil {
+		slot.release()
+		t.fail(at, start, pageReason(err), err)
+		return
+	}
+	size, err := slot.decoder.Decode(response, int64(t.have.gear.cfg.BodySizeLimit), s.Feed)
+	report := page.Report{Duration: time.Since(start), BodyBytes: size, Err: err}
+	why := fetch.Reason(err)
+	if why == fetch.ReasonBodySize {
+		report.BodyBytes = -1
+	}
+	result := s.End(report)
+	if why == "" || why == fetch.ReasonOther { // what Feed says is foreign to fetch
+		err = result.Err
+		why = pageReason(err)
+	}
+	r.counters.processing.Add(int64(time.Since(began)))
+	r.counters.wireBytes.Add(int64(len(response.Body)))
+	r.counters.bodyBytes.Add(size)
+	r.counters.samples.Add(int64(result.Samples))
+	r.counters.hits.Add(int64(result.Hits))
+	r.counters.misses.Add(int64(result.Misses))
+	r.counters.limited.Add(int64(result.Limited))
+	r.counters.late.Add(int64(result.Late))
+	t.report(at, time.Since(start), why, err, result)
+	r.deliver(result, slot)
+}
+
+// fail hands on that the page could not be had.
+func (t *target) fail(at, start time.Time, why string, err error) {
+	slot := t.job.owner.slots.take()
+	duration := time.Since(start)
+	result := t.page.Fail(at, page.Report{Duration: duration, Err: err})
+	t.report(at, duration, why, err, result)
+	t.job.owner.deliver(result, slot)
+}
+
+// report counts the scrape and notes what came of it. Only a change of state is logged.
+func (t *target) report(at time.Time, duration time.Duration, why string, err error, result page.Result) {
+	r := t.job.owner
+	t.scraped = true
+	r.counters.scrapes.Add(1)
+	state := stateHealthy
+	if err != nil {
+		state = stateFailing
+		r.counters.failed(why)
+		if log := t.have.gear.failures; log != nil {
+			log.Error(err.Error(), "target", t.have.URL)
+		}
+	}
+	t.mu.Lock()
+	before := t.status.state
+	t.status = status{
+		state: state, err: err, at: at, duration: duration,
+		samples: result.Samples, hits: result.Hits, misses: result.Misses,
+	}
+	t.mu.Unlock()
+	switch {
+	case state == stateFailing && before != stateFailing:
+		r.settings.Logger.Warn("Target is down", zap.String("job", t.job.name), zap.String("target", t.have.URL), zap.Error(err))
+	case state == stateHealthy && before == stateFailing:
+		r.settings.Logger.Info("Target is up again", zap.String("job", t.job.name), zap.String("target", t.have.URL))
+	}
+}
+
+// takeAim turns to what the configuration and discovery now say.
+func (t *target) takeAim(at time.Time) {
+	want, have := t.aim.Load(), t.have
+	if want == have {
+		return
+	}
+	if have == nil || want.gear.page != have.gear.page {
+		if t.scraped {
+			// The series that the new configuration still has go on a millisecond later; the others end here.
+			slot := t.job.owner.slots.take()
+			t.job.owner.deliver(t.page.Retire(at.Add(-time.Millisecond)), slot)
+		}
+		t.page = want.gear.page.NewTarget(want.Discovered(), want.Labels)
+	}
+	if have == nil || want.gear.client != have.gear.client || want.gear.accept != have.gear.accept || want.Timeout != have.Timeout {
+		if have != nil {
+			t.fetch.Close()
+		}
+		if have != nil && want.gear.client != have.gear.client {
+			have.gear.client.Close()
+		}
+		t.fetch = want.gear.client.NewTarget(want.URL, want.Socket, want.Timeout, want.gear.accept)
+	}
+	t.have = want
+}
+
+// retire ends the series of a target that is gone for good.
+func (t *target) retire(at time.Time) {
+	t.busy.Lock()
+	if t.scraped {
+		slot := t.job.owner.slots.take()
+		t.job.owner.deliver(t.page.Retire(at), slot)
+	}
+	t.busy.Unlock()
+	t.close()
+}
+
+// close lets go of the connection.
+func (t *target) close() {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	if t.fetch != nil {
+		t.fetch.Close()
+	}
+}
+
+// pageReason tells pages beyond a limit, all of which say so in these words, from malformed ones.
+func pageReason(err error) string {
+	if err != nil && strings.Contains(err.Error(), "limit exceeded") {
+		return reasonLimit
+	}
+	return reasonParse
+}

@@ -1,0 +1,115 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+)
+
+// counters are what scrapes count. They are read when someone collects, so counting costs a scrape next to nothing.
+type counters struct {
+	scrapes, refused, skipped atomic.Int64
+	samples, limited, late    atomic.Int64
+	hits, misses              atomic.Int64
+	wireBytes, bodyBytes      atomic.Int64
+	processing                atomic.Int64 // nanoseconds
+	failures                  [len(reasons)]atomic.Int64
+	applied, rejected         atomic.Int64
+}
+
+// The reasons for which a scrape fails, beyond those of fetch.
+const (
+	reasonLimit       = "limit"
+	reasonParse       = "parse"
+	reasonTargetLimit = "target_limit"
+)
+
+// reasons are all of them, sorted.
+var reasons = [...]string{
+	fetch.ReasonBodySize, fetch.ReasonConnect, fetch.ReasonRefused, fetch.ReasonReset, fetch.ReasonCredentials,
+	fetch.ReasonDNS, fetch.ReasonEncoding, reasonLimit, fetch.ReasonOther, reasonParse, fetch.ReasonProtocol,
+	fetch.ReasonStatus, reasonTargetLimit, fetch.ReasonTimeout, fetch.ReasonTLS,
+}
+
+func (c *counters) failed(reason string) {
+	i, known := slices.BinarySearch(reasons[:], reason)
+	if !known {
+		i, _ = slices.BinarySearch(reasons[:], fetch.ReasonOther)
+	}
+	c.failures[i].Add(1)
+}
+
+// observe registers what is read on collection.
+func (r *scraper) observe() error {
+	t, c := r.telemetry, &r.counters
+	sums := []struct {
+		register func(metric.Int64Callback) error
+		value    *atomic.Int64
+	}{
+		{t.RegisterReceiverFastprometheusScrapesCallback, &c.scrapes},
+		{t.RegisterReceiverFastprometheusRefusedScrapesCallback, &c.refused},
+		{t.RegisterReceiverFastprometheusSkippedScrapesCallback, &c.skipped},
+		{t.RegisterReceiverFastprometheusSamplesScrapedCallback, &c.samples},
+		{t.RegisterReceiverFastprometheusLimitedSamplesCallback, &c.limited},
+		{t.RegisterReceiverFastprometheusLateSamplesCallback, &c.late},
+		{t.RegisterReceiverFastprometheusPlanHitsCallback, &c.hits},
+		{t.RegisterReceiverFastprometheusPlanMissesCallback, &c.misses},
+		{t.RegisterReceiverFastprometheusWireBytesCallback, &c.wireBytes},
+		{t.RegisterReceiverFastprometheusBodyBytesCallback, &c.bodyBytes},
+	}
+	var errs []error
+	for _, sum := range sums {
+		errs = append(errs, sum.register(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(sum.value.Load())
+			return nil
+		}))
+	}
+	errs = append(errs,
+		t.RegisterReceiverFastprometheusProcessTimeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(time.Duration(c.processing.Load()).Seconds())
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusScrapeFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
+			for i := range c.failures {
+				o.Observe(c.failures[i].Load(), label("reason", reasons[i]))
+			}
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusConfigReloadsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(c.applied.Load(), label("outcome", "applied"))
+			o.Observe(c.rejected.Load(), label("outcome", "rejected"))
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			for state, n := range r.census() {
+				o.Observe(int64(n), label("state", state))
+			}
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusPlansCallback(func(_ context.Context, o metric.Int64Observer) error {
+			plans, _ := r.plans()
+			o.Observe(plans)
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusPlanBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, size := r.plans()
+			o.Observe(size)
+			return nil
+		}),
+	)
+	return errors.Join(errs...)
+}
+
+func label(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
