@@ -106,11 +106,11 @@ func (j *job) schedule(t *target, f *discover.Target) {
 	if j.owner.cfg.AlignScrapes {
 		place = 0
 	}
-	delay := schedule.Delay(time.Now(), f.Interval, place)
+	first := schedule.Next(time.Now(), f.Interval, place)
 	if t.task == nil {
-		delay += j.owner.cfg.InitialScrapeOffset
+		first = first.Add(j.owner.cfg.InitialScrapeOffset)
 	}
-	t.task = j.owner.clock.Every(f.Interval, delay, t.scrape)
+	t.task = j.owner.clock.Every(f.Interval, first, t.scrape)
 }
 
 // leave calls the target's series stale when it has missed two scrapes. Until then it may come back as if nothing had

@@ -46,7 +46,7 @@ func TestEveryRunsAtItsTimes(t *testing.T) {
 		start := time.Now()
 		c := New(0)
 		var r record
-		c.Every(10*time.Second, 3*time.Second, r.add)
+		c.Every(10*time.Second, start.Add(3*time.Second), r.add)
 		time.Sleep(34 * time.Second)
 		require.NoError(t, c.Stop(t.Context()))
 		assert.Equal(t, []time.Duration{3 * time.Second, 13 * time.Second, 23 * time.Second, 33 * time.Second}, r.since(start))
@@ -72,7 +72,7 @@ func TestOverrun(t *testing.T) {
 				c := New(0)
 				var r record
 				var once sync.Once
-				c.Every(10*time.Second, 0, func(at time.Time) {
+				c.Every(10*time.Second, start, func(at time.Time) {
 					r.add(at)
 					once.Do(func() { time.Sleep(test.lasts) })
 				})
@@ -95,7 +95,7 @@ func TestAlignment(t *testing.T) {
 			start := time.Now()
 			c := New(1)
 			var r record
-			c.Every(10*time.Second, 0, r.add)
+			c.Every(10*time.Second, start, r.add)
 			time.Sleep(time.Second)
 			c.Once(8*time.Second, func(time.Time) { time.Sleep(time.Second + late) }) // takes the only place
 			time.Sleep(15 * time.Second)
@@ -122,10 +122,11 @@ func TestClockStep(t *testing.T) {
 
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
 		c := New(3)
 		var running, most, runs atomic.Int32
 		for range 20 {
-			c.Every(time.Minute, 0, func(time.Time) {
+			c.Every(time.Minute, start, func(time.Time) {
 				most.Store(max(most.Load(), running.Add(1)))
 				time.Sleep(time.Second)
 				running.Add(-1)
@@ -144,8 +145,8 @@ func TestCancel(t *testing.T) {
 		start := time.Now()
 		c := New(0)
 		var r record
-		waiting := c.Every(10*time.Second, 0, r.add)
-		running := c.Every(10*time.Second, 0, func(time.Time) { time.Sleep(5 * time.Second) })
+		waiting := c.Every(10*time.Second, start, r.add)
+		running := c.Every(10*time.Second, start, func(time.Time) { time.Sleep(5 * time.Second) })
 		time.Sleep(time.Second)
 
 		next, idle := c.Cancel(waiting)
@@ -183,12 +184,12 @@ func TestManyTasks(t *testing.T) {
 		var perSecond [10]atomic.Int32
 		start := time.Now()
 		for range tasks {
-			c.Every(interval, Delay(start, interval, rand.Uint64()), func(at time.Time) {
+			c.Every(interval, Next(start, interval, rand.Uint64()), func(at time.Time) {
 				perSecond[int(at.Sub(start.Round(0))/time.Second)%10].Add(1)
 			})
 		}
 		synctest.Wait()
-		assert.LessOrEqual(t, runtime.NumGoroutine(), before+2)
+		assert.LessOrEqual(t, runtime.NumGoroutine(), before+2+maxParked)
 		time.Sleep(interval - time.Nanosecond)
 		for second := range perSecond {
 			assert.InDelta(t, tasks/10, perSecond[second].Load(), tasks/50)
@@ -223,14 +224,41 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-func TestDelay(t *testing.T) {
-	const interval = 15 * time.Second
+// Goroutines that have run something wait for more, but not all of them.
+func TestParkedGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := runtime.NumGoroutine()
+		c := New(0)
+		start := time.Now()
+		var runs atomic.Int32
+		for range 3 * maxParked {
+			c.Every(time.Minute, start, func(time.Time) {
+				time.Sleep(time.Second)
+				runs.Add(1)
+			})
+		}
+		for minute := range 3 {
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			assert.Equal(t, int32(3*maxParked*(minute+1)), runs.Load())
+			assert.LessOrEqual(t, runtime.NumGoroutine(), before+1+maxParked)
+			time.Sleep(30 * time.Second)
+		}
+		require.NoError(t, c.Stop(t.Context()))
+	})
+}
+
+func TestNext(t *testing.T) {
 	now := time.Unix(1_700_000_003, 500)
-	for _, hash := range []uint64{0, 1, uint64(interval) - 1, 12345678901234567890} {
-		delay := Delay(now, interval, hash)
-		assert.GreaterOrEqual(t, delay, time.Duration(0))
-		assert.Less(t, delay, interval)
-		point := now.Add(delay).UnixNano() % int64(interval)
-		assert.Equal(t, int64(hash%uint64(interval)), point, "the same point whenever it is asked for")
+	for _, interval := range []time.Duration{10 * time.Millisecond, time.Second, 15 * time.Second, time.Hour} {
+		grain := min(interval/100, 100*time.Millisecond)
+		for _, hash := range []uint64{0, 1, uint64(interval) - 1, 12345678901234567890} {
+			next := Next(now, interval, hash)
+			assert.GreaterOrEqual(t, next.Sub(now), time.Duration(0))
+			assert.Less(t, next.Sub(now), interval)
+			point := time.Duration(next.UnixNano()) % interval
+			assert.Equal(t, time.Duration(hash%uint64(interval)).Truncate(grain), point, "the same point whenever it is asked for")
+			assert.Equal(t, next, Next(next, interval, hash), "now is soon enough")
+		}
 	}
 }
