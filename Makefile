@@ -47,12 +47,18 @@ unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every mo
 .PHONY: e2e
 e2e: build test/e2e ## Run the built binaries as processes and look at them from outside
 
+.PHONY: e2e-prometheus
+e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and ask it what arrived (PROMETHEUS=path takes another)
+	@$(if $(PROMETHEUS),,$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/prometheus)
+	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$' -count 1 -v .
+
 .PHONY: fuzz
 fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds
 
 .PHONY: soak
-soak: bin/godwit-agent ## Keep the agent under churn and faults for DURATION (default 30m) and see that nothing grows or gets lost
-	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GOWORK=off $(GO) test -run '^TestSoak$$' -count 1 -timeout 0 -v .
+soak: bin/godwit-agent ## Keep the agent under churn, faults and outages for DURATION (default 30m) each, and kill it CRASHES (default 300) times
+	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GODWIT_CRASHES=$(or $(CRASHES),300) GOWORK=off \
+		$(GO) test -run '^TestSoak$$|^TestRemoteWriteQueue' -count 1 -timeout 0 -v .
 
 .PHONY: race
 race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler

@@ -29,15 +29,28 @@ const (
 // String is the coding's name in HTTP.
 func (e Encoding) String() string { return [...]string{"identity", "gzip", "zstd"}[e] }
 
-// negotiate picks the best coding that Accept-Encoding offers: zstd, gzip, identity.
-func negotiate(acceptEncoding string) Encoding {
+// best is the last coding that a target knows: all up to the one named, or all.
+func best(name string) (Encoding, error) {
+	for e := range encodings {
+		if name == e.String() {
+			return e, nil
+		}
+	}
+	if name == "" {
+		return encodings - 1, nil
+	}
+	return 0, fmt.Errorf("cannot serve bodies in %q: say identity, gzip or zstd", name)
+}
+
+// negotiate picks the best coding that Accept-Encoding offers: zstd, gzip, identity, but none beyond the last known.
+func negotiate(acceptEncoding string, last Encoding) Encoding {
 	best := Identity
 	for offer := range strings.SplitSeq(acceptEncoding, ",") {
 		name, q, _ := strings.Cut(strings.TrimSpace(offer), ";")
 		if strings.ReplaceAll(q, " ", "") == "q=0" {
 			continue
 		}
-		for e := Gzip; e < encodings; e++ {
+		for e := Gzip; e <= last; e++ {
 			if strings.TrimSpace(name) == e.String() {
 				best = max(best, e)
 			}

@@ -36,6 +36,8 @@ type Config struct {
 	Change float64
 	// Churn is the share of series that are new in each scrape.
 	Churn float64
+	// Bodies is the best coding that targets know: identity, gzip or zstd. Empty means zstd.
+	Bodies string
 	// Steps is how many states of a page exist; then they begin again. Zero means 6, and 3 for ksm.
 	Steps int
 }
@@ -62,6 +64,7 @@ type Totals struct {
 type Farm struct {
 	cfg     Config
 	page    *Page
+	last    Encoding
 	churned int
 	targets []target
 	port    int
@@ -90,7 +93,11 @@ func New(cfg Config, progress func(done, of int)) (*Farm, error) {
 	if cfg.Targets < 1 || cfg.Targets > tally.MaxTargets {
 		return nil, fmt.Errorf("cannot serve %d targets: 1 to %d are possible", cfg.Targets, tally.MaxTargets)
 	}
-	f := &Farm{cfg: cfg, targets: make([]target, cfg.Targets)}
+	last, err := best(cfg.Bodies)
+	if err != nil {
+		return nil, err
+	}
+	f := &Farm{cfg: cfg, last: last, targets: make([]target, cfg.Targets)}
 	steps := 6
 	switch cfg.Page {
 	case "node":
@@ -219,7 +226,7 @@ func (f *Farm) scrape(w http.ResponseWriter, r *http.Request) {
 	if f.page.openMetrics && strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
 		format, contentType = OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8"
 	}
-	encoding := negotiate(r.Header.Get("Accept-Encoding"))
+	encoding := negotiate(r.Header.Get("Accept-Encoding"), f.last)
 	page := &t.steps[number%len(t.steps)][format]
 	body := &page.coded[encoding]
 	count := page.tally

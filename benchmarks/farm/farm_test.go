@@ -217,3 +217,15 @@ func TestPagesAreAsLargeAsAsked(t *testing.T) {
 		}
 	}
 }
+
+func TestTargetsThatKnowFewerCodings(t *testing.T) {
+	for bodies, want := range map[string]string{"identity": "", "gzip": "gzip", "zstd": "zstd", "": "zstd"} {
+		f := open(t, Config{Page: "ksm", Samples: 400, Targets: 1, Bodies: bodies})
+		if _, header := get(t, f.Targets()[0], "text/plain", "zstd, gzip;q=0.9"); header.Get("Content-Encoding") != want {
+			t.Errorf("%q: got %q", bodies, header.Get("Content-Encoding"))
+		}
+	}
+	if _, err := New(Config{Page: "ksm", Targets: 1, Bodies: "brotli"}, nil); err == nil {
+		t.Error("an unknown coding was taken")
+	}
+}

@@ -133,6 +133,9 @@ func (r *Result) facts(b *strings.Builder) {
 	w, m := r.Workload, r.Machine
 	fmt.Fprintf(b, "\n- Work: %d targets, page %s of %d samples (%d bytes, %d gzipped), every %v s; %s of the values change from scrape to scrape, %s of the series are new; window %v s",
 		w.Targets, w.Page, w.Samples, w.Bytes, w.Gzipped, w.Interval, percent(w.Change), percent(w.Churn), w.Window)
+	if w.Bodies != "" {
+		fmt.Fprintf(b, "; targets know no coding better than %s", w.Bodies)
+	}
 	if r.Axis != "" {
 		b.WriteString(" (the last point's)")
 	}

@@ -42,6 +42,7 @@ type Machine struct {
 // Workload is what all agents had to do.
 type Workload struct {
 	Page        string  `json:"page"`
+	Bodies      string  `json:"bodies,omitempty"` // the best coding that targets know
 	Targets     int     `json:"targets"`
 	Interval    float64 `json:"interval"` // seconds
 	Window      float64 `json:"window"`   // seconds

@@ -59,7 +59,7 @@ func Open(ctx context.Context, root string, job Job, progress func(format string
 	if b.farm.process, err = start("farm", b.dir, self, []string{
 		"farm", "-targets-file", b.targets(), "-page", f.Page, "-node-page", f.NodePage,
 		"-targets", fmt.Sprint(f.Targets), "-samples", fmt.Sprint(f.Samples), "-cardinality", fmt.Sprint(f.Cardinality),
-		"-change", fmt.Sprint(f.Change), "-churn", fmt.Sprint(f.Churn), "-steps", fmt.Sprint(f.Steps),
+		"-bodies", f.Bodies, "-change", fmt.Sprint(f.Change), "-churn", fmt.Sprint(f.Churn), "-steps", fmt.Sprint(f.Steps),
 	}, true); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (b *Bench) targets() string { return filepath.Join(b.dir, "targets.json") }
 func (b *Bench) Workload() report.Workload {
 	f := b.job.Farm
 	return report.Workload{
-		Page: f.Page, Targets: f.Targets, Interval: b.job.Interval.Seconds(),
+		Page: f.Page, Bodies: f.Bodies, Targets: f.Targets, Interval: b.job.Interval.Seconds(),
 		Window: b.job.Interval.Seconds() * float64(b.job.Intervals),
 		Change: f.Change, Churn: f.Churn, Cardinality: f.Cardinality,
 		Samples: b.page.Samples, Bytes: b.page.Bytes, Gzipped: b.page.Gzipped,

@@ -4,11 +4,13 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/godwit-otel/godwit/benchmarks/farm"
@@ -32,14 +34,18 @@ type Suite struct {
 func Preset(name, root string) (Job, error) {
 	node := filepath.Join(root, "testdata", "pages", "node.txt")
 	switch name {
-	case "node":
-		return Job{Farm: farm.Config{Page: "node", NodePage: node, Targets: 1000, Change: 0.3}, Interval: 10 * time.Second, Intervals: 2}, nil
+	case "node", "node-zstd":
+		_, bodies, _ := strings.Cut(name, "-")
+		return Job{
+			Farm:     farm.Config{Page: "node", NodePage: node, Bodies: cmp.Or(bodies, "gzip"), Targets: 1000, Change: 0.3},
+			Interval: 10 * time.Second, Intervals: 2,
+		}, nil
 	case "app":
 		return Job{Farm: farm.Config{Page: "app", Targets: 50, Change: 0.3}, Interval: 10 * time.Second, Intervals: 2}, nil
 	case "ksm":
-		return Job{Farm: farm.Config{Page: "ksm", Targets: 1, Change: 0.05}, Interval: 15 * time.Second, Intervals: 2}, nil
+		return Job{Farm: farm.Config{Page: "ksm", Bodies: "gzip", Targets: 1, Change: 0.05}, Interval: 15 * time.Second, Intervals: 2}, nil
 	}
-	return Job{}, fmt.Errorf("cannot find workload %q: it is none of node, app, ksm", name)
+	return Job{}, fmt.Errorf("cannot find workload %q: it is none of node, node-zstd, app, ksm", name)
 }
 
 // Begin tells how many runs will follow, for progress, and leaves out agents

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+	otlpstreamexporter "github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
 	prometheusremotewriteexporter "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
 	remotewriteexporter "github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	prometheusexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
@@ -23,6 +24,7 @@ import (
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	cardinalityprocessor "github.com/godwit-otel/godwit/processor/cardinalityprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
@@ -89,6 +91,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+		otlpstreamexporter.NewFactory(),
 		prometheusremotewriteexporter.NewFactory(),
 		remotewriteexporter.NewFactory(),
 		prometheusexporter.NewFactory(),
@@ -100,6 +103,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
+		otlpstreamexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0",
 		prometheusremotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0",
 		remotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0",
 		prometheusexporter.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.159.0",
@@ -109,6 +113,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		cardinalityprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
 		batchprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
@@ -117,6 +122,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
+		cardinalityprocessor.NewFactory().Type(): "github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0",
 		filterprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.159.0",
 		batchprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/batchprocessor v0.159.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.159.0",

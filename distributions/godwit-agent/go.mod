@@ -5,10 +5,12 @@ module github.com/godwit-otel/godwit/distributions/godwit-agent
 go 1.25.7
 
 require (
+	github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/extension/pulseextension v0.1.0
 	github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0
+	github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0
 	github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0
 	github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0
 	github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0
@@ -85,6 +87,7 @@ require (
 	github.com/cenkalti/backoff/v7 v7.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
+	github.com/coder/websocket v1.8.14 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
 	github.com/containerd/errdefs/pkg v0.3.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
@@ -368,8 +371,14 @@ replace github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0 => ../.
 
 replace github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0 => ../../receiver/remotewritereceiver
 
+replace github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0 => ../../exporter/otlpstreamexporter
+
 replace github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0 => ../../exporter/prometheusremotewriteexporter
 
 replace github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0 => ../../exporter/remotewriteexporter
 
+replace github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0 => ../../processor/cardinalityprocessor
+
 replace github.com/godwit-otel/godwit/internal => ../../internal
+
+replace github.com/godwit-otel/godwit/receiver/otlpstreamreceiver => ../../receiver/otlpstreamreceiver

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
+	otlpstreamexporter "github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
 	prometheusremotewriteexporter "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
 	remotewriteexporter "github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	loadbalancingexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
@@ -31,11 +32,13 @@ import (
 	sigv4authextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/sigv4authextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
+	cardinalityprocessor "github.com/godwit-otel/godwit/processor/cardinalityprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	resourceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
+	otlpstreamreceiver "github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 	remotewritereceiver "github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 )
@@ -91,6 +94,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+		otlpstreamreceiver.NewFactory(),
 		remotewritereceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 	)
@@ -98,11 +102,13 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
+		otlpstreamreceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0",
 		remotewritereceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+		otlpstreamexporter.NewFactory(),
 		prometheusremotewriteexporter.NewFactory(),
 		remotewriteexporter.NewFactory(),
 		loadbalancingexporter.NewFactory(),
@@ -116,6 +122,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
+		otlpstreamexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0",
 		prometheusremotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0",
 		remotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0",
 		loadbalancingexporter.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter v0.159.0",
@@ -127,6 +134,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		cardinalityprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
 		resourceprocessor.NewFactory(),
 		transformprocessor.NewFactory(),
@@ -137,6 +145,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
+		cardinalityprocessor.NewFactory().Type(): "github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0",
 		filterprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.159.0",
 		resourceprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.159.0",
 		transformprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor v0.159.0",

@@ -5,10 +5,13 @@ module github.com/godwit-otel/godwit/distributions/godwit-gateway
 go 1.25.7
 
 require (
+	github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/extension/pulseextension v0.1.0
 	github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0
+	github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0
+	github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0
 	github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter v0.159.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.159.0
@@ -85,6 +88,7 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cenkalti/backoff/v7 v7.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coder/websocket v1.8.14 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dennwc/varint v1.0.0 // indirect
 	github.com/ebitengine/purego v0.10.2 // indirect
@@ -286,6 +290,7 @@ require (
 	golang.org/x/exp v0.0.0-20260727155853-b88d891fe743 // indirect
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/term v0.45.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
@@ -315,10 +320,16 @@ replace github.com/godwit-otel/godwit/extension/pulseextension v0.1.0 => ../../e
 
 replace github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0 => ../../extension/runtimeprofileextension
 
+replace github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0 => ../../receiver/otlpstreamreceiver
+
 replace github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0 => ../../receiver/remotewritereceiver
+
+replace github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0 => ../../exporter/otlpstreamexporter
 
 replace github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0 => ../../exporter/prometheusremotewriteexporter
 
 replace github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0 => ../../exporter/remotewriteexporter
+
+replace github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0 => ../../processor/cardinalityprocessor
 
 replace github.com/godwit-otel/godwit/internal => ../../internal

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
+	otlpstreamexporter "github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
 	prometheusremotewriteexporter "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
 	remotewriteexporter "github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	fileexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
@@ -33,6 +34,7 @@ import (
 	sigv4authextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/sigv4authextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
+	cardinalityprocessor "github.com/godwit-otel/godwit/processor/cardinalityprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	resourcedetectionprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor"
@@ -41,6 +43,7 @@ import (
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	fastprometheusreceiver "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
+	otlpstreamreceiver "github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 	prometheusreceiver "github.com/godwit-otel/godwit/receiver/prometheusreceiver"
 	remotewritereceiver "github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 	hostmetricsreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver"
@@ -99,6 +102,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		fastprometheusreceiver.NewFactory(),
+		otlpstreamreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
 		remotewritereceiver.NewFactory(),
 		hostmetricsreceiver.NewFactory(),
@@ -109,6 +113,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		fastprometheusreceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0",
+		otlpstreamreceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0",
 		prometheusreceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0",
 		remotewritereceiver.NewFactory().Type(): "github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0",
 		hostmetricsreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver v0.159.0",
@@ -116,6 +121,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+		otlpstreamexporter.NewFactory(),
 		prometheusremotewriteexporter.NewFactory(),
 		remotewriteexporter.NewFactory(),
 		fileexporter.NewFactory(),
@@ -131,6 +137,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
+		otlpstreamexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0",
 		prometheusremotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0",
 		remotewriteexporter.NewFactory().Type(): "github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0",
 		fileexporter.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.159.0",
@@ -144,6 +151,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		cardinalityprocessor.NewFactory(),
 		attributesprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
 		resourcedetectionprocessor.NewFactory(),
@@ -156,6 +164,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
+		cardinalityprocessor.NewFactory().Type(): "github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0",
 		attributesprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor v0.159.0",
 		filterprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.159.0",
 		resourcedetectionprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor v0.159.0",

@@ -5,11 +5,14 @@ module github.com/godwit-otel/godwit/distributions/godwit
 go 1.25.7
 
 require (
+	github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/extension/pulseextension v0.1.0
 	github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0
+	github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0
 	github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0
+	github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0
 	github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0
 	github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.159.0
@@ -109,6 +112,7 @@ require (
 	github.com/cenkalti/backoff/v7 v7.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
+	github.com/coder/websocket v1.8.14 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
 	github.com/containerd/errdefs/pkg v0.3.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
@@ -434,12 +438,18 @@ replace github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0 =
 
 replace github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0 => ../../receiver/fastprometheusreceiver
 
+replace github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0 => ../../receiver/otlpstreamreceiver
+
 replace github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0 => ../../receiver/prometheusreceiver
 
 replace github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0 => ../../receiver/remotewritereceiver
 
+replace github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0 => ../../exporter/otlpstreamexporter
+
 replace github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0 => ../../exporter/prometheusremotewriteexporter
 
 replace github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0 => ../../exporter/remotewriteexporter
+
+replace github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0 => ../../processor/cardinalityprocessor
 
 replace github.com/godwit-otel/godwit/internal => ../../internal

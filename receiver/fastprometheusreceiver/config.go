@@ -8,6 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"go.opentelemetry.io/collector/config/configoptional"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 )
 
 // Config is the configuration of the receiver. The keys up to initial_scrape_offset are those of the Collector's
@@ -19,11 +24,11 @@ type Config struct {
 	// TrimMetricSuffixes removes unit and type suffixes from metric names. Default false.
 	TrimMetricSuffixes bool `mapstructure:"trim_metric_suffixes"`
 
-	// TargetAllocator would fetch jobs from an allocator. It is not supported yet: setting it is an error.
-	TargetAllocator map[string]any `mapstructure:"target_allocator"`
+	// TargetAllocator has a target allocator name further jobs, and the targets of those. Default: none.
+	TargetAllocator configoptional.Optional[allocator.Config] `mapstructure:"target_allocator"`
 
-	// APIServer would serve Prometheus's API. It is not supported yet: enabling it is an error.
-	APIServer APIServer `mapstructure:"api_server"`
+	// APIServer serves what Prometheus's API says of scraping. Default: not enabled.
+	APIServer api.Config `mapstructure:"api_server"`
 
 	// ScrapeOnShutdown scrapes every target once more when the receiver stops, whatever the interval. Default false.
 	ScrapeOnShutdown bool `mapstructure:"scrape_on_shutdown"`
@@ -85,18 +90,6 @@ type Sharding struct {
 	_ struct{}
 }
 
-// APIServer is the API server's section. Only its switch is understood, so that a configuration that has it turned off
-// loads.
-type APIServer struct {
-	// Enabled must be false.
-	Enabled bool `mapstructure:"enabled"`
-	// Settings are those of the server that is not started.
-	Settings map[string]any `mapstructure:",remain"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
 // The values of Reuse.
 const (
 	reuseAuto   = "auto"
@@ -107,14 +100,11 @@ const (
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
 	var errs []error
-	if !c.Prometheus.hasJobs() {
-		errs = append(errs, errors.New("`config` must have `scrape_configs` or `scrape_config_files`"))
+	if !c.Prometheus.hasJobs() && !c.TargetAllocator.HasValue() {
+		errs = append(errs, errors.New("`config` must have `scrape_configs` or `scrape_config_files`, or there must be a `target_allocator`"))
 	}
-	if len(c.TargetAllocator) > 0 {
-		errs = append(errs, errors.New("`target_allocator` is not supported yet: remove it, or divide targets with `sharding`"))
-	}
-	if c.APIServer.Enabled {
-		errs = append(errs, errors.New("`api_server` is not supported yet: remove it or set its `enabled` to false"))
+	if c.TargetAllocator.HasValue() && c.Sharding.Members > 1 {
+		errs = append(errs, errors.New("`sharding` must not be used with `target_allocator`, which divides targets already"))
 	}
 	if s := c.Sharding; s.Members < 0 || s.Index < 0 || s.Index > 0 && s.Index >= s.Members {
 		errs = append(errs, fmt.Errorf("`sharding.index` must be from 0 to `sharding.members` - 1, got %d of %d", s.Index, s.Members))

@@ -14,10 +14,13 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
 )
 
@@ -61,8 +64,12 @@ func TestLoadEveryKey(t *testing.T) {
 	assert.Equal(t, "/probe", read.jobs[1].MetricsPath)
 	assert.Equal(t, "east", cfg.Prometheus.external().Get("cluster"))
 
-	cfg.Prometheus, cfg.APIServer = Prometheus{}, APIServer{}
+	server := api.NewDefaultConfig()
+	server.Enabled, server.MaxConnections, server.Server.NetAddr.Endpoint = true, 16, "localhost:9091"
+	cfg.Prometheus = Prometheus{}
 	assert.Equal(t, &Config{
+		TargetAllocator:          configoptional.Default(allocator.NewDefaultConfig()),
+		APIServer:                server,
 		TrimMetricSuffixes:       true,
 		ScrapeOnShutdown:         true,
 		DiscoveryReloadOnStartup: true,
@@ -77,10 +84,14 @@ func TestLoadEveryKey(t *testing.T) {
 	}, cfg)
 }
 
-func TestFilesAloneWillDo(t *testing.T) {
-	cfg, err := load(t, "config.yaml", "fastprometheus/files")
-	require.NoError(t, err)
-	require.NoError(t, confmap.Validate(cfg))
+// Either is enough.
+func TestFilesAloneOrAllocatorAlone(t *testing.T) {
+	for _, section := range []string{"fastprometheus/files", "fastprometheus/allocator"} {
+		cfg, err := load(t, "config.yaml", section)
+		require.NoError(t, err)
+		require.NoError(t, confmap.Validate(cfg))
+		assert.Equal(t, section == "fastprometheus/allocator", cfg.TargetAllocator.HasValue())
+	}
 }
 
 func TestInvalidConfigs(t *testing.T) {
@@ -91,8 +102,9 @@ func TestInvalidConfigs(t *testing.T) {
 		"unknown_section":               {"use_start_time_metric"},
 		"unknown_job_key":               {"surprise"},
 		"foreign_sections":              {"`alerting`", "`otlp`", "`remote_read`", "`remote_write`", "`rule_files`", "`runtime`", "`storage`", "`tracing`"},
-		"target_allocator":              {"`target_allocator` is not supported yet"},
-		"api_server":                    {"`api_server` is not supported yet"},
+		"target_allocator":              {"target_allocator", "`endpoint`", "`interval`", "`collector_id`"},
+		"target_allocator_and_sharding": {"`sharding` must not be used with `target_allocator`"},
+		"api_server":                    {"api_server", "pigeon"},
 		"duplicate_jobs":                {"multiple scrape configs with job name"},
 		"missing_credentials":           {"`authorization.credentials_file`", "/nowhere/token"},
 		"missing_certificate":           {"`tls_config.cert_file`", "/nowhere/key"},

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
 )
 
@@ -26,11 +29,13 @@ func NewFactoryOfType(typ component.Type) receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		StaleMarkers:   true,
-		Reuse:          reuseAuto,
-		LocalIdentity:  true,
-		MaxBodySize:    256 << 20,
-		ReloadInterval: 10 * time.Second,
+		TargetAllocator: configoptional.Default(allocator.NewDefaultConfig()),
+		APIServer:       api.NewDefaultConfig(),
+		StaleMarkers:    true,
+		Reuse:           reuseAuto,
+		LocalIdentity:   true,
+		MaxBodySize:     256 << 20,
+		ReloadInterval:  10 * time.Second,
 	}
 }
 

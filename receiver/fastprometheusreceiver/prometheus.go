@@ -116,11 +116,23 @@ func (p Prometheus) hasFiles() bool {
 	return p.loaded != nil && len(p.loaded.ScrapeConfigFiles) > 0
 }
 
-func (p Prometheus) external() labels.Labels {
+func (p Prometheus) external() labels.Labels { return p.global().ExternalLabels }
+
+func (p Prometheus) global() promconfig.GlobalConfig {
 	if p.loaded == nil {
-		return labels.EmptyLabels()
+		return promconfig.DefaultGlobalConfig
 	}
-	return p.loaded.GlobalConfig.ExternalLabels
+	return p.loaded.GlobalConfig
+}
+
+// text returns the configuration as YAML, with jobs besides its own. Secrets come out as placeholders.
+func (p Prometheus) text(others []*promconfig.ScrapeConfig) string {
+	shown := promconfig.Config{GlobalConfig: p.global()}
+	if p.loaded != nil {
+		shown = *p.loaded
+	}
+	shown.ScrapeConfigs = slices.Concat(shown.ScrapeConfigs, others)
+	return shown.String()
 }
 
 // A reading is the scrape configurations as they were at some moment.
@@ -142,20 +154,27 @@ func (p Prometheus) read(maxBody int64) (reading, error) {
 	}
 	var errs []error
 	for _, job := range found {
-		own := *job
-		if own.ScrapeFallbackProtocol == "" {
-			// A target with a bad Content-Type is read as text, as the Collector's receiver does.
-			own.ScrapeFallbackProtocol = promconfig.PrometheusText0_0_4
-		}
-		if own.BodySizeLimit == 0 {
-			own.BodySizeLimit = units.Base2Bytes(maxBody)
-		}
-		out.jobs = append(out.jobs, &own)
-		if err := checkFiles(&own); err != nil {
-			errs = append(errs, fmt.Errorf("cannot use job %q: %w", own.JobName, err))
-		}
+		complete, err := complete(job, maxBody)
+		out.jobs = append(out.jobs, complete)
+		errs = append(errs, err)
 	}
 	return out, errors.Join(errs...)
+}
+
+// complete returns a job with what this receiver's jobs have by default.
+func complete(job *promconfig.ScrapeConfig, maxBody int64) (*promconfig.ScrapeConfig, error) {
+	own := *job
+	if own.ScrapeFallbackProtocol == "" {
+		// A target with a bad Content-Type is read as text, as the Collector's receiver does.
+		own.ScrapeFallbackProtocol = promconfig.PrometheusText0_0_4
+	}
+	if own.BodySizeLimit == 0 {
+		own.BodySizeLimit = units.Base2Bytes(maxBody)
+	}
+	if err := checkFiles(&own); err != nil {
+		return &own, fmt.Errorf("cannot use job %q: %w", own.JobName, err)
+	}
+	return &own, nil
 }
 
 func (p Prometheus) sumFiles() uint64 {

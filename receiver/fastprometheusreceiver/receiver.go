@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -20,6 +22,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
@@ -53,9 +57,21 @@ type scraper struct {
 	abort    context.CancelFunc
 	watch    sync.WaitGroup
 
-	mu   sync.Mutex
-	jobs map[string]*job
-	logs failureLogs
+	api      *api.Server          // nil if it is not enabled
+	registry *prometheus.Registry // what the API serves as metrics
+
+	allocator *allocator.Client // nil if there is none
+	offers    chan offer
+	following context.Context // ends when the receiver stops following the allocator
+	unfollow  context.CancelFunc
+
+	mu        sync.Mutex
+	jobs      map[string]*job
+	logs      failureLogs
+	made      int                        // jobs, ever
+	allocated []*promconfig.ScrapeConfig // by the target allocator
+	applied   time.Time                  // when the configuration last changed
+	rejected  bool                       // a change since then was wrong
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*scraper, error) {
@@ -71,16 +87,19 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 	}
 	r := &scraper{
 		cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
-		shard: discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
-		jobs:  map[string]*job{},
+		shard:    discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
+		jobs:     map[string]*job{},
+		offers:   make(chan offer),
+		registry: prometheus.NewRegistry(),
 	}
 	r.fetching, r.stop = context.WithCancel(context.Background())
+	r.following, r.unfollow = context.WithCancel(context.Background())
 	r.sending, r.abort = context.WithCancel(context.Background())
 	return r, nil
 }
 
 // Start begins to discover and scrape. Faults of the configuration that only show now are returned.
-func (r *scraper) Start(_ context.Context, host component.Host) error {
+func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.reuse = r.cfg.Reuse == reuseAlways || r.cfg.Reuse == reuseAuto && returnsData(host, r.settings.ID)
 	r.seed = seed(r.cfg.Prometheus.external().String())
 	r.slots = newSlots(runtime.GOMAXPROCS(0))
@@ -89,20 +108,27 @@ func (r *scraper) Start(_ context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	source, err := discover.NewSource(r.settings.Logger)
+	source, err := discover.NewSource(r.settings.Logger, r.registerer())
 	if err != nil {
 		return err
 	}
 	r.source = source
 	r.clock = schedule.New(r.cfg.MaxConcurrentScrapes)
-	if err := errors.Join(r.apply(watched.jobs), r.observe()); err != nil {
+	if err := errors.Join(r.newAllocator(ctx, host), r.apply(watched.jobs, nil), r.observe()); err != nil {
+		return errors.Join(err, r.Shutdown(context.Background()))
+	}
+	if err := r.serve(ctx, host); err != nil {
 		return errors.Join(err, r.Shutdown(context.Background()))
 	}
 	r.watch.Go(func() { r.follow(watched) })
+	if r.allocator != nil {
+		r.watch.Go(r.allocate)
+	}
 	return nil
 }
 
-// follow takes up what discovery finds and what scrape_config_files become, until the source closes.
+// follow takes up what discovery finds, what scrape_config_files become and what the allocator offers, until the source
+// closes.
 func (r *scraper) follow(current reading) {
 	var check <-chan time.Time
 	if r.cfg.ReloadInterval > 0 && r.cfg.Prometheus.hasFiles() {
@@ -119,6 +145,8 @@ func (r *scraper) follow(current reading) {
 			r.sync(groups)
 		case <-check:
 			current = r.reload(current)
+		case o := <-r.offers:
+			o.answer <- r.accept(current.jobs, o.jobs)
 		}
 	}
 }
@@ -180,9 +208,11 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	defer r.telemetry.Shutdown()
 	defer r.abort()
 	defer r.stop()
+	r.unfollow()
 	if r.source == nil {
 		return nil
 	}
+	err := r.api.Shutdown(ctx)
 	r.source.Close()
 	r.watch.Wait()
 	var targets []*target
@@ -193,10 +223,9 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		scrapeOnce(ctx, targets)
 	}
 	r.stop()
-	err := r.clock.Stop(ctx)
-	if err != nil {
+	if late := r.clock.Stop(ctx); late != nil {
 		r.abort()
-		err = fmt.Errorf("cannot hand on the last scrapes: %w", err)
+		err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", late))
 		_ = r.clock.Stop(context.Background()) // they have been told to give up
 	}
 	for _, t := range targets {

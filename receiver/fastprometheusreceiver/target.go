@@ -32,6 +32,7 @@ type target struct {
 
 	mu     sync.Mutex
 	status status
+	said   said // kept only for the API
 }
 
 // An aim is what to scrape, and with what.
@@ -153,6 +154,12 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 		samples: result.Samples, hits: result.Hits, misses: result.Misses,
 	}
 	t.mu.Unlock()
+	if r.cfg.APIServer.Enabled && err == nil && (result.Misses > 0 || before != stateHealthy) {
+		said := describe(result.Metrics)
+		t.mu.Lock()
+		t.said = said
+		t.mu.Unlock()
+	}
 	switch {
 	case state == stateFailing && before != stateFailing:
 		r.settings.Logger.Warn("Target is down", zap.String("job", t.job.name), zap.String("target", t.have.URL), zap.Error(err))

@@ -107,6 +107,12 @@ func (r *scraper) observe() error {
 			return nil
 		}),
 	)
+	if r.allocator != nil {
+		errs = append(errs, t.RegisterReceiverFastprometheusAllocatorFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(r.allocator.Failures())
+			return nil
+		}))
+	}
 	return errors.Join(errs...)
 }
 

@@ -57,6 +57,7 @@ func farmFlags(f *flag.FlagSet, cfg *farm.Config) {
 	f.IntVar(&cfg.Cardinality, "cardinality", cfg.Cardinality, "from how many names labels of a generated page are drawn")
 	f.Float64Var(&cfg.Change, "change", cfg.Change, "share of values that change from scrape to scrape")
 	f.Float64Var(&cfg.Churn, "churn", cfg.Churn, "share of series that are new in each scrape")
+	f.StringVar(&cfg.Bodies, "bodies", cfg.Bodies, "best coding that targets know: identity, gzip or zstd")
 	f.IntVar(&cfg.Steps, "steps", cfg.Steps, "states of a page before they begin again")
 }
 
@@ -115,7 +116,7 @@ func scrape(ctx context.Context, args []string) error {
 	var knobs farm.Config
 	f := flag.NewFlagSet("scrape", flag.ContinueOnError)
 	common.add(f, "all")
-	workloads := f.String("workloads", "node,ksm", "node, app, ksm; with +headline only the agents that stand for their party")
+	workloads := f.String("workloads", "node,ksm", "node, node-zstd, app, ksm; with +headline only the agents that stand for their party")
 	name := f.String("name", "", "prefix of the results' names")
 	interval := f.Duration("interval", 0, "between scrapes")
 	intervals := f.Int("intervals", 0, "length of the window in intervals")
@@ -178,6 +179,9 @@ func override(job *runner.Job, knobs farm.Config, interval time.Duration, interv
 			*k.into = k.from
 		}
 	}
+	if knobs.Bodies != "" {
+		f.Bodies = knobs.Bodies
+	}
 	if knobs.Change >= 0 {
 		f.Change = knobs.Change
 	}
@@ -191,7 +195,11 @@ func override(job *runner.Job, knobs farm.Config, interval time.Duration, interv
 
 func title(w report.Workload) string {
 	what := map[string]string{"node": "node_exporter pages", "app": "application pages", "ksm": "kube-state-metrics page"}[w.Page]
-	return fmt.Sprintf("%d %s of %d samples every %v s", w.Targets, what, w.Samples, w.Interval)
+	bodies := ""
+	if w.Bodies != "" {
+		bodies = ", in " + w.Bodies
+	}
+	return fmt.Sprintf("%d %s of %d samples every %v s%s", w.Targets, what, w.Samples, w.Interval, bodies)
 }
 
 // renderAll renders all results again, and the README's table.

@@ -29,10 +29,9 @@ type Source struct {
 	done    sync.WaitGroup
 }
 
-// NewSource starts with no jobs. Close stops it.
-func NewSource(logger *zap.Logger) (*Source, error) {
-	// The mechanisms insist on a registry of their own kind. This one is private, so receivers do not collide.
-	registry := prometheus.NewRegistry()
+// NewSource starts with no jobs. Close stops it. The mechanisms insist on a registry of metrics of their own kind, which
+// must be no other source's.
+func NewSource(logger *zap.Logger, registry prometheus.Registerer) (*Source, error) {
 	metrics, err := discovery.CreateAndRegisterSDMetrics(registry)
 	if err != nil {
 		return nil, fmt.Errorf("cannot register service discovery: %w", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ func next(t *testing.T, s *Source, condition func(Groups) bool) {
 }
 
 func TestSource(t *testing.T) {
-	s, err := NewSource(zap.NewNop())
+	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.Apply([]*config.ScrapeConfig{job(t, "  static_configs: [{targets: [a:1, b:1]}]\n")}))
@@ -49,11 +50,11 @@ func TestSource(t *testing.T) {
 // Two receivers in one process do not get in each other's way.
 func TestSourcesAreIndependent(t *testing.T) {
 	for range 2 {
-		s, err := NewSource(zap.NewNop())
+		s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
 		require.NoError(t, err)
 		defer s.Close()
 	}
-	s, err := NewSource(zap.NewNop())
+	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	s.Close()
 	_, open := <-s.Updates()

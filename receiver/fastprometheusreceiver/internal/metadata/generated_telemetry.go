@@ -25,25 +25,26 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                metric.Meter
-	mu                                   sync.Mutex
-	registrations                        []metric.Registration
-	ReceiverFastprometheusBodyBytes      metric.Int64ObservableCounter
-	ReceiverFastprometheusConfigReloads  metric.Int64ObservableCounter
-	ReceiverFastprometheusLateSamples    metric.Int64ObservableCounter
-	ReceiverFastprometheusLimitedSamples metric.Int64ObservableCounter
-	ReceiverFastprometheusPlanBytes      metric.Int64ObservableGauge
-	ReceiverFastprometheusPlanHits       metric.Int64ObservableCounter
-	ReceiverFastprometheusPlanMisses     metric.Int64ObservableCounter
-	ReceiverFastprometheusPlans          metric.Int64ObservableGauge
-	ReceiverFastprometheusProcessTime    metric.Float64ObservableCounter
-	ReceiverFastprometheusRefusedScrapes metric.Int64ObservableCounter
-	ReceiverFastprometheusSamplesScraped metric.Int64ObservableCounter
-	ReceiverFastprometheusScrapeFailures metric.Int64ObservableCounter
-	ReceiverFastprometheusScrapes        metric.Int64ObservableCounter
-	ReceiverFastprometheusSkippedScrapes metric.Int64ObservableCounter
-	ReceiverFastprometheusTargets        metric.Int64ObservableGauge
-	ReceiverFastprometheusWireBytes      metric.Int64ObservableCounter
+	meter                                   metric.Meter
+	mu                                      sync.Mutex
+	registrations                           []metric.Registration
+	ReceiverFastprometheusAllocatorFailures metric.Int64ObservableCounter
+	ReceiverFastprometheusBodyBytes         metric.Int64ObservableCounter
+	ReceiverFastprometheusConfigReloads     metric.Int64ObservableCounter
+	ReceiverFastprometheusLateSamples       metric.Int64ObservableCounter
+	ReceiverFastprometheusLimitedSamples    metric.Int64ObservableCounter
+	ReceiverFastprometheusPlanBytes         metric.Int64ObservableGauge
+	ReceiverFastprometheusPlanHits          metric.Int64ObservableCounter
+	ReceiverFastprometheusPlanMisses        metric.Int64ObservableCounter
+	ReceiverFastprometheusPlans             metric.Int64ObservableGauge
+	ReceiverFastprometheusProcessTime       metric.Float64ObservableCounter
+	ReceiverFastprometheusRefusedScrapes    metric.Int64ObservableCounter
+	ReceiverFastprometheusSamplesScraped    metric.Int64ObservableCounter
+	ReceiverFastprometheusScrapeFailures    metric.Int64ObservableCounter
+	ReceiverFastprometheusScrapes           metric.Int64ObservableCounter
+	ReceiverFastprometheusSkippedScrapes    metric.Int64ObservableCounter
+	ReceiverFastprometheusTargets           metric.Int64ObservableGauge
+	ReceiverFastprometheusWireBytes         metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -55,6 +56,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverFastprometheusAllocatorFailuresCallback sets callback for observable ReceiverFastprometheusAllocatorFailures metric.
+func (builder *TelemetryBuilder) RegisterReceiverFastprometheusAllocatorFailuresCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusAllocatorFailures, obs: o})
+		return nil
+	}, builder.ReceiverFastprometheusAllocatorFailures)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverFastprometheusBodyBytesCallback sets callback for observable ReceiverFastprometheusBodyBytes metric.
@@ -335,6 +351,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverFastprometheusAllocatorFailures, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_fastprometheus_allocator_failures",
+		metric.WithDescription("Times that the target allocator's jobs could not be had, or not be used. [Alpha]"),
+		metric.WithUnit("{failure}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusBodyBytes, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_body_bytes",
 		metric.WithDescription("Size of the bodies after decompression. [Alpha]"),
@@ -343,7 +365,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusConfigReloads, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_config_reloads",
-		metric.WithDescription("Changes of scrape_config_files that were noticed. [Alpha]"),
+		metric.WithDescription("Changes of scrape_config_files and of the target allocator's jobs that were noticed. [Alpha]"),
 		metric.WithUnit("{reload}"),
 	)
 	errs = errors.Join(errs, err)

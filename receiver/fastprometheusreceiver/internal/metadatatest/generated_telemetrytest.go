@@ -21,6 +21,22 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 	return set
 }
 
+func AssertEqualReceiverFastprometheusAllocatorFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_fastprometheus_allocator_failures",
+		Description: "Times that the target allocator's jobs could not be had, or not be used. [Alpha]",
+		Unit:        "{failure}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_fastprometheus_allocator_failures")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverFastprometheusBodyBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_body_bytes",
@@ -40,7 +56,7 @@ func AssertEqualReceiverFastprometheusBodyBytes(t *testing.T, tt *componenttest.
 func AssertEqualReceiverFastprometheusConfigReloads(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_config_reloads",
-		Description: "Changes of scrape_config_files that were noticed. [Alpha]",
+		Description: "Changes of scrape_config_files and of the target allocator's jobs that were noticed. [Alpha]",
 		Unit:        "{reload}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -1,0 +1,120 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import "sync"
+
+// state is where an item is. Each is in exactly one place.
+type state uint8
+
+const (
+	queued state = iota
+	pending
+	acked
+	dropped
+)
+
+// dropReason is why items were dropped.
+type dropReason uint8
+
+const (
+	dropAckTimeout dropReason = iota
+	dropCanceled
+	dropRejected
+	dropRetriesExhausted
+	dropShutdown
+	dropStreamLost
+	dropTooLarge
+	dropReasons
+)
+
+func (r dropReason) String() string {
+	return [...]string{
+		"ack_timeout", "canceled", "rejected", "retries_exhausted", "shutdown", "stream_lost", "too_large",
+	}[r]
+}
+
+// balance is what became of all items at one moment.
+type balance struct {
+	received, queued, pending, acked int64
+	dropped                          [dropReasons]int64
+}
+
+// account knows where every item is. Received is the sum of all other numbers at any moment.
+type account struct {
+	mu  sync.Mutex
+	now balance
+}
+
+// receive notes items that enter the queue, refuse that they did not after all.
+func (a *account) receive(items int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now.received += int64(items)
+	a.now.queued += int64(items)
+}
+
+func (a *account) refuse(items int) { a.receive(-items) }
+
+// move notes where a delivery's items are now. What is settled stays so. A server may take a request and
+// reject some of its items.
+func (a *account) move(d *delivery, to state) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := int64(d.items)
+	switch {
+	case d.state == to || d.settled:
+		return
+	case d.state == queued:
+		a.now.queued -= n
+	case d.state == pending:
+		a.now.pending -= n
+	}
+	d.state, d.settled = to, to == acked || to == dropped
+	switch to {
+	case queued:
+		a.now.queued += n
+	case pending:
+		a.now.pending += n
+	case acked:
+		rejected := int64(min(d.rejected, d.items))
+		a.now.acked += n - rejected
+		a.now.dropped[dropRejected] += rejected
+	case dropped:
+		a.now.dropped[d.reason] += n
+	}
+}
+
+func (a *account) drop(d *delivery, why dropReason) {
+	d.reason = why
+	a.move(d, dropped)
+}
+
+// keep leaves a delivery to the queue, for another run of the exporter.
+func (a *account) keep(d *delivery) {
+	a.move(d, queued)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d.settled = true
+}
+
+// isSettled tells whether a delivery has found its end.
+func (a *account) isSettled(d *delivery) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return d.settled
+}
+
+// reject notes how many items of a delivery the server will have rejected when it has taken the others.
+func (a *account) reject(d *delivery, items int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d.rejected = items
+}
+
+func (a *account) snapshot() balance {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now
+}

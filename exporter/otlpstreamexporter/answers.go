@@ -1,0 +1,187 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// read takes the answers of a stream until it ends.
+func (s *slot) read(l *link) {
+	defer l.cancel()
+	limits := l.conn.limits()
+	if limits.MaxMessage > 0 {
+		s.maxMessage.Store(int64(limits.MaxMessage))
+	}
+	s.mu.Lock()
+	l.credit.Limits = limits
+	s.mu.Unlock()
+	var response otlpstream.Response
+	for {
+		if err := l.conn.recv(&response); err != nil {
+			s.ended(l, err)
+			return
+		}
+		s.answered(l, &response)
+	}
+}
+
+// answered ends the deliveries that a response is about.
+func (s *slot) answered(l *link, r *otlpstream.Response) {
+	now := time.Now()
+	s.modes.worked()
+	s.mu.Lock()
+	s.failures = 0
+	l.acks++
+	l.heard = now
+	l.retiring = l.retiring || r.Drain
+	unexpected := 0
+	resolve := func(id uint64) {
+		e := s.take(id)
+		if e == nil {
+			unexpected++
+			return
+		}
+		s.telemetry.ExporterOtlpstreamAckLatency.Record(s.ctx, now.Sub(e.Sent).Seconds())
+		e.Value.done <- outcomeOf(r)
+	}
+	if r.ID != 0 || len(r.IDs) == 0 && !r.Drain {
+		resolve(r.ID)
+	}
+	for _, id := range r.IDs {
+		resolve(id)
+	}
+	s.mu.Unlock()
+	s.wakeUp()
+	if r.Delay > 0 {
+		s.throttle(r.Delay)
+	}
+	if unexpected > 0 {
+		s.telemetry.ExporterOtlpstreamUnexpectedAcks.Add(s.ctx, int64(unexpected))
+	}
+}
+
+func outcomeOf(r *otlpstream.Response) outcome {
+	switch r.Code {
+	case otlpstream.Success:
+		return outcome{}
+	case otlpstream.FailedNoneRetryable:
+		return outcome{verdict: failure, reason: dropRejected, err: errors.New(r.Message)}
+	default:
+		return outcome{verdict: retry, delay: r.Delay, err: errors.New(r.Message)}
+	}
+}
+
+// take removes a request from the table, and from the account of its stream.
+func (s *slot) take(id uint64) *entry {
+	e := s.pending.Take(id)
+	if e == nil {
+		return nil
+	}
+	if l := e.Value.link; l != nil {
+		l.credit.Return(len(e.Value.data))
+		e.Value.link = nil
+	}
+	s.suspects = max(0, s.suspects-1)
+	return e
+}
+
+// ended deals with what is pending on a stream that is over.
+func (s *slot) ended(l *link, err error) {
+	reason := endReason(err)
+	s.telemetry.ExporterOtlpstreamStreamsClosed.Add(s.ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", reason))))
+	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked && !errors.Is(err, io.EOF) {
+		s.throttle(delay)
+	}
+	reroutes := reason == "unimplemented" && s.cfg.Mode == modeAuto
+	if reroutes {
+		s.refused()
+	}
+
+	s.mu.Lock()
+	defer s.wakeUp()
+	defer s.mu.Unlock()
+	l.ended = true
+	s.links = slices.DeleteFunc(s.links, func(other *link) bool { return other == l })
+	var left []*entry
+	for e := range s.pending.All {
+		if e.Value.link == l {
+			left = append(left, e)
+		}
+	}
+	if l.acks == 0 && (len(left) > 0 || l.closed.IsZero()) {
+		s.failures++
+	}
+	suspect := len(left) > 0 && !errors.Is(err, io.EOF) && suspicious(err)
+	for _, e := range left {
+		if suspect && len(left) == 1 {
+			e.Value.strikes++
+		}
+		switch {
+		case reroutes:
+			s.take(e.ID).Value.done <- outcome{verdict: reroute}
+		case e.Value.strikes >= strikesOut:
+			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: dropRejected, err: err}
+		case !s.cfg.ResendUnacked:
+			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: dropStreamLost, err: err}
+		default:
+			l.credit.Return(len(e.Value.data))
+			e.Value.link = nil
+			s.account.move(e.Value, queued)
+			s.resend = append(s.resend, e)
+		}
+	}
+	slices.SortFunc(s.resend, func(a, b *entry) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	if suspect {
+		s.suspects = len(s.resend)
+	}
+}
+
+// expire gives up on what is not answered in time, on what is too old to be sent again, and on streams that the
+// server keeps open with nothing left to say.
+func (s *slot) expire(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	expired := false
+	for e := range s.pending.All {
+		l := e.Value.link
+		waits := l == nil
+		switch {
+		case waits && s.tooOld(e.Value, now):
+			s.take(e.ID).Value.done <- outcome{
+				verdict: failure, reason: dropRetriesExhausted, err: errors.New("it could not be sent again in time"),
+			}
+		case !waits && now.Sub(e.Sent) > s.cfg.AckTimeout:
+			if now.Sub(l.heard) > s.cfg.AckTimeout {
+				l.cancel() // nothing is answered on it: it is stuck, and would be for ever
+			}
+			s.take(e.ID).Value.done <- outcome{
+				verdict: failure, reason: dropAckTimeout, err: errors.New("the server did not answer"),
+			}
+			expired = true
+		}
+	}
+	for _, l := range s.links {
+		if !l.closed.IsZero() && now.Sub(l.closed) > 2*s.cfg.AckTimeout {
+			l.cancel()
+		}
+	}
+	if expired {
+		s.wakeUp()
+	}
+}

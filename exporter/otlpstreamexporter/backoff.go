@@ -1,0 +1,47 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configretry"
+)
+
+// backoff is the delay before another attempt after so many failures, from 1: exponential and spread at random, as
+// retry_on_failure says.
+func backoff(cfg configretry.BackOffConfig, failures int) time.Duration {
+	delay := float64(cfg.InitialInterval) * math.Pow(max(1, cfg.Multiplier), float64(failures-1))
+	if cfg.MaxInterval > 0 {
+		delay = min(delay, float64(cfg.MaxInterval))
+	}
+	return spread(time.Duration(delay), cfg.RandomizationFactor)
+}
+
+// retryDelay is the delay before another attempt. What the server asks for comes first, and grows like any other.
+func retryDelay(cfg configretry.BackOffConfig, failures int, asked time.Duration) time.Duration {
+	if asked <= 0 {
+		return backoff(cfg, failures)
+	}
+	cfg.InitialInterval, cfg.MaxInterval = asked, max(cfg.MaxInterval, asked)
+	return max(asked, backoff(cfg, failures))
+}
+
+// reconnect is the delay before a slot opens another stream after so many that got nothing done. The first costs
+// next to nothing: mostly the server is back, or another one is there.
+func reconnect(cfg configretry.BackOffConfig, failures int) time.Duration {
+	const first = 20 * time.Millisecond
+	if failures == 0 {
+		return 0
+	}
+	delay := min(first<<min(failures-1, 20), max(cfg.MaxInterval, first))
+	return spread(delay, 0.5)
+}
+
+// spread moves a duration by up to the fraction, either way.
+func spread(d time.Duration, fraction float64) time.Duration {
+	return time.Duration(float64(d) * (1 + fraction*(2*rand.Float64()-1))) //nolint:gosec // it is no secret
+}

@@ -1,0 +1,201 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+)
+
+// Config is the configuration of the otlpstream exporter.
+type Config struct {
+	// Client is the connection: endpoint, tls, headers, auth, compression (default zstd), keepalive (default every
+	// 10s of silence, which is how a connection that went dead is found out) and the rest of gRPC's settings. Over
+	// WebSocket, endpoint, tls, headers, auth, compression and keepalive apply.
+	Client configgrpc.ClientConfig `mapstructure:",squash"`
+
+	// Transport is grpc or websocket. Default grpc.
+	Transport string `mapstructure:"transport"`
+
+	// Mode is stream, unary, or auto: streams, and unary requests for as long as the server knows no streams.
+	// Default auto.
+	Mode string `mapstructure:"mode"`
+
+	// ReprobeInterval is how long auto sends unary requests before it tries a stream again. Default 5m.
+	ReprobeInterval time.Duration `mapstructure:"reprobe_interval"`
+
+	// Streams is the number of streams used at a time. They are opened when there is something to send. Default
+	// half the CPUs, at least 1 and at most 4.
+	Streams int `mapstructure:"streams"`
+
+	// Connections is the number of gRPC connections that the streams are spread over. Over WebSocket each stream
+	// is a connection. Default 1.
+	Connections int `mapstructure:"connections"`
+
+	// Rebalance closes streams and opens others, so that load balancers can place them anew.
+	Rebalance Rebalance `mapstructure:"rebalance"`
+
+	// InFlight bounds what is sent, or about to be sent, and not acknowledged.
+	InFlight InFlight `mapstructure:"in_flight"`
+
+	// AckTimeout is how long a request may go without an answer on a stream that works; then it is dropped. It
+	// should be much longer than the server takes to answer. Default 30s.
+	AckTimeout time.Duration `mapstructure:"ack_timeout"`
+
+	// ResendUnacked sends what was not acknowledged again when a stream is lost. Some of it may have arrived, and
+	// will be there twice. Without it, it is dropped. Default true.
+	ResendUnacked bool `mapstructure:"resend_unacked"`
+
+	// Shutdown says what happens to unacknowledged requests at the end.
+	Shutdown Shutdown `mapstructure:"shutdown"`
+
+	// Retry bounds the attempts at requests that the server asks to send again, and their age.
+	Retry configretry.BackOffConfig `mapstructure:"retry_on_failure"`
+
+	// Queue holds what cannot be sent yet.
+	Queue configoptional.Optional[QueueConfig] `mapstructure:"sending_queue"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Rebalance closes streams and opens others.
+type Rebalance struct {
+	// Timeout is the age at which a stream is closed after the next request, give or take 10 %. 0 is never.
+	// Default 30s.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// Requests closes a stream once it has carried more than so many requests. 0 is never. Default 1000.
+	Requests int `mapstructure:"requests"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// InFlight bounds what is in flight.
+type InFlight struct {
+	// Requests bounds their number, 1 being one at a time. Default 128.
+	Requests int `mapstructure:"requests"`
+
+	// Bytes bounds their size before compression. A larger request is sent alone. Default 32 MiB.
+	Bytes int64 `mapstructure:"bytes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Shutdown says what happens at the end.
+type Shutdown struct {
+	// WaitForAcks sends what a queue in memory holds and waits for acknowledgements. Without it, all that is not
+	// acknowledged is dropped at once, or stays in the queue on disk. Default true.
+	WaitForAcks bool `mapstructure:"wait_for_acks"`
+
+	// Timeout is how long to wait. Default 10s.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// QueueConfig holds what cannot be sent yet. The keys mean what they do for other exporters.
+type QueueConfig struct {
+	// QueueSize is the size of the queue, including what is in flight. Default 1000.
+	QueueSize int64 `mapstructure:"queue_size"`
+
+	// Sizer is what QueueSize counts: requests, items or bytes. Default requests.
+	Sizer exporterhelper.RequestSizerType `mapstructure:"sizer"`
+
+	// BlockOnOverflow waits for room where the queue is full. Without it, data is refused. Default false.
+	BlockOnOverflow bool `mapstructure:"block_on_overflow"`
+
+	// Storage is the storage extension that keeps the queue on disk. Default none.
+	Storage *component.ID `mapstructure:"storage"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// The values of Transport and Mode.
+const (
+	transportGRPC      = "grpc"
+	transportWebSocket = "websocket"
+
+	modeAuto   = "auto"
+	modeStream = "stream"
+	modeUnary  = "unary"
+)
+
+// Validate reports all faults of the configuration.
+func (c *Config) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Client.Endpoint == "" {
+		errs = append(errs, errors.New("`endpoint` must be set, for example to gateway:4317"))
+	}
+	if c.Mode != modeAuto && c.Mode != modeStream && c.Mode != modeUnary {
+		fault("`mode` must be auto, stream or unary, got %q", c.Mode)
+	}
+	if c.ReprobeInterval <= 0 {
+		fault("`reprobe_interval` must be positive, got %v", c.ReprobeInterval)
+	}
+	if c.Streams <= 0 {
+		fault("`streams` must be positive, got %d", c.Streams)
+	}
+	if c.Connections <= 0 {
+		fault("`connections` must be positive, got %d", c.Connections)
+	}
+	if c.InFlight.Requests <= 0 {
+		fault("`in_flight::requests` must be positive, got %d", c.InFlight.Requests)
+	}
+	if c.InFlight.Bytes <= 0 {
+		fault("`in_flight::bytes` must be positive, got %d", c.InFlight.Bytes)
+	}
+	if c.Rebalance.Timeout < 0 || c.Rebalance.Requests < 0 {
+		errs = append(errs, errors.New("`rebalance::timeout` and `rebalance::requests` must not be negative; 0 is never"))
+	}
+	if c.AckTimeout <= 0 {
+		fault("`ack_timeout` must be positive, got %v", c.AckTimeout)
+	}
+	if c.Shutdown.WaitForAcks && c.Shutdown.Timeout <= 0 {
+		fault("`shutdown::timeout` must be positive, got %v; set `shutdown::wait_for_acks` to false not to wait", c.Shutdown.Timeout)
+	}
+	if c.Queue.HasValue() && c.Queue.Get().QueueSize <= 0 {
+		fault("`sending_queue::queue_size` must be positive, got %d", c.Queue.Get().QueueSize)
+	}
+	return errors.Join(append(errs, c.validateTransport())...)
+}
+
+func (c *Config) validateTransport() error {
+	switch c.Transport {
+	case transportGRPC:
+		return nil
+	case transportWebSocket:
+	default:
+		return fmt.Errorf("`transport` must be grpc or websocket, got %q", c.Transport)
+	}
+	if t := c.Client.Compression; t.IsCompressed() && t != configcompression.TypeGzip && t != configcompression.TypeZstd {
+		return fmt.Errorf("`compression` must be none, gzip or zstd over websocket, got %q", t)
+	}
+	if c.Connections != 1 {
+		return errors.New("`connections` must not be set over websocket: each stream is one")
+	}
+	for key, set := range map[string]bool{
+		"authority":      c.Client.Authority != "",
+		"wait_for_ready": c.Client.WaitForReady,
+		"middlewares":    len(c.Client.Middlewares) > 0,
+	} {
+		if set {
+			return fmt.Errorf("`%s` must not be set over websocket: it belongs to gRPC", key)
+		}
+	}
+	return nil
+}

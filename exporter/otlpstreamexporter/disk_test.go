@@ -1,0 +1,133 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+)
+
+// disk is a storage extension, its client and the host that has it.
+type disk struct {
+	mu   sync.Mutex
+	data map[string][]byte
+}
+
+var diskID = component.MustNewID("disk")
+
+func (d *disk) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{diskID: d}
+}
+
+func (*disk) Start(context.Context, component.Host) error { return nil }
+
+func (*disk) Shutdown(context.Context) error { return nil }
+
+func (*disk) Close(context.Context) error { return nil }
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d *disk) Get(ctx context.Context, key string) ([]byte, error) {
+	op := storage.GetOperation(key)
+	err := d.Batch(ctx, op)
+	return op.Value, err
+}
+
+func (d *disk) Set(ctx context.Context, key string, value []byte) error {
+	return d.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (d *disk) Delete(ctx context.Context, key string) error {
+	return d.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Get:
+			op.Value = d.data[op.Key]
+		case storage.Set:
+			d.data[op.Key] = op.Value
+		case storage.Delete:
+			delete(d.data, op.Key)
+		default:
+			return errors.New("unknown operation")
+		}
+	}
+	return nil
+}
+
+func (d *disk) crash() *disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &disk{data: maps.Clone(d.data)}
+}
+
+func onDisk(cfg *Config) { cfg.Queue.Get().Storage = &diskID }
+
+func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const n, window = 50, 5
+		silent := run(t, &server{stream: mute}, transport)
+		d := &disk{data: map[string][]byte{}}
+		set := exportertest.NewNopSettings(metadata.Type)
+		configure := func(addr string) *Config {
+			return testConfig(transport, addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window })
+		}
+		cfg := configure(silent.addr)
+		impatient(cfg)
+		first := startExporter(t, set, d, cfg)
+		first.export(0, n)
+		eventually(t, func() bool { return len(silent.seen()) == window }, "the window is full")
+		crashed := d.crash()
+		require.NoError(t, first.Shutdown(context.Background()))
+		b := first.balanced()
+		require.Equal(t, int64(n), b.queued, "all of it stays on disk")
+		require.Zero(t, b.dropped)
+
+		for name, left := range map[string]*disk{"after a shutdown": d, "after a crash": crashed} {
+			s := run(t, &server{stream: echo}, transport)
+			second := startExporter(t, set, left, configure(s.addr))
+			eventually(t, func() bool { return second.balanced().acked == n }, name)
+			require.Len(t, s.names(), n, name)
+			require.Equal(t, int64(n), second.settled().received, name)
+			require.NoError(t, second.Shutdown(context.Background()))
+
+			third := startExporter(t, set, left, configure(s.addr))
+			third.export(n, 1)
+			require.Equal(t, int64(1), third.settled().received, "what was acknowledged has left the disk")
+		}
+	})
+}
+
+func TestRequestsSurviveTheirEncoding(t *testing.T) {
+	ctx := context.Background()
+	want := &request{data: []byte{0x12, 1, 'x'}, items: 300, epoch: 1 << 63}
+	b, err := encoding{}.Marshal(ctx, want)
+	require.NoError(t, err)
+	_, got, err := encoding{}.Unmarshal(b)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for n := range 9 {
+		_, _, err := encoding{}.Unmarshal(b[:n])
+		require.Error(t, err)
+	}
+	_, err = want.MergeSplit(ctx, 1, exporterhelper.RequestSizerTypeItems, want)
+	require.Error(t, err)
+}

@@ -1,0 +1,111 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
+)
+
+// BenchmarkDelivery is the time for one batch of 100 spans from the exporter to the receiver and its acknowledgement
+// back, as unary requests one after another, as unary requests of which ten are under way, and streamed. The network
+// between them delays what passes by half the round trip in each direction.
+func BenchmarkDelivery(b *testing.B) {
+	td := ptrace.NewTraces()
+	rs := td.ResourceSpans().AppendEmpty()
+	rs.Resource().Attributes().PutStr("service.name", "bench")
+	ss := rs.ScopeSpans().AppendEmpty()
+	for i := range 100 {
+		span := ss.Spans().AppendEmpty()
+		span.SetName("load-generator-span")
+		span.Attributes().PutInt("span_seq_num", int64(i))
+		span.Attributes().PutStr("http.method", "GET")
+		span.Attributes().PutStr("http.route", fmt.Sprintf("/item/%d", i))
+		span.Attributes().PutStr("peer", "shop")
+	}
+	for _, rtt := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+		for _, variant := range []struct {
+			name, transport, mode string
+			inFlight              int
+		}{
+			{"unary", transportGRPC, modeUnary, 1},
+			{"unary_async_10", transportGRPC, modeUnary, 10},
+			{"stream", transportGRPC, modeStream, 128},
+			{"websocket", transportWebSocket, modeStream, 128},
+		} {
+			b.Run(fmt.Sprintf("rtt=%v/mode=%s", rtt, variant.name), func(b *testing.B) {
+				to := &counting{}
+				addr := startBenchReceiver(b, variant.transport, to)
+				if rtt > 0 {
+					addr = newProxy(b, addr, func(p *proxy) { p.delay = rtt / 2 }).addr
+				}
+				cfg := testConfig(variant.transport, addr, func(cfg *Config) {
+					cfg.Mode = variant.mode
+					cfg.Client.Compression = configcompression.Type("none")
+					cfg.InFlight.Requests = variant.inFlight
+				}, noQueue)
+				e := startExporter(b, exportertest.NewNopSettings(metadata.Type), componenttest.NewNopHost(), cfg)
+				require.NoError(b, e.ConsumeTraces(context.Background(), td))
+				e.settled() // connected
+				b.ReportAllocs()
+				window := make(chan struct{}, variant.inFlight)
+				var sending sync.WaitGroup
+				for b.Loop() {
+					window <- struct{}{}
+					sending.Go(func() {
+						assert.NoError(b, e.ConsumeTraces(context.Background(), td))
+						<-window
+					})
+				}
+				sending.Wait()
+				require.NoError(b, e.Shutdown(context.Background()))
+				require.Equal(b, e.balanced().acked, to.spans())
+			})
+		}
+	}
+}
+
+// counting is a pipeline that counts spans.
+type counting struct {
+	consumertest.Consumer
+
+	mu sync.Mutex
+	n  int64
+}
+
+func (c *counting) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += int64(td.SpanCount())
+	return nil
+}
+
+func (c *counting) spans() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+func startBenchReceiver(b *testing.B, transport string, to *counting) string {
+	to.Consumer = consumertest.NewNop()
+	addr := freePort(b)
+	r := newTracesReceiver(b, otlpstreamreceiver.NewFactory(), transport, addr, to)
+	require.NoError(b, r.Start(context.Background(), componenttest.NewNopHost()))
+	b.Cleanup(func() { require.NoError(b, r.Shutdown(context.Background())) })
+	return addr
+}

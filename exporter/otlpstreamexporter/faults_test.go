@@ -1,0 +1,258 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// proxy stands between the exporter and a server and is as bad a network as a test wants.
+type proxy struct {
+	addr     string
+	target   string
+	listener net.Listener
+	// delay is how long bytes are on their way, in each direction.
+	delay time.Duration
+	// cutAfter returns after how many bytes from the client a connection is cut; 0 is never.
+	cutAfter func() int64
+	// hole swallows everything while it is set, and keeps connections open.
+	hole atomic.Bool
+
+	mu      sync.Mutex
+	conns   map[net.Conn]struct{}
+	cuts    int
+	running sync.WaitGroup
+}
+
+func newProxy(tb testing.TB, target string, change ...func(*proxy)) *proxy {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(tb, err)
+	p := &proxy{addr: listener.Addr().String(), target: target, listener: listener, conns: map[net.Conn]struct{}{}}
+	for _, f := range change {
+		f(p)
+	}
+	p.running.Go(p.accept)
+	tb.Cleanup(func() {
+		listener.Close()
+		p.cut()
+		p.running.Wait()
+	})
+	return p
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+		p.mu.Unlock()
+		limit := int64(0)
+		if p.cutAfter != nil {
+			limit = p.cutAfter()
+		}
+		hangUp := sync.OnceFunc(func() {
+			client.Close()
+			server.Close()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.conns, client)
+			delete(p.conns, server)
+		})
+		p.running.Go(func() { p.carry(server, client, limit, hangUp) })
+		p.running.Go(func() { p.carry(client, server, 0, hangUp) })
+	}
+}
+
+type chunk struct {
+	due  time.Time
+	data []byte
+}
+
+// carry moves bytes one way. Reading goes on while bytes are on their way, so a delay costs no throughput.
+func (p *proxy) carry(dst io.Writer, src io.Reader, limit int64, hangUp func()) {
+	defer hangUp()
+	chunks := make(chan chunk, 4096)
+	p.running.Go(func() {
+		defer hangUp()
+		broken := false
+		for c := range chunks {
+			time.Sleep(time.Until(c.due))
+			if !broken && !p.hole.Load() {
+				_, err := dst.Write(c.data)
+				broken = err != nil
+			}
+		}
+	})
+	defer close(chunks)
+	for total := int64(0); ; {
+		buf := make([]byte, 32<<10)
+		n, err := src.Read(buf)
+		if limit > 0 && total+int64(n) >= limit {
+			n, err = int(limit-total), io.EOF
+			p.mu.Lock()
+			p.cuts++
+			p.mu.Unlock()
+		}
+		total += int64(n)
+		chunks <- chunk{time.Now().Add(p.delay), buf[:n]}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// cut hangs up on everyone.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// produce exports n batches, however long the queue is full.
+func (e *testExporter) produce(n int) {
+	for i := range n {
+		eventually(e.tb, func() bool { return e.ConsumeTraces(e.tb.Context(), spans(batch(i), 1)) == nil }, "there is room")
+	}
+}
+
+func TestCutAtRandomBytesLosesNothing(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const n, window = 2000, 32
+		s := run(t, &server{stream: echo}, transport)
+		var rounds atomic.Int64
+		p := newProxy(t, s.addr, func(p *proxy) {
+			p.cutAfter = func() int64 {
+				if rounds.Add(1) > 100 {
+					return 0
+				}
+				return 1 + rand.Int64N(8000)
+			}
+		})
+		e := newTestExporter(t, transport, p.addr, func(cfg *Config) {
+			cfg.Mode = modeStream // a handshake that is cut must not look like an old server
+			cfg.InFlight.Requests = window
+			cfg.Streams = 2
+		})
+		e.produce(n)
+		require.Equal(t, int64(n), e.settled().acked)
+		require.Len(t, s.names(), n, "each arrived at least once")
+		require.Greater(t, p.cuts, 5)
+		require.LessOrEqual(t, len(s.seen())-n, window*p.cuts, "duplicates are bounded by what was in flight")
+	})
+}
+
+func TestServerRestartsLoseNothing(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const n = 2000
+		s := run(t, &server{stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.produce(n)
+		}()
+		for range 5 {
+			before := e.balanced().acked
+			eventually(t, func() bool {
+				select {
+				case <-done:
+					return true
+				default:
+					return e.balanced().acked > before+50
+				}
+			}, "it moves on")
+			s.stop()
+			s.start(t, transport)
+		}
+		<-done
+		require.Equal(t, int64(n), e.settled().acked)
+		require.Len(t, s.names(), n)
+	})
+}
+
+func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		t.Parallel() // gRPC takes ten seconds at least
+		s := run(t, &server{stream: echo}, transport)
+		p := newProxy(t, s.addr)
+		e := newTestExporter(t, transport, p.addr, func(cfg *Config) {
+			keepalive := cfg.Client.Keepalive.Get()
+			keepalive.Timeout = 100 * time.Millisecond
+			if transport == transportWebSocket {
+				keepalive.Time = 100 * time.Millisecond
+			}
+		})
+		e.export(0, 10)
+		require.Equal(t, int64(10), e.settled().acked)
+		p.hole.Store(true)
+		e.export(10, 10)
+		eventually(t, func() bool { return e.balanced().pending == 10 }, "they are sent")
+		closed, _ := s.opened()
+		require.Equal(t, 1, closed)
+		eventually(t, func() bool { return e.balanced().pending == 0 }, "the connection is given up")
+		p.hole.Store(false)
+		require.Equal(t, int64(20), e.settled().acked)
+		require.Len(t, s.names(), 20)
+	})
+}
+
+func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		// The first stream is never read from, so what is sent on it blocks once all buffers are full.
+		release := make(chan struct{})
+		s := run(t, &server{stream: func(p *peer) error {
+			if p.number == 0 {
+				<-release
+				return nil
+			}
+			return echo(p)
+		}}, transport)
+		defer close(release)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) {
+			cfg.AckTimeout = 200 * time.Millisecond
+			cfg.Client.Compression = "none"
+		})
+		const n = 20
+		for range n {
+			require.NoError(t, e.ConsumeTraces(t.Context(), spans(strings.Repeat("x", 1<<20), 1)))
+		}
+		b := e.settled()
+		require.Positive(t, b.acked)
+		require.Equal(t, int64(n), b.acked+b.dropped[dropAckTimeout])
+		e.export(0, 10)
+		require.Equal(t, b.acked+10, e.settled().acked)
+	})
+}
+
+func TestAStallIsNotALoss(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		p := newProxy(t, s.addr, func(p *proxy) { p.delay = 50 * time.Millisecond })
+		e := newTestExporter(t, transport, p.addr)
+		begun := time.Now()
+		e.export(0, 100)
+		require.Equal(t, int64(100), e.settled().acked)
+		require.Less(t, time.Since(begun), 100*100*time.Millisecond/3, "C05: much faster than one by one")
+		require.Len(t, s.seen(), 100)
+	})
+}

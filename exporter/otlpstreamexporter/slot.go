@@ -1,0 +1,311 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// strikesOut is how often a request may break a stream that carries nothing else.
+const strikesOut = 3
+
+type entry = otlpstream.Entry[*delivery]
+
+// slot is a place for one stream at a time. run alone opens streams and sends on them; each stream has a goroutine
+// that reads its answers, also when the slot uses another stream already.
+type slot struct {
+	*destination
+
+	number int
+	// wake tells run that there is room, or that something is to be sent again.
+	wake chan struct{}
+
+	mu      sync.Mutex
+	pending *otlpstream.Pending[*delivery]
+	current *link
+	links   []*link // all that have not ended
+	// resend has what is pending on no stream any more, by ID.
+	resend []*entry
+	// suspects is how many of the requests that are sent next may have broken the last stream. They are sent one by
+	// one, so that it shows.
+	suspects int
+	// failures counts the streams in a row on which nothing was acknowledged.
+	failures int
+}
+
+func newSlot(d *destination, number int) *slot {
+	return &slot{
+		destination: d, number: number,
+		wake:    make(chan struct{}, 1),
+		pending: otlpstream.NewPending[*delivery](),
+	}
+}
+
+func (s *slot) run() {
+	defer s.finish()
+	for {
+		if !s.waitForRoom() {
+			return
+		}
+		e, p := s.next(), (*delivery)(nil)
+		if e == nil {
+			select {
+			case p = <-s.ready:
+			case <-s.wake:
+				continue
+			case <-s.quit:
+				return
+			}
+		}
+		if !s.send(e, p) {
+			return
+		}
+	}
+}
+
+// waitForRoom waits until another request may be sent, as far as is known without seeing it.
+func (s *slot) waitForRoom() bool {
+	for {
+		s.retire()
+		s.mu.Lock()
+		room := s.current == nil || s.fits(s.current, 0)
+		s.mu.Unlock()
+		closed := s.gate.left(time.Now())
+		if room && closed <= 0 {
+			return true
+		}
+		var opens <-chan time.Time
+		if closed > 0 {
+			opens = time.After(closed)
+		}
+		select {
+		case <-s.wake:
+		case <-opens:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+}
+
+// next takes a request that is to be sent again.
+func (s *slot) next() *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.resend) > 0 {
+		e := s.resend[0]
+		s.resend = s.resend[1:]
+		if s.pending.Holds(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// send sends a new delivery, or an entry once more. It returns false when the slot is to end.
+func (s *slot) send(e *entry, p *delivery) bool {
+	again := e != nil
+	if again {
+		p = e.Value
+	}
+	for {
+		if s.gate.wait(s.ctx) != nil {
+			return false
+		}
+		l, ok := s.open(e, p)
+		if !ok {
+			return false
+		}
+		if l == nil {
+			return true
+		}
+		s.mu.Lock()
+		if l.ended || l.retiring {
+			s.mu.Unlock()
+			s.retire()
+			continue
+		}
+		if again && !s.pending.Holds(e) {
+			s.mu.Unlock()
+			return true // answered or given up meanwhile
+		}
+		if !s.fits(l, len(p.data)) {
+			s.mu.Unlock()
+			select {
+			case <-s.wake:
+				continue
+			case <-s.quit:
+				return false
+			}
+		}
+		now := time.Now()
+		if again {
+			s.pending.Resent(e, now)
+		} else {
+			e = s.pending.Add(p, now)
+		}
+		message := otlpstream.Request{ID: e.ID, Data: p.data, Items: uint64(p.items), Attempt: p.sent}
+		p.sent++
+		p.link = l
+		l.sent++
+		l.credit.Spend(len(p.data))
+		s.account.move(p, pending)
+		s.mu.Unlock()
+
+		if message.Attempt > 0 {
+			s.telemetry.ExporterOtlpstreamResentRequests.Add(s.ctx, 1)
+		}
+		// An error says that the stream is over; why, the goroutine that reads it is told.
+		_ = l.conn.send(&message)
+		return true
+	}
+}
+
+// fits tells whether the stream may carry another request now.
+func (s *slot) fits(l *link, bytes int) bool {
+	unanswered := l.credit
+	if s.suspects > 0 {
+		unanswered.Requests = 1
+	}
+	return unanswered.Fits(bytes)
+}
+
+// pointless tells whether a request has been given up while there was no stream for it, and gives it up if it is too
+// old. Those that have an ID are watched in any case.
+func (s *slot) pointless(e *entry, p *delivery) bool {
+	if e != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.pending.Holds(e)
+	}
+	if s.tooOld(p, time.Now()) {
+		p.done <- outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("no stream could be opened")}
+		return true
+	}
+	return s.account.isSettled(p)
+}
+
+// open returns the slot's stream, and opens one where there is none. It returns nil when there is nothing to send on
+// it any more: another slot has it, or it was given up.
+func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
+	for {
+		s.mu.Lock()
+		l, failures := s.current, s.failures
+		s.mu.Unlock()
+		if l != nil {
+			return l, true
+		}
+		if s.pointless(e, p) {
+			return nil, true
+		}
+		if delay := reconnect(s.cfg.Retry, failures); delay > 0 {
+			// What has an ID belongs to this slot.
+			elsewhere := s.ready
+			if e != nil {
+				elsewhere = nil
+			}
+			t := time.NewTimer(delay)
+			select {
+			case <-t.C:
+			case elsewhere <- p:
+				t.Stop()
+				return nil, true
+			case <-s.quit:
+				t.Stop()
+				return nil, false
+			}
+		}
+		if s.gate.wait(s.ctx) != nil {
+			return nil, false
+		}
+		ctx, cancel := context.WithCancel(s.cut)
+		c, err := s.transport.open(ctx, s.number)
+		if err != nil {
+			cancel()
+			if s.failed(err, e, p) {
+				return nil, s.ctx.Err() == nil
+			}
+			continue
+		}
+		now := time.Now()
+		l = &link{conn: c, cancel: cancel, opened: now, heard: now, maxAge: spread(s.cfg.Rebalance.Timeout, 0.1)}
+		s.mu.Lock()
+		s.current = l
+		s.links = append(s.links, l)
+		s.mu.Unlock()
+		s.telemetry.ExporterOtlpstreamStreamsOpened.Add(s.ctx, 1)
+		s.running.Go(func() { s.read(l) })
+		return l, true
+	}
+}
+
+// failed notes that a stream could not be opened. It returns true when nothing is left to be sent on it.
+func (s *slot) failed(err error, e *entry, p *delivery) bool {
+	s.mu.Lock()
+	s.failures++
+	s.mu.Unlock()
+	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked {
+		s.throttle(delay)
+	}
+	if status.Code(err) != codes.Unimplemented || s.cfg.Mode != modeAuto {
+		return false
+	}
+	s.refused()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e == nil || s.pending.Take(e.ID) != nil {
+		p.done <- outcome{verdict: reroute}
+	}
+	return true
+}
+
+func (s *slot) refused() {
+	if s.modes.refused(time.Now()) {
+		s.set.Logger.Info("The server knows no streams: requests are sent one by one",
+			zap.String("endpoint", s.cfg.Client.Endpoint), zap.Duration("reprobe_interval", s.cfg.ReprobeInterval))
+	}
+}
+
+// retire closes our half of the stream if its time is over. Answers to what it carried are still to come.
+func (s *slot) retire() {
+	s.mu.Lock()
+	l := s.current
+	if l == nil || !l.ended && !l.over(s.cfg.Rebalance, time.Now()) || l.sent == 0 && !l.retiring && !l.ended {
+		s.mu.Unlock()
+		return
+	}
+	s.current = nil
+	l.closed = time.Now()
+	ended := l.ended
+	s.mu.Unlock()
+	if !ended {
+		_ = l.conn.closeSend()
+	}
+}
+
+// finish closes our half of the last stream.
+func (s *slot) finish() {
+	s.mu.Lock()
+	l := s.current
+	s.current = nil
+	s.mu.Unlock()
+	if l != nil {
+		_ = l.conn.closeSend()
+	}
+}
+
+func (s *slot) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,277 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/exporter"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+const (
+	dialTimeout = 10 * time.Second
+	// Answers are small: many IDs, or a message for people.
+	maxResponse = 1 << 20
+
+	plain = "http"
+)
+
+// webSocketTransport streams over WebSocket, and sends unary requests as OTLP/HTTP.
+type webSocketTransport struct {
+	signal      otlpstream.Signal
+	base        string
+	client      *http.Client
+	idle        func()
+	header      http.Header
+	compression otlpstream.Compression
+	encoding    string
+	keepalive   time.Duration
+	patience    time.Duration
+	frames      *otlpstream.Frames
+}
+
+func newWebSocketTransport(ctx context.Context, cfg *Config, set exporter.Settings, host component.Host, signal otlpstream.Signal) (*webSocketTransport, error) {
+	tlsConfig, err := cfg.Client.TLS.LoadTLSConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load `tls`: %w", err)
+	}
+	t := &webSocketTransport{signal: signal, header: http.Header{"User-Agent": {userAgent(set)}}}
+	scheme, address, found := strings.Cut(cfg.Client.Endpoint, "://")
+	if !found {
+		scheme, address = "https", cfg.Client.Endpoint
+		if cfg.Client.TLS.Insecure {
+			scheme = plain
+		}
+	}
+	t.base = scheme + "://" + strings.TrimSuffix(address, "/")
+	for name, value := range cfg.Client.Headers.Iter {
+		t.header.Set(name, string(value))
+	}
+	if cfg.Client.UserAgent != "" {
+		t.header.Set("User-Agent", cfg.Client.UserAgent)
+	}
+	switch cfg.Client.Compression {
+	case configcompression.TypeGzip:
+		t.compression, t.encoding = otlpstream.Gzip, string(configcompression.TypeGzip)
+	case configcompression.TypeZstd:
+		t.compression, t.encoding = otlpstream.Zstd, string(configcompression.TypeZstd)
+	}
+	if cfg.Client.Keepalive.HasValue() {
+		t.keepalive, t.patience = cfg.Client.Keepalive.Get().Time, cfg.Client.Keepalive.Get().Timeout
+	}
+	// HTTP/1.1 only: over HTTP/2 there is no upgrade to a WebSocket.
+	base := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: cfg.InFlight.Requests,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+	}
+	t.idle = base.CloseIdleConnections
+	t.client = &http.Client{Transport: base}
+	if cfg.Client.Auth.HasValue() {
+		auth, err := cfg.Client.Auth.Get().GetHTTPClientAuthenticator(ctx, host.GetExtensions())
+		if err != nil {
+			return nil, fmt.Errorf("cannot set up `auth`: %w", err)
+		}
+		if t.client.Transport, err = auth.RoundTripper(base); err != nil {
+			return nil, fmt.Errorf("cannot set up `auth`: %w", err)
+		}
+	}
+	t.frames, err = otlpstream.NewFrames(maxResponse)
+	return t, err
+}
+
+func (t *webSocketTransport) open(ctx context.Context, _ int) (conn, error) {
+	header := t.header.Clone()
+	header.Set(otlpstream.HeaderCaps, otlpstream.AllCaps.String())
+	dial, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	//nolint:bodyclose // the library closes it
+	ws, response, err := websocket.Dial(dial, t.base+t.signal.WebSocketPath(), &websocket.DialOptions{
+		HTTPClient: t.client, HTTPHeader: header,
+	})
+	if err != nil {
+		return nil, httpStatus(response, err)
+	}
+	ws.SetReadLimit(maxResponse + 1)
+	c := &webSocketConn{webSocketTransport: t, ctx: ctx, ws: ws, granted: otlpstream.ParseLimits(response.Header.Get)}
+	c.pings = make(chan struct{})
+	go c.ping()
+	return c, nil
+}
+
+func (t *webSocketTransport) unary(ctx context.Context, data []byte) ([]byte, error) {
+	if t.compression != otlpstream.NoCompression {
+		frame, err := t.compression.AppendFrame(nil, data)
+		if err != nil {
+			return nil, err
+		}
+		data = frame[1:]
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.base+t.signal.HTTPPath(), bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a request: %w", err)
+	}
+	req.Header = t.header.Clone()
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if t.encoding != "" {
+		req.Header.Set("Content-Encoding", t.encoding)
+	}
+	response, err := t.client.Do(req)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, httpStatus(response, errors.New(response.Status))
+	}
+	return body, nil
+}
+
+func (t *webSocketTransport) close() error {
+	t.idle()
+	t.frames.Close()
+	return nil
+}
+
+// httpStatus is what an HTTP answer means, as a gRPC error. No answer is a server that is away.
+func httpStatus(response *http.Response, err error) error {
+	if response == nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")); seconds > 0 {
+			return otlpstream.Busy(err.Error(), time.Duration(min(seconds, 24*3600))*time.Second).Err()
+		}
+		return status.Error(codes.Unavailable, err.Error())
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusOK:
+		return status.Error(codes.Unimplemented, err.Error())
+	case http.StatusUnauthorized:
+		return status.Error(codes.Unauthenticated, err.Error())
+	case http.StatusForbidden:
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+type webSocketConn struct {
+	*webSocketTransport
+
+	ctx     context.Context
+	ws      *websocket.Conn
+	granted otlpstream.Limits
+	pings   chan struct{} // closed when there is nothing more to read
+
+	frame  []byte // of the sender
+	header []byte
+	notice error // of the receiver: what the server said last
+}
+
+func (c *webSocketConn) limits() otlpstream.Limits { return c.granted }
+
+func (c *webSocketConn) send(r *otlpstream.Request) error {
+	var err error
+	c.header = r.AppendHeader(c.header[:0])
+	if c.frame, err = c.compression.AppendFrame(c.frame[:0], c.header, r.Data); err != nil {
+		return err
+	}
+	err = c.ws.Write(c.ctx, websocket.MessageBinary, c.frame)
+	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
+	if cap(c.frame) > maxRetained {
+		c.frame = nil
+	}
+	return err
+}
+
+func (c *webSocketConn) closeSend() error { return c.ws.Write(c.ctx, websocket.MessageBinary, nil) }
+
+func (c *webSocketConn) recv(r *otlpstream.Response) error {
+	for {
+		_, frame, err := c.ws.Read(c.ctx)
+		if err == nil {
+			var message []byte
+			if message, err = c.frames.Message(nil, frame); err == nil {
+				err = r.Parse(message)
+			}
+			if err != nil {
+				err = status.Error(codes.Internal, err.Error())
+			}
+		}
+		if err != nil {
+			close(c.pings)
+			_ = c.ws.CloseNow()
+			return c.end(err)
+		}
+		if r.ID != 0 || len(r.IDs) > 0 || r.Drain || r.Code == otlpstream.Success {
+			return nil
+		}
+		// The last message stands for the status that WebSocket lacks.
+		c.notice = status.Error(codes.InvalidArgument, r.Message)
+		if r.Code == otlpstream.FailedRetryable {
+			c.notice = status.Error(codes.Unavailable, r.Message)
+			if r.Delay > 0 {
+				c.notice = otlpstream.Busy(r.Message, r.Delay).Err()
+			}
+		}
+	}
+}
+
+func (c *webSocketConn) end(err error) error {
+	switch {
+	case websocket.CloseStatus(err) == websocket.StatusNormalClosure:
+		return io.EOF
+	case c.notice != nil:
+		return c.notice
+	case status.Code(err) == codes.Internal:
+		return err
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+// ping closes the connection when the other end has gone without a word.
+func (c *webSocketConn) ping() {
+	if c.keepalive <= 0 {
+		return
+	}
+	tick := time.NewTicker(c.keepalive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.pings:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, c.patience)
+		err := c.ws.Ping(ctx)
+		cancel()
+		if err != nil {
+			_ = c.ws.CloseNow()
+			return
+		}
+	}
+}

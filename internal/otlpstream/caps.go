@@ -1,0 +1,118 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstream
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Peers learn of each other's extensions from the headers that open a stream, and from nothing else: a stream without
+// these headers has a peer that follows the specification and no more.
+const (
+	HeaderCaps           = "otlp-stream-caps"
+	HeaderWindowRequests = "otlp-stream-window-requests"
+	HeaderWindowBytes    = "otlp-stream-window-bytes"
+	HeaderMaxMessage     = "otlp-stream-max-message"
+)
+
+// Caps are optional capabilities.
+type Caps uint8
+
+const (
+	// CapCoalesce of a client: it understands Response.IDs.
+	CapCoalesce Caps = 1 << iota
+	// CapDelay of a client: it obeys Response.Delay, so an overloaded server need not end the stream to slow it down.
+	CapDelay
+	// CapDrain of a client: it obeys Response.Drain, so a server can end a stream without any request being resent.
+	CapDrain
+)
+
+// AllCaps are those that this package knows.
+const AllCaps = CapCoalesce | CapDelay | CapDrain
+
+var capNames = []struct {
+	bit  Caps
+	name string
+}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}}
+
+func (c Caps) String() string {
+	var names []string
+	for _, known := range capNames {
+		if c&known.bit != 0 {
+			names = append(names, known.name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseCaps reads the value of HeaderCaps. Unknown names are skipped.
+func ParseCaps(value string) Caps {
+	var caps Caps
+	for name := range strings.SplitSeq(value, ",") {
+		for _, known := range capNames {
+			if strings.TrimSpace(name) == known.name {
+				caps |= known.bit
+			}
+		}
+	}
+	return caps
+}
+
+// Limits are what a server grants each stream, and the credit its client has: what is not acknowledged stays within
+// it. 0 is no limit.
+type Limits struct {
+	Requests int
+	Bytes    int
+	// MaxMessage is the size of the largest message the server takes.
+	MaxMessage int
+}
+
+// Headers lists the limits as names and values, in turn.
+func (l Limits) Headers() []string {
+	return []string{
+		HeaderWindowRequests, strconv.Itoa(l.Requests),
+		HeaderWindowBytes, strconv.Itoa(l.Bytes),
+		HeaderMaxMessage, strconv.Itoa(l.MaxMessage),
+	}
+}
+
+// ParseLimits reads them back. What is absent or malformed is no limit.
+func ParseLimits(get func(name string) string) Limits {
+	number := func(name string) int {
+		n, err := strconv.Atoi(get(name))
+		if err != nil || n < 0 {
+			return 0
+		}
+		return n
+	}
+	return Limits{
+		Requests:   number(HeaderWindowRequests),
+		Bytes:      number(HeaderWindowBytes),
+		MaxMessage: number(HeaderMaxMessage),
+	}
+}
+
+// Credit is what is left of Limits. The zero value has no limits. It is not safe for concurrent use.
+type Credit struct {
+	Limits
+
+	requests, bytes int
+}
+
+// Fits tells whether a request of so many bytes may be sent now. A request alone always may: one larger than the
+// window would never be sent otherwise.
+func (c *Credit) Fits(bytes int) bool {
+	if c.requests == 0 {
+		return true
+	}
+	return (c.Requests == 0 || c.requests < c.Requests) &&
+		(c.Bytes == 0 || c.bytes+bytes <= c.Bytes)
+}
+
+// Spend notes that a request was sent, Return that it was answered.
+func (c *Credit) Spend(bytes int) { c.requests++; c.bytes += bytes }
+
+// Return gives back what Spend took.
+func (c *Credit) Return(bytes int) { c.requests--; c.bytes -= bytes }

@@ -1,0 +1,139 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Over WebSocket a message has one byte before it: what compressed the rest. An empty frame is the half-close that
+// WebSocket lacks.
+
+// Compression of a message.
+type Compression uint8
+
+// The compressions a frame can name.
+const (
+	NoCompression Compression = iota
+	Gzip
+	Zstd
+)
+
+var errTooLarge = errors.New("larger than the limit once decompressed")
+
+// AppendFrame appends a frame with a message that comes in parts.
+func (c Compression) AppendFrame(dst []byte, parts ...[]byte) ([]byte, error) {
+	dst = append(dst, byte(c))
+	switch c {
+	case NoCompression:
+		for _, part := range parts {
+			dst = append(dst, part...)
+		}
+	case Gzip:
+		buf := bytes.NewBuffer(dst)
+		w := gzipWriters.Get().(*gzip.Writer)
+		defer gzipWriters.Put(w)
+		w.Reset(buf)
+		for _, part := range parts {
+			if _, err := w.Write(part); err != nil {
+				return dst, fmt.Errorf("cannot compress a frame: %w", err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			return dst, fmt.Errorf("cannot compress a frame: %w", err)
+		}
+		dst = buf.Bytes()
+	case Zstd:
+		return encoder().EncodeAll(bytes.Join(parts, nil), dst), nil
+	default:
+		return dst, fmt.Errorf("cannot compress a frame: unknown compression %d", c)
+	}
+	return dst, nil
+}
+
+// Frames decodes frames whose messages are within a limit. It is safe for concurrent use.
+type Frames struct {
+	limit int
+	zstd  *zstd.Decoder
+}
+
+// NewFrames makes a decoder of frames whose messages have at most limit bytes.
+func NewFrames(limit int) (*Frames, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(uint64(max(1, limit))),
+		zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderConcurrency(0))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a zstd decoder: %w", err)
+	}
+	return &Frames{limit: limit, zstd: decoder}, nil
+}
+
+// Close frees the decoder.
+func (f *Frames) Close() { f.zstd.Close() }
+
+// Message returns the message of a frame. It is the frame's own tail where that is not compressed, and is appended
+// to dst else.
+func (f *Frames) Message(dst, frame []byte) ([]byte, error) {
+	if len(frame) == 0 {
+		return nil, errors.New("cannot read a frame: it is empty")
+	}
+	var err error
+	body := frame[1:]
+	switch c := Compression(frame[0]); c {
+	case NoCompression:
+		dst = body
+	case Gzip:
+		dst, err = gunzip(dst, body, f.limit)
+	case Zstd:
+		dst, err = f.zstd.DecodeAll(body, dst)
+		if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+			err = errTooLarge
+		}
+	default:
+		err = fmt.Errorf("unknown compression %d", c)
+	}
+	if err == nil && len(dst) > f.limit {
+		err = errTooLarge
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a frame of %d bytes: %w", len(frame), err)
+	}
+	return dst, nil
+}
+
+func gunzip(dst, body []byte, limit int) ([]byte, error) {
+	r, _ := gzipReaders.Get().(*gzip.Reader)
+	if r == nil {
+		r = new(gzip.Reader)
+	}
+	defer gzipReaders.Put(r)
+	if err := r.Reset(bytes.NewReader(body)); err != nil {
+		return nil, err
+	}
+	buf := bytes.NewBuffer(dst)
+	if _, err := io.Copy(buf, io.LimitReader(r, int64(limit)+1)); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+var (
+	gzipReaders sync.Pool
+	gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+
+	// A window no larger than messages usually are: what does not fit compresses a little worse.
+	encoder = sync.OnceValue(func() *zstd.Encoder {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(512<<10))
+		if err != nil {
+			panic(err) // the options are constants
+		}
+		return e
+	})
+)

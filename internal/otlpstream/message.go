@@ -1,0 +1,238 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstream
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Fields of the messages. 1 and 2 are the specification's; those from 16 are extensions that its peers skip.
+const (
+	fieldID      = 1
+	fieldData    = 2 // of a request: repeated ResourceSpans, ResourceMetrics or ResourceLogs
+	fieldCode    = 2 // of a response
+	fieldItems   = 16
+	fieldAttempt = 17
+	fieldDelay   = 16
+	fieldMessage = 17
+	fieldIDs     = 18
+	fieldDrain   = 19
+)
+
+// Request carries one batch of telemetry.
+type Request struct {
+	// ID is the number of the request on its stream slot, from 1. 0 where the transport pairs the answers itself.
+	ID uint64
+	// Data is the payload. To be sent it has stream form, and it comes out of a parse in OTLP form.
+	Data []byte
+	// Items counts spans, data points or log records, so that a server can count what it refuses undecoded.
+	Items uint64
+	// Attempt is how often the same data was sent before.
+	Attempt uint64
+}
+
+// AppendHeader appends all of the message but its payload. Header and payload together are the message.
+func (r *Request) AppendHeader(dst []byte) []byte {
+	dst = appendUint(dst, fieldID, r.ID)
+	dst = appendUint(dst, fieldItems, r.Items)
+	return appendUint(dst, fieldAttempt, r.Attempt)
+}
+
+// Parse reads a message. The payload is appended to r.Data[:0] in OTLP form, so the message may be reused after.
+func (r *Request) Parse(message []byte) error {
+	*r = Request{Data: r.Data[:0]}
+	for rest := message; len(rest) > 0; {
+		number, kind, n, err := consumeTag(rest)
+		if err != nil {
+			return fmt.Errorf("cannot parse request at byte %d: %w", len(message)-len(rest), err)
+		}
+		rest = rest[n:]
+		switch {
+		case number == fieldData && kind == protowire.BytesType:
+			data, n := protowire.ConsumeBytes(rest)
+			if n < 0 {
+				return fmt.Errorf("cannot parse data of request %d: %w", r.ID, protowire.ParseError(n))
+			}
+			r.Data = protowire.AppendBytes(append(r.Data, otlpTag), data)
+			rest = rest[n:]
+		default:
+			v, n, err := consumeUint(rest, number, kind)
+			if err != nil {
+				return fmt.Errorf("cannot parse field %d of request %d: %w", number, r.ID, err)
+			}
+			rest = rest[n:]
+			if kind != protowire.VarintType {
+				continue
+			}
+			switch number {
+			case fieldID:
+				r.ID = v
+			case fieldItems:
+				r.Items = v
+			case fieldAttempt:
+				r.Attempt = v
+			}
+		}
+	}
+	return nil
+}
+
+// ResultCode says what became of a request.
+type ResultCode uint8
+
+// The results of the specification.
+const (
+	Success ResultCode = iota
+	FailedNoneRetryable
+	FailedRetryable
+)
+
+func (c ResultCode) String() string {
+	switch c {
+	case Success:
+		return "success"
+	case FailedNoneRetryable:
+		return "failed_none_retryable"
+	case FailedRetryable:
+		return "failed_retryable"
+	}
+	return fmt.Sprintf("result_code_%d", uint8(c))
+}
+
+// Response acknowledges requests. One without any ID is a notice about the stream itself.
+type Response struct {
+	ID   uint64
+	Code ResultCode
+	// Delay asks the client to send nothing to this destination for so long. Whole milliseconds travel.
+	Delay time.Duration
+	// Message says why, for people.
+	Message string
+	// IDs are further requests with the same result. Only for clients that announced CapCoalesce.
+	IDs []uint64
+	// Drain says that the server will end the stream: the client is to half-close it, to use another, and to keep
+	// reading this one. Only for clients that announced CapDrain.
+	Drain bool
+}
+
+// Append appends the message.
+func (r *Response) Append(dst []byte) []byte {
+	dst = appendUint(dst, fieldID, r.ID)
+	dst = appendUint(dst, fieldCode, uint64(r.Code))
+	dst = appendUint(dst, fieldDelay, uint64(max(0, r.Delay.Milliseconds())))
+	if r.Message != "" {
+		dst = protowire.AppendString(protowire.AppendTag(dst, fieldMessage, protowire.BytesType), r.Message)
+	}
+	if len(r.IDs) > 0 {
+		size := 0
+		for _, id := range r.IDs {
+			size += protowire.SizeVarint(id)
+		}
+		dst = protowire.AppendVarint(protowire.AppendTag(dst, fieldIDs, protowire.BytesType), uint64(size))
+		for _, id := range r.IDs {
+			dst = protowire.AppendVarint(dst, id)
+		}
+	}
+	if r.Drain {
+		dst = appendUint(dst, fieldDrain, 1)
+	}
+	return dst
+}
+
+// maxDelay keeps a delay in the range of a time.Duration whatever the peer says. No sane one comes near.
+const maxDelay = 24 * time.Hour
+
+// Parse reads a message. IDs are appended to r.IDs[:0].
+func (r *Response) Parse(message []byte) error {
+	*r = Response{IDs: r.IDs[:0]}
+	for rest := message; len(rest) > 0; {
+		number, kind, n, err := consumeTag(rest)
+		if err != nil {
+			return fmt.Errorf("cannot parse response at byte %d: %w", len(message)-len(rest), err)
+		}
+		rest = rest[n:]
+		if kind == protowire.BytesType {
+			field, n := protowire.ConsumeBytes(rest)
+			if n < 0 {
+				return fmt.Errorf("cannot parse field %d of response %d: %w", number, r.ID, protowire.ParseError(n))
+			}
+			rest = rest[n:]
+			switch number {
+			case fieldMessage:
+				r.Message = string(field)
+			case fieldIDs:
+				for len(field) > 0 {
+					id, n := protowire.ConsumeVarint(field)
+					if n < 0 {
+						return fmt.Errorf("cannot parse ids of response %d: %w", r.ID, protowire.ParseError(n))
+					}
+					r.IDs, field = append(r.IDs, id), field[n:]
+				}
+			}
+			continue
+		}
+		v, n, err := consumeUint(rest, number, kind)
+		if err != nil {
+			return fmt.Errorf("cannot parse field %d of response %d: %w", number, r.ID, err)
+		}
+		rest = rest[n:]
+		if kind == protowire.VarintType {
+			r.set(number, v)
+		}
+	}
+	return nil
+}
+
+func (r *Response) set(number protowire.Number, v uint64) {
+	switch number {
+	case fieldID:
+		r.ID = v
+	case fieldCode:
+		// Results that are yet to be invented are failures that may pass.
+		r.Code = FailedRetryable
+		if v <= uint64(FailedRetryable) {
+			r.Code = ResultCode(v)
+		}
+	case fieldDelay:
+		r.Delay = time.Duration(min(v, uint64(maxDelay/time.Millisecond))) * time.Millisecond
+	case fieldIDs: // packed or not, a parser takes both
+		r.IDs = append(r.IDs, v)
+	case fieldDrain:
+		r.Drain = v != 0
+	}
+}
+
+// appendUint leaves zeros out, as proto3 does.
+func appendUint(dst []byte, number protowire.Number, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	return protowire.AppendVarint(protowire.AppendTag(dst, number, protowire.VarintType), v)
+}
+
+func consumeTag(rest []byte) (number protowire.Number, kind protowire.Type, n int, err error) {
+	number, kind, n = protowire.ConsumeTag(rest)
+	if n < 0 {
+		return 0, 0, 0, protowire.ParseError(n)
+	}
+	if !number.IsValid() {
+		return 0, 0, 0, fmt.Errorf("no field has the number %d", number)
+	}
+	return number, kind, n, nil
+}
+
+// consumeUint reads the value of a field, or skips it where it is no varint.
+func consumeUint(rest []byte, number protowire.Number, kind protowire.Type) (v uint64, n int, err error) {
+	if kind == protowire.VarintType {
+		v, n = protowire.ConsumeVarint(rest)
+	} else {
+		n = protowire.ConsumeFieldValue(number, kind, rest)
+	}
+	if n < 0 {
+		return 0, 0, protowire.ParseError(n)
+	}
+	return v, n, nil
+}

@@ -1,0 +1,299 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstream
+
+import (
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+)
+
+// oracle is the protocol as a schema, and the protobuf library its reader and writer.
+var oracle = func() protoreflect.FileDescriptor {
+	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type, repeated bool) *descriptorpb.FieldDescriptorProto {
+		label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
+		if repeated {
+			label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED
+		}
+		return &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label}
+	}
+	const (
+		number = descriptorpb.FieldDescriptorProto_TYPE_UINT64
+		text   = descriptorpb.FieldDescriptorProto_TYPE_STRING
+		data   = descriptorpb.FieldDescriptorProto_TYPE_BYTES
+		truth  = descriptorpb.FieldDescriptorProto_TYPE_BOOL
+	)
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: proto.String("otlpstream.proto"), Package: proto.String("otlp"), Syntax: proto.String("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{
+			{Name: proto.String("Request"), Field: []*descriptorpb.FieldDescriptorProto{
+				field("id", 1, number, false), field("data", 2, data, true),
+				field("items", 16, number, false), field("attempt", 17, number, false),
+			}},
+			{Name: proto.String("Response"), Field: []*descriptorpb.FieldDescriptorProto{
+				field("id", 1, number, false), field("code", 2, number, false),
+				field("delay", 16, number, false), field("message", 17, text, false),
+				field("ids", 18, number, true), field("drain", 19, truth, false),
+			}},
+			// As the specification has them, without the extensions.
+			{Name: proto.String("PlainRequest"), Field: []*descriptorpb.FieldDescriptorProto{
+				field("id", 1, number, false), field("data", 2, data, true),
+			}},
+			{Name: proto.String("PlainResponse"), Field: []*descriptorpb.FieldDescriptorProto{
+				field("id", 1, number, false), field("code", 2, number, false),
+			}},
+		},
+	}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return file
+}()
+
+func oracleMessage(name protoreflect.Name) *dynamicpb.Message {
+	return dynamicpb.NewMessage(oracle.Messages().ByName(name))
+}
+
+func get(m *dynamicpb.Message, name protoreflect.Name) protoreflect.Value {
+	return m.Get(m.Descriptor().Fields().ByName(name))
+}
+
+func payload(resources ...string) []byte {
+	var b []byte
+	for _, r := range resources {
+		b = protowire.AppendString(append(b, otlpTag), r)
+	}
+	return b
+}
+
+func streamPayload(tb testing.TB, resources ...string) []byte {
+	b := payload(resources...)
+	require.NoError(tb, ToStream(b))
+	return b
+}
+
+func (r *Request) encode() []byte { return append(r.AppendHeader(nil), r.Data...) }
+
+func TestRequestIsWhatTheSchemaSays(t *testing.T) {
+	sent := Request{ID: 300, Items: 7, Attempt: 2, Data: streamPayload(t, "one", "two")}
+	wire := sent.encode()
+	require.Equal(t, len(wire), sent.SizeProto())
+
+	m := oracleMessage("Request")
+	require.NoError(t, proto.Unmarshal(wire, m))
+	require.EqualValues(t, 300, get(m, "id").Uint())
+	require.EqualValues(t, 7, get(m, "items").Uint())
+	require.EqualValues(t, 2, get(m, "attempt").Uint())
+	require.Equal(t, 2, get(m, "data").List().Len())
+	require.Equal(t, "two", string(get(m, "data").List().Get(1).Bytes()))
+
+	var got Request
+	require.NoError(t, got.Parse(wire))
+	require.Equal(t, Request{ID: 300, Items: 7, Attempt: 2, Data: payload("one", "two")}, got)
+}
+
+func TestResponseIsWhatTheSchemaSays(t *testing.T) {
+	sent := Response{ID: 9, Code: FailedRetryable, Delay: 1500e6, Message: "busy", IDs: []uint64{10, 1 << 40}, Drain: true}
+	wire := sent.Append(nil)
+	require.Equal(t, len(wire), sent.SizeProto())
+
+	m := oracleMessage("Response")
+	require.NoError(t, proto.Unmarshal(wire, m))
+	require.EqualValues(t, 9, get(m, "id").Uint())
+	require.EqualValues(t, 2, get(m, "code").Uint())
+	require.EqualValues(t, 1500, get(m, "delay").Uint())
+	require.Equal(t, "busy", get(m, "message").String())
+	require.EqualValues(t, 1<<40, get(m, "ids").List().Get(1).Uint())
+	require.True(t, get(m, "drain").Bool())
+
+	var got Response
+	require.NoError(t, got.Parse(wire))
+	require.Equal(t, sent, got)
+}
+
+func TestV04ExtensionsAreIgnoredByPeersThatDoNotKnowThem(t *testing.T) {
+	request := Request{ID: 5, Items: 7, Attempt: 2, Data: streamPayload(t, "one")}
+	m := oracleMessage("PlainRequest")
+	require.NoError(t, proto.Unmarshal(request.encode(), m))
+	require.EqualValues(t, 5, get(m, "id").Uint())
+	require.NotEmpty(t, m.GetUnknown())
+
+	var got Request
+	future := protowire.AppendString(protowire.AppendTag(request.encode(), 999, protowire.BytesType), "later")
+	future = protowire.AppendFixed64(protowire.AppendTag(future, 1000, protowire.Fixed64Type), 1)
+	require.NoError(t, got.Parse(future))
+	require.Equal(t, payload("one"), got.Data)
+
+	plain := oracleMessage("PlainResponse")
+	require.NoError(t, proto.Unmarshal((&Response{ID: 5, Code: FailedRetryable, Delay: 1e9, IDs: []uint64{6}}).Append(nil), plain))
+	require.EqualValues(t, 2, get(plain, "code").Uint())
+
+	var response Response
+	require.NoError(t, response.Parse([]byte{0x08, 5, 0x10, 77}))
+	require.Equal(t, FailedRetryable, response.Code, "an unknown result must not lose data")
+}
+
+func TestTheSmallestMessagesAreEmpty(t *testing.T) {
+	require.Empty(t, (&Request{}).encode())
+	require.Empty(t, (&Response{}).Append(nil))
+	require.NoError(t, new(Request).Parse(nil))
+	require.NoError(t, new(Response).Parse(nil))
+}
+
+func TestMalformedMessagesAreErrors(t *testing.T) {
+	for _, wire := range []string{"\x08", "\x12\x05a", "\xff", "\x0b", "\x82\x01\xff", "\x00\x00"} {
+		require.Error(t, new(Request).Parse([]byte(wire)), "%x", wire)
+		require.Error(t, new(Response).Parse([]byte(wire)), "%x", wire)
+	}
+	require.Error(t, new(Response).Parse([]byte("\x92\x01\x01\xff")), "an ID cut short")
+}
+
+func TestPayloadChangesForm(t *testing.T) {
+	otlp := payload("one", "", "three")
+	stream := append([]byte(nil), otlp...)
+	require.NoError(t, ToStream(stream))
+	require.NoError(t, ToStream(nil))
+	for _, have := range [][]byte{otlp, stream} {
+		before := string(have)
+		back, err := InOTLPForm(have)
+		require.NoError(t, err)
+		require.Equal(t, otlp, back)
+		forth, err := InStreamForm(have)
+		require.NoError(t, err)
+		require.Equal(t, stream, forth)
+		require.Equal(t, before, string(have), "a payload never changes")
+	}
+	same, err := InStreamForm(stream)
+	require.NoError(t, err)
+	require.Same(t, &stream[0], &same[0], "not copied without need")
+
+	require.Error(t, ToStream(stream), "it has that form already")
+	require.Error(t, ToStream([]byte{otlpTag, 5, 'a'}))
+	_, err = InOTLPForm([]byte{0x1a, 0})
+	require.Error(t, err)
+}
+
+func TestRejected(t *testing.T) {
+	require.Zero(t, Rejected(nil))
+	require.Zero(t, Rejected([]byte{0xff}))
+	response := []byte{0x0a, 4, 0x08, 200, 1, 0x12}
+	require.Zero(t, Rejected(response[:4]), "cut short")
+	require.Equal(t, 200, Rejected([]byte{0x0a, 3, 0x08, 200, 1}))
+	require.Equal(t, 200, Rejected([]byte{0x78, 1, 0x0a, 5, 0x78, 1, 0x08, 200, 1}))
+}
+
+func TestCodecSharesPayloads(t *testing.T) {
+	request := &Request{ID: 1, Data: streamPayload(t, "shared")}
+	parts, err := Codec().Marshal(request)
+	require.NoError(t, err)
+	require.Equal(t, request.encode(), parts.Materialize())
+	require.Same(t, &request.Data[0], &parts[1].ReadOnlyData()[0], "not a copy")
+
+	var response Response
+	answer := Response{ID: 1, Message: "m"}
+	raw, err := Codec().Marshal(Raw(answer.Append(nil)))
+	require.NoError(t, err)
+	require.NoError(t, Codec().Unmarshal(raw, &response))
+	require.Equal(t, answer.Message, response.Message)
+	var copied Raw
+	require.NoError(t, Codec().Unmarshal(raw, &copied))
+	require.Equal(t, answer.Append(nil), []byte(copied))
+
+	_, err = Codec().Marshal(3)
+	require.Error(t, err)
+	require.Error(t, Codec().Unmarshal(raw, new(int)))
+	require.Equal(t, "proto", Codec().Name())
+}
+
+func TestMarshalProtoFillsTheBuffer(t *testing.T) {
+	request := &Request{ID: 1 << 60, Items: 1 << 60, Attempt: 1 << 60, Data: streamPayload(t, "x")}
+	require.LessOrEqual(t, len(request.AppendHeader(nil)), maxHeader)
+	buf := make([]byte, request.SizeProto())
+	require.Equal(t, len(buf), request.MarshalProto(buf))
+	require.Equal(t, request.encode(), buf)
+
+	response := &Response{ID: 4, IDs: []uint64{1, 2}}
+	buf = make([]byte, response.SizeProto())
+	require.Equal(t, len(buf), response.MarshalProto(buf))
+	require.Equal(t, response.Append(nil), buf)
+}
+
+func TestMessagesCostNoGarbage(t *testing.T) {
+	request := Request{ID: 1, Items: 100, Data: streamPayload(t, "one", "two")}
+	wire := request.encode()
+	var parsed Request
+	require.Zero(t, alloctest.PerRun(func() { _ = parsed.Parse(wire) }))
+	answer := Response{ID: 1, IDs: []uint64{2, 3, 4}}
+	buf := answer.Append(nil)
+	var response Response
+	require.Zero(t, alloctest.PerRun(func() { buf = answer.Append(buf[:0]); _ = response.Parse(buf) }))
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add((&Request{ID: 300, Items: 7, Attempt: 2, Data: streamPayload(f, "one", "two")}).encode())
+	f.Add([]byte("\x92\x00\x01x"))
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		m := oracleMessage("Request")
+		var got Request
+		err := got.Parse(wire)
+		if proto.Unmarshal(wire, m) != nil {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, get(m, "id").Uint(), got.ID)
+		require.Equal(t, get(m, "items").Uint(), got.Items)
+		require.Equal(t, get(m, "attempt").Uint(), got.Attempt)
+		var data []byte
+		for i := range get(m, "data").List().Len() {
+			data = protowire.AppendBytes(append(data, otlpTag), get(m, "data").List().Get(i).Bytes())
+		}
+		require.Equal(t, string(data), string(got.Data))
+
+		require.NoError(t, ToStream(got.Data))
+		var again Request
+		require.NoError(t, again.Parse(got.encode()))
+		require.Equal(t, string(data), string(again.Data))
+	})
+}
+
+func FuzzResponse(f *testing.F) {
+	f.Add((&Response{ID: 9, Code: FailedRetryable, Delay: 1500e6, Message: "busy", IDs: []uint64{10, 11}, Drain: true}).Append(nil))
+	f.Add([]byte("\x90\x01\x05"))
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		m := oracleMessage("Response")
+		var got Response
+		err := got.Parse(wire)
+		if proto.Unmarshal(wire, m) != nil {
+			// Text that is no UTF-8 is let through: it is for people, and no reason to lose an answer.
+			require.True(t, err != nil || !utf8.ValidString(got.Message) || !utf8.Valid(wire))
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, get(m, "id").Uint(), got.ID)
+		require.Equal(t, get(m, "message").String(), got.Message)
+		require.Equal(t, get(m, "drain").Bool(), got.Drain)
+		require.Len(t, got.IDs, get(m, "ids").List().Len())
+		for i, id := range got.IDs {
+			require.Equal(t, get(m, "ids").List().Get(i).Uint(), id)
+		}
+		if code := get(m, "code").Uint(); code <= 2 {
+			require.EqualValues(t, code, got.Code)
+		} else {
+			require.Equal(t, FailedRetryable, got.Code)
+		}
+		require.GreaterOrEqual(t, got.Delay, time.Duration(0))
+		require.LessOrEqual(t, got.Delay, maxDelay)
+	})
+}

@@ -1,0 +1,265 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// batch is the working memory of one call. It goes through a metric in two rounds: all fingerprints, then all look-ups,
+// so that the memory accesses of the second do not wait for each other. Data is touched only where something is rejected.
+type batch struct {
+	sighting
+
+	p      *cardinalityProcessor
+	client client.Metadata
+
+	at     location
+	index  int        // of the point at hand
+	exempt []*matcher // that match the metric, and look at points, too
+	fps    []uint64
+	drop   []bool
+	counts []counted
+	losses [losses]int64
+}
+
+// counted is how many points met the same fate, by rule.
+type counted [reasons][actions]int64
+
+// maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
+const maxRetained = 1 << 16
+
+func (b *batch) begin(ctx context.Context, p *cardinalityProcessor) {
+	b.p = p
+	b.client = client.FromContext(ctx).Metadata
+	b.policy = p.policy
+	b.now = p.now().UnixNano()
+	b.counts = zeroed(b.counts, len(b.policy.limits))
+}
+
+// zeroed returns n zero values in the memory of s, if that is enough.
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
+
+func (b *batch) end() {
+	fps, drop := b.fps[:0], b.drop[:0]
+	if cap(fps) > maxRetained {
+		fps, drop = nil, nil
+	}
+	clear(b.exempt)
+	clear(b.limits)
+	clear(b.places)
+	clear(b.values)
+	*b = batch{
+		fps: fps, drop: drop, counts: b.counts[:0], exempt: b.exempt[:0],
+		sighting: sighting{limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0]},
+	}
+}
+
+// walk decides about all points and says whether any was removed.
+func (b *batch) walk(md pmetric.Metrics) bool {
+	removed := false
+	for i := range md.ResourceMetrics().Len() {
+		rm := md.ResourceMetrics().At(i)
+		b.owner.resource = rm.Resource().Attributes()
+		b.at = location{rm: rm, tenant: b.p.tenant(b.client, b.owner.resource)}
+		b.owner.tenant = b.at.tenant.name
+		resource := hashAttributes(b.owner.resource, 0)
+		if b.owner.tenant != "" {
+			b.at.seed = xxh3.HashString(b.owner.tenant)
+			resource = mix(resource, b.at.seed)
+		}
+		emptied := false
+		for j := range rm.ScopeMetrics().Len() {
+			sm := rm.ScopeMetrics().At(j)
+			emptied = b.scope(sm, hashScope(resource, sm.Scope())) || emptied
+		}
+		if emptied {
+			removed = true
+			rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool { return sm.Metrics().Len() == 0 })
+		}
+	}
+	if removed {
+		md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().Len() == 0 })
+	}
+	return removed
+}
+
+// scope says whether a scope lost its last metric.
+func (b *batch) scope(sm pmetric.ScopeMetrics, scope uint64) bool {
+	emptied := false
+	b.at.sm, b.at.scope = sm, scope
+	for i := range sm.Metrics().Len() {
+		m := sm.Metrics().At(i)
+		if b.metric(m, scope) && !b.p.dryRun {
+			emptied = removePoints(m, b.drop) == 0 || emptied
+		}
+	}
+	if emptied {
+		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return pointCount(m) == 0 })
+	}
+	return emptied && sm.Metrics().Len() == 0
+}
+
+// metric decides about the points of one metric and says whether any is to be dropped.
+func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
+	b.owner.metric = m.Name()
+	if b.passes() {
+		return false
+	}
+	b.limits = b.limits[:0]
+	b.epoch = b.p.limiter.epoch.Load()
+	b.at.m, b.at.metric = m, hashMetric(scope, m)
+	b.fps = appendFingerprints(b.fps[:0], b.at.metric, m)
+	dropped := false
+	for i, fp := range b.fps {
+		if len(b.exempt) > 0 && b.passesPoint(attributesAt(m, i)) {
+			continue
+		}
+		s := b.p.limiter.known(fp, &b.sighting)
+		if s != nil && s.plain { // fast path: nothing to do but let it pass
+			continue
+		}
+		if b.decide(i, s) {
+			continue
+		}
+		if !dropped {
+			dropped = true
+			b.drop = zeroed(b.drop, len(b.fps))
+		}
+		b.drop[i] = true
+	}
+	return dropped
+}
+
+// decide is the slow path of one point. It says whether it passes. Its series' set is nil unless it is known.
+func (b *batch) decide(i int, s *set) bool {
+	b.index, b.attributes = i, attributesAt(b.at.m, i)
+	var v verdict
+	if s == nil {
+		b.match()
+		var held bool
+		if v, held = b.heldBack(i); held {
+			return b.exceed(i, v)
+		}
+		if s, v = b.p.limiter.see(b.fps[i], &b.sighting); s != nil && b.cumulative() {
+			b.p.overflow.release(b.fps[i])
+		}
+	}
+	if s != nil && s.output {
+		return b.join(i)
+	}
+	if s != nil && len(s.tolls) > 0 && s.generation == b.policy.generation {
+		v = s.pay(b.now)
+	}
+	return v.limit == nil || b.exceed(i, v)
+}
+
+// match finds the limits that apply to the metric. The total always does, so this is done once for each.
+func (b *batch) match() {
+	if len(b.limits) > 0 {
+		return
+	}
+	for _, l := range b.policy.limits {
+		if l.match.matchMetric(b.owner.metric, b.owner.resource) {
+			b.limits = append(b.limits, l)
+		}
+	}
+}
+
+func (b *batch) cumulative() bool {
+	class := classOf(b.at.m)
+	return class == classCumulative || class == classUpDown
+}
+
+// passes says whether a whole metric is exempt, and finds out what its points have to be compared with if not.
+func (b *batch) passes() bool {
+	b.exempt = b.exempt[:0]
+	for i := range b.policy.exempt {
+		e := &b.policy.exempt[i]
+		if !e.matchMetric(b.owner.metric, b.owner.resource) {
+			continue
+		}
+		if len(e.attributes) == 0 {
+			return true
+		}
+		b.exempt = append(b.exempt, e)
+	}
+	return false
+}
+
+func (b *batch) passesPoint(attributes pcommon.Map) bool {
+	for _, e := range b.exempt {
+		if e.matchPoint(attributes) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *batch) report(ctx context.Context) {
+	for i, l := range b.policy.limits {
+		for why := range b.counts[i] {
+			for what, n := range b.counts[i][why] {
+				if n > 0 {
+					b.p.telemetry.ProcessorCardinalityRejectedPoints.Add(ctx, n, l.rejected[why][what])
+				}
+			}
+		}
+	}
+	for loss, n := range b.losses {
+		if loss != int(lossNone) && n > 0 {
+			b.p.telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, lossOptions[loss])
+		}
+	}
+}
+
+// pointCount returns how many points a metric has.
+func pointCount(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().Len()
+	default:
+		return 0
+	}
+}
+
+// removePoints removes the points that drop says and returns how many are left.
+func removePoints(m pmetric.Metric, drop []bool) int {
+	i := -1
+	next := func() bool {
+		i++
+		return drop[i]
+	}
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(func(pmetric.HistogramDataPoint) bool { return next() })
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(pmetric.ExponentialHistogramDataPoint) bool { return next() })
+	default:
+		m.Summary().DataPoints().RemoveIf(func(pmetric.SummaryDataPoint) bool { return next() })
+	}
+	return pointCount(m)
+}

@@ -1,0 +1,138 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+)
+
+// threeLimits are in force beside each other: of the total, per metric and per service.
+func threeLimits(c *Config) {
+	c.Defaults.MaxSeriesPerMetric = 500_000
+	c.Rules = []RuleConfig{{Name: "service", GroupBy: []string{"service.name"}, MaxSeries: 1_000_000}}
+}
+
+// workload is n points of 50 metrics with six attributes each.
+func workload(n int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	rm.Resource().Attributes().PutStr("service.name", "checkout")
+	rm.Resource().Attributes().PutStr("k8s.pod.name", "checkout-5d4f8c7b9-x2x7p")
+	sm := rm.ScopeMetrics().AppendEmpty()
+	const metrics = 50
+	for i := range metrics {
+		m := sm.Metrics().AppendEmpty()
+		m.SetName("http.server.request.duration." + strconv.Itoa(i))
+		m.SetUnit("s")
+		sum := m.SetEmptySum()
+		sum.SetIsMonotonic(true)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		for j := range n / metrics {
+			dp := sum.DataPoints().AppendEmpty()
+			dp.SetIntValue(int64(j))
+			a := dp.Attributes()
+			a.PutStr("http.request.method", "GET")
+			a.PutStr("http.route", "/api/v1/orders/{order_id}/items")
+			a.PutStr("http.response.status_code", "200")
+			a.PutStr("server.address", "orders.internal.example.com")
+			a.PutStr("url.scheme", "https")
+			a.PutStr("client.id", "c"+strconv.Itoa(j))
+		}
+	}
+	return md
+}
+
+func TestKnownSeriesPassWithoutAllocation(t *testing.T) {
+	r := newRig(t, threeLimits)
+	md := workload(1000)
+	require.Equal(t, 1000, r.consume(md).DataPointCount())
+	require.Zero(t, alloctest.PerRun(func() {
+		if _, err := r.process(t.Context(), md); err != nil {
+			t.Error(err)
+		}
+	}))
+	require.Equal(t, 1000, md.DataPointCount())
+}
+
+// BenchmarkKnown is the cost of the pass path; ns/point is what counts.
+func BenchmarkKnown(b *testing.B) {
+	for _, background := range []int{0, 1_000_000} {
+		b.Run(fmt.Sprintf("background=%d", background), func(b *testing.B) {
+			r := newRig(b, threeLimits)
+			fill(r.limiter, background)
+			md := workload(10_000)
+			require.Equal(b, 10_000, r.consume(md).DataPointCount())
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = r.process(b.Context(), md)
+			}
+			require.Equal(b, 10_000, md.DataPointCount())
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+		})
+	}
+}
+
+// BenchmarkKnownParallel shows how the pass path scales: every goroutine has series of its own.
+func BenchmarkKnownParallel(b *testing.B) {
+	r := newRig(b, threeLimits)
+	b.RunParallel(func(pb *testing.PB) {
+		md := workload(10_000)
+		r.consume(md)
+		for pb.Next() {
+			_, _ = r.process(b.Context(), md)
+		}
+	})
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+}
+
+// BenchmarkRejected is the cost of series that find no room.
+func BenchmarkRejected(b *testing.B) {
+	r := newRig(b, func(c *Config) { threeLimits(c); c.Memory.MaxSeries = 1 })
+	template, md := workload(10_000), pmetric.NewMetrics()
+	for b.Loop() {
+		b.StopTimer()
+		template.CopyTo(md)
+		b.StartTimer()
+		_, _ = r.process(b.Context(), md)
+	}
+	require.LessOrEqual(b, md.DataPointCount(), 1)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+}
+
+// fill admits n series that nobody will ask for.
+func fill(l *limiter, n int) {
+	random := rand.New(rand.NewPCG(1, 1))
+	x := sighting{policy: newPolicy(defaultConfig(), 1, nil)}
+	x.limits = x.policy.limits
+	x.attributes = attributesOf(nil)
+	for range n {
+		l.see(settled(random.Uint64()), &x)
+	}
+}
+
+// TestMillionSeriesInTwentyMegabytes counts everything that is on the heap, not only the slots.
+func TestMillionSeriesInTwentyMegabytes(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	l := newLimiter(100_000)
+	fill(l, 1_000_000)
+	taken := heap() - before
+	require.Equal(t, int64(1_000_000), l.admitted.Load())
+	require.Less(t, taken, uint64(20_000_000))
+	t.Logf("%.2f bytes per series", float64(taken)/1e6)
+}

@@ -1,0 +1,314 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+const (
+	modeEnforce = "enforce"
+	modeDryRun  = "dry_run"
+
+	minIdleTimeout = 10 * time.Second
+)
+
+// Config is the configuration of the cardinality processor.
+type Config struct {
+	// Mode is enforce, or dry_run: decide and count, but change no data. Default enforce.
+	Mode string `mapstructure:"mode"`
+
+	// IdleTimeout is how long a series may be silent before its place is free again. Choose several times the longest
+	// interval at which series report. At least 10s. Default 10m.
+	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+
+	// Memory bounds what is remembered.
+	Memory MemoryConfig `mapstructure:"memory"`
+
+	// Tenant says whose series they are. The same series of two tenants are two series.
+	Tenant TenantConfig `mapstructure:"tenant"`
+
+	// Exempt points pass whatever the limits are, and are not counted in them. Default none.
+	Exempt []MatchConfig `mapstructure:"exempt"`
+
+	// Defaults hold for every metric beside the rules.
+	Defaults DefaultsConfig `mapstructure:"defaults"`
+
+	// Overflow is for all series that are made here: of collapsed labels, and those of the overflow.
+	Overflow OverflowConfig `mapstructure:"overflow"`
+
+	// Rules all apply to the points that they match: a new series needs a place in each. Default none.
+	Rules []RuleConfig `mapstructure:"rules"`
+
+	// RulesFile is a YAML file with `rules` and `exempt`, which must not be here then, and `defaults`, which go before those
+	// here. It is put in force when it changes, without losing state; a bad one changes nothing, but stops the start.
+	// Default none.
+	RulesFile string `mapstructure:"rules_file"`
+
+	// RulesPollInterval is how often the file is looked at. At least 1s. Default 10s.
+	RulesPollInterval time.Duration `mapstructure:"rules_poll_interval"`
+
+	// Storage is a storage extension that keeps who has a place over restarts. Default none.
+	Storage *component.ID `mapstructure:"storage"`
+
+	// SnapshotInterval is how often that is saved, beside at shutdown. At least 1s. Default 1m.
+	SnapshotInterval time.Duration `mapstructure:"snapshot_interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// MemoryConfig bounds what is remembered.
+type MemoryConfig struct {
+	// MaxSeries is the limit on all series together. It takes 14 to 17 bytes for each. Default 2,000,000.
+	MaxSeries int `mapstructure:"max_series"`
+
+	// MaxGroups bounds the distinct combinations of groups that series are in, at most 1,000,000. It takes about 200
+	// bytes for each. New series that would need one more are over the limit. Default 100,000.
+	MaxGroups int `mapstructure:"max_groups"`
+
+	// OverflowStateMiB bounds the memory for series that are made here and for the last values of those they are made
+	// of, about 3000 for each MiB. Default 64.
+	OverflowStateMiB int `mapstructure:"overflow_state_mib"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// TenantConfig says where the tenant of a point is found.
+type TenantConfig struct {
+	// From lists places to look at, the first with a value wins: `metadata:KEY` of the client's request (the receiver
+	// must keep it, with include_metadata) or `resource:KEY`. Default none: there are no tenants.
+	From []string `mapstructure:"from"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// DefaultsConfig holds for every metric beside the rules.
+type DefaultsConfig struct {
+	// MaxSeriesPerMetric is the limit on the series of one metric name, 0 for none. Default 0.
+	MaxSeriesPerMetric int `mapstructure:"max_series_per_metric"`
+
+	// Exceed is for the limits outside the rules, and for rules that do not say.
+	Exceed ExceedConfig `mapstructure:",squash"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// ExceedConfig says what becomes of points that find no room.
+type ExceedConfig struct {
+	// OnExceed lists what is tried, in order: `collapse` replaces the value of the label that is over its limit,
+	// `overflow` adds the points of all such series up in one, `sample` lets a fraction of the series through, `drop`
+	// drops. What nothing takes is dropped. Default [collapse, overflow].
+	OnExceed []string `mapstructure:"on_exceed"`
+
+	// KeepLabels are attributes, of resource or point, that overflow series keep, beside those of `group_by`. Default none.
+	KeepLabels []string `mapstructure:"keep_labels"`
+
+	// SampleRate is the fraction that `sample` lets through, above 0 and below 1. Required with sample.
+	SampleRate float64 `mapstructure:"sample_rate"`
+
+	// Gauge says what a gauge made of several is: last, min, max or mean of all points since the last flush, or drop:
+	// they cannot be collapsed or overflow. Default drop.
+	Gauge string `mapstructure:"gauge"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// OverflowConfig is for all series that are made here.
+type OverflowConfig struct {
+	// Interval is how often they are sent on, at multiples of it. At least 1s. Default 1m.
+	Interval time.Duration `mapstructure:"interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// MatchConfig selects points. Everything given must fit; `*` stands for any run of characters.
+type MatchConfig struct {
+	// Metric is the metric's name. Default any.
+	Metric string `mapstructure:"metric"`
+
+	// Resource are attributes of the resource. Default any.
+	Resource map[string]string `mapstructure:"resource"`
+
+	// Attributes are attributes of the point. Default any.
+	Attributes map[string]string `mapstructure:"attributes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// RuleConfig limits the points it matches, in groups.
+type RuleConfig struct {
+	// Name names the rule in metrics. Required, and unique.
+	Name string `mapstructure:"name"`
+
+	// Match selects the points. Default all.
+	Match MatchConfig `mapstructure:"match"`
+
+	// GroupBy divides the points into groups with limits of their own: `metric` (its name), `tenant`, `resource:KEY`,
+	// `attribute:KEY` of the point, or just KEY: of the resource, or else of the point. Default one group.
+	GroupBy []string `mapstructure:"group_by"`
+
+	// MaxSeries is the limit on the series of a group, 0 for none: they are only counted. Default 0.
+	MaxSeries int `mapstructure:"max_series"`
+
+	// MaxNewSeriesPerMinute is the limit on the series of a group that get a place within a minute, 0 for none. A whole
+	// minute's worth may come at once. Default 0.
+	MaxNewSeriesPerMinute int `mapstructure:"max_new_series_per_minute"`
+
+	// MaxPointsPerSecond is the limit on the points of a group's admitted series, over a minute, 0 for none. What is
+	// more is dropped, whatever `on_exceed` says. Default 0.
+	MaxPointsPerSecond int `mapstructure:"max_points_per_second"`
+
+	// LabelLimits is the limit on the distinct values of an attribute of points, by its name, in a group. 0 allows none.
+	LabelLimits map[string]int `mapstructure:"label_limits"`
+
+	// Exceed says what is not as in the defaults.
+	Exceed ExceedConfig `mapstructure:",squash"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Validate reports all faults of the configuration.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Mode != modeEnforce && c.Mode != modeDryRun {
+		errs = append(errs, fmt.Errorf("`mode` must be %s or %s, got %q", modeEnforce, modeDryRun, c.Mode))
+	}
+	if c.IdleTimeout < minIdleTimeout {
+		errs = append(errs, fmt.Errorf("`idle_timeout` must be at least %s, got %s", minIdleTimeout, c.IdleTimeout))
+	}
+	if c.Memory.MaxSeries <= 0 {
+		errs = append(errs, fmt.Errorf("`memory::max_series` must be positive, got %d", c.Memory.MaxSeries))
+	}
+	if c.Memory.MaxGroups <= 0 || c.Memory.MaxGroups > 1_000_000 {
+		errs = append(errs, fmt.Errorf("`memory::max_groups` must be from 1 to 1000000, got %d", c.Memory.MaxGroups))
+	}
+	if c.Memory.OverflowStateMiB <= 0 {
+		errs = append(errs, fmt.Errorf("`memory::overflow_state_mib` must be positive, got %d", c.Memory.OverflowStateMiB))
+	}
+	if c.Overflow.Interval < time.Second {
+		errs = append(errs, fmt.Errorf("`overflow::interval` must be at least 1s, got %s", c.Overflow.Interval))
+	}
+	if c.RulesPollInterval < time.Second {
+		errs = append(errs, fmt.Errorf("`rules_poll_interval` must be at least 1s, got %s", c.RulesPollInterval))
+	}
+	if c.SnapshotInterval < time.Second {
+		errs = append(errs, fmt.Errorf("`snapshot_interval` must be at least 1s, got %s", c.SnapshotInterval))
+	}
+	for _, from := range c.Tenant.From {
+		kind, key, _ := strings.Cut(from, ":")
+		if kind != "metadata" && kind != byResource || key == "" {
+			errs = append(errs, fmt.Errorf("`tenant::from` must list metadata:KEY or resource:KEY, got %q", from))
+		}
+	}
+	if c.RulesFile != "" && len(c.Rules)+len(c.Exempt) > 0 {
+		errs = append(errs, errors.New("`rules_file` replaces `rules` and `exempt`: write them there"))
+	}
+	return errors.Join(append(errs, c.validateLimits())...)
+}
+
+func (c *Config) validateLimits() error {
+	var errs []error
+	if c.Defaults.MaxSeriesPerMetric < 0 {
+		errs = append(errs, fmt.Errorf("`defaults::max_series_per_metric` must not be negative, got %d", c.Defaults.MaxSeriesPerMetric))
+	}
+	if err := c.Defaults.Exceed.validate(c.Defaults.Exceed.SampleRate); err != nil {
+		errs = append(errs, fmt.Errorf("`defaults`: %w", err))
+	}
+	if len(c.Defaults.Exceed.OnExceed) == 0 {
+		errs = append(errs, errors.New("`defaults::on_exceed` must not be empty: write [drop] to drop"))
+	}
+	for i := range c.Exempt {
+		if e := &c.Exempt[i]; e.Metric == "" && len(e.Resource) == 0 && len(e.Attributes) == 0 {
+			errs = append(errs, fmt.Errorf("`exempt::%d` must say what it matches, or nothing would be limited", i))
+		}
+	}
+	names := map[string]bool{ruleTotal: true, ruleDefaults: true}
+	for i := range c.Rules {
+		rule := &c.Rules[i]
+		if rule.Name == "" {
+			errs = append(errs, fmt.Errorf("`rules::%d::name` must be set", i))
+		} else if names[rule.Name] {
+			errs = append(errs, fmt.Errorf("`rules::%d::name` must be unique and not %s or %s, got %q", i, ruleTotal, ruleDefaults, rule.Name))
+		}
+		names[rule.Name] = true
+		if err := rule.validate(c); err != nil {
+			errs = append(errs, fmt.Errorf("`rules::%d` (%q): %w", i, rule.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *RuleConfig) validate(c *Config) error {
+	var errs []error
+	if r.MaxSeries < 0 {
+		errs = append(errs, fmt.Errorf("`max_series` must not be negative, got %d", r.MaxSeries))
+	}
+	if r.MaxNewSeriesPerMinute < 0 {
+		errs = append(errs, fmt.Errorf("`max_new_series_per_minute` must not be negative, got %d", r.MaxNewSeriesPerMinute))
+	}
+	if r.MaxPointsPerSecond < 0 {
+		errs = append(errs, fmt.Errorf("`max_points_per_second` must not be negative, got %d", r.MaxPointsPerSecond))
+	}
+	for label, limit := range r.LabelLimits {
+		if label == "" || limit < 0 {
+			errs = append(errs, fmt.Errorf("`label_limits` must name attributes and not be negative, got %q: %d", label, limit))
+		}
+	}
+	rate := r.Exceed.SampleRate
+	if rate == 0 {
+		rate = c.Defaults.Exceed.SampleRate
+	}
+	if err := r.Exceed.validate(rate); err != nil {
+		errs = append(errs, err)
+	}
+	for _, by := range r.GroupBy {
+		if _, ok := r.LabelLimits[newSource(by).key]; ok {
+			errs = append(errs, fmt.Errorf("`label_limits` must not limit what `group_by` groups by, got %q", by))
+		}
+		kind, key, ok := strings.Cut(by, ":")
+		switch {
+		case by == "" || ok && (kind == byResource || kind == "attribute") && key == "":
+			errs = append(errs, fmt.Errorf("`group_by` must name an attribute, got %q", by))
+		case kind == "metadata":
+			errs = append(errs, fmt.Errorf("`group_by` has no metadata of its own: name %q in `tenant::from` and group by tenant", by))
+		case by == byTenant && len(c.Tenant.From) == 0:
+			errs = append(errs, errors.New("`group_by` has tenant, so `tenant::from` must say where it is found"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validate is given the sample rate in force, which may be a default.
+func (e *ExceedConfig) validate(rate float64) error {
+	var errs []error
+	for _, name := range e.OnExceed {
+		if !slices.Contains(actionNames[:], name) {
+			errs = append(errs, fmt.Errorf("`on_exceed` must list collapse, overflow, sample or drop, got %q", name))
+		}
+		if name == actionNames[actionSample] && rate == 0 {
+			errs = append(errs, errors.New("`on_exceed` has sample, so `sample_rate` must be set"))
+		}
+	}
+	if !(e.SampleRate >= 0 && e.SampleRate < 1) { // NaN, too
+		errs = append(errs, fmt.Errorf("`sample_rate` must be above 0 and below 1, got %v", e.SampleRate))
+	}
+	if _, ok := gaugeModes[e.Gauge]; !ok && e.Gauge != "" {
+		errs = append(errs, fmt.Errorf("`gauge` must be drop, last, min, max or mean, got %q", e.Gauge))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,272 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Each of these tests is about a way in which limiters are known to fail.
+
+// A limiter that forgets to count what it is asked about never limits.
+func TestLimitHoldsInSteadyState(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"service"}, MaxSeries: 10}}
+	})
+	for round := range 100 {
+		passed := map[string]bool{}
+		for i := range 50 {
+			p := series(i*100 + round%100)
+			p.resource = attrs{"service": "a"}
+			for _, id := range r.send(p, series(i)) {
+				passed[id] = true
+			}
+		}
+		require.LessOrEqual(t, len(passed), 20)
+		require.LessOrEqual(t, r.gaugeNow("r"), int64(20))
+		r.epochs(1)
+	}
+}
+
+// A key without the metric's name counts two metrics as one; one that reads strings only misses ids that are numbers.
+func TestSeriesKeyIsWhole(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 4 })
+	a, b := series(1), series(1)
+	b.name = "other"
+	require.Equal(t, []bool{true, true, true, true, false, false}, r.passes(
+		a, b, series(2), point{name: "m", attrs: attrs{"i": 1.0}},
+		point{name: "m", attrs: attrs{"i": true}}, point{name: "m", attrs: attrs{"i": ""}},
+	))
+}
+
+// Points of one metric may belong to different rules and groups: the first does not speak for the rest.
+func TestEachPointIsDecidedByItself(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{
+			Name: "r", GroupBy: []string{"attribute:g"}, MaxSeries: 1,
+			Match: MatchConfig{Attributes: map[string]string{"limited": "yes"}},
+		}}
+	})
+	md := pmetric.NewMetrics()
+	points := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+	for i := range 12 {
+		a := points.AppendEmpty().Attributes()
+		a.PutInt("i", int64(i))
+		a.PutStr("g", strconv.Itoa(i%2))
+		a.PutStr("limited", []string{"yes", "no"}[i%3/2])
+	}
+	require.Equal(t, 4+2, r.consume(md).DataPointCount(), "all of no, and one of each group of yes")
+}
+
+// A window that ends with everybody losing their place runs the race for them again and again.
+func TestPlacesOutliveAnyWindow(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 3 })
+	require.Equal(t, []bool{true, true, true}, r.passes(series(1), series(2), series(3)))
+	for range 100 {
+		r.epochs(7)
+		points := []point{series(9), series(8), series(7), series(3), series(2), series(1)}
+		require.Len(t, r.send(points...), 3, "newcomers come first and still find no room")
+	}
+}
+
+// One packet must not lose its established points because there is also a new one in it.
+func TestNewcomerDoesNotTakeItsNeighboursDown(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 2 })
+	r.send(series(1), series(2))
+	require.Equal(t, []string{series(1).identity(), series(2).identity()}, r.send(series(1), series(3), series(2)))
+}
+
+// A limit for a rule's groups is one for each group: the example everybody writes first.
+func TestQuotaIsPerGroup(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"resource:team"}, MaxSeries: 5}}
+	})
+	for team := range 10 {
+		passed := 0
+		for i := range 20 {
+			p := series(i)
+			p.resource = attrs{"team": int64(team)}
+			passed += len(r.send(p))
+		}
+		require.Equal(t, 5, passed)
+	}
+}
+
+// A label that is taken away leaves points with the same identity, which must become one.
+func TestCollapsedPointsBecomeOne(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{
+			Name: "r", LabelLimits: map[string]int{"user": 0}, Exceed: ExceedConfig{OnExceed: []string{"collapse"}},
+		}}
+	})
+	for round := range 3 {
+		md := pmetric.NewMetrics()
+		for i := range 10 {
+			appendPoint(md, point{name: "m", kind: delta, value: 1, attrs: attrs{"user": strconv.Itoa(i), "route": strconv.Itoa(i % 2)}})
+		}
+		requireNoDuplicates(t, r.consume(md))
+		points := onlyMetric(t, r.flushed(time.Minute)).Sum().DataPoints()
+		require.Equal(t, 2, points.Len(), "round %d", round)
+		require.InDelta(t, 5, points.At(0).DoubleValue(), 0)
+	}
+}
+
+// A tenant's quota with one limit only must not read the missing ones as nothing allowed, nor count two orders of the
+// same attributes as two series.
+func TestTenantQuotaWithOneLimit(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Tenant.From = []string{"resource:tenant"}
+		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"tenant"}, MaxSeries: 1}}
+	})
+	for round := range 10 {
+		md := metricsOf(point{name: "m", kind: gauge, resource: attrs{"tenant": "a"}})
+		a := attributesAt(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
+		keys := []string{"x", "y"}
+		a.PutStr(keys[round%2], "1")
+		a.PutStr(keys[1-round%2], "1")
+		require.Equal(t, 1, r.consume(md).DataPointCount())
+		r.epochs(1)
+	}
+	require.Equal(t, int64(1), r.gaugeNow("r"))
+}
+
+// Marks on the data would be identities of their own, and flip.
+func TestAdmittedDataIsNotMarked(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Memory.MaxSeries = 20
+		c.Rules = []RuleConfig{{Name: "r", MaxSeries: 10, LabelLimits: map[string]int{"i": 5}}}
+	})
+	for i := range 5 {
+		md := metricsOf(series(i))
+		want := pmetric.NewMetrics()
+		md.CopyTo(want)
+		for range 3 {
+			require.Equal(t, want, r.consume(md))
+			r.epochs(1)
+		}
+	}
+}
+
+// Unbounded groups with a sketch each are a way to run out of memory, and to fail open.
+func TestHostileLabelsTakeNoMemory(t *testing.T) {
+	for _, onExceed := range [][]string{{"drop"}, {"collapse", "overflow"}} {
+		t.Run(onExceed[0], func(t *testing.T) { testHostileLabels(t, onExceed) })
+	}
+}
+
+func testHostileLabels(t *testing.T, onExceed []string) {
+	r := newRig(t, func(c *Config) {
+		c.Memory.MaxSeries, c.Memory.MaxGroups, c.Memory.OverflowStateMiB = 20_000, 1000, 1
+		c.Defaults.Exceed = ExceedConfig{OnExceed: onExceed, KeepLabels: []string{"id", "x"}}
+		c.Rules = []RuleConfig{
+			{Name: "groups", GroupBy: []string{"attribute:id"}, MaxSeries: 10, Match: MatchConfig{Attributes: map[string]string{"id": "*"}}},
+			{Name: "labels", LabelLimits: map[string]int{"user": 100}},
+			{Name: "metric", GroupBy: []string{"metric"}, MaxSeries: 5000},
+		}
+	})
+	random := rand.New(rand.NewPCG(1, 2))
+	healthy := make([]point, 50)
+	for i := range healthy {
+		healthy[i] = series(i)
+	}
+	require.Len(t, r.send(healthy...), len(healthy))
+	flood := func(rounds int) uint64 {
+		for round := range rounds {
+			hostile := make([]point, 500)
+			for i := range hostile {
+				id := fmt.Sprintf("%x", random.Uint64())
+				hostile[i] = point{name: "hostile", kind: kind(i % int(kinds)), attrs: []attrs{{"id": id}, {"user": id}, {"x": id}}[i%3]}
+			}
+			r.send(hostile...)
+			if round%10 == 0 {
+				require.Len(t, r.send(healthy...), len(healthy), "healthy metrics do not notice")
+				r.flush(t.Context())
+				r.sink.Reset()
+				r.epochs(1)
+			}
+		}
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	first := flood(50)
+	require.Less(t, flood(200), first+2<<20)
+	require.LessOrEqual(t, len(r.limiter.groups.ids), 1003)
+}
+
+// A steady explosion is still seen after hours.
+func TestSteadyExplosionIsSeen(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Defaults.MaxSeriesPerMetric = 100 })
+	for i := range 5000 {
+		passed := len(r.send(series(i))) == 1
+		require.LessOrEqual(t, r.gaugeNow("defaults"), int64(100))
+		require.True(t, passed || r.gaugeNow("defaults") == 100)
+		if i%50 == 0 {
+			r.epochs(1)
+		}
+	}
+}
+
+// Readers, newcomers and expiry beside each other: limits hold, and nobody who stays is interrupted.
+func TestLimitsHoldUnderConcurrency(t *testing.T) {
+	const writers, own, limit = 3, 40, 200
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"service"}, MaxSeries: limit}}
+	})
+	for i := range writers * own { // the first come before the race begins
+		require.Len(t, r.send(series(i)), 1)
+	}
+	var done sync.WaitGroup
+	failed := make(chan string, writers)
+	lap := make(chan struct{})
+	for w := range writers {
+		done.Go(func() {
+			stay := make([]point, own)
+			for i := range stay {
+				stay[i] = series(w*own + i)
+			}
+			random := rand.New(rand.NewPCG(uint64(w), 0))
+			for range 150 {
+				for range 20 {
+					md := metricsOf(append([]point{series(1000 + random.IntN(5000))}, stay...)...)
+					out, _ := r.process(t.Context(), md)
+					if n := out.DataPointCount(); n < own {
+						failed <- fmt.Sprintf("writer %d lost %d of its series", w, own-n)
+						return
+					}
+				}
+				lap <- struct{}{}
+			}
+		})
+	}
+	go func() {
+		done.Wait()
+		close(lap)
+	}()
+	n := 0
+	for range lap {
+		if n++; n%writers == 0 {
+			r.epochs(1)
+		}
+		if used := r.gaugeNow("r"); used > limit {
+			t.Errorf("%d series, limit %d", used, limit)
+		}
+	}
+	select {
+	case why := <-failed:
+		t.Fatal(why)
+	default:
+	}
+	requireWithinLimits(t, r)
+}

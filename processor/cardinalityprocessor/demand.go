@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+)
+
+// demand estimates how many distinct series a rule rejected lately, in 8 KiB however many there are. Admitted series are
+// counted exactly; these are not remembered anywhere else.
+//
+// It has two HyperLogLog sketches, of the present time and the one before, so that a steady explosion is seen as long as
+// it lasts, and forgotten when it is over. The standard error is 1.04/√4096 = 1.6 %. It takes no lock.
+type demand struct {
+	now, before atomic.Pointer[sketch]
+}
+
+const (
+	sketchBits  = 12
+	sketchCells = 1 << sketchBits
+)
+
+// sketch has one byte for each cell, four in a word.
+type sketch [sketchCells / 4]atomic.Uint32
+
+func (d *demand) add(fp uint64) {
+	s := d.now.Load()
+	if s == nil {
+		s = new(sketch)
+		if !d.now.CompareAndSwap(nil, s) {
+			s = d.now.Load()
+		}
+	}
+	s.add(mix(fp, tagEmpty)) // the bits of fingerprints that choose cells also choose shards
+}
+
+// turn begins a new time.
+func (d *demand) turn() {
+	d.before.Store(d.now.Swap(new(sketch)))
+}
+
+func (d *demand) estimate() float64 {
+	var both [sketchCells]uint8
+	for _, s := range []*sketch{d.now.Load(), d.before.Load()} {
+		if s != nil {
+			s.mergeInto(&both)
+		}
+	}
+	sum, empty := 0.0, 0
+	for _, rank := range both {
+		sum += math.Ldexp(1, -int(rank))
+		if rank == 0 {
+			empty++
+		}
+	}
+	const m = float64(sketchCells)
+	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
+	if estimate < 2.5*m && empty > 0 { // few: counting the empty cells is more exact
+		return m * math.Log(m/float64(empty))
+	}
+	return estimate
+}
+
+func (s *sketch) add(hash uint64) {
+	cell := hash >> (64 - sketchBits)
+	rank := uint32(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1
+	word, shift := &s[cell/4], cell%4*8
+	for {
+		before := word.Load()
+		if before>>shift&0xff >= rank {
+			return
+		}
+		if word.CompareAndSwap(before, before&^(0xff<<shift)|rank<<shift) {
+			return
+		}
+	}
+}
+
+func (s *sketch) mergeInto(cells *[sketchCells]uint8) {
+	for i := range cells {
+		cells[i] = max(cells[i], uint8(s[i/4].Load()>>(i%4*8)))
+	}
+}

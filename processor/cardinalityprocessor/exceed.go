@@ -1,0 +1,276 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"slices"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// What marks series that are made here.
+const (
+	overflowKey    = "otel.metric.overflow" // of the specification, with the value true
+	collapsedValue = "__collapsed__"        // instead of a label's value
+)
+
+var (
+	overflowHash  = mix(xxh3.HashString(overflowKey), mix(1, tagBool))
+	collapsedHash = xxh3.HashString(collapsedValue) ^ tagString
+)
+
+// exceed is what a rule does with points that find no room, in order. What nothing takes is dropped.
+type exceed struct {
+	actions []action
+	keep    []string // attributes that overflow series keep
+	rate    float64  // of the series that sample lets through
+	gauge   gaugeMode
+}
+
+func newExceed(cfg, defaults *ExceedConfig, keep []string) exceed {
+	pick := func(own, common []string) []string {
+		if len(own) > 0 {
+			return own
+		}
+		return common
+	}
+	e := exceed{rate: cfg.SampleRate, gauge: gaugeModes[cfg.Gauge]}
+	for _, name := range pick(cfg.OnExceed, defaults.OnExceed) {
+		e.actions = append(e.actions, action(slices.Index(actionNames[:], name)))
+	}
+	if cfg.SampleRate == 0 {
+		e.rate = defaults.SampleRate
+	}
+	if cfg.Gauge == "" {
+		e.gauge = gaugeModes[defaults.Gauge]
+	}
+	e.keep = append(slices.Clone(pick(cfg.KeepLabels, defaults.KeepLabels)), keep...)
+	slices.Sort(e.keep)
+	e.keep = slices.Compact(e.keep)
+	return e
+}
+
+// location is where the points of the metric at hand belong.
+type location struct {
+	rm     pmetric.ResourceMetrics
+	sm     pmetric.ScopeMetrics
+	m      pmetric.Metric
+	metric uint64 // hash
+	scope  uint64
+	tenant tenant
+	seed   uint64 // of the tenant
+}
+
+// exceed finds out what becomes of a point that a limit has no room for, and says whether it passes.
+func (b *batch) exceed(i int, v verdict) (passes bool) {
+	what := actionDrop
+	if v.reason != reasonPointsRate {
+		v.limit.demand.add(b.fps[i])
+		what = b.act(i, v)
+	}
+	b.counts[v.limit.index][v.reason][what]++
+	return what == actionSample
+}
+
+func (b *batch) act(i int, v verdict) action {
+	a := arrival{
+		metric: b.at.m, index: i, fp: b.fps[i], epoch: b.epoch, now: b.now, limit: v.limit, reason: v.reason,
+	}
+	if v.held != nil { // it knows where it belongs, unless that has just gone
+		b.merge(v.held.fp, a, nil)
+		b.p.limiter.own(v.held.fp, &b.sighting)
+		return actionOverflow
+	}
+	for _, what := range v.limit.exceed.actions {
+		switch what {
+		case actionCollapse:
+			if v.reason == reasonLabel && b.collapse(a, v) {
+				return what
+			}
+		case actionOverflow:
+			if b.overflow(a) {
+				return what
+			}
+		case actionSample:
+			if float64(mix(a.fp, tagEmpty)>>11)/(1<<53) < v.limit.exceed.rate {
+				return what
+			}
+		default:
+			return actionDrop
+		}
+	}
+	return actionDrop
+}
+
+// heldBack repeats the verdict on a series that has to stay in the overflow. The rule may be another by now, or gone.
+func (b *batch) heldBack(i int) (verdict, bool) {
+	if b.p.dryRun || !b.cumulative() {
+		return verdict{}, false
+	}
+	v := b.p.overflow.held(arrival{metric: b.at.m, index: i, fp: b.fps[i]})
+	if v.limit == nil {
+		return verdict{}, false
+	}
+	for _, l := range b.policy.limits {
+		if l.name == v.limit.name {
+			v.limit = l
+			return v, true
+		}
+	}
+	v.limit = b.policy.limits[len(b.policy.limits)-1]
+	return v, true
+}
+
+// join adds a point that came in to the series made here that has the same identity, so that there are not two. It says
+// whether the point passes, which it does in a dry run.
+func (b *batch) join(i int) bool {
+	if b.p.dryRun {
+		return true
+	}
+	b.match()
+	total := b.policy.limits[len(b.policy.limits)-1]
+	a := arrival{metric: b.at.m, index: i, fp: b.fps[i], epoch: b.epoch, now: b.now, limit: total, reason: reasonSeries}
+	b.output = true
+	b.merge(a.fp, a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
+	b.output = false
+	return false
+}
+
+// collapse replaces the value of the label that has too many. The series that this makes needs a place like any other,
+// and should another label of it have too many values, that one is replaced, too.
+func (b *batch) collapse(a arrival, v verdict) bool {
+	defer func() { b.collapsed, b.output = b.collapsed[:0], false }()
+	b.output = true
+	for v.reason == reasonLabel {
+		b.collapsed = append(b.collapsed, v.limit.labels[v.label].name)
+		fp := settled(mix(b.at.metric, hashCollapsed(b.attributes, b.collapsed)))
+		s := b.p.limiter.known(fp, &b.sighting)
+		if s == nil || !s.output {
+			s, v = b.p.limiter.see(fp, &b.sighting)
+		}
+		if s != nil {
+			return b.merge(fp, a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
+		}
+	}
+	return false
+}
+
+// overflow adds the point to the series of all that overflow, or of those with the same kept labels. It takes no place
+// from others.
+func (b *batch) overflow(a arrival) bool {
+	keep := a.limit.exceed.keep
+	resource := hashKept(b.owner.resource, keep, 0)
+	if b.at.seed != 0 {
+		resource = mix(resource, b.at.seed)
+	}
+	scope := hashScope(resource, b.at.sm.Scope())
+	metric := hashMetric(scope, b.at.m)
+	fp := settled(mix(metric, hashKept(b.attributes, keep, overflowHash)))
+	taken := b.merge(fp, a, func() *output {
+		return b.newOutput(func(key string, _ pcommon.Value) bool { return slices.Contains(keep, key) }, outputKeys{scope, metric})
+	})
+	if taken && !b.p.dryRun { // not before: there is a bound on outputs, but not on what might become one
+		b.p.limiter.own(fp, &b.sighting)
+	}
+	return taken
+}
+
+// merge adds a point to an output. A dry run does not, and foresees only that gauges may be dropped.
+func (b *batch) merge(fp uint64, a arrival, build func() *output) bool {
+	if b.p.dryRun {
+		return a.metric.Type() != pmetric.MetricTypeGauge || a.limit.exceed.gauge != gaugeDrop
+	}
+	loss := b.p.overflow.add(fp, a, build)
+	b.losses[loss]++
+	return loss.taken()
+}
+
+func (b *batch) keepAll(string, pcommon.Value) bool { return true }
+
+// newOutput copies what identifies the series of the point at hand, as far as it is kept.
+func (b *batch) newOutput(keep func(string, pcommon.Value) bool, keys outputKeys) *output {
+	out := &output{data: pmetric.NewMetrics(), tenant: b.at.tenant, keys: keys}
+	rm := out.data.ResourceMetrics().AppendEmpty()
+	rm.SetSchemaUrl(b.at.rm.SchemaUrl())
+	copyKept(rm.Resource().Attributes(), b.owner.resource, keep)
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.SetSchemaUrl(b.at.sm.SchemaUrl())
+	b.at.sm.Scope().CopyTo(sm.Scope())
+	out.metric = sm.Metrics().AppendEmpty()
+	out.metric.SetName(b.at.m.Name())
+	out.metric.SetUnit(b.at.m.Unit())
+	out.metric.SetDescription(b.at.m.Description())
+	b.at.m.Metadata().CopyTo(out.metric.Metadata())
+	attributes := emptyPoint(out.metric, b.at.m)
+	copyKept(attributes, b.attributes, keep)
+	for _, label := range b.collapsed {
+		attributes.PutStr(label, collapsedValue)
+	}
+	if !b.output {
+		attributes.PutBool(overflowKey, true)
+	}
+	if b.at.m.Type() == pmetric.MetricTypeHistogram {
+		bounds := b.at.m.Histogram().DataPoints().At(b.index).ExplicitBounds()
+		out.bounds = bounds.AsRaw()
+		bounds.CopyTo(out.metric.Histogram().DataPoints().At(0).ExplicitBounds())
+	}
+	var sizer pmetric.ProtoMarshaler
+	out.cost = outputCost + 2*int64(sizer.MetricsSize(out.data))
+	return out
+}
+
+// emptyPoint gives to the type of from and one point, and returns its attributes.
+func emptyPoint(to, from pmetric.Metric) pcommon.Map {
+	switch from.Type() {
+	case pmetric.MetricTypeGauge:
+		return to.SetEmptyGauge().DataPoints().AppendEmpty().Attributes()
+	case pmetric.MetricTypeSum:
+		to.SetEmptySum().SetIsMonotonic(from.Sum().IsMonotonic())
+		to.Sum().SetAggregationTemporality(from.Sum().AggregationTemporality())
+		return to.Sum().DataPoints().AppendEmpty().Attributes()
+	case pmetric.MetricTypeHistogram:
+		to.SetEmptyHistogram().SetAggregationTemporality(from.Histogram().AggregationTemporality())
+		return to.Histogram().DataPoints().AppendEmpty().Attributes()
+	case pmetric.MetricTypeExponentialHistogram:
+		to.SetEmptyExponentialHistogram().SetAggregationTemporality(from.ExponentialHistogram().AggregationTemporality())
+		return to.ExponentialHistogram().DataPoints().AppendEmpty().Attributes()
+	default:
+		return to.SetEmptySummary().DataPoints().AppendEmpty().Attributes()
+	}
+}
+
+func copyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
+	from.CopyTo(to)
+	to.RemoveIf(func(key string, value pcommon.Value) bool { return !keep(key, value) })
+}
+
+// hashKept is hashAttributes of those that are kept and one more, if that is not 0.
+func hashKept(attributes pcommon.Map, keep []string, more uint64) uint64 {
+	sum, n := more, uint64(0)
+	if more != 0 {
+		n++
+	}
+	for key, value := range attributes.All() {
+		if slices.Contains(keep, key) {
+			sum += mix(xxh3.HashString(key), hashValue(value, 0))
+			n++
+		}
+	}
+	return mix(sum, n)
+}
+
+// hashCollapsed is hashAttributes with the values of the labels replaced.
+func hashCollapsed(attributes pcommon.Map, labels []string) uint64 {
+	var sum uint64
+	for key, value := range attributes.All() {
+		hash := collapsedHash
+		if !slices.Contains(labels, key) {
+			hash = hashValue(value, 0)
+		}
+		sum += mix(xxh3.HashString(key), hash)
+	}
+	return mix(sum, uint64(attributes.Len()))
+}

@@ -1,0 +1,46 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+)
+
+// NewFactory creates the factory of the cardinality processor.
+func NewFactory() processor.Factory {
+	return processor.NewFactory(metadata.Type, createDefaultConfig,
+		processor.WithMetrics(createMetrics, metadata.MetricsStability))
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		Mode:        modeEnforce,
+		IdleTimeout: 10 * time.Minute,
+		Memory:      MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64},
+		Defaults:    DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{nameCollapse, nameOverflow}, Gauge: nameDrop}},
+		Overflow:    OverflowConfig{Interval: time.Minute},
+
+		RulesPollInterval: 10 * time.Second,
+		SnapshotInterval:  time.Minute,
+	}
+}
+
+func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+	p, err := newProcessor(cfg.(*Config), set, next)
+	if err != nil {
+		return nil, err
+	}
+	return processorhelper.NewMetrics(ctx, set, cfg, next, p.process,
+		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun}),
+		processorhelper.WithStart(p.start),
+		processorhelper.WithShutdown(p.shutdown))
+}

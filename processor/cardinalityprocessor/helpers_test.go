@@ -1,0 +1,261 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+)
+
+type attrs = map[string]any
+
+// point is a data point with all that identifies it.
+type point struct {
+	resource attrs
+	scope    string
+	name     string
+	unit     string
+	kind     kind
+	attrs    attrs
+	value    float64
+}
+
+type kind int
+
+const (
+	gauge kind = iota
+	cumulative
+	delta
+	upDown
+	histogram
+	exponential
+	summary
+	kinds
+)
+
+// metricsOf puts each point into a resource, scope and metric of its own, so that their order is kept.
+func metricsOf(points ...point) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	for _, p := range points {
+		appendPoint(md, p)
+	}
+	return md
+}
+
+func appendPoint(md pmetric.Metrics, p point) {
+	rm := md.ResourceMetrics().AppendEmpty()
+	must(rm.Resource().Attributes().FromRaw(p.resource))
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName(p.scope)
+	m := sm.Metrics().AppendEmpty()
+	m.SetName(p.name)
+	m.SetUnit(p.unit)
+	number := func(points pmetric.NumberDataPointSlice) {
+		dp := points.AppendEmpty()
+		must(dp.Attributes().FromRaw(p.attrs))
+		dp.SetDoubleValue(p.value)
+	}
+	switch p.kind {
+	case gauge:
+		number(m.SetEmptyGauge().DataPoints())
+	case cumulative, delta, upDown:
+		sum := m.SetEmptySum()
+		sum.SetIsMonotonic(p.kind != upDown)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		if p.kind == delta {
+			sum.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		}
+		number(sum.DataPoints())
+	case histogram:
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		must(m.Histogram().DataPoints().AppendEmpty().Attributes().FromRaw(p.attrs))
+	case exponential:
+		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		must(m.ExponentialHistogram().DataPoints().AppendEmpty().Attributes().FromRaw(p.attrs))
+	default:
+		must(m.SetEmptySummary().DataPoints().AppendEmpty().Attributes().FromRaw(p.attrs))
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// identity spells a series out, types included.
+func (p point) identity() string {
+	return fmt.Sprintf("%s %q %q %q %d %s", spell(p.resource), p.scope, p.name, p.unit, p.kind, spell(p.attrs))
+}
+
+func spell(a attrs) string {
+	var parts []string
+	for k, v := range a {
+		parts = append(parts, fmt.Sprintf("%q=%T:%q", k, v, fmt.Sprint(v)))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+// identities spells out every point of md, in order.
+func identities(md pmetric.Metrics) []string {
+	var out []string
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for i := range pointCount(m) {
+					out = append(out, point{
+						resource: rm.Resource().Attributes().AsRaw(), scope: sm.Scope().Name(), name: m.Name(), unit: m.Unit(),
+						kind: kindIn(m), attrs: attributesAt(m, i).AsRaw(),
+					}.identity())
+				}
+			}
+		}
+	}
+	return out
+}
+
+func kindIn(m pmetric.Metric) kind {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return gauge
+	case pmetric.MetricTypeSum:
+		switch {
+		case !m.Sum().IsMonotonic():
+			return upDown
+		case m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta:
+			return delta
+		default:
+			return cumulative
+		}
+	case pmetric.MetricTypeHistogram:
+		return histogram
+	case pmetric.MetricTypeExponentialHistogram:
+		return exponential
+	default:
+		return summary
+	}
+}
+
+func defaultConfig() *Config { return createDefaultConfig().(*Config) }
+
+// rig is a processor whose time is told by hand.
+type rig struct {
+	*cardinalityProcessor
+
+	sink      *consumertest.MetricsSink
+	t         testing.TB
+	telemetry *componenttest.Telemetry
+
+	mu    sync.Mutex
+	clock time.Time
+}
+
+func newRig(t testing.TB, change func(*Config)) *rig {
+	cfg := defaultConfig()
+	cfg.Defaults.Exceed.OnExceed = []string{"drop"}
+	change(cfg)
+	require.NoError(t, cfg.Validate())
+	telemetry := componenttest.NewTelemetry()
+	set := processortest.NewNopSettings(metadata.Type)
+	set.ID = component.NewID(metadata.Type)
+	set.TelemetrySettings = telemetry.NewTelemetrySettings()
+	sink := new(consumertest.MetricsSink)
+	p, err := newProcessor(cfg, set, sink)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, p.shutdown(context.Background()))
+		require.NoError(t, telemetry.Shutdown(context.Background()))
+	})
+	r := &rig{cardinalityProcessor: p, sink: sink, t: t, telemetry: telemetry, clock: time.Unix(1_000_000, 0)}
+	p.now = func() time.Time {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.clock
+	}
+	p.overflow.begin = pcommon.NewTimestampFromTime(r.clock)
+	return r
+}
+
+// send hands points over and returns the identities of what is let through.
+func (r *rig) send(points ...point) []string { return identities(r.consume(metricsOf(points...))) }
+
+func (r *rig) consume(md pmetric.Metrics) pmetric.Metrics {
+	out, err := r.process(r.t.Context(), md)
+	if err != nil {
+		require.ErrorIs(r.t, err, processorhelper.ErrSkipProcessingData)
+		return pmetric.NewMetrics()
+	}
+	return out
+}
+
+// passes says which of the points are let through.
+func (r *rig) passes(points ...point) []bool {
+	var out []bool
+	for _, p := range points {
+		out = append(out, len(r.send(p)) == 1)
+	}
+	return out
+}
+
+// begin starts the processor, less what it does in the background.
+func (r *rig) begin(host component.Host) error {
+	err := r.start(r.t.Context(), host)
+	r.cancel()
+	r.done.Wait()
+	return err
+}
+
+// epochs lets time pass.
+func (r *rig) epochs(n int) {
+	for range n * shardCount {
+		r.sweep()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clock = r.clock.Add(time.Duration(n) * r.cfg.IdleTimeout / idleEpochs)
+}
+
+// idle lets time pass until what is not seen has expired.
+func (r *rig) idle() { r.epochs(idleEpochs + 3) }
+
+// counter reads a counter, by rule, reason and action.
+func (r *rig) rejected(rule, reason, action string) int64 {
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rejected_points")
+	if err != nil {
+		return 0
+	}
+	return sumOf(got, attrs{"rule": rule, "reason": reason, "action": action})
+}
+
+func (r *rig) gauge(name, rule string) int64 {
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_" + name)
+	require.NoError(r.t, err)
+	if rule == "" {
+		return sumOf(got, nil)
+	}
+	return sumOf(got, attrs{"rule": rule})
+}
+
+func attributesOf(raw attrs) pcommon.Map {
+	m := pcommon.NewMap()
+	must(m.FromRaw(raw))
+	return m
+}

@@ -1,0 +1,224 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// A limiter decides which series are admitted. It knows the time only as epochs, which sweep moves on.
+//
+// What is admitted stays so until it was silent for idleEpochs: newcomers never push it out.
+type limiter struct {
+	series *table
+	values *table // of labels with a limit
+	groups *registry
+
+	epoch  atomic.Uint32
+	cursor int // the next shard to sweep
+
+	admitted, expired atomic.Int64
+}
+
+// idleEpochs is how many epochs an idle timeout has. One more has to pass before something expires, because it may have
+// been seen at the end of its last one, and another because a batch may have begun in the one before.
+const idleEpochs = 16
+
+func newLimiter(maxGroups int) *limiter {
+	return &limiter{series: newTable(), values: newTable(), groups: newRegistry(maxGroups)}
+}
+
+// sighting is what the limiter has to know about a point. It is reused from point to point.
+type sighting struct {
+	policy     *policy
+	owner      owner
+	limits     []*limit // that match the metric
+	epoch      uint32
+	now        int64
+	attributes pcommon.Map
+	collapsed  []string // labels whose values do not count any more
+	output     bool     // it is a series that is made here
+
+	places []place
+	values []labelValue
+}
+
+// labelValue is the value of a label with a limit.
+type labelValue struct {
+	limit *limit
+	label int
+	place place
+	fp    uint64
+}
+
+// verdict says which limit rejects a series, and why. Without a limit it is admitted.
+type verdict struct {
+	limit  *limit
+	reason reason
+	label  int // of the limit, for reasonLabel
+
+	held *output // the series is a member
+}
+
+// known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
+func (l *limiter) known(fp uint64, x *sighting) *set {
+	id, first := l.series.touch(fp, x.epoch)
+	if id == 0 {
+		return nil
+	}
+	if s := l.groups.set(id); s != nil && s.generation == x.policy.generation && (!first || !s.labelled) {
+		return s
+	}
+	return nil
+}
+
+// see decides about a series that is not simply known: new, admitted under earlier rules, or with label values that must
+// not expire before it does. It returns the set of what it admits.
+func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
+	x.locate()
+	sh := l.series.shard(fp)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	l.groups.mu.Lock()
+	defer l.groups.mu.Unlock()
+
+	id, _ := sh.touch(fp, x.epoch)
+	if id != 0 {
+		id = l.renew(sh, fp, id, x)
+		return l.groups.set(id), verdict{}
+	}
+	if v := l.refuse(x); v.limit != nil {
+		return nil, v
+	}
+	l.keepValues(x)
+	id = l.groups.join(x.policy.generation, x.places, x.kind())
+	l.groups.welcome(x.places, x.now)
+	sh.insert(fp, id, x.epoch)
+	l.admitted.Add(1)
+	return l.groups.set(id), verdict{}
+}
+
+func (x *sighting) kind() setKind { return setKind{labelled: len(x.values) > 0, output: x.output} }
+
+// locate finds the places that a series needs.
+func (x *sighting) locate() {
+	x.places, x.values = x.places[:0], x.values[:0]
+	for _, limit := range x.limits {
+		if !limit.match.matchPoint(x.attributes) {
+			continue
+		}
+		group := limit.group(&x.owner, x.attributes)
+		x.places = append(x.places, place{limit: limit, key: mix(limit.series.key, group)})
+		for i := range limit.labels {
+			label := &limit.labels[i]
+			if value, ok := x.attributes.Get(label.name); ok && !slices.Contains(x.collapsed, label.name) {
+				key := mix(label.values.key, group)
+				fp := settled(mix(key, hashValue(value, 0)))
+				x.values = append(x.values, labelValue{limit: limit, label: i, place: place{limit: limit, key: key}, fp: fp})
+			}
+		}
+	}
+}
+
+// refuse returns the first limit that has no room for a newcomer. The registry's lock is held, here and below.
+func (l *limiter) refuse(x *sighting) verdict {
+	for _, v := range x.values {
+		bound := &v.limit.labels[v.label].values
+		if l.groups.full(bound, v.place.key) && !l.values.has(v.fp) {
+			return verdict{limit: v.limit, reason: reasonLabel, label: v.label}
+		}
+	}
+	for _, p := range x.places {
+		if p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key) {
+			return verdict{limit: p.limit, reason: reasonSeries}
+		}
+	}
+	for _, p := range x.places {
+		if l.groups.hurried(p.limit, p.key, x.now) {
+			return verdict{limit: p.limit, reason: reasonSeriesRate}
+		}
+	}
+	crowded := l.groups.crowded(x.policy.generation, x.places, x.kind())
+	for i := range x.values {
+		crowded = crowded || l.groups.crowded(0, []place{x.values[i].place}, setKind{values: true})
+	}
+	if crowded {
+		return verdict{limit: x.places[len(x.places)-1].limit, reason: reasonGroups} // the total's
+	}
+	return verdict{}
+}
+
+// own makes the series of a fingerprint one that is made here. It takes no place.
+func (l *limiter) own(fp uint64, x *sighting) {
+	if s := l.known(fp, x); s != nil && s.output {
+		return
+	}
+	sh := l.series.shard(fp)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	l.groups.mu.Lock()
+	defer l.groups.mu.Unlock()
+	id, _ := sh.touch(fp, x.epoch)
+	if id != 0 && l.groups.set(id).output || l.groups.exhausted() {
+		return
+	}
+	to := l.groups.join(x.policy.generation, nil, setKind{output: true})
+	if id == 0 {
+		sh.insert(fp, to, x.epoch)
+		return
+	}
+	sh.assign(fp, to) // it came in before: from here on its points are added
+	l.groups.leave(id)
+}
+
+// renew sees to it that an admitted series is counted where the present rules want it, whether there is room or not.
+func (l *limiter) renew(sh *shard, fp uint64, id uint32, x *sighting) uint32 {
+	l.keepValues(x)
+	was, kind := l.groups.set(id), x.kind()
+	kind.output = kind.output || was.output
+	if was.generation == x.policy.generation && was.output == kind.output || l.groups.exhausted() {
+		return id
+	}
+	to := l.groups.join(x.policy.generation, x.places, kind)
+	sh.assign(fp, to)
+	l.groups.leave(id)
+	return to
+}
+
+// keepValues admits or touches the label values of an admitted series. Only here values are inserted, under the
+// registry's lock, so none is inserted twice.
+func (l *limiter) keepValues(x *sighting) {
+	for i := range x.values {
+		v := &x.values[i]
+		sh := l.values.shard(v.fp)
+		sh.mu.Lock()
+		if id, _ := sh.touch(v.fp, x.epoch); id == 0 && !l.groups.exhausted() {
+			// Values belong to no generation: what defines them is in their fingerprint.
+			sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}), x.epoch)
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// sweep expires what is idle in one shard, the next one. An epoch is over when each had its turn.
+func (l *limiter) sweep() {
+	epoch := l.epoch.Load()
+	gone := l.series.shards[l.cursor].expire(epoch, idleEpochs+1, nil)
+	l.expired.Add(int64(len(gone)))
+	gone = l.values.shards[l.cursor].expire(epoch, idleEpochs+1, gone)
+	if len(gone) > 0 {
+		l.groups.mu.Lock()
+		for _, id := range gone {
+			l.groups.leave(id)
+		}
+		l.groups.mu.Unlock()
+	}
+	if l.cursor++; l.cursor == shardCount {
+		l.cursor = 0
+		l.epoch.Store(epoch + 1)
+	}
+}

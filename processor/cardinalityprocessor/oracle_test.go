@@ -1,0 +1,227 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// oracle is a limiter written from the same rules in the most obvious way: maps from spelled-out identities, and all
+// counting by walking them. It shares no code with the real one beyond the configuration.
+type oracle struct {
+	cfg        *Config
+	epoch      int
+	generation int
+	since      map[string]int // the generation that a limit dates from, by its definition
+	series     map[string]*oracleSeries
+	values     map[string]int // the epoch that a label value was last seen in
+}
+
+type oracleSeries struct {
+	seen       int
+	generation int
+	groups     []string
+}
+
+func newOracle(cfg *Config) *oracle {
+	o := &oracle{since: map[string]int{}, series: map[string]*oracleSeries{}, values: map[string]int{}}
+	o.reload(cfg)
+	return o
+}
+
+// reload changes the rules. What is defined as before keeps its count.
+func (o *oracle) reload(cfg *Config) {
+	o.cfg = cfg
+	o.generation++
+	since := map[string]int{}
+	for _, r := range o.rules() {
+		for _, def := range append([]string{define(r)}, labelDefinitions(r)...) {
+			since[def] = o.generation
+			if before, ok := o.since[def]; ok {
+				since[def] = before
+			}
+		}
+	}
+	o.since = since
+}
+
+// restart forgets when series were last seen, and under which rules, except that they are older than those of now. What
+// was not wholly counted before counts as a new limit.
+func (o *oracle) restart() {
+	oldest := o.generation
+	for _, s := range o.series {
+		oldest = min(oldest, s.generation)
+	}
+	o.generation++
+	for def, since := range o.since {
+		if since > oldest {
+			o.since[def] = o.generation
+		} else {
+			o.since[def] = 0
+		}
+	}
+	for _, s := range o.series {
+		s.seen, s.generation = o.epoch, 0
+	}
+	for v := range o.values {
+		o.values[v] = o.epoch
+	}
+}
+
+func (o *oracle) rules() []RuleConfig {
+	rules := slices.Clone(o.cfg.Rules)
+	if n := o.cfg.Defaults.MaxSeriesPerMetric; n > 0 {
+		rules = append(rules, RuleConfig{Name: "defaults", GroupBy: []string{"metric"}, MaxSeries: n})
+	}
+	return append(rules, RuleConfig{Name: "total", MaxSeries: o.cfg.Memory.MaxSeries})
+}
+
+func define(r RuleConfig) string {
+	return fmt.Sprint(r.Name, "|", r.Match.Metric, "|", spellStrings(r.Match.Resource), "|", spellStrings(r.Match.Attributes), "|", r.GroupBy)
+}
+
+func labelDefinitions(r RuleConfig) []string {
+	var out []string
+	for _, label := range slices.Sorted(maps.Keys(r.LabelLimits)) {
+		out = append(out, define(r)+"|label "+label)
+	}
+	return out
+}
+
+func spellStrings(m map[string]string) string {
+	var out []string
+	for k, v := range m {
+		out = append(out, k+"="+v)
+	}
+	sort.Strings(out)
+	return strings.Join(out, ",")
+}
+
+// tick ends an epoch.
+func (o *oracle) tick() {
+	maps.DeleteFunc(o.series, func(_ string, s *oracleSeries) bool { return o.epoch-s.seen > idleEpochs+1 })
+	maps.DeleteFunc(o.values, func(_ string, seen int) bool { return o.epoch-seen > idleEpochs+1 })
+	o.epoch++
+}
+
+// admit says whether a point passes.
+func (o *oracle) admit(p point) bool {
+	for _, e := range o.cfg.Exempt {
+		if fits(e, p) {
+			return true
+		}
+	}
+	var groups, values []string
+	refused := false
+	id := p.identity()
+	known := o.series[id]
+	for _, r := range o.rules() {
+		if !fits(r.Match, p) {
+			continue
+		}
+		group := groupOf(r, p)
+		key := define(r) + "||" + group
+		groups = append(groups, key)
+		if r.MaxSeries > 0 && o.count(key)+o.pending(define(r)) >= r.MaxSeries {
+			refused = true
+		}
+		for label, limit := range r.LabelLimits {
+			v, ok := p.attrs[label]
+			if !ok {
+				continue
+			}
+			def := define(r) + "|label " + label
+			prefix := def + "||" + group + "||"
+			value := prefix + fmt.Sprintf("%T:%v", v, v)
+			values = append(values, value)
+			distinct := 0
+			for other := range o.values {
+				if strings.HasPrefix(other, prefix) {
+					distinct++
+				}
+			}
+			if _, ok := o.values[value]; !ok && distinct+o.pending(def) >= limit {
+				refused = true
+			}
+		}
+	}
+	if known == nil && refused {
+		return false
+	}
+	if known == nil {
+		known = &oracleSeries{}
+		o.series[id] = known
+	}
+	known.seen, known.generation, known.groups = o.epoch, o.generation, groups
+	for _, v := range values {
+		o.values[v] = o.epoch
+	}
+	return true
+}
+
+func (o *oracle) count(group string) int {
+	n := 0
+	for _, s := range o.series {
+		if slices.Contains(s.groups, group) {
+			n++
+		}
+	}
+	return n
+}
+
+// pending is how many series may belong to a limit without having been counted there.
+func (o *oracle) pending(definition string) int {
+	n := 0
+	for _, s := range o.series {
+		if s.generation < o.since[definition] {
+			n++
+		}
+	}
+	return n
+}
+
+func fits(m MatchConfig, p point) bool {
+	like := func(pattern, s string) bool {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok { // the schedules use no other wildcards
+			return strings.HasPrefix(s, prefix)
+		}
+		return pattern == s
+	}
+	if m.Metric != "" && !like(m.Metric, p.name) {
+		return false
+	}
+	for k, v := range m.Resource {
+		if got, ok := p.resource[k]; !ok || !like(v, fmt.Sprint(got)) {
+			return false
+		}
+	}
+	for k, v := range m.Attributes {
+		if got, ok := p.attrs[k]; !ok || !like(v, fmt.Sprint(got)) {
+			return false
+		}
+	}
+	return true
+}
+
+func groupOf(r RuleConfig, p point) string {
+	var out []string
+	for _, by := range r.GroupBy {
+		v, ok := any(p.name), true
+		if key, cut := strings.CutPrefix(by, "resource:"); cut {
+			v, ok = p.resource[key]
+		} else if key, cut := strings.CutPrefix(by, "attribute:"); cut {
+			v, ok = p.attrs[key]
+		} else if by != "metric" {
+			if v, ok = p.resource[by]; !ok {
+				v, ok = p.attrs[by]
+			}
+		}
+		out = append(out, fmt.Sprintf("%v:%T:%v", ok, v, v))
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,396 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// overflow adds up the points of series that have no place, so that sums over all series stay what they were.
+//
+// Many series come together in one output, which is sent on at each flush. Of deltas nothing but the sum since the last
+// flush is kept. Of what is cumulative each input's last value is, because only its increments may be added: those inputs
+// are the members of an output, and stay so until they are idle or begin anew. All memory is within a budget.
+type overflow struct {
+	idle time.Duration
+
+	mu      sync.Mutex
+	budget  int64
+	used    int64
+	outputs map[uint64]*output
+	order   []*output // by age, so that what is sent does not depend on a map
+	members map[uint64]*member
+	begin   pcommon.Timestamp // no cumulative output may begin earlier
+}
+
+// output is one series made here.
+type output struct {
+	fp      uint64
+	data    pmetric.Metrics // one point, without a value
+	metric  pmetric.Metric  // in data
+	tenant  tenant
+	keys    outputKeys
+	class   class
+	gauge   gaugeMode
+	bounds  []float64
+	total   value
+	points  int // since the last flush
+	start   pcommon.Timestamp
+	seen    uint32 // epoch
+	members int
+	cost    int64
+}
+
+// outputKeys say which outputs share a resource and scope, and which a metric.
+type outputKeys struct{ scope, metric uint64 }
+
+// member is a cumulative input of an output.
+type member struct {
+	output *output
+	limit  *limit
+	reason reason
+	start  pcommon.Timestamp
+	time   pcommon.Timestamp
+	last   value
+	seen   uint32
+	cost   int64
+}
+
+// class is how values of a kind come together.
+type class uint8
+
+const (
+	classGauge class = iota
+	classDelta
+	classCumulative // only goes up
+	classUpDown     // the sum of all last values
+)
+
+func classOf(m pmetric.Metric) class {
+	temporality := pmetric.AggregationTemporalityCumulative
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return classGauge
+	case pmetric.MetricTypeSum:
+		temporality = m.Sum().AggregationTemporality()
+		if temporality != pmetric.AggregationTemporalityDelta && !m.Sum().IsMonotonic() {
+			return classUpDown
+		}
+	case pmetric.MetricTypeHistogram:
+		temporality = m.Histogram().AggregationTemporality()
+	case pmetric.MetricTypeExponentialHistogram:
+		temporality = m.ExponentialHistogram().AggregationTemporality()
+	default:
+	}
+	if temporality == pmetric.AggregationTemporalityDelta {
+		return classDelta
+	}
+	return classCumulative
+}
+
+// gaugeMode is how gauges come together. There is no right way for all.
+type gaugeMode uint8
+
+const (
+	gaugeDrop gaugeMode = iota
+	gaugeLast
+	gaugeMin
+	gaugeMax
+	gaugeMean
+)
+
+var gaugeModes = map[string]gaugeMode{
+	nameDrop: gaugeDrop, "last": gaugeLast, "min": gaugeMin, "max": gaugeMax, "mean": gaugeMean,
+}
+
+// loss says why a point's value is not in its output.
+type loss uint8
+
+const (
+	lossNone     loss = iota
+	lossBaseline      // of unknown beginning: only its increments from here on count
+	lossOld           // not newer than the last
+	lossNoValue       // a stale marker
+	lossBounds        // of other bounds than the output
+	lossGauge         // gauges are dropped
+	lossState         // no memory for it in the budget
+	losses
+)
+
+var lossNames = [losses]string{"", nameBaseline, "out_of_order", "no_value", "bounds", "gauge", "state_full"}
+
+const nameBaseline = "baseline"
+
+// taken says whether the point is dealt with all the same, or the rule's next action has its turn.
+func (l loss) taken() bool { return l < lossBounds }
+
+const (
+	outputCost = 1024 // an output less its strings
+	memberCost = 320  // a member less its buckets
+	bucketCost = 8
+)
+
+func newOverflow(budget int64, idle time.Duration, begin time.Time) *overflow {
+	return &overflow{
+		idle:    idle,
+		budget:  budget,
+		begin:   pcommon.NewTimestampFromTime(begin),
+		outputs: map[uint64]*output{},
+		members: map[uint64]*member{},
+	}
+}
+
+// arrival is a point to be added.
+type arrival struct {
+	metric pmetric.Metric
+	index  int
+	fp     uint64
+	epoch  uint32
+	now    int64
+	limit  *limit
+	reason reason
+}
+
+// held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice.
+func (o *overflow) held(a arrival) verdict {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if m := o.members[a.fp]; m != nil && m.start == whenAt(a.metric, a.index).start {
+		return verdict{limit: m.limit, reason: m.reason, held: m.output}
+	}
+	return verdict{}
+}
+
+// add adds a point to the output of a fingerprint. When there is none yet it is built, or nothing is added without build.
+func (o *overflow) add(fp uint64, a arrival, build func() *output) loss {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	class := classOf(a.metric)
+	out := o.outputs[fp]
+	m := o.members[a.fp]
+	if m != nil {
+		out = m.output
+	}
+	cost := int64(0)
+	fresh := out == nil
+	if fresh && build == nil {
+		return lossState
+	}
+	if fresh {
+		if class == classGauge && a.limit.exceed.gauge == gaugeDrop {
+			return lossGauge
+		}
+		out = build()
+		out.fp, out.class, out.gauge, out.start = fp, class, a.limit.exceed.gauge, o.begin
+		if class == classDelta {
+			out.start = pcommon.Timestamp(a.now)
+		}
+		cost += out.cost
+	}
+	if out.gauge == gaugeDrop && class == classGauge {
+		return lossGauge
+	}
+	if a.metric.Type() == pmetric.MetricTypeHistogram && !sameBounds(out.bounds, a.metric.Histogram().DataPoints().At(a.index)) {
+		return lossBounds
+	}
+	v := valueAt(a.metric, a.index)
+	keeps := class == classCumulative || class == classUpDown
+	if keeps && m == nil {
+		cost += v.memberCost()
+	}
+	if o.used+cost > o.budget {
+		return lossState
+	}
+	if fresh {
+		o.used += out.cost
+		o.outputs[fp] = out
+		o.order = append(o.order, out)
+	}
+	out.seen = a.epoch
+	if keeps {
+		return o.addCumulative(out, m, v, a)
+	}
+	return out.addPlain(v, whenAt(a.metric, a.index))
+}
+
+func (v *value) memberCost() int64 {
+	return memberCost + bucketCost*int64(len(v.cells)+len(v.positive.counts)+len(v.negative.counts))
+}
+
+// sameBounds also wants as many counts as the bounds need, or none for both.
+func sameBounds(bounds []float64, dp pmetric.HistogramDataPoint) bool {
+	n := dp.ExplicitBounds().Len()
+	if n != len(bounds) || dp.BucketCounts().Len() != n+1 && (n > 0 || dp.BucketCounts().Len() > 1) {
+		return false
+	}
+	for i, b := range bounds {
+		if dp.ExplicitBounds().At(i) != b {
+			return false
+		}
+	}
+	return true
+}
+
+func (out *output) addPlain(v value, w when) loss {
+	if w.noValue {
+		return lossNoValue
+	}
+	out.points++
+	switch {
+	case out.class == classDelta, out.points == 1, out.gauge == gaugeMean:
+		out.total.add(v)
+	case out.gauge == gaugeLast,
+		out.gauge == gaugeMin && v.number() < out.total.number(),
+		out.gauge == gaugeMax && v.number() > out.total.number():
+		out.total = v
+	}
+	return lossNone
+}
+
+// addCumulative adds what a member has grown by.
+func (o *overflow) addCumulative(out *output, m *member, v value, a arrival) loss {
+	w := whenAt(a.metric, a.index)
+	if w.noValue {
+		if m != nil {
+			o.forget(a.fp, m)
+		}
+		return lossNoValue
+	}
+	if m != nil && w.time <= m.time {
+		return lossOld
+	}
+	out.points++
+	lost := lossNone
+	if m == nil {
+		m = &member{output: out, cost: v.memberCost()}
+		o.used += m.cost
+		o.members[a.fp] = m
+		out.members++
+		if out.class == classUpDown || o.whole(out, w) {
+			out.total.add(v.clone())
+		} else {
+			lost = lossBaseline
+		}
+	} else {
+		grown, ok := v.minus(m.last)
+		switch {
+		case out.class == classUpDown || ok && w.start == m.start:
+			out.total.add(grown)
+		case w.start != m.start && w.start == w.time: // begun anew, nobody knows when
+			lost = lossBaseline
+		default:
+			out.total.add(v.clone())
+		}
+	}
+	m.limit, m.reason = a.limit, a.reason
+	m.start, m.time, m.last, m.seen = w.start, w.time, v, a.epoch
+	return lost
+}
+
+// whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
+// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle.
+func (o *overflow) whole(out *output, w when) bool {
+	return w.start != 0 && w.start < w.time && w.start >= out.start && time.Duration(w.time-w.start) < o.idle
+}
+
+// forget ends a membership. What counts up stays counted; what goes up and down is gone with its member.
+func (o *overflow) forget(fp uint64, m *member) {
+	if m.output.class == classUpDown {
+		m.output.total, _ = m.output.total.minus(m.last)
+	}
+	m.output.members--
+	o.used -= m.cost
+	delete(o.members, fp)
+}
+
+// release ends the membership of a series that has a place now.
+func (o *overflow) release(fp uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if m := o.members[fp]; m != nil {
+		o.forget(fp, m)
+	}
+}
+
+// expire forgets what is idle: members first, then outputs that have none.
+func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) {
+	var idle []uint64
+	for fp, m := range o.members {
+		if epoch-m.seen > idleEpochs+1 {
+			idle = append(idle, fp)
+		}
+	}
+	slices.Sort(idle) // sums of floats depend on the order
+	for _, fp := range idle {
+		o.forget(fp, o.members[fp])
+	}
+	o.order = slices.DeleteFunc(o.order, func(out *output) bool {
+		if out.members > 0 || out.points > 0 || epoch-out.seen <= idleEpochs+1 {
+			return false
+		}
+		if out.class == classCumulative || out.class == classUpDown {
+			o.begin = now // should it come back, then not with the same beginning
+		}
+		o.used -= out.cost
+		delete(o.outputs, out.fp)
+		return true
+	})
+}
+
+// sizes returns the number of outputs and members, and the memory accounted for them.
+func (o *overflow) sizes() (outputs, members int, used int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.outputs), len(o.members), o.used
+}
+
+// flush takes what there is to send, by tenant, and begins a new interval.
+func (o *overflow) flush(epoch uint32, now time.Time) []shipment {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at := pcommon.NewTimestampFromTime(now)
+	shipments := map[tenant]*shipment{}
+	var all []tenant
+	for _, out := range o.order {
+		if out.points == 0 && (out.class == classDelta || out.class == classGauge || out.members == 0) {
+			continue
+		}
+		s := shipments[out.tenant]
+		if s == nil {
+			s = newShipment(out.tenant)
+			shipments[out.tenant] = s
+			all = append(all, out.tenant)
+		}
+		s.put(out, at)
+	}
+	o.expire(epoch, at)
+	var sorted []shipment
+	for _, t := range all {
+		sorted = append(sorted, *shipments[t])
+	}
+	return sorted
+}
+
+// restore takes back the sums that could not be sent: they go with the next.
+func (o *overflow) restore(s *shipment) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, back := range s.deltas {
+		out := o.outputs[back.output.fp]
+		if out == nil { // idle since
+			out = back.output
+			o.outputs[out.fp] = out
+			o.order = append(o.order, out)
+			o.used += out.cost
+		}
+		out.total.add(back.total)
+		out.points += back.points
+		out.start = back.start
+	}
+}

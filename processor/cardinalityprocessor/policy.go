@@ -1,0 +1,282 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Names that the limits outside the rules have in metrics.
+const (
+	ruleTotal    = "total"    // memory
+	ruleDefaults = "defaults" // defaults
+)
+
+// policy is the compiled, immutable form of the limits. Which of them are met is a matter of the registry.
+type policy struct {
+	generation uint32
+	exempt     []matcher
+	limits     []*limit          // in the order they are asked: rules, defaults, total
+	known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
+}
+
+// limit is one rule, or one of the limits outside the rules: groups of series with a bound for each.
+type limit struct {
+	name    string
+	index   int
+	match   matcher
+	groupBy []source
+	series  bound
+	labels  []labelLimit
+
+	newcomers pace
+	points    pace
+	exceed    exceed
+	demand    *demand // of what is rejected
+
+	rejected [reasons][actions]metric.MeasurementOption
+}
+
+// bound is a limit on what is in a group.
+type bound struct {
+	// key tells what is counted from all else that is counted. It outlives the generation of the rules: what is defined
+	// as before goes on counting as before, whatever its new bound is.
+	key uint64
+	max int // 0: count only
+	// since is the generation from which on everything is counted here. Series that are in since an earlier one may
+	// belong here without having been counted yet.
+	since uint32
+}
+
+type labelLimit struct {
+	name   string
+	values bound // a max of 0 allows none
+}
+
+// reason says why a point was rejected.
+type reason uint8
+
+const (
+	reasonSeries reason = iota
+	reasonLabel
+	reasonGroups
+	reasonSeriesRate
+	reasonPointsRate
+	reasons
+)
+
+var reasonNames = [reasons]string{"max_series", "label_limit", "max_groups", "series_rate", "points_rate"}
+
+// action is what became of it.
+type action uint8
+
+const (
+	actionDrop action = iota
+	actionCollapse
+	actionOverflow
+	actionSample
+	actions
+)
+
+const (
+	nameDrop     = "drop"
+	nameCollapse = "collapse"
+	nameOverflow = "overflow"
+	nameSample   = "sample"
+)
+
+var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample}
+
+// source is one part of a group's key.
+type source struct {
+	kind sourceKind
+	key  string
+}
+
+type sourceKind uint8
+
+// How the configuration names them.
+const (
+	byMetric   = "metric"
+	byTenant   = "tenant"
+	byResource = "resource"
+)
+
+const (
+	fromMetric sourceKind = iota
+	fromTenant
+	fromResource
+	fromAttribute
+	fromEither
+)
+
+func newSource(by string) source {
+	kind, key, _ := strings.Cut(by, ":")
+	switch {
+	case by == byMetric:
+		return source{kind: fromMetric}
+	case by == byTenant:
+		return source{kind: fromTenant}
+	case kind == byResource && key != "":
+		return source{kind: fromResource, key: key}
+	case kind == "attribute" && key != "":
+		return source{kind: fromAttribute, key: key}
+	default:
+		return source{kind: fromEither, key: by}
+	}
+}
+
+// newPolicy compiles the limits. Bounds that are known date from the generation given, all others from this one.
+func newPolicy(cfg *Config, generation uint32, known map[uint64]uint32) *policy {
+	p := &policy{generation: generation}
+	for _, match := range cfg.Exempt {
+		p.exempt = append(p.exempt, newMatcher(match))
+	}
+	var tenants []string
+	for _, from := range cfg.Tenant.From {
+		if key, ok := strings.CutPrefix(from, byResource+":"); ok {
+			tenants = append(tenants, key) // or the tenant of an overflow series could not be told
+		}
+	}
+	for i := range cfg.Rules {
+		p.add(newLimit(&cfg.Rules[i], &cfg.Defaults.Exceed, tenants), known)
+	}
+	if n := cfg.Defaults.MaxSeriesPerMetric; n > 0 {
+		rule := RuleConfig{Name: ruleDefaults, GroupBy: []string{byMetric}, MaxSeries: n}
+		p.add(newLimit(&rule, &cfg.Defaults.Exceed, tenants), known)
+	}
+	total := RuleConfig{Name: ruleTotal, MaxSeries: cfg.Memory.MaxSeries}
+	p.add(newLimit(&total, &cfg.Defaults.Exceed, tenants), known)
+	return p
+}
+
+// next compiles the limits of the next generation. What is defined as before goes on counting.
+func (p *policy) next(cfg *Config) *policy {
+	next := newPolicy(cfg, p.generation+1, p.bounds())
+	for _, l := range next.limits {
+		for _, before := range p.limits {
+			if l.series.key == before.series.key {
+				l.demand = before.demand
+			}
+		}
+	}
+	return next
+}
+
+func (p *policy) add(l *limit, known map[uint64]uint32) {
+	l.index = len(p.limits)
+	for _, b := range l.bounds() {
+		b.since = p.generation
+		if since, ok := known[b.key]; ok {
+			b.since = since
+		}
+	}
+	p.limits = append(p.limits, l)
+}
+
+// bounds maps the keys of all bounds to the generations they date from.
+func (p *policy) bounds() map[uint64]uint32 {
+	all := map[uint64]uint32{}
+	maps.Copy(all, p.known)
+	for _, l := range p.limits {
+		for _, b := range l.bounds() {
+			all[b.key] = b.since
+		}
+	}
+	return all
+}
+
+func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
+	l := &limit{
+		name:      rule.Name,
+		match:     newMatcher(rule.Match),
+		newcomers: perMinute(rule.MaxNewSeriesPerMinute),
+		points:    perMinute(rule.MaxPointsPerSecond * 60),
+		demand:    &demand{},
+	}
+	for _, by := range rule.GroupBy {
+		from := newSource(by)
+		l.groupBy = append(l.groupBy, from)
+		if from.key != "" {
+			keep = append(slices.Clone(keep), from.key) // or groups would come together in one overflow series
+		}
+	}
+	l.exceed = newExceed(&rule.Exceed, defaults, keep)
+	identity := fmt.Sprintf("%q %q %q", rule.Name, fmt.Sprint(rule.Match), rule.GroupBy) // maps print sorted
+	l.series = bound{key: xxh3.HashString(identity), max: rule.MaxSeries}
+	for _, label := range slices.Sorted(maps.Keys(rule.LabelLimits)) {
+		l.labels = append(l.labels, labelLimit{
+			name:   label,
+			values: bound{key: mix(l.series.key, xxh3.HashString(label)), max: rule.LabelLimits[label]},
+		})
+	}
+	for why := range l.rejected {
+		for what := range l.rejected[why] {
+			l.rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(
+				attribute.String("rule", l.name),
+				attribute.String("reason", reasonNames[why]),
+				attribute.String("action", actionNames[what]),
+			))
+		}
+	}
+	return l
+}
+
+func (l *limit) bounds() []*bound {
+	all := []*bound{&l.series}
+	for i := range l.labels {
+		all = append(all, &l.labels[i].values)
+	}
+	return all
+}
+
+// owner is what the points of a metric have in common.
+type owner struct {
+	resource pcommon.Map
+	metric   string
+	tenant   string
+}
+
+// group is the hash of the group's key, less the bound's.
+func (l *limit) group(of *owner, attributes pcommon.Map) uint64 {
+	var sum uint64
+	for _, from := range l.groupBy {
+		sum = mix(sum, from.hash(of, attributes))
+	}
+	return sum
+}
+
+func (from source) hash(of *owner, attributes pcommon.Map) uint64 {
+	switch from.kind {
+	case fromMetric:
+		return xxh3.HashString(of.metric)
+	case fromTenant:
+		return xxh3.HashString(of.tenant)
+	case fromResource:
+		return hashOf(of.resource, from.key)
+	case fromAttribute:
+		return hashOf(attributes, from.key)
+	default:
+		if value, ok := of.resource.Get(from.key); ok {
+			return hashValue(value, 0)
+		}
+		return hashOf(attributes, from.key)
+	}
+}
+
+// hashOf has a value for what is missing, too: those without are a group.
+func hashOf(attributes pcommon.Map, key string) uint64 {
+	if value, ok := attributes.Get(key); ok {
+		return hashValue(value, 0)
+	}
+	return 0
+}

@@ -1,0 +1,360 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+)
+
+type cardinalityProcessor struct {
+	cfg       *Config
+	dryRun    bool
+	tenants   []tenantSource
+	next      consumer.Metrics
+	logger    *zap.Logger
+	limiter   *limiter
+	overflow  *overflow
+	telemetry *metadata.TelemetryBuilder
+	scratch   sync.Pool
+
+	now func() time.Time
+
+	rules  sync.RWMutex // held by batches while they decide
+	policy *policy
+
+	rulesLoaded  bool // these four belong to whoever loads rules
+	rulesContent []byte
+	rulesErr     error
+	rulesBad     atomic.Bool
+	rulesApplied atomic.Int64
+	rulesFailed  atomic.Int64
+
+	id          component.ID
+	storage     storage.Client
+	storageErr  error // of the last save
+	saveFailure atomic.Int64
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*cardinalityProcessor, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	p := &cardinalityProcessor{
+		cfg:       cfg,
+		dryRun:    cfg.Mode == modeDryRun,
+		tenants:   newTenantSources(cfg.Tenant.From),
+		next:      next,
+		logger:    set.Logger,
+		limiter:   newLimiter(cfg.Memory.MaxGroups),
+		overflow:  newOverflow(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
+		policy:    newPolicy(cfg, 1, nil),
+		id:        set.ID,
+		telemetry: telemetry,
+		now:       time.Now,
+		cancel:    func() {},
+	}
+	p.scratch.New = func() any { return &batch{} }
+	if err := p.observe(); err != nil {
+		telemetry.Shutdown()
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	return p, nil
+}
+
+// start restores the snapshot, reads the rules file, and begins to sweep, one shard at a time and all in the time of an
+// epoch, and to flush.
+func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) error {
+	if p.cfg.Storage != nil {
+		client, err := openStorage(ctx, host, *p.cfg.Storage, p.id)
+		if err != nil {
+			return err
+		}
+		p.storage = client
+		if err := p.load(ctx); err != nil {
+			return err
+		}
+	}
+	if p.cfg.RulesFile != "" {
+		if err := p.loadRules(); err != nil {
+			return err
+		}
+	} else {
+		p.apply(p.cfg)
+	}
+	background, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.done.Go(func() { p.run(background) })
+	if p.storage != nil {
+		p.done.Go(func() { every(background, p.cfg.SnapshotInterval, func() { p.snapshot(background) }) })
+	}
+	if p.cfg.RulesFile != "" {
+		p.done.Go(func() { every(background, p.cfg.RulesPollInterval, p.pollRules) })
+	}
+	return nil
+}
+
+func every(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			f()
+		}
+	}
+}
+
+// snapshot saves, and tells when that begins to fail or works again.
+func (p *cardinalityProcessor) snapshot(ctx context.Context) {
+	err := p.save(ctx)
+	if ctx.Err() != nil { // shutting down, which saves once more
+		return
+	}
+	if err != nil {
+		p.saveFailure.Add(1)
+	}
+	if err != nil && p.storageErr == nil {
+		p.logger.Error("Cannot save the snapshot", zap.Error(err))
+	} else if err == nil && p.storageErr != nil {
+		p.logger.Info("The snapshot is saved again")
+	}
+	p.storageErr = err
+}
+
+func (p *cardinalityProcessor) run(ctx context.Context) {
+	sweep := time.NewTicker(p.cfg.IdleTimeout / idleEpochs / shardCount)
+	defer sweep.Stop()
+	flush := time.NewTimer(p.untilFlush())
+	defer flush.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sweep.C:
+			p.sweep()
+		case <-flush.C:
+			p.flush(ctx)
+			flush.Reset(p.untilFlush())
+		}
+	}
+}
+
+// sweep lets a little time pass.
+func (p *cardinalityProcessor) sweep() {
+	before := p.limiter.epoch.Load()
+	p.limiter.sweep()
+	if now := p.limiter.epoch.Load(); now == before || now%idleEpochs != 0 {
+		return
+	}
+	p.rules.RLock()
+	defer p.rules.RUnlock()
+	for _, l := range p.policy.limits {
+		l.demand.turn()
+	}
+}
+
+func (p *cardinalityProcessor) untilFlush() time.Duration {
+	now := p.now()
+	return now.Truncate(p.cfg.Overflow.Interval).Add(p.cfg.Overflow.Interval).Sub(now)
+}
+
+// flush sends the series made here. Deltas that the next consumer cannot take now are kept for the next time; what is
+// cumulative says the same again then anyway.
+func (p *cardinalityProcessor) flush(ctx context.Context) {
+	shipments := p.overflow.flush(p.limiter.epoch.Load(), p.now())
+	for i := range shipments {
+		s := &shipments[i]
+		err := p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
+		if err == nil {
+			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
+			continue
+		}
+		if consumererror.IsPermanent(err) {
+			p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(s.points))
+		} else {
+			p.overflow.restore(s)
+		}
+		p.logger.Warn("Cannot send the overflow", zap.Int("points", s.points), zap.Error(err))
+	}
+}
+
+// shutdown sends what is left, and saves once more.
+func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
+	p.cancel()
+	p.done.Wait()
+	p.flush(ctx)
+	p.telemetry.Shutdown()
+	if p.storage == nil {
+		return nil
+	}
+	err := errors.Join(p.save(ctx), p.storage.Close(ctx))
+	p.storage = nil
+	return err
+}
+
+// process lets through what is admitted.
+func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+	b := p.scratch.Get().(*batch)
+	p.rules.RLock()
+	b.begin(ctx, p)
+	removed := b.walk(md)
+	p.rules.RUnlock()
+	b.report(ctx)
+	b.end()
+	p.scratch.Put(b)
+	if removed && md.ResourceMetrics().Len() == 0 {
+		return md, processorhelper.ErrSkipProcessingData
+	}
+	return md, nil
+}
+
+func (p *cardinalityProcessor) observe() error {
+	return errors.Join(
+		p.telemetry.RegisterProcessorCardinalityAdmittedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.limiter.admitted.Load())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.limiter.expired.Load())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityMemoryCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.limiter.series.bytes() + p.limiter.values.bytes())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityOverflowSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			outputs, _, _ := p.overflow.sizes()
+			o.Observe(int64(outputs))
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityOverflowMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, members, _ := p.overflow.sizes()
+			o.Observe(int64(members))
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityOverflowStateCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, _, used := p.overflow.sizes()
+			o.Observe(used)
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityRejectedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.rules.RLock()
+			defer p.rules.RUnlock()
+			for _, l := range p.policy.limits {
+				o.Observe(int64(l.demand.estimate()+0.5), metric.WithAttributes(attribute.String("rule", l.name)))
+			}
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityRulesAppliedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.rulesApplied.Load())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityRulesFailedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.rulesFailed.Load())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityRulesBadCallback(func(_ context.Context, o metric.Int64Observer) error {
+			bad := int64(0)
+			if p.rulesBad.Load() {
+				bad = 1
+			}
+			o.Observe(bad)
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalitySnapshotFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.saveFailure.Load())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalitySeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.limiter.groups.observe(func(rule string, t tally) {
+				o.Observe(int64(t.members), metric.WithAttributes(attribute.String("rule", rule)))
+			})
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.limiter.groups.observe(func(rule string, t tally) {
+				o.Observe(int64(t.groups), metric.WithAttributes(attribute.String("rule", rule)))
+			})
+			return nil
+		}),
+	)
+}
+
+// tenantSource is a place where a tenant may be found.
+type tenantSource struct {
+	metadata bool
+	key      string
+}
+
+func newTenantSources(from []string) []tenantSource {
+	var out []tenantSource
+	for _, f := range from {
+		s := newSource(f)
+		if s.kind == fromResource {
+			out = append(out, tenantSource{key: s.key})
+		} else {
+			out = append(out, tenantSource{metadata: true, key: f[len("metadata:"):]})
+		}
+	}
+	return out
+}
+
+// tenant is whose a series is, and the metadata key that said so, if it was one.
+type tenant struct{ name, key string }
+
+// context gives the tenant back to whom it is sent.
+func (t tenant) context(ctx context.Context) context.Context {
+	if t.key == "" {
+		return ctx
+	}
+	return client.NewContext(ctx, client.Info{Metadata: client.NewMetadata(map[string][]string{t.key: {t.name}})})
+}
+
+// tenant returns whose points a resource has, nobody's if nothing says.
+func (p *cardinalityProcessor) tenant(from client.Metadata, resource pcommon.Map) tenant {
+	for _, s := range p.tenants {
+		if !s.metadata {
+			if value, ok := resource.Get(s.key); ok && value.AsString() != "" {
+				return tenant{name: value.AsString()}
+			}
+		} else if values := from.Get(s.key); len(values) > 0 && values[0] != "" {
+			return tenant{name: values[0], key: s.key}
+		}
+	}
+	return tenant{}
+}
+
+// lossOptions are the attributes of each loss.
+var lossOptions = func() (all [losses]metric.MeasurementOption) {
+	for i, name := range lossNames {
+		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
+	}
+	return all
+}()

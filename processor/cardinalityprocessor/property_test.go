@@ -1,0 +1,215 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// schedule makes up points and rules. The same seed makes up the same.
+type schedule struct{ *rand.Rand }
+
+func newSchedule(seed uint64) schedule { return schedule{rand.New(rand.NewPCG(seed, 99))} }
+
+func (s schedule) value() any {
+	switch s.IntN(6) {
+	case 0:
+		return int64(s.IntN(4))
+	case 1:
+		return float64(s.IntN(4))
+	case 2:
+		return s.IntN(2) == 0
+	default:
+		return strconv.Itoa(s.IntN(12))
+	}
+}
+
+func (s schedule) point() point {
+	p := point{
+		resource: attrs{"service": "s" + strconv.Itoa(s.IntN(3))},
+		scope:    strconv.Itoa(s.IntN(2)),
+		name:     []string{"http.a", "http.b", "rpc.a", "own.a"}[s.IntN(4)],
+		unit:     []string{"", "s"}[s.IntN(2)],
+		kind:     kind(s.IntN(int(kinds))),
+		attrs:    attrs{},
+	}
+	for _, key := range []string{"route", "user", "service"} {
+		if s.IntN(2) == 0 {
+			p.attrs[key] = s.value()
+		}
+	}
+	return p
+}
+
+func (s schedule) config() *Config {
+	cfg := defaultConfig()
+	cfg.Defaults.Exceed.OnExceed = []string{"drop"}
+	cfg.Memory.MaxSeries = 5 + s.IntN(60)
+	cfg.Defaults.MaxSeriesPerMetric = s.IntN(30)
+	if s.IntN(2) == 0 {
+		cfg.Exempt = []MatchConfig{{Metric: "own.*"}, {Metric: "rpc.*", Attributes: map[string]string{"route": "1*"}}}
+	}
+	for i := range s.IntN(4) {
+		rule := RuleConfig{Name: "rule" + strconv.Itoa(i), MaxSeries: s.IntN(15)}
+		if s.IntN(2) == 0 {
+			rule.Match.Metric = []string{"http.*", "rpc.a"}[s.IntN(2)]
+		}
+		if s.IntN(3) == 0 {
+			rule.Match.Resource = map[string]string{"service": "s1"}
+		}
+		if s.IntN(3) == 0 {
+			rule.Match.Attributes = map[string]string{"user": "*"}
+		}
+		for range s.IntN(3) {
+			rule.GroupBy = append(rule.GroupBy,
+				[]string{"metric", "service", "route", "resource:service", "attribute:service", "attribute:user"}[s.IntN(6)])
+		}
+		if s.IntN(2) == 0 {
+			rule.LabelLimits = map[string]int{"user": s.IntN(8), "route": s.IntN(8)}
+			for _, by := range rule.GroupBy {
+				delete(rule.LabelLimits, newSource(by).key)
+			}
+		}
+		cfg.Rules = append(cfg.Rules, rule)
+	}
+	return cfg
+}
+
+// TestAgreesWithOracle: whatever comes, in whatever order, over expiry, new rules and restarts, exactly those points pass
+// that the obvious limiter lets pass.
+func TestAgreesWithOracle(t *testing.T) {
+	for seed := range uint64(40) {
+		s := newSchedule(seed)
+		cfg := s.config()
+		r := newRig(t, func(c *Config) { *c = *cfg })
+		o := newOracle(cfg)
+		alive := map[string]int{} // by identity, the epoch they were last let through in
+		for step := range 150 {
+			switch {
+			case s.IntN(4) == 0:
+				for range 1 + s.IntN(6) {
+					r.epochs(1)
+					o.tick()
+				}
+			case s.IntN(25) == 0:
+				next := s.config()
+				if s.IntN(2) == 0 { // only the bounds change
+					next.Rules = cfg.Rules
+					next.Memory.MaxSeries = 1 + cfg.Memory.MaxSeries/2
+				}
+				cfg = next
+				require.NoError(t, cfg.Validate())
+				r.apply(cfg)
+				o.reload(cfg)
+			}
+			if s.IntN(25) == 0 {
+				host := newMemory()
+				r.storage = host
+				require.NoError(t, r.save(t.Context()))
+				r.storage = nil
+				cfg.Storage = &memoryID
+				r = newRig(t, func(c *Config) { *c = *cfg })
+				require.NoError(t, r.begin(host))
+				o.restart()
+			}
+			points := make([]point, s.IntN(20))
+			var want []string
+			for i := range points {
+				points[i] = s.point()
+				id := points[i].identity()
+				last, known := alive[id]
+				admitted := o.admit(points[i])
+				if known && o.epoch-last <= idleEpochs {
+					require.True(t, admitted, "seed %d: %s was interrupted", seed, id)
+				}
+				if admitted && o.series[id] != nil {
+					alive[id] = o.epoch
+				}
+				if admitted {
+					want = append(want, id)
+				}
+			}
+			require.Equal(t, want, r.send(points...), "seed %d, step %d", seed, step)
+			requireWithinLimits(t, r)
+			require.Equal(t, int64(len(o.series)), r.gaugeNow("total"))
+		}
+	}
+}
+
+// gaugeNow is the number of a rule's series without the detour over telemetry.
+func (r *rig) gaugeNow(rule string) (n int64) {
+	r.limiter.groups.observe(func(name string, t tally) {
+		if name == rule {
+			n = int64(t.members)
+		}
+	})
+	return n
+}
+
+// requireWithinLimits recounts all series and compares the registry with the tables.
+func requireWithinLimits(t *testing.T, r *rig) {
+	reg := r.limiter.groups
+	members := map[uint32]int{}
+	for _, tab := range []*table{r.limiter.series, r.limiter.values} {
+		for i := range tab.shards {
+			tab.shards[i].each(func(_ uint64, set uint32) { members[set]++ })
+		}
+	}
+	used := map[uint64]int{}
+	require.Len(t, members, len(reg.ids))
+	for id, n := range members {
+		require.Equal(t, n, reg.set(id).members)
+		for _, g := range reg.set(id).groups {
+			used[g.key] += n
+		}
+	}
+	require.Len(t, used, len(reg.groups))
+	for key, n := range used {
+		require.Equal(t, n, reg.groups[key].used)
+	}
+}
+
+// TestAdmittedNeverExceedLimits: without a change of rules no group is ever over its limit.
+func TestAdmittedNeverExceedLimits(t *testing.T) {
+	for seed := range uint64(20) {
+		s := newSchedule(1000 + seed)
+		cfg := s.config()
+		r := newRig(t, func(c *Config) { *c = *cfg })
+		for range 60 {
+			r.epochs(s.IntN(3))
+			points := make([]point, 30)
+			for i := range points {
+				points[i] = s.point()
+			}
+			r.send(points...)
+			for key, g := range r.limiter.groups.groups {
+				for _, l := range r.policy.limits {
+					if r.limiter.groups.tallies[l.name] == g.tally && l.series.max > 0 {
+						require.LessOrEqual(t, g.used, l.series.max, "seed %d, group %x of %s", seed, key, l.name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSameInputSameOutput: two runs agree point by point.
+func TestSameInputSameOutput(t *testing.T) {
+	run := func() (out [][]string) {
+		s := newSchedule(7)
+		cfg := s.config()
+		r := newRig(t, func(c *Config) { *c = *cfg })
+		for range 100 {
+			r.epochs(s.IntN(3))
+			out = append(out, r.send(s.point(), s.point(), s.point(), s.point()))
+		}
+		return out
+	}
+	first := run()
+	require.Equal(t, first, run())
+}

@@ -1,0 +1,251 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A registry counts the members of groups. A series is a member of one group for each limit that applies to it, and
+// because many series are members of the same groups, what is remembered with a series is the id of their set. Label
+// values are members, too, of sets with one group.
+//
+// All counting is under one lock: a place is taken in all groups or in none, and no limit is passed for a moment.
+// Only what is new, moves or expires comes here.
+type registry struct {
+	// pages are read without the lock, by those who hold a set's id from a table.
+	pages [maxSets/setPage + 1]atomic.Pointer[[setPage]atomic.Pointer[set]]
+
+	mu      sync.Mutex
+	maxSets int
+	groups  map[uint64]*group
+	ids     map[uint64]uint32
+	last    uint32
+	free    []uint32
+	members map[uint32]int // series by generation of their set
+	tallies map[string]*tally
+}
+
+const setPage = 1024
+
+// group is one group of one limit: of series, or of the values of a label.
+type group struct {
+	key   uint64
+	rule  string
+	used  int // members
+	sets  int // sets that have the group
+	tally *tally
+
+	newcomers int64        // what its pace of new series remembers
+	points    atomic.Int64 // what its pace of points remembers
+}
+
+// tally sums up the groups of one rule.
+type tally struct {
+	members, groups int
+}
+
+// set is a combination of groups. All but members is immutable.
+type set struct {
+	setKind
+
+	key        uint64
+	generation uint32
+	plain      bool // neither made here nor with tolls: known is all there is to know
+	groups     []*group
+	tolls      []toll
+	members    int
+}
+
+// setKind tells apart sets of the same groups.
+type setKind struct {
+	labelled bool // label values belong to its series
+	values   bool // its members are label values
+	output   bool // its series are made here: points of theirs that come in are added to them
+}
+
+func newRegistry(maxGroups int) *registry {
+	return &registry{
+		maxSets: maxGroups,
+		groups:  map[uint64]*group{},
+		ids:     map[uint64]uint32{},
+		members: map[uint32]int{},
+		tallies: map[string]*tally{},
+	}
+}
+
+// set returns the set of an id, nil when it has none any more. It takes no lock.
+func (r *registry) set(id uint32) *set {
+	if page := r.pages[id/setPage].Load(); page != nil {
+		return page[id%setPage].Load()
+	}
+	return nil
+}
+
+// place is a group that a newcomer needs a place in.
+type place struct {
+	limit *limit
+	key   uint64
+}
+
+// used is how many members a group has. The lock is held, as below.
+func (r *registry) used(key uint64) int {
+	if g := r.groups[key]; g != nil {
+		return g.used
+	}
+	return 0
+}
+
+// full says whether a bound has no room for one more, not even if all series that were not counted there yet were.
+func (r *registry) full(b *bound, key uint64) bool {
+	used := r.used(key)
+	for generation, n := range r.members {
+		if generation < b.since {
+			used += n
+		}
+	}
+	return used >= b.max
+}
+
+// crowded says whether there is no room for one more set, should the places need one.
+func (r *registry) crowded(generation uint32, places []place, kind setKind) bool {
+	return len(r.ids) >= r.maxSets && r.ids[setKey(generation, places, kind)] == 0
+}
+
+// hurried says whether a group has had its share of new series, for now.
+func (r *registry) hurried(l *limit, key uint64, now int64) bool {
+	g := r.groups[key]
+	if g == nil || l.newcomers.each == 0 {
+		return false
+	}
+	_, ok := l.newcomers.take(g.newcomers, now)
+	return !ok
+}
+
+// welcome takes one from the share of each group.
+func (r *registry) welcome(places []place, now int64) {
+	for _, p := range places {
+		if p.limit.newcomers.each > 0 {
+			g := r.groups[p.key]
+			g.newcomers, _ = p.limit.newcomers.take(g.newcomers, now)
+		}
+	}
+}
+
+// exhausted says that there are no ids left for another set. Series that should move to one stay where they are.
+func (r *registry) exhausted() bool { return r.last == maxSets && len(r.free) == 0 }
+
+func setKey(generation uint32, places []place, kind setKind) uint64 {
+	sum := uint64(generation) << 2
+	if kind.labelled {
+		sum |= 1
+	}
+	if kind.output {
+		sum |= 2
+	}
+	for _, p := range places {
+		sum = mix(sum, p.key)
+	}
+	return sum
+}
+
+// join adds a member to the set of the places, and returns its id.
+func (r *registry) join(generation uint32, places []place, kind setKind) uint32 {
+	key := setKey(generation, places, kind)
+	id := r.ids[key]
+	if id == 0 {
+		id = r.add(&set{key: key, generation: generation, setKind: kind}, places)
+	}
+	r.change(r.set(id), +1)
+	return id
+}
+
+func (r *registry) change(s *set, by int) {
+	s.members += by
+	for _, g := range s.groups {
+		g.used += by
+		g.tally.members += by
+	}
+	if s.values {
+		return
+	}
+	if r.members[s.generation] += by; r.members[s.generation] == 0 {
+		delete(r.members, s.generation)
+	}
+}
+
+func (r *registry) add(s *set, places []place) uint32 {
+	s.groups = make([]*group, len(places))
+	for i, p := range places {
+		g := r.groups[p.key]
+		if g == nil {
+			g = &group{key: p.key, rule: p.limit.name, tally: r.tally(p.limit.name, s.values)}
+			g.tally.groups++
+			r.groups[p.key] = g
+		}
+		g.sets++
+		s.groups[i] = g
+		if p.limit.points.each > 0 && !s.values {
+			s.tolls = append(s.tolls, toll{limit: p.limit, group: g})
+		}
+	}
+	s.plain = !s.output && len(s.tolls) == 0
+	var id uint32
+	if n := len(r.free); n > 0 {
+		id, r.free = r.free[n-1], r.free[:n-1]
+	} else {
+		r.last++
+		id = r.last
+	}
+	page := &r.pages[id/setPage]
+	if page.Load() == nil {
+		page.Store(&[setPage]atomic.Pointer[set]{})
+	}
+	page.Load()[id%setPage].Store(s)
+	r.ids[s.key] = id
+	return id
+}
+
+// tally returns what sums up a rule. Label values are no series, and summed up nowhere.
+func (r *registry) tally(rule string, values bool) *tally {
+	if values {
+		return &tally{}
+	}
+	if r.tallies[rule] == nil {
+		r.tallies[rule] = &tally{}
+	}
+	return r.tallies[rule]
+}
+
+// leave takes a member out of a set, and forgets sets and groups that nobody is in.
+func (r *registry) leave(id uint32) {
+	s := r.set(id)
+	r.change(s, -1)
+	if s.members > 0 {
+		return
+	}
+	for _, g := range s.groups {
+		if g.sets--; g.sets == 0 {
+			g.tally.groups--
+			delete(r.groups, g.key)
+		}
+	}
+	delete(r.ids, s.key)
+	r.pages[id/setPage].Load()[id%setPage].Store(nil)
+	r.free = append(r.free, id)
+}
+
+// observe calls f with the sum of each rule. It is not called under the lock.
+func (r *registry) observe(f func(rule string, t tally)) {
+	r.mu.Lock()
+	all := make(map[string]tally, len(r.tallies))
+	for rule, t := range r.tallies {
+		all[rule] = *t
+	}
+	r.mu.Unlock()
+	for rule, t := range all {
+		f(rule, t)
+	}
+}

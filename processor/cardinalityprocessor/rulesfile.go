@@ -1,0 +1,98 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/zap"
+	"go.yaml.in/yaml/v3"
+)
+
+// maxRulesFile is far more than rules that anybody can read.
+const maxRulesFile = 4 << 20
+
+// rulesFile is what a file of rules may say. What it says about the defaults goes before the configuration.
+type rulesFile struct {
+	Defaults DefaultsConfig `mapstructure:"defaults"`
+	Exempt   []MatchConfig  `mapstructure:"exempt"`
+	Rules    []RuleConfig   `mapstructure:"rules"`
+}
+
+// parseRules returns the configuration with the limits of a file.
+func parseRules(cfg *Config, content []byte) (*Config, error) {
+	raw := map[string]any{}
+	if err := yaml.Unmarshal(content, &raw); err != nil {
+		return nil, fmt.Errorf("cannot parse YAML: %w", err)
+	}
+	in := rulesFile{Defaults: cfg.Defaults}
+	if err := confmap.NewFromStringMap(raw).Unmarshal(&in); err != nil {
+		return nil, fmt.Errorf("cannot read rules: %w", err)
+	}
+	out := *cfg
+	out.Defaults, out.Exempt, out.Rules = in.Defaults, in.Exempt, in.Rules
+	return &out, out.validateLimits()
+}
+
+// readRules reads the file whole: it is small, and a rename or a swapped link is seen like any change.
+func readRules(path string) ([]byte, error) {
+	file, err := os.Open(path) //nolint:gosec // the path is the user's own configuration
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxRulesFile+1))
+	if err == nil && len(content) > maxRulesFile {
+		err = fmt.Errorf("file has more than %d bytes", maxRulesFile)
+	}
+	return content, errors.Join(err, file.Close())
+}
+
+// loadRules puts the rules of the file in force if they changed. Bad ones change nothing.
+func (p *cardinalityProcessor) loadRules() error {
+	content, err := readRules(p.cfg.RulesFile)
+	if err == nil {
+		if p.rulesLoaded && bytes.Equal(content, p.rulesContent) {
+			return p.rulesErr
+		}
+		var cfg *Config
+		if cfg, err = parseRules(p.cfg, content); err == nil {
+			p.apply(cfg)
+		}
+		p.rulesLoaded, p.rulesContent = true, content
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot load `rules_file` %q: %w", p.cfg.RulesFile, err)
+	}
+	p.rulesErr = err
+	return err
+}
+
+// apply swaps the rules between two batches. All series keep their places.
+func (p *cardinalityProcessor) apply(cfg *Config) {
+	p.rules.Lock()
+	defer p.rules.Unlock()
+	p.policy = p.policy.next(cfg)
+}
+
+// pollRules looks whether the file changed, and tells of changes of its state only.
+func (p *cardinalityProcessor) pollRules() {
+	before, generation := p.rulesErr, p.policy.generation
+	err := p.loadRules()
+	switch {
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		p.rulesFailed.Add(1)
+		p.logger.Error("Bad rules: the old ones stay in force", zap.Error(err))
+	case err == nil && (before != nil || p.policy.generation != generation):
+		p.logger.Info("Rules are in force", zap.String("rules_file", p.cfg.RulesFile), zap.Int("limits", len(p.policy.limits)))
+	}
+	if p.policy.generation != generation {
+		p.rulesApplied.Add(1)
+	}
+	p.rulesBad.Store(err != nil)
+}

@@ -1,0 +1,107 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// shipment is what is sent to the next consumer for one tenant.
+type shipment struct {
+	tenant  tenant
+	md      pmetric.Metrics
+	points  int
+	scopes  map[uint64]pmetric.ScopeMetrics
+	metrics map[uint64]pmetric.Metric
+	deltas  []sent
+}
+
+// sent is what a flush took out of an output.
+type sent struct {
+	output *output
+	total  value
+	points int
+	start  pcommon.Timestamp
+}
+
+func newShipment(t tenant) *shipment {
+	return &shipment{
+		tenant: t, md: pmetric.NewMetrics(),
+		scopes: map[uint64]pmetric.ScopeMetrics{}, metrics: map[uint64]pmetric.Metric{},
+	}
+}
+
+// put adds an output's point. Outputs of one metric go into one.
+func (s *shipment) put(out *output, at pcommon.Timestamp) {
+	total := out.total
+	if out.class == classGauge && out.gauge == gaugeMean {
+		total = value{float: total.number() / float64(out.points), isFloat: true}
+	}
+	total.writeTo(out.metric, 0)
+	setTimes(out.metric, out.start, at)
+	s.points++
+
+	scope, ok := s.scopes[out.keys.scope]
+	from := out.data.ResourceMetrics().At(0)
+	if !ok {
+		rm := s.md.ResourceMetrics().AppendEmpty()
+		from.Resource().CopyTo(rm.Resource())
+		rm.SetSchemaUrl(from.SchemaUrl())
+		scope = rm.ScopeMetrics().AppendEmpty()
+		from.ScopeMetrics().At(0).Scope().CopyTo(scope.Scope())
+		scope.SetSchemaUrl(from.ScopeMetrics().At(0).SchemaUrl())
+		s.scopes[out.keys.scope] = scope
+	}
+	if metric, ok := s.metrics[out.keys.metric]; ok {
+		appendPointOf(metric, out.metric)
+	} else {
+		metric = scope.Metrics().AppendEmpty()
+		out.metric.CopyTo(metric)
+		s.metrics[out.keys.metric] = metric
+	}
+	switch out.class {
+	case classDelta:
+		s.deltas = append(s.deltas, sent{output: out, total: total, points: out.points, start: out.start})
+		out.total, out.start = value{}, at
+	case classGauge:
+		out.total = value{}
+	default:
+	}
+	out.points = 0
+}
+
+func appendPointOf(to, from pmetric.Metric) {
+	switch from.Type() {
+	case pmetric.MetricTypeGauge:
+		from.Gauge().DataPoints().At(0).CopyTo(to.Gauge().DataPoints().AppendEmpty())
+	case pmetric.MetricTypeSum:
+		from.Sum().DataPoints().At(0).CopyTo(to.Sum().DataPoints().AppendEmpty())
+	case pmetric.MetricTypeHistogram:
+		from.Histogram().DataPoints().At(0).CopyTo(to.Histogram().DataPoints().AppendEmpty())
+	case pmetric.MetricTypeExponentialHistogram:
+		from.ExponentialHistogram().DataPoints().At(0).CopyTo(to.ExponentialHistogram().DataPoints().AppendEmpty())
+	default:
+		from.Summary().DataPoints().At(0).CopyTo(to.Summary().DataPoints().AppendEmpty())
+	}
+}
+
+func setTimes(m pmetric.Metric, start, at pcommon.Timestamp) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().At(0).SetTimestamp(at)
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().At(0).SetStartTimestamp(start)
+		m.Sum().DataPoints().At(0).SetTimestamp(at)
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().At(0).SetStartTimestamp(start)
+		m.Histogram().DataPoints().At(0).SetTimestamp(at)
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().At(0).SetStartTimestamp(start)
+		m.ExponentialHistogram().DataPoints().At(0).SetTimestamp(at)
+	default:
+		m.Summary().DataPoints().At(0).SetStartTimestamp(start)
+		m.Summary().DataPoints().At(0).SetTimestamp(at)
+	}
+}

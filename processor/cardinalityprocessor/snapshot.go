@@ -1,0 +1,297 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+)
+
+// A snapshot keeps who has a place, so that a restart does not run the race for places again. Each shard is saved by
+// itself, with the groups its series are in, and is as good as any mixture of old and new ones:
+//
+//	magic | rule names | sets: kind, groups: (rule, key) | for each set its fingerprints | series, then values | CRC-32
+//
+// The limits by which all of that was counted are saved beside it. When the rules changed in between, what was saved
+// counts as admitted under earlier rules.
+
+const (
+	snapshotMagic  = "godwit cardinality 1\n" // changes with the format and with the way fingerprints are made
+	snapshotLimits = "limits"
+)
+
+var (
+	errSnapshot  = errors.New("snapshot is damaged")
+	errNoStorage = errors.New("it is not configured, or not a storage extension")
+)
+
+func snapshotKey(shard int) string { return "shard" + strconv.Itoa(shard) }
+
+// openStorage returns the client of the storage extension.
+func openStorage(ctx context.Context, host component.Host, id, owner component.ID) (storage.Client, error) {
+	extension, ok := host.GetExtensions()[id].(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("cannot use `storage` %q: %w", id, errNoStorage)
+	}
+	client, err := extension.GetClient(ctx, component.KindProcessor, owner, "")
+	if err != nil {
+		return nil, fmt.Errorf("cannot open `storage` %q: %w", id, err)
+	}
+	return client, nil
+}
+
+// save writes all shards, one after the other. Batches go on meanwhile.
+func (p *cardinalityProcessor) save(ctx context.Context) error {
+	p.rules.RLock()
+	policy := p.policy
+	p.rules.RUnlock()
+	if err := p.storage.Set(ctx, snapshotLimits, p.limiter.appendLimits(nil, policy)); err != nil {
+		return fmt.Errorf("cannot save the limits: %w", err)
+	}
+	var buf []byte
+	for i := range shardCount {
+		buf = p.limiter.appendShard(buf[:0], i)
+		if err := p.storage.Set(ctx, snapshotKey(i), slices.Clone(buf)); err != nil {
+			return fmt.Errorf("cannot save shard %d of %d (%d bytes): %w", i, shardCount, len(buf), err)
+		}
+	}
+	return nil
+}
+
+// load restores what was saved. What is damaged is left out: its series have to find a place again.
+func (p *cardinalityProcessor) load(ctx context.Context) error {
+	limits, err := p.storage.Get(ctx, snapshotLimits)
+	if err != nil {
+		return fmt.Errorf("cannot read the snapshot: %w", err)
+	}
+	damaged := 0
+	for i := range shardCount {
+		saved, err := p.storage.Get(ctx, snapshotKey(i))
+		if err != nil {
+			return fmt.Errorf("cannot read the snapshot: %w", err)
+		}
+		if len(saved) > 0 && p.limiter.restoreShard(i, saved) != nil {
+			damaged++
+		}
+	}
+	known, err := parseLimits(limits)
+	if err != nil {
+		damaged++
+	}
+	if damaged > 0 {
+		p.logger.Warn("Parts of the snapshot are damaged and left out", zap.Int("parts", damaged))
+	}
+	p.policy = &policy{known: known} // what is in force now comes next
+	return nil
+}
+
+// appendLimits appends the bounds by which all series are counted.
+func (l *limiter) appendLimits(dst []byte, p *policy) []byte {
+	l.groups.mu.Lock()
+	defer l.groups.mu.Unlock()
+	oldest := p.generation
+	for generation := range l.groups.members {
+		oldest = min(oldest, generation)
+	}
+	begin := len(dst)
+	dst = append(dst, snapshotMagic...)
+	bounds := p.bounds()
+	for _, key := range slices.Sorted(maps.Keys(bounds)) {
+		if bounds[key] <= oldest {
+			dst = binary.LittleEndian.AppendUint64(dst, key)
+		}
+	}
+	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
+}
+
+func parseLimits(saved []byte) (map[uint64]uint32, error) {
+	if len(saved) == 0 {
+		return nil, nil
+	}
+	r, err := newReader(saved)
+	if err != nil {
+		return nil, err
+	}
+	known := map[uint64]uint32{}
+	for len(r.rest) > 0 && r.err == nil {
+		known[r.word()] = 0
+	}
+	return known, r.err
+}
+
+// appendShard appends one shard of both tables.
+func (l *limiter) appendShard(dst []byte, shard int) []byte {
+	begin := len(dst)
+	dst = append(dst, snapshotMagic...)
+	for _, t := range []*table{l.series, l.values} {
+		members := map[uint32][]uint64{}
+		sets := map[uint32]*set{}
+		t.shards[shard].each(func(fp uint64, id uint32) {
+			if sets[id] == nil {
+				sets[id] = l.groups.set(id)
+			}
+			members[id] = append(members[id], fp)
+		})
+		names, index := []string{}, map[string]int{}
+		ids := slices.Sorted(maps.Keys(sets))
+		for _, id := range ids {
+			for _, g := range sets[id].groups {
+				if _, ok := index[g.rule]; !ok {
+					index[g.rule] = len(names)
+					names = append(names, g.rule)
+				}
+			}
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(names)))
+		for _, name := range names {
+			dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(ids)))
+		for _, id := range ids {
+			s := sets[id]
+			dst = append(dst, s.byte())
+			dst = binary.AppendUvarint(dst, uint64(len(s.groups)))
+			for _, g := range s.groups {
+				dst = binary.AppendUvarint(dst, uint64(index[g.rule]))
+				dst = binary.LittleEndian.AppendUint64(dst, g.key)
+			}
+			dst = binary.AppendUvarint(dst, uint64(len(members[id])))
+			for _, fp := range members[id] {
+				dst = binary.LittleEndian.AppendUint64(dst, fp)
+			}
+		}
+	}
+	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
+}
+
+func (k setKind) byte() (b byte) {
+	if k.labelled {
+		b |= 1
+	}
+	if k.values {
+		b |= 2
+	}
+	if k.output {
+		b |= 4
+	}
+	return b
+}
+
+func kindOfByte(b byte) setKind {
+	return setKind{labelled: b&1 != 0, values: b&2 != 0, output: b&4 != 0}
+}
+
+// restoreShard admits what was saved. Its silence is counted from now on.
+func (l *limiter) restoreShard(shard int, saved []byte) error {
+	r, err := newReader(saved)
+	if err != nil {
+		return err
+	}
+	for _, t := range []*table{l.series, l.values} {
+		limits := make([]*limit, r.count(1))
+		for i := range limits {
+			limits[i] = &limit{name: string(r.bytes(r.count(1)))}
+		}
+		for range r.count(3) {
+			kind := kindOfByte(r.byte())
+			kind.values = t == l.values
+			places := make([]place, r.count(9))
+			for i := range places {
+				name := r.uvarint()
+				if name >= uint64(len(limits)) {
+					return errSnapshot
+				}
+				places[i] = place{limit: limits[name], key: r.word()}
+			}
+			for range r.count(8) {
+				if fp := r.word(); r.err == nil && fp >= 2 && fp>>(64-shardBits) == uint64(shard) {
+					l.restore(t, fp, places, kind)
+				}
+			}
+		}
+	}
+	return r.err
+}
+
+// restore admits one member, into a set of the generation before the first.
+func (l *limiter) restore(t *table, fp uint64, places []place, kind setKind) {
+	sh := t.shard(fp)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	l.groups.mu.Lock()
+	defer l.groups.mu.Unlock()
+	epoch := l.epoch.Load()
+	if id, _ := sh.touch(fp, epoch); id == 0 && !l.groups.exhausted() {
+		sh.insert(fp, l.groups.join(0, places, kind), epoch)
+	}
+}
+
+// reader takes a snapshot apart. After an error everything it returns is zero.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func newReader(saved []byte) (*reader, error) {
+	n := len(saved) - crc32.Size
+	if n < len(snapshotMagic) || string(saved[:len(snapshotMagic)]) != snapshotMagic ||
+		crc32.ChecksumIEEE(saved[:n]) != binary.LittleEndian.Uint32(saved[n:]) {
+		return nil, errSnapshot
+	}
+	return &reader{rest: saved[len(snapshotMagic):n]}, nil
+}
+
+func (r *reader) bytes(n int) []byte {
+	if n > len(r.rest) {
+		r.rest, r.err = nil, errSnapshot
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) byte() byte {
+	if b := r.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) word() uint64 {
+	if b := r.bytes(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.rest, r.err = nil, errSnapshot
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// count reads a number of things, each of which takes at least so many bytes.
+func (r *reader) count(size int) int {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)/size) {
+		r.rest, r.err = nil, errSnapshot
+		return 0
+	}
+	return int(n)
+}

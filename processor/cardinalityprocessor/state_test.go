@@ -1,0 +1,265 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// memory is a storage extension, its client, and the host that has it.
+type memory struct {
+	storage.Client
+	component.StartFunc
+	component.ShutdownFunc
+
+	mu     sync.Mutex
+	data   map[string][]byte
+	broken error
+}
+
+var memoryID = component.MustNewID("memory")
+
+func newMemory() *memory { return &memory{Client: storage.NewNopClient(), data: map[string][]byte{}} }
+
+func (m *memory) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{memoryID: m}
+}
+
+func (m *memory) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return m, m.broken
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data[key], m.broken
+}
+
+func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken == nil {
+		m.data[key] = value
+	}
+	return m.broken
+}
+
+// killed is what a restart finds after the process was killed.
+func (m *memory) killed() *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	after := newMemory()
+	maps.Copy(after.data, m.data)
+	return after
+}
+
+func withStorage(change func(*Config)) func(*Config) {
+	return func(c *Config) {
+		change(c)
+		c.Storage = &memoryID
+	}
+}
+
+func TestPlacesOutliveARestart(t *testing.T) {
+	config := withStorage(func(c *Config) {
+		c.Memory.MaxSeries = 300
+		c.Rules = []RuleConfig{
+			{Name: "g", GroupBy: []string{"attribute:g"}, MaxSeries: 20},
+			{Name: "l", LabelLimits: map[string]int{"l": 2}},
+		}
+	})
+	p := func(i int) point {
+		return point{name: "m", attrs: attrs{"i": int64(i), "g": strconv.Itoa(i % 10), "l": strconv.Itoa(i % 2)}}
+	}
+	var own, others []point
+	for i := range 200 {
+		own, others = append(own, p(i)), append(others, p(1000+i))
+	}
+	host := newMemory()
+	before := newRig(t, config)
+	require.NoError(t, before.begin(host))
+	require.Len(t, before.send(own...), 200)
+	require.Empty(t, before.send(others...))
+	require.NoError(t, before.save(t.Context()))
+
+	after := newRig(t, config)
+	require.NoError(t, after.begin(host.killed()))
+	require.Equal(t, int64(200), after.gaugeNow("g"))
+	require.Equal(t, int64(200), after.gaugeNow("total"))
+	requireWithinLimits(t, after)
+	require.Empty(t, after.send(others...), "who comes first after the restart gains nothing")
+	require.Len(t, after.send(own...), 200)
+	require.Empty(t, after.send(point{name: "m", attrs: attrs{"l": "new"}}), "label values are restored, too")
+	require.Empty(t, after.send(others...))
+	requireWithinLimits(t, after)
+	after.idle()
+	require.Len(t, after.send(others...), 200, "places expire as always")
+}
+
+// Rules that changed over a restart count what was admitted before as rules that change at run time do.
+func TestRestartWithOtherRules(t *testing.T) {
+	host := newMemory()
+	before := newRig(t, withStorage(func(c *Config) { c.Rules = []RuleConfig{{Name: "old", MaxSeries: 5}} }))
+	require.NoError(t, before.begin(host))
+	for i := range 5 {
+		before.send(series(i))
+	}
+	require.NoError(t, before.shutdown(t.Context()))
+
+	after := newRig(t, withStorage(func(c *Config) { c.Rules = []RuleConfig{{Name: "new", MaxSeries: 6}} }))
+	require.NoError(t, after.begin(host))
+	require.Equal(t, int64(5), after.gaugeNow("old"))
+	require.Equal(t, []bool{true, false, true}, after.passes(series(10), series(11), series(0)))
+	for i := range 5 {
+		require.Len(t, after.send(series(i)), 1)
+	}
+	require.Zero(t, after.gaugeNow("old"))
+	require.Equal(t, int64(6), after.gaugeNow("new"))
+}
+
+func TestDamagedSnapshotIsLeftOut(t *testing.T) {
+	host := newMemory()
+	config := withStorage(func(*Config) {})
+	before := newRig(t, config)
+	require.NoError(t, before.begin(host))
+	for i := range 1000 {
+		before.send(series(i))
+	}
+	require.NoError(t, before.shutdown(t.Context()))
+	host.data[snapshotKey(3)][40] ^= 1
+	host.data[snapshotLimits] = []byte("x")
+	after := newRig(t, config)
+	require.NoError(t, after.begin(host))
+	require.Less(t, after.gaugeNow("total"), int64(1000))
+	require.Greater(t, after.gaugeNow("total"), int64(900))
+	requireWithinLimits(t, after)
+}
+
+func TestStorageFaults(t *testing.T) {
+	r := newRig(t, withStorage(func(*Config) {}))
+	require.ErrorContains(t, r.begin(componenttest.NewNopHost()), "cannot use `storage` \"memory\"")
+	host := newMemory()
+	require.NoError(t, r.begin(host))
+	host.broken = errors.New("disk full")
+	r.snapshot(t.Context())
+	r.snapshot(t.Context())
+	require.Equal(t, int64(2), r.gauge("snapshot_failures", ""))
+	require.ErrorContains(t, newRig(t, withStorage(func(*Config) {})).begin(host), "disk full")
+	host.broken = nil
+	r.snapshot(t.Context())
+	require.Len(t, host.data, shardCount+1)
+}
+
+func FuzzSnapshot(f *testing.F) {
+	r := newRig(f, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "g", GroupBy: []string{"attribute:i"}, MaxSeries: 20, LabelLimits: map[string]int{"x": 3}}}
+	})
+	for i := range 500 {
+		p := series(i)
+		p.attrs["x"] = strconv.Itoa(i % 3)
+		r.send(p)
+	}
+	body := func(shard int) []byte {
+		saved := r.limiter.appendShard(nil, shard)
+		return saved[len(snapshotMagic) : len(saved)-4]
+	}
+	f.Add(body(0), 0)
+	f.Add(body(17), 17)
+	f.Add([]byte{0, 1, 0, 0, 0, 0, 0}, 0)
+	f.Fuzz(func(t *testing.T, saved []byte, shard int) {
+		l := newLimiter(1000)
+		_ = l.restoreShard(shard&(shardCount-1), seal(saved))
+		for range 20 * shardCount {
+			l.sweep()
+		}
+		require.Empty(t, l.groups.ids)
+		require.Empty(t, l.groups.groups)
+	})
+}
+
+func TestRulesFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	write := func(content string) {
+		require.NoError(t, os.WriteFile(file+".new", []byte(content), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	rules := func(limit int) string {
+		return strings.ReplaceAll("rules:\n- name: r\n  max_series: N\nexempt:\n- metric: free.*\n", "N", strconv.Itoa(limit))
+	}
+	r := newRig(t, func(c *Config) { c.RulesFile = file })
+	require.ErrorContains(t, r.loadRules(), "cannot load `rules_file`")
+
+	write(rules(2))
+	require.NoError(t, r.loadRules())
+	require.Equal(t, []bool{true, true, false, true}, r.passes(series(1), series(2), series(3), point{name: "free.1"}))
+
+	write(rules(3))
+	r.pollRules()
+	require.Equal(t, []bool{true, true, true, false}, r.passes(series(1), series(2), series(3), series(4)))
+	generation := r.policy.generation
+	r.pollRules()
+	require.Equal(t, generation, r.policy.generation, "an unchanged file is not a change")
+
+	write(rules(1)) // below what there is: nobody loses a place
+	r.pollRules()
+	require.Equal(t, []bool{true, true, true, false}, r.passes(series(1), series(2), series(3), series(4)))
+
+	for _, bad := range []string{"rules: {", "rules:\n- name: r\n  max_serie: 1\n", "rules:\n- max_series: 1\n", "memory: {max_series: 1}", "- 1"} {
+		write(bad)
+		failures := r.gauge("rules_failed", "")
+		r.pollRules()
+		r.pollRules()
+		require.Equal(t, failures+1, r.gauge("rules_failed", ""), bad)
+		require.Equal(t, int64(1), r.gauge("rules_bad", ""))
+		require.Equal(t, []bool{true, true, true, false}, r.passes(series(1), series(2), series(3), series(4)), "the old ones stay")
+	}
+	require.NoError(t, os.Remove(file))
+	r.pollRules()
+	require.Equal(t, int64(1), r.gauge("rules_bad", ""))
+	write(rules(4))
+	r.pollRules()
+	require.Zero(t, r.gauge("rules_bad", ""))
+	require.Equal(t, []bool{true, false}, r.passes(series(4), series(5)))
+	require.Equal(t, int64(3), r.gauge("rules_applied", ""))
+	requireWithinLimits(t, r)
+}
+
+func TestRulesFileIsPolledWhileBatchesPass(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("rules: []"), 0o600))
+	r := newRig(t, func(c *Config) {
+		c.RulesFile = file
+		c.RulesPollInterval = time.Second
+		c.IdleTimeout = minIdleTimeout
+	})
+	require.NoError(t, r.start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, os.WriteFile(file, []byte("rules: [{name: r, max_series: 1}]"), 0o600))
+	i := 0
+	require.Eventually(t, func() bool {
+		i++
+		return len(r.send(series(i))) == 0
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// seal puts a body into the frame of a snapshot.
+func seal(body []byte) []byte {
+	b := append([]byte(snapshotMagic), body...)
+	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}

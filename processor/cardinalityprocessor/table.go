@@ -1,0 +1,225 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// A table holds fingerprints, and for each the id of the set of groups it is counted in and the epoch it was last seen
+// in: 12 bytes in slots that are 73 to 88 % full. Looking up and touching takes no lock; inserting, expiring and
+// resizing take the lock of one of the shards.
+//
+//	fps   |fp|fp|  |fp|....   0 = free, 1 = was taken once, look on
+//	words |w |w |0 |w |....   set<<12 | seen; 0 = nobody is here: look again under the lock
+//
+// A reader trusts a slot when its word is not 0 and the fingerprint is still there after the word was read. Expiry and
+// resizing swap the word for 0 first, so a touch either comes before and is kept, or fails and looks again.
+type table struct {
+	shards [shardCount]shard
+}
+
+type shard struct {
+	slots atomic.Pointer[slots]
+
+	mu   sync.Mutex
+	live int // entries
+	used int // entries and slots that were taken once
+	_    [32]byte
+}
+
+type slots struct {
+	fps   []uint64
+	words []uint32
+}
+
+const (
+	shardBits  = 7
+	shardCount = 1 << shardBits
+	lineSlots  = 8 // the fingerprints of a cache line
+	vacated    = 1
+
+	epochBits = 12
+	epochMask = 1<<epochBits - 1
+	maxSets   = 1<<(32-epochBits) - 1
+)
+
+var noSlots slots
+
+func newTable() *table {
+	t := &table{}
+	for i := range t.shards {
+		t.shards[i].slots.Store(&noSlots)
+	}
+	return t
+}
+
+func (t *table) shard(fp uint64) *shard { return &t.shards[fp>>(64-shardBits)] }
+
+// find returns the slot of fp, or -1.
+func (s *slots) find(fp uint64) int {
+	i := s.home(fp)
+	for range s.fps {
+		switch atomic.LoadUint64(&s.fps[i]) {
+		case fp:
+			return i
+		case 0:
+			return -1
+		}
+		if i++; i == len(s.fps) {
+			i = 0
+		}
+	}
+	return -1
+}
+
+// home is where the search begins: at a cache line. The bits above choose the shard.
+func (s *slots) home(fp uint64) int {
+	line, _ := bits.Mul64(fp<<shardBits, uint64(len(s.fps)/lineSlots))
+	return int(line) * lineSlots
+}
+
+// touch says that fp was seen in this epoch and returns its set, 0 if it is not known or has to be looked for under the
+// shard's lock. first says that it is the first time in this epoch.
+func (t *table) touch(fp uint64, epoch uint32) (set uint32, first bool) {
+	return t.shard(fp).touch(fp, epoch)
+}
+
+func (sh *shard) touch(fp uint64, epoch uint32) (set uint32, first bool) {
+	s := sh.slots.Load()
+	i := s.find(fp)
+	if i < 0 {
+		return 0, false
+	}
+	for {
+		word := atomic.LoadUint32(&s.words[i])
+		if word == 0 {
+			return 0, false
+		}
+		if seen := word & epochMask; seen != epoch&epochMask {
+			if !atomic.CompareAndSwapUint32(&s.words[i], word, word&^epochMask|epoch&epochMask) {
+				continue
+			}
+			first = true
+		}
+		if atomic.LoadUint64(&s.fps[i]) != fp {
+			return 0, false
+		}
+		return word >> epochBits, first
+	}
+}
+
+// has looks without touching.
+func (t *table) has(fp uint64) bool {
+	sh := t.shard(fp)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.slots.Load().find(fp) >= 0
+}
+
+// insert adds what touch did not find under the same lock. The shard's lock is held.
+func (sh *shard) insert(fp uint64, set, epoch uint32) {
+	s := sh.slots.Load()
+	if (sh.used+1)*8 > len(s.fps)*7 {
+		s = sh.resize(sh.live + 1)
+	}
+	if s.place(fp, set<<epochBits|epoch&epochMask) {
+		sh.used++
+	}
+	sh.live++
+}
+
+// place puts an entry into the first slot that is not taken, and says whether that was never taken before. The
+// fingerprint comes before the word: see the type's comment.
+func (s *slots) place(fp uint64, word uint32) (fresh bool) {
+	i := s.home(fp)
+	for s.fps[i] > vacated {
+		if i++; i == len(s.fps) {
+			i = 0
+		}
+	}
+	fresh = s.fps[i] == 0
+	atomic.StoreUint64(&s.fps[i], fp)
+	atomic.StoreUint32(&s.words[i], word)
+	return fresh
+}
+
+// resize moves the entries to slots of a size that suits n. The shard's lock is held.
+func (sh *shard) resize(n int) *slots {
+	size := n + n*3/8
+	step := lineSlots
+	if size > 4096 {
+		step = 1024 // whole pages: the allocator would round up anyway
+	}
+	size = (size + step - 1) / step * step
+	from, to := sh.slots.Load(), &slots{fps: make([]uint64, size), words: make([]uint32, size)}
+	for i := range from.words {
+		if word := atomic.SwapUint32(&from.words[i], 0); word != 0 {
+			to.place(from.fps[i], word)
+		}
+	}
+	sh.used = sh.live
+	sh.slots.Store(to)
+	return to
+}
+
+// assign moves an entry to another set. The shard's lock is held.
+func (sh *shard) assign(fp uint64, set uint32) {
+	s := sh.slots.Load()
+	i := s.find(fp)
+	for {
+		word := atomic.LoadUint32(&s.words[i])
+		if atomic.CompareAndSwapUint32(&s.words[i], word, set<<epochBits|word&epochMask) {
+			return
+		}
+	}
+}
+
+// expire removes what was not seen for more than the given number of epochs and appends the sets it was counted in.
+func (sh *shard) expire(epoch, keep uint32, gone []uint32) []uint32 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	s := sh.slots.Load()
+	for i := range s.words {
+		word := atomic.LoadUint32(&s.words[i])
+		if word == 0 || (epoch-word)&epochMask <= keep || !atomic.CompareAndSwapUint32(&s.words[i], word, 0) {
+			continue
+		}
+		gone = append(gone, word>>epochBits)
+		sh.live--
+		if next := (i + 1) % len(s.fps); s.fps[next] == 0 { // nothing lies beyond
+			atomic.StoreUint64(&s.fps[i], 0)
+			sh.used--
+		} else {
+			atomic.StoreUint64(&s.fps[i], vacated)
+		}
+	}
+	if (sh.used-sh.live)*8 > len(s.fps) || sh.live*2 < len(s.fps) && len(s.fps) > lineSlots {
+		sh.resize(sh.live)
+	}
+	return gone
+}
+
+// each calls f for the entries of one shard, under its lock.
+func (sh *shard) each(f func(fp uint64, set uint32)) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	s := sh.slots.Load()
+	for i := range s.words {
+		if word := atomic.LoadUint32(&s.words[i]); word != 0 {
+			f(s.fps[i], word>>epochBits)
+		}
+	}
+}
+
+// bytes is the memory of the slots.
+func (t *table) bytes() int64 {
+	var n int64
+	for i := range t.shards {
+		n += 12 * int64(len(t.shards[i].slots.Load().fps))
+	}
+	return n
+}

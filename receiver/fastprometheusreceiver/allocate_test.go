@@ -1,0 +1,180 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An office is a target allocator whose jobs and targets can be changed.
+type office struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	jobs    map[string]any
+	targets map[string][]string // by job, of every collector that asks
+	askers  map[string]bool
+	broken  bool
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{jobs: map[string]any{}, targets: map[string][]string{}, askers: map[string]bool{}}
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.broken {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/scrape_configs" {
+			_ = json.NewEncoder(w).Encode(o.jobs)
+			return
+		}
+		o.askers[r.URL.Query().Get("collector_id")] = true
+		path := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/jobs/"), "/targets")
+		job, _ := url.QueryUnescape(path)
+		_ = json.NewEncoder(w).Encode([]any{map[string]any{"targets": append([]string{}, o.targets[job]...), "labels": map[string]string{"from": "office"}}})
+	}))
+	t.Cleanup(o.Close)
+	return o
+}
+
+// assign makes the office have a job.
+func (o *office) assign(name, extra string, targets ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	job := map[string]any{"job_name": name, "scrape_interval": "100ms", "scrape_timeout": "100ms"}
+	if extra != "" {
+		job[extra] = true
+	}
+	o.jobs[name], o.targets[name] = job, targets
+}
+
+func (o *office) withdraw(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.jobs, name)
+}
+
+func (o *office) setBroken(broken bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.broken = broken
+}
+
+const allocated = `
+target_allocator:
+  endpoint: %s
+  interval: 20ms
+  collector_id: collector-1
+  http_sd_config: {refresh_interval: 50ms}
+`
+
+func TestTargetAllocator(t *testing.T) {
+	a, b := newEndpoint(t, text), newEndpoint(t, text)
+	o := newOffice(t)
+	const monitor = "serviceMonitor/ns/my app/0"
+	o.assign(monitor, "", a.address())
+	o.setBroken(true)
+	r := run(t, fmt.Sprintf(allocated, o.URL))
+	require.Eventually(t, func() bool { return r.allocator.Failures() > 0 }, patience, glance)
+	o.setBroken(false)
+	got := r.await(t, of(a, is("requests", 42)))
+	assert.Equal(t, monitor, got.job)
+	o.mu.Lock()
+	assert.Equal(t, map[string]bool{"collector-1": true}, o.askers)
+	o.mu.Unlock()
+
+	// A job that is added leaves the others alone: targets, plans and connections are kept.
+	before, target := r.gearOf(monitor), r.onlyTarget(t)
+	o.assign("second", "", b.address())
+	r.await(t, of(b, is("requests", 42)))
+	after := r.gearOf(monitor)
+	assert.Same(t, before.client, after.client)
+	assert.Same(t, before.page, after.page)
+	r.mu.Lock()
+	assert.Contains(t, r.jobs[monitor].all(), target)
+	r.mu.Unlock()
+	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
+
+	// One that cannot be had changes nothing, and one that is gone ends.
+	o.setBroken(true)
+	failures := r.allocator.Failures()
+	require.Eventually(t, func() bool { return r.allocator.Failures() > failures }, patience, glance)
+	r.sink.Reset()
+	r.await(t, of(a, is("requests", 42)))
+	o.withdraw(monitor)
+	o.setBroken(false)
+	r.await(t, of(a, stale("requests")))
+	assert.Empty(t, r.some(of(b, stale("requests"))))
+}
+
+// The configuration's own jobs stay, and are not to be had twice.
+func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
+	a, b := newEndpoint(t, text), newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	fill(t, file, jobFile("own", a.address(), ""))
+	o := newOffice(t)
+	o.assign("theirs", "", b.address())
+	r := run(t, fmt.Sprintf(allocated+reloading, o.URL, file))
+	r.await(t, of(a, is("requests", 42)))
+	r.await(t, of(b, is("requests", 42)))
+
+	o.assign("own", "", b.address())
+	require.Eventually(t, func() bool { return r.counters.rejected.Load() > 0 }, patience, glance)
+	_, _, rejected := view{r.scraper}.Config()
+	assert.True(t, rejected)
+	o.withdraw("own")
+	o.assign("theirs", "honor_labels", b.address())
+	require.Eventually(t, func() bool { return r.gearOf("theirs").cfg.HonorLabels }, patience, glance)
+
+	// A file that changes leaves the allocator's jobs alone, also when it changes for the worse.
+	applied := r.counters.applied.Load()
+	fill(t, file, "not: [yaml")
+	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Keeping the configuration").Len() == 1 }, patience, glance)
+	o.assign("third", "", b.address())
+	require.Eventually(t, func() bool { return r.gearOf("third") != nil }, patience, glance)
+	assert.NotNil(t, r.gearOf("own"))
+	fill(t, file, jobFile("own", a.address(), "  honor_labels: true\n"))
+	require.Eventually(t, func() bool { return r.gearOf("own").cfg.HonorLabels }, patience, glance)
+	assert.Greater(t, r.counters.applied.Load(), applied)
+	for _, name := range []string{"theirs", "third"} {
+		assert.NotNil(t, r.gearOf(name), name)
+		assert.EqualValues(t, 256<<20, r.gearOf(name).cfg.BodySizeLimit)
+		assert.EqualValues(t, "PrometheusText0.0.4", r.gearOf(name).cfg.ScrapeFallbackProtocol)
+	}
+	metric, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_allocator_failures")
+	require.NoError(t, err)
+	assert.InDelta(t, float64(r.allocator.Failures()), total(t, metric), 2)
+}
+
+// An allocator that never answers does not keep the receiver from starting or stopping.
+func TestTargetAllocatorThatHangs(t *testing.T) {
+	a := newEndpoint(t, text)
+	release := make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	defer hanging.Close()
+	defer close(release)
+	r := run(t, fmt.Sprintf(allocated, hanging.URL)+fmt.Sprintf(static, a.address()))
+	r.await(t, is("requests", 42))
+	require.NoError(t, r.Shutdown(t.Context()))
+}

@@ -1,0 +1,113 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+)
+
+// Config is the configuration of the otlpstream receiver.
+type Config struct {
+	// Protocols are the servers to run. At least one is needed.
+	Protocols Protocols `mapstructure:"protocols"`
+
+	// InFlight bounds what is taken in and not answered yet.
+	InFlight InFlight `mapstructure:"in_flight"`
+
+	// Streams bounds the number and the life of streams.
+	Streams Streams `mapstructure:"streams"`
+
+	// DrainTimeout is how long a stream that the receiver ends, and the receiver itself when it is shut down, may
+	// take to finish and acknowledge what it has taken in. Default 10s.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Protocols are the servers.
+type Protocols struct {
+	// GRPC serves OTLP/gRPC and the stream services (default endpoint localhost:4317, max_recv_msg_size_mib 16,
+	// max_concurrent_streams 256 per connection).
+	GRPC configoptional.Optional[configgrpc.ServerConfig] `mapstructure:"grpc"`
+
+	// HTTP serves OTLP/HTTP and the streams over WebSocket (default endpoint localhost:4318). max_request_body_size
+	// (default 16 MiB) limits a message of either, compressed and not.
+	HTTP configoptional.Optional[confighttp.ServerConfig] `mapstructure:"http"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// InFlight bounds what is taken in and not answered yet.
+type InFlight struct {
+	// Bytes bounds the size of all of it, as it comes out of decompression. Requests beyond it are refused, with
+	// the time that their client is to wait. Default 128 MiB.
+	Bytes int `mapstructure:"bytes"`
+
+	// RequestsPerStream bounds one stream: the receiver reads no more from it until it has answered. It is
+	// announced to clients, and those who know the announcement keep within it. Default 256.
+	RequestsPerStream int `mapstructure:"requests_per_stream"`
+
+	// BytesPerStream is the same for bytes, and is announced only: as soon as a message is read, it counts
+	// against Bytes. Default 16 MiB.
+	BytesPerStream int `mapstructure:"bytes_per_stream"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Streams bounds the number and the life of streams.
+type Streams struct {
+	// Max bounds the streams open at a time, over all transports. Further ones are answered with Unavailable.
+	// Default 1000.
+	Max int `mapstructure:"max"`
+
+	// MaxAge ends streams that have been open for so long, so that load balancers see new ones even where clients
+	// do not care for it. It should be larger than what clients are set to. 0 is no limit. Default 10m.
+	MaxAge time.Duration `mapstructure:"max_age"`
+
+	// MaxRequests ends streams after so many requests. 0 is no limit. Default 0.
+	MaxRequests int `mapstructure:"max_requests"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Validate reports all faults of the configuration.
+func (c *Config) Validate() error {
+	var errs []error
+	if !c.Protocols.GRPC.HasValue() && !c.Protocols.HTTP.HasValue() {
+		errs = append(errs, errors.New("`protocols` must have `grpc`, `http` or both"))
+	}
+	for key, n := range map[string]int{
+		"in_flight::bytes":               c.InFlight.Bytes,
+		"in_flight::requests_per_stream": c.InFlight.RequestsPerStream,
+		"in_flight::bytes_per_stream":    c.InFlight.BytesPerStream,
+		"streams::max":                   c.Streams.Max,
+	} {
+		if n <= 0 {
+			errs = append(errs, fmt.Errorf("`%s` must be positive, got %d", key, n))
+		}
+	}
+	if c.Streams.MaxAge < 0 {
+		errs = append(errs, fmt.Errorf("`streams::max_age` must not be negative, got %v; 0 is no limit", c.Streams.MaxAge))
+	}
+	if c.Streams.MaxRequests < 0 {
+		errs = append(errs, fmt.Errorf("`streams::max_requests` must not be negative, got %d; 0 is no limit", c.Streams.MaxRequests))
+	}
+	if c.DrainTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, got %v", c.DrainTimeout))
+	}
+	if c.Protocols.HTTP.HasValue() && c.Protocols.HTTP.Get().MaxRequestBodySize <= 0 {
+		errs = append(errs, errors.New("`protocols::http::max_request_body_size` must be positive: what is decoded is held in memory"))
+	}
+	return errors.Join(errs...)
+}

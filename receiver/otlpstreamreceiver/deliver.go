@@ -1,0 +1,124 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// format is how data is encoded.
+type format string
+
+const (
+	formatProto format = "protobuf"
+	formatJSON  format = "json"
+)
+
+// deliver decodes an OTLP request and hands it to the pipeline. The data is not kept. A nil status is success.
+func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, data []byte) *status.Status {
+	var err error
+	switch signal {
+	case otlpstream.Traces:
+		request := ptraceotlp.NewExportRequest()
+		if err = decode(request.UnmarshalProto, request.UnmarshalJSON, f, data); err != nil {
+			break
+		}
+		if items := request.Traces().SpanCount(); items > 0 {
+			ctx = obs.StartTracesOp(ctx)
+			err = r.traces.ConsumeTraces(ctx, request.Traces())
+			obs.EndTracesOp(ctx, string(f), items, err)
+		}
+	case otlpstream.Metrics:
+		request := pmetricotlp.NewExportRequest()
+		if err = decode(request.UnmarshalProto, request.UnmarshalJSON, f, data); err != nil {
+			break
+		}
+		if items := request.Metrics().DataPointCount(); items > 0 {
+			ctx = obs.StartMetricsOp(ctx)
+			err = r.metrics.ConsumeMetrics(ctx, request.Metrics())
+			obs.EndMetricsOp(ctx, string(f), items, err)
+		}
+	case otlpstream.Logs:
+		request := plogotlp.NewExportRequest()
+		if err = decode(request.UnmarshalProto, request.UnmarshalJSON, f, data); err != nil {
+			break
+		}
+		if items := request.Logs().LogRecordCount(); items > 0 {
+			ctx = obs.StartLogsOp(ctx)
+			err = r.logs.ConsumeLogs(ctx, request.Logs())
+			obs.EndLogsOp(ctx, string(f), items, err)
+		}
+	}
+	return statusOf(err)
+}
+
+// refuse counts the items of a request that is turned away undecoded.
+func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, items int, err error) {
+	switch signal {
+	case otlpstream.Traces:
+		obs.EndTracesOp(obs.StartTracesOp(ctx), string(formatProto), items, err)
+	case otlpstream.Metrics:
+		obs.EndMetricsOp(obs.StartMetricsOp(ctx), string(formatProto), items, err)
+	case otlpstream.Logs:
+		obs.EndLogsOp(obs.StartLogsOp(ctx), string(formatProto), items, err)
+	}
+}
+
+func decode(proto, json func([]byte) error, f format, data []byte) error {
+	unmarshal := proto
+	if f == formatJSON {
+		unmarshal = json
+	}
+	if err := unmarshal(data); err != nil {
+		return status.Error(codes.InvalidArgument, fmt.Sprintf("cannot decode %d bytes of %s: %v", len(data), f, err))
+	}
+	return nil
+}
+
+// statusOf is the one place where an error becomes permanent or not. A status that an error carries is believed,
+// unless it contradicts that the error is permanent.
+func statusOf(err error) *status.Status {
+	if err == nil {
+		return nil
+	}
+	st, ok := status.FromError(err)
+	known := ok && st.Code() != codes.Unknown
+	switch {
+	case ok && st.Code() == codes.OK:
+		return nil
+	case consumererror.IsPermanent(err) && (!known || retryable(st)):
+		return status.New(codes.Internal, err.Error())
+	case known:
+		return st
+	}
+	return status.New(codes.Unavailable, err.Error())
+}
+
+// retryable is more generous than what OTLP asks of clients: who ran out of a resource, such as the memory limiter,
+// will have it again.
+func retryable(st *status.Status) bool {
+	return st.Code() == codes.ResourceExhausted || otlpstream.Transient(st)
+}
+
+// resultOf is a status as a result code.
+func resultOf(st *status.Status) otlpstream.ResultCode {
+	switch {
+	case st == nil:
+		return otlpstream.Success
+	case retryable(st):
+		return otlpstream.FailedRetryable
+	}
+	return otlpstream.FailedNoneRetryable
+}

@@ -1,0 +1,61 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/confignet"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
+)
+
+// NewFactory creates the factory of the otlpstream receiver.
+func NewFactory() receiver.Factory {
+	return receiver.NewFactory(metadata.Type, createDefaultConfig,
+		receiver.WithTraces(createTraces, metadata.TracesStability),
+		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
+		receiver.WithLogs(createLogs, metadata.LogsStability))
+}
+
+func createDefaultConfig() component.Config {
+	grpc := configgrpc.NewDefaultServerConfig()
+	grpc.NetAddr = confignet.AddrConfig{Endpoint: "localhost:4317", Transport: confignet.TransportTypeTCP}
+	grpc.MaxRecvMsgSizeMiB = 16
+	grpc.MaxConcurrentStreams = 256
+	// Clients find out that a server is gone by asking it, and may ask every ten seconds.
+	grpc.Keepalive = configoptional.Some(configgrpc.KeepaliveServerConfig{
+		ServerParameters:  configoptional.Some(configgrpc.NewDefaultKeepaliveServerParameters()),
+		EnforcementPolicy: configoptional.Some(configgrpc.KeepaliveEnforcementPolicy{MinTime: 5 * time.Second}),
+	})
+	http := confighttp.NewDefaultServerConfig()
+	http.NetAddr.Endpoint = "localhost:4318"
+	http.MaxRequestBodySize = 16 << 20
+	return &Config{
+		Protocols: Protocols{GRPC: configoptional.Default(grpc), HTTP: configoptional.Default(http)},
+		InFlight:  InFlight{Bytes: 128 << 20, RequestsPerStream: 256, BytesPerStream: 16 << 20},
+		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute},
+
+		DrainTimeout: 10 * time.Second,
+	}
+}
+
+func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.traces = next })
+}
+
+func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.metrics = next })
+}
+
+func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.logs = next })
+}

@@ -1,0 +1,195 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// HTTP/2 windows that let one stream carry 20 MB/s over 200 ms. What a client sends beyond what is read waits in
+// them, so the connection's bounds what a connection can make the receiver hold.
+const (
+	streamWindow     = 4 << 20
+	connectionWindow = 16 << 20
+)
+
+func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error {
+	cfg := r.cfg.Protocols.GRPC.Get()
+	var err error
+	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
+		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(streamWindow)),
+		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(connectionWindow)))
+	if err != nil {
+		return fmt.Errorf("cannot make the gRPC server: %w", err)
+	}
+	r.register(r.grpc)
+	listener, err := cfg.NetAddr.Listen(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot listen on `protocols::grpc::endpoint` %q: %w", cfg.NetAddr.Endpoint, err)
+	}
+	r.grpcAddr = listener.Addr().String()
+	r.servers.Go(func() {
+		if err := r.grpc.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			r.fatal(host, err)
+		}
+	})
+	return nil
+}
+
+// register registers all services. Those of the specification have one method per signal and each signal of standard
+// OTLP has a service; the handlers are the same.
+func (r *otlpReceiver) register(server *grpc.Server) {
+	services := map[string]*grpc.ServiceDesc{}
+	service := func(name string) *grpc.ServiceDesc {
+		if services[name] == nil {
+			services[name] = &grpc.ServiceDesc{ServiceName: name, HandlerType: (*any)(nil)}
+		}
+		return services[name]
+	}
+	addStream := func(name string, signal otlpstream.Signal) {
+		s := service(name)
+		s.Streams = append(s.Streams, grpc.StreamDesc{
+			StreamName: signal.Method(), ClientStreams: true, ServerStreams: true,
+			Handler: func(_ any, stream grpc.ServerStream) error { return r.serveStream(stream, signal) },
+		})
+	}
+	addUnary := func(name, method string, signal otlpstream.Signal, fresh func() unaryRequest) {
+		s := service(name)
+		s.Methods = append(s.Methods, grpc.MethodDesc{
+			MethodName: method,
+			Handler:    r.unaryHandler("/"+name+"/"+method, signal, fresh),
+		})
+	}
+	numbered := func() unaryRequest { return new(numberedRequest) }
+	plain := func() unaryRequest { return new(plainRequest) }
+	for _, signal := range otlpstream.Signals() {
+		if !r.has(signal) {
+			continue
+		}
+		addStream(otlpstream.StreamService, signal)
+		addUnary(otlpstream.UnaryService, signal.Method(), signal, numbered)
+		if stream, unary := signal.ReferenceServices(); stream != "" {
+			addStream(stream, signal)
+			addUnary(unary, signal.Method(), signal, numbered)
+		}
+		addUnary(signal.OTLPService(), "Export", signal, plain)
+	}
+	for _, s := range services {
+		server.RegisterService(s, nil)
+	}
+}
+
+func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.Signal) error {
+	if st := r.enter(); st != nil {
+		return st.Err()
+	}
+	defer r.leave()
+	md, _ := metadata.FromIncomingContext(stream.Context())
+	var caps otlpstream.Caps
+	for _, value := range md.Get(otlpstream.HeaderCaps) {
+		caps |= otlpstream.ParseCaps(value)
+	}
+	header := metadata.Pairs(append(r.limits(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB<<20).Headers(),
+		otlpstream.HeaderCaps, otlpstream.AllCaps.String())...)
+	// At once: the client keeps what it has sent until it sees them.
+	if err := stream.SendHeader(header); err != nil {
+		return err
+	}
+	return r.newSession(grpcConn{stream}, signal, caps, transportStream).run(stream.Context()).Err()
+}
+
+type grpcConn struct{ stream grpc.ServerStream }
+
+func (c grpcConn) Recv(request *otlpstream.Request) error {
+	m := inbound{Request: request}
+	if err := c.stream.RecvMsg(&m); err != nil {
+		if errors.Is(err, io.EOF) {
+			return io.EOF
+		}
+		return err
+	}
+	return m.err
+}
+
+func (c grpcConn) Send(response *otlpstream.Response) error { return c.stream.SendMsg(response) }
+
+// inbound is a request whose faults do not break the stream it came on.
+type inbound struct {
+	*otlpstream.Request
+
+	err error
+}
+
+func (m *inbound) UnmarshalProto(buf []byte) error {
+	if err := m.Parse(buf); err != nil {
+		m.err = fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	return nil
+}
+
+// unaryRequest is the request of a unary method.
+type unaryRequest interface {
+	data() (otlp []byte, items, id uint64)
+	answer(id uint64) any
+}
+
+// numberedRequest is the specification's.
+type numberedRequest struct{ otlpstream.Request }
+
+func (m *numberedRequest) data() (otlp []byte, items, id uint64) { return m.Data, m.Items, m.ID }
+
+func (*numberedRequest) answer(id uint64) any { return &otlpstream.Response{ID: id} }
+
+// plainRequest is standard OTLP's, and stays encoded until there is room for what it holds.
+type plainRequest struct{ otlpstream.Raw }
+
+func (m *plainRequest) data() (otlp []byte, items, id uint64) { return m.Raw, 0, 0 }
+
+// answer is an empty message, which says that all was taken.
+func (*plainRequest) answer(uint64) any { return new(otlpstream.Raw) }
+
+func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fresh func() unaryRequest) grpc.MethodHandler {
+	handle := func(ctx context.Context, request any) (any, error) {
+		m := request.(unaryRequest)
+		data, items, id := m.data()
+		st, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, data, items)
+		r.count(transportUnary, resultName(resultOf(st), refused), 1)
+		if st != nil {
+			return nil, st.Err()
+		}
+		return m.answer(id), nil
+	}
+	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		request := fresh()
+		if err := decode(request); err != nil {
+			return nil, err
+		}
+		if interceptor == nil {
+			return handle(ctx, request)
+		}
+		return interceptor(ctx, request, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, handle)
+	}
+}
+
+// takeUnary sees one request through from its bytes to the pipeline's answer.
+func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, data []byte, items uint64) (st *status.Status, refused bool) {
+	if st := r.admit(ctx, signal, r.obsreport(t), len(data), items); st != nil {
+		return st, true
+	}
+	taken := time.Now()
+	defer func() { r.admission.release(len(data), taken, time.Now()) }()
+	return r.deliver(ctx, signal, r.obsreport(t), f, data), false
+}

@@ -1,0 +1,159 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error {
+	cfg := r.cfg.Protocols.HTTP.Get()
+	var err error
+	if r.frames, err = otlpstream.NewFrames(int(cfg.MaxRequestBodySize)); err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	for _, signal := range otlpstream.Signals() {
+		if !r.has(signal) {
+			continue
+		}
+		mux.HandleFunc(signal.HTTPPath(), func(w http.ResponseWriter, req *http.Request) { r.serveHTTP(w, req, signal) })
+		mux.HandleFunc(signal.WebSocketPath(), func(w http.ResponseWriter, req *http.Request) { r.serveWebSocket(w, req, signal) })
+	}
+	r.http, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, confighttp.WithErrorHandler(httpError))
+	if err != nil {
+		return fmt.Errorf("cannot make the HTTP server: %w", err)
+	}
+	listener, err := cfg.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot listen on `protocols::http::endpoint` %q: %w", cfg.NetAddr.Endpoint, err)
+	}
+	r.httpAddr = listener.Addr().String()
+	r.servers.Go(func() {
+		if err := r.http.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			r.fatal(host, err)
+		}
+	})
+	return nil
+}
+
+// serveHTTP is OTLP/HTTP.
+func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signal otlpstream.Signal) {
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "use POST", http.StatusMethodNotAllowed)
+		return
+	}
+	f, ok := formatOf(req)
+	if !ok {
+		http.Error(w, "use application/x-protobuf or application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	data, err := io.ReadAll(req.Body)
+	if err != nil {
+		code := http.StatusBadRequest
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			code = http.StatusRequestEntityTooLarge
+		}
+		r.count(transportHTTP, otlpstream.FailedNoneRetryable.String(), 1)
+		writeStatus(w, f, code, status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err)))
+		return
+	}
+	st, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, data, 0)
+	r.count(transportHTTP, resultName(resultOf(st), refused), 1)
+	if st != nil {
+		writeStatus(w, f, httpCode(st), st)
+		return
+	}
+	w.Header().Set("Content-Type", f.contentType())
+	if f == formatJSON {
+		_, _ = io.WriteString(w, "{}")
+	}
+}
+
+func formatOf(req *http.Request) (format, bool) {
+	mediaType, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	switch mediaType {
+	case formatProto.contentType():
+		return formatProto, true
+	case formatJSON.contentType():
+		return formatJSON, true
+	}
+	return formatJSON, false
+}
+
+func (f format) contentType() string {
+	if f == formatJSON {
+		return "application/json"
+	}
+	return "application/x-protobuf"
+}
+
+// httpCode is the answer that makes an OTLP client do what the status says: 429 and 503 are sent again.
+func httpCode(st *status.Status) int {
+	switch st.Code() {
+	case codes.ResourceExhausted:
+		return http.StatusTooManyRequests
+	case codes.InvalidArgument:
+		return http.StatusBadRequest
+	case codes.Unauthenticated:
+		return http.StatusUnauthorized
+	case codes.PermissionDenied:
+		return http.StatusForbidden
+	}
+	if retryable(st) {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// httpError writes the errors of the HTTP server itself, such as that a body is compressed with something unknown.
+func httpError(w http.ResponseWriter, req *http.Request, message string, code int) {
+	f, _ := formatOf(req)
+	grpcCode := codes.Unknown
+	switch code {
+	case http.StatusBadRequest:
+		grpcCode = codes.InvalidArgument
+	case http.StatusUnauthorized:
+		grpcCode = codes.Unauthenticated
+	case http.StatusForbidden:
+		grpcCode = codes.PermissionDenied
+	}
+	writeStatus(w, f, code, status.New(grpcCode, message))
+}
+
+func writeStatus(w http.ResponseWriter, f format, code int, st *status.Status) {
+	if delay, ok := otlpstream.RetryDelay(st); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(delay.Seconds()))))
+	}
+	var body []byte
+	var err error
+	if f == formatJSON {
+		body, err = protojson.Marshal(st.Proto())
+	} else {
+		body, err = proto.Marshal(st.Proto())
+	}
+	if err != nil { // a message that is no UTF-8
+		body, code = nil, http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", f.contentType())
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,263 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
+)
+
+type otlpReceiver struct {
+	cfg       *Config
+	settings  receiver.Settings
+	telemetry *metadata.TelemetryBuilder
+	obsGRPC   *receiverhelper.ObsReport
+	obsHTTP   *receiverhelper.ObsReport
+
+	// The pipelines; nil where there is none for the signal.
+	traces  consumer.Traces
+	metrics consumer.Metrics
+	logs    consumer.Logs
+
+	admission admission
+	requests  sync.Pool // of *otlpstream.Request, whose Data is reused
+	slots     chan struct{}
+
+	grpc     *grpc.Server
+	http     *http.Server
+	grpcAddr string
+	httpAddr string
+
+	mu      sync.Mutex
+	stopped bool
+	streams sync.WaitGroup // added to from outside only while not stopped
+
+	// stopping is closed to make streams drain; hardStop ends when that took too long.
+	stopping chan struct{}
+	hardStop context.Context
+	kill     context.CancelFunc
+	servers  sync.WaitGroup
+	frames   *otlpstream.Frames
+}
+
+func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	r := &otlpReceiver{
+		cfg: cfg, settings: set, telemetry: telemetry,
+		admission: admission{limit: cfg.InFlight.Bytes},
+		slots:     make(chan struct{}, cfg.Streams.Max),
+		stopping:  make(chan struct{}),
+	}
+	r.hardStop, r.kill = context.WithCancel(context.Background())
+	for transport, obs := range map[string]**receiverhelper.ObsReport{"grpc": &r.obsGRPC, "http": &r.obsHTTP} {
+		*obs, err = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+			ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Start listens. Requests are served from then on.
+func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
+	err := r.telemetry.RegisterReceiverOtlpstreamInFlightBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(r.admission.inFlight()))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	if r.cfg.Protocols.GRPC.HasValue() {
+		err = r.startGRPC(ctx, host)
+	}
+	if err == nil && r.cfg.Protocols.HTTP.HasValue() {
+		err = r.startHTTP(ctx, host)
+	}
+	if err != nil {
+		return errors.Join(err, r.Shutdown(ctx))
+	}
+	r.settings.Logger.Info("Taking OTLP", zap.String("grpc", r.grpcAddr), zap.String("http", r.httpAddr))
+	return nil
+}
+
+// Shutdown takes no new requests, answers those that are in, lets clients end their streams, and cuts off what has
+// not ended when the drain timeout has passed, or ctx has ended.
+func (r *otlpReceiver) Shutdown(ctx context.Context) error {
+	r.mu.Lock()
+	again := r.stopped
+	r.stopped = true
+	r.mu.Unlock()
+	if again {
+		return nil
+	}
+	defer r.telemetry.Shutdown()
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
+	defer cancel()
+	close(r.stopping)
+	var httpErr, cutErr error
+	var drained sync.WaitGroup
+	if r.grpc != nil {
+		drained.Go(r.grpc.GracefulStop)
+	}
+	if r.http != nil {
+		drained.Go(func() { httpErr = r.http.Shutdown(ctx) })
+	}
+	drained.Go(r.streams.Wait)
+
+	done := make(chan struct{})
+	go func() { drained.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		r.settings.Logger.Warn("Cutting off what did not finish in time", zap.Duration("drain_timeout", r.cfg.DrainTimeout))
+		r.kill()
+		if r.grpc != nil {
+			r.grpc.Stop()
+		}
+		if r.http != nil {
+			cutErr = r.http.Close()
+		}
+		<-done
+	}
+	r.kill()
+	r.servers.Wait()
+	if r.frames != nil {
+		r.frames.Close()
+	}
+	if err := errors.Join(httpErr, cutErr); err != nil {
+		return fmt.Errorf("cannot finish the requests in flight: %w", err)
+	}
+	return nil
+}
+
+func (r *otlpReceiver) fatal(host component.Host, err error) {
+	componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
+}
+
+// has tells whether there is a pipeline for the signal.
+func (r *otlpReceiver) has(signal otlpstream.Signal) bool {
+	switch signal {
+	case otlpstream.Traces:
+		return r.traces != nil
+	case otlpstream.Metrics:
+		return r.metrics != nil
+	case otlpstream.Logs:
+		return r.logs != nil
+	}
+	return false
+}
+
+// enter takes one of the places for streams, and leave gives it back.
+func (r *otlpReceiver) enter() *status.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return status.New(codes.Unavailable, "the server is shutting down")
+	}
+	select {
+	case r.slots <- struct{}{}:
+		r.streams.Add(1)
+		return nil
+	default:
+		return status.New(codes.Unavailable, "too many streams are open")
+	}
+}
+
+func (r *otlpReceiver) leave() {
+	<-r.slots
+	r.streams.Done()
+}
+
+// admit lets a request in by its size, before any work is done for it. A status is the refusal.
+func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) *status.Status {
+	wait, ok := r.admission.acquire(size, time.Now())
+	if ok {
+		return nil
+	}
+	st := otlpstream.Busy("too much is in flight", wait)
+	refuse(ctx, signal, obs, int(min(items, uint64(size))), st.Err())
+	return st
+}
+
+// limits are what streams are granted.
+func (r *otlpReceiver) limits(maxMessage int) otlpstream.Limits {
+	return otlpstream.Limits{
+		Requests: r.cfg.InFlight.RequestsPerStream, Bytes: r.cfg.InFlight.BytesPerStream, MaxMessage: maxMessage,
+	}
+}
+
+func (r *otlpReceiver) request() *otlpstream.Request {
+	if request, ok := r.requests.Get().(*otlpstream.Request); ok {
+		return request
+	}
+	return new(otlpstream.Request)
+}
+
+func (r *otlpReceiver) recycle(request *otlpstream.Request) {
+	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
+	if cap(request.Data) <= maxRetained {
+		r.requests.Put(request)
+	}
+}
+
+func (r *otlpReceiver) obsreport(t transport) *receiverhelper.ObsReport {
+	if t == transportStream || t == transportUnary {
+		return r.obsGRPC
+	}
+	return r.obsHTTP
+}
+
+// transport is how a request came.
+type transport string
+
+const (
+	transportStream    transport = "grpc_stream"
+	transportUnary     transport = "grpc_unary"
+	transportHTTP      transport = "http"
+	transportWebSocket transport = "websocket"
+)
+
+// option is the transport as an attribute, with others if need be.
+func (t transport) option(more ...string) metric.MeasurementOption {
+	attributes := append(make([]attribute.KeyValue, 0, 2), attribute.String("transport", string(t)))
+	for i := 0; i+1 < len(more); i += 2 {
+		attributes = append(attributes, attribute.String(more[i], more[i+1]))
+	}
+	return metric.WithAttributeSet(attribute.NewSet(attributes...))
+}
+
+func (r *otlpReceiver) count(t transport, result string, n int) {
+	r.telemetry.ReceiverOtlpstreamRequests.Add(context.Background(), int64(n), t.option("result", result))
+}
+
+func resultName(code otlpstream.ResultCode, refused bool) string {
+	if refused {
+		return "overload"
+	}
+	return code.String()
+}

@@ -1,0 +1,279 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// conn is a stream as its transport has it. One goroutine receives, another sends.
+type conn interface {
+	// Recv reads the next request. io.EOF is the client's half-close. A request that cannot be parsed is an
+	// errMalformed, and the stream can go on.
+	Recv(request *otlpstream.Request) error
+	Send(response *otlpstream.Response) error
+}
+
+// errMalformed is wrapped by the error of a request that no parser understands. The request's ID, where it was read
+// before the fault, is set.
+var errMalformed = errors.New("malformed request")
+
+// session is one stream. Three kinds of goroutines work for it: receive reads, take works on one request each, and
+// serve, which is the transport's own, sends all there is to send.
+type session struct {
+	r         *otlpReceiver
+	conn      conn
+	signal    otlpstream.Signal
+	caps      otlpstream.Caps
+	transport transport
+	obs       *receiverhelper.ObsReport
+
+	// slots holds a token for each request that is read and whose answer is not sent, so answers never blocks.
+	slots   chan struct{}
+	answers chan answer
+
+	// quit tells receive to leave what else arrives unread: the client will send it again.
+	quit     chan struct{}
+	received chan struct{} // closed when receive has returned; err is set before
+	err      error
+	full     chan struct{} // closed when the stream has had as many requests as it may
+}
+
+// Why streams end, as counted.
+const (
+	endBroken   = "broken"
+	endClient   = "client"
+	endLimit    = "limit"
+	endOverload = "overload"
+	endShutdown = "shutdown"
+)
+
+type answer struct {
+	id     uint64
+	status *status.Status
+	// refused tells that there was no room for the request.
+	refused bool
+}
+
+func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport) *session {
+	return &session{
+		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obsreport(t),
+		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
+		answers:  make(chan answer, r.cfg.InFlight.RequestsPerStream),
+		quit:     make(chan struct{}),
+		received: make(chan struct{}),
+		full:     make(chan struct{}),
+	}
+}
+
+// run serves a stream to its end and returns the status to end it with; nil is the end the client asked for.
+func (s *session) run(ctx context.Context) *status.Status {
+	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.transport.option())
+	end, reason := s.serve(ctx)
+	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, -1, s.transport.option())
+	s.r.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, s.transport.option("reason", reason))
+	return end
+}
+
+func (s *session) serve(ctx context.Context) (end *status.Status, reason string) {
+	// What is taken in is seen through even when the stream breaks: to stop half-way would only make duplicates.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(s.r.hardStop, cancel)()
+	s.r.streams.Go(func() { s.receive(ctx) })
+
+	// Streams that were opened together do not end together.
+	jitter := 0.95 + rand.Float64()/10 //nolint:gosec // it is no secret
+	age := newTimer(time.Duration(float64(s.r.cfg.Streams.MaxAge) * jitter))
+	defer age.Stop()
+	grace := newTimer(0)
+	defer func() { grace.Stop() }()
+	stopping, full := s.r.stopping, s.full
+	reason = endClient
+
+	// drain lets the client end the stream, where it knows how; then nothing has to be sent twice.
+	drain := func(why string) (over bool) {
+		stopping, full = nil, nil
+		reason = why
+		age.Stop()
+		if s.caps&otlpstream.CapDrain == 0 || s.conn.Send(&otlpstream.Response{Drain: true}) != nil {
+			return true
+		}
+		grace = newTimer(s.r.cfg.DrainTimeout)
+		return false
+	}
+
+	over := false
+	for !over {
+		select {
+		case a := <-s.answers:
+			if err := s.send(a); err != nil {
+				end, reason, over = status.Convert(err), endBroken, true
+			} else if a.refused && s.caps&otlpstream.CapDelay == 0 {
+				end, reason, over = a.status, endOverload, true
+			}
+		case <-s.received:
+			if !errors.Is(s.err, io.EOF) {
+				end, reason = status.Convert(s.err), endBroken
+			}
+			over = true
+		case <-age.C:
+			over = drain(endLimit)
+		case <-full:
+			over = drain(endLimit)
+		case <-stopping:
+			over = drain(endShutdown)
+		case <-grace.C:
+			over = true
+		}
+	}
+
+	// Answers to all that was read, before the stream goes.
+	close(s.quit)
+	for len(s.slots) > 0 {
+		a := <-s.answers
+		if reason == endBroken {
+			<-s.slots // nobody hears it
+		} else if err := s.send(a); err != nil {
+			end, reason = status.Convert(err), endBroken
+		}
+	}
+	if end == nil && !s.clientIsDone() {
+		end = otlpstream.Busy("the stream has reached its limit, open another", 0)
+		if reason == endShutdown {
+			end = status.New(codes.Unavailable, "the server is shutting down")
+		}
+	}
+	return end, reason
+}
+
+func (s *session) clientIsDone() bool {
+	select {
+	case <-s.received:
+		return errors.Is(s.err, io.EOF)
+	default:
+		return false
+	}
+}
+
+// receive reads requests until the client is done, the stream breaks, or it is told to quit.
+func (s *session) receive(ctx context.Context) {
+	defer close(s.received)
+	for requests := 0; ; {
+		request := s.r.request()
+		err := s.conn.Recv(request)
+		broken := err != nil && (!errors.Is(err, errMalformed) || request.ID == 0)
+		if broken {
+			s.err = err
+			if errors.Is(err, errMalformed) {
+				s.err = status.Error(codes.InvalidArgument, err.Error())
+			}
+			return
+		}
+		// quit first: what is read after it would be taken in and never be answered.
+		select {
+		case <-s.quit:
+			s.err = context.Canceled
+			return
+		default:
+		}
+		select {
+		case <-s.quit:
+			s.err = context.Canceled
+			return
+		case s.slots <- struct{}{}:
+		}
+		if requests++; requests == s.r.cfg.Streams.MaxRequests {
+			close(s.full)
+		}
+		if err != nil {
+			s.reply(answer{id: request.ID, status: status.New(codes.InvalidArgument, err.Error())})
+			continue
+		}
+		s.take(ctx, request)
+	}
+}
+
+// take lets a request in, or refuses it.
+func (s *session) take(ctx context.Context, request *otlpstream.Request) {
+	if request.Attempt > 0 {
+		s.r.telemetry.ReceiverOtlpstreamResentRequests.Add(ctx, 1, s.transport.option())
+	}
+	size, taken := len(request.Data), time.Now()
+	if st := s.r.admit(ctx, s.signal, s.obs, size, request.Items); st != nil {
+		s.reply(answer{id: request.ID, status: st, refused: true})
+		s.r.recycle(request)
+		return
+	}
+	s.r.streams.Go(func() {
+		id := request.ID
+		st := s.r.deliver(ctx, s.signal, s.obs, formatProto, request.Data)
+		s.r.recycle(request)
+		s.r.admission.release(size, taken, time.Now())
+		s.reply(answer{id: id, status: st})
+	})
+}
+
+func (s *session) reply(a answer) { s.answers <- a }
+
+// send sends an answer, and with it those that are ready by now and say no more than that all went well.
+func (s *session) send(a answer) error {
+	response := otlpstream.Response{ID: a.id}
+	n := 1
+	var other *answer
+	if a.status != nil {
+		response.Code = resultOf(a.status)
+		response.Message = a.status.Message()
+		response.Delay, _ = otlpstream.RetryDelay(a.status)
+	} else if s.caps&otlpstream.CapCoalesce != 0 {
+		runtime.Gosched() // requests that are about to finish may do so
+		response.IDs, other = s.ready()
+		n += len(response.IDs)
+	}
+	err := s.conn.Send(&response)
+	for range n {
+		<-s.slots
+	}
+	s.r.count(s.transport, resultName(response.Code, a.refused), n)
+	if err == nil && other != nil {
+		return s.send(*other)
+	}
+	return err
+}
+
+// ready takes the answers that wait, up to the first that is no success.
+func (s *session) ready() (ids []uint64, other *answer) {
+	for {
+		select {
+		case a := <-s.answers:
+			if a.status != nil {
+				return ids, &a
+			}
+			ids = append(ids, a.id)
+		default:
+			return ids, nil
+		}
+	}
+}
+
+// newTimer makes a timer that never fires where there is no limit.
+func newTimer(d time.Duration) *time.Timer {
+	if d > 0 {
+		return time.NewTimer(d)
+	}
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
