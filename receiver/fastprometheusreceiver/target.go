@@ -4,7 +4,7 @@
 package fastprometheusreceiver
 
 import (
-	"strings"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,9 +214,9 @@ func (t *target) close() {
 	}
 }
 
-// pageReason tells pages beyond a limit, all of which say so in these words, from malformed ones.
+// pageReason tells pages beyond a limit from malformed ones.
 func pageReason(err error) string {
-	if err != nil && strings.Contains(err.Error(), "limit exceeded") {
+	if errors.Is(err, page.ErrLimit) {
 		return reasonLimit
 	}
 	return reasonParse

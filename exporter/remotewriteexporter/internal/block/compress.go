@@ -17,9 +17,9 @@ import (
 const (
 	minLevel = 1
 	maxLevel = 4
-	// window is how far back zstd looks. A request of 50k samples is 2 to 3 MB raw; a window that holds it finds
-	// each target's symbols again.
-	window = 4 << 20
+	// window is how far back zstd looks, and what each encoder holds. A request of 50k samples is 2 to 3 MB raw, but laid
+	// out so that what is alike is near: a window of all of it measured the same bytes and CPU, and costs the memory.
+	window = 1 << 20
 )
 
 // zstdEncoders keeps idle encoders by level: each holds megabytes, so never more than there are processors.

@@ -5,7 +5,6 @@ package page
 
 import (
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,11 +42,18 @@ type cohort struct {
 	plans     map[uint64]*plan
 	report    []*line
 	latest    *plan
+	marked    *plan // whose lines know their number
+	markEpoch uint32
+	differing map[*Target]struct{} // from their plans
 	epoch     uint32
 	lastID    uint32
 	swept     int // lines left by the last sweep
 	scratch   pass
 	builder   builder
+	exposing  labels.ScratchBuilder
+	finishing *labels.Builder
+	keying    []byte
+	packing   []byte
 }
 
 // switches are what a target's labels may override.
@@ -68,8 +74,9 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 		untold: map[*line]struct{}{},
 		names:  map[[2]string]*name{}, bases: map[base]*base{}, resources: map[[2]string]*resource{},
 		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{},
-		points: map[uint64]*point{}, plans: map[uint64]*plan{},
+		points: map[uint64]*point{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
 	}
+	c.exposing, c.finishing = labels.NewScratchBuilder(16), labels.NewBuilder(labels.EmptyLabels())
 	c.scratch = pass{cohort: c, said: map[string]metadata{}, families: map[familyKey]*base{}}
 	for _, n := range j.report {
 		b := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, n))
@@ -114,14 +121,15 @@ func (c *cohort) series(e *expo.Entry, in setting) (*line, error) {
 	if l != nil {
 		return l, nil
 	}
-	return c.addSeries(at, e.Text, setting, exposedLabels(e, in))
+	return c.addSeries(at, e.Text, setting, c.expose(e, in))
 }
 
-func exposedLabels(e *expo.Entry, in setting) labels.Labels {
-	b := labels.NewScratchBuilder(8)
-	e.AppendLabels(&b, in.metricType())
-	b.Sort()
-	return b.Labels()
+// expose returns the labels of an entry.
+func (c *cohort) expose(e *expo.Entry, in setting) labels.Labels {
+	c.exposing.Reset()
+	e.AppendLabels(&c.exposing, in.metricType())
+	c.exposing.Sort()
+	return c.exposing.Labels()
 }
 
 func (c *cohort) addSeries(at uint64, text []byte, in setting, exposed labels.Labels) (*line, error) {
@@ -218,16 +226,10 @@ func (c *cohort) place(l *line, b *base, as native) {
 		}
 		return strings.HasPrefix(n, scopePrefix)
 	})
-}
-
-// slim gives back what exposed took for a page of new lines: a map does not shrink by itself.
-func (c *cohort) slim() {
-	if c.crowd <= 1000+4*len(c.exposed) {
-		return
+	if role == valueRole || role == countRole {
+		l.point.several = l.point.placed
+		l.point.placed = true
 	}
-	kept := make(map[*line]labels.Labels, len(c.exposed))
-	maps.Copy(kept, c.exposed)
-	c.exposed, c.crowd = kept, len(kept)
 }
 
 // again gives the final labels of a line that was placed before, under other metadata.
@@ -238,7 +240,7 @@ func (c *cohort) again(l *line) labels.Labels {
 			break
 		}
 	}
-	set, err := c.final(exposedLabels(&e, l.setting))
+	set, err := c.final(c.expose(&e, l.setting))
 	if err != nil { // it went well the first time
 		return labels.EmptyLabels()
 	}
@@ -265,7 +267,12 @@ func (c *cohort) own(set labels.Labels, name string) string {
 }
 
 func (c *cohort) scope(set labels.Labels) *scope {
-	s := scope{isDefault: true}
+	isDefault := true
+	set.Range(func(l labels.Label) { isDefault = isDefault && !strings.HasPrefix(l.Name, scopePrefix) })
+	if kept := c.scopes[""]; isDefault && kept != nil {
+		return kept
+	}
+	s := scope{isDefault: isDefault}
 	k := ""
 	set.Range(func(l labels.Label) {
 		switch {
@@ -280,7 +287,6 @@ func (c *cohort) scope(set labels.Labels) *scope {
 		default:
 			s.attributes = append(s.attributes, labels.Label{Name: strings.Clone(l.Name[len(scopePrefix):]), Value: strings.Clone(l.Value)})
 		}
-		s.isDefault = false
 		k += strconv.Quote(l.Name) + strconv.Quote(l.Value)
 	})
 	if s.isDefault {
@@ -307,138 +313,4 @@ func (c *cohort) family(b *base, r *resource, s *scope) *family {
 		c.families[k] = f
 	}
 	return f
-}
-
-// intern returns the point of a family that has the given labels but those to skip.
-func (c *cohort) intern(f *family, set labels.Labels, skip func(name string) bool) *point {
-	var (
-		h    maphash.Hash
-		key  []byte
-		all  [16]labels.Label
-		kept = all[:0]
-	)
-	h.SetSeed(seed)
-	maphash.WriteComparable(&h, f)
-	set.Range(func(l labels.Label) {
-		if l.Value == "" || skip(l.Name) {
-			return
-		}
-		kept = append(kept, l)
-		i := marked(l.Value)
-		key = append(append(strconv.AppendInt(key, int64(i), 10), l.Name...), 0xff)
-		maphash.WriteComparable(&h, l)
-	})
-	ks := c.keySets[string(key)]
-	if ks == nil {
-		ks = &keys{names: make([]string, len(kept)), from: make([]int16, len(kept))}
-		for i, l := range kept {
-			ks.names[i], ks.from[i] = strings.Clone(l.Name), int16(marked(l.Value))
-			ks.marked = ks.marked || ks.from[i] >= 0
-		}
-		c.keySets[string(key)] = ks
-	}
-	for at := h.Sum64(); ; at++ {
-		p := c.points[at]
-		if p == nil {
-			p = &point{family: f, keys: ks, values: ownValues(kept)}
-			c.points[at] = p
-			return p
-		}
-		if p.family == f && p.keys == ks && p.has(kept) {
-			return p
-		}
-	}
-}
-
-// ownValues copies the values of labels that are not the target's to fill in, into one piece of memory.
-func ownValues(ls []labels.Label) []string {
-	n, size := 0, 0
-	for _, l := range ls {
-		if marked(l.Value) < 0 {
-			n++
-			size += len(l.Value)
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	var b strings.Builder
-	b.Grow(size)
-	for _, l := range ls {
-		if marked(l.Value) < 0 {
-			b.WriteString(l.Value)
-		}
-	}
-	values, rest := make([]string, 0, n), b.String()
-	for _, l := range ls {
-		if marked(l.Value) < 0 {
-			values = append(values, rest[:len(l.Value)])
-			rest = rest[len(l.Value):]
-		}
-	}
-	return values
-}
-
-func (p *point) has(ls []labels.Label) bool {
-	v := 0
-	for _, l := range ls {
-		if marked(l.Value) >= 0 {
-			continue
-		}
-		if p.values[v] != l.Value {
-			return false
-		}
-		v++
-	}
-	return true
-}
-
-// sweep forgets lines and points that are in no plan, once they are as many as those that are.
-func (c *cohort) sweep() {
-	if len(c.lines) <= 2*c.swept+1000 {
-		return
-	}
-	c.epoch++
-	for _, p := range c.plans {
-		for _, l := range p.lines {
-			l.epoch = c.epoch
-			if l.point != nil {
-				l.point.epoch = c.epoch
-			}
-		}
-		if p.layout != nil {
-			for i := range p.layout.points {
-				p.layout.points[i].point.epoch = c.epoch
-			}
-		}
-	}
-	lines, points := c.lines, c.points
-	c.lines, c.points = map[uint64]*line{}, map[uint64]*point{}
-	names := map[[2]string]*name{}
-	for _, l := range c.report {
-		names[[2]string{l.name.final, l.name.exposed}] = l.name
-	}
-	for _, l := range lines {
-		if l.epoch != c.epoch {
-			delete(c.metas, l)
-			delete(c.exposed, l)
-			delete(c.untold, l)
-			continue
-		}
-		_, at := c.find([]byte(l.text), l.setting)
-		c.lines[at] = l
-		if l.name != nil {
-			names[[2]string{l.name.final, l.name.exposed}] = l.name
-		}
-	}
-	c.names = names
-	for at, p := range points {
-		if p.epoch == c.epoch {
-			for c.points[at] != nil {
-				at++
-			}
-			c.points[at] = p
-		}
-	}
-	c.swept = len(c.lines)
 }

@@ -43,6 +43,7 @@ type Job struct {
 	report []string
 
 	mu      sync.Mutex
+	formats map[string]format // by Content-Type
 	cohorts map[string]*cohort
 }
 
@@ -63,6 +64,7 @@ func NewJob(cfg Config) (*Job, error) {
 		cfg:     cfg,
 		rules:   newRules(cfg.Scrape),
 		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
+		formats: map[string]format{},
 		cohorts: map[string]*cohort{},
 	}, nil
 }

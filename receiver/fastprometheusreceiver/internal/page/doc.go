@@ -7,7 +7,11 @@
 // and the layout of the metrics they make. The next page is compared with it, line by line, and of a line that is as
 // expected only the number is read. What a line means - its labels after relabelling, its place in a metric - is decided
 // once, when it is first seen, and kept for all targets of the job whose labels cannot make a difference: their cohort.
-// Targets with the same page share the plan itself, too.
+//
+// Targets with the same page share the plan itself, too. One whose page lacks some of its lines and has others instead
+// keeps the plan, and besides it the difference: what that changes is worked out for the lines that differ, and the metrics
+// are the plan's but for some points. A page that differs by more than series that come and go, or by many of them, makes
+// a plan of its own.
 //
 // A Scrape borrows the chunks it is fed and copies what it keeps. Metrics handed out belong to the caller until Release.
 // Memory follows the pages last seen: a line that is in no target's plan is forgotten.

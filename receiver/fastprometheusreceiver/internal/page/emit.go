@@ -13,6 +13,8 @@ import (
 
 // A view is the samples of a scrape as a layout names them.
 type view struct {
+	*variation // nil when the page has what the layout has
+
 	target    *Target
 	at        pcommon.Timestamp
 	values    []float64
@@ -22,7 +24,24 @@ type view struct {
 	hanging   bool             // there are exemplars, or were
 }
 
-var staleBits = math.Float64bits(math.Float64frombits(value.StaleNaN))
+// change returns what the variation, if any, changes in a metric. Calls are for one metric after another.
+func (v *view) change(metric, next int) (change, int) {
+	if v.variation != nil && next < len(v.changes) && int(v.changes[next].metric) == metric {
+		return v.changes[next], next + 1
+	}
+	return change{}, next
+}
+
+// A stale marker ends a series. A point without a value has ended before, and is not there.
+var (
+	staleMarker = math.Float64frombits(value.StaleNaN)
+	staleBits   = math.Float64bits(staleMarker)
+	absent      = math.Float64frombits(value.StaleNaN + 1)
+	absentBits  = math.Float64bits(absent)
+)
+
+// isGone tells whether a value is none: pages have but one NaN.
+func isGone(v float64) bool { return isStale(v) || math.Float64bits(v) == absentBits }
 
 func isStale(v float64) bool { return math.Float64bits(v) == staleBits }
 
@@ -56,10 +75,17 @@ func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
 	c := cursor{view: v, layout: l}
 	scopes := l.skeleton(md, v.target)
+	var (
+		ch   change
+		next int
+	)
 	for i := range l.metrics {
 		m := &l.metrics[i]
-		ms := scopes[m.scope].Metrics()
-		c.metric(m, ms.AppendEmpty(), nil)
+		k := m.all(false)
+		if ch, next = v.change(i, next); ch != (change{}) {
+			k = c.choose(m, ch, nil, false)
+		}
+		c.metric(m, scopes[m.scope].Metrics().AppendEmpty(), k, false)
 	}
 	if c.left {
 		removeEmpty(md)
@@ -139,13 +165,14 @@ func (t *Target) fill(m pcommon.Map, r *placedResource) {
 // fill puts the attributes of a point.
 func (p *point) fill(m pcommon.Map, t *Target) {
 	m.EnsureCapacity(len(p.keys.names))
-	own := 0
+	var v string
+	rest := p.values
 	for i, name := range p.keys.names {
 		if from := p.keys.from[i]; from >= 0 {
 			m.PutStr(name, t.values[from])
 		} else {
-			m.PutStr(name, p.values[own])
-			own++
+			v, rest = unpack(rest)
+			m.PutStr(name, v)
 		}
 	}
 }

@@ -4,8 +4,6 @@
 package page
 
 import (
-	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -34,8 +32,6 @@ type Result struct {
 // maxAhead is how far in the future a sample's timestamp may be.
 const maxAhead = 10 * time.Minute
 
-var errSampleLimit = errors.New("sample limit exceeded")
-
 // End finishes the scrape. When r.Err is set or the page is at fault, what was fed is dropped: stale markers for what
 // the target had and up = 0 come out.
 func (s *Scrape) End(r Report) Result {
@@ -63,6 +59,10 @@ func (s *Scrape) End(r Report) Result {
 			}
 			return s.repeat(r, res)
 		}
+	} else if err == nil && s.fed {
+		if varied, ok := s.vary(r, res); ok {
+			return varied
+		}
 	}
 	return s.settle(lines, r, res)
 }
@@ -78,7 +78,7 @@ func (p *plan) count(r *Result) {
 // exact tells whether the page is the target's plan, so that nothing needs to be decided anew.
 func (s *Scrape) exact() bool {
 	t := s.target
-	if s.strayed || s.next != len(s.expected) || s.plan == nil || s.plan != t.plan || !t.settled || s.plan.layout == nil {
+	if s.strayed || s.next != len(s.expected) || s.plan == nil || s.plan != t.plan || !t.diff.isEmpty() || !t.settled || s.plan.layout == nil {
 		return false
 	}
 	if s.times == nil {
@@ -147,12 +147,7 @@ func (s *Scrape) repeat(r Report, res Result) Result {
 	s.report(r, &res)
 	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
 	if len(s.exemplars) > 0 {
-		p.mu.Lock()
-		if p.owner == nil {
-			p.owner = p.layout.owners(len(p.lines))
-		}
-		p.mu.Unlock()
-		s.exemplars = deal(s.exemplars, p.owner)
+		s.exemplars = deal(s.exemplars, p.owners())
 		v.exemplars = s.exemplars
 	}
 	var tr *tree
@@ -180,10 +175,15 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		res.Limited = n.limited
 		if over(c.job, res.PostRelabel-n.repeats) {
 			res.Err = errSampleLimit
+		} else if s.isReordered(p, n) {
+			t.alive = true
+			c.mu.Unlock()
+			s.values, s.aligned = s.aligned, s.values
+			return s.repeat(r, res)
 		}
 	}
 	if res.Err != nil {
-		c.countFailed(t.plan, lines, s.tooLarge, &res)
+		c.countFailed(p.was, lines, s.tooLarge, &res)
 		res.Samples += s.refused
 		p.begin(t)
 		page, s.times, s.natives, s.exemplars = nil, nil, nil, nil
@@ -203,7 +203,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	s.report(r, &res)
 	at := s.values
 	for range s.gone {
-		at = append(at, math.Float64frombits(staleBits))
+		at = append(at, staleMarker)
 	}
 	s.values = at
 	if s.times != nil {
@@ -211,6 +211,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 			s.times = append(s.times, noTime)
 		}
 	}
+	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
 	var (
 		l  *layout
 		tr *tree
@@ -219,66 +220,100 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		if c.job.cfg.Reuse && t.plan != nil {
 			tr = t.plan.take()
 		}
-		l = s.adopt(p, all, n, &res, ahead, tr)
-		if tr != nil && tr.layout != l && p.builder.after != tr.layout {
-			tr = nil // laid out before, in another order
+		l, v.variation = s.adopt(p, all, n, &res, ahead)
+		if res.plan = t.plan; l != t.plan.layout || tr != nil && !c.move(tr, l) {
+			tr = nil
 		}
-		res.plan = t.plan
 	} else {
-		l = p.lay(all, s.times, s.gone, ahead, nil)
+		l = p.lay(0, all, s.times, s.gone, ahead)
 		t.alive, t.past = false, true
 	}
 	c.mu.Unlock()
-	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
 	if len(s.exemplars) > 0 {
-		v.exemplars = deal(s.exemplars, l.owners(len(s.values)))
+		v.exemplars = deal(s.exemplars, l.owners(0, len(s.values)))
+	}
+	if v.variation != nil {
+		v.extra.behind(l)
 	}
 	res.Metrics, res.tree = l.render(tr, &v)
-	if res.plan == nil {
+	if res.plan == nil || l != res.plan.layout {
 		res.tree = nil
 	}
 	return res
 }
 
-// adopt makes the page the target's plan and returns the layout of this scrape.
-func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64, tr *tree) *layout {
+// isReordered tells whether a page that was just passed has the lines of the plan in another order, and brings their
+// values into the plan's.
+func (s *Scrape) isReordered(p *pass, n counts) bool {
+	t, q := s.target, s.target.plan
+	if !s.fed || q == nil || q.layout == nil || q.repeats || !t.settled || !t.diff.isEmpty() ||
+		s.times != nil || t.timed != nil || s.natives != nil || len(s.exemplars) > 0 ||
+		n != (counts{samples: q.samples, dropped: q.dropped, limited: q.limited}) || len(t.lingering) > 0 || !same(p.said, t.said) {
+		return false
+	}
+	owner := q.owners()
+	s.aligned = s.aligned[:0]
+	for i, l := range q.body(len(p.report)) {
+		v := 0.0
+		if l.kind == seriesLine {
+			v = s.values[l.number]
+			if at := owner[i]; at >= 0 && q.layout.points[at].point != l.point {
+				return false
+			}
+		}
+		s.aligned = append(s.aligned, v)
+	}
+	return true
+}
+
+// adopt makes the page the target's plan and returns the layout of this scrape: the plan's, perhaps varied, where it can.
+func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64) (l *layout, x *variation) {
 	t, c := s.target, s.target.cohort
 	q := p.plan(all, n)
-	var after *layout
-	if tr != nil {
-		after = tr.layout
+	if q.layout == nil {
+		q.layout = p.lay(0, all, nil, nil, ahead)
 	}
-	p.builder.after = nil
-	plain := len(s.gone) == 0 && res.Late == 0
-	if plain && q.layout == nil {
-		q.layout = p.lay(all, nil, nil, ahead, after)
+	l = q.layout
+	isPlain := res.Late == 0 && (s.times == nil || !q.repeats && s.together(l))
+	if isPlain && len(s.gone) > 0 {
+		x = p.end(l, all, s.gone)
+		isPlain = x != nil
 	}
-	l := q.layout
-	if !plain || s.times != nil && (q.repeats || !s.together(l)) {
-		l = p.lay(all, s.times, s.gone, ahead, after)
+	if !isPlain {
+		l = p.lay(0, all, s.times, s.gone, ahead)
 	}
 	timed := s.timed()
+	isNew := q.said == nil
+	knew := t.said
 	changed := t.learn(p.said, q.said)
-	if q.said == nil {
+	if isNew {
 		q.said = t.said
 	}
-	t.settled = !changed && q.layout != nil
-	t.timed, t.alive, t.past = timed, true, true
 	c.adopt(t, q)
-	return l
+	t.settled = !changed || p.same(t, all, s.natives)
+	if isNew && len(t.lingering) == 0 {
+		blank := &Target{cohort: c}
+		q.pure = (knew == nil || p.same(blank, all, s.natives)) && same(p.said, q.said)
+	}
+	t.timed, t.alive, t.past = timed, true, true
+	return l, x
+}
+
+// same tells whether lines that a pass has placed would be placed alike with what a target knows.
+func (p *pass) same(t *Target, lines []*line, natives map[int32]nativeValue) bool {
+	p.begin(t)
+	return p.page(lines, nil, 0, natives).placed == 0
 }
 
 // countFailed counts what was read of a page before it failed.
-func (c *cohort) countFailed(p *plan, lines []*line, tooLarge int, res *Result) {
+func (c *cohort) countFailed(was, lines []*line, tooLarge int, res *Result) {
 	if res.Err == errSampleLimit { //nolint:errorlint // it is ours
 		res.Added = min(res.Added, int(c.job.cfg.Scrape.SampleLimit))
 		return
 	}
 	c.epoch++
-	if p != nil {
-		for _, l := range p.lines {
-			l.epoch = c.epoch
-		}
+	for _, l := range was {
+		l.epoch = c.epoch
 	}
 	for i, l := range lines {
 		switch l.kind {
@@ -302,7 +337,7 @@ func (p *pass) gone(dst []*line) []*line {
 	if !t.alive || t.plan == nil || p.job.cfg.NoStaleMarkers {
 		return dst
 	}
-	for i, l := range t.plan.body(len(p.report)) {
+	for i, l := range p.was {
 		if l.kind != seriesLine || l.epoch == p.epoch || t.timed != nil && t.timed[i/64]&(1<<(i%64)) != 0 {
 			continue
 		}

@@ -23,37 +23,56 @@ type placedExemplar struct {
 	sample, point int32
 }
 
-// owners returns the point of each sample, or -1.
-func (l *layout) owners(samples int) []int32 {
+// owners returns the point of each of a number of samples, from one on, or -1.
+func (l *layout) owners(first, samples int) []int32 {
 	owner := make([]int32, samples)
 	for i := range owner {
 		owner[i] = -1
 	}
-	own := func(sample int32, point int) {
-		if sample >= 0 && int(sample) < samples {
-			owner[sample] = int32(point)
-		}
-	}
-	for i := range l.metrics {
-		m := &l.metrics[i]
-		isGrouped := grouped(m.family.base.kind) && !m.family.base.custom
-		for j := int(m.first); j < int(m.first+m.points); j++ {
-			p := &l.points[j]
-			own(p.created, j)
-			if !isGrouped {
-				own(p.at, j)
-				continue
+	for i := range l.points {
+		l.samples(i, func(sample int32) {
+			if j := int(sample) - first; j >= 0 && j < samples {
+				owner[j] = int32(i)
 			}
-			g := &l.groups[p.at]
-			own(g.count, j)
-			own(g.sum, j)
-			own(g.rest, j)
-			for _, part := range g.parts {
-				own(part.at, j)
-			}
-		}
+		})
 	}
 	return owner
+}
+
+// samples visits the samples of a point.
+func (l *layout) samples(point int, f func(sample int32)) {
+	p := &l.points[point]
+	each := func(sample int32) {
+		if sample >= 0 {
+			f(sample)
+		}
+	}
+	each(p.created)
+	if !p.isGrouped() {
+		each(p.at)
+		return
+	}
+	g := &l.groups[p.at]
+	each(g.count)
+	each(g.sum)
+	each(g.rest)
+	for _, part := range g.parts {
+		each(part.at)
+	}
+}
+
+// owners returns the point of each of the plan's samples.
+func (p *plan) owners() []int32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.owner == nil {
+		p.owner = p.layout.owners(0, len(p.lines))
+		for i, l := range p.lines {
+			isLoose := p.owner[i] < 0 && l.kind == seriesLine && l.name.final != translator.TargetInfoMetricName
+			p.loose = p.loose || isLoose
+		}
+	}
+	return p.owner
 }
 
 // deal finds the point of each exemplar and puts them in the order of points; of one point they stay in that of the page.
@@ -67,16 +86,13 @@ func deal(xs []placedExemplar, owner []int32) []placedExemplar {
 }
 
 // hang gives a point its exemplars, in place of those it had.
-func (c *cursor) hang(point int, out pmetric.ExemplarSlice) {
+func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 	if out.Len() > 0 {
 		out.RemoveIf(func(pmetric.Exemplar) bool { return true })
 	}
-	i := int32(point)
-	for c.exemplar < len(c.exemplars) && c.exemplars[c.exemplar].point < i {
-		c.exemplar++
-	}
-	for ; c.exemplar < len(c.exemplars) && c.exemplars[c.exemplar].point == i; c.exemplar++ {
-		fillExemplar(&c.exemplars[c.exemplar].Exemplar, out.AppendEmpty())
+	i, _ := slices.BinarySearchFunc(c.exemplars, point, func(x placedExemplar, p int32) int { return cmp.Compare(x.point, p) })
+	for ; i < len(c.exemplars) && c.exemplars[i].point == point; i++ {
+		fillExemplar(&c.exemplars[i].Exemplar, out.AppendEmpty())
 	}
 }
 

@@ -5,6 +5,7 @@ package page
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -12,129 +13,199 @@ import (
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 )
 
-// A cursor fills the points of a layout, new ones or some that held something before.
+// A cursor fills the points of a layout, and those that a variation adds.
 type cursor struct {
 	*view
 	*layout
 
-	left     bool // a point was left out
-	exemplar int  // the next
+	left bool // a point was left out
+	seen []bool
+}
+
+// point returns a point by its number: those of the variation follow the layout's.
+func (c *cursor) point(i int32) *placedPoint {
+	if int(i) < len(c.points) {
+		return &c.points[i]
+	}
+	return &c.extra.points[int(i)-len(c.points)]
+}
+
+func (c *cursor) group(i int32) *group {
+	if int(i) < len(c.groups) {
+		return &c.groups[i]
+	}
+	return &c.extra.groups[int(i)-len(c.groups)]
+}
+
+// A choice is the points that a metric is to have: first those it has already, once some are dropped.
+type choice struct {
+	list  []int32 // numbers of points; nil for count of them from first on
+	first int32
+	count int
+	kept  int
+	drop  []bool
+}
+
+func (k choice) at(i int) int32 {
+	if k.list != nil {
+		return k.list[i]
+	}
+	return k.first + int32(i)
+}
+
+// all chooses every point of a metric, of which it has all or none.
+func (m *placedMetric) all(there bool) choice {
+	k := choice{first: m.first, count: int(m.points)}
+	if there {
+		k.kept = k.count
+	}
+	return k
+}
+
+// choose finds the points of a metric that changes, or that has others than its layout says. It has had, if there.
+func (c *cursor) choose(m *placedMetric, ch change, had []int32, there bool) choice {
+	n := int(m.points)
+	if !there || had == nil {
+		k := choice{list: make([]int32, 0, n+int(ch.count))}
+		if there && ch.absent > 0 {
+			k.drop = make([]bool, n)
+		}
+		for i := range n {
+			if at := m.first + int32(i); ch.absent == 0 || !c.isAbsent(at) {
+				k.list = append(k.list, at)
+			} else if k.drop != nil {
+				k.drop[i] = true
+			}
+		}
+		if there {
+			k.kept = len(k.list)
+		}
+		return k.and(c, ch)
+	}
+	c.seen = append(c.seen[:0], make([]bool, n)...)
+	k := choice{list: make([]int32, 0, n+int(ch.count)), drop: make([]bool, len(had))}
+	for i, at := range had {
+		if at < 0 || int(at) >= len(c.points) || ch.absent > 0 && c.isAbsent(at) {
+			k.drop[i] = true
+			continue
+		}
+		c.seen[at-m.first] = true
+		k.list = append(k.list, at)
+	}
+	k.kept = len(k.list)
+	for i, seen := range c.seen {
+		if at := m.first + int32(i); !seen && (ch.absent == 0 || !c.isAbsent(at)) {
+			k.list = append(k.list, at)
+		}
+	}
+	return k.and(c, ch)
+}
+
+// and adds the extra points.
+func (k choice) and(c *cursor, ch change) choice {
+	for i := range ch.count {
+		k.list = append(k.list, int32(len(c.points))+ch.first+i)
+	}
+	k.count = len(k.list)
+	return k
+}
+
+func (c *cursor) isAbsent(point int32) bool {
+	return math.Float64bits(c.values[c.anchor(point)]) == absentBits
 }
 
 const cumulative = pmetric.AggregationTemporalityCumulative
 
-// metric fills a metric. old are the points it has, of which the first that m has too come in m's order.
-func (c *cursor) metric(m *placedMetric, out pmetric.Metric, old []placedPoint) {
+// metric fills a metric, which is there or empty.
+func (c *cursor) metric(m *placedMetric, out pmetric.Metric, k choice, there bool) {
 	b := m.family.base
-	if old == nil {
+	if !there {
 		out.SetName(b.out)
 		out.SetDescription(b.help)
 		out.SetUnit(b.outUnit)
 		out.Metadata().PutStr(translator.MetricMetadataTypeKey, string(b.promType))
 	}
-	points := c.points[m.first : m.first+m.points]
 	switch b.kind {
 	case pmetric.MetricTypeHistogram:
-		if old == nil {
+		if !there {
 			out.SetEmptyHistogram().SetAggregationTemporality(cumulative)
 		}
 		dps := out.Histogram().DataPoints()
-		kept := len(points)
-		if !isSame(old, points) {
-			kept = prune(old, points, dps)
-		}
-		dps.EnsureCapacity(len(points))
-		for i := range points {
-			if kept == 0 && !c.sound(&points[i], b.custom) {
+		prepare(dps, k)
+		for i := range k.count {
+			at := k.at(i)
+			p := c.point(at)
+			if k.kept == 0 && !c.sound(p, b.custom) {
 				c.left = true
 				continue
 			}
-			dp := at(dps, i, kept)
-			c.attributes(&points[i], i >= kept, dp.Attributes())
-			c.left = !c.histogram(int(m.first)+i, b.custom, dp) || c.left
+			dp := next(dps, i, k.kept)
+			c.attributes(p, i >= k.kept, dp.Attributes())
+			c.left = !c.histogram(at, b.custom, dp) || c.left
 		}
 	case pmetric.MetricTypeSummary:
-		if old == nil {
+		if !there {
 			out.SetEmptySummary()
 		}
 		dps := out.Summary().DataPoints()
-		kept := len(points)
-		if !isSame(old, points) {
-			kept = prune(old, points, dps)
-		}
-		dps.EnsureCapacity(len(points))
-		for i := range points {
-			dp := at(dps, i, kept)
-			c.attributes(&points[i], i >= kept, dp.Attributes())
-			c.summary(&points[i], dp)
+		prepare(dps, k)
+		for i := range k.count {
+			p := c.point(k.at(i))
+			dp := next(dps, i, k.kept)
+			c.attributes(p, i >= k.kept, dp.Attributes())
+			c.summary(p, dp)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
-		if old == nil {
+		if !there {
 			out.SetEmptyExponentialHistogram().SetAggregationTemporality(cumulative)
 		}
 		dps := out.ExponentialHistogram().DataPoints()
-		kept := len(points)
-		if !isSame(old, points) {
-			kept = prune(old, points, dps)
-		}
-		for i := range points {
+		prepare(dps, k)
+		for i := range k.count {
+			at := k.at(i)
 			fresh := pmetric.NewExponentialHistogramDataPoint()
-			c.attributes(&points[i], true, fresh.Attributes())
-			c.exponential(int32(int(m.first)+i), fresh)
-			fresh.MoveTo(at(dps, i, kept))
+			c.attributes(c.point(at), true, fresh.Attributes())
+			c.exponential(at, fresh)
+			fresh.MoveTo(next(dps, i, k.kept))
 		}
 	case pmetric.MetricTypeSum:
-		if old == nil {
+		if !there {
 			s := out.SetEmptySum()
 			s.SetAggregationTemporality(cumulative)
 			s.SetIsMonotonic(b.monotonic)
 		}
-		c.numbers(m, points, out.Sum().DataPoints(), old)
+		c.numbers(k, out.Sum().DataPoints())
 	default:
-		if old == nil {
+		if !there {
 			out.SetEmptyGauge()
 		}
-		c.numbers(m, points, out.Gauge().DataPoints(), old)
+		c.numbers(k, out.Gauge().DataPoints())
 	}
-}
-
-// isSame tells whether the points are those of one layout.
-func isSame(old, wanted []placedPoint) bool {
-	return len(old) == len(wanted) && &old[0] == &wanted[0]
-}
-
-// prune removes the points that are not wanted any more and returns how many are left: the first of those wanted.
-func prune[P any, S slice[P]](old, wanted []placedPoint, dps S) (kept int) {
-	if len(old) == 0 {
-		return 0
-	}
-	for kept < len(old) && kept < len(wanted) && old[kept].point == wanted[kept].point {
-		kept++
-	}
-	if kept == len(old) {
-		return kept
-	}
-	i := -1
-	kept = 0
-	dps.RemoveIf(func(P) bool {
-		i++
-		if kept < len(wanted) && old[i].point == wanted[kept].point {
-			kept++
-			return false
-		}
-		return true
-	})
-	return kept
 }
 
 type slice[P any] interface {
 	At(i int) P
 	AppendEmpty() P
+	EnsureCapacity(n int)
 	RemoveIf(f func(P) bool)
 }
 
-// at returns point i of a metric that has kept some, a new one behind them.
-func at[P any, S slice[P]](dps S, i, kept int) P {
+// prepare drops the points that are not wanted any more and makes room for new ones.
+func prepare[P any, S slice[P]](dps S, k choice) {
+	if slices.Contains(k.drop, true) {
+		i := -1
+		dps.RemoveIf(func(P) bool {
+			i++
+			return k.drop[i]
+		})
+	}
+	if k.kept < k.count {
+		dps.EnsureCapacity(k.count)
+	}
+}
+
+// next returns point i of a choice, a new one behind those that were there.
+func next[P any, S slice[P]](dps S, i, kept int) P {
 	if i < kept {
 		return dps.At(i)
 	}
@@ -152,24 +223,21 @@ var (
 	noValue = pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
 )
 
-func (c *cursor) numbers(m *placedMetric, points []placedPoint, dps pmetric.NumberDataPointSlice, old []placedPoint) {
-	kept := len(points)
-	if !isSame(old, points) {
-		kept = prune(old, points, dps)
-		dps.EnsureCapacity(len(points))
-	}
-	for i := range points {
-		p := &points[i]
+func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
+	prepare(dps, k)
+	for i := range k.count {
+		at := k.at(i)
+		p := c.point(at)
 		v := c.values[p.at]
-		if i < kept && isStale(v) {
+		if i < k.kept && isStale(v) {
 			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be taken back
 			p.point.fill(dps.At(i).Attributes(), c.target)
 		}
-		dp := at(dps, i, kept)
+		dp := next(dps, i, k.kept)
 		switch {
 		case isStale(v):
 			dp.SetFlags(noValue)
-		case i >= kept:
+		case i >= k.kept:
 			dp.SetDoubleValue(v)
 		case dp.ValueType() != pmetric.NumberDataPointValueTypeDouble:
 			dp.SetFlags(noFlags)
@@ -179,12 +247,12 @@ func (c *cursor) numbers(m *placedMetric, points []placedPoint, dps pmetric.Numb
 		default:
 		}
 		dp.SetTimestamp(c.time(p.at))
-		if p.created >= 0 || i < kept {
+		if p.created >= 0 || i < k.kept {
 			dp.SetStartTimestamp(c.started(p.created))
 		}
-		c.attributes(p, i >= kept, dp.Attributes())
+		c.attributes(p, i >= k.kept, dp.Attributes())
 		if c.hanging {
-			c.hang(int(m.first)+i, dp.Exemplars())
+			c.hang(at, dp.Exemplars())
 		}
 	}
 }
@@ -199,7 +267,7 @@ func (c *cursor) sound(p *placedPoint, isCustom bool) bool {
 		count, sum := n.totals()
 		return count != 0 || sum == 0 // a sum without a count says that there was none
 	}
-	g := &c.groups[p.at]
+	g := c.group(p.at)
 	if g.isStale(c.view) {
 		return true
 	}
@@ -217,8 +285,8 @@ func (c *cursor) sound(p *placedPoint, isCustom bool) bool {
 func (g *group) isStale(v *view) bool { return isStale(v.value(g.count)) || isStale(v.value(g.sum)) }
 
 // histogram fills a histogram's point, and tells whether it could.
-func (c *cursor) histogram(i int, isCustom bool, dp pmetric.HistogramDataPoint) bool {
-	p := &c.points[i]
+func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint) bool {
+	p := c.point(i)
 	if !c.sound(p, isCustom) {
 		return false
 	}
@@ -227,7 +295,7 @@ func (c *cursor) histogram(i int, isCustom bool, dp pmetric.HistogramDataPoint) 
 		c.hang(i, dp.Exemplars())
 		return true
 	}
-	g := &c.groups[p.at]
+	g := c.group(p.at)
 	counts, n := dp.BucketCounts(), len(g.parts)
 	if counts.Len() != n+1 || !sameBounds(dp.ExplicitBounds(), g.bounds) {
 		dp.ExplicitBounds().FromRaw(g.bounds)
@@ -282,7 +350,7 @@ func sameBounds(s pcommon.Float64Slice, bounds []float64) bool {
 }
 
 func (c *cursor) summary(p *placedPoint, dp pmetric.SummaryDataPoint) {
-	g := &c.groups[p.at]
+	g := c.group(p.at)
 	stale := g.isStale(c.view)
 	qs := dp.QuantileValues()
 	if qs.Len() != len(g.parts) {

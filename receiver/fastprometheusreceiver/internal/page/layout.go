@@ -57,6 +57,11 @@ type part struct {
 	at    int32
 }
 
+// isGrouped tells whether the point has a group.
+func (p *placedPoint) isGrouped() bool {
+	return grouped(p.point.family.base.kind) && !p.point.family.base.custom
+}
+
 // A builder makes layouts. Its memory is used again, under the cohort's lock.
 type builder struct {
 	epoch     uint32
@@ -64,8 +69,6 @@ type builder struct {
 	scopes    []placedScope
 	metrics   []builtMetric
 	splits    map[split]int32
-	after     *layout // the points of which come first, in its order
-	sorted    []builtPoint
 	stale     int32 // samples from here on are stale markers
 	anchored  int
 	grouped   int
@@ -205,7 +208,6 @@ func grouped(k pmetric.MetricType) bool {
 // finish copies what was built into a layout of its own. A point without a value, or without the count that a histogram
 // or a summary must have, is left out.
 func (b *builder) finish() *layout {
-	b.sort()
 	for i := range b.metrics {
 		for j := range b.metrics[i].points {
 			p := &b.metrics[i].points[j]
@@ -249,36 +251,6 @@ func (b *builder) finish() *layout {
 		}
 	}
 	return l
-}
-
-// sort brings the points of the layout before to the front.
-func (b *builder) sort() {
-	if b.after == nil {
-		return
-	}
-	for i := range b.after.metrics {
-		was := &b.after.metrics[i]
-		if was.family.epoch != b.epoch {
-			continue
-		}
-		slot := was.family.slot
-		m := &b.metrics[slot]
-		b.sorted = b.sorted[:0]
-		for _, p := range b.after.points[was.first : was.first+was.points] {
-			if p.point.epoch == b.epoch && p.point.metric == slot && p.point.order >= 0 {
-				b.sorted = append(b.sorted, m.points[p.point.order])
-				m.points[p.point.order].point = nil
-				p.point.order = -1
-			}
-		}
-		for j := range m.points {
-			if m.points[j].point != nil {
-				b.sorted = append(b.sorted, m.points[j])
-			}
-		}
-		copy(m.points, b.sorted)
-		clear(b.sorted)
-	}
 }
 
 // finish sorts the parts and takes the bounds out of them, sharing last when they are the same.

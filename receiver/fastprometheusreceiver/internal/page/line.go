@@ -95,17 +95,20 @@ type meta struct {
 type name struct {
 	final, exposed string
 	epoch          uint32
+	first          int32    // of its samples in the marked plan
 	base           [2]*base // in this epoch; the second is for native histograms
 }
 
 // A point is the identity of a data point: what makes samples parts of one.
 type point struct {
-	family *family
-	keys   *keys
-	values []string // one for each key that is not the target's to fill in
-	epoch  uint32
-	metric int32 // where a layout in the making has it
-	order  int32
+	family  *family
+	keys    *keys
+	values  string // one for each key that is not the target's to fill in, behind its length
+	epoch   uint32
+	metric  int32 // where a layout in the making has it
+	order   int32
+	placed  bool // by a line that is its value or count, or
+	several bool // by more than one
 }
 
 // keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.

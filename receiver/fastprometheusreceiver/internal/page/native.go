@@ -4,7 +4,6 @@
 package page
 
 import (
-	"errors"
 	"math"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -14,7 +13,7 @@ import (
 
 // exponential fills the point of a native histogram.
 func (c *cursor) exponential(i int32, dp pmetric.ExponentialHistogramDataPoint) {
-	p := &c.points[i]
+	p := c.point(i)
 	dp.SetTimestamp(c.time(p.at))
 	n, ok := c.natives[p.at]
 	switch {
@@ -39,7 +38,7 @@ func (c *cursor) exponential(i int32, dp pmetric.ExponentialHistogramDataPoint) 
 		spread(h.PositiveSpans, dp.Positive(), absolutes(h.PositiveBuckets))
 		spread(h.NegativeSpans, dp.Negative(), absolutes(h.NegativeBuckets))
 	}
-	c.hang(int(i), dp.Exemplars())
+	c.hang(i, dp.Exemplars())
 }
 
 // deltas yields the counts of buckets of which each says how much more than the last it holds.
@@ -135,8 +134,6 @@ func (v nativeValue) stale() bool {
 	_, sum := v.totals()
 	return isStale(sum)
 }
-
-var errBucketLimit = errors.New("histogram bucket limit exceeded")
 
 // coarsest returns the largest schema whose buckets grow by at least a factor.
 func coarsest(factor float64) int32 {

@@ -22,9 +22,11 @@ type plan struct {
 	limited int                 // or for the series limit
 
 	layout *layout // nil until a page has come out as the plan says
-	owner  []int32 // of each sample its point; made when exemplars come
+	owner  []int32 // of each sample its point, when somebody asked
+	loose  bool    // a sample has none: parts of a point that may yet come
 
-	refs      int // targets, under the cohort's lock
+	pure      bool // a target that knows nothing yet would make the same of the page
+	refs      int  // targets, under the cohort's lock
 	mu        sync.Mutex
 	trees     []*tree
 	abandoned bool
@@ -48,18 +50,19 @@ type pass struct {
 
 	epoch    uint32
 	target   *Target
+	was      []*line             // the target's last page
 	said     map[string]metadata // by the page up to here, over what the target knew before
 	families map[familyKey]*base
 }
 
-// begin starts a pass. The lines of the target's plan bear the epoch before it until the page has them.
+// begin starts a pass. The lines of the target's last page bear the epoch before it until the page has them.
 func (p *pass) begin(t *Target) {
 	p.cohort.epoch += 2
 	p.epoch, p.target = p.cohort.epoch, t
-	if t.plan != nil {
-		for _, l := range t.plan.lines {
-			l.epoch = p.epoch - 1
-		}
+	p.marked = nil
+	p.was = t.last()
+	for _, l := range p.was {
+		l.epoch = p.epoch - 1
 	}
 	clear(p.said)
 	clear(p.families)
@@ -165,19 +168,19 @@ func (p *pass) plan(lines []*line, c counts) *plan {
 		}
 	}
 	q := &plan{
-		hash: h, lines: slices.Clone(lines), said: p.target.said,
+		hash: h, lines: slices.Clone(lines),
 		repeats: c.repeats > 0, samples: c.samples, dropped: c.dropped, limited: c.limited,
 	}
 	p.plans[h] = q
 	return q
 }
 
-// lay builds the layout of a page: of its samples, and of the markers of lines that are gone, which come after them.
-// The points of another layout, if given, come first in their metrics, in its order.
-func (p *pass) lay(lines []*line, times []int64, gone []*line, latest int64, after *layout) *layout {
+// lay builds the layout of lines, the samples of which are numbered from first on, and of the markers of lines that are
+// gone, which come after them.
+func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest int64) *layout {
 	p.cohort.epoch++
 	b := &p.builder
-	b.reset(p.cohort.epoch, len(lines))
+	b.reset(p.cohort.epoch, first+len(lines))
 	for i, l := range lines {
 		if l.kind != seriesLine && l.kind != reportLine {
 			continue
@@ -186,23 +189,24 @@ func (p *pass) lay(lines []*line, times []int64, gone []*line, latest int64, aft
 		if times != nil {
 			time = times[i]
 		}
-		if time == noTime && int(l.number) != i {
+		if time == noTime && first == 0 && int(l.number) != i {
 			continue // exposed before: the first counts
 		}
 		if time > latest {
 			continue
 		}
-		b.add(l, i, time)
+		b.add(l, first+i, time)
 	}
 	for i, l := range gone {
-		b.add(l, len(lines)+i, noTime)
+		b.add(l, first+len(lines)+i, noTime)
 	}
-	b.after = after
 	return b.finish()
 }
 
 // adopt makes a plan the target's.
 func (c *cohort) adopt(t *Target, p *plan) {
+	c.differ(t, difference{})
+	t.carried = 0
 	if t.plan == p {
 		return
 	}
@@ -220,32 +224,11 @@ func (c *cohort) abandon(p *plan) {
 	if p.refs--; p.refs == 0 {
 		delete(c.plans, p.hash)
 		p.drop()
+		if c.marked == p {
+			c.marked = nil
+		}
 		if c.latest == p {
 			c.latest = nil
-		}
-	}
-}
-
-func (c *cohort) stats(s *Stats) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.Targets += c.targets
-	s.Plans += len(c.plans)
-	s.Lines += len(c.lines)
-	s.Points += len(c.points)
-	for _, l := range c.lines {
-		s.Bytes += int64(len(l.text)) + 80
-	}
-	for _, p := range c.points {
-		s.Bytes += 80
-		for _, v := range p.values {
-			s.Bytes += int64(len(v)) + 16
-		}
-	}
-	for _, p := range c.plans {
-		s.Bytes += 8 * int64(len(p.lines))
-		if p.layout != nil {
-			s.Bytes += 16 * int64(len(p.layout.points))
 		}
 	}
 }

@@ -71,7 +71,8 @@ const mostVariables = 64 * 64
 // and the stock receiver set them, with marks for what the target is to fill in. Nothing is left of a dropped sample.
 func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
 	cfg := c.job.cfg.Scrape
-	b := labels.NewBuilder(exposed)
+	b := c.finishing
+	b.Reset(exposed)
 	if cfg.HonorLabels {
 		for _, l := range c.labels {
 			if !exposed.Has(l.Name) {
@@ -134,7 +135,7 @@ func (c *cohort) withinLimits(set labels.Labels) error {
 	cfg := c.job.cfg.Scrape
 	name := set.Get(model.MetricNameLabel)
 	if most := int(cfg.LabelLimit); most > 0 && set.Len() > most {
-		return fmt.Errorf("label_limit exceeded (metric: %.50s, number of labels: %d, limit: %d)", name, set.Len(), most)
+		return limitErrorf("label_limit exceeded (metric: %.50s, number of labels: %d, limit: %d)", name, set.Len(), most)
 	}
 	nameMost, valueMost := int(cfg.LabelNameLengthLimit), int(cfg.LabelValueLengthLimit)
 	if nameMost == 0 && valueMost == 0 {
@@ -142,11 +143,11 @@ func (c *cohort) withinLimits(set labels.Labels) error {
 	}
 	return set.Validate(func(l labels.Label) error {
 		if nameMost > 0 && len(l.Name) > nameMost {
-			return fmt.Errorf("label_name_length_limit exceeded (metric: %.50s, label name: %.50s, length: %d, limit: %d)",
+			return limitErrorf("label_name_length_limit exceeded (metric: %.50s, label name: %.50s, length: %d, limit: %d)",
 				name, l.Name, len(l.Name), nameMost)
 		}
 		if valueMost > 0 && len(l.Value) > valueMost {
-			return fmt.Errorf("label_value_length_limit exceeded (metric: %.50s, label name: %.50s, value: %.50q, length: %d, limit: %d)",
+			return limitErrorf("label_value_length_limit exceeded (metric: %.50s, label name: %.50s, value: %.50q, length: %d, limit: %d)",
 				name, l.Name, l.Value, len(l.Value), valueMost)
 		}
 		return nil

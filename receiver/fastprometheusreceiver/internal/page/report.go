@@ -66,9 +66,9 @@ func (t *Target) Retire(at time.Time) Result {
 		gone := p.gone(nil)
 		values := make([]float64, len(c.report)+len(gone))
 		for i := range values {
-			values[i] = math.Float64frombits(staleBits)
+			values[i] = staleMarker
 		}
-		l := p.lay(c.report, nil, gone, math.MaxInt64, nil)
+		l := p.lay(0, c.report, nil, gone, math.MaxInt64)
 		c.mu.Unlock()
 		res.Metrics, _ = l.emit(&view{target: t, at: pcommon.Timestamp(at.UnixMilli() * 1e6), values: values})
 	}

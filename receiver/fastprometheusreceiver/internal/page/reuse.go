@@ -5,6 +5,7 @@ package page
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -15,7 +16,8 @@ import (
 type tree struct {
 	metrics      pmetric.Metrics
 	layout       *layout
-	target       *Target // whose it was last
+	lists        [][]int32 // by metric, of those whose points are not the layout's
+	target       *Target   // whose it was last
 	hasExemplars bool
 }
 
@@ -84,7 +86,7 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 		if t.target != v.target {
 			t.own(v.target)
 		}
-		if t.layout == l && t.refill(v) || t.layout != l && t.rebuild(l, v) {
+		if t.refill(v) {
 			t.target, t.hasExemplars = v.target, hanging
 			return t.metrics, t
 		}
@@ -94,56 +96,108 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 	if !reuse || !whole || len(l.metrics) == 0 {
 		return md, nil
 	}
-	return md, &tree{metrics: md, layout: l, target: v.target, hasExemplars: v.hanging}
+	fresh := &tree{metrics: md, layout: l, target: v.target, hasExemplars: v.hanging}
+	if v.variation != nil {
+		c := cursor{view: v, layout: l}
+		for _, ch := range v.changes {
+			k := c.choose(&l.metrics[ch.metric], ch, nil, false)
+			fresh.setList(int(ch.metric), k.list)
+		}
+	}
+	return md, fresh
 }
 
 // refill gives every point its new value. It returns false when a point must be left out; the tree is of no use then.
 func (t *tree) refill(v *view) bool {
+	l := t.layout
 	c := cursor{view: v, layout: t.layout}
 	w := walk{tree: t}
+	var (
+		ch   change
+		next int
+	)
 	for i := range t.layout.metrics {
 		m := &t.layout.metrics[i]
 		out := w.metric(m)
 		if out == (pmetric.Metric{}) {
 			return false
 		}
-		c.metric(m, out, c.points[m.first:m.first+m.points])
+		k := m.all(true)
+		had := t.list(i)
+		switch ch, next = v.change(i, next); {
+		case ch == (change{}) && l.isComplete(m, had):
+			k.list = had
+		default:
+			k = c.choose(m, ch, had, true)
+			t.setList(i, k.list)
+		}
+		c.metric(m, out, k, true)
 	}
 	return !c.left
 }
 
-// rebuild makes the tree one of another layout, in which the points both have stand in the order they have here. Points
-// keep their attributes; a metric nothing changes in is moved as it is.
-func (t *tree) rebuild(l *layout, v *view) bool {
-	type had struct {
-		metric pmetric.Metric
-		points []placedPoint
+// isComplete tells whether a list, if there is one, has all points of a metric and no others.
+func (l *layout) isComplete(m *placedMetric, list []int32) bool {
+	if list == nil {
+		return true
 	}
-	old := make(map[*family]had, len(t.layout.metrics))
-	w := walk{tree: t}
-	for i := range t.layout.metrics {
-		m := &t.layout.metrics[i]
-		out := w.metric(m)
-		if out == (pmetric.Metric{}) {
+	for _, at := range list {
+		if at < 0 || int(at) >= len(l.points) {
 			return false
 		}
-		old[m.family] = had{out, t.layout.points[m.first : m.first+m.points]}
 	}
-	md := pmetric.NewMetrics()
-	scopes := l.skeleton(md, v.target)
-	c := cursor{view: v, layout: l}
-	for i := range l.metrics {
-		m := &l.metrics[i]
-		out := scopes[m.scope].Metrics().AppendEmpty()
-		if h, ok := old[m.family]; ok {
-			h.metric.MoveTo(out)
-			c.metric(m, out, h.points)
-		} else {
-			c.metric(m, out, nil)
+	return len(list) == int(m.points)
+}
+
+// move makes a tree one of another layout, if that has the same metrics.
+func (c *cohort) move(t *tree, l *layout) bool {
+	old := t.layout
+	if old == l {
+		return true
+	}
+	if !slices.Equal(old.scopes, l.scopes) ||
+		!slices.EqualFunc(old.resources, l.resources, func(a, b placedResource) bool {
+			return a.resource == b.resource && slices.Equal(a.info, b.info)
+		}) ||
+		!slices.EqualFunc(old.metrics, l.metrics, func(a, b placedMetric) bool { return a.family == b.family && a.scope == b.scope }) {
+		return false
+	}
+	c.epoch++
+	for i := range l.points {
+		p := l.points[i].point
+		p.epoch, p.order = c.epoch, int32(i)
+	}
+	lists := make([][]int32, len(l.metrics))
+	for i := range old.metrics {
+		k := old.metrics[i].all(true)
+		if k.list = t.list(i); k.list != nil {
+			k.count = len(k.list)
+		}
+		lists[i] = make([]int32, k.count)
+		for j := range lists[i] {
+			lists[i][j] = -1
+			if at := int(k.at(j)); at < len(old.points) && old.points[at].point.epoch == c.epoch {
+				lists[i][j] = old.points[at].point.order
+			}
 		}
 	}
-	t.metrics, t.layout = md, l
-	return !c.left
+	t.layout, t.lists = l, lists
+	return true
+}
+
+// list returns the numbers of a metric's points, nil if they are the layout's.
+func (t *tree) list(metric int) []int32 {
+	if t.lists == nil {
+		return nil
+	}
+	return t.lists[metric]
+}
+
+func (t *tree) setList(metric int, list []int32) {
+	if t.lists == nil {
+		t.lists = make([][]int32, len(t.layout.metrics))
+	}
+	t.lists[metric] = list
 }
 
 // A walk finds the metrics of a tree in the order of its layout.
@@ -220,9 +274,13 @@ func (t *tree) own(target *Target) {
 	for i := range l.metrics {
 		m := &l.metrics[i]
 		out := w.metric(m)
-		for j := range int(m.points) {
-			if p := l.points[int(m.first)+j].point; p.keys.marked {
-				p.own(attributesOf(out, j), target)
+		k := m.all(true)
+		if k.list = t.list(i); k.list != nil {
+			k.count = len(k.list)
+		}
+		for j := range k.count {
+			if at := int(k.at(j)); at >= 0 && at < len(l.points) && l.points[at].point.keys.marked {
+				l.points[at].point.own(attributesOf(out, j), target)
 			}
 		}
 	}

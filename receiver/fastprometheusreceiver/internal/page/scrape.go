@@ -31,7 +31,7 @@ type Scrape struct {
 	fed    bool // anything at all
 
 	plan     *plan
-	expected []*line // the plan's, the report's left out
+	expected []*line // the last page's
 	next     int     // of expected
 	strayed  bool    // from the plan: lines has what came instead
 	lost     int     // lines in a row that were not the next
@@ -47,19 +47,12 @@ type Scrape struct {
 	carry []byte // the start of a line whose end is in the next chunk
 	retry int    // carry is not worth another look while it is shorter
 
-	spare   []int64 // for times
+	page    []*line   // expected, when it is not the plan's
+	aligned []float64 // values in the order of the plan
+	spare   []int64   // for times
 	gone    []*line
 	builder labels.ScratchBuilder
 }
-
-type format uint8
-
-const (
-	unknownFormat format = iota
-	textFormat
-	openMetricsFormat
-	protobufFormat
-)
 
 var scrapes = sync.Pool{New: func() any { return &Scrape{builder: labels.NewScratchBuilder(8)} }}
 
@@ -70,21 +63,6 @@ func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
 		return nil, err
 	}
 	return t.begin(at, f), nil
-}
-
-// format finds out how a page is to be read, as Prometheus does.
-func (j *Job) format(contentType string) (format, error) {
-	p, err := textparse.New(nil, contentType, nil, textparse.ParserOptions{FallbackContentType: fallback(j.cfg.Scrape)})
-	switch p.(type) {
-	case nil:
-		return unknownFormat, err
-	case *textparse.OpenMetricsParser:
-		return openMetricsFormat, nil
-	case *textparse.ProtobufParser:
-		return protobufFormat, nil
-	default:
-		return textFormat, nil
-	}
 }
 
 func (t *Target) begin(at time.Time, f format) *Scrape {
@@ -102,6 +80,10 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	}
 	if s.plan != nil {
 		s.expected = s.plan.body(len(c.report))
+		if s.plan == t.plan && !t.diff.isEmpty() {
+			s.page = t.diff.apply(s.page[:0], s.expected)
+			s.expected = s.page
+		}
 	}
 	return s
 }
@@ -119,9 +101,11 @@ func (s *Scrape) release() {
 	clear(s.lines[:cap(s.lines)])
 	clear(s.exemplars)
 	clear(s.gone)
+	clear(s.page[:cap(s.page)])
 	*s = Scrape{
 		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
-		carry: s.carry[:0], gone: s.gone[:0], builder: s.builder, entry: s.entry,
+		carry: s.carry[:0], gone: s.gone[:0], page: s.page[:0], aligned: s.aligned[:0],
+		builder: s.builder, entry: s.entry,
 	}
 	scrapes.Put(s)
 }
@@ -338,16 +322,8 @@ func (s *Scrape) miss(l *line) {
 	s.lines = append(s.lines, l)
 	s.values = append(s.values, 0)
 	s.lost++
-	const first = 64 // lines to look ahead, doubled with each one lost, as long as it is not all in vain
-	far := min(len(s.expected), s.next+first<<min(s.lost, 12))
-	if s.lost > 24 && s.lost&(s.lost-1) != 0 {
-		return
-	}
-	for i := s.next; i < far; i++ {
-		if s.expected[i] == l {
-			s.next, s.lost = i+1, 0
-			return
-		}
+	if i := ahead(s.expected, s.next, s.lost, l); i >= 0 {
+		s.next, s.lost = i+1, 0
 	}
 }
 

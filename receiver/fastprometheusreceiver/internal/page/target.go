@@ -13,8 +13,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-
-	promconfig "github.com/prometheus/prometheus/config"
 )
 
 const unknownType = model.MetricTypeUnknown
@@ -31,10 +29,12 @@ type Target struct {
 
 	format  format
 	plan    *plan
-	settled bool     // the plan needs no pass: nothing the target knows besides it can change what it means
-	alive   bool     // the last scrape went well
-	past    bool     // there was a scrape
-	timed   []uint64 // lines of the plan that had timestamps of their own, and so no end to mark; nil if none
+	diff    difference // of the last page from the plan
+	carried int        // extras that pages had in common, since the plan was made
+	settled bool       // the plan needs no pass: nothing the target knows besides it can change what it means
+	alive   bool       // the last scrape went well
+	past    bool       // there was a scrape
+	timed   []uint64   // lines of the plan that had timestamps of their own, and so no end to mark; nil if none
 
 	iteration uint64
 	said      map[string]metadata // by the last page; shared with its plan
@@ -110,6 +110,7 @@ func (t *Target) leave() {
 	c := t.cohort
 	c.mu.Lock()
 	c.abandon(t.plan)
+	c.differ(t, difference{})
 	c.mu.Unlock()
 	t.plan, t.settled, t.past, t.alive = nil, false, false, false
 	j := c.job
@@ -177,11 +178,6 @@ func (t *Target) forget() (changed bool) {
 		}
 	}
 	return changed
-}
-
-// fallback is the media type of a page whose Content-Type says nothing of use.
-func fallback(cfg *promconfig.ScrapeConfig) string {
-	return cfg.ScrapeFallbackProtocol.HeaderMediaType()
 }
 
 // admit lets a line in, or, when the target has shown as many series as it may, the one that drops it.

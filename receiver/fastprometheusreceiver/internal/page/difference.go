@@ -1,0 +1,122 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import "math"
+
+// A difference is how a page departs from a plan: lines that are missing, and extra ones.
+type difference struct {
+	edits  []edit
+	extras []*line
+}
+
+// An edit leaves out lines of the plan, from one on, and has the next of the extras in their place.
+type edit struct{ at, gone, extra int32 }
+
+func (d *difference) isEmpty() bool { return len(d.edits) == 0 }
+
+// apply appends the lines of the page that differs so from the plan's.
+func (d *difference) apply(dst, plan []*line) []*line {
+	i, x := int32(0), int32(0)
+	for _, e := range d.edits {
+		dst = append(append(dst, plan[i:e.at]...), d.extras[x:x+e.extra]...)
+		i, x = e.at+e.gone, x+e.extra
+	}
+	return append(dst, plan[i:]...)
+}
+
+// compare finds how a page differs from a plan; ok is false when there is too much of it.
+func compare(plan, page []*line) (d difference, ok bool) {
+	i, lost, sum := 0, 0, 0
+	at := func() *edit {
+		if n := len(d.edits); n > 0 && int(d.edits[n-1].at+d.edits[n-1].gone) == i {
+			return &d.edits[n-1]
+		}
+		d.edits = append(d.edits, edit{at: int32(i)})
+		return &d.edits[len(d.edits)-1]
+	}
+	for _, l := range page {
+		if i < len(plan) && plan[i] == l {
+			i++
+			lost = 0
+			continue
+		}
+		lost++
+		if next := ahead(plan, i, lost, l); next >= 0 {
+			at().gone += int32(next - i)
+			sum += next - i
+			i, lost = next+1, 0
+			continue
+		}
+		at().extra++
+		d.extras = append(d.extras, l)
+		if sum++; sum > len(plan)+8 {
+			return d, false
+		}
+	}
+	if i < len(plan) {
+		sum += len(plan) - i
+		at().gone += int32(len(plan) - i)
+	}
+	return d, sum <= len(plan)+8
+}
+
+// ahead looks for a line among those to come, or returns -1. The more lines in a row were not the next, the further it
+// looks, as long as it is not all in vain.
+func ahead(lines []*line, next, lost int, l *line) int {
+	const first = 64
+	if lost > 24 && lost&(lost-1) != 0 {
+		return -1
+	}
+	for i := next; i < min(len(lines), next+first<<min(lost, 12)); i++ {
+		if lines[i] == l {
+			return i
+		}
+	}
+	return -1
+}
+
+// align brings the values of the page into the order of the plan's lines. Those missing are stale markers.
+func (d *difference) align(dst, values []float64, lines int) []float64 {
+	i, from := 0, 0
+	for _, e := range d.edits {
+		same := int(e.at) - i
+		dst = append(dst, values[from:from+same]...)
+		for range e.gone {
+			dst = append(dst, staleMarker)
+		}
+		i, from = int(e.at+e.gone), from+same+int(e.extra)
+	}
+	return append(dst, values[from:from+lines-i]...)
+}
+
+// beyond appends the values of the extras.
+func (d *difference) beyond(dst, values []float64) []float64 {
+	i, from := 0, 0
+	for _, e := range d.edits {
+		from += int(e.at) - i
+		dst = append(dst, values[from:from+int(e.extra)]...)
+		i, from = int(e.at+e.gone), from+int(e.extra)
+	}
+	return dst
+}
+
+// renumber names samples of the page, in order, as align and beyond place them.
+func (d *difference) renumber(xs []placedExemplar, all int) {
+	i, from, x, extras := 0, 0, 0, 0
+	shift := func(end, by int) {
+		for ; x < len(xs) && int(xs[x].sample) < end; x++ {
+			xs[x].sample += int32(by)
+		}
+	}
+	for _, e := range d.edits {
+		same := int(e.at) - i
+		shift(from+same, i-from)
+		from += same
+		shift(from+int(e.extra), all+extras-from)
+		extras += int(e.extra)
+		i, from = int(e.at+e.gone), from+int(e.extra)
+	}
+	shift(math.MaxInt, i-from)
+}

@@ -1,0 +1,258 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// A fleet shows pages of one shape. Points come and go, lines move, exemplars hang on some, and now and then a page lacks
+// a line that its point needs.
+type fleet struct {
+	*rand.Rand
+
+	openMetrics bool
+	ids         [][]int // by family
+	made        int
+}
+
+func newFleet(seed uint64) *fleet {
+	f := &fleet{Rand: rand.New(rand.NewPCG(seed, 4)), openMetrics: seed%2 == 1, ids: make([][]int, 6)}
+	for i := range f.ids {
+		for range 3 + f.IntN(8) {
+			f.made++
+			f.ids[i] = append(f.ids[i], f.made)
+		}
+	}
+	return f
+}
+
+func (f *fleet) clone(seed uint64) *fleet {
+	g := &fleet{Rand: rand.New(rand.NewPCG(seed, 5)), openMetrics: f.openMetrics, made: f.made}
+	for _, ids := range f.ids {
+		g.ids = append(g.ids, slices.Clone(ids))
+	}
+	return g
+}
+
+func (f *fleet) change() {
+	i := f.IntN(len(f.ids))
+	ids := f.ids[i]
+	switch f.IntN(8) {
+	case 0, 1, 2: // a new one instead of another
+		f.made++
+		ids[f.IntN(len(ids))] = f.made
+	case 3:
+		f.made++
+		f.ids[i] = slices.Insert(ids, f.IntN(len(ids)+1), f.made)
+	case 4:
+		if len(ids) > 1 {
+			at := f.IntN(len(ids))
+			f.ids[i] = slices.Delete(ids, at, at+1)
+		}
+	case 5: // one that was there before, perhaps
+		if id := 1 + f.IntN(f.made); !slices.Contains(slices.Concat(f.ids...), id) {
+			f.ids[i] = slices.Insert(ids, f.IntN(len(ids)+1), id)
+		}
+	case 6:
+		f.Shuffle(len(ids), func(a, b int) { ids[a], ids[b] = ids[b], ids[a] })
+	default:
+	}
+}
+
+func (f *fleet) page() string {
+	var b strings.Builder
+	total := ""
+	if f.openMetrics {
+		total = "_total"
+	}
+	for i, ids := range f.ids {
+		name := fmt.Sprint("m", i)
+		fmt.Fprintf(&b, "# HELP %s Help.\n# TYPE %s %s\n", name, name, []string{"gauge", "counter", "histogram", "summary", "gauge", "counter"}[i])
+		for _, id := range ids {
+			ls := fmt.Sprintf(`id="%d"`, id)
+			if id%5 == 0 {
+				ls += fmt.Sprintf(`,zone="%d"`, id%3)
+			}
+			row := func(suffix, more string, v any) {
+				if f.IntN(400) == 0 {
+					return
+				}
+				fmt.Fprintf(&b, "%s%s{%s%s} %v", name, suffix, ls, more, v)
+				if f.openMetrics && f.IntN(9) == 0 && (suffix == "_total" || suffix == "_bucket") {
+					fmt.Fprintf(&b, ` # {a="%d"} 1`, f.IntN(100))
+				}
+				b.WriteByte('\n')
+			}
+			switch i {
+			case 2:
+				row("_bucket", `,le="1"`, f.IntN(3))
+				row("_bucket", `,le="2"`, 3+f.IntN(3))
+				row("_bucket", `,le="+Inf"`, 9)
+				row("_sum", "", f.IntN(100))
+				row("_count", "", 9)
+			case 3:
+				row("", `,quantile="0.5"`, f.IntN(100))
+				row("_sum", "", f.IntN(100))
+				row("_count", "", 9)
+			case 1, 5:
+				row(total, "", f.IntN(100))
+				if f.openMetrics {
+					row("_created", "", 1520872607.123)
+				}
+			default:
+				row("", "", f.IntN(100))
+			}
+		}
+	}
+	if f.openMetrics {
+		b.WriteString("# EOF\n")
+	}
+	return b.String()
+}
+
+// A page that is told from what it lacks and has besides a plan that others share comes out as one that is read alone.
+func TestVariationsChangeNothing(t *testing.T) {
+	varied, scrapes := 0, 0
+	for seed := range uint64(40) {
+		v, s := checkFleet(t, seed, 40)
+		varied, scrapes = varied+v, scrapes+s
+	}
+	t.Logf("%d of %d pages varied", varied, scrapes)
+	require.Greater(t, 3*varied, scrapes)
+}
+
+func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
+	r := rand.New(rand.NewPCG(seed, 6))
+	first := newFleet(seed)
+	m := media(first.openMetrics)
+	plain := Config{Scrape: testScrapeConfig(), NoStaleMarkers: seed%7 == 6}
+	reusing := plain
+	reusing.Reuse = true
+	zone := func(i int) []string { return []string{"zone", fmt.Sprint("z", i)} }
+	type shown struct {
+		fleet          *fleet
+		last           string
+		target, reused *Target
+	}
+	kept, trees := newTestJob(t, plain), newTestJob(t, reusing)
+	var all []*shown
+	for i := range 3 {
+		all = append(all, &shown{
+			fleet: first.clone(seed + uint64(i)), target: testTarget(kept, i, zone(i)...), reused: testTarget(trees, i, zone(i)...),
+		})
+	}
+	at := start
+	for n := range pages {
+		at = at.Add(time.Second)
+		for i, s := range all {
+			fresh := testTarget(newTestJob(t, plain), i, zone(i)...)
+			if s.last != "" {
+				show(fresh, at, m, s.last, 1<<20)
+			}
+			page := s.fleet.page()
+			if r.IntN(25) == 0 {
+				page += "broken{\n"
+			}
+			want := show(fresh, at, m, page, 1<<20)
+			for _, target := range []*Target{s.target, s.reused} {
+				got := show(target, at, m, page, 1+r.IntN(300))
+				require.Equal(t, want.Err == nil, got.Err == nil)
+				require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s\n---\n%s", seed, n, i, s.last, page)
+				require.Equal(t, want.Samples, got.Samples)
+				require.Equal(t, want.PostRelabel, got.PostRelabel)
+				require.Equal(t, want.Added, got.Added)
+				if r.IntN(5) > 0 {
+					got.Release()
+				}
+				scrapes++
+				if !target.diff.isEmpty() {
+					varied++
+				}
+			}
+			if s.last = page; want.Err != nil {
+				s.last = "" // what it ended is not the next page's to end
+				for _, target := range []*Target{s.target, s.reused} {
+					target.Retire(at)
+				}
+			}
+			if r.IntN(3) > 0 {
+				s.fleet.change()
+			}
+		}
+	}
+	for i, s := range all {
+		fresh := testTarget(newTestJob(t, plain), i, zone(i)...)
+		if s.last == "" {
+			continue
+		}
+		show(fresh, at, m, s.last, 1<<20)
+		want := fresh.Retire(at)
+		for _, target := range []*Target{s.target, s.reused} {
+			got := target.Retire(at)
+			if want.Metrics == (pmetric.Metrics{}) {
+				require.Zero(t, got.Metrics)
+				continue
+			}
+			require.Equal(t, canon(want.Metrics), canon(got.Metrics))
+		}
+	}
+	return varied, scrapes
+}
+
+// Targets whose pages differ in a few lines share the plan of one, and what is gone is forgotten.
+func TestChurnKeepsPlansShared(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	c := newCrowd(20, exporterLines(200, 10), 0.02, atEnd)
+	var targets []*Target
+	for i := range c.pages {
+		targets = append(targets, testTarget(j, i))
+	}
+	for range 50 {
+		for i, target := range targets {
+			r := showBytes(target, start, typeText, c.next(i, nil))
+			require.NoError(t, r.Err)
+			r.Release()
+		}
+	}
+	s := j.Stats()
+	require.Equal(t, 1, s.Plans)
+	require.Less(t, s.Lines, 3000)
+	require.Less(t, s.Points, 3000)
+	for _, target := range targets {
+		target.Retire(start)
+	}
+	require.Equal(t, Stats{}, j.Stats())
+}
+
+// A page whose lines come in another order each time is still the page it was.
+func TestReorderedPagesKeepTheirPlan(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	target := testTarget(j, 1)
+	c := newCrowd(1, exporterLines(200, 10), 0, shuffled)
+	var plan *plan
+	for i := range 20 {
+		page := string(c.next(0, nil))
+		r := show(target, start, typeText, page, 1000)
+		require.NoError(t, r.Err)
+		require.Equal(t, i == 0, r.Added > 0)
+		require.Equal(t, 205, r.Metrics.DataPointCount())
+		for _, s := range canon(r.Metrics) {
+			require.Contains(t, s, "flags 0")
+		}
+		r.Release()
+		if plan == nil {
+			plan = target.plan
+		}
+		require.Same(t, plan, target.plan)
+	}
+}
