@@ -50,19 +50,25 @@ func TestGatewayOutlivesAFullDisk(t *testing.T) {
 	}
 	f("file system without space", "no space left on device", func(t *testing.T, data string) []string {
 		t.Helper()
-		mount := func(then ...string) []string {
-			return append([]string{"unshare", "-rm", "sh", "-c", `mount -t tmpfs -o size=4m none "$0" && exec "$@"`, data}, then...)
-		}
-		probe := mount("true")
-		if out, err := exec.CommandContext(t.Context(), probe[0], probe[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("cannot mount a file system of one's own here: %v: %s", err, out)
-		}
-		return mount()
+		return smallDisk(t, data, "4m")
 	})
 	f("limit of file size", "file too large", func(t *testing.T, _ string) []string {
 		t.Helper()
 		return []string{"sh", "-c", `ulimit -f 8192 && exec "$@"`, "sh"}
 	})
+}
+
+// smallDisk runs what follows with a file system of that size in a folder.
+func smallDisk(t *testing.T, folder, size string) []string {
+	t.Helper()
+	mount := func(then ...string) []string {
+		return append([]string{"unshare", "-rm", "sh", "-c", `mount -t tmpfs -o size=` + size + ` none "$0" && exec "$@"`, folder}, then...)
+	}
+	probe := mount("true")
+	if out, err := exec.CommandContext(t.Context(), probe[0], probe[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount a file system of one's own here: %v: %s", err, out)
+	}
+	return mount()
 }
 
 // A queue that cannot be read any more is never mistaken for an empty one: the

@@ -5,7 +5,10 @@
 // outside, the way their users do: by command line, sockets and signals.
 //
 // Its tests need the binaries that `make build` puts into bin/ and fail without
-// them. TestSoak goes on for as long as GODWIT_SOAK says, and half a minute without
-// it. The packages below it are the harness; each stands alone, cleans up with
-// the test that started it, and leaves neither goroutines nor processes behind.
+// them. TestSoak and an outage go on for as long as GODWIT_SOAK says, and half a
+// minute without it; GODWIT_CRASHES says how often the agent is killed. What needs
+// a node exporter or a Prometheus server is skipped where there is none.
+//
+// The packages below it are the harness; each stands alone, cleans up with the test
+// that started it, and leaves neither goroutines nor processes behind.
 package e2e

@@ -117,10 +117,25 @@ func TestGatewayNeverGivesUpWhatIsQueued(t *testing.T) {
 					Storage string `yaml:"storage"`
 				} `yaml:"sending_queue"`
 			} `yaml:"otlp_grpc"`
+			RemoteWrite struct {
+				Retry struct {
+					MaxElapsed time.Duration `yaml:"max_elapsed_time"`
+				} `yaml:"retry"`
+				Queue struct {
+					Storage string        `yaml:"storage"`
+					OnFull  string        `yaml:"on_full"`
+					MaxAge  time.Duration `yaml:"max_age"`
+				} `yaml:"queue"`
+			} `yaml:"remotewrite"`
 		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(output), &shown))
 	assert.True(t, shown.Exporters.OTLP.Retry.Enabled)
 	assert.Zero(t, shown.Exporters.OTLP.Retry.MaxElapsed, "after that time queued data is dropped")
 	assert.Equal(t, "file_storage", shown.Exporters.OTLP.Queue.Storage)
+	metrics := shown.Exporters.RemoteWrite
+	assert.Zero(t, metrics.Retry.MaxElapsed, "after that time queued data is dropped")
+	assert.Zero(t, metrics.Queue.MaxAge, "at that age queued data is dropped")
+	assert.Equal(t, "block", metrics.Queue.OnFull)
+	assert.Equal(t, "file_storage", metrics.Queue.Storage)
 }

@@ -43,7 +43,6 @@ func drained(t *testing.T, a *agent) {
 	t.Helper()
 	output := a.Output()
 	assert.Contains(t, output, "Shutdown complete.")
-	assert.NotContains(t, output, "Dropping data")
-	assert.NotContains(t, output, "dropped_items")
+	assert.NotContains(t, output, "lost data")
 	assert.NotRegexp(t, `(?m)^\S+\terror\t`, output, "no error was logged")
 }

@@ -49,6 +49,11 @@ func usageOf(pid int) (Usage, error) {
 	fieldsOf := map[string]*int64{"VmRSS": &u.RSS, "VmHWM": &u.PeakRSS, "RssAnon": &u.Anon}
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")
+		if key == "Threads" {
+			if u.Threads, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
+				return u, fmt.Errorf("cannot read the threads of process %d: %w", pid, err)
+			}
+		}
 		field, wanted := fieldsOf[key]
 		if !wanted {
 			continue

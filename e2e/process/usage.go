@@ -19,6 +19,8 @@ type Usage struct {
 	Anon int64
 	// Files is how many file descriptors are open, connections included.
 	Files int
+	// Threads is how many threads of the operating system there are.
+	Threads int
 	// CPU is the time spent in user and system mode since the start.
 	CPU time.Duration
 }

@@ -137,6 +137,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	msg, err := s.decode(r.Header, body)
+	if step.MaxRaw > 0 && msg.rawBytes > step.MaxRaw {
+		step.Status = http.StatusRequestEntityTooLarge
+	}
 	s.remember(r, body, msg, step, err)
 	if !wait.Pause(r.Context(), step.Delay) {
 		panic(http.ErrAbortHandler)

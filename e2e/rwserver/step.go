@@ -29,6 +29,8 @@ type Step struct {
 	ReadPause time.Duration
 	// Delay passes between the end of the body and the answer.
 	Delay time.Duration
+	// MaxRaw, if positive, answers 413 to whatever is larger when decompressed.
+	MaxRaw int
 	// Fault spoils the exchange.
 	Fault Fault
 }

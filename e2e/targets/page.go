@@ -42,6 +42,8 @@ const (
 	Reset
 	// ResetMidBody cuts the connection after half of the body.
 	ResetMidBody
+	// Endless sends the body again and again until the client goes away.
+	Endless
 )
 
 const defaultContentType = "text/plain; version=0.0.4; charset=utf-8"

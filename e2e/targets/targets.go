@@ -121,7 +121,7 @@ func (t *Target) answer(w http.ResponseWriter, r *http.Request) {
 		serve.Hang(r)
 	case Reset:
 		serve.Cut(t.listener, r)
-	case NoFault, ResetMidBody:
+	case NoFault, ResetMidBody, Endless:
 	}
 	body, encoding := encode(page, r.Header.Values("Accept-Encoding"))
 	writeHeader(w, page, len(body), encoding)
@@ -129,6 +129,11 @@ func (t *Target) answer(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush()
 		serve.Cut(t.listener, r)
+	}
+	for page.Fault == Endless {
+		if _, err := w.Write(body); err != nil {
+			panic(http.ErrAbortHandler)
+		}
 	}
 	if page.Drip <= 0 {
 		_, _ = w.Write(body)
@@ -151,7 +156,7 @@ func writeHeader(w http.ResponseWriter, page Page, length int, encoding string) 
 	if page.ContentType != "" {
 		h.Set("Content-Type", page.ContentType)
 	}
-	if page.Drip <= 0 { // a dripping page is chunked, as of a server that does not know its end
+	if page.Drip <= 0 && page.Fault != Endless { // others are chunked, as of a server that does not know its end
 		h.Set("Content-Length", fmt.Sprint(length))
 	}
 	if encoding != "" {

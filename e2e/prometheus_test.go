@@ -1,0 +1,166 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/process"
+	"github.com/godwit-otel/godwit/e2e/repository"
+	"github.com/godwit-otel/godwit/e2e/targets"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// prometheusVariable names the binary of Prometheus 3 to test with, when it is not
+// the one that `make e2e-prometheus` builds.
+const prometheusVariable = "PROMETHEUS"
+
+// realPrometheus is a server that takes remote write.
+type realPrometheus struct {
+	*process.Process
+
+	url string
+}
+
+func startPrometheus(t *testing.T) *realPrometheus {
+	t.Helper()
+	path := os.Getenv(prometheusVariable)
+	if path == "" {
+		path = filepath.Join(repository.Root(t), "bin", "rivals", "prometheus")
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("no Prometheus to test with: run `make e2e-prometheus`, or set %s to its binary", prometheusVariable)
+		}
+	}
+	addr := freeport.Addr(t)
+	p := &realPrometheus{url: "http://" + addr}
+	p.Process = process.Start(t, process.Settings{Path: path, Args: []string{
+		"--config.file=" + configFile(t, "storage: {exemplars: {max_exemplars: 1000}}\n"),
+		"--storage.tsdb.path=" + t.TempDir(),
+		"--web.listen-address=" + addr,
+		"--web.enable-remote-write-receiver",
+		// The last one shows the metadata of 2.0 as labels; the API's metadata is that of what Prometheus scrapes itself.
+		"--enable-feature=exemplar-storage,metadata-wal-records,type-and-unit-labels",
+	}})
+	p.WaitHTTP(firstWords, p.url+"/-/ready", nil)
+	return p
+}
+
+// get asks its API and decodes what it calls data.
+func (p *realPrometheus) get(t *testing.T, path string, params url.Values, data any) {
+	t.Helper()
+	var answer struct {
+		Data json.RawMessage `json:"data"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(page(t, p.url+path+"?"+params.Encode())), &answer))
+	require.NoError(t, json.Unmarshal(answer.Data, data))
+}
+
+// query returns the values of an instant query's vector.
+func (p *realPrometheus) query(t *testing.T, promQL string) (values []float64) {
+	t.Helper()
+	var data struct {
+		Result []struct{ Value [2]any }
+	}
+	p.get(t, "/api/v1/query", url.Values{"query": {promQL}}, &data)
+	for _, r := range data.Result {
+		value, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
+		require.NoError(t, err)
+		values = append(values, value)
+	}
+	return values
+}
+
+// becomes waits for a query to have these values.
+func (p *realPrometheus) becomes(t *testing.T, promQL string, want ...float64) {
+	t.Helper()
+	wait.Until(t, firstSeries, func() (bool, string) {
+		got := p.query(t, promQL)
+		equal := len(got) == len(want)
+		for i := range min(len(got), len(want)) {
+			equal = equal && (got[i]-want[i])*(got[i]-want[i]) < 1e-6
+		}
+		return equal, fmt.Sprintf("%s is %v, not %v", promQL, got, want)
+	})
+}
+
+// What is scraped can be asked of Prometheus as if it had scraped it itself.
+func TestShipsToPrometheus(t *testing.T) {
+	f := func(message, compression, version, encoding string) {
+		t.Run(message+" "+compression, func(t *testing.T) {
+			p := startPrometheus(t)
+			client := goClient(t)
+			beating := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
+			vanishing := targets.New(t, targets.Page{Body: goodPage})
+			file := filepath.Join(t.TempDir(), "vanishing.yaml")
+			there := func(addrs ...string) {
+				require.NoError(t, os.WriteFile(file+".tmp", []byte("- targets: ["+strings.Join(addrs, ", ")+"]\n"), 0o600))
+				require.NoError(t, os.Rename(file+".tmp", file))
+			}
+			there(client, vanishing.Addr())
+			c := startCollector(t, fmt.Sprintf(scraping, p.url+"/api/v1/write", jobs(
+				job("beats", beating.Addr(), ""),
+				fmt.Sprintf("        - {job_name: vanishing, scrape_native_histograms: true, always_scrape_classic_histograms: true, file_sd_configs: [{files: [%q], refresh_interval: 1s}]}\n", file),
+			)),
+				fmt.Sprintf("exporters: {remotewrite: {protobuf_message: %q, compression: %q}}", message, compression))
+
+			p.becomes(t, `honks_total`, honks)
+			p.becomes(t, `feathers_count`, observations)
+			p.becomes(t, `wingspan_meters_bucket{le="2"}`, observations)
+			p.becomes(t, `histogram_count(flight_seconds)`, observations)
+			p.becomes(t, `histogram_sum(flight_seconds)`, observations*(observations+1)/2)
+			p.becomes(t, `count(histogram_quantile(0.5, flight_seconds) > 4 < 6)`, 1)
+			p.becomes(t, `up`, 1, 1, 1)
+			if version == "2.0.0" {
+				p.becomes(t, `count by (__type__) (honks_total{__type__="counter"})`, 1)
+				p.becomes(t, `count(flight_seconds{__type__="histogram",__unit__=""})`, 1)
+			}
+			var exemplars []struct {
+				Exemplars []struct {
+					Labels map[string]string
+					Value  string
+				}
+			}
+			wait.Until(t, firstSeries, func() (bool, string) {
+				now := time.Now()
+				p.get(t, "/api/v1/query_exemplars", url.Values{
+					"query": {"honks_total"}, "start": {now.Add(-time.Hour).Format(time.RFC3339)}, "end": {now.Add(time.Hour).Format(time.RFC3339)},
+				}, &exemplars)
+				return len(exemplars) == 1, fmt.Sprintf("exemplars of %d series", len(exemplars))
+			})
+			assert.Equal(t, traceID, exemplars[0].Exemplars[0].Labels["trace_id"])
+			assert.Equal(t, strconv.Itoa(honks), exemplars[0].Exemplars[0].Value)
+
+			// Series that vanish are gone at once, not five minutes later.
+			p.becomes(t, `geese_flying`, 42, 43)
+			there()
+			p.becomes(t, `count({job="vanishing"})`)
+			p.becomes(t, `count(last_over_time(geese_flying[10m]))`, 2)
+			p.becomes(t, `histogram_count(last_over_time(flight_seconds[10m]))`, observations)
+
+			assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_fallback\{.*encoding="`+encoding+`".*version="`+version+`"`, page(t, c.telemetry))
+			assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
+			assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+			scrapes := float64(beating.Scrapes())
+			p.becomes(t, `max_over_time(beats_total[1h])`, scrapes-1)
+			p.becomes(t, `count_over_time(beats_total[1h])`, scrapes)
+			assert.Zero(t, p.Stop(syscall.SIGTERM, drainTime))
+		})
+	}
+	f("auto", "auto", "2.0.0", "snappy")
+	f("2.0", "snappy", "2.0.0", "snappy")
+	f("1.0", "snappy", "0.1.0", "snappy")
+}

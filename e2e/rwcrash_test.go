@@ -1,0 +1,121 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// crashesVariable says how often TestRemoteWriteQueueSurvivesCrashes kills the agent.
+const crashesVariable = "GODWIT_CRASHES"
+
+const (
+	fewCrashes = 5
+	// A crash comes within this time after the agent has acknowledged something.
+	longestLife = 500 * time.Millisecond
+)
+
+// withQueue is laid over a configuration: what is queued survives the process.
+const withQueue = `
+exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {storage: file_storage, size: 1000000000}}}
+extensions: {file_storage: {directory: data, create_directory: true}}
+service: {extensions: [health_check, file_storage]}
+`
+
+func TestRemoteWriteQueueSurvivesCrashes(t *testing.T) {
+	crashes := fewCrashes
+	if text := os.Getenv(crashesVariable); text != "" {
+		var err error
+		crashes, err = strconv.Atoi(text)
+		require.NoError(t, err, crashesVariable)
+	}
+	// What the destination does in one life after the other.
+	moods := []rwserver.Step{
+		{}, {Status: 503}, {Delay: 20 * time.Millisecond}, {Fault: rwserver.ResetAfterBody}, {Fault: rwserver.Hang},
+	}
+	y := newTally()
+	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
+	addr := freeport.Addr(t)
+	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), withQueue)
+	for crash := range crashes {
+		server.Always(moods[crash%len(moods)])
+		stop := y.flood(t, addr)
+		y.progress(t)
+		wait.Pause(t.Context(), rand.N(longestLife))
+		c.Kill()
+		stop()
+		for rand.N(2) == 0 { // again, perhaps before it has read what it left
+			c.Restart()
+			wait.Pause(t.Context(), rand.N(longestLife))
+			c.Kill()
+		}
+		c.Restart()
+		c.ready()
+	}
+	server.Always(rwserver.Step{})
+	wait.Until(t, delivery, y.arrivedBut(0))
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+	assert.Empty(t, server.Violations())
+	repeated := y.sound(t)
+	t.Logf("%d crashes: %d samples acknowledged, %d arrived again; %v", crashes, y.acknowledged(), repeated, server.Totals())
+}
+
+const (
+	shortDown = 20 * time.Second
+	// What a queue on disk may take of memory as it fills, in MiB.
+	queueRoom = 24
+)
+
+// While a destination is down the queue grows on disk and not in memory, and
+// when it comes back everything arrives.
+func TestRemoteWriteQueueOnDiskKeepsMemoryFlat(t *testing.T) {
+	down := shortDown
+	if text := os.Getenv(soakVariable); text != "" {
+		var err error
+		down, err = time.ParseDuration(text)
+		require.NoError(t, err, soakVariable)
+	}
+	destination, addr := freeport.Addr(t), freeport.Addr(t)
+	c := startCollector(t, fmt.Sprintf(impatient, "http://"+destination+"/api/v1/write", addr), withQueue)
+	y := newTally()
+	stop := y.flood(t, addr)
+	y.progress(t)
+	memory := &trend{what: "resident memory, MiB", tolerance: 0.2, floor: queueRoom}
+	for end := time.Now().Add(down); time.Now().Before(end); wait.Pause(t.Context(), readingEvery) {
+		memory.add(time.Now(), mib(c.Usage().Anon))
+	}
+	stop()
+	assert.True(t, memory.steady(), "%v", memory)
+	queued := c.metric(t, "otelcol_exporter_queue_size")
+	assert.Positive(t, queued)
+
+	server := rwserver.New(t, rwserver.Options{Addr: destination, CountOnly: true, Observe: y.observe})
+	back := time.Now()
+	wait.Until(t, delivery+down, y.arrivedBut(0))
+	drained := time.Since(back)
+	wait.Until(t, telemetryWait, func() (bool, string) {
+		left := c.metric(t, "otelcol_exporter_queue_size")
+		return left == 0, fmt.Sprintf("%v bytes are still queued", left)
+	})
+	assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+	assert.Zero(t, y.sound(t), "nothing failed, and still samples arrived twice")
+	assert.Empty(t, server.Violations())
+	t.Logf("%v down: %d samples acknowledged, %.1f MiB queued, delivered in %v; %v", down, y.acknowledged(), queued/(1<<20), drained, memory)
+}

@@ -1,0 +1,135 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/targets"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const (
+	goodPage = "# TYPE geese_flying gauge\ngeese_flying{flock=\"north\"} 42\ngeese_flying{flock=\"south\"} 43\n"
+	// What bad targets may take of memory, whatever they send, in MiB.
+	maxHostile = 200
+)
+
+// What is wrong with a page, and what the receiver calls it.
+var badPages = []struct {
+	name, keys, reason string
+	page               targets.Page
+}{
+	{"reset", "", "connection_reset", targets.Page{Fault: targets.Reset}},
+	{"reset-mid-body", "", "connection_reset", targets.Page{Body: strings.Repeat(goodPage, 1000), Fault: targets.ResetMidBody}},
+	{"hang", "", "timeout", targets.Page{Fault: targets.Hang}},
+	{"drip", "", "timeout", targets.Page{Body: goodPage, Drip: 1, DripPause: 100 * time.Millisecond}},
+	{"endless", "", "body_size", targets.Page{Body: strings.Repeat(goodPage, 1000), Fault: targets.Endless}},
+	{"endless-line", ", body_size_limit: 1MB", "body_size", targets.Page{Body: strings.Repeat("g", 1<<16), Fault: targets.Endless}},
+	{"large", ", body_size_limit: 1MB", "body_size", targets.Page{Body: strings.Repeat(goodPage, 20000)}},
+	{"gzip-bomb", ", body_size_limit: 1MB", "body_size", bomb()},
+	{"gzip-bomb-without-limit", "", "body_size", bomb()},
+	{"broken-gzip", "", "encoding", targets.Page{Body: goodPage, Encodings: []string{}, Header: http.Header{"Content-Encoding": {"gzip"}}}},
+	{"unknown-encoding", "", "encoding", targets.Page{Body: goodPage, Encodings: []string{}, Header: http.Header{"Content-Encoding": {"br"}}}},
+	{"html", "", "parse", targets.Page{Body: "<!doctype html><p>Geese", ContentType: "text/html"}},
+	{"status", "", "status", targets.Page{Body: goodPage, Status: 500}},
+	{"samples", ", sample_limit: 1", "limit", targets.Page{Body: goodPage}},
+	{"labels", ", label_limit: 3", "limit", targets.Page{Body: goodPage}},
+}
+
+// bomb is a page of half a gigabyte in half a megabyte.
+func bomb() targets.Page {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	piece := bytes.Repeat([]byte(goodPage), 10000)
+	for range 512 << 20 / len(piece) {
+		_, _ = w.Write(piece) // a buffer takes everything
+	}
+	_ = w.Close()
+	return targets.Page{Body: b.String(), Encodings: []string{}, Header: http.Header{"Content-Encoding": {"gzip"}}}
+}
+
+// Bad targets are down, for the reason that is true, and cost what they may; the
+// others notice nothing, and a target that mends itself is up again.
+func TestScrapingOutlivesBadTargets(t *testing.T) {
+	server := rwserver.New(t, rwserver.Options{})
+	var lines []string
+	bad := map[string]*targets.Target{}
+	for _, b := range badPages {
+		bad[b.name] = targets.New(t, b.page)
+		lines = append(lines, job(b.name, bad[b.name].Addr(), b.keys))
+	}
+	good := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
+	odd := targets.New(t, targets.Page{Body: goodPage, ContentType: "text/html"})
+	lines = append(lines, job("good", good.Addr(), ", scrape_interval: 200ms, scrape_timeout: 200ms"), job("odd", odd.Addr(), ""),
+		job("refused", freeport.Addr(t), ""))
+	c := startCollector(t, fmt.Sprintf(scraping, server.URL(), jobs(lines...)))
+
+	for _, b := range badPages {
+		wait.Until(t, firstSeries, func() (bool, string) {
+			up := samples(server, "up", b.name)
+			return len(up) >= 3, fmt.Sprintf("%d scrapes of %s", len(up), b.name)
+		})
+		for _, up := range samples(server, "up", b.name) {
+			assert.Zero(t, up.V, b.name)
+		}
+		assert.Empty(t, server.Series("geese_flying", "job", b.name))
+	}
+	text := page(t, c.telemetry)
+	for _, b := range badPages {
+		assert.GreaterOrEqual(t, failures(t, text, b.reason), 1.0, b.name)
+	}
+	assert.GreaterOrEqual(t, failures(t, text, "connection_refused"), 1.0)
+	assert.NotEmpty(t, samples(server, "geese_flying", "odd"), "a type that says nothing is taken for the text format")
+	usage := c.Usage()
+	t.Logf("with bad targets: %.1f MiB, at most %.1f, of files too", mib(usage.Anon), mib(usage.PeakRSS))
+	assert.Less(t, mib(usage.PeakRSS), float64(maxHostile))
+
+	for _, b := range badPages {
+		bad[b.name].Then(targets.Page{Body: "geese_flying 1\n"})
+	}
+	for _, b := range badPages {
+		wait.Until(t, firstSeries, func() (bool, string) {
+			up := samples(server, "up", b.name)
+			return up[len(up)-1].V == 1, b.name + " is still down"
+		})
+	}
+	assert.Zero(t, c.Stop(syscall.SIGINT, drainTime))
+	beats := samples(server, "beats_total", "good")
+	require.Greater(t, len(beats), 10)
+	for i, beat := range beats {
+		require.InDelta(t, float64(i), beat.V, 0, "a scrape of the good target is missing")
+	}
+	assert.Empty(t, server.Violations())
+	assert.Empty(t, server.StepsBack())
+}
+
+// samples are those of a metric in a job, which has one target.
+func samples(server *rwserver.Server, name, job string) (all []rwserver.Sample) {
+	for _, series := range server.Series(name, "job", job) {
+		all = append(all, series.Samples...)
+	}
+	return all
+}
+
+func failures(t *testing.T, text, reason string) float64 {
+	t.Helper()
+	lines := regexp.MustCompile(`(?m)^otelcol_receiver_fastprometheus_scrape_failures.*reason="`+reason+`".*$`).FindAllString(text, -1)
+	return metric(t, strings.Join(lines, "\n"), "otelcol_receiver_fastprometheus_scrape_failures")
+}
