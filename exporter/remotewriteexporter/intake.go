@@ -56,6 +56,7 @@ type intake struct {
 	encoder *encode.Encoder
 	round   *round
 	open    atomic.Int64 // points added in the round
+	blocked atomic.Bool  // the queue was full when data last came
 
 	// The loop's own: the shards, their epoch in the queue, and what their number follows.
 	shards *shards
@@ -148,6 +149,9 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 func (in *intake) admit(ctx context.Context) error {
 	if in.queue.Refuses() {
 		return errQueueFull
+	}
+	if blocks := in.queue.Blocks(); in.blocked.Swap(blocks) != blocks {
+		in.telemetry.blocked(blocks)
 	}
 	for {
 		if err := in.queue.WaitRoom(ctx); err != nil {

@@ -88,6 +88,15 @@ func (t *telemetry) queueDropped(destination int, reason string, h block.Header)
 	t.destinations[destination].Dropped(h, reason)
 }
 
+// blocked notes that the queue began, or ceased, to make the pipeline wait.
+func (t *telemetry) blocked(is bool) {
+	if is {
+		t.log.Warn("The queue is full: the pipeline waits for room")
+	} else {
+		t.log.Info("The queue has room again")
+	}
+}
+
 // storageFailed counts a failure of the storage, and logs the first.
 func (t *telemetry) storageFailed(err error) {
 	t.builder.ExporterRemotewriteStorageFailures.Add(context.Background(), 1)

@@ -129,7 +129,7 @@ config:
       file_sd_configs: [{files: [%q]}]
       scrape_timeout: 1s
 `, file), withConsumer(next))
-	require.Greater(t, 40, cap(r.slots))
+	require.Greater(t, 40, cap(r.slots.free))
 	require.Eventually(t, func() bool { return inside.Load() == 40 }, patience, glance)
 	close(release)
 }

@@ -203,7 +203,12 @@ func (r *scraper) deliver(result page.Result, slot *slot) {
 	}
 }
 
-// Shutdown stops scraping. Scrapes that are being fetched are dropped; those that have been are handed on, within ctx.
+// lastWait is how long a shutdown waits for a pipeline that does not take the last scrapes: one that waits for a full
+// queue would keep the process for ever, since exporters are stopped after receivers and the Collector sets no deadline.
+const lastWait = 5 * time.Second
+
+// Shutdown stops scraping. Scrapes that are being fetched are dropped; those that have been are handed on, within ctx
+// and lastWait.
 func (r *scraper) Shutdown(ctx context.Context) error {
 	defer r.telemetry.Shutdown()
 	defer r.abort()
@@ -219,14 +224,21 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	for _, j := range r.allJobs() {
 		targets = append(targets, j.all()...)
 	}
+	waiting, cancel := context.WithTimeout(ctx, lastWait)
+	defer cancel()
+	defer context.AfterFunc(waiting, r.abort)()
 	if r.cfg.ScrapeOnShutdown {
-		scrapeOnce(ctx, targets)
+		scrapeOnce(waiting, targets)
 	}
 	r.stop()
-	if late := r.clock.Stop(ctx); late != nil {
+	if r.clock.Stop(waiting) != nil {
 		r.abort()
-		err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", late))
 		_ = r.clock.Stop(context.Background()) // they have been told to give up
+		if ctx.Err() != nil {
+			err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", ctx.Err()))
+		} else {
+			r.settings.Logger.Warn("The pipeline does not take the last scrapes: they are lost", zap.Duration("waited", lastWait))
+		}
 	}
 	for _, t := range targets {
 		t.close()

@@ -282,10 +282,7 @@ func (q *Queue) WaitRoom(ctx context.Context) error {
 	}
 	for {
 		q.mu.Lock()
-		full, changed, closed := false, q.changed, q.closed
-		for _, d := range q.destinations {
-			full = full || d.bytes >= q.cfg.Size
-		}
+		full, changed, closed := q.full(), q.changed, q.closed
 		q.mu.Unlock()
 		switch {
 		case closed:
@@ -299,6 +296,26 @@ func (q *Queue) WaitRoom(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Blocks tells whether WaitRoom would wait now.
+func (q *Queue) Blocks() bool {
+	if q.cfg.OnFull != Block {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.closed && q.full()
+}
+
+// full tells whether some destination has no room; the caller holds mu.
+func (q *Queue) full() bool {
+	for _, d := range q.destinations {
+		if d.bytes >= q.cfg.Size {
+			return true
+		}
+	}
+	return false
 }
 
 // Refuses tells whether every destination would leave a new block out.

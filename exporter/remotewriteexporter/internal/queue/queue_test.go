@@ -154,10 +154,12 @@ func TestBlockLargerThanTheQueueIsTaken(t *testing.T) {
 func TestWhoBringsDataWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := open(t, 2, 1, nil)
+		require.False(t, q.Blocks())
 		require.NoError(t, q.WaitRoom(t.Context()))
 		push(t, q, 0, blockOf(1, 0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
+		require.True(t, q.Blocks())
 		require.ErrorIs(t, q.WaitRoom(ctx), context.DeadlineExceeded)
 
 		room := make(chan error, 1)
