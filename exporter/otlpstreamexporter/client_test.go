@@ -884,6 +884,7 @@ func TestAccountAddsUpAtAnyMoment(t *testing.T) {
 				e.balanced()
 			}
 		}
+		require.Eventually(t, func() bool { return e.balanced().acked > 0 }, 30*time.Second, time.Millisecond)
 		require.NoError(t, e.Shutdown(context.Background()))
 		b := e.balanced()
 		require.Equal(t, accepted.Load(), b.received)
