@@ -173,20 +173,20 @@ func (r *scraper) forget(j *job) {
 	}
 }
 
-// deliver hands metrics to the pipeline and releases the slot. What the pipeline refuses is lost.
+// deliver hands metrics to the pipeline, those of a large page part by part, and releases the slot. What the pipeline
+// refuses is lost, and with it the parts that would follow.
 func (r *scraper) deliver(result page.Result, slot *slot) {
-	points := result.Metrics.DataPointCount()
-	if points == 0 {
+	if result.Metrics.DataPointCount() == 0 && result.Pending() == 0 {
 		slot.release()
 		result.Release()
 		return
 	}
-	var err error
-	slot.lend(func() {
-		ctx := r.obsreport.StartMetricsOp(r.sending)
-		err = r.next.ConsumeMetrics(ctx, result.Metrics)
-		r.obsreport.EndMetricsOp(ctx, "prometheus", points, err)
-	})
+	err := r.hand(result, slot)
+	for err == nil && result.Pending() > 0 {
+		slot = r.slots.take()
+		result = result.Next()
+		err = r.hand(result, slot)
+	}
 	result.Release()
 	switch {
 	case err == nil:
@@ -206,6 +206,22 @@ func (r *scraper) deliver(result page.Result, slot *slot) {
 // lastWait is how long a shutdown waits for a pipeline that does not take the last scrapes: one that waits for a full
 // queue would keep the process for ever, since exporters are stopped after receivers and the Collector sets no deadline.
 const lastWait = 5 * time.Second
+
+// hand hands on what the result has now. If it is refused, the parts to come count as refused, too.
+func (r *scraper) hand(result page.Result, slot *slot) (err error) {
+	points := result.Metrics.DataPointCount()
+	slot.lend(func() {
+		ctx := r.obsreport.StartMetricsOp(r.sending)
+		if points > 0 {
+			err = r.next.ConsumeMetrics(ctx, result.Metrics)
+		}
+		if err != nil {
+			points += result.Pending()
+		}
+		r.obsreport.EndMetricsOp(ctx, "prometheus", points, err)
+	})
+	return err
+}
 
 // Shutdown stops scraping. Scrapes that are being fetched are dropped; those that have been are handed on, within ctx
 // and lastWait.

@@ -78,27 +78,29 @@ func (t *target) scrape(at time.Time) {
 		return
 	}
 	buf := r.buffers.get(t.fetch.Size())
-	defer r.buffers.put(buf)
 	response, err := t.fetch.Get(r.fetching, *buf)
 	*buf = response.Body // it may have grown
 	if r.fetching.Err() != nil {
+		r.buffers.put(buf)
 		return // shutting down: that says nothing about the target
 	}
 	if err != nil {
+		r.buffers.put(buf)
 		t.fail(at, start, fetch.Reason(err), err)
 		return
 	}
-	t.read(at, start, response)
+	t.read(at, start, response, buf)
 }
 
-// read makes metrics of a response, inside a slot.
-func (t *target) read(at, start time.Time, response fetch.Response) {
+// read makes metrics of a response, inside a slot. The buffer of its body is done with before they are handed on.
+func (t *target) read(at, start time.Time, response fetch.Response, buf *[]byte) {
 	r := t.job.owner
 	slot := r.slots.take()
 	began := time.Now()
 	s, err := t.page.Begin(at, response.ContentType)
 	if err != nil {
 		slot.release()
+		r.buffers.put(buf)
 		t.fail(at, start, pageReason(err), err)
 		return
 	}
@@ -115,6 +117,7 @@ func (t *target) read(at, start time.Time, response fetch.Response) {
 	}
 	r.counters.processing.Add(int64(time.Since(began)))
 	r.counters.wireBytes.Add(int64(len(response.Body)))
+	r.buffers.put(buf)
 	r.counters.bodyBytes.Add(size)
 	r.counters.samples.Add(int64(result.Samples))
 	r.counters.hits.Add(int64(result.Hits))
@@ -155,7 +158,7 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	}
 	t.mu.Unlock()
 	if r.cfg.APIServer.Enabled && err == nil && (result.Misses > 0 || before != stateHealthy) {
-		said := describe(result.Metrics)
+		said := describe(result.Families())
 		t.mu.Lock()
 		t.said = said
 		t.mu.Unlock()

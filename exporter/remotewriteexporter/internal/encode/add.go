@@ -18,6 +18,7 @@ type walk struct {
 	e        *Encoder
 	t        *tenant
 	s        *scratch
+	text     []string // of symbols
 	resource *resource
 	schema   *schema
 	scope    *scope
@@ -40,7 +41,7 @@ func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
 		e.dropped(ReasonTenants, tenant, md.DataPointCount())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
-	w := walk{e: e, t: t, s: e.scratch()}
+	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot()}
 	resources := md.ResourceMetrics()
 	for i := range resources.Len() {
 		w.resourceMetrics(resources.At(i))
@@ -141,7 +142,7 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp) *p
 		expected = &w.before.next
 	}
 	p := expected.Load()
-	if p == nil || p.dead || p.family != w.family || !p.attributes.match(m) || !sameBounds(p.bounds, bounds) {
+	if p == nil || !p.is(w.family, m, bounds, w.text) {
 		var known bool
 		if p, known = w.e.find(w.t, w.family, m, bounds); known {
 			w.hits++
@@ -149,17 +150,18 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp) *p
 		} else {
 			w.misses++
 		}
+		w.text = w.e.symbols.snapshot()
 		expected.Store(p)
 	} else {
 		w.hits++
 	}
 	w.e.see(&p.seen)
 	w.before = p
-	if p.reason != "" {
-		w.e.dropped(p.reason, w.family.name, 1)
+	if p.one == nil && p.parts() == nil {
+		w.e.dropped(ReasonLabel, w.family.name, 1)
 		return nil
 	}
-	if p.dead && w.family.temporality == pmetric.AggregationTemporalityDelta {
+	if p.form == nil && w.family.temporality == pmetric.AggregationTemporalityDelta {
 		w.e.dropped(ReasonDeltaLimit, w.family.name, 1) // its sum would be lost with it
 		return nil
 	}
@@ -227,10 +229,11 @@ func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
 		}
 		stale := dp.Flags().NoRecordedValue()
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
-		w.s.add(p.parts[partSum], time, orStale(dp.Sum(), stale), start)
-		w.s.add(p.parts[partCount], time, orStale(float64(dp.Count()), stale), start)
+		parts := p.more.parts
+		w.s.add(parts[partSum], time, orStale(dp.Sum(), stale), start)
+		w.s.add(parts[partCount], time, orStale(float64(dp.Count()), stale), start)
 		for j := range quantiles.Len() {
-			w.s.add(p.parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
+			w.s.add(parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
 		}
 	}
 }

@@ -19,28 +19,47 @@ type keys struct {
 	kinds []pcommon.ValueType
 }
 
-// attributes remember a pcommon.Map well enough to recognise it: values other than strings by their text.
+// attributes remember a pcommon.Map well enough to recognise it.
 type attributes struct {
 	keys   *keys
-	values []string
+	values ids
 }
 
-// match says whether m is what a remembers. Strings that are the same memory compare at once.
-func (a *attributes) match(m pcommon.Map) bool {
-	if m.Len() != len(a.values) {
+// match says whether m has these keys and values. text is that of the symbols.
+func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
+	if m.Len() != len(k.names) {
 		return false
 	}
 	i := 0
-	for k, v := range m.All() {
+	for name, v := range m.All() {
 		kind := v.Type()
-		if kind != a.keys.kinds[i] || k != a.keys.names[i] {
+		if kind != k.kinds[i] || name != k.names[i] {
+			return false
+		}
+		id := values.at(i)
+		if int(id) >= len(text) { // newer than the snapshot: the table will tell
 			return false
 		}
 		if kind == pcommon.ValueTypeStr {
-			if v.Str() != a.values[i] {
+			if v.Str() != text[id] {
 				return false
 			}
-		} else if !textIs(v, a.values[i]) {
+		} else if !textIs(v, text[id]) {
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// same says whether m has these keys.
+func (k *keys) same(m pcommon.Map) bool {
+	if m.Len() != len(k.names) {
+		return false
+	}
+	i := 0
+	for name, v := range m.All() {
+		if v.Type() != k.kinds[i] || name != k.names[i] {
 			return false
 		}
 		i++
@@ -61,37 +80,22 @@ func textIs(v pcommon.Value, text string) bool {
 	}
 }
 
-// remember copies m. The keys are those of like where they are equal.
-func (e *Encoder) remember(m pcommon.Map, like *keys) attributes {
-	if m.Len() == 0 {
-		return attributes{keys: &keys{}}
+// keys copies the keys of m.
+func (e *Encoder) keys(m pcommon.Map) *keys {
+	k := &keys{names: make([]string, 0, m.Len()), kinds: make([]pcommon.ValueType, 0, m.Len())}
+	for name, v := range m.All() {
+		k.names, k.kinds = append(k.names, e.keep(name)), append(k.kinds, v.Type())
 	}
-	a := attributes{values: make([]string, 0, m.Len())}
-	same := like != nil && len(like.names) == m.Len()
-	for k, v := range m.All() {
-		i := len(a.values)
-		same = same && like.names[i] == k && like.kinds[i] == v.Type()
-		a.values = append(a.values, e.keep(v.AsString()))
-	}
-	if same {
-		a.keys = like
-		return a
-	}
-	a.keys = &keys{}
-	for k, v := range m.All() {
-		a.keys.names = append(a.keys.names, e.keep(k))
-		a.keys.kinds = append(a.keys.kinds, v.Type())
-	}
-	return a
+	return k
 }
 
-// keep is a copy of s: the one that labels share, unless s cannot be a label.
+// remember copies m. The table is locked.
+func (e *Encoder) remember(m pcommon.Map) attributes { return attributes{e.keys(m), e.values(m)} }
+
+// keep is a copy of s: the one that symbols share.
 func (e *Encoder) keep(s string) string {
-	id := e.symbols.intern(s) // before the snapshot, which must know it
-	if kept := e.symbols.snapshot()[id]; kept == s {
-		return kept
-	}
-	return strings.Clone(s)
+	id := e.symbols.keep(s) // before the snapshot, which must know it
+	return e.symbols.snapshot()[id]
 }
 
 // mix folds the hash of a part into that of a whole.

@@ -17,7 +17,6 @@ type column struct {
 	flushing sync.Mutex // held through a Flush
 
 	mu    sync.Mutex
-	epoch uint64 // counts the buffers; a series whose epoch it is has a slot in the open one
 	open  *buffer
 	spare *buffer
 }
@@ -40,9 +39,17 @@ type batch struct {
 	first  uint32
 }
 
+// end is where a batch ends in samples.
+func (b *buffer) end(i int) uint32 {
+	if i+1 < len(b.batches) {
+		return b.batches[i+1].first
+	}
+	return uint32(len(b.samples))
+}
+
 // sample is a value at a time. extra is 0, or says where in starts or, with isHistogram, in histograms to look.
 type sample struct {
-	slot  uint32
+	of    uint32 // the series' slot; once laid out, the resource's place
 	extra uint32
 	time  int64
 	bits  uint64
@@ -188,9 +195,9 @@ func (c *column) take(p *part) {
 		b.batches = append(b.batches, batch{bt.labels, uint32(len(b.samples))})
 		for j := bt.first; j < end; j++ {
 			v := &p.values[j]
-			slot := c.slot(v.series)
+			slot := b.slot(v.series)
 			b.counts[slot]++
-			s := sample{slot: slot, time: v.time, bits: v.bits}
+			s := sample{of: slot, time: v.time, bits: v.bits}
 			switch {
 			case v.kind != kindNumber:
 				s.bits, s.extra = 0, isHistogram|uint32(len(b.histograms))
@@ -205,16 +212,16 @@ func (c *column) take(p *part) {
 		}
 	}
 	for _, x := range p.exemplars {
-		b.exemplars = append(b.exemplars, exemplar{c.slot(x.series), x.labels, x.time, x.bits, base + x.first, base + x.end})
+		b.exemplars = append(b.exemplars, exemplar{b.slot(x.series), x.labels, x.time, x.bits, base + x.first, base + x.end})
 	}
 }
 
-// slot is the series' number in the open buffer.
-func (c *column) slot(s *series) uint32 {
-	if s.epoch != c.epoch {
-		s.epoch, s.slot = c.epoch, uint32(len(c.open.series))
-		c.open.series = append(c.open.series, s)
-		c.open.counts = append(c.open.counts, 0)
+// slot is the series' number in the buffer. What a series remembers may be of a buffer before.
+func (b *buffer) slot(s *series) uint32 {
+	if int(s.slot) >= len(b.series) || b.series[s.slot] != s {
+		s.slot = uint32(len(b.series))
+		b.series = append(b.series, s)
+		b.counts = append(b.counts, 0)
 	}
 	return s.slot
 }
@@ -231,7 +238,6 @@ func (c *column) swap() *buffer {
 	if c.open == nil {
 		c.open = &buffer{}
 	}
-	c.epoch++
 	return b
 }
 
@@ -249,6 +255,12 @@ func (c *column) giveBack(b *buffer) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.open.series) == 0 {
+		// Nothing came meanwhile: the same buffer will do again, and no second needs to be large.
+		if b, c.open = c.open, b; cap(b.samples) > maxScratch {
+			return
+		}
+	}
 	c.spare = b
 }
 

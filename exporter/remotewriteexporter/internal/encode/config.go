@@ -6,6 +6,7 @@ package encode
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/prometheus/otlptranslator"
@@ -135,6 +136,9 @@ func (cfg *Config) validate() error {
 		if f.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s must be positive, got %d", f.name, f.value))
 		}
+	}
+	if cfg.Shards > math.MaxUint16 {
+		errs = append(errs, fmt.Errorf("shards must be at most %d, got %d", math.MaxUint16, cfg.Shards))
 	}
 	if cfg.Delta == DeltaCumulative && cfg.MaxDelta <= 0 {
 		errs = append(errs, fmt.Errorf("max delta must be positive, got %d", cfg.MaxDelta))

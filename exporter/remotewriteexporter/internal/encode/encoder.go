@@ -41,10 +41,11 @@ type Encoder struct {
 	tableMu    sync.Mutex
 	tenants    map[string]*tenant
 	points     int
+	hashed     []byte // scratch
 	resources  int
 	familyIDs  uint64
 	resourceID uint32
-	sweeps     uint32
+	sweeps     mark
 	overflow   atomic.Int64  // entries translated for want of room since the last Expire
 	generation atomic.Uint32 // counts Expires
 }
@@ -54,8 +55,8 @@ type tenant struct {
 	name      string
 	columns   []column
 	families  map[uint64]*family
-	points    map[uint64]*point
-	series    map[uint64]*series
+	points    table[point]
+	series    table[series]
 	resources map[uint64]*resource
 	labelSets map[uint64]*resourceLabels
 	schemas   map[string]*schema
@@ -122,8 +123,8 @@ func (e *Encoder) tenant(name string) *tenant {
 		name:      name,
 		columns:   make([]column, e.cfg.Shards),
 		families:  map[uint64]*family{},
-		points:    map[uint64]*point{},
-		series:    map[uint64]*series{},
+		points:    table[point]{link: (*point).link},
+		series:    table[series]{link: (*series).link},
 		resources: map[uint64]*resource{},
 		labelSets: map[uint64]*resourceLabels{},
 		schemas:   map[string]*schema{},
@@ -132,7 +133,6 @@ func (e *Encoder) tenant(name string) *tenant {
 	}
 	t.none = &resourceLabels{schema: &schema{}}
 	for i := range t.columns {
-		t.columns[i].epoch = 1
 		t.columns[i].open = &buffer{}
 	}
 	e.tenants[name] = t

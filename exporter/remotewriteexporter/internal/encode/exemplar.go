@@ -42,12 +42,12 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p *point, bounds []float64,
 		if p.one != nil {
 			w.s.addExemplar(p.one, time, math.Float64bits(value))
 		}
-		if p.parts != nil {
-			part := len(p.parts) - 1
+		if parts := p.parts(); parts != nil {
+			part := len(parts) - 1
 			if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
 				part = partBound + j
 			}
-			w.s.addExemplar(p.parts[part], time, math.Float64bits(value))
+			w.s.addExemplar(parts[part], time, math.Float64bits(value))
 		}
 	}
 }

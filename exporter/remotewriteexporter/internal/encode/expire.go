@@ -3,7 +3,10 @@
 
 package encode
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Expire begins a new generation and forgets what was not seen for as many as the Config allows, or, where there
 // was no room for new entries, in this one and the last. Call it about once a minute. It waits for every Add and
@@ -20,7 +23,9 @@ func (e *Encoder) expire(advance bool) {
 	if e.overflow.Swap(0) > 0 {
 		idle = min(idle, 2) // those seen last time are likely to come again: forgetting them would gain nothing
 	}
-	e.sweeps++
+	if e.sweeps++; e.sweeps == 0 {
+		e.sweeps++ // what is new bears 0
+	}
 	x := expiry{e: e, mark: e.sweeps, live: func(seen *atomic.Uint32) bool { return generation-seen.Load() < idle }}
 	x.symbols = make([]bool, len(e.symbols.snapshot()))
 	before := e.points
@@ -41,10 +46,13 @@ func (e *Encoder) expire(advance bool) {
 	}
 }
 
+// mark is the sweep that last saw an entry in use. Whatever outlives a sweep bears its mark, so that a few bits do.
+type mark uint16
+
 // expiry marks what is in use, then sweeps the rest.
 type expiry struct {
 	e       *Encoder
-	mark    uint32
+	mark    mark
 	live    func(*atomic.Uint32) bool
 	symbols []bool
 }
@@ -54,14 +62,41 @@ func (x *expiry) keepSeries(s *series) {
 		return
 	}
 	s.marked = x.mark
-	s.schema.marked = x.mark
-	for _, ref := range s.refs {
-		if ref&fromResource == 0 {
-			x.symbols[ref] = true
+	x.keepLayout(s.layout)
+	x.keepValues(s.values)
+}
+
+func (x *expiry) keepLayout(l *layout) {
+	if l.marked == x.mark {
+		return
+	}
+	l.marked = x.mark
+	l.schema.marked = x.mark
+	for _, ref := range l.labels {
+		x.symbols[ref.name] = true
+		if ref.value&^placeMask == 0 {
+			x.symbols[ref.value] = true
 		}
 	}
-	if m := s.meta; m != nil {
+	if m := l.meta; m != nil {
 		x.keepMeta(m)
+	}
+}
+
+func (x *expiry) keepForm(s *form) {
+	if s.marked == x.mark {
+		return
+	}
+	s.marked = x.mark
+	s.family.marked = x.mark
+	for _, l := range s.layouts {
+		x.keepLayout(l)
+	}
+}
+
+func (x *expiry) keepValues(values ids) {
+	for i := range values.len() {
+		x.symbols[values.at(i)] = true
 	}
 }
 
@@ -95,15 +130,19 @@ func (x *expiry) tenant(t *tenant) bool {
 		}
 	}
 	// Neighbours point at each other from table to table: the dead must be known before links are cut.
-	sweep(t.points, func(p *point) **point { return &p.sibling }, func(p *point) bool {
-		if p.dead = !x.live(&p.seen); p.dead {
+	t.points.sweep(func(p *point) bool {
+		if !x.live(&p.seen) {
+			p.form = nil
 			return false
 		}
 		x.e.points++
-		p.family.marked = x.mark
+		x.keepForm(p.form)
 		x.keepSeries(p.one)
-		for _, s := range p.parts {
-			x.keepSeries(s)
+		if p.more != nil {
+			x.keepValues(p.more.values)
+			for _, s := range p.more.parts {
+				x.keepSeries(s)
+			}
 		}
 		return true
 	})
@@ -113,24 +152,24 @@ func (x *expiry) tenant(t *tenant) bool {
 			return false
 		}
 		f.schema.marked = x.mark
-		if f.scope != nil {
+		if f.scope != nil && f.scope.marked != x.mark {
 			f.scope.marked = x.mark
+			x.keepValues(f.scope.attributes.values)
 		}
+		f.forms = slices.DeleteFunc(f.forms, func(s *form) bool { return s.marked != x.mark })
 		if f.meta != nil {
 			x.keepMeta(f.meta)
 		}
-		if p := f.first.Load(); p != nil && p.dead {
+		if p := f.first.Load(); p != nil && p.form == nil {
 			f.first.Store(nil)
 		}
 		return true
 	})
-	for _, p := range t.points {
-		for ; p != nil; p = p.sibling {
-			if n := p.next.Load(); n != nil && n.dead {
-				p.next.Store(nil)
-			}
+	t.points.each(func(p *point) {
+		if n := p.next.Load(); n != nil && n.form == nil {
+			p.next.Store(nil)
 		}
-	}
+	})
 	for _, f := range t.families {
 		for ; f != nil; f = f.sibling {
 			if n := f.next.Load(); n != nil && n.dead {
@@ -143,6 +182,7 @@ func (x *expiry) tenant(t *tenant) bool {
 			return false
 		}
 		x.e.resources++
+		x.keepValues(r.attributes.values)
 		x.keepLabels(r.labels)
 		x.keepSeries(r.info)
 		if f := r.first.Load(); f != nil && f.dead {
@@ -153,7 +193,7 @@ func (x *expiry) tenant(t *tenant) bool {
 	sweep(t.labelSets, func(l *resourceLabels) **resourceLabels { return &l.sibling },
 		func(l *resourceLabels) bool { return l.marked == x.mark })
 	sweep(t.scopes, func(s *scope) **scope { return &s.sibling }, func(s *scope) bool { return s.marked == x.mark })
-	sweep(t.series, func(s *series) **series { return &s.sibling }, func(s *series) bool { return s.marked == x.mark })
+	t.series.sweep(func(s *series) bool { return s.marked == x.mark })
 	for k, s := range t.schemas {
 		if s.marked != x.mark {
 			delete(t.schemas, k)
@@ -164,7 +204,7 @@ func (x *expiry) tenant(t *tenant) bool {
 			delete(t.metas, k)
 		}
 	}
-	return pending || len(t.points) > 0 || len(t.resources) > 0
+	return pending || t.points.used > 0 || len(t.resources) > 0
 }
 
 // sweep removes what is not to be kept from the chains of a table.

@@ -68,18 +68,12 @@ type flusher struct {
 	dst    []block.Block
 
 	// The layout: samples sorted by series, then resource, then arrival.
-	sorted    []cell
+	laidOut   []sample
+	sorted    []sample // unless they arrived like that
 	offsets   []uint32
 	order     []uint32 // batches sorted
+	places    []uint32 // of each batch's resource
 	resources []*resourceLabels
-}
-
-// cell is a sample in its place.
-type cell struct {
-	resource uint32
-	extra    uint32
-	time     int64
-	bits     uint64
 }
 
 func (w *flusher) run(b *buffer) {
@@ -87,18 +81,18 @@ func (w *flusher) run(b *buffer) {
 	w.rawLimit = w.e.rawLimit(w.format)
 	requests := (len(b.samples) + w.e.cfg.MaxSamples - 1) / w.e.cfg.MaxSamples
 	w.sampleLimit = (len(b.samples) + requests - 1) / requests // requests of one size, not full ones and a rest
-	w.begin()
+	w.begin(w.format.Version)
 	w.exemplars = b.exemplars
 	start := uint32(0)
 	for slot, s := range b.series {
-		cells := w.sorted[start : start+b.counts[slot]]
+		cells := w.laidOut[start : start+b.counts[slot]]
 		start += b.counts[slot]
 		for len(cells) > 0 {
 			n := 1
-			for n < len(cells) && cells[n].resource == cells[0].resource {
+			for n < len(cells) && cells[n].of == cells[0].of {
 				n++
 			}
-			w.seriesRun(b, uint32(slot), s, w.resources[cells[0].resource], cells[:n])
+			w.seriesRun(b, uint32(slot), s, w.resources[cells[0].of], cells[:n])
 			cells = cells[n:]
 		}
 	}
@@ -106,6 +100,7 @@ func (w *flusher) run(b *buffer) {
 }
 
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
+// Samples that came in order, such as those of one large page, stay where they are.
 func (w *flusher) layOut(b *buffer) {
 	w.order, w.resources = w.order[:0], w.resources[:0]
 	for i := range b.batches {
@@ -114,6 +109,44 @@ func (w *flusher) layOut(b *buffer) {
 	slices.SortStableFunc(w.order, func(x, y uint32) int {
 		return cmp.Compare(b.batches[x].labels.order, b.batches[y].labels.order)
 	})
+	w.places = slices.Grow(w.places[:0], len(b.batches))[:len(b.batches)]
+	for _, i := range w.order {
+		labels := b.batches[i].labels
+		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
+			w.resources = append(w.resources, labels)
+		}
+		w.places[i] = uint32(len(w.resources) - 1)
+	}
+	if w.laidOut = b.samples; w.inOrder(b) {
+		w.sorted = w.sorted[:0]
+		for i := range b.batches {
+			for j := b.batches[i].first; j < b.end(i); j++ {
+				b.samples[j].of = w.places[i]
+			}
+		}
+	} else {
+		w.sort(b)
+	}
+	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
+		return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.labels.order, y.labels.order), cmp.Compare(x.time, y.time))
+	})
+}
+
+// inOrder says whether the samples are sorted already.
+func (w *flusher) inOrder(b *buffer) bool {
+	slot, place := uint32(0), uint32(0)
+	for i := range b.batches {
+		for _, s := range b.samples[b.batches[i].first:b.end(i)] {
+			if s.of < slot || s.of == slot && w.places[i] < place {
+				return false
+			}
+			slot, place = s.of, w.places[i]
+		}
+	}
+	return true
+}
+
+func (w *flusher) sort(b *buffer) {
 	w.offsets = append(w.offsets[:0], make([]uint32, len(b.series))...)
 	sum := uint32(0)
 	for i, n := range b.counts {
@@ -121,30 +154,20 @@ func (w *flusher) layOut(b *buffer) {
 		sum += n
 	}
 	w.sorted = slices.Grow(w.sorted[:0], len(b.samples))[:len(b.samples)]
+	w.laidOut = w.sorted
 	for _, i := range w.order {
-		labels := b.batches[i].labels
-		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
-			w.resources = append(w.resources, labels)
-		}
-		end := uint32(len(b.samples))
-		if int(i)+1 < len(b.batches) {
-			end = b.batches[i+1].first
-		}
-		resource := uint32(len(w.resources) - 1)
-		for j := b.batches[i].first; j < end; j++ {
+		place := w.places[i]
+		for j := b.batches[i].first; j < b.end(int(i)); j++ {
 			s := &b.samples[j]
-			at := &w.offsets[s.slot]
-			w.sorted[*at] = cell{resource: resource, extra: s.extra, time: s.time, bits: s.bits}
+			at := &w.offsets[s.of]
+			w.sorted[*at] = sample{of: place, extra: s.extra, time: s.time, bits: s.bits}
 			*at++
 		}
 	}
-	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
-		return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.labels.order, y.labels.order), cmp.Compare(x.time, y.time))
-	})
 }
 
 // seriesRun writes all samples of one series of one resource.
-func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels, cells []cell) {
+func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels, cells []sample) {
 	if len(cells) > 1 {
 		cells = w.tidy(s, cells)
 	}
@@ -163,7 +186,7 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels
 			cells, exemplars = cells[n:], nil
 		case w.points() > 0:
 			w.finish()
-			w.begin()
+			w.begin(w.format.Version)
 		case n > 1 && w.size()+w.sizeOf(b, s, r, cells, 1, exemplars) <= w.rawLimit:
 			// Alone in its request and still too large: a sample at a time finds the limit.
 			w.write(b, s, r, cells[:1], exemplars)
@@ -176,8 +199,8 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels
 }
 
 // sizeOf bounds what n cells take up.
-func (w *flusher) sizeOf(b *buffer, s *series, r *resourceLabels, cells []cell, n int, exemplars []exemplar) int {
-	size := s.weight + r.weight + 34*n
+func (w *flusher) sizeOf(b *buffer, s *series, r *resourceLabels, cells []sample, n int, exemplars []exemplar) int {
+	size := int(s.weight) + r.weight + 34*n
 	for _, x := range exemplars {
 		size += 2*int(x.end-x.first) + 64
 	}
@@ -191,7 +214,7 @@ func (w *flusher) sizeOf(b *buffer, s *series, r *resourceLabels, cells []cell, 
 }
 
 // tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken.
-func (w *flusher) tidy(s *series, cells []cell) []cell {
+func (w *flusher) tidy(s *series, cells []sample) []sample {
 	sorted, mixed := true, false
 	for i := 1; i < len(cells); i++ {
 		mixed = mixed || cells[i].extra&isHistogram != cells[i-1].extra&isHistogram
@@ -200,10 +223,10 @@ func (w *flusher) tidy(s *series, cells []cell) []cell {
 	if sorted && !mixed {
 		return cells
 	}
-	slices.SortStableFunc(cells, func(a, b cell) int {
+	slices.SortStableFunc(cells, func(a, b sample) int {
 		return cmp.Or(cmp.Compare(a.extra&isHistogram, b.extra&isHistogram), cmp.Compare(a.time, b.time))
 	})
-	kept := slices.CompactFunc(cells, func(a, b cell) bool {
+	kept := slices.CompactFunc(cells, func(a, b sample) bool {
 		return a.time == b.time && a.extra&isHistogram == b.extra&isHistogram
 	})
 	if n := len(cells) - len(kept); n > 0 {
@@ -235,9 +258,9 @@ func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
 
 // name is a series' metric, for telemetry.
 func (w *flusher) name(s *series) string {
-	for i := 0; i < len(s.refs); i += 2 {
-		if w.text[s.refs[i]] == nameLabel && s.refs[i+1]&fromResource == 0 {
-			return w.text[s.refs[i+1]]
+	for _, l := range s.layout.labels {
+		if w.text[l.name] == nameLabel && l.value&fromResource == 0 {
+			return w.text[s.ref(l)]
 		}
 	}
 	return ""
@@ -248,16 +271,16 @@ func (w *flusher) finish() {
 	if w.points() == 0 {
 		return
 	}
-	w.raw = w.appendTo(w.raw[:0])
-	compressed, err := block.Compress(w.packed[:0], w.format, w.raw)
+	raw := w.whole()
+	compressed, err := block.Compress(w.packed[:0], w.format, raw)
 	if err != nil {
 		// The format is checked before anything is sent in it.
 		w.e.dropped(ReasonTooLarge, "", w.points())
 		return
 	}
 	w.packed = compressed
-	w.head.RawSize = len(w.raw)
-	w.e.learn(w.format, len(w.raw), len(compressed))
+	w.head.RawSize = len(raw)
+	w.e.learn(w.format, len(raw), len(compressed))
 	w.head.Version, w.head.Compression, w.head.Shard, w.head.Tenant = w.format.Version, w.format.Compression, w.shard, w.tenant
 	w.dst = w.e.fit(block.New(w.head, bytes.Clone(compressed)), w.dst)
 }
@@ -292,7 +315,7 @@ func (e *Encoder) rawLimit(f Format) int {
 
 // release lets go of what refers to the caches, and of scratch space that one huge flush needed.
 func (w *flusher) release() {
-	w.text, w.dst, w.exemplars = nil, nil, nil
+	w.text, w.dst, w.exemplars, w.laidOut = nil, nil, nil, nil
 	clear(w.resources)
 	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {
 		w.sorted = nil

@@ -59,8 +59,8 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 		if p.one != nil {
 			w.customBuckets(p, &h, time, stale)
 		}
-		if p.parts != nil {
-			w.classic(p, &h, time, stale)
+		if parts := p.parts(); parts != nil {
+			w.classic(parts, &h, time, stale)
 		}
 		if dp.Exemplars().Len() > 0 {
 			w.exemplars(dp.Exemplars(), p, w.s.bounds, time)
@@ -69,12 +69,12 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 }
 
 // classic adds a series for each part. A stale histogram has no counts, but its series are known by its bounds.
-func (w *walk) classic(p *point, h *explicit, time int64, stale bool) {
+func (w *walk) classic(parts []*series, h *explicit, time int64, stale bool) {
 	if h.hasSum || stale {
-		w.s.add(p.parts[partSum], time, orStale(h.sum, stale), h.start)
+		w.s.add(parts[partSum], time, orStale(h.sum, stale), h.start)
 	}
 	count := orStale(float64(h.count), stale)
-	w.s.add(p.parts[partCount], time, count, h.start)
+	w.s.add(parts[partCount], time, count, h.start)
 	sum := uint64(0)
 	for i := range h.bounds {
 		if i < len(h.counts) {
@@ -82,9 +82,9 @@ func (w *walk) classic(p *point, h *explicit, time int64, stale bool) {
 		} else if !stale {
 			break
 		}
-		w.s.add(p.parts[partBound+i], time, orStale(float64(sum), stale), h.start)
+		w.s.add(parts[partBound+i], time, orStale(float64(sum), stale), h.start)
 	}
-	w.s.add(p.parts[len(p.parts)-1], time, count, h.start)
+	w.s.add(parts[len(parts)-1], time, count, h.start)
 }
 
 // customBuckets adds a native histogram whose bounds are listed.
@@ -189,7 +189,7 @@ func (s *spans) push(count int64) {
 func (w *walk) key(p *point) deltaKey {
 	s := p.one
 	if s == nil {
-		s = p.parts[partCount]
+		s = p.more.parts[partCount]
 	}
 	return deltaKey{s, w.resource.labels}
 }

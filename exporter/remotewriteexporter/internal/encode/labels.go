@@ -21,12 +21,14 @@ type label struct {
 	name, value string
 }
 
-// seriesLabel is a label of a series being made. Its value is its own or, when from is positive, that of the
-// resource's label from-1.
+// seriesLabel is a label of a layout being made. Its value is its own or, when from is positive, that of the
+// resource's label from-1 or, when attribute is positive, that of the point's attribute attribute-1.
 type seriesLabel struct {
 	label
 
-	from int
+	own       bool // made of the point's attributes
+	from      int
+	attribute int
 }
 
 func byName(a, b label) int { return cmp.Compare(a.name, b.name) }
@@ -65,7 +67,7 @@ func (e *Encoder) pointLabels(f *family, m pcommon.Map) ([]seriesLabel, error) {
 	}
 	list := make([]seriesLabel, 0, len(own)+len(f.schema.names)+len(e.external)+3)
 	for _, l := range own {
-		list = append(list, seriesLabel{label: l})
+		list = append(list, seriesLabel{label: l, own: true})
 	}
 	for i, name := range f.schema.names {
 		// Job and instance identify the target: a point's attributes of these names give way.
@@ -115,7 +117,7 @@ type scope struct {
 	labels        []label
 	id            uint64
 	sibling       *scope
-	marked        uint32
+	marked        mark
 }
 
 // scraped says whether a scope is that of a receiver that scrapes.
@@ -134,14 +136,15 @@ func (e *Encoder) scope(t *tenant, s pcommon.InstrumentationScope, scraped bool)
 	h := e.hashMap(e.hashString(e.hashString(0, s.Name()), s.Version()), s.Attributes()) & e.hashMask
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
+	text := e.symbols.snapshot()
 	for c := t.scopes[h]; c != nil; c = c.sibling {
-		if c.name == s.Name() && c.version == s.Version() && c.attributes.match(s.Attributes()) {
+		if c.name == s.Name() && c.version == s.Version() && c.attributes.keys.match(s.Attributes(), c.attributes.values, text) {
 			return c
 		}
 	}
 	e.familyIDs++
 	c := &scope{
-		name: e.keep(s.Name()), version: e.keep(s.Version()), attributes: e.remember(s.Attributes(), nil),
+		name: e.keep(s.Name()), version: e.keep(s.Version()), attributes: e.remember(s.Attributes()),
 		id: e.familyIDs, sibling: t.scopes[h],
 	}
 	add := func(key, value string) {

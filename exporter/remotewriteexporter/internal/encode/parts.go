@@ -6,48 +6,46 @@ package encode
 import (
 	"strconv"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Places in point.parts.
+// Places in compound.parts.
 const (
 	partSum   = 0
 	partCount = 1
 	partBound = 2
 )
 
-// makeSeries makes the series of a new point. The table is locked.
-func (e *Encoder) makeSeries(t *tenant, p *point, m pcommon.Map) {
-	f := p.family
-	list, err := e.pointLabels(f, m)
-	if err != nil {
-		p.reason = ReasonLabel
-		return
-	}
-	one := func(name string, more ...label) *series {
-		return e.series(t, f.schema, with(list, append(more, label{nameLabel, name})...), f.meta)
+// makeLayouts makes the layouts of a form's series from the labels that they share. The table is locked.
+func (e *Encoder) makeLayouts(s *form, list []seriesLabel) {
+	f := s.family
+	one := func(name string, more ...label) {
+		s.layouts = append(s.layouts, e.layout(f.schema, with(list, append(more, label{nameLabel, name})...), f.meta))
 	}
 	switch f.kind {
 	case pmetric.MetricTypeHistogram:
 		if e.cfg.CustomBuckets {
-			p.one = one(f.prom)
+			s.single = true
+			one(f.prom)
 			if !e.cfg.KeepClassic {
 				return
 			}
 		}
-		p.parts = append(p.parts, one(f.prom+"_sum"), one(f.prom+"_count"))
-		for _, bound := range p.bounds {
-			p.parts = append(p.parts, one(f.prom+"_bucket", label{"le", formatBound(bound)}))
+		one(f.prom + "_sum")
+		one(f.prom + "_count")
+		for _, bound := range s.bounds {
+			one(f.prom+"_bucket", label{"le", formatBound(bound)})
 		}
-		p.parts = append(p.parts, one(f.prom+"_bucket", label{"le", "+Inf"}))
+		one(f.prom+"_bucket", label{"le", "+Inf"})
 	case pmetric.MetricTypeSummary:
-		p.parts = append(p.parts, one(f.prom+"_sum"), one(f.prom+"_count"))
-		for _, quantile := range p.bounds {
-			p.parts = append(p.parts, one(f.prom, label{"quantile", formatBound(quantile)}))
+		one(f.prom + "_sum")
+		one(f.prom + "_count")
+		for _, quantile := range s.bounds {
+			one(f.prom, label{"quantile", formatBound(quantile)})
 		}
 	default:
-		p.one = one(f.prom)
+		s.single = true
+		one(f.prom)
 	}
 }
 

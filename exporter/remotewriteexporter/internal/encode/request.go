@@ -6,6 +6,7 @@ package encode
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
@@ -38,7 +39,6 @@ type request struct {
 	part []byte
 	// The references of an exemplar.
 	refBytes []byte
-	raw      []byte
 	packed   []byte
 }
 
@@ -52,13 +52,16 @@ type cut struct {
 	end, i int
 }
 
-func (q *request) begin() {
+func (q *request) begin(version promwrite.Version) {
 	if q.epoch++; q.epoch == 0 { // after 4 billion requests a stamp could be taken for new
 		clear(q.local)
 		q.epoch = 1
 	}
 	q.refs, q.prepared = 0, nil
 	q.symbols, q.body, q.meta = q.symbols[:0], q.body[:0], q.meta[:0]
+	if version == promwrite.V2 {
+		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
+	}
 	clear(q.extra)
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }
@@ -66,16 +69,13 @@ func (q *request) begin() {
 func (q *request) points() int { return q.head.Samples + q.head.Histograms }
 
 // size is the request's size so far.
-func (q *request) size() int { return len(q.symbols) + len(q.body) + len(q.meta) + 2 }
+func (q *request) size() int { return len(q.symbols) + len(q.body) + len(q.meta) }
 
-// appendTo puts the request together. Symbols go first: a decoder of one pass wants to know them.
-func (w *flusher) appendTo(dst []byte) []byte {
-	if w.format.Version == promwrite.V2 {
-		dst = wire.AppendBytes(dst, wire.SymbolV2, "")
-		dst = append(dst, w.symbols...)
-	}
-	dst = append(dst, w.body...)
-	return append(dst, w.meta...)
+// whole puts the request together, in the memory of its body. Symbols go first: a decoder of one pass wants to know
+// them.
+func (q *request) whole() []byte {
+	q.body = slices.Insert(append(q.body, q.meta...), 0, q.symbols...)
+	return q.body
 }
 
 // ref is the number of a symbol in this request.
@@ -111,7 +111,7 @@ func (w *flusher) textRef(s []byte) uint32 {
 }
 
 // write appends one series message.
-func (w *flusher) write(b *buffer, s *series, r *resourceLabels, cells []cell, exemplars []exemplar) {
+func (w *flusher) write(b *buffer, s *series, r *resourceLabels, cells []sample, exemplars []exemplar) {
 	if w.prepared != s {
 		w.prepare(s, cells[0].time)
 	}
@@ -167,8 +167,8 @@ func (w *flusher) prepare(s *series, time int64) {
 	w.prepared = s
 	w.labels, w.cuts, w.tail = w.labels[:0], w.cuts[:0], w.tail[:0]
 	v2 := w.format.Version == promwrite.V2
-	for i := 0; i < len(s.refs); i += 2 {
-		name, value := s.refs[i], s.refs[i+1]
+	for _, l := range s.layout.labels {
+		name, value := l.name, s.ref(l)
 		fromResource := value&fromResource != 0
 		switch {
 		case v2:
@@ -180,17 +180,18 @@ func (w *flusher) prepare(s *series, time int64) {
 			w.labels = wire.AppendLabel(w.labels, w.text[name], w.text[value])
 		}
 		if fromResource {
-			w.cuts = append(w.cuts, cut{len(w.labels), int(value &^ (1 << 31))})
+			w.cuts = append(w.cuts, cut{len(w.labels), int(value & placeMask)})
 		}
 	}
-	if s.meta == nil {
+	meta := s.layout.meta
+	if meta == nil {
 		return
 	}
 	if v2 {
-		w.tail = wire.AppendMetaV2(w.tail, s.meta.kind, w.ref(s.meta.helpRef), w.ref(s.meta.unitRef))
-	} else if due(&s.meta.sent, time, w.e.cfg.MetadataInterval.Milliseconds()) {
+		w.tail = wire.AppendMetaV2(w.tail, meta.kind, w.ref(meta.helpRef), w.ref(meta.unitRef))
+	} else if due(&meta.sent, time, w.e.cfg.MetadataInterval.Milliseconds()) {
 		w.meta = wire.AppendMetaV1(w.meta, promwrite.Metadata{
-			Type: s.meta.kind, Family: s.meta.name, Help: w.text[s.meta.helpRef], Unit: w.text[s.meta.unitRef],
+			Type: meta.kind, Family: meta.name, Help: w.text[meta.helpRef], Unit: w.text[meta.unitRef],
 		})
 		w.head.Metadata++
 	}
@@ -212,7 +213,7 @@ func (w *flusher) appendLabels(dst []byte, s *series, r *resourceLabels) []byte 
 	at := 0
 	for _, c := range w.cuts {
 		dst = append(dst, w.labels[at:c.end]...)
-		dst = wire.AppendLabel(dst, s.schema.names[c.i], w.text[r.values[c.i]])
+		dst = wire.AppendLabel(dst, s.layout.schema.names[c.i], w.text[r.values[c.i]])
 		at = c.end
 	}
 	return append(dst, w.labels[at:]...)

@@ -25,7 +25,7 @@ const (
 type schema struct {
 	names  []string
 	id     uint64
-	marked uint32
+	marked mark
 }
 
 // resourceLabels are the values for a schema. Resources that differ in nothing else share them, so that their
@@ -36,7 +36,7 @@ type resourceLabels struct {
 	weight  int      // bytes they may take up in a request
 	order   uint32   // when it was made; sorts a column
 	sibling *resourceLabels
-	marked  uint32
+	marked  mark
 }
 
 // resource is a resource as it arrives.
@@ -56,13 +56,14 @@ func (e *Encoder) resource(t *tenant, r pcommon.Resource) *resource {
 	h := e.hashMap(0, m) & e.hashMask
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
+	text := e.symbols.snapshot()
 	for c := t.resources[h]; c != nil; c = c.sibling {
-		if c.attributes.match(m) {
+		if c.attributes.keys.match(m, c.attributes.values, text) {
 			e.see(&c.seen)
 			return c
 		}
 	}
-	c := &resource{attributes: e.remember(m, nil), labels: e.resourceLabels(t, m)}
+	c := &resource{attributes: e.remember(m), labels: e.resourceLabels(t, m)}
 	if e.cfg.TargetInfo {
 		c.info = e.targetInfo(t, m)
 	}
@@ -198,7 +199,8 @@ func (e *Encoder) targetInfo(t *tenant, m pcommon.Map) *series {
 		}
 	}
 	own = set(own, seriesLabel{label: label{nameLabel, name}})
-	return e.series(t, t.none.schema, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
+	l := e.layout(t.none.schema, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
+	return e.series(t, l, "", &series{})
 }
 
 // legacyName replaces what Prometheus did not always allow in a name.

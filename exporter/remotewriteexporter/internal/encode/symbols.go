@@ -21,19 +21,21 @@ func newSymbols() *symbols {
 	return &symbols{ids: map[string]uint32{"": 0}, text: []string{""}}
 }
 
-// intern keeps a copy of s, which may be part of something much larger. Receivers refuse a whole request for one
-// byte that is not UTF-8, so such bytes are replaced.
+// intern is keep for what may be sent. Receivers refuse a whole request for one byte that is not UTF-8, so such
+// bytes are replaced.
 func (t *symbols) intern(s string) uint32 {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return t.keep(s)
+}
+
+// keep keeps a copy of s, which may be part of something much larger.
+func (t *symbols) keep(s string) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if id, ok := t.ids[s]; ok {
 		return id
-	}
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-		if id, ok := t.ids[s]; ok {
-			return id
-		}
 	}
 	s = strings.Clone(s)
 	var id uint32

@@ -4,14 +4,12 @@
 package encode
 
 import (
-	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/otlptranslator"
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -37,43 +35,53 @@ type family struct {
 
 	first   atomic.Pointer[point]  // its first point last time
 	next    atomic.Pointer[family] // the metric that followed last time
-	keys    *keys                  // of the point made last; under tableMu
+	forms   []*form                // under tableMu
 	id      uint64
 	dead    bool // not, or no longer, in the table; changes under Encoder.mu
 	sibling *family
-	marked  uint32
+	marked  mark
 }
 
 // point is a data point's identity: what it looks like, and the series it becomes.
 type point struct {
-	family     *family
-	attributes attributes
-	bounds     []float64 // of its buckets or quantiles
-	reason     Reason    // why it cannot be sent, if it cannot
-	one        *series   // a number, a native histogram
-	parts      []*series // of a classic histogram or a summary: sum, count, then one for each bound
-	next       atomic.Pointer[point]
-	seen       atomic.Uint32
-	dead       bool // not, or no longer, in the table, so that neighbours must not lead to it; changes under Encoder.mu
-	sibling    *point
+	// form is nil if the point is not, or no longer, in the table, so that neighbours must not lead to it. It changes
+	// under Encoder.mu.
+	form    *form
+	one     *series   // a number, a native histogram
+	more    *compound // nil if there is no more to it than one and its values
+	next    atomic.Pointer[point]
+	sibling *point
+	seen    atomic.Uint32
+	hash    uint32
 }
 
-// series is a set of labels, less the values that the resource contributes.
-type series struct {
-	schema  *schema
-	refs    []uint32 // symbols of names and values, sorted by name; a value of the resource is its place|fromResource
-	meta    *meta
-	weight  int // bytes the labels and metadata may take up in a request
-	shard   uint32
-	marked  uint32
-	sibling *series
-
-	// Its place in the open buffer of its column, if epoch is the column's. Under column.mu.
-	epoch uint64
-	slot  uint32
+// compound is what few points have.
+type compound struct {
+	values ids
+	parts  []*series // of a classic histogram or a summary: sum, count, then one for each bound
 }
 
-const fromResource = 1 << 31
+func (p *point) link() (**point, uint32) { return &p.sibling, p.hash }
+
+func (p *point) values() ids {
+	if p.more != nil {
+		return p.more.values
+	}
+	return p.one.values
+}
+
+func (p *point) parts() []*series {
+	if p.more == nil {
+		return nil
+	}
+	return p.more.parts
+}
+
+// is says whether p is the point of a family with these attributes and bounds. text is that of the symbols.
+func (p *point) is(f *family, m pcommon.Map, bounds []float64, text []string) bool {
+	o := p.form
+	return o != nil && o.family == f && o.keys.match(m, p.values(), text) && sameBounds(o.bounds, bounds)
+}
 
 type metaKey struct {
 	kind             promwrite.MetricType
@@ -86,7 +94,7 @@ type meta struct {
 
 	helpRef, unitRef uint32
 	sent             atomic.Int64 // in a metadata list of 1.0, by the time of the points
-	marked           uint32
+	marked           mark
 }
 
 func (e *Encoder) see(seen *atomic.Uint32) {
@@ -233,27 +241,50 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	for _, b := range bounds {
 		h = mix(h, math.Float64bits(b))
 	}
-	h &= e.hashMask
+	hash := fold(h & e.hashMask)
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
-	for p = t.points[h]; p != nil; p = p.sibling {
-		if p.family == f && p.attributes.match(m) && sameBounds(p.bounds, bounds) {
+	text := e.symbols.snapshot()
+	for p = t.points.first(hash); p != nil; p = p.sibling {
+		if p.hash == hash && p.is(f, m, bounds, text) {
 			return p, true
 		}
 	}
-	p = &point{family: f, attributes: e.remember(m, f.keys), bounds: slices.Clone(bounds)}
-	f.keys = p.attributes.keys
-	if f.reason == "" {
-		e.makeSeries(t, p, m)
-	}
-	if p.dead = e.points >= e.cfg.MaxSeries; p.dead {
+	s, values := e.form(f, m, bounds)
+	p = e.point(t, s, values)
+	if e.points >= e.cfg.MaxSeries {
 		e.overflow.Add(1)
 		return p, false
 	}
 	e.points++
-	p.sibling = t.points[h]
-	t.points[h] = p
+	p.form, p.hash = s, hash
+	t.points.insert(p)
 	return p, false
+}
+
+// point makes a point that is in no table. The table is locked.
+func (e *Encoder) point(t *tenant, s *form, values ids) *point {
+	layouts := s.layouts
+	if s.single && len(layouts) == 1 {
+		// Most are like this, so both are one piece of memory.
+		both := &struct {
+			point
+			series
+		}{}
+		if both.one = e.series(t, layouts[0], values, &both.series); both.one == &both.series {
+			return &both.point
+		}
+		return &point{one: both.one, more: &compound{values: values}}
+	}
+	p := &point{more: &compound{values: values}}
+	if s.single {
+		p.one, layouts = e.series(t, layouts[0], values, &series{}), layouts[1:]
+	}
+	for _, l := range layouts {
+		p.more.parts = append(p.more.parts, e.series(t, l, values, &series{}))
+	}
+	p.more.parts = slices.Clip(p.more.parts)
+	return p
 }
 
 // sameBounds compares bits: a bound that is no number is still the same bound.
@@ -267,38 +298,4 @@ func sameBounds(a, b []float64) bool {
 		}
 	}
 	return true
-}
-
-// series finds or makes the series of a set of labels, in any order. The table is locked.
-func (e *Encoder) series(t *tenant, schema *schema, list []seriesLabel, m *meta) *series {
-	slices.SortFunc(list, func(a, b seriesLabel) int { return byName(a.label, b.label) })
-	s := &series{schema: schema, meta: m, weight: 64}
-	if m != nil {
-		s.weight += len(m.help) + len(m.unit) + len(m.name)
-	}
-	var text []byte // what is hashed
-	for _, l := range list {
-		text = append(append(text, l.name...), 0xff)
-		s.weight += len(l.name) + len(l.value) + 16
-		value := uint32(l.from-1) | fromResource
-		if l.from == 0 {
-			text = append(append(text, l.value...), 0xff)
-			value = e.symbols.intern(l.value)
-		}
-		s.refs = append(s.refs, e.symbols.intern(l.name), value)
-	}
-	s.refs = slices.Clip(s.refs)
-	// The shard must be the same after a restart, when blocks of before may still be in a queue.
-	s.shard = uint32(xxh3.Hash(text) % uint64(e.cfg.Shards))
-	h := mix(maphash.Bytes(e.seed, text), schema.id) & e.hashMask
-	for o := t.series[h]; o != nil; o = o.sibling {
-		if o.schema == schema && slices.Equal(o.refs, s.refs) {
-			return o
-		}
-	}
-	if e.points < e.cfg.MaxSeries {
-		s.sibling = t.series[h]
-		t.series[h] = s
-	}
-	return s
 }

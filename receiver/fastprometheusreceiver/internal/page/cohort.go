@@ -121,7 +121,7 @@ func (c *cohort) series(e *expo.Entry, in setting) (*line, error) {
 	if l != nil {
 		return l, nil
 	}
-	return c.addSeries(at, e.Text, setting, c.expose(e, in))
+	return c.addSeries(at, e.Text, setting, c.expose(e, in), true)
 }
 
 // expose returns the labels of an entry.
@@ -132,18 +132,27 @@ func (c *cohort) expose(e *expo.Entry, in setting) labels.Labels {
 	return c.exposing.Labels()
 }
 
-func (c *cohort) addSeries(at uint64, text []byte, in setting, exposed labels.Labels) (*line, error) {
+// mostExposed bounds the labels that are kept from when a line is seen to when it is placed. Beyond, as on the first of a
+// large page, a line is read again, if its text tells them.
+const mostExposed = 1 << 12
+
+func (c *cohort) addSeries(at uint64, text []byte, in setting, exposed labels.Labels, told bool) (*line, error) {
 	set, err := c.final(exposed)
 	if err != nil {
 		return nil, err
 	}
 	l := c.newLine(string(text), seriesLine, in)
+	if !told {
+		c.untold[l] = struct{}{}
+	}
 	if set.IsEmpty() {
 		l.kind = droppedLine
 	} else {
 		l.name = c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel))
-		c.exposed[l] = set
-		c.crowd = max(c.crowd, len(c.exposed))
+		if !told || len(c.exposed) < mostExposed {
+			c.exposed[l] = set
+			c.crowd = max(c.crowd, len(c.exposed))
+		}
 	}
 	c.lines[at] = l
 	return l, nil
@@ -197,7 +206,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 	r := c.resource(set)
 	if metric == translator.TargetInfoMetricName {
 		l.role = targetInfoRole
-		l.point = c.intern(c.family(b, r, nil), set, func(n string) bool {
+		l.point = c.intern(c.family(b, r, nil), l.text, set, func(n string) bool {
 			return n == model.JobLabel || n == model.InstanceLabel || n == model.MetricNameLabel
 		})
 		return
@@ -215,7 +224,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 		l.bound = bound
 	}
 	l.role = role
-	l.point = c.intern(c.family(b, r, c.scope(set)), set, func(n string) bool {
+	l.point = c.intern(c.family(b, r, c.scope(set)), l.text, set, func(n string) bool {
 		switch n {
 		case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
 			return true

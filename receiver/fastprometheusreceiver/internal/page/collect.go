@@ -156,9 +156,5 @@ func (c *cohort) parsed(text []byte, in setting, set labels.Labels) (*line, erro
 	if l != nil {
 		return l, nil
 	}
-	l, err := c.addSeries(at, text, setting, set)
-	if err == nil {
-		c.untold[l] = struct{}{}
-	}
-	return l, err
+	return c.addSeries(at, text, setting, set, false)
 }

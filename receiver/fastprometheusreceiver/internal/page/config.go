@@ -41,6 +41,7 @@ type Job struct {
 	cfg    Config
 	rules  rules
 	report []string
+	part   int // points, of what a large page becomes
 
 	mu      sync.Mutex
 	formats map[string]format // by Content-Type
@@ -64,6 +65,7 @@ func NewJob(cfg Config) (*Job, error) {
 		cfg:     cfg,
 		rules:   newRules(cfg.Scrape),
 		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
+		part:    partPoints,
 		formats: map[string]format{},
 		cohorts: map[string]*cohort{},
 	}, nil

@@ -229,12 +229,15 @@ func show(target *Target, at time.Time, media, page string, size int) Result {
 func compareWithStock(t *testing.T, o receiverOptions, seqs []sequence) {
 	results := stockReceiver(t, o, seqs)
 	for i, seq := range seqs {
-		for _, reuse := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/reuse=%v", seq.name, reuse), func(t *testing.T) {
+		for _, kind := range []string{"fresh", "reuse", "parts"} {
+			t.Run(fmt.Sprintf("%s/%s", seq.name, kind), func(t *testing.T) {
 				got := results[i]
 				external := map[string]string{}
 				require.NoError(t, yaml.Unmarshal([]byte(o.external), external))
-				j := newTestJob(t, Config{Scrape: got.config, External: labels.FromMap(external), TrimSuffixes: o.trim, Reuse: reuse})
+				j := newTestJob(t, Config{Scrape: got.config, External: labels.FromMap(external), TrimSuffixes: o.trim, Reuse: kind == "reuse"})
+				if kind == "parts" {
+					j.part = 1 + i%5
+				}
 				discovered := labels.FromStrings("__address__", got.address, "__scheme__", "http", "__metrics_path__", fmt.Sprint("/", i), "job", got.config.JobName)
 				b := labels.NewBuilder(labels.FromStrings("job", got.config.JobName, "instance", got.address))
 				for k, v := range seq.labels {
@@ -247,7 +250,7 @@ func compareWithStock(t *testing.T, o receiverOptions, seqs []sequence) {
 						page = errorPage
 					}
 					res := show(target, at, seq.media, page, 1+(i*7+n*13)%60)
-					require.Equal(t, canon(got.results[n]), canon(res.Metrics), "page %d: %s", n, page)
+					require.Equal(t, canon(got.results[n]), canon(merged(t, res)), "page %d: %s", n, page)
 					res.Release()
 				}
 			})

@@ -74,7 +74,10 @@ func (v *view) started(i int32) pcommon.Timestamp {
 func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
 	c := cursor{view: v, layout: l}
-	scopes := l.skeleton(md, v.target)
+	f := l.frame(md, v.target)
+	if len(l.scopes) == 1 && len(l.metrics) > 0 {
+		f.scope(0).EnsureCapacity(len(l.metrics))
+	}
 	var (
 		ch   change
 		next int
@@ -85,7 +88,7 @@ func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 		if ch, next = v.change(i, next); ch != (change{}) {
 			k = c.choose(m, ch, nil, false)
 		}
-		c.metric(m, scopes[m.scope].Metrics().AppendEmpty(), k, false)
+		c.metric(m, f.scope(m.scope).AppendEmpty(), k, false)
 	}
 	if c.left {
 		removeEmpty(md)
@@ -93,27 +96,35 @@ func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 	return md, !c.left
 }
 
-// skeleton makes the resources and scopes that have metrics, in the order of their first.
-func (l *layout) skeleton(md pmetric.Metrics, t *Target) []pmetric.ScopeMetrics {
-	resources := make([]pmetric.ResourceMetrics, len(l.resources))
-	scopes := make([]pmetric.ScopeMetrics, len(l.scopes))
-	for i := range l.metrics {
-		at := l.metrics[i].scope
-		if scopes[at] != (pmetric.ScopeMetrics{}) {
-			continue
-		}
-		s := l.scopes[at]
-		if resources[s.resource] == (pmetric.ResourceMetrics{}) {
-			resources[s.resource] = md.ResourceMetrics().AppendEmpty()
-			t.fill(resources[s.resource].Resource().Attributes(), &l.resources[s.resource])
-		}
-		scopes[at] = resources[s.resource].ScopeMetrics().AppendEmpty()
-		s.scope.fill(scopes[at])
-		if len(l.scopes) == 1 {
-			scopes[at].Metrics().EnsureCapacity(len(l.metrics))
-		}
+// A frame is the resources and scopes of metrics in the making: in the order of their first metrics.
+type frame struct {
+	*layout
+
+	metrics   pmetric.Metrics
+	target    *Target
+	resources []pmetric.ResourceMetrics
+	scopes    []pmetric.ScopeMetrics
+}
+
+func (l *layout) frame(md pmetric.Metrics, t *Target) frame {
+	return frame{
+		layout: l, metrics: md, target: t,
+		resources: make([]pmetric.ResourceMetrics, len(l.resources)), scopes: make([]pmetric.ScopeMetrics, len(l.scopes)),
 	}
-	return scopes
+}
+
+// scope returns the metrics of a scope, which is there from then on.
+func (f *frame) scope(at int32) pmetric.MetricSlice {
+	if f.scopes[at] == (pmetric.ScopeMetrics{}) {
+		s := f.layout.scopes[at]
+		if f.resources[s.resource] == (pmetric.ResourceMetrics{}) {
+			f.resources[s.resource] = f.metrics.ResourceMetrics().AppendEmpty()
+			f.target.fill(f.resources[s.resource].Resource().Attributes(), &f.layout.resources[s.resource])
+		}
+		f.scopes[at] = f.resources[s.resource].ScopeMetrics().AppendEmpty()
+		s.scope.fill(f.scopes[at])
+	}
+	return f.scopes[at].Metrics()
 }
 
 // removeEmpty removes metrics all points of which were left out.
@@ -171,7 +182,7 @@ func (p *point) fill(m pcommon.Map, t *Target) {
 		if from := p.keys.from[i]; from >= 0 {
 			m.PutStr(name, t.values[from])
 		} else {
-			v, rest = unpack(rest)
+			v, rest = unpack(p.text, rest)
 			m.PutStr(name, v)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 // A Result is what came of a scrape.
 type Result struct {
-	// Metrics has the samples, the stale markers of what is gone and the report. It may be empty, and is the caller's
-	// until Release.
+	// Metrics has the samples, the stale markers of what is gone and the report; of a large page a part of that, until
+	// Next. It may be empty, and is the caller's until Release.
 	Metrics pmetric.Metrics
 	// Err says why up is 0.
 	Err error
@@ -25,8 +25,9 @@ type Result struct {
 	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
 	Limited, Late int
 
-	plan *plan
-	tree *tree
+	plan  *plan
+	tree  *tree
+	parts *parts // nil unless the page is large
 }
 
 // maxAhead is how far in the future a sample's timestamp may be.
@@ -155,7 +156,7 @@ func (s *Scrape) repeat(r Report, res Result) Result {
 		tr = p.take()
 	}
 	res.plan = p
-	res.Metrics, res.tree = p.layout.render(tr, &v)
+	s.render(p.layout, tr, &v, &res)
 	return res
 }
 
@@ -235,7 +236,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	if v.variation != nil {
 		v.extra.behind(l)
 	}
-	res.Metrics, res.tree = l.render(tr, &v)
+	s.render(l, tr, &v, &res)
 	if res.plan == nil || l != res.plan.layout {
 		res.tree = nil
 	}

@@ -80,11 +80,13 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 	cfg := Config{Scrape: testScrapeConfig()}
 	reusing := cfg
 	reusing.Reuse = true
-	shared, trees := newTestJob(t, cfg), newTestJob(t, reusing)
-	var targets, again []*Target
+	shared, trees, cut := newTestJob(t, cfg), newTestJob(t, reusing), newTestJob(t, reusing)
+	cut.part = 1 + int(seed%7)
+	var targets, again, parted []*Target
 	for i := range 3 {
 		targets = append(targets, testTarget(shared, i, "zone", fmt.Sprint("z", i)))
 		again = append(again, testTarget(trees, i, "zone", fmt.Sprint("z", i)))
+		parted = append(parted, testTarget(cut, i, "zone", fmt.Sprint("z", i)))
 	}
 	last := make([]string, len(targets))
 	for n := range pages {
@@ -104,6 +106,8 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 			require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, page)
 			reused := show(again[i], at, m, page, 1+r.IntN(200))
 			require.Equal(t, canon(want.Metrics), canon(reused.Metrics), "reuse: seed %d page %d target %d\n%s", seed, n, i, page)
+			inParts := show(parted[i], at, m, page, 1+r.IntN(200))
+			require.Equal(t, canon(want.Metrics), canon(merged(t, inParts)), "parts: seed %d page %d target %d\n%s", seed, n, i, page)
 			if r.IntN(4) > 0 {
 				reused.Release()
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// intern returns the point of a family that has the given labels but those to skip.
-func (c *cohort) intern(f *family, set labels.Labels, skip func(name string) bool) *point {
+// intern returns the point of a family that has the given labels but those to skip. Most of their values are in the text.
+func (c *cohort) intern(f *family, text string, set labels.Labels, skip func(name string) bool) *point {
 	var (
 		h    maphash.Hash
 		key  = c.keying[:0]
@@ -44,7 +44,7 @@ func (c *cohort) intern(f *family, set labels.Labels, skip func(name string) boo
 	for at := h.Sum64(); ; at++ {
 		p := c.points[at]
 		if p == nil {
-			p = &point{family: f, keys: ks, values: c.pack(kept)}
+			p = &point{family: f, keys: ks, text: text, values: c.pack(text, kept)}
 			c.points[at] = p
 			return p
 		}
@@ -54,12 +54,19 @@ func (c *cohort) intern(f *family, set labels.Labels, skip func(name string) boo
 	}
 }
 
-// pack copies the values of labels that are not the target's to fill in, into one piece of memory.
-func (c *cohort) pack(ls []labels.Label) string {
+// pack writes down the values of labels that are not the target's to fill in: their lengths, doubled, and where they are
+// in the text or, the length being odd, themselves.
+func (c *cohort) pack(text string, ls []labels.Label) string {
 	b := c.packing[:0]
 	for _, l := range ls {
-		if marked(l.Value) < 0 {
-			b = append(binary.AppendUvarint(b, uint64(len(l.Value))), l.Value...)
+		if marked(l.Value) >= 0 {
+			continue
+		}
+		n := uint64(len(l.Value)) << 1
+		if i := strings.Index(text, l.Value); i >= 0 {
+			b = binary.AppendUvarint(binary.AppendUvarint(b, n), uint64(i))
+		} else {
+			b = append(binary.AppendUvarint(b, n|1), l.Value...)
 		}
 	}
 	c.packing = b
@@ -67,13 +74,24 @@ func (c *cohort) pack(ls []labels.Label) string {
 }
 
 // unpack returns the first of packed values and the others.
-func unpack(values string) (first, rest string) {
-	n, i := 0, 0
+func unpack(text, values string) (first, rest string) {
+	n, rest := number(values)
+	size := n >> 1
+	if n&1 == 1 {
+		return rest[:size], rest[size:]
+	}
+	at, rest := number(rest)
+	return text[at : at+size], rest
+}
+
+// number reads a varint.
+func number(s string) (n int, rest string) {
+	i := 0
 	for shift := 0; ; shift += 7 {
-		b := values[i]
+		b := s[i]
 		n |= int(b&0x7f) << shift
 		if i++; b < 0x80 {
-			return values[i : i+n], values[i+n:]
+			return n, s[i:]
 		}
 	}
 }
@@ -85,7 +103,7 @@ func (p *point) has(ls []labels.Label) bool {
 		if marked(l.Value) >= 0 {
 			continue
 		}
-		if v, rest = unpack(rest); v != l.Value {
+		if v, rest = unpack(p.text, rest); v != l.Value {
 			return false
 		}
 	}

@@ -103,7 +103,8 @@ type name struct {
 type point struct {
 	family  *family
 	keys    *keys
-	values  string // one for each key that is not the target's to fill in, behind its length
+	text    string // of a line, which has most of
+	values  string // one for each key that is not the target's to fill in, packed
 	epoch   uint32
 	metric  int32 // where a layout in the making has it
 	order   int32

@@ -200,7 +200,11 @@ func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest
 	for i, l := range gone {
 		b.add(l, first+len(lines)+i, noTime)
 	}
-	return b.finish()
+	l := b.finish()
+	if p.job.isLarge(len(l.points)) {
+		*b = builder{}
+	}
+	return l
 }
 
 // adopt makes a plan the target's.

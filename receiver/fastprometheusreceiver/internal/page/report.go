@@ -70,7 +70,8 @@ func (t *Target) Retire(at time.Time) Result {
 		}
 		l := p.lay(0, c.report, nil, gone, math.MaxInt64)
 		c.mu.Unlock()
-		res.Metrics, _ = l.emit(&view{target: t, at: pcommon.Timestamp(at.UnixMilli() * 1e6), values: values})
+		new(Scrape).render(l, nil, &view{target: t, at: pcommon.Timestamp(at.UnixMilli() * 1e6), values: values}, &res)
+		res.tree = nil // nobody will show the like again
 	}
 	t.leave()
 	return res

@@ -50,10 +50,7 @@ func (p *plan) drop() {
 // bound such trees go to the collector, and their pages are built anew.
 var retained atomic.Int64
 
-const (
-	retainedPoints = 1 << 16
-	largePage      = 1 << 14 // the tree of a page with more points is kept in any case
-)
+const retainedPoints = 1 << 16
 
 // Release says that the consumer has returned. With Config.Reuse the metrics may then be filled again; without, the call
 // means nothing.
@@ -65,9 +62,7 @@ func (r Result) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	most := runtime.GOMAXPROCS(0) // as many as scrapes can be filling
-	if n > largePage {
-		most = 1
-	} else if len(p.trees) > 0 && retained.Load() > retainedPoints || retained.Load() > 4*retainedPoints {
+	if len(p.trees) > 0 && retained.Load() > retainedPoints || retained.Load() > 4*retainedPoints {
 		most = 0
 	}
 	if !p.abandoned && len(p.trees) < most {
@@ -226,7 +221,7 @@ func (w *walk) metric(m *placedMetric) pmetric.Metric {
 	return ms.At(i)
 }
 
-// each visits the scopes as skeleton made them: in the order of their first metrics.
+// each visits the scopes as a frame has them: in the order of their first metrics.
 func (t *tree) each(f func(scope int32, sm pmetric.ScopeMetrics, rm pmetric.ResourceMetrics)) {
 	l := t.layout
 	if len(l.scopes) == 1 {

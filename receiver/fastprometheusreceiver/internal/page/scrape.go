@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Scrape struct {
 	err    error
 	ended  bool
 	fed    bool // anything at all
+	lent   bool // its values are held by the parts of its result
 
 	plan     *plan
 	expected []*line // the last page's
@@ -81,18 +83,19 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	if s.plan != nil {
 		s.expected = s.plan.body(len(c.report))
 		if s.plan == t.plan && !t.diff.isEmpty() {
-			s.page = t.diff.apply(s.page[:0], s.expected)
+			s.page = t.diff.apply(slices.Grow(s.page[:0], len(s.expected)+len(t.diff.extras)), s.expected)
 			s.expected = s.page
 		}
+		s.values = slices.Grow(s.values, len(s.expected)+len(c.report))
 	}
 	return s
 }
 
 // maxRetained bounds what a finished scrape keeps for the next, in samples.
-const maxRetained = 1 << 19
+const maxRetained = 1 << 15
 
 func (s *Scrape) release() {
-	if cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
+	if s.lent || cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
 		return
 	}
 	if s.times != nil {
@@ -317,7 +320,7 @@ func (s *Scrape) take() error {
 func (s *Scrape) miss(l *line) {
 	if !s.strayed {
 		s.strayed = true
-		s.lines = append(s.lines[:0], s.expected[:s.next]...)
+		s.lines = append(slices.Grow(s.lines[:0], len(s.expected)+len(s.expected)/16), s.expected[:s.next]...)
 	}
 	s.lines = append(s.lines, l)
 	s.values = append(s.values, 0)

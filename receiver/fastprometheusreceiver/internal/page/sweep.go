@@ -88,7 +88,7 @@ func (c *cohort) stats(s *Stats) {
 		s.Bytes += int64(len(l.text)) + 80
 	}
 	for _, p := range c.points {
-		s.Bytes += 64 + int64(len(p.values))
+		s.Bytes += 72 + int64(len(p.values))
 	}
 	for _, p := range c.plans {
 		s.Bytes += 8 * int64(len(p.lines))

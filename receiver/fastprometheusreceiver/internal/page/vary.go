@@ -82,7 +82,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 		tr = p.take()
 	}
 	res.plan = p
-	res.Metrics, res.tree = p.layout.render(tr, &v)
+	s.render(p.layout, tr, &v, &res)
 	return res, true
 }
 

@@ -143,12 +143,15 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 		fleet          *fleet
 		last           string
 		target, reused *Target
+		parted         *Target
 	}
-	kept, trees := newTestJob(t, plain), newTestJob(t, reusing)
+	kept, trees, cut := newTestJob(t, plain), newTestJob(t, reusing), newTestJob(t, plain)
+	cut.part = 1 + int(seed%7)
 	var all []*shown
 	for i := range 3 {
 		all = append(all, &shown{
 			fleet: first.clone(seed + uint64(i)), target: testTarget(kept, i, zone(i)...), reused: testTarget(trees, i, zone(i)...),
+			parted: testTarget(cut, i, zone(i)...),
 		})
 	}
 	at := start
@@ -164,10 +167,10 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 				page += "broken{\n"
 			}
 			want := show(fresh, at, m, page, 1<<20)
-			for _, target := range []*Target{s.target, s.reused} {
+			for _, target := range []*Target{s.target, s.reused, s.parted} {
 				got := show(target, at, m, page, 1+r.IntN(300))
 				require.Equal(t, want.Err == nil, got.Err == nil)
-				require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s\n---\n%s", seed, n, i, s.last, page)
+				require.Equal(t, canon(want.Metrics), canon(merged(t, got)), "seed %d page %d target %d\n%s\n---\n%s", seed, n, i, s.last, page)
 				require.Equal(t, want.Samples, got.Samples)
 				require.Equal(t, want.PostRelabel, got.PostRelabel)
 				require.Equal(t, want.Added, got.Added)
@@ -181,7 +184,7 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 			}
 			if s.last = page; want.Err != nil {
 				s.last = "" // what it ended is not the next page's to end
-				for _, target := range []*Target{s.target, s.reused} {
+				for _, target := range []*Target{s.target, s.reused, s.parted} {
 					target.Retire(at)
 				}
 			}
@@ -197,13 +200,13 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 		}
 		show(fresh, at, m, s.last, 1<<20)
 		want := fresh.Retire(at)
-		for _, target := range []*Target{s.target, s.reused} {
+		for _, target := range []*Target{s.target, s.reused, s.parted} {
 			got := target.Retire(at)
 			if want.Metrics == (pmetric.Metrics{}) {
 				require.Zero(t, got.Metrics)
 				continue
 			}
-			require.Equal(t, canon(want.Metrics), canon(got.Metrics))
+			require.Equal(t, canon(want.Metrics), canon(merged(t, got)))
 		}
 	}
 	return varied, scrapes

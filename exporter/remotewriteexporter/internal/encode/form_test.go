@@ -1,0 +1,109 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestPointsShareAForm makes many points of a metric: alike, of other keys, and of values that make other labels.
+func TestPointsShareAForm(t *testing.T) {
+	e, d := newEncoder(t, nil)
+	forms := func() int {
+		for _, f := range e.tenants[""].families {
+			return len(f.forms)
+		}
+		return 0
+	}
+	for i := range 100 {
+		require.NoError(t, e.Add(gauge("g", 1, epoch, "a", fmt.Sprint(i), "b", "x"), ""))
+	}
+	assert.Equal(t, 1, forms())
+	odd := [][]string{
+		{"a", "", "b", "x"},                 // no label at all
+		{"a", "\xff\xfe", "b", "x"},         // replaced in the label
+		{"a", "other\xff", "b", "x"},        // and in another
+		{"a.c", "1", "a/c", "2", "b", "x"},  // two attributes, one label
+		{"a.c", "1", "a/c", "22", "b", "x"}, // and another
+		{"instance", "mine", "b", "x"},      // also the resource's
+	}
+	for round := range 3 {
+		for _, attrs := range odd {
+			require.NoError(t, e.Add(gauge("g", 1, epoch.Add(time.Duration(round+1)*time.Second), attrs...), ""))
+		}
+	}
+	stats := e.Stats()
+	assert.Equal(t, 100+len(odd), stats.Series)
+	assert.EqualValues(t, 100+len(odd), stats.Misses, "each is recognised again")
+	assert.Equal(t, 2, forms(), "only plain ones are shared")
+	for i := range 2 * maxForms {
+		require.NoError(t, e.Add(gauge("g", 1, epoch, fmt.Sprintf("k%d", i), "v"), ""))
+	}
+	assert.Equal(t, maxForms, forms())
+	series, _ := decode(t, flushAll(e, v2Zstd))
+	names := map[string]int{}
+	for _, s := range series {
+		names[labelsOf(s)] += len(s.Samples)
+	}
+	assert.Len(t, names, 100+len(odd)+2*maxForms)
+	assert.Equal(t, 3, names[`__name__="g",a_c="1;2",b="x",`])
+	assert.Equal(t, 3, names[`__name__="g",a="other`+"\uFFFD"+`",b="x",`])
+	assert.Zero(t, d.total())
+	for range 8 {
+		e.Expire()
+	}
+	assert.Equal(t, 1, e.Stats().Symbols)
+}
+
+// TestOneSeriesOfTwoPoints says the same labels in two ways, which must stay one series.
+func TestOneSeriesOfTwoPoints(t *testing.T) {
+	e, d := newEncoder(t, nil)
+	require.NoError(t, e.Add(gauge("g", 1, epoch, "a", "1", "b", "2"), ""))
+	require.NoError(t, e.Add(gauge("g", 2, epoch, "b", "2", "a", "1"), ""))
+	require.NoError(t, e.Add(gauge("g", 3, epoch, "a", "1", "b", "2", "c", ""), ""))
+	series, _ := decode(t, flushAll(e, v2Zstd))
+	require.Len(t, series, 1)
+	assert.Len(t, series[0].Samples, 1)
+	assert.Equal(t, map[Reason]int{ReasonDuplicate: 2}, d.counts)
+	assert.Equal(t, 3, e.Stats().Series)
+	assert.Equal(t, 1, e.tenants[""].series.used)
+	for range 8 {
+		e.Expire()
+	}
+	assert.Equal(t, 1, e.Stats().Symbols)
+}
+
+func TestTableFindsWhatItKeeps(t *testing.T) {
+	s := table[series]{link: (*series).link}
+	assert.Nil(t, s.first(1))
+	const n = 10_000
+	for i := range n {
+		s.insert(&series{hash: uint32(i * 2654435761), weight: uint32(i)})
+	}
+	count := func() (n int) {
+		s.each(func(o *series) {
+			at := s.first(o.hash)
+			for at != nil && at != o {
+				at = at.sibling
+			}
+			assert.NotNil(t, at)
+			n++
+		})
+		return n
+	}
+	assert.Equal(t, n, count())
+	assert.LessOrEqual(t, len(s.buckets), n)
+	s.sweep(func(o *series) bool { return o.weight%100 == 0 })
+	assert.Equal(t, n/100, count())
+	assert.Equal(t, n/100, s.used)
+	assert.LessOrEqual(t, len(s.buckets), 2*n/100)
+	s.sweep(func(*series) bool { return false })
+	assert.Zero(t, count())
+	assert.Len(t, s.buckets, 8)
+}

@@ -1,0 +1,119 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// merged puts the parts of a result together.
+func merged(t *testing.T, r Result) pmetric.Metrics {
+	if r.parts == nil {
+		return r.Metrics
+	}
+	all := pmetric.NewMetrics()
+	most := r.parts.target.cohort.job.part
+	for {
+		require.LessOrEqual(t, r.Metrics.DataPointCount(), most)
+		r.Metrics.ResourceMetrics().MoveAndAppendTo(all.ResourceMetrics())
+		if r.Pending() == 0 {
+			return all
+		}
+		r = r.Next()
+	}
+}
+
+func TestLargePagesComeInParts(t *testing.T) {
+	for _, reuse := range []bool{false, true} {
+		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: reuse}), 1)
+		page := bigText(5 * partPoints)
+		shorter := strings.Replace(page, fmt.Sprintf("pod=\"pod-%d-", 3*partPoints), "pod=\"new-", 1)
+		for i, p := range []string{page, page, shorter, "other 1\n"} {
+			r := show(target, start, typeText, p, 1<<20)
+			require.NoError(t, r.Err)
+			require.True(t, has(r.Metrics, "m"))
+			require.False(t, has(r.Metrics, "up"))
+			var names []string
+			for _, m := range r.Families().ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+				names = append(names, m.Name())
+			}
+			require.Subset(t, names, []string{"m", "up", "scrape_series_added"})
+			parts, points := 1, r.Metrics.DataPointCount()
+			require.Equal(t, partPoints, points)
+			for ; r.Pending() > 0; parts++ {
+				r = r.Next()
+				points += r.Metrics.DataPointCount()
+			}
+			require.Equal(t, 6, parts)
+			require.True(t, has(r.Metrics, "up"), "the report comes last")
+			require.Equal(t, []int{5*partPoints + 5, 5*partPoints + 5, 5*partPoints + 6, 5*partPoints + 6}[i], points)
+			r.Release()
+		}
+		require.Empty(t, target.plan.trees)
+	}
+}
+
+func TestARetiringLargePageComesInParts(t *testing.T) {
+	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
+	show(target, start, typeText, bigText(3*partPoints), 1<<20)
+	r := target.Retire(start)
+	require.Equal(t, 2*partPoints+5, r.Pending())
+	all := canon(merged(t, r))
+	require.Len(t, all, 3*partPoints+5)
+	require.False(t, slices.ContainsFunc(all, func(s string) bool { return !strings.Contains(s, "flags 1") }))
+}
+
+// A page of many long lines, as of kube-state-metrics.
+func kubeText(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i%10_000 == 0 {
+			fmt.Fprintf(&b, "# HELP kube_pod_%d Help.\n# TYPE kube_pod_%d gauge\n", i/10_000, i/10_000)
+		}
+		fmt.Fprintf(&b, "kube_pod_%d{namespace=\"namespace-%d\",pod=\"deployment-%d-abcdef\",uid=\"%08x-0000-4000-8000-%012x\",container=\"container-%d\",node=\"node-%d\"} %d\n",
+			i/10_000, i%50, i, i, i*7, i%4, i%100, i%7)
+	}
+	return b.String()
+}
+
+// What stays of a large page is its text and what its lines mean; a scrape adds the values, and the points part by part.
+func TestMemoryOfALargePage(t *testing.T) {
+	const series = 100_000
+	page := []byte(kubeText(series))
+	text := float64(len(page)) / series
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	target := testTarget(j, 1)
+	before := heap()
+	var peak int64
+	scrape := func(look bool) {
+		r := showBytes(target, start, typeText, page)
+		for r.Pending() > 0 {
+			if r = r.Next(); look {
+				peak = max(peak, heap()-before)
+			}
+		}
+		r.Release()
+	}
+	scrape(false)
+	scrape(false)
+	scrape(true)
+	kept := heap() - before
+	var was, is runtime.MemStats
+	runtime.ReadMemStats(&was)
+	scrape(false)
+	runtime.ReadMemStats(&is)
+	t.Logf("kept %.0f B a series besides %.0f B of text, %.0f B more while handed on; garbage of a scrape %.0f B",
+		float64(kept)/series-text, text, float64(peak-kept)/series, float64(is.TotalAlloc-was.TotalAlloc)/series)
+	require.LessOrEqual(t, float64(kept)/series-text, 300.0)
+	require.LessOrEqual(t, float64(peak-kept)/series, 80.0, "a part, and the values")
+	require.LessOrEqual(t, float64(is.TotalAlloc-was.TotalAlloc)/series, 600.0)
+	runtime.KeepAlive(target)
+}

@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
+)
+
+// A large page is handed on in parts. If one is refused, those to come are refused with it, unseen.
+func TestLargePagesAreHandedOnInParts(t *testing.T) {
+	const series, report = 40_000, 5
+	var text strings.Builder
+	for i := range series {
+		fmt.Fprintf(&text, "m{id=\"%d\"} 1\n", i)
+	}
+	for refused, want := range map[int]struct{ parts, accepted int }{0: {5, series + report}, 2: {2, 8192}} {
+		t.Run(fmt.Sprint("refused=", refused), func(t *testing.T) {
+			parts := 0
+			next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+				if parts++; parts == refused {
+					return errors.New("full")
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			r := prepare(t, configure(t, fmt.Sprintf(static, "localhost:1")), withConsumer(next))
+			t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
+			r.slots = newSlots(1)
+			read, err := r.cfg.read()
+			require.NoError(t, err)
+			job, err := page.NewJob(r.pageConfig(read.jobs[0]))
+			require.NoError(t, err)
+			target := job.NewTarget(labels.EmptyLabels(), labels.FromStrings("job", "test", "instance", "host:80"))
+			s, err := target.Begin(time.Now(), "text/plain")
+			require.NoError(t, err)
+			require.NoError(t, s.Feed([]byte(text.String())))
+
+			r.deliver(s.End(page.Report{}), r.slots.take())
+			require.Equal(t, want.parts, parts)
+			r.slots.take().release() // it is back
+			count := func(name string) float64 {
+				m, err := r.telemetry.GetMetric(name)
+				require.NoError(t, err)
+				return total(t, m)
+			}
+			require.InDelta(t, want.accepted, count("otelcol_receiver_accepted_metric_points"), 0)
+			require.InDelta(t, series+report-want.accepted, count("otelcol_receiver_refused_metric_points"), 0)
+			require.Equal(t, int64(min(refused, 1)), r.counters.refused.Load())
+		})
+	}
+}
