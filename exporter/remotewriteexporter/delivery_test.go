@@ -206,12 +206,34 @@ func TestShardsFollowLoad(t *testing.T) {
 	f(6, late)
 	f(6, load{busy: 100, waiting: 100, failing: true})
 	f(6, load{busy: 100, waiting: 3}) // keeps up
+	s.now.Store(2)
+	f(2, load{busy: 1, waiting: 9, lanes: 2})
+	f(4, load{busy: 1, waiting: 9, lanes: 1}) // what is sent is of a time with fewer, and they are all busy
+	s.now.Store(6)
 	for range idleRounds - 1 {
 		f(6, quiet)
 	}
-	f(6, quiet, load{busy: 3}) // one of them is not idle
+	f(6, quiet, load{busy: 3, lanes: 6}) // one of them is not idle
 	for range idleRounds - 1 {
 		f(6, quiet)
 	}
 	f(3, quiet)
+}
+
+func TestRequestsStayFullHoweverManyShards(t *testing.T) {
+	const shards, samples, rounds = 4, 1000, 3
+	d := newReceived(t, nil)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint, c.Batch.Timeout, c.Batch.MaxSamples = d.URL, 2*time.Second, samples
+		c.Shards = ShardsConfig{Min: shards, Max: shards}
+	})
+	for n := range rounds * shards {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(samples, n)))
+	}
+	eventually(t, func() bool { return d.samples() == rounds*shards*samples }, "all samples arrive")
+	requests := 0
+	for _, n := range e.Snapshot().Destinations[0].Outcome.Requests {
+		requests += int(n)
+	}
+	require.LessOrEqual(t, requests, 2*rounds*shards, "requests that shards make small")
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
 // readPause is how long a sender waits before it asks a storage again that could not be read.
@@ -33,10 +35,13 @@ type remoteWrite struct {
 	queue        *queue.Queue
 	destinations []*send.Destination
 
-	mu      sync.Mutex // guards what follows
-	stopped bool
-	cancel  context.CancelFunc // ends the senders
-	senders sync.WaitGroup
+	taken, turnedDown atomic.Int64 // points, of those that the pipeline brought
+
+	mu         sync.Mutex // guards what follows
+	stopped    bool
+	unregister func()             // of what is shown
+	cancel     context.CancelFunc // ends the senders
+	senders    sync.WaitGroup
 }
 
 func newExporter(cfg *Config, set exporter.Settings) (*remoteWrite, error) {
@@ -109,6 +114,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		}
 	}
 	e.intake.start(q, destinations, client != nil)
+	e.unregister = inspect.Register(host, e.inspection())
 	return nil
 }
 
@@ -205,6 +211,7 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	if e.cancel == nil {
 		return nil // never started
 	}
+	e.unregister()
 	e.intake.stop()
 	bound, cancel := context.WithTimeout(ctx, e.cfg.ShutdownTimeout)
 	defer cancel()

@@ -27,8 +27,10 @@ const (
 	storageTimeout = 200 * time.Millisecond
 	// cacheGenerations is how many times idle entries are looked for in cache.idle_timeout.
 	cacheGenerations = 5
-	// openBatches bounds what may be waiting to be encoded, in requests: one fills while one is encoded.
-	openBatches = 2
+	// openRounds bounds what may be waiting to be encoded: one round fills while one is encoded.
+	openRounds = 2
+	// maxRequests bounds a round, in full requests, however many shards there are.
+	maxRequests = 16
 )
 
 var (
@@ -50,7 +52,7 @@ type intake struct {
 	quit         chan struct{}
 	done         sync.WaitGroup
 
-	// mu is held for reading while data is added, and for writing when a round begins or the encoder changes.
+	// mu is held for reading while data is added, and for writing when a round begins or the shards change.
 	mu      sync.RWMutex
 	stopped bool
 	encoder *encode.Encoder
@@ -109,7 +111,10 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 	}
 	err := e.intake.consume(ctx, md, points)
 	if err != nil {
+		e.turnedDown.Add(int64(points))
 		e.telemetry.refused(points)
+	} else {
+		e.taken.Add(int64(points))
 	}
 	return err
 }
@@ -131,7 +136,7 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 		return consumererror.NewPermanent(err) // counted by the encoder, and no better another time
 	}
 	notify(in.arrived)
-	if open >= int64(in.cfg.Batch.MaxSamples) {
+	if open >= in.enough() {
 		notify(in.full)
 	}
 	if !in.durable {
@@ -157,7 +162,7 @@ func (in *intake) admit(ctx context.Context) error {
 		if err := in.queue.WaitRoom(ctx); err != nil {
 			return fmt.Errorf("cannot wait for room in the queue: %w", err)
 		}
-		if in.open.Load() < int64(openBatches*in.cfg.Batch.MaxSamples) {
+		if in.open.Load() < openRounds*in.enough() {
 			return nil
 		}
 		in.mu.RLock()
@@ -171,6 +176,12 @@ func (in *intake) admit(ctx context.Context) error {
 			return fmt.Errorf("cannot wait for data to be encoded: %w", ctx.Err())
 		}
 	}
+}
+
+// enough is how many points end a round: a full request for each shard, since a round that were cut in more and more
+// pieces would make more shards no faster.
+func (in *intake) enough() int64 {
+	return int64(min(in.shards.count(), maxRequests) * in.cfg.Batch.MaxSamples)
 }
 
 // add gives md to the encoder, by tenant.

@@ -6,17 +6,16 @@ package remotewriteexporter
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
 )
 
 const (
 	// MaxShards bounds `shards.max`: each is a connection and a goroutine per destination.
 	MaxShards = 256
-	// adaptInterval is how often the number of shards is looked at.
-	adaptInterval = 5 * time.Second
+	// adaptInterval is how often the number of shards is looked at: soon, since what was queued for few shards is sent
+	// by few.
+	adaptInterval = 2 * time.Second
 	// idleRounds is how many looks in a row must find the shards idle before there are fewer.
-	idleRounds = 12
+	idleRounds = 30
 )
 
 // shards decides how many there are: more when requests take all the time there is and the queue grows all the same,
@@ -32,6 +31,7 @@ type load struct {
 	failing bool    // it does not take data: more connections would not help
 	busy    float64 // seconds of requests per second
 	waiting int     // blocks that no sender has yet
+	lanes   int     // requests that can be on the way at once: fewer than shards while an earlier number's are sent
 }
 
 func newShards(cfg ShardsConfig) *shards {
@@ -47,7 +47,7 @@ func (s *shards) adapt(loads []load) int {
 	n := s.count()
 	grow, idle := false, true
 	for _, l := range loads {
-		part := l.busy / float64(n)
+		part := l.busy / float64(max(1, min(n, l.lanes)))
 		grow = grow || !l.failing && part > 0.75 && l.waiting >= n
 		idle = idle && !l.failing && part < 0.25 && l.waiting == 0
 	}
@@ -71,26 +71,24 @@ func (in *intake) observe() []load {
 	loads := make([]load, len(in.destinations))
 	for i, d := range in.destinations {
 		stats := in.queue.Stats(i)
-		loads[i] = load{failing: d.BreakerOpen(), busy: in.telemetry.destinations[i].busy.take(adaptInterval), waiting: stats.Blocks - stats.Leased}
+		loads[i] = load{
+			failing: d.BreakerOpen(), busy: in.telemetry.destinations[i].busy.take(adaptInterval),
+			waiting: stats.Blocks - stats.Leased, lanes: stats.Lanes,
+		}
 	}
 	return loads
 }
 
 // reshard changes the number of shards. What was added before is queued in an epoch that is sent before what comes after, so
-// that a series which moves keeps its order. The new encoder begins with an empty cache: changes are rare.
+// that a series which moves keeps its order.
 func (in *intake) reshard(n int) {
-	encoder, err := encode.New(in.cfg.encoding(n), in.telemetry)
-	if err != nil {
-		return // the same configuration worked before
-	}
 	in.mu.Lock()
 	r := in.next()
 	blocks := in.encode()
-	in.telemetry.retire(in.encoder.Stats())
-	in.encoder = encoder
+	in.encoder.SetShards(n)
+	in.shards.now.Store(int64(n))
 	in.mu.Unlock()
 	r.err = in.push(blocks)
 	close(r.stored)
-	in.shards.now.Store(int64(n))
 	in.epoch++
 }

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"sync/atomic"
 	"time"
-
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
 )
 
 // Snapshot is the state of an exporter at a moment, for people to look at.
@@ -39,7 +37,7 @@ type DestinationSnapshot struct {
 func (e *remoteWrite) Snapshot() Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	stats := e.intake.stats()
+	stats := e.intake.encoder.Stats()
 	s := Snapshot{
 		Shards: e.intake.shards.count(), CacheSeries: stats.Series, CacheHits: stats.Hits, CacheMisses: stats.Misses,
 	}
@@ -69,18 +67,6 @@ func (d *destinationTelemetry) snapshot() Outcome {
 	o := d.outcome
 	o.Dropped, o.Requests = maps.Clone(o.Dropped), maps.Clone(o.Requests)
 	return o
-}
-
-// stats are the encoder's, with the counters of its predecessors.
-func (in *intake) stats() encode.Stats {
-	in.mu.RLock()
-	s := in.encoder.Stats()
-	in.mu.RUnlock()
-	in.telemetry.mu.Lock()
-	defer in.telemetry.mu.Unlock()
-	s.Hits += in.telemetry.retired.Hits
-	s.Misses += in.telemetry.retired.Misses
-	return s
 }
 
 // busy sums up the time that requests took.

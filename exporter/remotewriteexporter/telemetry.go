@@ -30,16 +30,18 @@ import (
 type telemetry struct {
 	builder      *metadata.TelemetryBuilder
 	log          *zap.Logger
+	id           attribute.KeyValue
 	exporter     metric.MeasurementOption
 	queue        metric.MeasurementOption // as exporterhelper's: with data_type too
 	destinations []*destinationTelemetry
 
 	host component.Host // to report the status to; set by Start
 
-	mu      sync.Mutex
-	down    int          // destinations that take no data
-	retired encode.Stats // counters of encoders that are no more
-	storage bool         // whether the log says that the storage fails
+	mu   sync.Mutex
+	down int // destinations that take no data
+	// untranslated is what the encoder left out, by reason; nil while that is nothing.
+	untranslated map[string]int64
+	storage      bool // whether the log says that the storage fails
 }
 
 func newTelemetry(set exporter.Settings) (*telemetry, error) {
@@ -47,13 +49,15 @@ func newTelemetry(set exporter.Settings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := attribute.String("exporter", set.ID.String())
-	return &telemetry{
-		builder:  builder,
-		log:      set.Logger,
-		exporter: metric.WithAttributeSet(attribute.NewSet(id)),
-		queue:    metric.WithAttributeSet(attribute.NewSet(id, attribute.String("data_type", "metrics"))),
-	}, nil
+	t := &telemetry{builder: builder, log: set.Logger, id: attribute.String("exporter", set.ID.String())}
+	t.exporter = t.with()
+	t.queue = t.with(attribute.String("data_type", signal))
+	return t, nil
+}
+
+// with makes the attributes of a metric: which exporter, and what else there is to tell.
+func (t *telemetry) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, t.id)...))
 }
 
 func (t *telemetry) shutdown() { t.builder.Shutdown() }
@@ -65,22 +69,20 @@ func (t *telemetry) refused(points int) {
 
 // Dropped counts what the encoder left out.
 func (t *telemetry) Dropped(reason encode.Reason, n int) {
+	t.mu.Lock()
+	if t.untranslated == nil {
+		t.untranslated = map[string]int64{}
+	}
+	t.untranslated[string(reason)] += int64(n)
+	t.mu.Unlock()
 	t.builder.ExporterRemotewriteUntranslatedPoints.Add(context.Background(), int64(n),
-		metric.WithAttributes(attribute.String("reason", string(reason))))
+		t.with(attribute.String("reason", string(reason))))
 }
 
 // First logs what the encoder left out for a reason that is new.
 func (t *telemetry) First(reason encode.Reason, name string) {
 	t.log.Warn("cannot send some points; more of the same are counted, not logged",
 		zap.String("reason", string(reason)), zap.String("metric", name))
-}
-
-// retire keeps the counters of an encoder that is replaced.
-func (t *telemetry) retire(s encode.Stats) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.retired.Hits += s.Hits
-	t.retired.Misses += s.Misses
 }
 
 // queueDropped counts a block that the queue dropped.
@@ -99,7 +101,7 @@ func (t *telemetry) blocked(is bool) {
 
 // storageFailed counts a failure of the storage, and logs the first.
 func (t *telemetry) storageFailed(err error) {
-	t.builder.ExporterRemotewriteStorageFailures.Add(context.Background(), 1)
+	t.builder.ExporterRemotewriteStorageFailures.Add(context.Background(), 1, t.exporter)
 	t.mu.Lock()
 	first := !t.storage
 	t.storage = true
@@ -129,6 +131,7 @@ type destinationTelemetry struct {
 	mu      sync.Mutex
 	codes   map[int]metric.MeasurementOption
 	outcome Outcome
+	reason  error // for taking no data; nil while it does
 }
 
 // Outcome sums up what became of a destination's data.
@@ -137,6 +140,7 @@ type Outcome struct {
 	Dropped                        map[string]int64 // samples and histograms given up, by reason
 	Requests                       map[int]int64    // by status code; 0 is none
 	Retries, WireBytes, RawBytes   int64
+	Busy                           time.Duration // that answers took, all together
 }
 
 // addDestination makes the telemetry of a further destination.
@@ -144,7 +148,7 @@ func (t *telemetry) addDestination(endpoint string) *destinationTelemetry {
 	name := destinationName(endpoint)
 	d := &destinationTelemetry{
 		t: t, name: name,
-		only:    metric.WithAttributeSet(attribute.NewSet(attribute.String("destination", name))),
+		only:    t.with(attribute.String("destination", name)),
 		codes:   map[int]metric.MeasurementOption{},
 		outcome: Outcome{Dropped: map[string]int64{}, Requests: map[int]int64{}},
 	}
@@ -167,11 +171,14 @@ func (d *destinationTelemetry) Requested(code, wireBytes int, took time.Duration
 	d.mu.Lock()
 	option, ok := d.codes[code]
 	if !ok {
-		option = metric.WithAttributeSet(attribute.NewSet(attribute.String("destination", d.name), attribute.Int("code", code)))
+		option = d.with(attribute.Int("code", code))
 		d.codes[code] = option
 	}
 	d.outcome.Requests[code]++
 	d.outcome.WireBytes += int64(wireBytes)
+	if code != 0 {
+		d.outcome.Busy += took
+	}
 	d.mu.Unlock()
 	d.busy.add(took)
 	b.ExporterRemotewriteRequests.Add(ctx, 1, option)
@@ -184,7 +191,7 @@ func (d *destinationTelemetry) Retried(reason string) {
 	d.mu.Lock()
 	d.outcome.Retries++
 	d.mu.Unlock()
-	d.t.builder.ExporterRemotewriteRetries.Add(context.Background(), 1, d.with("reason", reason))
+	d.t.builder.ExporterRemotewriteRetries.Add(context.Background(), 1, d.with(attribute.String("reason", reason)))
 }
 
 // Delivered implements send.Telemetry.
@@ -204,12 +211,15 @@ func (d *destinationTelemetry) Delivered(h block.Header, l send.Loss) {
 
 // Dropped implements send.Telemetry.
 func (d *destinationTelemetry) Dropped(h block.Header, reason string) {
-	d.t.builder.ExporterRemotewriteDroppedBlocks.Add(context.Background(), 1, d.with("reason", reason))
+	d.t.builder.ExporterRemotewriteDroppedBlocks.Add(context.Background(), 1, d.with(attribute.String("reason", reason)))
 	d.lost(reason, h.Samples, h.Histograms, h.Exemplars)
 }
 
 // Down implements send.Telemetry: the component is well while every destination is.
 func (d *destinationTelemetry) Down(reason error) {
+	d.mu.Lock()
+	d.reason = reason
+	d.mu.Unlock()
 	t := d.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,15 +247,13 @@ func (d *destinationTelemetry) lost(reason string, samples, histograms, exemplar
 		n    int
 	}{{"sample", samples}, {"histogram", histograms}, {"exemplar", exemplars}} {
 		if item.n > 0 {
-			d.t.builder.ExporterRemotewriteDroppedItems.Add(ctx, int64(item.n), metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("destination", d.name), attribute.String("item", item.name), attribute.String("reason", reason),
-			)))
+			d.t.builder.ExporterRemotewriteDroppedItems.Add(ctx, int64(item.n), d.with(attribute.String("item", item.name), attribute.String("reason", reason)))
 		}
 	}
 }
 
-func (d *destinationTelemetry) with(key, value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("destination", d.name), attribute.String(key, value)))
+func (d *destinationTelemetry) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return d.t.with(append(more, attribute.String("destination", d.name))...)
 }
 
 // observe reports the state of e whenever somebody reads the metrics.
@@ -290,23 +298,22 @@ func (t *telemetry) observe(e *remoteWrite) error {
 		b.RegisterExporterRemotewriteFallbackCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i, d := range t.destinations {
 				n, f := e.destinations[i].Fallback()
-				o.Observe(int64(n), metric.WithAttributes(attribute.String("destination", d.name),
-					attribute.String("version", f.Version.String()), attribute.String("encoding", f.Compression.String())))
+				o.Observe(int64(n), d.with(attribute.String("version", f.Version.String()), attribute.String("encoding", f.Compression.String())))
 			}
 			return nil
 		}),
 		b.RegisterExporterRemotewriteShardsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(e.intake.shards.count()))
+			o.Observe(int64(e.intake.shards.count()), t.exporter)
 			return nil
 		}),
 		b.RegisterExporterRemotewriteCacheSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(e.intake.stats().Series))
+			o.Observe(int64(e.intake.encoder.Stats().Series), t.exporter)
 			return nil
 		}),
 		b.RegisterExporterRemotewriteCacheLookupsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			s := e.intake.stats()
-			o.Observe(int64(s.Hits), metric.WithAttributes(attribute.String("result", "hit")))
-			o.Observe(int64(s.Misses), metric.WithAttributes(attribute.String("result", "miss")))
+			s := e.intake.encoder.Stats()
+			o.Observe(int64(s.Hits), t.with(attribute.String("result", "hit")))
+			o.Observe(int64(s.Misses), t.with(attribute.String("result", "miss")))
 			return nil
 		}),
 	)

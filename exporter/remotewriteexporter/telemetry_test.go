@@ -53,7 +53,12 @@ func value(t *testing.T, tel *componenttest.Telemetry, name string, attributes .
 	matches := func(got string) bool { return got == strings.Join(attributes, ",") }
 	encoder := func(dp metricdata.DataPoint[int64]) string {
 		var list []string
+		require.True(t, dp.Attributes.HasValue("exporter"), name)
 		for _, kv := range dp.Attributes.ToSlice() {
+			if kv.Key == "exporter" { // on every one of them
+				require.Equal(t, "remotewrite", kv.Value.AsString())
+				continue
+			}
 			list = append(list, string(kv.Key)+"="+kv.Value.String())
 		}
 		return strings.Join(list, ",")
@@ -89,15 +94,14 @@ func TestMetricsTellWhatHappens(t *testing.T) {
 		}, "the block's fate is sealed")
 	}
 	destination := "destination=" + d.URL + "/write"
-	const exporter = "exporter=remotewrite"
 	f := func(want float64, name string, attributes ...string) {
 		t.Helper()
 		require.InDelta(t, want, value(t, tel, "otelcol_exporter_"+name, attributes...), 0, name)
 	}
-	f(20, "sent_metric_points", exporter)
-	f(10, "send_failed_metric_points", exporter)
-	f(0, "queue_size", "data_type=metrics", exporter)
-	f(12345, "queue_capacity", "data_type=metrics", exporter)
+	f(20, "sent_metric_points")
+	f(10, "send_failed_metric_points")
+	f(0, "queue_size", "data_type=metrics")
+	f(12345, "queue_capacity", "data_type=metrics")
 	f(1, "remotewrite_requests", "code=415", destination)
 	f(1, "remotewrite_requests", "code=503", destination)
 	f(2, "remotewrite_requests", "code=204", destination)
@@ -150,8 +154,9 @@ func TestLoadIsMeasured(t *testing.T) {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, n)))
 		eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == n+1 }, "the block is queued")
 	}
-	require.Equal(t, []load{{waiting: 2}}, e.intake.observe())
+	loads := e.intake.observe()
 	close(release)
+	require.Equal(t, []load{{waiting: 2, lanes: 1}}, loads)
 	require.NoError(t, e.Shutdown(t.Context()))
 	l := e.intake.observe()[0]
 	require.Positive(t, l.busy)
@@ -167,7 +172,7 @@ func TestRefusedPointsAreCounted(t *testing.T) {
 	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
 	eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 1 }, "the queue is full")
 	require.ErrorIs(t, e.ConsumeMetrics(t.Context(), gauges(7, 1)), errQueueFull)
-	require.InDelta(t, 7, value(t, tel, "otelcol_exporter_enqueue_failed_metric_points", "exporter=remotewrite"), 0)
+	require.InDelta(t, 7, value(t, tel, "otelcol_exporter_enqueue_failed_metric_points"), 0)
 }
 
 func TestLogTellsChangesOnly(t *testing.T) {

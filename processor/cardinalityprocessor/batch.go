@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
 // batch is the working memory of one call. It goes through a metric in two rounds: all fingerprints, then all look-ups,
@@ -28,6 +30,10 @@ type batch struct {
 	drop   []bool
 	counts []counted
 	losses [losses]int64
+	marked int64
+	gone   int64 // points that were removed
+
+	account account
 }
 
 // counted is how many points met the same fate, by rule.
@@ -60,8 +66,11 @@ func (b *batch) end() {
 	clear(b.limits)
 	clear(b.places)
 	clear(b.values)
+	labels := b.account.series.Labels
+	clear(labels[:cap(labels)])
 	*b = batch{
 		fps: fps, drop: drop, counts: b.counts[:0], exempt: b.exempt[:0],
+		account:  account{series: stats.Series{Labels: labels[:0]}},
 		sighting: sighting{limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0]},
 	}
 }
@@ -102,7 +111,9 @@ func (b *batch) scope(sm pmetric.ScopeMetrics, scope uint64) bool {
 	for i := range sm.Metrics().Len() {
 		m := sm.Metrics().At(i)
 		if b.metric(m, scope) && !b.p.dryRun {
-			emptied = removePoints(m, b.drop) == 0 || emptied
+			left := removePoints(m, b.drop)
+			b.gone += int64(len(b.drop) - left)
+			emptied = left == 0 || emptied
 		}
 	}
 	if emptied {
@@ -149,11 +160,18 @@ func (b *batch) decide(i int, s *set) bool {
 	if s == nil {
 		b.match()
 		var held bool
+		b.class, b.noValue = b.owed(i)
 		if v, held = b.heldBack(i); held {
+			v.farewell = b.p.limiter.lastWord(b.fps[i], &b.sighting)
 			return b.exceed(i, v)
 		}
-		if s, v = b.p.limiter.see(b.fps[i], &b.sighting); s != nil && b.cumulative() {
-			b.p.overflow.release(b.fps[i])
+		if s, v = b.p.limiter.see(b.fps[i], &b.sighting); s != nil {
+			if b.class == classCumulative || b.class == classUpDown {
+				b.p.overflow.release(b.fps[i])
+			}
+			if b.due {
+				b.observe(i)
+			}
 		}
 	}
 	if s != nil && s.output {
@@ -177,9 +195,12 @@ func (b *batch) match() {
 	}
 }
 
-func (b *batch) cumulative() bool {
-	class := classOf(b.at.m)
-	return class == classCumulative || class == classUpDown
+// owed says what a farewell of the series would take. In a dry run nobody says goodbye.
+func (b *batch) owed(i int) (class, bool) {
+	if b.p.dryRun {
+		return classDelta, false
+	}
+	return classOf(b.at.m), whenAt(b.at.m, i).noValue
 }
 
 // passes says whether a whole metric is exempt, and finds out what its points have to be compared with if not.
@@ -209,13 +230,21 @@ func (b *batch) passesPoint(attributes pcommon.Map) bool {
 
 func (b *batch) report(ctx context.Context) {
 	for i, l := range b.policy.limits {
+		var all int64
 		for why := range b.counts[i] {
 			for what, n := range b.counts[i][why] {
 				if n > 0 {
+					all += n
 					b.p.telemetry.ProcessorCardinalityRejectedPoints.Add(ctx, n, l.rejected[why][what])
 				}
 			}
 		}
+		if all > 0 {
+			b.p.note(l, all, b.now)
+		}
+	}
+	if b.marked > 0 {
+		b.p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, b.marked)
 	}
 	for loss, n := range b.losses {
 		if loss != int(lossNone) && n > 0 {

@@ -6,9 +6,13 @@ package cardinalityprocessor
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -82,7 +86,7 @@ func BenchmarkKnown(b *testing.B) {
 	}
 }
 
-// BenchmarkKnownParallel shows how the pass path scales: every goroutine has series of its own.
+// BenchmarkKnownParallel shows how the pass path scales, with the same series from all sides: run it with -cpu 1,2.
 func BenchmarkKnownParallel(b *testing.B) {
 	r := newRig(b, threeLimits)
 	b.RunParallel(func(pb *testing.PB) {
@@ -111,8 +115,8 @@ func BenchmarkRejected(b *testing.B) {
 
 // fill admits n series that nobody will ask for.
 func fill(l *limiter, n int) {
-	random := rand.New(rand.NewPCG(1, 1))
-	x := sighting{policy: newPolicy(defaultConfig(), 1, nil)}
+	random := rand.New(rand.NewPCG(1, uint64(l.admitted.Load())))
+	x := sighting{policy: newPolicy(defaultConfig(), 1, nil), epoch: l.epoch.Load()}
 	x.limits = x.policy.limits
 	x.attributes = attributesOf(nil)
 	for range n {
@@ -120,8 +124,17 @@ func fill(l *limiter, n int) {
 	}
 }
 
-// TestMillionSeriesInTwentyMegabytes counts everything that is on the heap, not only the slots.
-func TestMillionSeriesInTwentyMegabytes(t *testing.T) {
+// seriesVariable asks TestBytesPerSeries for more series than a test on every change has time for.
+const seriesVariable = "GODWIT_CARDINALITY_SERIES"
+
+// TestBytesPerSeries counts everything that is on the heap, not only the slots. A million has room for statistics, too.
+func TestBytesPerSeries(t *testing.T) {
+	n := 150_000
+	if text := os.Getenv(seriesVariable); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
 	heap := func() uint64 {
 		runtime.GC()
 		var stats runtime.MemStats
@@ -129,10 +142,73 @@ func TestMillionSeriesInTwentyMegabytes(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	before := heap()
-	l := newLimiter(100_000)
-	fill(l, 1_000_000)
+	l := newLimiter(100_000, n)
+	fill(l, n)
 	taken := heap() - before
-	require.Equal(t, int64(1_000_000), l.admitted.Load())
-	require.Less(t, taken, uint64(20_000_000))
-	t.Logf("%.2f bytes per series", float64(taken)/1e6)
+	require.Equal(t, int64(n), l.admitted.Load())
+	limit := 20 * uint64(n)
+	if n >= 1_000_000 {
+		limit -= 3 << 20
+	}
+	require.Less(t, taken, limit)
+	t.Logf("%.2f bytes per series", float64(taken)/float64(n))
+}
+
+// TestSweepGoesShardByShard: what a sweep does at a time is a small part of all, however many expire at once.
+func TestSweepGoesShardByShard(t *testing.T) {
+	l := newLimiter(1000, 25_000)
+	fill(l, 25_000)
+	for range (idleEpochs + 2) * shardCount {
+		l.sweep()
+	}
+	for range shardCount {
+		before := l.expired.Load()
+		l.sweep()
+		require.Less(t, l.expired.Load()-before, int64(2*25_000/shardCount))
+	}
+	require.Equal(t, int64(25_000), l.expired.Load())
+}
+
+// BenchmarkKnownWhileExpiring has others expire beside batches, a twentieth of a million in each epoch, and reports how much
+// longer the longest batches in a thousand take than half of them. Sweeps go on all the time: a few hundred times as fast
+// as with an idle timeout of ten minutes.
+func BenchmarkKnownWhileExpiring(b *testing.B) {
+	for _, sweeping := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sweeping=%t", sweeping), func(b *testing.B) { benchmarkExpiry(b, sweeping) })
+	}
+}
+
+func benchmarkExpiry(b *testing.B, sweeping bool) {
+	const each = 50_000
+	r := newRig(b, threeLimits)
+	md := workload(10_000)
+	r.consume(md)
+	for range idleEpochs + 4 {
+		fill(r.limiter, each)
+		r.epochs(1)
+		_, _ = r.process(b.Context(), md)
+	}
+	var took []float64
+	var done sync.WaitGroup
+	epoch := r.limiter.epoch.Load()
+	for b.Loop() {
+		if now := r.limiter.epoch.Load(); now != epoch {
+			b.StopTimer()
+			epoch = now
+			fill(r.limiter, each)
+			b.StartTimer()
+		}
+		if sweeping {
+			done.Go(r.sweep)
+		}
+		begin := time.Now()
+		_, _ = r.process(b.Context(), md)
+		took = append(took, float64(time.Since(begin)))
+		done.Wait()
+	}
+	require.Equal(b, 10_000, md.DataPointCount())
+	slices.Sort(took)
+	median, longest := took[len(took)/2], took[len(took)*999/1000]
+	b.ReportMetric(median/10_000, "median-ns/point")
+	b.ReportMetric(longest/median, "p99.9/median")
 }

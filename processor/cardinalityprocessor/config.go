@@ -6,7 +6,6 @@ package cardinalityprocessor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,17 +60,49 @@ type Config struct {
 	// SnapshotInterval is how often that is saved, beside at shutdown. At least 1s. Default 1m.
 	SnapshotInterval time.Duration `mapstructure:"snapshot_interval"`
 
+	// Statistics tell what the series are made of.
+	Statistics StatisticsConfig `mapstructure:"statistics"`
+
+	// Interning lets equal strings of data share their memory.
+	Interning InterningConfig `mapstructure:"interning"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// StatisticsConfig is for what the console shows.
+type StatisticsConfig struct {
+	// Enabled says whether series are counted by metric and label, in at most 3 MiB. Default true.
+	Enabled bool `mapstructure:"enabled"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// InterningConfig is for data that waits in memory after the processor, in a queue or for a batch to be full.
+type InterningConfig struct {
+	// Enabled says whether equal strings share their memory. It costs time, see the README. Default false.
+	Enabled bool `mapstructure:"enabled"`
+
+	// MaxMiB bounds the memory for these strings, from 1 to 1024. Default 16.
+	MaxMiB int `mapstructure:"max_mib"`
+
+	// Exclude lists attributes whose values are left alone. Those whose values hardly ever come again are anyway. Default
+	// none.
+	Exclude []string `mapstructure:"exclude"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
 // MemoryConfig bounds what is remembered.
 type MemoryConfig struct {
-	// MaxSeries is the limit on all series together. It takes 14 to 17 bytes for each. Default 2,000,000.
+	// MaxSeries is the limit on all series together. It takes 15 to 18 bytes for each. Default 2,000,000.
 	MaxSeries int `mapstructure:"max_series"`
 
 	// MaxGroups bounds the distinct combinations of groups that series are in, at most 1,000,000. It takes about 200
-	// bytes for each. New series that would need one more are over the limit. Default 100,000.
+	// bytes for each, and 100 for each name of a group. New series that would need one more are over the limit. Default
+	// 100,000.
 	MaxGroups int `mapstructure:"max_groups"`
 
 	// OverflowStateMiB bounds the memory for series that are made here and for the last values of those they are made
@@ -104,79 +135,10 @@ type DefaultsConfig struct {
 	_ struct{}
 }
 
-// ExceedConfig says what becomes of points that find no room.
-type ExceedConfig struct {
-	// OnExceed lists what is tried, in order: `collapse` replaces the value of the label that is over its limit,
-	// `overflow` adds the points of all such series up in one, `sample` lets a fraction of the series through, `drop`
-	// drops. What nothing takes is dropped. Default [collapse, overflow].
-	OnExceed []string `mapstructure:"on_exceed"`
-
-	// KeepLabels are attributes, of resource or point, that overflow series keep, beside those of `group_by`. Default none.
-	KeepLabels []string `mapstructure:"keep_labels"`
-
-	// SampleRate is the fraction that `sample` lets through, above 0 and below 1. Required with sample.
-	SampleRate float64 `mapstructure:"sample_rate"`
-
-	// Gauge says what a gauge made of several is: last, min, max or mean of all points since the last flush, or drop:
-	// they cannot be collapsed or overflow. Default drop.
-	Gauge string `mapstructure:"gauge"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
 // OverflowConfig is for all series that are made here.
 type OverflowConfig struct {
 	// Interval is how often they are sent on, at multiples of it. At least 1s. Default 1m.
 	Interval time.Duration `mapstructure:"interval"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
-// MatchConfig selects points. Everything given must fit; `*` stands for any run of characters.
-type MatchConfig struct {
-	// Metric is the metric's name. Default any.
-	Metric string `mapstructure:"metric"`
-
-	// Resource are attributes of the resource. Default any.
-	Resource map[string]string `mapstructure:"resource"`
-
-	// Attributes are attributes of the point. Default any.
-	Attributes map[string]string `mapstructure:"attributes"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
-// RuleConfig limits the points it matches, in groups.
-type RuleConfig struct {
-	// Name names the rule in metrics. Required, and unique.
-	Name string `mapstructure:"name"`
-
-	// Match selects the points. Default all.
-	Match MatchConfig `mapstructure:"match"`
-
-	// GroupBy divides the points into groups with limits of their own: `metric` (its name), `tenant`, `resource:KEY`,
-	// `attribute:KEY` of the point, or just KEY: of the resource, or else of the point. Default one group.
-	GroupBy []string `mapstructure:"group_by"`
-
-	// MaxSeries is the limit on the series of a group, 0 for none: they are only counted. Default 0.
-	MaxSeries int `mapstructure:"max_series"`
-
-	// MaxNewSeriesPerMinute is the limit on the series of a group that get a place within a minute, 0 for none. A whole
-	// minute's worth may come at once. Default 0.
-	MaxNewSeriesPerMinute int `mapstructure:"max_new_series_per_minute"`
-
-	// MaxPointsPerSecond is the limit on the points of a group's admitted series, over a minute, 0 for none. What is
-	// more is dropped, whatever `on_exceed` says. Default 0.
-	MaxPointsPerSecond int `mapstructure:"max_points_per_second"`
-
-	// LabelLimits is the limit on the distinct values of an attribute of points, by its name, in a group. 0 allows none.
-	LabelLimits map[string]int `mapstructure:"label_limits"`
-
-	// Exceed says what is not as in the defaults.
-	Exceed ExceedConfig `mapstructure:",squash"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -208,6 +170,9 @@ func (c *Config) Validate() error {
 	}
 	if c.SnapshotInterval < time.Second {
 		errs = append(errs, fmt.Errorf("`snapshot_interval` must be at least 1s, got %s", c.SnapshotInterval))
+	}
+	if c.Interning.MaxMiB < 1 || c.Interning.MaxMiB > 1024 {
+		errs = append(errs, fmt.Errorf("`interning::max_mib` must be from 1 to 1024, got %d", c.Interning.MaxMiB))
 	}
 	for _, from := range c.Tenant.From {
 		kind, key, _ := strings.Cut(from, ":")
@@ -249,66 +214,6 @@ func (c *Config) validateLimits() error {
 		if err := rule.validate(c); err != nil {
 			errs = append(errs, fmt.Errorf("`rules::%d` (%q): %w", i, rule.Name, err))
 		}
-	}
-	return errors.Join(errs...)
-}
-
-func (r *RuleConfig) validate(c *Config) error {
-	var errs []error
-	if r.MaxSeries < 0 {
-		errs = append(errs, fmt.Errorf("`max_series` must not be negative, got %d", r.MaxSeries))
-	}
-	if r.MaxNewSeriesPerMinute < 0 {
-		errs = append(errs, fmt.Errorf("`max_new_series_per_minute` must not be negative, got %d", r.MaxNewSeriesPerMinute))
-	}
-	if r.MaxPointsPerSecond < 0 {
-		errs = append(errs, fmt.Errorf("`max_points_per_second` must not be negative, got %d", r.MaxPointsPerSecond))
-	}
-	for label, limit := range r.LabelLimits {
-		if label == "" || limit < 0 {
-			errs = append(errs, fmt.Errorf("`label_limits` must name attributes and not be negative, got %q: %d", label, limit))
-		}
-	}
-	rate := r.Exceed.SampleRate
-	if rate == 0 {
-		rate = c.Defaults.Exceed.SampleRate
-	}
-	if err := r.Exceed.validate(rate); err != nil {
-		errs = append(errs, err)
-	}
-	for _, by := range r.GroupBy {
-		if _, ok := r.LabelLimits[newSource(by).key]; ok {
-			errs = append(errs, fmt.Errorf("`label_limits` must not limit what `group_by` groups by, got %q", by))
-		}
-		kind, key, ok := strings.Cut(by, ":")
-		switch {
-		case by == "" || ok && (kind == byResource || kind == "attribute") && key == "":
-			errs = append(errs, fmt.Errorf("`group_by` must name an attribute, got %q", by))
-		case kind == "metadata":
-			errs = append(errs, fmt.Errorf("`group_by` has no metadata of its own: name %q in `tenant::from` and group by tenant", by))
-		case by == byTenant && len(c.Tenant.From) == 0:
-			errs = append(errs, errors.New("`group_by` has tenant, so `tenant::from` must say where it is found"))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// validate is given the sample rate in force, which may be a default.
-func (e *ExceedConfig) validate(rate float64) error {
-	var errs []error
-	for _, name := range e.OnExceed {
-		if !slices.Contains(actionNames[:], name) {
-			errs = append(errs, fmt.Errorf("`on_exceed` must list collapse, overflow, sample or drop, got %q", name))
-		}
-		if name == actionNames[actionSample] && rate == 0 {
-			errs = append(errs, errors.New("`on_exceed` has sample, so `sample_rate` must be set"))
-		}
-	}
-	if !(e.SampleRate >= 0 && e.SampleRate < 1) { // NaN, too
-		errs = append(errs, fmt.Errorf("`sample_rate` must be above 0 and below 1, got %v", e.SampleRate))
-	}
-	if _, ok := gaugeModes[e.Gauge]; !ok && e.Gauge != "" {
-		errs = append(errs, fmt.Errorf("`gauge` must be drop, last, min, max or mean, got %q", e.Gauge))
 	}
 	return errors.Join(errs...)
 }

@@ -34,6 +34,8 @@ func TestConfig(t *testing.T) {
 		Overflow:          OverflowConfig{Interval: time.Minute},
 		RulesPollInterval: 10 * time.Second,
 		SnapshotInterval:  time.Minute,
+		Statistics:        StatisticsConfig{Enabled: true},
+		Interning:         InterningConfig{MaxMiB: 16},
 	}, load("defaults"))
 	require.NoError(t, load("defaults").Validate())
 
@@ -59,8 +61,12 @@ func TestConfig(t *testing.T) {
 				Resource:   map[string]string{"deployment.environment.name": "prod"},
 				Attributes: map[string]string{"http.request.method": "*"},
 			},
-			GroupBy:               []string{"service.name", "tenant", "metric", "resource:k8s.namespace.name", "attribute:http.route"},
-			MaxSeries:             5000,
+			GroupBy:   []string{"service.name", "tenant", "metric", "resource:k8s.namespace.name", "attribute:http.route"},
+			MaxSeries: 5000,
+			Adaptive: AdaptiveConfig{
+				ShareBy:  []string{"service.namespace"},
+				Priority: PriorityConfig{By: "service.tier", Order: []string{"critical", "standard", "batch"}},
+			},
 			MaxNewSeriesPerMinute: 1000,
 			MaxPointsPerSecond:    2000,
 			LabelLimits:           map[string]int{"user.id": 0, "url.path": 200},
@@ -73,6 +79,7 @@ func TestConfig(t *testing.T) {
 		RulesPollInterval: 5 * time.Second,
 		Storage:           &store,
 		SnapshotInterval:  2 * time.Minute,
+		Interning:         InterningConfig{Enabled: true, MaxMiB: 32, Exclude: []string{"trace.id"}},
 	}
 	require.Equal(t, want, load(""))
 	want.RulesFile = ""
@@ -116,6 +123,13 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	f("`tenant::from`", func(r *RuleConfig) { r.GroupBy = []string{"metadata:x"} })
 	f("`tenant::from`", func(r *RuleConfig) { r.GroupBy = []string{"tenant"} })
 	f("`on_exceed`", func(r *RuleConfig) { r.Exceed.OnExceed = []string{"shed"} })
+	f("`on_exceed`", func(r *RuleConfig) { r.Exceed.OnExceed = []string{"wait"} })
+	f("set `max_series`", func(r *RuleConfig) { r.Adaptive.ShareBy = []string{"x"} })
+	f("`adaptive::share_by`", func(r *RuleConfig) { r.MaxSeries, r.Adaptive.ShareBy = 1, []string{"attribute:"} })
+	f("set `adaptive::share_by`", func(r *RuleConfig) { r.Adaptive.Priority = PriorityConfig{By: "x", Order: []string{"a"}} })
+	f("`adaptive::priority::by`", func(r *RuleConfig) { r.Adaptive.Priority.Order = []string{"a"} })
+	f("`adaptive::priority::order`", func(r *RuleConfig) { r.Adaptive.Priority.By = "x" })
+	f("`adaptive::priority::order`", func(r *RuleConfig) { r.Adaptive.Priority = PriorityConfig{By: "x", Order: make([]string, 9)} })
 	f("`sample_rate`", func(r *RuleConfig) { r.Exceed.OnExceed = []string{"sample"} })
 	f("`sample_rate`", func(r *RuleConfig) { r.Exceed.SampleRate = 1 })
 	f("`gauge`", func(r *RuleConfig) { r.Exceed.Gauge = "sum" })

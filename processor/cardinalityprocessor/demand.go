@@ -16,6 +16,9 @@ import (
 // it lasts, and forgotten when it is over. The standard error is 1.04/√4096 = 1.6 %. It takes no lock.
 type demand struct {
 	now, before atomic.Pointer[sketch]
+
+	points atomic.Int64 // ever
+	last   atomic.Int64 // when
 }
 
 const (
@@ -49,14 +52,19 @@ func (d *demand) estimate() float64 {
 			s.mergeInto(&both)
 		}
 	}
+	return estimate(both[:])
+}
+
+// estimate returns how many distinct hashes left these ranks in the cells.
+func estimate(cells []uint8) float64 {
 	sum, empty := 0.0, 0
-	for _, rank := range both {
+	for _, rank := range cells {
 		sum += math.Ldexp(1, -int(rank))
 		if rank == 0 {
 			empty++
 		}
 	}
-	const m = float64(sketchCells)
+	m := float64(len(cells))
 	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
 	if estimate < 2.5*m && empty > 0 { // few: counting the empty cells is more exact
 		return m * math.Log(m/float64(empty))

@@ -66,23 +66,41 @@ type location struct {
 
 // exceed finds out what becomes of a point that a limit has no room for, and says whether it passes.
 func (b *batch) exceed(i int, v verdict) (passes bool) {
+	if v.farewell == farewellValue {
+		if !b.noValue {
+			b.act(i, v)
+		}
+		return true
+	}
 	what := actionDrop
 	if v.reason != reasonPointsRate {
 		v.limit.demand.add(b.fps[i])
 		what = b.act(i, v)
 	}
 	b.counts[v.limit.index][v.reason][what]++
+	if v.reason != reasonPointsRate {
+		b.observeRejected(i, v, what)
+	}
+	if v.farewell == farewellMark && what != actionSample {
+		silence(b.at.m, i)
+		b.marked++
+		return true
+	}
 	return what == actionSample
 }
 
 func (b *batch) act(i int, v verdict) action {
 	a := arrival{
 		metric: b.at.m, index: i, fp: b.fps[i], epoch: b.epoch, now: b.now, limit: v.limit, reason: v.reason,
+		counted: v.counted, passes: v.farewell == farewellValue,
 	}
 	if v.held != nil { // it knows where it belongs, unless that has just gone
 		b.merge(v.held.fp, a, nil)
 		b.p.limiter.own(v.held.fp, &b.sighting)
 		return actionOverflow
+	}
+	if v.waits && b.class == classCumulative {
+		return actionWait
 	}
 	for _, what := range v.limit.exceed.actions {
 		switch what {
@@ -107,7 +125,7 @@ func (b *batch) act(i int, v verdict) action {
 
 // heldBack repeats the verdict on a series that has to stay in the overflow. The rule may be another by now, or gone.
 func (b *batch) heldBack(i int) (verdict, bool) {
-	if b.p.dryRun || !b.cumulative() {
+	if b.class != classCumulative {
 		return verdict{}, false
 	}
 	v := b.p.overflow.held(arrival{metric: b.at.m, index: i, fp: b.fps[i]})

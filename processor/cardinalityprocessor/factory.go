@@ -31,6 +31,8 @@ func createDefaultConfig() component.Config {
 
 		RulesPollInterval: 10 * time.Second,
 		SnapshotInterval:  time.Minute,
+		Statistics:        StatisticsConfig{Enabled: true},
+		Interning:         InterningConfig{MaxMiB: 16},
 	}
 }
 
@@ -40,7 +42,7 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 		return nil, err
 	}
 	return processorhelper.NewMetrics(ctx, set, cfg, next, p.process,
-		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun}),
+		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun || p.interner != nil}),
 		processorhelper.WithStart(p.start),
 		processorhelper.WithShutdown(p.shutdown))
 }

@@ -194,8 +194,32 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	return r
 }
 
-// send hands points over and returns the identities of what is let through.
-func (r *rig) send(points ...point) []string { return identities(r.consume(metricsOf(points...))) }
+// send hands points over and returns the identities of what is let through with its value.
+func (r *rig) send(points ...point) []string {
+	all, _ := r.say(points...)
+	return all
+}
+
+// say is send that returns the identities of those who say goodbye, too.
+func (r *rig) say(points ...point) (with, without []string) {
+	md := r.consume(metricsOf(points...))
+	ids, i := identities(md), 0
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for at := range pointCount(m) {
+					if whenAt(m, at).noValue {
+						without = append(without, ids[i])
+					} else {
+						with = append(with, ids[i])
+					}
+					i++
+				}
+			}
+		}
+	}
+	return with, without
+}
 
 func (r *rig) consume(md pmetric.Metrics) pmetric.Metrics {
 	out, err := r.process(r.t.Context(), md)
@@ -258,4 +282,96 @@ func attributesOf(raw attrs) pcommon.Map {
 	m := pcommon.NewMap()
 	must(m.FromRaw(raw))
 	return m
+}
+
+// overflowing is a rule that admits n series.
+func overflowing(n int, change ...func(*RuleConfig)) func(*Config) {
+	return func(c *Config) {
+		rule := RuleConfig{Name: "r", MaxSeries: n, Exceed: ExceedConfig{OnExceed: []string{"collapse", "overflow"}}}
+		for _, f := range change {
+			f(&rule)
+		}
+		c.Rules = []RuleConfig{rule}
+	}
+}
+
+// flushed returns what a flush sends, after the given time.
+func (r *rig) flushed(after time.Duration) pmetric.Metrics {
+	r.clock = r.clock.Add(after)
+	r.sink.Reset()
+	r.flush(r.t.Context())
+	all := pmetric.NewMetrics()
+	for _, md := range r.sink.AllMetrics() {
+		requireNoDuplicates(r.t, md)
+		md.ResourceMetrics().MoveAndAppendTo(all.ResourceMetrics())
+	}
+	return all
+}
+
+func requireNoDuplicates(t testing.TB, md pmetric.Metrics) {
+	seen := map[string]bool{}
+	for _, id := range identities(md) {
+		require.False(t, seen[id], "%s twice", id)
+		seen[id] = true
+	}
+}
+
+// onlyMetric returns the one metric in md.
+func onlyMetric(t *testing.T, md pmetric.Metrics) pmetric.Metric {
+	t.Helper()
+	require.Equal(t, 1, md.MetricCount())
+	return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+}
+
+// timed is a point with times and an integer value.
+func (r *rig) timed(p point, start, at time.Time, n int64) pmetric.Metrics {
+	md := metricsOf(p)
+	m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+	s, ts := pcommon.NewTimestampFromTime(start), pcommon.NewTimestampFromTime(at)
+	if start.IsZero() {
+		s = 0
+	}
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().At(0).SetIntValue(n)
+		m.Gauge().DataPoints().At(0).SetTimestamp(ts)
+	case pmetric.MetricTypeSum:
+		dp := m.Sum().DataPoints().At(0)
+		dp.SetIntValue(n)
+		dp.SetStartTimestamp(s)
+		dp.SetTimestamp(ts)
+	case pmetric.MetricTypeHistogram:
+		dp := m.Histogram().DataPoints().At(0)
+		dp.SetCount(uint64(n))
+		dp.SetSum(float64(n))
+		dp.ExplicitBounds().FromRaw([]float64{1, 2})
+		dp.BucketCounts().FromRaw([]uint64{uint64(n / 2), uint64(n - n/2), 0})
+		dp.SetStartTimestamp(s)
+		dp.SetTimestamp(ts)
+	case pmetric.MetricTypeExponentialHistogram:
+		dp := m.ExponentialHistogram().DataPoints().At(0)
+		dp.SetCount(uint64(n))
+		dp.SetSum(float64(n))
+		dp.SetScale(int32(n % 5))
+		dp.Positive().SetOffset(int32(n % 40))
+		dp.Positive().BucketCounts().FromRaw([]uint64{uint64(n)})
+		dp.SetStartTimestamp(s)
+		dp.SetTimestamp(ts)
+	default:
+		dp := m.Summary().DataPoints().At(0)
+		dp.SetCount(uint64(n))
+		dp.SetSum(float64(n))
+		dp.SetStartTimestamp(s)
+		dp.SetTimestamp(ts)
+	}
+	return md
+}
+
+// reading is a point's amount (its count, for histograms) and start.
+func reading(m pmetric.Metric, i int) (int64, pcommon.Timestamp) {
+	v, w := valueAt(m, i), whenAt(m, i)
+	if m.Type() == pmetric.MetricTypeSum || m.Type() == pmetric.MetricTypeGauge {
+		return int64(v.number()), w.start
+	}
+	return int64(v.count), w.start
 }

@@ -18,6 +18,8 @@ type limiter struct {
 	values *table // of labels with a limit
 	groups *registry
 
+	watched bool // by statistics
+
 	epoch  atomic.Uint32
 	cursor int // the next shard to sweep
 
@@ -28,8 +30,8 @@ type limiter struct {
 // been seen at the end of its last one, and another because a batch may have begun in the one before.
 const idleEpochs = 16
 
-func newLimiter(maxGroups int) *limiter {
-	return &limiter{series: newTable(), values: newTable(), groups: newRegistry(maxGroups)}
+func newLimiter(maxGroups, maxSeries int) *limiter {
+	return &limiter{series: newTable(), values: newTable(), groups: newRegistry(maxGroups, maxSeries)}
 }
 
 // sighting is what the limiter has to know about a point. It is reused from point to point.
@@ -42,6 +44,10 @@ type sighting struct {
 	attributes pcommon.Map
 	collapsed  []string // labels whose values do not count any more
 	output     bool     // it is a series that is made here
+	class      class
+	noValue    bool
+	due        bool // statistics are to be told of it
+	fresh      bool // it was given its place just now
 
 	places []place
 	values []labelValue
@@ -61,18 +67,23 @@ type verdict struct {
 	reason reason
 	label  int // of the limit, for reasonLabel
 
-	held *output // the series is a member
+	waits    bool    // for a place that is its due
+	held     *output // the series is a member
+	farewell farewell
+	counted  bool // as a series of its own, some time
 }
 
 // known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
 func (l *limiter) known(fp uint64, x *sighting) *set {
-	id, first := l.series.touch(fp, x.epoch)
+	id, since := l.series.touch(fp, x.epoch)
 	if id == 0 {
 		return nil
 	}
-	if s := l.groups.set(id); s != nil && s.generation == x.policy.generation && (!first || !s.labelled) {
+	s := l.groups.set(id)
+	if s != nil && s.generation == x.policy.generation && (since == 0 || !s.labelled && !l.due(fp, since, x.epoch)) {
 		return s
 	}
+	x.due = l.due(fp, since, x.epoch)
 	return nil
 }
 
@@ -86,18 +97,30 @@ func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
 
+	x.fresh = false
 	id, _ := sh.touch(fp, x.epoch)
-	if id != 0 {
+	left := id != 0 && l.groups.set(id).left != 0
+	if id != 0 && !left {
 		id = l.renew(sh, fp, id, x)
+		l.describe(x)
 		return l.groups.set(id), verdict{}
 	}
-	if v := l.refuse(x); v.limit != nil {
+	if v := l.refuse(fp, x); v.limit != nil {
+		if left {
+			l.part(sh, fp, id, x, &v)
+		}
 		return nil, v
 	}
+	if left { // it is as new as any other
+		l.groups.leave(id)
+		sh.remove(fp)
+	}
+	x.due, x.fresh = l.watched, true
 	l.keepValues(x)
 	id = l.groups.join(x.policy.generation, x.places, x.kind())
 	l.groups.welcome(x.places, x.now)
 	sh.insert(fp, id, x.epoch)
+	l.describe(x)
 	l.admitted.Add(1)
 	return l.groups.set(id), verdict{}
 }
@@ -112,7 +135,11 @@ func (x *sighting) locate() {
 			continue
 		}
 		group := limit.group(&x.owner, x.attributes)
-		x.places = append(x.places, place{limit: limit, key: mix(limit.series.key, group)})
+		series := mix(limit.series.key, group)
+		if limit.share != nil {
+			x.places = append(x.places, limit.party(series, &x.owner, x.attributes))
+		}
+		x.places = append(x.places, place{limit: limit, key: series})
 		for i := range limit.labels {
 			label := &limit.labels[i]
 			if value, ok := x.attributes.Get(label.name); ok && !slices.Contains(x.collapsed, label.name) {
@@ -125,16 +152,24 @@ func (x *sighting) locate() {
 }
 
 // refuse returns the first limit that has no room for a newcomer. The registry's lock is held, here and below.
-func (l *limiter) refuse(x *sighting) verdict {
+func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 	for _, v := range x.values {
 		bound := &v.limit.labels[v.label].values
 		if l.groups.full(bound, v.place.key) && !l.values.has(v.fp) {
 			return verdict{limit: v.limit, reason: reasonLabel, label: v.label}
 		}
 	}
-	for _, p := range x.places {
-		if p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key) {
-			return verdict{limit: p.limit, reason: reasonSeries}
+	var party *place
+	for i := range x.places {
+		p := &x.places[i]
+		switch {
+		case p.party:
+			if party = p; l.groups.satisfied(p) {
+				l.groups.starve(p, fp)
+				return verdict{limit: p.limit, reason: reasonShare}
+			}
+		case p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key):
+			return verdict{limit: p.limit, reason: reasonSeries, waits: p.limit.share != nil && l.groups.starve(party, fp)}
 		}
 	}
 	for _, p := range x.places {
@@ -207,11 +242,19 @@ func (l *limiter) keepValues(x *sighting) {
 // sweep expires what is idle in one shard, the next one. An epoch is over when each had its turn.
 func (l *limiter) sweep() {
 	epoch := l.epoch.Load()
-	gone := l.series.shards[l.cursor].expire(epoch, idleEpochs+1, nil)
-	l.expired.Add(int64(len(gone)))
-	gone = l.values.shards[l.cursor].expire(epoch, idleEpochs+1, gone)
+	l.groups.mu.Lock()
+	room := l.groups.remembers()
+	l.groups.mu.Unlock()
+	gone, kept := l.series.shards[l.cursor].expire(epoch, idleEpochs+1, room, nil)
+	for _, id := range gone {
+		if id > leftLast {
+			l.expired.Add(1)
+		}
+	}
+	gone, _ = l.values.shards[l.cursor].expire(epoch, idleEpochs+1, 0, gone)
 	if len(gone) > 0 {
 		l.groups.mu.Lock()
+		l.groups.pass(leftIdle, kept)
 		for _, id := range gone {
 			l.groups.leave(id)
 		}

@@ -295,7 +295,10 @@ func TestDryRunLeavesDataAsItIs(t *testing.T) {
 		c.Mode = modeDryRun
 		c.Memory.MaxSeries = 30
 		c.Rules = []RuleConfig{
-			{Name: "r", GroupBy: []string{"service"}, MaxSeries: 5, LabelLimits: map[string]int{"user": 1}, MaxPointsPerSecond: 1},
+			{
+				Name: "r", GroupBy: []string{"service"}, MaxSeries: 5, LabelLimits: map[string]int{"user": 1}, MaxPointsPerSecond: 1,
+				Adaptive: AdaptiveConfig{ShareBy: []string{"metric"}},
+			},
 		}
 	})
 	for range 100 {
@@ -314,5 +317,6 @@ func TestDryRunLeavesDataAsItIs(t *testing.T) {
 	}
 	require.Positive(t, r.rejected("r", "label_limit", "drop"))
 	require.Positive(t, r.rejected("r", "max_series", "drop"))
+	require.Positive(t, r.rejected("r", "fair_share", "drop"))
 	require.LessOrEqual(t, r.gaugeNow("total"), int64(30))
 }

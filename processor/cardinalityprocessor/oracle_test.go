@@ -20,7 +20,11 @@ type oracle struct {
 	since      map[string]int // the generation that a limit dates from, by its definition
 	series     map[string]*oracleSeries
 	values     map[string]int // the epoch that a label value was last seen in
+	left       map[string]*oracleLeft
 }
+
+// oracleLeft is a series that lost its place.
+type oracleLeft struct{ seen, said int }
 
 type oracleSeries struct {
 	seen       int
@@ -29,7 +33,9 @@ type oracleSeries struct {
 }
 
 func newOracle(cfg *Config) *oracle {
-	o := &oracle{since: map[string]int{}, series: map[string]*oracleSeries{}, values: map[string]int{}}
+	o := &oracle{
+		since: map[string]int{}, series: map[string]*oracleSeries{}, values: map[string]int{}, left: map[string]*oracleLeft{},
+	}
 	o.reload(cfg)
 	return o
 }
@@ -71,6 +77,9 @@ func (o *oracle) restart() {
 	for v := range o.values {
 		o.values[v] = o.epoch
 	}
+	for _, l := range o.left {
+		l.seen = o.epoch
+	}
 }
 
 func (o *oracle) rules() []RuleConfig {
@@ -104,16 +113,23 @@ func spellStrings(m map[string]string) string {
 
 // tick ends an epoch.
 func (o *oracle) tick() {
-	maps.DeleteFunc(o.series, func(_ string, s *oracleSeries) bool { return o.epoch-s.seen > idleEpochs+1 })
+	maps.DeleteFunc(o.left, func(_ string, l *oracleLeft) bool { return o.epoch-l.seen > idleEpochs+1 })
+	maps.DeleteFunc(o.series, func(id string, s *oracleSeries) bool {
+		idle := o.epoch-s.seen > idleEpochs+1
+		if idle {
+			o.left[id] = &oracleLeft{seen: o.epoch}
+		}
+		return idle
+	})
 	maps.DeleteFunc(o.values, func(_ string, seen int) bool { return o.epoch-seen > idleEpochs+1 })
 	o.epoch++
 }
 
-// admit says whether a point passes.
-func (o *oracle) admit(p point) bool {
+// admit says whether a point's series has a place, or if not, whether it says goodbye, with its value or without.
+func (o *oracle) admit(p point) (admitted, value, mark bool) {
 	for _, e := range o.cfg.Exempt {
 		if fits(e, p) {
-			return true
+			return true, false, false
 		}
 	}
 	var groups, values []string
@@ -151,8 +167,10 @@ func (o *oracle) admit(p point) bool {
 		}
 	}
 	if known == nil && refused {
-		return false
+		value, mark = o.goodbye(p, id)
+		return false, value, mark
 	}
+	delete(o.left, id)
 	if known == nil {
 		known = &oracleSeries{}
 		o.series[id] = known
@@ -161,7 +179,27 @@ func (o *oracle) admit(p point) bool {
 	for _, v := range values {
 		o.values[v] = o.epoch
 	}
-	return true
+	return true, false, false
+}
+
+// goodbye: a counter says its value, then that it has none; a gauge only that; a delta nothing.
+func (o *oracle) goodbye(p point, id string) (value, mark bool) {
+	left := o.left[id]
+	if left == nil {
+		return false, false
+	}
+	left.seen = o.epoch
+	switch p.kind {
+	case cumulative, histogram, summary:
+		left.said++
+		return left.said == 1, left.said == 2
+	case gauge, upDown:
+		delete(o.left, id)
+		return false, true
+	default:
+		delete(o.left, id)
+		return false, false
+	}
 }
 
 func (o *oracle) count(group string) int {

@@ -41,6 +41,7 @@ type output struct {
 	bounds  []float64
 	total   value
 	points  int // since the last flush
+	sent    bool
 	start   pcommon.Timestamp
 	seen    uint32 // epoch
 	members int
@@ -60,53 +61,6 @@ type member struct {
 	last   value
 	seen   uint32
 	cost   int64
-}
-
-// class is how values of a kind come together.
-type class uint8
-
-const (
-	classGauge class = iota
-	classDelta
-	classCumulative // only goes up
-	classUpDown     // the sum of all last values
-)
-
-func classOf(m pmetric.Metric) class {
-	temporality := pmetric.AggregationTemporalityCumulative
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return classGauge
-	case pmetric.MetricTypeSum:
-		temporality = m.Sum().AggregationTemporality()
-		if temporality != pmetric.AggregationTemporalityDelta && !m.Sum().IsMonotonic() {
-			return classUpDown
-		}
-	case pmetric.MetricTypeHistogram:
-		temporality = m.Histogram().AggregationTemporality()
-	case pmetric.MetricTypeExponentialHistogram:
-		temporality = m.ExponentialHistogram().AggregationTemporality()
-	default:
-	}
-	if temporality == pmetric.AggregationTemporalityDelta {
-		return classDelta
-	}
-	return classCumulative
-}
-
-// gaugeMode is how gauges come together. There is no right way for all.
-type gaugeMode uint8
-
-const (
-	gaugeDrop gaugeMode = iota
-	gaugeLast
-	gaugeMin
-	gaugeMax
-	gaugeMean
-)
-
-var gaugeModes = map[string]gaugeMode{
-	nameDrop: gaugeDrop, "last": gaugeLast, "min": gaugeMin, "max": gaugeMax, "mean": gaugeMean,
 }
 
 // loss says why a point's value is not in its output.
@@ -155,6 +109,9 @@ type arrival struct {
 	now    int64
 	limit  *limit
 	reason reason
+
+	counted bool // it may have been, as a series of its own
+	passes  bool // so that its value is counted where it goes
 }
 
 // held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice.
@@ -272,9 +229,11 @@ func (o *overflow) addCumulative(out *output, m *member, v value, a arrival) los
 		o.used += m.cost
 		o.members[a.fp] = m
 		out.members++
-		if out.class == classUpDown || o.whole(out, w) {
+		switch {
+		case a.passes:
+		case out.class == classUpDown || !a.counted && o.whole(out, w):
 			out.total.add(v.clone())
-		} else {
+		default:
 			lost = lossBaseline
 		}
 	} else {
@@ -318,8 +277,8 @@ func (o *overflow) release(fp uint64) {
 	}
 }
 
-// expire forgets what is idle: members first, then outputs that have none.
-func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) {
+// expire forgets what is idle: members first, then outputs that have none. It returns those that have to say goodbye.
+func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output) {
 	var idle []uint64
 	for fp, m := range o.members {
 		if epoch-m.seen > idleEpochs+1 {
@@ -339,8 +298,12 @@ func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) {
 		}
 		o.used -= out.cost
 		delete(o.outputs, out.fp)
+		if out.class != classDelta && out.sent {
+			ended = append(ended, out)
+		}
 		return true
 	})
+	return ended
 }
 
 // sizes returns the number of outputs and members, and the memory accounted for them.
@@ -357,19 +320,22 @@ func (o *overflow) flush(epoch uint32, now time.Time) []shipment {
 	at := pcommon.NewTimestampFromTime(now)
 	shipments := map[tenant]*shipment{}
 	var all []tenant
+	shipmentOf := func(t tenant) *shipment {
+		if shipments[t] == nil {
+			shipments[t] = newShipment(t)
+			all = append(all, t)
+		}
+		return shipments[t]
+	}
+	for _, out := range o.expire(epoch, at) { // before the rest: what ends now has nothing else to say
+		shipmentOf(out.tenant).end(out, at)
+	}
 	for _, out := range o.order {
 		if out.points == 0 && (out.class == classDelta || out.class == classGauge || out.members == 0) {
 			continue
 		}
-		s := shipments[out.tenant]
-		if s == nil {
-			s = newShipment(out.tenant)
-			shipments[out.tenant] = s
-			all = append(all, out.tenant)
-		}
-		s.put(out, at)
+		shipmentOf(out.tenant).put(out, at)
 	}
-	o.expire(epoch, at)
 	var sorted []shipment
 	for _, t := range all {
 		sorted = append(sorted, *shipments[t])
@@ -377,20 +343,25 @@ func (o *overflow) flush(epoch uint32, now time.Time) []shipment {
 	return sorted
 }
 
-// restore takes back the sums that could not be sent: they go with the next.
+// restore takes back the sums and farewells that could not be sent: they go with the next.
 func (o *overflow) restore(s *shipment) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, back := range s.deltas {
-		out := o.outputs[back.output.fp]
-		if out == nil { // idle since
-			out = back.output
+	back := func(out *output) *output {
+		if o.outputs[out.fp] == nil { // idle since
 			o.outputs[out.fp] = out
 			o.order = append(o.order, out)
 			o.used += out.cost
 		}
-		out.total.add(back.total)
-		out.points += back.points
-		out.start = back.start
+		return o.outputs[out.fp]
+	}
+	for _, out := range s.ended {
+		back(out)
+	}
+	for _, sent := range s.deltas {
+		out := back(sent.output)
+		out.total.add(sent.total)
+		out.points += sent.points
+		out.start = sent.start
 	}
 }

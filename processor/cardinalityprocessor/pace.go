@@ -23,6 +23,9 @@ func perMinute(n int) pace {
 
 // take returns the instant after one more was taken, and whether it may be.
 func (p pace) take(used, now int64) (int64, bool) {
+	if used > now+2*int64(time.Minute) { // the clock went back
+		used = now
+	}
 	used = max(used, now) + int64(p.each)
 	return used, used <= now+int64(time.Minute)
 }

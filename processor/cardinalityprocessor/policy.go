@@ -36,6 +36,7 @@ type limit struct {
 	match   matcher
 	groupBy []source
 	series  bound
+	share   *share // nil: first come, first served
 	labels  []labelLimit
 
 	newcomers pace
@@ -44,6 +45,7 @@ type limit struct {
 	demand    *demand // of what is rejected
 
 	rejected [reasons][actions]metric.MeasurementOption
+	shed     metric.MeasurementOption
 }
 
 // bound is a limit on what is in a group.
@@ -69,12 +71,13 @@ const (
 	reasonSeries reason = iota
 	reasonLabel
 	reasonGroups
+	reasonShare
 	reasonSeriesRate
 	reasonPointsRate
 	reasons
 )
 
-var reasonNames = [reasons]string{"max_series", "label_limit", "max_groups", "series_rate", "points_rate"}
+var reasonNames = [reasons]string{"max_series", "label_limit", "max_groups", "fair_share", "series_rate", "points_rate"}
 
 // action is what became of it.
 type action uint8
@@ -84,6 +87,7 @@ const (
 	actionCollapse
 	actionOverflow
 	actionSample
+	actionWait // not to be chosen, see share
 	actions
 )
 
@@ -94,7 +98,7 @@ const (
 	nameSample   = "sample"
 )
 
-var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample}
+var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample, "wait"}
 
 // source is one part of a group's key.
 type source struct {
@@ -133,6 +137,14 @@ func newSource(by string) source {
 	default:
 		return source{kind: fromEither, key: by}
 	}
+}
+
+func newSources(all []string) []source {
+	var out []source
+	for _, by := range all {
+		out = append(out, newSource(by))
+	}
+	return out
 }
 
 // newPolicy compiles the limits. Bounds that are known date from the generation given, all others from this one.
@@ -203,9 +215,8 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 		points:    perMinute(rule.MaxPointsPerSecond * 60),
 		demand:    &demand{},
 	}
-	for _, by := range rule.GroupBy {
-		from := newSource(by)
-		l.groupBy = append(l.groupBy, from)
+	l.groupBy = newSources(rule.GroupBy)
+	for _, from := range slices.Concat(l.groupBy, newSources(rule.Adaptive.ShareBy)) {
 		if from.key != "" {
 			keep = append(slices.Clone(keep), from.key) // or groups would come together in one overflow series
 		}
@@ -213,12 +224,14 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 	l.exceed = newExceed(&rule.Exceed, defaults, keep)
 	identity := fmt.Sprintf("%q %q %q", rule.Name, fmt.Sprint(rule.Match), rule.GroupBy) // maps print sorted
 	l.series = bound{key: xxh3.HashString(identity), max: rule.MaxSeries}
+	l.share = newShare(&rule.Adaptive, l.series.key)
 	for _, label := range slices.Sorted(maps.Keys(rule.LabelLimits)) {
 		l.labels = append(l.labels, labelLimit{
 			name:   label,
 			values: bound{key: mix(l.series.key, xxh3.HashString(label)), max: rule.LabelLimits[label]},
 		})
 	}
+	l.shed = metric.WithAttributeSet(attribute.NewSet(attribute.String("rule", l.name)))
 	for why := range l.rejected {
 		for what := range l.rejected[why] {
 			l.rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(
@@ -233,6 +246,9 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 
 func (l *limit) bounds() []*bound {
 	all := []*bound{&l.series}
+	if l.share != nil {
+		all = append(all, &l.share.parties)
+	}
 	for i := range l.labels {
 		all = append(all, &l.labels[i].values)
 	}
@@ -248,8 +264,12 @@ type owner struct {
 
 // group is the hash of the group's key, less the bound's.
 func (l *limit) group(of *owner, attributes pcommon.Map) uint64 {
+	return hashSources(l.groupBy, of, attributes)
+}
+
+func hashSources(sources []source, of *owner, attributes pcommon.Map) uint64 {
 	var sum uint64
-	for _, from := range l.groupBy {
+	for _, from := range sources {
 		sum = mix(sum, from.hash(of, attributes))
 	}
 	return sum

@@ -11,12 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
@@ -24,7 +22,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
 type cardinalityProcessor struct {
@@ -36,7 +36,13 @@ type cardinalityProcessor struct {
 	limiter   *limiter
 	overflow  *overflow
 	telemetry *metadata.TelemetryBuilder
-	scratch   sync.Pool
+	book      *stats.Book // nil without statistics
+	events    events
+	interner  *interner // nil without interning
+
+	pointsIn, pointsPassed, pointsMade atomic.Int64
+
+	scratch sync.Pool
 
 	now func() time.Time
 
@@ -47,6 +53,7 @@ type cardinalityProcessor struct {
 	rulesContent []byte
 	rulesErr     error
 	rulesBad     atomic.Bool
+	rulesFault   atomic.Pointer[string]
 	rulesApplied atomic.Int64
 	rulesFailed  atomic.Int64
 
@@ -55,8 +62,9 @@ type cardinalityProcessor struct {
 	storageErr  error // of the last save
 	saveFailure atomic.Int64
 
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	unregister func() // of what is shown
+	cancel     context.CancelFunc
+	done       sync.WaitGroup
 }
 
 func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*cardinalityProcessor, error) {
@@ -70,15 +78,22 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 		tenants:   newTenantSources(cfg.Tenant.From),
 		next:      next,
 		logger:    set.Logger,
-		limiter:   newLimiter(cfg.Memory.MaxGroups),
+		limiter:   newLimiter(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
 		overflow:  newOverflow(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
 		policy:    newPolicy(cfg, 1, nil),
 		id:        set.ID,
 		telemetry: telemetry,
 		now:       time.Now,
 		cancel:    func() {},
+
+		unregister: func() {},
 	}
 	p.scratch.New = func() any { return &batch{} }
+	if cfg.Statistics.Enabled {
+		p.book = stats.NewBook(time.Now())
+		p.limiter.watched = true
+	}
+	p.interner = newInterner(&cfg.Interning)
 	if err := p.observe(); err != nil {
 		telemetry.Shutdown()
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
@@ -106,6 +121,7 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	} else {
 		p.apply(p.cfg)
 	}
+	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.done.Go(func() { p.run(background) })
@@ -170,13 +186,33 @@ func (p *cardinalityProcessor) run(ctx context.Context) {
 func (p *cardinalityProcessor) sweep() {
 	before := p.limiter.epoch.Load()
 	p.limiter.sweep()
-	if now := p.limiter.epoch.Load(); now == before || now%idleEpochs != 0 {
+	now := p.limiter.epoch.Load()
+	if now != before && now%fairEpochs == 0 {
+		p.share()
+	}
+	if now == before || now%idleEpochs != 0 {
 		return
+	}
+	if p.book != nil {
+		p.book.Turn(p.now())
+	}
+	if p.interner != nil {
+		p.interner.table.Turn()
 	}
 	p.rules.RLock()
 	defer p.rules.RUnlock()
 	for _, l := range p.policy.limits {
 		l.demand.turn()
+	}
+}
+
+// share ends a round of adaptive limits.
+func (p *cardinalityProcessor) share() {
+	p.rules.RLock()
+	policy := p.policy
+	p.rules.RUnlock()
+	for l, n := range p.limiter.share(policy) {
+		p.telemetry.ProcessorCardinalityShedSeries.Add(context.Background(), int64(n), l.shed)
 	}
 }
 
@@ -193,7 +229,9 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 		s := &shipments[i]
 		err := p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
 		if err == nil {
+			p.pointsMade.Add(int64(s.points))
 			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
+			p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, int64(len(s.ended)))
 			continue
 		}
 		if consumererror.IsPermanent(err) {
@@ -207,6 +245,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 
 // shutdown sends what is left, and saves once more.
 func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
+	p.unregister()
 	p.cancel()
 	p.done.Wait()
 	p.flush(ctx)
@@ -221,14 +260,20 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 
 // process lets through what is admitted.
 func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+	n := int64(md.DataPointCount())
 	b := p.scratch.Get().(*batch)
 	p.rules.RLock()
 	b.begin(ctx, p)
 	removed := b.walk(md)
 	p.rules.RUnlock()
 	b.report(ctx)
+	p.pointsIn.Add(n)
+	p.pointsPassed.Add(n - b.gone)
 	b.end()
 	p.scratch.Put(b)
+	if p.interner != nil {
+		p.interner.metrics(md)
+	}
 	if removed && md.ResourceMetrics().Len() == 0 {
 		return md, processorhelper.ErrSkipProcessingData
 	}
@@ -241,12 +286,26 @@ func (p *cardinalityProcessor) observe() error {
 			o.Observe(p.limiter.admitted.Load())
 			return nil
 		}),
+		p.telemetry.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.rules.RLock()
+			defer p.rules.RUnlock()
+			for l, n := range p.limiter.groups.contended(p.policy.limits) {
+				o.Observe(int64(n), metric.WithAttributes(attribute.String("rule", l.name)))
+			}
+			return nil
+		}),
 		p.telemetry.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(p.limiter.expired.Load())
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalityMemoryCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.limiter.series.bytes() + p.limiter.values.bytes())
+			o.Observe(p.memory())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityInternedStringsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			if p.interner != nil {
+				o.Observe(p.interner.table.Counts().Hits)
+			}
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalityOverflowSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -305,50 +364,6 @@ func (p *cardinalityProcessor) observe() error {
 			return nil
 		}),
 	)
-}
-
-// tenantSource is a place where a tenant may be found.
-type tenantSource struct {
-	metadata bool
-	key      string
-}
-
-func newTenantSources(from []string) []tenantSource {
-	var out []tenantSource
-	for _, f := range from {
-		s := newSource(f)
-		if s.kind == fromResource {
-			out = append(out, tenantSource{key: s.key})
-		} else {
-			out = append(out, tenantSource{metadata: true, key: f[len("metadata:"):]})
-		}
-	}
-	return out
-}
-
-// tenant is whose a series is, and the metadata key that said so, if it was one.
-type tenant struct{ name, key string }
-
-// context gives the tenant back to whom it is sent.
-func (t tenant) context(ctx context.Context) context.Context {
-	if t.key == "" {
-		return ctx
-	}
-	return client.NewContext(ctx, client.Info{Metadata: client.NewMetadata(map[string][]string{t.key: {t.name}})})
-}
-
-// tenant returns whose points a resource has, nobody's if nothing says.
-func (p *cardinalityProcessor) tenant(from client.Metadata, resource pcommon.Map) tenant {
-	for _, s := range p.tenants {
-		if !s.metadata {
-			if value, ok := resource.Get(s.key); ok && value.AsString() != "" {
-				return tenant{name: value.AsString()}
-			}
-		} else if values := from.Get(s.key); len(values) > 0 && values[0] != "" {
-			return tenant{name: values[0], key: s.key}
-		}
-	}
-	return tenant{}
 }
 
 // lossOptions are the attributes of each loss.

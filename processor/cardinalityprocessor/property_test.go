@@ -4,11 +4,14 @@
 package cardinalityprocessor
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // schedule makes up points and rules. The same seed makes up the same.
@@ -83,61 +86,77 @@ func (s schedule) config() *Config {
 // TestAgreesWithOracle: whatever comes, in whatever order, over expiry, new rules and restarts, exactly those points pass
 // that the obvious limiter lets pass.
 func TestAgreesWithOracle(t *testing.T) {
-	for seed := range uint64(40) {
-		s := newSchedule(seed)
-		cfg := s.config()
-		r := newRig(t, func(c *Config) { *c = *cfg })
-		o := newOracle(cfg)
-		alive := map[string]int{} // by identity, the epoch they were last let through in
-		for step := range 150 {
-			switch {
-			case s.IntN(4) == 0:
-				for range 1 + s.IntN(6) {
-					r.epochs(1)
-					o.tick()
-				}
-			case s.IntN(25) == 0:
-				next := s.config()
-				if s.IntN(2) == 0 { // only the bounds change
-					next.Rules = cfg.Rules
-					next.Memory.MaxSeries = 1 + cfg.Memory.MaxSeries/2
-				}
-				cfg = next
-				require.NoError(t, cfg.Validate())
-				r.apply(cfg)
-				o.reload(cfg)
+	for seed := range uint64(25) {
+		agree(t, seed)
+	}
+}
+
+func FuzzAgreesWithOracle(f *testing.F) {
+	f.Add(uint64(1000))
+	f.Fuzz(agree)
+}
+
+func agree(t *testing.T, seed uint64) {
+	s := newSchedule(seed)
+	cfg := s.config()
+	r := newRig(t, func(c *Config) { *c = *cfg })
+	r.limiter.groups.maxLeft = 1000
+	o := newOracle(cfg)
+	alive := map[string]int{} // by identity, the epoch they were last let through in
+	for step := range 150 {
+		switch {
+		case s.IntN(4) == 0:
+			for range 1 + s.IntN(6) {
+				r.epochs(1)
+				o.tick()
 			}
-			if s.IntN(25) == 0 {
-				host := newMemory()
-				r.storage = host
-				require.NoError(t, r.save(t.Context()))
-				r.storage = nil
-				cfg.Storage = &memoryID
-				r = newRig(t, func(c *Config) { *c = *cfg })
-				require.NoError(t, r.begin(host))
-				o.restart()
+		case s.IntN(25) == 0:
+			next := s.config()
+			if s.IntN(2) == 0 { // only the bounds change
+				next.Rules = cfg.Rules
+				next.Memory.MaxSeries = 1 + cfg.Memory.MaxSeries/2
 			}
-			points := make([]point, s.IntN(20))
-			var want []string
-			for i := range points {
-				points[i] = s.point()
-				id := points[i].identity()
-				last, known := alive[id]
-				admitted := o.admit(points[i])
-				if known && o.epoch-last <= idleEpochs {
-					require.True(t, admitted, "seed %d: %s was interrupted", seed, id)
-				}
-				if admitted && o.series[id] != nil {
-					alive[id] = o.epoch
-				}
-				if admitted {
-					want = append(want, id)
-				}
-			}
-			require.Equal(t, want, r.send(points...), "seed %d, step %d", seed, step)
-			requireWithinLimits(t, r)
-			require.Equal(t, int64(len(o.series)), r.gaugeNow("total"))
+			cfg = next
+			require.NoError(t, cfg.Validate())
+			r.apply(cfg)
+			o.reload(cfg)
 		}
+		if s.IntN(25) == 0 {
+			host := newMemory()
+			r.storage = host
+			require.NoError(t, r.save(t.Context()))
+			r.storage = nil
+			cfg.Storage = &memoryID
+			r = newRig(t, func(c *Config) { *c = *cfg })
+			r.limiter.groups.maxLeft = 1000
+			require.NoError(t, r.begin(host))
+			o.restart()
+		}
+		points := make([]point, s.IntN(20))
+		var want, marks []string
+		for i := range points {
+			points[i] = s.point()
+			id := points[i].identity()
+			last, known := alive[id]
+			admitted, value, mark := o.admit(points[i])
+			if known && o.epoch-last <= idleEpochs {
+				require.True(t, admitted, "seed %d: %s was interrupted", seed, id)
+			}
+			if admitted && o.series[id] != nil {
+				alive[id] = o.epoch
+			}
+			if admitted || value {
+				want = append(want, id)
+			}
+			if mark {
+				marks = append(marks, id)
+			}
+		}
+		with, without := r.say(points...)
+		require.Equal(t, want, with, "seed %d, step %d", seed, step)
+		require.Equal(t, marks, without, "seed %d, step %d", seed, step)
+		requireWithinLimits(t, r)
+		require.Equal(t, int64(len(o.series)), r.gaugeNow("total"))
 	}
 }
 
@@ -160,6 +179,10 @@ func requireWithinLimits(t *testing.T, r *rig) {
 			tab.shards[i].each(func(_ uint64, set uint32) { members[set]++ })
 		}
 	}
+	for id := uint32(1); id <= leftLast; id++ {
+		require.Equal(t, members[id], reg.set(id).members)
+		delete(members, id)
+	}
 	used := map[uint64]int{}
 	require.Len(t, members, len(reg.ids))
 	for id, n := range members {
@@ -168,9 +191,9 @@ func requireWithinLimits(t *testing.T, r *rig) {
 			used[g.key] += n
 		}
 	}
-	require.Len(t, used, len(reg.groups))
-	for key, n := range used {
-		require.Equal(t, n, reg.groups[key].used)
+	for key, g := range reg.groups {
+		require.Equal(t, used[key], g.used)
+		require.True(t, g.sets > 0 || g.party != nil)
 	}
 }
 
@@ -198,18 +221,41 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 	}
 }
 
-// TestSameInputSameOutput: two runs agree point by point.
+// TestSameInputSameOutput: two runs agree in every point, its value and its place.
 func TestSameInputSameOutput(t *testing.T) {
-	run := func() (out [][]string) {
-		s := newSchedule(7)
-		cfg := s.config()
-		r := newRig(t, func(c *Config) { *c = *cfg })
-		for range 100 {
-			r.epochs(s.IntN(3))
-			out = append(out, r.send(s.point(), s.point(), s.point(), s.point()))
+	for seed := range uint64(4) {
+		run := func() (out []string) {
+			keep := func(md pmetric.Metrics) {
+				ids := identities(md)
+				for _, rm := range md.ResourceMetrics().All() {
+					for _, sm := range rm.ScopeMetrics().All() {
+						for _, m := range sm.Metrics().All() {
+							for i := range pointCount(m) {
+								out = append(out, fmt.Sprint(ids[i], valueAt(m, i), whenAt(m, i)))
+							}
+							ids = ids[pointCount(m):]
+						}
+					}
+				}
+			}
+			s := newSchedule(seed)
+			cfg := s.config()
+			cfg.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: "mean"}
+			cfg.Rules = append(cfg.Rules, RuleConfig{Name: "shared", MaxSeries: 12, Adaptive: AdaptiveConfig{ShareBy: []string{"service", "scope"}}})
+			r := newRig(t, func(c *Config) { *c = *cfg })
+			for range 100 {
+				r.epochs(s.IntN(3))
+				for range 10 {
+					p := s.point()
+					keep(r.consume(r.timed(p, r.clock.Add(-time.Minute), r.clock, int64(s.IntN(100)))))
+				}
+				if s.IntN(3) == 0 {
+					keep(r.flushed(time.Second))
+				}
+			}
+			return out
 		}
-		return out
+		first := run()
+		require.Equal(t, first, run())
 	}
-	first := run()
-	require.Equal(t, first, run())
 }

@@ -20,7 +20,9 @@ type registry struct {
 
 	mu      sync.Mutex
 	maxSets int
+	maxLeft int // entries of those who left
 	groups  map[uint64]*group
+	pools   map[uint64]*pool // by key of the group whose limit is shared
 	ids     map[uint64]uint32
 	last    uint32
 	free    []uint32
@@ -37,6 +39,8 @@ type group struct {
 	used  int // members
 	sets  int // sets that have the group
 	tally *tally
+	party *party // nil unless it shares a limit
+	about *about // nil while nobody asked for the members of it
 
 	newcomers int64        // what its pace of new series remembers
 	points    atomic.Int64 // what its pace of points remembers
@@ -64,16 +68,27 @@ type setKind struct {
 	labelled bool // label values belong to its series
 	values   bool // its members are label values
 	output   bool // its series are made here: points of theirs that come in are added to them
+
+	left uint32 // its own id if its series have no place any more
 }
 
-func newRegistry(maxGroups int) *registry {
-	return &registry{
+func newRegistry(maxGroups, maxSeries int) *registry {
+	r := &registry{
 		maxSets: maxGroups,
+		maxLeft: maxSeries / 4,
 		groups:  map[uint64]*group{},
+		pools:   map[uint64]*pool{},
 		ids:     map[uint64]uint32{},
 		members: map[uint32]int{},
 		tallies: map[string]*tally{},
+		last:    leftLast,
 	}
+	page := new([setPage]atomic.Pointer[set])
+	for id := uint32(1); id <= leftLast; id++ {
+		page[id].Store(&set{setKind: setKind{left: id}})
+	}
+	r.pages[0].Store(page)
+	return r
 }
 
 // set returns the set of an id, nil when it has none any more. It takes no lock.
@@ -88,6 +103,10 @@ func (r *registry) set(id uint32) *set {
 type place struct {
 	limit *limit
 	key   uint64
+
+	party  bool // which shares the limit
+	pool   uint64
+	weight int
 }
 
 // used is how many members a group has. The lock is held, as below.
@@ -100,13 +119,17 @@ func (r *registry) used(key uint64) int {
 
 // full says whether a bound has no room for one more, not even if all series that were not counted there yet were.
 func (r *registry) full(b *bound, key uint64) bool {
-	used := r.used(key)
-	for generation, n := range r.members {
+	return r.used(key)+r.pending(b) >= b.max
+}
+
+// pending is how many series may belong to a bound without having been counted there.
+func (r *registry) pending(b *bound) (n int) {
+	for generation, members := range r.members {
 		if generation < b.since {
-			used += n
+			n += members
 		}
 	}
-	return used >= b.max
+	return n
 }
 
 // crowded says whether there is no room for one more set, should the places need one.
@@ -127,7 +150,7 @@ func (r *registry) hurried(l *limit, key uint64, now int64) bool {
 // welcome takes one from the share of each group.
 func (r *registry) welcome(places []place, now int64) {
 	for _, p := range places {
-		if p.limit.newcomers.each > 0 {
+		if p.limit.newcomers.each > 0 && !p.party {
 			g := r.groups[p.key]
 			g.newcomers, _ = p.limit.newcomers.take(g.newcomers, now)
 		}
@@ -168,7 +191,7 @@ func (r *registry) change(s *set, by int) {
 		g.used += by
 		g.tally.members += by
 	}
-	if s.values {
+	if s.values || len(s.groups) == 0 { // who takes no place is not missed in any
 		return
 	}
 	if r.members[s.generation] += by; r.members[s.generation] == 0 {
@@ -181,13 +204,14 @@ func (r *registry) add(s *set, places []place) uint32 {
 	for i, p := range places {
 		g := r.groups[p.key]
 		if g == nil {
-			g = &group{key: p.key, rule: p.limit.name, tally: r.tally(p.limit.name, s.values)}
-			g.tally.groups++
-			r.groups[p.key] = g
+			g = r.found(&p, s.values)
+		}
+		if p.pool != 0 && g.party.pool == nil {
+			r.enter(g, &p)
 		}
 		g.sets++
 		s.groups[i] = g
-		if p.limit.points.each > 0 && !s.values {
+		if p.limit.points.each > 0 && !s.values && !p.party {
 			s.tolls = append(s.tolls, toll{limit: p.limit, group: g})
 		}
 	}
@@ -208,11 +232,21 @@ func (r *registry) add(s *set, places []place) uint32 {
 	return id
 }
 
-// tally returns what sums up a rule. Label values are no series, and summed up nowhere.
-func (r *registry) tally(rule string, values bool) *tally {
-	if values {
-		return &tally{}
+// found begins a group.
+func (r *registry) found(p *place, values bool) *group {
+	g := &group{key: p.key, rule: p.limit.name, tally: &tally{}}
+	if p.party {
+		g.party = &party{}
+	} else if !values { // they are no series, and summed up nowhere
+		g.tally = r.tally(p.limit.name)
 	}
+	g.tally.groups++
+	r.groups[p.key] = g
+	return g
+}
+
+// tally returns what sums up a rule.
+func (r *registry) tally(rule string) *tally {
 	if r.tallies[rule] == nil {
 		r.tallies[rule] = &tally{}
 	}
@@ -223,13 +257,12 @@ func (r *registry) tally(rule string, values bool) *tally {
 func (r *registry) leave(id uint32) {
 	s := r.set(id)
 	r.change(s, -1)
-	if s.members > 0 {
+	if s.members > 0 || s.left != 0 {
 		return
 	}
 	for _, g := range s.groups {
 		if g.sets--; g.sets == 0 {
-			g.tally.groups--
-			delete(r.groups, g.key)
+			r.forget(g)
 		}
 	}
 	delete(r.ids, s.key)

@@ -87,12 +87,19 @@ func (p *cardinalityProcessor) pollRules() {
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
 		p.rulesFailed.Add(1)
+		p.events.add(p.now(), "rules_failed", "", err.Error())
 		p.logger.Error("Bad rules: the old ones stay in force", zap.Error(err))
 	case err == nil && (before != nil || p.policy.generation != generation):
 		p.logger.Info("Rules are in force", zap.String("rules_file", p.cfg.RulesFile), zap.Int("limits", len(p.policy.limits)))
 	}
 	if p.policy.generation != generation {
+		p.events.add(p.now(), "rules_applied", "", fmt.Sprintf("%d limits", len(p.policy.limits)))
 		p.rulesApplied.Add(1)
 	}
 	p.rulesBad.Store(err != nil)
+	p.rulesFault.Store(nil)
+	if err != nil {
+		fault := err.Error()
+		p.rulesFault.Store(&fault)
+	}
 }

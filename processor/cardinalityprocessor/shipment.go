@@ -16,6 +16,7 @@ type shipment struct {
 	scopes  map[uint64]pmetric.ScopeMetrics
 	metrics map[uint64]pmetric.Metric
 	deltas  []sent
+	ended   []*output
 }
 
 // sent is what a flush took out of an output.
@@ -40,9 +41,31 @@ func (s *shipment) put(out *output, at pcommon.Timestamp) {
 		total = value{float: total.number() / float64(out.points), isFloat: true}
 	}
 	total.writeTo(out.metric, 0)
+	out.start = min(out.start, at) // the clock may have gone back
 	setTimes(out.metric, out.start, at)
-	s.points++
+	s.add(out)
+	switch out.class {
+	case classDelta:
+		s.deltas = append(s.deltas, sent{output: out, total: total, points: out.points, start: out.start})
+		out.total, out.start = value{}, at
+	case classGauge:
+		out.total = value{}
+	default:
+	}
+	out.points, out.sent = 0, true
+}
 
+// end adds an output's farewell.
+func (s *shipment) end(out *output, at pcommon.Timestamp) {
+	setTimes(out.metric, min(out.start, at), at)
+	m := s.add(out)
+	silence(m, pointCount(m)-1)
+	s.ended = append(s.ended, out)
+}
+
+// add adds an output's point as it is and returns the metric that it is the last of.
+func (s *shipment) add(out *output) pmetric.Metric {
+	s.points++
 	scope, ok := s.scopes[out.keys.scope]
 	from := out.data.ResourceMetrics().At(0)
 	if !ok {
@@ -54,22 +77,15 @@ func (s *shipment) put(out *output, at pcommon.Timestamp) {
 		scope.SetSchemaUrl(from.ScopeMetrics().At(0).SchemaUrl())
 		s.scopes[out.keys.scope] = scope
 	}
-	if metric, ok := s.metrics[out.keys.metric]; ok {
+	metric, ok := s.metrics[out.keys.metric]
+	if ok {
 		appendPointOf(metric, out.metric)
-	} else {
-		metric = scope.Metrics().AppendEmpty()
-		out.metric.CopyTo(metric)
-		s.metrics[out.keys.metric] = metric
+		return metric
 	}
-	switch out.class {
-	case classDelta:
-		s.deltas = append(s.deltas, sent{output: out, total: total, points: out.points, start: out.start})
-		out.total, out.start = value{}, at
-	case classGauge:
-		out.total = value{}
-	default:
-	}
-	out.points = 0
+	metric = scope.Metrics().AppendEmpty()
+	out.metric.CopyTo(metric)
+	s.metrics[out.keys.metric] = metric
+	return metric
 }
 
 func appendPointOf(to, from pmetric.Metric) {

@@ -21,13 +21,13 @@ import (
 // A snapshot keeps who has a place, so that a restart does not run the race for places again. Each shard is saved by
 // itself, with the groups its series are in, and is as good as any mixture of old and new ones:
 //
-//	magic | rule names | sets: kind, groups: (rule, key) | for each set its fingerprints | series, then values | CRC-32
+//	magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values | CRC-32
 //
 // The limits by which all of that was counted are saved beside it. When the rules changed in between, what was saved
 // counts as admitted under earlier rules.
 
 const (
-	snapshotMagic  = "godwit cardinality 1\n" // changes with the format and with the way fingerprints are made
+	snapshotMagic  = "godwit cardinality 2\n" // changes with the format and with the way fingerprints are made
 	snapshotLimits = "limits"
 )
 
@@ -163,7 +163,11 @@ func (l *limiter) appendShard(dst []byte, shard int) []byte {
 			dst = append(dst, s.byte())
 			dst = binary.AppendUvarint(dst, uint64(len(s.groups)))
 			for _, g := range s.groups {
-				dst = binary.AppendUvarint(dst, uint64(index[g.rule]))
+				rule := uint64(index[g.rule]) << 1
+				if g.party != nil {
+					rule |= 1
+				}
+				dst = binary.AppendUvarint(dst, rule)
 				dst = binary.LittleEndian.AppendUint64(dst, g.key)
 			}
 			dst = binary.AppendUvarint(dst, uint64(len(members[id])))
@@ -185,11 +189,11 @@ func (k setKind) byte() (b byte) {
 	if k.output {
 		b |= 4
 	}
-	return b
+	return b | byte(k.left<<3)
 }
 
 func kindOfByte(b byte) setKind {
-	return setKind{labelled: b&1 != 0, values: b&2 != 0, output: b&4 != 0}
+	return setKind{labelled: b&1 != 0, values: b&2 != 0, output: b&4 != 0, left: uint32(b >> 3)}
 }
 
 // restoreShard admits what was saved. Its silence is counted from now on.
@@ -205,14 +209,16 @@ func (l *limiter) restoreShard(shard int, saved []byte) error {
 		}
 		for range r.count(3) {
 			kind := kindOfByte(r.byte())
-			kind.values = t == l.values
+			if kind.values = t == l.values; kind.left > leftLast || kind.values && kind.left > 0 {
+				return errSnapshot
+			}
 			places := make([]place, r.count(9))
 			for i := range places {
 				name := r.uvarint()
-				if name >= uint64(len(limits)) {
+				if name>>1 >= uint64(len(limits)) {
 					return errSnapshot
 				}
-				places[i] = place{limit: limits[name], key: r.word()}
+				places[i] = place{limit: limits[name>>1], key: r.word(), party: name&1 != 0}
 			}
 			for range r.count(8) {
 				if fp := r.word(); r.err == nil && fp >= 2 && fp>>(64-shardBits) == uint64(shard) {
@@ -232,7 +238,13 @@ func (l *limiter) restore(t *table, fp uint64, places []place, kind setKind) {
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
 	epoch := l.epoch.Load()
-	if id, _ := sh.touch(fp, epoch); id == 0 && !l.groups.exhausted() {
+	id, _ := sh.touch(fp, epoch)
+	switch {
+	case id != 0:
+	case kind.left != 0:
+		sh.insert(fp, kind.left, epoch)
+		l.groups.pass(kind.left, 1)
+	case !l.groups.exhausted():
 		sh.insert(fp, l.groups.join(0, places, kind), epoch)
 	}
 }

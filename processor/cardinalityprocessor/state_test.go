@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,6 +33,7 @@ type memory struct {
 	mu     sync.Mutex
 	data   map[string][]byte
 	broken error
+	writes int // until the process is killed, if not 0
 }
 
 var memoryID = component.MustNewID("memory")
@@ -55,8 +57,11 @@ func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
 func (m *memory) Set(_ context.Context, key string, value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.broken == nil {
+	if m.broken == nil && m.writes != 1 {
 		m.data[key] = value
+	}
+	if m.writes > 1 {
+		m.writes--
 	}
 	return m.broken
 }
@@ -111,6 +116,57 @@ func TestPlacesOutliveARestart(t *testing.T) {
 	requireWithinLimits(t, after)
 	after.idle()
 	require.Len(t, after.send(others...), 200, "places expire as always")
+}
+
+// TestKilledWhileSaving: whatever part of a snapshot is older than the rest, limits hold, and who had a place in both has it
+// again.
+func TestKilledWhileSaving(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 15))
+	config := withStorage(func(c *Config) {
+		c.Memory.MaxSeries = 300
+		c.Rules = []RuleConfig{{
+			Name: "r", GroupBy: []string{"attribute:g"}, MaxSeries: 40, LabelLimits: map[string]int{"l": 3},
+			Adaptive: AdaptiveConfig{ShareBy: []string{"attribute:s"}},
+		}}
+	})
+	p := func(i int) point {
+		return point{name: "m", attrs: attrs{"i": int64(i), "g": int64(i % 5), "s": int64(i % 3), "l": strconv.Itoa(i % 7)}}
+	}
+	host := newMemory()
+	for range 10 {
+		r := newRig(t, config)
+		require.NoError(t, r.begin(host))
+		requireWithinLimits(t, r)
+		require.NoError(t, r.save(t.Context()))
+		var stay []point
+		for i := range 400 {
+			if q := p(i); r.placed(q) {
+				stay = append(stay, q)
+			}
+		}
+		for range 1 + random.IntN(2*idleEpochs) {
+			r.epochs(1)
+			require.Len(t, r.send(stay...), len(stay))
+			for range 50 {
+				r.send(p(random.IntN(400)))
+			}
+		}
+		host.writes = 2 + random.IntN(shardCount)
+		_ = r.save(t.Context())
+		killed := host.killed()
+		r.storage, host.writes = nil, 0
+		again := newRig(t, config)
+		require.NoError(t, again.begin(killed))
+		again.storage = nil
+		requireWithinLimits(t, again)
+		for _, g := range again.limiter.groups.groups {
+			if g.party == nil && g.rule == "r" {
+				require.LessOrEqual(t, g.used, 40)
+			}
+		}
+		require.Len(t, again.send(stay...), len(stay))
+		host = killed
+	}
 }
 
 // Rules that changed over a restart count what was admitted before as rules that change at run time do.
@@ -184,7 +240,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(body(17), 17)
 	f.Add([]byte{0, 1, 0, 0, 0, 0, 0}, 0)
 	f.Fuzz(func(t *testing.T, saved []byte, shard int) {
-		l := newLimiter(1000)
+		l := newLimiter(1000, 1000)
 		_ = l.restoreShard(shard&(shardCount-1), seal(saved))
 		for range 20 * shardCount {
 			l.sweep()
@@ -256,6 +312,22 @@ func TestRulesFileIsPolledWhileBatchesPass(t *testing.T) {
 		i++
 		return len(r.send(series(i))) == 0
 	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// FuzzRules: no file makes it panic, and what is accepted can be put in force.
+func FuzzRules(f *testing.F) {
+	f.Add([]byte("rules: [{name: r, max_series: 1, group_by: [a], adaptive: {share_by: [b], priority: {by: c, order: [d]}}}]"))
+	f.Add([]byte("defaults: {on_exceed: [drop]}\nexempt: [{metric: a*}]"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		cfg, err := parseRules(defaultConfig(), content)
+		if err != nil {
+			return
+		}
+		r := newRig(t, func(*Config) {})
+		r.apply(cfg)
+		r.send(series(1), series(2))
+		requireWithinLimits(t, r)
+	})
 }
 
 // seal puts a body into the frame of a snapshot.

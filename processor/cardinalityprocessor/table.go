@@ -10,11 +10,12 @@ import (
 )
 
 // A table holds fingerprints, and for each the id of the set of groups it is counted in and the epoch it was last seen
-// in: 12 bytes in slots that are 73 to 88 % full. Looking up and touching takes no lock; inserting, expiring and
-// resizing take the lock of one of the shards.
+// in, and when it was inserted: 13 bytes in slots that are 73 to 88 % full. Looking up and touching takes no lock;
+// inserting, expiring and resizing take the lock of one of the shards.
 //
 //	fps   |fp|fp|  |fp|....   0 = free, 1 = was taken once, look on
 //	words |w |w |0 |w |....   set<<12 | seen; 0 = nobody is here: look again under the lock
+//	born  |b |b |  |b |....   the epoch of insertion, by its last digit; 0 = long ago. Only under the lock
 //
 // A reader trusts a slot when its word is not 0 and the fingerprint is still there after the word was read. Expiry and
 // resizing swap the word for 0 first, so a touch either comes before and is kept, or fails and looks again.
@@ -34,6 +35,7 @@ type shard struct {
 type slots struct {
 	fps   []uint64
 	words []uint32
+	born  []uint8
 }
 
 const (
@@ -45,6 +47,9 @@ const (
 	epochBits = 12
 	epochMask = 1<<epochBits - 1
 	maxSets   = 1<<(32-epochBits) - 1
+
+	births = 255 // what an entry can tell apart
+	oldAge = 240 // in epochs; all that are older are of one age
 )
 
 var noSlots slots
@@ -83,32 +88,31 @@ func (s *slots) home(fp uint64) int {
 }
 
 // touch says that fp was seen in this epoch and returns its set, 0 if it is not known or has to be looked for under the
-// shard's lock. first says that it is the first time in this epoch.
-func (t *table) touch(fp uint64, epoch uint32) (set uint32, first bool) {
+// shard's lock. since is how many epochs ago it was seen last.
+func (t *table) touch(fp uint64, epoch uint32) (set, since uint32) {
 	return t.shard(fp).touch(fp, epoch)
 }
 
-func (sh *shard) touch(fp uint64, epoch uint32) (set uint32, first bool) {
+func (sh *shard) touch(fp uint64, epoch uint32) (set, since uint32) {
 	s := sh.slots.Load()
 	i := s.find(fp)
 	if i < 0 {
-		return 0, false
+		return 0, 0
 	}
 	for {
 		word := atomic.LoadUint32(&s.words[i])
 		if word == 0 {
-			return 0, false
+			return 0, 0
 		}
-		if seen := word & epochMask; seen != epoch&epochMask {
+		if since = (epoch - word) & epochMask; since != 0 {
 			if !atomic.CompareAndSwapUint32(&s.words[i], word, word&^epochMask|epoch&epochMask) {
 				continue
 			}
-			first = true
 		}
 		if atomic.LoadUint64(&s.fps[i]) != fp {
-			return 0, false
+			return 0, 0
 		}
-		return word >> epochBits, first
+		return word >> epochBits, since
 	}
 }
 
@@ -126,15 +130,25 @@ func (sh *shard) insert(fp uint64, set, epoch uint32) {
 	if (sh.used+1)*8 > len(s.fps)*7 {
 		s = sh.resize(sh.live + 1)
 	}
-	if s.place(fp, set<<epochBits|epoch&epochMask) {
+	if s.place(fp, set<<epochBits|epoch&epochMask, bornIn(epoch)) {
 		sh.used++
 	}
 	sh.live++
 }
 
+func bornIn(epoch uint32) uint8 { return uint8(epoch%births) + 1 }
+
+// age is how many epochs ago an entry was inserted.
+func (s *slots) age(i int, epoch uint32) uint32 {
+	if s.born[i] == 0 {
+		return oldAge
+	}
+	return min((epoch%births+births+1-uint32(s.born[i]))%births, oldAge)
+}
+
 // place puts an entry into the first slot that is not taken, and says whether that was never taken before. The
 // fingerprint comes before the word: see the type's comment.
-func (s *slots) place(fp uint64, word uint32) (fresh bool) {
+func (s *slots) place(fp uint64, word uint32, born uint8) (fresh bool) {
 	i := s.home(fp)
 	for s.fps[i] > vacated {
 		if i++; i == len(s.fps) {
@@ -142,6 +156,7 @@ func (s *slots) place(fp uint64, word uint32) (fresh bool) {
 		}
 	}
 	fresh = s.fps[i] == 0
+	s.born[i] = born
 	atomic.StoreUint64(&s.fps[i], fp)
 	atomic.StoreUint32(&s.words[i], word)
 	return fresh
@@ -155,10 +170,10 @@ func (sh *shard) resize(n int) *slots {
 		step = 1024 // whole pages: the allocator would round up anyway
 	}
 	size = (size + step - 1) / step * step
-	from, to := sh.slots.Load(), &slots{fps: make([]uint64, size), words: make([]uint32, size)}
+	from, to := sh.slots.Load(), &slots{fps: make([]uint64, size), words: make([]uint32, size), born: make([]uint8, size)}
 	for i := range from.words {
 		if word := atomic.SwapUint32(&from.words[i], 0); word != 0 {
-			to.place(from.fps[i], word)
+			to.place(from.fps[i], word, from.born[i])
 		}
 	}
 	sh.used = sh.live
@@ -178,29 +193,60 @@ func (sh *shard) assign(fp uint64, set uint32) {
 	}
 }
 
-// expire removes what was not seen for more than the given number of epochs and appends the sets it was counted in.
-func (sh *shard) expire(epoch, keep uint32, gone []uint32) []uint32 {
+// remove takes an entry out. The shard's lock is held.
+func (sh *shard) remove(fp uint64) {
+	s := sh.slots.Load()
+	i := s.find(fp)
+	atomic.StoreUint32(&s.words[i], 0)
+	sh.vacate(s, i)
+}
+
+// vacate frees a slot whose word is 0.
+func (sh *shard) vacate(s *slots, i int) {
+	sh.live--
+	if next := (i + 1) % len(s.fps); s.fps[next] == 0 { // nothing lies beyond
+		atomic.StoreUint64(&s.fps[i], 0)
+		sh.used--
+	} else {
+		atomic.StoreUint64(&s.fps[i], vacated)
+	}
+}
+
+// expire takes all out that was not seen for more than the given number of epochs, and appends the sets it was counted
+// in. The first ones that had a place, as many as there is room for, are kept for another time among those who left.
+func (sh *shard) expire(epoch, keep uint32, room int, gone []uint32) (all []uint32, kept int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	s := sh.slots.Load()
 	for i := range s.words {
 		word := atomic.LoadUint32(&s.words[i])
-		if word == 0 || (epoch-word)&epochMask <= keep || !atomic.CompareAndSwapUint32(&s.words[i], word, 0) {
+		if word == 0 {
+			continue
+		}
+		if s.age(i, epoch) == oldAge {
+			s.born[i] = 0
+		}
+		if (epoch-word)&epochMask <= keep {
+			continue
+		}
+		after := uint32(0)
+		if kept < room && word>>epochBits > leftLast {
+			after = leftIdle<<epochBits | epoch&epochMask
+		}
+		if !atomic.CompareAndSwapUint32(&s.words[i], word, after) {
 			continue
 		}
 		gone = append(gone, word>>epochBits)
-		sh.live--
-		if next := (i + 1) % len(s.fps); s.fps[next] == 0 { // nothing lies beyond
-			atomic.StoreUint64(&s.fps[i], 0)
-			sh.used--
+		if after == 0 {
+			sh.vacate(s, i)
 		} else {
-			atomic.StoreUint64(&s.fps[i], vacated)
+			kept++
 		}
 	}
 	if (sh.used-sh.live)*8 > len(s.fps) || sh.live*2 < len(s.fps) && len(s.fps) > lineSlots {
 		sh.resize(sh.live)
 	}
-	return gone
+	return gone, kept
 }
 
 // each calls f for the entries of one shard, under its lock.
@@ -219,7 +265,7 @@ func (sh *shard) each(f func(fp uint64, set uint32)) {
 func (t *table) bytes() int64 {
 	var n int64
 	for i := range t.shards {
-		n += 12 * int64(len(t.shards[i].slots.Load().fps))
+		n += 13 * int64(len(t.shards[i].slots.Load().fps))
 	}
 	return n
 }

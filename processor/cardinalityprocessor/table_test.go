@@ -23,7 +23,7 @@ func (t *table) add(fp uint64, set, epoch uint32) {
 
 func (t *table) expire(epoch, keep uint32) (gone []uint32) {
 	for i := range t.shards {
-		gone = t.shards[i].expire(epoch, keep, gone)
+		gone, _ = t.shards[i].expire(epoch, keep, 0, gone)
 	}
 	return gone
 }
@@ -45,9 +45,11 @@ func TestTableAgreesWithMap(t *testing.T) {
 		for range random.IntN(400) {
 			fp := settled(random.Uint64N(3000) * 0x2545f4914f6cdd1d & (1<<58 - 1))
 			e, known := model[fp]
-			id, first := tab.touch(fp, epoch)
+			id, since := tab.touch(fp, epoch)
 			require.Equal(t, e.set, id)
-			require.Equal(t, known && e.epoch != epoch, first)
+			if known {
+				require.Equal(t, epoch-e.epoch, since)
+			}
 			switch {
 			case !known:
 				e.set = 1 + random.Uint32N(maxSets-1)

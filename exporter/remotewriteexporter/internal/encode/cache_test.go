@@ -321,3 +321,25 @@ func TestConcurrentUse(t *testing.T) {
 	assert.Len(t, last, adders*(width+1))
 	assert.Zero(t, d.total())
 }
+
+func TestShardsChangeAndSeriesStayKnown(t *testing.T) {
+	e, _ := newEncoder(t, nil)
+	md := page(1, 200, epoch)
+	require.NoError(t, e.Add(md, ""))
+	flushAll(e, Format{Version: 2})
+	for _, shards := range []int{2, 7, 256, 3, 1} {
+		e.SetShards(shards)
+		require.NoError(t, e.Add(md, ""))
+		blocks := flushAll(e, Format{Version: 2})
+		used := map[int]bool{}
+		for _, b := range blocks {
+			used[b.Shard] = true
+		}
+		require.Greater(t, len(used), min(shards, 100)/2, "series are spread over %d shards", shards)
+		series, _ := decode(t, blocks)
+		require.Len(t, series, 200)
+	}
+	s := e.Stats()
+	require.EqualValues(t, 200, s.Misses, "each was translated once")
+	require.EqualValues(t, 1000, s.Hits)
+}

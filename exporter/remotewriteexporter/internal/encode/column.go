@@ -21,6 +21,14 @@ type column struct {
 	spare *buffer
 }
 
+func newColumns(n int) []column {
+	columns := make([]column, n)
+	for i := range columns {
+		columns[i].open = &buffer{}
+	}
+	return columns
+}
+
 // buffer is what a Flush takes. Each sample is found by its number in several slices, so that most take little.
 type buffer struct {
 	series     []*series
@@ -131,12 +139,17 @@ func (e *Encoder) scratch() *scratch {
 	}
 }
 
+// part is that of a series' shard.
+func (s *scratch) part(series *series) *part {
+	return &s.shards[uint32(series.spread)*uint32(len(s.shards))>>16]
+}
+
 // begin says whose samples follow.
 func (s *scratch) begin(labels *resourceLabels) { s.labels = labels }
 
 // add takes a number.
 func (s *scratch) add(series *series, time int64, bits uint64, start int64) {
-	p := &s.shards[series.shard]
+	p := s.part(series)
 	if p.labels != s.labels {
 		p.labels = s.labels
 		p.batches = append(p.batches, batch{s.labels, uint32(len(p.values))})
@@ -147,7 +160,7 @@ func (s *scratch) add(series *series, time int64, bits uint64, start int64) {
 
 // addHistogram takes s.encoded.
 func (s *scratch) addHistogram(series *series, time, start int64, kind valueKind) {
-	p := &s.shards[series.shard]
+	p := s.part(series)
 	first := len(p.bytes)
 	p.bytes = append(p.bytes, s.encoded...)
 	s.add(series, time, uint64(first)<<32|uint64(len(p.bytes)), start)
@@ -156,7 +169,7 @@ func (s *scratch) addHistogram(series *series, time, start int64, kind valueKind
 
 // addExemplar takes s.encoded as the labels.
 func (s *scratch) addExemplar(series *series, time int64, bits uint64) {
-	p := &s.shards[series.shard]
+	p := s.part(series)
 	first := len(p.bytes)
 	p.bytes = append(p.bytes, s.encoded...)
 	p.exemplars = append(p.exemplars, pendingExemplar{series, s.labels, time, bits, uint32(first), uint32(len(p.bytes))})
@@ -266,6 +279,8 @@ func (c *column) giveBack(b *buffer) {
 
 // Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
 func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
 	e.tableMu.Lock()
 	t := e.tenants[tenant]
 	e.tableMu.Unlock()

@@ -75,7 +75,7 @@ type Config struct {
 	Delta    Delta
 	MaxDelta int
 
-	// Shards is the number of independent columns. Changing it moves series between shards.
+	// Shards is the number of independent columns. SetShards changes it.
 	Shards int
 	// MaxSeries bounds the points recognised, and the resources. Beyond it points are still sent, but each
 	// is translated anew, until Expire finds idle ones to forget.

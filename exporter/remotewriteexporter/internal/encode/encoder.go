@@ -35,7 +35,8 @@ type Encoder struct {
 	ratio       [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
 	compressed  atomic.Int64        // the most compressed bytes of a request
 
-	// mu is held for reading by whoever uses entries of the caches, and for writing by Expire, which removes them.
+	// mu is held for reading by whoever uses entries of the caches or the columns, and for writing by Expire, which
+	// removes entries, and by SetShards, which changes columns.
 	mu sync.RWMutex
 	// tableMu guards looking up and adding entries; entries themselves do not change.
 	tableMu    sync.Mutex
@@ -83,7 +84,7 @@ func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
 		seed:      maphash.MakeSeed(),
 		hashMask:  math.MaxUint64,
 		symbols:   newSymbols(),
-		flushers:  make(chan *flusher, min(cfg.Shards, runtime.GOMAXPROCS(0))),
+		flushers:  make(chan *flusher, runtime.GOMAXPROCS(0)),
 		scratches: make(chan *scratch, runtime.GOMAXPROCS(0)),
 		tenants:   map[string]*tenant{},
 		firsts:    map[Reason]bool{},
@@ -121,7 +122,7 @@ func (e *Encoder) tenant(name string) *tenant {
 	}
 	t := &tenant{
 		name:      name,
-		columns:   make([]column, e.cfg.Shards),
+		columns:   newColumns(e.cfg.Shards),
 		families:  map[uint64]*family{},
 		points:    table[point]{link: (*point).link},
 		series:    table[series]{link: (*series).link},
@@ -132,11 +133,22 @@ func (e *Encoder) tenant(name string) *tenant {
 		metas:     map[metaKey]*meta{},
 	}
 	t.none = &resourceLabels{schema: &schema{}}
-	for i := range t.columns {
-		t.columns[i].open = &buffer{}
-	}
 	e.tenants[name] = t
 	return t
+}
+
+// SetShards changes the number of columns, and keeps all that is known of series. What was added has to be flushed
+// before.
+func (e *Encoder) SetShards(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cfg.Shards = n
+	for len(e.scratches) > 0 { // theirs are as many as there were
+		<-e.scratches
+	}
+	for _, t := range e.tenants {
+		t.columns = newColumns(n)
+	}
 }
 
 // LimitCompressed learns how large a request a receiver takes, from its 413. It only ever lowers the limit.

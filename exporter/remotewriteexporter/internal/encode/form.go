@@ -56,7 +56,7 @@ type series struct {
 	hash    uint32
 	weight  uint32 // bytes the labels and metadata may take up in a request
 	slot    uint32 // where it is in the open buffer of its column, if it is there; under column.mu
-	shard   uint16
+	spread  uint16 // decides the shard, however many there are
 	marked  mark
 }
 
@@ -174,8 +174,7 @@ func (e *Encoder) series(t *tenant, l *layout, values ids, fresh *series) *serie
 	}
 	e.hashed = text
 	fresh.weight = uint32(weight)
-	// The shard must be the same after a restart, when blocks of before may still be in a queue.
-	fresh.shard = uint16(xxh3.Hash(text) % uint64(e.cfg.Shards))
+	fresh.spread = uint16(xxh3.Hash(text))
 	fresh.hash = fold(mix(maphash.Bytes(e.seed, text), l.schema.id) & e.hashMask)
 	for o := t.series.first(fresh.hash); o != nil; o = o.sibling {
 		if o.hash == fresh.hash && o.equal(fresh) {

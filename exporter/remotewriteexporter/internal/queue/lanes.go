@@ -12,6 +12,8 @@ type destination struct {
 	bytes  int64
 	blocks int
 	leased int
+	// refused is the size of the block that was last left out for want of room.
+	refused int64
 }
 
 // A group holds the blocks of one epoch, a lane for each shard.

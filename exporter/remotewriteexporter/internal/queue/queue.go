@@ -55,7 +55,7 @@ const (
 	entryOverhead = 256
 	// maxRetained bounds the stored bodies that are kept in memory too, so that a queue that keeps up is never
 	// read back, and a long one takes no memory.
-	maxRetained = 16 << 20
+	maxRetained = 4 << 20
 )
 
 // Config says what to keep and where.
@@ -203,6 +203,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 			case DropOldest:
 				finished = q.dropOldest(i, over, finished)
 			case DropNewest:
+				d.refused = e.size
 				e.done = append(e.done, q.cfg.Destinations[i])
 				q.cfg.Dropped(i, ReasonFull, e.block.Header)
 				continue
@@ -318,7 +319,8 @@ func (q *Queue) full() bool {
 	return false
 }
 
-// Refuses tells whether every destination would leave a new block out.
+// Refuses tells whether every destination would leave a new block out: it is full, or has no room for one like the last
+// that was left out.
 func (q *Queue) Refuses() bool {
 	if q.cfg.OnFull != DropNewest {
 		return false
@@ -326,7 +328,7 @@ func (q *Queue) Refuses() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, d := range q.destinations {
-		if d.bytes < q.cfg.Size {
+		if d.blocks == 0 || d.bytes+max(d.refused, 1) <= q.cfg.Size {
 			return false
 		}
 	}
@@ -399,6 +401,7 @@ func (q *Queue) roomChanged() {
 type Stats struct {
 	Bytes, Capacity int64
 	Blocks, Leased  int
+	Lanes           int       // of the epoch that is being sent: how many blocks can be leased at once
 	Oldest          time.Time // when the oldest block was queued; zero without one
 }
 
@@ -410,6 +413,10 @@ func (q *Queue) Stats(destination int) Stats {
 	s := Stats{Bytes: d.bytes, Capacity: q.cfg.Size, Blocks: d.blocks, Leased: d.leased}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
+	}
+	d.settle()
+	if len(d.groups) > 0 {
+		s.Lanes = len(d.groups[0].lanes)
 	}
 	return s
 }

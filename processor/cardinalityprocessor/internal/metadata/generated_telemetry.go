@@ -29,8 +29,11 @@ type TelemetryBuilder struct {
 	mu                                       sync.Mutex
 	registrations                            []metric.Registration
 	ProcessorCardinalityAdmittedSeries       metric.Int64ObservableCounter
+	ProcessorCardinalityContendedGroups      metric.Int64ObservableGauge
 	ProcessorCardinalityExpiredSeries        metric.Int64ObservableCounter
+	ProcessorCardinalityFarewellPoints       metric.Int64Counter
 	ProcessorCardinalityGroups               metric.Int64ObservableGauge
+	ProcessorCardinalityInternedStrings      metric.Int64ObservableCounter
 	ProcessorCardinalityMemory               metric.Int64ObservableGauge
 	ProcessorCardinalityOverflowFailedPoints metric.Int64Counter
 	ProcessorCardinalityOverflowMembers      metric.Int64ObservableGauge
@@ -43,6 +46,7 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityRulesBad             metric.Int64ObservableGauge
 	ProcessorCardinalityRulesFailed          metric.Int64ObservableCounter
 	ProcessorCardinalitySeries               metric.Int64ObservableGauge
+	ProcessorCardinalityShedSeries           metric.Int64Counter
 	ProcessorCardinalitySnapshotFailures     metric.Int64ObservableCounter
 	ProcessorCardinalityUnaccountedPoints    metric.Int64Counter
 }
@@ -73,6 +77,21 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityAdmittedSeriesCallb
 	return nil
 }
 
+// RegisterProcessorCardinalityContendedGroupsCallback sets callback for observable ProcessorCardinalityContendedGroups metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityContendedGroupsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityContendedGroups, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityContendedGroups)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorCardinalityExpiredSeriesCallback sets callback for observable ProcessorCardinalityExpiredSeries metric.
 func (builder *TelemetryBuilder) RegisterProcessorCardinalityExpiredSeriesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -94,6 +113,21 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityGroupsCallback(cb m
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityGroups, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityGroups)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityInternedStringsCallback sets callback for observable ProcessorCardinalityInternedStrings metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityInternedStringsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityInternedStrings, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityInternedStrings)
 	if err != nil {
 		return err
 	}
@@ -287,10 +321,22 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityContendedGroups, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_contended_groups",
+		metric.WithDescription("Groups with an adaptive limit in which parties are held to their shares. [Alpha]"),
+		metric.WithUnit("{group}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityExpiredSeries, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_cardinality_expired_series",
 		metric.WithDescription("Series that lost their place because they were idle. [Alpha]"),
 		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityFarewellPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_farewell_points",
+		metric.WithDescription("Data points without a value that say that their series ends here. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityGroups, err = builder.meter.Int64ObservableGauge(
@@ -299,9 +345,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{group}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityInternedStrings, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_cardinality_interned_strings",
+		metric.WithDescription("Strings that interning knew already. [Alpha]"),
+		metric.WithUnit("{string}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityMemory, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_memory",
-		metric.WithDescription("Memory of the tables of series and label values. [Alpha]"),
+		metric.WithDescription("Memory of the tables of series and label values, of statistics and of interned strings. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -368,6 +420,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorCardinalitySeries, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_series",
 		metric.WithDescription("Series that have a place, counted in each rule that applies to them. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityShedSeries, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_shed_series",
+		metric.WithDescription("Series that lost their place to parties below their fair share. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -1,0 +1,111 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"maps"
+	"strconv"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// signal is all that the exporter takes.
+const signal = "metrics"
+
+// inspection is what the exporter shows to whoever looks, while it runs.
+func (e *remoteWrite) inspection() inspect.Source {
+	return inspect.Source{
+		Kind: component.KindExporter, ID: e.set.ID, Signal: signal,
+		Flow: e.flow, Delivery: e.delivery,
+	}
+}
+
+func (e *remoteWrite) flow() inspect.Flow {
+	f := inspect.Flow{
+		In: e.taken.Load(), Refused: e.turnedDown.Load(),
+		Dropped: e.telemetry.leftOut(), QueueCapacity: e.cfg.Queue.Size * int64(len(e.destinations)),
+	}
+	for i, t := range e.telemetry.destinations {
+		o := t.snapshot()
+		f.Out += o.Samples + o.Histograms
+		f.WireBytes += o.WireBytes
+		f.RawBytes += o.RawBytes
+		for reason, n := range o.Dropped {
+			f.Dropped[reason] += n
+		}
+		queued := e.queue.Stats(i)
+		f.QueuedItems += int64(queued.Blocks)
+		f.QueuedBytes += queued.Bytes
+	}
+	return f
+}
+
+func (e *remoteWrite) delivery() inspect.Delivery {
+	stats := e.intake.encoder.Stats()
+	out := inspect.Delivery{
+		Shards: e.intake.shards.count(), CacheSeries: stats.Series, CacheHits: stats.Hits, CacheMisses: stats.Misses,
+	}
+	for i, d := range e.destinations {
+		t, queued := e.telemetry.destinations[i], e.queue.Stats(i)
+		o := t.snapshot()
+		fallback, format := d.Fallback()
+		to := inspect.Destination{
+			Name:        t.name,
+			Protocol:    "remote write " + format.Version.String(),
+			Transport:   "http",
+			Compression: format.Compression.String(),
+			Fallback:    fallback,
+			LastError:   t.fault(),
+			Queue: inspect.Queue{
+				Items: int64(queued.Blocks), Bytes: queued.Bytes, Capacity: queued.Capacity, Unit: "bytes",
+				Age: age(queued), OnDisk: e.cfg.Queue.Storage != nil,
+			},
+			InFlight:  inspect.InFlight{Requests: int64(queued.Leased), MaxRequests: int64(e.cfg.Shards.Max)},
+			Sent:      o.Samples + o.Histograms,
+			Dropped:   o.Dropped,
+			Responses: map[string]int64{},
+			Retries:   o.Retries, RawBytes: o.RawBytes, WireBytes: o.WireBytes,
+			AckSeconds:  o.Busy.Seconds(),
+			BreakerOpen: d.BreakerOpen(),
+		}
+		for code, n := range o.Requests {
+			to.Requests += n
+			if code != 0 { // those without an answer did not take the time of one
+				to.Acks += n
+			}
+			to.Responses[statusName(code)] = n
+		}
+		out.Destinations = append(out.Destinations, to)
+	}
+	return out
+}
+
+func statusName(code int) string {
+	if code == 0 {
+		return "none"
+	}
+	return strconv.Itoa(code)
+}
+
+// fault is why the destination takes no data; empty while it does.
+func (d *destinationTelemetry) fault() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.reason == nil {
+		return ""
+	}
+	return d.reason.Error()
+}
+
+// leftOut is what the encoder could not express, by reason.
+func (t *telemetry) leftOut() map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.untranslated == nil {
+		return map[string]int64{}
+	}
+	return maps.Clone(t.untranslated)
+}

@@ -1,0 +1,87 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// watcher is an extension, and a host that has it.
+type watcher struct {
+	component.StartFunc
+	component.ShutdownFunc
+
+	source       inspect.Source
+	unregistered bool
+}
+
+func (w *watcher) RegisterInspection(s inspect.Source) func() {
+	w.source = s
+	return func() { w.unregistered = true }
+}
+
+func (w *watcher) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{component.MustNewID("watcher"): w}
+}
+
+func TestInspection(t *testing.T) {
+	w := &watcher{}
+	good, down := newReceived(t, nil), newReceived(t, status(1<<30, http.StatusServiceUnavailable))
+	e := start(t, w, func(c *Config) {
+		c.ShutdownTimeout = time.Millisecond
+		for _, d := range []*received{good, down} {
+			endpoint := EndpointConfig{HTTP: defaultClient()}
+			endpoint.HTTP.Endpoint = d.URL
+			c.Endpoints = append(c.Endpoints, endpoint)
+		}
+	})
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool {
+		f := w.source.Flow()
+		return f.In == 10 && f.Out == 10 && f.QueuedBytes > 0 && f.WireBytes > 0
+	}, "one has it, the other does not")
+	require.Equal(t, 2*e.cfg.Queue.Size, w.source.Flow().QueueCapacity)
+	eventually(t, func() bool { return w.source.Delivery().Destinations[1].LastError != "" }, "it is known what is wrong")
+
+	d := w.source.Delivery()
+	require.Equal(t, 10, d.CacheSeries)
+	ok, bad := d.Destinations[0], d.Destinations[1]
+	require.Equal(t, good.URL, ok.Name)
+	require.Equal(t, "remote write 2.0.0", ok.Protocol)
+	require.Equal(t, "zstd", ok.Compression)
+	require.Equal(t, int64(10), ok.Sent)
+	require.Equal(t, map[string]int64{"204": 1}, ok.Responses)
+	require.Equal(t, int64(1), ok.Acks)
+	require.Positive(t, ok.AckSeconds)
+	require.Empty(t, ok.LastError)
+	require.Zero(t, bad.Sent)
+	require.Contains(t, bad.LastError, "503")
+	require.Positive(t, bad.Retries)
+	require.Equal(t, int64(1), bad.Queue.Items)
+	require.Equal(t, "bytes", bad.Queue.Unit)
+
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.True(t, w.unregistered)
+	require.Error(t, e.ConsumeMetrics(t.Context(), gauges(3, 1)))
+	f := e.flow()
+	require.Equal(t, int64(3), f.Refused)
+	require.Equal(t, int64(10), f.Dropped["shutdown"])
+}
+
+func TestWhatCannotBeExpressedIsShown(t *testing.T) {
+	w := &watcher{}
+	d := newReceived(t, nil)
+	e := start(t, w, func(c *Config) { c.Endpoint = d.URL })
+	md := gauges(2, 0)
+	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetTimestamp(0)
+	require.NoError(t, e.ConsumeMetrics(t.Context(), md))
+	eventually(t, func() bool { return w.source.Flow().Dropped["time"] == 1 }, "the point without a time is counted")
+}

@@ -1,0 +1,169 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import "time"
+
+// Cardinality answers questions about the series that a processor sees. It reads counters and a sample of series: an
+// answer may take milliseconds, and never holds up data.
+type Cardinality interface {
+	// Overview is the state of the processor, its limits and what they did.
+	Overview() CardinalityOverview
+	// Top lists what has the most of something.
+	Top(query TopQuery) Top
+	// Metric tells all about one metric, by its name; false if it has not been seen.
+	Metric(name string) (MetricDetail, bool)
+	// WhatIf estimates how many series there would be.
+	WhatIf(change Change) (Projection, error)
+}
+
+// CardinalityOverview sums up.
+type CardinalityOverview struct {
+	Mode        string    `json:"mode"` // enforce, dry_run
+	Series      int64     `json:"series"`
+	MaxSeries   int64     `json:"max_series"`
+	Metrics     int       `json:"metrics"` // distinct names
+	Rejected    Estimate  `json:"rejected_series"`
+	Admitted    int64     `json:"admitted_total"` // series ever let in, and since gone
+	Expired     int64     `json:"expired_total"`
+	Memory      int64     `json:"memory_bytes"`
+	Groups      int       `json:"groups"`
+	SampleSize  int       `json:"sample_size"` // series that estimates are made from
+	SampleSince time.Time `json:"sample_since"`
+	RulesFault  string    `json:"rules_fault"` // why the rules file is not in force
+
+	Limits   []Limit    `json:"limits"`
+	Rejects  []Reject   `json:"rejects"`  // latest first
+	Overflow []Overflow `json:"overflow"` // most members first
+	Events   []Event    `json:"events"`   // latest first
+}
+
+// A Limit is a bound and how far it is used. Groups of a rule have the same bound each; the fullest are listed.
+type Limit struct {
+	Rule     string     `json:"rule"`
+	What     string     `json:"what"` // series, new series per minute, points per second, values of a label
+	Label    string     `json:"label"`
+	Match    string     `json:"match"` // of the rule, for people
+	Max      int64      `json:"max"`
+	Used     int64      `json:"used"` // in the fullest group
+	Groups   int        `json:"groups"`
+	Action   string     `json:"action"`
+	Matched  int64      `json:"matched_points"`
+	Rejected Estimate   `json:"rejected_series"`
+	Points   int64      `json:"rejected_points"`
+	Last     time.Time  `json:"last_rejection"` // zero if never
+	Fullest  []GroupUse `json:"fullest"`
+}
+
+// GroupUse is how far one group has used a limit.
+type GroupUse struct {
+	Group []Label `json:"group"`
+	Used  int64   `json:"used"`
+	Max   int64   `json:"max"`
+}
+
+// A Reject is an example of a series that a limit kept out.
+type Reject struct {
+	At     time.Time `json:"at"`
+	Rule   string    `json:"rule"`
+	Reason string    `json:"reason"`
+	Action string    `json:"action"`
+	Tenant string    `json:"tenant"`
+	Metric string    `json:"metric"`
+	Labels []Label   `json:"labels"`
+}
+
+// Overflow is a series that was made here of others.
+type Overflow struct {
+	Rule    string  `json:"rule"`
+	Metric  string  `json:"metric"`
+	Labels  []Label `json:"labels"`
+	Members int     `json:"members"`
+}
+
+// An Event is something that happened once.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"` // first_rejection, limit_reached, release, rules_applied, rules_failed
+	Rule string    `json:"rule"`
+	Text string    `json:"text"`
+}
+
+// What a list is of, and by what it is sorted.
+const (
+	TopMetrics = "metrics"
+	TopLabels  = "labels"
+	TopPairs   = "pairs" // of label and value
+	TopGroups  = "groups"
+
+	BySeries   = "series"
+	ByNew      = "new"  // new series per minute
+	ByGone     = "gone" // expired ones
+	ByPoints   = "points"
+	ByRejected = "rejected"
+	ByValues   = "values" // distinct values of a label
+)
+
+// A TopQuery asks for a list.
+type TopQuery struct {
+	Of     string // one of the Top constants
+	By     string // one of the By constants; BySeries if it does not apply
+	N      int    // at most; 1000 at most
+	Match  string // only what contains this
+	Metric string // only of this metric, of labels and pairs
+	Label  string // only of this label, of pairs; the label to group by, of groups
+}
+
+// Top is a list, and what it is a part of.
+type Top struct {
+	Total float64 `json:"total_series"`
+	Rows  []Row   `json:"rows"`
+	More  bool    `json:"more"` // there are rows beyond
+}
+
+// A Row is a metric, a label, a pair or a group. Fields that do not apply are empty.
+type Row struct {
+	Name            string   `json:"name"`
+	Value           string   `json:"value"` // of a pair or group
+	Type            string   `json:"type"`  // of a metric
+	Temporality     string   `json:"temporality"`
+	Unit            string   `json:"unit"`
+	Series          Estimate `json:"series"`
+	NewPerMinute    Estimate `json:"new_per_minute"`
+	GonePerMinute   Estimate `json:"gone_per_minute"`
+	PointsPerSecond Estimate `json:"points_per_second"`
+	Rejected        Estimate `json:"rejected_series"`
+	Limit           int64    `json:"limit"`       // the tightest on its series, 0 for none
+	Used            int64    `json:"used"`        // of that
+	WorstLabel      string   `json:"worst_label"` // of a metric: the label with the most values
+	Values          Estimate `json:"values"`      // of a label: distinct values
+	Metrics         int      `json:"metrics"`     // of a label: metrics that have it
+	IDLike          bool     `json:"id_like"`     // of a label: nearly every series has a value of its own
+	Examples        []string `json:"examples"`
+}
+
+// MetricDetail is all about one metric.
+type MetricDetail struct {
+	Row
+
+	Labels   []Row     `json:"labels"`
+	Examples [][]Label `json:"example_series"`
+}
+
+// A Change is what one might do.
+type Change struct {
+	Metric string   `json:"metric"` // empty: all metrics
+	Drop   []string `json:"drop"`   // labels to remove
+	Keep   []string `json:"keep"`   // the only labels to keep, if not empty
+	Max    int64    `json:"max"`    // a limit on series, 0 for none
+}
+
+// A Projection says what a change would do.
+type Projection struct {
+	Before Estimate `json:"before"`
+	After  Estimate `json:"after"`
+	// Merged are series that would be added up with others, by a limit or for want of a label.
+	Merged Estimate `json:"merged"`
+	Note   string   `json:"note"` // what to be careful about
+}

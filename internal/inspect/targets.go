@@ -1,0 +1,83 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Targets are what a receiver scrapes.
+type Targets struct {
+	Jobs []Job
+}
+
+// A Job is a scrape configuration and its targets.
+type Job struct {
+	Name      string
+	Targets   []Target
+	Dropped   []Labels // targets that relabelling dropped; no more than keep_dropped_targets
+	Drops     int      // all that were dropped
+	Elsewhere int      // targets that are other members'
+	Limit     int      // target_limit, 0 for none
+	// Rules returns relabel_configs and metric_relabel_configs as YAML.
+	Rules func() (relabel, metricRelabel string)
+}
+
+// Labels are computed when asked for.
+type Labels interface {
+	// Labels are those of the series, after relabelling, without reserved ones.
+	Labels() []Label
+	// Discovered are those before relabelling.
+	Discovered() []Label
+}
+
+// The states of a target.
+const (
+	Healthy = "healthy"
+	Failing = "failing"
+	Unknown = "unknown" // not scraped yet
+)
+
+// A Target is the state of one target.
+type Target struct {
+	// ID tells it from all others, for as long as its labels and its URL stay the same.
+	ID       string
+	URL      string // without credentials
+	Labels   Labels
+	Interval time.Duration
+	Timeout  time.Duration
+
+	State        string
+	LastError    string
+	Reason       string // the kind of error, the same for the same cause
+	LastScrape   time.Time
+	LastDuration time.Duration
+	Samples      int   // on the last page
+	Bytes        int64 // of the last page as transferred
+	PlanHits     int   // lines of the last page that the plan foresaw
+	PlanMisses   int   // those that it did not
+}
+
+// A Looker fetches a target's page as a scrape would, and counts and changes nothing by it.
+type Looker interface {
+	// Look returns at most limit bytes of the page of a current target. It returns [ErrNoTarget] for all others: nothing
+	// else can be fetched.
+	Look(ctx context.Context, id string, limit int) (Page, error)
+}
+
+// A Page is what a target answers.
+type Page struct {
+	URL         string
+	ContentType string
+	Encoding    string
+	WireBytes   int
+	Truncated   bool
+	Took        time.Duration
+	Body        []byte
+}
+
+// ErrNoTarget says that there is no such target, or no more.
+var ErrNoTarget = errors.New("there is no such target")

@@ -1,0 +1,160 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+func TestCumulativeOverflow(t *testing.T) {
+	for _, k := range []kind{cumulative, histogram, summary} {
+		r := newRig(t, overflowing(1))
+		begin := r.clock
+		r.send(point{name: "other"})
+		send := func(i int, start time.Time, n int64) {
+			p := series(i)
+			p.kind = k
+			require.Zero(t, r.consume(r.timed(p, start, r.clock, n)).DataPointCount())
+		}
+		total := func() int64 {
+			m := onlyMetric(t, r.flushed(time.Second))
+			require.Equal(t, begin.UnixNano(), whenAt(m, 0).start.AsTime().UnixNano())
+			n, _ := reading(m, 0)
+			return n
+		}
+		r.clock = r.clock.Add(time.Minute)
+		start := r.clock.Add(-time.Second)
+		send(1, start, 10)
+		send(2, begin.Add(-time.Hour), 1000) // older than the output: from here on
+		send(3, time.Time{}, 500)            // of unknown beginning: from here on
+		require.Equal(t, int64(10), total())
+		send(1, start, 15)
+		send(2, begin.Add(-time.Hour), 1001)
+		send(3, time.Time{}, 502)
+		require.Equal(t, int64(10+5+1+2), total())
+		require.Equal(t, int64(18), total(), "cumulative points are sent each time")
+		send(1, start, 15) // the same again
+		r.clock = r.clock.Add(-time.Minute)
+		send(1, start, 14) // late: not a reset
+		r.clock = r.clock.Add(2 * time.Minute)
+		require.Equal(t, int64(18), total())
+		send(1, r.clock.Add(-time.Second), 4) // begun anew
+		send(3, time.Time{}, 3)               // the same, without a word
+		anew := r.clock
+		send(2, anew, 1000) // begun anew, nobody knows when
+		require.Equal(t, int64(18+4+3), total())
+		r.clock = r.clock.Add(time.Second)
+		send(2, anew, 1005)
+		require.Equal(t, int64(25+5), total())
+		got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points")
+		require.NoError(t, err)
+		require.Equal(t, int64(3), sumOf(got, attrs{"reason": "baseline"}))
+		require.Equal(t, int64(1), sumOf(got, attrs{"reason": "out_of_order"}))
+	}
+}
+
+// A cumulative series that overflows stays there when there is room again, or its total would count twice.
+func TestCumulativeOverflowIsSticky(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	start := r.clock
+	send := func(start time.Time, n int64) int {
+		r.clock = r.clock.Add(time.Second)
+		return r.consume(r.timed(series(1), start, r.clock, n)).DataPointCount()
+	}
+	require.Zero(t, send(start, 5))
+	for i := range 2 * idleEpochs { // the other is idle
+		r.epochs(1)
+		require.Zero(t, send(start, int64(6+i)))
+	}
+	require.Zero(t, r.gaugeNow("r"), "there is room")
+	require.Equal(t, 1, send(r.clock, 3), "it began anew: now it may have the place")
+	require.Zero(t, r.gauge("overflow_members", ""))
+	require.Equal(t, 1, send(r.clock, 4))
+}
+
+func TestUpDownOverflowIsTheSumOfTheLiving(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	send := func(i int, n int64, stale bool) {
+		r.clock = r.clock.Add(time.Second)
+		p := series(i)
+		p.kind = upDown
+		md := r.timed(p, time.Time{}, r.clock, n)
+		dp := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
+		dp.SetFlags(dp.Flags().WithNoRecordedValue(stale))
+		r.consume(md)
+	}
+	total := func() int64 { return onlyMetric(t, r.flushed(time.Second)).Sum().DataPoints().At(0).IntValue() }
+	send(1, 10, false)
+	send(2, 20, false)
+	require.Equal(t, int64(30), total())
+	send(1, 4, false)
+	require.Equal(t, int64(24), total())
+	send(2, 0, true)
+	require.Equal(t, int64(4), total())
+	r.epochs(idleEpochs)
+	send(3, 7, false)
+	r.epochs(3)
+	r.flush(t.Context())
+	require.Equal(t, int64(7), total(), "idle members are gone")
+	r.idle()
+	r.flush(t.Context())
+	require.Zero(t, r.flushed(time.Second).DataPointCount())
+	outputs, members, used := r.overflow.sizes()
+	require.Zero(t, int64(outputs+members)+used)
+}
+
+func TestGaugesByChoice(t *testing.T) {
+	f := func(mode string, want float64) {
+		t.Helper()
+		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = mode }))
+		r.send(point{name: "other"})
+		for i, v := range []float64{4, 1, 9, 2} {
+			p := series(i)
+			p.kind, p.value = gauge, v
+			require.Empty(t, r.send(p))
+		}
+		md := r.flushed(time.Second)
+		if mode == "drop" {
+			require.Zero(t, md.DataPointCount())
+			require.Equal(t, int64(4), r.rejected("r", "max_series", "drop"))
+			return
+		}
+		require.InDelta(t, want, onlyMetric(t, md).Gauge().DataPoints().At(0).DoubleValue(), 0)
+		require.Zero(t, r.flushed(time.Second).DataPointCount())
+	}
+	f("drop", 0)
+	f("last", 2)
+	f("min", 1)
+	f("max", 9)
+	f("mean", 4)
+}
+
+func TestHistogramsNeedEqualBounds(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	send := func(i int, bounds []float64, counts []uint64) {
+		md := r.timed(point{name: "h", kind: histogram, attrs: attrs{"i": int64(i)}}, r.clock, r.clock.Add(time.Second), 3)
+		m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram()
+		m.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		m.DataPoints().At(0).ExplicitBounds().FromRaw(bounds)
+		m.DataPoints().At(0).BucketCounts().FromRaw(counts)
+		r.consume(md)
+	}
+	send(1, []float64{1, 2}, []uint64{1, 1, 1})
+	send(2, []float64{1, 2}, []uint64{0, 1, 2})
+	send(3, []float64{1, 3}, []uint64{1, 1, 1})
+	send(4, []float64{1, 2}, []uint64{1, 1})
+	send(5, nil, nil)
+	dp := onlyMetric(t, r.flushed(time.Second)).Histogram().DataPoints().At(0)
+	require.Equal(t, []uint64{1, 2, 3}, dp.BucketCounts().AsRaw())
+	require.Equal(t, []float64{1, 2}, dp.ExplicitBounds().AsRaw())
+	require.Equal(t, uint64(6), dp.Count())
+	require.Equal(t, int64(3), r.rejected("r", "max_series", "drop"))
+}

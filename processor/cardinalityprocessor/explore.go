@@ -1,0 +1,259 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+)
+
+// Top implements inspect.Cardinality.
+func (i inspection) Top(q inspect.TopQuery) inspect.Top {
+	s := i.snapshot()
+	var rows []inspect.Row
+	switch q.Of {
+	case inspect.TopLabels:
+		rows = i.labels(&s, q.Metric)
+	case inspect.TopPairs:
+		rows = i.pairs(&s, q)
+	case inspect.TopGroups:
+		rows = i.groups(&s, q)
+	default:
+		for _, m := range s.Metrics {
+			rows = append(rows, i.metric(&m, s.Since))
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(r inspect.Row) bool {
+		return !strings.Contains(r.Name, q.Match) && !strings.Contains(r.Value, q.Match)
+	})
+	by := func(r *inspect.Row) float64 {
+		switch q.By {
+		case inspect.ByNew:
+			return r.NewPerMinute.Value
+		case inspect.ByRejected:
+			return r.Rejected.Value
+		case inspect.ByValues:
+			return r.Values.Value
+		default:
+			return r.Series.Value
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b inspect.Row) int { return cmp.Compare(by(&b), by(&a)) })
+	n := min(max(q.N, 1), maxShown, len(rows))
+	return inspect.Top{Total: float64(i.series()), Rows: rows[:n], More: n < len(rows)}
+}
+
+// perMinute makes a rate of what was counted since a time.
+func (i inspection) perMinute(n float64, since time.Time) inspect.Estimate {
+	minutes := max(i.p.now().Sub(since).Minutes(), 1.0/60)
+	return inspect.Estimate{Value: n / minutes}
+}
+
+func (i inspection) metric(m *stats.Metric, since time.Time) inspect.Row {
+	row := inspect.Row{
+		Name: m.Name, Unit: m.Unit, Series: estimated(m.Series, stats.StandardError),
+		Rejected: estimated(m.Rejected, stats.StandardError), NewPerMinute: i.perMinute(float64(m.Births), since),
+	}
+	row.Type, row.Temporality = nameOfKind(m.Kind)
+	most := 0.0
+	for _, l := range m.Labels {
+		if l.Values > most {
+			most, row.WorstLabel = l.Values, l.Name
+		}
+	}
+	row.Limit, row.Used = i.tightest(m.Name)
+	return row
+}
+
+// nameOfKind undoes kindOf.
+func nameOfKind(kind uint64) (name, temporality string) {
+	name = strings.ToLower(pmetric.MetricType(kind & 0xff).String())
+	if t := pmetric.AggregationTemporality(kind >> 8 & 0xff); t != pmetric.AggregationTemporalityUnspecified {
+		temporality = strings.ToLower(t.String())
+	}
+	return name, temporality
+}
+
+// tightest is the limit for each metric that has the least room for one, and how far it is used.
+func (i inspection) tightest(metric string) (limit, used int64) {
+	p := i.p
+	p.rules.RLock()
+	defer p.rules.RUnlock()
+	least := math.Inf(1)
+	for _, l := range p.policy.limits {
+		if l.series.max == 0 || len(l.groupBy) != 1 || l.groupBy[0].kind != fromMetric || l.match.metric != "" && !l.match.metric.match(metric) {
+			continue
+		}
+		key := mix(l.series.key, mix(0, xxh3.HashString(metric)))
+		p.limiter.groups.mu.Lock()
+		n := p.limiter.groups.used(key)
+		p.limiter.groups.mu.Unlock()
+		if room := float64(l.series.max-n) / float64(l.series.max); room < least {
+			least, limit, used = room, int64(l.series.max), int64(n)
+		}
+	}
+	return limit, used
+}
+
+// labels are those of all metrics, or of one.
+func (i inspection) labels(s *stats.Snapshot, metric string) (rows []inspect.Row) {
+	if metric == "" {
+		having := map[string]int{}
+		for _, m := range s.Metrics {
+			for _, l := range m.Labels {
+				having[l.Name]++
+			}
+		}
+		for _, l := range s.Labels {
+			row := label(l.WithoutLabel)
+			row.NewPerMinute = i.perMinute(float64(l.Births), s.Since)
+			row.Metrics = having[l.Name]
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	for _, m := range s.Metrics {
+		if m.Name == metric {
+			for _, l := range m.Labels {
+				rows = append(rows, label(l))
+			}
+		}
+	}
+	if len(rows) > 0 || i.p.book == nil {
+		return rows
+	}
+	all, factor := i.p.book.Sample() // its labels are not counted
+	values, carrying := map[string]map[string]int{}, map[string]float64{}
+	for _, e := range all {
+		for _, l := range labelsOf(e) {
+			if e.Metric != metric {
+				break
+			}
+			if values[l.Name] == nil {
+				values[l.Name] = map[string]int{}
+			}
+			values[l.Name][l.Value]++
+			carrying[l.Name] += factor
+		}
+	}
+	for name, counts := range values {
+		n := stats.Distinct(counts, factor)
+		row := label(stats.WithoutLabel{Name: name, Series: carrying[name], Values: n.Value})
+		row.Values.Error = n.Error
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// idLike is the share of values to series from which on a label looks like an id.
+const idLike = 0.5
+
+func label(l stats.WithoutLabel) inspect.Row {
+	return inspect.Row{
+		Name: l.Name, Series: estimated(l.Series, stats.StandardError), Values: estimated(l.Values, stats.StandardError),
+		IDLike: l.Values > 50 && l.Values > idLike*l.Series,
+	}
+}
+
+func (i inspection) pairs(s *stats.Snapshot, q inspect.TopQuery) (rows []inspect.Row) {
+	add := func(name, value string, n float64) {
+		if q.Label == "" || q.Label == name {
+			rows = append(rows, inspect.Row{Name: name, Value: value, Series: sampled(n, s.Factor)})
+		}
+	}
+	if q.Metric == "" {
+		for _, p := range s.Pairs {
+			add(p.Key, p.Value, p.Series)
+		}
+		return rows
+	}
+	if i.p.book == nil {
+		return nil
+	}
+	all, factor := i.p.book.Sample()
+	counts := map[inspect.Label]float64{}
+	for _, e := range all {
+		for _, l := range labelsOf(e) {
+			if e.Metric == q.Metric {
+				counts[l] += factor
+			}
+		}
+	}
+	for l, n := range counts {
+		add(l.Name, l.Value, n)
+	}
+	return rows
+}
+
+// sampled is a number of series that were counted in a sample, each for so many.
+func sampled(n, factor float64) inspect.Estimate {
+	if factor <= 1 {
+		return inspect.Estimate{Value: n}
+	}
+	return inspect.Estimate{Value: n, Error: math.Round(math.Sqrt(n * factor))}
+}
+
+// groups are those of the rules, which are counted exactly, or the values of a label.
+func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspect.Row) {
+	if q.Label != "" {
+		return i.pairs(s, q)
+	}
+	bounds := map[string]int64{}
+	i.p.rules.RLock()
+	for _, l := range i.p.policy.limits {
+		bounds[l.name] = int64(l.series.max)
+	}
+	i.p.rules.RUnlock()
+	for _, g := range i.p.limiter.groups.grouped(i.p.limiter.epoch.Load() / idleEpochs) {
+		var names []string
+		for _, l := range g.group {
+			names = append(names, l.Name+"="+l.Value)
+		}
+		rows = append(rows, inspect.Row{
+			Name: g.rule, Value: strings.Join(names, " "), Series: exactly(int64(g.used)),
+			NewPerMinute: i.perMinute(float64(g.births), s.Since), Limit: bounds[g.rule], Used: int64(g.used),
+		})
+	}
+	return rows
+}
+
+// Metric implements inspect.Cardinality.
+func (i inspection) Metric(name string) (detail inspect.MetricDetail, ok bool) {
+	s := i.snapshot()
+	at := slices.IndexFunc(s.Metrics, func(m stats.Metric) bool { return m.Name == name })
+	if at < 0 {
+		return detail, false
+	}
+	detail.Row = i.metric(&s.Metrics[at], s.Since)
+	detail.Labels = i.labels(&s, name)
+	all, _ := i.p.book.Sample()
+	values := map[string][]string{}
+	for _, e := range all {
+		if e.Metric != name {
+			continue
+		}
+		labels := labelsOf(e)
+		if len(detail.Examples) < maxFullest {
+			detail.Examples = append(detail.Examples, labels)
+		}
+		for _, l := range labels {
+			if have := values[l.Name]; len(have) < 5 && !slices.Contains(have, l.Value) {
+				values[l.Name] = append(have, l.Value)
+			}
+		}
+	}
+	for j := range detail.Labels {
+		detail.Labels[j].Examples = values[detail.Labels[j].Name]
+	}
+	return detail, true
+}

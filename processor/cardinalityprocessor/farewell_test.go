@@ -1,0 +1,282 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// parting is what becomes of each further point of a series that lost its place.
+var parting = map[kind][]string{
+	gauge:       {"mark", "", ""},
+	upDown:      {"mark", "", ""},
+	cumulative:  {"value", "mark", "", ""},
+	histogram:   {"value", "mark", "", ""},
+	summary:     {"value", "mark", "", ""},
+	delta:       {"", ""},
+	exponential: {"", ""},
+}
+
+// fate is what becomes of a point.
+func (r *rig) fate(p point) string {
+	r.clock = r.clock.Add(time.Second)
+	md := r.consume(r.timed(p, r.clock.Add(-time.Hour), r.clock, r.clock.Unix()))
+	if md.DataPointCount() == 0 {
+		return ""
+	}
+	m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+	if whenAt(m, 0).noValue {
+		require.Equal(r.t, p.identity(), identities(md)[0])
+		n, _ := reading(m, 0)
+		require.Zero(r.t, n)
+		return "mark"
+	}
+	return "value"
+}
+
+func (r *rig) farewells() int64 {
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_farewell_points")
+	if err != nil {
+		return 0
+	}
+	return sumOf(got, nil)
+}
+
+// demoted gives series(0) a place and takes it away again.
+var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
+	"idle": func(t *testing.T, p point, config func(*Config)) *rig {
+		r := newRig(t, config)
+		require.Equal(t, "value", r.fate(p))
+		r.idle()
+		require.Equal(t, []bool{true, true}, r.passes(series(1), series(2)))
+		return r
+	},
+	"shed": func(t *testing.T, p point, config func(*Config)) *rig {
+		r := newRig(t, func(c *Config) {
+			config(c)
+			c.Rules[0].Adaptive.ShareBy = []string{"service"}
+		})
+		first := series(1)
+		require.Len(t, r.send(first), 1)
+		r.epochs(1)
+		require.Equal(t, "value", r.fate(p))
+		later := series(2)
+		later.kind, later.resource = delta, attrs{"service": "later"}
+		for range 2 * fairEpochs {
+			r.send(later)
+			r.send(first)
+			r.epochs(1)
+		}
+		require.Len(t, r.send(later), 1)
+		return r
+	},
+	"restart": func(t *testing.T, p point, config func(*Config)) *rig {
+		before := newRig(t, config)
+		require.Equal(t, "value", before.fate(p))
+		before.idle()
+		require.Equal(t, []bool{true, true}, before.passes(series(1), series(2)))
+		host := newMemory()
+		before.storage = host
+		require.NoError(t, before.save(t.Context()))
+		before.storage = nil
+		r := newRig(t, withStorage(config))
+		require.NoError(t, r.begin(host))
+		r.clock = before.clock
+		return r
+	},
+}
+
+// A series that loses its place says goodbye exactly once, whatever took it, and wherever its points go.
+func TestFarewell(t *testing.T) {
+	for why, demote := range demoted {
+		for _, onExceed := range []string{"drop", "overflow", "collapse"} {
+			for k := range kinds {
+				t.Run(why+"/"+onExceed+"/"+strconv.Itoa(int(k)), func(t *testing.T) {
+					p := series(0)
+					p.kind, p.attrs = k, attrs{"user": "u"}
+					r := demote(t, p, overflowing(2, func(rule *RuleConfig) {
+						rule.Exceed = ExceedConfig{OnExceed: []string{onExceed, "overflow"}, Gauge: nameLast}
+						if onExceed == "drop" {
+							rule.Exceed.OnExceed = []string{"drop"}
+						}
+					}))
+					var got []string
+					for range parting[k] {
+						got = append(got, r.fate(p))
+					}
+					require.Equal(t, parting[k], got)
+					marks := int64(0)
+					for _, what := range got {
+						if what == "mark" {
+							marks++
+						}
+					}
+					require.Equal(t, marks, r.farewells())
+					requireWithinLimits(t, r)
+				})
+			}
+		}
+	}
+}
+
+// A label that has too many values by the time that a series comes back is collapsed, and the series says goodbye.
+func TestFarewellOfCollapsed(t *testing.T) {
+	for k := range kinds {
+		r := newRig(t, overflowing(10, func(rule *RuleConfig) {
+			rule.LabelLimits = map[string]int{"user": 1}
+			rule.Exceed.Gauge = nameLast
+		}))
+		p := point{name: "m", kind: k, attrs: attrs{"user": "a"}}
+		require.Equal(t, "value", r.fate(p))
+		r.idle()
+		require.Len(t, r.send(point{name: "m", attrs: attrs{"user": "b"}}), 1)
+		for _, want := range parting[k] {
+			require.Equal(t, want, r.fate(p), "kind %d", k)
+		}
+		require.Positive(t, r.rejected("r", "label_limit", "collapse"))
+	}
+}
+
+// The value that a counter says last is what its growth elsewhere is counted from: nothing is lost, nothing counts twice.
+func TestFarewellIsTheBaseline(t *testing.T) {
+	for why, demote := range demoted {
+		p := series(0)
+		r := demote(t, p, overflowing(2))
+		r.flushed(0)
+		start := r.clock.Add(-time.Minute) // young: all of it would count
+		send := func(n int64) {
+			r.clock = r.clock.Add(time.Second)
+			r.consume(r.timed(p, start, r.clock, n))
+		}
+		send(1000)
+		send(1010)
+		send(1025)
+		m := onlyMetric(t, r.flushed(time.Second))
+		n, _ := reading(m, 0)
+		require.Equal(t, int64(25), n, why)
+		require.Equal(t, int64(1), r.gauge("overflow_members", ""))
+		if lost, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
+			require.Zero(t, sumOf(lost, nil), why)
+		}
+	}
+}
+
+// What was counted as a series of its own is not counted from its beginning elsewhere, even if there was no memory for it
+// at first.
+func TestFarewellWithoutMemoryIsNotCountedTwice(t *testing.T) {
+	p := series(0)
+	r := demoted["idle"](t, p, overflowing(2))
+	budget := r.overflow.budget
+	r.overflow.budget = 0
+	require.Equal(t, []string{"value", "mark", "", ""}, []string{r.fate(p), r.fate(p), r.fate(p), r.fate(p)})
+	r.overflow.budget = budget
+	start := r.clock
+	for _, n := range []int64{500, 503} {
+		r.clock = r.clock.Add(time.Second)
+		require.Zero(t, r.consume(r.timed(p, start, r.clock, n)).DataPointCount())
+	}
+	n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
+	require.Equal(t, int64(3), n)
+}
+
+func TestNoFarewellWithoutNeed(t *testing.T) {
+	p := series(0)
+	t.Run("it finds a place again", func(t *testing.T) {
+		r := demoted["idle"](t, p, overflowing(3))
+		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
+		require.Zero(t, r.farewells())
+	})
+	t.Run("it says so itself", func(t *testing.T) {
+		r := demoted["idle"](t, p, overflowing(2))
+		md := metricsOf(p)
+		dp := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
+		dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		require.Equal(t, 1, r.consume(md).DataPointCount())
+		require.Empty(t, r.fate(p))
+		require.Zero(t, r.farewells())
+	})
+	t.Run("it is let through by sample", func(t *testing.T) {
+		r := demoted["idle"](t, p, overflowing(2, func(rule *RuleConfig) {
+			rule.Exceed.OnExceed, rule.Exceed.SampleRate = []string{"sample"}, 0.999999
+		}))
+		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
+	})
+	t.Run("it never had a place", func(t *testing.T) {
+		r := demoted["idle"](t, p, overflowing(2))
+		require.Empty(t, r.fate(series(5)))
+	})
+	t.Run("it is a dry run", func(t *testing.T) {
+		r := demoted["idle"](t, p, func(c *Config) {
+			overflowing(2)(c)
+			c.Mode = modeDryRun
+		})
+		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
+		require.Equal(t, int64(3), r.rejected("r", "max_series", "overflow"))
+	})
+}
+
+// Those who left and do not come back are forgotten, and take no more memory than a quarter of the others before.
+func TestWhoLeftIsForgotten(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 400 })
+	for round := range 5 {
+		for i := range 400 {
+			r.send(series(round*400 + i))
+		}
+		r.idle()
+		require.Equal(t, 100, r.limiter.groups.set(leftIdle).members)
+		requireWithinLimits(t, r)
+	}
+	r.idle()
+	require.Zero(t, r.limiter.groups.set(leftIdle).members)
+	require.Zero(t, r.limiter.series.len())
+}
+
+// A series made here says goodbye once when it ends, and is asked to again when that was not taken.
+func TestFarewellOfWhatIsMadeHere(t *testing.T) {
+	for k := range kinds {
+		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = nameLast }))
+		next := &refusing{Metrics: r.sink}
+		r.next = next
+		r.send(point{name: "other"})
+		p := series(1)
+		p.kind = k
+		require.Empty(t, r.fate(p))
+		marks, values := 0, 0
+		flush := func() {
+			md := r.flushed(time.Second)
+			requireNoDuplicates(t, md)
+			for range md.DataPointCount() {
+				if m := onlyMetric(t, md); whenAt(m, 0).noValue {
+					marks++
+				} else {
+					values++
+				}
+			}
+		}
+		flush()
+		require.Equal(t, 1, values, "kind %d", k)
+		for i := range 2 * (idleEpochs + 3) {
+			r.epochs(1)
+			next.err = nil
+			if i%2 == 0 {
+				next.err = errors.New("busy")
+			}
+			flush()
+		}
+		want := 1
+		if k == delta || k == exponential {
+			want = 0
+		}
+		require.Equal(t, want, marks, "kind %d", k)
+		outputs, members, used := r.overflow.sizes()
+		require.Zero(t, int64(outputs+members)+used)
+		require.Equal(t, int64(want), r.farewells())
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// exploding has n series of a metric with an id, and ten of another.
+func exploding(from, n int) pmetric.Metrics {
+	var points []point
+	for i := range n {
+		points = append(points, point{
+			resource: attrs{"service.name": "shop"}, name: "requests", unit: "1", kind: delta,
+			attrs: attrs{"route": "/" + strconv.Itoa(i%20), "user": strconv.Itoa(from + i)}, value: 1,
+		})
+	}
+	for i := range 10 {
+		points = append(points, point{resource: attrs{"service.name": "db"}, name: "size", kind: gauge, attrs: attrs{"i": int64(i)}})
+	}
+	return metricsOf(points...)
+}
+
+func limited(c *Config) {
+	c.Defaults.Exceed.OnExceed = []string{"overflow"}
+	c.Rules = []RuleConfig{{
+		Name: "service", GroupBy: []string{"service.name"}, MaxSeries: 100, LabelLimits: map[string]int{"route": 30},
+		Match: MatchConfig{Metric: "*", Resource: map[string]string{"service.name": "*"}},
+	}}
+}
+
+func near(t *testing.T, want float64, got inspect.Estimate) {
+	t.Helper()
+	require.InDelta(t, want, got.Value, max(3*got.Error, 0.02*want))
+}
+
+func TestTheOverviewTellsLimitsAndWhatTheyDid(t *testing.T) {
+	r := newRig(t, limited)
+	r.consume(exploding(0, 2000))
+	o := inspection{r.cardinalityProcessor}.Overview()
+	require.Equal(t, modeEnforce, o.Mode)
+	require.Equal(t, int64(110), o.Series)
+	require.Equal(t, int64(110), o.Admitted)
+	require.Equal(t, 2, o.Metrics)
+	require.Equal(t, 110, o.SampleSize)
+	near(t, 1900, o.Rejected)
+
+	require.Len(t, o.Limits, 3)
+	series, label, total := o.Limits[0], o.Limits[1], o.Limits[2]
+	require.Equal(t, "service", series.Rule)
+	require.Equal(t, "* service.name=*", series.Match)
+	require.Equal(t, int64(100), series.Max)
+	require.Equal(t, int64(100), series.Used)
+	require.Equal(t, 2, series.Groups)
+	require.Equal(t, int64(1900), series.Points)
+	require.Equal(t, r.now(), series.Last)
+	require.Equal(t, []inspect.GroupUse{
+		{Group: []inspect.Label{{Name: "service.name", Value: "shop"}}, Used: 100, Max: 100},
+		{Group: []inspect.Label{{Name: "service.name", Value: "db"}}, Used: 10, Max: 100},
+	}, series.Fullest)
+	require.Equal(t, "route", label.Label)
+	require.Equal(t, int64(20), label.Used)
+	require.Equal(t, ruleTotal, total.Rule)
+	require.Equal(t, int64(110), total.Used)
+
+	require.NotEmpty(t, o.Rejects)
+	reject := o.Rejects[0]
+	require.Equal(t, "requests", reject.Metric)
+	require.Equal(t, []string{"service", "max_series", "overflow"}, []string{reject.Rule, reject.Reason, reject.Action})
+	require.Contains(t, reject.Labels, inspect.Label{Name: "service.name", Value: "shop"})
+	require.Len(t, o.Overflow, 1)
+	require.Equal(t, "requests", o.Overflow[0].Metric)
+	require.Len(t, o.Events, 1)
+	require.Equal(t, "first_rejection", o.Events[0].Kind)
+
+	flow := r.flow()
+	require.Equal(t, int64(2010), flow.In)
+	require.Equal(t, int64(110), flow.Out)
+	require.Equal(t, int64(1900), flow.Limited)
+}
+
+func TestListsSayWhatHasTheMost(t *testing.T) {
+	r := newRig(t, limited)
+	r.consume(exploding(0, 2000))
+	i := inspection{r.cardinalityProcessor}
+	metrics := i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 10, By: inspect.ByRejected})
+	require.Equal(t, 110, int(metrics.Total))
+	require.Len(t, metrics.Rows, 2)
+	worst := metrics.Rows[0]
+	require.Equal(t, []string{"requests", "sum", "delta", "1", "user"}, []string{worst.Name, worst.Type, worst.Temporality, worst.Unit, worst.WorstLabel})
+	near(t, 100, worst.Series)
+	near(t, 1900, worst.Rejected)
+
+	labels := i.Top(inspect.TopQuery{Of: inspect.TopLabels, N: 1, By: inspect.ByValues})
+	require.True(t, labels.More)
+	require.Equal(t, "user", labels.Rows[0].Name)
+	require.True(t, labels.Rows[0].IDLike)
+	near(t, 2000, labels.Rows[0].Values)
+
+	pairs := i.Top(inspect.TopQuery{Of: inspect.TopPairs, N: 10, Label: "service.name"})
+	require.Equal(t, []string{"shop", "db"}, []string{pairs.Rows[0].Value, pairs.Rows[1].Value})
+	require.Equal(t, inspect.Estimate{Value: 100}, pairs.Rows[0].Series)
+
+	groups := i.Top(inspect.TopQuery{Of: inspect.TopGroups, N: 10, Match: "service.name"})
+	require.Equal(t, "service.name=shop", groups.Rows[0].Value)
+	require.Equal(t, int64(100), groups.Rows[0].Used)
+	require.Positive(t, groups.Rows[0].NewPerMinute.Value)
+
+	detail, ok := i.Metric("requests")
+	require.True(t, ok)
+	require.Len(t, detail.Labels, 3)
+	require.NotEmpty(t, detail.Examples)
+	require.NotEmpty(t, detail.Labels[0].Examples)
+	_, ok = i.Metric("unknown")
+	require.False(t, ok)
+}
+
+func TestWhatIfSaysWhatALabelCosts(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Rules = []RuleConfig{{Name: "m", GroupBy: []string{"metric"}, MaxSeries: 15_000}} })
+	for part := range 2 {
+		r.consume(exploding(part*10_000, 10_000))
+	}
+	i := inspection{r.cardinalityProcessor}
+	f := func(want float64, c inspect.Change) {
+		t.Helper()
+		p, err := i.WhatIf(c)
+		require.NoError(t, err)
+		near(t, want, p.After)
+	}
+	p, err := i.WhatIf(inspect.Change{Metric: "requests", Drop: []string{"user"}})
+	require.NoError(t, err)
+	near(t, 20_000, p.Before)
+	near(t, 20, p.After)
+	near(t, 20_000, p.Merged)
+	f(20_000, inspect.Change{Metric: "requests", Drop: []string{"route"}})
+	f(20_000, inspect.Change{Metric: "requests"})
+	f(1000, inspect.Change{Metric: "requests", Max: 1000})
+	f(20, inspect.Change{Metric: "requests", Keep: []string{"route"}})
+	f(1, inspect.Change{Metric: "requests", Drop: []string{"route", "user"}})
+	f(20_010, inspect.Change{})
+	_, err = i.WhatIf(inspect.Change{Metric: "unknown"})
+	require.ErrorContains(t, err, "unknown")
+}
+
+// TestStatisticsKnowWhatIsAlive lets a series be known for long: it passes without statistics, but for once in a while.
+func TestStatisticsKnowWhatIsAlive(t *testing.T) {
+	r := newRig(t, func(*Config) {})
+	alive, dead := exploding(0, 300), exploding(1000, 500)
+	r.consume(dead)
+	for range 4 * idleEpochs {
+		r.consume(alive)
+		r.epochs(1)
+	}
+	top := inspection{r.cardinalityProcessor}.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 1})
+	near(t, 300, top.Rows[0].Series)
+	require.Zero(t, top.Rows[0].NewPerMinute.Value)
+	require.Equal(t, 310, inspection{r.cardinalityProcessor}.Overview().SampleSize)
+}
+
+func TestTSDBStatusReadsLikePrometheus(t *testing.T) {
+	r := newRig(t, func(*Config) {})
+	r.consume(exploding(0, 50))
+	body, err := inspection{r.cardinalityProcessor}.TSDBStatus(2)
+	require.NoError(t, err)
+	var status struct {
+		Status string                     `json:"status"`
+		Data   map[string]json.RawMessage `json:"data"`
+	}
+	require.NoError(t, json.Unmarshal(body, &status))
+	require.Equal(t, "success", status.Status)
+	require.JSONEq(t, `[{"name":"requests","value":50},{"name":"size","value":10}]`, string(status.Data["seriesCountByMetricName"]))
+	require.JSONEq(t, `[{"name":"service.name=shop","value":50},{"name":"service.name=db","value":10}]`, string(status.Data["seriesCountByLabelValuePair"]))
+	for _, key := range []string{"headStats", "labelValueCountByLabelName", "memoryInBytesByLabelName"} {
+		require.Contains(t, status.Data, key)
+	}
+}
+
+func TestWithoutStatisticsOnlyCountersAreTold(t *testing.T) {
+	r := newRig(t, func(c *Config) { limited(c); c.Statistics.Enabled = false })
+	r.consume(exploding(0, 200))
+	i := inspection{r.cardinalityProcessor}
+	require.Equal(t, int64(110), i.Overview().Series)
+	for _, of := range []string{inspect.TopMetrics, inspect.TopLabels, inspect.TopPairs, inspect.TopGroups} {
+		require.Empty(t, i.Top(inspect.TopQuery{Of: of, N: 10, Metric: "requests"}).Rows)
+	}
+	_, err := i.WhatIf(inspect.Change{})
+	require.ErrorIs(t, err, errNoStatistics)
+}
+
+// registering is a host whose extension shows what components do.
+type registering struct {
+	component.Component
+
+	shown map[component.ID]inspect.Source
+}
+
+func (r *registering) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{component.MustNewID("console"): r}
+}
+
+func (r *registering) RegisterInspection(s inspect.Source) func() {
+	r.shown[s.ID] = s
+	return func() { delete(r.shown, s.ID) }
+}
+
+func TestItIsShownWhileItRuns(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(rules, []byte("rules: []"), 0o600))
+	r := newRig(t, func(c *Config) { c.RulesFile = rules })
+	host := &registering{shown: map[component.ID]inspect.Source{}}
+	require.NoError(t, r.begin(host))
+	require.Equal(t, "metrics", host.shown[r.id].Signal)
+	require.NoError(t, os.WriteFile(rules, []byte("rules: nonsense"), 0o600))
+	r.pollRules()
+	o := host.shown[r.id].Cardinality.Overview()
+	require.Contains(t, o.RulesFault, rules)
+	require.Equal(t, "rules_failed", o.Events[0].Kind)
+	require.NoError(t, r.shutdown(t.Context()))
+	require.Empty(t, host.shown)
+}

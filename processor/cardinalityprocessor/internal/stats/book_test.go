@@ -1,0 +1,306 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+var start = time.Unix(1_000_000, 0)
+
+// seriesOf makes a series of a metric with labels, key and value in turn.
+func seriesOf(metric string, labels ...string) *Series {
+	s := &Series{Metric: metric, Base: xxh3.HashString(metric), New: true}
+	var sum uint64
+	for i := 0; i < len(labels); i += 2 {
+		h := fold(xxh3.HashString(labels[i]), xxh3.HashString(labels[i+1]))
+		s.Labels = append(s.Labels, Label{Key: labels[i], Value: pcommon.NewValueStr(labels[i+1]), Hash: h})
+		sum += h
+	}
+	s.Fingerprint = fold(sum, s.Base)
+	return s
+}
+
+// within holds an estimate to four standard errors, and to two for what is small.
+func within(t *testing.T, exact, estimate float64, what string) {
+	t.Helper()
+	require.InDelta(t, exact, estimate, max(2, 4*StandardError*exact), what)
+}
+
+func find[T any](all []T, is func(T) bool) (found T) {
+	for _, x := range all {
+		if is(x) {
+			return x
+		}
+	}
+	return found
+}
+
+// TestEstimatesAreNearTheTruth compares all that is told with exact counts of generated series.
+func TestEstimatesAreNearTheTruth(t *testing.T) {
+	for _, n := range []int{10, 1_000, 30_000} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			b := NewBook(start)
+			metrics := map[string]map[uint64]bool{}
+			values, carrying, without := map[string]map[string]bool{}, map[string]map[string]bool{}, map[string]map[string]bool{}
+			put := func(in map[string]map[string]bool, key, what string) {
+				if in[key] == nil {
+					in[key] = map[string]bool{}
+				}
+				in[key][what] = true
+			}
+			pod := 0
+			for i := range n {
+				metric := fmt.Sprintf("m%d", int(math.Floor(10*random.Float64()*random.Float64())))
+				labels := []string{"job", "j" + strconv.Itoa(random.IntN(3)), "path", "/" + strconv.Itoa(random.IntN(200))}
+				if i%2 == 0 {
+					pod++
+					labels = append(labels, "id", "id-"+strconv.Itoa(pod))
+				}
+				s := seriesOf(metric, labels...)
+				if metrics[metric] == nil {
+					metrics[metric] = map[uint64]bool{}
+				}
+				metrics[metric][s.Fingerprint] = true
+				for j := 0; j < len(labels); j += 2 {
+					rest := append(append([]string{metric}, labels[:j]...), labels[j+2:]...)
+					for _, key := range []string{labels[j], metric + "/" + labels[j]} {
+						put(values, key, labels[j+1])
+						put(carrying, key, metric+strings.Join(labels, ","))
+						put(without, key, strings.Join(rest, ","))
+					}
+				}
+				b.Observe(s)
+				b.Observe(s) // once more changes nothing but the births
+			}
+			got := b.Snapshot(1000)
+			require.Len(t, got.Metrics, len(metrics))
+			for _, m := range got.Metrics {
+				within(t, float64(len(metrics[m.Name])), m.Series, m.Name)
+				for _, l := range m.Labels {
+					key := m.Name + "/" + l.Name
+					within(t, float64(len(carrying[key])), l.Series, key)
+					within(t, float64(len(values[key])), l.Values, key)
+					within(t, float64(len(without[key])), l.Without, "without "+key)
+				}
+			}
+			require.Len(t, got.Labels, 3)
+			for _, l := range got.Labels {
+				within(t, float64(len(carrying[l.Name])), l.Series, l.Name)
+				within(t, float64(len(values[l.Name])), l.Values, l.Name)
+				within(t, float64(len(without[l.Name])), l.Without, "without "+l.Name)
+			}
+			total := 0
+			for _, m := range metrics {
+				total += len(m)
+			}
+			job := find(got.Pairs, func(p Pair) bool { return p.Key == "job" && p.Value == "j0" })
+			require.InDelta(t, float64(total)/3, job.Series, max(float64(total)*4*math.Sqrt(1.0/3/float64(got.Sampled)), 0.15*float64(total)))
+		})
+	}
+}
+
+func TestAnExplodingLabelShowsWhatItCosts(t *testing.T) {
+	b := NewBook(start)
+	for i := range 40_000 {
+		s := seriesOf("requests", "path", "/"+strconv.Itoa(i%400), "trace", strconv.Itoa(i))
+		s.New, s.Rejected, s.Rule, s.Reason = i < 1000, i >= 1000, "http", "max_series"
+		b.Observe(s)
+	}
+	got := b.Snapshot(10)
+	within(t, 1000, got.Metrics[0].Series, "series")
+	within(t, 39_000, got.Metrics[0].Rejected, "rejected")
+	require.Equal(t, 1000, got.Metrics[0].Births)
+	worst := got.Metrics[0].Labels[0]
+	require.Equal(t, "trace", worst.Name)
+	within(t, 40_000, worst.Series, "with trace")
+	within(t, 400, worst.Without, "without trace")
+	require.Len(t, got.Rejections, 1)
+	require.Len(t, got.Rejections[0].Examples, maxExamples)
+	example := got.Rejections[0].Examples[0]
+	require.Equal(t, "requests", example.Metric)
+	require.Equal(t, []string{"path", "trace"}, []string{example.Labels[0], example.Labels[2]})
+}
+
+func TestDistinctThingsAreEstimatedFromASample(t *testing.T) {
+	f := func(distinct, members int) {
+		t.Helper()
+		const factor = 64
+		random := rand.New(rand.NewPCG(1, 2))
+		met := map[string]int{}
+		for i := range distinct * members {
+			if random.IntN(factor) == 0 {
+				met[strconv.Itoa(i%distinct)]++
+			}
+		}
+		got := Distinct(met, factor)
+		require.InDelta(t, distinct, got.Value, 4*got.Error+1)
+		require.Less(t, got.Error, 0.1*float64(distinct))
+	}
+	f(4_000, 300)
+	f(2_000, 100)
+	f(100, 1000)
+	require.Equal(t, Estimate{Value: 2}, Distinct(map[string]int{"a": 1, "b": 5}, 1))
+}
+
+func TestALabelThatIsThereTwiceVanishesAsAWhole(t *testing.T) {
+	b := NewBook(start)
+	for i := range 100 {
+		b.Observe(seriesOf("m", "pod", "a"+strconv.Itoa(i), "pod", "b"+strconv.Itoa(i)))
+	}
+	got := b.Snapshot(10)
+	within(t, 1, got.Labels[0].Without, "without pod")
+}
+
+func TestWhatIsGoneIsForgottenAfterTwoWindows(t *testing.T) {
+	b := NewBook(start)
+	lasts := seriesOf("lasts", "a", "1")
+	b.Observe(lasts)
+	for i := range 500 {
+		b.Observe(seriesOf("goes", "b", strconv.Itoa(i)))
+	}
+	for window := range 3 {
+		b.Turn(start.Add(time.Duration(window+1) * time.Minute))
+		lasts.New = false
+		b.Observe(lasts)
+	}
+	got := b.Snapshot(10)
+	require.Len(t, got.Metrics, 1)
+	require.Equal(t, "lasts", got.Metrics[0].Name)
+	require.Zero(t, got.Metrics[0].Births)
+	require.Len(t, got.Labels, 1)
+	require.Equal(t, []Pair{{"a", "1", 1}}, got.Pairs)
+	require.Equal(t, start.Add(2*time.Minute), got.Since)
+}
+
+func TestTheSampleGrowsAgainWhenSeriesAreGone(t *testing.T) {
+	b := NewBook(start)
+	for i := range 40_000 {
+		b.Observe(seriesOf("m", "i", strconv.Itoa(i)))
+	}
+	require.Greater(t, b.Snapshot(1).Factor, 16.0)
+	for window := range 30 {
+		b.Turn(start.Add(time.Duration(window) * time.Minute))
+		for i := range 300 {
+			b.Observe(seriesOf("m", "i", strconv.Itoa(i)))
+		}
+	}
+	got := b.Snapshot(1000)
+	require.Equal(t, 1, int(got.Factor))
+	require.Equal(t, 300, got.Sampled)
+	require.Len(t, got.Pairs, 300)
+	all, factor := b.Sample()
+	require.Len(t, all, 300)
+	require.Equal(t, 1, int(factor))
+	require.Equal(t, Example{Metric: "m", Labels: []string{"i", "0"}}, all[0])
+}
+
+// TestAHostileStreamTakesNoMoreMemory names everything anew, and at length, and keeps apart what was there.
+func TestAHostileStreamTakesNoMoreMemory(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	b := NewBook(start)
+	long := strings.Repeat("x", 200)
+	healthy := func() {
+		for i := range 100 {
+			b.Observe(seriesOf("healthy", "i", strconv.Itoa(i)))
+		}
+	}
+	for i := range 20_000 {
+		if i%100 == 0 {
+			healthy()
+		}
+		n := strconv.Itoa(i)
+		s := seriesOf(n+long, n+"a"+long, n+long, n+"b"+long, n+long, n+"c"+long, n+long)
+		if i%2 == 0 {
+			s.New, s.Rejected, s.Rule, s.Reason = false, true, n, "max_series"
+		}
+		b.Observe(s)
+		if i%7_000 == 0 {
+			b.Turn(start)
+		}
+	}
+	taken := heap() - before
+	require.Less(t, taken, int64(MaxBytes))
+	require.Less(t, b.Bytes(), MaxBytes)
+	require.InDelta(t, taken, b.Bytes(), 0.5*float64(MaxBytes))
+	got := find(b.Snapshot(1000).Metrics, func(m Metric) bool { return m.Name == "healthy" })
+	within(t, 100, got.Series, "healthy")
+	require.NotEmpty(t, got.Labels)
+}
+
+// TestTheFullestBookIsWithinBounds fills every table there is.
+func TestTheFullestBookIsWithinBounds(t *testing.T) {
+	b := NewBook(start)
+	long := strings.Repeat("y", 100)
+	for window := range 3 {
+		for i := range 3_000 {
+			labels := make([]string, 0, 2*maxMetricLabels)
+			for l := range maxMetricLabels {
+				labels = append(labels, "label"+strconv.Itoa((i+l)%maxLabels)+long, strconv.Itoa(i)+long)
+			}
+			s := seriesOf("m"+strconv.Itoa(i%(maxMetrics/2)*2%maxMetrics), labels...)
+			if s.Rejected = i%2 == 0; s.Rejected {
+				s.New, s.Rule = false, "rule"+strconv.Itoa(i%100)
+			}
+			b.Observe(s)
+		}
+		if window < 2 {
+			b.Turn(start)
+		}
+	}
+	require.Less(t, b.Bytes(), MaxBytes)
+	require.Greater(t, b.Bytes(), MaxBytes/2)
+}
+
+func TestItIsSafeForConcurrentUse(t *testing.T) {
+	b := NewBook(start)
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range 500 {
+				b.Observe(seriesOf("m"+strconv.Itoa(i%7), "g", strconv.Itoa(g), "i", strconv.Itoa(i)))
+				if i%100 == 0 {
+					b.Turn(start)
+					b.Snapshot(10)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.NotEmpty(t, b.Snapshot(10).Metrics)
+}
+
+func BenchmarkObserve(b *testing.B) {
+	book := NewBook(start)
+	var all []*Series
+	for i := range 10_000 {
+		all = append(all, seriesOf("m"+strconv.Itoa(i%50), "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "id", strconv.Itoa(i)))
+	}
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Observe(all[i%len(all)])
+		i++
+	}
+	require.NotEmpty(b, book.Snapshot(1).Metrics)
+}

@@ -1,0 +1,73 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+// A ranking keeps the names that come most often (Space-Saving): a new name takes the place of the one with the least
+// weight, and inherits its weight. So each name that comes more often than one in max is in it, whatever else comes.
+type ranking[T any] struct {
+	max    int
+	rows   []*ranked[T]
+	byName map[uint64]*ranked[T]
+}
+
+type ranked[T any] struct {
+	name   string
+	hash   uint64
+	weight uint64
+	of     T
+}
+
+func newRanking[T any](limit int) ranking[T] {
+	return ranking[T]{max: limit, byName: map[uint64]*ranked[T]{}}
+}
+
+func (r *ranking[T]) get(name string) *T {
+	hash := hashName(name)
+	row := r.byName[hash]
+	if row == nil {
+		row = r.admit()
+		row.name, row.hash = short(name), hash
+		r.byName[hash] = row
+	}
+	row.weight++
+	return &row.of
+}
+
+func (r *ranking[T]) admit() *ranked[T] {
+	if len(r.rows) < r.max {
+		row := &ranked[T]{}
+		r.rows = append(r.rows, row)
+		return row
+	}
+	least := r.rows[0]
+	for _, row := range r.rows[1:] {
+		if row.weight < least.weight {
+			least = row
+		}
+	}
+	delete(r.byName, least.hash)
+	var none T
+	least.of = none
+	return least
+}
+
+// turn lets weights fade, and returns what is ranked.
+func (r *ranking[T]) turn() []*T {
+	all := make([]*T, 0, len(r.rows))
+	for _, row := range r.rows {
+		row.weight /= 2
+		all = append(all, &row.of)
+	}
+	return all
+}
+
+func (r *ranking[T]) bytes() (n int) {
+	for _, row := range r.rows {
+		n += rowBytes + len(row.name)
+	}
+	return n
+}
+
+// rowBytes is more than a row and its place in the map take.
+const rowBytes = 256

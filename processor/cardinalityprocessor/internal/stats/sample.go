@@ -1,0 +1,168 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"strings"
+	"time"
+)
+
+// sample holds a random share of the series: those whose hash ends in zeros, and the more zeros the more series there
+// are. So whatever is counted in it stands for that many times more, and few series are all in it.
+type sample struct {
+	entries map[uint64]*entry
+	mask    uint64 // of what is taken
+	shown   uint64 // of what is complete
+	bytes   int
+	window  uint32
+}
+
+type entry struct {
+	series text
+	seen   uint32 // window
+}
+
+const (
+	maxSample      = 2048
+	maxSampleBytes = 640 << 10
+	entryBytes     = 96 // beside the text: the entry, and its place in the map
+)
+
+func (s *sample) add(of *Series) {
+	hash := fold(of.Fingerprint, 2)
+	if hash&s.mask != 0 {
+		return
+	}
+	if e := s.entries[hash]; e != nil {
+		e.seen = s.window
+		return
+	}
+	e := &entry{series: describe(of), seen: s.window}
+	s.entries[hash] = e
+	s.bytes += entryBytes + len(e.series)
+	for len(s.entries) > maxSample || s.bytes > maxSampleBytes {
+		s.mask = s.mask<<1 | 1
+		s.shown |= s.mask
+		s.drop(func(hash uint64, _ *entry) bool { return hash&s.mask != 0 })
+	}
+}
+
+func (s *sample) drop(gone func(hash uint64, e *entry) bool) {
+	for hash, e := range s.entries {
+		if gone(hash, e) {
+			s.bytes -= entryBytes + len(e.series)
+			delete(s.entries, hash)
+		}
+	}
+}
+
+// turn forgets what was not seen lately. When much is gone a greater share is taken from here on, and shown after the
+// window in which all of it has come by.
+func (s *sample) turn() {
+	s.shown = s.mask
+	s.window++
+	s.drop(func(_ uint64, e *entry) bool { return s.window-e.seen > 1 })
+	if s.mask != 0 && len(s.entries) < maxSample/4 && s.bytes < maxSampleBytes/4 {
+		s.mask >>= 1
+	}
+	if len(s.entries) == 0 { // maps never shrink
+		s.entries = map[uint64]*entry{}
+	}
+}
+
+// each calls f for each series that is shown, and returns how many series each stands for.
+func (s *sample) each(f func(t text)) (factor float64) {
+	for hash, e := range s.entries {
+		if hash&s.shown == 0 {
+			f(e.series)
+		}
+	}
+	return float64(s.shown + 1)
+}
+
+// text is a series in one string, to keep it in little memory: the metric, and label after label, divided by what is in
+// none of them.
+type text string
+
+const (
+	divider        = "\xff"
+	maxDescription = 1 << 10 // bytes, after which labels are left out
+)
+
+func describe(s *Series) text {
+	var b strings.Builder
+	b.WriteString(clean(s.Metric))
+	for i := range s.Labels {
+		if b.Len() > maxDescription {
+			break
+		}
+		b.WriteString(divider)
+		b.WriteString(clean(s.Labels[i].Key))
+		b.WriteString(divider)
+		b.WriteString(clean(s.Labels[i].Value.AsString()))
+	}
+	return text(b.String())
+}
+
+// clean makes a name short, and free of what is no text.
+func clean(s string) string { return strings.ToValidUTF8(short(s), "�") }
+
+func (t text) metric() string {
+	name, _, _ := strings.Cut(string(t), divider)
+	return name
+}
+
+// labels calls f for each label.
+func (t text) labels(f func(key, value string)) {
+	_, rest, more := strings.Cut(string(t), divider)
+	for more {
+		var key, value string
+		key, rest, _ = strings.Cut(rest, divider)
+		value, rest, more = strings.Cut(rest, divider)
+		f(key, value)
+	}
+}
+
+// examples are some of the last series that were rejected, by rule and reason.
+type examples map[[2]string]*[maxExamples]refusal
+
+type refusal struct {
+	series         text
+	action, tenant string
+	at             time.Time
+}
+
+const (
+	maxExamples = 4
+	maxRefusals = 32 // rules and reasons
+	exampleOf   = 64 // one in so many is described, once there are some
+)
+
+// add is told how many series there were before.
+func (x examples) add(s *Series, told int) {
+	key := [2]string{s.Rule, s.Reason}
+	last := x[key]
+	if last == nil {
+		if len(x) == maxRefusals {
+			return
+		}
+		last = new([maxExamples]refusal)
+		x[key] = last
+	}
+	if last[maxExamples-1].series != "" && told%exampleOf != 0 {
+		return
+	}
+	copy(last[1:], last[:])
+	last[0] = refusal{series: describe(s), action: s.Action, tenant: short(s.Tenant), at: s.At}
+}
+
+func (x examples) bytes() (n int) {
+	for _, last := range x {
+		n += 448
+		for _, r := range last {
+			n += len(r.series) + len(r.tenant)
+		}
+	}
+	return n
+}

@@ -1,0 +1,94 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"math"
+	"math/bits"
+)
+
+// StandardError is that of every estimate of something distinct: 1.04/√1024.
+const StandardError = 0.0325
+
+const (
+	sketchBits  = 10
+	sketchCells = 1 << sketchBits
+)
+
+// sketch is a HyperLogLog.
+type sketch [sketchCells]uint8
+
+func (s *sketch) add(hash uint64) {
+	cell := hash >> (64 - sketchBits)
+	rank := uint8(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1
+	if s[cell] < rank {
+		s[cell] = rank
+	}
+}
+
+func (s *sketch) merge(from *sketch) {
+	for i, rank := range from {
+		s[i] = max(s[i], rank)
+	}
+}
+
+func (s *sketch) estimate() float64 {
+	sum, empty := 0.0, 0
+	for _, rank := range s {
+		sum += math.Ldexp(1, -int(rank))
+		if rank == 0 {
+			empty++
+		}
+	}
+	const m = float64(sketchCells)
+	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
+	if estimate < 2.5*m && empty > 0 { // few: counting the empty cells is more exact
+		return m * math.Log(m/float64(empty))
+	}
+	return estimate
+}
+
+// distinct counts what is distinct in this window and the one before, so that what lasts is always seen and what is gone
+// is forgotten. It takes no memory until it is needed.
+type distinct struct{ now, before *sketch }
+
+const sketchBytes = sketchCells
+
+func (d *distinct) add(hash uint64) {
+	if d.now == nil {
+		d.now = new(sketch)
+	}
+	d.now.add(hash)
+}
+
+// turn begins a new window.
+func (d *distinct) turn() { d.now, d.before = nil, d.now }
+
+func (d *distinct) estimate() float64 { return union(d.now, d.before) }
+
+// fresh is how many were not there in the window before.
+func (d *distinct) fresh() float64 { return max(0, union(d.now, d.before)-union(d.before, nil)) }
+
+func (d *distinct) bytes() (n int) {
+	for _, s := range []*sketch{d.now, d.before} {
+		if s != nil {
+			n += sketchBytes
+		}
+	}
+	return n
+}
+
+func union(a, b *sketch) float64 {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return b.estimate()
+	case b == nil:
+		return a.estimate()
+	}
+	both := *a
+	both.merge(b)
+	return both.estimate()
+}

@@ -1,0 +1,197 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Snapshot is what a Book knows. Counts are of the last one to two windows.
+type Snapshot struct {
+	Names      float64  // distinct names of metrics
+	Metrics    []Metric // by series and rejected series, the most first, as all below
+	Labels     []LabelCount
+	Pairs      []Pair
+	Rejections []Rejection
+	// Sampled is how many series Pairs were counted in; each stood for Factor series.
+	Sampled int
+	Factor  float64
+	// Since is when the counting of births began.
+	Since time.Time
+	Bytes int
+}
+
+// Metric is one metric name.
+type Metric struct {
+	Name, Unit       string
+	Kind             uint64
+	Series, Rejected float64
+	Births           int // series that were given a place since Since
+	Labels           []WithoutLabel
+}
+
+// WithoutLabel is a label, of one metric or of all, and what would be without it. Rejected series are counted as well.
+type WithoutLabel struct {
+	Name    string
+	Series  float64 // that have the label
+	Values  float64 // distinct
+	Without float64 // series that these would be
+}
+
+// LabelCount is a label of all metrics.
+type LabelCount struct {
+	WithoutLabel
+
+	FreshValues float64 // that were not there in the window before
+	Births      int
+	ValueBytes  float64 // of all values together
+}
+
+// Pair is a label with its value.
+type Pair struct {
+	Key, Value string
+	Series     float64
+}
+
+// Rejection is examples of what a rule rejected.
+type Rejection struct {
+	Rule, Reason string
+	Examples     []Example
+}
+
+// Example is one series. Labels are key and value in turn.
+type Example struct {
+	Metric string
+	Labels []string
+
+	// Of one that was rejected.
+	Action, Tenant string
+	At             time.Time
+}
+
+// Snapshot returns what is known, at most limit of each kind.
+func (b *Book) Snapshot(limit int) Snapshot {
+	bytes := b.Bytes()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Snapshot{Since: b.began[1], Bytes: bytes, Names: b.names.estimate()}
+	for _, r := range b.metrics.rows {
+		m := Metric{
+			Name: r.name, Unit: r.of.unit, Kind: r.of.kind, Series: r.of.series.estimate(), Rejected: r.of.rejected.estimate(),
+			Births: r.of.births[0] + r.of.births[1],
+		}
+		for i := range r.of.labels {
+			m.Labels = append(m.Labels, r.of.labels[i].snapshot())
+		}
+		sortBy(m.Labels, func(l WithoutLabel) (float64, string) { return l.Series - l.Without, l.Name })
+		if m.Series+m.Rejected > 0 {
+			s.Metrics = append(s.Metrics, m)
+		}
+	}
+	sortBy(s.Metrics, func(m Metric) (float64, string) { return m.Series + m.Rejected, m.Name })
+	for _, r := range b.labels.rows {
+		l := LabelCount{
+			WithoutLabel: r.of.snapshot(), FreshValues: r.of.values.fresh(), Births: r.of.births[0] + r.of.births[1],
+		}
+		l.ValueBytes = l.Values * r.of.length
+		if l.Series > 0 {
+			s.Labels = append(s.Labels, l)
+		}
+	}
+	sortBy(s.Labels, func(l LabelCount) (float64, string) { return l.Values, l.Name })
+	b.pairs(&s)
+	for key, last := range b.refused {
+		r := Rejection{Rule: key[0], Reason: key[1]}
+		for _, t := range last {
+			if t.series != "" {
+				e := t.series.example()
+				e.Action, e.Tenant, e.At = t.action, t.tenant, t.at
+				r.Examples = append(r.Examples, e)
+			}
+		}
+		s.Rejections = append(s.Rejections, r)
+	}
+	slices.SortFunc(s.Rejections, func(x, y Rejection) int {
+		return cmp.Or(cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.Reason, y.Reason))
+	})
+	s.Metrics, s.Labels, s.Pairs = first(s.Metrics, limit), first(s.Labels, limit), first(s.Pairs, limit)
+	return s
+}
+
+func (b *Book) pairs(s *Snapshot) {
+	counts := map[[2]string]int{}
+	s.Factor = b.sample.each(func(t text) {
+		s.Sampled++
+		t.labels(func(key, value string) { counts[[2]string{key, value}]++ })
+	})
+	for pair, n := range counts {
+		s.Pairs = append(s.Pairs, Pair{Key: pair[0], Value: pair[1], Series: float64(n) * s.Factor})
+	}
+	sortBy(s.Pairs, func(p Pair) (float64, string) { return p.Series, p.Key + "=" + p.Value })
+}
+
+func (c *counted) snapshot() WithoutLabel {
+	l := WithoutLabel{Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate()}
+	l.Without = min(l.Without, l.Series)
+	return l
+}
+
+func (t text) example() Example {
+	e := Example{Metric: t.metric()}
+	t.labels(func(key, value string) { e.Labels = append(e.Labels, key, value) })
+	return e
+}
+
+// sortBy sorts by a number, the greatest first, and then by name.
+func sortBy[T any](all []T, by func(T) (float64, string)) {
+	slices.SortFunc(all, func(x, y T) int {
+		n, name := by(x)
+		m, other := by(y)
+		return cmp.Or(cmp.Compare(m, n), cmp.Compare(name, other))
+	})
+}
+
+func first[T any](all []T, n int) []T { return all[:min(n, len(all))] }
+
+// Sample returns the series of the sample, and how many each stands for.
+func (b *Book) Sample() (all []Example, factor float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	factor = b.sample.each(func(t text) { all = append(all, t.example()) })
+	slices.SortFunc(all, func(x, y Example) int {
+		return cmp.Or(cmp.Compare(x.Metric, y.Metric), slices.Compare(x.Labels, y.Labels))
+	})
+	return all, factor
+}
+
+// Estimate is a number with its standard error.
+type Estimate struct{ Value, Error float64 }
+
+// Distinct estimates how many distinct things there are, by how often each was met in a sample of one in factor (Chao's
+// estimator): those met once tell of those that were not met. It is exact with a factor of 1, and else too low rather
+// than too high.
+func Distinct(met map[string]int, factor float64) Estimate {
+	var all, once, twice float64
+	for _, n := range met {
+		all += float64(n)
+		switch n {
+		case 1:
+			once++
+		case 2:
+			twice++
+		}
+	}
+	d := float64(len(met))
+	if factor <= 1 {
+		return Estimate{Value: d}
+	}
+	r := once / max(twice, 1)
+	return Estimate{
+		Value: min(d+once*max(once-1, 0)/(2*(twice+1)), all*factor),
+		Error: math.Sqrt(max(twice, 1) * (r*r/2 + r*r*r + r*r*r*r/4)),
+	}
+}

@@ -1,0 +1,252 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+)
+
+// Statistics are told of a series when it is new, and once in idleEpochs epochs from then on, at a time that depends on
+// its fingerprint: so they know what is alive, and known series pass without them nearly always.
+
+// due says whether a series that was last seen so many epochs ago is to be told of.
+func (l *limiter) due(fp uint64, since, epoch uint32) bool {
+	if !l.watched || since == 0 {
+		return false
+	}
+	shift := uint32(fp % idleEpochs)
+	return (epoch+shift)/idleEpochs != (epoch-since+shift)/idleEpochs
+}
+
+// about is what people call a group, and how many series it was given lately.
+type about struct {
+	label  string // whose values its members are, "" of series
+	group  []inspect.Label
+	births [2]int // in this window, and in the one before
+	window uint32
+}
+
+// describe notes what the groups of a series are called. The registry's lock is held.
+func (l *limiter) describe(x *sighting) {
+	if !l.watched {
+		return
+	}
+	for _, p := range x.places {
+		g := l.groups.groups[p.key]
+		if g == nil || p.party {
+			continue
+		}
+		if g.about == nil {
+			g.about = &about{group: p.limit.describe(x)}
+		}
+		if x.fresh {
+			g.about.born(x.epoch / idleEpochs)
+		}
+	}
+	for i := range x.values {
+		v := &x.values[i]
+		if g := l.groups.groups[v.place.key]; g != nil && g.about == nil {
+			g.about = &about{label: v.limit.labels[v.label].name, group: v.limit.describe(x)}
+		}
+	}
+}
+
+func (a *about) born(window uint32) {
+	a.age(window)
+	a.births[0]++
+}
+
+func (a *about) age(window uint32) {
+	switch window - a.window {
+	case 0:
+	case 1:
+		a.births = [2]int{0, a.births[0]}
+	default:
+		a.births = [2]int{}
+	}
+	a.window = window
+}
+
+// describe names the group that a series is in, in words.
+func (l *limit) describe(x *sighting) []inspect.Label {
+	var group []inspect.Label
+	for _, from := range l.groupBy {
+		name, value := from.describe(&x.owner, x.attributes)
+		group = append(group, inspect.Label{Name: name, Value: short(value)})
+	}
+	return group
+}
+
+func (from source) describe(of *owner, attributes pcommon.Map) (name, value string) {
+	if from.kind == fromMetric {
+		return byMetric, of.metric
+	}
+	if from.kind == fromTenant {
+		return byTenant, of.tenant
+	}
+	var v pcommon.Value
+	ok := false
+	if from.kind != fromAttribute {
+		v, ok = of.resource.Get(from.key)
+	}
+	if !ok && from.kind != fromResource {
+		v, ok = attributes.Get(from.key)
+	}
+	if ok {
+		value = v.AsString()
+	}
+	return from.key, value
+}
+
+// bounded names what has a limit: the series of a rule, or the values of a label.
+type bounded struct{ rule, label string }
+
+// use is how much is in its groups, and what the fullest are.
+type use struct {
+	groups  int
+	fullest []inspect.GroupUse
+}
+
+// uses goes through all groups that have been described, and returns how many there are.
+func (r *registry) uses(limit int) (all map[bounded]*use, groups int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all = map[bounded]*use{}
+	for _, g := range r.groups {
+		if g.about == nil {
+			continue
+		}
+		key := bounded{g.rule, g.about.label}
+		u := all[key]
+		if u == nil {
+			u = &use{}
+			all[key] = u
+		}
+		u.groups++
+		u.add(inspect.GroupUse{Group: g.about.group, Used: int64(g.used)}, limit)
+	}
+	return all, len(r.groups)
+}
+
+// add keeps the fullest in order.
+func (u *use) add(g inspect.GroupUse, limit int) {
+	at, _ := slices.BinarySearchFunc(u.fullest, g, func(a, b inspect.GroupUse) int { return cmp.Compare(b.Used, a.Used) })
+	if at < limit {
+		u.fullest = slices.Insert(u.fullest, at, g)
+		u.fullest = u.fullest[:min(limit, len(u.fullest))]
+	}
+}
+
+// grouped is a group with what it was given lately.
+type grouped struct {
+	rule   string
+	group  []inspect.Label
+	used   int
+	births int
+}
+
+// grouped lists all groups of series.
+func (r *registry) grouped(window uint32) (all []grouped) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range r.groups {
+		if g.about == nil || g.about.label != "" {
+			continue
+		}
+		g.about.age(window)
+		all = append(all, grouped{g.rule, g.about.group, g.used, g.about.births[0] + g.about.births[1]})
+	}
+	return all
+}
+
+// maxName is how much of a value is kept to show it.
+const maxName = 64
+
+func short(s string) string {
+	if len(s) <= maxName {
+		return strings.Clone(s)
+	}
+	return strings.ToValidUTF8(s[:maxName], "") + "…"
+}
+
+// account is what a batch tells the statistics of one series.
+type account struct {
+	series stats.Series
+	rm     pmetric.ResourceMetrics // whose labels are the first ones
+	common int                     // how many these are
+}
+
+// observe tells of the point's series.
+func (b *batch) observe(i int) {
+	b.fill(i)
+	b.account.series.New = b.fresh
+	b.p.book.Observe(&b.account.series)
+}
+
+// observeRejected tells of a series that has no place.
+func (b *batch) observeRejected(i int, v verdict, what action) {
+	if b.p.book == nil || b.p.book.Counted(b.fps[i]) {
+		return
+	}
+	b.fill(i)
+	s := &b.account.series
+	s.Rejected, s.Rule, s.Reason, s.Action = true, v.limit.name, reasonNames[v.reason], actionNames[what]
+	s.Tenant, s.At = b.owner.tenant, time.Unix(0, b.now)
+	b.p.book.Observe(s)
+}
+
+func (b *batch) fill(i int) {
+	a := &b.account
+	if a.rm != b.at.rm {
+		a.rm = b.at.rm
+		a.series.Labels = appendLabels(a.series.Labels[:0], b.owner.resource, stats.MaxLabels/2)
+		a.common = len(a.series.Labels)
+	}
+	labels := appendLabels(a.series.Labels[:a.common], attributesAt(b.at.m, i), stats.MaxLabels-a.common)
+	scope := hashScope(b.at.seed, b.at.sm.Scope())
+	a.series = stats.Series{
+		Fingerprint: b.fps[i], Base: hashMetric(scope, b.at.m), Labels: labels,
+		Metric: b.owner.metric, Unit: b.at.m.Unit(), Kind: kindOf(b.at.m),
+	}
+}
+
+func appendLabels(dst []stats.Label, attributes pcommon.Map, limit int) []stats.Label {
+	for key, value := range attributes.All() {
+		if limit--; limit < 0 {
+			break
+		}
+		dst = append(dst, stats.Label{Key: key, Value: value, Hash: mix(xxh3.HashString(key), hashValue(value, 0))})
+	}
+	return dst
+}
+
+// note remembers that a limit rejected points, and tells when it begins to.
+func (p *cardinalityProcessor) note(l *limit, points, now int64) {
+	l.demand.points.Add(points)
+	if last := l.demand.last.Swap(now); now-last > int64(p.cfg.IdleTimeout) {
+		p.events.add(time.Unix(0, now), "first_rejection", l.name, "points found no room")
+	}
+}
+
+// memory is that of all tables.
+func (p *cardinalityProcessor) memory() int64 {
+	n := p.limiter.series.bytes() + p.limiter.values.bytes()
+	if p.book != nil {
+		n += int64(p.book.Bytes())
+	}
+	if p.interner != nil {
+		n += int64(p.interner.table.Counts().Bytes)
+	}
+	return n
+}
