@@ -85,6 +85,10 @@ generate: tools $(MODULES:%=generate/%) $(DISTRIBUTIONS:%=ocb/%) ## Regenerate c
 .PHONY: tidy
 tidy: tools $(MODULES:%=tidy/%) $(DISTRIBUTIONS:%=tidy-distribution/%) $(APART:%=tidy-apart/%) ## Run go mod tidy in every module
 
+.PHONY: web
+web: ## Build the console's page again (node and npm): its assets are committed
+	@$(MAKE) --no-print-directory -C extension/consoleextension/web
+
 .PHONY: change
 change: tools ## Start a changelog entry: make change NAME=short-name
 	@chloggen new --config .chloggen/config.yaml --filename "$(or $(NAME),$(error NAME=short-name is needed))"
@@ -96,14 +100,20 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 ##@ Measure
 
 # benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
-.PHONY: bench-scrape bench-growth bench-micro bench-compare report
+.PHONY: bench-scrape bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report
 bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); under 15 minutes
 bench-growth: ## Measure how cost grows with targets, page size and churn; about an hour
+bench-gogc: ## Measure what garbage collection costs our agent, in CPU and in memory; under 15 minutes
+bench-limit: ## Measure series limits on and off next to rivals (VMAGENT=path, SHORT=1); under 15 minutes
+bench-stream: ## Measure streaming next to unary OTLP, over 0 to 200 ms (SHORT=1 tries it out); under 15 minutes
+bench-handoff: ## Compare a channel, a mutex and a ring between goroutines
 bench-micro: ## Run every module's Go benchmarks, ready for benchstat
 bench-compare: ## Compare the Go benchmarks with another commit: make bench-compare BASE=rev
 report: ## Render the results' tables and charts, and the README's
-bench-scrape bench-growth: build
-bench-scrape bench-growth bench-micro bench-compare report: tools
+bench-scrape bench-growth bench-limit: build
+bench-gogc: bin/godwit-agent
+bench-stream: bin/godwit
+bench-scrape bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report: tools
 	@$(MAKE) --no-print-directory -C benchmarks $@
 
 .PHONY: bench-idle

@@ -18,6 +18,7 @@ import (
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
+	consoleextension "github.com/godwit-otel/godwit/extension/consoleextension"
 	pulseextension "github.com/godwit-otel/godwit/extension/pulseextension"
 	runtimeprofileextension "github.com/godwit-otel/godwit/extension/runtimeprofileextension"
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
@@ -55,6 +56,7 @@ func components() (otelcol.Factories, error) {
 	}
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		consoleextension.NewFactory(),
 		pulseextension.NewFactory(),
 		runtimeprofileextension.NewFactory(),
 		basicauthextension.NewFactory(),
@@ -66,6 +68,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
+		consoleextension.NewFactory().Type(): "github.com/godwit-otel/godwit/extension/consoleextension v0.1.0",
 		pulseextension.NewFactory().Type(): "github.com/godwit-otel/godwit/extension/pulseextension v0.1.0",
 		runtimeprofileextension.NewFactory().Type(): "github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0",
 		basicauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",

@@ -21,6 +21,7 @@ import (
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
 	otlphttpexporter "go.opentelemetry.io/collector/exporter/otlphttpexporter"
+	consoleextension "github.com/godwit-otel/godwit/extension/consoleextension"
 	pulseextension "github.com/godwit-otel/godwit/extension/pulseextension"
 	runtimeprofileextension "github.com/godwit-otel/godwit/extension/runtimeprofileextension"
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
@@ -64,6 +65,7 @@ func components() (otelcol.Factories, error) {
 	}
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		consoleextension.NewFactory(),
 		pulseextension.NewFactory(),
 		runtimeprofileextension.NewFactory(),
 		basicauthextension.NewFactory(),
@@ -80,6 +82,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
+		consoleextension.NewFactory().Type(): "github.com/godwit-otel/godwit/extension/consoleextension v0.1.0",
 		pulseextension.NewFactory().Type(): "github.com/godwit-otel/godwit/extension/pulseextension v0.1.0",
 		runtimeprofileextension.NewFactory().Type(): "github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0",
 		basicauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",

@@ -8,6 +8,7 @@ require (
 	github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0
+	github.com/godwit-otel/godwit/extension/consoleextension v0.1.0
 	github.com/godwit-otel/godwit/extension/pulseextension v0.1.0
 	github.com/godwit-otel/godwit/extension/runtimeprofileextension v0.1.0
 	github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0
@@ -431,6 +432,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace github.com/godwit-otel/godwit/extension/consoleextension v0.1.0 => ../../extension/consoleextension
 
 replace github.com/godwit-otel/godwit/extension/pulseextension v0.1.0 => ../../extension/pulseextension
 

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/extension/runtimeprofileextension/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
 var (
@@ -26,6 +27,7 @@ var (
 
 type runtimeProfile struct {
 	cfg    *Config
+	id     component.ID
 	set    component.TelemetrySettings
 	logger *zap.Logger
 	root   fs.FS // / outside tests
@@ -35,6 +37,8 @@ type runtimeProfile struct {
 	done      sync.WaitGroup
 	ready     chan struct{}
 	pages     binaryPages // run releases them, the metrics read their bytes
+
+	unregister func() // of what is shown
 
 	mu          sync.Mutex
 	lease       *lease // nil unless started
@@ -58,6 +62,8 @@ func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *run
 		planner: newPlanner(cfg),
 		ready:   make(chan struct{}, 1),
 		pages:   binaryPages{logger: set.Logger, unmap: releaseBinaryPages},
+
+		unregister: func() {},
 	}
 }
 
@@ -84,11 +90,13 @@ func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
 	e.done.Go(func() { e.run(ctx) })
+	e.unregister = inspect.Register(host, e.inspection())
 	return nil
 }
 
 // Shutdown puts the knobs back where they stood.
 func (e *runtimeProfile) Shutdown(context.Context) error {
+	e.unregister()
 	if e.cancel != nil {
 		e.cancel()
 		e.done.Wait()

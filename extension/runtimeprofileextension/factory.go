@@ -27,5 +27,7 @@ func createDefaultConfig() component.Config {
 }
 
 func create(_ context.Context, set extension.Settings, cfg component.Config) (extension.Extension, error) {
-	return newExtension(cfg.(*Config), set.TelemetrySettings, os.DirFS("/")), nil
+	e := newExtension(cfg.(*Config), set.TelemetrySettings, os.DirFS("/"))
+	e.id = set.ID
+	return e, nil
 }

@@ -1,0 +1,60 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+// The most usual reasons.
+const (
+	reasonRefused  = "connection_refused"
+	reasonFull     = "queue_full"
+	reasonRejected = "rejected"
+)
+
+// nextForReason says what to do about targets that fail for a reason.
+func nextForReason(reason string) string {
+	if next, ok := nextForScrape[reason]; ok {
+		return next
+	}
+	return "Look at the last error of one of them, and at its live response."
+}
+
+var nextForScrape = map[string]string{
+	"body_size":        "Raise body_size_limit of the job, or have the target show less.",
+	"connect":          "See whether network, routes and firewalls let this host reach the targets.",
+	reasonRefused:      "See whether the processes behind these targets run, and listen at the port they are configured with.",
+	"connection_reset": "The other side hangs up: see its log, and whether it speaks TLS where http is configured, or the other way round.",
+	"credentials":      "Check the files and settings of the job's credentials: they could not be read or used.",
+	"dns":              "Check the names in the configuration, and the name server of this host.",
+	"encoding":         "The page does not decompress: see what stands between, or set enable_compression to false.",
+	"limit":            "The page is beyond a limit of the job (sample_limit, label limits): see what it has grown by, or raise the limit.",
+	"parse":            "Look at the live response: the page is not in a format that is understood.",
+	"protocol":         "What answers does not speak HTTP as it should: check the port and the scheme.",
+	"status":           "Look at the live response: 401 and 403 want credentials, 404 another metrics_path.",
+	"target_limit":     "There are more targets than target_limit allows: narrow down discovery, or raise it.",
+	"timeout":          "Raise scrape_timeout if the targets are slow by nature, else find out what holds them up.",
+	"tls":              "Check the scheme, and ca_file, server_name and the dates of the certificates.",
+}
+
+// nextForDrop says what to do about data that is dropped for a reason.
+func nextForDrop(reason string) string {
+	if next, ok := nextForLoss[reason]; ok {
+		return next
+	}
+	return "The log says more about the first of them; the exporter's README explains the reason."
+}
+
+var nextForLoss = map[string]string{
+	"ack_timeout":       "The destination does not acknowledge in time: see whether it is overloaded, or raise ack_timeout.",
+	"corrupt":           "What was on disk cannot be read: check the disk of the storage.",
+	"format":            "The destination takes no format that can express it, such as native histograms: use a newer one.",
+	"max_age":           "It waited for too long: see why the destination is slow or down, or raise queue.max_age.",
+	"max_elapsed_time":  "It was tried for too long: see why the destination is down, or raise retry_on_failure.max_elapsed_time.",
+	"partial":           "The destination took a part only: its log says what it turned down.",
+	reasonFull:          "The destination has been too slow for too long: see whether it is down; give the queue more room or a disk.",
+	reasonRejected:      "The destination will never take it: its answer is in the log. Samples out of order or too old are the usual cause.",
+	"retries_exhausted": "It was tried for too long: see why the destination is down, or raise retry_on_failure.max_elapsed_time.",
+	"shutdown":          "It was not sent before the process ended: use a storage, or more time to shut down.",
+	"stream_lost":       "The streams broke, and sending again is off: see what cuts them.",
+	"too_large":         "A single request is more than the destination takes: send smaller batches.",
+	"unwritten":         "The destination says it wrote nothing: it may not speak the protocol that it accepts.",
+}

@@ -1,0 +1,208 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"embed"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+//go:embed web/dist
+var assets embed.FS
+
+// openAPI describes the API; it is served beside it.
+//
+//go:embed openapi.yaml
+var openAPI []byte
+
+// handler serves the page and the API.
+func (c *console) handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, answer := range map[string]func(*http.Request) (any, error){
+		"GET /api/v1/overview":               c.overview,
+		"GET /api/v1/history":                c.history,
+		"GET /api/v1/targets":                c.targets,
+		"GET /api/v1/targets/{id}":           c.target,
+		"POST /api/v1/targets/{id}/response": c.look,
+		"POST /api/v1/relabel":               c.relabel,
+		"GET /api/v1/cardinality":            c.cardinality,
+		"GET /api/v1/cardinality/top":        c.top,
+		"GET /api/v1/cardinality/metric":     c.metric,
+		"GET /api/v1/cardinality/whatif":     c.whatIf,
+		"GET /api/v1/status/tsdb":            c.tsdb,
+		"GET /api/v1/delivery":               c.delivery,
+		"GET /api/v1/configuration":          c.configuration,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { respond(w, r, answer) })
+	}
+	mux.HandleFunc("GET /api/v1/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		write(w, "application/yaml", openAPI)
+	})
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(alike(r, http.MethodGet)); pattern != "/api/" {
+			methodNotAllowed(w, http.MethodGet)
+		} else if _, pattern := mux.Handler(alike(r, http.MethodPost)); pattern != "/api/" {
+			methodNotAllowed(w, http.MethodPost)
+		} else {
+			fail(w, http.StatusNotFound, "not_found", "there is no such part of the API")
+		}
+	})
+	mux.HandleFunc("/", page)
+	return mux
+}
+
+func alike(r *http.Request, method string) *http.Request {
+	return &http.Request{Method: method, URL: r.URL, Host: r.Host}
+}
+
+func methodNotAllowed(w http.ResponseWriter, allowed string) {
+	w.Header().Set("Allow", allowed)
+	fail(w, http.StatusMethodNotAllowed, "method", "use "+allowed)
+}
+
+// A file is an answer that is not JSON.
+type file struct {
+	kind, name string
+	data       []byte
+}
+
+// A fault is an error that says whose it is.
+type fault struct {
+	status  int
+	code    string
+	message string
+}
+
+func (f *fault) Error() string { return f.message }
+
+func badRequest(format string, args ...any) error {
+	return &fault{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &fault{http.StatusNotFound, "not_found", fmt.Sprintf(format, args...)}
+}
+
+func respond(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
+	got, err := answer(r)
+	if err != nil {
+		f, ok := err.(*fault) //nolint:errorlint // answers return faults as they are
+		if !ok {
+			f = &fault{http.StatusInternalServerError, "internal", err.Error()}
+		}
+		fail(w, f.status, f.code, redactor.Text(f.message))
+		return
+	}
+	if f, ok := got.(*file); ok {
+		w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
+		write(w, f.kind, f.data)
+		return
+	}
+	data, err := json.Marshal(got)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "internal", "cannot encode the answer: "+err.Error())
+		return
+	}
+	write(w, "application/json", data)
+}
+
+func write(w http.ResponseWriter, kind string, data []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) //nolint:gosec // only the page itself is HTML, and nosniff is set
+}
+
+func fail(w http.ResponseWriter, status int, code, message string) {
+	data, err := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}})
+	if err != nil { // strings always are
+		data = nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // whoever has gone away needs no answer
+}
+
+// page serves the files of the page.
+func page(w http.ResponseWriter, r *http.Request) {
+	if !safe(r) {
+		w.Header().Set("Allow", "GET, HEAD")
+		fail(w, http.StatusMethodNotAllowed, "method", "use GET")
+		return
+	}
+	name := path.Clean("/" + r.URL.Path)
+	if name == "/" {
+		name = "/index.html"
+	}
+	data, err := fs.ReadFile(assets, "web/dist"+name)
+	if err != nil {
+		fail(w, http.StatusNotFound, "not_found", "there is no such page")
+		return
+	}
+	kind := mime.TypeByExtension(path.Ext(name))
+	if known, ok := kinds[path.Ext(name)]; ok {
+		kind = known // whatever the machine thinks
+	}
+	write(w, kind, data)
+}
+
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
+}
+
+// whole reads a parameter that is a number.
+func whole(r *http.Request, name string, otherwise, least, most int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, badRequest("`%s` must be %d to %d, got %q", name, least, most, cut(text, 100))
+	}
+	return n, nil
+}
+
+// oneOf reads a parameter that is one of some words; the first is the default.
+func oneOf(r *http.Request, name string, words ...string) (string, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return words[0], nil
+	}
+	for _, word := range words {
+		if text == word {
+			return word, nil
+		}
+	}
+	return "", badRequest("`%s` must be one of %s, got %q", name, strings.Join(words, ", "), cut(text, 100))
+}
+
+// table is an answer as CSV. No cell of it is a formula.
+func table(name string, rows [][]string) (*file, error) {
+	var out strings.Builder
+	w := csv.NewWriter(&out)
+	for _, row := range rows {
+		for i, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				if _, err := strconv.ParseFloat(cell, 64); err != nil {
+					row[i] = "'" + cell
+				}
+			}
+		}
+		_ = w.Write(row) // Error has it
+	}
+	w.Flush()
+	return &file{"text/csv; charset=utf-8", name + ".csv", []byte(out.String())}, w.Error()
+}

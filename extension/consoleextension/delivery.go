@@ -1,0 +1,282 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+type (
+	deliveryJSON struct {
+		Over      *float64       `json:"over_seconds"`
+		Exporters []exporterJSON `json:"exporters"`
+		Receivers []intakeJSON   `json:"receivers"`
+	}
+
+	exporterJSON struct {
+		Exporter     string            `json:"exporter"`
+		Signal       string            `json:"signal"`
+		Shards       int               `json:"shards"`
+		Cache        cacheJSON         `json:"cache"`
+		Destinations []destinationJSON `json:"destinations"`
+	}
+
+	cacheJSON struct {
+		Series int    `json:"series"`
+		Hits   uint64 `json:"hits"`
+		Misses uint64 `json:"misses"`
+	}
+
+	destinationJSON struct {
+		Name          string         `json:"name"`
+		State         string         `json:"state"`
+		Protocol      string         `json:"protocol"`
+		Transport     string         `json:"transport"`
+		Compression   string         `json:"compression"`
+		Fallback      int            `json:"fallback"`
+		LastError     string         `json:"last_error"`
+		Queue         queueJSON      `json:"queue"`
+		InFlight      inFlightJSON   `json:"in_flight"`
+		Sent          int64          `json:"sent"`
+		SentRate      *float64       `json:"sent_per_second"`
+		Dropped       []dropJSON     `json:"dropped"`
+		Requests      int64          `json:"requests"`
+		Responses     []responseJSON `json:"responses"`
+		Retries       int64          `json:"retries"`
+		RetryRate     *float64       `json:"retries_per_second"`
+		Resent        int64          `json:"resent"`
+		AckSeconds    *float64       `json:"ack_seconds"`
+		AckP50        *float64       `json:"ack_p50_seconds"`
+		AckP99        *float64       `json:"ack_p99_seconds"`
+		RawRate       *float64       `json:"raw_bytes_per_second"`
+		WireBytes     *int64         `json:"wire_bytes"`
+		WireRate      *float64       `json:"wire_bytes_per_second"`
+		PerItem       *float64       `json:"bytes_per_item"`
+		BreakerOpen   bool           `json:"breaker_open"`
+		ThrottledLeft float64        `json:"throttled_seconds"`
+		Streams       []streamJSON   `json:"streams"`
+	}
+
+	queueJSON struct {
+		Items    int64    `json:"items"`
+		Bytes    int64    `json:"bytes"`
+		Capacity int64    `json:"capacity"`
+		Unit     string   `json:"unit"`
+		Used     *float64 `json:"used"`
+		Age      float64  `json:"age_seconds"`
+		OnDisk   bool     `json:"on_disk"`
+	}
+
+	inFlightJSON struct {
+		Requests    int64 `json:"requests"`
+		Bytes       int64 `json:"bytes"`
+		MaxRequests int64 `json:"max_requests"`
+		MaxBytes    int64 `json:"max_bytes"`
+	}
+
+	dropJSON struct {
+		Reason string   `json:"reason"`
+		Count  int64    `json:"count"`
+		Rate   *float64 `json:"per_second"`
+	}
+
+	responseJSON struct {
+		Status string `json:"status"`
+		Count  int64  `json:"count"`
+	}
+
+	streamJSON struct {
+		State   string  `json:"state"`
+		Age     float64 `json:"age_seconds"`
+		Pending int     `json:"pending"`
+		Acked   int64   `json:"acked"`
+	}
+
+	intakeJSON struct {
+		Receiver      string        `json:"receiver"`
+		Addresses     []string      `json:"addresses"`
+		Streams       int           `json:"streams"`
+		MaxStreams    int           `json:"max_streams"`
+		InFlightBytes int64         `json:"in_flight_bytes"`
+		MaxInFlight   int64         `json:"max_in_flight_bytes"`
+		Requests      []outcomeJSON `json:"requests"`
+	}
+
+	outcomeJSON struct {
+		Outcome string `json:"outcome"`
+		Count   int64  `json:"count"`
+	}
+)
+
+type deliveryKey struct {
+	source *source
+	index  int
+}
+
+func (c *console) delivery(r *http.Request) (any, error) {
+	format, err := oneOf(r, "format", formatJSON, formatCSV)
+	if err != nil {
+		return nil, err
+	}
+	at := c.now()
+	out := deliveryJSON{Exporters: []exporterJSON{}, Receivers: []intakeJSON{}}
+	now := map[deliveryKey]inspect.Destination{}
+	all := map[*source]inspect.Delivery{}
+	for _, s := range c.all() {
+		if s.Delivery != nil {
+			all[s] = s.Delivery()
+			for i, d := range all[s].Destinations {
+				now[deliveryKey{s, i}] = d
+			}
+		}
+		if s.Intake != nil {
+			out.Receivers = append(out.Receivers, newIntake(s))
+		}
+	}
+	before, age := c.deliveries.since(at, now)
+	if age > 0 {
+		out.Over = number(age.Seconds())
+	}
+	for _, s := range c.all() {
+		d, ok := all[s]
+		if !ok {
+			continue
+		}
+		e := exporterJSON{
+			Exporter: s.name(), Signal: s.Signal, Shards: d.Shards, Cache: cacheJSON{d.CacheSeries, d.CacheHits, d.CacheMisses},
+			Destinations: []destinationJSON{},
+		}
+		for i := range d.Destinations {
+			earlier, known := before[deliveryKey{s, i}]
+			if !known {
+				age = 0
+			}
+			e.Destinations = append(e.Destinations, newDestination(&d.Destinations[i], &earlier, at, age))
+		}
+		out.Exporters = append(out.Exporters, e)
+	}
+	if format == formatCSV {
+		return deliveryTable(out.Exporters)
+	}
+	return out, nil
+}
+
+// newDestination is d, with the rates since it was as before; age is 0 if that is not known.
+func newDestination(d, before *inspect.Destination, at time.Time, age time.Duration) destinationJSON {
+	per := func(a, b int64) *float64 {
+		if age <= 0 || a < 0 || b < a {
+			return nil
+		}
+		return number(float64(b-a) / age.Seconds())
+	}
+	out := destinationJSON{
+		Name: redactor.Text(d.Name), Protocol: d.Protocol, Transport: d.Transport, Compression: d.Compression, Fallback: d.Fallback,
+		LastError: redactor.Text(cut(d.LastError, 10_000)),
+		Queue:     queueJSON{d.Queue.Items, d.Queue.Bytes, d.Queue.Capacity, cmp.Or(d.Queue.Unit, "requests"), nil, d.Queue.Age.Seconds(), d.Queue.OnDisk},
+		InFlight:  inFlightJSON(d.InFlight),
+		Sent:      d.Sent, SentRate: per(before.Sent, d.Sent),
+		Requests: d.Requests, Retries: d.Retries, RetryRate: per(before.Retries, d.Retries), Resent: d.Resent,
+		RawRate: per(before.RawBytes, d.RawBytes), WireRate: per(before.WireBytes, d.WireBytes),
+		BreakerOpen: d.BreakerOpen, ThrottledLeft: max(0, d.ThrottledUntil.Sub(at).Seconds()),
+		Dropped: []dropJSON{}, Responses: []responseJSON{}, Streams: []streamJSON{},
+	}
+	if d.Queue.Capacity > 0 {
+		out.Queue.Used = number(share(d.Queue))
+	}
+	if d.WireBytes >= 0 {
+		out.WireBytes = &d.WireBytes
+		if d.Sent > 0 {
+			out.PerItem = number(float64(d.WireBytes) / float64(d.Sent))
+		}
+	}
+	if out.SentRate != nil && out.WireRate != nil && *out.SentRate > 0 {
+		out.PerItem = number(*out.WireRate / *out.SentRate)
+	}
+	if n := d.Acks - before.Acks; age > 0 && n > 0 {
+		out.AckSeconds = number((d.AckSeconds - before.AckSeconds) / float64(n))
+	} else if d.Acks > 0 {
+		out.AckSeconds = number(d.AckSeconds / float64(d.Acks))
+	}
+	if d.AckP50 > 0 {
+		out.AckP50, out.AckP99 = number(d.AckP50.Seconds()), number(d.AckP99.Seconds())
+	}
+	losing := false
+	for _, reason := range slices.Sorted(maps.Keys(d.Dropped)) {
+		drop := dropJSON{reason, d.Dropped[reason], per(before.Dropped[reason], d.Dropped[reason])}
+		losing = losing || drop.Rate != nil && *drop.Rate > 0
+		out.Dropped = append(out.Dropped, drop)
+	}
+	for _, status := range slices.Sorted(maps.Keys(d.Responses)) {
+		out.Responses = append(out.Responses, responseJSON{status, d.Responses[status]})
+	}
+	for _, s := range d.Streams {
+		one := streamJSON{State: s.State, Pending: s.Pending, Acked: s.Acked}
+		if !s.Since.IsZero() {
+			one.Age = at.Sub(s.Since).Seconds()
+		}
+		out.Streams = append(out.Streams, one)
+	}
+	switch {
+	case out.BreakerOpen:
+		out.State = "breaker_open"
+	case losing:
+		out.State = "dropping"
+	case out.ThrottledLeft > 0:
+		out.State = "throttled"
+	case out.RetryRate != nil && *out.RetryRate > 0 || d.LastError != "":
+		out.State = "retrying"
+	default:
+		out.State = "ok"
+	}
+	return out
+}
+
+func newIntake(s *source) intakeJSON {
+	in := s.Intake()
+	out := intakeJSON{
+		Receiver: s.name(), Addresses: some(in.Addresses), Streams: in.Streams, MaxStreams: in.MaxStreams,
+		InFlightBytes: in.InFlightBytes, MaxInFlight: in.MaxInFlight, Requests: []outcomeJSON{},
+	}
+	for _, outcome := range slices.Sorted(maps.Keys(in.Requests)) {
+		out.Requests = append(out.Requests, outcomeJSON{outcome, in.Requests[outcome]})
+	}
+	return out
+}
+
+func deliveryTable(exporters []exporterJSON) (*file, error) {
+	rows := [][]string{strings.Fields("exporter signal destination state protocol transport compression queue_items queue_bytes queue_capacity " +
+		"queue_unit queue_age_seconds in_flight_requests in_flight_bytes sent dropped requests retries resent " +
+		"ack_seconds wire_bytes breaker_open throttled_seconds last_error")}
+	whole := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, e := range exporters {
+		for i := range e.Destinations {
+			d := &e.Destinations[i]
+			dropped, ack, wire := int64(0), "", ""
+			for _, drop := range d.Dropped {
+				dropped += drop.Count
+			}
+			if d.AckSeconds != nil {
+				ack = decimal(*d.AckSeconds)
+			}
+			if d.WireBytes != nil {
+				wire = whole(*d.WireBytes)
+			}
+			rows = append(rows, []string{
+				e.Exporter, e.Signal, d.Name, d.State, d.Protocol, d.Transport, d.Compression, whole(d.Queue.Items), whole(d.Queue.Bytes),
+				whole(d.Queue.Capacity), d.Queue.Unit, decimal(d.Queue.Age), whole(d.InFlight.Requests), whole(d.InFlight.Bytes), whole(d.Sent),
+				whole(dropped), whole(d.Requests), whole(d.Retries), whole(d.Resent), ack, wire, strconv.FormatBool(d.BreakerOpen),
+				decimal(d.ThrottledLeft), d.LastError,
+			})
+		}
+	}
+	return table(viewDelivery, rows)
+}

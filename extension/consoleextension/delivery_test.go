@@ -1,0 +1,85 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+func TestDelivery(t *testing.T) {
+	s := open(t)
+	d := inspect.Destination{
+		Name: "http://mimir", Protocol: "remote write 2.0.0", Sent: 100, WireBytes: 1000, RawBytes: 5000, Acks: 4, AckSeconds: 2,
+		Dropped: map[string]int64{reasonRejected: 5}, Responses: map[string]int64{"204": 3, "503": 1}, Requests: 4,
+		Queue: inspect.Queue{Bytes: 10, Capacity: 40, Unit: "bytes", Age: time.Second},
+	}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindExporter, ID: id("remotewrite"), Signal: "metrics",
+		Delivery: func() inspect.Delivery {
+			return inspect.Delivery{Shards: 2, CacheSeries: 9, Destinations: []inspect.Destination{d}}
+		},
+	})
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindReceiver, ID: id("otlpstream"),
+		Intake: func() inspect.Intake { return inspect.Intake{Streams: 3, Requests: map[string]int64{"ok": 7}} },
+	})
+	first := get[deliveryJSON](s, "/api/v1/delivery")
+	require.Nil(t, first.Over)
+	require.Equal(t, []outcomeJSON{{"ok", 7}}, first.Receivers[0].Requests)
+	to := first.Exporters[0].Destinations[0]
+	require.Equal(t, "ok", to.State)
+	require.Nil(t, to.SentRate)
+	require.InDelta(t, 0.25, *to.Queue.Used, 0)
+	require.InDelta(t, 0.5, *to.AckSeconds, 0, "since the start")
+	require.InDelta(t, 10, *to.PerItem, 0)
+
+	d.Sent, d.WireBytes, d.RawBytes, d.Acks, d.AckSeconds = 200, 1500, 6000, 6, 2.2
+	d.Dropped = map[string]int64{reasonRejected: 25}
+	s.clock.pass(sampleInterval)
+	second := get[deliveryJSON](s, "/api/v1/delivery")
+	require.InDelta(t, 10, *second.Over, 0)
+	to = second.Exporters[0].Destinations[0]
+	require.Equal(t, "dropping", to.State)
+	require.InDelta(t, 10, *to.SentRate, 0)
+	require.InDelta(t, 50, *to.WireRate, 0)
+	require.InDelta(t, 5, *to.PerItem, 0)
+	require.InDelta(t, 0.1, *to.AckSeconds, 1e-9, "of late")
+	require.InDelta(t, 2, *to.Dropped[0].Rate, 0)
+
+	s.clock.pass(time.Hour)
+	require.Nil(t, get[deliveryJSON](s, "/api/v1/delivery").Over, "an hour ago is no rate")
+
+	_, _, text := s.do(http.MethodGet, "/api/v1/delivery?format=csv", "")
+	require.Contains(t, text, "\nremotewrite,metrics,http://mimir,ok,remote write 2.0.0,")
+}
+
+func TestStatesOfDestinations(t *testing.T) {
+	f := func(want string, d inspect.Destination) {
+		t.Helper()
+		now := time.Unix(1000, 0)
+		require.Equal(t, want, newDestination(&d, &inspect.Destination{}, now, time.Second).State)
+	}
+	f("ok", inspect.Destination{})
+	f("retrying", inspect.Destination{Retries: 1})
+	f("retrying", inspect.Destination{LastError: "x"})
+	f("throttled", inspect.Destination{ThrottledUntil: time.Unix(1001, 0), LastError: "x"})
+	f("dropping", inspect.Destination{Dropped: map[string]int64{"x": 1}})
+	f("breaker_open", inspect.Destination{BreakerOpen: true, Dropped: map[string]int64{"x": 1}})
+}
+
+func TestWhatIsNotCountedIsNull(t *testing.T) {
+	d := newDestination(&inspect.Destination{WireBytes: -1, RawBytes: -1}, &inspect.Destination{WireBytes: -1, RawBytes: -1}, time.Unix(1, 0), time.Second)
+	require.Nil(t, d.WireBytes)
+	require.Nil(t, d.WireRate)
+	require.Nil(t, d.RawRate)
+	require.Nil(t, d.PerItem)
+	require.Nil(t, d.Queue.Used)
+}

@@ -1,0 +1,271 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// A finding says in plain words what is wrong, and what to do next.
+type finding struct {
+	Severity string            `json:"severity"`
+	Subject  string            `json:"subject"`
+	Title    string            `json:"title"`
+	Detail   string            `json:"detail"`
+	Next     string            `json:"next"`
+	View     string            `json:"view"`
+	Query    map[string]string `json:"query"`
+}
+
+const (
+	severityError   = "error"
+	severityWarning = "warning"
+	severityInfo    = "info"
+
+	maxFindings = 50
+
+	queueFull = 0.8 // from here on a queue is worth a word
+	oldQueue  = time.Minute
+	busyGC    = 0.25
+	tightRSS  = 0.9
+)
+
+var severities = []string{severityError, severityWarning, severityInfo}
+
+func health(all []finding) string {
+	worst := healthOK
+	for _, f := range all {
+		switch f.Severity {
+		case severityError:
+			return healthFailing
+		case severityWarning:
+			worst = healthDegraded
+		}
+	}
+	return worst
+}
+
+// findings returns all that is to be said, the worst first.
+func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []finding {
+	out := []finding{}
+	add := func(f finding) {
+		if f.Query == nil {
+			f.Query = map[string]string{}
+		}
+		f.Title, f.Detail = redactor.Text(f.Title), redactor.Text(cut(f.Detail, 1000))
+		out = append(out, f)
+	}
+	for _, s := range c.all() {
+		flow, known := now.flows[s]
+		if known {
+			lossFindings(before, now, s, g, add)
+		}
+		if s.Targets != nil && (flow.Targets[inspect.Failing] > 0 || !known) {
+			targetFindings(s, add)
+		}
+		if s.Delivery != nil {
+			deliveryFindings(s, now.at, add)
+		}
+		if s.Cardinality != nil {
+			cardinalityFindings(s, add)
+		}
+		if s.Runtime != nil {
+			if r := s.Runtime(); r.Complaint != "" {
+				add(finding{
+					Severity: severityWarning, Subject: s.node(), Title: "Memory settings disagree", Detail: r.Complaint,
+					Next: "Give the extension and the memory_limiter the same idea of how much memory there is.", View: viewConfiguration,
+				})
+			}
+		}
+	}
+	for _, n := range o.Nodes {
+		known := slices.ContainsFunc(out, func(f finding) bool { return f.Subject == n.ID && f.Severity == severityError })
+		if strings.HasSuffix(n.Status, "_error") && !known {
+			severity := severityError
+			if n.Status == "recoverable_error" {
+				severity = severityWarning
+			}
+			add(finding{
+				Severity: severity, Subject: n.ID, Title: n.Name + " reports an error", Detail: n.StatusError,
+				Next: "The log says more about it; the component tries again by itself if the error may pass.", View: viewConfiguration,
+			})
+		}
+	}
+	processFindings(o, add)
+	slices.SortStableFunc(out, func(a, b finding) int {
+		return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
+	})
+	return out[:min(len(out), maxFindings)]
+}
+
+// lossFindings are about what is lost or refused at this time.
+func lossFindings(before, now *reading, s *source, g *graph, add func(finding)) {
+	flow := now.flows[s]
+	earlier, seconds := stretch(before, now, s)
+	view := viewOverview
+	if s.Delivery != nil {
+		view = viewDelivery
+	}
+	for _, reason := range slices.Sorted(maps.Keys(flow.Dropped)) {
+		n := flow.Dropped[reason]
+		if n <= 0 {
+			continue
+		}
+		f := finding{
+			Severity: severityWarning, Subject: s.node(), View: view,
+			Title:  fmt.Sprintf("%s has lost %d since it started: %s", s.name(), n, spoken(reason)),
+			Detail: "At this time nothing more is lost for that reason.", Next: nextForDrop(reason),
+		}
+		if lost := n - earlier.Dropped[reason]; lost > 0 && seconds > 0 {
+			f.Severity = severityError
+			f.Title = fmt.Sprintf("%s is losing data: %.4g/s, %s", s.name(), float64(lost)/seconds, spoken(reason))
+			f.Detail = fmt.Sprintf("%d since the start.", n)
+		}
+		add(f)
+	}
+	if refused := flow.Refused - earlier.Refused; refused > 0 && seconds > 0 && flow.Refused > 0 {
+		f := finding{
+			Severity: severityError, Subject: s.node(), View: viewDelivery,
+			Title:  fmt.Sprintf("The pipeline does not take all that %s offers", s.name()),
+			Detail: fmt.Sprintf("It was refused %d times in the last %.0f s.", refused, seconds),
+			Next:   "See whether a queue is full, and why its destination is slow or down.",
+		}
+		for _, n := range g.nodes {
+			if n.kind == wordProcessor && strings.HasPrefix(n.name, "memory_limiter") && sharePipeline(n, g.nodes[s.node()]) {
+				f.Next = "Either a queue is full: see whether a destination is slow or down; or " + n.name +
+					" refuses because memory is short: give the process more, or send it less."
+			}
+		}
+		add(f)
+	}
+}
+
+func sharePipeline(a, b *graphNode) bool {
+	return a != nil && b != nil && slices.ContainsFunc(a.pipelines, func(p string) bool { return slices.Contains(b.pipelines, p) })
+}
+
+// targetFindings groups failing targets by what is wrong with them.
+func targetFindings(s *source, add func(finding)) {
+	all := s.Targets()
+	total := 0
+	for i := range all.Jobs {
+		total += len(all.Jobs[i].Targets)
+	}
+	for _, e := range errorsOf(s, all) {
+		add(finding{
+			Severity: severityError, Subject: s.node(), View: viewTargets,
+			Title:  fmt.Sprintf("%d of %d targets fail: %s", e.Count, total, spoken(e.Reason)),
+			Detail: e.Example, Next: nextForReason(e.Reason),
+			Query: map[string]string{paramState: inspect.Failing, paramReason: e.Reason, wordReceiver: s.name()},
+		})
+	}
+}
+
+func deliveryFindings(s *source, now time.Time, add func(finding)) {
+	d := s.Delivery()
+	for i := range d.Destinations {
+		to := &d.Destinations[i]
+		f := finding{Subject: s.node(), View: viewDelivery, Query: map[string]string{wordExporter: s.name()}}
+		if to.BreakerOpen {
+			f.Severity, f.Title = severityError, "Nothing is sent to "+to.Name+": the circuit breaker is open"
+			f.Detail = cmp.Or(to.LastError, "The destination has failed many times in a row.")
+			f.Next = "See whether the destination is up, and whether address, TLS and credentials are right. It is tried again by itself."
+			add(f)
+		} else if left := to.ThrottledUntil.Sub(now); left > 0 {
+			f.Severity, f.Title = severityWarning, fmt.Sprintf("%s wants nothing for another %.0f s", to.Name, left.Seconds())
+			f.Detail = "It has asked for a pause (Retry-After, RetryInfo)."
+			f.Next = "Raise its limits, or send it less."
+			add(f)
+		}
+		used := share(to.Queue)
+		switch {
+		case used >= 0.98:
+			f.Severity, f.Title = severityError, "The queue to "+to.Name+" is full"
+		case used >= queueFull:
+			f.Severity, f.Title = severityWarning, fmt.Sprintf("The queue to %s is %.0f %% full", to.Name, used*100)
+		case to.Queue.Age > oldQueue:
+			f.Severity, f.Title = severityWarning, fmt.Sprintf("Data for %s waits for %s", to.Name, to.Queue.Age.Round(time.Second))
+		default:
+			continue
+		}
+		f.Detail = cmp.Or(to.LastError, fmt.Sprintf("The oldest in it is %s old.", to.Queue.Age.Round(time.Second)))
+		f.Next = "See whether the destination is slow or down. A larger queue, or one on disk, only buys time."
+		add(f)
+	}
+}
+
+func share(q inspect.Queue) float64 {
+	if q.Capacity <= 0 {
+		return 0
+	}
+	if q.Unit == wordBytes {
+		return float64(q.Bytes) / float64(q.Capacity)
+	}
+	return float64(q.Items) / float64(q.Capacity)
+}
+
+func cardinalityFindings(s *source, add func(finding)) {
+	o := s.Cardinality.Overview()
+	f := finding{Subject: s.node(), View: viewCardinality, Query: map[string]string{wordProcessor: s.name()}}
+	if o.RulesFault != "" {
+		f.Severity, f.Title, f.Detail = severityError, "The rules file of "+s.name()+" cannot be used: earlier rules are in force", o.RulesFault
+		f.Next = "Correct the file; it is read again by itself."
+		add(f)
+	}
+	if o.MaxSeries > 0 && o.Series >= o.MaxSeries {
+		f.Severity, f.Title = severityError, fmt.Sprintf("%s is full: %d series of %d", s.name(), o.Series, o.MaxSeries)
+		f.Detail = "New series of all metrics are kept out. Series that were let in are not affected."
+		f.Next = "Find what explodes and limit it by a rule, or raise `memory.max_series`."
+		add(f)
+	}
+	for i := range o.Limits {
+		l := &o.Limits[i]
+		if l.Max <= 0 || l.Used < l.Max {
+			continue
+		}
+		f.Severity = severityWarning
+		f.Title = fmt.Sprintf("Rule %s is at its limit: %d of %d %s", l.Rule, l.Used, l.Max, l.What)
+		f.Detail = "Series that were let in are not affected."
+		if l.Rejected.Value >= 1 {
+			f.Detail = fmt.Sprintf("About %.0f further series are kept out. %s", l.Rejected.Value, f.Detail)
+		}
+		f.Next = "Find the label that explodes, and drop or collapse it; or raise the limit."
+		if o.Mode == "dry_run" {
+			f.Severity, f.Next = severityInfo, "Nothing is kept out in a dry run; see whether it is what you want, then set `mode: enforce`."
+		}
+		add(f)
+	}
+}
+
+func processFindings(o *overviewJSON, add func(finding)) {
+	if r := o.Process.GCRatio; r != nil && *r > busyGC && o.Process.CPUCores != nil && *o.Process.CPUCores > 0.1 {
+		add(finding{
+			Severity: severityWarning, Title: fmt.Sprintf("%.0f %% of the CPU goes to garbage collection", *r*100),
+			Detail: fmt.Sprintf("GOGC is %d.", o.Process.GOGC), Next: "Give the process more memory, or choose a profile of runtimeprofile that uses more.",
+			View: viewOverview,
+		})
+	}
+	run, rss := o.Process.RuntimeOfExt, o.Process.RSS
+	if run != nil && rss != nil && run.MemoryBudget > 0 && *rss > tightRSS*float64(run.MemoryBudget) {
+		add(finding{
+			Severity: severityWarning, Title: fmt.Sprintf("%.0f %% of the memory is used", *rss/float64(run.MemoryBudget)*100),
+			Detail: "Beyond all of it the system ends the process.", Next: "Give it more memory, or send it less.", View: viewOverview,
+		})
+	}
+}
+
+// spoken makes a reason readable.
+func spoken(reason string) string {
+	if reason == "" {
+		return "other errors"
+	}
+	return strings.ReplaceAll(reason, "_", " ")
+}

@@ -1,0 +1,139 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+func (s *subject) findings() (titles []string, all []finding) {
+	s.t.Helper()
+	o := get[overviewJSON](s, "/api/v1/overview")
+	for _, f := range o.Findings {
+		titles = append(titles, f.Severity+": "+f.Title)
+		require.NotEmpty(s.t, f.Next, "what to do")
+		require.NotNil(s.t, f.Query)
+	}
+	return titles, o.Findings
+}
+
+func TestNothingIsWrong(t *testing.T) {
+	s := open(t)
+	s.configure(pipelines)
+	s.counter(component.KindReceiver, "fastprometheus")
+	titles, _ := s.findings()
+	require.Empty(t, titles)
+}
+
+func TestFailingTargetsAreGroupedByWhatIsWrong(t *testing.T) {
+	s := open(t)
+	s.RegisterInspection(scraped(1000))
+	titles, all := s.findings()
+	require.Equal(t, []string{"error: 10 of 1000 targets fail: connection refused"}, titles)
+	require.Equal(t, map[string]string{"state": "failing", "reason": reasonRefused, "receiver": "fastprometheus"}, all[0].Query)
+	require.Equal(t, "targets", all[0].View)
+	require.Contains(t, all[0].Detail, "connect: connection refused")
+	require.Equal(t, "failing", get[overviewJSON](s, "/api/v1/overview").Health)
+}
+
+func TestLosses(t *testing.T) {
+	s := open(t)
+	s.configure(pipelines)
+	exporter := s.counter(component.KindExporter, "remotewrite")
+	exporter.flow.Dropped = map[string]int64{reasonRejected: 10, reasonFull: 5}
+	for range 2 {
+		s.clock.pass(sampleInterval)
+		s.sample()
+	}
+	exporter.flow.Dropped = map[string]int64{reasonRejected: 210, reasonFull: 5, "unheard_of": 0}
+	s.clock.pass(sampleInterval)
+	titles, _ := s.findings()
+	require.Equal(t, []string{
+		"error: remotewrite is losing data: 10/s, rejected",
+		"warning: remotewrite has lost 5 since it started: queue full",
+	}, titles)
+}
+
+func TestRefusals(t *testing.T) {
+	s := open(t)
+	s.configure(pipelines)
+	receiver := s.counter(component.KindReceiver, "fastprometheus")
+	s.clock.pass(sampleInterval)
+	s.sample()
+	receiver.flow.Refused = 3
+	s.clock.pass(sampleInterval)
+	titles, all := s.findings()
+	require.Equal(t, []string{"error: The pipeline does not take all that fastprometheus offers"}, titles)
+	require.Contains(t, all[0].Next, "memory_limiter refuses")
+}
+
+func TestDeliveryThatStops(t *testing.T) {
+	f := func(d inspect.Destination, want ...string) {
+		t.Helper()
+		s := open(t)
+		d.Name = "http://mimir"
+		if !d.ThrottledUntil.IsZero() {
+			d.ThrottledUntil = s.clock.now().Add(30 * time.Second)
+		}
+		s.RegisterInspection(inspect.Source{
+			Kind: component.KindExporter, ID: id("remotewrite"),
+			Delivery: func() inspect.Delivery { return inspect.Delivery{Destinations: []inspect.Destination{d}} },
+		})
+		titles, _ := s.findings()
+		require.Equal(t, want, titles)
+	}
+	f(inspect.Destination{Queue: inspect.Queue{Bytes: 10, Capacity: 100, Unit: "bytes", Age: time.Second}})
+	f(inspect.Destination{BreakerOpen: true}, "error: Nothing is sent to http://mimir: the circuit breaker is open")
+	f(inspect.Destination{ThrottledUntil: time.Unix(1, 0)}, "warning: http://mimir wants nothing for another 30 s")
+	f(inspect.Destination{Queue: inspect.Queue{Bytes: 85, Capacity: 100, Unit: "bytes"}}, "warning: The queue to http://mimir is 85 % full")
+	f(inspect.Destination{Queue: inspect.Queue{Items: 100, Capacity: 100, Unit: "requests"}}, "error: The queue to http://mimir is full")
+	f(inspect.Destination{Queue: inspect.Queue{Age: 2 * time.Minute}}, "warning: Data for http://mimir waits for 2m0s")
+}
+
+func TestLimitsThatAreReached(t *testing.T) {
+	f := func(o inspect.CardinalityOverview, want ...string) {
+		t.Helper()
+		s := open(t)
+		s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{overview: o}})
+		titles, _ := s.findings()
+		require.Equal(t, want, titles)
+	}
+	full := []inspect.Limit{{Rule: "r", What: "series", Max: 10, Used: 10, Rejected: inspect.Estimate{Value: 5}}, {Rule: "free", Max: 10, Used: 9}}
+	f(inspect.CardinalityOverview{Mode: "enforce", Limits: full}, "warning: Rule r is at its limit: 10 of 10 series")
+	f(inspect.CardinalityOverview{Mode: "dry_run", Limits: full}, "info: Rule r is at its limit: 10 of 10 series")
+	f(inspect.CardinalityOverview{Series: 7, MaxSeries: 7}, "error: cardinality is full: 7 series of 7")
+	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
+}
+
+func TestMemoryThatRunsShort(t *testing.T) {
+	s := open(t)
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindExtension, ID: id("runtimeprofile"),
+		Runtime: func() inspect.Runtime {
+			return inspect.Runtime{Complaint: "GOMEMLIMIT is above the limiter", MemoryBudget: 1}
+		},
+	})
+	titles, _ := s.findings()
+	require.Contains(t, titles, "warning: Memory settings disagree")
+	if s.read().process.rss >= 0 {
+		require.Len(t, titles, 2, "and all of it is used")
+	}
+}
+
+func TestFindingsAreBounded(t *testing.T) {
+	s := open(t)
+	exporter := s.counter(component.KindExporter, "remotewrite")
+	exporter.flow.Dropped = map[string]int64{}
+	for i := range 1000 {
+		exporter.flow.Dropped[time.Duration(i).String()] = 1
+	}
+	titles, _ := s.findings()
+	require.Len(t, titles, maxFindings)
+}

@@ -1,0 +1,131 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// policy lets the page load what comes with it, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guard answers only those who may ask: under a name that is ours, and no page of another site.
+type guard struct {
+	hosts []string // lower case
+	next  http.Handler
+}
+
+func newGuard(cfg *Config, next http.Handler) *guard {
+	g := &guard{next: next}
+	host := cfg.ServerConfig.NetAddr.Endpoint
+	if cfg.ServerConfig.NetAddr.Transport == "unix" {
+		host = ""
+	} else if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	for _, h := range append([]string{host}, cfg.AllowedHosts...) {
+		if h = canonical(h); h != "" {
+			g.hosts = append(g.hosts, h)
+		}
+	}
+	return g
+}
+
+func canonical(host string) string {
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	switch {
+	case !g.knows(r):
+		fail(w, http.StatusForbidden, "host", fmt.Sprintf("the host %q is not allowed: add it to `allowed_hosts`", cut(r.Host, 100)))
+	case !sameSite(r):
+		fail(w, http.StatusForbidden, "cross_site", "requests from other sites are not answered")
+	case r.Method == http.MethodPost && !isJSON(r):
+		fail(w, http.StatusUnsupportedMediaType, "content_type", "the content type must be application/json")
+	default:
+		g.next.ServeHTTP(w, r)
+	}
+}
+
+// knows tells whether a browser may call us so. A name that an attacker's DNS makes to lead here is not ours.
+func (g *guard) knows(r *http.Request) bool {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = canonical(host)
+	if host == localhost || slices.Contains(g.hosts, host) {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	if address.Unmap().IsLoopback() {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && local.AddrPort().Addr().Unmap() == address.Unmap()
+}
+
+// sameSite tells whether the request comes from our own page, from a link or the address bar, or from no browser.
+func sameSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin":
+		return true
+	case wordNone:
+		return safe(r)
+	case "":
+		return ownOrigin(r)
+	}
+	// Another site may lead people to the page, and nowhere else.
+	return r.Method == http.MethodGet && r.URL.Path == "/" &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+func safe(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// ownOrigin judges what says nothing about its site: old browsers send an Origin with all that could do harm, other
+// programs send none.
+func ownOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	// The scheme is a proxy's, if there is one.
+	u, err := url.Parse(origins[0])
+	return err == nil && len(origins) == 1 && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// cut shortens what others wrote.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,159 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// rates are per second. What is nil is not known.
+type rates struct {
+	In        *float64 `json:"in"`
+	Out       *float64 `json:"out"`
+	Limited   *float64 `json:"limited"`
+	Dropped   *float64 `json:"dropped"`
+	Refused   *float64 `json:"refused"`
+	WireBytes *float64 `json:"wire_bytes"`
+	RawBytes  *float64 `json:"raw_bytes"`
+}
+
+// totals are about all components together.
+type totals struct {
+	in, limited, out, dropped, wire, perSample, received *float64
+	queued                                               int64
+	targets                                              counts
+	usage                                                usage
+}
+
+func newTotals(before, now *reading) totals {
+	t := totals{usage: newUsage(before, now)}
+	var paid *float64 // for by what goes over the wire
+	for s, flow := range now.flows {
+		t.queued += max(0, flow.QueuedBytes)
+		t.targets.add(flow.Targets)
+		f := flowBetween(before, now, s)
+		t.limited = plus(t.limited, f.Limited)
+		t.dropped = plus(t.dropped, f.Dropped)
+		switch s.Kind {
+		case component.KindReceiver:
+			t.in = plus(t.in, f.In)
+			t.received = plus(t.received, f.WireBytes)
+		case component.KindExporter:
+			t.out = plus(t.out, f.Out)
+			t.wire = plus(t.wire, f.WireBytes)
+			if f.WireBytes != nil {
+				paid = plus(paid, f.Out)
+			}
+		}
+	}
+	if t.wire != nil && paid != nil && *paid > 0 {
+		t.perSample = number(*t.wire / *paid)
+	}
+	return t
+}
+
+// counts are targets by state.
+type counts struct {
+	Healthy   int `json:"healthy"`
+	Failing   int `json:"failing"`
+	Unknown   int `json:"unknown"`
+	Dropped   int `json:"dropped"`
+	Elsewhere int `json:"elsewhere"`
+}
+
+func (c *counts) add(states map[string]int) {
+	c.Healthy += states[inspect.Healthy]
+	c.Failing += states[inspect.Failing]
+	c.Unknown += states[inspect.Unknown]
+	c.Dropped += states["dropped"]
+	c.Elsewhere += states["elsewhere"]
+}
+
+// lines are what the history consists of.
+var lines = [...]struct {
+	name, unit string
+	of         func(*totals) *float64
+}{
+	{"in", perSecond, func(t *totals) *float64 { return t.in }},
+	{"limited", perSecond, func(t *totals) *float64 { return t.limited }},
+	{"out", perSecond, func(t *totals) *float64 { return t.out }},
+	{"dropped", perSecond, func(t *totals) *float64 { return t.dropped }},
+	{"wire_bytes", "B/s", func(t *totals) *float64 { return t.wire }},
+	{"bytes_per_sample", "B", func(t *totals) *float64 { return t.perSample }},
+	{"cpu", "cores", func(t *totals) *float64 { return t.usage.cores }},
+	{"rss", "B", func(t *totals) *float64 { return t.usage.rss }},
+	{"gc", "ratio", func(t *totals) *float64 { return t.usage.gcRatio }},
+	{healthFailing, viewTargets, func(t *totals) *float64 { return number(float64(t.targets.Failing)) }},
+	{"queued", "B", func(t *totals) *float64 { return number(float64(t.queued)) }},
+}
+
+// ringSize is an hour.
+const ringSize = int(time.Hour / sampleInterval)
+
+// ring is the last hour: 34 KiB, always.
+type ring struct {
+	mu     sync.Mutex
+	next   int
+	full   bool
+	times  [ringSize]int64
+	values [ringSize][len(lines)]float64 // NaN is unknown
+}
+
+func (r *ring) add(at time.Time, t totals) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.times[r.next] = at.Unix()
+	for i := range lines {
+		r.values[r.next][i] = math.NaN()
+		if v := lines[i].of(&t); v != nil {
+			r.values[r.next][i] = *v
+		}
+	}
+	r.next++
+	if r.next == ringSize {
+		r.next, r.full = 0, true
+	}
+}
+
+type historyJSON struct {
+	Interval float64    `json:"interval_seconds"`
+	Times    []int64    `json:"times"`
+	Series   []lineJSON `json:"series"`
+}
+
+type lineJSON struct {
+	Name   string     `json:"name"`
+	Unit   string     `json:"unit"`
+	Values []*float64 `json:"values"`
+}
+
+func (c *console) history(*http.Request) (any, error) {
+	r := &c.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, n := 0, r.next
+	if r.full {
+		first, n = r.next, ringSize
+	}
+	out := historyJSON{Interval: sampleInterval.Seconds(), Times: make([]int64, n)}
+	for i := range lines {
+		line := lineJSON{Name: lines[i].name, Unit: lines[i].unit, Values: make([]*float64, n)}
+		for j := range n {
+			at := (first + j) % ringSize
+			out.Times[j] = r.times[at]
+			if v := r.values[at][i]; !math.IsNaN(v) {
+				line.Values[j] = &v
+			}
+		}
+		out.Series = append(out.Series, line)
+	}
+	return out, nil
+}

@@ -1,0 +1,254 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact takes out of text and configurations what is secret, or may be.
+//
+// It goes by names, since it does not know types, and by what secrets look like where they stand in text. It takes out
+// too much rather than too little: whoever looks for a value that is not there finds it in the configuration.
+package redact
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mark stands where something was.
+const Mark = "[REDACTED]"
+
+// A Redactor has no state.
+type Redactor struct{}
+
+// Names are in lower case and without what stands between words.
+var (
+	// Parts of names whose values are secret.
+	secretParts = strings.Fields("password passwd passphrase secret token credential apikey accesskey privatekey sharedkey signingkey " +
+		"encryptionkey accountkey masterkey licensekey keypem authorization cookie bearer connectionstring dsn datasource sessionid " +
+		"signature jwt saslscram htpasswd webhookurl webhook")
+
+	// Whole names whose values are.
+	secretNames = set("auth pass pwd sig code sas xapikey appkey integrationkey routingkey servicekey clientassertion inline")
+
+	// Ends of names that say where a secret is, or how one is dealt with, and not what it is.
+	harmlessEnds = strings.Fields("file path url ref refreshinterval interval timeout ttl expiry expiration enabled type name scheme " +
+		"header headers length size limit source sources audience lifetime extension")
+
+	// Names of maps and lists whose values all may be.
+	secretMaps = set("headers responseheaders httpheaders extraheaders requestheaders proxyconnectheader environment env params " +
+		"endpointparams queryparams")
+
+	// Names of maps that hold settings beside secrets, which have telling names.
+	settings = set("auth authorization")
+
+	// What names and values are called in lists of them.
+	pairNames, pairValues = set("name key header"), set("value values default")
+)
+
+func set(words string) map[string]bool {
+	out := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		out[word] = true
+	}
+	return out
+}
+
+// simple is a name without case and without what stands between its words.
+func simple(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		case r == '_', r == '-', r == '.', r == ' ', r == ':', r == '/':
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// Secret tells whether a value under this name may be secret.
+func (Redactor) Secret(name string) bool {
+	s := simple(name)
+	if secretNames[s] {
+		return true
+	}
+	for _, part := range secretParts {
+		if !strings.Contains(s, part) {
+			continue
+		}
+		for _, end := range harmlessEnds {
+			if strings.HasSuffix(s, end) && !strings.HasSuffix(part, end) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// Tree returns a Collector's configuration without its secrets, and how many it had.
+func (r Redactor) Tree(tree map[string]any) (clean map[string]any, hidden int) {
+	clean = make(map[string]any, len(tree))
+	for section, below := range tree {
+		components, ok := below.(map[string]any)
+		if !ok {
+			components, ok = map[string]any{section: below}, false
+		}
+		cleaned := make(map[string]any, len(components))
+		for id, below := range components { // names of components, such as bearertokenauth, say nothing
+			c, n := r.value(below, !ok && r.Secret(section))
+			cleaned[id] = c
+			hidden += n
+		}
+		clean[section] = cleaned
+		if !ok {
+			clean[section] = cleaned[section]
+		}
+	}
+	return clean, hidden
+}
+
+// value cleans what is below a name; all of it if that says so.
+func (r Redactor) value(value any, all bool) (any, int) {
+	switch v := value.(type) {
+	case map[string]any:
+		return r.object(v, all)
+	case map[any]any:
+		object := make(map[string]any, len(v))
+		for name, below := range v {
+			object[fmt.Sprint(name)] = below
+		}
+		return r.object(object, all)
+	case []any:
+		out, hidden := make([]any, len(v)), 0
+		for i, below := range v {
+			clean, n := r.value(below, all)
+			out[i] = clean
+			hidden += n
+		}
+		return out, hidden
+	case nil, bool:
+		return v, 0 // nothing can be told from these
+	case string:
+		if v == "" {
+			return v, 0
+		}
+		if all {
+			return Mark, 1
+		}
+		clean := r.Text(v)
+		if clean != v {
+			return clean, 1
+		}
+		return v, strings.Count(v, Mark)
+	}
+	if all {
+		return Mark, 1
+	}
+	switch value.(type) {
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
+		return value, 0
+	}
+	return r.value(fmt.Sprint(value), all) // whatever prints itself is printed here, so that it is seen
+}
+
+func (r Redactor) object(object map[string]any, all bool) (any, int) {
+	out, hidden := make(map[string]any, len(object)), 0
+	// A list of names and values, such as headers, is a map by other means.
+	paired := false
+	for key := range pairNames {
+		if name, ok := object[key].(string); ok && r.Secret(name) {
+			paired = true
+		}
+	}
+	for name, below := range object {
+		s := simple(name)
+		secret := r.Secret(name) || secretMaps[s] && isMany(below) || paired && pairValues[s]
+		if settings[s] && isMap(below) {
+			secret = false
+		}
+		if all {
+			secret = !pairNames[s]
+		}
+		clean, n := r.value(below, secret)
+		out[name] = clean
+		hidden += n
+	}
+	return out, hidden
+}
+
+func isMap(value any) bool {
+	switch value.(type) {
+	case map[string]any, map[any]any:
+		return true
+	}
+	return false
+}
+
+func isMany(value any) bool {
+	_, list := value.([]any)
+	return list || isMap(value)
+}
+
+// Label returns the value of a label. Those of discovery may hold parameters of URLs and annotations.
+func (r Redactor) Label(name, value string) string {
+	if strings.HasPrefix(name, "__") && r.Secret(strings.TrimPrefix(name, "__param_")) {
+		return Mark
+	}
+	return r.Text(value)
+}
+
+// A pattern is tried where one of the words is in the text: most text is free of secrets, and is to be cheap.
+var patterns = []struct {
+	words []string
+	like  *regexp.Regexp
+	with  string
+}{
+	// user:password@ and token@ in URLs, also in ones that do not parse
+	{[]string{"@"}, regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s"'<>]*@`), "${1}" + Mark + "@"},
+	{[]string{"@"}, regexp.MustCompile(`([A-Za-z0-9._%+-]+:)[^\s@/:"'<>]+@`), "${1}" + Mark + "@"},
+	{[]string{" ", "\t", "\n"}, regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate|token)(\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}${2}" + Mark},
+	{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]*)?`), Mark},
+	{[]string{"-----BEGIN"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*-----|$)`), Mark},
+	{[]string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{12,}`), Mark},
+	{[]string{"gh", "glpat", "xox", "sk", "pk", "rk"}, regexp.MustCompile(`\b(gh[pousr]|glpat|xox[abprs]|sk|pk|rk)[_-][A-Za-z0-9_-]{16,}`), Mark},
+	{[]string{"glc_", "glsa_", "github_pat_", "dt0c01.", "NRAK-"}, regexp.MustCompile(`\b(glc_|glsa_|github_pat_|dt0c01\.|NRAK-)[A-Za-z0-9_.=-]{10,}`), Mark},
+}
+
+// parameter is name=value, as in queries and in connection strings.
+var parameter = regexp.MustCompile(`([A-Za-z0-9_.%\[\]-]+)(\s*=\s*)("[^"]*"|'[^']*'|[^&;\s"'#]+)`)
+
+// Text returns text without the secrets that can be told from it.
+func (r Redactor) Text(text string) string {
+	if strings.ContainsRune(text, '=') {
+		text = parameter.ReplaceAllStringFunc(text, func(pair string) string {
+			parts := parameter.FindStringSubmatch(pair)
+			name := parts[1]
+			if strings.ContainsRune(name, '%') {
+				name = unescape(name)
+			}
+			if r.Secret(name) || simple(name) == "key" {
+				return parts[1] + parts[2] + Mark
+			}
+			return pair
+		})
+	}
+	for _, p := range patterns {
+		if slices.ContainsFunc(p.words, func(word string) bool { return strings.Contains(text, word) }) {
+			text = p.like.ReplaceAllString(text, p.with)
+		}
+	}
+	return text
+}
+
+var escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+func unescape(name string) string {
+	return escaped.ReplaceAllStringFunc(name, func(code string) string {
+		var b byte
+		if _, err := fmt.Sscanf(code, "%%%02x", &b); err != nil {
+			return code
+		}
+		return string(rune(b))
+	})
+}

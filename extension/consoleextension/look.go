@@ -1,0 +1,61 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+const (
+	lookBytes   = 1 << 20
+	lookTimeout = 10 * time.Second
+)
+
+type pageJSON struct {
+	URL         string  `json:"url"`
+	ContentType string  `json:"content_type"`
+	Encoding    string  `json:"encoding"`
+	WireBytes   int     `json:"wire_bytes"`
+	Took        float64 `json:"took_seconds"`
+	Truncated   bool    `json:"truncated"`
+	Body        string  `json:"body"`
+}
+
+// look fetches the page of a target. What may be fetched is for its receiver to say.
+func (c *console) look(r *http.Request) (any, error) {
+	if err := empty(r); err != nil {
+		return nil, err
+	}
+	select {
+	case c.looking <- struct{}{}:
+		defer func() { <-c.looking }()
+	default:
+		return nil, &fault{http.StatusTooManyRequests, "busy", "another response is being fetched: try again"}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
+	defer cancel()
+	for _, s := range c.all() {
+		if s.Look == nil {
+			continue
+		}
+		page, err := s.Look.Look(ctx, r.PathValue("id"), lookBytes)
+		if errors.Is(err, inspect.ErrNoTarget) {
+			continue
+		}
+		if err != nil {
+			return nil, &fault{http.StatusBadGateway, "target", err.Error()}
+		}
+		return pageJSON{
+			URL: redactor.Text(page.URL), ContentType: page.ContentType, Encoding: page.Encoding, WireBytes: page.WireBytes,
+			Took: page.Took.Seconds(), Truncated: page.Truncated, Body: strings.ToValidUTF8(string(page.Body), "\ufffd"),
+		}, nil
+	}
+	return nil, notFound("%v", inspect.ErrNoTarget)
+}

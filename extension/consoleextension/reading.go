@@ -1,0 +1,153 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// sampleInterval is the time between two points of the history.
+const sampleInterval = 10 * time.Second
+
+// A reading is what all components have counted up to a moment. It never changes.
+type reading struct {
+	at      time.Time
+	flows   map[*source]inspect.Flow
+	process process
+}
+
+func (c *console) read() *reading {
+	sources := c.all()
+	r := &reading{at: c.now(), flows: make(map[*source]inspect.Flow, len(sources)), process: readProcess()}
+	for _, s := range sources {
+		if s.Flow != nil {
+			r.flows[s] = s.Flow()
+		}
+	}
+	return r
+}
+
+// run samples.
+func (c *console) run(ctx context.Context) {
+	ticker := time.NewTicker(sampleInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.sample()
+		}
+	}
+}
+
+// sample adds a point to the history.
+func (c *console) sample() {
+	now := c.read()
+	before, _ := c.readings.since(now.at, now)
+	c.ring.add(now.at, newTotals(before, now))
+}
+
+// lookNow returns the present reading and the one to compare it with, which is nil at first.
+func (c *console) lookNow() (before, now *reading) {
+	now = c.read()
+	before, _ = c.readings.since(now.at, now)
+	return before, now
+}
+
+// past keeps two earlier readings, so that there always is one that rates can be made from: neither so recent that they
+// jump, nor so old that they are yesterday's.
+type past[T any] struct {
+	mu           sync.Mutex
+	older, newer struct {
+		at    time.Time
+		value T
+		set   bool
+	}
+}
+
+const (
+	leastAge = time.Second
+	mostAge  = 40 * time.Second
+)
+
+// since returns an earlier reading and its age, if there is one, and may keep the present one for later.
+func (p *past[T]) since(now time.Time, value T) (before T, age time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, earlier := range []*struct {
+		at    time.Time
+		value T
+		set   bool
+	}{&p.older, &p.newer} {
+		if age = now.Sub(earlier.at); earlier.set && age >= leastAge && age <= mostAge {
+			before = earlier.value
+			break
+		}
+		age = 0
+	}
+	// A little less than the interval, for one tick may come later than the next.
+	if !p.newer.set || now.Sub(p.newer.at) >= sampleInterval*9/10 {
+		p.older = p.newer
+		p.newer.at, p.newer.value, p.newer.set = now, value, true
+	}
+	return before, age
+}
+
+// stretch returns what a source had counted at the beginning of a stretch, and how many seconds ago that was: 0 if there
+// is nothing to compare with. A component that is younger than the earlier reading began with nothing.
+func stretch(before, now *reading, s *source) (earlier inspect.Flow, seconds float64) {
+	if before == nil {
+		return earlier, 0
+	}
+	earlier, known := before.flows[s]
+	began := before.at
+	if !known {
+		began = s.since
+	}
+	if now.at.Sub(began) < leastAge {
+		return earlier, 0
+	}
+	return earlier, now.at.Sub(began).Seconds()
+}
+
+// flowBetween returns what a source has counted between two readings, as rates.
+func flowBetween(before, now *reading, s *source) rates {
+	a, seconds := stretch(before, now, s)
+	b := now.flows[s]
+	per := func(a, b int64) *float64 {
+		if seconds == 0 || a < 0 || b < a {
+			return nil
+		}
+		return number(float64(b-a) / seconds)
+	}
+	return rates{
+		In: per(a.In, b.In), Out: per(a.Out, b.Out), Limited: per(a.Limited, b.Limited), Refused: per(a.Refused, b.Refused),
+		Dropped: per(total(a.Dropped), total(b.Dropped)), WireBytes: per(a.WireBytes, b.WireBytes), RawBytes: per(a.RawBytes, b.RawBytes),
+	}
+}
+
+func total(counts map[string]int64) (sum int64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+func number(f float64) *float64 { return &f }
+
+// plus adds what is known; unknown and unknown stay so.
+func plus(a, b *float64) *float64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return number(*a + *b)
+}

@@ -1,0 +1,394 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+const (
+	stateDropped = "dropped"
+	maxPage      = 1000
+	maxExamples  = 20 // of kinds of errors
+)
+
+type (
+	targetJSON struct {
+		ID           string          `json:"id"`
+		Receiver     string          `json:"receiver"`
+		Job          string          `json:"job"`
+		URL          string          `json:"url"`
+		State        string          `json:"state"`
+		Labels       []inspect.Label `json:"labels"`
+		Interval     float64         `json:"interval_seconds"`
+		Timeout      float64         `json:"timeout_seconds"`
+		LastScrape   *time.Time      `json:"last_scrape"`
+		LastDuration float64         `json:"last_duration_seconds"`
+		Samples      int             `json:"samples"`
+		Bytes        int64           `json:"bytes"`
+		PlanHits     int             `json:"plan_hits"`
+		PlanMisses   int             `json:"plan_misses"`
+		LastError    string          `json:"last_error"`
+		Reason       string          `json:"reason"`
+	}
+
+	targetDetailJSON struct {
+		targetJSON
+
+		Discovered    []inspect.Label `json:"discovered"`
+		Relabel       string          `json:"relabel_configs"`
+		MetricRelabel string          `json:"metric_relabel_configs"`
+		CanLook       bool            `json:"can_look"`
+	}
+
+	targetListJSON struct {
+		Total   int          `json:"total"`
+		Matched int          `json:"matched"`
+		Offset  int          `json:"offset"`
+		Limit   int          `json:"limit"`
+		Counts  counts       `json:"counts"`
+		Jobs    []jobJSON    `json:"jobs"`
+		Errors  []errorJSON  `json:"errors"`
+		Targets []targetJSON `json:"targets"`
+	}
+
+	jobJSON struct {
+		counts
+
+		Receiver string `json:"receiver"`
+		Job      string `json:"job"`
+		Targets  int    `json:"targets"`
+		Limit    int    `json:"limit"`
+	}
+
+	errorJSON struct {
+		Reason  string   `json:"reason"`
+		Count   int      `json:"count"`
+		Example string   `json:"example"`
+		Jobs    []string `json:"jobs"`
+	}
+)
+
+// An entry is a target in the list.
+type entry struct {
+	source *source
+	job    *inspect.Job
+	target *inspect.Target
+}
+
+func (c *console) targets(r *http.Request) (any, error) {
+	query := r.URL.Query()
+	limit, err := whole(r, "limit", 100, 0, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	offset, err := whole(r, "offset", 0, 0, 1<<31-1)
+	if err != nil {
+		return nil, err
+	}
+	state, err := oneOf(r, paramState, "", inspect.Healthy, inspect.Failing, inspect.Unknown, stateDropped)
+	if err != nil {
+		return nil, err
+	}
+	format, err := oneOf(r, "format", formatJSON, formatCSV)
+	if err != nil {
+		return nil, err
+	}
+	less, err := order(r)
+	if err != nil {
+		return nil, err
+	}
+	words := strings.Fields(strings.ToLower(query.Get("q")))
+	if len(query.Get("q")) > 1000 || len(words) > 20 {
+		return nil, badRequest("`q` must not have more than 1000 bytes and 20 words")
+	}
+
+	out := targetListJSON{Limit: limit, Offset: offset, Jobs: []jobJSON{}, Errors: []errorJSON{}, Targets: []targetJSON{}}
+	var found []entry
+	for _, s := range c.all() {
+		if s.Targets == nil {
+			continue
+		}
+		all := s.Targets()
+		out.Errors = append(out.Errors, errorsOf(s, all)...)
+		for i := range all.Jobs {
+			j := &all.Jobs[i]
+			out.Jobs = append(out.Jobs, newJob(s, j))
+			out.Total += len(j.Targets)
+			if given := query.Get(wordReceiver); given != "" && given != s.name() {
+				continue
+			}
+			if given := query.Get(paramJob); given != "" && given != j.Name {
+				continue
+			}
+			for k := range shown(j, state) {
+				e := entry{s, j, &shown(j, state)[k]}
+				if e.is(state, query.Get(paramReason)) && e.has(words) {
+					found = append(found, e)
+				}
+			}
+		}
+	}
+	for _, j := range out.Jobs {
+		out.Counts.Healthy += j.Healthy
+		out.Counts.Failing += j.Failing
+		out.Counts.Unknown += j.Unknown
+		out.Counts.Dropped += j.Dropped
+		out.Counts.Elsewhere += j.Elsewhere
+	}
+	out.Errors = merge(out.Errors)
+	out.Matched = len(found)
+	slices.SortStableFunc(found, less)
+	if format == formatCSV {
+		return targetTable(found)
+	}
+	first := min(offset, len(found))
+	for _, e := range found[first:min(first+limit, len(found))] {
+		out.Targets = append(out.Targets, e.json())
+	}
+	return out, nil
+}
+
+// shown is what a list for a state is made from.
+func shown(j *inspect.Job, state string) []inspect.Target {
+	if state != stateDropped {
+		return j.Targets
+	}
+	if len(j.Dropped) > 0 && j.Targets != nil {
+		j.Targets = nil // the snapshot is ours
+	}
+	for i := len(j.Targets); i < len(j.Dropped); i++ {
+		t := inspect.Target{State: stateDropped, Labels: j.Dropped[i]}
+		for _, l := range t.Labels.Discovered() {
+			if l.Name == labelAddress {
+				t.URL = l.Value
+			}
+		}
+		j.Targets = append(j.Targets, t)
+	}
+	return j.Targets
+}
+
+func newJob(s *source, j *inspect.Job) jobJSON {
+	out := jobJSON{Receiver: s.name(), Job: j.Name, Targets: len(j.Targets), Limit: j.Limit, counts: counts{Dropped: j.Drops, Elsewhere: j.Elsewhere}}
+	for i := range j.Targets {
+		switch j.Targets[i].State {
+		case inspect.Healthy:
+			out.Healthy++
+		case inspect.Failing:
+			out.Failing++
+		default:
+			out.Unknown++
+		}
+	}
+	return out
+}
+
+// errorsOf groups failing targets by the kind of error, most first.
+func errorsOf(_ *source, all inspect.Targets) []errorJSON {
+	kinds := map[string]*errorJSON{}
+	for i := range all.Jobs {
+		j := &all.Jobs[i]
+		for k := range j.Targets {
+			t := &j.Targets[k]
+			if t.State != inspect.Failing {
+				continue
+			}
+			e := kinds[t.Reason]
+			if e == nil {
+				e = &errorJSON{Reason: t.Reason, Example: redactor.Text(cut(t.LastError, 1000)), Jobs: []string{}}
+				kinds[t.Reason] = e
+			}
+			e.Count++
+			if len(e.Jobs) < maxExamples && !slices.Contains(e.Jobs, j.Name) {
+				e.Jobs = append(e.Jobs, j.Name)
+			}
+		}
+	}
+	out := make([]errorJSON, 0, len(kinds))
+	for _, e := range kinds {
+		out = append(out, *e)
+	}
+	return merge(out)
+}
+
+// merge adds up the same kinds of several receivers, and sorts.
+func merge(all []errorJSON) []errorJSON {
+	slices.SortFunc(all, func(a, b errorJSON) int { return cmp.Compare(a.Reason, b.Reason) })
+	out := all[:0]
+	for _, e := range all {
+		if n := len(out); n > 0 && out[n-1].Reason == e.Reason {
+			out[n-1].Count += e.Count
+			out[n-1].Jobs = append(out[n-1].Jobs, e.Jobs...)
+			continue
+		}
+		out = append(out, e)
+	}
+	slices.SortStableFunc(out, func(a, b errorJSON) int { return b.Count - a.Count })
+	return out[:min(len(out), maxExamples)]
+}
+
+func (e entry) is(state, reason string) bool {
+	return (state == "" || e.target.State == state) && (reason == "" || e.target.Reason == reason)
+}
+
+// has tells whether all words are found in what is shown of the target.
+func (e entry) has(words []string) bool {
+	var labels []inspect.Label // computed for the first word that needs them
+	for _, word := range words {
+		if contains(e.job.Name, word) || contains(redactor.Text(e.target.URL), word) || contains(redactor.Text(e.target.LastError), word) {
+			continue
+		}
+		if labels == nil {
+			labels = e.labels()
+		}
+		if !slices.ContainsFunc(labels, func(l inspect.Label) bool {
+			name, value, exact := strings.Cut(word, "=")
+			return contains(l.Value, word) || contains(l.Name, word) ||
+				exact && strings.EqualFold(l.Name, name) && contains(l.Value, strings.Trim(value, `"`))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// contains does not tell upper from lower case; word is in lower case.
+func contains(s, word string) bool {
+	return strings.Contains(s, word) || strings.Contains(strings.ToLower(s), word)
+}
+
+func (e entry) labels() []inspect.Label {
+	if e.target.State == stateDropped {
+		return hidden(e.target.Labels.Discovered())
+	}
+	return hidden(e.target.Labels.Labels())
+}
+
+// hidden takes secrets out of labels. Never nil.
+func hidden(labels []inspect.Label) []inspect.Label {
+	if labels == nil {
+		return []inspect.Label{}
+	}
+	for i := range labels {
+		labels[i].Value = redactor.Label(labels[i].Name, labels[i].Value)
+	}
+	return labels
+}
+
+var orders = map[string]func(a, b *inspect.Target) int{
+	paramURL:      func(a, b *inspect.Target) int { return cmp.Compare(a.URL, b.URL) },
+	paramState:    func(a, b *inspect.Target) int { return cmp.Compare(a.State, b.State) },
+	"last_scrape": func(a, b *inspect.Target) int { return a.LastScrape.Compare(b.LastScrape) },
+	"duration":    func(a, b *inspect.Target) int { return cmp.Compare(a.LastDuration, b.LastDuration) },
+	wordSamples:   func(a, b *inspect.Target) int { return cmp.Compare(a.Samples, b.Samples) },
+	wordBytes:     func(a, b *inspect.Target) int { return cmp.Compare(a.Bytes, b.Bytes) },
+	"plan":        func(a, b *inspect.Target) int { return cmp.Compare(a.PlanMisses, b.PlanMisses) },
+	"error":       func(a, b *inspect.Target) int { return cmp.Compare(a.LastError, b.LastError) },
+}
+
+func order(r *http.Request) (func(a, b entry) int, error) {
+	by, err := oneOf(r, "sort", paramURL, paramJob, paramState, "last_scrape", "duration", wordSamples, wordBytes, "plan", "error")
+	if err != nil {
+		return nil, err
+	}
+	direction, err := oneOf(r, "order", "asc", "desc")
+	if err != nil {
+		return nil, err
+	}
+	sign := 1
+	if direction == "desc" {
+		sign = -1
+	}
+	return func(a, b entry) int {
+		var first int
+		if by == paramJob {
+			first = cmp.Compare(a.job.Name, b.job.Name)
+		} else {
+			first = orders[by](a.target, b.target)
+		}
+		return sign * cmp.Or(first, cmp.Compare(a.target.URL, b.target.URL), cmp.Compare(a.target.ID, b.target.ID))
+	}, nil
+}
+
+func (e entry) json() targetJSON {
+	t := e.target
+	out := targetJSON{
+		ID: t.ID, Receiver: e.source.name(), Job: e.job.Name, URL: redactor.Text(t.URL), State: t.State, Labels: e.labels(),
+		Interval: t.Interval.Seconds(), Timeout: t.Timeout.Seconds(), LastDuration: t.LastDuration.Seconds(),
+		Samples: t.Samples, Bytes: t.Bytes, PlanHits: t.PlanHits, PlanMisses: t.PlanMisses,
+		LastError: redactor.Text(cut(t.LastError, 10_000)), Reason: t.Reason,
+	}
+	if !t.LastScrape.IsZero() {
+		out.LastScrape = &t.LastScrape
+	}
+	return out
+}
+
+func targetTable(found []entry) (*file, error) {
+	rows := [][]string{strings.Fields("receiver job url state labels interval_seconds timeout_seconds last_scrape last_duration_seconds " +
+		"samples bytes plan_hits plan_misses reason last_error")}
+	for _, e := range found {
+		t := e.json()
+		last := ""
+		if t.LastScrape != nil {
+			last = t.LastScrape.UTC().Format(time.RFC3339Nano)
+		}
+		rows = append(rows, []string{
+			t.Receiver, t.Job, t.URL, t.State, text(t.Labels), decimal(t.Interval), decimal(t.Timeout), last, decimal(t.LastDuration),
+			strconv.Itoa(t.Samples), strconv.FormatInt(t.Bytes, 10), strconv.Itoa(t.PlanHits), strconv.Itoa(t.PlanMisses), t.Reason, t.LastError,
+		})
+	}
+	return table(viewTargets, rows)
+}
+
+// text is labels as Prometheus writes them.
+func text(labels []inspect.Label) string {
+	parts := make([]string, len(labels))
+	for i, l := range labels {
+		parts[i] = l.Name + "=" + strconv.Quote(l.Value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// find returns the target with the ID of the request's path.
+func (c *console) find(r *http.Request) (entry, error) {
+	id := r.PathValue("id")
+	for _, s := range c.all() {
+		if s.Targets == nil {
+			continue
+		}
+		all := s.Targets()
+		for i := range all.Jobs {
+			j := &all.Jobs[i]
+			for k := range j.Targets {
+				if j.Targets[k].ID == id {
+					return entry{s, j, &j.Targets[k]}, nil
+				}
+			}
+		}
+	}
+	return entry{}, notFound("%v", inspect.ErrNoTarget)
+}
+
+func (c *console) target(r *http.Request) (any, error) {
+	e, err := c.find(r)
+	if err != nil {
+		return nil, err
+	}
+	out := targetDetailJSON{targetJSON: e.json(), Discovered: hidden(e.target.Labels.Discovered()), CanLook: e.source.Look != nil}
+	if e.job.Rules != nil {
+		out.Relabel, out.MetricRelabel = e.job.Rules()
+	}
+	return out, nil
+}

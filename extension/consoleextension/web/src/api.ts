@@ -1,0 +1,386 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the JSON API answers, as ../openapi.yaml has it.
+
+/** Per second; null is not known. */
+export type Rate = number | null;
+export type Instant = string | null;
+
+export interface Label {
+  name: string;
+  value: string;
+}
+
+export interface Estimate {
+  value: number;
+  error: number;
+}
+
+export type Status = "none" | "starting" | "ok" | "recoverable_error" | "permanent_error" | "fatal_error" | "stopping" | "stopped";
+
+export interface Finding {
+  severity: "error" | "warning" | "info";
+  subject: string;
+  title: string;
+  detail: string;
+  next: string;
+  view: string;
+  query: Record<string, string>;
+}
+
+export interface Counts {
+  healthy: number;
+  failing: number;
+  unknown: number;
+  dropped: number;
+  elsewhere: number;
+}
+
+export interface Rates {
+  in: Rate;
+  out: Rate;
+  limited: Rate;
+  dropped: Rate;
+  refused: Rate;
+  wire_bytes: Rate;
+  raw_bytes: Rate;
+}
+
+export interface PipelineNode {
+  id: string;
+  kind: string;
+  name: string;
+  seen: boolean;
+  status: Status;
+  status_error: string;
+  status_since: Instant;
+  rates: Rates | null;
+  unit: string;
+  outside: { in: "targets" | "clients" | null; out: "destinations" | null };
+}
+
+export interface Edge {
+  from: string;
+  to: string;
+  per_second: Rate;
+  bytes_per_second: Rate;
+}
+
+export interface Pipeline {
+  id: string;
+  signal: string;
+  nodes: string[];
+  edges: Edge[];
+}
+
+export interface Runtime {
+  profile: string;
+  gogc: number;
+  memory_limit: number;
+  memory_budget: number;
+  cgroup: boolean;
+  limiter_soft: number;
+  limiter_hard: number;
+  from_env: string[] | null;
+  complaint: string;
+}
+
+export interface Overview {
+  now: string;
+  started: string;
+  over_seconds: Rate;
+  collector: { name: string; version: string; hostname: string };
+  health: "ok" | "degraded" | "failing";
+  findings: Finding[];
+  process: {
+    cpu_cores: Rate;
+    cpus: number;
+    rss_bytes: number | null;
+    heap_live_bytes: number;
+    goroutines: number;
+    gc_cpu_ratio: Rate;
+    gc_cycles_per_second: Rate;
+    gogc: number;
+    memory_limit_bytes: number;
+    runtime: Runtime | null;
+  };
+  totals: {
+    in_per_second: Rate;
+    limited_per_second: Rate;
+    out_per_second: Rate;
+    dropped_per_second: Rate;
+    wire_bytes_per_second: Rate;
+    bytes_per_sample: Rate;
+    received_wire_bytes_per_second: Rate;
+    queued_bytes: number;
+  };
+  targets: Counts;
+  pipelines: Pipeline[];
+  nodes: PipelineNode[];
+}
+
+export interface History {
+  interval_seconds: number;
+  times: number[];
+  series: { name: string; unit: string; values: Rate[] }[];
+}
+
+export type TargetState = "healthy" | "failing" | "unknown" | "dropped";
+
+export interface Target {
+  id: string;
+  receiver: string;
+  job: string;
+  url: string;
+  state: TargetState;
+  labels: Label[];
+  interval_seconds: number;
+  timeout_seconds: number;
+  last_scrape: Instant;
+  last_duration_seconds: number;
+  samples: number;
+  bytes: number;
+  plan_hits: number;
+  plan_misses: number;
+  last_error: string;
+  reason: string;
+}
+
+export interface TargetDetail extends Target {
+  discovered: Label[];
+  relabel_configs: string;
+  metric_relabel_configs: string;
+  can_look: boolean;
+}
+
+export interface Job extends Counts {
+  receiver: string;
+  job: string;
+  targets: number;
+  limit: number;
+}
+
+export interface TargetList {
+  total: number;
+  matched: number;
+  offset: number;
+  limit: number;
+  counts: Counts;
+  jobs: Job[];
+  errors: { reason: string; count: number; example: string; jobs: string[] }[];
+  targets: Target[];
+}
+
+export interface TargetResponse {
+  url: string;
+  content_type: string;
+  encoding: string;
+  wire_bytes: number;
+  took_seconds: number;
+  truncated: boolean;
+  body: string;
+}
+
+export interface Step {
+  index: number;
+  action: string;
+  rule: string;
+  changed: boolean;
+  dropped: boolean;
+  changes: { name: string; before: string | null; after: string | null }[];
+  labels: Label[];
+}
+
+export interface Relabelled {
+  steps: Step[];
+  dropped: boolean;
+  labels: Label[];
+  skipped: number;
+}
+
+export interface Limit {
+  rule: string;
+  what: string;
+  label: string;
+  match: string;
+  max: number;
+  used: number;
+  groups: number;
+  action: string;
+  matched_points: number;
+  rejected_series: Estimate;
+  rejected_points: number;
+  last_rejection: Instant;
+  fullest: { group: Label[]; used: number; max: number }[];
+}
+
+export interface Reject {
+  at: string;
+  rule: string;
+  reason: string;
+  action: string;
+  tenant: string;
+  metric: string;
+  labels: Label[];
+}
+
+export interface Overflow {
+  rule: string;
+  metric: string;
+  labels: Label[];
+  members: number;
+}
+
+export interface Happening {
+  at: string;
+  kind: string;
+  rule: string;
+  text: string;
+}
+
+export interface Cardinality {
+  processor: string;
+  over_seconds: Rate;
+  new_per_minute: Rate;
+  gone_per_minute: Rate;
+  mode: "enforce" | "dry_run";
+  series: number;
+  max_series: number;
+  metrics: number;
+  rejected_series: Estimate;
+  admitted_total: number;
+  expired_total: number;
+  memory_bytes: number;
+  groups: number;
+  sample_size: number;
+  sample_since: Instant;
+  rules_fault: string;
+  limits: Limit[];
+  rejects: Reject[];
+  overflow: Overflow[];
+  events: Happening[];
+}
+
+export interface Row {
+  name: string;
+  value: string;
+  type: string;
+  temporality: string;
+  unit: string;
+  series: Estimate;
+  new_per_minute: Estimate;
+  gone_per_minute: Estimate;
+  points_per_second: Estimate;
+  rejected_series: Estimate;
+  limit: number;
+  used: number;
+  worst_label: string;
+  values: Estimate;
+  metrics: number;
+  id_like: boolean;
+  examples: string[];
+}
+
+export interface Top {
+  processor: string;
+  total_series: number;
+  more: boolean;
+  rows: Row[];
+}
+
+export interface MetricDetail extends Row {
+  processor: string;
+  labels: Row[];
+  example_series: Label[][];
+}
+
+export interface Projection {
+  before: Estimate;
+  after: Estimate;
+  merged: Estimate;
+  note: string;
+  /** An entry of the processor's `rules`; empty when no rule does that. */
+  rule: string;
+}
+
+export interface Stream {
+  state: string;
+  age_seconds: number;
+  pending: number;
+  acked: number;
+}
+
+export interface Destination {
+  name: string;
+  state: "ok" | "retrying" | "throttled" | "breaker_open" | "dropping";
+  protocol: string;
+  transport: string;
+  compression: string;
+  fallback: number;
+  last_error: string;
+  queue: { items: number; bytes: number; capacity: number; unit: "bytes" | "items" | "requests"; used: Rate; age_seconds: number; on_disk: boolean };
+  in_flight: { requests: number; bytes: number; max_requests: number; max_bytes: number };
+  sent: number;
+  sent_per_second: Rate;
+  dropped: { reason: string; count: number; per_second: Rate }[];
+  requests: number;
+  responses: { status: string; count: number }[];
+  retries: number;
+  retries_per_second: Rate;
+  resent: number;
+  ack_seconds: Rate;
+  raw_bytes_per_second: Rate;
+  wire_bytes: number;
+  wire_bytes_per_second: Rate;
+  bytes_per_item: Rate;
+  breaker_open: boolean;
+  throttled_seconds: number;
+  streams: Stream[];
+}
+
+export interface Exporter {
+  exporter: string;
+  signal: string;
+  shards: number;
+  cache: { series: number; hits: number; misses: number } | null;
+  destinations: Destination[];
+}
+
+export interface Intake {
+  receiver: string;
+  addresses: string[];
+  streams: number;
+  max_streams: number;
+  in_flight_bytes: number;
+  max_in_flight_bytes: number;
+  requests: { outcome: string; count: number }[];
+}
+
+export interface Delivery {
+  over_seconds: Rate;
+  exporters: Exporter[];
+  receivers: Intake[];
+}
+
+export interface Component {
+  id: string;
+  kind: string;
+  name: string;
+  type: string;
+  module: string;
+  version: string;
+  status: Status;
+  status_error: string;
+  status_since: Instant;
+  pipelines: string[];
+  seen: boolean;
+}
+
+export interface Configuration {
+  collector: { name: string; version: string; description: string; go: string; platform: string };
+  yaml: string;
+  redacted: number;
+  components: Component[];
+  modules: { path: string; version: string }[];
+}

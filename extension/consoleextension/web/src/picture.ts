@@ -1,0 +1,206 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The pipelines as a picture: boxes in the order in which data meets them, what
+// flows between them written on the arrows, what is lost leaving downwards.
+
+import { svg, type Child } from "./dom";
+import type { Tone } from "./parts";
+
+export interface Box {
+  id: string;
+  /** Empty for what is outside of the collector. */
+  kind: string;
+  name: string;
+  /** One line of what it is doing. */
+  line: string;
+  tone: Tone | null;
+  /** What leaves here and does not go on. */
+  losses: { text: string; tone: "bad" | "warn" }[];
+  href: string;
+}
+
+export interface Arrow {
+  from: string;
+  to: string;
+  above: string;
+  below: string;
+}
+
+interface Place {
+  box: Box;
+  x: number;
+  y: number;
+}
+
+interface Measure {
+  w: number;
+  h: number;
+  /** Between a box and the next in the order of the flow, and beside it. */
+  onward: number;
+  beside: number;
+}
+
+const across: Measure = { w: 156, h: 72, onward: 120, beside: 48 };
+const down: Measure = { w: 164, h: 72, onward: 62, beside: 16 };
+const outsideWidth = 124;
+const margin = 3; // room for strokes
+
+/** Drawn from left to right where there is room for it, and else from top to bottom. */
+export function picture(boxes: Box[], arrows: Arrow[], room: number): SVGSVGElement {
+  const ranks = rank(boxes, arrows);
+  const most = Math.max(1, ...ranks.map((r) => r.length));
+  const widths = ranks.map((r) => (r.every((b) => !b.kind) ? outsideWidth : across.w));
+  const length = widths.reduce((sum, w) => sum + w, 0) + across.onward * (ranks.length - 1);
+  return room >= length * 0.8 ? horizontal(ranks, arrows, widths, length, most) : vertical(ranks, arrows, most, room);
+}
+
+function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], length: number, most: number): SVGSVGElement {
+  const { h, onward, beside } = across;
+  const places = new Map<string, Place & { w: number }>();
+  let x = 0;
+  ranks.forEach((boxes, i) => {
+    const w = widths[i]!;
+    const top = ((most - boxes.length) * (h + beside)) / 2;
+    boxes.forEach((box, j) => places.set(box.id, { box, x, y: top + j * (h + beside), w }));
+    if (boxes.length < most) align(boxes, arrows, places, "y", h + beside);
+    x += w + onward;
+  });
+  return frame(length, lowest([...places.values()], h), length, [
+    arrows.map((a) => {
+      const from = places.get(a.from);
+      const to = places.get(a.to);
+      if (!from || !to) return null;
+      const [x1, y1, x2, y2] = [from.x + from.w, from.y + h / 2, to.x - 8, to.y + h / 2];
+      const middle = (x1 + x2) / 2;
+      // Where arrows part or meet, each bears its words at the end that is its own.
+      const own = arrows.filter((b) => b.from === a.from).length > 1 ? y2 : y1;
+      const falls = own === y2 && y2 > y1 + 1;
+      const rises = y2 < y1 - 1;
+      const at = middle - (falls || (rises && own === y2) ? 10 : 0);
+      return svg(
+        "g",
+        { "aria-hidden": "true" },
+        svg("path", { class: "edge", d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` }),
+        svg("path", { class: "tip", d: `M${x2 - 1} ${y2 - 5}v10l9-5z` }),
+        svg("text", { class: "flow", x: at, y: falls ? own + 20 : own - 9, "text-anchor": "middle" }, a.above),
+        svg("text", { class: "sub", x: at, y: falls ? own + 36 : rises ? own - 25 : own + 20, "text-anchor": "middle" }, a.below),
+      );
+    }),
+    [...places.values()].map((p) => node(p, p.w, h)),
+  ]);
+}
+
+function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): SVGSVGElement {
+  const { w, h, onward, beside } = down;
+  const places = new Map<string, Place>();
+  const width = Math.max(room, most * (w + beside) - beside);
+  ranks.forEach((boxes, i) => {
+    const left = (width - boxes.length * (w + beside) + beside) / 2;
+    boxes.forEach((box, j) => places.set(box.id, { box, x: left + j * (w + beside), y: i * (h + onward) }));
+    if (boxes.length < most) align(boxes, arrows, places, "x", w + beside);
+  });
+  return frame(width, ranks.length * (h + onward) - onward, width, [
+    arrows.map((a) => {
+      const from = places.get(a.from);
+      const to = places.get(a.to);
+      if (!from || !to) return null;
+      const [x1, y1, x2, y2] = [from.x + w / 2, from.y + h, to.x + w / 2, to.y - 8];
+      const middle = (y1 + y2) / 2;
+      // The same here: beside the end that is straight and its own.
+      const parts = arrows.filter((b) => b.from === a.from).length > 1 || x1 === x2;
+      const left = parts ? x2 < x1 : x1 < x2;
+      const x = (parts ? x2 : x1) + (left ? -10 : 10);
+      const y = x1 === x2 ? middle : parts ? y2 - 18 : y1 + 18;
+      const anchor = left ? "end" : "start";
+      return svg(
+        "g",
+        { "aria-hidden": "true" },
+        svg("path", { class: "edge", d: `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}` }),
+        svg("path", { class: "tip", d: `M${x2 - 5} ${y2 - 1}h10l-5 9z` }),
+        svg("text", { class: "flow", x, y: a.below ? y - 2 : y + 5, "text-anchor": anchor }, a.above),
+        svg("text", { class: "sub", x, y: y + 14, "text-anchor": anchor }, a.below),
+      );
+    }),
+    [...places.values()].map((p) => node(p, w, h, true)),
+  ]);
+}
+
+// What alone follows on something stands in line with it.
+function align(boxes: Box[], arrows: Arrow[], places: Map<string, Place>, axis: "x" | "y", apart: number): void {
+  for (const box of boxes) {
+    const before = arrows.filter((a) => a.to === box.id).map((a) => places.get(a.from));
+    const line = before[0]?.[axis];
+    if (before.length === 1 && line !== undefined && boxes.every((b) => b === box || Math.abs(places.get(b.id)![axis] - line) >= apart)) places.get(box.id)![axis] = line;
+  }
+}
+
+// Where the picture ends, with what hangs below a box.
+const lowest = (places: Place[], h: number): number => Math.max(0, ...places.map((p) => p.y + h + p.box.losses.length * 20));
+
+function frame(width: number, height: number, most: number, content: Child): SVGSVGElement {
+  return svg(
+    "svg",
+    {
+      viewBox: `${-margin} ${-margin} ${width + 2 * margin} ${height + 2 * margin}`,
+      role: "group",
+      "aria-label": "The way of the data, from left to right",
+      style: { "max-width": `${most + 2 * margin}px`, margin: "0 auto" },
+    },
+    content,
+  );
+}
+
+// The longest way from a source says how far on a box stands.
+function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
+  const depth = new Map(boxes.map((b) => [b.id, 0]));
+  for (let round = 0; round < boxes.length; round++) {
+    let moved = false;
+    for (const { from, to } of arrows) {
+      const next = (depth.get(from) ?? 0) + 1;
+      if (depth.has(to) && next > depth.get(to)! && next < boxes.length) {
+        depth.set(to, next);
+        moved = true;
+      }
+    }
+    if (!moved) break;
+  }
+  // What has nothing before it stands right before what it feeds, so that receivers stand together.
+  for (const { id } of boxes) {
+    const next = arrows.filter((a) => a.from === id).map((a) => depth.get(a.to) ?? 0);
+    if (next.length && !arrows.some((a) => a.to === id)) depth.set(id, Math.max(0, Math.min(...next) - 1));
+  }
+  const ranks: Box[][] = [];
+  for (const box of boxes) (ranks[depth.get(box.id)!] ??= []).push(box);
+  return ranks.filter((r) => r?.length);
+}
+
+function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGElement {
+  const letters = Math.floor((w - (box.kind ? 20 : 8)) / 7.6);
+  const inside = box.kind !== "";
+  const words = [box.kind, box.name, box.line, ...box.losses.map((l) => l.text)].filter(Boolean).join(", ");
+  return svg(
+    "g",
+    null,
+    svg(
+      "a",
+      { href: box.href, "aria-label": words },
+      svg("title", null, words),
+      svg("rect", { class: inside ? "node" : "node outside", x, y, width: w, height: h, rx: 8 }),
+      inside ? svg("text", { class: "kind", x: x + 13, y: y + 20 }, box.kind) : null,
+      box.tone ? svg("circle", { class: `dot ${box.tone}`, cx: x + w - 15, cy: y + 16, r: 4.5 }) : null,
+      svg("text", { class: "name", x: inside ? x + 13 : x + w / 2, y: inside ? y + 40 : y + 33, "text-anchor": inside ? "start" : "middle" }, shorten(box.name, letters)),
+      inline && box.losses[0]
+        ? svg("text", { class: `loss ${box.losses[0].tone}`, x: x + 13, y: y + 58 }, box.losses.map((l) => l.text).join(", "))
+        : svg("text", { class: "sub", x: inside ? x + 13 : x + w / 2, y: inside ? y + 58 : y + 51, "text-anchor": inside ? "start" : "middle" }, shorten(box.line, Math.floor((w - 20) / 6.3))),
+    ),
+    !inline && box.losses.map((loss, i) => [
+      svg("path", { class: `lost ${loss.tone}`, d: `M${x + 20} ${y + h + i * 18}v15` }),
+      svg("text", { class: `loss ${loss.tone}`, x: x + 28, y: y + h + 15 + i * 18 }, loss.text),
+    ]),
+  );
+}
+
+function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}

@@ -1,0 +1,53 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bytes, count, duration, percent, short, unknown } from "./format";
+import { lines, read } from "./labels";
+import { changed, href, parse } from "./route";
+import { sorted } from "./table";
+
+test("labels are read as they are pasted", () => {
+  const f = (source: string, ...want: [string, string][]) => assert.deepEqual(read(source), want.map(([name, value]) => ({ name, value })), source);
+  f("");
+  f("a=b", ["a", "b"]);
+  f('a="b"\nc = d e ', ["a", "b"], ["c", "d e"]);
+  f('up{job="a", instance="b:1"}', ["__name__", "up"], ["job", "a"], ["instance", "b:1"]);
+  f('{job="a,b", x="}"}', ["job", "a,b"], ["x", "}"]);
+  f('{"a.b"="c"}', ["a.b", "c"]);
+  f('{"a": "b", "c": 1}', ["a", "b"], ["c", "1"]);
+  f('a="\\" \\\\ \\n"', ["a", '" \\ \n']);
+  f("__address__: 10.1.2.3:9100", ["__address__", "10.1.2.3:9100"]);
+});
+
+test("labels that are written are read again", () => {
+  const all = [{ name: "a", value: 'q"\\ \n,}' }, { name: "b", value: "" }, { name: "c", value: "\u202e<script>" }];
+  assert.deepEqual(read(lines(all)), all);
+});
+
+test("numbers are short, and unknown when they are not known", () => {
+  for (const f of [count, short, bytes, percent, duration]) assert.equal(f(null), unknown);
+  assert.deepEqual([0, 7, 999, 999.9, 1000, 51_000.5, 1_234_567].map(short), ["0", "7", "999", "1k", "1k", "51k", "1.23M"]);
+  assert.deepEqual([0, 1023, 1024, 58_720_256].map(bytes), ["0 B", "1023 B", "1 KiB", "56 MiB"]);
+  assert.deepEqual([0, 0.0004, 0.206, 1].map(percent), ["0%", "<0.1%", "20.6%", "100%"]);
+  assert.deepEqual([0, 0.0121, 9.5, 59.99, 61, 3600, 7260, 90_000].map(duration), ["0 s", "12.1 ms", "9.5 s", "1 m", "1 m 1 s", "1 h", "2 h 1 m", "1 d 1 h"]);
+});
+
+test("an address holds a view's state", () => {
+  const route = parse("#/targets/a%2Fb?q=x+y&state=failing");
+  assert.equal(route.view, "targets");
+  assert.equal(route.id, "a/b");
+  assert.equal(route.params.get("q"), "x y");
+  assert.equal(changed(route, { state: null, offset: 50 }), "#/targets/a%2Fb?q=x+y&offset=50");
+  assert.equal(href("cardinality", "", { processor: null }), "#/cardinality");
+  assert.equal(parse("").view, "overview");
+  assert.equal(parse("#/targets/%zz").id, "%zz");
+});
+
+test("rows sort by number or by word", () => {
+  const rows = [{ a: "b", n: 10 }, { a: "a", n: 9 }];
+  const values = { a: (r: (typeof rows)[0]) => r.a, n: (r: (typeof rows)[0]) => r.n };
+  assert.deepEqual(sorted(rows, { by: "a", down: false }, values).map((r) => r.a), ["a", "b"]);
+  assert.deepEqual(sorted(rows, { by: "n", down: true }, values).map((r) => r.n), [10, 9]);
+});

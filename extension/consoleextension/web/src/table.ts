@@ -1,0 +1,102 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { h, type Child } from "./dom";
+import { changed, go, type Route } from "./route";
+
+export interface Column<Row> {
+  title: string;
+  cell: (row: Row) => Child;
+  /** Numbers stand right, under each other. */
+  numeric?: boolean;
+  /** The name under which the address and the API sort by it. */
+  sort?: string;
+  /** Biggest first is what one asks for first. */
+  descending?: boolean;
+  /** Heads its row for screen readers. */
+  head?: boolean;
+  class?: string;
+}
+
+export interface Options<Row> {
+  caption: string;
+  columns: (Column<Row> | null | false)[];
+  rows: readonly Row[];
+  key?: (row: Row, index: number) => string;
+  tone?: (row: Row) => string;
+  /** Where the state of sorting is kept; without it nothing sorts. */
+  route?: Route;
+  initial?: Order;
+  /** The API knows only "most first". */
+  mostFirst?: boolean;
+  none?: Child;
+}
+
+export interface Order {
+  by: string;
+  down: boolean;
+}
+
+export function order(route: Route, initial: Order): Order {
+  const by = route.params.get("sort");
+  return by ? { by, down: route.params.get("order") === "desc" } : { ...initial };
+}
+
+/**
+ * On a narrow screen each row becomes a card that names its cells: see data-title in the style sheet. Tables that are
+ * not laid out as such lose their roles in browsers, hence the explicit ones.
+ */
+export function table<Row>(options: Options<Row>): Child {
+  const columns = options.columns.filter((c): c is Column<Row> => !!c);
+  if (options.rows.length === 0 && options.none !== undefined) return options.none;
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      { class: "cards", role: "table" },
+      h("caption", { class: "unseen" }, options.caption),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((c) => title(c, options)))),
+      h(
+        "tbody",
+        { role: "rowgroup" },
+        options.rows.map((row, i) =>
+          h(
+            "tr",
+            { role: "row", key: options.key?.(row, i), class: options.tone?.(row) || undefined },
+            columns.map((c) => cell(c, row)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function cell<Row>(column: Column<Row>, row: Row): HTMLElement {
+  const props = { class: [column.numeric ? "n" : "", column.class ?? ""].join(" ").trim() || undefined, "data-title": column.title || undefined };
+  return column.head ? h("th", { ...props, scope: "row", role: "rowheader" }, column.cell(row)) : h("td", { ...props, role: "cell" }, h("div", { class: "cell" }, column.cell(row)));
+}
+
+function title<Row>(column: Column<Row>, { route, initial = { by: "", down: false }, mostFirst }: Options<Row>): HTMLElement {
+  const kind = column.numeric ? "n" : undefined;
+  const props = { scope: "col", role: "columnheader", class: kind };
+  if (!route || !column.sort) return h("th", props, column.title);
+  const now = order(route, initial);
+  if (mostFirst) now.down = true;
+  const here = now.by === column.sort;
+  const down = here ? !now.down : !!column.descending;
+  const sort = () => go(changed(route, { sort: column.sort, order: down && !mostFirst ? "desc" : null, offset: null }));
+  return h("th", { ...props, "aria-sort": here ? (now.down ? "descending" : "ascending") : "none" }, h("button", { type: "button", class: "sort", on: { click: sort } }, column.title));
+}
+
+/** Sorts rows that are all here by a column of theirs. */
+export function sorted<Row>(rows: readonly Row[], { by, down }: Order, values: Record<string, (row: Row) => string | number>): Row[] {
+  const value = values[by];
+  if (!value) return [...rows];
+  const sign = down ? -1 : 1;
+  return [...rows].sort((a, b) => {
+    const x = value(a);
+    const y = value(b);
+    return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y)));
+  });
+}

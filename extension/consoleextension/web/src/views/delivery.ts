@@ -1,0 +1,114 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import type * as api from "../api";
+import { get } from "../client";
+import { h, type Child } from "../dom";
+import { byteRate, bytes, count, duration, percent, plural, rate, short, unknown } from "../format";
+import type { View } from "../page";
+import { badge, bar, empty, exports, heading, section, stats, text, type Tone } from "../parts";
+import { table } from "../table";
+import { words } from "./targets";
+
+const states: Record<api.Destination["state"], [Tone, string]> = {
+  ok: ["ok", "Delivering"],
+  retrying: ["warn", "Retrying"],
+  throttled: ["warn", "Throttled"],
+  breaker_open: ["bad", "Breaker open"],
+  dropping: ["bad", "Dropping data"],
+};
+
+export const delivery: View<api.Delivery> = {
+  name: "delivery",
+  title: "Delivery",
+  every: 5,
+
+  load: (_, signal) => get<api.Delivery>("delivery", {}, signal),
+
+  render(data) {
+    const destinations = data.exporters.flatMap((e) => e.destinations);
+    if (data.exporters.length === 0 && data.receivers.length === 0) {
+      return [heading("Delivery", "Where data goes, and whether it arrives."), empty("No exporter shows its deliveries", "The exporters remotewrite, prometheusremotewrite and otlpstream do. For others see the pipelines in the overview.")];
+    }
+    return [
+      heading("Delivery", destinations.length ? verdict(destinations) : "What clients send here.", exports("delivery", {}, "deliveries")),
+      data.exporters.map(exporter),
+      data.receivers.length ? intake(data.receivers) : null,
+    ];
+  },
+};
+
+// Whether data is lost, and where: what one comes here for.
+function verdict(all: api.Destination[]): Child {
+  const losing = all.filter((d) => d.dropped.some((x) => (x.per_second ?? 0) > 0));
+  if (losing.length) return h("strong", { class: "bad-text" }, `Data for ${losing.map((d) => d.name).join(", ")} is being given up now.`);
+  const lost = all.reduce((sum, d) => sum + d.dropped.reduce((s, x) => s + x.count, 0), 0);
+  const waiting = all.filter((d) => d.state !== "ok");
+  const now = waiting.length ? `${waiting.map((d) => d.name).join(", ")} ${waiting.length === 1 ? "does" : "do"} not take data as it comes; it waits in the queue. ` : "All destinations take what comes. ";
+  return [now, lost > 0 ? `Since the start ${plural(lost, "item")} were given up, none now.` : "Nothing was lost since the start."];
+}
+
+function exporter(e: api.Exporter): Child {
+  const hits = e.cache ? e.cache.hits + e.cache.misses : 0;
+  const about = [e.shards ? plural(e.shards, "shard") : "", hits ? `encodes from a cache of ${short(e.cache!.series)} series, ${percent(e.cache!.hits / hits)} hits` : ""].filter(Boolean).join("; ");
+  return section(
+    `${e.exporter}${e.signal ? ` · ${e.signal}` : ""}`,
+    about || null,
+    e.destinations.length === 0 ? empty("No destination yet", "It appears with the first connection.") : e.destinations.map(destination),
+  );
+}
+
+function destination(d: api.Destination): Child {
+  const lost = d.dropped.reduce((sum, x) => sum + x.count, 0);
+  const [tone, state] = d.throttled_seconds > 0 && d.state === "throttled" ? (["warn", `Throttled for ${duration(d.throttled_seconds)}`] as const) : (states[d.state] ?? (["idle", d.state] as const));
+  const used = d.queue.used ?? (d.queue.capacity ? (d.queue.unit === "bytes" ? d.queue.bytes : d.queue.items) / d.queue.capacity : null);
+  return h(
+    "article",
+    { class: "panel destination", key: d.name },
+    h("div", { class: "step-head" }, h("h3", null, text(d.name, 200)), badge(tone, state)),
+    h("p", { class: "quiet" }, [d.protocol, d.transport, d.compression ? `${d.compression} compressed` : "", d.fallback ? `${plural(d.fallback, "better format")} turned down by the destination` : ""].filter(Boolean).join(" · ")),
+    d.last_error ? h("p", { class: d.state === "ok" ? "quiet wrap" : "bad-text wrap" }, h("b", null, d.state === "ok" ? "Last error, gone since: " : "Last error: "), text(d.last_error, 1000)) : null,
+    stats(
+      { label: "Acknowledged", value: rate(d.sent_per_second), note: `${short(d.sent)} since the start` },
+      { label: "Lost", value: count(lost), tone: lost ? "bad" : undefined, note: lost ? "given up since the start" : "nothing given up" },
+      { label: "Queue", value: d.queue.bytes || d.queue.unit === "bytes" ? bytes(d.queue.bytes) : plural(d.queue.items, "item"), tone: (used ?? 0) >= 1 ? "bad" : (used ?? 0) >= 0.8 ? "warn" : undefined, note: used === null ? (d.queue.on_disk ? "on disk" : "") : [bar(used, `${percent(used)} full${d.queue.on_disk ? ", on disk" : ""}`)] },
+      { label: "Oldest waits", value: d.queue.items ? duration(d.queue.age_seconds) : "–", note: plural(d.queue.items, "request") },
+      { label: "In flight", value: plural(d.in_flight.requests, "request"), note: d.in_flight.max_requests ? `of ${count(d.in_flight.max_requests)} at most` : d.in_flight.max_bytes ? `${bytes(d.in_flight.bytes)} of ${bytes(d.in_flight.max_bytes)}` : null },
+      { label: "Answered after", value: d.ack_seconds === null ? unknown : duration(d.ack_seconds), note: "on average" },
+      { label: "Retries", value: rate(d.retries_per_second), tone: d.retries_per_second ? "warn" : undefined, note: `${count(d.retries)} since the start${d.resent ? `, ${count(d.resent)} sent again` : ""}` },
+      { label: "On the wire", value: byteRate(d.wire_bytes_per_second), note: d.bytes_per_item === null ? null : `${short(d.bytes_per_item)} B each${d.raw_bytes_per_second && d.wire_bytes_per_second ? `, ${short(d.raw_bytes_per_second / d.wire_bytes_per_second)} times smaller` : ""}` },
+    ),
+    h(
+      "div",
+      { class: "columns" },
+      d.dropped.length
+        ? h("div", null, h("h3", { class: "over" }, "Given up, by reason"), table({ caption: `What was given up for ${d.name}`, rows: d.dropped, key: (x) => x.reason, tone: (x) => (x.per_second ? "bad" : ""), columns: [{ title: "Reason", head: true, cell: (x) => words(x.reason) }, { title: "Items", numeric: true, cell: (x) => count(x.count) }, { title: "Now", numeric: true, cell: (x) => rate(x.per_second) }] }))
+        : null,
+      d.responses.length
+        ? h("div", null, h("h3", { class: "over" }, "Answers to ", plural(d.requests, "request")), table({ caption: `Answers of ${d.name}`, rows: d.responses, key: (x) => x.status, columns: [{ title: "Answer", head: true, cell: (x) => words(x.status) }, { title: "Requests", numeric: true, cell: (x) => count(x.count) }] }))
+        : null,
+      d.streams.length
+        ? h("div", null, h("h3", { class: "over" }, "Streams"), table({ caption: `Streams to ${d.name}`, rows: d.streams, columns: [{ title: "State", head: true, cell: (x) => badge(x.state === "open" ? "ok" : x.state === "waiting" ? "warn" : "idle", x.state) }, { title: "For", numeric: true, cell: (x) => duration(x.age_seconds) }, { title: "Pending", numeric: true, cell: (x) => count(x.pending) }, { title: "Acknowledged", numeric: true, cell: (x) => count(x.acked) }] }))
+        : null,
+    ),
+  );
+}
+
+function intake(all: api.Intake[]): Child {
+  return section(
+    "What clients send here",
+    null,
+    table<api.Intake>({
+      caption: "Receivers",
+      rows: all,
+      key: (r) => r.receiver,
+      columns: [
+        { title: "Receiver", head: true, cell: (r) => r.receiver },
+        { title: "Address", class: "mono wrap", cell: (r) => r.addresses.join(", ") },
+        { title: "Streams", cell: (r) => bar(r.max_streams ? r.streams / r.max_streams : null, r.max_streams ? `${count(r.streams)} of ${count(r.max_streams)}` : count(r.streams)) },
+        { title: "In flight", cell: (r) => bar(r.max_in_flight_bytes ? r.in_flight_bytes / r.max_in_flight_bytes : null, r.max_in_flight_bytes ? `${bytes(r.in_flight_bytes)} of ${bytes(r.max_in_flight_bytes)}` : bytes(r.in_flight_bytes)) },
+        { title: "Requests", class: "wrap", cell: (r) => r.requests.map((x) => `${words(x.outcome)} ${short(x.count)}`).join(", ") || unknown },
+      ],
+    }),
+  );
+}

@@ -1,0 +1,206 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import type * as api from "../api";
+import { chart, type Line } from "../chart";
+import { get } from "../client";
+import { h, type Child } from "../dom";
+import { byteRate, bytes, count, duration, percent, plural, rate, short, unknown } from "../format";
+import type { View } from "../page";
+import { heading, section, stats, type Tone } from "../parts";
+import { picture, type Arrow, type Box } from "../picture";
+import { href } from "../route";
+
+interface Data {
+  now: api.Overview;
+  history: api.History;
+}
+
+// The history gains a point every ten seconds; asking more often learns nothing.
+let kept: { at: number; history: api.History } | undefined;
+
+async function history(signal: AbortSignal): Promise<api.History> {
+  if (!kept || Date.now() - kept.at > 9000) kept = { at: Date.now(), history: await get<api.History>("history", {}, signal) };
+  return kept.history;
+}
+
+export const overview: View<Data> = {
+  name: "overview",
+  title: "Overview",
+  every: 5,
+
+  async load(_, signal) {
+    const [now, past] = await Promise.all([get<api.Overview>("overview", {}, signal), history(signal)]);
+    return { now, history: past };
+  },
+
+  render({ now, history }) {
+    document.title = `${now.health === "ok" ? "" : "(!) "}Overview · ${now.collector.hostname || "Godwit"}`;
+    return [heading(verdict(now), summary(now)), findings(now.findings), pipelines(now), numbers(now), hour(history)];
+  },
+};
+
+function verdict(now: api.Overview): string {
+  const errors = now.findings.filter((f) => f.severity === "error").length;
+  const warnings = now.findings.filter((f) => f.severity === "warning").length;
+  const told = [
+    errors ? plural(errors, "problem") : "",
+    warnings ? plural(warnings, "thing to look at", "things to look at") : "",
+  ].filter(Boolean);
+  return told.join(", ") || "All is well";
+}
+
+// What most come to find out, as sentences.
+function summary(now: api.Overview): Child {
+  const { collector, targets, totals } = now;
+  const all = targets.healthy + targets.failing + targets.unknown;
+  const lost = totals.dropped_per_second;
+  return [
+    `${collector.name} ${collector.version} on ${collector.hostname}, up ${duration((Date.parse(now.now) - Date.parse(now.started)) / 1000)}. `,
+    all > 0 ? `${count(targets.healthy)} of ${plural(all, "target")} healthy. ` : "",
+    lost === null ? "" : lost > 0 ? h("strong", { class: "bad-text" }, `${rate(lost)} are being lost.`) : "Nothing is being lost.",
+  ];
+}
+
+function findings(all: api.Finding[]): Child {
+  if (all.length === 0) return null;
+  const tones: Record<api.Finding["severity"], [Tone, string]> = { error: ["bad", "Problem"], warning: ["warn", "Look at"], info: ["idle", "Note"] };
+  return h(
+    "section",
+    { "aria-label": "What is unhealthy", key: "findings" },
+    h(
+      "ul",
+      { class: "problems" },
+      all.map((f) => {
+        const [tone, word] = tones[f.severity] ?? tones.info;
+        return h(
+          "li",
+          { class: `problem ${tone}` },
+          h("span", { class: `badge ${tone}` }, word),
+          h("div", null, h("p", { class: "what" }, f.title), f.detail && f.detail !== f.title ? h("p", { class: "quiet" }, f.detail) : null, f.next ? h("p", null, h("span", { class: "quiet" }, "Next: "), f.next) : null),
+          f.view && f.view !== "overview" ? h("a", { class: "go", href: href(f.view, "", f.query ?? {}), "aria-label": `Show in ${f.view}: ${f.title}` }, `Show in ${f.view}`) : null,
+        );
+      }),
+    ),
+  );
+}
+
+function pipelines(now: api.Overview): Child {
+  const room = (document.getElementById("view")?.clientWidth ?? 1280) - 42;
+  return section(
+    { id: "pipelines", title: now.pipelines.length === 1 ? "Pipeline" : "Pipelines" },
+    null,
+    now.pipelines.map((pipeline) => {
+      const { boxes, arrows } = drawing(pipeline, now);
+      return h("figure", { class: "picture", key: pipeline.id }, now.pipelines.length > 1 ? h("figcaption", { class: "quiet" }, pipeline.id) : null, picture(boxes, arrows, room));
+    }),
+  );
+}
+
+function drawing(pipeline: api.Pipeline, now: api.Overview): { boxes: Box[]; arrows: Arrow[] } {
+  const nodes = pipeline.nodes.map((id) => now.nodes.find((n) => n.id === id)).filter((n): n is api.PipelineNode => !!n);
+  const boxes: Box[] = [];
+  const arrows: Arrow[] = [];
+  for (const node of nodes) {
+    if (node.outside.in) {
+      const id = `from/${node.id}`;
+      boxes.push(source(id, node, now));
+      arrows.push({ from: id, to: node.id, above: flow(node.rates?.in, node.unit), below: wire(node.rates?.wire_bytes) });
+    }
+    boxes.push(box(node, now));
+  }
+  for (const edge of pipeline.edges) arrows.push({ from: edge.from, to: edge.to, above: edge.per_second === null ? "" : rate(edge.per_second), below: wire(edge.bytes_per_second) });
+  for (const node of nodes) {
+    if (!node.outside.out) continue;
+    const id = `to/${node.id}`;
+    const { out, wire_bytes } = node.rates ?? { out: null, wire_bytes: null };
+    const each = out && wire_bytes ? `${short(wire_bytes / out)} B each` : "";
+    boxes.push({ id, kind: "", name: "Destination", line: each, tone: null, losses: [], href: href("delivery") });
+    arrows.push({ from: node.id, to: id, above: out === null ? "" : rate(out), below: wire(wire_bytes) });
+  }
+  return { boxes, arrows };
+}
+
+const flow = (n: api.Rate | undefined, unit: string): string => (n === null || n === undefined ? "" : `${short(n)} ${unit}/s`);
+const wire = (n: api.Rate | undefined): string => (n === null || n === undefined ? "" : byteRate(n));
+
+function source(id: string, node: api.PipelineNode, now: api.Overview): Box {
+  if (node.outside.in !== "targets") return { id, kind: "", name: "Clients", line: "", tone: null, losses: [], href: href("delivery") };
+  const { healthy, failing, unknown: new_ } = now.targets;
+  return { id, kind: "", name: plural(healthy + failing + new_, "target"), line: failing ? `${count(failing)} failing` : new_ ? `${count(new_)} not scraped yet` : healthy ? "all healthy" : "none found", tone: null, losses: [], href: href("targets", "", failing ? { state: "failing" } : {}) };
+}
+
+const views: Record<string, string> = { receiver: "targets", exporter: "delivery" };
+
+function box(node: api.PipelineNode, now: api.Overview): Box {
+  const { rates } = node;
+  const losses: Box["losses"] = [];
+  if (rates?.dropped) losses.push({ text: `${rate(rates.dropped)} lost`, tone: "bad" });
+  if (rates?.limited) losses.push({ text: `${rate(rates.limited)} limited`, tone: "warn" });
+  return { id: node.id, kind: node.kind, name: node.name, line: doing(node), tone: tone(node, now), losses, href: href(node.id.startsWith("processor/cardinality") ? "cardinality" : (views[node.kind] ?? "configuration")) };
+}
+
+function tone(node: api.PipelineNode, now: api.Overview): Tone {
+  const told = now.findings.filter((f) => f.subject === node.id).map((f) => f.severity);
+  if (told.includes("error") || node.status === "permanent_error" || node.status === "fatal_error") return "bad";
+  if (told.includes("warning") || node.status === "recoverable_error") return "warn";
+  return node.status === "ok" ? "ok" : "idle";
+}
+
+function doing(node: api.PipelineNode): string {
+  if (node.status !== "ok" && node.status !== "none") return node.status.replace(/_/g, " ");
+  const { rates } = node;
+  if (rates?.refused) return `${rate(rates.refused)} refused`;
+  if (node.kind === "exporter" && rates?.wire_bytes && rates.raw_bytes) return `${(rates.raw_bytes / rates.wire_bytes).toFixed(1)}× compressed`;
+  return rates ? "working" : "running";
+}
+
+function numbers(now: api.Overview): Child {
+  const { totals: t, process: p } = now;
+  const about = p.runtime?.profile ? `profile ${p.runtime.profile}` : "";
+  return section(
+    "Now",
+    null,
+    stats(
+      { label: "In", value: rate(t.in_per_second), note: wire(t.received_wire_bytes_per_second) || null },
+      { label: "Limited", value: rate(t.limited_per_second), tone: t.limited_per_second ? "warn" : undefined, note: "kept out on purpose" },
+      { label: "Out", value: rate(t.out_per_second), note: "acknowledged" },
+      { label: "Lost", value: rate(t.dropped_per_second), tone: t.dropped_per_second ? "bad" : undefined, note: t.dropped_per_second ? h("a", { href: href("delivery") }, "see where") : "nothing given up" },
+      { label: "On the wire", value: byteRate(t.wire_bytes_per_second), note: t.bytes_per_sample === null ? null : `${short(t.bytes_per_sample)} B per sample` },
+      { label: "Waiting", value: bytes(t.queued_bytes), note: "in queues" },
+      { label: "CPU", value: p.cpu_cores === null ? unknown : percent(p.cpu_cores), note: `of one core, of ${p.cpus}` },
+      { label: "Memory", value: bytes(p.rss_bytes), note: p.memory_limit_bytes > 0 ? `limit ${bytes(p.memory_limit_bytes)}` : `${bytes(p.heap_live_bytes)} live heap` },
+      { label: "GC", value: percent(p.gc_cpu_ratio), note: [`of CPU, GOGC ${p.gogc < 0 ? "off" : p.gogc}`, about].filter(Boolean).join(", ") },
+    ),
+  );
+}
+
+function hour(history: api.History): Child {
+  if (history.times.length < 2) return section("Last hour", null, h("p", { class: "quiet" }, "Charts begin to show after 20 seconds."));
+  const values = (name: string): (number | null)[] | undefined => {
+    const found = history.series.find((s) => s.name === name)?.values;
+    return found?.some((v) => v !== null) ? found : undefined;
+  };
+  const draw = (key: string, title: string, format: (n: number | null | undefined) => string, ...lines: [name: string, label: string, colour: string][]) => {
+    const drawn = lines.map(([name, label, colour]): Line | null => ((v) => v && { label, values: v, colour })(values(name)) ?? null).filter((l): l is Line => !!l);
+    return drawn.length ? chart({ key, title, times: history.times, lines: drawn, format, binary: format === bytes || format === byteRate }) : null;
+  };
+  return section(
+    "Last hour",
+    null,
+    h(
+      "div",
+      { class: "charts" },
+      draw("flow", "Samples", rate, ["in", "in", "muted"], ["out", "out", "accent"]),
+      draw("loss", "Not sent on", rate, ["dropped", "lost", "bad"], ["limited", "limited", "warn"]),
+      draw("failing", "Failing targets", count, ["failing", "failing", "bad"]),
+      draw("wire", "On the wire", byteRate, ["wire_bytes", "sent", "accent"]),
+      draw("sample", "Bytes per sample", (n) => (n === null || n === undefined ? unknown : `${short(n)} B`), ["bytes_per_sample", "per sample", "accent"]),
+      draw("queue", "Waiting in queues", bytes, ["queued", "waiting", "accent"]),
+      draw("cpu", "CPU, of a core", percent, ["cpu", "CPU", "accent"]),
+      draw("memory", "Memory", bytes, ["rss", "resident", "accent"]),
+      draw("gc", "Garbage collection, of CPU", percent, ["gc", "GC", "accent"]),
+    ),
+  );
+}
+

@@ -1,0 +1,206 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import type * as api from "../api";
+import { get } from "../client";
+import { h, type Child } from "../dom";
+import { ago, bytes, count, duration, percent, plural, time, unknown } from "../format";
+import { lines } from "../labels";
+import type { Page, View } from "../page";
+import { badge, bar, choice, empty, exports, heading, labels, pager, search, section, text, type Tone } from "../parts";
+import { changed, href, type Route } from "../route";
+import { order, table } from "../table";
+import { targetDetail } from "./target";
+
+type Data = { list: api.TargetList } | { target: api.TargetDetail };
+
+export const states: Record<api.TargetState, [Tone, string]> = {
+  healthy: ["ok", "Healthy"],
+  failing: ["bad", "Failing"],
+  unknown: ["idle", "Not scraped yet"],
+  dropped: ["idle", "Dropped"],
+};
+
+const sizes = [50, 200, 1000].map((n) => [String(n), String(n)] as const);
+
+export const targets: View<Data> = {
+  name: "targets",
+  title: "Targets",
+  every: 5,
+
+  async load(route, signal) {
+    if (route.id) return { target: await get<api.TargetDetail>(`targets/${encodeURIComponent(route.id)}`, {}, signal) };
+    return { list: await get<api.TargetList>("targets", query(route), signal) };
+  },
+
+  render(data, route, page) {
+    return "target" in data ? targetDetail(data.target, page) : list(data.list, route, page);
+  },
+};
+
+function query(route: Route) {
+  const { params } = route;
+  const sort = order(route, { by: "url", down: false });
+  return {
+    q: params.get("q"),
+    receiver: params.get("receiver"),
+    job: params.get("job"),
+    state: params.get("state"),
+    reason: params.get("reason"),
+    sort: sort.by,
+    order: sort.down ? "desc" : null,
+    offset: params.get("offset"),
+    limit: params.get("limit") ?? 50,
+  };
+}
+
+function list(all: api.TargetList, route: Route, page: Page): Child {
+  const { counts } = all;
+  if (all.total + counts.dropped + counts.elsewhere === 0) {
+    return [
+      heading("Targets", "What is scraped, and how that goes."),
+      all.jobs.length ? empty("There are no targets", "Discovery has found nothing for the jobs below. A first answer can take a few seconds.") : empty("There are no targets", "No receiver of this collector scrapes."),
+      all.jobs.length ? jobs(all, route) : null,
+    ];
+  }
+  const { params } = route;
+  const filtered = ["q", "receiver", "job", "state", "reason"].some((name) => params.get(name));
+  if (params.get("q")) page.say(`${plural(all.matched, "target")} found`);
+  return [
+    heading("Targets", sentence(counts, all.total), exports("targets", { ...query(route), offset: null, limit: 1000 }, "the list of targets")),
+    failures(all, route),
+    section(
+      { id: "list", title: filtered ? `${plural(all.matched, "target")} of ${count(all.total)}` : "All targets" },
+      null,
+      filters(all, route),
+      table<api.Target>({
+        caption: "Targets",
+        rows: all.targets,
+        key: (t) => t.id || `${t.job}/${t.url}/${t.labels.map((l) => l.value).join()}`,
+        tone: (t) => (t.state === "failing" ? "bad" : ""),
+        route,
+        initial: { by: "url", down: false },
+        none: empty("No target fits", h("a", { href: href("targets") }, "Show all targets")),
+        columns: [
+          { title: "Target", head: true, sort: "url", class: "wrap target", cell: name },
+          { title: "State", sort: "state", cell: (t) => badge(...states[t.state]) },
+          { title: "Job", sort: "job", class: "wrap", cell: (t) => text(t.job, 60) },
+          { title: "Labels", cell: (t) => labels(t.labels, { hide: t.state === "dropped" ? [] : ["job", "instance"], most: 4 }) },
+          { title: "Last scrape", sort: "last_scrape", numeric: true, cell: (t) => (t.last_scrape ? h("time", { datetime: t.last_scrape, title: time(t.last_scrape) }, ago(t.last_scrape)) : "never") },
+          { title: "Took", sort: "duration", descending: true, numeric: true, class: "minor", cell: (t) => (t.last_scrape ? duration(t.last_duration_seconds) : unknown) },
+          { title: "Samples", sort: "samples", descending: true, numeric: true, cell: (t) => count(t.samples) },
+          { title: "Size", sort: "bytes", descending: true, numeric: true, class: "minor", cell: (t) => bytes(t.bytes) },
+          { title: "Plan hits", sort: "plan", numeric: true, class: "minor", cell: (t) => hits(t) },
+        ],
+      }),
+      pager(route, all.offset, all.limit, all.matched, choice(route, "limit", "Rows", sizes, "50")),
+    ),
+    jobs(all, route),
+  ];
+}
+
+function sentence(counts: api.Counts, total: number): Child {
+  const parts = [`${count(counts.healthy)} of ${plural(total, "target")} healthy`];
+  if (counts.failing) parts.push(`${count(counts.failing)} failing`);
+  if (counts.unknown) parts.push(`${count(counts.unknown)} not scraped yet`);
+  if (counts.dropped) parts.push(`${count(counts.dropped)} dropped by relabelling`);
+  if (counts.elsewhere) parts.push(`${count(counts.elsewhere)} are scraped by other members`);
+  return `${parts.join(", ")}.`;
+}
+
+function name(t: api.Target): Child {
+  const address = text(t.url || t.labels.find((l) => l.name === "__address__")?.value || "(no address)", 120);
+  return [
+    t.id ? h("a", { href: href("targets", t.id) }, address) : address,
+    t.state === "dropped" ? h("small", { class: "block" }, h("a", { href: href("relabel", "", { job: t.job, labels: lines(t.labels) }) }, "Why was it dropped?")) : null,
+    t.last_error ? h("small", { class: "block bad-text" }, text(t.last_error, 200)) : null,
+  ];
+}
+
+export function hits(t: api.Target): string {
+  const all = t.plan_hits + t.plan_misses;
+  return all ? percent(t.plan_hits / all) : unknown;
+}
+
+/** A kind of error as words: connection_refused is "connection refused". */
+export const words = (reason: string): string => known[reason] ?? reason.replace(/_/g, " ");
+
+const known: Record<string, string> = {
+  body_size: "the page is too large",
+  connect: "no connection",
+  credentials: "credentials cannot be used",
+  dns: "the name is not found",
+  encoding: "the page does not decompress",
+  limit: "beyond a limit of the job",
+  parse: "the page cannot be read",
+  protocol: "no proper HTTP",
+  status: "an error status",
+  target_limit: "too many targets",
+  tls: "no secure connection (TLS)",
+};
+
+const headline = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1);
+
+function failures(all: api.TargetList, route: Route): Child {
+  if (!all.errors?.length) return null;
+  return section(
+    "Why targets fail",
+    null,
+    h(
+      "ul",
+      { class: "problems" },
+      all.errors.map((e) =>
+        h(
+          "li",
+          { class: "problem bad" },
+          h("span", { class: "badge bad" }, count(e.count)),
+          h("div", null, h("p", { class: "what" }, headline(words(e.reason))), e.example ? h("p", { class: "quiet" }, text(e.example, 300)) : null, e.jobs?.length ? h("p", { class: "quiet" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null),
+          route.params.get("reason") === e.reason
+            ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${words(e.reason)}` }, "Show all again")
+            : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${words(e.reason)}` }, `Show ${e.count === 1 ? "it" : "them"}`),
+        ),
+      ),
+    ),
+  );
+}
+
+function filters(all: api.TargetList, route: Route): Child {
+  const { counts } = all;
+  const here = route.params.get("state") ?? "";
+  const chip = (state: string, title: string, n: number) =>
+    n || here === state ? h("a", { key: `state-${state}`, href: changed(route, { state: here === state ? null : state, reason: null, offset: null }), "aria-current": here === state ? "true" : undefined }, title, h("b", null, count(n))) : null;
+  const receivers = [...new Set(all.jobs.map((j) => j.receiver))];
+  const names = [...new Set(all.jobs.map((j) => j.job))];
+  return h(
+    "div",
+    { class: "filters", key: "filters" },
+    h("div", { class: "tally", role: "group", "aria-label": "State" }, chip("", "All", all.total), chip("failing", "Failing", counts.failing), chip("healthy", "Healthy", counts.healthy), chip("unknown", "Not scraped yet", counts.unknown), chip("dropped", "Dropped", counts.dropped)),
+    search(route, "q", "Search in address, labels, job, error"),
+    names.length > 1 ? choice(route, "job", "Job", [["", "All"], ...names.map((n) => [n, n.length > 40 ? `${n.slice(0, 40)}…` : n] as const)]) : null,
+    receivers.length > 1 ? choice(route, "receiver", "Receiver", [["", "All"], ...receivers.map((r) => [r, r] as const)]) : null,
+  );
+}
+
+function jobs(all: api.TargetList, route: Route): Child {
+  return section(
+    "Jobs",
+    null,
+    table<api.Job>({
+      caption: "Jobs",
+      rows: all.jobs,
+      key: (j) => `${j.receiver}/${j.job}`,
+      tone: (j) => (j.failing ? "bad" : ""),
+      columns: [
+        { title: "Job", head: true, class: "wrap", cell: (j) => h("a", { href: changed(route, { job: j.job, receiver: null, offset: null }) }, text(j.job)) },
+        { title: "Receiver", class: "minor", cell: (j) => j.receiver },
+        { title: "Healthy", cell: (j) => bar(j.targets ? j.healthy / j.targets : null, `${count(j.healthy)} of ${count(j.targets)}`, "idle") },
+        { title: "Failing", numeric: true, cell: (j) => (j.failing ? h("b", { class: "bad-text" }, count(j.failing)) : "0") },
+        { title: "Not scraped yet", numeric: true, class: "minor", cell: (j) => count(j.unknown) },
+        { title: "Dropped", numeric: true, cell: (j) => count(j.dropped) },
+        { title: "Elsewhere", numeric: true, class: "minor", cell: (j) => count(j.elsewhere) },
+        { title: "Limit", numeric: true, class: "minor", cell: (j) => (j.limit ? count(j.limit) : "none") },
+      ],
+      none: empty("No jobs", "A receiver that scrapes has none configured."),
+    }),
+  );
+}
