@@ -21,6 +21,7 @@ type dropReason uint8
 const (
 	dropAckTimeout dropReason = iota
 	dropCanceled
+	dropQueueFull
 	dropRejected
 	dropRetriesExhausted
 	dropShutdown
@@ -31,7 +32,7 @@ const (
 
 func (r dropReason) String() string {
 	return [...]string{
-		"ack_timeout", "canceled", "rejected", "retries_exhausted", "shutdown", "stream_lost", "too_large",
+		"ack_timeout", "canceled", "queue_full", "rejected", "retries_exhausted", "shutdown", "stream_lost", "too_large",
 	}[r]
 }
 
@@ -39,9 +40,11 @@ func (r dropReason) String() string {
 type balance struct {
 	received, queued, pending, acked int64
 	dropped                          [dropReasons]int64
+	// requests and bytes are what is pending, counted otherwise.
+	requests, bytes int64
 }
 
-// account knows where every item is. Received is the sum of all other numbers at any moment.
+// account knows where every item of a destination is. Received is the sum of all other numbers at any moment.
 type account struct {
 	mu  sync.Mutex
 	now balance
@@ -57,6 +60,14 @@ func (a *account) receive(items int) {
 
 func (a *account) refuse(items int) { a.receive(-items) }
 
+// overflow notes that items found no room here, while another destination has taken them.
+func (a *account) overflow(items int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now.queued -= int64(items)
+	a.now.dropped[dropQueueFull] += int64(items)
+}
+
 // move notes where a delivery's items are now. What is settled stays so. A server may take a request and
 // reject some of its items.
 func (a *account) move(d *delivery, to state) {
@@ -70,6 +81,8 @@ func (a *account) move(d *delivery, to state) {
 		a.now.queued -= n
 	case d.state == pending:
 		a.now.pending -= n
+		a.now.requests--
+		a.now.bytes -= int64(len(d.data))
 	}
 	d.state, d.settled = to, to == acked || to == dropped
 	switch to {
@@ -77,6 +90,8 @@ func (a *account) move(d *delivery, to state) {
 		a.now.queued += n
 	case pending:
 		a.now.pending += n
+		a.now.requests++
+		a.now.bytes += int64(len(d.data))
 	case acked:
 		rejected := int64(min(d.rejected, d.items))
 		a.now.acked += n - rejected
@@ -97,6 +112,14 @@ func (a *account) keep(d *delivery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	d.settled = true
+}
+
+// divide takes the items of a part out of a delivery that is sent in parts. Both are queued.
+func (a *account) divide(d, part *delivery) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	part.items = min(part.items, d.items)
+	d.items -= part.items
 }
 
 // isSettled tells whether a delivery has found its end.

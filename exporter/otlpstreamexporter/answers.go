@@ -9,8 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/collector/config/configcompression"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -19,7 +18,8 @@ import (
 // read takes the answers of a stream until it ends.
 func (s *slot) read(l *link) {
 	defer l.cancel()
-	limits := l.conn.limits()
+	limits, caps := l.conn.greeting()
+	l.packs.Store(caps&otlpstream.CapWindow != 0 && s.client.Compression == configcompression.TypeZstd)
 	if limits.MaxMessage > 0 {
 		s.maxMessage.Store(int64(limits.MaxMessage))
 	}
@@ -40,6 +40,7 @@ func (s *slot) read(l *link) {
 func (s *slot) answered(l *link, r *otlpstream.Response) {
 	now := time.Now()
 	s.modes.worked()
+	s.health.ok(s.destination)
 	s.mu.Lock()
 	s.failures = 0
 	l.acks++
@@ -52,7 +53,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 			unexpected++
 			return
 		}
-		s.telemetry.ExporterOtlpstreamAckLatency.Record(s.ctx, now.Sub(e.Sent).Seconds())
+		s.tally.acked(s.ctx, now.Sub(e.Sent))
 		e.Value.done <- outcomeOf(r)
 	}
 	if r.ID != 0 || len(r.IDs) == 0 && !r.Drain {
@@ -67,7 +68,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 		s.throttle(r.Delay)
 	}
 	if unexpected > 0 {
-		s.telemetry.ExporterOtlpstreamUnexpectedAcks.Add(s.ctx, int64(unexpected))
+		s.tally.unexpected.Add(int64(unexpected))
 	}
 }
 
@@ -98,15 +99,19 @@ func (s *slot) take(id uint64) *entry {
 
 // ended deals with what is pending on a stream that is over.
 func (s *slot) ended(l *link, err error) {
-	reason := endReason(err)
-	s.telemetry.ExporterOtlpstreamStreamsClosed.Add(s.ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", reason))))
+	reason := reasonOf(err)
+	s.tally.closed[reason].Add(1)
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked && !errors.Is(err, io.EOF) {
 		s.throttle(delay)
 	}
-	reroutes := reason == "unimplemented" && s.cfg.Mode == modeAuto
-	if reroutes {
+	reroutes := reason == endUnimplemented && s.cfg.Mode == modeAuto
+	switch {
+	case reroutes:
 		s.refused()
+	case reason == endBroken || reason == endUnimplemented:
+		s.health.fault(s.destination, err)
 	}
+	limit, tooLarge := otlpstream.TooLarge(status.Convert(err))
 
 	s.mu.Lock()
 	defer s.wakeUp()
@@ -130,6 +135,8 @@ func (s *slot) ended(l *link, err error) {
 		switch {
 		case reroutes:
 			s.take(e.ID).Value.done <- outcome{verdict: reroute}
+		case tooLarge && (exceeds(e.Value, int64(limit)) || limit == 0 && len(left) == 1):
+			s.take(e.ID).Value.done <- s.divide(e.Value, int64(limit))
 		case e.Value.strikes >= strikesOut:
 			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: dropRejected, err: err}
 		case !s.cfg.ResendUnacked:
@@ -137,6 +144,7 @@ func (s *slot) ended(l *link, err error) {
 		default:
 			l.credit.Return(len(e.Value.data))
 			e.Value.link = nil
+			e.Value.span.AddEvent("stream lost")
 			s.account.move(e.Value, queued)
 			s.resend = append(s.resend, e)
 		}

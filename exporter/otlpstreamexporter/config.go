@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 )
 
@@ -22,6 +23,10 @@ type Config struct {
 	// 10s of silence, which is how a connection that went dead is found out) and the rest of gRPC's settings. Over
 	// WebSocket, endpoint, tls, headers, auth, compression and keepalive apply.
 	Client configgrpc.ClientConfig `mapstructure:",squash"`
+
+	// Endpoints are several destinations for the same data, each with a client of its own, in place of Endpoint and
+	// what belongs to it. Data is encoded once; queue, acknowledgements and retries are each destination's own.
+	Endpoints []EndpointConfig `mapstructure:"endpoints"`
 
 	// Transport is grpc or websocket. Default grpc.
 	Transport string `mapstructure:"transport"`
@@ -68,8 +73,46 @@ type Config struct {
 	_ struct{}
 }
 
+// EndpointConfig is one of several destinations.
+type EndpointConfig struct {
+	// Name is what metrics and logs call the destination, and what its queue on disk is known by. Default its
+	// endpoint.
+	Name string `mapstructure:"name"`
+
+	// Client is the connection.
+	Client configgrpc.ClientConfig `mapstructure:",squash"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Unmarshal begins with the defaults of a client, which an element of a list would lack.
+func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
+	c.Client = defaultClient()
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	if c.Name == "" {
+		c.Name = c.Client.Endpoint
+	}
+	return nil
+}
+
+// destinations lists all there are.
+func (c *Config) destinations() []EndpointConfig {
+	if len(c.Endpoints) > 0 {
+		return c.Endpoints
+	}
+	return []EndpointConfig{{Name: c.Client.Endpoint, Client: c.Client}}
+}
+
 // Rebalance closes streams and opens others.
 type Rebalance struct {
+	// Scope is what a balancer is to place anew: stream, or connection for balancers that know no streams. Then each
+	// stream has a gRPC connection of its own, to an address of those that its name resolves to by then. Default
+	// stream.
+	Scope string `mapstructure:"scope"`
+
 	// Timeout is the age at which a stream is closed after the next request, give or take 10 %. 0 is never.
 	// Default 30s.
 	Timeout time.Duration `mapstructure:"timeout"`
@@ -124,7 +167,7 @@ type QueueConfig struct {
 	_ struct{}
 }
 
-// The values of Transport and Mode.
+// The values of Transport, Mode and Scope.
 const (
 	transportGRPC      = "grpc"
 	transportWebSocket = "websocket"
@@ -132,15 +175,15 @@ const (
 	modeAuto   = "auto"
 	modeStream = "stream"
 	modeUnary  = "unary"
+
+	scopeStream     = "stream"
+	scopeConnection = "connection"
 )
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Client.Endpoint == "" {
-		errs = append(errs, errors.New("`endpoint` must be set, for example to gateway:4317"))
-	}
 	if c.Mode != modeAuto && c.Mode != modeStream && c.Mode != modeUnary {
 		fault("`mode` must be auto, stream or unary, got %q", c.Mode)
 	}
@@ -171,7 +214,43 @@ func (c *Config) Validate() error {
 	if c.Queue.HasValue() && c.Queue.Get().QueueSize <= 0 {
 		fault("`sending_queue::queue_size` must be positive, got %d", c.Queue.Get().QueueSize)
 	}
-	return errors.Join(append(errs, c.validateTransport())...)
+	switch c.Rebalance.Scope {
+	case scopeStream:
+	case scopeConnection:
+		if c.Connections != 1 {
+			errs = append(errs, errors.New("`connections` must not be set where `rebalance::scope` is connection: each stream is one"))
+		}
+	default:
+		fault("`rebalance::scope` must be stream or connection, got %q", c.Rebalance.Scope)
+	}
+	return errors.Join(append(errs, c.validateEndpoints(), c.validateTransport())...)
+}
+
+func (c *Config) validateEndpoints() error {
+	if len(c.Endpoints) == 0 {
+		if c.Client.Endpoint == "" {
+			return errors.New("`endpoint` must be set, for example to gateway:4317, or `endpoints`")
+		}
+		return nil
+	}
+	var errs []error
+	if c.Client.Endpoint != "" {
+		errs = append(errs, errors.New("`endpoint` must not be set together with `endpoints`: make it one of them"))
+	}
+	if !c.Queue.HasValue() {
+		errs = append(errs, errors.New("`sending_queue` must not be disabled with `endpoints`: each needs a queue, not to wait for the others"))
+	}
+	names := map[string]bool{}
+	for i, d := range c.Endpoints {
+		if d.Client.Endpoint == "" {
+			errs = append(errs, fmt.Errorf("`endpoints::%d::endpoint` must be set, for example to gateway:4317", i))
+		}
+		if names[d.Name] {
+			errs = append(errs, fmt.Errorf("`endpoints::%d::name` must differ from the others, got %q", i, d.Name))
+		}
+		names[d.Name] = true
+	}
+	return errors.Join(errs...)
 }
 
 func (c *Config) validateTransport() error {
@@ -182,19 +261,21 @@ func (c *Config) validateTransport() error {
 	default:
 		return fmt.Errorf("`transport` must be grpc or websocket, got %q", c.Transport)
 	}
-	if t := c.Client.Compression; t.IsCompressed() && t != configcompression.TypeGzip && t != configcompression.TypeZstd {
-		return fmt.Errorf("`compression` must be none, gzip or zstd over websocket, got %q", t)
-	}
 	if c.Connections != 1 {
 		return errors.New("`connections` must not be set over websocket: each stream is one")
 	}
-	for key, set := range map[string]bool{
-		"authority":      c.Client.Authority != "",
-		"wait_for_ready": c.Client.WaitForReady,
-		"middlewares":    len(c.Client.Middlewares) > 0,
-	} {
-		if set {
-			return fmt.Errorf("`%s` must not be set over websocket: it belongs to gRPC", key)
+	for _, d := range c.destinations() {
+		if t := d.Client.Compression; t.IsCompressed() && t != configcompression.TypeGzip && t != configcompression.TypeZstd {
+			return fmt.Errorf("`compression` must be none, gzip or zstd over websocket, got %q", t)
+		}
+		for key, set := range map[string]bool{
+			"authority":      d.Client.Authority != "",
+			"wait_for_ready": d.Client.WaitForReady,
+			"middlewares":    len(d.Client.Middlewares) > 0,
+		} {
+			if set {
+				return fmt.Errorf("`%s` must not be set over websocket: it belongs to gRPC", key)
+			}
 		}
 	}
 	return nil

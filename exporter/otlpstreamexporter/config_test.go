@@ -13,6 +13,9 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 )
 
 func TestConfigHasEveryKey(t *testing.T) {
@@ -29,6 +32,29 @@ func TestConfigHasEveryKey(t *testing.T) {
 	id := component.MustNewID("file_storage")
 	want.Queue.Get().Storage = &id
 	require.Equal(t, want, cfg, "apart from these, the file shows the defaults")
+}
+
+func TestSeveralDestinationsHaveTheDefaultsOfAClient(t *testing.T) {
+	conf, err := confmaptest.LoadConf("testdata/endpoints.yaml")
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	first, second := defaultClient(), defaultClient()
+	first.Endpoint, first.TLS.Insecure = "gateway:4317", true
+	second.Endpoint, second.Headers = "eu.example:4317", configopaque.MapList{{Name: "tenant", Value: "blue"}}
+	second.Compression = configcompression.TypeGzip
+	require.Equal(t, []EndpointConfig{{Name: "gateway:4317", Client: first}, {Name: "eu", Client: second}}, cfg.Endpoints)
+
+	set := exportertest.NewNopSettings(metadata.Type)
+	e, err := createTraces(t.Context(), set, cfg)
+	require.NoError(t, err)
+	var ids []string
+	for _, d := range e.(*tracesExporter).dests {
+		ids = append(ids, d.set.ID.String())
+	}
+	require.Equal(t, []string{set.ID.String() + "@gateway:4317", set.ID.String() + "@eu"}, ids)
+	require.NoError(t, e.Shutdown(t.Context()), "also without a start")
 }
 
 func TestTheQueueCanBeTurnedOff(t *testing.T) {
@@ -49,6 +75,16 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		"rebalance::requests", "ack_timeout", "shutdown::timeout", "sending_queue::queue_size",
 	} {
 		require.ErrorContains(t, err, "`"+key+"`")
+	}
+	for key, set := range map[string]func(*Config){
+		"endpoint":               func(cfg *Config) { cfg.Endpoints = []EndpointConfig{{Client: cfg.Client}} },
+		"endpoints::0::endpoint": func(cfg *Config) { several("")(cfg) },
+		"endpoints::1::name":     func(cfg *Config) { several("x", "y")(cfg); cfg.Endpoints[1].Name = "a" },
+		"sending_queue":          func(cfg *Config) { several("x", "y")(cfg); noQueue(cfg) },
+		"rebalance::scope":       func(cfg *Config) { cfg.Rebalance.Scope = "host" },
+		"connections":            func(cfg *Config) { cfg.Rebalance.Scope, cfg.Connections = scopeConnection, 2 },
+	} {
+		require.ErrorContains(t, testConfig(transportGRPC, "x:1", set).Validate(), "`"+key+"`")
 	}
 	for key, set := range map[string]func(*Config){
 		"compression":    func(cfg *Config) { cfg.Client.Compression = configcompression.TypeSnappy },

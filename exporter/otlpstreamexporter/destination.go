@@ -6,16 +6,22 @@ package otlpstreamexporter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -23,19 +29,32 @@ import (
 // errShutdown is temporary, so that a queue on disk keeps the request.
 var errShutdown = errors.New("the exporter is shut down")
 
-// destination is one server, or a group of servers behind one address, with all the state there is about it.
+// destination is one server, or a group of servers behind one address, with all the state there is about it. Its
+// helper has the queue, and for each request in flight a goroutine that waits in push.
 type destination struct {
 	*streamExporter
+
+	name   string
+	client configgrpc.ClientConfig
+	set    exporter.Settings
+
+	account account
+	tally   *tally
+	helper  component.Component
+	// enqueue gives the helper the request that a context carries.
+	enqueue func(context.Context) error
 
 	transport transport
 	gate      gate
 	modes     modes
+	health    health
 	slots     []*slot
 	// ready hands deliveries to whichever slot has room first.
 	ready chan *delivery
 
 	requests, bytes *semaphore.Weighted
 	maxMessage      atomic.Int64 // what the server said last; 0 is no limit
+	slowAcks        bool         // as the log says
 
 	// ctx ends when deliveries are given up; quit is closed, after that, to end the slots.
 	ctx    context.Context
@@ -47,49 +66,13 @@ type destination struct {
 	running sync.WaitGroup
 }
 
-// delivery is a request on its way.
-type delivery struct {
-	*request
-
-	done chan outcome
-	// since is when the exporter began with it, and sent how often it has sent it.
-	since time.Time
-	sent  uint64
-	// unary tells that a server without streams had it.
-	unary bool
-
-	// The slot's lock guards the stream it is pending on, and how often it may have broken one.
-	link    *link
-	strikes int
-
-	// The account's lock guards these.
-	state    state
-	settled  bool // and will stay in its state
-	reason   dropReason
-	rejected int
-}
-
-// outcome ends an attempt.
-type outcome struct {
-	verdict verdict
-	reason  dropReason    // of a failure
-	delay   time.Duration // that the server asks for, of a retry
-	err     error
-}
-
-type verdict uint8
-
-const (
-	success verdict = iota
-	failure
-	retry
-	reroute // to unary: the server knows no streams
-)
-
-func newDestination(e *streamExporter, t transport) *destination {
+func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointConfig) (*destination, error) {
 	d := &destination{
 		streamExporter: e,
-		transport:      t,
+		name:           endpoint.Name,
+		client:         endpoint.Client,
+		set:            e.settings(endpoint.Name),
+		tally:          newTally(e.telemetry, endpoint.Name),
 		gate:           gate{multiplier: e.cfg.Retry.Multiplier, ceiling: e.cfg.Retry.MaxInterval},
 		modes:          modes{mode: e.cfg.Mode, reprobe: e.cfg.ReprobeInterval},
 		ready:          make(chan *delivery),
@@ -99,172 +82,102 @@ func newDestination(e *streamExporter, t transport) *destination {
 	}
 	d.ctx, d.giveUp = context.WithCancel(context.Background())
 	d.cut, d.cutOff = context.WithCancel(context.Background())
-	if e.cfg.Mode == modeUnary {
-		return d
+	if e.cfg.Mode != modeUnary {
+		for i := range e.cfg.Streams {
+			d.slots = append(d.slots, newSlot(d, i))
+		}
 	}
-	for i := range e.cfg.Streams {
-		s := newSlot(d, i)
-		d.slots = append(d.slots, s)
+	return d, d.newHelper(ctx)
+}
+
+func (d *destination) newHelper(ctx context.Context) error {
+	options := []exporterhelper.Option{
+		exporterhelper.WithStart(d.start),
+		exporterhelper.WithShutdown(d.close),
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
+		// The destination retries; all that is left for the helper is what is undelivered when it shuts down. A
+		// queue on disk keeps exactly what the helper was about to retry then.
+		exporterhelper.WithRetry(configretry.BackOffConfig{
+			Enabled: true, InitialInterval: time.Hour, MaxInterval: time.Hour, Multiplier: 1,
+		}),
+	}
+	if d.cfg.Queue.HasValue() {
+		queue := d.cfg.Queue.Get()
+		options = append(options, xexporterhelper.WithQueueBatch(configoptional.Some(exporterhelper.QueueBatchConfig{
+			Sizer:           queue.Sizer,
+			QueueSize:       queue.QueueSize,
+			BlockOnOverflow: queue.BlockOnOverflow,
+			StorageID:       queue.Storage,
+			NumConsumers:    d.cfg.InFlight.Requests,
+		}), xexporterhelper.QueueBatchSettings{Encoding: encoding{}}))
+	}
+	switch d.signal {
+	case otlpstream.Traces:
+		helper, err := xexporterhelper.NewTracesRequest(ctx, d.set, carried[ptrace.Traces], d.push, options...)
+		d.helper = helper
+		d.enqueue = func(ctx context.Context) error { return helper.ConsumeTraces(ctx, ptrace.NewTraces()) }
+		return err
+	case otlpstream.Metrics:
+		helper, err := xexporterhelper.NewMetricsRequest(ctx, d.set, carried[pmetric.Metrics], d.push, options...)
+		d.helper = helper
+		d.enqueue = func(ctx context.Context) error { return helper.ConsumeMetrics(ctx, pmetric.NewMetrics()) }
+		return err
+	default:
+		helper, err := xexporterhelper.NewLogsRequest(ctx, d.set, carried[plog.Logs], d.push, options...)
+		d.helper = helper
+		d.enqueue = func(ctx context.Context) error { return helper.ConsumeLogs(ctx, plog.NewLogs()) }
+		return err
+	}
+}
+
+// start connects. The helper calls it before there is anything to send.
+func (d *destination) start(ctx context.Context, host component.Host) error {
+	t, err := newTransport(ctx, d, host)
+	if err != nil {
+		return err
+	}
+	d.transport = t
+	d.health.host = host
+	for _, s := range d.slots {
 		d.running.Go(s.run)
 	}
 	d.running.Go(d.watch)
-	return d
+	return nil
 }
 
-// deliver returns when a request is acknowledged, or given up.
-func (d *destination) deliver(ctx context.Context, req *request) error {
-	p := &delivery{request: req, done: make(chan outcome, 1), since: time.Now()}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(d.ctx, func() { cancel(errShutdown) })()
-
-	size := min(int64(len(req.data)), d.cfg.InFlight.Bytes)
-	if d.requests.Acquire(ctx, 1) != nil {
-		return d.abandon(ctx, p)
+// take is offer for a destination that is the only one: what it refuses is still the caller's.
+func (d *destination) take(ctx context.Context, data []byte, items int) error {
+	err := d.offer(ctx, data, items)
+	// Without a queue an error is the outcome of a delivery, and counted there.
+	if err != nil && d.cfg.Queue.HasValue() {
+		d.account.refuse(items)
 	}
-	defer d.requests.Release(1)
-	if d.bytes.Acquire(ctx, size) != nil {
-		return d.abandon(ctx, p)
-	}
-	defer d.bytes.Release(size)
-
-	for failures := 1; ; failures++ {
-		out := d.attempt(ctx, p)
-		switch out.verdict {
-		case success:
-			d.gate.succeeded()
-			d.account.move(p, acked)
-			return nil
-		case failure:
-			return d.drop(p, out.reason, out.err)
-		case reroute:
-			p.unary = true
-			d.account.move(p, queued)
-			continue
-		case retry:
-		}
-		if ctx.Err() != nil {
-			return d.abandon(ctx, p)
-		}
-		d.telemetry.ExporterOtlpstreamRetryableFailures.Add(ctx, 1)
-		d.account.move(p, queued)
-		delay := retryDelay(d.cfg.Retry, failures, out.delay)
-		if !d.cfg.Retry.Enabled || d.tooOld(p, time.Now().Add(delay)) {
-			return d.drop(p, dropRetriesExhausted, out.err)
-		}
-		if sleep(ctx, delay) != nil {
-			return d.abandon(ctx, p)
-		}
-	}
+	return err
 }
 
-// attempt sends a request once, or more often if streams are lost meanwhile.
-func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
-	if limit := d.maxMessage.Load(); limit > 0 && int64(len(p.data))+messageOverhead > limit {
-		return tooLarge(len(p.data), limit)
-	}
-	if p.unary || !d.modes.stream(time.Now()) {
-		return d.unary(ctx, p)
-	}
-	if out, ok := d.hand(ctx, p); !ok {
-		return out
-	}
-	select {
-	case out := <-p.done:
-		return out
-	case <-ctx.Done():
-		return outcome{verdict: retry, err: ctx.Err()}
-	}
+// offer queues encoded data, and leaves it to the caller what becomes of the account if that fails.
+func (d *destination) offer(ctx context.Context, data []byte, items int) error {
+	d.account.receive(items)
+	return d.enqueue(carrying(ctx, &request{data: data, items: items, epoch: d.epoch}))
 }
 
-// hand gives a delivery to a slot that has room; so it waits for the gate and for a connection, too.
-func (d *destination) hand(ctx context.Context, p *delivery) (outcome, bool) {
-	select {
-	case d.ready <- p:
-		return outcome{}, true
-	default:
+// push sees a request through. The helper calls it from as many goroutines as there may be requests in flight.
+func (d *destination) push(ctx context.Context, r xexporterhelper.Request) error {
+	req := r.(*request)
+	if req.epoch != d.epoch {
+		// An earlier run has left it in the queue on disk.
+		req.epoch = d.epoch
+		d.account.receive(req.items)
 	}
-	expired, stop := d.expiry(p)
-	defer stop()
-	select {
-	case d.ready <- p:
-		return outcome{}, true
-	case <-expired:
-		return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no stream to send it on")}, false
-	case <-ctx.Done():
-		return outcome{verdict: retry, err: ctx.Err()}, false
-	}
-}
-
-func (d *destination) unary(ctx context.Context, p *delivery) outcome {
-	if err := d.gate.wait(ctx); err != nil {
-		return outcome{verdict: retry, err: err}
-	}
-	data, err := otlpstream.InOTLPForm(p.data)
-	if err != nil {
-		return outcome{verdict: failure, reason: dropRejected, err: err}
-	}
-	if p.sent++; p.sent > 1 {
-		d.telemetry.ExporterOtlpstreamResentRequests.Add(ctx, 1)
-	}
-	d.account.move(p, pending)
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.AckTimeout)
-	defer cancel()
-	sent := time.Now()
-	response, err := d.transport.unary(ctx, data)
-	st := status.Convert(err)
-	delay, asked := otlpstream.RetryDelay(st)
-	if asked {
-		d.throttle(delay)
-	}
-	switch {
-	case err == nil:
-		d.telemetry.ExporterOtlpstreamAckLatency.Record(ctx, time.Since(sent).Seconds())
-		d.account.reject(p, otlpstream.Rejected(response))
-		return outcome{}
-	case otlpstream.Transient(st):
-		return outcome{verdict: retry, delay: delay, err: err}
-	}
-	return outcome{verdict: failure, reason: dropRejected, err: err}
+	return d.deliver(ctx, req)
 }
 
 // throttle lets nothing through to the destination for the delay.
 func (d *destination) throttle(delay time.Duration) {
-	if longer := d.gate.hold(delay, time.Now()); longer > 0 {
-		d.telemetry.ExporterOtlpstreamThrottledTime.Add(d.ctx, longer.Seconds())
+	longer := d.gate.hold(delay, time.Now())
+	if longer > 0 {
+		d.tally.throttled(longer)
 	}
-}
-
-func (d *destination) drop(p *delivery, why dropReason, err error) error {
-	d.account.drop(p, why)
-	return consumererror.NewPermanent(fmt.Errorf("cannot deliver %d items (%s): %w", p.items, why, err))
-}
-
-// abandon ends a delivery because its time is over, not for a fault of its own.
-func (d *destination) abandon(ctx context.Context, p *delivery) error {
-	cause := context.Cause(ctx)
-	switch {
-	case !errors.Is(cause, errShutdown):
-		d.account.drop(p, dropCanceled)
-	case d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage != nil:
-		d.account.keep(p)
-	default:
-		d.account.drop(p, dropShutdown)
-	}
-	return cause
-}
-
-// tooOld tells whether a delivery is older than retry_on_failure allows.
-func (d *destination) tooOld(p *delivery, now time.Time) bool {
-	return d.cfg.Retry.MaxElapsedTime > 0 && now.Sub(p.since) > d.cfg.Retry.MaxElapsedTime
-}
-
-func (d *destination) expiry(p *delivery) (expired <-chan time.Time, stop func()) {
-	if d.cfg.Retry.MaxElapsedTime <= 0 {
-		return nil, func() {}
-	}
-	t := time.NewTimer(d.cfg.Retry.MaxElapsedTime - time.Since(p.since))
-	return t.C, func() { t.Stop() }
 }
 
 // watch gives up on requests that the server does not answer, and on streams that it does not close.
@@ -277,25 +190,40 @@ func (d *destination) watch() {
 			for _, s := range d.slots {
 				s.expire(now)
 			}
+			d.compareAcks()
 		case <-d.quit:
 			return
 		}
 	}
 }
 
-// limitShutdown makes deliveries end in time. The return undoes it.
-func (d *destination) limitShutdown(ctx context.Context) (undo func()) {
-	if !d.cfg.Shutdown.WaitForAcks {
-		d.giveUp()
-		return func() {}
+// compareAcks says so when requests may be given up that would only have taken a little longer.
+func (d *destination) compareAcks() {
+	const enough, margin = 100, 10
+	acks := d.tally.acks.snapshot()
+	slow := acks.Count >= enough && margin*acks.P99 > d.cfg.AckTimeout
+	if slow && !d.slowAcks {
+		d.set.Logger.Warn("`ack_timeout` is short against what answers take: set it to ten times that, or requests may be dropped in vain",
+			zap.Duration("ack_timeout", d.cfg.AckTimeout), zap.Duration("p99", acks.P99))
 	}
-	t := time.AfterFunc(d.cfg.Shutdown.Timeout, d.giveUp)
-	stop := context.AfterFunc(ctx, d.giveUp)
-	return func() { t.Stop(); stop() }
+	d.slowAcks = slow
 }
 
-// close ends the streams: first as the protocol has it, and what is left a moment later by force.
-func (d *destination) close() error {
+// shutdown stops the helper, which drains its queue for as long as push takes: so the time limit has to come from here.
+func (d *destination) shutdown(ctx context.Context) error {
+	if d.cfg.Shutdown.WaitForAcks {
+		t := time.AfterFunc(d.cfg.Shutdown.Timeout, d.giveUp)
+		defer t.Stop()
+		defer context.AfterFunc(ctx, d.giveUp)()
+	} else {
+		d.giveUp()
+	}
+	return d.helper.Shutdown(ctx)
+}
+
+// close ends the streams: first as the protocol has it, and what is left a moment later by force. The helper calls it
+// when nothing is in flight any more.
+func (d *destination) close(context.Context) error {
 	const moment = time.Second
 	d.giveUp()
 	t := time.AfterFunc(moment, d.cutOff)
@@ -306,13 +234,8 @@ func (d *destination) close() error {
 	if b := d.account.snapshot(); b.dropped[dropShutdown] > 0 {
 		d.set.Logger.Warn("Shut down before everything was acknowledged", zap.Int64("dropped_items", b.dropped[dropShutdown]))
 	}
+	if d.transport == nil {
+		return nil
+	}
 	return d.transport.close()
-}
-
-// messageOverhead is what a request has besides its payload.
-const messageOverhead = 64
-
-func tooLarge(size int, limit int64) outcome {
-	return outcome{verdict: failure, reason: dropTooLarge, err: status.Errorf(codes.InvalidArgument,
-		"%d bytes are more than the %d that the server takes; send smaller batches", size, limit)}
 }

@@ -79,6 +79,29 @@ func (d *disk) crash() *disk {
 	return &disk{data: maps.Clone(d.data)}
 }
 
+// disks is a storage extension that gives each client a disk of its own.
+type disks struct {
+	disk
+
+	disks map[string]*disk
+}
+
+func newDisks() *disks { return &disks{disks: map[string]*disk{}} }
+
+func (d *disks) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{diskID: d}
+}
+
+func (d *disks) GetClient(_ context.Context, _ component.Kind, id component.ID, signal string) (storage.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := id.String() + signal
+	if d.disks[key] == nil {
+		d.disks[key] = &disk{data: map[string][]byte{}}
+	}
+	return d.disks[key], nil
+}
+
 func onDisk(cfg *Config) { cfg.Queue.Get().Storage = &diskID }
 
 func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
@@ -130,4 +153,8 @@ func TestRequestsSurviveTheirEncoding(t *testing.T) {
 	}
 	_, err = want.MergeSplit(ctx, 1, exporterhelper.RequestSizerTypeItems, want)
 	require.Error(t, err)
+}
+
+func startOnDisk(t *testing.T, addr string, d *disks) *testExporter {
+	return startExporter(t, exportertest.NewNopSettings(metadata.Type), d, testConfig(transportGRPC, addr, onDisk, impatient))
 }

@@ -14,17 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configcompression"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
-	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// BenchmarkDelivery is the time for one batch of 100 spans from the exporter to the receiver and its acknowledgement
-// back, as unary requests one after another, as unary requests of which ten are under way, and streamed. The network
-// between them delays what passes by half the round trip in each direction.
+// BenchmarkDelivery is the time for one batch of 100 spans from the exporter to a server and its acknowledgement back,
+// as unary requests one after another, as unary requests of which ten are under way, and streamed. The network between
+// them delays what passes by half the round trip in each direction.
 func BenchmarkDelivery(b *testing.B) {
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()
@@ -49,8 +47,8 @@ func BenchmarkDelivery(b *testing.B) {
 			{"websocket", transportWebSocket, modeStream, 128},
 		} {
 			b.Run(fmt.Sprintf("rtt=%v/mode=%s", rtt, variant.name), func(b *testing.B) {
-				to := &counting{}
-				addr := startBenchReceiver(b, variant.transport, to)
+				srv := run(b, &server{stream: echo}, variant.transport)
+				addr := srv.addr
 				if rtt > 0 {
 					addr = newProxy(b, addr, func(p *proxy) { p.delay = rtt / 2 }).addr
 				}
@@ -74,38 +72,8 @@ func BenchmarkDelivery(b *testing.B) {
 				}
 				sending.Wait()
 				require.NoError(b, e.Shutdown(context.Background()))
-				require.Equal(b, e.balanced().acked, to.spans())
+				require.Equal(b, e.balanced().acked, int64(100*len(srv.seen())))
 			})
 		}
 	}
-}
-
-// counting is a pipeline that counts spans.
-type counting struct {
-	consumertest.Consumer
-
-	mu sync.Mutex
-	n  int64
-}
-
-func (c *counting) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n += int64(td.SpanCount())
-	return nil
-}
-
-func (c *counting) spans() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
-}
-
-func startBenchReceiver(b *testing.B, transport string, to *counting) string {
-	to.Consumer = consumertest.NewNop()
-	addr := freePort(b)
-	r := newTracesReceiver(b, otlpstreamreceiver.NewFactory(), transport, addr, to)
-	require.NoError(b, r.Start(context.Background(), componenttest.NewNopHost()))
-	b.Cleanup(func() { require.NoError(b, r.Shutdown(context.Background())) })
-	return addr
 }

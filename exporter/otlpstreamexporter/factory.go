@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -30,17 +29,14 @@ func NewFactory() exporter.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	client := configgrpc.NewDefaultClientConfig()
-	client.Compression = configcompression.TypeZstd
-	client.WriteBufferSize = 512 << 10
 	return &Config{
-		Client:          client,
+		Client:          defaultClient(),
 		Transport:       transportGRPC,
 		Mode:            modeAuto,
 		ReprobeInterval: 5 * time.Minute,
 		Streams:         max(1, min(4, runtime.NumCPU()/2)),
 		Connections:     1,
-		Rebalance:       Rebalance{Timeout: 30 * time.Second, Requests: 1000},
+		Rebalance:       Rebalance{Scope: scopeStream, Timeout: 30 * time.Second, Requests: 1000},
 		InFlight:        InFlight{Requests: 128, Bytes: 32 << 20},
 		AckTimeout:      30 * time.Second,
 		ResendUnacked:   true,
@@ -52,32 +48,33 @@ func createDefaultConfig() component.Config {
 	}
 }
 
+func defaultClient() configgrpc.ClientConfig {
+	client := configgrpc.NewDefaultClientConfig()
+	client.Compression = configcompression.TypeZstd
+	client.WriteBufferSize = 512 << 10
+	return client
+}
+
 func createTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
-	e, err := newExporter(cfg.(*Config), set, otlpstream.Traces)
+	e, err := newExporter(ctx, cfg.(*Config), set, otlpstream.Traces)
 	if err != nil {
 		return nil, err
 	}
-	helper, err := xexporterhelper.NewTracesRequest(ctx, set, e.fromTraces, e.push, e.options()...)
-	e.helper = helper
-	return &tracesExporter{streamExporter: e, next: helper}, err
+	return &tracesExporter{e}, nil
 }
 
 func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
-	e, err := newExporter(cfg.(*Config), set, otlpstream.Metrics)
+	e, err := newExporter(ctx, cfg.(*Config), set, otlpstream.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	helper, err := xexporterhelper.NewMetricsRequest(ctx, set, e.fromMetrics, e.push, e.options()...)
-	e.helper = helper
-	return &metricsExporter{streamExporter: e, next: helper}, err
+	return &metricsExporter{e}, nil
 }
 
 func createLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
-	e, err := newExporter(cfg.(*Config), set, otlpstream.Logs)
+	e, err := newExporter(ctx, cfg.(*Config), set, otlpstream.Logs)
 	if err != nil {
 		return nil, err
 	}
-	helper, err := xexporterhelper.NewLogsRequest(ctx, set, e.fromLogs, e.push, e.options()...)
-	e.helper = helper
-	return &logsExporter{streamExporter: e, next: helper}, err
+	return &logsExporter{e}, nil
 }

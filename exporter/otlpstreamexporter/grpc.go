@@ -23,22 +23,38 @@ import (
 
 type grpcTransport struct {
 	signal otlpstream.Signal
+	dial   func() (*grpc.ClientConn, error)
 	conns  []*grpc.ClientConn
+	// alone gives each stream a connection of its own.
+	alone bool
 }
 
-func newGRPCTransport(ctx context.Context, cfg *Config, set exporter.Settings, host component.Host, signal otlpstream.Signal) (*grpcTransport, error) {
+// shuffled connects to one address of those that a name resolves to, any of them.
+const shuffled = `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`
+
+func newGRPCTransport(ctx context.Context, d *destination, host component.Host) (*grpcTransport, error) {
 	reconnects := grpcbackoff.DefaultConfig
 	reconnects.BaseDelay = 200 * time.Millisecond
-	reconnects.MaxDelay = max(cfg.Retry.MaxInterval, reconnects.BaseDelay)
-	t := &grpcTransport{signal: signal}
-	for range cfg.Connections {
-		cc, err := cfg.Client.ToClientConn(ctx, host.GetExtensions(), set.TelemetrySettings,
-			configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(set))),
-			configgrpc.WithGrpcDialOption(grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff: reconnects, MinConnectTimeout: 5 * time.Second,
-			})))
+	reconnects.MaxDelay = max(d.cfg.Retry.MaxInterval, reconnects.BaseDelay)
+	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection}
+	options := []configgrpc.ToClientConnOption{
+		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
+		configgrpc.WithGrpcDialOption(grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: reconnects, MinConnectTimeout: 5 * time.Second,
+		})),
+	}
+	if t.alone && d.client.BalancerName == configgrpc.DefaultBalancerName {
+		// The default would connect each of them to all addresses.
+		options = append(options, configgrpc.WithGrpcDialOption(grpc.WithDefaultServiceConfig(shuffled)))
+	}
+	ctx = context.WithoutCancel(ctx)
+	t.dial = func() (*grpc.ClientConn, error) {
+		return d.client.ToClientConn(ctx, host.GetExtensions(), d.set.TelemetrySettings, options...)
+	}
+	for range d.cfg.Connections {
+		cc, err := t.dial()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", cfg.Client.Endpoint, err), t.close())
+			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", d.client.Endpoint, err), t.close())
 		}
 		t.conns = append(t.conns, cc)
 	}
@@ -50,15 +66,24 @@ func userAgent(set exporter.Settings) string {
 }
 
 func (t *grpcTransport) open(ctx context.Context, slot int) (conn, error) {
+	cc, done := t.conns[slot%len(t.conns)], func() {}
+	if t.alone {
+		own, err := t.dial()
+		if err != nil {
+			return nil, err
+		}
+		cc, done = own, func() { _ = own.Close() }
+	}
 	ctx = metadata.AppendToOutgoingContext(ctx, otlpstream.HeaderCaps, otlpstream.AllCaps.String())
-	stream, err := t.conns[slot%len(t.conns)].NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+	stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
 		grpc.ForceCodecV2(otlpstream.Codec()),
 		grpc.MaxRetryRPCBufferSize(0)) // we resend; the library need not keep what it has sent
 	if err != nil {
+		done()
 		return nil, err
 	}
-	return grpcConn{stream}, nil
+	return grpcConn{stream, done}, nil
 }
 
 func (t *grpcTransport) unary(ctx context.Context, data []byte) ([]byte, error) {
@@ -75,18 +100,21 @@ func (t *grpcTransport) close() error {
 	return errors.Join(errs...)
 }
 
-type grpcConn struct{ stream grpc.ClientStream }
+type grpcConn struct {
+	stream grpc.ClientStream
+	done   func() // with the connection
+}
 
 func (c grpcConn) send(r *otlpstream.Request) error { return c.stream.SendMsg(r) }
 
 func (c grpcConn) closeSend() error { return c.stream.CloseSend() }
 
-func (c grpcConn) limits() otlpstream.Limits {
+func (c grpcConn) greeting() (otlpstream.Limits, otlpstream.Caps) {
 	md, err := c.stream.Header()
 	if err != nil {
-		return otlpstream.Limits{}
+		return otlpstream.Limits{}, 0
 	}
-	return otlpstream.ParseLimits(func(name string) string {
+	return otlpstream.ParseGreeting(func(name string) string {
 		if values := md.Get(name); len(values) > 0 {
 			return values[0]
 		}
@@ -96,6 +124,10 @@ func (c grpcConn) limits() otlpstream.Limits {
 
 func (c grpcConn) recv(r *otlpstream.Response) error {
 	err := c.stream.RecvMsg(r)
+	if err == nil {
+		return nil
+	}
+	c.done()
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}

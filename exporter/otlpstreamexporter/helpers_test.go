@@ -4,340 +4,25 @@
 package otlpstreamexporter
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 const patience = 20 * time.Second
-
-// server is a server that does what a test says.
-type server struct {
-	tb testing.TB
-	// stream serves a stream to its end. Without it, the server knows no streams.
-	stream func(*peer) error
-	// unary serves a request of standard OTLP.
-	unary  func(context.Context, string) error
-	header []string // sent when a stream opens
-	quiet  bool     // sends no headers before there is an answer
-
-	mu       sync.Mutex
-	streams  int
-	open     int
-	received []received
-	caps     []string
-
-	addr string
-	stop func()
-}
-
-// received is a request as it came.
-type received struct {
-	stream  int
-	id      uint64
-	attempt uint64
-	items   uint64
-	name    string // of its first span; empty where there is none
-	at      time.Time
-}
-
-// peer is the server's end of a stream.
-type peer struct {
-	*server
-
-	number int
-	ctx    context.Context
-	read   func(*otlpstream.Request) error
-	mu     sync.Mutex
-	write  func(*otlpstream.Response) error
-}
-
-func (p *peer) recv() (received, error) {
-	var r otlpstream.Request
-	if err := p.read(&r); err != nil {
-		return received{}, err
-	}
-	got := received{p.number, r.ID, r.Attempt, r.Items, nameOf(p.tb, r.Data), time.Now()}
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	p.received = append(p.received, got)
-	return got, nil
-}
-
-func (p *peer) send(r otlpstream.Response) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.write(&r)
-}
-
-func (p *peer) ack(id uint64) { _ = p.send(otlpstream.Response{ID: id}) }
-
-func nameOf(tb testing.TB, data []byte) string {
-	request := ptraceotlp.NewExportRequest()
-	require.NoError(tb, request.UnmarshalProto(data))
-	if request.Traces().SpanCount() == 0 {
-		return ""
-	}
-	return request.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Name()
-}
-
-func (s *server) seen() []received {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]received(nil), s.received...)
-}
-
-func (s *server) opened() (all, open int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.streams, s.open
-}
-
-// names counts the requests by name.
-func (s *server) names() map[string]int {
-	names := map[string]int{}
-	for _, r := range s.seen() {
-		names[r.name]++
-	}
-	return names
-}
-
-func (s *server) serve(p *peer, caps string) error {
-	s.mu.Lock()
-	p.server, p.number = s, s.streams
-	s.streams++
-	s.open++
-	s.caps = append(s.caps, caps)
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.open--
-		s.mu.Unlock()
-	}()
-	return s.stream(p)
-}
-
-func (s *server) one(ctx context.Context, data []byte) error {
-	name := nameOf(s.tb, data)
-	s.mu.Lock()
-	s.received = append(s.received, received{stream: -1, name: name, at: time.Now()})
-	s.mu.Unlock()
-	if s.unary == nil {
-		return nil
-	}
-	return s.unary(ctx, name)
-}
-
-// echo acknowledges everything.
-func echo(p *peer) error {
-	for {
-		r, err := p.recv()
-		if err != nil {
-			return eof(err)
-		}
-		p.ack(r.id)
-	}
-}
-
-// eof turns the client's half-close into a regular end.
-func eof(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// start starts the server. It can be started again, on the same address.
-func (s *server) start(tb testing.TB, transport string) {
-	if s.tb == nil {
-		s.tb = tb
-	}
-	addr := s.addr
-	if addr == "" {
-		addr = "localhost:0"
-	}
-	var listener net.Listener
-	require.Eventually(tb, func() (ok bool) {
-		var err error
-		listener, err = net.Listen("tcp", addr)
-		return err == nil
-	}, patience, 10*time.Millisecond)
-	s.addr = listener.Addr().String()
-	if transport == transportGRPC {
-		s.startGRPC(listener)
-	} else {
-		s.startHTTP(listener)
-	}
-	tb.Cleanup(func() { s.stop() })
-}
-
-func (s *server) startGRPC(listener net.Listener) {
-	g := grpc.NewServer()
-	if s.stream != nil {
-		g.RegisterService(&grpc.ServiceDesc{
-			ServiceName: otlpstream.StreamService, HandlerType: (*any)(nil),
-			Streams: []grpc.StreamDesc{{
-				StreamName: "ExportTraces", ClientStreams: true, ServerStreams: true,
-				Handler: func(_ any, stream grpc.ServerStream) error {
-					if !s.quiet {
-						if err := stream.SendHeader(metadata.Pairs(s.header...)); err != nil {
-							return err
-						}
-					}
-					md, _ := metadata.FromIncomingContext(stream.Context())
-					return s.serve(&peer{
-						ctx:   stream.Context(),
-						read:  func(r *otlpstream.Request) error { return stream.RecvMsg(r) },
-						write: func(r *otlpstream.Response) error { return stream.SendMsg(r) },
-					}, strings.Join(md.Get(otlpstream.HeaderCaps), ","))
-				},
-			}},
-		}, nil)
-	}
-	g.RegisterService(&grpc.ServiceDesc{
-		ServiceName: otlpstream.Traces.OTLPService(), HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
-			MethodName: "Export",
-			Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				var data otlpstream.Raw
-				if err := decode(&data); err != nil {
-					return nil, err
-				}
-				return new(otlpstream.Raw), s.one(ctx, data)
-			},
-		}},
-	}, nil)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = g.Serve(listener) }()
-	s.stop = sync.OnceFunc(func() { g.Stop(); <-done })
-}
-
-func (s *server) startHTTP(listener net.Listener) {
-	frames, err := otlpstream.NewFrames(64 << 20)
-	require.NoError(s.tb, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var serving sync.WaitGroup
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+otlpstream.Traces.HTTPPath(), func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(decompress(s.tb, r))
-		assert.NoError(s.tb, err)
-		if err := s.one(r.Context(), body); err != nil {
-			if delay, ok := otlpstream.RetryDelay(status.Convert(err)); ok {
-				w.Header().Set("Retry-After", strconv.Itoa(int(delay.Seconds())))
-			}
-			code := http.StatusBadRequest
-			if otlpstream.Transient(status.Convert(err)) {
-				code = http.StatusServiceUnavailable
-			}
-			w.WriteHeader(code)
-		}
-	})
-	if s.stream != nil {
-		mux.HandleFunc(otlpstream.Traces.WebSocketPath(), func(w http.ResponseWriter, r *http.Request) {
-			serving.Add(1)
-			defer serving.Done()
-			for i := 0; i < len(s.header); i += 2 {
-				w.Header().Set(s.header[i], s.header[i+1])
-			}
-			ws, err := websocket.Accept(w, r, nil)
-			if err != nil {
-				return
-			}
-			defer ws.CloseNow()
-			ws.SetReadLimit(64 << 20)
-			p := &peer{
-				ctx: ctx,
-				read: func(r *otlpstream.Request) error {
-					_, frame, err := ws.Read(ctx)
-					if err == nil && len(frame) == 0 {
-						err = io.EOF
-					}
-					if err != nil {
-						return err
-					}
-					message, err := frames.Message(nil, frame)
-					require.NoError(s.tb, err)
-					return r.Parse(message)
-				},
-				write: func(r *otlpstream.Response) error {
-					return ws.Write(ctx, websocket.MessageBinary, r.Append([]byte{0}))
-				},
-			}
-			st := status.Convert(s.serve(p, r.Header.Get(otlpstream.HeaderCaps)))
-			if st.Code() == codes.OK {
-				ws.Close(websocket.StatusNormalClosure, "")
-				return
-			}
-			notice := otlpstream.Response{Code: otlpstream.FailedNoneRetryable, Message: st.Message()}
-			if otlpstream.Transient(st) {
-				notice.Code = otlpstream.FailedRetryable
-			}
-			notice.Delay, _ = otlpstream.RetryDelay(st)
-			_ = p.send(notice)
-			ws.Close(websocket.StatusTryAgainLater, "")
-		})
-	}
-	h := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux}}
-	h.Start()
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		h.CloseClientConnections()
-		h.Close()
-		serving.Wait()
-		frames.Close()
-	})
-}
-
-func decompress(tb testing.TB, r *http.Request) io.Reader {
-	switch r.Header.Get("Content-Encoding") {
-	case "zstd":
-		d, err := zstd.NewReader(r.Body, zstd.WithDecoderConcurrency(1))
-		require.NoError(tb, err)
-		b, err := io.ReadAll(d)
-		require.NoError(tb, err)
-		d.Close()
-		return bytes.NewReader(b)
-	case "gzip":
-		d, err := gzip.NewReader(r.Body)
-		require.NoError(tb, err)
-		return d
-	}
-	return r.Body
-}
-
-func run(tb testing.TB, s *server, transport string) *server {
-	s.start(tb, transport)
-	return s
-}
 
 // bothTransports runs a test over gRPC and over WebSocket.
 func bothTransports(t *testing.T, f func(t *testing.T, transport string)) {
@@ -361,11 +46,12 @@ func testConfig(transport, addr string, change ...func(*Config)) *Config {
 	return cfg
 }
 
-// testExporter is an exporter of traces that is running.
+// testExporter is an exporter of traces that is running. dest is its first destination.
 type testExporter struct {
 	*tracesExporter
 
-	tb testing.TB
+	tb   testing.TB
+	dest *destination
 }
 
 func newTestExporter(tb testing.TB, transport, addr string, change ...func(*Config)) *testExporter {
@@ -374,29 +60,35 @@ func newTestExporter(tb testing.TB, transport, addr string, change ...func(*Conf
 
 func startExporter(tb testing.TB, set exporter.Settings, host component.Host, cfg *Config) *testExporter {
 	require.NoError(tb, cfg.Validate())
-	e, err := createTraces(context.Background(), set, cfg)
+	made, err := createTraces(context.Background(), set, cfg)
 	require.NoError(tb, err)
+	e := made.(*tracesExporter)
+	t := &testExporter{tracesExporter: e, tb: tb, dest: e.dests[0]}
 	require.NoError(tb, e.Start(context.Background(), host))
-	t := &testExporter{tracesExporter: e.(*tracesExporter), tb: tb}
 	tb.Cleanup(func() {
 		require.NoError(tb, e.Shutdown(context.Background()))
-		t.balanced()
+		for _, d := range e.dests {
+			balanced(tb, d)
+		}
 	})
 	return t
 }
 
 // balanced asserts that every item is in exactly one place, and returns the account.
-func (e *testExporter) balanced() balance {
-	b := e.account.snapshot()
+func balanced(tb testing.TB, d *destination) balance {
+	b := d.account.snapshot()
 	sum := b.queued + b.pending + b.acked
 	for _, n := range b.dropped {
-		require.GreaterOrEqual(e.tb, n, int64(0))
+		require.GreaterOrEqual(tb, n, int64(0))
 		sum += n
 	}
-	require.Equal(e.tb, b.received, sum, "%+v", b)
-	require.GreaterOrEqual(e.tb, min(b.queued, b.pending, b.acked), int64(0))
+	require.Equal(tb, b.received, sum, "%+v", b)
+	require.GreaterOrEqual(tb, min(b.queued, b.pending, b.acked, b.requests, b.bytes), int64(0))
+	require.Equal(tb, b.pending == 0, b.requests == 0, "%+v", b)
 	return b
 }
+
+func (e *testExporter) balanced() balance { return balanced(e.tb, e.dest) }
 
 func spans(name string, n int) ptrace.Traces {
 	td := ptrace.NewTraces()
@@ -417,14 +109,35 @@ func (e *testExporter) export(first, n int) {
 func batch(i int) string { return fmt.Sprintf("batch-%d", i) }
 
 // settled waits until nothing is queued or pending, and returns the account.
-func (e *testExporter) settled() balance {
-	eventually(e.tb, func() bool {
-		b := e.balanced()
+func settled(tb testing.TB, d *destination) balance {
+	eventually(tb, func() bool {
+		b := balanced(tb, d)
 		return b.queued == 0 && b.pending == 0
 	}, "all is settled")
-	return e.balanced()
+	return balanced(tb, d)
 }
+
+func (e *testExporter) settled() balance { return settled(e.tb, e.dest) }
 
 func eventually(tb testing.TB, f func() bool, message string) {
 	require.Eventually(tb, f, patience, time.Millisecond, message)
+}
+
+func noQueue(cfg *Config) { cfg.Queue = configoptional.None[QueueConfig]() }
+
+func impatient(cfg *Config) { cfg.Shutdown.WaitForAcks = false }
+
+// testRequest is a batch of one span as it is queued.
+func testRequest(tb testing.TB, name string) []byte {
+	data, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(spans(name, 1))
+	require.NoError(tb, err)
+	require.NoError(tb, otlpstream.ToStream(data))
+	return data
+}
+
+func freePort(tb testing.TB) string {
+	l, err := net.Listen("tcp", "localhost:0")
+	require.NoError(tb, err)
+	defer l.Close()
+	return l.Addr().String()
 }

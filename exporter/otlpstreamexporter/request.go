@@ -12,14 +12,9 @@ import (
 
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
-	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// request is a batch in the queue: encoded data that never changes.
+// request is a batch in a destination's queue: encoded data that never changes, and that all destinations share.
 type request struct {
 	data  []byte
 	items int
@@ -38,29 +33,17 @@ func (*request) MergeSplit(context.Context, int, exporterhelper.RequestSizerType
 	return nil, errors.New("cannot merge or split requests: they are encoded")
 }
 
-func (e *streamExporter) newRequest(data []byte, items int, err error) (xexporterhelper.Request, error) {
-	if err == nil && e.cfg.Mode != modeUnary {
-		err = otlpstream.ToStream(data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errCannotMarshal, err)
-	}
-	return &request{data: data, items: items, epoch: e.epoch}, nil
+type requestKey struct{}
+
+// carrying returns a context with a request for a helper. Helpers want telemetry and encode it by themselves, once
+// for each destination; the way around that is to give them nothing to encode, and the request beside it.
+func carrying(ctx context.Context, r *request) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
 }
 
-func (e *streamExporter) fromTraces(_ context.Context, td ptrace.Traces) (xexporterhelper.Request, error) {
-	data, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
-	return e.newRequest(data, td.SpanCount(), err)
-}
-
-func (e *streamExporter) fromMetrics(_ context.Context, md pmetric.Metrics) (xexporterhelper.Request, error) {
-	data, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
-	return e.newRequest(data, md.DataPointCount(), err)
-}
-
-func (e *streamExporter) fromLogs(_ context.Context, ld plog.Logs) (xexporterhelper.Request, error) {
-	data, err := (&plog.ProtoMarshaler{}).MarshalLogs(ld)
-	return e.newRequest(data, ld.LogRecordCount(), err)
+// carried is how a helper gets its request.
+func carried[T any](ctx context.Context, _ T) (xexporterhelper.Request, error) {
+	return ctx.Value(requestKey{}).(*request), nil
 }
 
 // encoding is how requests are kept on disk: epoch, number of items, data.

@@ -162,12 +162,25 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		s.mu.Unlock()
 
 		if message.Attempt > 0 {
-			s.telemetry.ExporterOtlpstreamResentRequests.Add(s.ctx, 1)
+			s.tally.resent.Add(1)
+		}
+		if l.packs.Load() && worthPacking(s.signal, len(p.data)) {
+			if l.packer == nil {
+				l.packer = otlpstream.NewPacker()
+			}
+			l.packer.Pack(&message)
 		}
 		// An error says that the stream is over; why, the goroutine that reads it is told.
 		_ = l.conn.send(&message)
 		return true
 	}
+}
+
+// worthPacking tells whether a payload is packed where the server unpacks. A large batch of spans or log records has
+// nearly all there is to find within itself, so it would only cost more.
+func worthPacking(signal otlpstream.Signal, size int) bool {
+	const largeBatch = 16 << 10
+	return signal == otlpstream.Metrics || size <= largeBatch
 }
 
 // fits tells whether the stream may carry another request now.
@@ -242,7 +255,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 		s.current = l
 		s.links = append(s.links, l)
 		s.mu.Unlock()
-		s.telemetry.ExporterOtlpstreamStreamsOpened.Add(s.ctx, 1)
+		s.tally.opened.Add(1)
 		s.running.Go(func() { s.read(l) })
 		return l, true
 	}
@@ -257,6 +270,7 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 		s.throttle(delay)
 	}
 	if status.Code(err) != codes.Unimplemented || s.cfg.Mode != modeAuto {
+		s.health.fault(s.destination, err)
 		return false
 	}
 	s.refused()
@@ -271,7 +285,7 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 func (s *slot) refused() {
 	if s.modes.refused(time.Now()) {
 		s.set.Logger.Info("The server knows no streams: requests are sent one by one",
-			zap.String("endpoint", s.cfg.Client.Endpoint), zap.Duration("reprobe_interval", s.cfg.ReprobeInterval))
+			zap.String("endpoint", s.client.Endpoint), zap.Duration("reprobe_interval", s.cfg.ReprobeInterval))
 	}
 }
 
@@ -308,4 +322,18 @@ func (s *slot) wakeUp() {
 	case s.wake <- struct{}{}:
 	default:
 	}
+}
+
+// count returns how many streams take requests, and how many are only read.
+func (s *slot) count() (open, draining int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.links {
+		if l == s.current {
+			open++
+		} else {
+			draining++
+		}
+	}
+	return open, draining
 }

@@ -5,44 +5,78 @@ package otlpstreamexporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// observe lets the account be read as metrics.
+// observe lets accounts and tallies be read as metrics.
 func (e *streamExporter) observe() error {
-	observe := func(value func(balance) int64) func(context.Context, metric.Int64Observer) error {
+	each := func(value func(*destination) int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(value(e.account.snapshot()))
+			for _, d := range e.dests {
+				o.Observe(value(d), d.tally.option)
+			}
 			return nil
 		}
 	}
-	for _, err := range []error{
-		e.telemetry.RegisterExporterOtlpstreamReceivedItemsCallback(observe(func(b balance) int64 { return b.received })),
-		e.telemetry.RegisterExporterOtlpstreamQueuedItemsCallback(observe(func(b balance) int64 { return b.queued })),
-		e.telemetry.RegisterExporterOtlpstreamPendingItemsCallback(observe(func(b balance) int64 { return b.pending })),
-		e.telemetry.RegisterExporterOtlpstreamAckedItemsCallback(observe(func(b balance) int64 { return b.acked })),
-		e.telemetry.RegisterExporterOtlpstreamStreamingCallback(func(_ context.Context, o metric.Int64Observer) error {
-			streaming := int64(0)
-			if e.dest.modes.streaming() {
-				streaming = 1
+	items := func(value func(balance) int64) metric.Int64Callback {
+		return each(func(d *destination) int64 { return value(d.account.snapshot()) })
+	}
+	t := e.telemetry
+	err := errors.Join(
+		t.RegisterExporterOtlpstreamReceivedItemsCallback(items(func(b balance) int64 { return b.received })),
+		t.RegisterExporterOtlpstreamQueuedItemsCallback(items(func(b balance) int64 { return b.queued })),
+		t.RegisterExporterOtlpstreamPendingItemsCallback(items(func(b balance) int64 { return b.pending })),
+		t.RegisterExporterOtlpstreamAckedItemsCallback(items(func(b balance) int64 { return b.acked })),
+		t.RegisterExporterOtlpstreamInFlightRequestsCallback(items(func(b balance) int64 { return b.requests })),
+		t.RegisterExporterOtlpstreamInFlightBytesCallback(items(func(b balance) int64 { return b.bytes })),
+		t.RegisterExporterOtlpstreamDroppedItemsCallback(e.observeDropped),
+		t.RegisterExporterOtlpstreamStreamingCallback(each(func(d *destination) int64 {
+			if d.modes.streaming() {
+				return 1
 			}
-			o.Observe(streaming)
+			return 0
+		})),
+		t.RegisterExporterOtlpstreamDividedRequestsCallback(each(func(d *destination) int64 { return d.tally.divided.Load() })),
+		t.RegisterExporterOtlpstreamResentRequestsCallback(each(func(d *destination) int64 { return d.tally.resent.Load() })),
+		t.RegisterExporterOtlpstreamRetryableFailuresCallback(each(func(d *destination) int64 { return d.tally.retryable.Load() })),
+		t.RegisterExporterOtlpstreamUnexpectedAcksCallback(each(func(d *destination) int64 { return d.tally.unexpected.Load() })),
+		t.RegisterExporterOtlpstreamStreamsOpenedCallback(each(func(d *destination) int64 { return d.tally.opened.Load() })),
+		t.RegisterExporterOtlpstreamStreamsClosedCallback(e.observeClosed),
+		t.RegisterExporterOtlpstreamThrottledTimeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			for _, d := range e.dests {
+				o.Observe(time.Duration(d.tally.throttledFor.Load()).Seconds(), d.tally.option)
+			}
 			return nil
 		}),
-		e.telemetry.RegisterExporterOtlpstreamDroppedItemsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			for reason, n := range e.account.snapshot().dropped {
-				if n > 0 {
-					o.Observe(n, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", dropReason(reason).String()))))
-				}
+	)
+	if err != nil {
+		return fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	return nil
+}
+
+func (e *streamExporter) observeDropped(_ context.Context, o metric.Int64Observer) error {
+	for _, d := range e.dests {
+		for reason, n := range d.account.snapshot().dropped {
+			if n > 0 {
+				o.Observe(n, d.tally.with(attribute.String("reason", dropReason(reason).String())))
 			}
-			return nil
-		}),
-	} {
-		if err != nil {
-			return fmt.Errorf("cannot set up telemetry: %w", err)
+		}
+	}
+	return nil
+}
+
+func (e *streamExporter) observeClosed(_ context.Context, o metric.Int64Observer) error {
+	for _, d := range e.dests {
+		for reason := range d.tally.closed {
+			if n := d.tally.closed[reason].Load(); n > 0 {
+				o.Observe(n, d.tally.with(attribute.String("reason", endReason(reason).String())))
+			}
 		}
 	}
 	return nil

@@ -20,12 +20,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-func point(n int64, reason string) metricdata.DataPoint[int64] {
-	p := metricdata.DataPoint[int64]{Value: n}
-	if reason != "" {
-		p.Attributes = attribute.NewSet(attribute.String("reason", reason))
+func point(n int64, destination string, reason ...string) []metricdata.DataPoint[int64] {
+	attributes := []attribute.KeyValue{attribute.String("destination", destination)}
+	if len(reason) > 0 {
+		attributes = append(attributes, attribute.String("reason", reason[0]))
 	}
-	return p
+	return []metricdata.DataPoint[int64]{{Value: n, Attributes: attribute.NewSet(attributes...)}}
 }
 
 func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
@@ -57,18 +57,22 @@ func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
 		require.Equal(t, int64(2), e.settled().acked)
 
 		ignore, exemplars := metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars()
-		metadatatest.AssertEqualExporterOtlpstreamReceivedItems(t, tel, []metricdata.DataPoint[int64]{point(3, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamAckedItems(t, tel, []metricdata.DataPoint[int64]{point(2, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamDroppedItems(t, tel, []metricdata.DataPoint[int64]{point(1, "rejected")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamQueuedItems(t, tel, []metricdata.DataPoint[int64]{point(0, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamPendingItems(t, tel, []metricdata.DataPoint[int64]{point(0, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamRetryableFailures(t, tel, []metricdata.DataPoint[int64]{point(1, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamResentRequests(t, tel, []metricdata.DataPoint[int64]{point(1, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamStreaming(t, tel, []metricdata.DataPoint[int64]{point(1, "")}, ignore, exemplars)
-		metadatatest.AssertEqualExporterOtlpstreamStreamsOpened(t, tel, []metricdata.DataPoint[int64]{point(1, "")}, ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamReceivedItems(t, tel, point(3, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamAckedItems(t, tel, point(2, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamDroppedItems(t, tel, point(1, s.addr, "rejected"), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamQueuedItems(t, tel, point(0, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamPendingItems(t, tel, point(0, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamInFlightRequests(t, tel, point(0, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamInFlightBytes(t, tel, point(0, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamDividedRequests(t, tel, point(0, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamRetryableFailures(t, tel, point(1, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamResentRequests(t, tel, point(1, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamStreaming(t, tel, point(1, s.addr), ignore, exemplars)
+		metadatatest.AssertEqualExporterOtlpstreamStreamsOpened(t, tel, point(1, s.addr), ignore, exemplars)
 		eventually(t, func() bool {
 			m, err := tel.GetMetric("otelcol_exporter_otlpstream_unexpected_acks")
 			return err == nil && m.Data.(metricdata.Sum[int64]).DataPoints[0].Value == 2
 		}, "repeated acks are counted")
+		require.NoError(t, e.Shutdown(context.Background()))
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/exporter"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -30,17 +30,17 @@ type transport interface {
 type conn interface {
 	send(*otlpstream.Request) error
 	closeSend() error
-	// limits waits for what the server grants; all is 0 where it does not say.
-	limits() otlpstream.Limits
+	// greeting waits for what the server grants and knows; all is 0 where it does not say.
+	greeting() (otlpstream.Limits, otlpstream.Caps)
 	// recv reads the next response. io.EOF is the regular end.
 	recv(*otlpstream.Response) error
 }
 
-func newTransport(ctx context.Context, cfg *Config, set exporter.Settings, host component.Host, signal otlpstream.Signal) (transport, error) {
-	if cfg.Transport == transportWebSocket {
-		return newWebSocketTransport(ctx, cfg, set, host, signal)
+func newTransport(ctx context.Context, d *destination, host component.Host) (transport, error) {
+	if d.cfg.Transport == transportWebSocket {
+		return newWebSocketTransport(ctx, d, host)
 	}
-	return newGRPCTransport(ctx, cfg, set, host, signal)
+	return newGRPCTransport(ctx, d, host)
 }
 
 // link is an open stream. The slot's lock guards it.
@@ -50,6 +50,9 @@ type link struct {
 	opened time.Time
 	// maxAge is the age at which it is closed, 0 being never.
 	maxAge time.Duration
+	// packs is set once the server is known to unpack; packer belongs to the goroutine that sends.
+	packs  atomic.Bool
+	packer *otlpstream.Packer
 
 	sent int
 	acks int
@@ -67,18 +70,18 @@ func (l *link) over(cfg Rebalance, now time.Time) bool {
 	return l.retiring || cfg.Requests > 0 && l.sent > cfg.Requests || l.maxAge > 0 && now.Sub(l.opened) > l.maxAge
 }
 
-// endReason is the reason of a stream's end as counted.
-func endReason(err error) string {
+// reasonOf is the reason of a stream's end as counted.
+func reasonOf(err error) endReason {
 	switch {
 	case errors.Is(err, io.EOF):
-		return "done"
+		return endDone
 	case status.Code(err) == codes.Unimplemented:
-		return "unimplemented"
+		return endUnimplemented
 	}
 	if _, asked := otlpstream.RetryDelay(status.Convert(err)); asked {
-		return "throttled"
+		return endThrottled
 	}
-	return "broken"
+	return endBroken
 }
 
 // suspicious tells whether one of the requests on a stream may be why it broke. A server that is away, or that does

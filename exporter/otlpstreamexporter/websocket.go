@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/coder/websocket"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
-	"go.opentelemetry.io/collector/exporter"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -47,49 +45,50 @@ type webSocketTransport struct {
 	frames      *otlpstream.Frames
 }
 
-func newWebSocketTransport(ctx context.Context, cfg *Config, set exporter.Settings, host component.Host, signal otlpstream.Signal) (*webSocketTransport, error) {
-	tlsConfig, err := cfg.Client.TLS.LoadTLSConfig(ctx)
+func newWebSocketTransport(ctx context.Context, d *destination, host component.Host) (*webSocketTransport, error) {
+	client := d.client
+	tlsConfig, err := client.TLS.LoadTLSConfig(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot load `tls`: %w", err)
 	}
-	t := &webSocketTransport{signal: signal, header: http.Header{"User-Agent": {userAgent(set)}}}
-	scheme, address, found := strings.Cut(cfg.Client.Endpoint, "://")
+	t := &webSocketTransport{signal: d.signal, header: http.Header{"User-Agent": {userAgent(d.set)}}}
+	scheme, address, found := strings.Cut(client.Endpoint, "://")
 	if !found {
-		scheme, address = "https", cfg.Client.Endpoint
-		if cfg.Client.TLS.Insecure {
+		scheme, address = "https", client.Endpoint
+		if client.TLS.Insecure {
 			scheme = plain
 		}
 	}
 	t.base = scheme + "://" + strings.TrimSuffix(address, "/")
-	for name, value := range cfg.Client.Headers.Iter {
+	for name, value := range client.Headers.Iter {
 		t.header.Set(name, string(value))
 	}
-	if cfg.Client.UserAgent != "" {
-		t.header.Set("User-Agent", cfg.Client.UserAgent)
+	if client.UserAgent != "" {
+		t.header.Set("User-Agent", client.UserAgent)
 	}
-	switch cfg.Client.Compression {
+	switch client.Compression {
 	case configcompression.TypeGzip:
 		t.compression, t.encoding = otlpstream.Gzip, string(configcompression.TypeGzip)
 	case configcompression.TypeZstd:
 		t.compression, t.encoding = otlpstream.Zstd, string(configcompression.TypeZstd)
 	}
-	if cfg.Client.Keepalive.HasValue() {
-		t.keepalive, t.patience = cfg.Client.Keepalive.Get().Time, cfg.Client.Keepalive.Get().Timeout
+	if client.Keepalive.HasValue() {
+		t.keepalive, t.patience = client.Keepalive.Get().Time, client.Keepalive.Get().Timeout
 	}
 	// HTTP/1.1 only: over HTTP/2 there is no upgrade to a WebSocket.
 	base := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:         dialCorked,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConnsPerHost: cfg.InFlight.Requests,
+		MaxIdleConnsPerHost: d.cfg.InFlight.Requests,
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
 	}
 	t.idle = base.CloseIdleConnections
 	t.client = &http.Client{Transport: base}
-	if cfg.Client.Auth.HasValue() {
-		auth, err := cfg.Client.Auth.Get().GetHTTPClientAuthenticator(ctx, host.GetExtensions())
+	if client.Auth.HasValue() {
+		auth, err := client.Auth.Get().GetHTTPClientAuthenticator(ctx, host.GetExtensions())
 		if err != nil {
 			return nil, fmt.Errorf("cannot set up `auth`: %w", err)
 		}
@@ -106,15 +105,17 @@ func (t *webSocketTransport) open(ctx context.Context, _ int) (conn, error) {
 	header.Set(otlpstream.HeaderCaps, otlpstream.AllCaps.String())
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+	var line *cork
 	//nolint:bodyclose // the library closes it
-	ws, response, err := websocket.Dial(dial, t.base+t.signal.WebSocketPath(), &websocket.DialOptions{
+	ws, response, err := websocket.Dial(findCork(dial, &line), t.base+t.signal.WebSocketPath(), &websocket.DialOptions{
 		HTTPClient: t.client, HTTPHeader: header,
 	})
 	if err != nil {
 		return nil, httpStatus(response, err)
 	}
 	ws.SetReadLimit(maxResponse + 1)
-	c := &webSocketConn{webSocketTransport: t, ctx: ctx, ws: ws, granted: otlpstream.ParseLimits(response.Header.Get)}
+	c := &webSocketConn{webSocketTransport: t, ctx: ctx, ws: ws, line: line}
+	c.limits, c.caps = otlpstream.ParseGreeting(response.Header.Get)
 	c.pings = make(chan struct{})
 	go c.ping()
 	return c, nil
@@ -171,6 +172,8 @@ func httpStatus(response *http.Response, err error) error {
 		return status.Error(codes.Unavailable, err.Error())
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusOK:
 		return status.Error(codes.Unimplemented, err.Error())
+	case http.StatusRequestEntityTooLarge:
+		return otlpstream.ErrTooLarge(err.Error())
 	case http.StatusUnauthorized:
 		return status.Error(codes.Unauthenticated, err.Error())
 	case http.StatusForbidden:
@@ -182,25 +185,33 @@ func httpStatus(response *http.Response, err error) error {
 type webSocketConn struct {
 	*webSocketTransport
 
-	ctx     context.Context
-	ws      *websocket.Conn
-	granted otlpstream.Limits
-	pings   chan struct{} // closed when there is nothing more to read
+	ctx    context.Context
+	ws     *websocket.Conn
+	line   *cork
+	limits otlpstream.Limits
+	caps   otlpstream.Caps
+	pings  chan struct{} // closed when there is nothing more to read
 
 	frame  []byte // of the sender
 	header []byte
 	notice error // of the receiver: what the server said last
 }
 
-func (c *webSocketConn) limits() otlpstream.Limits { return c.granted }
+func (c *webSocketConn) greeting() (otlpstream.Limits, otlpstream.Caps) { return c.limits, c.caps }
 
 func (c *webSocketConn) send(r *otlpstream.Request) error {
 	var err error
 	c.header = r.AppendHeader(c.header[:0])
-	if c.frame, err = c.compression.AppendFrame(c.frame[:0], c.header, r.Data); err != nil {
+	compression := c.compression
+	if r.Packed > 0 {
+		compression = otlpstream.NoCompression // it is, already
+	}
+	if c.frame, err = compression.AppendFrame(c.frame[:0], c.header, r.Data); err != nil {
 		return err
 	}
+	c.line.hold()
 	err = c.ws.Write(c.ctx, websocket.MessageBinary, c.frame)
+	err = errors.Join(err, c.line.release())
 	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
 	if cap(c.frame) > maxRetained {
 		c.frame = nil
@@ -232,6 +243,9 @@ func (c *webSocketConn) recv(r *otlpstream.Response) error {
 		}
 		// The last message stands for the status that WebSocket lacks.
 		c.notice = status.Error(codes.InvalidArgument, r.Message)
+		if said := status.New(codes.ResourceExhausted, r.Message); otlpstream.IsTooLarge(said) {
+			c.notice = said.Err()
+		}
 		if r.Code == otlpstream.FailedRetryable {
 			c.notice = status.Error(codes.Unavailable, r.Message)
 			if r.Delay > 0 {
@@ -245,6 +259,8 @@ func (c *webSocketConn) end(err error) error {
 	switch {
 	case websocket.CloseStatus(err) == websocket.StatusNormalClosure:
 		return io.EOF
+	case websocket.CloseStatus(err) == websocket.StatusMessageTooBig:
+		return otlpstream.ErrTooLarge(err.Error())
 	case c.notice != nil:
 		return c.notice
 	case status.Code(err) == codes.Internal:

@@ -27,15 +27,17 @@ const (
 	CapDelay
 	// CapDrain of a client: it obeys Response.Drain, so a server can end a stream without any request being resent.
 	CapDrain
+	// CapWindow of a server: it unpacks packed payloads.
+	CapWindow
 )
 
 // AllCaps are those that this package knows.
-const AllCaps = CapCoalesce | CapDelay | CapDrain
+const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow
 
 var capNames = []struct {
 	bit  Caps
 	name string
-}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}}
+}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}, {CapWindow, "window"}}
 
 func (c Caps) String() string {
 	var names []string
@@ -92,6 +94,11 @@ func ParseLimits(get func(name string) string) Limits {
 		Bytes:      number(HeaderWindowBytes),
 		MaxMessage: number(HeaderMaxMessage),
 	}
+}
+
+// ParseGreeting reads all that a server says when a stream opens.
+func ParseGreeting(get func(name string) string) (Limits, Caps) {
+	return ParseLimits(get), ParseCaps(get(HeaderCaps))
 }
 
 // Credit is what is left of Limits. The zero value has no limits. It is not safe for concurrent use.

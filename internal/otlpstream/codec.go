@@ -47,8 +47,8 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot unmarshal into a %T", v)
 }
 
-// maxHeader is the size of the largest header: three fields with tags of one and two bytes.
-const maxHeader = 1 + 10 + 2*(2+10)
+// maxHeader is the size of the largest header: five numbers, with tags of one and two bytes.
+const maxHeader = 1 + 10 + 4*(2+10)
 
 // Raw is a message that is already encoded, or is to stay so.
 type Raw []byte

@@ -17,6 +17,8 @@ const (
 	fieldCode    = 2 // of a response
 	fieldItems   = 16
 	fieldAttempt = 17
+	fieldPacked  = 20
+	fieldSize    = 21
 	fieldDelay   = 16
 	fieldMessage = 17
 	fieldIDs     = 18
@@ -33,18 +35,27 @@ type Request struct {
 	Items uint64
 	// Attempt is how often the same data was sent before.
 	Attempt uint64
+	// Packed is the size of the payload, in stream form, that a Packer has made Data of; 0 where none has.
+	Packed uint64
 }
 
 // AppendHeader appends all of the message but its payload. Header and payload together are the message.
 func (r *Request) AppendHeader(dst []byte) []byte {
 	dst = appendUint(dst, fieldID, r.ID)
 	dst = appendUint(dst, fieldItems, r.Items)
-	return appendUint(dst, fieldAttempt, r.Attempt)
+	dst = appendUint(dst, fieldAttempt, r.Attempt)
+	if r.Packed == 0 {
+		return dst
+	}
+	dst = appendUint(dst, fieldSize, r.Packed)
+	return protowire.AppendVarint(protowire.AppendTag(dst, fieldPacked, protowire.BytesType), uint64(len(r.Data)))
 }
 
-// Parse reads a message. The payload is appended to r.Data[:0] in OTLP form, so the message may be reused after.
+// Parse reads a message. The payload is appended to r.Data[:0] in OTLP form, or as it is
+// where it is packed, so the message may be reused after.
 func (r *Request) Parse(message []byte) error {
 	*r = Request{Data: r.Data[:0]}
+	packed := false
 	for rest := message; len(rest) > 0; {
 		number, kind, n, err := consumeTag(rest)
 		if err != nil {
@@ -58,6 +69,13 @@ func (r *Request) Parse(message []byte) error {
 				return fmt.Errorf("cannot parse data of request %d: %w", r.ID, protowire.ParseError(n))
 			}
 			r.Data = protowire.AppendBytes(append(r.Data, otlpTag), data)
+			rest = rest[n:]
+		case number == fieldPacked && kind == protowire.BytesType:
+			data, n := protowire.ConsumeBytes(rest)
+			if n < 0 {
+				return fmt.Errorf("cannot parse packed data of request %d: %w", r.ID, protowire.ParseError(n))
+			}
+			r.Data, packed = append(r.Data[:0], data...), true
 			rest = rest[n:]
 		default:
 			v, n, err := consumeUint(rest, number, kind)
@@ -75,8 +93,13 @@ func (r *Request) Parse(message []byte) error {
 				r.Items = v
 			case fieldAttempt:
 				r.Attempt = v
+			case fieldSize:
+				r.Packed = v
 			}
 		}
+	}
+	if packed != (r.Packed > 0) {
+		return fmt.Errorf("cannot parse request %d: packed data comes with its size", r.ID)
 	}
 	return nil
 }

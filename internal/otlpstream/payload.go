@@ -15,7 +15,8 @@ import (
 // A payload is a list of resources. Standard OTLP keeps it in field 1, a stream in field 2, whose field 1 is the ID.
 // Both tags are one byte long, so either form becomes the other by changing one byte per resource.
 const (
-	otlpTag   = 1<<3 | byte(protowire.BytesType)
+	otlpField = 1
+	otlpTag   = otlpField<<3 | byte(protowire.BytesType)
 	streamTag = fieldData<<3 | byte(protowire.BytesType)
 )
 

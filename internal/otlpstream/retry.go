@@ -4,6 +4,8 @@
 package otlpstream
 
 import (
+	"regexp"
+	"strconv"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -41,4 +43,31 @@ func Transient(st *status.Status) bool {
 		return ok
 	}
 	return false
+}
+
+// ErrTooLarge is the error of a message that the peer will not take for its size.
+func ErrTooLarge(message string) error {
+	return status.Error(codes.ResourceExhausted, message+": larger than max")
+}
+
+var largerThanMax = regexp.MustCompile(`larger than max(?: \(\d+ vs\. (\d+)\)| (\d+))?`)
+
+// TooLarge tells whether a message was refused for its size, and what the limit is, 0 where that is not said. There is
+// no code for it: gRPC only says so for people.
+func TooLarge(st *status.Status) (limit int, ok bool) {
+	if st.Code() != codes.ResourceExhausted {
+		return 0, false
+	}
+	match := largerThanMax.FindStringSubmatch(st.Message())
+	if match == nil {
+		return 0, false
+	}
+	limit, _ = strconv.Atoi(match[1] + match[2])
+	return limit, true
+}
+
+// IsTooLarge is TooLarge where the limit does not matter.
+func IsTooLarge(st *status.Status) bool {
+	_, ok := TooLarge(st)
+	return ok
 }

@@ -30,17 +30,20 @@ type TelemetryBuilder struct {
 	registrations                       []metric.Registration
 	ExporterOtlpstreamAckLatency        metric.Float64Histogram
 	ExporterOtlpstreamAckedItems        metric.Int64ObservableCounter
+	ExporterOtlpstreamDividedRequests   metric.Int64ObservableCounter
 	ExporterOtlpstreamDroppedItems      metric.Int64ObservableCounter
+	ExporterOtlpstreamInFlightBytes     metric.Int64ObservableGauge
+	ExporterOtlpstreamInFlightRequests  metric.Int64ObservableGauge
 	ExporterOtlpstreamPendingItems      metric.Int64ObservableGauge
 	ExporterOtlpstreamQueuedItems       metric.Int64ObservableGauge
 	ExporterOtlpstreamReceivedItems     metric.Int64ObservableCounter
-	ExporterOtlpstreamResentRequests    metric.Int64Counter
-	ExporterOtlpstreamRetryableFailures metric.Int64Counter
+	ExporterOtlpstreamResentRequests    metric.Int64ObservableCounter
+	ExporterOtlpstreamRetryableFailures metric.Int64ObservableCounter
 	ExporterOtlpstreamStreaming         metric.Int64ObservableGauge
-	ExporterOtlpstreamStreamsClosed     metric.Int64Counter
-	ExporterOtlpstreamStreamsOpened     metric.Int64Counter
-	ExporterOtlpstreamThrottledTime     metric.Float64Counter
-	ExporterOtlpstreamUnexpectedAcks    metric.Int64Counter
+	ExporterOtlpstreamStreamsClosed     metric.Int64ObservableCounter
+	ExporterOtlpstreamStreamsOpened     metric.Int64ObservableCounter
+	ExporterOtlpstreamThrottledTime     metric.Float64ObservableCounter
+	ExporterOtlpstreamUnexpectedAcks    metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -69,12 +72,57 @@ func (builder *TelemetryBuilder) RegisterExporterOtlpstreamAckedItemsCallback(cb
 	return nil
 }
 
+// RegisterExporterOtlpstreamDividedRequestsCallback sets callback for observable ExporterOtlpstreamDividedRequests metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamDividedRequestsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamDividedRequests, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamDividedRequests)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterExporterOtlpstreamDroppedItemsCallback sets callback for observable ExporterOtlpstreamDroppedItems metric.
 func (builder *TelemetryBuilder) RegisterExporterOtlpstreamDroppedItemsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamDroppedItems, obs: o})
 		return nil
 	}, builder.ExporterOtlpstreamDroppedItems)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamInFlightBytesCallback sets callback for observable ExporterOtlpstreamInFlightBytes metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamInFlightBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamInFlightBytes, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamInFlightBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamInFlightRequestsCallback sets callback for observable ExporterOtlpstreamInFlightRequests metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamInFlightRequestsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamInFlightRequests, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamInFlightRequests)
 	if err != nil {
 		return err
 	}
@@ -129,12 +177,102 @@ func (builder *TelemetryBuilder) RegisterExporterOtlpstreamReceivedItemsCallback
 	return nil
 }
 
+// RegisterExporterOtlpstreamResentRequestsCallback sets callback for observable ExporterOtlpstreamResentRequests metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamResentRequestsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamResentRequests, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamResentRequests)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamRetryableFailuresCallback sets callback for observable ExporterOtlpstreamRetryableFailures metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamRetryableFailuresCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamRetryableFailures, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamRetryableFailures)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterExporterOtlpstreamStreamingCallback sets callback for observable ExporterOtlpstreamStreaming metric.
 func (builder *TelemetryBuilder) RegisterExporterOtlpstreamStreamingCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamStreaming, obs: o})
 		return nil
 	}, builder.ExporterOtlpstreamStreaming)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamStreamsClosedCallback sets callback for observable ExporterOtlpstreamStreamsClosed metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamStreamsClosedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamStreamsClosed, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamStreamsClosed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamStreamsOpenedCallback sets callback for observable ExporterOtlpstreamStreamsOpened metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamStreamsOpenedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamStreamsOpened, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamStreamsOpened)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamThrottledTimeCallback sets callback for observable ExporterOtlpstreamThrottledTime metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamThrottledTimeCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.ExporterOtlpstreamThrottledTime, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamThrottledTime)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamUnexpectedAcksCallback sets callback for observable ExporterOtlpstreamUnexpectedAcks metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamUnexpectedAcksCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamUnexpectedAcks, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamUnexpectedAcks)
 	if err != nil {
 		return err
 	}
@@ -152,6 +290,16 @@ type observerInt64 struct {
 
 func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
 	oi.obs.ObserveInt64(oi.inst, value, opts...)
+}
+
+type observerFloat64 struct {
+	embedded.Float64Observer
+	inst metric.Float64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerFloat64) Observe(value float64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveFloat64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -185,10 +333,28 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExporterOtlpstreamDividedRequests, err = builder.meter.Int64ObservableCounter(
+		"otelcol_exporter_otlpstream_divided_requests",
+		metric.WithDescription("Requests sent in parts, because the destination takes no message of their size. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterOtlpstreamDroppedItems, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_dropped_items",
 		metric.WithDescription("Items that were given up. [Alpha]"),
 		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterOtlpstreamInFlightBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_otlpstream_in_flight_bytes",
+		metric.WithDescription("Bytes that are sent and not acknowledged, before compression. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterOtlpstreamInFlightRequests, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_otlpstream_in_flight_requests",
+		metric.WithDescription("Requests that are sent and not acknowledged. [Alpha]"),
+		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterOtlpstreamPendingItems, err = builder.meter.Int64ObservableGauge(
@@ -209,13 +375,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterOtlpstreamResentRequests, err = builder.meter.Int64Counter(
+	builder.ExporterOtlpstreamResentRequests, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_resent_requests",
 		metric.WithDescription("Requests sent again, after a stream was lost or the destination asked for it. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterOtlpstreamRetryableFailures, err = builder.meter.Int64Counter(
+	builder.ExporterOtlpstreamRetryableFailures, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_retryable_failures",
 		metric.WithDescription("Answers that asked to send a request again. [Alpha]"),
 		metric.WithUnit("{request}"),
@@ -227,25 +393,25 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterOtlpstreamStreamsClosed, err = builder.meter.Int64Counter(
+	builder.ExporterOtlpstreamStreamsClosed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_streams_closed",
 		metric.WithDescription("Streams that ended. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterOtlpstreamStreamsOpened, err = builder.meter.Int64Counter(
+	builder.ExporterOtlpstreamStreamsOpened, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_streams_opened",
 		metric.WithDescription("Streams that were opened. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterOtlpstreamThrottledTime, err = builder.meter.Float64Counter(
+	builder.ExporterOtlpstreamThrottledTime, err = builder.meter.Float64ObservableCounter(
 		"otelcol_exporter_otlpstream_throttled_time",
 		metric.WithDescription("Time for which the destination has asked to be left alone. [Alpha]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterOtlpstreamUnexpectedAcks, err = builder.meter.Int64Counter(
+	builder.ExporterOtlpstreamUnexpectedAcks, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_unexpected_acks",
 		metric.WithDescription("Acknowledgements of requests that were not pending, such as late or repeated ones. [Alpha]"),
 		metric.WithUnit("{ack}"),

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package interop
 
 import (
 	"context"
@@ -34,7 +34,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
@@ -125,7 +125,7 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 	serverCert, serverKey := identity(t)
 	clientCert, clientKey := identity(t)
 	bothTransports(t, func(t *testing.T, transport string) {
-		for _, mode := range []string{modeStream, modeUnary} {
+		for _, mode := range []string{"stream", "unary"} {
 			t.Run(mode, func(t *testing.T) {
 				to, addr := &tenants{}, freePort(t)
 				ca := t.TempDir() + "/clients.pem"
@@ -142,8 +142,8 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 				require.NoError(t, r.Start(context.Background(), guard{"secret"}))
 				defer func() { require.NoError(t, r.Shutdown(context.Background())) }()
 
-				configure := func() *Config {
-					return testConfig(transport, addr, func(cfg *Config) {
+				configure := func() *otlpstreamexporter.Config {
+					return testConfig(transport, addr, func(cfg *otlpstreamexporter.Config) {
 						cfg.Mode = mode
 						cfg.Client.TLS.Insecure = false
 						cfg.Client.TLS.ServerName = "localhost"
@@ -153,17 +153,17 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 						cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: guardID})
 					})
 				}
-				set := exportertest.NewNopSettings(metadata.Type)
+				set := exportertest.NewNopSettings(otlpstreamexporter.NewFactory().Type())
 				e := startExporter(t, set, guard{"secret"}, configure())
 				e.export(0, 10)
-				require.Equal(t, int64(10), e.settled().acked)
+				require.Equal(t, int64(10), e.settled().Acked)
 				require.NoError(t, e.Shutdown(context.Background()))
 				require.Len(t, to.seen, 10)
 				require.Equal(t, "blue", to.seen[0])
 
 				for name, wrong := range map[string]*testExporter{
 					"token": startExporter(t, set, guard{"guess"}, withLimit(configure())),
-					"certificate": startExporter(t, set, guard{"secret"}, withLimit(func() *Config {
+					"certificate": startExporter(t, set, guard{"secret"}, withLimit(func() *otlpstreamexporter.Config {
 						cfg := configure()
 						cfg.Client.TLS.CertPem, cfg.Client.TLS.KeyPem = "", ""
 						return cfg
@@ -171,7 +171,7 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 				} {
 					wrong.export(0, 1)
 					b := wrong.settled()
-					require.Equal(t, int64(1), b.dropped[dropRetriesExhausted]+b.dropped[dropRejected], name)
+					require.Equal(t, int64(1), b.Dropped["retries_exhausted"]+b.Dropped["rejected"], name)
 				}
 				require.Len(t, to.seen, 10)
 			})
@@ -180,8 +180,8 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 }
 
 // withLimit gives up soon.
-func withLimit(cfg *Config) *Config {
+func withLimit(cfg *otlpstreamexporter.Config) *otlpstreamexporter.Config {
 	cfg.Retry.MaxElapsedTime = 200 * time.Millisecond
-	impatient(cfg)
+	cfg.Shutdown.WaitForAcks = false
 	return cfg
 }

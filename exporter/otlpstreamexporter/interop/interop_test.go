@@ -1,10 +1,12 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package interop
 
 import (
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"net"
 	"testing"
@@ -32,7 +34,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
@@ -87,9 +89,9 @@ func freePort(tb testing.TB) string {
 }
 
 // exportAll sends n batches of each signal.
-func exportAll(tb testing.TB, cfg *Config, n int) {
-	f, ctx, host := NewFactory(), context.Background(), componenttest.NewNopHost()
-	set := exportertest.NewNopSettings(metadata.Type)
+func exportAll(tb testing.TB, cfg *otlpstreamexporter.Config, n int) {
+	f, ctx, host := otlpstreamexporter.NewFactory(), context.Background(), componenttest.NewNopHost()
+	set := exportertest.NewNopSettings(f.Type())
 	traces, err := f.CreateTraces(ctx, set, cfg)
 	require.NoError(tb, err)
 	metrics, err := f.CreateMetrics(ctx, set, cfg)
@@ -121,11 +123,11 @@ func (s *sink) requireAll(tb testing.TB, n int) {
 func TestAllSignalsReachOurReceiver(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		for _, compression := range []string{"none", "gzip", "zstd"} {
-			for _, mode := range []string{modeStream, modeUnary} {
+			for _, mode := range []string{"stream", "unary"} {
 				t.Run(compression+"/"+mode, func(t *testing.T) {
 					var to sink
 					addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transport, &to, nil)
-					exportAll(t, testConfig(transport, addr, func(cfg *Config) {
+					exportAll(t, testConfig(transport, addr, func(cfg *otlpstreamexporter.Config) {
 						cfg.Mode = mode
 						cfg.Streams = 3
 						require.NoError(t, cfg.Client.Compression.UnmarshalText([]byte(compression)))
@@ -142,11 +144,11 @@ func TestAllSignalsReachOurReceiver(t *testing.T) {
 
 func TestV02OurExporterTalksToTheCollectorsReceiver(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
-		for _, mode := range []string{modeAuto, modeUnary} {
+		for _, mode := range []string{"auto", "unary"} {
 			t.Run(mode, func(t *testing.T) {
 				var to sink
 				addr := startReceiver(t, otlpreceiver.NewFactory(), transport, &to, nil)
-				exportAll(t, testConfig(transport, addr, func(cfg *Config) { cfg.Mode = mode }), 50)
+				exportAll(t, testConfig(transport, addr, func(cfg *otlpstreamexporter.Config) { cfg.Mode = mode }), 50)
 				to.requireAll(t, 50)
 			})
 		}
@@ -159,9 +161,9 @@ func TestS14OurReceiverEndsStreamsWithoutResends(t *testing.T) {
 		addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transport, &to, map[string]any{
 			"streams": map[string]any{"max_requests": 7},
 		})
-		e := newTestExporter(t, transport, addr, func(cfg *Config) { cfg.Streams = 2 })
+		e := newTestExporter(t, transport, addr, func(cfg *otlpstreamexporter.Config) { cfg.Streams = 2 })
 		e.export(0, 500)
-		require.Equal(t, int64(500), e.settled().acked)
+		require.Equal(t, int64(500), e.settled().Acked)
 		require.Equal(t, 500, to.SpanCount(), "nothing was lost, nothing came twice")
 	})
 }
@@ -179,11 +181,11 @@ func TestRollingRestartOfOurReceiverLosesNothing(t *testing.T) {
 		e := newTestExporter(t, transport, addr)
 		for i := range 5 {
 			e.export(100*i, 100)
-			eventually(t, func() bool { return e.balanced().acked > int64(100*i+20) }, "it moves on")
+			eventually(t, func() bool { return e.items().Acked > int64(100*i+20) }, "it moves on")
 			require.NoError(t, r.Shutdown(ctx))
 			r = start()
 		}
-		require.Equal(t, int64(500), e.settled().acked)
+		require.Equal(t, int64(500), e.settled().Acked)
 		require.GreaterOrEqual(t, to.SpanCount(), 500)
 		require.NoError(t, e.Shutdown(ctx))
 		require.NoError(t, r.Shutdown(ctx))
@@ -195,11 +197,11 @@ func TestS08OverloadOfOurReceiverLosesNothing(t *testing.T) {
 	addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transportGRPC, &to, map[string]any{
 		"in_flight": map[string]any{"bytes": 1000},
 	})
-	e := newTestExporter(t, transportGRPC, addr, func(cfg *Config) { cfg.InFlight.Requests = 64 })
+	e := newTestExporter(t, transportGRPC, addr, func(cfg *otlpstreamexporter.Config) { cfg.InFlight.Requests = 64 })
 	for i := range 100 {
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 10)))
 	}
-	require.Equal(t, int64(1000), e.settled().acked)
+	require.Equal(t, int64(1000), e.settled().Acked)
 	require.Equal(t, 1000, to.SpanCount())
 }
 
@@ -245,7 +247,10 @@ func TestV01AServerOfTheSpecificationAloneIsServed(t *testing.T) {
 				for n := 0; ; n++ {
 					in, out := request(), response()
 					if err := stream.RecvMsg(in); err != nil {
-						return eof(err)
+						if errors.Is(err, io.EOF) {
+							return nil
+						}
+						return err
 					}
 					id := get(in, "id")
 					out.Set(out.Descriptor().Fields().ByNumber(1), in.Get(in.Descriptor().Fields().ByNumber(1)))
@@ -267,7 +272,7 @@ func TestV01AServerOfTheSpecificationAloneIsServed(t *testing.T) {
 	defer g.Stop()
 	e := newTestExporter(t, transportGRPC, listener.Addr().String())
 	e.export(0, 100)
-	require.Equal(t, int64(100), e.settled().acked)
+	require.Equal(t, int64(100), e.settled().Acked)
 	require.NoError(t, e.Shutdown(context.Background()))
 	ids := map[uint64]bool{}
 	for len(results) > 0 {
@@ -308,36 +313,51 @@ func TestV01AClientOfTheSpecificationAloneIsServedByOurReceiver(t *testing.T) {
 	require.Equal(t, 40, to.SpanCount())
 }
 
-func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
-	// Each stream may meet either; the address stays the same.
-	turn := 0
-	s := run(t, &server{stream: func(p *peer) error {
-		p.server.mu.Lock()
-		turn++
-		old := turn > 1 && turn%2 == 0
-		p.server.mu.Unlock()
-		if old {
-			return status.Error(codes.Unimplemented, "unknown service")
-		}
-		return echo(p)
-	}}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
-	e.export(0, 300)
-	require.Equal(t, int64(300), e.settled().acked)
-	require.Len(t, s.names(), 300)
-	require.True(t, e.dest.modes.streaming(), "one server that refuses is no reason to stop streaming")
-}
-
 func TestThousandsOfBatchesOverSeveralConnections(t *testing.T) {
 	var to sink
 	addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transportGRPC, &to, nil)
-	e := newTestExporter(t, transportGRPC, addr, func(cfg *Config) {
+	e := newTestExporter(t, transportGRPC, addr, func(cfg *otlpstreamexporter.Config) {
 		cfg.Streams, cfg.Connections = 4, 2
 		cfg.Rebalance.Requests = 50
 		cfg.Rebalance.Timeout = 20 * time.Millisecond
 		cfg.Queue.Get().BlockOnOverflow = true
 	})
 	e.export(0, 3000)
-	require.Equal(t, int64(3000), e.settled().acked)
+	require.Equal(t, int64(3000), e.settled().Acked)
 	require.Equal(t, 3000, to.SpanCount())
+}
+
+func TestPacksThatDoNotUnpackEndTheirStreamAndNothingElse(t *testing.T) {
+	var to sink
+	addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transportGRPC, &to, nil)
+	cc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer cc.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	good := func() *otlpstream.Request {
+		r := &otlpstream.Request{ID: 1, Items: 1, Data: testRequest(t, "good")}
+		otlpstream.NewPacker().Pack(r)
+		return r
+	}
+	for name, spoil := range map[string]func(*otlpstream.Request){
+		"size":  func(r *otlpstream.Request) { r.Packed++ },
+		"bomb":  func(r *otlpstream.Request) { r.Packed = 1 << 40 },
+		"noise": func(r *otlpstream.Request) { r.Data = []byte("noise") },
+		"again": func(*otlpstream.Request) {}, // another frame, where the first goes on
+	} {
+		stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, otlpstream.Traces.StreamMethod(),
+			grpc.ForceCodecV2(otlpstream.Codec()))
+		require.NoError(t, err)
+		require.NoError(t, stream.SendMsg(good()))
+		var response otlpstream.Response
+		require.NoError(t, stream.RecvMsg(&response))
+		require.Equal(t, otlpstream.Response{ID: 1}, otlpstream.Response{ID: response.ID, Code: response.Code})
+		bad := good()
+		bad.ID = 2
+		spoil(bad)
+		require.NoError(t, stream.SendMsg(bad))
+		require.Equal(t, codes.InvalidArgument, status.Code(stream.RecvMsg(&response)), name)
+	}
+	require.Equal(t, 4, to.SpanCount(), "what came before is there, and nothing else")
 }

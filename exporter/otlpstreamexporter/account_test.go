@@ -1,0 +1,121 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// moody does to each request something else: acknowledges it now, later, twice or never, refuses it for good or for
+// now, asks to be left alone, or breaks the stream.
+func moody(p *peer) error {
+	for {
+		r, err := p.recv()
+		if err != nil {
+			return eof(err)
+		}
+		switch n := rand.IntN(1000); {
+		case n < 3:
+			return status.Error(codes.Unavailable, "gone")
+		case n < 5:
+			return otlpstream.Busy("busy", time.Duration(rand.IntN(3))*time.Millisecond).Err()
+		case n < 6:
+			return status.Error(codes.InvalidArgument, "a strange fault")
+		case n < 8:
+			_ = p.send(otlpstream.Response{Drain: true})
+			p.ack(r.id)
+		case n < 100:
+			_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedRetryable})
+		case n < 150:
+			_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedNoneRetryable})
+		case n < 200:
+			p.ack(r.id)
+			p.ack(r.id)
+		case n < 210: // never
+		case n < 300:
+			go p.ack(r.id)
+		default:
+			p.ack(r.id)
+		}
+	}
+}
+
+func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		tiny := otlpstream.Limits{MaxMessage: 200}.Headers()
+		a, b, c := run(t, &server{stream: moody}, transport), run(t, &server{stream: moody, header: tiny}, transport), run(t, &server{
+			unary: func(context.Context, string) error {
+				switch n := rand.IntN(10); n {
+				case 0:
+					return status.Error(codes.Unavailable, "gone")
+				case 1:
+					return status.Error(codes.InvalidArgument, "no")
+				}
+				return nil
+			},
+		}, transport)
+		flaky := newProxy(t, a.addr, func(p *proxy) { p.cutAfter = func() int64 { return 1 + rand.Int64N(20_000) } })
+		e := newTestExporter(t, transport, "", several(a.addr, b.addr, c.addr, flaky.addr), func(cfg *Config) {
+			cfg.Streams = 2
+			cfg.AckTimeout = 2 * time.Second
+			cfg.Rebalance.Requests = 100
+			cfg.Shutdown.Timeout = 200 * time.Millisecond
+			cfg.Queue.Get().QueueSize = 100
+		})
+		var producers sync.WaitGroup
+		var taken atomic.Int64
+		for range 4 {
+			producers.Go(func() {
+				for i := range 150 {
+					if e.ConsumeTraces(context.Background(), spans(batch(i), 1+i%20)) == nil {
+						taken.Add(int64(1 + i%20))
+					}
+				}
+			})
+		}
+		// The moments: while data comes, while it is sent, while all is shut down.
+		over := make(chan struct{})
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			for {
+				for _, d := range e.dests {
+					balanced(t, d)
+				}
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+		producers.Wait()
+		for _, d := range e.dests {
+			eventually(t, func() bool {
+				if e.ConsumeTraces(context.Background(), spans("more", 1)) == nil {
+					taken.Add(1) // in case all the others were unlucky
+				}
+				return d.account.snapshot().acked > 0
+			}, "something is delivered to "+d.name)
+		}
+		require.NoError(t, e.Shutdown(context.Background()))
+		close(over)
+		watching.Wait()
+		for _, d := range e.dests {
+			b := balanced(t, d)
+			require.Equal(t, taken.Load(), b.received)
+			require.Zero(t, b.queued+b.pending+b.requests+b.bytes, "all has found its end")
+		}
+	})
+}

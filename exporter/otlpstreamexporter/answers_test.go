@@ -1,0 +1,254 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// mute never answers.
+func mute(p *peer) error {
+	for {
+		if _, err := p.recv(); err != nil {
+			return eof(err)
+		}
+	}
+}
+
+// answering answers everything the same way, and after n answers with success.
+func answering(code otlpstream.ResultCode, n int) func(*peer) error {
+	return func(p *peer) error {
+		for i := 0; ; i++ {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
+			}
+			if n > 0 && i >= n {
+				p.ack(r.id)
+			} else {
+				_ = p.send(otlpstream.Response{ID: r.id, Code: code, Message: "because"})
+			}
+		}
+	}
+}
+
+func TestC07AnswersMayComeInAnyOrder(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			var ids []uint64
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if ids = append(ids, r.id); len(ids) == 100 {
+					rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+					for _, id := range ids {
+						p.ack(id)
+					}
+					ids = ids[:0]
+				}
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 500)
+		require.Equal(t, int64(500), e.settled().acked)
+		require.Len(t, s.seen(), 500)
+		require.Zero(t, e.dest.slots[0].pending.Len())
+	})
+}
+
+func TestC14ExhaustedRetriesAreCounted(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 0)}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
+		e.export(0, 3)
+		require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
+		require.Greater(t, len(s.seen()), 3)
+
+		off := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.Enabled = false })
+		off.export(0, 1)
+		require.Equal(t, int64(1), off.settled().dropped[dropRetriesExhausted])
+	})
+}
+
+func TestC14WithoutAServerRetriesEndToo(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		e := newTestExporter(t, transport, "localhost:1", impatient, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
+		e.export(0, 3)
+		require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
+	})
+}
+
+func TestC15C16UnansweredRequestsAreDroppedAndCounted(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if r.name != batch(3) {
+					p.ack(r.id)
+				}
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.AckTimeout = time.Second })
+		e.export(0, 10)
+		b := e.settled()
+		require.Equal(t, int64(9), b.acked)
+		require.Equal(t, int64(1), b.dropped[dropAckTimeout])
+		require.Equal(t, 1, s.names()[batch(3)], "it is not sent again")
+	})
+}
+
+func TestC17TheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
+	require.GreaterOrEqual(t, createDefaultConfig().(*Config).AckTimeout, 30*time.Second)
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				time.AfterFunc(250*time.Millisecond, func() { p.ack(r.id) })
+			}
+		}}, transport)
+		core, logs := observer.New(zap.WarnLevel)
+		set := exportertest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr, func(cfg *Config) {
+			cfg.AckTimeout = 2 * time.Second
+		}))
+		e.produce(120)
+		eventually(t, func() bool { return logs.FilterMessageSnippet("`ack_timeout`").Len() == 1 }, "there is a warning")
+		e.settled()
+		require.Equal(t, 1, logs.FilterMessageSnippet("`ack_timeout`").Len(), "once")
+	})
+}
+
+func TestLatenciesAreWithinAnEighth(t *testing.T) {
+	last := time.Duration(0)
+	for bucket := range 8 * 40 {
+		bound := upperBound(bucket)
+		require.Greater(t, bound, last)
+		if bucket > 0 {
+			require.Equal(t, bucket, bucketOf(bound-1))
+			require.Equal(t, min(bucket+1, 8*40-1), bucketOf(bound))
+			require.LessOrEqual(t, bound-last, max(last/8, time.Microsecond))
+		}
+		last = bound
+	}
+	var l latencies
+	require.Zero(t, l.snapshot())
+	for i := range 3 * latencyMemory {
+		l.record(time.Duration(i%100+1) * time.Millisecond)
+	}
+	s := l.snapshot()
+	require.InEpsilon(t, 50*time.Millisecond, s.P50, 0.15)
+	require.InEpsilon(t, 100*time.Millisecond, s.P99, 0.15)
+	for range 3 * latencyMemory {
+		l.record(time.Second)
+	}
+	require.InEpsilon(t, time.Second, l.snapshot().P50, 0.15, "the past fades")
+	l.record(-time.Second) // clocks step
+	l.record(time.Duration(math.MaxInt64))
+}
+
+func TestC18C19C20RejectedRequestsAreDroppedAndCounted(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: answering(otlpstream.FailedNoneRetryable, 0)}, transport)
+		e := newTestExporter(t, transport, s.addr, noQueue)
+		err := e.ConsumeTraces(context.Background(), spans(batch(0), 7))
+		require.True(t, consumererror.IsPermanent(err))
+		require.ErrorContains(t, err, "because")
+		require.Len(t, s.seen(), 1)
+		require.Equal(t, int64(7), e.balanced().dropped[dropRejected])
+		require.Zero(t, e.dest.slots[0].pending.Len())
+	})
+}
+
+func TestC21C22RetryableFailuresAreRetried(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 3)}, transport)
+		e := newTestExporter(t, transport, s.addr, noQueue)
+		require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(0), 1)))
+		seen := s.seen()
+		require.Len(t, seen, 4)
+		for i, r := range seen {
+			require.Equal(t, uint64(i), r.attempt)
+			require.Equal(t, uint64(i+1), r.id, "as a new request")
+		}
+		require.Equal(t, int64(1), e.balanced().acked)
+	})
+}
+
+func TestC26DuplicateAndUnknownAcksAreHarmless(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				p.ack(r.id + 1000)
+				_ = p.send(otlpstream.Response{ID: r.id, IDs: []uint64{r.id, 0, 1 << 63}})
+				p.ack(r.id)
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 100)
+		require.Equal(t, int64(100), e.settled().acked)
+	})
+}
+
+func TestACallerThatGivesUpIsCounted(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: mute}, transport)
+		e := newTestExporter(t, transport, s.addr, noQueue, impatient)
+		ctx, cancel := context.WithCancel(context.Background())
+		result := make(chan error)
+		go func() { result <- e.ConsumeTraces(ctx, spans(batch(0), 4)) }()
+		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
+		cancel()
+		require.ErrorIs(t, <-result, context.Canceled)
+		require.Equal(t, int64(4), e.balanced().dropped[dropCanceled])
+	})
+}
+
+func TestV04UnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for first := true; ; first = false {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if first {
+					_ = p.send(otlpstream.Response{ID: r.id, Code: 77, Message: "a result that is yet to be invented"})
+					continue
+				}
+				p.ack(r.id)
+			}
+		}, header: []string{"otlp-stream-caps", "window2,telepathy", "otlp-stream-window-requests", "many"}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 20)
+		require.Equal(t, int64(20), e.settled().acked, "what nobody knows may pass, so it is sent again")
+		require.Len(t, s.seen(), 21)
+	})
+}

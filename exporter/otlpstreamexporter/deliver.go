@@ -1,0 +1,314 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// delivery is a request on its way, or a part of one that is too large as a whole.
+type delivery struct {
+	data  []byte
+	items int // of a whole those that no part has; the account's lock guards it
+
+	done chan outcome
+	// since is when the exporter began with it, and sent how often it has sent it.
+	since time.Time
+	sent  uint64
+	// unary tells that a server without streams had it.
+	unary bool
+	span  trace.Span
+
+	// The slot's lock guards the stream it is pending on, and how often it may have broken one.
+	link    *link
+	strikes int
+
+	// The account's lock guards these.
+	state    state
+	settled  bool // and will stay in its state
+	reason   dropReason
+	rejected int
+}
+
+func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *delivery {
+	return &delivery{
+		data: data, items: items,
+		done: make(chan outcome, 1), since: time.Now(), span: trace.SpanFromContext(ctx),
+	}
+}
+
+// outcome ends an attempt.
+type outcome struct {
+	verdict verdict
+	reason  dropReason    // of a failure
+	delay   time.Duration // that the server asks for, of a retry
+	limit   int64         // of the size of a message, of a division
+	err     error
+}
+
+type verdict uint8
+
+const (
+	success verdict = iota
+	failure
+	retry
+	reroute  // to unary: the server knows no streams
+	division // into parts: the server takes no message of that size
+)
+
+// deliver returns when a request is acknowledged, or given up.
+func (d *destination) deliver(ctx context.Context, req *request) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.ctx, func() { cancel(errShutdown) })()
+	return d.seeThrough(ctx, d.newDelivery(ctx, req.data, req.items))
+}
+
+func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
+	limit := d.maxMessage.Load()
+	if !exceeds(p, limit) {
+		out := d.asAWhole(ctx, p)
+		if out.verdict != division {
+			return out.err
+		}
+		limit = out.limit
+	}
+	return d.inParts(ctx, p, limit)
+}
+
+// messageOverhead is what a request has besides its payload.
+const messageOverhead = 64
+
+func exceeds(p *delivery, limit int64) bool {
+	return limit > 0 && int64(len(p.data))+messageOverhead > limit
+}
+
+// inParts sends what is too large in parts that are not. An item that is too large alone is dropped.
+func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) error {
+	if p.items <= 1 {
+		return d.drop(p, dropTooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes", len(p.data), limit))
+	}
+	d.tally.divided.Add(1)
+	p.span.AddEvent("divided")
+	// So many exist at a time: a tiny limit must not make a request many times its size.
+	const partsAtOnce = 4
+	var (
+		parts errgroup.Group
+		mu    sync.Mutex
+		errs  []error
+	)
+	parts.SetLimit(partsAtOnce)
+	for data, items := range otlpstream.Split(d.signal, p.data, int(limit)-messageOverhead) {
+		if items == 0 {
+			continue // empty resources are not worth a message
+		}
+		part := d.newDelivery(ctx, data, items)
+		part.since = p.since
+		d.account.divide(p, part)
+		parts.Go(func() error {
+			if err := d.seeThrough(ctx, part); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			return nil
+		})
+	}
+	_ = parts.Wait()
+	if p.items > 0 {
+		errs = append(errs, d.drop(p, dropRejected, errors.New("they are malformed")))
+	}
+	return worst(errs)
+}
+
+// worst is the error of a whole. What is undelivered because of a shutdown is for a queue on disk to keep, even if the
+// parts that were delivered come again.
+func worst(errs []error) error {
+	all := errors.Join(errs...)
+	for _, err := range errs {
+		if !consumererror.IsPermanent(err) {
+			return err
+		}
+	}
+	return all
+}
+
+// asAWhole sends a delivery until it is acknowledged, or given up, or found to be too large. Its error is for the
+// caller of the exporter.
+func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
+	size := min(int64(len(p.data)), d.cfg.InFlight.Bytes)
+	if d.requests.Acquire(ctx, 1) != nil {
+		return d.abandon(ctx, p)
+	}
+	defer d.requests.Release(1)
+	if d.bytes.Acquire(ctx, size) != nil {
+		return d.abandon(ctx, p)
+	}
+	defer d.bytes.Release(size)
+
+	for failures := 1; ; failures++ {
+		out := d.attempt(ctx, p)
+		switch out.verdict {
+		case success:
+			d.gate.succeeded()
+			d.account.move(p, acked)
+			return outcome{}
+		case failure:
+			return outcome{err: d.drop(p, out.reason, out.err)}
+		case division:
+			d.account.move(p, queued)
+			return out
+		case reroute:
+			p.unary = true
+			d.account.move(p, queued)
+			continue
+		case retry:
+		}
+		if ctx.Err() != nil {
+			return d.abandon(ctx, p)
+		}
+		d.tally.retryable.Add(1)
+		d.account.move(p, queued)
+		delay := retryDelay(d.cfg.Retry, failures, out.delay)
+		if !d.cfg.Retry.Enabled || d.tooOld(p, time.Now().Add(delay)) {
+			return outcome{err: d.drop(p, dropRetriesExhausted, out.err)}
+		}
+		p.span.AddEvent("retry")
+		if sleep(ctx, delay) != nil {
+			return d.abandon(ctx, p)
+		}
+	}
+}
+
+// attempt sends a request once, or more often if streams are lost meanwhile.
+func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
+	if limit := d.maxMessage.Load(); exceeds(p, limit) {
+		return outcome{verdict: division, limit: limit}
+	}
+	if p.unary || !d.modes.stream(time.Now()) {
+		return d.unary(ctx, p)
+	}
+	if out, ok := d.hand(ctx, p); !ok {
+		return out
+	}
+	select {
+	case out := <-p.done:
+		return out
+	case <-ctx.Done():
+		return outcome{verdict: retry, err: ctx.Err()}
+	}
+}
+
+// hand gives a delivery to a slot that has room; so it waits for the gate and for a connection, too.
+func (d *destination) hand(ctx context.Context, p *delivery) (outcome, bool) {
+	select {
+	case d.ready <- p:
+		return outcome{}, true
+	default:
+	}
+	expired, stop := d.expiry(p)
+	defer stop()
+	select {
+	case d.ready <- p:
+		return outcome{}, true
+	case <-expired:
+		return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no stream to send it on")}, false
+	case <-ctx.Done():
+		return outcome{verdict: retry, err: ctx.Err()}, false
+	}
+}
+
+func (d *destination) unary(ctx context.Context, p *delivery) outcome {
+	if err := d.gate.wait(ctx); err != nil {
+		return outcome{verdict: retry, err: err}
+	}
+	data, err := otlpstream.InOTLPForm(p.data)
+	if err != nil {
+		return outcome{verdict: failure, reason: dropRejected, err: err}
+	}
+	if p.sent++; p.sent > 1 {
+		d.tally.resent.Add(1)
+	}
+	d.account.move(p, pending)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.AckTimeout)
+	defer cancel()
+	sent := time.Now()
+	response, err := d.transport.unary(ctx, data)
+	st := status.Convert(err)
+	delay, asked := otlpstream.RetryDelay(st)
+	if asked {
+		d.throttle(delay)
+	}
+	if limit, tooLarge := otlpstream.TooLarge(st); tooLarge {
+		return d.divide(p, int64(limit))
+	}
+	switch {
+	case err == nil:
+		d.health.ok(d)
+		d.tally.acked(ctx, time.Since(sent))
+		d.account.reject(p, otlpstream.Rejected(response))
+		return outcome{}
+	case otlpstream.Transient(st):
+		if ctx.Err() == nil {
+			d.health.fault(d, err)
+		}
+		return outcome{verdict: retry, delay: delay, err: err}
+	}
+	return outcome{verdict: failure, reason: dropRejected, err: err}
+}
+
+// divide is the outcome of a message that the server says is too large for it. Where it does not say what it takes,
+// halves are tried.
+func (d *destination) divide(p *delivery, limit int64) outcome {
+	if exceeds(p, limit) {
+		d.maxMessage.Store(limit)
+	} else {
+		limit = int64(len(p.data))/2 + messageOverhead
+	}
+	return outcome{verdict: division, limit: limit}
+}
+
+func (d *destination) drop(p *delivery, why dropReason, err error) error {
+	items := p.items
+	d.account.drop(p, why)
+	return consumererror.NewPermanent(fmt.Errorf("cannot deliver %d items (%s): %w", items, why, err))
+}
+
+// abandon ends a delivery because its time is over, not for a fault of its own.
+func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
+	cause := context.Cause(ctx)
+	switch {
+	case !errors.Is(cause, errShutdown):
+		d.account.drop(p, dropCanceled)
+	case d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage != nil:
+		d.account.keep(p)
+	default:
+		d.account.drop(p, dropShutdown)
+	}
+	return outcome{err: cause}
+}
+
+// tooOld tells whether a delivery is older than retry_on_failure allows.
+func (d *destination) tooOld(p *delivery, now time.Time) bool {
+	return d.cfg.Retry.MaxElapsedTime > 0 && now.Sub(p.since) > d.cfg.Retry.MaxElapsedTime
+}
+
+func (d *destination) expiry(p *delivery) (expired <-chan time.Time, stop func()) {
+	if d.cfg.Retry.MaxElapsedTime <= 0 {
+		return nil, func() {}
+	}
+	t := time.NewTimer(d.cfg.Retry.MaxElapsedTime - time.Since(p.since))
+	return t.C, func() { t.Stop() }
+}

@@ -1,0 +1,214 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+)
+
+// several makes of a configuration one with these destinations, named a, b, c and so on.
+func several(addrs ...string) func(*Config) {
+	return func(cfg *Config) {
+		for i, addr := range addrs {
+			d := EndpointConfig{Name: string(rune('a' + i)), Client: cfg.Client}
+			d.Client.Endpoint = addr
+			cfg.Endpoints = append(cfg.Endpoints, d)
+		}
+		cfg.Client.Endpoint = ""
+	}
+}
+
+func TestC28DestinationsDoNotHoldUpEachOther(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const n = 1000
+		live, dead, slow := run(t, &server{stream: echo}, transport), run(t, &server{stream: mute}, transport), run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				time.Sleep(100 * time.Microsecond) // it takes its time
+				p.ack(r.id)
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, "", several(live.addr, dead.addr, slow.addr, "localhost:1"), func(cfg *Config) {
+			cfg.Queue.Get().QueueSize = n / 2
+			cfg.Shutdown.Timeout = 100 * time.Millisecond
+		})
+		for i := range n {
+			require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 1)), "it is taken for as long as any takes it")
+			if i%250 == 0 {
+				settled(t, e.dests[0])
+				settled(t, e.dests[2])
+			}
+		}
+		require.Equal(t, int64(n), settled(t, e.dests[0]).acked)
+		require.Equal(t, int64(n), settled(t, e.dests[2]).acked)
+		require.Len(t, live.seen(), n)
+		for _, stuck := range []*destination{e.dests[1], e.dests[3]} {
+			b := balanced(t, stuck)
+			require.Equal(t, int64(n), b.received)
+			require.Equal(t, int64(n/2), b.dropped[dropQueueFull])
+			require.Equal(t, int64(n/2), b.pending+b.queued)
+		}
+		require.NoError(t, e.Shutdown(context.Background()))
+		for _, stuck := range []*destination{e.dests[1], e.dests[3]} {
+			require.Equal(t, int64(n/2), balanced(t, stuck).dropped[dropShutdown])
+		}
+	})
+}
+
+func TestWhatNoDestinationTakesIsTheCallers(t *testing.T) {
+	dead := run(t, &server{stream: mute}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, "", several(dead.addr, dead.addr), impatient, func(cfg *Config) {
+		cfg.Queue.Get().QueueSize = 3
+	})
+	e.export(0, 3)
+	require.Error(t, e.ConsumeTraces(context.Background(), spans("over", 1)))
+	for _, d := range e.dests {
+		require.Equal(t, int64(3), balanced(t, d).received)
+	}
+}
+
+// large makes a batch of about so many bytes that does not compress.
+func large(name string, size int) ptrace.Traces {
+	noise := make([]byte, size)
+	for i := range noise {
+		noise[i] = byte(rand.IntN(256))
+	}
+	td := spans(name, 1)
+	td.ResourceSpans().At(0).Resource().Attributes().PutEmptyBytes("noise").FromRaw(noise)
+	return td
+}
+
+// backlog is the memory that waiting requests take with so many destinations that are away.
+func backlog(t *testing.T, destinations int) int64 {
+	const n, size = 400, 50_000
+	addrs := make([]string, destinations)
+	for i := range addrs {
+		addrs[i] = "localhost:1"
+	}
+	heap := func() int64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC() // the second frees what pools gave up in the first
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc + stats.StackInuse)
+	}
+	before := heap()
+	e := newTestExporter(t, transportGRPC, "", several(addrs...), impatient, func(cfg *Config) { cfg.InFlight.Requests = 16 })
+	for i := range n {
+		require.NoError(t, e.ConsumeTraces(context.Background(), large(batch(i), size)))
+	}
+	taken := heap() - before
+	for _, d := range e.dests {
+		b := balanced(t, d)
+		require.Equal(t, int64(n), b.queued)
+	}
+	require.NoError(t, e.Shutdown(context.Background()))
+	require.Greater(t, taken, int64(n*size))
+	return taken
+}
+
+func TestC29ThreeDestinationsTakeTheMemoryOfOne(t *testing.T) {
+	one, three := backlog(t, 1), backlog(t, 3)
+	t.Logf("one destination takes %d KiB, three take %d KiB", one>>10, three>>10)
+	require.Less(t, float64(three), 1.3*float64(one))
+}
+
+func TestC29PayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		a, b := run(t, &server{stream: echo}, transport), run(t, &server{}, transport)
+		e := newTestExporter(t, transport, "", several(a.addr, b.addr))
+		shared := make(map[*byte]int)
+		for _, d := range e.dests {
+			enqueue := d.enqueue
+			d.enqueue = func(ctx context.Context) error {
+				r, err := carried(ctx, 0)
+				require.NoError(t, err)
+				shared[&r.(*request).data[0]]++
+				return enqueue(ctx)
+			}
+		}
+		e.export(0, 20)
+		for _, d := range e.dests {
+			require.Equal(t, int64(20), settled(t, d).acked, "streamed to one, unary to the other, which wants other bytes")
+		}
+		require.Len(t, shared, 20)
+		for _, times := range shared {
+			require.Equal(t, 2, times)
+		}
+		require.Equal(t, a.names(), b.names())
+	})
+}
+
+func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
+	const n = 20
+	live := run(t, &server{stream: echo}, transportGRPC)
+	away := &server{stream: echo, addr: freePort(t)}
+	d := newDisks()
+	configure := func() *Config {
+		return testConfig(transportGRPC, "", several(live.addr, away.addr), onDisk, impatient)
+	}
+	set := exportertest.NewNopSettings(metadata.Type)
+	first := startExporter(t, set, d, configure())
+	first.export(0, n)
+	require.Equal(t, int64(n), settled(t, first.dests[0]).acked)
+	require.NoError(t, first.Shutdown(context.Background()))
+	require.Equal(t, int64(n), balanced(t, first.dests[1]).queued, "it waits on disk")
+	require.Len(t, d.disks, 2)
+
+	run(t, away, transportGRPC)
+	second := startExporter(t, set, d, configure())
+	eventually(t, func() bool { return balanced(t, second.dests[1]).acked == n }, "what was kept arrives")
+	require.Zero(t, balanced(t, second.dests[0]).received, "and is not sent again where it was acknowledged")
+	require.Len(t, live.seen(), n)
+}
+
+func TestSnapshotTellsWhatEachDestinationDoes(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		live, old := run(t, &server{stream: echo}, transport), run(t, &server{}, transport)
+		silent := run(t, &server{stream: mute}, transport)
+		e := newTestExporter(t, transport, "", several(live.addr, old.addr, silent.addr), impatient)
+		before := e.Snapshot()
+		require.Equal(t, transport, before.Transport)
+		require.Equal(t, "traces", before.Signal)
+		e.export(0, 10)
+		settled(t, e.dests[0])
+		settled(t, e.dests[1])
+		eventually(t, func() bool { return balanced(t, e.dests[2]).pending == 10 }, "all is sent")
+		s := e.Snapshot().Destinations
+		require.Len(t, s, 3)
+		require.Equal(t, "a", s[0].Name)
+		require.Equal(t, live.addr, s[0].Endpoint)
+		require.Equal(t, Items{Received: 10, Acked: 10, Dropped: map[string]int64{}}, s[0].Items)
+		require.True(t, s[0].Streaming)
+		require.Equal(t, 1, s[0].Open)
+		require.Equal(t, int64(1), s[0].Opened)
+		require.Equal(t, 10, s[0].AckLatency.Count)
+		require.Positive(t, s[0].AckLatency.P50)
+		require.GreaterOrEqual(t, s[0].AckLatency.P99, s[0].AckLatency.P50)
+		require.False(t, s[1].Streaming)
+		require.Equal(t, int64(10), s[1].Items.Acked)
+		require.Equal(t, int64(10), s[2].InFlightRequests)
+		require.Equal(t, int64(10*len(testRequest(t, batch(0)))), s[2].InFlightBytes)
+
+		require.NoError(t, e.Shutdown(context.Background()))
+		s = e.Snapshot().Destinations
+		require.Equal(t, map[string]int64{"done": 1}, s[0].Closed)
+		require.Equal(t, map[string]int64{"shutdown": 10}, s[2].Items.Dropped)
+		require.Zero(t, s[0].Open+s[0].Draining)
+		require.Zero(t, s[2].InFlightRequests)
+	})
+}

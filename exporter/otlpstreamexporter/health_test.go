@@ -1,0 +1,109 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// statuses is a host that remembers what is reported to it.
+type statuses struct {
+	component.Host
+
+	mu   sync.Mutex
+	list []componentstatus.Status
+}
+
+func (s *statuses) Report(event *componentstatus.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, event.Status())
+}
+
+func (s *statuses) all() []componentstatus.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]componentstatus.Status(nil), s.list...)
+}
+
+func TestLogAndStatusTellWhenADestinationGoesAndComesBack(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		for _, mode := range []string{modeStream, modeUnary} {
+			t.Run(mode, func(t *testing.T) {
+				live, other := run(t, &server{stream: echo}, transport), run(t, &server{stream: echo}, transport)
+				core, logs := observer.New(zap.InfoLevel)
+				set := exportertest.NewNopSettings(metadata.Type)
+				set.Logger = zap.New(core)
+				host := &statuses{Host: componenttest.NewNopHost()}
+				e := startExporter(t, set, host, testConfig(transport, "", several(live.addr, other.addr), func(cfg *Config) { cfg.Mode = mode }))
+				e.export(0, 10)
+				e.settled()
+				require.Empty(t, host.all())
+
+				live.stop()
+				e.export(10, 10)
+				eventually(t, func() bool { return !e.Snapshot().Destinations[0].Healthy }, "it is noticed")
+				require.True(t, e.Snapshot().Destinations[1].Healthy)
+				live.start(t, transport)
+				require.Equal(t, int64(20), e.settled().acked)
+				eventually(t, func() bool { return e.Snapshot().Destinations[0].Healthy }, "this, too")
+				require.NoError(t, e.Shutdown(t.Context()))
+				require.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.all())
+				lines := logs.FilterMessageSnippet("The destination").FilterField(zap.String("destination", "a"))
+				require.Equal(t, 2, lines.Len(), "one when it goes, one when it comes")
+			})
+		}
+	})
+}
+
+func TestTheSpanOfARequestHasItsEvents(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: func(p *peer) error {
+			for i := 0; ; i++ {
+				r, err := p.recv()
+				switch {
+				case err != nil:
+					return eof(err)
+				case p.number == 0 && i == 1:
+					_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedRetryable})
+					continue
+				case p.number == 0 && i > 1:
+					return status.Error(codes.Unavailable, "gone")
+				}
+				p.ack(r.id)
+			}
+		}}, transport)
+		tel := componenttest.NewTelemetry()
+		set := exporter.Settings{ID: exportertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: tel.NewTelemetrySettings()}
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		e.export(0, 1)
+		e.settled()
+		require.NoError(t, e.ConsumeTraces(t.Context(), spans("big", 100)))
+		require.Equal(t, int64(101), e.settled().acked)
+		require.NoError(t, e.Shutdown(t.Context()))
+		events := map[string]bool{}
+		for _, span := range tel.SpanRecorder.Ended() {
+			for _, event := range span.Events() {
+				events[event.Name] = true
+			}
+		}
+		require.Subset(t, events, map[string]bool{"divided": true, "retry": true, "stream lost": true})
+		require.NoError(t, tel.Shutdown(t.Context()))
+	})
+}

@@ -1,0 +1,85 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// inspection is what the exporter shows to whoever looks.
+func (e *streamExporter) inspection() inspect.Source {
+	return inspect.Source{
+		Kind: component.KindExporter, ID: e.set.ID, Signal: e.signal.String(),
+		Flow: e.flow, Delivery: e.delivery,
+	}
+}
+
+// flow is all destinations together, but for what came in: each of them has that.
+func (e *streamExporter) flow() inspect.Flow {
+	f := inspect.Flow{Dropped: map[string]int64{}, WireBytes: -1, RawBytes: -1}
+	for _, d := range e.dests {
+		b := d.account.snapshot()
+		f.In = max(f.In, b.received)
+		f.Out += b.acked
+		f.QueuedItems += b.queued
+		for reason, n := range b.dropped {
+			if n > 0 {
+				f.Dropped[dropReason(reason).String()] += n
+			}
+		}
+	}
+	return f
+}
+
+func (e *streamExporter) delivery() inspect.Delivery {
+	var out inspect.Delivery
+	for _, d := range e.dests {
+		out.Destinations = append(out.Destinations, d.inspect(time.Now()))
+	}
+	return out
+}
+
+func (d *destination) inspect(now time.Time) inspect.Destination {
+	s := d.snapshot()
+	to := inspect.Destination{
+		Name: s.Endpoint, Protocol: "otlp unary", Transport: d.cfg.Transport, Compression: string(d.client.Compression),
+		InFlight: inspect.InFlight{
+			Requests: s.InFlightRequests, Bytes: s.InFlightBytes, MaxRequests: int64(d.cfg.InFlight.Requests), MaxBytes: d.cfg.InFlight.Bytes,
+		},
+		Queue: inspect.Queue{Items: s.Items.Queued},
+		Sent:  s.Items.Acked, Dropped: s.Items.Dropped, Retries: s.Retryable, Resent: s.Resent,
+		RawBytes: -1, WireBytes: -1, AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
+	}
+	if s.Streaming {
+		to.Protocol = "otlp stream"
+	}
+	if s.Name != s.Endpoint {
+		to.Name = s.Name + " (" + s.Endpoint + ")"
+	}
+	if !s.Healthy {
+		to.LastError = "the destination does not answer"
+	}
+	if s.HeldFor > 0 {
+		to.ThrottledUntil = now.Add(s.HeldFor)
+	}
+	if d.cfg.Queue.HasValue() {
+		queue := d.cfg.Queue.Get()
+		to.Queue.OnDisk = queue.Storage != nil
+		if queue.Sizer == exporterhelper.RequestSizerTypeItems { // else it is not items that are counted
+			to.Queue.Capacity, to.Queue.Unit = queue.QueueSize, "items"
+		}
+	}
+	for range s.Open {
+		to.Streams = append(to.Streams, inspect.Stream{State: "open"})
+	}
+	for range s.Draining {
+		to.Streams = append(to.Streams, inspect.Stream{State: "draining"})
+	}
+	return to
+}

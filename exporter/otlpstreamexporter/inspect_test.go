@@ -1,0 +1,65 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+
+	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// watcher is an extension, and a host that has it.
+type watcher struct {
+	component.StartFunc
+	component.ShutdownFunc
+
+	source       inspect.Source
+	unregistered bool
+}
+
+func (w *watcher) RegisterInspection(s inspect.Source) func() {
+	w.source = s
+	return func() { w.unregistered = true }
+}
+
+func (w *watcher) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{component.MustNewID("watcher"): w}
+}
+
+func TestInspection(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		w := &watcher{}
+		e := startExporter(t, exportertest.NewNopSettings(exportermetadata.Type), w, testConfig(transport, s.addr, func(c *Config) {
+			c.Queue.Get().Sizer, c.Queue.Get().QueueSize = exporterhelper.RequestSizerTypeItems, 50
+		}))
+		e.export(0, 3)
+		eventually(t, func() bool { return w.source.Flow().Out == 3 }, "all is acknowledged")
+		require.Equal(t, "traces", w.source.Signal)
+		f := w.source.Flow()
+		require.Equal(t, int64(3), f.In)
+		require.Empty(t, f.Dropped)
+		require.Negative(t, f.WireBytes, "not known")
+		d := w.source.Delivery().Destinations[0]
+		require.Equal(t, "otlp stream", d.Protocol)
+		require.Equal(t, transport, d.Transport)
+		require.Equal(t, "zstd", d.Compression)
+		require.Equal(t, s.addr, d.Name)
+		require.Equal(t, int64(3), d.Sent)
+		require.Equal(t, inspect.Queue{Capacity: 50, Unit: "items"}, d.Queue)
+		require.Positive(t, d.AckP50)
+		require.Equal(t, []inspect.Stream{{State: "open"}}, d.Streams)
+		require.Empty(t, d.LastError)
+		require.True(t, d.ThrottledUntil.IsZero())
+		require.NoError(t, e.Shutdown(context.Background()))
+		require.True(t, w.unregistered)
+	})
+}

@@ -1,0 +1,75 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// latencies is a sketch of how long answers take of late: within an eighth of the truth, in a few hundred bytes.
+type latencies struct {
+	mu     sync.Mutex
+	counts [8 * 40]uint32
+	n      uint32
+}
+
+// So many are kept: then each counts half, so that the past fades.
+const latencyMemory = 4096
+
+// Latency is how long answers took of late.
+type Latency struct {
+	Count    int // of the answers that the others are about
+	P50, P99 time.Duration
+}
+
+func (l *latencies) record(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n >= latencyMemory {
+		l.n = 0
+		for i := range l.counts {
+			l.counts[i] /= 2
+			l.n += l.counts[i]
+		}
+	}
+	l.counts[bucketOf(d)]++
+	l.n++
+}
+
+func (l *latencies) snapshot() Latency {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Latency{Count: int(l.n), P50: l.quantile(0.5), P99: l.quantile(0.99)}
+}
+
+func (l *latencies) quantile(q float64) time.Duration {
+	rank := uint32(q * float64(l.n))
+	for i, n := range l.counts {
+		if rank < n {
+			return upperBound(i)
+		}
+		rank -= n
+	}
+	return 0
+}
+
+// Buckets are eighths of powers of two microseconds.
+func bucketOf(d time.Duration) int {
+	us := uint64(max(0, d.Microseconds()))
+	if us < 8 {
+		return int(us)
+	}
+	exponent := bits.Len64(us) - 4
+	return min(8*(exponent+1)+int(us>>exponent)-8, 8*40-1)
+}
+
+func upperBound(bucket int) time.Duration {
+	if bucket < 8 {
+		return time.Duration(bucket+1) * time.Microsecond
+	}
+	exponent := bucket/8 - 1
+	return time.Duration(bucket%8+8+1) << exponent * time.Microsecond
+}

@@ -1,0 +1,126 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestUnimplementedFallsBackToUnaryAndProbesAgain(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		old := run(t, &server{}, transport)
+		e := newTestExporter(t, transport, old.addr, func(cfg *Config) { cfg.ReprobeInterval = 100 * time.Millisecond })
+		e.export(0, 50)
+		require.Equal(t, int64(50), e.settled().acked)
+		require.Len(t, old.names(), 50)
+		require.Len(t, old.seen(), 50, "what the refused stream had was not lost, nor doubled")
+		require.False(t, e.dest.modes.streaming())
+
+		old.stop()
+		upgraded := &server{stream: echo, addr: old.addr}
+		upgraded.start(t, transport)
+		i := 50
+		eventually(t, func() bool {
+			e.export(i, 1)
+			i++
+			return e.dest.modes.streaming()
+		}, "it streams")
+		require.Equal(t, int64(i), e.settled().acked)
+	})
+}
+
+func TestModesFallBackOnlyOnUnimplemented(t *testing.T) {
+	now := time.Unix(1000, 0)
+	m := modes{mode: modeAuto, reprobe: time.Minute}
+	require.True(t, m.stream(now))
+	require.True(t, m.refused(now), "at first contact one refusal is enough")
+	require.False(t, m.stream(now.Add(59*time.Second)))
+	require.True(t, m.stream(now.Add(time.Minute)), "one probe")
+	require.False(t, m.stream(now.Add(time.Minute)), "and no more")
+	require.False(t, m.refused(now.Add(time.Minute)), "no news")
+	m.worked()
+	require.True(t, m.streaming())
+	for range refusalsToUnary - 1 {
+		require.False(t, m.refused(now))
+		require.True(t, m.stream(now), "it may be one old server of many")
+	}
+	m.worked()
+	for range refusalsToUnary {
+		m.refused(now)
+	}
+	require.False(t, m.stream(now))
+
+	for _, mode := range []string{modeStream, modeUnary} {
+		m := modes{mode: mode}
+		require.False(t, m.refused(now))
+		require.Equal(t, mode == modeStream, m.stream(now))
+		require.Equal(t, mode == modeStream, m.streaming())
+	}
+}
+
+func TestUnavailableDoesNotFallBack(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			if p.number < 5 {
+				return status.Error(codes.Unavailable, "not yet")
+			}
+			return echo(p)
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 10)
+		require.Equal(t, int64(10), e.settled().acked)
+		for _, r := range s.seen() {
+			require.NotEqual(t, -1, r.stream)
+		}
+	})
+}
+
+func TestUnaryStatusesDecide(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		var calls atomic.Int64
+		s := run(t, &server{unary: func(_ context.Context, name string) error {
+			calls.Add(1)
+			if name == "bad" {
+				return status.Error(codes.InvalidArgument, "bad")
+			}
+			if calls.Load()%2 == 1 {
+				return status.Error(codes.Unavailable, "later")
+			}
+			return nil
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
+		require.NoError(t, e.ConsumeTraces(context.Background(), spans("good", 1)))
+		require.Equal(t, int64(2), calls.Load())
+		require.True(t, consumererror.IsPermanent(e.ConsumeTraces(context.Background(), spans("bad", 1))))
+		require.Equal(t, int64(3), calls.Load())
+	})
+}
+
+func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
+	// Each stream may meet either; the address stays the same.
+	turn := 0
+	s := run(t, &server{stream: func(p *peer) error {
+		p.server.mu.Lock()
+		turn++
+		old := turn > 1 && turn%2 == 0
+		p.server.mu.Unlock()
+		if old {
+			return status.Error(codes.Unimplemented, "unknown service")
+		}
+		return echo(p)
+	}}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
+	e.export(0, 300)
+	require.Equal(t, int64(300), e.settled().acked)
+	require.Len(t, s.names(), 300)
+	require.True(t, e.dest.modes.streaming(), "one server that refuses is no reason to stop streaming")
+}

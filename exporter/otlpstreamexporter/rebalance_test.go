@@ -1,0 +1,140 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+func TestC30C31C32StreamsAreReopenedAtTheirAge(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
+		i := 0
+		eventually(t, func() bool {
+			e.export(i, 1)
+			i++
+			streams, _ := s.opened()
+			return streams >= 5
+		}, "streams come and go")
+		b := e.settled()
+		require.Equal(t, int64(i), b.acked)
+		require.Len(t, s.seen(), i, "and nothing was resent")
+		eventually(t, func() bool { _, open := s.opened(); return open <= 1 }, "the old ones are closed")
+	})
+}
+
+func TestC33StreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
+		e.export(0, 55)
+		e.settled()
+		perStream := map[int]int{}
+		for _, r := range s.seen() {
+			perStream[r.stream]++
+		}
+		require.Equal(t, map[int]int{0: 11, 1: 11, 2: 11, 3: 11, 4: 11}, perStream)
+	})
+}
+
+func TestC34OldStreamsAreReadToTheirEnd(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		release := make(chan struct{})
+		s := run(t, &server{stream: func(p *peer) error {
+			first, err := p.recv()
+			ids := []uint64{first.id}
+			for err == nil {
+				if first.id != 1 {
+					p.ack(ids[len(ids)-1])
+					ids = ids[:0]
+				}
+				var r received
+				r, err = p.recv()
+				ids = append(ids, r.id)
+			}
+			if first.id == 1 {
+				<-release
+				for _, id := range ids[:len(ids)-1] {
+					p.ack(id)
+				}
+			}
+			return eof(err)
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
+		e.export(0, 20)
+		eventually(t, func() bool { return e.balanced().acked == 9 }, "the new stream works")
+		_, open := s.opened()
+		require.Equal(t, 2, open, "while the old one is open")
+		close(release)
+		require.Equal(t, int64(20), e.settled().acked)
+		require.Len(t, s.seen(), 20, "nothing was resent")
+	})
+}
+
+func TestS14AServerThatDrainsGetsNothingTwice(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			var ids []uint64
+			for i := 0; ; i++ {
+				r, err := p.recv()
+				if err != nil {
+					for _, id := range ids {
+						p.ack(id)
+					}
+					return eof(err)
+				}
+				if i == 10 {
+					_ = p.send(otlpstream.Response{Drain: true})
+				}
+				if ids = append(ids, r.id); i < 5 {
+					p.ack(r.id)
+					ids = ids[:len(ids)-1]
+				}
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 300)
+		// The last stream keeps its answers until the exporter is done with it.
+		eventually(t, func() bool { return len(s.seen()) == 300 }, "all is sent")
+		require.NoError(t, e.Shutdown(context.Background()))
+		require.Len(t, s.names(), 300)
+		require.Len(t, s.seen(), 300, "nothing was resent")
+		streams, _ := s.opened()
+		require.Greater(t, streams, 1)
+	})
+}
+
+func TestC30ABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		servers := []*server{run(t, &server{stream: echo}, transport), run(t, &server{stream: echo}, transport)}
+		var connections atomic.Int64
+		balancer := newProxy(t, "", func(p *proxy) {
+			p.pick = func() string { return servers[connections.Add(1)%2].addr }
+		})
+		e := newTestExporter(t, transport, balancer.addr, func(cfg *Config) {
+			cfg.Rebalance.Scope = scopeConnection
+			cfg.Rebalance.Requests = 10
+		})
+		e.export(0, 110)
+		require.Equal(t, int64(110), e.settled().acked)
+		others := map[string]int64{transportGRPC: 1}[transport] // for unary requests
+		require.Equal(t, 10+others, connections.Load(), "one for each stream")
+		require.Len(t, servers[0].seen(), 55)
+		require.Len(t, servers[1].seen(), 55)
+		require.NoError(t, e.Shutdown(context.Background()))
+		eventually(t, func() bool {
+			balancer.mu.Lock()
+			defer balancer.mu.Unlock()
+			return len(balancer.conns) == 0
+		}, "all are closed")
+	})
+}

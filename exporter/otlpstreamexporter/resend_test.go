@@ -1,0 +1,127 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// breaking breaks its first stream once it has n requests.
+func breaking(n int, err error) func(*peer) error {
+	return func(p *peer) error {
+		for i := 0; p.number > 0 || i < n; i++ {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
+			}
+			if p.number > 0 {
+				p.ack(r.id)
+			}
+		}
+		return err
+	}
+}
+
+func TestC09C11UnacknowledgedRequestsAreResent(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		require.True(t, createDefaultConfig().(*Config).ResendUnacked)
+		const k = 20
+		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, k)
+		require.Equal(t, int64(k), e.settled().acked)
+		ids := map[string]uint64{}
+		for _, r := range s.seen() {
+			if r.stream == 0 {
+				require.Zero(t, r.attempt)
+				ids[r.name] = r.id
+			} else {
+				require.Equal(t, ids[r.name], r.id, "under the same ID")
+				require.Equal(t, uint64(1), r.attempt)
+			}
+		}
+		require.Len(t, ids, k)
+		require.Len(t, s.seen(), 2*k)
+	})
+}
+
+func TestC10ResendingCanBeTurnedOff(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const k = 20
+		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.ResendUnacked = false })
+		e.export(0, k)
+		require.Equal(t, int64(k), e.settled().dropped[dropStreamLost])
+		require.Len(t, s.seen(), k)
+		e.export(k, 1)
+		require.Equal(t, int64(1), e.settled().acked)
+	})
+}
+
+func TestC35DuplicatesAreBoundedByTheWindow(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const window, breaks, n = 8, 10, 400
+		s := run(t, &server{stream: func(p *peer) error {
+			for i := 0; ; i++ {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if p.number < breaks && i == 20 {
+					return status.Error(codes.Unavailable, "gone") // received and not acknowledged
+				}
+				p.ack(r.id)
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.InFlight.Requests = window })
+		for i := range n {
+			eventually(t, func() bool { return e.ConsumeTraces(context.Background(), spans(batch(i), 1)) == nil }, "there is room")
+		}
+		require.Equal(t, int64(n), e.settled().acked)
+		require.Len(t, s.names(), n, "at least once")
+		require.LessOrEqual(t, len(s.seen())-n, window*breaks)
+	})
+}
+
+func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if r.name == batch(7) {
+					return status.Error(codes.InvalidArgument, "poison")
+				}
+				p.ack(r.id)
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 30)
+		b := e.settled()
+		require.Equal(t, int64(29), b.acked)
+		require.Equal(t, int64(1), b.dropped[dropRejected])
+		require.LessOrEqual(t, s.names()[batch(7)], 1+strikesOut)
+	})
+}
+
+func TestC29APayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
+	s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr)
+	data := slices.Clone(testRequest(t, batch(0)))
+	req := &request{data: slices.Clone(data), items: 1, epoch: e.epoch}
+	e.dest.account.receive(1)
+	e.export(1, 9)
+	require.NoError(t, e.dest.deliver(context.Background(), req))
+	e.settled()
+	require.Equal(t, data, req.data, "sending it twice has not changed it")
+	require.Equal(t, 2, s.names()[batch(0)])
+}

@@ -1,0 +1,93 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import "time"
+
+// Snapshot is the state of an exporter at a moment, for people to look at.
+type Snapshot struct {
+	Signal       string
+	Transport    string
+	Mode         string // as configured
+	Destinations []DestinationSnapshot
+}
+
+// DestinationSnapshot is the state of one destination.
+type DestinationSnapshot struct {
+	Name     string
+	Endpoint string
+	// Healthy is false from a fault until the next answer, and Streaming while requests are sent one by one.
+	Healthy, Streaming bool
+	// MaxMessage is the size of the largest message that the server takes, 0 where it has not said.
+	MaxMessage int64
+
+	// Items are what became of all items of this run. Received is the sum of all others.
+	Items Items
+	// InFlightRequests and InFlightBytes are what is sent and not acknowledged.
+	InFlightRequests, InFlightBytes int64
+
+	// Open is the streams that take requests, Draining those that are only read to their end.
+	Open, Draining int
+	Opened         int64
+	Closed         map[string]int64 // by reason
+
+	AckLatency     Latency
+	Resent         int64 // requests
+	Retryable      int64 // answers that asked to send a request again
+	Divided        int64 // requests that were sent in parts
+	UnexpectedAcks int64
+	// HeldFor is how much longer the destination is to be left alone, and Throttled how long it was in all.
+	HeldFor, Throttled time.Duration
+}
+
+// Items counts spans, data points or log records by where they are.
+type Items struct {
+	Received, Queued, Pending, Acked int64
+
+	Dropped map[string]int64 // by reason
+}
+
+// Snapshot may be called at any time, from any goroutine.
+func (e *streamExporter) Snapshot() Snapshot {
+	s := Snapshot{Signal: e.signal.String(), Transport: e.cfg.Transport, Mode: e.cfg.Mode}
+	for _, d := range e.dests {
+		s.Destinations = append(s.Destinations, d.snapshot())
+	}
+	return s
+}
+
+func (d *destination) snapshot() DestinationSnapshot {
+	b := d.account.snapshot()
+	s := DestinationSnapshot{
+		Name: d.name, Endpoint: d.client.Endpoint,
+		Healthy: d.health.well(), Streaming: d.modes.streaming(),
+		MaxMessage:       d.maxMessage.Load(),
+		Items:            Items{Received: b.received, Queued: b.queued, Pending: b.pending, Acked: b.acked, Dropped: map[string]int64{}},
+		InFlightRequests: b.requests, InFlightBytes: b.bytes,
+		Opened: d.tally.opened.Load(), Closed: map[string]int64{},
+		AckLatency:     d.tally.acks.snapshot(),
+		Resent:         d.tally.resent.Load(),
+		Retryable:      d.tally.retryable.Load(),
+		Divided:        d.tally.divided.Load(),
+		UnexpectedAcks: d.tally.unexpected.Load(),
+		HeldFor:        max(0, d.gate.left(time.Now())),
+		Throttled:      time.Duration(d.tally.throttledFor.Load()),
+	}
+	for reason, n := range b.dropped {
+		if n > 0 {
+			s.Items.Dropped[dropReason(reason).String()] = n
+		}
+	}
+	for reason := range d.tally.closed {
+		if n := d.tally.closed[reason].Load(); n > 0 {
+			s.Closed[endReason(reason).String()] = n
+		}
+	}
+	for _, slot := range d.slots {
+		open, draining := slot.count()
+		s.Open += open
+		s.Draining += draining
+	}
+	return s
+}

@@ -1,0 +1,153 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// itemsOf is how many items a server has had, by the counts that came with its requests.
+func (s *server) itemsOf(name string) (items int) {
+	for _, r := range s.seen() {
+		if r.name == name {
+			items += int(r.items)
+		}
+	}
+	return items
+}
+
+func TestTooLargeRequestsAreSentInParts(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 1)
+		e.settled()
+		require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 1000)))
+		e.export(1, 9)
+		b := e.settled()
+		require.Equal(t, int64(1010), b.acked)
+		require.Equal(t, b.received, b.acked)
+		require.Equal(t, 1000, s.itemsOf("big"))
+		require.Greater(t, s.names()["big"], 10)
+		require.Equal(t, int64(1), e.Snapshot().Destinations[0].Divided)
+	})
+}
+
+func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 1)
+		e.settled()
+		td := spans("fine", 100)
+		poison := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		poison.At(50).SetName(strings.Repeat("x", 1000))
+		require.NoError(t, e.ConsumeTraces(context.Background(), td))
+		b := e.settled()
+		require.Equal(t, int64(1), b.dropped[dropTooLarge])
+		require.Equal(t, int64(100), b.acked)
+		require.Equal(t, 99, s.itemsOf("fine"))
+	})
+}
+
+// strict is a server that takes messages of so many items, and says what it thinks of larger ones as servers do that
+// know nothing of announcements.
+func strict(s *server, most int, refusal error) *server {
+	s.stream = func(p *peer) error {
+		for {
+			r, err := p.recv()
+			switch {
+			case err != nil:
+				return eof(err)
+			case int(r.items) > most:
+				return refusal
+			}
+			p.ack(r.id)
+		}
+	}
+	return s
+}
+
+func TestTheLimitIsLearntFromRefusals(t *testing.T) {
+	one := len(testRequest(t, "big"))
+	for name, refusal := range map[string]error{
+		"said":   status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", 1<<20, 10*one),
+		"unsaid": status.Error(codes.ResourceExhausted, "received message larger than max"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothTransports(t, func(t *testing.T, transport string) {
+				if transport == transportWebSocket {
+					refusal = otlpstream.ErrTooLarge("1009")
+				}
+				s := run(t, strict(&server{}, 10, refusal), transport)
+				e := newTestExporter(t, transport, s.addr)
+				require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 100)))
+				e.export(0, 5)
+				b := e.settled()
+				require.Equal(t, b.received, b.acked, "%+v", b)
+				taken := 0
+				for _, r := range s.seen() {
+					if r.name == "big" && r.items <= 10 {
+						taken += int(r.items)
+					}
+				}
+				require.GreaterOrEqual(t, taken, 100)
+			})
+		})
+	}
+}
+
+func TestUnaryRequestsAreDividedToo(t *testing.T) {
+	s := &server{}
+	s.unary = func(_ context.Context, name string) error {
+		if strings.HasPrefix(name, "big") {
+			return status.Error(codes.ResourceExhausted, "grpc: received message larger than max (2000 vs. 200)")
+		}
+		return nil
+	}
+	run(t, s, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+	td := spans("big", 100)
+	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	for i := range 99 {
+		list.At(i + 1).SetName(fmt.Sprintf("small-%d", i))
+	}
+	require.NoError(t, e.ConsumeTraces(context.Background(), td))
+	b := e.settled()
+	require.Positive(t, b.dropped[dropTooLarge], "the part with what it will not have")
+	require.Equal(t, int64(100), b.acked+b.dropped[dropTooLarge])
+	require.Less(t, b.dropped[dropTooLarge], int64(20))
+}
+
+func TestPartsSurviveAShutdownOnDisk(t *testing.T) {
+	s := run(t, &server{header: otlpstream.Limits{MaxMessage: 300}.Headers(), stream: func(p *peer) error {
+		for i := 0; ; i++ {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
+			}
+			if i < 3 {
+				p.ack(r.id)
+			}
+		}
+	}}, transportGRPC)
+	e := startOnDisk(t, s.addr, newDisks())
+	e.export(0, 1)
+	e.settled()
+	require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 100)))
+	eventually(t, func() bool { b := e.balanced(); return b.acked > 1 && b.pending > 0 }, "some parts are acknowledged")
+	require.NoError(t, e.Shutdown(context.Background()))
+	b := e.balanced()
+	require.Zero(t, b.dropped)
+	require.Equal(t, int64(101), b.acked+b.queued)
+}

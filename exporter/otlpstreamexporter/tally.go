@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+)
+
+// endReason is why a stream ended.
+type endReason uint8
+
+const (
+	endBroken endReason = iota
+	endDone
+	endThrottled
+	endUnimplemented
+	endReasons
+)
+
+func (r endReason) String() string {
+	return [...]string{"broken", "done", "throttled", "unimplemented"}[r]
+}
+
+// tally counts what happens at a destination, apart from what becomes of items.
+type tally struct {
+	destination attribute.KeyValue
+	latency     metric.Float64Histogram
+	option      metric.MeasurementOption
+
+	acks         latencies
+	divided      atomic.Int64
+	resent       atomic.Int64
+	retryable    atomic.Int64
+	opened       atomic.Int64
+	closed       [endReasons]atomic.Int64
+	unexpected   atomic.Int64
+	throttledFor atomic.Int64 // nanoseconds
+}
+
+func newTally(telemetry *metadata.TelemetryBuilder, name string) *tally {
+	t := &tally{destination: attribute.String("destination", name), latency: telemetry.ExporterOtlpstreamAckLatency}
+	t.option = t.with()
+	return t
+}
+
+// with is the attributes of a measurement: the destination, and what it is about.
+func (t *tally) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, t.destination)...))
+}
+
+func (t *tally) acked(ctx context.Context, after time.Duration) {
+	t.latency.Record(ctx, after.Seconds(), t.option)
+	t.acks.record(after)
+}
+
+func (t *tally) throttled(d time.Duration) { t.throttledFor.Add(int64(d)) }
