@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// benchAgent is a file of benchmarks/agents: how one contender is run. Its
+// benchAgent is a file of benchmarks/agents or benchmarks/limit/agents: how one contender is run. Its
 // configuration and arguments are templates, which the benchmarks' runner fills.
 type benchAgent struct {
 	Party  string   `yaml:"party"`
@@ -33,6 +33,7 @@ type benchView struct {
 	Config, Dir, Targets string
 	Interval             time.Duration
 	SinkHTTP, SinkGRPC   string
+	Listen               string
 }
 
 func readBenchAgent(t *testing.T, name, text string) benchAgent {
@@ -48,7 +49,7 @@ func (a benchAgent) shipped(t *testing.T) shipped {
 	dir := t.TempDir()
 	view := benchView{
 		Dir: dir, Targets: filepath.Join(dir, "targets.json"), Interval: 10 * time.Second,
-		SinkHTTP: "127.0.0.1:9090", SinkGRPC: "127.0.0.1:4317",
+		SinkHTTP: "127.0.0.1:9090", SinkGRPC: "127.0.0.1:4317", Listen: "127.0.0.1:4318",
 	}
 	config, err := fill(a.Config, view)
 	require.NoError(t, err, "the configuration of %s", a.name)

@@ -5,13 +5,14 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/process"
 )
 
-// collector is godwit-agent on a configuration of the test's own.
+// collector is a distribution on a configuration of the test's own.
 type collector struct {
 	*process.Process
 
@@ -32,13 +33,25 @@ service:
 // and waits until it has started all of its components.
 func startCollector(t *testing.T, configs ...string) *collector {
 	t.Helper()
+	return startDistribution(t, "godwit-agent", configs...)
+}
+
+// startDistribution does so with a distribution of the test's choice.
+func startDistribution(t *testing.T, name string, configs ...string) *collector {
+	t.Helper()
+	return startUnder(t, nil, name, configs...)
+}
+
+// startUnder runs it by a command that runs the one that follows it.
+func startUnder(t *testing.T, under []string, name string, configs ...string) *collector {
+	t.Helper()
 	health, telemetry := freeport.Addr(t), freeport.Get(t)
 	c := &collector{health: "http://" + health + "/", telemetry: fmt.Sprintf("http://127.0.0.1:%d/metrics", telemetry)}
-	var args []string
+	command := append(slices.Clone(under), process.Binary(t, name))
 	for _, config := range append([]string{fmt.Sprintf(collectorFrame, health, telemetry)}, configs...) {
-		args = append(args, "--config", configFile(t, config))
+		command = append(command, "--config", configFile(t, config))
 	}
-	c.Process = process.Start(t, process.Settings{Path: process.Binary(t, "godwit-agent"), Args: args})
+	c.Process = process.Start(t, process.Settings{Path: command[0], Args: command[1:]})
 	c.ready()
 	return c
 }

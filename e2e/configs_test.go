@@ -32,7 +32,11 @@ var claims = []struct {
 	{"configuration of a tool", func(name string, _ map[string]any) bool {
 		return name == ".golangci.yml" || name == "versions.yaml" || path.Dir(name) == ".chloggen"
 	}},
-	{benchmarkAgent, func(name string, _ map[string]any) bool { return path.Dir(name) == "benchmarks/agents" }},
+	{benchmarkAgent, func(name string, _ map[string]any) bool {
+		return path.Dir(name) == "benchmarks/agents" || path.Dir(name) == "benchmarks/limit/agents"
+	}},
+	{openAPI, func(name string, _ map[string]any) bool { return path.Base(name) == "openapi.yaml" }},
+	{alertRules, func(name string, _ map[string]any) bool { return name == alertsFile }},
 	{"ocb manifest", func(_ string, doc map[string]any) bool { return doc["dist"] != nil }},
 	{collectorConfig, func(_ string, doc map[string]any) bool { return isWhole(doc) }},
 }
@@ -40,6 +44,12 @@ var claims = []struct {
 const (
 	collectorConfig = "collector configuration"
 	benchmarkAgent  = "agent of a benchmark"
+	// The console's own tests hold its answers against it.
+	openAPI = "description of an API"
+	// TestDashboardsAndAlertsAreAlive is about it.
+	alertRules = "alert rules"
+	alertsFile = dashboards + "alerts.yaml"
+	dashboards = "dashboards/"
 )
 
 // isWhole tells a configuration that can run from a fragment.
@@ -93,6 +103,7 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 		assert.Contains(t, where, d.Config)
 	}
 	assert.Contains(t, where, "benchmarks/agents/godwit-rw2.yaml")
+	assert.Contains(t, where, "benchmarks/limit/agents/godwit-limits.yaml")
 }
 
 // claim tells what a YAML file is; "" when no rule fits.

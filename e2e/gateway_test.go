@@ -30,12 +30,13 @@ type gateway struct {
 
 const gatewayOverlay = `
 receivers:
-  otlp: {protocols: {grpc: {endpoint: %s}, http: {endpoint: %s}}}
+  otlpstream: {protocols: {grpc: {endpoint: %s}, http: {endpoint: %s}}}
   remotewrite: {endpoint: %s}
 exporters:
   otlp_grpc: {retry_on_failure: {initial_interval: 100ms, max_interval: 500ms}}
 extensions:
   health_check: {endpoint: %s}
+  console: {endpoint: %s}
 service:
   telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d, without_type_suffix: true}}}}]}}
 `
@@ -62,7 +63,7 @@ func startGateway(t *testing.T, destination string, set gatewaySettings) *gatewa
 	g.health, g.telemetry = "http://"+health+"/", fmt.Sprintf("http://127.0.0.1:%d/metrics", telemetry)
 	args := []string{
 		"--config", filepath.Join(repository.Root(t), gatewayConfig),
-		"--config", configFile(t, fmt.Sprintf(gatewayOverlay, g.grpc, g.http, freeport.Addr(t), health, telemetry)),
+		"--config", configFile(t, fmt.Sprintf(gatewayOverlay, g.grpc, g.http, freeport.Addr(t), health, freeport.Addr(t), telemetry)),
 	}
 	if set.config != "" {
 		args = append(args, "--config", configFile(t, set.config))

@@ -80,6 +80,8 @@ const (
 	shortDown = 20 * time.Second
 	// What a queue on disk may take of memory as it fills, in MiB.
 	queueRoom = 24
+	// How many times faster than it filled a queue drains.
+	drainSpeed = 5
 )
 
 // While a destination is down the queue grows on disk and not in memory, and
@@ -113,6 +115,7 @@ func TestRemoteWriteQueueOnDiskKeepsMemoryFlat(t *testing.T) {
 		left := c.metric(t, "otelcol_exporter_queue_size")
 		return left == 0, fmt.Sprintf("%v bytes are still queued", left)
 	})
+	assert.Less(t, drained, max(down/drainSpeed, delivery), "a queue must drain faster than it filled")
 	assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 	assert.Zero(t, y.sound(t), "nothing failed, and still samples arrived twice")

@@ -1,0 +1,291 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/repository"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// How long one look at a page may take, and how long a page may take to be as it should.
+const (
+	lookTimeout = time.Minute
+	Patience    = time.Minute
+)
+
+// Look is how a page is looked at.
+type Look struct {
+	Width, Height int
+	Dark          bool
+}
+
+// Wide and Narrow are a desk's and a telephone's screen.
+var (
+	Wide   = Look{Width: 1440, Height: 900}
+	Narrow = Look{Width: 400, Height: 800}
+)
+
+// Page is a tab.
+type Page struct {
+	t    testing.TB
+	ctx  context.Context
+	home string
+
+	mu         sync.Mutex
+	complaints []string // guarded by mu
+	forgiven   bool     // guarded by mu
+}
+
+// Page opens a tab, with a storage of its own, on a console's address, which ends in a slash, at a view's hash.
+func (b *Browser) Page(t testing.TB, look Look, home, hash string) *Page {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	p := &Page{t: t, ctx: ctx, home: home}
+	require.NoError(t, chromedp.Listen(ctx, p.hear))
+	scheme := "light"
+	if look.Dark {
+		scheme = "dark"
+	}
+	call(p, cdplog.Enable, cdp.Empty{})
+	call(p, network.Enable, network.EnableParams{})
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme},
+		{Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	p.do(chromedp.EmulateViewport(int64(look.Width), int64(look.Height)), chromedp.Navigate(home+hash))
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		assert.Empty(t, p.complaints, "the page complains")
+	})
+	return p
+}
+
+// hear notes what a good page never gives cause for. It must not call the browser.
+func (p *Page) hear(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.complain(fmt.Sprintf("exception: %s %s", e.ExceptionDetails.Text, describe(e.ExceptionDetails.Exception)))
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			p.complain("console: " + describe(e.Args...))
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.EntryLevelError || e.Entry.Source == cdplog.EntrySourceSecurity {
+			p.complain(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err != nil || !strings.HasPrefix(e.Request.URL, p.home) && u.Scheme != "about" {
+			p.complain("asked elsewhere: " + e.Request.URL)
+		}
+	}
+}
+
+func (p *Page) complain(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.forgiven && strings.Contains(what, "net::ERR_") || p.forgiven && strings.Contains(what, "Failed to load resource") {
+		return
+	}
+	p.complaints = append(p.complaints, what)
+}
+
+// Forgive says that from now on requests may fail: the test makes them.
+func (p *Page) Forgive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgiven = true
+}
+
+func (p *Page) do(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, lookTimeout)
+	defer cancel()
+	require.NoError(p.t, chromedp.Do(ctx, actions...))
+}
+
+func run[T any](p *Page, action chromedp.Action[T]) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, lookTimeout)
+	defer cancel()
+	result, err := chromedp.Run(ctx, action)
+	require.NoError(p.t, err)
+	return result
+}
+
+func call[P, R any](p *Page, command cdp.Command[P, R], params P) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, lookTimeout)
+	defer cancel()
+	_, err := chromedp.Call(ctx, command, params)
+	require.NoError(p.t, err)
+}
+
+func describe(objects ...*runtime.RemoteObject) string {
+	var words []string
+	for _, o := range objects {
+		if o != nil {
+			words = append(words, o.Description, string(o.Value))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Eval evaluates an expression of the page.
+func Eval[T any](p *Page, expression string) T {
+	p.t.Helper()
+	return run(p, chromedp.Evaluate[T](expression))
+}
+
+// Do evaluates an expression for what it does.
+func (p *Page) Do(expression string) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](expression))
+}
+
+// Text is what one reads of the first element that fits a selector, "" if there is none.
+func (p *Page) Text(selector string) string {
+	p.t.Helper()
+	return Eval[string](p, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
+}
+
+// Count is how many elements fit a selector.
+func (p *Page) Count(selector string) int {
+	p.t.Helper()
+	return Eval[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
+}
+
+// Reads waits until one reads each of the texts in an element, however it is broken into lines.
+func (p *Page) Reads(selector string, texts ...string) {
+	p.t.Helper()
+	wait.Until(p.t, Patience, func() (bool, string) {
+		text := strings.Join(strings.Fields(p.Text(selector)), " ")
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				return false, fmt.Sprintf("%s does not read %q but %q", selector, want, text)
+			}
+		}
+		return true, ""
+	})
+}
+
+// Holds waits until an expression of the page is true.
+func (p *Page) Holds(expression string) {
+	p.t.Helper()
+	wait.Until(p.t, Patience, func() (bool, string) {
+		return Eval[bool](p, "!!("+expression+")"), expression + " does not hold at " + Eval[string](p, "location.hash") + " in " + p.Text("body")
+	})
+}
+
+// Go goes to another view, as a link would.
+func (p *Page) Go(hash string) {
+	p.t.Helper()
+	p.Do(fmt.Sprintf("location.hash = %q", hash))
+}
+
+// Click clicks the first element that fits.
+func (p *Page) Click(selector string) {
+	p.t.Helper()
+	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Keys types, into whatever has the focus. A key is pressed in one event, as by a hand: a page that takes it for a
+// command keeps its letter from being written.
+func (p *Page) Keys(keys string) {
+	p.t.Helper()
+	for _, r := range keys {
+		key, ok := kb.Keys[r]
+		require.True(p.t, ok, "no key writes %q", r)
+		event := input.DispatchKeyEventParams{
+			Type: input.DispatchKeyEventTypeRawKeyDown, Code: key.Code, Key: key.Key,
+			NativeVirtualKeyCode: key.Native, WindowsVirtualKeyCode: key.Windows,
+		}
+		if key.Print {
+			event.Type, event.Text, event.UnmodifiedText = input.DispatchKeyEventTypeKeyDown, key.Text, key.Unmodified
+		}
+		call(p, input.DispatchKeyEvent, event)
+		event.Type, event.Text, event.UnmodifiedText = input.DispatchKeyEventTypeKeyUp, "", ""
+		call(p, input.DispatchKeyEvent, event)
+	}
+}
+
+// Tab goes to what comes next and returns what it is called.
+func (p *Page) Tab() string {
+	p.t.Helper()
+	p.Keys(kb.Tab)
+	return p.Focused()
+}
+
+// Focused is what the focused element is called.
+func (p *Page) Focused() string {
+	p.t.Helper()
+	return Eval[string](p, "(e => e.getAttribute('aria-label') ?? (e.tabIndex < 0 ? e.id : e.closest('label')?.querySelector('span')?.innerText || e.innerText?.trim() || e.id || e.nodeName))(document.activeElement)")
+}
+
+// Fill puts a text into a field, as typing does.
+func (p *Page) Fill(selector, text string) {
+	p.t.Helper()
+	p.Do(fmt.Sprintf(
+		`(e => { e.focus(); e.value = %q; e.dispatchEvent(new InputEvent("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); e.blur() })(document.querySelector(%q))`,
+		text, selector,
+	))
+}
+
+// Fits checks that nothing is wider than the screen.
+func (p *Page) Fits() {
+	p.t.Helper()
+	assert.Empty(p.t, Eval[[]string](p, tooWide), "wider than the screen")
+}
+
+const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
+	[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, nav, pre, .unseen"))
+	.slice(0, 5).map(e => e.tagName + "." + e.getAttribute("class") + ": " + (e.textContent ?? "").slice(0, 60))`
+
+// Picture keeps a screenshot of the whole page among the results of the tests.
+func (p *Page) Picture(name string) {
+	p.t.Helper()
+	p.Do("scrollTo(0, 0)") // what sticks to the top sticks there
+	p.keep(name, run(p, chromedp.FullScreenshot(100)))
+}
+
+// Screen keeps a screenshot of what is seen of it now.
+func (p *Page) Screen(name string) {
+	p.t.Helper()
+	p.keep(name, run(p, chromedp.CaptureScreenshot()))
+}
+
+func (p *Page) keep(name string, png []byte) {
+	p.t.Helper()
+	dir := filepath.Join(repository.Root(p.t), "bin", "tests", "console")
+	require.NoError(p.t, os.MkdirAll(dir, 0o755))
+	require.NoError(p.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
+}
+
+// Await is the outcome of a promise of the page.
+func Await[T any](p *Page, expression string) T {
+	p.t.Helper()
+	return run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}

@@ -1,0 +1,325 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/console"
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/targets"
+)
+
+// What strangers may put into a label.
+const (
+	script = `<script>document.title="taken"</script><img src=x onerror="document.title='taken'">`
+	// Shown as it is, this would read as a text file.
+	backwards = "\u202etxt.exe"
+)
+
+var endless = strings.Repeat("goose", 2000)
+
+// A flock that has an ID in a label, next to one that has none, and values of strangers.
+func consolePage() string {
+	var b strings.Builder
+	b.WriteString("# TYPE geese gauge\ngeese{flock=\"north\"} 42\n# TYPE sightings counter\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "sightings{ring_id=\"r%06d\",sex=\"f\"} %d\n", i*7919, i)
+	}
+	fmt.Fprintf(&b, "# TYPE strange gauge\nstrange{markup=\"%s\",reversed=\"%s\",huge=\"%s\"} 1\n", strings.ReplaceAll(script, `"`, `\"`), backwards, endless)
+	return b.String()
+}
+
+const consoleConfig = `
+extensions: {console: {endpoint: %s}}
+processors:
+  cardinality:
+    rules: [{name: flocks, match: {metric: sightings}, group_by: [metric], max_series: 100, on_exceed: [drop]}]
+service:
+  extensions: [health_check, console]
+  pipelines: {metrics: {receivers: [fastprometheus], processors: [cardinality], exporters: [remotewrite]}}
+`
+
+// consoleAgent scrapes a target that is well and strange, one that answers 503, one that is not there, and none of a
+// job whose targets relabelling drops.
+type consoleAgent struct {
+	*collector
+
+	home        string
+	well        *targets.Target
+	silent      string
+	destination *rwserver.Server
+}
+
+func startConsoleAgent(t *testing.T) *consoleAgent {
+	t.Helper()
+	a := &consoleAgent{
+		well:        targets.New(t, targets.Page{Body: consolePage()}),
+		silent:      freeport.Addr(t),
+		destination: rwserver.New(t, rwserver.Options{}),
+	}
+	ill := targets.New(t, targets.Page{Status: 503})
+	endpoint := freeport.Addr(t)
+	a.home = "http://" + endpoint + "/"
+	strange := fmt.Sprintf("        - {job_name: strange, static_configs: [{targets: [%q], labels: {script: %q, backwards: %q, endless: %q}}], "+
+		"relabel_configs: [{source_labels: [__address__], target_label: nest}]}\n", a.well.Addr(), script, backwards, endless)
+	a.collector = startCollector(t,
+		fmt.Sprintf(scraping, a.destination.URL(), jobs(
+			strange,
+			job("ill", ill.Addr(), ""),
+			job("silent", a.silent, ""),
+			job("unwanted", a.silent, ", relabel_configs: [{action: drop}]"),
+		)),
+		fmt.Sprintf(consoleConfig, endpoint))
+	return a
+}
+
+var looks = []struct {
+	name string
+	look console.Look
+}{
+	{"wide", console.Wide},
+	{"wide-dark", console.Look{Width: console.Wide.Width, Height: console.Wide.Height, Dark: true}},
+	{"narrow", console.Narrow},
+	{"narrow-dark", console.Look{Width: console.Narrow.Width, Height: console.Narrow.Height, Dark: true}},
+}
+
+// The console, on an agent with something wrong, read the way its users do.
+func TestConsole(t *testing.T) {
+	browser := console.Open(t)
+	a := startConsoleAgent(t)
+
+	t.Run("targets", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/targets")
+		p.Reads("main", "1 of 3 targets healthy, 2 failing", "503 Service Unavailable", "connection refused")
+		p.Click(`a[href*="state=failing"]`)
+		p.Reads("main", "of 3")
+		p.Go("#/targets?job=strange")
+		p.Reads("tbody", a.well.URL(), "Healthy", "402") // samples
+		p.Go("#/targets?q=" + a.silent)
+		p.Reads("tbody", a.silent, "connection refused")
+		p.Holds(`document.querySelectorAll("table.cards")[0].tBodies[0].rows.length === 1`)
+		p.Go("#/targets?q=no-such-goose")
+		p.Reads("main", "No target fits")
+		p.Go("#/targets?state=dropped")
+		p.Reads("main", a.silent, "Why was it dropped?")
+		p.Click(`a[href*="relabel"]`)
+		p.Reads("main", "Relabel debugger", "__address__")
+	})
+	t.Run("one target", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/targets?job=strange")
+		p.Reads("tbody", a.well.URL())
+		p.Click("tbody th a")
+		p.Reads("h1", a.well.URL())
+		p.Reads("main", "Before relabelling", "__address__", "After relabelling", "nest")
+		p.Click(".live button")
+		p.Reads(".live pre", `geese{flock="north"} 42`)
+		p.Fill(".live input", "north")
+		p.Holds(`document.querySelector(".live pre").textContent.split("\n").length === 1`)
+		p.Picture("target-wide")
+		p.Click(`a[href*="relabel"]`)
+		p.Reads("main", "Kept", "Rule 1: replace", "nest added: "+a.well.Addr())
+		p.Picture("relabel-wide")
+		p.Go("#/relabel?" + `labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D`)
+		p.Reads("main", "Dropped by rule 1")
+		p.Forgive() // that a question is refused is told in the console of the browser
+		p.Go("#/relabel?labels=env%3Dtest&rules=%7B")
+		p.Reads("[role=alert]", "rules")
+	})
+	t.Run("cardinality", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/cardinality")
+		p.Reads("main", "The label ring_id has", "it looks like an ID")
+		p.Reads("main", "flocks", "100 of 100", "Series that were rejected")
+		p.Reads("tbody tr", "sightings", "ring_id", "100% of 100")
+		p.Go("#/cardinality?of=labels&match=ring")
+		p.Reads("tbody", "ring_id", "looks like an ID")
+		p.Go("#/cardinality/sightings")
+		p.Reads("h1", "sightings")
+		p.Click(`input[aria-label="Without ring_id"]`)
+		p.Reads(".whatif", "series become", "fewer", "rules: - name:", "ring_id: 0")
+		p.Picture("metric-wide")
+		p.Go("#/cardinality?match=no-such-goose")
+		p.Reads("main", "Nothing matches")
+	})
+	t.Run("delivery", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/delivery")
+		p.Reads("main", a.destination.URL(), "Delivering", "remote write 2.0", "zstd", "Nothing was lost since the start")
+	})
+	t.Run("configuration", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/configuration?q=cardinality")
+		p.Reads("tbody", "processor/cardinality", "ok", "metrics")
+		p.Holds(`document.querySelector("tbody").rows.length === 1`)
+		p.Reads("pre", "max_series: 100", "fastprometheus:")
+	})
+	t.Run("strangers", func(t *testing.T) {
+		for _, look := range []console.Look{console.Wide, console.Narrow} {
+			p := browser.Page(t, look, a.home, "#/targets?job=strange")
+			p.Reads("tbody", "script=<script>", "backwards=⟨U+202E⟩txt.exe", "endless=goosegoose")
+			p.Fits()
+			p.Click("tbody th a")
+			p.Reads("main", "script", script, "All 10,000 characters")
+			p.Fits()
+			p.Go("#/cardinality/strange")
+			p.Reads("main", "Example series", "⟨U+202E⟩txt.exe")
+			p.Fits()
+			p.Go("#/cardinality?of=pairs&metric=strange&match=markup")
+			p.Reads("tbody", `markup <script>document.title="taken"</script>`)
+			p.Fits()
+			p.Go("#/configuration")
+			p.Reads("main", "Effective configuration")
+			p.Fits()
+			assert.NotEqual(t, "taken", console.Eval[string](p, "document.title"))
+			assert.Equal(t, 2, p.Count("script"), "the page's own")
+			assert.Zero(t, p.Count("main img"))
+		}
+	})
+	t.Run("keyboard", func(t *testing.T) { consoleKeyboard(t, browser, a) })
+	t.Run("hidden", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/delivery")
+		p.Reads("h1", "Delivery")
+		hide := func(hidden bool) {
+			p.Do(fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true}), document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+		}
+		hide(true)
+		// Two rounds' worth of a timer that would ask again; it is set to go off before this one.
+		asked := `new Promise(done => { performance.clearResourceTimings(); setTimeout(() => done(performance.getEntriesByType("resource").length), 5500) })`
+		assert.Zero(t, console.Await[int](p, asked), "it asks while nobody looks")
+		hide(false)
+		p.Holds(`performance.getEntriesByType("resource").length > 0`)
+	})
+	t.Run("overview", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "")
+		p.Reads("main", "problem", "503", "connection refused", "flocks", "Next:", "1 of 3 targets healthy", "Nothing is being lost")
+		p.Holds(`document.querySelector(".problem a.go[href*='#/targets'][href*='reason=']")`)
+		p.Reads(".picture", "fastprometheus", "cardinality", "remotewrite", "limited")
+		p.Holds(`[...document.querySelectorAll(".picture .flow")].some(e => /samples\/s/.test(e.textContent))`)
+		p.Holds(`document.querySelectorAll(".chart canvas").length >= 6`)
+		p.Click(".problem a.go")
+		p.Holds(`location.hash !== "" && !location.hash.startsWith("#/overview")`)
+	})
+	t.Run("pictures", func(t *testing.T) {
+		for _, l := range looks {
+			p := browser.Page(t, l.look, a.home, "")
+			for _, view := range []string{"overview", "targets", "cardinality", "delivery", "configuration"} {
+				p.Go("#/" + view)
+				p.Holds(fmt.Sprintf(`location.hash === "#/%s" && document.querySelector("#view h1") && !document.querySelector("#view[aria-busy]")`, view))
+				p.Fits()
+				p.Accessible()
+				p.Picture(view + "-" + l.name)
+			}
+		}
+	})
+	t.Run("loss", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/delivery")
+		p.Reads("h1", "Delivery")
+		a.destination.Always(rwserver.Step{Status: 400})
+		p.Reads("main", "is being given up now", "Given up, by reason", "400")
+		p.Picture("delivery-loss-wide")
+		p.Go("#/overview")
+		p.Reads("main", "are being lost", "Next:")
+		p.Reads(".picture", "lost")
+		p.Picture("overview-loss-wide")
+	})
+	t.Run("gone", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/delivery")
+		p.Reads("main", "Acknowledged")
+		p.Forgive()
+		require.Zero(t, a.Stop(syscall.SIGINT, drainTime))
+		p.Keys("r")
+		p.Reads("#notice [role=alert]", "The collector does not answer.", "What you see is from")
+		p.Reads("main", "Acknowledged")
+		p.Picture("gone-wide")
+		p.Go("#/targets")
+		p.Reads("main [role=alert]", "The collector does not answer", "Try again")
+		p.Picture("gone-at-first-wide")
+		a.Restart()
+		a.ready()
+		p.Click("main [role=alert] button")
+		p.Reads("main", "of 3 targets")
+	})
+}
+
+// Whoever has no mouse gets everywhere.
+func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
+	p := browser.Page(t, console.Wide, a.home, "#/overview")
+	p.Reads("h1", "problem")
+	require.Equal(t, "Skip to the content", p.Tab())
+	p.Keys(kb.Enter)
+	assert.Equal(t, "main", p.Focused())
+	p.Keys("?")
+	p.Reads("dialog[open]", "Keyboard shortcuts", "Search in this view")
+	p.Screen("help-wide")
+	p.Keys(kb.Escape)
+	p.Holds(`!document.querySelector("dialog[open]")`)
+	p.Keys("?")
+	p.Keys(kb.Enter) // on its button, which has the focus
+	p.Holds(`!document.querySelector("dialog[open]")`)
+	p.Keys("2")
+	p.Reads("h1", "Targets")
+	assert.Equal(t, "main", p.Focused(), "a new view begins at its top")
+	p.Keys("/")
+	assert.Equal(t, "Search in address, labels, job, error", p.Focused())
+	p.Keys("2 strange") // a shortcut is a letter here
+	p.Holds(`location.hash.includes("q=2+strange")`)
+	p.Keys(strings.Repeat(kb.Backspace, len("2 strange")) + "silent")
+	p.Reads("main", "1 target of 3")
+	p.Holds(`document.activeElement.value === "silent"`)
+	p.Keys(kb.Escape)
+	p.Holds(`document.activeElement === document.body`)
+	p.Do(`document.querySelector("th[aria-sort] button").focus()`)
+	p.Holds(`document.querySelector("th[aria-sort=ascending]")`)
+	p.Keys(kb.Enter)
+	p.Holds(`document.querySelector("th[aria-sort=descending]") && location.hash.includes("order=desc")`)
+	assert.Equal(t, "Target", p.Focused(), "it keeps the focus")
+	p.Keys("p")
+	p.Holds(`document.querySelector("#live[aria-pressed=true]")`)
+	p.Reads("#announcer", "Updates paused")
+	p.Keys("p")
+	p.Keys("t")
+	p.Holds(`document.documentElement.dataset.theme === "light"`)
+	p.Keys("t")
+	p.Holds(`document.documentElement.dataset.theme === "dark"`)
+	p.Keys("t")
+	p.Holds(`document.documentElement.dataset.theme === undefined`)
+}
+
+const idleConfig = `
+extensions: {console: {endpoint: %s}}
+receivers: {fastprometheus: {config: {scrape_configs: [{job_name: nobody, static_configs: []}]}}}
+exporters: {debug: {}}
+service:
+  extensions: [health_check, console]
+  pipelines: {metrics: {receivers: [fastprometheus], exporters: [debug]}}
+`
+
+// Without targets, limits and destinations every view says so, and what to do.
+func TestConsoleOfAnIdleAgent(t *testing.T) {
+	browser := console.Open(t)
+	endpoint := freeport.Addr(t)
+	startCollector(t, fmt.Sprintf(idleConfig, endpoint))
+	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "#/targets")
+	p.Reads("main", "There are no targets")
+	p.Picture("targets-empty")
+	p.Go("#/cardinality")
+	p.Reads("main", "No cardinality processor runs")
+	p.Go("#/delivery")
+	p.Reads("main", "No exporter shows its deliveries")
+	p.Go("#/relabel")
+	p.Reads("main", "No labels yet")
+	p.Go("#/overview")
+	p.Reads("h1", "All is well")
+	p.Reads(".picture", "fastprometheus", "debug")
+	p.Picture("overview-empty")
+	p.Forgive() // the answer is a 404
+	p.Go("#/targets/0123456789abcdef")
+	p.Reads("main [role=alert]", "This is no longer there")
+}

@@ -1,0 +1,206 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/targets"
+	"github.com/godwit-otel/godwit/e2e/wait"
+	"github.com/godwit-otel/godwit/e2e/wire"
+)
+
+// An agent that scrapes and takes OTLP, and streams what it took.
+const watchedAgent = `
+extensions: {runtimeprofile: {refresh_interval: 1s}}
+receivers:
+  otlp: {protocols: {grpc: {endpoint: %[1]s}}}
+  fastprometheus: {config: {global: {scrape_interval: 500ms, scrape_timeout: 500ms}, scrape_configs: [{job_name: ok, static_configs: [{targets: [%[2]q]}]}]}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 1024}
+  cardinality: {rules: [{name: all, max_series: 1000000}]}
+exporters:
+  remotewrite: {endpoint: %[3]q, batch: {timeout: 50ms}}
+  otlpstream: {endpoint: %[4]s, tls: {insecure: true}, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}}
+service:
+  extensions: [health_check, runtimeprofile]
+  pipelines:
+    metrics: {receivers: [fastprometheus, otlp], processors: [memory_limiter, cardinality], exporters: [remotewrite]}
+    traces: {receivers: [otlp], processors: [memory_limiter], exporters: [otlpstream]}
+    logs: {receivers: [otlp], processors: [memory_limiter], exporters: [otlpstream]}
+`
+
+// A gateway for that agent.
+const watchedGateway = `
+extensions: {runtimeprofile: {refresh_interval: 1s}}
+receivers:
+  otlpstream: {protocols: {grpc: {endpoint: %[1]s}}}
+  remotewrite: {endpoint: %[2]s}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 1024}
+  cardinality: {rules: [{name: all, max_series: 1000000}]}
+exporters:
+  remotewrite: {endpoint: %[3]q, batch: {timeout: 50ms}}
+  otlp_grpc: {endpoint: %[4]s, tls: {insecure: true}}
+service:
+  extensions: [health_check, runtimeprofile]
+  pipelines:
+    metrics: {receivers: [remotewrite, otlpstream], processors: [memory_limiter, cardinality], exporters: [remotewrite]}
+    traces: {receivers: [otlpstream], processors: [memory_limiter], exporters: [otlp_grpc]}
+    logs: {receivers: [otlpstream], processors: [memory_limiter], exporters: [otlp_grpc]}
+`
+
+// produce sends spans, log records and points until the test ends, whatever becomes of them.
+func produce(t *testing.T, addr string) {
+	t.Helper()
+	l, y, conn := &ledger{padding: 1000}, newTally(), dial(t, addr)
+	ctx := wait.Context(t, func() bool { return false })
+	var producers sync.WaitGroup
+	for range floodSenders {
+		producers.Go(func() {
+			for wait.Pause(ctx, steadyPause) {
+				_ = l.send(ctx, conn)
+			}
+		})
+	}
+	producers.Go(func() {
+		for wait.Pause(ctx, steadyPause) {
+			_ = y.send(ctx, conn, 0)
+		}
+	})
+	t.Cleanup(producers.Wait)
+}
+
+// startWell starts an agent and a gateway for which all goes well.
+func startWell(t *testing.T) map[string]*collector {
+	t.Helper()
+	metrics, rest := rwserver.New(t, rwserver.Options{CountOnly: true}), otlpserver.New(t, otlpserver.Options{CountOnly: true})
+	streams, writes, programs := freeport.Addr(t), freeport.Addr(t), freeport.Addr(t)
+	gateway := startDistribution(t, "godwit-gateway", fmt.Sprintf(watchedGateway, streams, writes, metrics.URL(), rest.GRPCAddr()))
+	agent := startDistribution(t, "godwit-agent",
+		fmt.Sprintf(watchedAgent, programs, geese(t).Addr(), "http://"+writes+"/api/v1/write", streams))
+	produce(t, programs)
+	return map[string]*collector{"agent:8888": agent, "gateway:8888": gateway}
+}
+
+// All that can go wrong for an agent: jobs, limits, destinations, memory.
+const illAgent = `
+receivers:
+  otlp/tiny: {protocols: {grpc: {endpoint: %[1]s}}}
+  fastprometheus:
+    series_limit: 20
+    reload_interval: 100ms
+    target_allocator: {endpoint: "http://127.0.0.1:1", interval: 1s, collector_id: nobody}
+    config:
+      scrape_config_files: [%[2]q]
+      scrape_configs:
+        - {job_name: refused, static_configs: [{targets: ["127.0.0.1:1"]}]}
+        - {job_name: many, static_configs: [{targets: [%[3]q]}]}
+        - {job_name: late, static_configs: [{targets: [%[4]q]}]}
+processors:
+  memory_limiter/tiny: {check_interval: 1s, limit_mib: 2, spike_limit_mib: 1}
+  cardinality: {rules: [], rules_file: %[5]q, rules_poll_interval: 1s, idle_timeout: 10s}
+exporters:
+  nop:
+  remotewrite/refusing: {endpoint: %[6]q, batch: {timeout: 50ms}}
+  remotewrite/down: {endpoint: %[7]q, batch: {timeout: 50ms}, queue: {size: 20000, on_full: drop_newest}, retry: {initial_interval: 50ms, max_interval: 100ms}, circuit_breaker: {open_for: 200ms}}
+service:
+  pipelines:
+    metrics/refusing: {receivers: [otlp, fastprometheus], exporters: [remotewrite/refusing]}
+    metrics/down: {receivers: [fastprometheus, otlp], exporters: [remotewrite/down]}
+    metrics/tiny: {receivers: [otlp/tiny, fastprometheus], processors: [memory_limiter/tiny], exporters: [nop]}
+    traces/tiny: {receivers: [otlp/tiny], processors: [memory_limiter/tiny], exporters: [nop]}
+    logs/tiny: {receivers: [otlp/tiny], processors: [memory_limiter/tiny], exporters: [nop]}
+`
+
+// A gateway that takes little at a time, for a destination that is slow and particular,
+// and another one that is down.
+const illGateway = `
+receivers:
+  otlpstream: {in_flight: {bytes: 20000}}
+  otlp/queued: {protocols: {grpc: {endpoint: %[1]s}}}
+processors:
+  memory_limiter/tiny: {check_interval: 1s, limit_mib: 2, spike_limit_mib: 1}
+  cardinality: {rules: [{name: tight, max_series: 3}], idle_timeout: 10s}
+exporters:
+  otlp_grpc: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
+  otlp_grpc/down: {endpoint: "127.0.0.1:1", tls: {insecure: true}, sending_queue: {queue_size: 2}, retry_on_failure: {max_elapsed_time: 0}}
+  remotewrite/refusing: {endpoint: %[2]q, batch: {timeout: 50ms}}
+service:
+  pipelines:
+    metrics/refusing: {receivers: [remotewrite], exporters: [remotewrite/refusing]}
+    traces/queued: {receivers: [otlp/queued], exporters: [otlp_grpc/down]}
+    logs/queued: {receivers: [otlp/queued], exporters: [otlp_grpc/down]}
+`
+
+// fewBlocks runs what follows with files that cannot grow to their size: what asks
+// for more gets an error, as on a disk that is full.
+var fewBlocks = []string{"sh", "-c", `ulimit -f 200 && trap "" XFSZ && exec "$@"`, "sh"}
+
+// startIll starts an agent and a gateway for which nothing goes well.
+func startIll(t *testing.T) map[string]*collector {
+	t.Helper()
+	metrics, refusing, down := rwserver.New(t, rwserver.Options{CountOnly: true}), rwserver.New(t, rwserver.Options{CountOnly: true}), rwserver.New(t, rwserver.Options{CountOnly: true})
+	refusing.Always(rwserver.Step{Status: 400, Body: "out of order"})
+	down.Always(rwserver.Step{Status: 503})
+	rest := otlpserver.New(t, otlpserver.Options{CountOnly: true})
+	rest.Always(otlpserver.Step{Delay: 50 * time.Millisecond})
+
+	streams, writes, queued := freeport.Addr(t), freeport.Addr(t), freeport.Addr(t)
+	gateway := startDistribution(t, "godwit-gateway",
+		fmt.Sprintf(watchedGateway, streams, writes, metrics.URL(), rest.GRPCAddr()), fmt.Sprintf(illGateway, queued, refusing.URL()))
+
+	dir := t.TempDir()
+	jobsFile, rulesFile := filepath.Join(dir, "jobs.yaml"), filepath.Join(dir, "rules.yaml")
+	put := func(file, text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	put(jobsFile, "scrape_configs: []\n")
+	put(rulesFile, "rules: [{name: tight, max_series: 3}]\n")
+	many := targets.NewFunc(t, func(scrape int) targets.Page {
+		var text strings.Builder
+		for i := range 30 {
+			fmt.Fprintf(&text, "fresh{number=\"%d\"} 1\n", 30*scrape+i)
+		}
+		return targets.Page{Body: text.String()}
+	})
+	late := targets.NewFunc(t, func(int) targets.Page {
+		return targets.Page{Body: fmt.Sprintf("tomorrow 1 %d\n", time.Now().Add(time.Hour).UnixMilli())}
+	})
+	programs, tiny := freeport.Addr(t), freeport.Addr(t)
+	w := wire.New(t, streams)
+	agent := startDistribution(t, "godwit-agent",
+		fmt.Sprintf(watchedAgent, programs, geese(t).Addr(), "http://"+writes+"/api/v1/write", w.Addr()),
+		fmt.Sprintf(illAgent, tiny, jobsFile, many.Addr(), late.Addr(), rulesFile, refusing.URL(), down.URL()))
+	stored := freeport.Addr(t)
+	stuck := startUnder(t, fewBlocks, "godwit-agent", fmt.Sprintf(impatient, down.URL(), stored), withQueue)
+	for _, addr := range []string{programs, tiny, queued, stored} {
+		produce(t, addr)
+	}
+	// Somebody writes files that are wrong, the network ends connections, and what arrives is not always wanted.
+	put(rulesFile, "rules: [{name: without_end\n")
+	ctx := wait.Context(t, func() bool { return false })
+	var trouble sync.WaitGroup
+	trouble.Go(func() {
+		for i := 0; wait.Pause(ctx, time.Second); i++ {
+			_ = os.WriteFile(jobsFile, fmt.Appendf(nil, "scrape_configs: [{job_name: without_end_%d\n", i), 0o600)
+			w.Cut()
+			rest.Then(otlpserver.Step{Code: codes.InvalidArgument}, otlpserver.Step{Code: codes.InvalidArgument})
+		}
+	})
+	t.Cleanup(trouble.Wait)
+	return map[string]*collector{"illagent:8888": agent, "illgateway:8888": gateway, "stuckagent:8888": stuck}
+}

@@ -1,0 +1,97 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history keeps pages of metrics as if Prometheus had scraped them, and
+// answers queries with Prometheus' own engine. Its time passes when it is told to, so
+// a test need not wait for minutes of it.
+package history
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	maxSamples   = 10_000_000
+	queryTimeout = time.Minute
+)
+
+// History is what was scraped, and the moment up to which it was. It is for one goroutine.
+type History struct {
+	t      testing.TB
+	memory memory
+	engine *promql.Engine
+	now    time.Time
+}
+
+// New begins an empty history that ends with the test.
+func New(t testing.TB) *History {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, Parser: Parser()})
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	return &History{t: t, memory: memory{}, engine: engine, now: time.Now().Truncate(time.Minute)}
+}
+
+// Pass lets time pass.
+func (h *History) Pass(d time.Duration) { h.now = h.now.Add(d) }
+
+// Scraped writes a page, in the text format of Prometheus, as that of a target that is up.
+func (h *History) Scraped(job, instance, page string) {
+	h.t.Helper()
+	p, err := textparse.New([]byte(page), "text/plain; version=0.0.4", labels.NewSymbolTable(), textparse.ParserOptions{})
+	require.NoError(h.t, err)
+	target := labels.FromStrings("job", job, "instance", instance)
+	for {
+		entry, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(h.t, err)
+		if entry != textparse.EntrySeries {
+			continue
+		}
+		var series labels.Labels
+		p.Labels(&series)
+		_, _, value := p.Series()
+		h.append(series, target, value)
+	}
+	h.append(labels.FromStrings(model.MetricNameLabel, "up"), target, 1)
+}
+
+// Down writes that a target could not be scraped.
+func (h *History) Down(job, instance string) {
+	h.append(labels.FromStrings(model.MetricNameLabel, "up"), labels.FromStrings("job", job, "instance", instance), 0)
+}
+
+func (h *History) append(series, target labels.Labels, value float64) {
+	b := labels.NewBuilder(series)
+	target.Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
+	h.memory.append(b.Labels(), sample{h.now.UnixMilli(), value})
+}
+
+// Query answers an expression as of now: series with their values.
+func (h *History) Query(expr string) promql.Vector {
+	h.t.Helper()
+	query, err := h.engine.NewInstantQuery(h.t.Context(), h.memory, nil, expr, h.now)
+	require.NoError(h.t, err, expr)
+	defer query.Close()
+	result := query.Exec(h.t.Context())
+	require.NoError(h.t, result.Err, expr)
+	warnings, _ := result.Warnings.CountWarningsAndInfo() // that a counter's name ends in nothing is information
+	require.Zero(h.t, warnings, "%s: %v", expr, result.Warnings)
+	vector, err := result.Vector()
+	require.NoError(h.t, err, expr)
+	return append(promql.Vector(nil), vector...)
+}
+
+// Parser is that of the queries.
+func Parser() parser.Parser { return parser.NewParser(parser.Options{}) }

@@ -1,0 +1,180 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/godwit-otel/godwit/e2e/chart"
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const (
+	// A stream is given up for another at this age, give or take 10 %.
+	rebalancePeriod = 2 * time.Second
+	// How long there is only one server.
+	alone = 2 * time.Second
+	// How long both are watched once the load should be even.
+	watched = 2 * time.Second
+	// What a server has then of all that arrives: half, and room for a busy machine.
+	leastShare = 0.35
+	// Between the requests of a producer.
+	steadyPause = 10 * time.Millisecond
+)
+
+const rebalancing = "exporters: {otlpstream: {streams: 8, rebalance: {timeout: 2s}}}"
+
+// named makes a server tell its destination which one it is.
+func named(name string) string {
+	return fmt.Sprintf("exporters: {otlp_grpc: {headers: {server: %s}}}", name)
+}
+
+// through counts, by server, the items that came to a destination in a span of time.
+func through(destination *otlpserver.Server, from, to time.Time) map[string]int {
+	n := map[string]int{}
+	for _, r := range destination.Requests() {
+		if !r.At.Before(from) && r.At.Before(to) {
+			n[r.Header.Get("Server")] += r.Items
+		}
+	}
+	return n
+}
+
+// steadily sends at one pace until it is told to stop.
+func (l *ledger) steadily(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	conn := dial(t, addr)
+	var producers sync.WaitGroup
+	for range floodSenders {
+		producers.Go(func() {
+			for wait.Pause(ctx, steadyPause) {
+				if err := l.send(ctx, conn); err != nil && ctx.Err() == nil {
+					t.Errorf("cannot send: %v", err)
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		producers.Wait()
+	}
+}
+
+// eachBalancer runs a test behind each of the balancers, over each transport.
+func eachBalancer(t *testing.T, f func(t *testing.T, program, transport string)) {
+	t.Helper()
+	for _, program := range []string{"nginx", "haproxy"} {
+		for _, transport := range []string{overGRPC, overWebSocket} {
+			t.Run(program+"/"+transport, func(t *testing.T) {
+				t.Parallel() // it is about what happens in time, and not much does
+				f(t, program, transport)
+			})
+		}
+	}
+}
+
+// The figure of the protocol's proposal: a server is added behind the balancer, and
+// within one rebalance period it has its half. Nothing is lost or sent again.
+func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
+	eachBalancer(t, func(t *testing.T, program, transport string) {
+		destination := otlpserver.New(t, otlpserver.Options{})
+		one := startReceiving(t, destination.GRPCAddr(), named("one"))
+		b := startBalancer(t, program, one)
+		two := startReceiving(t, destination.GRPCAddr(), named("two"))
+		sender := startSending(t, transport, b.addr(transport), rebalancing)
+		l := &ledger{padding: 100}
+		stop := l.steadily(t, sender.grpc)
+		flows(t, l, perRequest)
+		begun := time.Now()
+		wait.Pause(t.Context(), alone)
+		b.balance(t, one, two)
+		added := time.Now()
+		even := added.Add(rebalancePeriod * 3 / 2) // with its jitter, and time for the reload
+		wait.Pause(t.Context(), time.Until(even)+watched)
+		ended := time.Now()
+		stop()
+		wait.Until(t, delivery, l.arrived(destination))
+		sender.settles(t)
+
+		assert.Zero(t, through(destination, begun, added)["two"])
+		after := through(destination, even, ended)
+		all := float64(after["one"] + after["two"])
+		assert.Greater(t, float64(after["one"])/all, leastShare, after)
+		assert.Greater(t, float64(after["two"])/all, leastShare, after)
+		assert.Zero(t, sender.counter(t, streamResent))
+		assert.Zero(t, l.repeated(t, destination))
+		drawSpread(t, destination, program, transport, begun, added, ended)
+	})
+}
+
+// drawSpread draws what came through which server.
+func drawSpread(t *testing.T, destination *otlpserver.Server, program, transport string, begun, added, ended time.Time) {
+	t.Helper()
+	const step = time.Second / 4
+	one, two := chart.Line{Name: "first server"}, chart.Line{Name: "second server"}
+	for at := begun; at.Add(step).Before(ended); at = at.Add(step) {
+		x, n := at.Add(step/2).Sub(begun).Seconds(), through(destination, at, at.Add(step))
+		one.Points = append(one.Points, chart.Point{X: x, Y: float64(n["one"]) / step.Seconds()})
+		two.Points = append(two.Points, chart.Point{X: x, Y: float64(n["two"]) / step.Seconds()})
+	}
+	chart.Chart{
+		Title:  fmt.Sprintf("A second server behind %s, over %s; streams are rebalanced every %v", program, transport, rebalancePeriod),
+		XLabel: "seconds", YLabel: "items/s",
+		Lines: []chart.Line{one, two},
+		Marks: []chart.Mark{{X: added.Sub(begun).Seconds(), Text: "added"}},
+	}.Save(t, fmt.Sprintf("streams-spread-%s-%s", program, transport))
+}
+
+// Servers that know no streams are replaced by some that do, one by one.
+func TestStreamsBeginDuringARollingUpgrade(t *testing.T) {
+	eachBalancer(t, func(t *testing.T, program, transport string) {
+		destination := otlpserver.New(t, otlpserver.Options{})
+		oldOne, oldTwo := startOld(t, destination.GRPCAddr()), startOld(t, destination.GRPCAddr())
+		b := startBalancer(t, program, oldOne, oldTwo)
+		sender := startSending(t, transport, b.addr(transport), rebalancing, "exporters: {otlpstream: {reprobe_interval: 500ms}}")
+		l := &ledger{padding: 100}
+		stop := l.steadily(t, sender.grpc)
+		flows(t, l, streamProgress)
+		assert.Zero(t, sender.counter(t, "streaming"), "nobody knows streams")
+
+		newOne := startReceiving(t, destination.GRPCAddr())
+		b.balance(t, newOne, oldTwo)
+		flows(t, l, streamProgress)
+		assert.Zero(t, oldOne.Stop(syscall.SIGTERM, drainTime))
+		newTwo := startReceiving(t, destination.GRPCAddr())
+		flows(t, l, streamProgress)
+		b.balance(t, newOne, newTwo)
+		flows(t, l, streamProgress)
+		assert.Zero(t, oldTwo.Stop(syscall.SIGTERM, drainTime))
+		wait.Until(t, delivery, func() (bool, string) {
+			on := sender.counter(t, "streaming")
+			return on > 0, "nothing is streamed"
+		})
+		flows(t, l, streamProgress)
+		stop()
+		wait.Until(t, delivery, l.arrived(destination))
+		sender.settles(t)
+		assert.Zero(t, l.repeated(t, destination))
+	})
+}
+
+// startOld starts a server of before the upgrade, which knows standard OTLP alone.
+func startOld(t *testing.T, destination string) *receiving {
+	t.Helper()
+	r := &receiving{grpc: freeport.Addr(t), http: freeport.Addr(t)}
+	config := fmt.Sprintf(streamServer, r.grpc, r.http, destination)
+	r.collector = startDistribution(t, "godwit-gateway", strings.ReplaceAll(config, "otlpstream", "otlp"))
+	return r
+}

@@ -1,0 +1,114 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// A destination remembers all that came, so it is a new one after so many crashes.
+const crashesOfOneLedger = 20
+
+func crashCount(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv(crashesVariable)
+	if text == "" {
+		return few
+	}
+	crashes, err := strconv.Atoi(text)
+	require.NoError(t, err, crashesVariable)
+	return crashes
+}
+
+// Whoever is killed, whenever: what was acknowledged arrives, and only what was on
+// its way arrives again.
+func TestStreamSurvivesCrashes(t *testing.T) {
+	overBoth(t, func(t *testing.T, transport string) {
+		for left := crashCount(t, 3); left > 0; left -= crashesOfOneLedger {
+			streamCrashes(t, transport, min(left, crashesOfOneLedger))
+		}
+	})
+}
+
+func streamCrashes(t *testing.T, transport string, crashes int) {
+	t.Run(fmt.Sprintf("%d crashes", crashes), func(t *testing.T) {
+		destination := otlpserver.New(t, otlpserver.Options{})
+		server := startReceiving(t, destination.GRPCAddr())
+		sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk)
+		l := &ledger{padding: 100}
+		for crash := range crashes {
+			destination.Always(otlpserver.Step{Delay: rand.N(5 * time.Millisecond)})
+			stop := l.flood(t, sender.grpc)
+			flows(t, l, streamProgress)
+			wait.Pause(t.Context(), rand.N(longestLife))
+			victim := server.collector
+			if crash%3 == 2 {
+				victim = sender.collector
+			}
+			victim.Kill()
+			if victim == sender.collector {
+				stop() // its connections are gone for good: see dial
+			}
+			wait.Pause(t.Context(), rand.N(longestLife))
+			victim.Restart()
+			victim.ready()
+			stop()
+		}
+		wait.Until(t, delivery, l.arrived(destination))
+		sender.settles(t)
+		again := l.repeated(t, destination)
+		assert.LessOrEqual(t, again, crashes*streamWindowItems)
+		assert.Zero(t, sender.Stop(syscall.SIGTERM, drainTime))
+		assert.Zero(t, server.Stop(syscall.SIGTERM, drainTime))
+		assert.Equal(t, again, l.repeated(t, destination), "an end in order repeats nothing")
+		t.Logf("%d crashes: %d items acknowledged, %d arrived again", crashes, l.acknowledged(), again)
+	})
+}
+
+// A shutdown at any moment delivers what is on its way, and nothing twice.
+func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
+	overBoth(t, func(t *testing.T, transport string) {
+		destination := otlpserver.New(t, otlpserver.Options{})
+		destination.Always(otlpserver.Step{Delay: 2 * time.Millisecond})
+		server := startReceiving(t, destination.GRPCAddr())
+		sender := startSending(t, transport, server.addr(transport))
+		l := &ledger{padding: 100}
+		for round := range crashCount(t, 3) {
+			stop := l.flood(t, sender.grpc)
+			flows(t, l, perRequest)
+			wait.Pause(t.Context(), rand.N(longestLife))
+			victim := sender.collector
+			if round%2 == 1 {
+				victim = server.collector
+			}
+			if victim == sender.collector {
+				assert.Zero(t, victim.Stop(syscall.SIGTERM, drainTime))
+				stop()
+				wait.Until(t, delivery, l.arrived(destination)) // with no queue on disk, now or never
+			} else {
+				assert.Zero(t, victim.Stop(syscall.SIGTERM, drainTime))
+			}
+			victim.Restart()
+			victim.ready()
+			stop()
+		}
+		wait.Until(t, delivery, l.arrived(destination))
+		sender.settles(t)
+		assert.Zero(t, l.repeated(t, destination))
+	})
+}

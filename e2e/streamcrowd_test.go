@@ -1,0 +1,83 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const (
+	// All of them in one process, each with a connection, a queue and an account of its own.
+	crowd = 1000
+	// Requests that each of them is given before and during the outage.
+	crowdRequests = 3
+)
+
+// crowdConfig is a thousand exporters that are given the same.
+func crowdConfig(from, to string) string {
+	var names []string
+	var exporters strings.Builder
+	for i := range crowd {
+		name := fmt.Sprintf("otlpstream/%d", i)
+		names = append(names, name)
+		fmt.Fprintf(&exporters, "  %s: {endpoint: %s, tls: {insecure: true}, streams: 1, write_buffer_size: 4096, "+
+			"retry_on_failure: {initial_interval: 100ms, max_interval: 1s}}\n", name, to)
+	}
+	return fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}\nexporters:\n%s"+
+		"service: {pipelines: {traces: {receivers: [otlp], exporters: [%s]}}}\n", from, exporters.String(), strings.Join(names, ", "))
+}
+
+const crowdServer = `
+receivers: {otlpstream: {protocols: {grpc: {endpoint: %s}}}}
+exporters: {nop: }
+service: {pipelines: {traces: {receivers: [otlpstream], exporters: [nop]}}}
+`
+
+// When a server comes back, everybody who was connected is there at once.
+func TestStreamServerOutlivesACrowdThatReconnects(t *testing.T) {
+	addr := freeport.Addr(t)
+	server := startDistribution(t, "godwit-gateway", fmt.Sprintf(crowdServer, addr))
+	clients := &sending{grpc: freeport.Addr(t)}
+	clients.collector = startDistribution(t, "godwit-agent", crowdConfig(clients.grpc, addr))
+	conn, l := dial(t, clients.grpc), &ledger{padding: 100}
+	send := func() {
+		t.Helper()
+		for i := range crowdRequests {
+			_, err := ptraceotlp.NewGRPCClient(conn).Export(t.Context(), ptraceotlp.NewExportRequestFromTraces(l.traces(int64(i))))
+			require.NoError(t, err)
+		}
+	}
+	const each = crowd * crowdRequests * perRequest
+	accepted := func() float64 { return server.metric(t, "otelcol_receiver_accepted_spans") }
+	send()
+	clients.settles(t)
+	assert.InDelta(t, each, accepted(), 0)
+
+	server.Kill()
+	send()
+	server.Restart()
+	server.ready()
+	back := time.Now()
+	wait.Until(t, delivery, func() (bool, string) {
+		got := accepted()
+		return got >= each, fmt.Sprintf("%v of %v items are there", got, each)
+	})
+	took := time.Since(back)
+	clients.settles(t)
+	assert.InDelta(t, each, accepted(), 0, "nothing was in flight when it died, so nothing comes twice")
+	assert.InDelta(t, 2*each, clients.counter(t, streamAcked), 0)
+	memory := server.Usage().PeakRSS
+	assert.Less(t, memory, int64(512<<20))
+	t.Logf("%d clients were back and served within %v; the server took %.0f MiB", crowd, took, mib(memory))
+}

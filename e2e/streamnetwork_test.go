@@ -1,0 +1,81 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+	"github.com/godwit-otel/godwit/e2e/wire"
+)
+
+const (
+	// Of TCP connections; more would take long.
+	cuts = 20
+	// The longest that a connection lives meanwhile, in bytes of the client's.
+	longestCut = 20_000
+	// Bytes a second, much less than what is produced takes.
+	slowRate = 20_000
+	// How long it stays slow.
+	slowTime = 3 * time.Second
+)
+
+// soonDoubtful asks a silent server after a second whether it is there; gRPC makes ten of it.
+const soonDoubtful = "exporters: {otlpstream: {keepalive: {time: 1s}}}"
+
+// Between an agent and its gateway there is a network, and what it does to
+// connections costs time and never data.
+func TestStreamOverABadNetwork(t *testing.T) {
+	found := func(t *testing.T, w *wire.Wire, l *ledger, spoil func()) {
+		t.Helper()
+		before := w.Accepted()
+		spoil()
+		wait.Until(t, delivery, func() (bool, string) {
+			return w.Accepted() > before, "the sender has not found out"
+		})
+		w.Swallow(false)
+		flows(t, l, streamProgress)
+	}
+	f := func(name string, spoil func(t *testing.T, w *wire.Wire, l *ledger)) {
+		for _, transport := range []string{overGRPC, overWebSocket} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				t.Parallel() // gRPC takes ten seconds of silence to doubt a connection
+				destination := otlpserver.New(t, otlpserver.Options{})
+				server := startReceiving(t, destination.GRPCAddr())
+				w := wire.New(t, server.addr(transport))
+				sender := startSending(t, transport, w.Addr(), soonDoubtful)
+				l := &ledger{padding: 100}
+				stop := l.flood(t, sender.grpc)
+				flows(t, l, streamProgress)
+				spoil(t, w, l)
+				flows(t, l, streamProgress)
+				stop()
+				wait.Until(t, delivery, l.arrived(destination))
+				sender.settles(t)
+				assert.LessOrEqual(t, l.repeated(t, destination), w.Accepted()*streamWindowItems)
+			})
+		}
+	}
+	f("black hole", func(t *testing.T, w *wire.Wire, l *ledger) { found(t, w, l, func() { w.Swallow(true) }) })
+	f("half open", func(t *testing.T, w *wire.Wire, l *ledger) { found(t, w, l, w.Forget) })
+	f("cut at random bytes", func(t *testing.T, w *wire.Wire, _ *ledger) {
+		w.CutAfter(func() int { return 1 + rand.IntN(longestCut) })
+		w.Cut()
+		wait.Until(t, delivery, func() (bool, string) {
+			return w.Cuts() >= cuts, fmt.Sprintf("%d of %d cuts", w.Cuts(), cuts)
+		})
+		w.CutAfter(nil)
+	})
+	f("slow reader", func(t *testing.T, w *wire.Wire, _ *ledger) {
+		w.Slow(slowRate)
+		wait.Pause(t.Context(), slowTime)
+		w.Slow(0)
+	})
+}
