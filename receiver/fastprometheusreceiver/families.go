@@ -9,38 +9,22 @@ import (
 	"strings"
 	"unique"
 
-	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
 // said is what a page says of its metrics: a name, a type, a help text and a unit for each, all quoted. Targets whose
 // pages say the same share it.
 type said = unique.Handle[string]
 
-// reported are the metrics that are not on the page.
-var reported = []string{
-	"up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling",
-	"scrape_series_added", "scrape_timeout_seconds", "scrape_sample_limit", "scrape_body_size_bytes",
-}
-
 // describe notes what was said of the metrics of a page.
-func describe(md pmetric.Metrics) said {
+func describe(t *page.Target, result page.Result) said {
 	var text []byte
-	for _, rm := range md.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				if slices.Contains(reported, m.Name()) {
-					continue
-				}
-				typ, _ := m.Metadata().Get(translator.MetricMetadataTypeKey)
-				for _, part := range [...]string{m.Name(), typ.AsString(), m.Description(), m.Unit()} {
-					text = strconv.AppendQuote(text, part)
-				}
-			}
+	t.Families(result, func(f page.Family) {
+		for _, part := range [...]string{f.Name, f.Type, f.Help, f.Unit} {
+			text = strconv.AppendQuote(text, part)
 		}
-	}
+	})
 	return unique.Make(string(text))
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
@@ -57,6 +58,8 @@ type scraper struct {
 	abort    context.CancelFunc
 	watch    sync.WaitGroup
 
+	unregister func() // of what is shown
+
 	api      *api.Server          // nil if it is not enabled
 	registry *prometheus.Registry // what the API serves as metrics
 
@@ -91,6 +94,8 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		jobs:     map[string]*job{},
 		offers:   make(chan offer),
 		registry: prometheus.NewRegistry(),
+
+		unregister: func() {},
 	}
 	r.fetching, r.stop = context.WithCancel(context.Background())
 	r.following, r.unfollow = context.WithCancel(context.Background())
@@ -124,6 +129,7 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	if r.allocator != nil {
 		r.watch.Go(r.allocate)
 	}
+	r.unregister = inspect.Register(host, r.inspection())
 	return nil
 }
 
@@ -217,6 +223,8 @@ func (r *scraper) hand(result page.Result, slot *slot) (err error) {
 		}
 		if err != nil {
 			points += result.Pending()
+		} else {
+			r.counters.handed.Add(int64(points))
 		}
 		r.obsreport.EndMetricsOp(ctx, "prometheus", points, err)
 	})
@@ -233,6 +241,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	if r.source == nil {
 		return nil
 	}
+	r.unregister()
 	err := r.api.Shutdown(ctx)
 	r.source.Close()
 	r.watch.Wait()

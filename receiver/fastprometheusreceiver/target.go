@@ -51,6 +51,8 @@ type status struct {
 	samples  int
 	hits     int
 	misses   int
+	wire     int    // bytes of the page as transferred
+	reason   string // the kind of err
 }
 
 const (
@@ -77,7 +79,7 @@ func (t *target) scrape(at time.Time) {
 		t.fail(at, start, reasonTargetLimit, *tooMany)
 		return
 	}
-	buf := r.buffers.get(t.fetch.Size())
+	buf := r.buffers.get(t.fetch.Room())
 	response, err := t.fetch.Get(r.fetching, *buf)
 	*buf = response.Body // it may have grown
 	if r.fetching.Err() != nil {
@@ -154,11 +156,14 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	before := t.status.state
 	t.status = status{
 		state: state, err: err, at: at, duration: duration,
-		samples: result.Samples, hits: result.Hits, misses: result.Misses,
+		samples: result.Samples, hits: result.Hits, misses: result.Misses, reason: why,
+	}
+	if err == nil {
+		t.status.wire = t.fetch.Size()
 	}
 	t.mu.Unlock()
 	if r.cfg.APIServer.Enabled && err == nil && (result.Misses > 0 || before != stateHealthy) {
-		said := describe(result.Families())
+		said := describe(t.page, result)
 		t.mu.Lock()
 		t.said = said
 		t.mu.Unlock()

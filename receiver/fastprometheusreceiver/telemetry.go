@@ -19,6 +19,7 @@ import (
 // counters are what scrapes count. They are read when someone collects, so counting costs a scrape next to nothing.
 type counters struct {
 	scrapes, refused, skipped atomic.Int64
+	handed                    atomic.Int64 // points, to the pipeline
 	samples, limited, late    atomic.Int64
 	hits, misses              atomic.Int64
 	wireBytes, bodyBytes      atomic.Int64

@@ -117,8 +117,16 @@ func (t *Target) Road() Road { return t.road }
 // Encoding is how the last page was compressed.
 func (t *Target) Encoding() Encoding { return t.encoding }
 
-// Size is how large the last page was, as it was transferred: what a buffer for Get should have.
+// Size is how large the last page was, as it was transferred.
 func (t *Target) Size() int { return t.size }
+
+// Room is what a buffer for Get should have.
+func (t *Target) Room() int {
+	if t.size == 0 {
+		return 0
+	}
+	return room(t.size)
+}
 
 // offered is the Accept-Encoding of the next request.
 func (t *Target) offered() string {

@@ -32,6 +32,9 @@ const (
 	maxTrailer = 64 << 10
 )
 
+// room is what a response takes up whose body is like the last.
+func room(last int) int { return last + last/16 + leastBuffer }
+
 func (w *wire) reset(conn io.Reader, buf []byte) { *w = wire{conn: conn, buf: buf, hint: w.hint} }
 
 // fill reads more. It keeps what is unread, but may move it.
@@ -70,7 +73,7 @@ func (w *wire) grow(size int) {
 	if len(w.buf) > large {
 		next = len(w.buf) + len(w.buf)/4
 	}
-	if hinted := w.hint + w.hint/16 + leastBuffer; len(w.buf) < hinted {
+	if hinted := room(w.hint); len(w.buf) < hinted {
 		next = max(next, hinted)
 	}
 	grown := make([]byte, max(next, size, leastBuffer))

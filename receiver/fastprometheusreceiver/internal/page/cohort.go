@@ -27,7 +27,8 @@ type cohort struct {
 	targets  int // under the job's lock
 
 	mu        sync.Mutex
-	lines     map[uint64]*line
+	lines     table[line, *line]
+	pieces    map[string]*piece // the last of a text with those bytes
 	metas     map[*line]meta
 	exposed   map[*line]labels.Labels // final labels of lines that are not placed yet, or
 	untold    map[*line]struct{}      // whose text cannot give them again
@@ -38,7 +39,8 @@ type cohort struct {
 	scopes    map[string]*scope
 	families  map[familyID]*family
 	keySets   map[string]*keys
-	points    map[uint64]*point
+	points    table[point, *point]
+	packs     map[string]string // values of points
 	plans     map[uint64]*plan
 	report    []*line
 	latest    *plan
@@ -52,6 +54,7 @@ type cohort struct {
 	builder   builder
 	exposing  labels.ScratchBuilder
 	finishing *labels.Builder
+	cuts      []int
 	keying    []byte
 	packing   []byte
 }
@@ -70,11 +73,11 @@ var seed = maphash.MakeSeed()
 func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 	c := &cohort{
 		job: j, key: key, labels: ls, switches: sw,
-		lines: map[uint64]*line{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
+		pieces: map[string]*piece{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
 		untold: map[*line]struct{}{},
 		names:  map[[2]string]*name{}, bases: map[base]*base{}, resources: map[[2]string]*resource{},
 		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{},
-		points: map[uint64]*point{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
+		packs: map[string]string{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
 	}
 	c.exposing, c.finishing = labels.NewScratchBuilder(16), labels.NewBuilder(labels.EmptyLabels())
 	c.scratch = pass{cohort: c, said: map[string]metadata{}, families: map[familyKey]*base{}}
@@ -85,7 +88,7 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 			b.Set(l.Name, l.Value)
 		}
 		set := c.external(b.Labels())
-		l := c.newLine(n+"\xff", reportLine, anySetting)
+		l := c.newLine(text{head: n + "\xff"}, reportLine, anySetting)
 		l.name = c.name(set.Get(model.MetricNameLabel), n)
 		c.exposed[l], c.untold[l] = set, struct{}{}
 		c.report = append(c.report, l)
@@ -94,19 +97,14 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 }
 
 // newLine makes a line that is not yet known by its text.
-func (c *cohort) newLine(text string, kind lineKind, in setting) *line {
+func (c *cohort) newLine(t text, kind lineKind, in setting) *line {
 	c.lastID++
-	return &line{id: c.lastID, text: text, kind: kind, setting: in}
+	return &line{id: c.lastID, text: t, kind: kind, setting: in}
 }
 
-// find returns the line of a text, or where it belongs.
-func (c *cohort) find(text []byte, in setting) (*line, uint64) {
-	for at := maphash.Bytes(seed, text); ; at++ {
-		l := c.lines[at]
-		if l == nil || l.setting == in && l.text == string(text) {
-			return l, at
-		}
-	}
+// find returns the line of a text, if it is known.
+func (c *cohort) find(text []byte, in setting) *line {
+	return c.lines.find(maphash.Bytes(seed, text), func(l *line) bool { return l.setting == in && l.text.is(text) })
 }
 
 // series returns the line of a sample.
@@ -117,11 +115,15 @@ func (c *cohort) series(e *expo.Entry, in setting) (*line, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, at := c.find(e.Text, setting)
-	if l != nil {
+	if l := c.find(e.Text, setting); l != nil {
 		return l, nil
 	}
-	return c.addSeries(at, e.Text, setting, c.expose(e, in), true)
+	exposed := c.expose(e, in)
+	set, err := c.final(exposed)
+	if err != nil {
+		return nil, err
+	}
+	return c.addSeries(c.text(e), setting, exposed, set, true), nil
 }
 
 // expose returns the labels of an entry.
@@ -136,12 +138,8 @@ func (c *cohort) expose(e *expo.Entry, in setting) labels.Labels {
 // large page, a line is read again, if its text tells them.
 const mostExposed = 1 << 12
 
-func (c *cohort) addSeries(at uint64, text []byte, in setting, exposed labels.Labels, told bool) (*line, error) {
-	set, err := c.final(exposed)
-	if err != nil {
-		return nil, err
-	}
-	l := c.newLine(string(text), seriesLine, in)
+func (c *cohort) addSeries(t text, in setting, exposed, set labels.Labels, told bool) *line {
+	l := c.newLine(t, seriesLine, in)
 	if !told {
 		c.untold[l] = struct{}{}
 	}
@@ -154,23 +152,24 @@ func (c *cohort) addSeries(at uint64, text []byte, in setting, exposed labels.La
 			c.crowd = max(c.crowd, len(c.exposed))
 		}
 	}
-	c.lines[at] = l
-	return l, nil
+	c.lines.add(l)
+	return l
 }
 
 // metadata returns the line of a TYPE, HELP or UNIT.
-func (c *cohort) metadata(text, family []byte, m meta) *line {
+func (c *cohort) metadata(b, family []byte, m meta) *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	in := anySetting
 	if m.kind == typeLine {
 		in = settingOf(m.typ)
 	}
-	l, at := c.find(text, in)
+	l := c.find(b, in)
 	if l == nil {
-		l = c.newLine(string(text), m.kind, in)
+		l = c.newLine(text{head: string(b)}, m.kind, in)
 		l.name = c.name(string(family), string(family))
-		c.lines[at], c.metas[l] = l, m
+		c.lines.add(l)
+		c.metas[l] = m
 	}
 	return l
 }
@@ -206,7 +205,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 	r := c.resource(set)
 	if metric == translator.TargetInfoMetricName {
 		l.role = targetInfoRole
-		l.point = c.intern(c.family(b, r, nil), l.text, set, func(n string) bool {
+		l.point = c.intern(c.family(b, r, nil), l, set, func(n string) bool {
 			return n == model.JobLabel || n == model.InstanceLabel || n == model.MetricNameLabel
 		})
 		return
@@ -224,7 +223,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 		l.bound = bound
 	}
 	l.role = role
-	l.point = c.intern(c.family(b, r, c.scope(set)), l.text, set, func(n string) bool {
+	l.point = c.intern(c.family(b, r, c.scope(set)), l, set, func(n string) bool {
 		switch n {
 		case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
 			return true
@@ -245,7 +244,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 func (c *cohort) again(l *line) labels.Labels {
 	var e expo.Entry
 	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
-		if _, err := p.Next([]byte(l.text+" 0\n"), &e); err == nil {
+		if _, err := p.Next([]byte(l.text.String()+" 0\n"), &e); err == nil {
 			break
 		}
 	}

@@ -73,7 +73,7 @@ func (s *Scrape) parse(p textparse.Parser) error {
 
 // expect returns the plan's next line if it has the text.
 func (s *Scrape) expect(text []byte) *line {
-	if s.next < len(s.expected) && s.expected[s.next].text == string(text) {
+	if s.next < len(s.expected) && s.expected[s.next].text.is(text) {
 		return s.expected[s.next]
 	}
 	return nil
@@ -145,16 +145,19 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 }
 
 // parsed returns the line of a sample that Prometheus' parser read.
-func (c *cohort) parsed(text []byte, in setting, set labels.Labels) (*line, error) {
+func (c *cohort) parsed(b []byte, in setting, set labels.Labels) (*line, error) {
 	setting := anySetting
 	if set.Has("le") || set.Has("quantile") {
 		setting = in
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, at := c.find(text, setting)
-	if l != nil {
+	if l := c.find(b, setting); l != nil {
 		return l, nil
 	}
-	return c.addSeries(at, text, setting, set, false)
+	final, err := c.final(set)
+	if err != nil {
+		return nil, err
+	}
+	return c.addSeries(text{head: string(b)}, setting, set, final, false), nil
 }

@@ -42,6 +42,7 @@ type Job struct {
 	rules  rules
 	report []string
 	part   int // points, of what a large page becomes
+	whole  int // texts of a cohort before they are cut
 
 	mu      sync.Mutex
 	formats map[string]format // by Content-Type
@@ -66,6 +67,7 @@ func NewJob(cfg Config) (*Job, error) {
 		rules:   newRules(cfg.Scrape),
 		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
 		part:    partPoints,
+		whole:   mostWhole,
 		formats: map[string]format{},
 		cohorts: map[string]*cohort{},
 	}, nil

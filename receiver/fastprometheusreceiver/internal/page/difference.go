@@ -27,7 +27,8 @@ func (d *difference) apply(dst, plan []*line) []*line {
 }
 
 // compare finds how a page differs from a plan; ok is false when there is too much of it.
-func compare(plan, page []*line) (d difference, ok bool) {
+func compare(p *plan, report int, page []*line) (d difference, ok bool) {
+	plan, look := p.body(report), p.among(nil)
 	i, lost, sum := 0, 0, 0
 	at := func() *edit {
 		if n := len(d.edits); n > 0 && int(d.edits[n-1].at+d.edits[n-1].gone) == i {
@@ -43,7 +44,7 @@ func compare(plan, page []*line) (d difference, ok bool) {
 			continue
 		}
 		lost++
-		if next := ahead(plan, i, lost, l); next >= 0 {
+		if next := look.ahead(plan, i, lost, l); next >= 0 {
 			at().gone += int32(next - i)
 			sum += next - i
 			i, lost = next+1, 0
@@ -62,18 +63,35 @@ func compare(plan, page []*line) (d difference, ok bool) {
 	return d, sum <= len(plan)+8
 }
 
-// ahead looks for a line among those to come, or returns -1. The more lines in a row were not the next, the further it
-// looks, as long as it is not all in vain.
-func ahead(lines []*line, next, lost int, l *line) int {
+// A search looks for lines of a page among those of the last that are to come.
+type search struct {
+	newest uint32 // of those lines
+	vain   int    // lines looked at for nothing
+}
+
+// among prepares to search lines, of which some are not the plan's.
+func (p *plan) among(extras []*line) search {
+	s := search{newest: p.newest}
+	for _, l := range extras {
+		s.newest = max(s.newest, l.id)
+	}
+	return s
+}
+
+// ahead returns where a line is, or -1. What is new on the page is not looked for. The more lines in a row were not the
+// next, the further it looks, and less often once most of it was in vain.
+func (s *search) ahead(lines []*line, next, lost int, l *line) int {
 	const first = 64
-	if lost > 24 && lost&(lost-1) != 0 {
+	if l.id > s.newest || lost > 24 && lost&(lost-1) != 0 && s.vain > 4*len(lines) {
 		return -1
 	}
-	for i := next; i < min(len(lines), next+first<<min(lost, 12)); i++ {
+	end := min(len(lines), next+first<<min(lost, 12))
+	for i := next; i < end; i++ {
 		if lines[i] == l {
 			return i
 		}
 	}
+	s.vain += end - next
 	return -1
 }
 

@@ -17,7 +17,8 @@
 // after the one before has been consumed and let go: only once the whole page has been accepted, in the order of the
 // layout, the report's metrics last. A metric may go on in the next part. Meanwhile the values are held, and times,
 // exemplars and native histograms where there are some; neither trees nor a scrape's own memory are kept for another
-// large page. Of an attribute's value, a point knows where it is in the text of its line.
+// large page. Of an attribute's value, a point knows where it is in the text of its line. The texts of a large page are in
+// pieces that they share.
 //
 // A Scrape borrows the chunks it is fed and copies what it keeps. Metrics handed out belong to the caller until Release.
 // Memory follows the pages last seen: a line that is in no target's plan is forgotten.

@@ -179,11 +179,42 @@ func (p *point) fill(m pcommon.Map, t *Target) {
 	var v string
 	rest := p.values
 	for i, name := range p.keys.names {
-		if from := p.keys.from[i]; from >= 0 {
-			m.PutStr(name, t.values[from])
-		} else {
-			v, rest = unpack(p.text, rest)
-			m.PutStr(name, v)
-		}
+		v, rest = p.value(i, rest, t)
+		m.PutStr(name, v)
 	}
+}
+
+// refill puts the attributes of a point in place of another's. What is the same stays.
+func (p *point) refill(m pcommon.Map, t *Target) {
+	if !p.overwrite(m, t) {
+		m.RemoveIf(func(string, pcommon.Value) bool { return true })
+		p.fill(m, t)
+	}
+}
+
+// overwrite gives a map other values, if it has the point's keys.
+func (p *point) overwrite(m pcommon.Map, t *Target) bool {
+	if m.Len() != len(p.keys.names) {
+		return false
+	}
+	var v string
+	i, rest := 0, p.values
+	for name, had := range m.All() {
+		if name != p.keys.names[i] {
+			return false
+		}
+		if v, rest = p.value(i, rest, t); had.Str() != v {
+			had.SetStr(v) // allocates
+		}
+		i++
+	}
+	return true
+}
+
+// value returns the value of an attribute, and those packed after it.
+func (p *point) value(i int, packed string, t *Target) (v, rest string) {
+	if from := p.keys.from[i]; from >= 0 {
+		return t.values[from], packed
+	}
+	return unpack(&p.line.text, packed)
 }

@@ -25,9 +25,22 @@ type Result struct {
 	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
 	Limited, Late int
 
-	plan  *plan
-	tree  *tree
-	parts *parts // nil unless the page is large
+	plan   *plan
+	tree   *tree
+	layout *layout
+	parts  *parts // nil unless the page is large
+}
+
+// A Family is what was said of a metric.
+type Family struct{ Name, Type, Help, Unit string }
+
+// Families visits what was said of the target's metrics, those of the report aside. One may come more than once.
+func (t *Target) Families(r Result, yield func(Family)) {
+	for i := range r.layout.metrics {
+		if b := r.layout.metrics[i].family.base; !slices.Contains(t.cohort.job.report, b.name) {
+			yield(Family{b.out, string(b.promType), b.help, b.outUnit})
+		}
+	}
 }
 
 // maxAhead is how far in the future a sample's timestamp may be.
@@ -228,6 +241,8 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	} else {
 		l = p.lay(0, all, s.times, s.gone, ahead)
 		t.alive, t.past = false, true
+		c.sweep()
+		c.slim()
 	}
 	c.mu.Unlock()
 	if len(s.exemplars) > 0 {

@@ -18,8 +18,9 @@ type cursor struct {
 	*view
 	*layout
 
-	left bool // a point was left out
-	seen []bool
+	left     bool // a point was left out
+	seen     []bool
+	recycled recycled
 }
 
 // point returns a point by its number: those of the variation follow the layout's.
@@ -224,6 +225,8 @@ var (
 )
 
 func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
+	used := c.recycled.take(k.count, dps)
+	k.kept += used
 	prepare(dps, k)
 	for i := range k.count {
 		at := k.at(i)
@@ -250,7 +253,11 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		if p.created >= 0 || i < k.kept {
 			dp.SetStartTimestamp(c.started(p.created))
 		}
-		c.attributes(p, i >= k.kept, dp.Attributes())
+		if i < used {
+			p.point.refill(dp.Attributes(), c.target)
+		} else {
+			c.attributes(p, i >= k.kept, dp.Attributes())
+		}
 		if c.hanging {
 			c.hang(at, dp.Exemplars())
 		}

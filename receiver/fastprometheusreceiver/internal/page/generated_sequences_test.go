@@ -81,7 +81,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 	reusing := cfg
 	reusing.Reuse = true
 	shared, trees, cut := newTestJob(t, cfg), newTestJob(t, reusing), newTestJob(t, reusing)
-	cut.part = 1 + int(seed%7)
+	cut.part, cut.whole = 1+int(seed%7), int(seed%13)
 	var targets, again, parted []*Target
 	for i := range 3 {
 		targets = append(targets, testTarget(shared, i, "zone", fmt.Sprint("z", i)))
@@ -167,6 +167,7 @@ func checkPair(t *testing.T, one, two string, size uint16, openMetrics bool) {
 	m := media(openMetrics)
 	// What comes after what: the second page as the target's second, and as another target's first after the first.
 	j := newTestJob(t, cfg)
+	j.whole = int(size % 4)
 	a := testTarget(j, 1)
 	first := show(a, start, m, one, 1+int(size))
 	second := show(a, start, m, two, 1+int(size))

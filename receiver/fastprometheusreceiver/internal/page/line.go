@@ -11,7 +11,7 @@ import (
 // A line is one line of a page, value aside, and what it means to the targets of a cohort. Text, kind and setting never
 // change; the rest belongs to the cohort's lock, except that a plan's own lines keep their point while it lives.
 type line struct {
-	text    string
+	text    text
 	name    *name // of the series, or the family that metadata is about
 	point   *point
 	bound   float64 // of a bucket or quantile
@@ -22,6 +22,8 @@ type line struct {
 	setting setting
 	role    role
 }
+
+func (l *line) hash() uint64 { return l.text.hash() }
 
 type lineKind uint8
 
@@ -103,7 +105,7 @@ type name struct {
 type point struct {
 	family  *family
 	keys    *keys
-	text    string // of a line, which has most of
+	line    *line  // whose text has most of
 	values  string // one for each key that is not the target's to fill in, packed
 	epoch   uint32
 	metric  int32 // where a layout in the making has it
@@ -114,6 +116,7 @@ type point struct {
 
 // keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.
 type keys struct {
+	id     uint32
 	names  []string
 	from   []int16 // -1: the point has it
 	marked bool    // some value is the target's

@@ -43,12 +43,13 @@ func (l *layout) size(v *view) int {
 	return n
 }
 
-// next builds a part.
+// next builds a part. A metric that fits into one is not cut.
 func (p *parts) next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	f := p.frame(md, p.target)
 	p.left = false
-	for room := p.target.cohort.job.part; room > 0 && p.advance(); {
+	most := p.target.cohort.job.part
+	for room := most; room > 0 && p.advance() && (room == most || p.rest.count <= room); {
 		var k choice
 		k, p.rest = p.rest.cut(room)
 		m := &p.metrics[p.metric]
@@ -100,6 +101,7 @@ func (k choice) cut(most int) (front, rest choice) {
 
 // render makes metrics of the scrape, or the first part of them.
 func (s *Scrape) render(l *layout, t *tree, v *view, res *Result) {
+	res.layout = l
 	if v.target.cohort.job.isLarge(l.size(v)) {
 		s.lent = true
 		res.parts = newParts(l, v)
@@ -120,21 +122,10 @@ func (r Result) Pending() int {
 // Next returns the result with the next part of a large page's metrics, in place of the one before, which must have been
 // consumed.
 func (r Result) Next() Result {
+	if job := r.parts.target.cohort.job; job.cfg.Reuse && !r.Metrics.IsReadOnly() {
+		r.parts.recycled.put(r.Metrics, 2*job.part)
+	}
 	r.Metrics = pmetric.Metrics{} // may go while the next is built
 	r.Metrics = r.parts.next()
 	return r
-}
-
-// Families returns metrics that have what was said of all those of the scrape, but perhaps not their points.
-func (r Result) Families() pmetric.Metrics {
-	if r.parts == nil {
-		return r.Metrics
-	}
-	md := pmetric.NewMetrics()
-	f := r.parts.frame(md, r.parts.target)
-	for i := range r.parts.metrics {
-		m := &r.parts.metrics[i]
-		r.parts.cursor.metric(m, f.scope(m.scope).AppendEmpty(), choice{}, false)
-	}
-	return md
 }

@@ -17,6 +17,7 @@ type plan struct {
 	lines   []*line
 	said    map[string]metadata // by the page
 	repeats bool                // a line is there twice
+	newest  uint32              // the highest number of a line
 	samples int                 // lines that are samples
 	dropped int                 // and of those, dropped by relabeling
 	limited int                 // or for the series limit
@@ -170,6 +171,9 @@ func (p *pass) plan(lines []*line, c counts) *plan {
 	q := &plan{
 		hash: h, lines: slices.Clone(lines),
 		repeats: c.repeats > 0, samples: c.samples, dropped: c.dropped, limited: c.limited,
+	}
+	for _, l := range lines {
+		q.newest = max(q.newest, l.id)
 	}
 	p.plans[h] = q
 	return q

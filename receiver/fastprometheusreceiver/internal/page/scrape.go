@@ -35,8 +35,9 @@ type Scrape struct {
 	plan     *plan
 	expected []*line // the last page's
 	next     int     // of expected
-	strayed  bool    // from the plan: lines has what came instead
-	lost     int     // lines in a row that were not the next
+	search   search
+	strayed  bool // from the plan: lines has what came instead
+	lost     int  // lines in a row that were not the next
 
 	lines     []*line
 	values    []float64
@@ -82,7 +83,9 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	}
 	if s.plan != nil {
 		s.expected = s.plan.body(len(c.report))
+		s.search = s.plan.among(nil)
 		if s.plan == t.plan && !t.diff.isEmpty() {
+			s.search = s.plan.among(t.diff.extras)
 			s.page = t.diff.apply(slices.Grow(s.page[:0], len(s.expected)+len(t.diff.extras)), s.expected)
 			s.expected = s.page
 		}
@@ -196,8 +199,8 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 
 // match reads the line b starts with, if it is the expected one, and returns its length.
 func (s *Scrape) match(b []byte, l *line) int {
-	text := len(l.text)
-	if len(b) <= text || string(b[:text]) != l.text {
+	text := l.text.match(b)
+	if text == 0 || len(b) == text {
 		return 0
 	}
 	switch c := b[text]; {
@@ -325,7 +328,7 @@ func (s *Scrape) miss(l *line) {
 	s.lines = append(s.lines, l)
 	s.values = append(s.values, 0)
 	s.lost++
-	if i := ahead(s.expected, s.next, s.lost, l); i >= 0 {
+	if i := s.search.ahead(s.expected, s.next, s.lost, l); i >= 0 {
 		s.next, s.lost = i+1, 0
 	}
 }

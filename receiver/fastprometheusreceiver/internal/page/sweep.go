@@ -11,7 +11,7 @@ import (
 
 // sweep forgets lines and points that are in no plan, once they are as many as those that are.
 func (c *cohort) sweep() {
-	if len(c.lines) <= 2*c.swept+1000 {
+	if c.lines.count <= 2*c.swept+1000 {
 		return
 	}
 	c.epoch++
@@ -36,34 +36,32 @@ func (c *cohort) sweep() {
 		}
 	}
 	lines, points := c.lines, c.points
-	c.lines, c.points = map[uint64]*line{}, map[uint64]*point{}
+	c.pieces, c.packs = map[string]*piece{}, map[string]string{}
+	c.lines, c.points = table[line, *line]{}, table[point, *point]{}
 	names := map[[2]string]*name{}
 	for _, l := range c.report {
 		names[[2]string{l.name.final, l.name.exposed}] = l.name
 	}
-	for _, l := range lines {
+	for l := range lines.all {
 		if l.epoch != c.epoch {
 			delete(c.metas, l)
 			delete(c.exposed, l)
 			delete(c.untold, l)
 			continue
 		}
-		_, at := c.find([]byte(l.text), l.setting)
-		c.lines[at] = l
+		c.lines.add(l)
+		c.keep(l.text)
 		if l.name != nil {
 			names[[2]string{l.name.final, l.name.exposed}] = l.name
 		}
 	}
 	c.names = names
-	for at, p := range points {
+	for p := range points.all {
 		if p.epoch == c.epoch {
-			for c.points[at] != nil {
-				at++
-			}
-			c.points[at] = p
+			c.points.add(p)
 		}
 	}
-	c.swept = len(c.lines)
+	c.swept = c.lines.count
 }
 
 // slim gives back what exposed took for a page of new lines: a map does not shrink by itself.
@@ -82,13 +80,19 @@ func (c *cohort) stats(s *Stats) {
 	defer c.mu.Unlock()
 	s.Targets += c.targets
 	s.Plans += len(c.plans)
-	s.Lines += len(c.lines)
-	s.Points += len(c.points)
-	for _, l := range c.lines {
-		s.Bytes += int64(len(l.text)) + 80
+	s.Lines += c.lines.count
+	s.Points += c.points.count
+	for l := range c.lines.all {
+		if s.Bytes += 80; l.text.rest == nil {
+			s.Bytes += int64(len(l.text.head))
+		}
 	}
-	for _, p := range c.points {
-		s.Bytes += 72 + int64(len(p.values))
+	for t := range c.pieces {
+		s.Bytes += int64(len(t)) + 72
+	}
+	s.Bytes += 72 * int64(c.points.count)
+	for packed := range c.packs {
+		s.Bytes += int64(len(packed)) + 40
 	}
 	for _, p := range c.plans {
 		s.Bytes += 8 * int64(len(p.lines))

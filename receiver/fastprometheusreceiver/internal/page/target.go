@@ -5,7 +5,6 @@ package page
 
 import (
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"strconv"
 	"strings"
@@ -187,17 +186,17 @@ func (t *Target) admit(l *line) *line {
 	if most == 0 || l.kind != seriesLine {
 		return l
 	}
-	text := maphash.String(seed, l.text)
+	text := l.text.hash()
 	if _, ok := t.admitted[text]; ok {
 		return l
 	}
 	if len(t.admitted) >= most {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		refused, at := c.find([]byte(l.text), refusedSetting)
+		refused := c.find([]byte(l.text.String()), refusedSetting)
 		if refused == nil {
 			refused = c.newLine(l.text, droppedLine, refusedSetting)
-			c.lines[at] = refused
+			c.lines.add(refused)
 		}
 		return refused
 	}

@@ -36,7 +36,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	d := t.diff
 	if t.plan != p || s.strayed || s.next != len(s.expected) {
 		var ok bool
-		if d, ok = compare(p.body(len(c.report)), s.seen()); !ok {
+		if d, ok = compare(p, len(c.report), s.seen()); !ok {
 			return res, false
 		}
 	}

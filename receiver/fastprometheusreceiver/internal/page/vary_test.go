@@ -145,8 +145,8 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 		target, reused *Target
 		parted         *Target
 	}
-	kept, trees, cut := newTestJob(t, plain), newTestJob(t, reusing), newTestJob(t, plain)
-	cut.part = 1 + int(seed%7)
+	kept, trees, cut := newTestJob(t, plain), newTestJob(t, reusing), newTestJob(t, reusing)
+	cut.part, cut.whole = 1+int(seed%7), int(seed%13)
 	var all []*shown
 	for i := range 3 {
 		all = append(all, &shown{
@@ -235,6 +235,35 @@ func TestChurnKeepsPlansShared(t *testing.T) {
 		target.Retire(start)
 	}
 	require.Equal(t, Stats{}, j.Stats())
+}
+
+// Nor do many new series in a row, with metadata behind them, make a plan of their own.
+func TestNewSeriesInARowKeepPlansShared(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	var before strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&before, "# TYPE m%d gauge\nm%d 1\n", i, i)
+	}
+	targets := []*Target{testTarget(j, 1), testTarget(j, 2), testTarget(j, 3)}
+	for n := range 10 {
+		for i, target := range targets {
+			var page strings.Builder
+			page.WriteString(before.String() + "# TYPE short gauge\n")
+			for k := range 50 {
+				fmt.Fprintf(&page, "short{id=\"%d-%d-%d\"} 1\n", i, n, k)
+			}
+			page.WriteString("# TYPE z gauge\nz 1\n")
+			r := show(target, start, typeText, page.String(), 1<<20)
+			require.NoError(t, r.Err)
+			require.Equal(t, 551, r.Samples)
+			if n > 0 {
+				require.Equal(t, 50, r.Added)
+				require.Equal(t, 50+551+5, r.Metrics.DataPointCount())
+			}
+			r.Release()
+		}
+		require.Equal(t, 1, j.Stats().Plans)
+	}
 }
 
 // A page whose lines come in another order each time is still the page it was.

@@ -106,6 +106,19 @@ func (x *Exemplar) AppendLabels(b *labels.ScratchBuilder) {
 	}
 }
 
+// Cut appends where the text of a series may be cut into pieces of so many labels: before the first, and after every one
+// that completes a piece, but for the last.
+func (e *Entry) Cut(dst []int, every int) []int {
+	for i := 2; i < len(e.spans); i += 4 * every {
+		if i == 2 {
+			dst = append(dst, e.spans[i])
+		} else {
+			dst = append(dst, e.spans[i-1]+1)
+		}
+	}
+	return dst
+}
+
 // Normalises tells whether the labels of a series depend on the announced type.
 func (e *Entry) Normalises() bool {
 	for i := 2; i < len(e.spans); i += 4 {

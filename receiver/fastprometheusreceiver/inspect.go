@@ -1,0 +1,206 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"go.opentelemetry.io/collector/component"
+	"go.yaml.in/yaml/v2"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+)
+
+// inspection is what the receiver shows to whoever looks.
+func (r *scraper) inspection() inspect.Source {
+	return inspect.Source{
+		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
+		Flow: r.flow, Targets: r.inspectTargets, Look: looker{r},
+	}
+}
+
+func (r *scraper) flow() inspect.Flow {
+	c := &r.counters
+	f := inspect.Flow{
+		In: c.samples.Load(), Out: c.handed.Load(), Limited: c.limited.Load(), Refused: c.refused.Load(),
+		WireBytes: c.wireBytes.Load(), RawBytes: c.bodyBytes.Load(),
+		Failed: map[string]int64{}, Targets: r.census(),
+	}
+	for i := range c.failures {
+		if n := c.failures[i].Load(); n > 0 {
+			f.Failed[reasons[i]] = n
+		}
+	}
+	return f
+}
+
+func (r *scraper) inspectTargets() inspect.Targets {
+	var out inspect.Targets
+	for _, j := range r.allJobs() {
+		if shown, ok := j.inspect(); ok {
+			out.Jobs = append(out.Jobs, shown)
+		}
+	}
+	slices.SortFunc(out.Jobs, func(a, b inspect.Job) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// inspect shows the job, unless it has ended.
+func (j *job) inspect() (inspect.Job, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	cfg := j.gear.cfg
+	out := inspect.Job{
+		Name: j.name, Drops: j.found.Drops, Elsewhere: j.found.Elsewhere, Limit: int(cfg.TargetLimit),
+		Targets: make([]inspect.Target, 0, len(j.targets)),
+		Rules:   func() (string, string) { return rulesText(cfg.RelabelConfigs), rulesText(cfg.MetricRelabelConfigs) },
+	}
+	for _, dropped := range j.found.Dropped {
+		out.Dropped = append(out.Dropped, droppedLabels(func() labels.Labels { return dropped.Labels(cfg) }))
+	}
+	for hash, t := range j.targets {
+		out.Targets = append(out.Targets, t.inspect(j.identify(hash)))
+	}
+	return out, !j.ended
+}
+
+// identify makes the hash of a target one that no other job's target has.
+func (j *job) identify(hash uint64) string {
+	id := strconv.FormatUint(hash^xxhash.Sum64String(j.owner.settings.ID.String()+"\xff"+j.name), 16)
+	return "0000000000000000"[len(id):] + id
+}
+
+func (t *target) inspect(id string) inspect.Target {
+	a := t.aim.Load()
+	t.mu.Lock()
+	s := t.status
+	t.mu.Unlock()
+	out := inspect.Target{
+		ID: id, URL: withoutUser(a.URL), Labels: (*aimLabels)(a), Interval: a.Interval, Timeout: a.Timeout,
+		State: cmp.Or(s.state, stateUnknown), LastScrape: s.at, LastDuration: s.duration,
+		Samples: s.samples, Bytes: int64(s.wire), PlanHits: s.hits, PlanMisses: s.misses,
+	}
+	if s.err != nil {
+		out.LastError, out.Reason = s.err.Error(), s.reason
+	}
+	return out
+}
+
+// withoutUser takes credentials out of a URL.
+func withoutUser(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil {
+		return text
+	}
+	u.User = nil
+	return u.String()
+}
+
+// aimLabels are a target's labels for people.
+type aimLabels aim
+
+func (a *aimLabels) Labels() []inspect.Label {
+	out := make([]inspect.Label, 0, a.Target.Labels.Len())
+	a.Target.Labels.Range(func(l labels.Label) {
+		if len(l.Name) < 2 || l.Name[:2] != "__" {
+			out = append(out, inspect.Label(l))
+		}
+	})
+	return out
+}
+
+func (a *aimLabels) Discovered() []inspect.Label { return inspectLabels(a.Target.Discovered()) }
+
+// droppedLabels are those of a target that is none.
+type droppedLabels func() labels.Labels
+
+func (droppedLabels) Labels() []inspect.Label       { return nil }
+func (d droppedLabels) Discovered() []inspect.Label { return inspectLabels(d()) }
+
+func inspectLabels(from labels.Labels) []inspect.Label {
+	out := make([]inspect.Label, 0, from.Len())
+	from.Range(func(l labels.Label) { out = append(out, inspect.Label(l)) })
+	return out
+}
+
+func rulesText(rules []*relabel.Config) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	text, err := yaml.Marshal(rules)
+	if err != nil { // they came from YAML
+		return ""
+	}
+	return string(text)
+}
+
+// looker fetches the pages of targets for people.
+type looker struct{ *scraper }
+
+// errEnough ends the reading of a page that is longer than anybody wants to see.
+var errEnough = errors.New("enough")
+
+// Look implements inspect.Looker. It has a connection of its own, so that the target's scrapes do not wait.
+func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, error) {
+	a := l.find(id)
+	if a == nil {
+		return inspect.Page{}, inspect.ErrNoTarget
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.fetching, cancel)()
+	t := a.gear.client.NewTarget(a.URL, a.Socket, a.Timeout, a.gear.accept)
+	defer t.Close()
+	began := time.Now()
+	response, err := t.Get(ctx, nil)
+	if err != nil {
+		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", err)
+	}
+	page := inspect.Page{
+		URL: withoutUser(a.URL), ContentType: response.ContentType, Encoding: response.Encoding.String(),
+		WireBytes: len(response.Body), Took: time.Since(began),
+	}
+	var body bytes.Buffer
+	_, err = new(fetch.Decoder).Decode(response, int64(a.gear.cfg.BodySizeLimit), func(chunk []byte) error {
+		if room := limit - body.Len(); len(chunk) > room {
+			body.Write(chunk[:room])
+			page.Truncated = true
+			return errEnough
+		}
+		body.Write(chunk)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return inspect.Page{}, fmt.Errorf("cannot read the page: %w", err)
+	}
+	page.Body = body.Bytes()
+	return page, nil
+}
+
+// find returns what the target with this ID is scraped with; nil if there is none.
+func (r *scraper) find(id string) *aim {
+	for _, j := range r.allJobs() {
+		j.mu.Lock()
+		for hash, t := range j.targets {
+			if !j.ended && j.identify(hash) == id {
+				j.mu.Unlock()
+				return t.aim.Load()
+			}
+		}
+		j.mu.Unlock()
+	}
+	return nil
+}

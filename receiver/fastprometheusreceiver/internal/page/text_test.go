@@ -1,0 +1,95 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+func TestTextsShareTheirPieces(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	j.whole = 0
+	c := testTarget(j, 1).cohort
+	cut := func(series string) text {
+		var (
+			p expo.Parser
+			e expo.Entry
+		)
+		_, err := p.Next([]byte(series+" 1\n"), &e)
+		require.NoError(t, err)
+		return c.text(&e)
+	}
+	pieces := func(x text) (all []string) {
+		all = append(all, x.head)
+		for p := x.rest; p != nil; p = p.next {
+			all = append(all, p.text)
+		}
+		return all
+	}
+	for series, want := range map[string][]string{
+		`a`:                                {`a`},
+		`a{}`:                              {`a{}`},
+		`a{b="c"}`:                         {`a{`, `b="c"}`},
+		`a{b="c",d="e",f="g"}`:             {`a{`, `b="c",d="e",f="g"}`},
+		`a {b="c", d="e\"}" ,f="g",h="",}`: {`a {`, `b="c", d="e\"}" ,f="g"`, `,h="",}`},
+		`{"a b",b="c","d e"="f"}`:          {`{"a b",`, `b="c","d e"="f"}`},
+		`a{a="1",b="2",c="3",d="4",e="5",f="6",g="7"}`: {`a{`, `a="1",b="2",c="3"`, `,d="4",e="5",f="6"`, `,g="7"}`},
+	} {
+		x := cut(series)
+		require.Equal(t, want, pieces(x))
+		require.Equal(t, series, x.String())
+		require.Equal(t, len(series), x.len())
+		require.Equal(t, maphash.String(seed, series), x.hash())
+		require.True(t, x.is([]byte(series)))
+		require.Equal(t, len(series), x.match([]byte(series+" 1")))
+		for i := range series {
+			require.False(t, x.is([]byte(series[:i])), "a part of it")
+			require.Zero(t, x.match([]byte(series[:i])))
+			require.False(t, x.is([]byte(series[:i]+"~"+series[i+1:])), "another")
+		}
+		for i, p := range want {
+			require.Equal(t, p, x.piece(i))
+		}
+	}
+	one, other := cut(`x{a="1",b="2",c="3"}`), cut(`y{a="1",b="2",c="3"}`)
+	require.Same(t, one.rest, other.rest)
+	x := cut(`x{a="one",b="2",c="3",d="four"}`)
+	for value, want := range map[string][2]int{"x": {0, 0}, "one": {1, 3}, "four": {2, 4}, "5": {2, -1}} {
+		piece, at := x.find(value)
+		require.Equal(t, want, [2]int{piece, at}, value)
+	}
+}
+
+// Pieces that no line has any more are forgotten with the lines.
+func TestPiecesAreSwept(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	j.whole = 0
+	target := testTarget(j, 1)
+	for i := range 3000 {
+		show(target, start, typeText, fmt.Sprintf("a{b=\"%d\",c=\"d\",e=\"f\",g=\"h\"} 1\n", i), 1<<20)
+	}
+	require.Less(t, len(target.cohort.pieces), 2000)
+	require.Less(t, target.cohort.lines.count, 2000)
+	require.Less(t, target.cohort.points.count, 2000)
+}
+
+// Nor does a target that never shows a whole page pile up lines.
+func TestFailingPagesAreForgotten(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	j.whole = 0
+	target := testTarget(j, 1)
+	for i := range 3000 {
+		page := fmt.Sprintf("a{b=\"%d\"} 1\n", i)
+		require.Error(t, show(target, start, typeText, page+"broken{\n", 1<<20).Err)
+		require.Error(t, show(target, start, typeText, page+"{c=\"d\"} 1\n", 1<<20).Err)
+	}
+	require.Less(t, len(target.cohort.pieces), 2000)
+	require.Less(t, target.cohort.lines.count, 2000)
+}
