@@ -23,6 +23,8 @@ type proxy struct {
 	listener net.Listener
 	// delay is how long bytes are on their way, in each direction.
 	delay time.Duration
+	// rate is how many bytes a second pass from all clients together; 0 is all.
+	rate int
 	// cutAfter returns after how many bytes from the client a connection is cut; 0 is never.
 	cutAfter func() int64
 	// pick returns the server of the next connection, instead of target.
@@ -31,6 +33,7 @@ type proxy struct {
 	hole atomic.Bool
 
 	mu      sync.Mutex
+	free    time.Time // when what a slow network has to carry is through
 	conns   map[net.Conn]struct{}
 	cuts    int
 	running sync.WaitGroup
@@ -82,8 +85,8 @@ func (p *proxy) accept() {
 			delete(p.conns, client)
 			delete(p.conns, server)
 		})
-		p.running.Go(func() { p.carry(server, client, limit, hangUp) })
-		p.running.Go(func() { p.carry(client, server, 0, hangUp) })
+		p.running.Go(func() { p.carry(server, client, p.rate, limit, hangUp) })
+		p.running.Go(func() { p.carry(client, server, 0, 0, hangUp) })
 	}
 }
 
@@ -92,8 +95,23 @@ type chunk struct {
 	data []byte
 }
 
+// due is when so many bytes are through. A slow network has one queue for all connections.
+func (p *proxy) due(n, rate int) time.Time {
+	now := time.Now()
+	if rate == 0 {
+		return now.Add(p.delay)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free.Before(now) {
+		p.free = now
+	}
+	p.free = p.free.Add(time.Duration(n) * time.Second / time.Duration(rate))
+	return p.free.Add(p.delay)
+}
+
 // carry moves bytes one way. Reading goes on while bytes are on their way, so a delay costs no throughput.
-func (p *proxy) carry(dst io.Writer, src io.Reader, limit int64, hangUp func()) {
+func (p *proxy) carry(dst io.Writer, src io.Reader, rate int, limit int64, hangUp func()) {
 	defer hangUp()
 	chunks := make(chan chunk, 4096)
 	p.running.Go(func() {
@@ -118,7 +136,7 @@ func (p *proxy) carry(dst io.Writer, src io.Reader, limit int64, hangUp func()) 
 			p.mu.Unlock()
 		}
 		total += int64(n)
-		chunks <- chunk{time.Now().Add(p.delay), buf[:n]}
+		chunks <- chunk{p.due(n, rate), buf[:n]}
 		if err != nil {
 			return
 		}

@@ -192,7 +192,8 @@ func (s *server) start(tb testing.TB, transport string) {
 }
 
 func (s *server) startGRPC(listener net.Listener) {
-	g := grpc.NewServer()
+	const window = 8 << 20 // as wide as a server has it that long distances are not to slow down
+	g := grpc.NewServer(grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window))
 	if s.stream != nil {
 		g.RegisterService(&grpc.ServiceDesc{
 			ServiceName: otlpstream.StreamService, HandlerType: (*any)(nil),

@@ -20,6 +20,9 @@ type exporters interface {
 // returner is an exporter that may be done with metrics when it returns from them.
 type returner interface{ ReturnsMetrics() bool }
 
+// nopType is an exporter that does nothing.
+var nopType = component.MustNewType("nop")
+
 // ReturnsMetrics tells whether everything behind a receiver is done with its metrics when it returns, so that the
 // receiver may use their memory again. Receivers ask when they start. Only what can be proven is answered with yes:
 // one pipeline, of one exporter that says so of itself, with nothing between but memory_limiter, which keeps and
@@ -44,7 +47,7 @@ func (e *runtimeProfile) ReturnsMetrics(receiver component.ID) bool {
 	for id, exporter := range exposed.GetExporters()[pipeline.SignalMetrics] {
 		if id.String() == behind[0].exporters[0] {
 			r, ok := exporter.(returner)
-			return ok && r.ReturnsMetrics()
+			return id.Type() == nopType || ok && r.ReturnsMetrics()
 		}
 	}
 	return false // a connector, which may keep what it likes

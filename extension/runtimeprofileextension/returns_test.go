@@ -37,6 +37,7 @@ func (exportingHost) GetExporters() map[pipeline.Signal]map[component.ID]compone
 		component.MustNewIDWithName("yes", "two"): returning{is: true},
 		component.MustNewID("no"):                 returning{},
 		component.MustNewID("silent"):             silent{},
+		component.MustNewIDWithName("nop", "x"):   silent{},
 	}}
 }
 
@@ -57,6 +58,7 @@ func TestReturnsMetrics(t *testing.T) {
 		"a memory_limiter between":              {one([]any{"memory_limiter", "memory_limiter/b"}, []any{"yes/two"}), true},
 		"an exporter that keeps them":           {one(nil, []any{"no"}), false},
 		"an exporter that says nothing":         {one(nil, []any{"silent"}), false},
+		"an exporter that does nothing":         {one(nil, []any{"nop/x"}), true},
 		"a connector":                           {one(nil, []any{"forward"}), false},
 		"a processor that may keep them":        {one([]any{"memory_limiter", "batch"}, []any{"yes"}), false},
 		"two exporters, for which it is shared": {one(nil, []any{"yes", "yes/two"}), false},

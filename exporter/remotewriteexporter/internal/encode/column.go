@@ -19,6 +19,8 @@ type column struct {
 	mu    sync.Mutex
 	open  *buffer
 	spare *buffer
+	// usual is about how many samples, and bytes beside them, the larger of the last buffers held.
+	usual struct{ samples, bytes int }
 }
 
 func newColumns(n int) []column {
@@ -254,9 +256,12 @@ func (c *column) swap() *buffer {
 	return b
 }
 
-// giveBack empties a buffer for the next swap. A buffer that was much larger than it needed to be is let go.
+// giveBack empties a buffer for the next swap. A buffer that is much larger than it has needed to be for a while is let
+// go; the small rest of a large page does not count as a while.
 func (c *column) giveBack(b *buffer) {
-	if cap(b.samples) > 4*len(b.samples)+maxScratch || cap(b.bytes) > 4*len(b.bytes)+1<<20 {
+	c.usual.samples = max(len(b.samples), c.usual.samples-c.usual.samples/16)
+	c.usual.bytes = max(len(b.bytes), c.usual.bytes-c.usual.bytes/16)
+	if cap(b.samples) > 4*c.usual.samples+maxScratch || cap(b.bytes) > 4*c.usual.bytes+1<<20 {
 		return
 	}
 	clear(b.series)
