@@ -44,8 +44,9 @@ type Workload struct {
 	Page        string  `json:"page"`
 	Bodies      string  `json:"bodies,omitempty"` // the best coding that targets know
 	Targets     int     `json:"targets"`
-	Interval    float64 `json:"interval"` // seconds
-	Window      float64 `json:"window"`   // seconds
+	Interval    float64 `json:"interval"`      // seconds
+	Window      float64 `json:"window"`        // seconds
+	RTT         float64 `json:"rtt,omitempty"` // seconds to the destination and back
 	Change      float64 `json:"change"`
 	Churn       float64 `json:"churn"`
 	Cardinality int     `json:"cardinality"`
@@ -74,6 +75,8 @@ type Run struct {
 	CPU     float64 `json:"cpu"`     // seconds, user and system, of the process tree
 	Farm    float64 `json:"farm"`    // the farm's CPU seconds
 	Sink    float64 `json:"sink"`    // the sink's
+	// Yard is what one unit of the yardstick took, in CPU seconds: how fast the machine was.
+	Yard float64 `json:"yard,omitempty"`
 
 	RSSMean  int64 `json:"rss_mean"` // bytes
 	RSSPeak  int64 `json:"rss_peak"`
@@ -105,6 +108,18 @@ func (r *Run) PerSample(v float64) float64 { return v / float64(max(1, r.Samples
 
 // CPUPerMillion is CPU seconds per million samples, which is microseconds per sample.
 func (r *Run) CPUPerMillion() float64 { return r.PerSample(r.CPU) * 1e6 }
+
+// yardUnit is what a unit of the yardstick takes on a machine of even speed, in seconds.
+const yardUnit = 1e-3
+
+// EvenCPUPerMillion is CPUPerMillion as it would be on a machine where a unit
+// of the yardstick takes a millisecond: what neighbours took is divided out.
+func (r *Run) EvenCPUPerMillion() float64 {
+	if r.Yard == 0 {
+		return 0
+	}
+	return r.CPUPerMillion() * yardUnit / r.Yard
+}
 
 // Spread is the least, the middle and the greatest of a figure over the runs.
 type Spread struct{ Min, Median, Max float64 }

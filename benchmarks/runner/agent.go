@@ -43,6 +43,7 @@ type agentView struct {
 	Interval time.Duration // between scrapes
 	SinkHTTP string        // host:port
 	SinkGRPC string        // host:port
+	Listen   string        // host:port for the agent's own intake, where it has one
 }
 
 // LoadAgents reads all agents, ours first, then in the order of their names.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/godwit-otel/godwit/benchmarks/distance"
 	"github.com/godwit-otel/godwit/benchmarks/farm"
 	"github.com/godwit-otel/godwit/benchmarks/report"
 	"github.com/godwit-otel/godwit/benchmarks/sink"
@@ -24,6 +25,8 @@ type Job struct {
 	Interval time.Duration
 	// Intervals is the length of the window.
 	Intervals int
+	// RTT is the round trip to the destination, if it is far.
+	RTT time.Duration
 }
 
 // Bench holds the instruments of one job.
@@ -35,6 +38,9 @@ type Bench struct {
 	sink     instrument
 	page     farmReady
 	sinkAt   sinkReady
+	networks []*distance.Proxy
+	yard     *yardstick
+	stop     chan struct{}
 	progress func(format string, args ...any)
 }
 
@@ -42,6 +48,9 @@ type Bench struct {
 // Run, from a goroutine that is locked to the main thread.
 func Open(ctx context.Context, root string, job Job, progress func(format string, args ...any)) (_ *Bench, err error) {
 	b := &Bench{job: job, root: root, progress: progress}
+	if b.yard, err = newYardstick(filepath.Join(root, "testdata", "pages", "node.txt")); err != nil {
+		return nil, err
+	}
 	if b.dir, err = os.MkdirTemp("", "godwit-bench-"); err != nil {
 		return nil, fmt.Errorf("cannot make a scratch directory: %w", err)
 	}
@@ -73,13 +82,39 @@ func Open(ctx context.Context, root string, job Job, progress func(format string
 	}
 	b.farm.control, b.sink.control = b.page.Control, b.sinkAt.Control
 	progress("a page has %d samples, %d bytes, %d gzipped", b.page.Samples, b.page.Bytes, b.page.Gzipped)
+	if job.RTT > 0 {
+		if err := b.moveAway(job.RTT); err != nil {
+			return nil, err
+		}
+	}
+	b.stop = make(chan struct{})
+	go b.yard.run(b.stop)
 	return b, nil
+}
+
+// moveAway puts a network of that round trip between agents and the sink.
+func (b *Bench) moveAway(rtt time.Duration) error {
+	for _, addr := range []*string{&b.sinkAt.HTTP, &b.sinkAt.GRPC} {
+		p, err := distance.NewProxy(*addr, rtt/2)
+		if err != nil {
+			return err
+		}
+		b.networks = append(b.networks, p)
+		*addr = p.Addr()
+	}
+	return nil
 }
 
 // Close ends the farm and the sink, and removes all scratch files.
 func (b *Bench) Close() {
+	if b.stop != nil {
+		close(b.stop)
+	}
 	b.farm.stop(time.Second)
 	b.sink.stop(time.Second)
+	for _, n := range b.networks {
+		n.Close()
+	}
 	os.RemoveAll(b.dir)
 }
 
@@ -90,6 +125,7 @@ func (b *Bench) Workload() report.Workload {
 	f := b.job.Farm
 	return report.Workload{
 		Page: f.Page, Bodies: f.Bodies, Targets: f.Targets, Interval: b.job.Interval.Seconds(),
+		RTT:    b.job.RTT.Seconds(),
 		Window: b.job.Interval.Seconds() * float64(b.job.Intervals),
 		Change: f.Change, Churn: f.Churn, Cardinality: f.Cardinality,
 		Samples: b.page.Samples, Bytes: b.page.Bytes, Gzipped: b.page.Gzipped,
@@ -100,6 +136,8 @@ func (b *Bench) Workload() report.Workload {
 type reading struct {
 	at              time.Time
 	cpu, farm, sink float64
+	yard            float64
+	units           int
 	stats           sink.Stats
 }
 
@@ -111,6 +149,7 @@ func (b *Bench) read(ctx context.Context, agent *process) (r reading, err error)
 		return r, err
 	}
 	r.at = time.Now()
+	r.yard, r.units = b.yard.reading()
 	for process, into := range map[*process]*float64{agent: &r.cpu, b.farm.process: &r.farm, b.sink.process: &r.sink} {
 		if *into, err = process.cpu(); err != nil {
 			return r, err
@@ -189,6 +228,7 @@ func (b *Bench) sum(ctx context.Context, before, after reading, memory memory, a
 		Seconds: after.at.Sub(before.at).Seconds(),
 		Samples: after.stats.Samples - before.stats.Samples,
 		CPU:     after.cpu - before.cpu, Farm: after.farm - before.farm, Sink: after.sink - before.sink,
+		Yard:    (after.yard - before.yard) / float64(max(1, after.units-before.units)),
 		RSSMean: memory.rss / memory.looks, RSSPeak: memory.peak, AnonMean: memory.anon / memory.looks,
 		Wire: after.stats.Wire - before.stats.Wire, Raw: after.stats.Raw - before.stats.Raw,
 		Requests: after.stats.Requests - before.stats.Requests,

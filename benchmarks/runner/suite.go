@@ -40,12 +40,17 @@ func Preset(name, root string) (Job, error) {
 			Farm:     farm.Config{Page: "node", NodePage: node, Bodies: cmp.Or(bodies, "gzip"), Targets: 1000, Change: 0.3},
 			Interval: 10 * time.Second, Intervals: 2,
 		}, nil
+	case "far":
+		return Job{
+			Farm:     farm.Config{Page: "node", NodePage: node, Bodies: "gzip", Targets: 2000, Change: 0.3},
+			Interval: 2 * time.Second, Intervals: 10, RTT: 200 * time.Millisecond,
+		}, nil
 	case "app":
 		return Job{Farm: farm.Config{Page: "app", Targets: 50, Change: 0.3}, Interval: 10 * time.Second, Intervals: 2}, nil
 	case "ksm":
-		return Job{Farm: farm.Config{Page: "ksm", Bodies: "gzip", Targets: 1, Change: 0.05}, Interval: 15 * time.Second, Intervals: 2}, nil
+		return Job{Farm: farm.Config{Page: "ksm", Bodies: "gzip", Targets: 1, Change: 0.05}, Interval: 15 * time.Second, Intervals: 3}, nil
 	}
-	return Job{}, fmt.Errorf("cannot find workload %q: it is none of node, node-zstd, app, ksm", name)
+	return Job{}, fmt.Errorf("cannot find workload %q: it is none of node, node-zstd, far, app, ksm", name)
 }
 
 // Begin tells how many runs will follow, for progress, and leaves out agents

@@ -44,15 +44,19 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 	s.mu.Lock()
 	s.failures = 0
 	l.acks++
-	l.heard = now
 	l.retiring = l.retiring || r.Drain
 	unexpected := 0
 	resolve := func(id uint64) {
-		e := s.take(id)
+		e := s.pending.Take(id)
 		if e == nil {
 			unexpected++
 			return
 		}
+		if e.Value.link == l {
+			l.progress.answered(e.Sent, now)
+			s.progress.answered(e.Sent, now)
+		}
+		s.release(e)
 		s.tally.acked(s.ctx, now.Sub(e.Sent))
 		e.Value.done <- outcomeOf(r)
 	}
@@ -86,15 +90,19 @@ func outcomeOf(r *otlpstream.Response) outcome {
 // take removes a request from the table, and from the account of its stream.
 func (s *slot) take(id uint64) *entry {
 	e := s.pending.Take(id)
-	if e == nil {
-		return nil
+	if e != nil {
+		s.release(e)
 	}
+	return e
+}
+
+// release removes a request that the table has no more from the account of its stream.
+func (s *slot) release(e *entry) {
 	if l := e.Value.link; l != nil {
 		l.credit.Return(len(e.Value.data))
 		e.Value.link = nil
 	}
 	s.suspects = max(0, s.suspects-1)
-	return e
 }
 
 // ended deals with what is pending on a stream that is over.
@@ -174,9 +182,9 @@ func (s *slot) expire(now time.Time) {
 			s.take(e.ID).Value.done <- outcome{
 				verdict: failure, reason: dropRetriesExhausted, err: errors.New("it could not be sent again in time"),
 			}
-		case !waits && now.Sub(e.Sent) > s.cfg.AckTimeout:
-			if now.Sub(l.heard) > s.cfg.AckTimeout {
-				l.cancel() // nothing is answered on it: it is stuck, and would be for ever
+		case !waits && now.Sub(e.Value.overtaken.dueSince(e.Sent, now, &l.progress, &s.progress)) > s.cfg.AckTimeout:
+			if e.Value.overtaken.own.IsZero() {
+				l.cancel() // nothing is answered on it any more: it is stuck, and would be for ever
 			}
 			s.take(e.ID).Value.done <- outcome{
 				verdict: failure, reason: dropAckTimeout, err: errors.New("the server did not answer"),
@@ -185,7 +193,8 @@ func (s *slot) expire(now time.Time) {
 		}
 	}
 	for _, l := range s.links {
-		if !l.closed.IsZero() && now.Sub(l.closed) > 2*s.cfg.AckTimeout {
+		heard, _ := l.progress.snapshot()
+		if !l.closed.IsZero() && !l.credit.Spent() && now.Sub(later(l.closed, heard)) > 2*s.cfg.AckTimeout {
 			l.cancel()
 		}
 	}

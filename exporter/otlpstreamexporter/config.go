@@ -52,8 +52,8 @@ type Config struct {
 	// InFlight bounds what is sent, or about to be sent, and not acknowledged.
 	InFlight InFlight `mapstructure:"in_flight"`
 
-	// AckTimeout is how long a request may go without an answer on a stream that works; then it is dropped. It
-	// should be much longer than the server takes to answer. Default 30s.
+	// AckTimeout is how long a request may go without an answer while nothing else is answered either, or after one
+	// that was sent later was; then it is dropped. It should be much longer than the server takes to answer. Default 30s.
 	AckTimeout time.Duration `mapstructure:"ack_timeout"`
 
 	// ResendUnacked sends what was not acknowledged again when a stream is lost. Some of it may have arrived, and

@@ -31,9 +31,10 @@ type delivery struct {
 	unary bool
 	span  trace.Span
 
-	// The slot's lock guards the stream it is pending on, and how often it may have broken one.
-	link    *link
-	strikes int
+	// The slot's lock guards the stream it is pending on, when it was overtaken, and how often it may have broken one.
+	link      *link
+	overtaken overtakings
+	strikes   int
 
 	// The account's lock guards these.
 	state    state

@@ -46,6 +46,7 @@ type destination struct {
 
 	transport transport
 	gate      gate
+	progress  progress // on all streams
 	modes     modes
 	health    health
 	slots     []*slot
@@ -72,7 +73,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 		name:           endpoint.Name,
 		client:         endpoint.Client,
 		set:            e.settings(endpoint.Name),
-		tally:          newTally(e.telemetry, endpoint.Name),
+		tally:          newTally(e, endpoint.Name),
 		gate:           gate{multiplier: e.cfg.Retry.Multiplier, ceiling: e.cfg.Retry.MaxInterval},
 		modes:          modes{mode: e.cfg.Mode, reprobe: e.cfg.ReprobeInterval},
 		ready:          make(chan *delivery),

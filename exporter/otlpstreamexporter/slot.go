@@ -155,7 +155,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		}
 		message := otlpstream.Request{ID: e.ID, Data: p.data, Items: uint64(p.items), Attempt: p.sent}
 		p.sent++
-		p.link = l
+		p.link, p.overtaken = l, overtakings{}
 		l.sent++
 		l.credit.Spend(len(p.data))
 		s.account.move(p, pending)
@@ -250,7 +250,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 			continue
 		}
 		now := time.Now()
-		l = &link{conn: c, cancel: cancel, opened: now, heard: now, maxAge: spread(s.cfg.Rebalance.Timeout, 0.1)}
+		l = &link{conn: c, cancel: cancel, opened: now, maxAge: spread(s.cfg.Rebalance.Timeout, 0.1)}
 		s.mu.Lock()
 		s.current = l
 		s.links = append(s.links, l)

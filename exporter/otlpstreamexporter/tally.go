@@ -10,8 +10,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 )
 
 // endReason is why a stream ended.
@@ -31,9 +29,9 @@ func (r endReason) String() string {
 
 // tally counts what happens at a destination, apart from what becomes of items.
 type tally struct {
-	destination attribute.KeyValue
-	latency     metric.Float64Histogram
-	option      metric.MeasurementOption
+	attributes []attribute.KeyValue // of every measurement
+	latency    metric.Float64Histogram
+	option     metric.MeasurementOption
 
 	acks         latencies
 	divided      atomic.Int64
@@ -45,15 +43,23 @@ type tally struct {
 	throttledFor atomic.Int64 // nanoseconds
 }
 
-func newTally(telemetry *metadata.TelemetryBuilder, name string) *tally {
-	t := &tally{destination: attribute.String("destination", name), latency: telemetry.ExporterOtlpstreamAckLatency}
+// newTally tells exporters and signals apart, too: all of a process share the metrics.
+func newTally(e *streamExporter, destination string) *tally {
+	t := &tally{
+		attributes: []attribute.KeyValue{
+			attribute.String("exporter", e.set.ID.String()),
+			attribute.String("data_type", e.signal.String()),
+			attribute.String("destination", destination),
+		},
+		latency: e.telemetry.ExporterOtlpstreamAckLatency,
+	}
 	t.option = t.with()
 	return t
 }
 
-// with is the attributes of a measurement: the destination, and what it is about.
+// with is the attributes of a measurement: where it was taken, and what it is about.
 func (t *tally) with(more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(more, t.destination)...))
+	return metric.WithAttributeSet(attribute.NewSet(append(more, t.attributes...)...))
 }
 
 func (t *tally) acked(ctx context.Context, after time.Duration) {

@@ -56,9 +56,9 @@ type link struct {
 
 	sent int
 	acks int
-	// heard is when the server answered last.
-	heard  time.Time
-	credit otlpstream.Credit
+	// progress is what its answers tell.
+	progress progress
+	credit   otlpstream.Credit
 	// retiring tells that the server wants it closed, and ended that it is over.
 	retiring, ended bool
 	// closed is when our half of it was closed.

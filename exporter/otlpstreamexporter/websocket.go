@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -191,6 +192,7 @@ type webSocketConn struct {
 	limits otlpstream.Limits
 	caps   otlpstream.Caps
 	pings  chan struct{} // closed when there is nothing more to read
+	heard  atomic.Int64  // messages
 
 	frame  []byte // of the sender
 	header []byte
@@ -224,6 +226,7 @@ func (c *webSocketConn) closeSend() error { return c.ws.Write(c.ctx, websocket.M
 func (c *webSocketConn) recv(r *otlpstream.Response) error {
 	for {
 		_, frame, err := c.ws.Read(c.ctx)
+		c.heard.Add(1)
 		if err == nil {
 			var message []byte
 			if message, err = c.frames.Message(nil, frame); err == nil {
@@ -269,23 +272,28 @@ func (c *webSocketConn) end(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// ping closes the connection when the other end has gone without a word.
+// ping closes the connection when the other end has gone without a word. What says something is not asked: on a slow link
+// the question would wait behind all requests.
 func (c *webSocketConn) ping() {
 	if c.keepalive <= 0 {
 		return
 	}
 	tick := time.NewTicker(c.keepalive)
 	defer tick.Stop()
-	for {
+	for heard := int64(0); ; {
 		select {
 		case <-c.pings:
 			return
 		case <-tick.C:
 		}
+		before := heard
+		if heard = c.heard.Load(); heard > before {
+			continue
+		}
 		ctx, cancel := context.WithTimeout(c.ctx, c.patience)
 		err := c.ws.Ping(ctx)
 		cancel()
-		if err != nil {
+		if err != nil && c.heard.Load() == heard {
 			_ = c.ws.CloseNow()
 			return
 		}

@@ -200,24 +200,40 @@ func TestShardsFollowLoad(t *testing.T) {
 	}
 	late := load{busy: 100, waiting: 100}
 	quiet := load{}
+	f(1, late)
+	f(1, quiet) // a burst
+	f(1, late)
 	f(2, late)
-	f(4, quiet, late)
+	f(2, quiet, late)
+	f(4, late, quiet)
+	f(4, late)
+	f(6, late)
 	f(6, late)
 	f(6, late)
 	f(6, load{busy: 100, waiting: 100, failing: true})
 	f(6, load{busy: 100, waiting: 3}) // keeps up
 	s.now.Store(2)
 	f(2, load{busy: 1, waiting: 9, lanes: 2})
-	f(4, load{busy: 1, waiting: 9, lanes: 1}) // what is sent is of a time with fewer, and they are all busy
-	s.now.Store(6)
-	for range idleRounds - 1 {
-		f(6, quiet)
+	f(2, load{busy: 1, waiting: 9, lanes: 2})
+	f(2, load{busy: 1, waiting: 9, lanes: 1}) // what is sent is of a time with fewer, and they are all busy
+	f(4, load{busy: 1, waiting: 9, lanes: 1})
+	for i := range idleRounds { // busy for more than a quarter of the time
+		f(4, load{busy: float64(3 * (i % 2)), lanes: 4})
 	}
-	f(6, quiet, load{busy: 3, lanes: 6}) // one of them is not idle
-	for range idleRounds - 1 {
-		f(6, quiet)
+	for i := range idleRounds - 1 { // bursts that leave them idle most of the time
+		f(4, load{busy: float64(3 * (i % 4 / 3)), lanes: 4})
 	}
-	f(3, quiet)
+	f(2, quiet)
+	for range idleRounds {
+		f(2, quiet, load{failing: true})
+	}
+	for range idleRounds - 1 {
+		f(2, quiet)
+	}
+	f(1, quiet)
+	for range idleRounds {
+		f(1, quiet)
+	}
 }
 
 func TestRequestsStayFullHoweverManyShards(t *testing.T) {

@@ -4,7 +4,9 @@
 package remotewriteexporter
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
 	"strconv"
 
 	"go.opentelemetry.io/collector/component"
@@ -90,14 +92,18 @@ func statusName(code int) string {
 	return strconv.Itoa(code)
 }
 
-// fault is why the destination takes no data; empty while it does.
+// fault is why the destination takes no data, or what it answered last if that was an error; empty while it does.
 func (d *destinationTelemetry) fault() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.reason == nil {
+	switch {
+	case d.reason != nil:
+		return d.reason.Error()
+	case d.status >= http.StatusMultipleChoices:
+		return fmt.Sprintf("answered %d %s", d.status, http.StatusText(d.status))
+	default:
 		return ""
 	}
-	return d.reason.Error()
 }
 
 // leftOut is what the encoder could not express, by reason.

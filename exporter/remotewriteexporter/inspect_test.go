@@ -85,3 +85,12 @@ func TestWhatCannotBeExpressedIsShown(t *testing.T) {
 	require.NoError(t, e.ConsumeMetrics(t.Context(), md))
 	eventually(t, func() bool { return w.source.Flow().Dropped["time"] == 1 }, "the point without a time is counted")
 }
+
+func TestAnErrorThatIsAnsweredIsKnown(t *testing.T) {
+	w := &watcher{}
+	picky := newReceived(t, status(1<<30, http.StatusUnprocessableEntity))
+	e := start(t, w, func(c *Config) { c.Endpoint = picky.URL })
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool { return w.source.Flow().Dropped["rejected"] == 10 }, "it is dropped")
+	require.Equal(t, "answered 422 Unprocessable Entity", w.source.Delivery().Destinations[0].LastError)
+}

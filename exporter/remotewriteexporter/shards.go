@@ -14,16 +14,21 @@ const (
 	// adaptInterval is how often the number of shards is looked at: soon, since what was queued for few shards is sent
 	// by few.
 	adaptInterval = 2 * time.Second
-	// idleRounds is how many looks in a row must find the shards idle before there are fewer.
+	// lateRounds is how many looks in a row must find the shards late before there are more, so that what comes in
+	// bursts, and is sent well before the next, needs no more of them.
+	lateRounds = 2
+	// idleRounds is over how many looks the shards must have been idle before there are fewer.
 	idleRounds = 30
 )
 
 // shards decides how many there are: more when requests take all the time there is and the queue grows all the same,
 // fewer when they hardly take any. Few shards make large requests, which compress best.
 type shards struct {
-	cfg  ShardsConfig
-	now  atomic.Int64
-	idle int // looks in a row that found the shards idle
+	cfg   ShardsConfig
+	now   atomic.Int64
+	late  int     // looks in a row that found the shards late
+	looks int     // since the shards were late or their number changed
+	busy  float64 // parts of the shards' time that these looks found taken, together
 }
 
 // load is what a destination did since the last look.
@@ -45,24 +50,35 @@ func (s *shards) count() int { return int(s.now.Load()) }
 // adapt returns the number that suits the loads.
 func (s *shards) adapt(loads []load) int {
 	n := s.count()
-	grow, idle := false, true
+	late, busy := false, 0.0
 	for _, l := range loads {
-		part := l.busy / float64(max(1, min(n, l.lanes)))
-		grow = grow || !l.failing && part > 0.75 && l.waiting >= n
-		idle = idle && !l.failing && part < 0.25 && l.waiting == 0
-	}
-	if !idle {
-		s.idle = 0
-	}
-	switch {
-	case grow:
-		return min(2*n, s.cfg.Max)
-	case idle && n > s.cfg.Min:
-		s.idle++
-		if s.idle >= idleRounds {
-			s.idle = 0
-			return max(n/2, s.cfg.Min)
+		if l.failing {
+			busy = 1 // it is not known what it could take
+			continue
 		}
+		part := l.busy / float64(max(1, min(n, l.lanes)))
+		late = late || part > 0.75 && l.waiting >= n
+		busy = max(busy, l.busy/float64(n))
+	}
+	if late {
+		s.late++
+		s.looks, s.busy = 0, 0
+		if s.late >= lateRounds {
+			s.late = 0
+			return min(2*n, s.cfg.Max)
+		}
+		return n
+	}
+	s.late = 0
+	s.looks++
+	s.busy += busy
+	if s.looks < idleRounds {
+		return n
+	}
+	idle := s.busy < 0.25*float64(s.looks)
+	s.looks, s.busy = 0, 0
+	if idle {
+		return max(n/2, s.cfg.Min)
 	}
 	return n
 }

@@ -132,6 +132,7 @@ type destinationTelemetry struct {
 	codes   map[int]metric.MeasurementOption
 	outcome Outcome
 	reason  error // for taking no data; nil while it does
+	status  int   // of the last answer
 }
 
 // Outcome sums up what became of a destination's data.
@@ -175,6 +176,7 @@ func (d *destinationTelemetry) Requested(code, wireBytes int, took time.Duration
 		d.codes[code] = option
 	}
 	d.outcome.Requests[code]++
+	d.status = code
 	d.outcome.WireBytes += int64(wireBytes)
 	if code != 0 {
 		d.outcome.Busy += took

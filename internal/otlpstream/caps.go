@@ -118,6 +118,9 @@ func (c *Credit) Fits(bytes int) bool {
 		(c.Bytes == 0 || c.bytes+bytes <= c.Bytes)
 }
 
+// Spent tells whether any request is unanswered.
+func (c *Credit) Spent() bool { return c.requests > 0 }
+
 // Spend notes that a request was sent, Return that it was answered.
 func (c *Credit) Spend(bytes int) { c.requests++; c.bytes += bytes }
 

@@ -84,17 +84,25 @@ func nameOfKind(kind uint64) (name, temporality string) {
 	return name, temporality
 }
 
-// tightest is the limit for each metric that has the least room for one, and how far it is used.
+// tightest is the rule's limit that has the least room for a metric, and how far it is used: by the metric, or by all
+// that share it.
 func (i inspection) tightest(metric string) (limit, used int64) {
 	p := i.p
 	p.rules.RLock()
 	defer p.rules.RUnlock()
 	least := math.Inf(1)
 	for _, l := range p.policy.limits {
-		if l.series.max == 0 || len(l.groupBy) != 1 || l.groupBy[0].kind != fromMetric || l.match.metric != "" && !l.match.metric.match(metric) {
+		if l.series.max == 0 || l.name == ruleTotal || l.match.metric != "" && !l.match.metric.match(metric) {
 			continue
 		}
-		key := mix(l.series.key, mix(0, xxh3.HashString(metric)))
+		var group uint64
+		switch {
+		case len(l.groupBy) == 1 && l.groupBy[0].kind == fromMetric:
+			group = mix(0, xxh3.HashString(metric))
+		case len(l.groupBy) != 0:
+			continue
+		}
+		key := mix(l.series.key, group)
 		p.limiter.groups.mu.Lock()
 		n := p.limiter.groups.used(key)
 		p.limiter.groups.mu.Unlock()

@@ -126,6 +126,20 @@ func TestListsSayWhatHasTheMost(t *testing.T) {
 	require.False(t, ok)
 }
 
+func TestALimitWithoutGroupsIsSharedByItsMetrics(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "m", Match: MatchConfig{Metric: "requests"}, MaxSeries: 150}}
+	})
+	r.consume(exploding(0, 100))
+	i := inspection{r.cardinalityProcessor}
+	requests, ok := i.Metric("requests")
+	require.True(t, ok)
+	require.Equal(t, []int64{150, 100}, []int64{requests.Limit, requests.Used})
+	size, ok := i.Metric("size")
+	require.True(t, ok)
+	require.Zero(t, size.Limit, "the limit of all is none of its own")
+}
+
 func TestWhatIfSaysWhatALabelCosts(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Rules = []RuleConfig{{Name: "m", GroupBy: []string{"metric"}, MaxSeries: 15_000}} })
 	for part := range 2 {

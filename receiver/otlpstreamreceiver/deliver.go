@@ -8,14 +8,18 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
 // format is how data is encoded.
@@ -31,33 +35,33 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 	var err error
 	switch signal {
 	case otlpstream.Traces:
-		request := ptraceotlp.NewExportRequest()
-		if err = decode(request.UnmarshalProto, request.UnmarshalJSON, f, data); err != nil {
+		var td ptrace.Traces
+		if td, err = decodeTraces(f, data); err != nil {
 			break
 		}
-		if items := request.Traces().SpanCount(); items > 0 {
+		if items := td.SpanCount(); items > 0 {
 			ctx = obs.StartTracesOp(ctx)
-			err = r.traces.ConsumeTraces(ctx, request.Traces())
+			err = r.traces.ConsumeTraces(ctx, td)
 			obs.EndTracesOp(ctx, string(f), items, err)
 		}
 	case otlpstream.Metrics:
-		request := pmetricotlp.NewExportRequest()
-		if err = decode(request.UnmarshalProto, request.UnmarshalJSON, f, data); err != nil {
+		var md pmetric.Metrics
+		if md, err = decodeMetrics(f, data); err != nil {
 			break
 		}
-		if items := request.Metrics().DataPointCount(); items > 0 {
+		if items := md.DataPointCount(); items > 0 {
 			ctx = obs.StartMetricsOp(ctx)
-			err = r.metrics.ConsumeMetrics(ctx, request.Metrics())
+			err = r.metrics.ConsumeMetrics(ctx, md)
 			obs.EndMetricsOp(ctx, string(f), items, err)
 		}
 	case otlpstream.Logs:
-		request := plogotlp.NewExportRequest()
-		if err = decode(request.UnmarshalProto, request.UnmarshalJSON, f, data); err != nil {
+		var ld plog.Logs
+		if ld, err = decodeLogs(f, data); err != nil {
 			break
 		}
-		if items := request.Logs().LogRecordCount(); items > 0 {
+		if items := ld.LogRecordCount(); items > 0 {
 			ctx = obs.StartLogsOp(ctx)
-			err = r.logs.ConsumeLogs(ctx, request.Logs())
+			err = r.logs.ConsumeLogs(ctx, ld)
 			obs.EndLogsOp(ctx, string(f), items, err)
 		}
 	}
@@ -76,12 +80,54 @@ func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.O
 	}
 }
 
-func decode(proto, json func([]byte) error, f format, data []byte) error {
-	unmarshal := proto
-	if f == formatJSON {
-		unmarshal = json
+// What comes as protobuf is decoded here, and by pdata where it is unusual: it knows all that there is, and what is wrong
+// with what is malformed.
+
+func decodeTraces(f format, data []byte) (ptrace.Traces, error) {
+	if f == formatProto {
+		d := decode.Get()
+		defer decode.Put(d)
+		if td, ok := d.Traces(data); ok {
+			return td, nil
+		}
 	}
-	if err := unmarshal(data); err != nil {
+	request := ptraceotlp.NewExportRequest()
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, f, data)
+	return request.Traces(), err
+}
+
+func decodeMetrics(f format, data []byte) (pmetric.Metrics, error) {
+	if f == formatProto {
+		d := decode.Get()
+		defer decode.Put(d)
+		if md, ok := d.Metrics(data); ok {
+			return md, nil
+		}
+	}
+	request := pmetricotlp.NewExportRequest()
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, f, data)
+	return request.Metrics(), err
+}
+
+func decodeLogs(f format, data []byte) (plog.Logs, error) {
+	if f == formatProto {
+		d := decode.Get()
+		defer decode.Put(d)
+		if ld, ok := d.Logs(data); ok {
+			return ld, nil
+		}
+	}
+	request := plogotlp.NewExportRequest()
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, f, data)
+	return request.Logs(), err
+}
+
+func unmarshal(proto, json func([]byte) error, f format, data []byte) error {
+	from := proto
+	if f == formatJSON {
+		from = json
+	}
+	if err := from(data); err != nil {
 		return status.Error(codes.InvalidArgument, fmt.Sprintf("cannot decode %d bytes of %s: %v", len(data), f, err))
 	}
 	return nil

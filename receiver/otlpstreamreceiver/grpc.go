@@ -4,10 +4,12 @@
 package otlpstreamreceiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -19,19 +21,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// HTTP/2 windows that let one stream carry 20 MB/s over 200 ms. What a client sends beyond what is read waits in
-// them, so the connection's bounds what a connection can make the receiver hold.
-const (
-	streamWindow     = 4 << 20
-	connectionWindow = 16 << 20
-)
+// leastWindow is what HTTP/2 lets a client send ahead at least, on a stream and on a connection. gRPC's own first window
+// would let one batch pass in each round trip.
+const leastWindow = 1 << 20
 
 func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error {
 	cfg := r.cfg.Protocols.GRPC.Get()
+	// What a client may have unanswered, it may have sent: HTTP/2 is not to hold it up before that.
+	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, math.MaxInt32)))
 	var err error
 	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
-		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(streamWindow)),
-		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(connectionWindow)))
+		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),
+		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)))
 	if err != nil {
 		return fmt.Errorf("cannot make the gRPC server: %w", err)
 	}
@@ -73,8 +74,8 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 			Handler:    r.unaryHandler("/"+name+"/"+method, signal, fresh),
 		})
 	}
-	numbered := func() unaryRequest { return new(numberedRequest) }
-	plain := func() unaryRequest { return new(plainRequest) }
+	numbered := func() unaryRequest { return numberedRequest{r.request()} }
+	plain := func() unaryRequest { return plainRequest{r.request()} }
 	for _, signal := range otlpstream.Signals() {
 		if !r.has(signal) {
 			continue
@@ -102,13 +103,14 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	for _, value := range md.Get(otlpstream.HeaderCaps) {
 		caps |= otlpstream.ParseCaps(value)
 	}
-	header := metadata.Pairs(append(r.limits(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB<<20).Headers(),
+	maxMessage := cmp.Or(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
+	header := metadata.Pairs(append(r.limits(maxMessage).Headers(),
 		otlpstream.HeaderCaps, otlpstream.AllCaps.String())...)
 	// At once: the client keeps what it has sent until it sees them.
 	if err := stream.SendHeader(header); err != nil {
 		return err
 	}
-	return r.newSession(grpcConn{stream}, signal, caps, transportStream).run(stream.Context()).Err()
+	return r.newSession(grpcConn{stream}, signal, caps, transportStream, maxMessage).run(stream.Context()).Err()
 }
 
 type grpcConn struct{ stream grpc.ServerStream }
@@ -142,38 +144,44 @@ func (m *inbound) UnmarshalProto(buf []byte) error {
 
 // unaryRequest is the request of a unary method.
 type unaryRequest interface {
-	data() (otlp []byte, items, id uint64)
-	answer(id uint64) any
+	request() *otlpstream.Request
+	answer() any
 }
 
 // numberedRequest is the specification's.
-type numberedRequest struct{ otlpstream.Request }
+type numberedRequest struct{ *otlpstream.Request }
 
-func (m *numberedRequest) data() (otlp []byte, items, id uint64) { return m.Data, m.Items, m.ID }
+func (m numberedRequest) request() *otlpstream.Request { return m.Request }
 
-func (*numberedRequest) answer(id uint64) any { return &otlpstream.Response{ID: id} }
+func (m numberedRequest) answer() any { return &otlpstream.Response{ID: m.ID} }
 
 // plainRequest is standard OTLP's, and stays encoded until there is room for what it holds.
-type plainRequest struct{ otlpstream.Raw }
+type plainRequest struct{ *otlpstream.Request }
 
-func (m *plainRequest) data() (otlp []byte, items, id uint64) { return m.Raw, 0, 0 }
+func (m plainRequest) request() *otlpstream.Request { return m.Request }
+
+// UnmarshalProto keeps a copy of the message.
+func (m plainRequest) UnmarshalProto(buf []byte) error {
+	*m.Request = otlpstream.Request{Data: append(m.Data[:0], buf...)}
+	return nil
+}
 
 // answer is an empty message, which says that all was taken.
-func (*plainRequest) answer(uint64) any { return new(otlpstream.Raw) }
+func (plainRequest) answer() any { return new(otlpstream.Raw) }
 
 func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fresh func() unaryRequest) grpc.MethodHandler {
 	handle := func(ctx context.Context, request any) (any, error) {
 		m := request.(unaryRequest)
-		data, items, id := m.data()
-		st, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, data, items)
+		st, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request().Data, m.request().Items)
 		r.count(transportUnary, resultName(resultOf(st), refused), 1)
 		if st != nil {
 			return nil, st.Err()
 		}
-		return m.answer(id), nil
+		return m.answer(), nil
 	}
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		request := fresh()
+		defer func() { r.recycle(request.request()) }()
 		if err := decode(request); err != nil {
 			return nil, err
 		}
@@ -186,10 +194,10 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 
 // takeUnary sees one request through from its bytes to the pipeline's answer.
 func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, data []byte, items uint64) (st *status.Status, refused bool) {
-	if st := r.admit(ctx, signal, r.obsreport(t), len(data), items); st != nil {
+	if st := r.admit(ctx, signal, r.obs[t], len(data), items); st != nil {
 		return st, true
 	}
 	taken := time.Now()
 	defer func() { r.admission.release(len(data), taken, time.Now()) }()
-	return r.deliver(ctx, signal, r.obsreport(t), f, data), false
+	return r.deliver(ctx, signal, r.obs[t], f, data), false
 }

@@ -16,13 +16,13 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
 )
@@ -31,8 +31,9 @@ type otlpReceiver struct {
 	cfg       *Config
 	settings  receiver.Settings
 	telemetry *metadata.TelemetryBuilder
-	obsGRPC   *receiverhelper.ObsReport
-	obsHTTP   *receiverhelper.ObsReport
+	obs       map[transport]*receiverhelper.ObsReport
+	outcomes  map[outcome]*tally
+	resent    map[transport]*tally
 
 	// The pipelines; nil where there is none for the signal.
 	traces  consumer.Traces
@@ -48,9 +49,10 @@ type otlpReceiver struct {
 	grpcAddr string
 	httpAddr string
 
-	mu      sync.Mutex
-	stopped bool
-	streams sync.WaitGroup // added to from outside only while not stopped
+	mu       sync.Mutex
+	stopped  bool
+	sessions map[*session]struct{}
+	streams  sync.WaitGroup // added to from outside only while not stopped
 
 	// stopping is closed to make streams drain; hardStop ends when that took too long.
 	stopping chan struct{}
@@ -58,6 +60,8 @@ type otlpReceiver struct {
 	kill     context.CancelFunc
 	servers  sync.WaitGroup
 	frames   *otlpstream.Frames
+
+	unregister func() // of what is shown
 }
 
 func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
@@ -70,14 +74,25 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		admission: admission{limit: cfg.InFlight.Bytes},
 		slots:     make(chan struct{}, cfg.Streams.Max),
 		stopping:  make(chan struct{}),
+		sessions:  map[*session]struct{}{},
+		obs:       map[transport]*receiverhelper.ObsReport{},
+		outcomes:  map[outcome]*tally{},
+		resent:    map[transport]*tally{},
+
+		unregister: func() {},
 	}
 	r.hardStop, r.kill = context.WithCancel(context.Background())
-	for transport, obs := range map[string]**receiverhelper.ObsReport{"grpc": &r.obsGRPC, "http": &r.obsHTTP} {
-		*obs, err = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-			ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
+	for _, t := range transports {
+		// A stream's context lives as long as the stream: its requests' spans are roots, with a link to the stream's.
+		r.obs[t], err = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+			ReceiverID: set.ID, Transport: t.protocol(), LongLivedCtx: t.streams(), ReceiverCreateSettings: set,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+		}
+		r.resent[t] = &tally{options: []metric.AddOption{t.option()}}
+		for _, result := range results {
+			r.outcomes[outcome{t, result}] = &tally{options: []metric.AddOption{t.option("result", result)}}
 		}
 	}
 	return r, nil
@@ -101,6 +116,7 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return errors.Join(err, r.Shutdown(ctx))
 	}
+	r.unregister = inspect.Register(host, r.inspection())
 	r.settings.Logger.Info("Taking OTLP", zap.String("grpc", r.grpcAddr), zap.String("http", r.httpAddr))
 	return nil
 }
@@ -115,6 +131,7 @@ func (r *otlpReceiver) Shutdown(ctx context.Context) error {
 	if again {
 		return nil
 	}
+	r.unregister()
 	defer r.telemetry.Shutdown()
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
 	defer cancel()
@@ -223,41 +240,4 @@ func (r *otlpReceiver) recycle(request *otlpstream.Request) {
 	if cap(request.Data) <= maxRetained {
 		r.requests.Put(request)
 	}
-}
-
-func (r *otlpReceiver) obsreport(t transport) *receiverhelper.ObsReport {
-	if t == transportStream || t == transportUnary {
-		return r.obsGRPC
-	}
-	return r.obsHTTP
-}
-
-// transport is how a request came.
-type transport string
-
-const (
-	transportStream    transport = "grpc_stream"
-	transportUnary     transport = "grpc_unary"
-	transportHTTP      transport = "http"
-	transportWebSocket transport = "websocket"
-)
-
-// option is the transport as an attribute, with others if need be.
-func (t transport) option(more ...string) metric.MeasurementOption {
-	attributes := append(make([]attribute.KeyValue, 0, 2), attribute.String("transport", string(t)))
-	for i := 0; i+1 < len(more); i += 2 {
-		attributes = append(attributes, attribute.String(more[i], more[i+1]))
-	}
-	return metric.WithAttributeSet(attribute.NewSet(attributes...))
-}
-
-func (r *otlpReceiver) count(t transport, result string, n int) {
-	r.telemetry.ReceiverOtlpstreamRequests.Add(context.Background(), int64(n), t.option("result", result))
-}
-
-func resultName(code otlpstream.ResultCode, refused bool) string {
-	if refused {
-		return "overload"
-	}
-	return code.String()
 }

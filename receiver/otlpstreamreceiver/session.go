@@ -6,11 +6,15 @@ package otlpstreamreceiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"runtime"
+	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -49,6 +53,15 @@ type session struct {
 	received chan struct{} // closed when receive has returned; err is set before
 	err      error
 	full     chan struct{} // closed when the stream has had as many requests as it may
+
+	// What a snapshot tells.
+	since    time.Time
+	client   net.Addr
+	answered [len(results)]atomic.Int64
+	resent   atomic.Int64
+
+	// unpacker belongs to receive: packed payloads have to be unpacked in the order they come.
+	unpacker *otlpstream.Unpacker
 }
 
 // Why streams end, as counted.
@@ -67,21 +80,25 @@ type answer struct {
 	refused bool
 }
 
-func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport) *session {
+func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, maxMessage int) *session {
 	return &session{
-		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obsreport(t),
+		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t],
 		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
 		answers:  make(chan answer, r.cfg.InFlight.RequestsPerStream),
 		quit:     make(chan struct{}),
 		received: make(chan struct{}),
 		full:     make(chan struct{}),
+		unpacker: otlpstream.NewUnpacker(maxMessage),
 	}
 }
 
 // run serves a stream to its end and returns the status to end it with; nil is the end the client asked for.
 func (s *session) run(ctx context.Context) *status.Status {
 	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.transport.option())
+	s.since, s.client = time.Now(), client.FromContext(ctx).Addr
+	s.r.list(s)
 	end, reason := s.serve(ctx)
+	s.r.unlist(s)
 	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, -1, s.transport.option())
 	s.r.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, s.transport.option("reason", reason))
 	return end
@@ -171,10 +188,17 @@ func (s *session) clientIsDone() bool {
 // receive reads requests until the client is done, the stream breaks, or it is told to quit.
 func (s *session) receive(ctx context.Context) {
 	defer close(s.received)
+	defer s.unpacker.Close()
 	for requests := 0; ; {
 		request := s.r.request()
 		err := s.conn.Recv(request)
-		broken := err != nil && (!errors.Is(err, errMalformed) || request.ID == 0)
+		// What is packed needs all that came before it.
+		broken := err != nil && (!errors.Is(err, errMalformed) || request.ID == 0 || s.unpacker.Used())
+		if err == nil {
+			if fault := s.unpacker.Unpack(request); fault != nil {
+				err, broken = fmt.Errorf("%w: %w", errMalformed, fault), true
+			}
+		}
 		if broken {
 			s.err = err
 			if errors.Is(err, errMalformed) {
@@ -209,7 +233,8 @@ func (s *session) receive(ctx context.Context) {
 // take lets a request in, or refuses it.
 func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	if request.Attempt > 0 {
-		s.r.telemetry.ReceiverOtlpstreamResentRequests.Add(ctx, 1, s.transport.option())
+		s.r.resend(s.transport)
+		s.resent.Add(1)
 	}
 	size, taken := len(request.Data), time.Now()
 	if st := s.r.admit(ctx, s.signal, s.obs, size, request.Items); st != nil {
@@ -242,11 +267,13 @@ func (s *session) send(a answer) error {
 		response.IDs, other = s.ready()
 		n += len(response.IDs)
 	}
+	result := resultName(response.Code, a.refused)
+	s.r.count(s.transport, result, n)
+	s.answered[resultIndex(result)].Add(int64(n))
 	err := s.conn.Send(&response)
 	for range n {
 		<-s.slots
 	}
-	s.r.count(s.transport, resultName(response.Code, a.refused), n)
 	if err == nil && other != nil {
 		return s.send(*other)
 	}

@@ -40,7 +40,7 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	defer cancel()
 	defer context.AfterFunc(r.hardStop, cancel)()
 	c := &wsConn{ctx: ctx, ws: ws, frames: r.frames}
-	c.end(r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket).run(ctx))
+	c.end(r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket, limit).run(ctx))
 }
 
 type wsConn struct {

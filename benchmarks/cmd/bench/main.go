@@ -38,7 +38,9 @@ func main() {
 }
 
 var commands = map[string]func(ctx context.Context, args []string) error{
-	"farm": runFarm, "sink": runSink, "scrape": scrape, "growth": growth, "report": renderAll,
+	"farm": runFarm, "sink": runSink, "scrape": scrape, "growth": growth, "gogc": gogc, "report": renderAll,
+	"stream": runStream, "stream-cell": runStreamCell, "stream-network": runStreamNetwork, "handoff": runHandoff,
+	"limit": measureLimit, "limit-load": loadLimit,
 }
 
 func run(ctx context.Context, args []string) error {
@@ -47,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 			return command(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("cannot run %q: say one of scrape, growth, report, farm, sink", strings.Join(args, " "))
+	return fmt.Errorf("cannot run %q: say one of scrape, growth, stream, limit, report, farm, sink", strings.Join(args, " "))
 }
 
 // farmFlags are the knobs of a farm. Zero means the workload's own.
@@ -199,6 +201,9 @@ func title(w report.Workload) string {
 	if w.Bodies != "" {
 		bodies = ", in " + w.Bodies
 	}
+	if w.RTT > 0 {
+		bodies += fmt.Sprintf(", to a destination %.0f ms away", w.RTT*1e3)
+	}
 	return fmt.Sprintf("%d %s of %d samples every %v s%s", w.Targets, what, w.Samples, w.Interval, bodies)
 }
 
@@ -219,6 +224,15 @@ func renderAll(_ context.Context, args []string) error {
 		if err := report.Render(dir, r); err != nil {
 			return err
 		}
+	}
+	if err := renderLimit(dir); err != nil {
+		return err
+	}
+	if err := report.RenderStream(dir); err != nil {
+		return err
+	}
+	if err := report.RenderHandoff(dir); err != nil {
+		return err
 	}
 	if !*readme {
 		return nil

@@ -1,0 +1,186 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package limit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+const (
+	// senders is how many requests are under way at most.
+	senders = 4
+	// podLife is how long a pod of W5 lives: a tenth is replaced each minute.
+	podLife = 10 * time.Minute
+)
+
+// Totals are what a replay has sent.
+type Totals struct {
+	Points   int64 `json:"points"`  // of requests that were accepted
+	Healthy  int64 `json:"healthy"` // of these, of what must not suffer
+	Requests int64 `json:"requests"`
+	Bytes    int64 `json:"bytes"`
+	Refused  int64 `json:"refused"` // requests that were not accepted
+	Late     int64 `json:"late"`    // requests that went out more than a second after their time
+}
+
+// A Replay sends a shape again and again.
+type Replay struct {
+	shape           string
+	rate            int
+	steady, hostile []*request
+	client          *http.Client
+
+	next, ids                                        atomic.Int64
+	points, healthy, requests, bytes, refused, tardy atomic.Int64
+}
+
+// NewReplay encodes a shape. A rate of 0 is as fast as it is taken.
+func NewReplay(shape string, rate int) (*Replay, error) {
+	size := rate
+	if size == 0 {
+		size = 100_000
+	}
+	steady, hostile, err := build(shape, size)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{shape: shape, rate: rate, client: &http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{MaxIdleConnsPerHost: senders, DisableCompression: true},
+	}}
+	for _, set := range []struct {
+		of   []pmetric.Metrics
+		into *[]*request
+	}{{steady, &r.steady}, {hostile, &r.hostile}} {
+		for _, md := range set.of {
+			encoded, err := encode(md)
+			if err != nil {
+				return nil, err
+			}
+			*set.into = append(*set.into, encoded)
+		}
+	}
+	return r, nil
+}
+
+// Totals tells what was sent so far.
+func (r *Replay) Totals() Totals {
+	return Totals{
+		Points: r.points.Load(), Healthy: r.healthy.Load(), Requests: r.requests.Load(),
+		Bytes: r.bytes.Load(), Refused: r.refused.Load(), Late: r.tardy.Load(),
+	}
+}
+
+// Run sends to a URL until ctx ends, and returns when all is answered.
+func (r *Replay) Run(ctx context.Context, url string) {
+	begun := time.Now()
+	var all sync.WaitGroup
+	for range senders {
+		all.Go(func() {
+			var body []byte
+			for ctx.Err() == nil {
+				n := r.next.Add(1) - 1
+				if !r.wait(ctx, begun, n) {
+					return
+				}
+				body = r.send(ctx, url, body, begun, n)
+			}
+		})
+	}
+	if len(r.hostile) > 0 {
+		all.Go(func() { r.explode(ctx, url, begun) })
+	}
+	all.Wait()
+	r.client.CloseIdleConnections()
+}
+
+// wait waits for the time of the n-th request.
+func (r *Replay) wait(ctx context.Context, begun time.Time, n int64) bool {
+	if r.rate == 0 {
+		return true
+	}
+	due := begun.Add(time.Duration(float64(n) * PerRequest / float64(r.rate) * float64(time.Second)))
+	left := time.Until(due)
+	if left < -time.Second {
+		r.tardy.Add(1)
+	}
+	if left <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(left):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *Replay) send(ctx context.Context, url string, body []byte, begun time.Time, n int64) []byte {
+	i := int(n) % len(r.steady)
+	round := int(n) / len(r.steady)
+	offset := podLife * time.Duration(i) / time.Duration(len(r.steady))
+	body = r.steady[i].write(body[:0], moment{
+		now: time.Now(), start: begun, value: uint64(round) * 7,
+		generation: int((time.Since(begun) + offset) / podLife),
+	})
+	r.post(ctx, url, body, r.steady[i])
+	return body
+}
+
+// explode sends what is new, twice a second.
+func (r *Replay) explode(ctx context.Context, url string, begun time.Time) {
+	tick := time.NewTicker(time.Second / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		q := r.hostile[0]
+		id := r.ids.Add(PerRequest) - PerRequest
+		r.post(ctx, url, q.write(nil, moment{now: time.Now(), start: begun, id: uint64(id)}), q)
+	}
+}
+
+// post sends a request to its end, even when ctx ends: what was begun counts.
+func (r *Replay) post(ctx context.Context, url string, body []byte, q *request) {
+	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, url, bytes.NewReader(body))
+	if err == nil {
+		req.Header.Set("Content-Type", "application/x-protobuf")
+		err = r.exchange(req)
+	}
+	if err != nil {
+		r.refused.Add(1)
+		return
+	}
+	r.requests.Add(1)
+	r.bytes.Add(int64(len(body)))
+	r.points.Add(q.healthy + q.hostile)
+	r.healthy.Add(q.healthy)
+}
+
+func (r *Replay) exchange(req *http.Request) error {
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot send: %w", err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("cannot send: %s", resp.Status)
+	}
+	return nil
+}

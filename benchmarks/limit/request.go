@@ -1,0 +1,88 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package limit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/godwit-otel/godwit/benchmarks/sink"
+)
+
+// request is one encoded request, and where in it is what changes.
+type request struct {
+	body                             []byte
+	times, starts, values, ids, pods []int
+	healthy, hostile                 int64 // points, as a sink counts
+}
+
+var errMarks = errors.New("it does not have a time, a start and a value for each point")
+
+func encode(md pmetric.Metrics) (*request, error) {
+	body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode a request: %w", err)
+	}
+	stats, err := sink.CountOTLP(body)
+	if err != nil {
+		return nil, fmt.Errorf("cannot count a request: %w", err)
+	}
+	r := &request{
+		body: body, healthy: stats.Samples, hostile: stats.Strangers,
+		times: marks(body, number(timeMark)), starts: marks(body, number(startMark)), values: marks(body, number(valueMark)),
+		ids: marks(body, []byte(idMark)), pods: marks(body, []byte(podMark)),
+	}
+	if n := md.DataPointCount(); len(r.times) != n || len(r.starts) != n || len(r.values) != n {
+		return nil, fmt.Errorf("cannot replay a request of %d points: %w", n, errMarks)
+	}
+	return r, nil
+}
+
+func number(mark uint64) []byte { return binary.LittleEndian.AppendUint64(nil, mark) }
+
+func marks(body, mark []byte) (at []int) {
+	for from := 0; ; from += len(mark) {
+		i := bytes.Index(body[from:], mark)
+		if i < 0 {
+			return at
+		}
+		from += i
+		at = append(at, from)
+	}
+}
+
+// moment is what a send differs in from the last one.
+type moment struct {
+	now, start time.Time
+	value      uint64
+	id         uint64 // the first that is free
+	generation int
+}
+
+// write appends the request as it is at a moment.
+func (r *request) write(dst []byte, m moment) []byte {
+	dst = append(dst, r.body...)
+	for _, at := range r.times {
+		binary.LittleEndian.PutUint64(dst[at:], uint64(m.now.UnixNano()))
+	}
+	for _, at := range r.starts {
+		binary.LittleEndian.PutUint64(dst[at:], uint64(m.start.UnixNano()))
+	}
+	for i, at := range r.values {
+		binary.LittleEndian.PutUint64(dst[at:], m.value+uint64(i))
+	}
+	for i, at := range r.ids {
+		copy(dst[at:at+len(idMark)], fmt.Sprintf("%016x-%0*d", (m.id+uint64(i))*0x9e3779b97f4a7c15, len(idMark)-17, m.id+uint64(i)))
+	}
+	for _, at := range r.pods {
+		copy(dst[at:at+len(podMark)], fmt.Sprintf("%0*d", len(podMark), m.generation))
+	}
+	return dst
+}

@@ -1,0 +1,212 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Stream is all that `bench stream` measured.
+type Stream struct {
+	Name    string    `json:"name"`
+	Title   string    `json:"title"`
+	Taken   time.Time `json:"taken"`
+	Command string    `json:"command"`
+	Machine Machine   `json:"machine"`
+	// Cells are variants at points: client and server in one process.
+	Cells []StreamCell `json:"cells"`
+	// Pipelines are two Collectors one behind the other.
+	Pipelines []StreamPipeline `json:"pipelines"`
+	Wire      []StreamWire     `json:"wire"`
+	Skipped   []string         `json:"skipped,omitempty"`
+}
+
+// StreamPoint is a size of the work and a distance.
+type StreamPoint struct {
+	Batches    int `json:"batches"`
+	Items      int `json:"items"` // of a batch
+	Attributes int `json:"attributes"`
+	RTT        int `json:"rtt"` // milliseconds
+	// Pipelined points leave out the variants that wait for each answer.
+	Pipelined bool `json:"pipelined,omitempty"`
+}
+
+// Delay is that of one direction.
+func (p StreamPoint) Delay() time.Duration { return time.Duration(p.RTT) * time.Millisecond / 2 }
+
+func (p StreamPoint) String() string {
+	return fmt.Sprintf("%d batches of %d spans with %d attributes, %d ms round trip", p.Batches, p.Items, p.Attributes, p.RTT)
+}
+
+// StreamCell is one variant at one point.
+type StreamCell struct {
+	Variant string      `json:"variant"`
+	Title   string      `json:"title"`
+	Party   string      `json:"party"`
+	Point   StreamPoint `json:"point"`
+	Runs    []StreamRun `json:"runs"`
+	Failed  []string    `json:"failed,omitempty"`
+	// Then is what the proposal of 2019 has for it, if anything.
+	Then *StreamRun `json:"then,omitempty"`
+}
+
+// StreamRun is one measurement.
+type StreamRun struct {
+	Batches   int     `json:"batches"`
+	Wall      float64 `json:"wall"` // seconds until all were acknowledged
+	CPU       float64 `json:"cpu"`  // seconds, user and system, of client and server together
+	RSSPeak   int64   `json:"rss_peak,omitempty"`
+	Allocated int64   `json:"allocated,omitempty"` // bytes
+}
+
+// Rate is batches per second, CPUPerBatch milliseconds of CPU.
+func (r *StreamRun) Rate() float64 { return float64(r.Batches) / r.Wall }
+
+// CPUPerBatch is in milliseconds.
+func (r *StreamRun) CPUPerBatch() float64 { return 1e3 * r.CPU / float64(max(1, r.Batches)) }
+
+// StreamPipeline is one pair of Collectors at one size of batches.
+type StreamPipeline struct {
+	Exporter string `json:"exporter"` // otlp or otlpstream
+	// Compression is the exporter's default where it is empty.
+	Compression string `json:"compression,omitempty"`
+
+	Items int `json:"items"` // of a request
+	RTT   int `json:"rtt"`
+	// Offered is how many requests per second came in; 0 is as many as were taken.
+	Offered int                 `json:"offered"`
+	Runs    []StreamPipelineRun `json:"runs"`
+	Failed  []string            `json:"failed,omitempty"`
+}
+
+// StreamPipelineRun is one measurement.
+type StreamPipelineRun struct {
+	Seconds  float64 `json:"seconds"`
+	Items    int64   `json:"items"`     // that reached the second Collector's pipeline
+	Sender   float64 `json:"sender"`    // CPU seconds of the first
+	Receiver float64 `json:"receiver"`  // of the second
+	SentRSS  int64   `json:"sent_rss"`  // peak of the first, bytes
+	TakenRSS int64   `json:"taken_rss"` // of the second
+}
+
+// CPUPerItem is microseconds of both.
+func (r *StreamPipelineRun) CPUPerItem() float64 {
+	return 1e6 * (r.Sender + r.Receiver) / float64(max(1, r.Items))
+}
+
+// Rate is items per second.
+func (r *StreamPipelineRun) Rate() float64 { return float64(r.Items) / r.Seconds }
+
+// StreamWire is what metrics took on the wire.
+type StreamWire struct {
+	Exporter string `json:"exporter"`
+	// Batched tells that a batch processor came before the exporter.
+	Batched bool  `json:"batched"`
+	Targets int   `json:"targets"`
+	Points  int64 `json:"points"` // data points that arrived
+	Bytes   int64 `json:"bytes"`  // that the exporter sent, framing included
+}
+
+// PerPoint is bytes per data point.
+func (w *StreamWire) PerPoint() float64 { return float64(w.Bytes) / float64(max(1, w.Points)) }
+
+// spreadOf is the least, the middle and the greatest of a figure.
+func spreadOf[T any](runs []T, figure func(*T) float64) Spread {
+	values := make([]float64, len(runs))
+	for i := range runs {
+		values[i] = figure(&runs[i])
+	}
+	return spread(values)
+}
+
+func spread(values []float64) Spread {
+	n := len(values)
+	if n == 0 {
+		return Spread{}
+	}
+	slices.Sort(values)
+	return Spread{values[0], (values[(n-1)/2] + values[n/2]) / 2, values[n-1]}
+}
+
+// ratios divides the first runs by the second, each by its neighbour in time.
+func ratios[T any](a, b []T, figure func(*T) float64) Spread {
+	var values []float64
+	for i := range min(len(a), len(b)) {
+		if under := figure(&b[i]); under > 0 {
+			values = append(values, figure(&a[i])/under)
+		}
+	}
+	return spread(values)
+}
+
+// cell finds a variant at a point, or nil where it has no runs.
+func (s *Stream) cell(variant string, p StreamPoint) *StreamCell {
+	for i := range s.Cells {
+		if c := &s.Cells[i]; c.Variant == variant && c.Point == p && len(c.Runs) > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// points lists those that were measured.
+func (s *Stream) points() []StreamPoint {
+	var all []StreamPoint
+	for i := range s.Cells {
+		if p := s.Cells[i].Point; !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// WriteStream writes the result and renders its reports beside it.
+func WriteStream(dir string, s *Stream) error {
+	body, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, s.Name+".json"), append(body, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write result: %w", err)
+	}
+	return s.render(dir)
+}
+
+// RenderStream renders the reports of a result again, where there is one.
+func RenderStream(dir string) error {
+	s, err := loadStream(dir)
+	if s == nil || err != nil {
+		return err
+	}
+	return s.render(dir)
+}
+
+func (s *Stream) render(dir string) error {
+	for suffix, text := range map[string]string{".md": s.Markdown(), ".svg": s.SVG()} {
+		if err := os.WriteFile(filepath.Join(dir, s.Name+suffix), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("cannot write report: %w", err)
+		}
+	}
+	return nil
+}
+
+func loadStream(dir string) (*Stream, error) {
+	body, err := os.ReadFile(filepath.Join(dir, "stream.json"))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	s := new(Stream)
+	if err == nil {
+		err = json.Unmarshal(body, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read result: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,12 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sink
+
+// CountOTLP is what the account of an ExportMetricsServiceRequest would be,
+// for who sends it and wants to know what should arrive.
+func CountOTLP(message []byte) (Stats, error) {
+	e := newEntry(len(message))
+	err := otlp(message, e)
+	return e.stats, err
+}

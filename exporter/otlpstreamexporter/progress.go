@@ -1,0 +1,63 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"sync"
+	"time"
+)
+
+// progress is how far answers say that requests have come, on a stream or to a destination. On a slow link a request
+// waits its turn behind all that was sent before; so its time runs only while nothing else is answered, or once what
+// was sent after it is.
+type progress struct {
+	mu sync.Mutex
+	// heard is when the last answer came; newest is when the latest of the requests that are answered was sent.
+	heard, newest time.Time
+}
+
+// answered notes an answer to a request.
+func (p *progress) answered(sent, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard, p.newest = now, later(p.newest, sent)
+}
+
+func (p *progress) snapshot() (heard, newest time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.heard, p.newest
+}
+
+// overtakings are when a request was first seen to be overtaken by one that was sent later: on its own stream, and on
+// any to its destination.
+type overtakings struct{ own, any time.Time }
+
+// dueSince is when the time of a request began to run. Answers to what was sent before it, of which there is an end,
+// let it begin anew. Another stream may be faster, so to be overtaken there counts only while its own is silent.
+func (o *overtakings) dueSince(sent, now time.Time, stream, destination *progress) time.Time {
+	heard, newest := stream.snapshot()
+	if sent.Before(newest) {
+		if o.own.IsZero() {
+			o.own = now
+		}
+		return o.own
+	}
+	since := later(sent, heard)
+	heard, newest = destination.snapshot()
+	if !sent.Before(newest) {
+		return later(since, heard)
+	}
+	if o.any.IsZero() {
+		o.any = now
+	}
+	return later(since, o.any)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

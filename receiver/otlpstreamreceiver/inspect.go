@@ -1,0 +1,32 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// inspection is what the receiver shows to whoever looks.
+func (r *otlpReceiver) inspection() inspect.Source {
+	return inspect.Source{Kind: component.KindReceiver, ID: r.settings.ID, Intake: r.intake}
+}
+
+func (r *otlpReceiver) intake() inspect.Intake {
+	s := r.Snapshot()
+	out := inspect.Intake{
+		Streams: s.Streams, MaxStreams: s.MaxStreams,
+		InFlightBytes: int64(s.InFlightBytes), MaxInFlight: int64(s.MaxInFlightBytes), Requests: map[string]int64{},
+	}
+	for _, address := range []string{s.GRPC, s.HTTP} {
+		if address != "" {
+			out.Addresses = append(out.Addresses, address)
+		}
+	}
+	for _, n := range s.Requests {
+		out.Requests[n.Transport+" "+n.Result] = n.Requests
+	}
+	return out
+}

@@ -1,0 +1,362 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decode decodes OTLP payloads, and gives equal names and attribute
+// values one string across messages.
+//
+// What it returns belongs to the caller; the payload is not kept. It knows
+// what telemetry usually holds, and leaves the rest to who knows all of it:
+// false means that the payload has something unusual, or is malformed. Each
+// Decoder remembers a bounded number of short strings.
+package decode
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Decoder decodes payloads of any signal, one at a time.
+type Decoder struct {
+	// Values that never come again are not to displace names.
+	names  table
+	values table
+	// attributes is how many the last item had: those that follow are alike.
+	attributes int
+}
+
+var decoders = sync.Pool{New: func() any {
+	return &Decoder{names: make(table, 1<<10), values: make(table, 1<<12)}
+}}
+
+// Get takes a decoder that nobody else uses, and Put gives it back.
+func Get() *Decoder { return decoders.Get().(*Decoder) }
+
+// Put is described at Get.
+func Put(d *Decoder) { decoders.Put(d) }
+
+// table remembers strings, each in the one place that its hash names. Its length is a power of two.
+type table []string
+
+// maxInterned is the longest string that is remembered: longer ones hardly come twice.
+const maxInterned = 64
+
+func (t table) get(b []byte) string {
+	if len(b) == 0 || len(b) > maxInterned {
+		return string(b)
+	}
+	s := &t[hash(b)&uint32(len(t)-1)]
+	if *s != string(b) {
+		*s = string(b)
+	}
+	return *s
+}
+
+// hash mixes the length and up to three words of eight bytes. Strings that collide cost time, not correctness.
+func hash(b []byte) uint32 {
+	const prime = 0x9e3779b97f4a7c15
+	h := uint64(len(b)) * prime
+	if n := len(b); n >= 8 {
+		h ^= binary.LittleEndian.Uint64(b)
+		h = h*prime ^ binary.LittleEndian.Uint64(b[n/2-4:])
+		h = h*prime ^ binary.LittleEndian.Uint64(b[n-8:])
+	} else {
+		for _, c := range b {
+			h = h*31 + uint64(c)
+		}
+	}
+	h = (h ^ h>>32) * prime // what differs in high bits only is to show in low ones
+	return uint32(h >> 40)
+}
+
+// Wire types, which a tag has in its lowest bits, after the number of the field.
+const (
+	varint  = 0
+	fixed64 = 1
+	length  = 2
+	fixed32 = 5
+)
+
+// cursor reads a message. After a fault there is nothing more to read, and bad is set. To go on moves a number only:
+// to move a slice would trouble the garbage collector at each step.
+type cursor struct {
+	message []byte
+	at      int
+	bad     bool
+}
+
+func (c *cursor) more() bool { return c.at < len(c.message) }
+
+func (c *cursor) fail() { c.at, c.bad = len(c.message), true }
+
+// number reads a varint: a tag, a length or a value.
+func (c *cursor) number() uint64 {
+	if c.at < len(c.message) && c.message[c.at] < 0x80 { // fast path: one byte covers most
+		c.at++
+		return uint64(c.message[c.at-1])
+	}
+	return c.longNumber()
+}
+
+func (c *cursor) longNumber() uint64 {
+	v, n := protowire.ConsumeVarint(c.message[c.at:])
+	if n < 0 {
+		c.fail()
+		return 0
+	}
+	c.at += n
+	return v
+}
+
+// bytes reads what is valid until the payload is reused.
+func (c *cursor) bytes() []byte {
+	n := c.number()
+	if n > uint64(len(c.message)-c.at) {
+		c.fail()
+		return nil
+	}
+	c.at += int(n)
+	return c.message[c.at-int(n) : c.at]
+}
+
+func (c *cursor) fixed64() uint64 {
+	if len(c.message)-c.at < 8 {
+		c.fail()
+		return 0
+	}
+	c.at += 8
+	return binary.LittleEndian.Uint64(c.message[c.at-8:])
+}
+
+func (c *cursor) fixed32() uint32 {
+	if len(c.message)-c.at < 4 {
+		c.fail()
+		return 0
+	}
+	c.at += 4
+	return binary.LittleEndian.Uint32(c.message[c.at-4:])
+}
+
+func (c *cursor) double() float64 { return math.Float64frombits(c.fixed64()) }
+
+func (c *cursor) time() pcommon.Timestamp { return pcommon.Timestamp(c.fixed64()) }
+
+// signed reads a number in zigzag form.
+func (c *cursor) signed() int32 {
+	v := c.number()
+	if v > math.MaxUint32 {
+		c.fail()
+	}
+	return int32(protowire.DecodeZigZag(v))
+}
+
+func (c *cursor) traceID() (id pcommon.TraceID) {
+	if b := c.bytes(); len(b) == len(id) {
+		id = pcommon.TraceID(b)
+	} else if len(b) > 0 {
+		c.fail()
+	}
+	return id
+}
+
+func (c *cursor) spanID() (id pcommon.SpanID) {
+	if b := c.bytes(); len(b) == len(id) {
+		id = pcommon.SpanID(b)
+	} else if len(b) > 0 {
+		c.fail()
+	}
+	return id
+}
+
+// count is how often a field comes in the rest of a message, as far as that is well-formed.
+func (c *cursor) count(tag uint64) (n int) {
+	for ahead := *c; ahead.more(); {
+		t := ahead.number()
+		if t == tag {
+			n++
+		}
+		switch t & 7 {
+		case varint:
+			ahead.number()
+		case fixed64:
+			ahead.fixed64()
+		case length:
+			ahead.bytes()
+		case fixed32:
+			ahead.fixed32()
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// maxAttributes is the most that a map may have here: to put one in, all others are looked at.
+const maxAttributes = 128
+
+// attribute reads a KeyValue into a map.
+func (d *Decoder) attribute(message []byte, into pcommon.Map) bool {
+	c := cursor{message: message}
+	var key, value []byte
+	found := false
+	for c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			key = c.bytes()
+		case 2<<3 | length:
+			if found {
+				return false
+			}
+			value, found = c.bytes(), true
+		default:
+			return false
+		}
+	}
+	before := into.Len()
+	if c.bad || before >= maxAttributes {
+		return false
+	}
+	return d.put(d.names.get(key), value, into) && into.Len() > before // else there are two of the same name
+}
+
+// itemAttribute is attribute for what there are many of.
+func (d *Decoder) itemAttribute(message []byte, into pcommon.Map) bool {
+	if into.Len() == 0 {
+		into.EnsureCapacity(d.attributes)
+	}
+	ok := d.attribute(message, into)
+	d.attributes = into.Len()
+	return ok
+}
+
+// put puts an AnyValue into a map under a name. Strings and numbers come first: they are most of all.
+func (d *Decoder) put(name string, message []byte, into pcommon.Map) bool {
+	c := cursor{message: message}
+	switch {
+	case len(message) == 0:
+		into.PutEmpty(name)
+		return true
+	case message[0] == 1<<3|length:
+		c.number()
+		into.PutStr(name, d.values.get(c.bytes()))
+	case message[0] == 3<<3|varint:
+		c.number()
+		into.PutInt(name, int64(c.number()))
+	default:
+		return d.value(message, into.PutEmpty(name), 0)
+	}
+	return !c.bad && !c.more()
+}
+
+// maxDepth is how deep values may hold values here.
+const maxDepth = 8
+
+// value reads an AnyValue.
+func (d *Decoder) value(message []byte, into pcommon.Value, depth int) bool {
+	if len(message) == 0 {
+		return true
+	}
+	c := cursor{message: message}
+	ok := true
+	switch c.number() {
+	case 1<<3 | length:
+		into.SetStr(d.values.get(c.bytes()))
+	case 2<<3 | varint:
+		into.SetBool(c.number() != 0)
+	case 3<<3 | varint:
+		into.SetInt(int64(c.number()))
+	case 4<<3 | fixed64:
+		into.SetDouble(c.double())
+	case 5<<3 | length:
+		list := into.SetEmptySlice()
+		ok = depth < maxDepth && each(c.bytes(), func(message []byte) bool {
+			return d.value(message, list.AppendEmpty(), depth+1)
+		})
+	case 6<<3 | length:
+		m := into.SetEmptyMap()
+		ok = depth < maxDepth && each(c.bytes(), func(message []byte) bool { return d.nested(message, m, depth+1) })
+	case 7<<3 | length:
+		into.SetEmptyBytes().FromRaw(c.bytes())
+	default:
+		return false
+	}
+	return ok && !c.bad && !c.more()
+}
+
+// nested is attribute for a map within a value.
+func (d *Decoder) nested(message []byte, into pcommon.Map, depth int) bool {
+	c := cursor{message: message}
+	var key, value []byte
+	for c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			key = c.bytes()
+		case 2<<3 | length:
+			if value != nil {
+				return false
+			}
+			value = c.bytes()
+		default:
+			return false
+		}
+	}
+	before := into.Len()
+	return !c.bad && before < maxAttributes && d.value(value, into.PutEmpty(d.names.get(key)), depth) && into.Len() > before
+}
+
+// each reads a message that has nothing but field 1.
+func each(message []byte, f func([]byte) bool) bool {
+	c := cursor{message: message}
+	for c.more() {
+		if c.number() != 1<<3|length {
+			return false
+		}
+		if b := c.bytes(); c.bad || !f(b) {
+			return false
+		}
+	}
+	return !c.bad
+}
+
+// resource reads a Resource.
+func (d *Decoder) resource(message []byte, into pcommon.Resource) bool {
+	c := cursor{message: message}
+	for c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			if !d.attribute(c.bytes(), into.Attributes()) {
+				return false
+			}
+		case 2<<3 | varint:
+			into.SetDroppedAttributesCount(uint32(c.number()))
+		default:
+			return false
+		}
+	}
+	return !c.bad
+}
+
+// scope reads an InstrumentationScope.
+func (d *Decoder) scope(message []byte, into pcommon.InstrumentationScope) bool {
+	c := cursor{message: message}
+	for c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			into.SetName(d.names.get(c.bytes()))
+		case 2<<3 | length:
+			into.SetVersion(d.names.get(c.bytes()))
+		case 3<<3 | length:
+			if !d.attribute(c.bytes(), into.Attributes()) {
+				return false
+			}
+		case 4<<3 | varint:
+			into.SetDroppedAttributesCount(uint32(c.number()))
+		default:
+			return false
+		}
+	}
+	return !c.bad
+}

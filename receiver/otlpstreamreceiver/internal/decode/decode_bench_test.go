@@ -1,0 +1,92 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// requests are the spans of a service: each attribute has a few values, and one of them is always new.
+func requests(spans, attributes int) (payloads [][]byte) {
+	for batch := range 16 {
+		td := ptrace.NewTraces()
+		rs := td.ResourceSpans().AppendEmpty()
+		rs.Resource().Attributes().PutStr("service.name", "checkout")
+		ss := rs.ScopeSpans().AppendEmpty()
+		for i := range spans {
+			n := batch*spans + i
+			s := ss.Spans().AppendEmpty()
+			s.SetName([]string{"GET /cart", "POST /cart", "GET /checkout"}[n%3])
+			s.SetTraceID(pcommon.TraceID{byte(n), byte(n >> 8), 1})
+			s.SetSpanID(pcommon.SpanID{byte(n), byte(n >> 8), 2})
+			s.SetStartTimestamp(pcommon.Timestamp(n))
+			s.SetEndTimestamp(pcommon.Timestamp(n + 1))
+			s.Attributes().PutInt("http.response.status_code", 200)
+			s.Attributes().PutStr("session.id", fmt.Sprintf("session-%d", n))
+			for a := range attributes - 2 {
+				s.Attributes().PutStr(fmt.Sprintf("http.request.header.x-%d", a), fmt.Sprintf("value-%d", n%(7*(a+1))))
+			}
+		}
+		payloads = append(payloads, must((&ptrace.ProtoMarshaler{}).MarshalTraces(td)))
+	}
+	return payloads
+}
+
+// BenchmarkDecode compares the time and garbage of a batch of spans, and the heap that a batch takes while it
+// waits. With -cpu 1 the time has the collection of the garbage in it.
+func BenchmarkDecode(b *testing.B) {
+	decoders := []struct {
+		name   string
+		decode func([]byte) (ptrace.Traces, bool)
+	}{
+		{"pdata", func(payload []byte) (ptrace.Traces, bool) {
+			td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(payload)
+			return td, err == nil
+		}},
+		{"ours", func(payload []byte) (ptrace.Traces, bool) {
+			d := Get()
+			defer Put(d)
+			return d.Traces(payload)
+		}},
+	}
+	for _, size := range []struct{ spans, attributes int }{{1, 4}, {100, 4}, {500, 10}} {
+		payloads := requests(size.spans, size.attributes)
+		for _, with := range decoders {
+			b.Run(fmt.Sprintf("spans=%d/attributes=%d/decoder=%s", size.spans, size.attributes, with.name), func(b *testing.B) {
+				const kept = 200
+				var before, after runtime.MemStats
+				keep := make([]ptrace.Traces, 0, kept)
+				for _, payload := range payloads {
+					with.decode(payload) // it knows the strings now
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				for i := range kept {
+					td, _ := with.decode(payloads[i%len(payloads)])
+					keep = append(keep, td)
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				retained := float64(after.HeapAlloc-before.HeapAlloc) / kept
+				runtime.KeepAlive(keep)
+				b.SetBytes(int64(len(payloads[0])))
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					td, ok := with.decode(payloads[i%len(payloads)])
+					if !ok || td.SpanCount() != size.spans {
+						b.Fatal("it is not all there")
+					}
+					i++
+				}
+				b.ReportMetric(retained, "retained-B/op")
+			})
+		}
+	}
+}

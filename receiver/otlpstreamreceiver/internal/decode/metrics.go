@@ -1,0 +1,162 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import "go.opentelemetry.io/collector/pdata/pmetric"
+
+// Metrics decodes the payload of a metrics request.
+func (d *Decoder) Metrics(payload []byte) (pmetric.Metrics, bool) {
+	md := pmetric.NewMetrics()
+	return md, each(payload, func(message []byte) bool {
+		return d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
+	})
+}
+
+func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) bool {
+	c := cursor{message: message}
+	ok := true
+	for ok && c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			ok = d.resource(c.bytes(), into.Resource())
+		case 2<<3 | length:
+			ok = d.scopeMetrics(c.bytes(), into.ScopeMetrics().AppendEmpty())
+		case 3<<3 | length:
+			into.SetSchemaUrl(d.names.get(c.bytes()))
+		default:
+			return false
+		}
+	}
+	return ok && !c.bad
+}
+
+func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
+	c := cursor{message: message}
+	metrics := into.Metrics()
+	metrics.EnsureCapacity(c.count(2<<3 | length))
+	ok := true
+	for ok && c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			ok = d.scope(c.bytes(), into.Scope())
+		case 2<<3 | length:
+			ok = d.metric(c.bytes(), metrics.AppendEmpty())
+		case 3<<3 | length:
+			into.SetSchemaUrl(d.names.get(c.bytes()))
+		default:
+			return false
+		}
+	}
+	return ok && !c.bad
+}
+
+func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
+	c := cursor{message: message}
+	ok := true
+	for ok && c.more() {
+		tag := c.number()
+		if tag >= 5<<3 && tag < 12<<3 && into.Type() != pmetric.MetricTypeEmpty {
+			return false // it is of two kinds
+		}
+		switch tag {
+		case 1<<3 | length:
+			into.SetName(d.names.get(c.bytes()))
+		case 2<<3 | length:
+			into.SetDescription(d.names.get(c.bytes()))
+		case 3<<3 | length:
+			into.SetUnit(d.names.get(c.bytes()))
+		case 5<<3 | length:
+			ok = d.gauge(c.bytes(), into.SetEmptyGauge())
+		case 7<<3 | length:
+			ok = d.sum(c.bytes(), into.SetEmptySum())
+		case 9<<3 | length:
+			ok = d.histogram(c.bytes(), into.SetEmptyHistogram())
+		case 10<<3 | length:
+			ok = d.exponential(c.bytes(), into.SetEmptyExponentialHistogram())
+		case 11<<3 | length:
+			ok = d.summary(c.bytes(), into.SetEmptySummary())
+		case 12<<3 | length:
+			ok = d.attribute(c.bytes(), into.Metadata())
+		default:
+			return false
+		}
+	}
+	return ok && !c.bad
+}
+
+func (d *Decoder) gauge(message []byte, into pmetric.Gauge) bool {
+	c := cursor{message: message}
+	into.DataPoints().EnsureCapacity(c.count(1<<3 | length))
+	return each(message, func(message []byte) bool { return d.numberPoint(message, into.DataPoints().AppendEmpty()) })
+}
+
+func (d *Decoder) sum(message []byte, into pmetric.Sum) bool {
+	c := cursor{message: message}
+	into.DataPoints().EnsureCapacity(c.count(1<<3 | length))
+	ok := true
+	for ok && c.more() {
+		switch c.number() {
+		case 1<<3 | length:
+			ok = d.numberPoint(c.bytes(), into.DataPoints().AppendEmpty())
+		case 2<<3 | varint:
+			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
+		case 3<<3 | varint:
+			into.SetIsMonotonic(c.number() != 0)
+		default:
+			return false
+		}
+	}
+	return ok && !c.bad
+}
+
+func (d *Decoder) numberPoint(message []byte, into pmetric.NumberDataPoint) bool {
+	c := cursor{message: message}
+	attributes := into.Attributes()
+	ok := true
+	for ok && c.more() {
+		switch c.number() {
+		case 2<<3 | fixed64:
+			into.SetStartTimestamp(c.time())
+		case 3<<3 | fixed64:
+			into.SetTimestamp(c.time())
+		case 4<<3 | fixed64:
+			into.SetDoubleValue(c.double())
+		case 5<<3 | length:
+			ok = d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+		case 6<<3 | fixed64:
+			into.SetIntValue(int64(c.fixed64()))
+		case 7<<3 | length:
+			ok = d.itemAttribute(c.bytes(), attributes)
+		case 8<<3 | varint:
+			into.SetFlags(pmetric.DataPointFlags(c.number()))
+		default:
+			return false
+		}
+	}
+	return ok && !c.bad
+}
+
+func (d *Decoder) exemplar(message []byte, into pmetric.Exemplar) bool {
+	c := cursor{message: message}
+	ok := true
+	for ok && c.more() {
+		switch c.number() {
+		case 2<<3 | fixed64:
+			into.SetTimestamp(c.time())
+		case 3<<3 | fixed64:
+			into.SetDoubleValue(c.double())
+		case 4<<3 | length:
+			into.SetSpanID(c.spanID())
+		case 5<<3 | length:
+			into.SetTraceID(c.traceID())
+		case 6<<3 | fixed64:
+			into.SetIntValue(int64(c.fixed64()))
+		case 7<<3 | length:
+			ok = d.attribute(c.bytes(), into.FilteredAttributes())
+		default:
+			return false
+		}
+	}
+	return ok && !c.bad
+}

@@ -1,0 +1,88 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// transport is how a request came.
+type transport string
+
+const (
+	transportStream    transport = "grpc_stream"
+	transportUnary     transport = "grpc_unary"
+	transportHTTP      transport = "http"
+	transportWebSocket transport = "websocket"
+)
+
+var transports = []transport{transportStream, transportUnary, transportHTTP, transportWebSocket}
+
+// protocol is the transport as the Collector's own metrics have it.
+func (t transport) protocol() string {
+	if t == transportStream || t == transportUnary {
+		return "grpc"
+	}
+	return "http"
+}
+
+func (t transport) streams() bool { return t == transportStream || t == transportWebSocket }
+
+// option is the transport as an attribute, with others if need be.
+func (t transport) option(more ...string) metric.MeasurementOption {
+	attributes := append(make([]attribute.KeyValue, 0, 2), attribute.String("transport", string(t)))
+	for i := 0; i+1 < len(more); i += 2 {
+		attributes = append(attributes, attribute.String(more[i], more[i+1]))
+	}
+	return metric.WithAttributeSet(attribute.NewSet(attributes...))
+}
+
+// overload is the result of what the pipeline never saw.
+const overload = "overload"
+
+// results are what can become of a request.
+var results = [...]string{
+	otlpstream.Success.String(), otlpstream.FailedNoneRetryable.String(), otlpstream.FailedRetryable.String(), overload,
+}
+
+func resultName(code otlpstream.ResultCode, refused bool) string {
+	if refused {
+		return overload
+	}
+	return code.String()
+}
+
+func resultIndex(result string) int { return slices.Index(results[:], result) }
+
+// outcome is what requests are counted by.
+type outcome struct {
+	transport transport
+	result    string
+}
+
+// tally counts, for the receiver's metrics and for those who look. Its attributes are made once.
+type tally struct {
+	n       atomic.Int64
+	options []metric.AddOption
+}
+
+func (r *otlpReceiver) count(t transport, result string, n int) {
+	c := r.outcomes[outcome{t, result}]
+	c.n.Add(int64(n))
+	r.telemetry.ReceiverOtlpstreamRequests.Add(context.Background(), int64(n), c.options...)
+}
+
+// resend counts a request that its client had sent before.
+func (r *otlpReceiver) resend(t transport) {
+	c := r.resent[t]
+	c.n.Add(1)
+	r.telemetry.ReceiverOtlpstreamResentRequests.Add(context.Background(), 1, c.options...)
+}

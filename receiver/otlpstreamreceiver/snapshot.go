@@ -1,0 +1,144 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"time"
+)
+
+// Snapshot is what the receiver is doing, for people. Counters begin when the receiver, or the stream, does.
+type Snapshot struct {
+	// GRPC and HTTP are the addresses it listens on, empty where it does not.
+	GRPC string `json:"grpc"`
+	HTTP string `json:"http"`
+	// Stopping tells that it is being shut down.
+	Stopping bool `json:"stopping"`
+
+	Streams          int `json:"streams"` // open
+	MaxStreams       int `json:"max_streams"`
+	InFlightBytes    int `json:"in_flight_bytes"` // taken in and not answered
+	MaxInFlightBytes int `json:"max_in_flight_bytes"`
+
+	Requests []RequestCount `json:"requests"`
+	Resent   int64          `json:"resent_requests"`
+
+	// Clients are those that have streams open, by address.
+	Clients []Client `json:"clients"`
+}
+
+// RequestCount is how many requests came over a transport and had a result, as in the receiver's metrics.
+type RequestCount struct {
+	Transport string `json:"transport"`
+	Result    string `json:"result"`
+	Requests  int64  `json:"requests"`
+}
+
+// Client is a host with streams open.
+type Client struct {
+	Host    string   `json:"host"`
+	Total   Answers  `json:"total"`
+	Streams []Stream `json:"streams"` // oldest first
+}
+
+// Stream is an open stream.
+type Stream struct {
+	Answers
+
+	Address   string    `json:"address"` // of the client, with its port
+	Transport string    `json:"transport"`
+	Signal    string    `json:"signal"`
+	Caps      string    `json:"caps"` // what the client has announced
+	Since     time.Time `json:"since"`
+}
+
+// Answers counts what was sent on streams by what became of it.
+type Answers struct {
+	InFlight int   `json:"in_flight"` // read, and not answered
+	Acked    int64 `json:"acked"`
+	Failed   int64 `json:"failed"`    // for good
+	Retry    int64 `json:"retryable"` // for now
+	Refused  int64 `json:"refused"`   // for want of room
+	Resent   int64 `json:"resent"`
+}
+
+func (a *Answers) add(b Answers) {
+	a.InFlight += b.InFlight
+	a.Acked += b.Acked
+	a.Failed += b.Failed
+	a.Retry += b.Retry
+	a.Refused += b.Refused
+	a.Resent += b.Resent
+}
+
+// Snapshot tells what the receiver is doing, once it has started.
+func (r *otlpReceiver) Snapshot() Snapshot {
+	s := Snapshot{
+		GRPC: r.grpcAddr, HTTP: r.httpAddr,
+		MaxStreams:    r.cfg.Streams.Max,
+		InFlightBytes: r.admission.inFlight(), MaxInFlightBytes: r.cfg.InFlight.Bytes,
+	}
+	for _, t := range transports {
+		s.Resent += r.resent[t].n.Load()
+		for _, result := range results {
+			if n := r.outcomes[outcome{t, result}].n.Load(); n > 0 {
+				s.Requests = append(s.Requests, RequestCount{Transport: string(t), Result: result, Requests: n})
+			}
+		}
+	}
+	r.mu.Lock()
+	s.Stopping = r.stopped
+	s.Streams = len(r.sessions)
+	clients := map[string]*Client{}
+	for session := range r.sessions {
+		stream := session.snapshot()
+		host, _, err := net.SplitHostPort(stream.Address)
+		if err != nil {
+			host = stream.Address
+		}
+		c := clients[host]
+		if c == nil {
+			c = &Client{Host: host}
+			clients[host] = c
+		}
+		c.Streams = append(c.Streams, stream)
+		c.Total.add(stream.Answers)
+	}
+	r.mu.Unlock()
+	for _, c := range clients {
+		slices.SortFunc(c.Streams, func(a, b Stream) int { return a.Since.Compare(b.Since) })
+		s.Clients = append(s.Clients, *c)
+	}
+	slices.SortFunc(s.Clients, func(a, b Client) int { return cmp.Compare(a.Host, b.Host) })
+	return s
+}
+
+func (s *session) snapshot() Stream {
+	stream := Stream{
+		Transport: string(s.transport), Signal: s.signal.String(), Caps: s.caps.String(), Since: s.since,
+		Answers: Answers{
+			InFlight: len(s.slots), Resent: s.resent.Load(),
+			Acked: s.answered[0].Load(), Failed: s.answered[1].Load(), Retry: s.answered[2].Load(), Refused: s.answered[3].Load(),
+		},
+	}
+	if s.client != nil {
+		stream.Address = s.client.String()
+	}
+	return stream
+}
+
+// list shows a stream in snapshots, and unlist ends that.
+func (r *otlpReceiver) list(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[s] = struct{}{}
+}
+
+func (r *otlpReceiver) unlist(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sessions, s)
+}
