@@ -8,7 +8,30 @@ const (
 	reasonRefused  = "connection_refused"
 	reasonFull     = "queue_full"
 	reasonRejected = "rejected"
+	reasonStatus   = "status"
 )
+
+// failure says in words why targets fail.
+func failure(reason string) string {
+	if text, ok := failures[reason]; ok {
+		return text
+	}
+	return spoken(reason)
+}
+
+var failures = map[string]string{
+	"body_size":    "the page is too large",
+	"connect":      "no connection",
+	"credentials":  "credentials cannot be used",
+	"dns":          "the name is not found",
+	"encoding":     "the page does not decompress",
+	"limit":        "beyond a limit of the job",
+	"parse":        "the page cannot be read",
+	"protocol":     "no proper HTTP",
+	reasonStatus:   "an HTTP error status",
+	"target_limit": "too many targets",
+	"tls":          "no secure connection (TLS)",
+}
 
 // nextForReason says what to do about targets that fail for a reason.
 func nextForReason(reason string) string {
@@ -29,7 +52,7 @@ var nextForScrape = map[string]string{
 	"limit":            "The page is beyond a limit of the job (sample_limit, label limits): see what it has grown by, or raise the limit.",
 	"parse":            "Look at the live response: the page is not in a format that is understood.",
 	"protocol":         "What answers does not speak HTTP as it should: check the port and the scheme.",
-	"status":           "Look at the live response: 401 and 403 want credentials, 404 another metrics_path.",
+	reasonStatus:       "Look at the live response: 401 and 403 want credentials, 404 another metrics_path.",
 	"target_limit":     "There are more targets than target_limit allows: narrow down discovery, or raise it.",
 	"timeout":          "Raise scrape_timeout if the targets are slow by nature, else find out what holds them up.",
 	"tls":              "Check the scheme, and ca_file, server_name and the dates of the certificates.",

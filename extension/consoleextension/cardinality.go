@@ -80,7 +80,7 @@ func (c *console) cardinality(*http.Request) (any, error) {
 			for i := range l.Fullest {
 				l.Fullest[i].Group = some(l.Fullest[i].Group)
 			}
-			one.Limits = append(one.Limits, limitJSON{l, moment(l.Last)})
+			one.Limits = append(one.Limits, limitJSON{Limit: l, Last: moment(l.Last)})
 		}
 		if a, known := before[s]; known {
 			one.Over = number(age.Seconds())

@@ -32,6 +32,8 @@ const (
 
 	maxFindings = 50
 
+	maxShownName = 100 // bytes of a label's or metric's
+
 	queueFull = 0.8 // from here on a queue is worth a word
 	oldQueue  = time.Minute
 	busyGC    = 0.25
@@ -162,7 +164,7 @@ func targetFindings(s *source, add func(finding)) {
 	for _, e := range errorsOf(s, all) {
 		add(finding{
 			Severity: severityError, Subject: s.node(), View: viewTargets,
-			Title:  fmt.Sprintf("%d of %d targets fail: %s", e.Count, total, spoken(e.Reason)),
+			Title:  fmt.Sprintf("%d of %d targets fail: %s", e.Count, total, e.Text),
 			Detail: e.Example, Next: nextForReason(e.Reason),
 			Query: map[string]string{paramState: inspect.Failing, paramReason: e.Reason, wordReceiver: s.name()},
 		})
@@ -231,6 +233,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 		if l.Max <= 0 || l.Used < l.Max {
 			continue
 		}
+		culprit := explosion(s, &o, l)
 		f.Severity = severityWarning
 		f.Title = fmt.Sprintf("Rule %s is at its limit: %d of %d %s", l.Rule, l.Used, l.Max, l.What)
 		f.Detail = "Series that were let in are not affected."
@@ -238,11 +241,45 @@ func cardinalityFindings(s *source, add func(finding)) {
 			f.Detail = fmt.Sprintf("About %.0f further series are kept out. %s", l.Rejected.Value, f.Detail)
 		}
 		f.Next = "Find the label that explodes, and drop or collapse it; or raise the limit."
+		if culprit.name != "" {
+			f.Title += ": " + culprit.String()
+			f.Next = fmt.Sprintf("Drop or collapse label %s, if nobody needs it; or raise the limit.", culprit.name)
+		}
 		if o.Mode == "dry_run" {
 			f.Severity, f.Next = severityInfo, "Nothing is kept out in a dry run; see whether it is what you want, then set `mode: enforce`."
 		}
 		add(f)
 	}
+}
+
+// A culprit is the label whose values fill a limit.
+type culprit struct {
+	name, metric string
+	values       float64
+}
+
+func (c culprit) String() string {
+	if c.values == 0 {
+		return "label " + c.name
+	}
+	return fmt.Sprintf("label %s of %s has about %.0f values", c.name, c.metric, c.values)
+}
+
+// explosion finds the label with the most values of the metric that the limit rejected last. It is not known before the
+// limit has rejected something: what a rule matches is the processor's business.
+func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culprit {
+	at := slices.IndexFunc(o.Rejects, func(r inspect.Reject) bool { return r.Rule == l.Rule })
+	if at < 0 {
+		return culprit{name: cut(l.Label, maxShownName)}
+	}
+	metric := o.Rejects[at].Metric
+	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, Metric: metric, N: maxPage})
+	for i := range top.Rows {
+		if row := &top.Rows[i]; row.Values.Value > 1 && (l.Label == "" || l.Label == row.Name) {
+			return culprit{cut(row.Name, maxShownName), cut(metric, maxShownName), row.Values.Value}
+		}
+	}
+	return culprit{name: cut(l.Label, maxShownName)}
 }
 
 func processFindings(o *overviewJSON, add func(finding)) {

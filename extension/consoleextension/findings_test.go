@@ -98,16 +98,25 @@ func TestDeliveryThatStops(t *testing.T) {
 }
 
 func TestLimitsThatAreReached(t *testing.T) {
+	worst := inspect.Top{Rows: []inspect.Row{
+		{Name: "user_id", Values: inspect.Estimate{Value: 120000}}, {Name: "page", Values: inspect.Estimate{Value: 40}},
+	}}
 	f := func(o inspect.CardinalityOverview, want ...string) {
 		t.Helper()
 		s := open(t)
-		s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{overview: o}})
+		s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{overview: o, top: worst}})
 		titles, _ := s.findings()
 		require.Equal(t, want, titles)
 	}
 	full := []inspect.Limit{{Rule: "r", What: "series", Max: 10, Used: 10, Rejected: inspect.Estimate{Value: 5}}, {Rule: "free", Max: 10, Used: 9}}
+	f(inspect.CardinalityOverview{Mode: "enforce", Limits: full, Rejects: []inspect.Reject{{Rule: "r", Metric: "sales"}}},
+		"warning: Rule r is at its limit: 10 of 10 series: label user_id of sales has about 120000 values")
 	f(inspect.CardinalityOverview{Mode: "enforce", Limits: full}, "warning: Rule r is at its limit: 10 of 10 series")
 	f(inspect.CardinalityOverview{Mode: "dry_run", Limits: full}, "info: Rule r is at its limit: 10 of 10 series")
+	values := []inspect.Limit{{Rule: "r", What: "values of a label", Label: "page", Max: 10, Used: 10}}
+	f(inspect.CardinalityOverview{Limits: values}, "warning: Rule r is at its limit: 10 of 10 values of a label: label page")
+	f(inspect.CardinalityOverview{Limits: values, Rejects: []inspect.Reject{{Rule: "r", Metric: "sales"}}},
+		"warning: Rule r is at its limit: 10 of 10 values of a label: label page of sales has about 40 values")
 	f(inspect.CardinalityOverview{Series: 7, MaxSeries: 7}, "error: cardinality is full: 7 series of 7")
 	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
 }

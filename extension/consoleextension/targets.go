@@ -38,6 +38,7 @@ type (
 		PlanMisses   int             `json:"plan_misses"`
 		LastError    string          `json:"last_error"`
 		Reason       string          `json:"reason"`
+		ReasonText   string          `json:"reason_text"`
 	}
 
 	targetDetailJSON struct {
@@ -71,6 +72,7 @@ type (
 
 	errorJSON struct {
 		Reason  string   `json:"reason"`
+		Text    string   `json:"reason_text"`
 		Count   int      `json:"count"`
 		Example string   `json:"example"`
 		Jobs    []string `json:"jobs"`
@@ -204,7 +206,7 @@ func errorsOf(_ *source, all inspect.Targets) []errorJSON {
 			}
 			e := kinds[t.Reason]
 			if e == nil {
-				e = &errorJSON{Reason: t.Reason, Example: redactor.Text(cut(t.LastError, 1000)), Jobs: []string{}}
+				e = &errorJSON{Reason: t.Reason, Text: failure(t.Reason), Example: redactor.Text(cut(t.LastError, 1000)), Jobs: []string{}}
 				kinds[t.Reason] = e
 			}
 			e.Count++
@@ -326,6 +328,9 @@ func (e entry) json() targetJSON {
 		Interval: t.Interval.Seconds(), Timeout: t.Timeout.Seconds(), LastDuration: t.LastDuration.Seconds(),
 		Samples: t.Samples, Bytes: t.Bytes, PlanHits: t.PlanHits, PlanMisses: t.PlanMisses,
 		LastError: redactor.Text(cut(t.LastError, 10_000)), Reason: t.Reason,
+	}
+	if t.State == inspect.Failing {
+		out.ReasonText = failure(t.Reason)
 	}
 	if !t.LastScrape.IsZero() {
 		out.LastScrape = &t.LastScrape

@@ -49,7 +49,6 @@ type Limit struct {
 	Used     int64      `json:"used"` // in the fullest group
 	Groups   int        `json:"groups"`
 	Action   string     `json:"action"`
-	Matched  int64      `json:"matched_points"`
 	Rejected Estimate   `json:"rejected_series"`
 	Points   int64      `json:"rejected_points"`
 	Last     time.Time  `json:"last_rejection"` // zero if never

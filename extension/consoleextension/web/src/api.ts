@@ -145,6 +145,7 @@ export interface Target {
   plan_misses: number;
   last_error: string;
   reason: string;
+  reason_text: string;
 }
 
 export interface TargetDetail extends Target {
@@ -168,7 +169,7 @@ export interface TargetList {
   limit: number;
   counts: Counts;
   jobs: Job[];
-  errors: { reason: string; count: number; example: string; jobs: string[] }[];
+  errors: { reason: string; reason_text: string; count: number; example: string; jobs: string[] }[];
   targets: Target[];
 }
 
@@ -208,7 +209,6 @@ export interface Limit {
   used: number;
   groups: number;
   action: string;
-  matched_points: number;
   rejected_series: Estimate;
   rejected_points: number;
   last_rejection: Instant;

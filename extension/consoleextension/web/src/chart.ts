@@ -25,6 +25,8 @@ export interface Chart {
   format: (n: number | null | undefined) => string;
   /** Steps of the axis are powers of two, as those of bytes are. */
   binary?: boolean;
+  /** There are no halves. */
+  whole?: boolean;
 }
 
 interface Drawn {
@@ -117,7 +119,7 @@ function options(spec: Chart, width: number, place: HTMLElement): uPlot.Options 
     scales: { x: { time: true, range: (_, min, max) => [Math.min(min, max - 600), max] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: [
       { ...axis, space: 70, size: 24, incrs: minutes, values: (_, times) => times.map((t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
-      { ...axis, space: 32, size: 58, gap: 4, values: (_, ticks) => ticks.map((t) => spec.format(t)), ...(spec.binary ? { incrs: powers } : {}) },
+      { ...axis, space: 32, size: 58, gap: 4, values: (_, ticks) => ticks.map((t) => spec.format(t)), ...(spec.binary ? { incrs: powers } : spec.whole ? { incrs: wholes } : {}) },
     ],
     series: [
       {},
@@ -138,6 +140,7 @@ function options(spec: Chart, width: number, place: HTMLElement): uPlot.Options 
 
 const minutes = [60, 120, 300, 600, 900, 1800, 3600];
 const powers = Array.from({ length: 50 }, (_, i) => 2 ** i);
+const wholes = Array.from({ length: 10 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
 // The values under the pointer take the place of the latest ones.
 function hover(plot: uPlot, spec: Chart, place: HTMLElement): void {

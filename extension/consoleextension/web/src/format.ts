@@ -98,3 +98,6 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 export function clip(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
+
+/** A word of the API as people write it: queue_full is "queue full". */
+export const words = (name: string): string => name.replace(/_/g, " ");

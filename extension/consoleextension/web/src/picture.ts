@@ -41,7 +41,7 @@ interface Measure {
   beside: number;
 }
 
-const across: Measure = { w: 156, h: 72, onward: 120, beside: 48 };
+const across: Measure = { w: 196, h: 72, onward: 120, beside: 48 };
 const down: Measure = { w: 164, h: 72, onward: 62, beside: 16 };
 const outsideWidth = 124;
 const margin = 3; // room for strokes
@@ -176,7 +176,7 @@ function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
 }
 
 function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGElement {
-  const letters = Math.floor((w - (box.kind ? 20 : 8)) / 7.6);
+  const letters = Math.floor((w - (box.kind ? 26 : 8)) / 8.3);
   const inside = box.kind !== "";
   const words = [box.kind, box.name, box.line, ...box.losses.map((l) => l.text)].filter(Boolean).join(", ");
   return svg(

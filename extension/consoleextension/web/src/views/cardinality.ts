@@ -265,7 +265,6 @@ function limits(now: api.Cardinality): Child {
         { title: "Limits", class: "wrap", cell: (l) => (l.label ? [l.what, " ", h("code", null, text(l.label))] : l.what) },
         { title: "Used", cell: (l) => [l.max > 0 || l.label ? bar(l.max > 0 ? l.used / l.max : 1, `${count(l.used)} of ${count(l.max)}`) : `${count(l.used)}, only counted`, fullest(l)] },
         { title: "If full", cell: (l) => l.action },
-        { title: "Points seen", numeric: true, cell: (l) => short(l.matched_points) },
         { title: "Rejected", numeric: true, cell: (l) => (l.rejected_points || l.rejected_series.value ? [`${estimate(l.rejected_series)} series`, h("small", { class: "quiet block" }, `${short(l.rejected_points)} points`)] : "nothing") },
         { title: "Last time", class: "nowrap", cell: (l) => ago(l.last_rejection) },
       ],

@@ -4,11 +4,10 @@
 import type * as api from "../api";
 import { get } from "../client";
 import { h, type Child } from "../dom";
-import { byteRate, bytes, count, duration, percent, plural, rate, short, unknown } from "../format";
+import { byteRate, bytes, count, duration, percent, plural, rate, short, unknown, words } from "../format";
 import type { View } from "../page";
 import { badge, bar, empty, exports, heading, section, stats, text, type Tone } from "../parts";
 import { table } from "../table";
-import { words } from "./targets";
 
 const states: Record<api.Destination["state"], [Tone, string]> = {
   ok: ["ok", "Delivering"],

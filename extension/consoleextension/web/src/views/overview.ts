@@ -183,7 +183,7 @@ function hour(history: api.History): Child {
   };
   const draw = (key: string, title: string, format: (n: number | null | undefined) => string, ...lines: [name: string, label: string, colour: string][]) => {
     const drawn = lines.map(([name, label, colour]): Line | null => ((v) => v && { label, values: v, colour })(values(name)) ?? null).filter((l): l is Line => !!l);
-    return drawn.length ? chart({ key, title, times: history.times, lines: drawn, format, binary: format === bytes || format === byteRate }) : null;
+    return drawn.length ? chart({ key, title, times: history.times, lines: drawn, format, binary: format === bytes || format === byteRate, whole: format === count }) : null;
   };
   return section(
     "Last hour",

@@ -122,23 +122,6 @@ export function hits(t: api.Target): string {
   return all ? percent(t.plan_hits / all) : unknown;
 }
 
-/** A kind of error as words: connection_refused is "connection refused". */
-export const words = (reason: string): string => known[reason] ?? reason.replace(/_/g, " ");
-
-const known: Record<string, string> = {
-  body_size: "the page is too large",
-  connect: "no connection",
-  credentials: "credentials cannot be used",
-  dns: "the name is not found",
-  encoding: "the page does not decompress",
-  limit: "beyond a limit of the job",
-  parse: "the page cannot be read",
-  protocol: "no proper HTTP",
-  status: "an error status",
-  target_limit: "too many targets",
-  tls: "no secure connection (TLS)",
-};
-
 const headline = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1);
 
 function failures(all: api.TargetList, route: Route): Child {
@@ -154,10 +137,10 @@ function failures(all: api.TargetList, route: Route): Child {
           "li",
           { class: "problem bad" },
           h("span", { class: "badge bad" }, count(e.count)),
-          h("div", null, h("p", { class: "what" }, headline(words(e.reason))), e.example ? h("p", { class: "quiet" }, text(e.example, 300)) : null, e.jobs?.length ? h("p", { class: "quiet" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null),
+          h("div", null, h("p", { class: "what" }, headline(e.reason_text)), e.example ? h("p", { class: "quiet" }, text(e.example, 300)) : null, e.jobs?.length ? h("p", { class: "quiet" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null),
           route.params.get("reason") === e.reason
-            ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${words(e.reason)}` }, "Show all again")
-            : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${words(e.reason)}` }, `Show ${e.count === 1 ? "it" : "them"}`),
+            ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${e.reason_text}` }, "Show all again")
+            : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${e.reason_text}` }, `Show ${e.count === 1 ? "it" : "them"}`),
         ),
       ),
     ),
