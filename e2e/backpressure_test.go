@@ -78,6 +78,6 @@ func TestScrapingOutlivesAFullQueue(t *testing.T) {
 	still := func(before, now float64) bool { return now > 0 && now == before }
 	more := func(before, now float64) bool { return now > before }
 	f("block", still, "otelcol_receiver_fastprometheus_scrapes")
-	f("drop_newest", more, "otelcol_exporter_remotewrite_dropped_items")
+	f("drop_newest", more, "otelcol_exporter_enqueue_failed_metric_points") // refused, and the receiver goes on asking
 	f("drop_oldest", more, "otelcol_exporter_remotewrite_dropped_items")
 }
