@@ -178,8 +178,8 @@ func (in *intake) admit(ctx context.Context) error {
 	}
 }
 
-// enough is how many points end a round: a full request for each shard, since a round that were cut in more and more
-// pieces would make more shards no faster.
+// enough is how many points end a round: a full request for each shard: were a round cut into ever smaller pieces, more
+// shards would send no more.
 func (in *intake) enough() int64 {
 	return int64(min(in.shards.count(), maxRequests) * in.cfg.Batch.MaxSamples)
 }
