@@ -4,7 +4,8 @@
 // Command idle measures what each choice built into the agent costs while
 // nothing happens: it builds variants, lets each settle on a configuration that
 // scrapes only itself, and reads their memory from /proc. Run it from the
-// repository's root, on Linux: make bench-idle.
+// repository's root, on Linux: make bench-idle. SHORT=1 tries it out: the agent
+// as shipped, for seconds, and nothing is written.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +60,9 @@ const (
 	keepPages = "extensions: {runtimeprofile: {release_binary_pages: false}}\n"
 )
 
+// The agent dies with the thread that started it, so that must be the main one.
+func init() { runtime.LockOSThread() }
+
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -77,6 +82,10 @@ func run() error {
 		{Name: "with all 27 of Prometheus' discoveries", tags: everything, overlay: keepPages},
 		{Name: "with all of them, pages of the binary released", tags: everything},
 	}
+	wait, short := settle, os.Getenv("SHORT") != ""
+	if short {
+		wait, variants = settle/5, variants[3:4]
+	}
 	if err := os.MkdirAll(workDir, 0o755); err != nil {
 		return err
 	}
@@ -87,10 +96,14 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("cannot build %q: %w", v.Name, err)
 		}
-		fmt.Printf("%d/%d %s: settling for %s\n", i+1, len(variants), v.Name, settle)
-		if err := measure(ctx, v, binary); err != nil {
+		fmt.Printf("%d/%d %s: settling for %s\n", i+1, len(variants), v.Name, wait)
+		if err := measure(ctx, v, binary, wait); err != nil {
 			return fmt.Errorf("cannot measure %q: %w", v.Name, err)
 		}
+	}
+	fmt.Print(table(variants))
+	if short {
+		return nil
 	}
 	return write(variants)
 }
@@ -117,7 +130,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-func measure(ctx context.Context, v *variant, binary string) error {
+func measure(ctx context.Context, v *variant, binary string, wait time.Duration) error {
 	binary, err := v.install(binary)
 	if err != nil {
 		return err
@@ -155,7 +168,7 @@ func measure(ctx context.Context, v *variant, binary string) error {
 	select {
 	case err := <-ended:
 		return fmt.Errorf("it ended, see %s: %w", log.Name(), errors.Join(err, ctx.Err()))
-	case <-time.After(settle):
+	case <-time.After(wait):
 	}
 	err = v.read(cmd.Process.Pid)
 	return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), <-ended)
@@ -213,7 +226,6 @@ func write(variants []variant) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(table(variants))
 	return errors.Join(
 		os.WriteFile(results, append(text, '\n'), 0o644),
 		report.Splice(readme, marker, table(variants)),

@@ -41,6 +41,19 @@ func TestSpreadIsLeastMiddleGreatest(t *testing.T) {
 	}
 }
 
+func TestCPUIsPerScrapedSampleWhereAllArrived(t *testing.T) {
+	r := Run{CPU: 1, Samples: 800_000, Scraped: 1_000_000}
+	if got := r.CPUPerMillion(); got != 1 {
+		t.Errorf("complete: %v µs per sample, want 1", got)
+	}
+	if r.Lost = 1; r.CPUPerMillion() != 1.25 {
+		t.Errorf("one is lost: %v µs per sample, want 1.25", r.CPUPerMillion())
+	}
+	if r.Lost, r.Scraped = 0, 0; r.CPUPerMillion() != 1.25 {
+		t.Errorf("not known: %v µs per sample, want 1.25", r.CPUPerMillion())
+	}
+}
+
 func TestMarkdownHasARowPerAgent(t *testing.T) {
 	text := sample("").Markdown()
 	for _, want := range []string{
@@ -49,6 +62,53 @@ func TestMarkdownHasARowPerAgent(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestRepeatedRunsAreCompared(t *testing.T) {
+	const title = "lie apart"
+	text := sample("").Markdown()
+	if want := "| Slow & steady | 2 | 6.3 % | 1.4 % | 0.0 % |"; !strings.Contains(text, want) || !strings.Contains(text, title) {
+		t.Errorf("%q is not in\n%s", want, text)
+	}
+	if strings.Contains(text, "| Fast | 1 |") {
+		t.Error("a single run is compared")
+	}
+	if text := sample("churn").Markdown(); !strings.Contains(text, "| Slow & steady, churn 100 % | 2 |") {
+		t.Errorf("points of a curve cannot be told apart in\n%s", text)
+	}
+	r := sample("")
+	r.Rows = r.Rows[1:]
+	if strings.Contains(r.Markdown(), title) {
+		t.Error("there is nothing to compare")
+	}
+}
+
+func TestWhatCannotBeCheckedIsNotCalledComplete(t *testing.T) {
+	r := sample("")
+	run := Run{Seconds: 20, Samples: 1e6, CPU: 0.5, RSSMean: 20e6, RSSPeak: 21e6, Unchecked: true}
+	r.Rows = append(r.Rows, Row{Agent: "silent", Title: "Silent", Party: "godwit", Runs: []Run{run}})
+	if text := r.Markdown(); !strings.Contains(text, "| Silent | 0.50 | 20 | 21 | - | - | - | not checked | not checked | not checked |") {
+		t.Error(text)
+	}
+	if line := Line(&run); strings.Contains(line, "complete") {
+		t.Error(line)
+	}
+}
+
+func TestWorkThatIsNoScrapingIsToldInWords(t *testing.T) {
+	r := sample("")
+	r.Workload = Workload{Work: "points that come by themselves", Window: 12}
+	text := r.Markdown()
+	for _, want := range []string{"- Work: points that come by themselves; window 12 s\n", "| Slow & steady | 5000 |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for _, unwanted := range []string{"targets", "scrapes", "Scrape,"} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("%q is in\n%s", unwanted, text)
 		}
 	}
 }

@@ -41,6 +41,8 @@ type Machine struct {
 
 // Workload is what all agents had to do.
 type Workload struct {
+	// Work tells it in words where it is not pages that are scraped; then all but Window is empty.
+	Work        string  `json:"work,omitempty"`
 	Page        string  `json:"page"`
 	Bodies      string  `json:"bodies,omitempty"` // the best coding that targets know
 	Targets     int     `json:"targets"`
@@ -72,9 +74,11 @@ type Row struct {
 type Run struct {
 	Seconds float64 `json:"seconds"` // length of the window
 	Samples int64   `json:"samples"` // of targets' pages that arrived in it, less `_created`
-	CPU     float64 `json:"cpu"`     // seconds, user and system, of the process tree
-	Farm    float64 `json:"farm"`    // the farm's CPU seconds
-	Sink    float64 `json:"sink"`    // the sink's
+	// Scraped are those that were served in it. They come more evenly than what arrives, in requests.
+	Scraped int64   `json:"scraped,omitempty"`
+	CPU     float64 `json:"cpu"`  // seconds, user and system, of the process tree
+	Farm    float64 `json:"farm"` // the farm's CPU seconds
+	Sink    float64 `json:"sink"` // the sink's
 	// Yard is what one unit of the yardstick took, in CPU seconds: how fast the machine was.
 	Yard float64 `json:"yard,omitempty"`
 
@@ -101,13 +105,24 @@ type Run struct {
 	Duplicated    int64   `json:"duplicated"`
 	Altered       int64   `json:"altered"`
 	Unknown       int64   `json:"unknown"`
+	// Unchecked tells that the agent sends nothing: Samples are those it scraped.
+	Unchecked bool `json:"unchecked,omitempty"`
 }
 
 // PerSample divides by the samples of the window.
 func (r *Run) PerSample(v float64) float64 { return v / float64(max(1, r.Samples)) }
 
-// CPUPerMillion is CPU seconds per million samples, which is microseconds per sample.
-func (r *Run) CPUPerMillion() float64 { return r.PerSample(r.CPU) * 1e6 }
+// Complete tells that each sample arrived once, with its value.
+func (r *Run) Complete() bool { return r.Lost+r.Duplicated+r.Altered+r.Unknown == 0 }
+
+// CPUPerMillion is CPU seconds per million samples, which is microseconds per
+// sample: of those scraped in the window, or of those that arrived in it if not all did in the end.
+func (r *Run) CPUPerMillion() float64 {
+	if r.Scraped > 0 && r.Complete() {
+		return r.CPU / float64(r.Scraped) * 1e6
+	}
+	return r.PerSample(r.CPU) * 1e6
+}
 
 // yardUnit is what a unit of the yardstick takes on a machine of even speed, in seconds.
 const yardUnit = 1e-3
@@ -136,6 +151,18 @@ func (r *Row) Of(figure func(*Run) float64) Spread {
 		return Spread{}
 	}
 	return Spread{values[0], (values[(n-1)/2] + values[n/2]) / 2, values[n-1]}
+}
+
+// unchecked tells that the row's agent sends nothing.
+func (r *Row) unchecked() bool { return len(r.Runs) > 0 && r.Runs[0].Unchecked }
+
+// Apart is how far the runs lie apart in a figure, as a share of their median.
+func (r *Row) Apart(figure func(*Run) float64) float64 {
+	s := r.Of(figure)
+	if s.Median == 0 {
+		return 0
+	}
+	return (s.Max - s.Min) / s.Median
 }
 
 // Load reads a result.

@@ -27,6 +27,10 @@ type Agent struct {
 	Party string `yaml:"party"`
 	// Headline configurations stand for their party where not all are run.
 	Headline bool `yaml:"headline"`
+	// Apart configurations are run only where they are named.
+	Apart bool `yaml:"apart"`
+	// Silent ones send nothing: what they cost can be measured, what became of the samples cannot be checked.
+	Silent bool `yaml:"silent"`
 	// Path is the binary, from the repository's root; Env names a variable that holds it.
 	Path string `yaml:"path"`
 	Env  string `yaml:"env"`
@@ -69,11 +73,11 @@ func LoadAgents(dir string) ([]Agent, error) {
 	return all, nil
 }
 
-// Select picks agents: "all", "headline", or names with commas between.
+// Select picks agents: "all" but those apart, "headline", or names with commas between.
 func Select(all []Agent, which string) ([]Agent, error) {
 	switch which {
 	case "all":
-		return all, nil
+		return slices.DeleteFunc(slices.Clone(all), func(a Agent) bool { return a.Apart }), nil
 	case "headline":
 		return slices.DeleteFunc(slices.Clone(all), func(a Agent) bool { return !a.Headline }), nil
 	}

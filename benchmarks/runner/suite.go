@@ -4,23 +4,19 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/godwit-otel/godwit/benchmarks/farm"
 	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
 // Suite runs agents on jobs and gathers the results.
 type Suite struct {
 	Root    string // of the repository
-	Agents  []Agent
 	Repeats int
 	Command string
 	Out     func(format string, args ...any)
@@ -30,34 +26,9 @@ type Suite struct {
 	all   int
 }
 
-// Preset is a job by its name.
-func Preset(name, root string) (Job, error) {
-	node := filepath.Join(root, "testdata", "pages", "node.txt")
-	switch name {
-	case "node", "node-zstd":
-		_, bodies, _ := strings.Cut(name, "-")
-		return Job{
-			Farm:     farm.Config{Page: "node", NodePage: node, Bodies: cmp.Or(bodies, "gzip"), Targets: 1000, Change: 0.3},
-			Interval: 10 * time.Second, Intervals: 2,
-		}, nil
-	case "far":
-		return Job{
-			Farm:     farm.Config{Page: "node", NodePage: node, Bodies: "gzip", Targets: 2000, Change: 0.3},
-			Interval: 2 * time.Second, Intervals: 10, RTT: 200 * time.Millisecond,
-		}, nil
-	case "app":
-		return Job{Farm: farm.Config{Page: "app", Targets: 50, Change: 0.3}, Interval: 10 * time.Second, Intervals: 2}, nil
-	case "ksm":
-		return Job{Farm: farm.Config{Page: "ksm", Bodies: "gzip", Targets: 1, Change: 0.05}, Interval: 15 * time.Second, Intervals: 3}, nil
-	}
-	return Job{}, fmt.Errorf("cannot find workload %q: it is none of node, node-zstd, far, app, ksm", name)
-}
-
-// Begin tells how many runs will follow, for progress, and leaves out agents
-// that have no binary.
-func (s *Suite) Begin(jobs int) (skipped []string) {
-	var present []Agent
-	for _, a := range s.Agents {
+// Present leaves out agents that have no binary, and tells which.
+func (s *Suite) Present(agents []Agent) (present []Agent, skipped []string) {
+	for _, a := range agents {
 		if _, missing := a.binary(s.Root); missing != "" {
 			skipped = append(skipped, a.Name+": "+missing)
 			s.Out("skipping %s: %s", a.Name, missing)
@@ -65,34 +36,47 @@ func (s *Suite) Begin(jobs int) (skipped []string) {
 		}
 		present = append(present, a)
 	}
-	s.Agents = present
-	s.begun, s.all = time.Now(), jobs*len(present)*s.Repeats
-	return skipped
+	return present, skipped
 }
 
-// Measure runs all agents in turn on one job, and all again for each repeat.
-func (s *Suite) Measure(ctx context.Context, job Job, at float64) (report.Workload, []report.Row, error) {
+// Begin tells how many runs will follow, repeats not counted, for progress.
+func (s *Suite) Begin(runs int) {
+	s.begun, s.done, s.all = time.Now(), 0, runs*s.Repeats
+}
+
+// next tells of the run that begins now.
+func (s *Suite) next(name string) {
+	elapsed := time.Since(s.begun)
+	left := ""
+	if s.done > 0 {
+		left = fmt.Sprintf(", about %v to go", (elapsed / time.Duration(s.done) * time.Duration(s.all-s.done)).Round(time.Second))
+	}
+	s.done++
+	s.Out("[%d/%d] %s, %v%s", s.done, s.all, name, elapsed.Round(time.Second), left)
+}
+
+// Measure runs agents in turn on one job, and all again for each repeat.
+func (s *Suite) Measure(ctx context.Context, agents []Agent, job Job, at float64) (report.Workload, []report.Row, error) {
 	b, err := Open(ctx, s.Root, job, func(format string, args ...any) { s.Out("  "+format, args...) })
 	if err != nil {
 		return report.Workload{}, nil, err
 	}
 	defer b.Close()
-	rows := make([]report.Row, len(s.Agents))
-	for i := range s.Agents {
-		a := &s.Agents[i]
+	rows := make([]report.Row, len(agents))
+	for i := range agents {
+		a := &agents[i]
 		path, _ := a.binary(s.Root)
 		rows[i] = report.Row{Agent: a.Name, Title: a.Title, Party: a.Party, Version: version(path), At: at}
 	}
 	for range s.Repeats {
-		for i := range s.Agents {
-			s.done++
-			s.Out("[%d/%d] %v", s.done, s.all, time.Since(s.begun).Round(time.Second))
-			run, err := b.Run(ctx, &s.Agents[i])
+		for i := range agents {
+			s.next(agents[i].Name)
+			run, err := b.Run(ctx, &agents[i])
 			if err != nil {
 				if ctx.Err() != nil {
 					return report.Workload{}, nil, errors.Join(ctx.Err(), err)
 				}
-				s.Out("  %s FAILED: %v", s.Agents[i].Name, err) // the others still count
+				s.Out("  %s FAILED: %v", agents[i].Name, err) // the others still count
 				rows[i].Failed = append(rows[i].Failed, err.Error())
 				continue
 			}
@@ -124,5 +108,11 @@ func (s *Suite) Write(r *report.Result) error {
 		return err
 	}
 	s.Out("wrote benchmarks/results/%s.{json,md,svg}", r.Name)
+	for i := range r.Rows {
+		if w := &r.Rows[i]; len(w.Runs) > 1 {
+			s.Out("  %s: its runs lie %.1f %% apart in CPU, %.1f %% at even speed", w.Agent,
+				100*w.Apart((*report.Run).CPUPerMillion), 100*w.Apart((*report.Run).EvenCPUPerMillion))
+		}
+	}
 	return nil
 }

@@ -25,10 +25,13 @@ func TestYardstickDoesAllOfItsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	got, err := io.ReadAll(flate.NewReader(bytes.NewReader(y.packed)))
+	if err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("the page has %d bytes of %d: %v", len(got), len(want), err)
+	}
 	for range 2 * yardPeers {
-		got, err := io.ReadAll(flate.NewReader(bytes.NewReader(y.exchange())))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("a peer sent %d bytes of %d: %v", len(got), len(want), err)
+		if got := y.exchange(); !bytes.Equal(got, y.packed) {
+			t.Fatalf("a peer sent %d bytes of %d", len(got), len(y.packed))
 		}
 	}
 	w, _ := flate.NewWriter(io.Discard, flate.BestSpeed)

@@ -6,6 +6,7 @@ package sink
 import (
 	"context"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"google.golang.org/grpc"
@@ -14,11 +15,13 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// newGRPC serves OTLP's metrics service without generated code: messages stay
-// bytes, which the ledger walks.
+// newGRPC serves OTLP's metrics service, unary and streaming, without generated
+// code: messages stay bytes, which the ledger walks.
 func newGRPC(l *Ledger) *grpc.Server {
-	srv := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(maxMessage))
-	export := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	srv := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(maxMessage),
+		grpc.InitialWindowSize(streamBytes), grpc.InitialConnWindowSize(streamBytes)) // HTTP/2 is not to hold up what a stream is granted
+	export := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		_ = grpc.SetSendCompressor(ctx, encoding.Identity) // answers are empty
 		var message []byte
 		err := decode(&message)
 		if err == nil {
@@ -36,6 +39,7 @@ func newGRPC(l *Ledger) *grpc.Server {
 		HandlerType: (*any)(nil),
 		Methods:     []grpc.MethodDesc{{MethodName: "Export", Handler: export}},
 	}, l)
+	srv.RegisterService(streamService(l), l)
 	return srv
 }
 
@@ -63,20 +67,33 @@ func (zstdCodec) Name() string { return "zstd" }
 func (zstdCodec) Compress(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }
 
 func (zstdCodec) Decompress(r io.Reader) (io.Reader, error) {
-	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMessage))
-	if err != nil {
+	d, _ := decoders.Get().(*zstd.Decoder)
+	if d == nil {
+		var err error
+		if d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMessage)); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.Reset(r); err != nil {
 		return nil, err
 	}
-	return closeAtEnd{d}, nil
+	return &decoded{d}, nil
 }
 
-// closeAtEnd frees the decoder when the message has been read.
-type closeAtEnd struct{ d *zstd.Decoder }
+var decoders sync.Pool
 
-func (c closeAtEnd) Read(p []byte) (int, error) {
-	n, err := c.d.Read(p)
+// decoded gives the decoder back when the message has been read.
+type decoded struct{ d *zstd.Decoder }
+
+func (m *decoded) Read(p []byte) (int, error) {
+	if m.d == nil {
+		return 0, io.EOF
+	}
+	n, err := m.d.Read(p)
 	if err != nil {
-		c.d.Close()
+		_ = m.d.Reset(nil)
+		decoders.Put(m.d)
+		m.d = nil
 	}
 	return n, err
 }

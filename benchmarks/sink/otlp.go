@@ -5,6 +5,7 @@ package sink
 
 import (
 	"github.com/zeebo/xxh3"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
@@ -19,8 +20,11 @@ const (
 
 // otlp accounts for an ExportMetricsServiceRequest. A point of a histogram or a
 // summary counts as the samples that it was on the page.
-func otlp(message []byte, e *entry) error {
-	return each(message, 1, func(f *field) error { return e.resource(f.bytes) })
+func otlp(message []byte, e *entry) error { return resources(message, 1, e) }
+
+// resources accounts for all ResourceMetrics, which are the message's field of that number.
+func resources(message []byte, id protowire.Number, e *entry) error {
+	return each(message, id, func(f *field) error { return e.resource(f.bytes) })
 }
 
 func (e *entry) resource(message []byte) error {

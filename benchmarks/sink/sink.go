@@ -23,7 +23,7 @@ import (
 // Larger messages are refused.
 const maxMessage = 1 << 30
 
-// Sink serves Remote Write 1.0 and 2.0 and OTLP on loopback ports.
+// Sink serves Remote Write 1.0 and 2.0, OTLP and otlpstream on loopback ports.
 type Sink struct {
 	Ledger *Ledger
 	wire   atomic.Int64
@@ -48,7 +48,7 @@ func Listen(ctx context.Context) (*Sink, error) {
 // HTTPAddress is where Remote Write and OTLP/HTTP are served.
 func (s *Sink) HTTPAddress() string { return s.http.Addr().String() }
 
-// GRPCAddress is where OTLP/gRPC is served.
+// GRPCAddress is where OTLP/gRPC and otlpstream are served.
 func (s *Sink) GRPCAddress() string { return s.grpc.Addr().String() }
 
 // Serve serves until ctx ends.

@@ -301,5 +301,8 @@ func FuzzWalkers(f *testing.F) {
 		for _, account := range []func([]byte, *entry) error{remoteWrite1, remoteWrite2, otlp} {
 			_ = account(message, newEntry(len(message)))
 		}
+		var u unpacker
+		_, _, _ = u.request(message)
+		u.close()
 	})
 }

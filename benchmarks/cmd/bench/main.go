@@ -2,19 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures scrapers side by side. `bench scrape` runs a set of
-// agents on workloads, `bench growth` along an axis, `bench report` renders
-// what was measured; `bench farm` and `bench sink` are its instruments, which
-// it starts itself.
+// agents on workloads, `bench repeat` twice, `bench growth` along an axis, `bench gogc` ours with
+// ways to collect garbage, `bench report` renders what was measured; `bench
+// farm` and `bench sink` are its instruments, which it starts itself.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,7 +41,7 @@ func main() {
 }
 
 var commands = map[string]func(ctx context.Context, args []string) error{
-	"farm": runFarm, "sink": runSink, "scrape": scrape, "growth": growth, "gogc": gogc, "report": renderAll,
+	"farm": runFarm, "sink": runSink, "scrape": scrape, "repeat": repeat, "growth": growth, "gogc": gogc, "report": renderAll,
 	"stream": runStream, "stream-cell": runStreamCell, "stream-network": runStreamNetwork, "handoff": runHandoff,
 	"limit": measureLimit, "limit-load": loadLimit,
 }
@@ -49,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 			return command(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("cannot run %q: say one of scrape, growth, stream, limit, report, farm, sink", strings.Join(args, " "))
+	return fmt.Errorf("cannot run %q: say one of %s", strings.Join(args, " "), strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
 }
 
 // farmFlags are the knobs of a farm. Zero means the workload's own.
@@ -80,36 +83,34 @@ func runSink(ctx context.Context, _ []string) error { return runner.Sink(ctx) }
 
 func out(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// suiteFlags are what scrape and growth have in common.
+// suiteFlags are what all that runs agents has in common.
 type suiteFlags struct {
 	root, agents, command string
 	repeats               int
+
+	all []runner.Agent
 }
 
 func (s *suiteFlags) add(f *flag.FlagSet, agents string) {
 	f.StringVar(&s.root, "root", "..", "the repository's root")
-	f.StringVar(&s.agents, "agents", agents, "all, headline, or names of files in benchmarks/agents")
+	f.StringVar(&s.agents, "agents", agents, "all, headline, or names of files in benchmarks/agents; empty for the workload's own")
 	f.IntVar(&s.repeats, "repeats", 1, "how often the agents are run, in turn: A B A B")
 	f.StringVar(&s.command, "command", "", "the command that reports name")
 }
 
-func (s *suiteFlags) suite(which string, args []string) (*runner.Suite, error) {
-	root, err := filepath.Abs(s.root)
-	if err != nil {
+// suite makes a suite, once flags are parsed.
+func (s *suiteFlags) suite(args ...string) (suite *runner.Suite, err error) {
+	suite = &runner.Suite{Repeats: max(1, s.repeats), Command: s.command, Out: out}
+	if suite.Root, err = filepath.Abs(s.root); err != nil {
 		return nil, err
 	}
-	all, err := runner.LoadAgents(filepath.Join(root, "benchmarks", "agents"))
-	if err != nil {
+	if s.all, err = runner.LoadAgents(filepath.Join(suite.Root, "benchmarks", "agents")); err != nil {
 		return nil, err
 	}
-	picked, err := runner.Select(all, which)
-	if err != nil {
-		return nil, err
+	if suite.Command == "" {
+		suite.Command = "bench " + strings.Join(args, " ")
 	}
-	if s.command == "" {
-		s.command = "bench " + strings.Join(args, " ")
-	}
-	return &runner.Suite{Root: root, Agents: picked, Repeats: max(1, s.repeats), Command: s.command, Out: out}, nil
+	return suite, nil
 }
 
 // scrape measures agents on one or several workloads, each with its own result.
@@ -117,8 +118,8 @@ func scrape(ctx context.Context, args []string) error {
 	var common suiteFlags
 	var knobs farm.Config
 	f := flag.NewFlagSet("scrape", flag.ContinueOnError)
-	common.add(f, "all")
-	workloads := f.String("workloads", "node,ksm", "node, node-zstd, app, ksm; with +headline only the agents that stand for their party")
+	common.add(f, "")
+	workloads := f.String("workloads", "node,ksm", "names of workloads, with commas")
 	name := f.String("name", "", "prefix of the results' names")
 	interval := f.Duration("interval", 0, "between scrapes")
 	intervals := f.Int("intervals", 0, "length of the window in intervals")
@@ -127,48 +128,54 @@ func scrape(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	suite, err := common.suite(append([]string{"scrape"}, args...)...)
+	if err != nil {
+		return err
+	}
 	type planned struct {
 		workload string
-		suite    *runner.Suite
 		job      runner.Job
+		agents   []runner.Agent
 		skipped  []string
 	}
 	var plan []planned
 	runs := 0
 	for workload := range strings.SplitSeq(*workloads, ",") {
-		workload, headline := strings.CutSuffix(workload, "+headline")
-		which := common.agents
-		if headline {
-			which = "headline"
-		}
-		suite, err := common.suite(which, append([]string{"scrape"}, args...))
+		preset, err := runner.Workload(workload, suite.Root)
 		if err != nil {
 			return err
 		}
-		job, err := runner.Preset(workload, suite.Root)
+		agents, err := runner.Select(common.all, cmp.Or(common.agents, preset.Agents))
 		if err != nil {
 			return err
 		}
-		override(&job, knobs, *interval, *intervals)
-		skipped := suite.Begin(1)
-		runs += len(suite.Agents) * suite.Repeats
-		plan = append(plan, planned{workload, suite, job, skipped})
+		p := planned{workload: workload, job: preset.Job}
+		p.agents, p.skipped = suite.Present(agents)
+		override(&p.job, knobs, *interval, *intervals)
+		runs += len(p.agents)
+		plan = append(plan, p)
 	}
 	begun := time.Now()
+	suite.Begin(runs)
 	for _, p := range plan {
-		out("%s: %d agents, %d runs in all", p.workload, len(p.suite.Agents), runs)
-		load, rows, err := p.suite.Measure(ctx, p.job, 0)
+		out("%s: %d agents", p.workload, len(p.agents))
+		load, rows, err := suite.Measure(ctx, p.agents, p.job, 0)
 		if err != nil {
 			return err
 		}
-		r := p.suite.Result(*name+p.workload, title(load), p.skipped)
+		r := suite.Result(*name+p.workload, title(load), p.skipped)
 		r.Workload, r.Rows = load, rows
-		if err := p.suite.Write(r); err != nil {
+		if err := suite.Write(r); err != nil {
 			return err
 		}
 	}
 	out("done in %v", time.Since(begun).Round(time.Second))
 	return nil
+}
+
+// repeat measures the same twice in turn, to tell how far runs lie apart.
+func repeat(ctx context.Context, args []string) error {
+	return scrape(ctx, append([]string{"-name", "repeat-", "-workloads", "node", "-intervals", "3", "-agents", runner.Parties, "-repeats", "2"}, args...))
 }
 
 func override(job *runner.Job, knobs farm.Config, interval time.Duration, intervals int) {

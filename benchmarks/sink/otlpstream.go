@@ -1,0 +1,157 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sink
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// What a stream is granted, which is what the receiver grants by default: 256 requests and 16 MiB.
+const (
+	streamRequests = 256
+	streamBytes    = 16 << 20
+	// packWindow is the window that the specification gives packed payloads.
+	packWindow = 256 << 10
+)
+
+// Fields of otlp.MetricExportRequest and, where it has an id and no more, of otlp.ExportResponse.
+const (
+	streamID        = 1
+	streamResources = 2
+	streamPacked    = 20
+	streamSize      = 21
+)
+
+// greeting is what the server says as a stream opens. With `window` clients pack their payloads.
+var greeting = metadata.Pairs(
+	"otlp-stream-caps", "window",
+	"otlp-stream-window-requests", strconv.Itoa(streamRequests),
+	"otlp-stream-window-bytes", strconv.Itoa(streamBytes),
+	"otlp-stream-max-message", strconv.Itoa(streamBytes),
+)
+
+// streamService takes metrics over otlpstream, from docs/otlpstream.md.
+func streamService(l *Ledger) *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: "otlp.StreamExporter",
+		HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName: "ExportMetrics", ClientStreams: true, ServerStreams: true,
+			Handler: func(_ any, s grpc.ServerStream) error { return l.stream(s) },
+		}},
+	}
+}
+
+// stream accounts for each request of a stream, and then acknowledges it.
+func (l *Ledger) stream(s grpc.ServerStream) error {
+	_ = grpc.SetSendCompressor(s.Context(), encoding.Identity) // answers are numbers
+	if err := s.SendHeader(greeting); err != nil {
+		return err
+	}
+	var u unpacker
+	defer u.close()
+	for {
+		var message []byte
+		if err := s.RecvMsg(&message); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		id, e, err := u.request(message)
+		if err != nil {
+			l.failed()
+			return err
+		}
+		l.add(e)
+		answer := protowire.AppendVarint(protowire.AppendTag(nil, streamID, protowire.VarintType), id)
+		if err := s.SendMsg(&answer); err != nil {
+			return err
+		}
+	}
+}
+
+var (
+	errNumber = errors.New("the request has no number")
+	errPacked = errors.New("it does not unpack to the size it tells")
+)
+
+// unpacker holds what a stream keeps from one request to the next: all its
+// packed payloads are one zstd frame.
+type unpacker struct {
+	in      bytes.Buffer
+	decoder *zstd.Decoder
+	plain   []byte
+}
+
+// request accounts for a message of a stream.
+func (u *unpacker) request(message []byte) (id uint64, e *entry, err error) {
+	var packed []byte
+	var size uint64
+	if err := walk(message, func(f *field) error {
+		switch f.id {
+		case streamID:
+			id = f.number
+		case streamPacked:
+			packed = f.bytes
+		case streamSize:
+			size = f.number
+		}
+		return nil
+	}); err != nil {
+		return 0, nil, err
+	}
+	if id == 0 {
+		return 0, nil, errNumber
+	}
+	e = newEntry(len(message))
+	if packed != nil {
+		e.stats.Raw += int64(size) - int64(len(packed))
+		if message, err = u.unpack(packed, size); err != nil {
+			return 0, nil, fmt.Errorf("cannot unpack request %d: %w", id, err)
+		}
+	}
+	return id, e, resources(message, streamResources, e)
+}
+
+// unpack returns a payload in memory that the next call writes over.
+func (u *unpacker) unpack(packed []byte, size uint64) ([]byte, error) {
+	if size > streamBytes {
+		return nil, errPacked
+	}
+	u.in.Write(packed)
+	if u.decoder == nil {
+		var err error
+		in := struct{ io.Reader }{&u.in} // of a buffer it would take that the frame ends with it
+		if u.decoder, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(packWindow)); err != nil {
+			return nil, err
+		}
+	}
+	if uint64(cap(u.plain)) < size {
+		u.plain = make([]byte, size)
+	}
+	u.plain = u.plain[:size]
+	if _, err := io.ReadFull(u.decoder, u.plain); err != nil {
+		return nil, fmt.Errorf("%w: %w", errPacked, err)
+	}
+	if u.in.Len() > 0 {
+		return nil, errPacked
+	}
+	return u.plain, nil
+}
+
+func (u *unpacker) close() {
+	if u.decoder != nil {
+		u.decoder.Close()
+	}
+}
