@@ -20,8 +20,9 @@ import (
 
 // delivery is a request on its way, or a part of one that is too large as a whole.
 type delivery struct {
-	data  []byte
-	items int // of a whole those that no part has; the account's lock guards it
+	data   []byte
+	memory *otlpstream.Memory // that data is in, of a whole
+	items  int                // of a whole those that no part has; the account's lock guards it
 
 	done chan outcome
 	// since is when the exporter began with it, and sent how often it has sent it.
@@ -74,7 +75,9 @@ func (d *destination) deliver(ctx context.Context, req *request) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.ctx, func() { cancel(errShutdown) })()
-	return d.seeThrough(ctx, d.newDelivery(ctx, req.data, req.items))
+	whole := d.newDelivery(ctx, req.data, req.items)
+	whole.memory = req.memory
+	return d.seeThrough(ctx, whole)
 }
 
 func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
@@ -243,6 +246,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		d.tally.resent.Add(1)
 	}
 	d.account.move(p, pending)
+	p.memory.Retain() // for good: clients of HTTP may not be done with it when the answer is there
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.AckTimeout)
 	defer cancel()
 	sent := time.Now()

@@ -147,8 +147,8 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 }
 
 // take is offer for a destination that is the only one: what it refuses is still the caller's.
-func (d *destination) take(ctx context.Context, data []byte, items int) error {
-	err := d.offer(ctx, data, items)
+func (d *destination) take(ctx context.Context, memory *otlpstream.Memory, items int) error {
+	err := d.offer(ctx, memory, items)
 	// Without a queue an error is the outcome of a delivery, and counted there.
 	if err != nil && d.cfg.Queue.HasValue() {
 		d.account.refuse(items)
@@ -157,9 +157,14 @@ func (d *destination) take(ctx context.Context, data []byte, items int) error {
 }
 
 // offer queues encoded data, and leaves it to the caller what becomes of the account if that fails.
-func (d *destination) offer(ctx context.Context, data []byte, items int) error {
+func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, items int) error {
 	d.account.receive(items)
-	return d.enqueue(carrying(ctx, &request{data: data, items: items, epoch: d.epoch}))
+	memory.Retain()
+	err := d.enqueue(carrying(ctx, &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch}))
+	if err != nil && d.cfg.Queue.HasValue() {
+		memory.Release() // the queue has not taken it
+	}
+	return err
 }
 
 // push sees a request through. The helper calls it from as many goroutines as there may be requests in flight.
@@ -170,7 +175,11 @@ func (d *destination) push(ctx context.Context, r xexporterhelper.Request) error
 		req.epoch = d.epoch
 		d.account.receive(req.items)
 	}
-	return d.deliver(ctx, req)
+	err := d.deliver(ctx, req)
+	if err == nil {
+		req.memory.Release() // nobody comes back for it
+	}
+	return err
 }
 
 // throttle lets nothing through to the destination for the delay.

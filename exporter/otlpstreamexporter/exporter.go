@@ -30,6 +30,7 @@ type streamExporter struct {
 	signal    otlpstream.Signal
 	telemetry *metadata.TelemetryBuilder
 	epoch     uint64
+	encoder   *encoder
 
 	dests []*destination
 	stop  sync.Once
@@ -43,11 +44,17 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	e := &streamExporter{cfg: cfg, set: set, signal: signal, telemetry: telemetry, epoch: newEpoch(), unregister: func() {}}
+	encoder, err := newEncoder()
+	if err != nil {
+		return nil, err
+	}
+	e := &streamExporter{
+		cfg: cfg, set: set, signal: signal, telemetry: telemetry, epoch: newEpoch(), encoder: encoder, unregister: func() {},
+	}
 	for _, endpoint := range cfg.destinations() {
 		d, err := newDestination(ctx, e, endpoint)
 		if err != nil {
-			return nil, fmt.Errorf("cannot set up destination %q: %w", endpoint.Name, err)
+			return nil, errors.Join(fmt.Errorf("cannot set up destination %q: %w", endpoint.Name, err), encoder.close())
 		}
 		e.dests = append(e.dests, d)
 	}
@@ -93,7 +100,7 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 			stopping.Go(func() { errs[i] = d.shutdown(ctx) })
 		}
 		stopping.Wait()
-		e.err = errors.Join(errs...)
+		e.err = errors.Join(errors.Join(errs...), e.encoder.close())
 		e.telemetry.Shutdown()
 	})
 	return e.err
@@ -101,20 +108,21 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 
 // consume hands encoded data to all destinations. It belongs to the exporter as soon as one has taken it: to refuse it
 // then would only make duplicates there.
-func (e *streamExporter) consume(ctx context.Context, data []byte, items int, err error) error {
+func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory, items int, err error) error {
 	if err == nil && e.cfg.Mode != modeUnary {
-		err = otlpstream.ToStream(data)
+		err = otlpstream.ToStream(memory.Bytes())
 	}
 	if err != nil {
 		return consumererror.NewPermanent(fmt.Errorf("cannot marshal %d items: %w", items, err))
 	}
+	defer memory.Release()
 	if len(e.dests) == 1 {
-		return e.dests[0].take(ctx, data, items)
+		return e.dests[0].take(ctx, memory, items)
 	}
 	var refused []*destination
 	var errs []error
 	for _, d := range e.dests {
-		if err := d.offer(ctx, data, items); err != nil {
+		if err := d.offer(ctx, memory, items); err != nil {
 			refused, errs = append(refused, d), append(errs, err)
 		}
 	}
@@ -134,22 +142,22 @@ type tracesExporter struct{ *streamExporter }
 
 // ConsumeTraces queues traces.
 func (e *tracesExporter) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	data, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
-	return e.consume(ctx, data, td.SpanCount(), err)
+	memory, err := e.encoder.encodeTraces(td)
+	return e.consume(ctx, memory, td.SpanCount(), err)
 }
 
 type metricsExporter struct{ *streamExporter }
 
 // ConsumeMetrics queues metrics.
 func (e *metricsExporter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	data, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
-	return e.consume(ctx, data, md.DataPointCount(), err)
+	memory, err := e.encoder.encodeMetrics(md)
+	return e.consume(ctx, memory, md.DataPointCount(), err)
 }
 
 type logsExporter struct{ *streamExporter }
 
 // ConsumeLogs queues logs.
 func (e *logsExporter) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	data, err := (&plog.ProtoMarshaler{}).MarshalLogs(ld)
-	return e.consume(ctx, data, ld.LogRecordCount(), err)
+	memory, err := e.encoder.encodeLogs(ld)
+	return e.consume(ctx, memory, ld.LogRecordCount(), err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/exporter"
 	"google.golang.org/grpc"
@@ -47,9 +48,14 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 		// The default would connect each of them to all addresses.
 		options = append(options, configgrpc.WithGrpcDialOption(grpc.WithDefaultServiceConfig(shuffled)))
 	}
+	client := d.client
+	if client.Compression == configcompression.TypeZstd {
+		client.Compression = ""
+		options = append(options, configgrpc.WithGrpcDialOption(withCompressor()))
+	}
 	ctx = context.WithoutCancel(ctx)
 	t.dial = func() (*grpc.ClientConn, error) {
-		return d.client.ToClientConn(ctx, host.GetExtensions(), d.set.TelemetrySettings, options...)
+		return client.ToClientConn(ctx, host.GetExtensions(), d.set.TelemetrySettings, options...)
 	}
 	for range d.cfg.Connections {
 		cc, err := t.dial()

@@ -34,6 +34,9 @@ func TestASlowLinkLosesNothing(t *testing.T) {
 			}
 			keepalive := cfg.Client.Keepalive.Get()
 			keepalive.Time, keepalive.Timeout = time.Second, time.Second
+			if transport == transportWebSocket {
+				keepalive.Timeout = patience // a new connection waits for all that is under way on the old one
+			}
 		})
 		e.bulky(n)
 		b := e.settled()

@@ -12,12 +12,15 @@ import (
 
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 // request is a batch in a destination's queue: encoded data that never changes, and that all destinations share.
 type request struct {
-	data  []byte
-	items int
+	data   []byte
+	memory *otlpstream.Memory // that data is in; nil from a queue on disk
+	items  int
 	// epoch is the run of the exporter that has counted the items.
 	epoch uint64
 }

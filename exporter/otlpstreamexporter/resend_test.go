@@ -114,14 +114,16 @@ func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 }
 
 func TestC29APayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
-	s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr)
-	data := slices.Clone(testRequest(t, batch(0)))
-	req := &request{data: slices.Clone(data), items: 1, epoch: e.epoch}
-	e.dest.account.receive(1)
-	e.export(1, 9)
-	require.NoError(t, e.dest.deliver(context.Background(), req))
-	e.settled()
-	require.Equal(t, data, req.data, "sending it twice has not changed it")
-	require.Equal(t, 2, s.names()[batch(0)])
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		data := slices.Clone(testRequest(t, batch(0)))
+		req := &request{data: slices.Clone(data), items: 1, epoch: e.epoch}
+		e.dest.account.receive(1)
+		e.export(1, 9)
+		require.NoError(t, e.dest.deliver(context.Background(), req))
+		e.settled()
+		require.Equal(t, data, req.data, "sending it twice has not changed it")
+		require.Equal(t, 2, s.names()[batch(0)])
+	})
 }

@@ -47,14 +47,16 @@ func TestC12C14ShutdownWaitsForAcks(t *testing.T) {
 }
 
 func TestC12ShutdownEndsWithItsContext(t *testing.T) {
-	s := run(t, &server{stream: mute}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr)
-	e.export(0, 1)
-	eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	require.NoError(t, e.Shutdown(ctx))
-	require.Equal(t, int64(1), e.balanced().dropped[dropShutdown])
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: mute}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 1)
+		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.NoError(t, e.Shutdown(ctx))
+		require.Equal(t, int64(1), e.balanced().dropped[dropShutdown])
+	})
 }
 
 func TestC13C27WithoutWaitingShutdownCountsTheLoss(t *testing.T) {

@@ -6,6 +6,7 @@ package otlpstreamexporter
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ type slot struct {
 	number int
 	// wake tells run that there is room, or that something is to be sent again.
 	wake chan struct{}
+	// held is what may keep requests back, to send several at once; only run sends.
+	held holding
 
 	mu      sync.Mutex
 	pending *otlpstream.Pending[*delivery]
@@ -59,6 +62,9 @@ func (s *slot) run() {
 		}
 		e, p := s.next(), (*delivery)(nil)
 		if e == nil {
+			p = s.another()
+		}
+		if e == nil && p == nil {
 			select {
 			case p = <-s.ready:
 			case <-s.wake:
@@ -73,6 +79,31 @@ func (s *slot) run() {
 	}
 }
 
+// another takes a delivery that is there already. Where there is none, what is kept back is sent.
+func (s *slot) another() *delivery {
+	for range 2 {
+		select {
+		case p := <-s.ready:
+			return p
+		default:
+			if s.held == nil {
+				return nil
+			}
+			runtime.Gosched() // who is about to have one may hand it over
+		}
+	}
+	s.flush()
+	return nil
+}
+
+// flush sends what is kept back. It comes before any wait.
+func (s *slot) flush() {
+	if s.held != nil {
+		_ = s.held.flush() // an error is told to who reads
+		s.held = nil
+	}
+}
+
 // waitForRoom waits until another request may be sent, as far as is known without seeing it.
 func (s *slot) waitForRoom() bool {
 	for {
@@ -84,6 +115,7 @@ func (s *slot) waitForRoom() bool {
 		if room && closed <= 0 {
 			return true
 		}
+		s.flush()
 		var opens <-chan time.Time
 		if closed > 0 {
 			opens = time.After(closed)
@@ -118,7 +150,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		p = e.Value
 	}
 	for {
-		if s.gate.wait(s.ctx) != nil {
+		if !s.passGate() {
 			return false
 		}
 		l, ok := s.open(e, p)
@@ -140,6 +172,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		}
 		if !s.fits(l, len(p.data)) {
 			s.mu.Unlock()
+			s.flush()
 			select {
 			case <-s.wake:
 				continue
@@ -153,7 +186,8 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		} else {
 			e = s.pending.Add(p, now)
 		}
-		message := otlpstream.Request{ID: e.ID, Data: p.data, Items: uint64(p.items), Attempt: p.sent}
+		message := otlpstream.Request{ID: e.ID, Data: p.data, Memory: p.memory, Items: uint64(p.items), Attempt: p.sent}
+		p.memory.Retain() // a server may answer what it has not seen yet
 		p.sent++
 		p.link, p.overtaken = l, overtakings{}
 		l.sent++
@@ -172,6 +206,8 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		}
 		// An error says that the stream is over; why, the goroutine that reads it is told.
 		_ = l.conn.send(&message)
+		p.memory.Release()
+		s.held, _ = l.conn.(holding)
 		return true
 	}
 }
@@ -181,6 +217,13 @@ func (s *slot) send(e *entry, p *delivery) bool {
 func worthPacking(signal otlpstream.Signal, size int) bool {
 	const largeBatch = 16 << 10
 	return signal == otlpstream.Metrics || size <= largeBatch
+}
+
+func (s *slot) passGate() bool {
+	if s.gate.left(time.Now()) > 0 {
+		s.flush()
+	}
+	return s.gate.wait(s.ctx) == nil
 }
 
 // fits tells whether the stream may carry another request now.
@@ -237,7 +280,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 				return nil, false
 			}
 		}
-		if s.gate.wait(s.ctx) != nil {
+		if !s.passGate() {
 			return nil, false
 		}
 		ctx, cancel := context.WithCancel(s.cut)

@@ -36,6 +36,10 @@ type conn interface {
 	recv(*otlpstream.Response) error
 }
 
+// holding is a conn that may keep back what is sent until flush, to write several requests at once. gRPC does so by
+// itself.
+type holding interface{ flush() error }
+
 func newTransport(ctx context.Context, d *destination, host component.Host) (transport, error) {
 	if d.cfg.Transport == transportWebSocket {
 		return newWebSocketTransport(ctx, d, host)

@@ -116,6 +116,8 @@ func (t *webSocketTransport) open(ctx context.Context, _ int) (conn, error) {
 	}
 	ws.SetReadLimit(maxResponse + 1)
 	c := &webSocketConn{webSocketTransport: t, ctx: ctx, ws: ws, line: line}
+	// Once for all reads and writes: the library would watch the context anew for each.
+	c.release = context.AfterFunc(ctx, func() { _ = ws.CloseNow() })
 	c.limits, c.caps = otlpstream.ParseGreeting(response.Header.Get)
 	c.pings = make(chan struct{})
 	go c.ping()
@@ -186,13 +188,14 @@ func httpStatus(response *http.Response, err error) error {
 type webSocketConn struct {
 	*webSocketTransport
 
-	ctx    context.Context
-	ws     *websocket.Conn
-	line   *cork
-	limits otlpstream.Limits
-	caps   otlpstream.Caps
-	pings  chan struct{} // closed when there is nothing more to read
-	heard  atomic.Int64  // messages
+	ctx     context.Context
+	release func() bool // the context
+	ws      *websocket.Conn
+	line    *cork
+	limits  otlpstream.Limits
+	caps    otlpstream.Caps
+	pings   chan struct{} // closed when there is nothing more to read
+	heard   atomic.Int64  // messages
 
 	frame  []byte // of the sender
 	header []byte
@@ -212,8 +215,7 @@ func (c *webSocketConn) send(r *otlpstream.Request) error {
 		return err
 	}
 	c.line.hold()
-	err = c.ws.Write(c.ctx, websocket.MessageBinary, c.frame)
-	err = errors.Join(err, c.line.release())
+	err = c.ws.Write(context.Background(), websocket.MessageBinary, c.frame)
 	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
 	if cap(c.frame) > maxRetained {
 		c.frame = nil
@@ -221,11 +223,16 @@ func (c *webSocketConn) send(r *otlpstream.Request) error {
 	return err
 }
 
-func (c *webSocketConn) closeSend() error { return c.ws.Write(c.ctx, websocket.MessageBinary, nil) }
+func (c *webSocketConn) flush() error { return c.line.release() }
+
+func (c *webSocketConn) closeSend() error {
+	err := c.ws.Write(context.Background(), websocket.MessageBinary, nil)
+	return errors.Join(err, c.flush())
+}
 
 func (c *webSocketConn) recv(r *otlpstream.Response) error {
 	for {
-		_, frame, err := c.ws.Read(c.ctx)
+		_, frame, err := c.ws.Read(context.Background())
 		c.heard.Add(1)
 		if err == nil {
 			var message []byte
@@ -238,6 +245,7 @@ func (c *webSocketConn) recv(r *otlpstream.Response) error {
 		}
 		if err != nil {
 			close(c.pings)
+			c.release()
 			_ = c.ws.CloseNow()
 			return c.end(err)
 		}

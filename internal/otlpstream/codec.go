@@ -26,7 +26,9 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 		if len(m.Data) == 0 {
 			return mem.BufferSlice{header}, nil
 		}
-		// Not counted by reference: the payload stays as it is for as long as anyone holds it.
+		if m.Memory != nil {
+			return mem.BufferSlice{header, m.Memory.buffer()}, nil
+		}
 		return mem.BufferSlice{header, mem.SliceBuffer(m.Data)}, nil
 	case Raw:
 		return mem.BufferSlice{mem.SliceBuffer(m)}, nil

@@ -52,7 +52,16 @@ func (c Compression) AppendFrame(dst []byte, parts ...[]byte) ([]byte, error) {
 		}
 		dst = buf.Bytes()
 	case Zstd:
-		return encoder().EncodeAll(bytes.Join(parts, nil), dst), nil
+		if len(parts) == 1 {
+			return encoder().EncodeAll(parts[0], dst), nil
+		}
+		whole := wholes.Get().(*[]byte)
+		defer wholes.Put(whole)
+		*whole = (*whole)[:0]
+		for _, part := range parts {
+			*whole = append(*whole, part...)
+		}
+		return encoder().EncodeAll(*whole, dst), nil
 	default:
 		return dst, fmt.Errorf("cannot compress a frame: unknown compression %d", c)
 	}
@@ -127,6 +136,8 @@ func gunzip(dst, body []byte, limit int) ([]byte, error) {
 var (
 	gzipReaders sync.Pool
 	gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+	// wholes are buffers for messages that come in parts.
+	wholes = sync.Pool{New: func() any { return new([]byte) }}
 
 	// A window no larger than messages usually are: what does not fit compresses a little worse.
 	encoder = sync.OnceValue(func() *zstd.Encoder {

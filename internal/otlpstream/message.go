@@ -37,6 +37,8 @@ type Request struct {
 	Attempt uint64
 	// Packed is the size of the payload, in stream form, that a Packer has made Data of; 0 where none has.
 	Packed uint64
+	// Memory is what Data is in, all of it, where that is to be used again.
+	Memory *Memory
 }
 
 // AppendHeader appends all of the message but its payload. Header and payload together are the message.

@@ -44,7 +44,7 @@ func (p *Packer) Pack(r *Request) {
 	p.out.Reset()
 	_, _ = p.encoder.Write(r.Data) // neither fails: it goes to memory
 	_ = p.encoder.Flush()
-	r.Packed, r.Data = uint64(len(r.Data)), bytes.Clone(p.out.Bytes())
+	r.Packed, r.Data, r.Memory = uint64(len(r.Data)), bytes.Clone(p.out.Bytes()), nil
 }
 
 // Unpacker unpacks the payloads of one stream, in the order they were packed in. It is not safe for concurrent use.

@@ -42,7 +42,7 @@ func TestWhatIsPackedComesOutAgain(t *testing.T) {
 		require.NoError(t, got.Parse(message))
 		require.NoError(t, unpacker.Unpack(&got))
 		require.NoError(t, retag(before, streamTag, otlpTag))
-		require.Equal(t, Request{ID: id, Items: 5, Data: before}, Request{got.ID, append([]byte(nil), got.Data...), got.Items, got.Attempt, got.Packed})
+		require.Equal(t, Request{ID: id, Items: 5, Data: before}, Request{ID: got.ID, Data: append([]byte(nil), got.Data...), Items: got.Items, Attempt: got.Attempt, Packed: got.Packed})
 		wire, raw = wire+len(message), raw+len(payload)
 	}
 	require.Less(t, wire, raw/4)

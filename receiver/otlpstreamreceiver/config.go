@@ -56,8 +56,8 @@ type InFlight struct {
 	// announced to clients, and those who know the announcement keep within it. Default 256.
 	RequestsPerStream int `mapstructure:"requests_per_stream"`
 
-	// BytesPerStream is the same for bytes. It is announced to clients, and is what HTTP/2 lets them send ahead; as
-	// soon as a message is read, it counts against Bytes. Default 16 MiB.
+	// BytesPerStream is the same for bytes. It is announced to clients, and is what HTTP/2 lets them send ahead, up to
+	// 16 MiB; as soon as a message is read, it counts against Bytes. Default 32 MiB.
 	BytesPerStream int `mapstructure:"bytes_per_stream"`
 
 	// prevent unkeyed literal initialization

@@ -41,7 +41,7 @@ func createDefaultConfig() component.Config {
 	http.MaxRequestBodySize = 16 << 20
 	return &Config{
 		Protocols: Protocols{GRPC: configoptional.Default(grpc), HTTP: configoptional.Default(http)},
-		InFlight:  InFlight{Bytes: 128 << 20, RequestsPerStream: 256, BytesPerStream: 16 << 20},
+		InFlight:  InFlight{Bytes: 128 << 20, RequestsPerStream: 256, BytesPerStream: 32 << 20},
 		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute},
 
 		DrainTimeout: 10 * time.Second,

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -22,13 +21,16 @@ import (
 )
 
 // leastWindow is what HTTP/2 lets a client send ahead at least, on a stream and on a connection. gRPC's own first window
-// would let one batch pass in each round trip.
-const leastWindow = 1 << 20
+// would let one batch pass in each round trip. At most it is what a client can make the kernel and gRPC hold unread.
+const (
+	leastWindow = 1 << 20
+	mostWindow  = 16 << 20
+)
 
 func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error {
 	cfg := r.cfg.Protocols.GRPC.Get()
 	// What a client may have unanswered, it may have sent: HTTP/2 is not to hold it up before that.
-	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, math.MaxInt32)))
+	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, mostWindow)))
 	var err error
 	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),

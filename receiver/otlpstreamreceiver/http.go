@@ -4,6 +4,7 @@
 package otlpstreamreceiver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -54,6 +56,18 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	return nil
 }
 
+// bodies are the buffers of requests, which are decoded into memory of its own.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxBody is the largest buffer that is kept: a giant must not pin it for ever.
+const maxBody = 4 << 20
+
+func putBody(b *bytes.Buffer) {
+	if b.Cap() <= maxBody {
+		bodies.Put(b)
+	}
+}
+
 // serveHTTP is OTLP/HTTP.
 func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signal otlpstream.Signal) {
 	if req.Method != http.MethodPost {
@@ -66,8 +80,10 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 		http.Error(w, "use application/x-protobuf or application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	data, err := io.ReadAll(req.Body)
-	if err != nil {
+	body := bodies.Get().(*bytes.Buffer)
+	defer putBody(body)
+	body.Reset()
+	if _, err := body.ReadFrom(req.Body); err != nil {
 		code := http.StatusBadRequest
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 			code = http.StatusRequestEntityTooLarge
@@ -76,7 +92,7 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 		writeStatus(w, f, code, status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err)))
 		return
 	}
-	st, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, data, 0)
+	st, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, body.Bytes(), 0)
 	r.count(transportHTTP, resultName(resultOf(st), refused), 1)
 	if st != nil {
 		writeStatus(w, f, httpCode(st), st)

@@ -4,10 +4,12 @@
 package otlpstreamreceiver
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -30,21 +32,38 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 		w.Header().Set(headers[i], headers[i+1])
 	}
 	// A page in a browser is let in only from where the receiver is: the library checks the origin.
-	ws, err := websocket.Accept(w, req, nil)
+	ws, err := websocket.Accept(roomy{w}, req, nil)
 	if err != nil {
 		return // it has answered
 	}
 	// One more than the limit, for the byte before a message.
 	ws.SetReadLimit(int64(limit) + 1)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
-	defer cancel()
-	defer context.AfterFunc(r.hardStop, cancel)()
-	c := &wsConn{ctx: ctx, ws: ws, frames: r.frames}
-	c.end(r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket, limit).run(ctx))
+	// Once for all reads and writes: the library would watch a context anew for each.
+	defer context.AfterFunc(r.hardStop, func() { _ = ws.CloseNow() })()
+	c := &wsConn{ws: ws, frames: r.frames}
+	s := r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket, limit)
+	c.end(s.run(context.WithoutCancel(req.Context())))
+}
+
+// roomy gives a WebSocket a larger buffer to read into than HTTP has, for several small requests at once.
+type roomy struct{ http.ResponseWriter }
+
+// Hijack takes over the connection.
+func (w roomy) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	const room = 64 << 10
+	conn, buffers, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	// What has come with the handshake is in the old buffer, which is read to its end first.
+	waiting := buffers.Reader
+	ahead, _ := waiting.Peek(waiting.Buffered())
+	reader := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(ahead), conn), room)
+	_, _ = reader.Peek(len(ahead))
+	return conn, bufio.NewReadWriter(reader, buffers.Writer), nil
 }
 
 type wsConn struct {
-	ctx    context.Context
 	ws     *websocket.Conn
 	frames *otlpstream.Frames
 
@@ -54,7 +73,7 @@ type wsConn struct {
 }
 
 func (c *wsConn) Recv(request *otlpstream.Request) error {
-	kind, r, err := c.ws.Reader(c.ctx)
+	kind, r, err := c.ws.Reader(context.Background())
 	if err != nil {
 		return err
 	}
@@ -83,7 +102,7 @@ func (c *wsConn) Recv(request *otlpstream.Request) error {
 }
 
 func (c *wsConn) Send(response *otlpstream.Response) error {
-	return c.send(c.ctx, response)
+	return c.send(context.Background(), response)
 }
 
 func (c *wsConn) send(ctx context.Context, response *otlpstream.Response) error {
@@ -97,7 +116,7 @@ func (c *wsConn) end(st *status.Status) {
 		_ = c.ws.Close(websocket.StatusNormalClosure, "")
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	notice := otlpstream.Response{Code: resultOf(st), Message: st.Message()}
 	notice.Delay, _ = otlpstream.RetryDelay(st)

@@ -1,0 +1,91 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstream
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/mem"
+)
+
+// Memory is what a payload is in while anyone uses it, and another one after that. Who has it counts as a user, gRPC as
+// long as it has not written the payload too, and the last to let go gives it back. What is never let go of is left to
+// the garbage collector. A nil *Memory is of no account.
+type Memory struct {
+	data  []byte
+	users atomic.Int32
+}
+
+// NewMemory returns memory of so many bytes, whatever they are, with one user.
+func NewMemory(size int) *Memory {
+	var m *Memory
+	class, room := memoryClass(size)
+	if class >= 0 {
+		m, _ = memories[class].Get().(*Memory)
+	}
+	if m == nil {
+		m = &Memory{data: make([]byte, room)}
+	}
+	m.data = m.data[:size]
+	m.users.Store(1)
+	return m
+}
+
+// Bytes is the memory itself.
+func (m *Memory) Bytes() []byte { return m.data }
+
+// Retain notes one more user. Only a user may call it.
+func (m *Memory) Retain() {
+	if m != nil {
+		m.users.Add(1)
+	}
+}
+
+// Release notes that a user has let go.
+func (m *Memory) Release() {
+	if m == nil || m.users.Add(-1) > 0 {
+		return
+	}
+	if class, _ := memoryClass(cap(m.data)); class >= 0 {
+		memories[class].Put(m)
+	}
+}
+
+// buffer is the memory as gRPC has it. It is a user until gRPC frees it.
+func (m *Memory) buffer() mem.Buffer {
+	m.Retain()
+	return mem.NewBuffer(&m.data, freed{m})
+}
+
+// freed is where gRPC's buffers return to.
+type freed struct{ m *Memory }
+
+// Get is for pools that lend out.
+func (freed) Get(length int) *[]byte { b := make([]byte, length); return &b }
+
+// Put takes back the buffer.
+func (f freed) Put(*[]byte) { f.m.Release() }
+
+// Memory of 2^leastMemory to 2^mostMemory bytes is used again: smaller is not worth it, and gRPC does not count who uses
+// it; larger is rare. It comes in eight sizes to each power of two, so little of it is idle.
+const (
+	leastMemory = 10
+	mostMemory  = 26
+	memorySizes = 8
+)
+
+var memories [(mostMemory - leastMemory) * memorySizes]sync.Pool
+
+// memoryClass returns the class of the memory for so many bytes, negative where it is used once, and its size.
+func memoryClass(size int) (class, room int) {
+	if size <= 1<<leastMemory || size > 1<<mostMemory {
+		return -1, size
+	}
+	n := bits.Len(uint(size-1)) - 1 // the size is in (2^n, 2^(n+1)]
+	step := 1 << n / memorySizes
+	steps := (size - 1<<n + step - 1) / step
+	return (n-leastMemory)*memorySizes + steps - 1, 1<<n + steps*step
+}
