@@ -39,6 +39,9 @@ type batch struct {
 // counted is how many points met the same fate, by rule.
 type counted [reasons][actions]int64
 
+// warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
+const warmed = 64
+
 // maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
 const maxRetained = 1 << 16
 
@@ -134,6 +137,9 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	b.fps = appendFingerprints(b.fps[:0], b.at.metric, m)
 	dropped := false
 	for i, fp := range b.fps {
+		if i%warmed == 0 {
+			b.p.limiter.series.warm(b.fps[i:min(i+warmed, len(b.fps))])
+		}
 		if len(b.exempt) > 0 && b.passesPoint(attributesAt(m, i)) {
 			continue
 		}

@@ -8,11 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -57,32 +54,36 @@ func workload(n int) pmetric.Metrics {
 }
 
 func TestKnownSeriesPassWithoutAllocation(t *testing.T) {
-	r := newRig(t, threeLimits)
-	md := workload(1000)
-	require.Equal(t, 1000, r.consume(md).DataPointCount())
-	require.Zero(t, alloctest.PerRun(func() {
-		if _, err := r.process(t.Context(), md); err != nil {
-			t.Error(err)
-		}
-	}))
-	require.Equal(t, 1000, md.DataPointCount())
+	for _, told := range []bool{false, true} {
+		r := newRig(t, func(c *Config) { threeLimits(c); c.Statistics.Enabled = told })
+		md := workload(1000)
+		require.Equal(t, 1000, r.consume(md).DataPointCount())
+		require.Zero(t, alloctest.PerRun(func() {
+			if _, err := r.process(t.Context(), md); err != nil {
+				t.Error(err)
+			}
+		}), "statistics=%t", told)
+		require.Equal(t, 1000, md.DataPointCount())
+	}
 }
 
 // BenchmarkKnown is the cost of the pass path; ns/point is what counts.
 func BenchmarkKnown(b *testing.B) {
-	for _, background := range []int{0, 1_000_000} {
-		b.Run(fmt.Sprintf("background=%d", background), func(b *testing.B) {
-			r := newRig(b, threeLimits)
-			fill(r.limiter, background)
-			md := workload(10_000)
-			require.Equal(b, 10_000, r.consume(md).DataPointCount())
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = r.process(b.Context(), md)
-			}
-			require.Equal(b, 10_000, md.DataPointCount())
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
-		})
+	for _, told := range []bool{false, true} {
+		for _, background := range []int{0, 1_000_000} {
+			b.Run(fmt.Sprintf("statistics=%t/background=%d", told, background), func(b *testing.B) {
+				r := newRig(b, func(c *Config) { threeLimits(c); c.Statistics.Enabled = told })
+				fill(r.limiter, background)
+				md := workload(10_000)
+				require.Equal(b, 10_000, r.consume(md).DataPointCount())
+				b.ReportAllocs()
+				for b.Loop() {
+					_, _ = r.process(b.Context(), md)
+				}
+				require.Equal(b, 10_000, md.DataPointCount())
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+			})
+		}
 	}
 }
 
@@ -99,13 +100,24 @@ func BenchmarkKnownParallel(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
 }
 
-// BenchmarkRejected is the cost of series that find no room.
+// BenchmarkRejected is the cost of series that find no room: always the same ones, or new ones each time.
 func BenchmarkRejected(b *testing.B) {
-	r := newRig(b, func(c *Config) { threeLimits(c); c.Memory.MaxSeries = 1 })
-	template, md := workload(10_000), pmetric.NewMetrics()
+	for _, told := range []bool{false, true} {
+		for _, hostile := range []bool{false, true} {
+			b.Run(fmt.Sprintf("statistics=%t/hostile=%t", told, hostile), func(b *testing.B) { benchmarkRejected(b, told, hostile) })
+		}
+	}
+}
+
+func benchmarkRejected(b *testing.B, told, hostile bool) {
+	r := newRig(b, func(c *Config) { threeLimits(c); c.Memory.MaxSeries, c.Statistics.Enabled = 1, told })
+	template, md, round := workload(10_000), pmetric.NewMetrics(), 0
 	for b.Loop() {
 		b.StopTimer()
-		template.CopyTo(md)
+		if template.CopyTo(md); hostile {
+			round++
+			md.ResourceMetrics().At(0).Resource().Attributes().PutInt("round", int64(round))
+		}
 		b.StartTimer()
 		_, _ = r.process(b.Context(), md)
 	}
@@ -136,7 +148,9 @@ func TestBytesPerSeries(t *testing.T) {
 		require.NoError(t, err)
 	}
 	heap := func() uint64 {
-		runtime.GC()
+		for range 3 { // what others left in pools takes two
+			runtime.GC()
+		}
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
@@ -167,48 +181,4 @@ func TestSweepGoesShardByShard(t *testing.T) {
 		require.Less(t, l.expired.Load()-before, int64(2*25_000/shardCount))
 	}
 	require.Equal(t, int64(25_000), l.expired.Load())
-}
-
-// BenchmarkKnownWhileExpiring has others expire beside batches, a twentieth of a million in each epoch, and reports how much
-// longer the longest batches in a thousand take than half of them. Sweeps go on all the time: a few hundred times as fast
-// as with an idle timeout of ten minutes.
-func BenchmarkKnownWhileExpiring(b *testing.B) {
-	for _, sweeping := range []bool{false, true} {
-		b.Run(fmt.Sprintf("sweeping=%t", sweeping), func(b *testing.B) { benchmarkExpiry(b, sweeping) })
-	}
-}
-
-func benchmarkExpiry(b *testing.B, sweeping bool) {
-	const each = 50_000
-	r := newRig(b, threeLimits)
-	md := workload(10_000)
-	r.consume(md)
-	for range idleEpochs + 4 {
-		fill(r.limiter, each)
-		r.epochs(1)
-		_, _ = r.process(b.Context(), md)
-	}
-	var took []float64
-	var done sync.WaitGroup
-	epoch := r.limiter.epoch.Load()
-	for b.Loop() {
-		if now := r.limiter.epoch.Load(); now != epoch {
-			b.StopTimer()
-			epoch = now
-			fill(r.limiter, each)
-			b.StartTimer()
-		}
-		if sweeping {
-			done.Go(r.sweep)
-		}
-		begin := time.Now()
-		_, _ = r.process(b.Context(), md)
-		took = append(took, float64(time.Since(begin)))
-		done.Wait()
-	}
-	require.Equal(b, 10_000, md.DataPointCount())
-	slices.Sort(took)
-	median, longest := took[len(took)/2], took[len(took)*999/1000]
-	b.ReportMetric(median/10_000, "median-ns/point")
-	b.ReportMetric(longest/median, "p99.9/median")
 }

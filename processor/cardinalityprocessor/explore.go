@@ -156,7 +156,7 @@ func (i inspection) labels(s *stats.Snapshot, metric string) (rows []inspect.Row
 	}
 	for name, counts := range values {
 		n := stats.Distinct(counts, factor)
-		row := label(stats.WithoutLabel{Name: name, Series: carrying[name], Values: n.Value})
+		row := label(stats.WithoutLabel{Name: name, Series: carrying[name], Values: n.Value, Error: stats.StandardError})
 		row.Values.Error = n.Error
 		rows = append(rows, row)
 	}
@@ -168,7 +168,7 @@ const idLike = 0.5
 
 func label(l stats.WithoutLabel) inspect.Row {
 	return inspect.Row{
-		Name: l.Name, Series: estimated(l.Series, stats.StandardError), Values: estimated(l.Values, stats.StandardError),
+		Name: l.Name, Series: estimated(l.Series, l.Error), Values: estimated(l.Values, l.Error),
 		IDLike: l.Values > 50 && l.Values > idLike*l.Series,
 	}
 }

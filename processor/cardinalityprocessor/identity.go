@@ -53,6 +53,9 @@ func hashAttributes(attributes pcommon.Map, depth int) uint64 {
 }
 
 func hashValue(value pcommon.Value, depth int) uint64 {
+	if s := value.Str(); s != "" { // fast path: nearly all are
+		return xxh3.HashString(s) ^ tagString
+	}
 	switch value.Type() {
 	case pcommon.ValueTypeStr:
 		return xxh3.HashString(value.Str()) ^ tagString

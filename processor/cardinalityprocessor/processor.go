@@ -101,7 +101,10 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	return p, nil
 }
 
-// start restores the snapshot, reads the rules file, and begins to sweep, one shard at a time and all in the time of an
+// sweepsAtOnce is how many shards are swept each time: to wake up costs more than a shard in which nothing is idle.
+const sweepsAtOnce = 4
+
+// start restores the snapshot, reads the rules file, and begins to sweep, a few shards at a time and all in the time of an
 // epoch, and to flush.
 func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) error {
 	if p.cfg.Storage != nil {
@@ -165,7 +168,7 @@ func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 }
 
 func (p *cardinalityProcessor) run(ctx context.Context) {
-	sweep := time.NewTicker(p.cfg.IdleTimeout / idleEpochs / shardCount)
+	sweep := time.NewTicker(p.cfg.IdleTimeout / idleEpochs / shardCount * sweepsAtOnce)
 	defer sweep.Stop()
 	flush := time.NewTimer(p.untilFlush())
 	defer flush.Stop()
@@ -174,7 +177,9 @@ func (p *cardinalityProcessor) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			p.sweep()
+			for range sweepsAtOnce {
+				p.sweep()
+			}
 		case <-flush.C:
 			p.flush(ctx)
 			flush.Reset(p.untilFlush())

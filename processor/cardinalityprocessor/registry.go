@@ -4,6 +4,7 @@
 package cardinalityprocessor
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -27,6 +28,7 @@ type registry struct {
 	last    uint32
 	free    []uint32
 	members map[uint32]int // series by generation of their set
+	oldest  uint32         // of these generations, the last there could be if there is none
 	tallies map[string]*tally
 }
 
@@ -81,6 +83,7 @@ func newRegistry(maxGroups, maxSeries int) *registry {
 		ids:     map[uint64]uint32{},
 		members: map[uint32]int{},
 		tallies: map[string]*tally{},
+		oldest:  math.MaxUint32,
 		last:    leftLast,
 	}
 	page := new([setPage]atomic.Pointer[set])
@@ -124,6 +127,9 @@ func (r *registry) full(b *bound, key uint64) bool {
 
 // pending is how many series may belong to a bound without having been counted there.
 func (r *registry) pending(b *bound) (n int) {
+	if r.oldest >= b.since { // fast path: rules change seldom
+		return 0
+	}
 	for generation, members := range r.members {
 		if generation < b.since {
 			n += members
@@ -194,8 +200,16 @@ func (r *registry) change(s *set, by int) {
 	if s.values || len(s.groups) == 0 { // who takes no place is not missed in any
 		return
 	}
-	if r.members[s.generation] += by; r.members[s.generation] == 0 {
+	r.members[s.generation] += by
+	switch r.members[s.generation] {
+	case 0:
 		delete(r.members, s.generation)
+		r.oldest = math.MaxUint32
+		for generation := range r.members {
+			r.oldest = min(r.oldest, generation)
+		}
+	case by:
+		r.oldest = min(r.oldest, s.generation)
 	}
 }
 

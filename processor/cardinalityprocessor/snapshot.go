@@ -100,10 +100,7 @@ func (p *cardinalityProcessor) load(ctx context.Context) error {
 func (l *limiter) appendLimits(dst []byte, p *policy) []byte {
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
-	oldest := p.generation
-	for generation := range l.groups.members {
-		oldest = min(oldest, generation)
-	}
+	oldest := min(p.generation, l.groups.oldest)
 	begin := len(dst)
 	dst = append(dst, snapshotMagic...)
 	bounds := p.bounds()

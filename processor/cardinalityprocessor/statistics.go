@@ -196,7 +196,7 @@ func (b *batch) observe(i int) {
 
 // observeRejected tells of a series that has no place.
 func (b *batch) observeRejected(i int, v verdict, what action) {
-	if b.p.book == nil || b.p.book.Counted(b.fps[i]) {
+	if b.p.book == nil || !b.p.book.Refuse(b.owner.metric, b.fps[i]) {
 		return
 	}
 	b.fill(i)
@@ -226,7 +226,8 @@ func appendLabels(dst []stats.Label, attributes pcommon.Map, limit int) []stats.
 		if limit--; limit < 0 {
 			break
 		}
-		dst = append(dst, stats.Label{Key: key, Value: value, Hash: mix(xxh3.HashString(key), hashValue(value, 0))})
+		name := xxh3.HashString(key)
+		dst = append(dst, stats.Label{Key: key, Value: value, Name: name, Hash: mix(name, hashValue(value, 0))})
 	}
 	return dst
 }

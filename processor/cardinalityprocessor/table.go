@@ -87,6 +87,18 @@ func (s *slots) home(fp uint64) int {
 	return int(line) * lineSlots
 }
 
+// warm reads where entries begin to be looked for, all at once, so that the look-ups that follow do not wait for memory
+// one after the other.
+func (t *table) warm(fps []uint64) {
+	for _, fp := range fps {
+		if s := t.shard(fp).slots.Load(); len(s.fps) > 0 {
+			i := s.home(fp)
+			atomic.LoadUint64(&s.fps[i])
+			atomic.LoadUint32(&s.words[i])
+		}
+	}
+}
+
 // touch says that fp was seen in this epoch and returns its set, 0 if it is not known or has to be looked for under the
 // shard's lock. since is how many epochs ago it was seen last.
 func (t *table) touch(fp uint64, epoch uint32) (set, since uint32) {

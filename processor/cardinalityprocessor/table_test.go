@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -151,4 +152,35 @@ func TestTableKeepsWhatIsTouched(t *testing.T) {
 		t.Errorf("entry %x is in set %d", fp, id)
 		return true
 	})
+}
+
+// TestKnownSeriesWaitForNobody: a sweep has locks, of all shards for all that is known of it, and so may whoever else.
+func TestKnownSeriesWaitForNobody(t *testing.T) {
+	for _, epochs := range []int{0, 1} {
+		r := newRig(t, func(c *Config) { threeLimits(c); c.Statistics.Enabled = epochs == 0 })
+		md := workload(1000)
+		require.Equal(t, 1000, r.consume(md).DataPointCount())
+		r.epochs(epochs)
+		locks := []sync.Locker{&r.limiter.groups.mu, &r.overflow.mu}
+		for i := range shardCount {
+			locks = append(locks, &r.limiter.series.shards[i].mu, &r.limiter.values.shards[i].mu)
+		}
+		for _, l := range locks {
+			l.Lock()
+		}
+		passed := make(chan error, 1)
+		go func() {
+			_, err := r.process(t.Context(), md)
+			passed <- err
+		}()
+		select {
+		case err := <-passed:
+			require.NoError(t, err)
+		case <-time.After(time.Minute):
+			t.Error("a known series waits for a lock")
+		}
+		for _, l := range locks {
+			l.Unlock()
+		}
+	}
 }

@@ -42,11 +42,11 @@ func (i inspection) WhatIf(change inspect.Change) (inspect.Projection, error) {
 	case at >= 0 && len(change.Keep) == 0:
 		l := &labels[at]
 		others := after.Value - l.Series // that do not have the label
-		if others < 3*stats.StandardError*after.Value {
+		if others < 3*l.Error*after.Value {
 			others = 0 // as well as can be told
 		}
 		after.Value = max(1, math.Round(others+l.Without))
-		after.Error = math.Round(stats.StandardError * math.Hypot(l.Without, others))
+		after.Error = math.Round(l.Error * math.Hypot(l.Without, others))
 	default:
 		after = i.fromSample(change, projection.Before)
 		projection.Note = "estimated from a sample of the series that have a place; likely too low where few series have most of the values"

@@ -27,6 +27,9 @@ const (
 	maxLabels       = 64
 	maxText         = 64 // bytes of a name or value
 
+	allRefused  = 1 << 13 // rejected series of a metric in a window, after which one in someRefused is looked at
+	someRefused = 16
+
 	rankEvery = 1024 // series between two choices of the metrics whose labels are counted
 )
 
@@ -51,6 +54,7 @@ type Series struct {
 type Label struct {
 	Key   string
 	Value pcommon.Value
+	Name  uint64 // hash of Key
 	Hash  uint64 // of both
 }
 
@@ -60,21 +64,22 @@ type Book struct {
 	began   [2]time.Time // this window, and the one before
 	names   distinct     // of metrics
 	metrics ranking[metric]
+	rest    metric // all that are not detailed together
 	labels  ranking[label]
 	sample  sample
 	refused examples
-	recent  *[recentSlots]uint64 // rejected series that are counted already
 	told    int
 	without [MaxLabels]uint64
+	rows    [MaxLabels]*ranked[label] // of the last series: the next one's labels are mostly the same
 }
-
-const recentSlots = 1 << 13
 
 // metric is what is known of a metric name.
 type metric struct {
 	unit             string
 	kind             uint64
 	series, rejected distinct
+	observed         distinct // rejected series that its labels are counted in
+	refused          int      // in this window, again and again
 	births           [2]int
 	detailed         bool
 	labels           []counted
@@ -91,6 +96,7 @@ type label struct {
 // counted is a label, of all metrics or of one.
 type counted struct {
 	name                    string
+	hash                    uint64
 	series, values, without distinct // without: what its series would be without it
 }
 
@@ -101,7 +107,7 @@ func NewBook(now time.Time) *Book {
 		metrics: newRanking[metric](maxMetrics),
 		labels:  newRanking[label](maxLabels),
 		sample:  sample{entries: map[uint64]*entry{}},
-		refused: examples{},
+		refused: examples{of: map[[2]string]*[maxExamples]refusal{}},
 	}
 }
 
@@ -111,7 +117,7 @@ func fold(sum, base uint64) uint64 {
 	return hi ^ lo
 }
 
-// Observe is to be told of each series that is new, of others once in a window, and of rejected ones as they come.
+// Observe is to be told of each series that is new, of others once in a window, and of rejected ones as Refuse says.
 func (b *Book) Observe(s *Series) {
 	if len(s.Labels) > MaxLabels {
 		s.Labels = s.Labels[:MaxLabels]
@@ -119,72 +125,109 @@ func (b *Book) Observe(s *Series) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := b.identify(s)
-	b.names.add(hashName(s.Metric))
-	m := b.metrics.get(s.Metric)
+	name := hashName(s.Metric)
+	b.names.add(markOf(name))
+	m := &b.metrics.get(s.Metric, name).of
 	m.kind = s.Kind
 	if m.unit == "" {
 		m.unit = short(s.Unit)
-	}
-	if s.Rejected {
-		m.rejected.add(id)
-		b.refused.add(s, b.told)
-	} else {
-		m.series.add(id)
-		b.sample.add(s)
-	}
-	if s.New {
-		m.births[0]++
 	}
 	if b.told++; b.told%rankEvery == 0 {
 		b.choose()
 	} else if !m.detailed && b.told < rankEvery {
 		m.detailed = b.countDetailed() < maxDetailed
 	}
+	of := b.detailed(m)
+	if s.Rejected {
+		of.observed.add(refusedMark(s.Fingerprint))
+		b.refused.add(s, b.told)
+	} else {
+		m.series.add(id)
+		of.series.add(id)
+		b.sample.add(s)
+	}
+	if s.New {
+		m.births[0]++
+	}
 	for i := range s.Labels {
-		b.label(m, &s.Labels[i], id, b.without[i], s.New)
+		b.label(of, i, &s.Labels[i], id, s.New)
 	}
 }
 
-// Counted says whether a rejected series has been observed lately: the same ones come again and again.
-func (b *Book) Counted(fingerprint uint64) bool {
+// Refuse is to be told of each rejected series as it comes, and says whether Observe is wanted, too. It is of all while
+// they are few, and then of some: others than before each time, so that what comes again and again is seen in the end.
+func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.recent == nil {
-		b.recent = new([recentSlots]uint64)
+	row := b.metrics.last
+	if name := hashName(metric); row == nil || row.hash != name {
+		row = b.metrics.find(metric, name)
+		b.metrics.last = row
 	}
-	slot := &b.recent[fold(fingerprint, 0)%recentSlots]
-	if *slot == fingerprint {
+	m, id := &row.of, refusedMark(fingerprint)
+	m.rejected.add(id)
+	of := b.detailed(m)
+	of.rejected.add(id)
+	of.refused++
+	if of.refused <= allRefused || fold(uint64(of.refused), 4)%someRefused == 0 {
 		return true
 	}
-	*slot = fingerprint
+	row.weight++
 	return false
 }
 
-// identify finds the hashes of a series and of what it would be without each of its labels. A label that is there twice
-// would vanish as a whole.
-func (b *Book) identify(s *Series) uint64 {
+// detailed is where the labels of a metric are counted.
+func (b *Book) detailed(m *metric) *metric {
+	if m.detailed {
+		return m
+	}
+	return &b.rest
+}
+
+func refusedMark(fingerprint uint64) mark { return markOf(fold(fingerprint, 3)) }
+
+// identify finds the hashes of a series and of what it would be without each of its labels.
+func (b *Book) identify(s *Series) mark {
 	var sum uint64
+	twice := false
 	for i := range s.Labels {
 		sum += s.Labels[i].Hash
+		for j := range i {
+			twice = twice || s.Labels[j].Name == s.Labels[i].Name
+		}
 	}
 	for i := range s.Labels {
 		gone := s.Labels[i].Hash
-		for j := range s.Labels {
-			if j != i && s.Labels[j].Key == s.Labels[i].Key {
-				gone += s.Labels[j].Hash
-			}
+		if twice { // such a label vanishes as a whole
+			gone = sumOf(s.Labels, s.Labels[i].Name)
 		}
 		b.without[i] = fold(sum-gone, s.Base)
 	}
-	return fold(sum, s.Base)
+	return markOf(fold(sum, s.Base))
 }
 
-func (b *Book) label(m *metric, l *Label, id, without uint64, born bool) {
-	value := fold(l.Hash, 1)
-	all := b.labels.get(l.Key)
-	if all.name == "" {
-		all.name = short(l.Key)
+func sumOf(labels []Label, name uint64) (sum uint64) {
+	for i := range labels {
+		if labels[i].Name == name {
+			sum += labels[i].Hash
+		}
 	}
+	return sum
+}
+
+// label is told of the i-th label of a series.
+func (b *Book) label(m *metric, i int, l *Label, id mark, born bool) {
+	row := b.rows[i]
+	if row == nil || row.hash != l.Name {
+		row = b.labels.find(l.Key, l.Name)
+		b.rows[i] = row
+	}
+	row.weight++
+	all := &row.of
+	if all.hash == 0 {
+		all.name, all.hash = row.name, l.Name
+	}
+	value, without := markOf(fold(l.Hash, 1)), markOf(b.without[i])
 	all.count(id, value, without)
 	if born {
 		all.births[0]++
@@ -192,22 +235,29 @@ func (b *Book) label(m *metric, l *Label, id, without uint64, born bool) {
 	if l.Value.Type() == pcommon.ValueTypeStr {
 		all.length += (float64(len(l.Value.Str())) - all.length) / 64
 	}
-	if !m.detailed {
-		return
-	}
-	for i := range m.labels {
-		if m.labels[i].name == l.Key {
-			m.labels[i].count(id, value, without)
-			return
-		}
-	}
-	if len(m.labels) < maxMetricLabels {
-		m.labels = append(m.labels, counted{name: all.name})
-		m.labels[len(m.labels)-1].count(id, value, without)
+	if c := m.label(i, all); c != nil {
+		c.count(id, value, without)
 	}
 }
 
-func (c *counted) count(id, value, without uint64) {
+// label finds a label of the metric, first where it is in most of its series, and adds it while there is room.
+func (m *metric) label(i int, of *label) *counted {
+	if i < len(m.labels) && m.labels[i].hash == of.hash {
+		return &m.labels[i]
+	}
+	for i := range m.labels {
+		if m.labels[i].hash == of.hash {
+			return &m.labels[i]
+		}
+	}
+	if len(m.labels) == maxMetricLabels {
+		return nil
+	}
+	m.labels = append(m.labels, counted{name: of.name, hash: of.hash})
+	return &m.labels[len(m.labels)-1]
+}
+
+func (c *counted) count(id, value, without mark) {
 	c.series.add(id)
 	c.values.add(value)
 	c.without.add(without)
@@ -268,20 +318,9 @@ func (b *Book) Turn(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.began = [2]time.Time{now, b.began[0]}
-	b.recent = nil
 	b.names.turn()
-	for _, r := range b.metrics.turn() {
-		r.series.turn()
-		r.rejected.turn()
-		r.births = [2]int{0, r.births[0]}
-		kept := r.labels[:0]
-		for _, l := range r.labels {
-			if l.turn(); l.series.now != nil || l.series.before != nil {
-				kept = append(kept, l)
-			}
-		}
-		clear(r.labels[len(kept):])
-		r.labels = kept
+	for _, m := range append(b.metrics.turn(), &b.rest) {
+		m.turn()
 	}
 	for _, l := range b.labels.turn() {
 		l.turn()
@@ -290,24 +329,41 @@ func (b *Book) Turn(now time.Time) {
 	b.sample.turn()
 }
 
+func (m *metric) turn() {
+	m.series.turn()
+	m.rejected.turn()
+	m.observed.turn()
+	m.refused = 0
+	m.births = [2]int{0, m.births[0]}
+	kept := m.labels[:0]
+	for _, l := range m.labels {
+		if l.turn(); l.series.now != nil || l.series.before != nil {
+			kept = append(kept, l)
+		}
+	}
+	clear(m.labels[len(kept):])
+	m.labels = kept
+}
+
 // Bytes is the memory that is taken, names included.
 func (b *Book) Bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.names.bytes() + b.sample.bytes + b.refused.bytes() + b.metrics.bytes() + b.labels.bytes()
-	if b.recent != nil {
-		n += 8 * recentSlots
-	}
 	of := func(all ...*distinct) {
 		for _, d := range all {
 			n += d.bytes()
 		}
 	}
+	metrics := []*metric{&b.rest}
 	for _, r := range b.metrics.rows {
-		of(&r.of.series, &r.of.rejected)
-		n += cap(r.of.labels) * countedBytes
-		for i := range r.of.labels {
-			l := &r.of.labels[i]
+		metrics = append(metrics, &r.of)
+	}
+	for _, m := range metrics {
+		of(&m.series, &m.rejected, &m.observed)
+		n += cap(m.labels) * countedBytes
+		for i := range m.labels {
+			l := &m.labels[i]
 			of(&l.series, &l.values, &l.without)
 		}
 	}
@@ -317,7 +373,7 @@ func (b *Book) Bytes() int {
 	return n
 }
 
-const countedBytes = 16 + 3*16
+const countedBytes = 24 + 3*16
 
 // short is a copy of a name or value, cut where it is too long.
 func short(s string) string {

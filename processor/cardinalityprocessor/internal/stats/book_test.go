@@ -26,8 +26,9 @@ func seriesOf(metric string, labels ...string) *Series {
 	s := &Series{Metric: metric, Base: xxh3.HashString(metric), New: true}
 	var sum uint64
 	for i := 0; i < len(labels); i += 2 {
-		h := fold(xxh3.HashString(labels[i]), xxh3.HashString(labels[i+1]))
-		s.Labels = append(s.Labels, Label{Key: labels[i], Value: pcommon.NewValueStr(labels[i+1]), Hash: h})
+		name := xxh3.HashString(labels[i])
+		h := fold(name, xxh3.HashString(labels[i+1]))
+		s.Labels = append(s.Labels, Label{Key: labels[i], Value: pcommon.NewValueStr(labels[i+1]), Name: name, Hash: h})
 		sum += h
 	}
 	s.Fingerprint = fold(sum, s.Base)
@@ -114,26 +115,122 @@ func TestEstimatesAreNearTheTruth(t *testing.T) {
 	}
 }
 
-func TestAnExplodingLabelShowsWhatItCosts(t *testing.T) {
-	b := NewBook(start)
-	for i := range 40_000 {
-		s := seriesOf("requests", "path", "/"+strconv.Itoa(i%400), "trace", strconv.Itoa(i))
-		s.New, s.Rejected, s.Rule, s.Reason = i < 1000, i >= 1000, "http", "max_series"
-		b.Observe(s)
+// refuse tells of a rejected series as the processor does, and says whether it was looked at.
+func refuse(b *Book, s *Series) bool {
+	s.New, s.Rejected, s.Rule, s.Reason = false, true, "http", "max_series"
+	if !b.Refuse(s.Metric, s.Fingerprint) {
+		return false
 	}
-	got := b.Snapshot(10)
-	within(t, 1000, got.Metrics[0].Series, "series")
-	within(t, 39_000, got.Metrics[0].Rejected, "rejected")
-	require.Equal(t, 1000, got.Metrics[0].Births)
-	worst := got.Metrics[0].Labels[0]
-	require.Equal(t, "trace", worst.Name)
-	within(t, 40_000, worst.Series, "with trace")
-	within(t, 400, worst.Without, "without trace")
-	require.Len(t, got.Rejections, 1)
-	require.Len(t, got.Rejections[0].Examples, maxExamples)
-	example := got.Rejections[0].Examples[0]
-	require.Equal(t, "requests", example.Metric)
-	require.Equal(t, []string{"path", "trace"}, []string{example.Labels[0], example.Labels[2]})
+	b.Observe(s)
+	return true
+}
+
+func TestAnExplodingLabelShowsWhatItCosts(t *testing.T) {
+	for _, n := range []int{5_000, 120_000} {
+		b := NewBook(start)
+		for i := range 2_000 {
+			b.Observe(seriesOf("healthy", "path", "/"+strconv.Itoa(i%400), "pod", strconv.Itoa(i/400)))
+		}
+		looked := 0
+		for i := range n {
+			if s := seriesOf("requests", "path", "/"+strconv.Itoa(i%400), "trace", strconv.Itoa(i)); i < 1000 {
+				b.Observe(s)
+			} else if refuse(b, s) {
+				looked++
+			}
+		}
+		require.LessOrEqual(t, looked, allRefused+n*5/4/someRefused)
+		got := b.Snapshot(10)
+		requests := find(got.Metrics, func(m Metric) bool { return m.Name == "requests" })
+		within(t, 1000, requests.Series, "series")
+		within(t, float64(n-1000), requests.Rejected, "rejected")
+		require.Equal(t, 1000, requests.Births)
+		require.Equal(t, "trace", requests.Labels[0].Name)
+		f := func(all []WithoutLabel, name string, series, values, without int) {
+			l := find(all, func(l WithoutLabel) bool { return l.Name == name })
+			for what, pair := range map[string][2]float64{
+				"series": {float64(series), l.Series}, "values": {float64(values), l.Values}, "without": {float64(without), l.Without},
+			} {
+				require.InDelta(t, pair[0], pair[1], max(2, 3*SampledError*pair[0]), "%d: %s %s", n, name, what)
+			}
+		}
+		f(requests.Labels, "trace", n, n, 400)
+		f(requests.Labels, "path", n, 400, n)
+		var all []WithoutLabel
+		for _, l := range got.Labels {
+			all = append(all, l.WithoutLabel)
+		}
+		f(all, "trace", n, n, 400)
+		f(all, "path", n+2000, 400, n+5)
+		f(all, "pod", 2000, 5, 400)
+		require.Len(t, got.Rejections, 1)
+		require.Len(t, got.Rejections[0].Examples, maxExamples)
+		example := got.Rejections[0].Examples[0]
+		require.Equal(t, "requests", example.Metric)
+		require.Equal(t, []string{"path", "trace"}, []string{example.Labels[0], example.Labels[2]})
+	}
+}
+
+// TestAFloodMayBeOfManyMetrics, of which not all have their labels counted one by one.
+func TestAFloodMayBeOfManyMetrics(t *testing.T) {
+	b := NewBook(start)
+	looked := 0
+	for i := range 200_000 {
+		if refuse(b, seriesOf("m"+strconv.Itoa(i%40), "path", "/"+strconv.Itoa(i/40%100), "trace", strconv.Itoa(i))) {
+			looked++
+		}
+	}
+	require.Less(t, looked, 200_000/2)
+	for _, l := range b.Snapshot(10).Labels {
+		values, without := 100.0, 200_000.0
+		if l.Name == "trace" {
+			values, without = without, 4_000
+		}
+		require.InEpsilon(t, 200_000, l.Series, 3*SampledError, l.Name)
+		require.InEpsilon(t, values, l.Values, 3*SampledError, l.Name)
+		require.InEpsilon(t, without, l.Without, 3*SampledError, l.Name)
+	}
+}
+
+// TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd needs no estimate of what was not looked at: after a while, all was.
+func TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd(t *testing.T) {
+	b := NewBook(start)
+	all := make([]*Series, 20_000)
+	for i := range all { // of the users, few have most of the series
+		all[i] = seriesOf("requests", "user", strconv.Itoa(int(math.Sqrt(float64(i/7)))), "id", strconv.Itoa(i))
+	}
+	for range 25 {
+		for _, s := range all {
+			refuse(b, s)
+		}
+	}
+	got := b.Snapshot(10).Metrics[0]
+	within(t, 20_000, got.Rejected, "rejected")
+	for _, l := range got.Labels {
+		within(t, 20_000, l.Series, l.Name)
+	}
+	user := find(got.Labels, func(l WithoutLabel) bool { return l.Name == "user" })
+	within(t, math.Sqrt(20_000.0/7), user.Values, "users")
+}
+
+func TestExtrapolation(t *testing.T) {
+	f := func(all, in, series int) {
+		t.Helper()
+		random := rand.New(rand.NewPCG(1, 4))
+		met := map[int]bool{}
+		found := 0
+		for i := range series {
+			met[random.IntN(all)] = true
+			if i+1 == in {
+				found = len(met)
+			}
+		}
+		require.InEpsilon(t, len(met), extrapolate(float64(found), float64(in), float64(series)), 0.05)
+	}
+	f(10, 1_000, 100_000)
+	f(2_000, 1_000, 100_000)
+	f(3_000, 3_000, 30_000)
+	require.InDelta(t, 80_000, extrapolate(10_000, 10_000, 80_000), 0)
 }
 
 func TestDistinctThingsAreEstimatedFromASample(t *testing.T) {

@@ -9,6 +9,7 @@ type ranking[T any] struct {
 	max    int
 	rows   []*ranked[T]
 	byName map[uint64]*ranked[T]
+	last   *ranked[T]
 }
 
 type ranked[T any] struct {
@@ -22,16 +23,26 @@ func newRanking[T any](limit int) ranking[T] {
 	return ranking[T]{max: limit, byName: map[uint64]*ranked[T]{}}
 }
 
-func (r *ranking[T]) get(name string) *T {
-	hash := hashName(name)
+// get finds the row of a name that came once more.
+func (r *ranking[T]) get(name string, hash uint64) *ranked[T] {
+	row := r.last
+	if row == nil || row.hash != hash {
+		row = r.find(name, hash)
+		r.last = row
+	}
+	row.weight++
+	return row
+}
+
+// find finds the row of a name. It is that name's as long as it has its hash.
+func (r *ranking[T]) find(name string, hash uint64) *ranked[T] {
 	row := r.byName[hash]
 	if row == nil {
 		row = r.admit()
 		row.name, row.hash = short(name), hash
 		r.byName[hash] = row
 	}
-	row.weight++
-	return &row.of
+	return row
 }
 
 func (r *ranking[T]) admit() *ranked[T] {

@@ -125,7 +125,12 @@ func (t text) labels(f func(key, value string)) {
 }
 
 // examples are some of the last series that were rejected, by rule and reason.
-type examples map[[2]string]*[maxExamples]refusal
+type examples struct {
+	of map[[2]string]*[maxExamples]refusal
+
+	key  [2]string // of the last
+	last *[maxExamples]refusal
+}
 
 type refusal struct {
 	series         text
@@ -140,25 +145,27 @@ const (
 )
 
 // add is told how many series there were before.
-func (x examples) add(s *Series, told int) {
-	key := [2]string{s.Rule, s.Reason}
-	last := x[key]
-	if last == nil {
-		if len(x) == maxRefusals {
-			return
+func (x *examples) add(s *Series, told int) {
+	if key := [2]string{s.Rule, s.Reason}; x.last == nil || x.key != key {
+		last := x.of[key]
+		if last == nil {
+			if len(x.of) == maxRefusals {
+				return
+			}
+			last = new([maxExamples]refusal)
+			x.of[key] = last
 		}
-		last = new([maxExamples]refusal)
-		x[key] = last
+		x.key, x.last = key, last
 	}
-	if last[maxExamples-1].series != "" && told%exampleOf != 0 {
+	if x.last[maxExamples-1].series != "" && told%exampleOf != 0 {
 		return
 	}
-	copy(last[1:], last[:])
-	last[0] = refusal{series: describe(s), action: s.Action, tenant: short(s.Tenant), at: s.At}
+	copy(x.last[1:], x.last[:])
+	x.last[0] = refusal{series: describe(s), action: s.Action, tenant: short(s.Tenant), at: s.At}
 }
 
-func (x examples) bytes() (n int) {
-	for _, last := range x {
+func (x *examples) bytes() (n int) {
+	for _, last := range x.of {
 		n += 448
 		for _, r := range last {
 			n += len(r.series) + len(r.tenant)

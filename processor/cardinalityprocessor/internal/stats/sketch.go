@@ -11,6 +11,10 @@ import (
 // StandardError is that of every estimate of something distinct: 1.04/√1024.
 const StandardError = 0.0325
 
+// SampledError is that of the labels of a metric of which so many series were rejected that not all were looked at:
+// that of three estimates together. For values that come a few times each it is more.
+const SampledError = 0.056
+
 const (
 	sketchBits  = 10
 	sketchCells = 1 << sketchBits
@@ -19,11 +23,22 @@ const (
 // sketch is a HyperLogLog.
 type sketch [sketchCells]uint8
 
-func (s *sketch) add(hash uint64) {
-	cell := hash >> (64 - sketchBits)
-	rank := uint8(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1
-	if s[cell] < rank {
-		s[cell] = rank
+// mark is what a sketch sees of a hash.
+type mark struct {
+	cell uint16
+	rank uint8
+}
+
+func markOf(hash uint64) mark {
+	return mark{
+		cell: uint16(hash >> (64 - sketchBits)),
+		rank: uint8(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1,
+	}
+}
+
+func (s *sketch) add(m mark) {
+	if cell := &s[m.cell%sketchCells]; *cell < m.rank {
+		*cell = m.rank
 	}
 }
 
@@ -55,11 +70,11 @@ type distinct struct{ now, before *sketch }
 
 const sketchBytes = sketchCells
 
-func (d *distinct) add(hash uint64) {
+func (d *distinct) add(m mark) {
 	if d.now == nil {
 		d.now = new(sketch)
 	}
-	d.now.add(hash)
+	d.now.add(m)
 }
 
 // turn begins a new window.

@@ -40,6 +40,7 @@ type WithoutLabel struct {
 	Series  float64 // that have the label
 	Values  float64 // distinct
 	Without float64 // series that these would be
+	Error   float64 // standard, of each
 }
 
 // LabelCount is a label of all metrics.
@@ -79,14 +80,14 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Snapshot{Since: b.began[1], Bytes: bytes, Names: b.names.estimate()}
+	missing := unseen{}
+	missing.of(&b.rest)
 	for _, r := range b.metrics.rows {
 		m := Metric{
 			Name: r.name, Unit: r.of.unit, Kind: r.of.kind, Series: r.of.series.estimate(), Rejected: r.of.rejected.estimate(),
 			Births: r.of.births[0] + r.of.births[1],
 		}
-		for i := range r.of.labels {
-			m.Labels = append(m.Labels, r.of.labels[i].snapshot())
-		}
+		m.Labels = missing.of(&r.of)
 		sortBy(m.Labels, func(l WithoutLabel) (float64, string) { return l.Series - l.Without, l.Name })
 		if m.Series+m.Rejected > 0 {
 			s.Metrics = append(s.Metrics, m)
@@ -95,7 +96,7 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	sortBy(s.Metrics, func(m Metric) (float64, string) { return m.Series + m.Rejected, m.Name })
 	for _, r := range b.labels.rows {
 		l := LabelCount{
-			WithoutLabel: r.of.snapshot(), FreshValues: r.of.values.fresh(), Births: r.of.births[0] + r.of.births[1],
+			WithoutLabel: missing.and(r.of.hash, r.of.snapshot()), FreshValues: r.of.values.fresh(), Births: r.of.births[0] + r.of.births[1],
 		}
 		l.ValueBytes = l.Values * r.of.length
 		if l.Series > 0 {
@@ -104,7 +105,7 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	}
 	sortBy(s.Labels, func(l LabelCount) (float64, string) { return l.Values, l.Name })
 	b.pairs(&s)
-	for key, last := range b.refused {
+	for key, last := range b.refused.of {
 		r := Rejection{Rule: key[0], Reason: key[1]}
 		for _, t := range last {
 			if t.series != "" {
@@ -135,7 +136,7 @@ func (b *Book) pairs(s *Snapshot) {
 }
 
 func (c *counted) snapshot() WithoutLabel {
-	l := WithoutLabel{Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate()}
+	l := WithoutLabel{Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate(), Error: StandardError}
 	l.Without = min(l.Without, l.Series)
 	return l
 }

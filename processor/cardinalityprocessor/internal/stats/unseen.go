@@ -1,0 +1,70 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import "math"
+
+// Of a flood of rejected series only some are looked at, but all are counted. So it is known how many times more there are
+// in a metric than its labels were counted in.
+
+// times is the label in so many times the series.
+func (l WithoutLabel) times(factor float64) WithoutLabel {
+	if factor <= 1 || l.Series == 0 {
+		return l
+	}
+	n := l.Series
+	l.Series *= factor
+	l.Error = SampledError
+	l.Values, l.Without = extrapolate(l.Values, n, l.Series), extrapolate(l.Without, n, l.Series)
+	return l
+}
+
+// extrapolate estimates how many distinct things there are in a number of series when so many were found in some of them,
+// as if all were equally frequent. If some are not, it is too low rather than too high.
+func extrapolate(found, in, series float64) float64 {
+	if found >= (1-3*math.Sqrt2*StandardError)*in { // each series has its own, as well as two estimates can tell
+		return found * series / in
+	}
+	met := func(all, series float64) float64 { return all * -math.Expm1(-series/all) }
+	low, high := found, 16*in
+	for range 50 {
+		if all := (low + high) / 2; met(all, in) < found {
+			low = all
+		} else {
+			high = all
+		}
+	}
+	return met(high, series)
+}
+
+// unseen is by how much labels are larger in their metrics than in the series that were looked at.
+type unseen map[uint64]WithoutLabel
+
+// of returns the labels of a metric.
+func (u unseen) of(m *metric) (labels []WithoutLabel) {
+	series := m.series.estimate()
+	factor := (series + m.rejected.estimate()) / max(series+m.observed.estimate(), 1)
+	for i := range m.labels {
+		seen, label := m.labels[i].snapshot(), m.labels[i].hash
+		all := seen.times(factor)
+		more := u[label]
+		more.Series += all.Series - seen.Series
+		more.Without += all.Without - seen.Without
+		more.Values = max(more.Values, all.Values-seen.Values) // which may be the same in all metrics
+		u[label] = more
+		labels = append(labels, all)
+	}
+	return labels
+}
+
+func (u unseen) and(label uint64, seen WithoutLabel) WithoutLabel {
+	more := u[label]
+	if more.Series > 0 {
+		seen.Error = SampledError
+	}
+	seen.Series += more.Series
+	seen.Values += more.Values
+	seen.Without += more.Without
+	return seen
+}
