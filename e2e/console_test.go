@@ -275,8 +275,8 @@ func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p.Holds(`document.activeElement.value === "silent"`)
 	p.Keys(kb.Escape)
 	p.Holds(`document.activeElement === document.body`)
-	p.Do(`document.querySelector("th[aria-sort] button").focus()`)
 	p.Holds(`document.querySelector("th[aria-sort=ascending]")`)
+	p.Do(`document.querySelector("th[aria-sort] button").focus()`)
 	p.Keys(kb.Enter)
 	p.Holds(`document.querySelector("th[aria-sort=descending]") && location.hash.includes("order=desc")`)
 	assert.Equal(t, "Target", p.Focused(), "it keeps the focus")
@@ -303,6 +303,7 @@ service:
 
 // Without targets, limits and destinations every view says so, and what to do.
 func TestConsoleOfAnIdleAgent(t *testing.T) {
+	t.Parallel()
 	browser := console.Open(t)
 	endpoint := freeport.Addr(t)
 	startCollector(t, fmt.Sprintf(idleConfig, endpoint))

@@ -5,10 +5,12 @@ package consoleextension
 
 // The most usual reasons.
 const (
-	reasonRefused  = "connection_refused"
-	reasonFull     = "queue_full"
-	reasonRejected = "rejected"
-	reasonStatus   = "status"
+	reasonRefused   = "connection_refused"
+	reasonFull      = "queue_full"
+	reasonRejected  = "rejected"
+	reasonStatus    = "status"
+	reasonTimestamp = "timestamp"
+	reasonTLS       = "tls"
 )
 
 // failure says in words why targets fail.
@@ -30,7 +32,8 @@ var failures = map[string]string{
 	"protocol":     "no proper HTTP",
 	reasonStatus:   "an HTTP error status",
 	"target_limit": "too many targets",
-	"tls":          "no secure connection (TLS)",
+	"timeout":      "no answer within scrape_timeout",
+	reasonTLS:      "no secure connection (TLS)",
 }
 
 // nextForReason says what to do about targets that fail for a reason.
@@ -52,10 +55,10 @@ var nextForScrape = map[string]string{
 	"limit":            "The page is beyond a limit of the job (sample_limit, label limits): see what it has grown by, or raise the limit.",
 	"parse":            "Look at the live response: the page is not in a format that is understood.",
 	"protocol":         "What answers does not speak HTTP as it should: check the port and the scheme.",
-	reasonStatus:       "Look at the live response: 401 and 403 want credentials, 404 another metrics_path.",
+	reasonStatus:       "Look at the live response: 401 and 403 want credentials, 404 another metrics_path; of 500 and more the target's log tells.",
 	"target_limit":     "There are more targets than target_limit allows: narrow down discovery, or raise it.",
 	"timeout":          "Raise scrape_timeout if the targets are slow by nature, else find out what holds them up.",
-	"tls":              "Check the scheme, and ca_file, server_name and the dates of the certificates.",
+	reasonTLS:          "Check the scheme, and ca_file, server_name and the dates of the certificates.",
 }
 
 // nextForDrop says what to do about data that is dropped for a reason.
@@ -63,21 +66,26 @@ func nextForDrop(reason string) string {
 	if next, ok := nextForLoss[reason]; ok {
 		return next
 	}
-	return "The log says more about the first of them; the exporter's README explains the reason."
+	return "The log says more about the first of them; its component's README explains the reason."
 }
 
 var nextForLoss = map[string]string{
 	"ack_timeout":       "The destination does not acknowledge in time: see whether it is overloaded, or raise ack_timeout.",
 	"corrupt":           "What was on disk cannot be read: check the disk of the storage.",
 	"format":            "The destination takes no format that can express it, such as native histograms: use a newer one.",
+	"histogram":         "Clients send histograms that make no sense: the last error names one of their series.",
+	"labels":            "Clients send series without a name, with labels twice or with too many: the last error names one of them.",
 	"max_age":           "It waited for too long: see why the destination is slow or down, or raise queue.max_age.",
 	"max_elapsed_time":  "It was tried for too long: see why the destination is down, or raise retry_on_failure.max_elapsed_time.",
+	"orphan_exemplar":   "Exemplars came without a sample of their series: let clients send both in one request.",
 	"partial":           "The destination took a part only: its log says what it turned down.",
+	"pipeline":          "A component behind the receiver refuses it for good: the last error says which and why.",
 	reasonFull:          "The destination has been too slow for too long: see whether it is down; give the queue more room or a disk.",
 	reasonRejected:      "The destination will never take it: its answer is in the log. Samples out of order or too old are the usual cause.",
 	"retries_exhausted": "It was tried for too long: see why the destination is down, or raise retry_on_failure.max_elapsed_time.",
 	"shutdown":          "It was not sent before the process ended: use a storage, or more time to shut down.",
 	"stream_lost":       "The streams broke, and sending again is off: see what cuts them.",
+	reasonTimestamp:     "Clients send times before 1970 or after 2262: see their clocks and units.",
 	"too_large":         "A single request is more than the destination takes: send smaller batches.",
 	"unwritten":         "The destination says it wrote nothing: it may not speak the protocol that it accepts.",
 }

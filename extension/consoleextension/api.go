@@ -85,7 +85,7 @@ type fault struct {
 func (f *fault) Error() string { return f.message }
 
 func badRequest(format string, args ...any) error {
-	return &fault{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...)}
+	return &fault{http.StatusBadRequest, codeBadRequest, fmt.Sprintf(format, args...)}
 }
 
 func notFound(format string, args ...any) error {

@@ -108,7 +108,12 @@ type (
 		MaxStreams    int           `json:"max_streams"`
 		InFlightBytes int64         `json:"in_flight_bytes"`
 		MaxInFlight   int64         `json:"max_in_flight_bytes"`
+		TakenRate     *float64      `json:"taken_per_second"`
+		RefusedRate   *float64      `json:"refused_per_second"`
+		Dropped       []dropJSON    `json:"dropped"`
 		Requests      []outcomeJSON `json:"requests"`
+		LastError     string        `json:"last_error"`
+		LastErrorAt   *time.Time    `json:"last_error_at"`
 	}
 
 	outcomeJSON struct {
@@ -131,6 +136,7 @@ func (c *console) delivery(r *http.Request) (any, error) {
 	out := deliveryJSON{Exporters: []exporterJSON{}, Receivers: []intakeJSON{}}
 	now := map[deliveryKey]inspect.Destination{}
 	all := map[*source]inspect.Delivery{}
+	earlier, present := c.lookNow()
 	for _, s := range c.all() {
 		if s.Delivery != nil {
 			all[s] = s.Delivery()
@@ -139,7 +145,7 @@ func (c *console) delivery(r *http.Request) (any, error) {
 			}
 		}
 		if s.Intake != nil {
-			out.Receivers = append(out.Receivers, newIntake(s))
+			out.Receivers = append(out.Receivers, newIntake(s, earlier, present))
 		}
 	}
 	before, age := c.deliveries.since(at, now)
@@ -156,11 +162,11 @@ func (c *console) delivery(r *http.Request) (any, error) {
 			Destinations: []destinationJSON{},
 		}
 		for i := range d.Destinations {
-			earlier, known := before[deliveryKey{s, i}]
+			was, known := before[deliveryKey{s, i}]
 			if !known {
 				age = 0
 			}
-			e.Destinations = append(e.Destinations, newDestination(&d.Destinations[i], &earlier, at, age))
+			e.Destinations = append(e.Destinations, newDestination(&d.Destinations[i], &was, at, age))
 		}
 		out.Exporters = append(out.Exporters, e)
 	}
@@ -240,14 +246,30 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	return out
 }
 
-func newIntake(s *source) intakeJSON {
+// newIntake is what a receiver takes, with the rates between two readings.
+func newIntake(s *source, before, now *reading) intakeJSON {
 	in := s.Intake()
 	out := intakeJSON{
 		Receiver: s.name(), Addresses: some(in.Addresses), Streams: in.Streams, MaxStreams: in.MaxStreams,
-		InFlightBytes: in.InFlightBytes, MaxInFlight: in.MaxInFlight, Requests: []outcomeJSON{},
+		InFlightBytes: in.InFlightBytes, MaxInFlight: in.MaxInFlight, Dropped: []dropJSON{}, Requests: []outcomeJSON{},
+		LastError: redactor.Text(cut(in.Last.Text, 10_000)), LastErrorAt: moment(in.Last.At),
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(in.Requests)) {
 		out.Requests = append(out.Requests, outcomeJSON{outcome, in.Requests[outcome]})
+	}
+	flow, known := now.flows[s]
+	if !known {
+		return out
+	}
+	f := flowBetween(before, now, s)
+	out.TakenRate, out.RefusedRate = f.Out, f.Refused
+	earlier, seconds := stretch(before, now, s)
+	for _, reason := range slices.Sorted(maps.Keys(flow.Dropped)) {
+		drop := dropJSON{Reason: reason, Count: flow.Dropped[reason]}
+		if seconds > 0 {
+			drop.Rate = number(float64(drop.Count-earlier.Dropped[reason]) / seconds)
+		}
+		out.Dropped = append(out.Dropped, drop)
 	}
 	return out
 }

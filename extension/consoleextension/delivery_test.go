@@ -61,6 +61,29 @@ func TestDelivery(t *testing.T) {
 	require.Contains(t, text, "\nremotewrite,metrics,http://mimir,ok,remote write 2.0.0,")
 }
 
+func TestWhatClientsSend(t *testing.T) {
+	s := open(t)
+	flow := inspect.Flow{In: 10, Out: 9, Dropped: map[string]int64{reasonTimestamp: 1}}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindReceiver, ID: id("remotewrite"), Flow: func() inspect.Flow { return flow },
+		Intake: func() inspect.Intake {
+			return inspect.Intake{Last: inspect.Fault{At: time.Unix(7, 0), Text: "token=s3cr3t: no"}}
+		},
+	})
+	for range 2 {
+		s.clock.pass(sampleInterval)
+		s.sample()
+	}
+	s.clock.pass(sampleInterval)
+	flow = inspect.Flow{In: 110, Out: 89, Refused: 10, Dropped: map[string]int64{reasonTimestamp: 11}}
+	in := get[deliveryJSON](s, "/api/v1/delivery").Receivers[0]
+	require.InDelta(t, 4, *in.TakenRate, 0)
+	require.InDelta(t, 0.5, *in.RefusedRate, 0)
+	require.Equal(t, []dropJSON{{reasonTimestamp, 11, number(0.5)}}, in.Dropped)
+	require.Equal(t, int64(7), in.LastErrorAt.Unix())
+	require.NotContains(t, in.LastError, "s3cr3t")
+}
+
 func TestStatesOfDestinations(t *testing.T) {
 	f := func(want string, d inspect.Destination) {
 		t.Helper()

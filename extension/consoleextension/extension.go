@@ -16,6 +16,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
@@ -109,7 +110,8 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 	c.mu.Lock()
 	c.host = host
 	c.mu.Unlock()
-	server, err := c.cfg.ServerConfig.ToServer(ctx, host.GetExtensions(), c.set.TelemetrySettings, newGuard(c.cfg, c.handler()))
+	server, err := c.cfg.ServerConfig.ToServer(ctx, host.GetExtensions(), c.set.TelemetrySettings,
+		newGuard(c.cfg, c.handler()), confighttp.WithErrorHandler(c.turnAway))
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}
@@ -129,6 +131,27 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 	c.serving.Go(func() { c.run(run) })
 	c.set.Logger.Info("The console is open", zap.String(paramURL, c.url()))
 	return nil
+}
+
+// turnAway answers what does not get as far as the guard: requests without credentials, and bodies that do not
+// decompress.
+func (c *console) turnAway(w http.ResponseWriter, _ *http.Request, message string, status int) {
+	protect(w.Header())
+	code := codeBadRequest
+	if status == http.StatusUnauthorized {
+		code = "unauthorized"
+		w.Header().Set("WWW-Authenticate", c.challenge())
+	}
+	fail(w, status, code, redactor.Text(message))
+}
+
+// challenge is what makes a browser ask for a name and a password where these are of use.
+func (c *console) challenge() string {
+	scheme := "Bearer"
+	if auth := c.cfg.ServerConfig.Auth.Get(); auth != nil && auth.Config.AuthenticatorID.Type().String() == "basicauth" {
+		scheme = "Basic"
+	}
+	return scheme + ` realm="console"`
 }
 
 func (c *console) url() string {

@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,10 +67,17 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 		f.Title, f.Detail = redactor.Text(f.Title), redactor.Text(cut(f.Detail, 1000))
 		out = append(out, f)
 	}
+	refusing := map[string]bool{}
+	for i := range o.Nodes {
+		if n := &o.Nodes[i]; isLimiter(n.Kind, n.Name) && n.Status == statusRecoverable {
+			refusing[n.ID] = true
+			add(limiterFinding(n, o.Process.RuntimeOfExt))
+		}
+	}
 	for _, s := range c.all() {
 		flow, known := now.flows[s]
 		if known {
-			lossFindings(before, now, s, g, add)
+			lossFindings(before, now, s, g, refusing, add)
 		}
 		if s.Targets != nil && (flow.Targets[inspect.Failing] > 0 || !known) {
 			targetFindings(s, add)
@@ -88,11 +97,12 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 			}
 		}
 	}
-	for _, n := range o.Nodes {
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
 		known := slices.ContainsFunc(out, func(f finding) bool { return f.Subject == n.ID && f.Severity == severityError })
 		if strings.HasSuffix(n.Status, "_error") && !known {
 			severity := severityError
-			if n.Status == "recoverable_error" {
+			if n.Status == statusRecoverable {
 				severity = severityWarning
 			}
 			add(finding{
@@ -109,11 +119,11 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 }
 
 // lossFindings are about what is lost or refused at this time.
-func lossFindings(before, now *reading, s *source, g *graph, add func(finding)) {
+func lossFindings(before, now *reading, s *source, g *graph, refusing map[string]bool, add func(finding)) {
 	flow := now.flows[s]
 	earlier, seconds := stretch(before, now, s)
 	view := viewOverview
-	if s.Delivery != nil {
+	if s.Delivery != nil || s.Intake != nil {
 		view = viewDelivery
 	}
 	for _, reason := range slices.Sorted(maps.Keys(flow.Dropped)) {
@@ -134,20 +144,83 @@ func lossFindings(before, now *reading, s *source, g *graph, add func(finding)) 
 		add(f)
 	}
 	if refused := flow.Refused - earlier.Refused; refused > 0 && seconds > 0 && flow.Refused > 0 {
-		f := finding{
-			Severity: severityError, Subject: s.node(), View: viewDelivery,
-			Title:  fmt.Sprintf("The pipeline does not take all that %s offers", s.name()),
-			Detail: fmt.Sprintf("It was refused %d times in the last %.0f s.", refused, seconds),
-			Next:   "See whether a queue is full, and why its destination is slow or down.",
-		}
-		for _, n := range g.nodes {
-			if n.kind == wordProcessor && strings.HasPrefix(n.name, "memory_limiter") && sharePipeline(n, g.nodes[s.node()]) {
-				f.Next = "Either a queue is full: see whether a destination is slow or down; or " + n.name +
-					" refuses because memory is short: give the process more, or send it less."
-			}
-		}
-		add(f)
+		refusalFinding(s, g, refusing, refused, seconds, add)
 	}
+	if s.Intake != nil {
+		intakeFinding(s, flow, earlier, seconds, add)
+	}
+}
+
+// refusalFinding is about what a component could not get rid of. What was scraped cannot be scraped again.
+func refusalFinding(s *source, g *graph, refusing map[string]bool, times int64, seconds float64, add func(finding)) {
+	f := finding{
+		Severity: severityError, Subject: s.node(), View: viewDelivery,
+		Title:  fmt.Sprintf("The pipeline does not take all that %s offers", s.name()),
+		Detail: fmt.Sprintf("It was refused %s in the last %.0f s.", plural(times, "time"), seconds),
+		Next:   "See whether a queue is full, and why its destination is slow or down.",
+	}
+	switch {
+	case s.Targets != nil:
+		f.Title = fmt.Sprintf("Scrapes of %s are lost: the pipeline does not take them", s.name())
+		f.Detail = fmt.Sprintf("%d in the last %.0f s. While it refuses, targets are scraped less, to see whether it still does.", times, seconds)
+	case s.Intake != nil:
+		f.Detail += " Clients are told to send again."
+	}
+	for _, n := range g.nodes {
+		switch {
+		case !isLimiter(n.kind, n.name) || !sharePipeline(n, g.nodes[s.node()]):
+		case refusing[n.id]:
+			f.View, f.Next = viewOverview, "It is "+n.name+" that refuses: see there."
+		default:
+			f.Next = "Either a queue is full: see whether a destination is slow or down; or " + n.name +
+				" refuses because memory is short: give the process more, or send it less."
+		}
+	}
+	add(f)
+}
+
+// intakeFinding is about requests that clients sent in vain, and will not send again.
+func intakeFinding(s *source, flow, earlier inspect.Flow, seconds float64, add func(finding)) {
+	var turnedDown int64
+	for _, code := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType} {
+		reason := strconv.Itoa(code)
+		turnedDown += flow.Failed[reason] - earlier.Failed[reason]
+	}
+	if turnedDown <= 0 || seconds == 0 {
+		return
+	}
+	add(finding{
+		Severity: severityError, Subject: s.node(), View: viewDelivery,
+		Title:  fmt.Sprintf("%s turns down what clients send: %s in the last %.0f s", s.name(), plural(turnedDown, "request"), seconds),
+		Detail: "The last one was " + s.Intake().Last.Text,
+		Next:   "Clients do not send again what cannot be understood: see what this one sends, and with which protocol.",
+	})
+}
+
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func isLimiter(kind, name string) bool {
+	typ, _, _ := strings.Cut(name, "/")
+	return kind == wordProcessor && typ == "memory_limiter"
+}
+
+// limiterFinding is about a memory_limiter that refuses all data, which it says in its status.
+func limiterFinding(n *nodeJSON, r *inspect.Runtime) finding {
+	f := finding{
+		Severity: severityError, Subject: n.ID, View: viewOverview,
+		Title:  n.Name + " refuses all data: memory is short",
+		Detail: "Whatever is scraped meanwhile is lost, and clients are told to send again.",
+		Next:   "Give the process more memory and raise the limit, or send it less: see which targets and which metrics have grown.",
+	}
+	if r != nil && r.LimiterSoft > 0 {
+		f.Detail = fmt.Sprintf("It does from %d MiB of heap on. %s", r.LimiterSoft>>20, f.Detail)
+	}
+	return f
 }
 
 func sharePipeline(a, b *graphNode) bool {
@@ -162,10 +235,14 @@ func targetFindings(s *source, add func(finding)) {
 		total += len(all.Jobs[i].Targets)
 	}
 	for _, e := range errorsOf(s, all) {
+		verb := "fail"
+		if e.Count == 1 {
+			verb = "fails"
+		}
 		add(finding{
 			Severity: severityError, Subject: s.node(), View: viewTargets,
-			Title:  fmt.Sprintf("%d of %d targets fail: %s", e.Count, total, e.Text),
-			Detail: e.Example, Next: nextForReason(e.Reason),
+			Title:  fmt.Sprintf("%d of %d targets %s: %s", e.Count, total, verb, e.Text),
+			Detail: "Job " + cut(strings.Join(e.Jobs, ", "), maxShownName) + ": " + e.Example, Next: nextForReason(e.Reason),
 			Query: map[string]string{paramState: inspect.Failing, paramReason: e.Reason, wordReceiver: s.name()},
 		})
 	}
@@ -179,6 +256,9 @@ func deliveryFindings(s *source, now time.Time, add func(finding)) {
 		if to.BreakerOpen {
 			f.Severity, f.Title = severityError, "Nothing is sent to "+to.Name+": the circuit breaker is open"
 			f.Detail = cmp.Or(to.LastError, "The destination has failed many times in a row.")
+			if to.Queue.Capacity > 0 {
+				f.Detail = strings.TrimSuffix(f.Detail, ".") + fmt.Sprintf(". What waits fills %.2g %% of the queue.", share(to.Queue)*100)
+			}
 			f.Next = "See whether the destination is up, and whether address, TLS and credentials are right. It is tried again by itself."
 			add(f)
 		} else if left := to.ThrottledUntil.Sub(now); left > 0 {
@@ -212,74 +292,6 @@ func share(q inspect.Queue) float64 {
 		return float64(q.Bytes) / float64(q.Capacity)
 	}
 	return float64(q.Items) / float64(q.Capacity)
-}
-
-func cardinalityFindings(s *source, add func(finding)) {
-	o := s.Cardinality.Overview()
-	f := finding{Subject: s.node(), View: viewCardinality, Query: map[string]string{wordProcessor: s.name()}}
-	if o.RulesFault != "" {
-		f.Severity, f.Title, f.Detail = severityError, "The rules file of "+s.name()+" cannot be used: earlier rules are in force", o.RulesFault
-		f.Next = "Correct the file; it is read again by itself."
-		add(f)
-	}
-	if o.MaxSeries > 0 && o.Series >= o.MaxSeries {
-		f.Severity, f.Title = severityError, fmt.Sprintf("%s is full: %d series of %d", s.name(), o.Series, o.MaxSeries)
-		f.Detail = "New series of all metrics are kept out. Series that were let in are not affected."
-		f.Next = "Find what explodes and limit it by a rule, or raise `memory.max_series`."
-		add(f)
-	}
-	for i := range o.Limits {
-		l := &o.Limits[i]
-		if l.Max <= 0 || l.Used < l.Max {
-			continue
-		}
-		culprit := explosion(s, &o, l)
-		f.Severity = severityWarning
-		f.Title = fmt.Sprintf("Rule %s is at its limit: %d of %d %s", l.Rule, l.Used, l.Max, l.What)
-		f.Detail = "Series that were let in are not affected."
-		if l.Rejected.Value >= 1 {
-			f.Detail = fmt.Sprintf("About %.0f further series are kept out. %s", l.Rejected.Value, f.Detail)
-		}
-		f.Next = "Find the label that explodes, and drop or collapse it; or raise the limit."
-		if culprit.name != "" {
-			f.Title += ": " + culprit.String()
-			f.Next = fmt.Sprintf("Drop or collapse label %s, if nobody needs it; or raise the limit.", culprit.name)
-		}
-		if o.Mode == "dry_run" {
-			f.Severity, f.Next = severityInfo, "Nothing is kept out in a dry run; see whether it is what you want, then set `mode: enforce`."
-		}
-		add(f)
-	}
-}
-
-// A culprit is the label whose values fill a limit.
-type culprit struct {
-	name, metric string
-	values       float64
-}
-
-func (c culprit) String() string {
-	if c.values == 0 {
-		return "label " + c.name
-	}
-	return fmt.Sprintf("label %s of %s has about %.0f values", c.name, c.metric, c.values)
-}
-
-// explosion finds the label with the most values of the metric that the limit rejected last. It is not known before the
-// limit has rejected something: what a rule matches is the processor's business.
-func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culprit {
-	at := slices.IndexFunc(o.Rejects, func(r inspect.Reject) bool { return r.Rule == l.Rule })
-	if at < 0 {
-		return culprit{name: cut(l.Label, maxShownName)}
-	}
-	metric := o.Rejects[at].Metric
-	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, Metric: metric, N: maxPage})
-	for i := range top.Rows {
-		if row := &top.Rows[i]; row.Values.Value > 1 && (l.Label == "" || l.Label == row.Name) {
-			return culprit{cut(row.Name, maxShownName), cut(metric, maxShownName), row.Values.Value}
-		}
-	}
-	return culprit{name: cut(l.Label, maxShownName)}
 }
 
 func processFindings(o *overviewJSON, add func(finding)) {

@@ -4,11 +4,13 @@
 package consoleextension
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
@@ -39,7 +41,7 @@ func TestFailingTargetsAreGroupedByWhatIsWrong(t *testing.T) {
 	require.Equal(t, []string{"error: 10 of 1000 targets fail: connection refused"}, titles)
 	require.Equal(t, map[string]string{"state": "failing", "reason": reasonRefused, "receiver": "fastprometheus"}, all[0].Query)
 	require.Equal(t, "targets", all[0].View)
-	require.Contains(t, all[0].Detail, "connect: connection refused")
+	require.Regexp(t, "^Job node: .*connect: connection refused$", all[0].Detail)
 	require.Equal(t, "failing", get[overviewJSON](s, "/api/v1/overview").Health)
 }
 
@@ -72,6 +74,76 @@ func TestRefusals(t *testing.T) {
 	titles, all := s.findings()
 	require.Equal(t, []string{"error: The pipeline does not take all that fastprometheus offers"}, titles)
 	require.Contains(t, all[0].Next, "memory_limiter refuses")
+}
+
+// What was scraped cannot be scraped again; what a client sent it can send again.
+func TestRefusalsAreLossesWhereNothingComesAgain(t *testing.T) {
+	f := func(s inspect.Source, want, detail string) {
+		t.Helper()
+		c := open(t)
+		var flow inspect.Flow
+		s.Kind, s.ID, s.Flow = component.KindReceiver, id("r"), func() inspect.Flow { return flow }
+		c.RegisterInspection(s)
+		c.clock.pass(sampleInterval)
+		c.sample()
+		flow.Refused = 3
+		c.clock.pass(sampleInterval)
+		titles, all := c.findings()
+		require.Equal(t, []string{want}, titles)
+		require.Contains(t, all[0].Detail, detail)
+	}
+	f(inspect.Source{Targets: func() inspect.Targets { return inspect.Targets{} }}, "error: Scrapes of r are lost: the pipeline does not take them", "3 in the last 20 s")
+	f(inspect.Source{Intake: func() inspect.Intake { return inspect.Intake{} }}, "error: The pipeline does not take all that r offers", "Clients are told to send again")
+}
+
+func TestRequestsThatAreSentInVain(t *testing.T) {
+	s := open(t)
+	flow := inspect.Flow{Failed: map[string]int64{"400": 5}}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindReceiver, ID: id("remotewrite"), Flow: func() inspect.Flow { return flow },
+		Intake: func() inspect.Intake {
+			return inspect.Intake{Last: inspect.Fault{Text: "answered 415 to 10.0.0.7: no such type"}}
+		},
+	})
+	s.clock.pass(sampleInterval)
+	s.sample()
+	s.clock.pass(2 * mostAge)
+	titles, _ := s.findings()
+	require.Empty(t, titles, "long ago")
+	s.sample()
+	flow.Failed = map[string]int64{"400": 5, "415": 2, "503": 7}
+	s.clock.pass(sampleInterval)
+	titles, all := s.findings()
+	require.Equal(t, []string{"error: remotewrite turns down what clients send: 2 requests in the last 10 s"}, titles)
+	require.Equal(t, "The last one was answered 415 to 10.0.0.7: no such type", all[0].Detail)
+	require.Equal(t, viewDelivery, all[0].View)
+}
+
+func TestAMemoryLimiterThatRefuses(t *testing.T) {
+	s := open(t)
+	s.configure(pipelines)
+	limiter := componentstatus.NewInstanceID(id("memory_limiter"), component.KindProcessor)
+	refuses := componentstatus.NewRecoverableErrorEvent(errors.New("data refused due to high memory usage"))
+	s.ComponentStatusChanged(limiter, refuses)
+	titles, all := s.findings()
+	require.Equal(t, []string{"error: memory_limiter refuses all data: memory is short"}, titles)
+	require.Equal(t, "Whatever is scraped meanwhile is lost, and clients are told to send again.", all[0].Detail)
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindExtension, ID: id("runtimeprofile"), Runtime: func() inspect.Runtime { return inspect.Runtime{LimiterSoft: 384 << 20} },
+	})
+	_, all = s.findings()
+	require.Contains(t, all[0].Detail, "from 384 MiB of heap on")
+	receiver := s.counter(component.KindReceiver, "fastprometheus")
+	s.clock.pass(sampleInterval)
+	receiver.flow.Refused = 3
+	titles, all = s.findings()
+	require.Equal(t, "error: memory_limiter refuses all data: memory is short", titles[0])
+	require.Equal(t, "error: The pipeline does not take all that fastprometheus offers", titles[1])
+	require.Equal(t, "It is memory_limiter that refuses: see there.", all[1].Next)
+	s.ComponentStatusChanged(limiter, componentstatus.NewEvent(componentstatus.StatusOK))
+	s.clock.pass(2 * mostAge)
+	titles, _ = s.findings()
+	require.Empty(t, titles)
 }
 
 func TestDeliveryThatStops(t *testing.T) {
@@ -119,6 +191,22 @@ func TestLimitsThatAreReached(t *testing.T) {
 		"warning: Rule r is at its limit: 10 of 10 values of a label: label page of sales has about 40 values")
 	f(inspect.CardinalityOverview{Series: 7, MaxSeries: 7}, "error: cardinality is full: 7 series of 7")
 	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
+}
+
+func TestLabelsThatLookLikeIDs(t *testing.T) {
+	s := open(t)
+	rows := []inspect.Row{
+		{Name: "session", IDLike: true, Values: inspect.Estimate{Value: 5000}, Series: inspect.Estimate{Value: 5100}},
+		{Name: "instance", Values: inspect.Estimate{Value: 4000}},
+		{Name: "small", IDLike: true, Values: inspect.Estimate{Value: 60}},
+	}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{top: inspect.Top{Total: 6000, Rows: rows}},
+	})
+	titles, all := s.findings()
+	require.Equal(t, []string{"warning: Label session looks like an ID: about 5000 values, nearly one for each series that has it"}, titles)
+	require.Equal(t, "It makes about 5100 of 6000 series.", all[0].Detail)
+	require.Equal(t, "session", all[0].Query["label"])
 }
 
 func TestMemoryThatRunsShort(t *testing.T) {

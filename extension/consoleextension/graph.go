@@ -182,7 +182,7 @@ var statusNames = map[componentstatus.Status]string{
 	componentstatus.StatusNone:             wordNone,
 	componentstatus.StatusStarting:         "starting",
 	componentstatus.StatusOK:               "ok",
-	componentstatus.StatusRecoverableError: "recoverable_error",
+	componentstatus.StatusRecoverableError: statusRecoverable,
 	componentstatus.StatusPermanentError:   "permanent_error",
 	componentstatus.StatusFatalError:       "fatal_error",
 	componentstatus.StatusStopping:         "stopping",

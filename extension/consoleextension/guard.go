@@ -44,9 +44,8 @@ func canonical(host string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-// ServeHTTP implements [http.Handler].
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+// protect tells browsers what an answer is good for.
+func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -55,6 +54,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
 	switch {
 	case !g.knows(r):
 		fail(w, http.StatusForbidden, "host", fmt.Sprintf("the host %q is not allowed: add it to `allowed_hosts`", cut(r.Host, 100)))

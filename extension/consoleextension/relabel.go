@@ -187,7 +187,7 @@ func decode(r *http.Request, into any) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			return &fault{http.StatusRequestEntityTooLarge, "bad_request", fmt.Sprintf("the body must not have more than %d bytes", tooLarge.Limit)}
+			return &fault{http.StatusRequestEntityTooLarge, codeBadRequest, fmt.Sprintf("the body must not have more than %d bytes", tooLarge.Limit)}
 		}
 		return badRequest("the body is not what it should be: %v", err)
 	}

@@ -206,7 +206,7 @@ func errorsOf(_ *source, all inspect.Targets) []errorJSON {
 			}
 			e := kinds[t.Reason]
 			if e == nil {
-				e = &errorJSON{Reason: t.Reason, Text: failure(t.Reason), Example: redactor.Text(cut(t.LastError, 1000)), Jobs: []string{}}
+				e = &errorJSON{Reason: t.Reason, Text: failure(t.Reason), Example: redactor.Text(cut(example(t), 1000)), Jobs: []string{}}
 				kinds[t.Reason] = e
 			}
 			e.Count++
@@ -220,6 +220,14 @@ func errorsOf(_ *source, all inspect.Targets) []errorJSON {
 		out = append(out, *e)
 	}
 	return merge(out)
+}
+
+// example is the error of a target, and which one that is.
+func example(t *inspect.Target) string {
+	if strings.Contains(t.LastError, t.URL) {
+		return t.LastError
+	}
+	return t.URL + ": " + t.LastError
 }
 
 // merge adds up the same kinds of several receivers, and sorts.

@@ -31,6 +31,9 @@ const (
 	paramURL    = "url"
 	paramJob    = "job"
 
+	statusRecoverable = "recoverable_error"
+	codeBadRequest    = "bad_request"
+
 	healthOK       = "ok"
 	healthDegraded = "degraded"
 	healthFailing  = "failing"

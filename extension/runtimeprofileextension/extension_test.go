@@ -241,6 +241,7 @@ func TestMetricsTellTheEffectiveValues(t *testing.T) {
 		return got.Data.(metricdata.Gauge[int64]).DataPoints[0].Value
 	}
 	assert.Positive(t, ints("gc_cycles"))
+	assert.Positive(t, ints("goroutines"))
 	assert.Positive(t, ints("heap_live"))
 	gcTime, err := tt.GetMetric("otelcol_extension_runtimeprofile_gc_cpu_time")
 	require.NoError(t, err)

@@ -13,6 +13,8 @@ type sample struct {
 	roots    int64 // stacks and globals: GOGC counts them in with the live heap
 	overhead int64 // what GOMEMLIMIT counts beside objects and free heap
 
+	goroutines int64
+
 	cycles     int64
 	gcSeconds  float64
 	cpuSeconds float64 // all the process used; like gcSeconds as of the last cycle
@@ -33,6 +35,7 @@ func readSample() sample {
 		{Name: "/cpu/classes/gc/total:cpu-seconds"},
 		{Name: "/cpu/classes/total:cpu-seconds"},
 		{Name: "/cpu/classes/idle:cpu-seconds"},
+		{Name: "/sched/goroutines:goroutines"},
 	}
 	metrics.Read(s)
 	n := func(i int) int64 { return int64(s[i].Value.Uint64()) }
@@ -41,6 +44,7 @@ func readSample() sample {
 		live:       n(2),
 		roots:      n(3) + n(4),
 		overhead:   n(5) - n(6) - n(7) - n(8),
+		goroutines: n(13),
 		cycles:     n(9),
 		gcSeconds:  s[10].Value.Float64(),
 		cpuSeconds: s[11].Value.Float64() - s[12].Value.Float64(),

@@ -32,6 +32,7 @@ func (e *runtimeProfile) startTelemetry() error {
 		t.RegisterExtensionRuntimeprofileGcCPUTimeCallback(float(func() float64 { return readSample().gcSeconds })),
 		t.RegisterExtensionRuntimeprofileGcCyclesCallback(integer(func() (int64, bool) { return readSample().cycles, true })),
 		t.RegisterExtensionRuntimeprofileGogcCallback(integer(func() (int64, bool) { return int64(readKnobs().gogc), true })),
+		t.RegisterExtensionRuntimeprofileGoroutinesCallback(integer(func() (int64, bool) { return readSample().goroutines, true })),
 		t.RegisterExtensionRuntimeprofileHeapLiveCallback(integer(func() (int64, bool) { return readSample().live, true })),
 		t.RegisterExtensionRuntimeprofileMemoryBudgetCallback(integer(func() (int64, bool) {
 			e.mu.Lock()

@@ -80,4 +80,11 @@ type Intake struct {
 	InFlightBytes int64
 	MaxInFlight   int64
 	Requests      map[string]int64 // by outcome
+	Last          Fault            // of a request, zero if there was none
+}
+
+// A Fault is what went wrong, and when.
+type Fault struct {
+	At   time.Time
+	Text string
 }

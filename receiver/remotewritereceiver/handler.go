@@ -23,11 +23,16 @@ import (
 // retryAfter, in seconds, is the pause asked for when the pipeline is busy. Senders back off further on their own.
 const retryAfter = "1"
 
-// response is the answer to one request.
+// response is the answer to one request, and what the request was.
 type response struct {
 	code    int
 	written promwrite.Written
 	err     error // the reason, unless code is 204
+
+	points      int  // that the pipeline was offered
+	taken       bool // by the pipeline
+	rejects     rejects
+	wire, plain int // bytes of the body, as received and as decoded
 }
 
 // ServeHTTP answers one request.
@@ -48,6 +53,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("version", version.String()), attribute.Int("code", answer.code),
 	)))
+	r.tally.count(req, version, &answer)
 
 	switch answer.code {
 	case http.StatusNoContent:
@@ -66,26 +72,29 @@ func (r *remoteWriteReceiver) write(req *http.Request, version promwrite.Version
 		return response{code: http.StatusUnsupportedMediaType, err: err}
 	}
 	ctx := r.obsreport.StartMetricsOp(req.Context())
-	batch, err := r.decode(ctx, req, version, encoding)
+	batch, wire, err := r.decode(ctx, req, version, encoding)
 	if err != nil {
 		r.obsreport.EndMetricsOp(ctx, "remotewrite", 0, err)
-		return response{code: decodeCode(err), err: err}
+		return response{code: decodeCode(err), err: err, wire: wire}
 	}
 	batch.rejects.count(ctx, r.telemetry)
 
 	points := batch.written.Samples + batch.written.Histograms
+	answer := response{code: http.StatusNoContent, points: points, rejects: batch.rejects, wire: wire, plain: batch.plain}
 	if points > 0 {
 		err = r.next.ConsumeMetrics(ctx, batch.metrics)
 	}
 	r.obsreport.EndMetricsOp(ctx, "remotewrite", points, err)
 	if err != nil {
-		return response{code: consumeCode(err), err: fmt.Errorf("cannot pass %d points on: %w", points, err)}
+		answer.code, answer.err = consumeCode(err), fmt.Errorf("cannot pass %d points on: %w", points, err)
+		return answer
 	}
+	answer.taken, answer.written = true, batch.written
 	if err := batch.rejects.err(); err != nil {
 		// The rest is written, and the headers say how much that is: sending it again would not help.
-		return response{code: http.StatusBadRequest, written: batch.written, err: err}
+		answer.code, answer.err = http.StatusBadRequest, err
 	}
-	return response{code: http.StatusNoContent, written: batch.written}
+	return answer
 }
 
 // bodies holds buffers for bodies as received.
@@ -93,8 +102,10 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 const maxRetainedBody = 4 << 20 // one huge body must not pin memory for ever
 
-// decode reads the body at the sender's pace, and only then takes a worker.
-func (r *remoteWriteReceiver) decode(ctx context.Context, req *http.Request, version promwrite.Version, encoding promwrite.Encoding) (batch, error) {
+// decode reads the body at the sender's pace, and only then takes a worker. It returns the size of the body, too.
+func (r *remoteWriteReceiver) decode(
+	ctx context.Context, req *http.Request, version promwrite.Version, encoding promwrite.Encoding,
+) (decoded batch, wire int, err error) {
 	body := bodies.Get().(*bytes.Buffer)
 	defer func() {
 		if body.Cap() <= maxRetainedBody {
@@ -102,15 +113,17 @@ func (r *remoteWriteReceiver) decode(ctx context.Context, req *http.Request, ver
 			bodies.Put(body)
 		}
 	}()
-	if _, err := body.ReadFrom(req.Body); err != nil {
-		return batch{}, fmt.Errorf("cannot read the body after %d bytes: %w", body.Len(), err)
+	if _, err = body.ReadFrom(req.Body); err != nil {
+		return batch{}, body.Len(), fmt.Errorf("cannot read the body after %d bytes: %w", body.Len(), err)
 	}
+	wire = body.Len()
 	select {
 	case w := <-r.workers:
 		defer func() { r.workers <- w }()
-		return w.work(version, encoding, body.Bytes())
+		decoded, err = w.work(version, encoding, body.Bytes())
+		return decoded, wire, err
 	case <-ctx.Done():
-		return batch{}, fmt.Errorf("cannot decode %d bytes: %w", body.Len(), ctx.Err())
+		return batch{}, wire, fmt.Errorf("cannot decode %d bytes: %w", wire, ctx.Err())
 	}
 }
 

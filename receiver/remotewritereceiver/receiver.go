@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
@@ -32,9 +33,11 @@ type remoteWriteReceiver struct {
 	// workers holds the idle ones. Taking one out is taking a CPU slot.
 	workers chan *worker
 
-	server  *http.Server
-	address net.Addr
-	done    sync.WaitGroup
+	server     *http.Server
+	address    net.Addr
+	done       sync.WaitGroup
+	tally      tally
+	unregister func()
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*remoteWriteReceiver, error) {
@@ -52,7 +55,9 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*re
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	return &remoteWriteReceiver{cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry}, nil
+	return &remoteWriteReceiver{
+		cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry, unregister: func() {},
+	}, nil
 }
 
 // Start listens. Requests are served from then on.
@@ -80,6 +85,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 		return errors.Join(fmt.Errorf("cannot make the HTTP server: %w", err), listener.Close())
 	}
 	r.address = listener.Addr()
+	r.unregister = inspect.Register(host, r.inspection())
 	r.settings.Logger.Info("Taking remote write",
 		zap.Stringer("address", r.address), zap.String("path", r.cfg.Path))
 	r.done.Go(func() {
@@ -96,6 +102,7 @@ func (r *remoteWriteReceiver) Shutdown(ctx context.Context) error {
 	if r.server == nil {
 		return nil
 	}
+	r.unregister()
 	err := r.server.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("cannot finish the requests in flight: %w", err), r.server.Close())

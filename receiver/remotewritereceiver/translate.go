@@ -50,6 +50,7 @@ type batch struct {
 	metrics pmetric.Metrics
 	written promwrite.Written // what metrics holds
 	rejects rejects
+	plain   int // bytes of its body, decoded
 }
 
 // maxExpansion bounds what a request may become: each point carries the labels of its series anew, so a small body of

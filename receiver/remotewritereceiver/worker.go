@@ -35,5 +35,7 @@ func (w *worker) work(version promwrite.Version, encoding promwrite.Encoding, bo
 	if err := w.decoder.Decode(version, plain); err != nil {
 		return batch{}, err
 	}
-	return w.translator.translate(w.decoder.Series)
+	b, err := w.translator.translate(w.decoder.Series)
+	b.plain = len(plain)
+	return b, err
 }

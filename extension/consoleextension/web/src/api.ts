@@ -354,6 +354,11 @@ export interface Intake {
   max_streams: number;
   in_flight_bytes: number;
   max_in_flight_bytes: number;
+  taken_per_second: Rate;
+  refused_per_second: Rate;
+  dropped: { reason: string; count: number; per_second: Rate }[];
+  last_error: string;
+  last_error_at: Instant;
   requests: { outcome: string; count: number }[];
 }
 

@@ -33,6 +33,7 @@ type TelemetryBuilder struct {
 	ExtensionRuntimeprofileGcCPUTime           metric.Float64ObservableCounter
 	ExtensionRuntimeprofileGcCycles            metric.Int64ObservableCounter
 	ExtensionRuntimeprofileGogc                metric.Int64ObservableGauge
+	ExtensionRuntimeprofileGoroutines          metric.Int64ObservableGauge
 	ExtensionRuntimeprofileHeapLive            metric.Int64ObservableGauge
 	ExtensionRuntimeprofileMemoryBudget        metric.Int64ObservableGauge
 	ExtensionRuntimeprofileMemoryLimit         metric.Int64ObservableGauge
@@ -115,6 +116,21 @@ func (builder *TelemetryBuilder) RegisterExtensionRuntimeprofileGogcCallback(cb 
 		cb(ctx, &observerInt64{inst: builder.ExtensionRuntimeprofileGogc, obs: o})
 		return nil
 	}, builder.ExtensionRuntimeprofileGogc)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionRuntimeprofileGoroutinesCallback sets callback for observable ExtensionRuntimeprofileGoroutines metric.
+func (builder *TelemetryBuilder) RegisterExtensionRuntimeprofileGoroutinesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionRuntimeprofileGoroutines, obs: o})
+		return nil
+	}, builder.ExtensionRuntimeprofileGoroutines)
 	if err != nil {
 		return err
 	}
@@ -235,6 +251,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_extension_runtimeprofile_gogc",
 		metric.WithDescription("Effective GOGC, -1 when garbage collection by heap growth is off. [Alpha]"),
 		metric.WithUnit("%"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionRuntimeprofileGoroutines, err = builder.meter.Int64ObservableGauge(
+		"otelcol_extension_runtimeprofile_goroutines",
+		metric.WithDescription("Goroutines there are. [Alpha]"),
+		metric.WithUnit("{goroutine}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionRuntimeprofileHeapLive, err = builder.meter.Int64ObservableGauge(

@@ -189,8 +189,11 @@ function columnsOf(of: string, top: api.Top, route: Route): (Column<api.Row> | f
   const number = (title: string, sort: string, value: (row: api.Row) => api.Estimate): Column<api.Row> => ({ title, sort, descending: true, numeric: true, ...(title === "Gone/min" || title === "Points/s" ? { class: "minor" } : {}), cell: (row) => estimate(value(row)) });
   const series = number("Series", "series", (r) => r.series);
   const share: Column<api.Row> = { title: "Share", class: "minor", cell: (row) => bar(row.series.value / top.total_series, percent(row.series.value / top.total_series), "idle") };
-  const fresh = number("New/min", "new", (r) => r.new_per_minute);
-  const gone = number("Gone/min", "gone", (r) => r.gone_per_minute);
+  // Not every processor counts everything for every list: a column of nothing but zeros says nothing.
+  const counted = (column: Column<api.Row>, value: (row: api.Row) => api.Estimate) => (top.rows.some((row) => value(row).value > 0) ? column : false);
+  const fresh = counted(number("New/min", "new", (r) => r.new_per_minute), (r) => r.new_per_minute);
+  const gone = counted(number("Gone/min", "gone", (r) => r.gone_per_minute), (r) => r.gone_per_minute);
+  const points = counted(number("Points/s", "points", (r) => r.points_per_second), (r) => r.points_per_second);
   switch (of) {
     case "labels":
       return [
@@ -219,8 +222,8 @@ function columnsOf(of: string, top: api.Top, route: Route): (Column<api.Row> | f
         share,
         fresh,
         gone,
-        number("Points/s", "points", (r) => r.points_per_second),
-        number("Rejected", "rejected", (r) => r.rejected_series),
+        points,
+        counted(number("Rejected", "rejected", (r) => r.rejected_series), (r) => r.rejected_series),
       ];
     default:
       return [
@@ -231,7 +234,7 @@ function columnsOf(of: string, top: api.Top, route: Route): (Column<api.Row> | f
         { title: "Of its limit", cell: (row) => (row.limit > 0 ? bar(row.used / row.limit, `${percent(row.used / row.limit)} of ${short(row.limit)}`) : h("span", { class: "quiet" }, "no limit")) },
         fresh,
         gone,
-        number("Points/s", "points", (r) => r.points_per_second),
+        points,
         number("Rejected", "rejected", (r) => r.rejected_series),
       ];
   }

@@ -4,7 +4,7 @@
 import type * as api from "../api";
 import { get } from "../client";
 import { h, type Child } from "../dom";
-import { byteRate, bytes, count, duration, percent, plural, rate, short, unknown, words } from "../format";
+import { ago, byteRate, bytes, count, duration, percent, plural, rate, short, unknown, words } from "../format";
 import type { View } from "../page";
 import { badge, bar, empty, exports, heading, section, stats, text, type Tone } from "../parts";
 import { table } from "../table";
@@ -84,7 +84,7 @@ function destination(d: api.Destination): Child {
         ? h("div", null, h("h3", { class: "over" }, "Given up, by reason"), table({ caption: `What was given up for ${d.name}`, rows: d.dropped, key: (x) => x.reason, tone: (x) => (x.per_second ? "bad" : ""), columns: [{ title: "Reason", head: true, cell: (x) => words(x.reason) }, { title: "Items", numeric: true, cell: (x) => count(x.count) }, { title: "Now", numeric: true, cell: (x) => rate(x.per_second) }] }))
         : null,
       d.responses.length
-        ? h("div", null, h("h3", { class: "over" }, "Answers to ", plural(d.requests, "request")), table({ caption: `Answers of ${d.name}`, rows: d.responses, key: (x) => x.status, columns: [{ title: "Answer", head: true, cell: (x) => words(x.status) }, { title: "Requests", numeric: true, cell: (x) => count(x.count) }] }))
+        ? h("div", null, h("h3", { class: "over" }, "Answers to ", plural(d.requests, "request")), table({ caption: `Answers of ${d.name}`, rows: d.responses, key: (x) => x.status, columns: [{ title: "Answer", head: true, cell: (x) => (x.status === "none" ? "no answer" : words(x.status)) }, { title: "Requests", numeric: true, cell: (x) => count(x.count) }] }))
         : null,
       d.streams.length
         ? h("div", null, h("h3", { class: "over" }, "Streams"), table({ caption: `Streams to ${d.name}`, rows: d.streams, columns: [{ title: "State", head: true, cell: (x) => badge(x.state === "open" ? "ok" : x.state === "waiting" ? "warn" : "idle", x.state) }, { title: "For", numeric: true, cell: (x) => duration(x.age_seconds) }, { title: "Pending", numeric: true, cell: (x) => count(x.pending) }, { title: "Acknowledged", numeric: true, cell: (x) => count(x.acked) }] }))
@@ -101,12 +101,16 @@ function intake(all: api.Intake[]): Child {
       caption: "Receivers",
       rows: all,
       key: (r) => r.receiver,
+      tone: (r) => (r.dropped.some((x) => x.per_second) ? "bad" : ""),
       columns: [
         { title: "Receiver", head: true, cell: (r) => r.receiver },
-        { title: "Address", class: "mono wrap", cell: (r) => r.addresses.join(", ") },
-        { title: "Streams", cell: (r) => bar(r.max_streams ? r.streams / r.max_streams : null, r.max_streams ? `${count(r.streams)} of ${count(r.max_streams)}` : count(r.streams)) },
-        { title: "In flight", cell: (r) => bar(r.max_in_flight_bytes ? r.in_flight_bytes / r.max_in_flight_bytes : null, r.max_in_flight_bytes ? `${bytes(r.in_flight_bytes)} of ${bytes(r.max_in_flight_bytes)}` : bytes(r.in_flight_bytes)) },
-        { title: "Requests", class: "wrap", cell: (r) => r.requests.map((x) => `${words(x.outcome)} ${short(x.count)}`).join(", ") || unknown },
+        { title: "Address", class: "mono nowrap", cell: (r) => r.addresses.join(", ") },
+        { title: "Taken", cell: (r) => [rate(r.taken_per_second), r.refused_per_second ? h("small", { class: "bad-text block" }, `${rate(r.refused_per_second)} to be sent again`) : null] },
+        { title: "Streams", cell: (r) => (r.max_streams ? bar(r.streams / r.max_streams, `${count(r.streams)} of ${count(r.max_streams)}`) : r.streams ? count(r.streams) : unknown) },
+        { title: "In flight", cell: (r) => (r.max_in_flight_bytes ? bar(r.in_flight_bytes / r.max_in_flight_bytes, `${bytes(r.in_flight_bytes)} of ${bytes(r.max_in_flight_bytes)}`) : r.in_flight_bytes ? bytes(r.in_flight_bytes) : unknown) },
+        { title: "Requests", class: "wrap", cell: (r) => r.requests.map((x) => `${words(x.outcome)}: ${short(x.count)}`).join(", ") || unknown },
+        { title: "Lost", class: "wrap", cell: (r) => r.dropped.map((x) => `${words(x.reason)} ${short(x.count)}`).join(", ") || "nothing" },
+        { title: "Last error", class: "wrap", cell: (r) => (r.last_error ? [text(r.last_error, 300), h("small", { class: "quiet block" }, ago(r.last_error_at))] : "none") },
       ],
     }),
   );

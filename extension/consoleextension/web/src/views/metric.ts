@@ -47,8 +47,8 @@ function render(metric: api.MetricDetail, whatIf: api.Projection | null, route: 
     stats(
       { label: "Series", value: estimate(metric.series) },
       { label: "New per minute", value: estimate(metric.new_per_minute) },
-      { label: "Gone per minute", value: estimate(metric.gone_per_minute) },
-      { label: "Points per second", value: estimate(metric.points_per_second) },
+      metric.gone_per_minute.value > 0 && { label: "Gone per minute", value: estimate(metric.gone_per_minute) },
+      metric.points_per_second.value > 0 && { label: "Points per second", value: estimate(metric.points_per_second) },
       { label: "Rejected series", value: estimate(metric.rejected_series), tone: metric.rejected_series.value > 0 ? "bad" : undefined },
       metric.limit > 0 && { label: "Of its limit", value: percent(metric.used / metric.limit), note: `${count(metric.used)} of ${count(metric.limit)}`, tone: metric.used >= metric.limit ? "bad" : undefined },
     ),

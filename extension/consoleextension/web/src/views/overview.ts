@@ -52,15 +52,30 @@ function verdict(now: api.Overview): string {
 
 // What most come to find out, as sentences.
 function summary(now: api.Overview): Child {
-  const { collector, targets, totals } = now;
+  const { collector, targets } = now;
   const all = targets.healthy + targets.failing + targets.unknown;
-  const lost = totals.dropped_per_second;
   return [
     `${collector.name} ${collector.version} on ${collector.hostname}, up ${duration((Date.parse(now.now) - Date.parse(now.started)) / 1000)}. `,
     all > 0 ? `${count(targets.healthy)} of ${plural(all, "target")} healthy. ` : "",
-    lost === null ? "" : lost > 0 ? h("strong", { class: "bad-text" }, `${rate(lost)} are being lost.`) : "Nothing is being lost.",
+    losses(now),
   ];
 }
+
+function losses(now: api.Overview): Child {
+  const lost = now.totals.dropped_per_second;
+  const scrapes = allLostScrapes(now);
+  const stuck = (kind: string) => now.findings.some((f) => f.severity === "error" && f.view === "delivery" && f.subject.startsWith(kind));
+  if (lost) return h("strong", { class: "bad-text" }, `${rate(lost)} are being lost.`);
+  if (scrapes) return h("strong", { class: "bad-text" }, `${short(scrapes)} scrapes/s are being lost.`);
+  if (stuck("receiver/")) return h("strong", { class: "bad-text" }, "Requests of clients are turned down.");
+  if (stuck("exporter/")) return "Nothing is being lost so far, but data cannot go where it should.";
+  return lost === null ? null : "Nothing is being lost.";
+}
+
+const allLostScrapes = (now: api.Overview): number => now.nodes.reduce((sum, n) => sum + lostScrapes(n), 0);
+
+// What the pipeline does not take of a scrape cannot be scraped again.
+const lostScrapes = (node: api.PipelineNode): number => (node.outside.in === "targets" ? (node.rates?.refused ?? 0) : 0);
 
 function findings(all: api.Finding[]): Child {
   if (all.length === 0) return null;
@@ -136,8 +151,9 @@ function box(node: api.PipelineNode, now: api.Overview): Box {
   const { rates } = node;
   const losses: Box["losses"] = [];
   if (rates?.dropped) losses.push({ text: `${rate(rates.dropped)} lost`, tone: "bad" });
+  if (lostScrapes(node)) losses.push({ text: `${short(lostScrapes(node))} scrapes/s lost`, tone: "bad" });
   if (rates?.limited) losses.push({ text: `${rate(rates.limited)} limited`, tone: "warn" });
-  return { id: node.id, kind: node.kind, name: node.name, line: doing(node), tone: tone(node, now), losses, href: href(node.id.startsWith("processor/cardinality") ? "cardinality" : (views[node.kind] ?? "configuration")) };
+  return { id: node.id, kind: node.kind, name: node.name, line: doing(node), tone: tone(node, now), losses, href: href(node.id.startsWith("processor/cardinality") ? "cardinality" : node.outside.in === "clients" ? "delivery" : (views[node.kind] ?? "configuration")) };
 }
 
 function tone(node: api.PipelineNode, now: api.Overview): Tone {
@@ -157,6 +173,7 @@ function doing(node: api.PipelineNode): string {
 
 function numbers(now: api.Overview): Child {
   const { totals: t, process: p } = now;
+  const scrapes = allLostScrapes(now);
   const about = p.runtime?.profile ? `profile ${p.runtime.profile}` : "";
   return section(
     "Now",
@@ -165,7 +182,9 @@ function numbers(now: api.Overview): Child {
       { label: "In", value: rate(t.in_per_second), note: wire(t.received_wire_bytes_per_second) || null },
       { label: "Limited", value: rate(t.limited_per_second), tone: t.limited_per_second ? "warn" : undefined, note: "kept out on purpose" },
       { label: "Out", value: rate(t.out_per_second), note: "acknowledged" },
-      { label: "Lost", value: rate(t.dropped_per_second), tone: t.dropped_per_second ? "bad" : undefined, note: t.dropped_per_second ? h("a", { href: href("delivery") }, "see where") : "nothing given up" },
+      scrapes && !t.dropped_per_second
+        ? { label: "Lost", value: `${short(scrapes)}/s`, tone: "bad", note: "scrapes that were refused" }
+        : { label: "Lost", value: rate(t.dropped_per_second), tone: t.dropped_per_second ? "bad" : undefined, note: t.dropped_per_second ? h("a", { href: href("delivery") }, "see where") : "nothing given up" },
       { label: "On the wire", value: byteRate(t.wire_bytes_per_second), note: t.bytes_per_sample === null ? null : `${short(t.bytes_per_sample)} B per sample` },
       { label: "Waiting", value: bytes(t.queued_bytes), note: "in queues" },
       { label: "CPU", value: p.cpu_cores === null ? unknown : percent(p.cpu_cores), note: `of one core, of ${p.cpus}` },

@@ -1,0 +1,145 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/console"
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/targets"
+)
+
+const clientsConfig = `
+extensions: {console: {endpoint: %s}}
+receivers: {remotewrite: {endpoint: %s}}
+exporters: {nop: {}}
+service:
+  extensions: [health_check, console]
+  pipelines: {metrics: {receivers: [remotewrite], exporters: [nop]}}
+`
+
+// A client that sends nonsense is named, and what becomes of it.
+func TestConsoleShowsClients(t *testing.T) {
+	t.Parallel()
+	browser := console.Open(t)
+	endpoint, in := freeport.Addr(t), freeport.Addr(t)
+	startCollector(t, fmt.Sprintf(clientsConfig, endpoint, in))
+	url := "http://" + in + "/api/v1/write"
+	write(t, url, "geese_flying", 42)
+
+	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "#/delivery")
+	p.Reads("main", "What clients send here", "remotewrite", in, "1.0 204: 1", "none")
+	nonsense := func() {
+		response, err := http.Post(url, "application/x-protobuf", strings.NewReader("honk"))
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	}
+	nonsense()
+	p.Reads("main", "1.0 400: 1", "answered 400 to 127.0.0.1: cannot decompress 4 bytes of snappy")
+	p.Picture("delivery-clients-wide")
+	nonsense() // findings are about the last seconds
+	p.Go("#/overview")
+	p.Reads("main", "remotewrite turns down what clients send", "Clients do not send again")
+	p.Holds(`document.querySelector(".picture a[href='#/delivery']")`)
+	p.Picture("overview-clients-wide")
+}
+
+const shortConfig = `
+extensions: {console: {endpoint: %s}}
+processors: {memory_limiter: {check_interval: 100ms, limit_mib: 1}}
+service:
+  extensions: [health_check, console]
+  pipelines: {metrics: {receivers: [fastprometheus], processors: [memory_limiter], exporters: [remotewrite]}}
+`
+
+// A memory_limiter that refuses is named, and that scrapes are lost by it.
+func TestConsoleTellsOfShortMemory(t *testing.T) {
+	t.Parallel()
+	browser := console.Open(t)
+	well := targets.New(t, targets.Page{Body: "geese 42\n"})
+	endpoint := freeport.Addr(t)
+	startCollector(t, fmt.Sprintf(scraping, "http://"+freeport.Addr(t)+"/", jobs(job("node", well.Addr(), ""))), fmt.Sprintf(shortConfig, endpoint))
+	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "")
+	p.Reads("main", "memory_limiter refuses all data: memory is short", "Scrapes of fastprometheus are lost", "scrapes/s are being lost")
+	p.Picture("overview-memory-wide")
+}
+
+const guardedConfig = `
+extensions:
+  basicauth/people: {htpasswd: {inline: "goose:honk"}}
+  console: {endpoint: %s, auth: {authenticator: basicauth/people}, tls: {cert_pem: %q, key_pem: %q}}
+receivers: {fastprometheus: {config: {scrape_configs: [{job_name: nobody, static_configs: []}]}}}
+exporters: {nop: {}}
+service:
+  extensions: [health_check, basicauth/people, console]
+  pipelines: {metrics: {receivers: [fastprometheus], exporters: [nop]}}
+`
+
+// Behind TLS and a password, nothing is shown to whoever has none.
+func TestConsoleBehindAPassword(t *testing.T) {
+	t.Parallel()
+	endpoint := freeport.Addr(t)
+	certificate, key, pool := selfSigned(t)
+	startCollector(t, fmt.Sprintf(guardedConfig, endpoint, certificate, key))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	ask := func(path, password string) *http.Response {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+endpoint+path, http.NoBody)
+		require.NoError(t, err)
+		if password != "" {
+			request.SetBasicAuth("goose", password)
+		}
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response
+	}
+	for _, path := range []string{"/", "/app.js", "/app.css", "/icon.svg", "/api/v1/overview", "/api/v1/configuration", "/nowhere"} {
+		for _, wrong := range []string{"", "hiss"} {
+			response := ask(path, wrong)
+			assert.Equal(t, http.StatusUnauthorized, response.StatusCode, path)
+			assert.Equal(t, `Basic realm="console"`, response.Header.Get("WWW-Authenticate"), "browsers ask by it")
+		}
+		if path != "/nowhere" {
+			assert.Equal(t, http.StatusOK, ask(path, "honk").StatusCode, path)
+		}
+	}
+}
+
+func selfSigned(t *testing.T) (certificate, key string, pool *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool = x509.NewCertPool()
+	pool.AddCert(parsed)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	block := func(kind string, data []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
+	}
+	return block("CERTIFICATE", der), block("PRIVATE KEY", secret), pool
+}

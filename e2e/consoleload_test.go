@@ -1,0 +1,176 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/console"
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/serve"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const (
+	loadTargets = 10_000
+	loadSeries  = 100 // of a target: a million in all
+
+	// What an answer may take, and an open page of a core.
+	slowAnswer = 200 * time.Millisecond
+	openShare  = 0.02
+	// What a closed one may.
+	closedShare = 0.001
+)
+
+// The deciles that are logged are of so many answers.
+const loadRounds = 40
+
+const loadConfig = `
+extensions: {console: {endpoint: %s}}
+receivers:
+  fastprometheus:
+    config:
+      global: {scrape_interval: 60s, scrape_timeout: 30s}
+      scrape_configs: [{job_name: fleet, file_sd_configs: [{files: [%s]}]}]
+processors:
+  cardinality:
+    memory: {max_series: 2000000}
+    rules: [{name: each, group_by: [metric], max_series: 150000}]
+exporters: {nop: {}}
+service:
+  extensions: [health_check, console]
+  pipelines: {metrics: {receivers: [fastprometheus], processors: [cardinality], exporters: [nop]}}
+`
+
+// rounds are what an open view asks for every five seconds, by view.
+var rounds = map[string][]string{
+	"overview":    {"overview", "history"},
+	"targets":     {"targets?limit=50"},
+	"search":      {"targets?limit=50&q=t09999"},
+	"sorted":      {"targets?limit=50&sort=samples&order=desc"},
+	"cardinality": {"cardinality", "cardinality/top?n=20", "cardinality/top?of=labels&by=values&n=5"},
+	"labels":      {"cardinality", "cardinality/top?of=labels&by=values&n=1000", "cardinality/top?of=labels&by=values&n=5"},
+	"pairs":       {"cardinality", "cardinality/top?of=pairs&n=1000", "cardinality/top?of=labels&by=values&n=5"},
+	"groups":      {"cardinality", "cardinality/top?of=groups&label=instance&n=1000", "cardinality/top?of=labels&by=values&n=5"},
+	"metric":      {"cardinality", "cardinality/metric?name=load_3", "cardinality/whatif?metric=load_3&drop=instance"},
+	"whatif":      {"cardinality", "cardinality/metric?name=load_3", "cardinality/whatif?drop=instance&drop=part"},
+	"tsdb":        {"status/tsdb?limit=1000"},
+	"delivery":    {"delivery"},
+}
+
+// With GODWIT_CONSOLE_LOAD the console is asked about 10,000 targets and a million series. It takes minutes, and wants a
+// machine that has nothing else to do.
+func TestConsoleUnderLoad(t *testing.T) {
+	if os.Getenv("GODWIT_CONSOLE_LOAD") == "" {
+		t.Skip("set GODWIT_CONSOLE_LOAD to measure the console with 10,000 targets and a million series")
+	}
+	endpoint := freeport.Addr(t)
+	a := startCollector(t, fmt.Sprintf(loadConfig, endpoint, fleet(t)))
+	api := "http://" + endpoint + "/api/v1/"
+	wait.Until(t, 5*time.Minute, func() (bool, string) {
+		var seen struct {
+			Processors []struct {
+				Series int `json:"series"`
+			} `json:"processors"`
+		}
+		require.NoError(t, json.Unmarshal(ask(t, api+"cardinality"), &seen))
+		n := seen.Processors[0].Series
+		return n >= loadTargets*loadSeries, fmt.Sprintf("%d series", n)
+	})
+
+	const idle = 20 * time.Second
+	before := a.Usage().CPU
+	time.Sleep(idle) // scraping alone, to be taken off
+	rest := float64(a.Usage().CPU-before) / float64(idle)
+	for _, view := range slices.Sorted(func(yield func(string) bool) {
+		for view := range rounds {
+			if !yield(view) {
+				return
+			}
+		}
+	}) {
+		var took []time.Duration
+		began, used := time.Now(), a.Usage().CPU
+		for range loadRounds {
+			for _, path := range rounds[view] {
+				asked := time.Now()
+				ask(t, api+path)
+				took = append(took, time.Since(asked))
+			}
+		}
+		each := (a.Usage().CPU - used - time.Duration(rest*float64(time.Since(began)))) / loadRounds
+		slices.Sort(took)
+		p95, share := took[len(took)*95/100], each.Seconds()/5
+		t.Logf("%-12s p50 %8s  p95 %8s  CPU per round %8s, %.2f %% of a core while open",
+			view, took[len(took)/2].Round(100*time.Microsecond), p95.Round(100*time.Microsecond), each.Round(10*time.Microsecond), share*100)
+		assert.Less(t, p95, slowAnswer, view)
+		assert.Less(t, share, openShare, view)
+		if view == "delivery" { // which reads all that is sampled every ten seconds while nobody looks, and answers
+			assert.Less(t, each.Seconds()/10, closedShare, "while closed")
+		}
+	}
+	t.Run("page", func(t *testing.T) {
+		p := console.Open(t).Page(t, console.Wide, "http://"+endpoint+"/", "#/targets")
+		p.Reads("main", "10,000 of 10,000 targets healthy")
+		p.Fill("input[data-search]", "t09999")
+		p.Reads("main", "1 target of 10,000")
+		p.Go("#/cardinality")
+		p.Reads("main", "1.05M", "load_3") // with those that the receiver makes of each scrape
+		p.Go("#/overview")
+		p.Reads("main", "10,000 targets")
+		p.Picture("overview-load-wide")
+	})
+}
+
+func ask(t *testing.T, url string) []byte {
+	t.Helper()
+	response, err := http.Get(url) //nolint:gosec // our own
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", url, body)
+	return body
+}
+
+// fleet is one server that plays all targets, and the file that names them.
+func fleet(t *testing.T) (file string) {
+	t.Helper()
+	var page strings.Builder
+	for i := range loadSeries {
+		fmt.Fprintf(&page, "load_%d{part=\"p%d\"} %d\n", i/10, i%10, i)
+	}
+	body := []byte(page.String())
+	listener := serve.Listen(t, "127.0.0.1:0")
+	serve.HTTP(t, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = w.Write(body)
+	}))
+	type group struct {
+		Targets []string          `json:"targets"`
+		Labels  map[string]string `json:"labels"`
+	}
+	groups := make([]group, loadTargets)
+	for i := range groups {
+		name := fmt.Sprintf("t%05d", i)
+		groups[i] = group{[]string{listener.Addr().String()}, map[string]string{"instance": name, "__metrics_path__": "/" + name}}
+	}
+	list, err := json.Marshal(groups)
+	require.NoError(t, err)
+	file = filepath.Join(t.TempDir(), "fleet.json")
+	require.NoError(t, os.WriteFile(file, list, 0o600))
+	return file
+}
