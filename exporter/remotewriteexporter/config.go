@@ -102,7 +102,7 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 type BatchConfig struct {
 	// MaxSamples is the most samples in a request. Default 50000: large requests compress better.
 	MaxSamples int `mapstructure:"max_samples"`
-	// MaxBytes is about the most bytes of a request after compression. Default 1 MiB.
+	// MaxBytes is about the most bytes of a request after compression. Default 4 MiB.
 	MaxBytes int `mapstructure:"max_bytes"`
 	// MaxRawBytes is the most bytes of a request before compression. Default 8 MiB.
 	MaxRawBytes int `mapstructure:"max_raw_bytes"`
@@ -242,7 +242,7 @@ func NewDefaultConfig() *Config {
 		Compression:      auto,
 		CompressionLevel: 1,
 		ReprobeInterval:  time.Hour,
-		Batch:            BatchConfig{MaxSamples: 50_000, MaxBytes: 1 << 20, MaxRawBytes: 8 << 20},
+		Batch:            BatchConfig{MaxSamples: 50_000, MaxBytes: 4 << 20, MaxRawBytes: 8 << 20},
 		Queue:            QueueConfig{Size: 64 << 20, OnFull: onFullBlock},
 		Retry: RetryConfig{
 			InitialInterval:     500 * time.Millisecond,

@@ -253,3 +253,32 @@ func TestRequestsStayFullHoweverManyShards(t *testing.T) {
 	}
 	require.LessOrEqual(t, requests, 2*rounds*shards, "requests that shards make small")
 }
+
+func TestWhatDoesNotFitIntoARoundEndsIt(t *testing.T) {
+	d := newReceived(t, nil)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint, c.Batch.Timeout, c.Batch.MaxSamples = d.URL, time.Hour, 100
+	})
+	// Small parts may still come when a large one does not fit, and it does not wait for the hour to end.
+	for n, points := range []int{10, 40, 90} {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(points, n)))
+	}
+	eventually(t, func() bool { return d.samples() == 140 }, "both rounds are sent")
+}
+
+func TestPartsOfALargePageFillRequests(t *testing.T) {
+	d := newReceived(t, nil)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint, c.Batch.Timeout, c.Batch.MaxSamples = d.URL, time.Hour, 1000
+	})
+	const parts, points = 30, 160 // six to a request
+	for n := range parts {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(points, n)))
+	}
+	eventually(t, func() bool { return d.samples() == parts*points }, "all samples arrive")
+	requests := 0
+	for _, n := range e.Snapshot().Destinations[0].Outcome.Requests {
+		requests += int(n)
+	}
+	require.LessOrEqual(t, requests, 6, "requests that the cut of rounds makes small")
+}

@@ -27,8 +27,6 @@ const (
 	storageTimeout = 200 * time.Millisecond
 	// cacheGenerations is how many times idle entries are looked for in cache.idle_timeout.
 	cacheGenerations = 5
-	// openRounds bounds what may be waiting to be encoded: one round fills while one is encoded.
-	openRounds = 2
 	// maxRequests bounds a round, in full requests, however many shards there are.
 	maxRequests = 16
 )
@@ -120,7 +118,7 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 }
 
 func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) error {
-	if err := in.admit(ctx); err != nil {
+	if err := in.admit(ctx, int64(points)); err != nil {
 		return err
 	}
 	in.mu.RLock()
@@ -136,7 +134,7 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 		return consumererror.NewPermanent(err) // counted by the encoder, and no better another time
 	}
 	notify(in.arrived)
-	if open >= in.enough() {
+	if open+int64(points) > in.enough() { // as much again would make a request too many
 		notify(in.full)
 	}
 	if !in.durable {
@@ -150,8 +148,8 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	}
 }
 
-// admit waits until there is room for more data, or refuses it.
-func (in *intake) admit(ctx context.Context) error {
+// admit waits until there is room for more points, or refuses them.
+func (in *intake) admit(ctx context.Context, points int64) error {
 	if in.queue.Refuses() {
 		return errQueueFull
 	}
@@ -162,12 +160,13 @@ func (in *intake) admit(ctx context.Context) error {
 		if err := in.queue.WaitRoom(ctx); err != nil {
 			return fmt.Errorf("cannot wait for room in the queue: %w", err)
 		}
-		if in.open.Load() < openRounds*in.enough() {
+		in.mu.RLock()
+		r, open := in.round, in.open.Load()
+		in.mu.RUnlock()
+		if open == 0 || open+points <= in.enough() {
 			return nil
 		}
-		in.mu.RLock()
-		r := in.round
-		in.mu.RUnlock()
+		notify(in.full) // one round fills while another is encoded, and no more
 		select {
 		case <-r.taken:
 		case <-in.quit:
@@ -179,9 +178,14 @@ func (in *intake) admit(ctx context.Context) error {
 }
 
 // enough is how many points end a round: a full request for each shard: were a round cut into ever smaller pieces, more
-// shards would send no more.
+// shards would send no more. Shards get shares of about one size, so that each is a request leaves some room.
 func (in *intake) enough() int64 {
-	return int64(min(in.shards.count(), maxRequests) * in.cfg.Batch.MaxSamples)
+	n := min(in.shards.count(), maxRequests)
+	points := n * in.cfg.Batch.MaxSamples
+	if n > 1 {
+		points -= points / 16
+	}
+	return int64(points)
 }
 
 // add gives md to the encoder, by tenant.

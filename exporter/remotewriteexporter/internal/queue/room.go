@@ -1,0 +1,91 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "context"
+
+// WaitRoom returns when every destination has room, or its queue makes room by dropping.
+func (q *Queue) WaitRoom(ctx context.Context) error {
+	if q.cfg.OnFull != Block {
+		return nil
+	}
+	for {
+		q.mu.Lock()
+		full, changed, closed := q.full(), q.changed, q.closed
+		q.mu.Unlock()
+		switch {
+		case closed:
+			return ErrClosed
+		case !full:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Blocks tells whether WaitRoom would wait now.
+func (q *Queue) Blocks() bool {
+	if q.cfg.OnFull != Block {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.closed && q.full()
+}
+
+// full tells whether some destination has no room; the caller holds mu.
+func (q *Queue) full() bool {
+	for _, d := range q.destinations {
+		if d.bytes >= q.cfg.Size {
+			return true
+		}
+	}
+	return false
+}
+
+// Refuses tells whether every destination would leave a new block out: it is full, or has no room for one like the last
+// that was left out.
+func (q *Queue) Refuses() bool {
+	if q.cfg.OnFull != DropNewest {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.destinations {
+		if d.blocks == 0 || d.bytes+max(d.refused, 1) <= q.cfg.Size {
+			return false
+		}
+	}
+	return true
+}
+
+// Drain waits until nothing is queued, or ctx ends.
+func (q *Queue) Drain(ctx context.Context) {
+	for {
+		q.mu.Lock()
+		blocks, changed := 0, q.changed
+		for _, d := range q.destinations {
+			blocks += d.blocks
+		}
+		q.mu.Unlock()
+		if blocks == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// roomChanged wakes those who wait for room or for emptiness.
+func (q *Queue) roomChanged() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
