@@ -58,6 +58,8 @@ func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
 	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
 		// What did not fit piles up in the symbols: look for room at once, which so many pay for.
 		e.expire(false)
+	} else if n := e.endings.Load(); n > e.mostEndings.Load() && e.endings.CompareAndSwap(n, 0) {
+		e.expire(false) // half of the cache is of no more use
 	}
 	return nil
 }
@@ -136,7 +138,7 @@ func countPoints(m pmetric.Metric) int {
 
 // point recognises a data point: as the one that followed its predecessor last time, else by hash. It is nil if
 // the point has to be left out.
-func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp) *point {
+func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) *point {
 	expected := &w.family.first
 	if w.before != nil {
 		expected = &w.before.next
@@ -155,7 +157,11 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp) *p
 	} else {
 		w.hits++
 	}
-	w.e.see(&p.seen)
+	if stale {
+		w.e.end(&p.seen)
+	} else {
+		w.e.see(&p.seen)
+	}
 	w.before = p
 	if p.one == nil && p.parts() == nil {
 		w.e.dropped(ReasonLabel, w.family.name, 1)
@@ -178,13 +184,13 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
 	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
 	for i := range points.Len() {
 		dp := points.At(i)
-		p := w.point(dp.Attributes(), nil, dp.Timestamp())
+		stale := dp.Flags().NoRecordedValue()
+		p := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)
 		if p == nil {
 			continue
 		}
 		var value float64
 		bits, start := promwrite.StaleNaN, int64(0)
-		stale := dp.Flags().NoRecordedValue()
 		if !stale {
 			switch dp.ValueType() {
 			case pmetric.NumberDataPointValueTypeDouble:
@@ -223,11 +229,11 @@ func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
 		for j := range quantiles.Len() {
 			w.s.bounds = append(w.s.bounds, quantiles.At(j).Quantile())
 		}
-		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp())
+		stale := dp.Flags().NoRecordedValue()
+		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp(), stale)
 		if p == nil {
 			continue
 		}
-		stale := dp.Flags().NoRecordedValue()
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
 		parts := p.more.parts
 		w.s.add(parts[partSum], time, orStale(dp.Sum(), stale), start)

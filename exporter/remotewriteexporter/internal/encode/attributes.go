@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// keys are the attribute keys of a point in the order they came, and the kinds of their values. The points of a
-// metric mostly have the same, so they share one.
+// keys are the attribute keys of a point in the order they came, and the kinds of their values: ValueTypeEmpty for every
+// one without text, which makes no label. The points of a metric mostly have the same, so they share one.
 type keys struct {
 	names []string
 	kinds []pcommon.ValueType
@@ -33,8 +33,15 @@ func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
 	i := 0
 	for name, v := range m.All() {
 		kind := v.Type()
-		if kind != k.kinds[i] || name != k.names[i] {
+		if name != k.names[i] {
 			return false
+		}
+		if kind != k.kinds[i] {
+			if k.kinds[i] != pcommon.ValueTypeEmpty || v.AsString() != "" {
+				return false
+			}
+			i++
+			continue
 		}
 		id := values.at(i)
 		if int(id) >= len(text) { // newer than the snapshot: the table will tell
@@ -59,12 +66,19 @@ func (k *keys) same(m pcommon.Map) bool {
 	}
 	i := 0
 	for name, v := range m.All() {
-		if v.Type() != k.kinds[i] || name != k.names[i] {
+		if kindOf(v) != k.kinds[i] || name != k.names[i] {
 			return false
 		}
 		i++
 	}
 	return true
+}
+
+func kindOf(v pcommon.Value) pcommon.ValueType {
+	if v.AsString() == "" {
+		return pcommon.ValueTypeEmpty
+	}
+	return v.Type()
 }
 
 // textIs is v.AsString() == text, without making a string where that is easy.
@@ -84,7 +98,7 @@ func textIs(v pcommon.Value, text string) bool {
 func (e *Encoder) keys(m pcommon.Map) *keys {
 	k := &keys{names: make([]string, 0, m.Len()), kinds: make([]pcommon.ValueType, 0, m.Len())}
 	for name, v := range m.All() {
-		k.names, k.kinds = append(k.names, e.keep(name)), append(k.kinds, v.Type())
+		k.names, k.kinds = append(k.names, e.keep(name)), append(k.kinds, kindOf(v))
 	}
 	return k
 }

@@ -6,6 +6,7 @@
 package encode
 
 import (
+	"fmt"
 	"runtime"
 	"syscall"
 	"testing"
@@ -69,6 +70,47 @@ func BenchmarkKnownPages(b *testing.B) {
 				b.Fatalf("%d samples left of %d", samples, total)
 			}
 			b.ReportMetric(float64(cpuTime(b)-cpu)/float64(b.N)/float64(samples), "cpu-ns/sample")
+			b.ReportMetric(float64(wire)/float64(samples), "wireB/sample")
+		})
+	}
+}
+
+// BenchmarkLargePage is one page of 310,000 known points in requests of several sizes: each repeats the symbols.
+func BenchmarkLargePage(b *testing.B) {
+	const pods, width = 5000, 62
+	md := clusterPage(pods, width)
+	for _, size := range []int{25_000, 50_000, 100_000, pods * width} {
+		b.Run(fmt.Sprintf("samples=%d", size), func(b *testing.B) {
+			e, _ := newEncoder(b, func(c *Config) {
+				c.MaxSamples, c.MaxRawBytes, c.MaxCompressedBytes = size, 64<<20, 64<<20
+			})
+			var blocks []block.Block
+			round := func() (raw, wire, samples int) {
+				if err := e.Add(md, ""); err != nil {
+					b.Fatal(err)
+				}
+				blocks = e.Flush(0, "", v2Zstd, blocks[:0])
+				for _, bl := range blocks {
+					raw += bl.RawSize
+					wire += len(bl.Body())
+					samples += bl.Samples
+				}
+				return raw, wire, samples
+			}
+			for range 3 {
+				round()
+			}
+			b.ReportAllocs()
+			raw, wire, samples := 0, 0, 0
+			cpu := cpuTime(b)
+			for b.Loop() {
+				raw, wire, samples = round()
+			}
+			if samples != pods*width {
+				b.Fatalf("%d samples left of %d", samples, pods*width)
+			}
+			b.ReportMetric(float64(cpuTime(b)-cpu)/float64(b.N)/float64(samples), "cpu-ns/sample")
+			b.ReportMetric(float64(raw)/float64(samples), "rawB/sample")
 			b.ReportMetric(float64(wire)/float64(samples), "wireB/sample")
 		})
 	}

@@ -109,7 +109,7 @@ func DefaultConfig() Config {
 		IdleGenerations:    5,
 		MaxSamples:         50_000,
 		MaxRawBytes:        8 << 20,
-		MaxCompressedBytes: 1 << 20,
+		MaxCompressedBytes: 4 << 20,
 	}
 }
 

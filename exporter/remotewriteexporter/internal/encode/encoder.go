@@ -49,7 +49,12 @@ type Encoder struct {
 	sweeps     mark
 	overflow   atomic.Int64  // entries translated for want of room since the last Expire
 	generation atomic.Uint32 // counts Expires
+	endings    atomic.Int64  // about how many points have ended since the last Expire
+	// mostEndings is how many bring one on: as many as there are points that have not, and fewEndings.
+	mostEndings atomic.Int64
 }
+
+const fewEndings = 1 << 13
 
 // tenant is a namespace of its own: its series, and its columns.
 type tenant struct {
@@ -91,6 +96,7 @@ func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
 	}
 	e.compressed.Store(int64(cfg.MaxCompressedBytes))
 	e.generation.Store(1)
+	e.mostEndings.Store(fewEndings)
 	e.deltas.init(cfg.MaxDelta)
 	for name, value := range cfg.ExternalLabels {
 		clean, err := e.labelNamer.Build(name)

@@ -9,8 +9,8 @@ import (
 )
 
 // Expire begins a new generation and forgets what was not seen for as many as the Config allows, or, where there
-// was no room for new entries, in this one and the last. Call it about once a minute. It waits for every Add and
-// Flush under way, and keeps new ones waiting.
+// was no room for new entries, in this one and the last; and at once what has ended. Call it about once a minute. It
+// waits for every Add and Flush under way, and keeps new ones waiting.
 func (e *Encoder) Expire() { e.expire(true) }
 
 func (e *Encoder) expire(advance bool) {
@@ -26,7 +26,10 @@ func (e *Encoder) expire(advance bool) {
 	if e.sweeps++; e.sweeps == 0 {
 		e.sweeps++ // what is new bears 0
 	}
-	x := expiry{e: e, mark: e.sweeps, live: func(seen *atomic.Uint32) bool { return generation-seen.Load() < idle }}
+	x := expiry{e: e, mark: e.sweeps, live: func(seen *atomic.Uint32) bool {
+		at := seen.Load()
+		return at != ended && generation-at < idle
+	}}
 	x.symbols = make([]bool, len(e.symbols.snapshot()))
 	before := e.points
 	e.points, e.resources = 0, 0
@@ -40,6 +43,8 @@ func (e *Encoder) expire(advance bool) {
 		}
 	}
 	e.symbols.release(x.symbols)
+	e.endings.Store(0)
+	e.mostEndings.Store(int64(e.points) + fewEndings)
 	e.counters.evictions.Add(uint64(max(before-e.points, 0)))
 	if advance {
 		e.generation.Add(1)
@@ -133,6 +138,7 @@ func (x *expiry) tenant(t *tenant) bool {
 	t.points.sweep(func(p *point) bool {
 		if !x.live(&p.seen) {
 			p.form = nil
+			p.next.Store(nil) // one that is still referred to must not keep all that came before it
 			return false
 		}
 		x.e.points++

@@ -74,6 +74,14 @@ type flusher struct {
 	order     []uint32 // batches sorted
 	places    []uint32 // of each batch's resource
 	resources []*resourceLabels
+	weights   []int // theirs
+
+	// The references of the resources' values in this request, stride of them for each place; 0 if there is none yet.
+	known  []uint32
+	stride int
+
+	// Bytes of the largest request of this flush, and about of the larger of the last flushes.
+	largest, usual int
 }
 
 func (w *flusher) run(b *buffer) {
@@ -81,7 +89,7 @@ func (w *flusher) run(b *buffer) {
 	w.rawLimit = w.e.rawLimit(w.format)
 	requests := (len(b.samples) + w.e.cfg.MaxSamples - 1) / w.e.cfg.MaxSamples
 	w.sampleLimit = (len(b.samples) + requests - 1) / requests // requests of one size, not full ones and a rest
-	w.begin(w.format.Version)
+	w.begin()
 	w.exemplars = b.exemplars
 	start := uint32(0)
 	for slot, s := range b.series {
@@ -92,7 +100,7 @@ func (w *flusher) run(b *buffer) {
 			for n < len(cells) && cells[n].of == cells[0].of {
 				n++
 			}
-			w.seriesRun(b, uint32(slot), s, w.resources[cells[0].of], cells[:n])
+			w.seriesRun(b, uint32(slot), s, cells[0].of, cells[:n])
 			cells = cells[n:]
 		}
 	}
@@ -102,7 +110,7 @@ func (w *flusher) run(b *buffer) {
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
 // Samples that came in order, such as those of one large page, stay where they are.
 func (w *flusher) layOut(b *buffer) {
-	w.order, w.resources = w.order[:0], w.resources[:0]
+	w.order, w.resources, w.weights, w.stride = w.order[:0], w.resources[:0], w.weights[:0], 0
 	for i := range b.batches {
 		w.order = append(w.order, uint32(i))
 	}
@@ -113,10 +121,12 @@ func (w *flusher) layOut(b *buffer) {
 	for _, i := range w.order {
 		labels := b.batches[i].labels
 		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
-			w.resources = append(w.resources, labels)
+			w.resources, w.weights = append(w.resources, labels), append(w.weights, labels.weight)
+			w.stride = max(w.stride, len(labels.values))
 		}
 		w.places[i] = uint32(len(w.resources) - 1)
 	}
+	w.known = slices.Grow(w.known[:0], w.stride*len(w.resources))[:w.stride*len(w.resources)]
 	if w.laidOut = b.samples; w.inOrder(b) {
 		w.sorted = w.sorted[:0]
 		for i := range b.batches {
@@ -166,12 +176,27 @@ func (w *flusher) sort(b *buffer) {
 	}
 }
 
-// seriesRun writes all samples of one series of one resource.
-func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels, cells []sample) {
+// begin begins a request.
+func (w *flusher) begin() {
+	w.request.begin(w.format.Version)
+	clear(w.known)
+}
+
+// valueRef is the number in this request of a value of the resource in a place.
+func (w *flusher) valueRef(place, i uint32) uint32 {
+	ref := &w.known[int(place)*w.stride+int(i)]
+	if *ref == 0 {
+		*ref = w.ref(w.resources[place].values[i])
+	}
+	return *ref
+}
+
+// seriesRun writes all samples of one series of the resource in a place.
+func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, place uint32, cells []sample) {
 	if len(cells) > 1 {
 		cells = w.tidy(s, cells)
 	}
-	exemplars := w.exemplarsOf(slot, r)
+	exemplars := w.exemplarsOf(slot, w.resources[place])
 	for len(cells) > 0 {
 		n := 1
 		native := cells[0].extra&isHistogram != 0
@@ -179,17 +204,17 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels
 			n++ // a series message holds numbers or histograms, never both
 		}
 		n = min(n, w.sampleLimit-w.points())
-		size := w.sizeOf(b, s, r, cells, n, exemplars)
+		size := w.sizeOf(b, s, place, cells, n, exemplars)
 		switch {
 		case n > 0 && w.size()+size <= w.rawLimit:
-			w.write(b, s, r, cells[:n], exemplars)
+			w.write(b, s, place, cells[:n], exemplars)
 			cells, exemplars = cells[n:], nil
 		case w.points() > 0:
 			w.finish()
-			w.begin(w.format.Version)
-		case n > 1 && w.size()+w.sizeOf(b, s, r, cells, 1, exemplars) <= w.rawLimit:
+			w.begin()
+		case n > 1 && w.size()+w.sizeOf(b, s, place, cells, 1, exemplars) <= w.rawLimit:
 			// Alone in its request and still too large: a sample at a time finds the limit.
-			w.write(b, s, r, cells[:1], exemplars)
+			w.write(b, s, place, cells[:1], exemplars)
 			cells, exemplars = cells[1:], nil
 		default:
 			w.e.dropped(ReasonTooLarge, w.name(s), 1)
@@ -199,8 +224,8 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, r *resourceLabels
 }
 
 // sizeOf bounds what n cells take up.
-func (w *flusher) sizeOf(b *buffer, s *series, r *resourceLabels, cells []sample, n int, exemplars []exemplar) int {
-	size := int(s.weight) + r.weight + 34*n
+func (w *flusher) sizeOf(b *buffer, s *series, place uint32, cells []sample, n int, exemplars []exemplar) int {
+	size := int(s.weight) + w.weights[place] + 34*n
 	for _, x := range exemplars {
 		size += 2*int(x.end-x.first) + 64
 	}
@@ -280,7 +305,8 @@ func (w *flusher) finish() {
 	}
 	w.packed = compressed
 	w.head.RawSize = len(raw)
-	w.e.learn(w.format, len(raw), len(compressed))
+	w.largest = max(w.largest, len(raw))
+	w.e.learn(w.format, len(raw), w.rawLimit, len(compressed))
 	w.head.Version, w.head.Compression, w.head.Shard, w.head.Tenant = w.format.Version, w.format.Compression, w.shard, w.tenant
 	w.dst = w.e.fit(block.New(w.head, bytes.Clone(compressed)), w.dst)
 }
@@ -295,12 +321,16 @@ func (e *Encoder) fit(b block.Block, dst []block.Block) []block.Block {
 	return append(dst, b)
 }
 
-// learn remembers how well a format compresses, so that the next requests are cut where they come out right.
-func (e *Encoder) learn(f Format, raw, compressed int) {
+// learn remembers how well a format compresses, so that the next requests are cut where they come out right. Small ones
+// compress worse, which says nothing of those that come near a limit.
+func (e *Encoder) learn(f Format, raw, rawLimit, compressed int) {
+	if compressed < int(e.compressed.Load())/4 && raw < rawLimit/2 {
+		return
+	}
 	p := &e.ratio[f.Version-1][f.Compression]
 	now := float64(compressed) / float64(raw)
 	if was := math.Float64frombits(p.Load()); was > 0 {
-		now = max(now, 0.75*was+0.25*now) // quick to grow, slow to shrink
+		now = max(now, was-(was-now)/16) // quick to grow, slow to shrink: splitting what is too large costs much more
 	}
 	p.Store(math.Float64bits(now))
 }
@@ -313,11 +343,16 @@ func (e *Encoder) rawLimit(f Format) int {
 	return max(limit, 1024)
 }
 
-// release lets go of what refers to the caches, and of scratch space that one huge flush needed.
+// release lets go of what refers to the caches, and of space that has been much too large for a while.
 func (w *flusher) release() {
 	w.text, w.dst, w.exemplars, w.laidOut = nil, nil, nil, nil
+	w.prepared, w.prefix.series, w.tailOf = nil, nil, nil
 	clear(w.resources)
 	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {
 		w.sorted = nil
+	}
+	w.usual = max(w.largest, w.usual-w.usual/16)
+	if w.largest = 0; cap(w.body)+cap(w.symbols) > 4*w.usual+1<<20 {
+		w.body, w.symbols, w.packed, w.room = nil, nil, nil, 0
 	}
 }

@@ -4,7 +4,6 @@
 package encode
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"unicode/utf8"
@@ -82,7 +81,7 @@ func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) (*form, ids) 
 	plain := true
 	for _, v := range m.All() {
 		text := v.AsString()
-		plain = plain && text != "" && utf8.ValidString(text)
+		plain = plain && utf8.ValidString(text)
 	}
 	values := e.values(m)
 	var like *keys
@@ -202,10 +201,7 @@ func (s ids) at(i int) uint32 {
 
 // values keeps the values of m, those other than strings by their text.
 func (e *Encoder) values(m pcommon.Map) ids {
-	packed := e.hashed[:0]
-	for _, v := range m.All() {
-		packed = binary.LittleEndian.AppendUint32(packed, e.symbols.keep(v.AsString()))
-	}
+	packed := e.symbols.pack(e.hashed[:0], m)
 	e.hashed = packed
 	return ids(packed)
 }

@@ -26,7 +26,8 @@ func TestPointsShareAForm(t *testing.T) {
 	}
 	assert.Equal(t, 1, forms())
 	odd := [][]string{
-		{"a", "", "b", "x"},                 // no label at all
+		{"a", "", "b", "x"},                 // no label at all: a form of its own
+		{"a", "", "b", "y"},                 // which others have too
 		{"a", "\xff\xfe", "b", "x"},         // replaced in the label
 		{"a", "other\xff", "b", "x"},        // and in another
 		{"a.c", "1", "a/c", "2", "b", "x"},  // two attributes, one label
@@ -41,7 +42,7 @@ func TestPointsShareAForm(t *testing.T) {
 	stats := e.Stats()
 	assert.Equal(t, 100+len(odd), stats.Series)
 	assert.EqualValues(t, 100+len(odd), stats.Misses, "each is recognised again")
-	assert.Equal(t, 2, forms(), "only plain ones are shared")
+	assert.Equal(t, 3, forms(), "only plain ones are shared")
 	for i := range 2 * maxForms {
 		require.NoError(t, e.Add(gauge("g", 1, epoch, fmt.Sprintf("k%d", i), "v"), ""))
 	}

@@ -38,11 +38,11 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 		for j := range counts.Len() {
 			w.s.counts = append(w.s.counts, counts.At(j))
 		}
-		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp())
+		stale := dp.Flags().NoRecordedValue()
+		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp(), stale)
 		if p == nil {
 			continue
 		}
-		stale := dp.Flags().NoRecordedValue()
 		h := explicit{
 			bounds: w.s.bounds, counts: w.s.counts, count: dp.Count(), sum: dp.Sum(), hasSum: dp.HasSum(),
 			start: w.start(dp.StartTimestamp()),

@@ -43,7 +43,8 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
 	for i := range points.Len() {
 		dp := points.At(i)
-		p := w.point(dp.Attributes(), nil, dp.Timestamp())
+		stale := dp.Flags().NoRecordedValue()
+		p := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)
 		if p == nil {
 			continue
 		}
@@ -55,7 +56,7 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 			w.e.dropped(ReasonScale, w.family.name, 1)
 			continue
 		}
-		if dp.Flags().NoRecordedValue() {
+		if stale {
 			n.Sum = math.Float64frombits(promwrite.StaleNaN)
 			n.Schema = min(dp.Scale(), maxScale)
 		} else if reason := w.native(n, x, dp, p, delta); reason != "" {

@@ -27,14 +27,18 @@ type request struct {
 	refs    uint32     // symbols in the request
 	extra   map[string]uint32
 	symbols []byte // their fields
-	body    []byte // the series' fields
+	body    []byte // the series' fields, after room for the symbols
+	room    int
 	meta    []byte // the metadata list of 1.0
 
-	// The series whose runs are being written, prepared once: its label bytes, cut where the resource's go.
+	prefix prefix
+	// The metadata that ends messages of 2.0.
+	tail   []byte
+	tailOf *meta
+	// The series of 1.0 whose runs are being written, prepared once: its label bytes, cut where the resource's go.
 	prepared *series
 	labels   []byte
 	cuts     []cut
-	tail     []byte // its metadata
 
 	part []byte
 	// The references of an exemplar.
@@ -57,8 +61,11 @@ func (q *request) begin(version promwrite.Version) {
 		clear(q.local)
 		q.epoch = 1
 	}
-	q.refs, q.prepared = 0, nil
-	q.symbols, q.body, q.meta = q.symbols[:0], q.body[:0], q.meta[:0]
+	q.refs, q.prepared, q.prefix.series, q.tailOf = 0, nil, nil, nil
+	// The next request is likely to need as much as the larger of the last.
+	q.room = max(len(q.symbols)+len(q.symbols)/8, q.room-q.room/64)
+	q.body = slices.Grow(q.body[:0], q.room)[:q.room]
+	q.symbols, q.meta = q.symbols[:0], q.meta[:0]
 	if version == promwrite.V2 {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
@@ -69,13 +76,19 @@ func (q *request) begin(version promwrite.Version) {
 func (q *request) points() int { return q.head.Samples + q.head.Histograms }
 
 // size is the request's size so far.
-func (q *request) size() int { return len(q.symbols) + len(q.body) + len(q.meta) }
+func (q *request) size() int { return len(q.symbols) + len(q.body) - q.room + len(q.meta) }
 
 // whole puts the request together, in the memory of its body. Symbols go first: a decoder of one pass wants to know
 // them.
 func (q *request) whole() []byte {
-	q.body = slices.Insert(append(q.body, q.meta...), 0, q.symbols...)
-	return q.body
+	q.body = append(q.body, q.meta...)
+	if missing := len(q.symbols) - q.room; missing > 0 {
+		q.body = slices.Insert(q.body, 0, q.symbols[:missing]...)
+		q.room = len(q.symbols)
+	}
+	raw := q.body[q.room-len(q.symbols):]
+	copy(raw, q.symbols)
+	return raw
 }
 
 // ref is the number of a symbol in this request.
@@ -111,20 +124,16 @@ func (w *flusher) textRef(s []byte) uint32 {
 }
 
 // write appends one series message.
-func (w *flusher) write(b *buffer, s *series, r *resourceLabels, cells []sample, exemplars []exemplar) {
-	if w.prepared != s {
-		w.prepare(s, cells[0].time)
-	}
+func (w *flusher) write(b *buffer, s *series, place uint32, cells []sample, exemplars []exemplar) {
 	v2 := w.format.Version == promwrite.V2
-	tag := wire.SeriesV1
+	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
-		tag = wire.SeriesV2
-	}
-	m, content := wire.Begin(w.body, tag)
-	if v2 {
-		m = w.appendRefs(m, r)
+		m = w.appendPrefix(w.body, s, place) // which is as long at its beginning
 	} else {
-		m = w.appendLabels(m, s, r)
+		if w.prepared != s {
+			w.prepare(s, cells[0].time)
+		}
+		m = w.appendLabels(m, s, w.resources[place])
 	}
 	before := w.points()
 	for i := range cells {
@@ -159,54 +168,29 @@ func (w *flusher) write(b *buffer, s *series, r *resourceLabels, cells []sample,
 	for i := range exemplars {
 		m = w.appendExemplar(m, b, &exemplars[i])
 	}
-	w.body = wire.End(append(m, w.tail...), content)
+	if v2 {
+		m = append(m, w.metadata(s.layout.meta)...)
+	}
+	w.body = wire.End(m, content)
 }
 
-// prepare writes what all of a series' runs in this request share.
+// prepare writes what all of a series' runs in a request of 1.0 share.
 func (w *flusher) prepare(s *series, time int64) {
 	w.prepared = s
-	w.labels, w.cuts, w.tail = w.labels[:0], w.cuts[:0], w.tail[:0]
-	v2 := w.format.Version == promwrite.V2
+	w.labels, w.cuts = w.labels[:0], w.cuts[:0]
 	for _, l := range s.layout.labels {
-		name, value := l.name, s.ref(l)
-		fromResource := value&fromResource != 0
-		switch {
-		case v2:
-			w.labels = binary.AppendUvarint(w.labels, uint64(w.ref(name)))
-			if !fromResource {
-				w.labels = binary.AppendUvarint(w.labels, uint64(w.ref(value)))
-			}
-		case !fromResource:
-			w.labels = wire.AppendLabel(w.labels, w.text[name], w.text[value])
-		}
-		if fromResource {
-			w.cuts = append(w.cuts, cut{len(w.labels), int(value & placeMask)})
+		if l.value&fromResource != 0 {
+			w.cuts = append(w.cuts, cut{len(w.labels), int(l.value & placeMask)})
+		} else {
+			w.labels = wire.AppendLabel(w.labels, w.text[l.name], w.text[s.ref(l)])
 		}
 	}
-	meta := s.layout.meta
-	if meta == nil {
-		return
-	}
-	if v2 {
-		w.tail = wire.AppendMetaV2(w.tail, meta.kind, w.ref(meta.helpRef), w.ref(meta.unitRef))
-	} else if due(&meta.sent, time, w.e.cfg.MetadataInterval.Milliseconds()) {
+	if m := s.layout.meta; m != nil && due(&m.sent, time, w.e.cfg.MetadataInterval.Milliseconds()) {
 		w.meta = wire.AppendMetaV1(w.meta, promwrite.Metadata{
-			Type: meta.kind, Family: meta.name, Help: w.text[meta.helpRef], Unit: w.text[meta.unitRef],
+			Type: m.kind, Family: m.name, Help: w.text[m.helpRef], Unit: w.text[m.unitRef],
 		})
 		w.head.Metadata++
 	}
-}
-
-// appendRefs appends the prepared labels with r's values in their places.
-func (w *flusher) appendRefs(dst []byte, r *resourceLabels) []byte {
-	dst, content := wire.Begin(dst, wire.RefsV2)
-	at := 0
-	for _, c := range w.cuts {
-		dst = append(dst, w.labels[at:c.end]...)
-		dst = binary.AppendUvarint(dst, uint64(w.ref(r.values[c.i])))
-		at = c.end
-	}
-	return wire.End(append(dst, w.labels[at:]...), content)
 }
 
 func (w *flusher) appendLabels(dst []byte, s *series, r *resourceLabels) []byte {

@@ -4,9 +4,12 @@
 package encode
 
 import (
+	"encoding/binary"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // symbols gives each string a number that stays its own while anything uses it. Number 0 is the empty string.
@@ -34,6 +37,20 @@ func (t *symbols) intern(s string) uint32 {
 func (t *symbols) keep(s string) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.add(s)
+}
+
+// pack keeps the values of m and appends their numbers to dst.
+func (t *symbols) pack(dst []byte, m pcommon.Map) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, v := range m.All() {
+		dst = binary.LittleEndian.AppendUint32(dst, t.add(v.AsString()))
+	}
+	return dst
+}
+
+func (t *symbols) add(s string) uint32 {
 	if id, ok := t.ids[s]; ok {
 		return id
 	}

@@ -135,6 +135,15 @@ func (f *family) match(m pmetric.Metric, s shape, schema *schema, scope *scope, 
 		f.unit == m.Unit() && f.help == m.Description() && f.typeHint == s.typeHint
 }
 
+// ended is when a point was seen whose last word was a stale marker: no Expire leaves it.
+const ended = 0
+
+func (e *Encoder) end(seen *atomic.Uint32) {
+	if seen.Swap(ended) != ended {
+		e.endings.Add(1)
+	}
+}
+
 // family finds or makes the family of m.
 func (e *Encoder) family(t *tenant, m pmetric.Metric, s shape, schema *schema, scope *scope, scraped bool) *family {
 	h := e.hashString(e.hashString(mix(schema.id, uint64(m.Type())), m.Name()), m.Description()) & e.hashMask
@@ -237,7 +246,10 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 
 // find finds or makes a point that did not stand where it was expected.
 func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, known bool) {
-	h := e.hashMap(f.id, m)
+	h := f.id
+	for _, v := range m.All() { // keys mostly are the family's
+		h = e.hashString(h, v.AsString())
+	}
 	for _, b := range bounds {
 		h = mix(h, math.Float64bits(b))
 	}
@@ -258,6 +270,7 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	}
 	e.points++
 	p.form, p.hash = s, hash
+	p.seen.Store(e.generation.Load())
 	t.points.insert(p)
 	return p, false
 }

@@ -39,6 +39,7 @@ type cohort struct {
 	scopes    map[string]*scope
 	families  map[familyID]*family
 	keySets   map[string]*keys
+	shapes    map[uint64]*shape // by the hash of their keys; nil until the second line
 	points    table[point, *point]
 	packs     map[string]string // values of points
 	plans     map[uint64]*plan
@@ -47,6 +48,7 @@ type cohort struct {
 	marked    *plan // whose lines know their number
 	markEpoch uint32
 	differing map[*Target]struct{} // from their plans
+	reading   map[*Scrape]struct{} // that hold lines
 	epoch     uint32
 	lastID    uint32
 	swept     int // lines left by the last sweep
@@ -76,8 +78,9 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 		pieces: map[string]*piece{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
 		untold: map[*line]struct{}{},
 		names:  map[[2]string]*name{}, bases: map[base]*base{}, resources: map[[2]string]*resource{},
-		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{},
+		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, shapes: map[uint64]*shape{},
 		packs: map[string]string{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
+		reading: map[*Scrape]struct{}{},
 	}
 	c.exposing, c.finishing = labels.NewScratchBuilder(16), labels.NewBuilder(labels.EmptyLabels())
 	c.scratch = pass{cohort: c, said: map[string]metadata{}, families: map[familyKey]*base{}}
@@ -104,26 +107,47 @@ func (c *cohort) newLine(t text, kind lineKind, in setting) *line {
 
 // find returns the line of a text, if it is known.
 func (c *cohort) find(text []byte, in setting) *line {
-	return c.lines.find(maphash.Bytes(seed, text), func(l *line) bool { return l.setting == in && l.text.is(text) })
+	return c.hashed(maphash.Bytes(seed, text), text, in)
 }
 
-// series returns the line of a sample.
-func (c *cohort) series(e *expo.Entry, in setting) (*line, error) {
+func (c *cohort) hashed(hash uint64, text []byte, in setting) *line {
+	return c.lines.find(hash, func(l *line) bool { return l.setting == in && l.text.is(text) })
+}
+
+// series returns the line of a sample that a scrape has read.
+func (c *cohort) series(s *Scrape, e *expo.Entry, in setting) (*line, error) {
 	setting := anySetting
 	if e.Normalises() {
 		setting = in
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.find(e.Text, setting); l != nil {
-		return l, nil
+	hash := maphash.Bytes(seed, e.Text)
+	if l := c.hashed(hash, e.Text, setting); l != nil {
+		return c.hold(s, l), nil
+	}
+	if sh := c.shape(e, setting); sh != nil {
+		l := c.mould(sh, e, setting, c.keepText(s, e))
+		c.lines.insert(l, hash)
+		return c.hold(s, l), nil
 	}
 	exposed := c.expose(e, in)
 	set, err := c.final(exposed)
 	if err != nil {
 		return nil, err
 	}
-	return c.addSeries(c.text(e), setting, exposed, set, true), nil
+	return c.hold(s, c.addSeries(c.keepText(s, e), setting, exposed, set, true)), nil
+}
+
+// fewLines is how many lines a page has of which what comes and goes is not worth being cut.
+const fewLines = 1 << 12
+
+// keepText keeps the text of a line that a scrape has read, in pieces where that is likely to pay.
+func (c *cohort) keepText(s *Scrape, e *expo.Entry) text {
+	if t := s.target; t.plan != nil && len(t.plan.lines) < fewLines {
+		return text{head: string(e.Text)}
+	}
+	return c.text(e)
 }
 
 // expose returns the labels of an entry.
@@ -156,8 +180,8 @@ func (c *cohort) addSeries(t text, in setting, exposed, set labels.Labels, told 
 	return l
 }
 
-// metadata returns the line of a TYPE, HELP or UNIT.
-func (c *cohort) metadata(b, family []byte, m meta) *line {
+// metadata returns the line of a TYPE, HELP or UNIT that a scrape has read.
+func (c *cohort) metadata(s *Scrape, b, family []byte, m meta) *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	in := anySetting
@@ -171,7 +195,7 @@ func (c *cohort) metadata(b, family []byte, m meta) *line {
 		c.lines.add(l)
 		c.metas[l] = m
 	}
-	return l
+	return c.hold(s, l)
 }
 
 func (c *cohort) name(final, exposed string) *name {
@@ -190,6 +214,9 @@ func (c *cohort) name(final, exposed string) *name {
 
 // place finds out which part of which point a line is.
 func (c *cohort) place(l *line, b *base, as native) {
+	if as == classic && c.settle(l, b) {
+		return
+	}
 	set, ok := c.exposed[l]
 	if !ok {
 		set = c.again(l)
@@ -225,16 +252,19 @@ func (c *cohort) place(l *line, b *base, as native) {
 	l.role = role
 	l.point = c.intern(c.family(b, r, c.scope(set)), l, set, func(n string) bool {
 		switch n {
-		case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
-			return true
 		case model.BucketLabel:
 			return b.kind == pmetric.MetricTypeHistogram || b.kind == pmetric.MetricTypeExponentialHistogram
 		case model.QuantileLabel:
 			return b.kind == pmetric.MetricTypeSummary
 		}
-		return strings.HasPrefix(n, scopePrefix)
+		return isApart(n)
 	})
-	if role == valueRole || role == countRole {
+	l.claim()
+}
+
+// claim notes whose point it is.
+func (l *line) claim() {
+	if l.role == valueRole || l.role == countRole {
 		l.point.several = l.point.placed
 		l.point.placed = true
 	}
@@ -242,12 +272,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 
 // again gives the final labels of a line that was placed before, under other metadata.
 func (c *cohort) again(l *line) labels.Labels {
-	var e expo.Entry
-	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
-		if _, err := p.Next([]byte(l.text.String()+" 0\n"), &e); err == nil {
-			break
-		}
-	}
+	e, _ := l.parse()
 	set, err := c.final(c.expose(&e, l.setting))
 	if err != nil { // it went well the first time
 		return labels.EmptyLabels()

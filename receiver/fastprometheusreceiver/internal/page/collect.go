@@ -64,7 +64,7 @@ func (s *Scrape) parse(p textparse.Parser) error {
 			s.hit(l, 0)
 			continue
 		}
-		s.miss(s.target.cohort.metadata(text, family, m))
+		s.miss(s.target.cohort.metadata(s, text, family, m))
 		if s.times != nil {
 			s.times = append(s.times, noTime)
 		}
@@ -103,11 +103,11 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		var set labels.Labels
 		p.Labels(&set)
 		var err error
-		if l, err = c.parsed(text, s.in, set); err != nil {
+		if l, err = c.parsed(s, text, s.in, set); err != nil {
 			s.refused++
 			return err
 		}
-		l = s.target.admit(l)
+		l = s.target.admit(s, l)
 		s.miss(l)
 		s.values[len(s.values)-1] = v
 	}
@@ -144,8 +144,8 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 	return nil
 }
 
-// parsed returns the line of a sample that Prometheus' parser read.
-func (c *cohort) parsed(b []byte, in setting, set labels.Labels) (*line, error) {
+// parsed returns the line of a sample that Prometheus' parser read for a scrape.
+func (c *cohort) parsed(s *Scrape, b []byte, in setting, set labels.Labels) (*line, error) {
 	setting := anySetting
 	if set.Has("le") || set.Has("quantile") {
 		setting = in
@@ -153,11 +153,11 @@ func (c *cohort) parsed(b []byte, in setting, set labels.Labels) (*line, error) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l := c.find(b, setting); l != nil {
-		return l, nil
+		return c.hold(s, l), nil
 	}
 	final, err := c.final(set)
 	if err != nil {
 		return nil, err
 	}
-	return c.addSeries(text{head: string(b)}, setting, set, final, false), nil
+	return c.hold(s, c.addSeries(text{head: string(b)}, setting, set, final, false)), nil
 }

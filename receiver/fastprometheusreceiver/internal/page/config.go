@@ -43,6 +43,7 @@ type Job struct {
 	report []string
 	part   int // points, of what a large page becomes
 	whole  int // texts of a cohort before they are cut
+	shapes int // that a cohort knows
 
 	mu      sync.Mutex
 	formats map[string]format // by Content-Type
@@ -68,6 +69,7 @@ func NewJob(cfg Config) (*Job, error) {
 		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
 		part:    partPoints,
 		whole:   mostWhole,
+		shapes:  mostShapes,
 		formats: map[string]format{},
 		cohorts: map[string]*cohort{},
 	}, nil

@@ -26,8 +26,9 @@ func (d *difference) apply(dst, plan []*line) []*line {
 	return append(dst, plan[i:]...)
 }
 
-// compare finds how a page differs from a plan; ok is false when there is too much of it.
-func compare(p *plan, report int, page []*line) (d difference, ok bool) {
+// compare finds how a page differs from a plan, by about as many extras as some; ok is false when there is too much of it.
+func compare(p *plan, report int, page []*line, some int) (d difference, ok bool) {
+	d.extras = make([]*line, 0, some)
 	plan, look := p.body(report), p.among(nil)
 	i, lost, sum := 0, 0, 0
 	at := func() *edit {

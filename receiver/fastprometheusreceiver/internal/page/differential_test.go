@@ -247,7 +247,8 @@ func compareWithStock(t *testing.T, o receiverOptions, seqs []sequence) {
 				for n, page := range seq.pages {
 					at := reportTime(t, got.results[n])
 					if got.slow[at.UnixMilli()] {
-						page = errorPage
+						t.Logf("no answer to scrape %d in time: nobody knows which pages the ones after it saw", n)
+						break
 					}
 					res := show(target, at, seq.media, page, 1+(i*7+n*13)%60)
 					require.Equal(t, canon(got.results[n]), canon(merged(t, res)), "page %d: %s", n, page)

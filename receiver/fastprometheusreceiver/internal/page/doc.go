@@ -14,11 +14,11 @@
 // a plan of its own.
 //
 // A point takes many times the memory of its value. So the metrics of a large page are not made at once but in parts, each
-// after the one before has been consumed and let go: only once the whole page has been accepted, in the order of the
-// layout, the report's metrics last. A metric may go on in the next part. Meanwhile the values are held, and times,
-// exemplars and native histograms where there are some; neither trees nor a scrape's own memory are kept for another
-// large page. Of an attribute's value, a point knows where it is in the text of its line. The texts of a large page are in
-// pieces that they share.
+// after the one before has been consumed and let go: only once the whole page has been accepted, what several metrics say
+// of the same things together, the report's metrics last. So a metric may go on in the next part. Meanwhile the values are
+// held, and times, exemplars and native histograms where there are some; neither trees nor a scrape's own memory are kept
+// for another large page. Of an attribute's value, a point knows where it is in the text of its line. The texts of a large
+// page are in pieces that they share.
 //
 // A Scrape borrows the chunks it is fed and copies what it keeps. Metrics handed out belong to the caller until Release.
 // Memory follows the pages last seen: a line that is in no target's plan is forgotten.

@@ -178,6 +178,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	t := s.target
 	c := t.cohort
 	c.mu.Lock()
+	delete(c.reading, s)
 	p := &c.scratch
 	p.begin(t)
 	ahead := latest(time.Now())

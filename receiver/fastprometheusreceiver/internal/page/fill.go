@@ -38,14 +38,17 @@ func (c *cursor) group(i int32) *group {
 	return &c.extra.groups[int(i)-len(c.groups)]
 }
 
-// A choice is the points that a metric is to have: first those it has already, once some are dropped.
+// A choice is the points that a metric is to have: first those it has already, once some are dropped and others renewed.
 type choice struct {
 	list  []int32 // numbers of points; nil for count of them from first on
 	first int32
 	count int
 	kept  int
 	drop  []bool
+	renew []bool // of those kept: they are to become others
 }
+
+func (k choice) renews(i int) bool { return i < len(k.renew) && k.renew[i] }
 
 func (k choice) at(i int) int32 {
 	if k.list != nil {
@@ -84,22 +87,38 @@ func (c *cursor) choose(m *placedMetric, ch change, had []int32, there bool) cho
 		return k.and(c, ch)
 	}
 	c.seen = append(c.seen[:0], make([]bool, n)...)
-	k := choice{list: make([]int32, 0, n+int(ch.count)), drop: make([]bool, len(had))}
-	for i, at := range had {
-		if at < 0 || int(at) >= len(c.points) || ch.absent > 0 && c.isAbsent(at) {
-			k.drop[i] = true
-			continue
+	stays := func(at int32) bool {
+		return at >= 0 && int(at) < len(c.points) && (ch.absent == 0 || !c.isAbsent(at))
+	}
+	for _, at := range had {
+		if stays(at) {
+			c.seen[at-m.first] = true
 		}
-		c.seen[at-m.first] = true
-		k.list = append(k.list, at)
+	}
+	var fresh choice
+	for i, seen := range c.seen {
+		if at := m.first + int32(i); !seen && stays(at) {
+			fresh.list = append(fresh.list, at)
+		}
+	}
+	fresh = fresh.and(c, ch)
+	k := choice{list: make([]int32, 0, n+int(ch.count)), drop: make([]bool, len(had)), renew: make([]bool, len(had))}
+	for i, at := range had {
+		switch {
+		case stays(at):
+			k.list = append(k.list, at)
+		case len(fresh.list) > 0:
+			k.renew[len(k.list)] = true
+			k.list = append(k.list, fresh.list[0])
+			fresh.list = fresh.list[1:]
+		default:
+			k.drop[i] = true
+		}
 	}
 	k.kept = len(k.list)
-	for i, seen := range c.seen {
-		if at := m.first + int32(i); !seen && (ch.absent == 0 || !c.isAbsent(at)) {
-			k.list = append(k.list, at)
-		}
-	}
-	return k.and(c, ch)
+	k.list = append(k.list, fresh.list...)
+	k.count = len(k.list)
+	return k
 }
 
 // and adds the extra points.
@@ -141,7 +160,7 @@ func (c *cursor) metric(m *placedMetric, out pmetric.Metric, k choice, there boo
 				continue
 			}
 			dp := next(dps, i, k.kept)
-			c.attributes(p, i >= k.kept, dp.Attributes())
+			c.attributes(p, k, i, dp.Attributes())
 			c.left = !c.histogram(at, b.custom, dp) || c.left
 		}
 	case pmetric.MetricTypeSummary:
@@ -153,7 +172,7 @@ func (c *cursor) metric(m *placedMetric, out pmetric.Metric, k choice, there boo
 		for i := range k.count {
 			p := c.point(k.at(i))
 			dp := next(dps, i, k.kept)
-			c.attributes(p, i >= k.kept, dp.Attributes())
+			c.attributes(p, k, i, dp.Attributes())
 			c.summary(p, dp)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
@@ -165,7 +184,7 @@ func (c *cursor) metric(m *placedMetric, out pmetric.Metric, k choice, there boo
 		for i := range k.count {
 			at := k.at(i)
 			fresh := pmetric.NewExponentialHistogramDataPoint()
-			c.attributes(c.point(at), true, fresh.Attributes())
+			c.point(at).point.fill(fresh.Attributes(), c.target)
 			c.exponential(at, fresh)
 			fresh.MoveTo(next(dps, i, k.kept))
 		}
@@ -213,9 +232,12 @@ func next[P any, S slice[P]](dps S, i, kept int) P {
 	return dps.AppendEmpty()
 }
 
-func (c *cursor) attributes(p *placedPoint, isNew bool, m pcommon.Map) {
-	if isNew {
+func (c *cursor) attributes(p *placedPoint, k choice, i int, m pcommon.Map) {
+	switch {
+	case i >= k.kept:
 		p.point.fill(m, c.target)
+	case k.renews(i):
+		p.point.refill(m, c.target)
 	}
 }
 
@@ -232,7 +254,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		at := k.at(i)
 		p := c.point(at)
 		v := c.values[p.at]
-		if i < k.kept && isStale(v) {
+		if i < k.kept && isStale(v) && dps.At(i).ValueType() != pmetric.NumberDataPointValueTypeEmpty {
 			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be taken back
 			p.point.fill(dps.At(i).Attributes(), c.target)
 		}
@@ -256,7 +278,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		if i < used {
 			p.point.refill(dp.Attributes(), c.target)
 		} else {
-			c.attributes(p, i >= k.kept, dp.Attributes())
+			c.attributes(p, k, i, dp.Attributes())
 		}
 		if c.hanging {
 			c.hang(at, dp.Exemplars())

@@ -15,19 +15,25 @@ import (
 // intern returns the point of a family that has the given labels but those to skip. Most of their values are in the text.
 func (c *cohort) intern(f *family, l *line, set labels.Labels, skip func(name string) bool) *point {
 	var (
-		key  = c.keying[:0]
 		all  [16]labels.Label
 		kept = all[:0]
 	)
 	set.Range(func(l labels.Label) {
-		if l.Value == "" || skip(l.Name) {
-			return
+		if l.Value != "" && !skip(l.Name) {
+			kept = append(kept, l)
 		}
-		kept = append(kept, l)
-		i := marked(l.Value)
-		key = append(append(strconv.AppendInt(key, int64(i), 10), l.Name...), 0xff)
 	})
-	c.keying = key
+	p := &point{family: f, keys: c.keysOf(kept), line: l, values: c.pack(&l.text, kept)}
+	return c.points.intern(p.identify(), p.equals)
+}
+
+// keysOf returns the keys of labels that become attributes.
+func (c *cohort) keysOf(kept []labels.Label) *keys {
+	key := c.packing[:0]
+	for _, l := range kept {
+		key = append(append(strconv.AppendInt(key, int64(marked(l.Value)), 10), l.Name...), 0xff)
+	}
+	c.packing = key
 	ks := c.keySets[string(key)]
 	if ks == nil {
 		c.lastID++
@@ -38,45 +44,37 @@ func (c *cohort) intern(f *family, l *line, set labels.Labels, skip func(name st
 		}
 		c.keySets[string(key)] = ks
 	}
-	var h maphash.Hash
-	hashPoint(&h, f, ks)
-	for _, l := range kept {
-		if marked(l.Value) < 0 {
-			hashValue(&h, l.Value)
+	return ks
+}
+
+// equals tells whether two points are the same.
+func (p *point) equals(q *point) bool {
+	if p.hashed != q.hashed || p.family != q.family || p.keys != q.keys {
+		return false
+	}
+	var v, w string
+	for r, s := p.values, q.values; r != ""; {
+		v, r = unpack(&p.line.text, r)
+		if w, s = unpack(&q.line.text, s); v != w {
+			return false
 		}
 	}
-	p := c.points.find(h.Sum64(), func(p *point) bool { return p.family == f && p.keys == ks && p.has(kept) })
-	if p == nil {
-		p = &point{family: f, keys: ks, line: l, values: c.pack(&l.text, kept)}
-		c.points.add(p)
-	}
-	return p
+	return true
 }
 
-func (p *point) hash() uint64 {
-	var (
-		h maphash.Hash
-		v string
-	)
-	hashPoint(&h, p.family, p.keys)
+func (p *point) hash() uint64 { return p.hashed }
+
+// identify hashes all that makes the point what it is.
+func (p *point) identify() *point {
+	h := uint64(p.family.id)<<32 | uint64(p.keys.id)
+	var v string
 	for rest := p.values; rest != ""; {
 		v, rest = unpack(&p.line.text, rest)
-		hashValue(&h, v)
+		h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
 	}
-	return h.Sum64()
-}
-
-func hashPoint(h *maphash.Hash, f *family, ks *keys) {
-	var ids [8]byte
-	binary.LittleEndian.PutUint32(ids[:], f.id)
-	binary.LittleEndian.PutUint32(ids[4:], ks.id)
-	h.SetSeed(seed)
-	_, _ = h.Write(ids[:])
-}
-
-func hashValue(h *maphash.Hash, v string) {
-	_, _ = h.WriteString(v)
-	_ = h.WriteByte(0xff) // in no UTF-8
+	p.hashed = h
+	return p
 }
 
 // mostPacks bounds how many packed values are shared. Those of a large page's points are much the same, being lengths.
@@ -98,6 +96,10 @@ func (c *cohort) pack(t *text, ls []labels.Label) string {
 		}
 	}
 	c.packing = b
+	return c.packed(b)
+}
+
+func (c *cohort) packed(b []byte) string {
 	packed, ok := c.packs[string(b)]
 	if !ok {
 		if packed = string(b); len(c.packs) < mostPacks {
@@ -129,18 +131,4 @@ func number(s string) (n int, rest string) {
 			return n, s[i:]
 		}
 	}
-}
-
-func (p *point) has(ls []labels.Label) bool {
-	var v string
-	rest := p.values
-	for _, l := range ls {
-		if marked(l.Value) >= 0 {
-			continue
-		}
-		if v, rest = unpack(&p.line.text, rest); v != l.Value {
-			return false
-		}
-	}
-	return true
 }

@@ -20,6 +20,7 @@ type layout struct {
 	points    []placedPoint  // metric by metric
 	groups    []group        // the parts of histograms and summaries
 	marked    bool           // some attribute is the target's to fill in
+	runs      []run          // in which order a large page's points are handed on
 }
 
 type placedResource struct {

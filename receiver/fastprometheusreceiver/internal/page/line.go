@@ -107,6 +107,7 @@ type point struct {
 	keys    *keys
 	line    *line  // whose text has most of
 	values  string // one for each key that is not the target's to fill in, packed
+	hashed  uint64
 	epoch   uint32
 	metric  int32 // where a layout in the making has it
 	order   int32
@@ -128,6 +129,7 @@ type family struct {
 	base     *base
 	resource *resource
 	scope    *scope
+	shape    *shape // of a blank, which has no base
 	epoch    uint32
 	slot     int32
 }

@@ -4,7 +4,6 @@
 package page
 
 import (
-	"cmp"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,15 +20,34 @@ func (j *Job) isLarge(points int) bool { return points > 2*j.part }
 type parts struct {
 	cursor
 
-	pending int    // points that no part had yet
-	last    bool   // only the metrics of the report are left
-	metric  int    // that comes next
-	rest    choice // of its points
+	pending int   // points that no part had yet
+	runs    []run // to come
+	run     run
+	rest    choice           // of the run
+	done    []int32          // points of each metric, of the runs until now
+	changed map[int32]choice // what is left of metrics that are not as the layout says
+	given   []given          // metrics of the last part
+}
+
+type given struct {
+	pmetric.Metric
+
+	number int32
 }
 
 func newParts(l *layout, v *view) *parts {
 	v.hanging = len(v.exemplars) > 0
-	return &parts{cursor: cursor{view: v, layout: l}, metric: -1, pending: l.size(v)}
+	p := &parts{cursor: cursor{view: v, layout: l}, pending: l.size(v), runs: l.runs, done: make([]int32, len(l.metrics))}
+	if p.runs == nil {
+		p.runs = v.target.cohort.inTurn(l)
+	}
+	if v.variation != nil {
+		p.changed = map[int32]choice{}
+		for _, ch := range v.changes {
+			p.changed[ch.metric] = p.choose(&l.metrics[ch.metric], ch, nil, false)
+		}
+	}
+	return p
 }
 
 // size returns how many points a view of the layout has.
@@ -43,19 +61,26 @@ func (l *layout) size(v *view) int {
 	return n
 }
 
-// next builds a part. A metric that fits into one is not cut.
+// next builds a part. A run that fits into one is not cut.
 func (p *parts) next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	f := p.frame(md, p.target)
 	p.left = false
+	p.given = p.given[:0]
 	most := p.target.cohort.job.part
 	for room := most; room > 0 && p.advance() && (room == most || p.rest.count <= room); {
 		var k choice
 		k, p.rest = p.rest.cut(room)
-		m := &p.metrics[p.metric]
-		p.cursor.metric(m, f.scope(m.scope).AppendEmpty(), k, false)
+		m := &p.metrics[p.run.metric]
+		out := f.scope(m.scope).AppendEmpty()
+		p.recycled.metric = p.run.metric
+		p.metric(m, out, k, false)
+		p.given = append(p.given, given{out, p.run.metric})
 		room -= k.count
 		p.pending -= k.count
+		if p.run.ends && p.rest.count == 0 {
+			break
+		}
 	}
 	if p.left {
 		removeEmpty(md)
@@ -63,27 +88,22 @@ func (p *parts) next() pmetric.Metrics {
 	return md
 }
 
-// advance turns to the next metric when nothing is left of one. Those of the report come after all others.
+// advance turns to the next run when nothing is left of one.
 func (p *parts) advance() bool {
-	report := p.target.cohort.job.report
 	for p.rest.count == 0 {
-		if p.metric++; p.metric >= len(p.metrics) {
-			if p.last {
-				return false
+		if len(p.runs) == 0 {
+			return false
+		}
+		p.run, p.runs = p.runs[0], p.runs[1:]
+		m, done := &p.metrics[p.run.metric], &p.done[p.run.metric]
+		p.rest = choice{first: m.first + *done, count: int(p.run.points)}
+		*done += p.run.points
+		if k, ok := p.changed[p.run.metric]; ok {
+			n := k.count
+			if *done < m.points {
+				n, _ = slices.BinarySearch(k.list, m.first+*done)
 			}
-			p.last, p.metric = true, 0
-		}
-		m := &p.metrics[p.metric]
-		if slices.Contains(report, m.family.base.name) != p.last {
-			continue
-		}
-		p.rest = m.all(false)
-		if p.variation == nil {
-			continue
-		}
-		i, found := slices.BinarySearchFunc(p.changes, int32(p.metric), func(c change, m int32) int { return cmp.Compare(c.metric, m) })
-		if found {
-			p.rest = p.choose(m, p.changes[i], nil, false)
+			p.rest, p.changed[p.run.metric] = k.cut(n)
 		}
 	}
 	return true
@@ -123,7 +143,7 @@ func (r Result) Pending() int {
 // consumed.
 func (r Result) Next() Result {
 	if job := r.parts.target.cohort.job; job.cfg.Reuse && !r.Metrics.IsReadOnly() {
-		r.parts.recycled.put(r.Metrics, 2*job.part)
+		r.parts.recycled.put(r.parts.given, 2*job.part)
 	}
 	r.Metrics = pmetric.Metrics{} // may go while the next is built
 	r.Metrics = r.parts.next()

@@ -41,18 +41,18 @@ func TestLargePagesComeInParts(t *testing.T) {
 		for i, p := range []string{page, page, shorter, "other 1\n"} {
 			r := show(target, start, typeText, p, 1<<20)
 			require.NoError(t, r.Err)
-			require.Equal(t, i < 3, has(r.Metrics, "m"), "a metric that is larger than what room is left begins a part")
+			require.True(t, has(r.Metrics, "m"))
 			require.False(t, has(r.Metrics, "up"))
 			var names []string
 			target.Families(r, func(f Family) { names = append(names, f.Name) })
 			require.Equal(t, [][]string{{"m"}, {"m"}, {"m"}, {"other", "m"}}[i], names)
 			parts, points := 1, r.Metrics.DataPointCount()
-			require.Equal(t, []int{partPoints, partPoints, partPoints, 1}[i], points)
+			require.Equal(t, partPoints, points)
 			for ; r.Pending() > 0; parts++ {
 				r = r.Next()
 				points += r.Metrics.DataPointCount()
 			}
-			require.Equal(t, []int{6, 6, 6, 7}[i], parts)
+			require.Equal(t, 6, parts)
 			require.True(t, has(r.Metrics, "up"), "the report comes last")
 			require.Equal(t, []int{5*partPoints + 5, 5*partPoints + 5, 5*partPoints + 6, 5*partPoints + 6}[i], points)
 			r.Release()

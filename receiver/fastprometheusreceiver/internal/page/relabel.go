@@ -20,10 +20,11 @@ import (
 type rules struct {
 	all  bool
 	seen map[string]bool
+	read map[string]bool // those seen, by the names that labels had when they were exposed
 }
 
 func newRules(cfg *promconfig.ScrapeConfig) rules {
-	r := rules{seen: map[string]bool{}}
+	r := rules{seen: map[string]bool{}, read: map[string]bool{}}
 	// A series' own label may stand in for a target's, and equal another target's; a limit may bite on one target only.
 	r.all = cfg.HonorLabels || cfg.LabelValueLengthLimit > 0
 	for _, c := range cfg.MetricRelabelConfigs {
@@ -42,7 +43,24 @@ func newRules(cfg *promconfig.ScrapeConfig) rules {
 			r.all = true
 		}
 	}
+	for n := range r.seen {
+		r.read[exposedName(n)] = true
+	}
 	return r
+}
+
+// exposedName returns the name of a label without what is put before it to make way for a target's.
+func exposedName(name string) string {
+	for strings.HasPrefix(name, model.ExportedLabelPrefix) {
+		name = name[len(model.ExportedLabelPrefix):]
+	}
+	return name
+}
+
+// fixes tells whether the value of a line's own label can decide what becomes of the line.
+func (r *rules) fixes(name string) bool {
+	return r.read[exposedName(name)] || strings.HasPrefix(name, scopePrefix) ||
+		name == model.BucketLabel || name == model.QuantileLabel
 }
 
 // decides tells whether the value of a target's label must be known to read a line.
@@ -51,18 +69,26 @@ func (r *rules) decides(name string) bool {
 		name == model.BucketLabel || name == model.QuantileLabel
 }
 
-// mark stands for the value of a target's label, followed by its number. Nobody exposes it, or it would be guessed.
-var mark = "\x01" + rand.Text() + "\x02"
+// A mark stands for the value of a label, followed by its number. Nobody exposes it, or it would be guessed.
+type mark string
 
-// marked returns which of the target's labels a value stands for, or -1.
-func marked(v string) int {
-	if len(v) != len(mark)+2 || !strings.HasPrefix(v, mark) {
+var (
+	ofTarget = mark("\x01" + rand.Text() + "\x02")
+	ofLine   = mark("\x01" + rand.Text() + "\x02")
+)
+
+// number returns which label a value stands for, or -1.
+func (m mark) number(v string) int {
+	if len(v) != len(m)+2 || !strings.HasPrefix(v, string(m)) {
 		return -1
 	}
-	return int(v[len(mark)]-'0')*64 + int(v[len(mark)+1]-'0')
+	return int(v[len(m)]-'0')*64 + int(v[len(m)+1]-'0')
 }
 
-func markOf(i int) string { return mark + string([]byte{'0' + byte(i/64), '0' + byte(i%64)}) }
+func (m mark) of(i int) string { return string(m) + string([]byte{'0' + byte(i/64), '0' + byte(i%64)}) }
+
+// marked returns which of the target's labels a value stands for, or -1.
+func marked(v string) int { return ofTarget.number(v) }
 
 // mostVariables bounds how many labels of a target a mark can name; targets with more have a cohort of their own.
 const mostVariables = 64 * 64

@@ -33,6 +33,8 @@ type Scrape struct {
 	lent   bool // its values are held by the parts of its result
 
 	plan     *plan
+	borrowed bool    // it is not the target's
+	held     []*line // found by their text
 	expected []*line // the last page's
 	next     int     // of expected
 	search   search
@@ -78,7 +80,10 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	c := t.cohort
 	if s.plan = t.plan; s.plan == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
-		s.plan = c.latest
+		if s.plan = c.latest; s.plan != nil {
+			s.plan.refs++
+			s.borrowed = true
+		}
 		c.mu.Unlock()
 	}
 	if s.plan != nil {
@@ -98,6 +103,12 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 const maxRetained = 1 << 15
 
 func (s *Scrape) release() {
+	if s.borrowed {
+		c := s.target.cohort
+		c.mu.Lock()
+		c.abandon(s.plan)
+		c.mu.Unlock()
+	}
 	if s.lent || cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
 		return
 	}
@@ -107,10 +118,11 @@ func (s *Scrape) release() {
 	clear(s.lines[:cap(s.lines)])
 	clear(s.exemplars)
 	clear(s.gone)
+	clear(s.held[:cap(s.held)])
 	clear(s.page[:cap(s.page)])
 	*s = Scrape{
 		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
-		carry: s.carry[:0], gone: s.gone[:0], page: s.page[:0], aligned: s.aligned[:0],
+		carry: s.carry[:0], gone: s.gone[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
 		builder: s.builder, entry: s.entry,
 	}
 	scrapes.Put(s)
@@ -293,19 +305,19 @@ func (s *Scrape) take() error {
 		s.ended = true
 		return nil
 	case expo.Type:
-		l = c.metadata(e.Text, e.Name, meta{kind: typeLine, typ: e.Type})
+		l = c.metadata(s, e.Text, e.Name, meta{kind: typeLine, typ: e.Type})
 		s.in = l.setting
 	case expo.Help:
-		l = c.metadata(e.Text, e.Name, meta{kind: helpLine, text: s.parser.HelpText(e)})
+		l = c.metadata(s, e.Text, e.Name, meta{kind: helpLine, text: s.parser.HelpText(e)})
 	case expo.Unit:
-		l = c.metadata(e.Text, e.Name, meta{kind: unitLine, text: string(e.Body)})
+		l = c.metadata(s, e.Text, e.Name, meta{kind: unitLine, text: string(e.Body)})
 	default:
 		var err error
-		if l, err = c.series(e, s.in); err != nil {
+		if l, err = c.series(s, e, s.in); err != nil {
 			s.refused++
 			return err
 		}
-		l = s.target.admit(l)
+		l = s.target.admit(s, l)
 	}
 	s.miss(l)
 	if l.kind.isMetadata() {

@@ -9,16 +9,28 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// sweep forgets lines and points that are in no plan, once they are as many as those that are.
+// hold keeps a line that a scrape has found by its text until the scrape has ended: it may be in no plan yet, or no more.
+func (c *cohort) hold(s *Scrape, l *line) *line {
+	if s.held = append(s.held, l); len(s.held) == 1 {
+		c.reading[s] = struct{}{}
+	}
+	return l
+}
+
+// sweep forgets lines and points that are in no plan, and held by no scrape, once they are as many as those that are.
 func (c *cohort) sweep() {
 	if c.lines.count <= 2*c.swept+1000 {
 		return
 	}
 	c.epoch++
 	c.marked = nil
+	kept := 0
 	keep := func(lines []*line) {
 		for _, l := range lines {
-			l.epoch = c.epoch
+			if l.epoch != c.epoch {
+				l.epoch = c.epoch
+				kept++
+			}
 			if l.point != nil {
 				l.point.epoch = c.epoch
 			}
@@ -26,6 +38,9 @@ func (c *cohort) sweep() {
 	}
 	for t := range c.differing {
 		keep(t.diff.extras)
+	}
+	for s := range c.reading {
+		keep(s.held)
 	}
 	for _, p := range c.plans {
 		keep(p.lines)
@@ -36,8 +51,10 @@ func (c *cohort) sweep() {
 		}
 	}
 	lines, points := c.lines, c.points
-	c.pieces, c.packs = map[string]*piece{}, map[string]string{}
+	c.pieces, c.packs, c.shapes = map[string]*piece{}, map[string]string{}, map[uint64]*shape{}
 	c.lines, c.points = table[line, *line]{}, table[point, *point]{}
+	c.lines.makeRoom(kept)
+	c.points.makeRoom(min(kept, points.count))
 	names := map[[2]string]*name{}
 	for _, l := range c.report {
 		names[[2]string{l.name.final, l.name.exposed}] = l.name
@@ -51,7 +68,8 @@ func (c *cohort) sweep() {
 		}
 		c.lines.add(l)
 		c.keep(l.text)
-		if l.name != nil {
+		if l.name != nil && l.name.epoch != c.epoch {
+			l.name.epoch = c.epoch
 			names[[2]string{l.name.final, l.name.exposed}] = l.name
 		}
 	}

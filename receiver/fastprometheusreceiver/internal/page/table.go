@@ -24,23 +24,50 @@ func (t *table[T, P]) find(hash uint64, is func(P) bool) P {
 	return nil
 }
 
+// intern returns what is as asked for, or else adds something.
+func (t *table[T, P]) intern(p P, is func(P) bool) P {
+	hash := p.hash()
+	if had := t.find(hash, is); had != nil {
+		return had
+	}
+	t.insert(p, hash)
+	return p
+}
+
 // add adds what is not there yet.
-func (t *table[T, P]) add(p P) {
-	if 4*t.count >= 3*len(t.slots) {
-		old := t.slots
-		t.slots = make([]P, max(16, 2*len(old)))
-		for _, p := range old {
-			if p != nil {
-				t.place(p)
-			}
+func (t *table[T, P]) add(p P) { t.insert(p, p.hash()) }
+
+func (t *table[T, P]) insert(p P, hash uint64) {
+	if isFull(t.count, len(t.slots)) {
+		old := *t
+		t.makeRoom(old.count + 1)
+		for p := range old.all {
+			t.place(p, p.hash())
 		}
 	}
-	t.place(p)
+	t.place(p, hash)
 	t.count++
 }
 
-func (t *table[T, P]) place(p P) {
-	i := p.hash()
+// makeRoom makes the slots for so many things.
+func (t *table[T, P]) makeRoom(n int) {
+	slots := 16
+	for isFull(n, slots) {
+		slots *= 2
+	}
+	t.slots = make([]P, slots)
+}
+
+// isFull tells whether so many things need more slots. In a large table memory counts; in others half of the slots stay
+// free, since each thing that new ones are compared with is a look elsewhere.
+func isFull(count, slots int) bool {
+	if slots > 1<<17 {
+		return 4*count >= 3*slots
+	}
+	return 2*count >= slots
+}
+
+func (t *table[T, P]) place(p P, i uint64) {
 	for t.slots[i&uint64(len(t.slots)-1)] != nil {
 		i++
 	}

@@ -65,7 +65,7 @@ func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
 		l = labels.Label{Name: strings.Clone(l.Name), Value: strings.Clone(l.Value)}
 		if !j.rules.decides(l.Name) && len(t.values) < mostVariables {
 			t.values = append(t.values, l.Value)
-			l.Value = markOf(len(t.values) - 1)
+			l.Value = ofTarget.of(len(t.values) - 1)
 		}
 		own = append(own, l)
 		key.WriteString(strconv.Quote(l.Name))
@@ -180,7 +180,7 @@ func (t *Target) forget() (changed bool) {
 }
 
 // admit lets a line in, or, when the target has shown as many series as it may, the one that drops it.
-func (t *Target) admit(l *line) *line {
+func (t *Target) admit(s *Scrape, l *line) *line {
 	c := t.cohort
 	most := c.job.cfg.SeriesLimit
 	if most == 0 || l.kind != seriesLine {
@@ -198,7 +198,7 @@ func (t *Target) admit(l *line) *line {
 			refused = c.newLine(l.text, droppedLine, refusedSetting)
 			c.lines.add(refused)
 		}
-		return refused
+		return c.hold(s, refused)
 	}
 	if t.admitted == nil {
 		t.admitted = map[uint64]struct{}{}

@@ -36,7 +36,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	d := t.diff
 	if t.plan != p || s.strayed || s.next != len(s.expected) {
 		var ok bool
-		if d, ok = compare(p, len(c.report), s.seen()); !ok {
+		if d, ok = compare(p, len(c.report), s.seen(), len(d.extras)); !ok {
 			return res, false
 		}
 	}
@@ -47,6 +47,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 		c.mu.Unlock()
 		return res, false
 	}
+	delete(c.reading, s)
 	if t.plan != p {
 		c.adopt(t, p)
 		t.said, t.settled = p.said, true
@@ -280,11 +281,24 @@ func (c *cohort) bury(s *Scrape, x *variation, isEnding bool, res *Result) {
 				continue
 			}
 			if at := p.owner[i]; p.layout.anchor(at) == i {
-				x.changes = append(x.changes, change{metric: p.layout.metricOf(at), absent: 1})
+				x.remove(p.layout, at)
 			}
 		}
 	}
 }
+
+// remove notes that a point is absent.
+func (x *variation) remove(l *layout, point int32) {
+	if n := len(x.changes); n > 0 {
+		if last := &x.changes[n-1]; l.metrics[last.metric].has(point) {
+			last.absent++
+			return
+		}
+	}
+	x.changes = append(x.changes, change{metric: l.metricOf(point), absent: 1})
+}
+
+func (m *placedMetric) has(point int32) bool { return point >= m.first && point < m.first+m.points }
 
 // find finds the metrics of a layout that change. It returns false when a metric has nothing left, or would be new.
 func (x *variation) find(l *layout) bool {

@@ -123,7 +123,7 @@ func (f *fleet) page() string {
 // A page that is told from what it lacks and has besides a plan that others share comes out as one that is read alone.
 func TestVariationsChangeNothing(t *testing.T) {
 	varied, scrapes := 0, 0
-	for seed := range uint64(40) {
+	for seed := range uint64(14) {
 		v, s := checkFleet(t, seed, 40)
 		varied, scrapes = varied+v, scrapes+s
 	}

@@ -106,6 +106,22 @@ func (x *Exemplar) AppendLabels(b *labels.ScratchBuilder) {
 	}
 }
 
+// Metric returns the name of a series, unquoted but not unescaped.
+func (e *Entry) Metric() []byte { return e.Text[e.spans[0]:e.spans[1]] }
+
+// Labels returns how many labels a series has.
+func (e *Entry) Labels() int { return (len(e.spans) - 2) / 4 }
+
+// Label returns a label of a series, not unescaped.
+func (e *Entry) Label(i int) (name, value []byte) {
+	at, end := e.Span(i)
+	i = 4*i + 2
+	return e.Text[e.spans[i]:e.spans[i+1]], e.Text[at:end]
+}
+
+// Span returns where in the text the value of a label is.
+func (e *Entry) Span(i int) (at, end int) { return e.spans[4*i+4], e.spans[4*i+5] }
+
 // Cut appends where the text of a series may be cut into pieces of so many labels: before the first, and after every one
 // that completes a piece, but for the last.
 func (e *Entry) Cut(dst []int, every int) []int {

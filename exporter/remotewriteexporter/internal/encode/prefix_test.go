@@ -1,0 +1,88 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// TestMessagesLikeTheLastAreRight writes series whose references are of every length, and grow from one series to the
+// next, in messages of every length.
+func TestMessagesLikeTheLastAreRight(t *testing.T) {
+	const targets, pods = 2, 16_500 // more values than two bytes can number
+	for _, wide := range []int{0, 70} {
+		e, d := newEncoder(t, nil)
+		want := map[string]float64{}
+		for target := range targets {
+			md := page(target, 0, epoch)
+			m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+			m.SetName("m")
+			points := m.SetEmptyGauge().DataPoints()
+			for pod := range pods {
+				if wide > 0 && pod > 300 {
+					break
+				}
+				labels := []string{`__name__="m"`}
+				dp := points.AppendEmpty()
+				for i := range wide {
+					name := fmt.Sprintf("a%02d", i)
+					dp.Attributes().PutStr(name, fmt.Sprint(i))
+					labels = append(labels, fmt.Sprintf(`%s="%d"`, name, i))
+				}
+				for i, name := range []string{"b", "c"} {
+					value := fmt.Sprint((pod + i) % pods) // known and new
+					dp.Attributes().PutStr(name, value)
+					labels = append(labels, fmt.Sprintf(`%s=%q`, name, value))
+				}
+				labels = append(labels, fmt.Sprintf(`instance="127.0.0.%d:9100"`, target), `job="node"`)
+				dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+				dp.SetDoubleValue(float64(pod % 3)) // zero is left out of the message
+				want[strings.Join(labels, ",")+","] = float64(pod % 3)
+			}
+			require.NoError(t, e.Add(md, ""))
+		}
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		for _, s := range series {
+			labels := labelsOf(s)
+			value, ok := want[labels]
+			if !ok || len(s.Samples) != 1 || s.Samples[0] != (promwrite.Sample{Value: value, Timestamp: epoch.UnixMilli()}) {
+				t.Fatalf("%s: %v, want %v, %v", labels, s.Samples, value, ok)
+			}
+			delete(want, labels)
+		}
+		assert.Empty(t, want)
+		assert.Zero(t, d.total())
+	}
+}
+
+// TestSpaceOfAHugeRequestIsLetGo sends one and then small ones.
+func TestSpaceOfAHugeRequestIsLetGo(t *testing.T) {
+	e, _ := newEncoder(t, nil)
+	require.NoError(t, e.Add(clusterPage(900, 50), ""))
+	flushAll(e, v2Zstd)
+	space := func() int {
+		w := e.flusher()
+		defer func() { e.flushers <- w }()
+		return cap(w.body) + cap(w.symbols)
+	}
+	huge := space()
+	assert.Greater(t, huge, 2<<20)
+	for i := range 64 {
+		require.NoError(t, e.Add(page(0, 10, epoch.Add(time.Duration(i)*time.Minute)), ""))
+		flushAll(e, v2Zstd)
+		if i == 0 {
+			assert.Equal(t, huge, space(), "the small rest of a large page")
+		}
+	}
+	assert.LessOrEqual(t, space(), 1<<20)
+}

@@ -1,0 +1,129 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A run is points of a metric that follow each other on a large page.
+type run struct {
+	metric, points int32
+	ends           bool // and with it the part
+}
+
+// order decides in which order the points of a large page are handed on: the report's last. Such a page says one thing
+// after the other about all pods, say. Who takes its parts would meet the texts of each pod again with every metric, long
+// after they were last seen. So what is said of a pod goes together: a part has, of every metric, the points about the same
+// few of them. Points of a metric stay in their order.
+func (c *cohort) order(l *layout) []run {
+	var (
+		about = make([]int32, len(l.points)) // numbers, as they come first
+		known = map[string]int32{}
+		sizes []int
+	)
+	for m := range l.metrics {
+		if c.reports(&l.metrics[m]) {
+			continue
+		}
+		for i := l.metrics[m].first; i < l.metrics[m].first+l.metrics[m].points; i++ {
+			s := c.about(l.points[i].point.line)
+			at, ok := known[s]
+			if !ok {
+				at = int32(len(sizes))
+				known[s] = at
+				sizes = append(sizes, 0)
+			}
+			about[i] = at
+			sizes[at]++
+		}
+	}
+	part := make([]int32, len(sizes))
+	last, room := int32(0), c.job.part
+	for i, n := range sizes {
+		if n > room && room < c.job.part {
+			last++
+			room = c.job.part
+		}
+		part[i] = last
+		room -= n
+	}
+	var runs []run
+	next := make([]int32, len(l.metrics))
+	for p := range last + 1 {
+		for i := range l.metrics {
+			m := &l.metrics[i]
+			if c.reports(m) {
+				continue
+			}
+			n := next[i]
+			for n < m.points && part[about[m.first+n]] <= p {
+				n++
+			}
+			if n > next[i] {
+				runs = append(runs, run{metric: int32(i), points: n - next[i]})
+				next[i] = n
+			}
+		}
+		if n := len(runs); n > 0 {
+			runs[n-1].ends = p < last
+		}
+	}
+	return slices.Clip(c.reported(l, runs))
+}
+
+// inTurn is the order of the page, but for the report.
+func (c *cohort) inTurn(l *layout) []run {
+	runs := make([]run, 0, len(l.metrics))
+	for i := range l.metrics {
+		if m := &l.metrics[i]; !c.reports(m) {
+			runs = append(runs, run{metric: int32(i), points: m.points})
+		}
+	}
+	return c.reported(l, runs)
+}
+
+func (c *cohort) reported(l *layout, runs []run) []run {
+	for i := range l.metrics {
+		if m := &l.metrics[i]; c.reports(m) {
+			runs = append(runs, run{metric: int32(i), points: m.points})
+		}
+	}
+	return runs
+}
+
+// reports tells whether a metric is the report's.
+func (c *cohort) reports(m *placedMetric) bool {
+	return slices.Contains(c.job.report, m.family.base.name)
+}
+
+// about returns the labels that tell what a line is about: the first few.
+func (c *cohort) about(l *line) string {
+	s := l.text.head
+	if l.text.rest != nil {
+		s = l.text.rest.text
+	} else if e, ok := l.parse(); ok {
+		c.cuts = e.Cut(c.cuts[:0], pieceLabels)
+		if n := len(c.cuts); n > 1 {
+			s = s[c.cuts[0]:c.cuts[1]]
+		} else if n > 0 {
+			s = s[c.cuts[0]:]
+		}
+	}
+	return strings.TrimRight(s, "}")
+}
+
+// parse reads the text of a line again.
+func (l *line) parse() (e expo.Entry, ok bool) {
+	b := []byte(l.text.String() + " 0\n")
+	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
+		if _, err := p.Next(b, &e); err == nil {
+			return e, true
+		}
+	}
+	return e, false
+}

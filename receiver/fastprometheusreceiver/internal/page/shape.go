@@ -1,0 +1,203 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"strconv"
+	"strings"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A shape is what lines have in common that differ in nothing but the values of labels which cannot decide what becomes of
+// a line. It is worked out once, with marks in place of those values; of the next such line only the values are taken.
+type shape struct {
+	key    string
+	plain  bool // or else lines of it take the long way
+	kind   lineKind
+	name   *name
+	keys   *keys
+	values []shapedValue // one for each key that is not the target's to fill in
+	blank  family        // of the points of lines that are not placed yet
+	limit  string        // the label that is a bound, if there is one: of a bucket or quantile
+	bound  float64
+}
+
+// A shapedValue is that of one of the line's labels, or, label being -1, always the same.
+type shapedValue struct {
+	label int
+	fixed string
+}
+
+// mostShapes bounds the shapes a cohort knows. Lines of others take the long way.
+const mostShapes = 1 << 12
+
+// shape returns the shape of a line, or nil when it is not known to come again: it is worked out when it comes for the
+// second time.
+func (c *cohort) shape(e *expo.Entry, in setting) *shape {
+	if c.job.rules.all || bytes.IndexByte(e.Text, '\\') >= 0 {
+		return nil
+	}
+	key := append(append(append(c.keying[:0], byte(in)), e.Metric()...), 0xff)
+	for i := range e.Labels() {
+		name, value := e.Label(i)
+		if len(value) == 0 {
+			return nil
+		}
+		key = append(append(key, name...), 0xff)
+		if c.job.rules.fixes(string(name)) {
+			key = append(append(key, value...), 0xff)
+		}
+	}
+	c.keying = key
+	h := maphash.Bytes(seed, key)
+	sh, seen := c.shapes[h]
+	switch {
+	case sh != nil:
+		if !sh.plain || sh.key != string(key) {
+			return nil
+		}
+		return sh
+	case !seen:
+		if len(c.shapes) < c.job.shapes {
+			c.shapes[h] = nil
+		}
+		return nil
+	}
+	sh = c.cast(e, in)
+	sh.key = string(c.keying)
+	c.shapes[h] = sh
+	if !sh.plain {
+		return nil
+	}
+	return sh
+}
+
+// cast works a shape out. It is not plain when there is more to the line than a shape can say.
+func (c *cohort) cast(e *expo.Entry, in setting) *shape {
+	sh := &shape{}
+	exposed := c.expose(e, in)
+	b := labels.NewBuilder(exposed)
+	for i := range min(e.Labels(), mostVariables) {
+		if name, _ := e.Label(i); !c.job.rules.fixes(string(name)) {
+			b.Set(string(name), ofLine.of(i))
+		}
+	}
+	set, err := c.final(b.Labels())
+	if err != nil {
+		return sh
+	}
+	if sh.plain = true; set.IsEmpty() {
+		sh.kind = droppedLine
+		return sh
+	}
+	metric := set.Get(model.MetricNameLabel)
+	sh.name = c.name(metric, exposed.Get(model.MetricNameLabel))
+	sh.plain = metric != translator.TargetInfoMetricName
+	var kept []labels.Label
+	set.Range(func(l labels.Label) {
+		at := ofLine.number(l.Value)
+		switch {
+		case l.Value == "":
+			return
+		case isApart(l.Name):
+			sh.plain = sh.plain && at < 0
+			return
+		case l.Name == model.BucketLabel || l.Name == model.QuantileLabel:
+			sh.bound, err = strconv.ParseFloat(l.Value, 64)
+			sh.plain = sh.plain && sh.limit == "" && err == nil
+			sh.limit = strings.Clone(l.Name)
+			return
+		}
+		kept = append(kept, l)
+		if marked(l.Value) < 0 {
+			v := shapedValue{label: at}
+			if at < 0 {
+				v.fixed = strings.Clone(l.Value)
+			}
+			sh.values = append(sh.values, v)
+		}
+	})
+	if sh.plain {
+		sh.keys = c.keysOf(kept)
+		sh.blank = family{resource: c.resource(set), scope: c.scope(set), shape: sh}
+	}
+	return sh
+}
+
+// isApart tells whether a label says something else about a point than its attributes do.
+func isApart(name string) bool {
+	switch name {
+	case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
+		return true
+	}
+	return strings.HasPrefix(name, scopePrefix)
+}
+
+// mould makes a line of a shape. Its point is complete but for the family.
+func (c *cohort) mould(sh *shape, e *expo.Entry, in setting, t text) *line {
+	l := c.newLine(t, sh.kind, in)
+	if sh.kind == droppedLine {
+		return l
+	}
+	l.name = sh.name
+	b := c.packing[:0]
+	for _, v := range sh.values {
+		if v.label < 0 {
+			b = append(binary.AppendUvarint(b, uint64(len(v.fixed))<<1|1), v.fixed...)
+			continue
+		}
+		at, end := e.Span(v.label)
+		piece := 0
+		if l.text.rest != nil { // cut where the text was
+			for piece < len(c.cuts) && c.cuts[piece] <= at {
+				piece++
+			}
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(end-at)<<1), uint64(piece))
+		if piece > 0 {
+			at -= c.cuts[piece-1]
+		}
+		b = binary.AppendUvarint(b, uint64(at))
+	}
+	c.packing = b
+	l.point = &point{family: &sh.blank, keys: sh.keys, line: l, values: c.packed(b)}
+	return l
+}
+
+// settle places a line as its shape says. It returns false when the shape does not say it.
+func (c *cohort) settle(l *line, b *base) bool {
+	p := l.point
+	if p == nil || p.family.shape == nil {
+		return false
+	}
+	sh := p.family.shape
+	limit := ""
+	switch b.kind {
+	case pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
+		limit = model.BucketLabel
+	case pmetric.MetricTypeSummary:
+		limit = model.QuantileLabel
+	default:
+	}
+	role := b.role(l.name.final, classic)
+	if sh.limit != "" && sh.limit != limit || sh.limit == "" && role == bucketRole || b.custom {
+		return false
+	}
+	if l.role, l.bound = role, 0; role == bucketRole {
+		l.bound = sh.bound
+	}
+	p.family = c.family(b, p.family.resource, p.family.scope)
+	l.point = c.points.intern(p.identify(), p.equals)
+	l.claim()
+	return true
+}

@@ -1,0 +1,35 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A sweep while another target reads a page leaves the lines alone that are new on it, and those of a plan that only it
+// has still: they are known when they come again.
+func TestSweepsSpareWhatIsBeingRead(t *testing.T) {
+	const (
+		head      = "# HELP m Help of m.\n# TYPE m counter\nm{x=\"1\"} 1\n"
+		histogram = "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 2\n"
+	)
+	j, quiet := newTestJob(t, Config{Scrape: testScrapeConfig()}), newTestJob(t, Config{Scrape: testScrapeConfig()})
+	leaving, reader, other, alone := testTarget(j, 0), testTarget(j, 1), testTarget(j, 2), testTarget(quiet, 1)
+	show(leaving, start, typeText, head, 1<<20)
+	for i, page := range []string{head + histogram, "new 1\n" + histogram + "between 1\n" + head, histogram + head} {
+		s, err := reader.Begin(start, typeText)
+		require.NoError(t, err)
+		require.NoError(t, s.Feed([]byte(page)))
+		leaving.Retire(start)
+		for n := range 3000 {
+			require.NoError(t, show(other, start, typeText, fmt.Sprintf("passing_%d_%d 1\n", i, n), 1<<20).Err)
+		}
+		require.Less(t, reader.cohort.lines.count, 2000, "it was swept")
+		want := show(alone, start, typeText, page, 1<<20)
+		require.Equal(t, canon(want.Metrics), canon(s.End(Report{}).Metrics), "page %d", i)
+	}
+}
