@@ -6,6 +6,8 @@ GO    ?= go
 export PATH := $(TOOLS):$(PATH)
 # The Go toolchain on the machine is the one that builds: nothing is downloaded behind its user's back.
 export GOTOOLCHAIN ?= local
+# Tools, distributions and what linters look at are built alike, so that the build cache has most of it once.
+export CGO_ENABLED := 0
 
 DISTRIBUTIONS := godwit godwit-agent godwit-gateway
 manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifest.yaml)
@@ -32,14 +34,21 @@ build: $(DISTRIBUTIONS:%=bin/%) ## Build the three distributions into bin/
 
 ##@ Check
 
+CHECKS := check-versions check-headers check-changelog check-generate check-tidy
+
 .PHONY: test
 test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generated files, docs
 	@rm -rf bin/tests
-	@$(MAKE) --no-print-directory unit e2e check
+	@$(MAKE) --no-print-directory unit e2e-beside-lint $(CHECKS)
 	@$(MAKE) --no-print-directory count
 
+# One mostly waits, the other computes.
+.PHONY: e2e-beside-lint
+e2e-beside-lint: build .tools/.lint
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync test/e2e lint
+
 .PHONY: check
-check: lint vet check-versions check-headers check-generate check-tidy check-changelog ## Run the checks that are not tests
+check: lint $(CHECKS) ## Run the checks that are not tests
 
 .PHONY: unit
 unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every module, each on its own
@@ -56,19 +65,17 @@ e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and as
 fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds
 
 .PHONY: soak
-soak: bin/godwit-agent ## Keep the agent under churn, faults and outages for DURATION (default 30m) each, and kill it CRASHES (default 300) times
+soak: bin/godwit-agent ## Keep the agent under churn, faults and outages for DURATION (default 30m), and kill it CRASHES (default 300) times
 	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GODWIT_CRASHES=$(or $(CRASHES),300) GOWORK=off \
-		$(GO) test -run '^TestSoak$$|^TestRemoteWriteQueue' -count 1 -timeout 0 -v .
+		$(GO) test -run '^TestSoak$$|^TestRemoteWriteQueue' -count 1 -parallel 3 -timeout 0 -v .
 
 .PHONY: race
 race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
 
 .PHONY: lint
-lint: $(ALL:%=lint/%) ## Run golangci-lint in every module
-
-.PHONY: vet
-vet: $(ALL:%=vet/%) ## Run go vet in every module, and see that the workspace resolves as a whole
-	@$(GO) list -deps work >/dev/null
+lint: .tools/.lint lint/benchmarks ## Run golangci-lint in the workspace, once for all modules, and in what stands apart
+	@$(GO) list -deps work >/dev/null # it resolves as a whole
+	@$(MAKE) --no-print-directory -f Makefile.Common lint GOWORK=$(ROOT)/go.work PACKAGES="$(MODULES:%=./%/...)"
 
 .PHONY: count
 count: ## Say how many tests the last run ran
@@ -100,20 +107,21 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 ##@ Measure
 
 # benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
-.PHONY: bench-scrape bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report
+.PHONY: bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report
 bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); under 15 minutes
-bench-growth: ## Measure how cost grows with targets, page size and churn; about an hour
-bench-gogc: ## Measure what garbage collection costs our agent, in CPU and in memory; under 15 minutes
+bench-repeat: ## Run one agent of each party twice in turn, and tell how far the runs lie apart; 8 minutes
+bench-growth: ## Measure how cost grows with targets, page size and churn; 20 minutes
+bench-gogc: ## Measure what garbage collection costs our agent and our gateway, in CPU and in memory; under 15 minutes
 bench-limit: ## Measure series limits on and off next to rivals (VMAGENT=path, SHORT=1); under 15 minutes
 bench-stream: ## Measure streaming next to unary OTLP, over 0 to 200 ms (SHORT=1 tries it out); under 15 minutes
 bench-handoff: ## Compare a channel, a mutex and a ring between goroutines
 bench-micro: ## Run every module's Go benchmarks, ready for benchstat
 bench-compare: ## Compare the Go benchmarks with another commit: make bench-compare BASE=rev
 report: ## Render the results' tables and charts, and the README's
-bench-scrape bench-growth bench-limit: build
-bench-gogc: bin/godwit-agent
+bench-scrape bench-repeat bench-growth bench-limit: build
+bench-gogc: bin/godwit-agent bin/godwit-gateway
 bench-stream: bin/godwit
-bench-scrape bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report: tools
+bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report: tools
 	@$(MAKE) --no-print-directory -C benchmarks $@
 
 .PHONY: bench-idle
@@ -150,12 +158,12 @@ tools: .tools/.tools ## Build the pinned tools into .tools/
 
 .tools/.tools: internal/tools/go.mod internal/tools/go.sum
 	@echo "building tools"
-	@cd internal/tools && GOBIN=$(TOOLS) GOWORK=off $(GO) install tool
+	@cd internal/tools && GOBIN=$(TOOLS) GOWORK=off $(GO) install -trimpath tool
 	@touch $@
 
 .tools/.lint: internal/tools/lint/go.mod internal/tools/lint/go.sum
 	@echo "building golangci-lint"
-	@cd internal/tools/lint && GOBIN=$(TOOLS) GOWORK=off $(GO) install tool
+	@cd internal/tools/lint && GOBIN=$(TOOLS) GOWORK=off $(GO) install -trimpath tool
 	@touch $@
 
 .PHONY: clean
@@ -168,7 +176,7 @@ help: ## Show this help
 
 # --- How the verbs reach the modules -------------------------------------------------------------
 
-VERBS := $(foreach verb,test race vet fuzz lint fmt generate tidy,$(ALL:%=$(verb)/%))
+VERBS := $(foreach verb,test race fuzz lint fmt generate tidy,$(ALL:%=$(verb)/%))
 .PHONY: $(VERBS)
 $(VERBS): .tools/.tools
 	@$(MAKE) --no-print-directory -C $(patsubst $(firstword $(subst /, ,$@))/%,%,$@) $(firstword $(subst /, ,$@))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +40,11 @@ const (
 
 var portVariable = regexp.MustCompile(`\$\{env:(GODWIT_\w+_PORT):-(\d+)\}`)
 
+// documented is held by the test whose agent has the ports that the documents name.
+var documented sync.Mutex
+
 // startAgent starts it in a folder of its own. It keeps to the ports that the
-// documents name unless one of them is taken on this machine.
+// documents name unless one of them is taken on this machine, or by another test.
 func startAgent(t *testing.T, env ...string) *agent {
 	t.Helper()
 	return startAgentWith(t, "", env...)
@@ -52,7 +56,10 @@ func startAgentWith(t *testing.T, overlay string, env ...string) *agent {
 	dir := t.TempDir()
 	a := &agent{targets: filepath.Join(dir, "targets"), ports: map[string]int{}}
 	require.NoError(t, os.Mkdir(a.targets, 0o700))
-	taken := false
+	taken := !documented.TryLock()
+	if !taken {
+		t.Cleanup(documented.Unlock)
+	}
 	for _, match := range portVariable.FindAllStringSubmatch(repository.Read(t, agentConfig), -1) {
 		port, err := strconv.Atoi(match[2])
 		require.NoError(t, err)

@@ -21,8 +21,10 @@ import (
 // A queue that is full holds up scraping or drops data, as it was told, and no more
 // than that: everything goes on when the destination is back.
 func TestScrapingOutlivesAFullQueue(t *testing.T) {
+	t.Parallel()
 	f := func(policy string, stands func(before, now float64) bool, told string) {
 		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
 			server := rwserver.New(t, rwserver.Options{})
 			server.Always(rwserver.Step{Status: 503})
 			all := targets.Many(t, steadyTargets, func(_, scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })

@@ -106,6 +106,23 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 	assert.Contains(t, where, "benchmarks/limit/agents/godwit-limits.yaml")
 }
 
+// The full distribution has every discovery of Prometheus. Tests of modules are built
+// as the agent is, with few of them.
+func TestFullDistributionHasEveryDiscovery(t *testing.T) {
+	const receivers, id = "receiver/prometheusreceiver/testdata/config.yaml", "prometheus/discovery"
+	var all map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(repository.Read(t, receivers)), &all))
+	require.Contains(t, all, id, receivers)
+	config, err := yaml.Marshal(map[string]any{
+		"receivers": map[string]any{id: all[id]},
+		"exporters": map[string]any{"nop": nil},
+		"service":   map[string]any{"pipelines": map[string]any{"metrics": map[string]any{"receivers": []string{id}, "exporters": []string{"nop"}}}},
+	})
+	require.NoError(t, err)
+	exit, output := command(t, repository.Full, nil, "validate", "--config", configFile(t, string(config)))
+	assert.Zero(t, exit, output)
+}
+
 // claim tells what a YAML file is; "" when no rule fits.
 func claim(name, text string) string {
 	var doc map[string]any

@@ -24,6 +24,7 @@ import (
 // the gateway goes on. What the queue held meanwhile is not promised: see the
 // gateway's README.
 func TestGatewayOutlivesAFullDisk(t *testing.T) {
+	t.Parallel()
 	f := func(name, want string, under func(t *testing.T, data string) []string) {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()

@@ -4,6 +4,9 @@
 // Package e2e runs the built distributions as processes and looks at them from
 // outside, the way their users do: by command line, sockets and signals.
 //
+// Tests that mostly wait run side by side. Those whose targets must be scraped on the
+// dot, which press keys, load the machine or look for false alarms run alone, before them.
+//
 // Its tests need the binaries that `make build` puts into bin/ and fail without
 // them. TestSoak and an outage go on for as long as GODWIT_SOAK says, and half a
 // minute without it; GODWIT_CRASHES says how often agents and gateways are killed.

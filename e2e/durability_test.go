@@ -33,6 +33,7 @@ const (
 )
 
 func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {
+	t.Parallel()
 	addr := freeport.Addr(t) // where nobody listens yet
 	g := startGateway(t, addr, gatewaySettings{})
 	l := &ledger{padding: 100}
@@ -69,6 +70,7 @@ func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {
 }
 
 func TestGatewayRefusesWhenItsQueueIsFull(t *testing.T) {
+	t.Parallel()
 	destination := otlpserver.New(t, otlpserver.Options{})
 	destination.Always(otlpserver.Step{Code: codes.Unavailable})
 	g := startGateway(t, destination.GRPCAddr(), gatewaySettings{

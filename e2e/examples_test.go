@@ -53,6 +53,7 @@ var exampleRuns = map[string]func(t *testing.T, name string){
 }
 
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	index := repository.Read(t, examples+"README.md")
 	var found []string
 	for _, name := range repository.Files(t) {
@@ -66,7 +67,7 @@ func TestExamples(t *testing.T) {
 		assert.True(t, known, "%s is never run", name)
 		if run != nil {
 			t.Run(file, func(t *testing.T) {
-				t.Parallel() // they mostly wait to be scraped
+				t.Parallel()
 				run(t, file)
 			})
 		}

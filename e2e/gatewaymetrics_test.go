@@ -26,6 +26,7 @@ func metricsTo(url string) string {
 
 // Metrics that were acknowledged arrive although the disk was full meanwhile.
 func TestGatewayKeepsMetricsOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	y := newTally()
 	destination := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	destination.Always(rwserver.Step{Status: 503})
@@ -47,6 +48,7 @@ func TestGatewayKeepsMetricsOnAFullDisk(t *testing.T) {
 
 // A queue of metrics that cannot be read is never mistaken for an empty one.
 func TestGatewayStopsAtADamagedQueueOfMetrics(t *testing.T) {
+	t.Parallel()
 	y := newTally()
 	destination := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	destination.Always(rwserver.Step{Status: 503})

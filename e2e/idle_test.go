@@ -24,6 +24,7 @@ const (
 )
 
 func TestIdleRSS(t *testing.T) {
+	t.Parallel()
 	a := startAgent(t)
 	a.WaitHTTP(firstWords, a.url(healthPort, "/"), nil)
 	settled := time.Now().Add(settling)

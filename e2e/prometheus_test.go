@@ -99,6 +99,7 @@ func (p *realPrometheus) becomes(t *testing.T, promQL string, want ...float64) {
 
 // What is scraped can be asked of Prometheus as if it had scraped it itself.
 func TestShipsToPrometheus(t *testing.T) {
+	t.Parallel()
 	f := func(message, compression, version, encoding string) {
 		t.Run(message+" "+compression, func(t *testing.T) {
 			p := startPrometheus(t)

@@ -19,17 +19,18 @@ import (
 )
 
 // The outage is longer than any one attempt to send may take (5 s).
-const outage = 6 // scrapes, one every two seconds
+const outage = 8 // scrapes, one a second
 
 // A target counts its own scrapes, so each sample says which scrape it is from.
 const beatsPage = "# TYPE beats_total counter\nbeats_total %d\n"
 
 func TestShipsToRemoteWriteURL(t *testing.T) {
+	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})
 	a := startAgent(t, "GODWIT_REMOTE_WRITE_URL="+server.URL())
 	target := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
 	targets.WriteFileSD(t, filepath.Join(a.targets, "beats.json"), map[string]string{
-		"job": "beats", "__scrape_interval__": "2s", "__scrape_timeout__": "2s",
+		"job": "beats", "__scrape_interval__": "1s", "__scrape_timeout__": "1s",
 	}, target)
 	arrived := func() (samples []rwserver.Sample) {
 		for _, series := range server.Series("beats_total", "job", "beats") {

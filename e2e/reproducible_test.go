@@ -23,6 +23,7 @@ import (
 // The same sources in another folder, built as the Makefile builds them, give the
 // same bytes.
 func TestReproducibleBuild(t *testing.T) {
+	t.Parallel()
 	here := process.Binary(t, "godwit-agent")
 	root, elsewhere := repository.Root(t), t.TempDir()
 	for _, name := range repository.Files(t) {

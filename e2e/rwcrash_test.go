@@ -31,6 +31,9 @@ const (
 	longestLife = 500 * time.Millisecond
 )
 
+// patient does not take a slow answer for none, which would make it send again.
+const patient = "exporters: {remotewrite: {timeout: 10s}}"
+
 // withQueue is laid over a configuration: what is queued survives the process.
 const withQueue = `
 exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {storage: file_storage, size: 1000000000}}}
@@ -39,6 +42,7 @@ service: {extensions: [health_check, file_storage]}
 `
 
 func TestRemoteWriteQueueSurvivesCrashes(t *testing.T) {
+	t.Parallel()
 	crashes := fewCrashes
 	if text := os.Getenv(crashesVariable); text != "" {
 		var err error
@@ -87,6 +91,7 @@ const (
 // While a destination is down the queue grows on disk and not in memory, and
 // when it comes back everything arrives.
 func TestRemoteWriteQueueOnDiskKeepsMemoryFlat(t *testing.T) {
+	t.Parallel()
 	down := shortDown
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error
@@ -94,7 +99,7 @@ func TestRemoteWriteQueueOnDiskKeepsMemoryFlat(t *testing.T) {
 		require.NoError(t, err, soakVariable)
 	}
 	destination, addr := freeport.Addr(t), freeport.Addr(t)
-	c := startCollector(t, fmt.Sprintf(impatient, "http://"+destination+"/api/v1/write", addr), withQueue)
+	c := startCollector(t, fmt.Sprintf(impatient, "http://"+destination+"/api/v1/write", addr), withQueue, patient)
 	y := newTally()
 	stop := y.flood(t, addr)
 	y.progress(t)

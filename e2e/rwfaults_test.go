@@ -70,6 +70,7 @@ var harmless = []struct {
 
 // Whatever a destination does, what was acknowledged arrives, and in order.
 func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
+	t.Parallel()
 	y := newTally()
 	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	addr := freeport.Addr(t)
@@ -107,22 +108,24 @@ func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
 
 	// What can never be taken is lost, counted, and stops nothing else.
 	from := len(server.Requests())
+	refused := func() (samples int) {
+		for _, r := range server.Requests()[from:] {
+			if r.Status == 400 {
+				samples += r.Samples
+			}
+		}
+		return samples
+	}
 	server.Always(rwserver.Step{Status: 400, Body: "never"})
-	y.progress(t)
+	wait.Until(t, delivery, func() (bool, string) { return refused() > 0, "nothing was refused" })
 	server.Always(rwserver.Step{})
 	y.progress(t)
 	stop()
 	lost := 0
 	wait.Until(t, delivery, func() (bool, string) {
-		lost = 0
-		for _, r := range server.Requests()[from:] {
-			if r.Status == 400 {
-				lost += r.Samples
-			}
-		}
+		lost = refused()
 		return y.arrivedBut(lost)()
 	})
-	assert.Positive(t, lost)
 	wait.Until(t, telemetryWait, func() (bool, string) {
 		n := c.metric(t, "otelcol_exporter_send_failed_metric_points")
 		return int(n) == lost, fmt.Sprintf("%d samples were refused and %v are counted", lost, n)

@@ -60,6 +60,7 @@ func job(name, addr, keys string) string {
 
 // A page of a real exporter arrives series by series.
 func TestScrapesNodeExporter(t *testing.T) {
+	t.Parallel()
 	path := nodeExporter(t)
 	addr := freeport.Addr(t)
 	node := process.Start(t, process.Settings{Path: path, Args: []string{"--web.listen-address=" + addr, "--no-collector.systemd", "--log.level=warn"}})
@@ -83,6 +84,7 @@ func nodeExporter(t *testing.T) string {
 
 // Its own page, which other tests read, is one to scrape as well.
 func TestScrapesItsOwnTelemetry(t *testing.T) {
+	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})
 	telemetry := freeport.Get(t)
 	addr := fmt.Sprintf("127.0.0.1:%d", telemetry)
@@ -171,6 +173,7 @@ func goClient(t *testing.T) string {
 
 // What the Go client says arrives, by both protocols that carry more than numbers.
 func TestScrapesTheGoClient(t *testing.T) {
+	t.Parallel()
 	addr := goClient(t)
 	server := rwserver.New(t, rwserver.Options{})
 	c := startCollector(t, fmt.Sprintf(scraping, server.URL(), jobs(

@@ -218,6 +218,7 @@ const maxShutdown = 20 * time.Second
 
 // Ctrl-C ends it in time, whatever targets and destination do.
 func TestShutdownUnderLoad(t *testing.T) {
+	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{CountOnly: true})
 	server.Always(rwserver.Step{Fault: rwserver.Hang})
 	pages := []targets.Page{

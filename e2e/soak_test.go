@@ -58,6 +58,7 @@ type soak struct {
 // TestSoak keeps the agent under a load that changes, in front of a receiver that
 // misbehaves, and looks whether anything grows or gets lost.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	duration := shortSoak
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error

@@ -48,6 +48,7 @@ service:
 
 // Someone with a manifest of their own adopts our components, by the README.
 func TestStrangersManifest(t *testing.T) {
+	t.Parallel()
 	binary := strangersBinary(t)
 	run := func(args ...string) *process.Process {
 		return process.Start(t, process.Settings{Path: binary, Args: args})

@@ -23,7 +23,10 @@ const (
 func overBoth(t *testing.T, f func(t *testing.T, transport string)) {
 	t.Helper()
 	for _, transport := range []string{overGRPC, overWebSocket} {
-		t.Run(transport, func(t *testing.T) { f(t, transport) })
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			f(t, transport)
+		})
 	}
 }
 

@@ -78,7 +78,7 @@ func eachBalancer(t *testing.T, f func(t *testing.T, program, transport string))
 	for _, program := range []string{"nginx", "haproxy"} {
 		for _, transport := range []string{overGRPC, overWebSocket} {
 			t.Run(program+"/"+transport, func(t *testing.T) {
-				t.Parallel() // it is about what happens in time, and not much does
+				t.Parallel()
 				f(t, program, transport)
 			})
 		}
@@ -88,6 +88,7 @@ func eachBalancer(t *testing.T, f func(t *testing.T, program, transport string))
 // The figure of the protocol's proposal: a server is added behind the balancer, and
 // within one rebalance period it has its half. Nothing is lost or sent again.
 func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
+	t.Parallel()
 	eachBalancer(t, func(t *testing.T, program, transport string) {
 		destination := otlpserver.New(t, otlpserver.Options{})
 		one := startReceiving(t, destination.GRPCAddr(), named("one"))
@@ -101,7 +102,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 		wait.Pause(t.Context(), alone)
 		b.balance(t, one, two)
 		added := time.Now()
-		even := added.Add(rebalancePeriod * 3 / 2) // with its jitter, and time for the reload
+		even := added.Add(2 * rebalancePeriod) // with its jitter, the reload, and room for a busy machine
 		wait.Pause(t.Context(), time.Until(even)+watched)
 		ended := time.Now()
 		stop()
@@ -139,6 +140,7 @@ func drawSpread(t *testing.T, destination *otlpserver.Server, program, transport
 
 // Servers that know no streams are replaced by some that do, one by one.
 func TestStreamsBeginDuringARollingUpgrade(t *testing.T) {
+	t.Parallel()
 	eachBalancer(t, func(t *testing.T, program, transport string) {
 		destination := otlpserver.New(t, otlpserver.Options{})
 		oldOne, oldTwo := startOld(t, destination.GRPCAddr()), startOld(t, destination.GRPCAddr())

@@ -38,6 +38,7 @@ func crashCount(t *testing.T, few int) int {
 // Whoever is killed, whenever: what was acknowledged arrives, and only what was on
 // its way arrives again.
 func TestStreamSurvivesCrashes(t *testing.T) {
+	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
 		for left := crashCount(t, 3); left > 0; left -= crashesOfOneLedger {
 			streamCrashes(t, transport, min(left, crashesOfOneLedger))
@@ -82,6 +83,7 @@ func streamCrashes(t *testing.T, transport string, crashes int) {
 
 // A shutdown at any moment delivers what is on its way, and nothing twice.
 func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
 		destination := otlpserver.New(t, otlpserver.Options{})
 		destination.Always(otlpserver.Step{Delay: 2 * time.Millisecond})

@@ -46,6 +46,7 @@ service: {pipelines: {traces: {receivers: [otlpstream], exporters: [nop]}}}
 
 // When a server comes back, everybody who was connected is there at once.
 func TestStreamServerOutlivesACrowdThatReconnects(t *testing.T) {
+	t.Parallel()
 	addr := freeport.Addr(t)
 	server := startDistribution(t, "godwit-gateway", fmt.Sprintf(crowdServer, addr))
 	clients := &sending{grpc: freeport.Addr(t)}

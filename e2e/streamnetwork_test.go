@@ -33,6 +33,7 @@ const soonDoubtful = "exporters: {otlpstream: {keepalive: {time: 1s}}}"
 // Between an agent and its gateway there is a network, and what it does to
 // connections costs time and never data.
 func TestStreamOverABadNetwork(t *testing.T) {
+	t.Parallel()
 	found := func(t *testing.T, w *wire.Wire, l *ledger, spoil func()) {
 		t.Helper()
 		before := w.Accepted()
@@ -46,7 +47,7 @@ func TestStreamOverABadNetwork(t *testing.T) {
 	f := func(name string, spoil func(t *testing.T, w *wire.Wire, l *ledger)) {
 		for _, transport := range []string{overGRPC, overWebSocket} {
 			t.Run(name+"/"+transport, func(t *testing.T) {
-				t.Parallel() // gRPC takes ten seconds of silence to doubt a connection
+				t.Parallel()
 				destination := otlpserver.New(t, otlpserver.Options{})
 				server := startReceiving(t, destination.GRPCAddr())
 				w := wire.New(t, server.addr(transport))

@@ -64,6 +64,7 @@ func (k sdk) use(t *testing.T) {
 
 // A program that uses OpenTelemetry's SDK needs to know nothing about us.
 func TestStreamReceiverServesTheSDK(t *testing.T) {
+	t.Parallel()
 	f := func(name string, exporters func(t *testing.T, r *receiving) sdk) {
 		t.Run(name, func(t *testing.T) {
 			destination := otlpserver.New(t, otlpserver.Options{})
@@ -118,6 +119,7 @@ func isFlock(t *testing.T, r pcommon.Resource) {
 // The Collector's own exporter and receiver of OTLP are as good on either end of a
 // link as ours: data goes through a chain of both, each hop a process of its own.
 func TestStreamComponentsMixWithTheCollectorsOwn(t *testing.T) {
+	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
 		destination := otlpserver.New(t, otlpserver.Options{})
 		// otlp exporter -> otlpstream receiver -> otlpstream exporter, unary -> otlp receiver -> destination

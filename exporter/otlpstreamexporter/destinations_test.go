@@ -30,6 +30,7 @@ func several(addrs ...string) func(*Config) {
 }
 
 func TestC28DestinationsDoNotHoldUpEachOther(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		const n = 1000
 		live, dead, slow := run(t, &server{stream: echo}, transport), run(t, &server{stream: mute}, transport), run(t, &server{stream: func(p *peer) error {

@@ -160,6 +160,7 @@ func (e *testExporter) produce(n int) {
 }
 
 func TestCutAtRandomBytesLosesNothing(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		const n, window = 2000, 32
 		s := run(t, &server{stream: echo}, transport)
@@ -186,6 +187,7 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 }
 
 func TestServerRestartsLoseNothing(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		const n = 2000
 		s := run(t, &server{stream: echo}, transport)
@@ -215,6 +217,7 @@ func TestServerRestartsLoseNothing(t *testing.T) {
 }
 
 func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		t.Parallel() // gRPC takes ten seconds at least
 		s := run(t, &server{stream: echo}, transport)

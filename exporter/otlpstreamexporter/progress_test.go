@@ -19,6 +19,7 @@ func (e *testExporter) bulky(n int) {
 }
 
 func TestASlowLinkLosesNothing(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		t.Parallel() // most of it is waiting
 		const n = 40

@@ -81,6 +81,7 @@ func TestC34OldStreamsAreReadToTheirEnd(t *testing.T) {
 }
 
 func TestS14AServerThatDrainsGetsNothingTwice(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			var ids []uint64

@@ -22,11 +22,12 @@ import (
 	"github.com/godwit-otel/godwit/receiver/prometheusreceiver/internal/metadata"
 )
 
-// Configurations of the Collector's receiver load.
+// Configurations of the Collector's receiver load. The discoveries that the agent is built without are tested
+// end to end, with the full distribution.
 func TestConfigs(t *testing.T) {
 	conf, err := confmaptest.LoadConf("testdata/config.yaml")
 	require.NoError(t, err)
-	for _, id := range []string{"prometheus", "prometheus/files", "prometheus/options", "prometheus/pods", "prometheus/discovery"} {
+	for _, id := range []string{"prometheus", "prometheus/files", "prometheus/options", "prometheus/pods"} {
 		t.Run(id, func(t *testing.T) {
 			sub, err := conf.Sub(id)
 			require.NoError(t, err)

@@ -156,6 +156,7 @@ func TestV02OurExporterTalksToTheCollectorsReceiver(t *testing.T) {
 }
 
 func TestS14OurReceiverEndsStreamsWithoutResends(t *testing.T) {
+	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		var to sink
 		addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transport, &to, map[string]any{
