@@ -194,16 +194,18 @@ func TestRollingRestartOfOurReceiverLosesNothing(t *testing.T) {
 }
 
 func TestS08OverloadOfOurReceiverLosesNothing(t *testing.T) {
-	var to sink
-	addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transportGRPC, &to, map[string]any{
-		"in_flight": map[string]any{"bytes": 1000},
+	bothTransports(t, func(t *testing.T, transport string) {
+		var to sink
+		addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transport, &to, map[string]any{
+			"in_flight": map[string]any{"bytes": 1000},
+		})
+		e := newTestExporter(t, transport, addr, func(cfg *otlpstreamexporter.Config) { cfg.InFlight.Requests = 64 })
+		for i := range 100 {
+			require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 10)))
+		}
+		require.Equal(t, int64(1000), e.settled().Acked)
+		require.Equal(t, 1000, to.SpanCount())
 	})
-	e := newTestExporter(t, transportGRPC, addr, func(cfg *otlpstreamexporter.Config) { cfg.InFlight.Requests = 64 })
-	for i := range 100 {
-		require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 10)))
-	}
-	require.Equal(t, int64(1000), e.settled().Acked)
-	require.Equal(t, 1000, to.SpanCount())
 }
 
 // reference is the schema as the specification prints it, with today's ResourceSpans left as bytes.
