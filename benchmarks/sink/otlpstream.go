@@ -17,10 +17,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What a stream is granted, which is what the receiver grants by default: 256 requests and 16 MiB.
+// What a stream is granted, and the largest message: what the receiver's defaults are.
 const (
 	streamRequests = 256
-	streamBytes    = 16 << 20
+	streamBytes    = 32 << 20
+	streamMessage  = 16 << 20
 	// packWindow is the window that the specification gives packed payloads.
 	packWindow = 256 << 10
 )
@@ -38,7 +39,7 @@ var greeting = metadata.Pairs(
 	"otlp-stream-caps", "window",
 	"otlp-stream-window-requests", strconv.Itoa(streamRequests),
 	"otlp-stream-window-bytes", strconv.Itoa(streamBytes),
-	"otlp-stream-max-message", strconv.Itoa(streamBytes),
+	"otlp-stream-max-message", strconv.Itoa(streamMessage),
 )
 
 // streamService takes metrics over otlpstream, from docs/otlpstream.md.
@@ -126,7 +127,7 @@ func (u *unpacker) request(message []byte) (id uint64, e *entry, err error) {
 
 // unpack returns a payload in memory that the next call writes over.
 func (u *unpacker) unpack(packed []byte, size uint64) ([]byte, error) {
-	if size > streamBytes {
+	if size > streamMessage {
 		return nil, errPacked
 	}
 	u.in.Write(packed)

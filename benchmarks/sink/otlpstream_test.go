@@ -86,7 +86,7 @@ func TestRequestsThatDoNotUnpackAreRefused(t *testing.T) {
 		"no number": {func(r *otlpstream.Request) { r.ID = 0 }, errNumber},
 		"too short": {func(r *otlpstream.Request) { r.Packed++ }, errPacked},
 		"too long":  {func(r *otlpstream.Request) { r.Data = append(r.Data, r.Data...) }, errPacked},
-		"too large": {func(r *otlpstream.Request) { r.Packed = streamBytes + 1 }, errPacked},
+		"too large": {func(r *otlpstream.Request) { r.Packed = streamMessage + 1 }, errPacked},
 		"no zstd":   {func(r *otlpstream.Request) { r.Data = []byte("plain") }, errPacked},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func (r *registry) crowded(generation uint32, places []place, kind setKind) bool
 	return len(r.ids) >= r.maxSets && r.ids[setKey(generation, places, kind)] == 0
 }
 
-// hurried says whether a group has had its share of new series, for now.
+// hurried says whether a group has had its share of new series, and has to wait for the next.
 func (r *registry) hurried(l *limit, key uint64, now int64) bool {
 	g := r.groups[key]
 	if g == nil || l.newcomers.each == 0 {

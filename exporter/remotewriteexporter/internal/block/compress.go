@@ -60,7 +60,6 @@ func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 			zstd.WithEncoderLevel(zstd.EncoderLevel(level)),
 			zstd.WithEncoderConcurrency(1),
 			zstd.WithEncoderCRC(false), // the block has a checksum, the network has TCP's
-			zstd.WithLowerEncoderMem(false),
 			zstd.WithWindowSize(window))
 		if err != nil {
 			return dst, fmt.Errorf("cannot make a zstd encoder: %w", err)
