@@ -4,19 +4,11 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/console"
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/targets"
+	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
 const clientsConfig = `
@@ -97,7 +90,8 @@ service:
 func TestConsoleBehindAPassword(t *testing.T) {
 	t.Parallel()
 	endpoint := freeport.Addr(t)
-	certificate, key, pool := selfSigned(t)
+	certificate, key := certtest.SelfSigned(t)
+	pool := certtest.Pool(t, certificate)
 	startCollector(t, fmt.Sprintf(guardedConfig, endpoint, certificate, key))
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	ask := func(path, password string) *http.Response {
@@ -121,25 +115,4 @@ func TestConsoleBehindAPassword(t *testing.T) {
 			assert.Equal(t, http.StatusOK, ask(path, "honk").StatusCode, path)
 		}
 	}
-}
-
-func selfSigned(t *testing.T) (certificate, key string, pool *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool = x509.NewCertPool()
-	pool.AddCert(parsed)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	block := func(kind string, data []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
-	}
-	return block("CERTIFICATE", der), block("PRIVATE KEY", secret), pool
 }

@@ -5,15 +5,8 @@ package consoleextension
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -22,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension/extensionauth"
+
+	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
 // doorkeeper is an authentication extension that knows one guest.
@@ -49,7 +44,8 @@ func (d doors) GetExtensions() map[component.ID]component.Component { return d }
 // locked is a console behind TLS and an authentication, configured as a user would; it trusts only itself.
 func locked(t *testing.T, authenticator string) (url string, trusting *http.Client) {
 	t.Helper()
-	certificate, key, pool := selfSigned(t)
+	certificate, key := certtest.SelfSigned(t)
+	pool := certtest.Pool(t, certificate)
 	cfg := createDefaultConfig().(*Config)
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
 		"endpoint": "127.0.0.1:0",
@@ -64,27 +60,6 @@ func locked(t *testing.T, authenticator string) (url string, trusting *http.Clie
 		Timeout:   time.Minute,
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}},
 	}
-}
-
-func selfSigned(t *testing.T) (certificate, key string, pool *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool = x509.NewCertPool()
-	pool.AddCert(parsed)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	block := func(kind string, data []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
-	}
-	return block("CERTIFICATE", der), block("PRIVATE KEY", secret), pool
 }
 
 func TestNothingIsShownWithoutCredentials(t *testing.T) {

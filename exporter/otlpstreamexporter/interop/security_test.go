@@ -5,15 +5,7 @@ package interop
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -35,6 +27,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
+	"github.com/godwit-otel/godwit/internal/certtest"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
@@ -86,26 +79,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// identity makes a certificate for localhost that signs itself.
-func identity(t *testing.T) (cert, key string) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalECPrivateKey(private)
-	require.NoError(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}))
-}
-
 // tenants records the header of each batch.
 type tenants struct {
 	consumertest.TracesSink
@@ -122,8 +95,8 @@ func (s *tenants) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 }
 
 func TestMutualTLSAuthAndHeaders(t *testing.T) {
-	serverCert, serverKey := identity(t)
-	clientCert, clientKey := identity(t)
+	serverCert, serverKey := certtest.SelfSigned(t)
+	clientCert, clientKey := certtest.SelfSigned(t)
 	bothTransports(t, func(t *testing.T, transport string) {
 		for _, mode := range []string{"stream", "unary"} {
 			t.Run(mode, func(t *testing.T) {
