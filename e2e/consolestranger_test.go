@@ -57,7 +57,7 @@ func TestConsoleTellsStrangers(t *testing.T) {
 	p := browser.Page(t, console.Wide, home, "")
 	p.Reads("main",
 		"2 of 7 targets healthy",
-		"1 of 7 targets fails: connection refused", "1 of 7 targets fails: an HTTP error status", "1 of 7 targets fails: no answer within scrape_timeout",
+		"1 of 7 targets fails: connection refused", "1 of 7 targets fails: an HTTP error status: 500", "1 of 7 targets fails: no answer within scrape_timeout",
 		"1 of 7 targets fails: the page cannot be read", "1 of 7 targets fails: the name is not found", "goose..nest",
 		"label session of shop_requests_total",
 		dead, "connection refused",

@@ -3,6 +3,8 @@
 
 package consoleextension
 
+import "strings"
+
 // The most usual reasons.
 const (
 	reasonRefused   = "connection_refused"
@@ -88,4 +90,27 @@ var nextForLoss = map[string]string{
 	reasonTimestamp:     "Clients send times before 1970 or after 2262: see their clocks and units.",
 	"too_large":         "A single request is more than the destination takes: send smaller batches.",
 	"unwritten":         "The destination says it wrote nothing: it may not speak the protocol that it accepts.",
+}
+
+// nextForAnswer says what to do about a destination that fails, by its last answer or the want of one.
+func nextForAnswer(text string) string {
+	for _, known := range nextForFault {
+		if strings.Contains(text, known.text) {
+			return known.next
+		}
+	}
+	return "See whether the destination is up, and whether address, TLS and credentials are right."
+}
+
+var nextForFault = []struct{ text, next string }{
+	{"answered 401", "Check the exporter's credentials: the destination does not know them."},
+	{"answered 403", "Check the exporter's credentials, and what they may do: the destination forbids it."},
+	{"answered 404", "Check the path of the exporter's endpoint: there is nothing at it."},
+	{"answered 429", "Raise the destination's limits, or send it less: it asks for a slower pace."},
+	{"answered 4", "The destination does not want it as it is: its own log says why."},
+	{"answered 5", "See the destination's own log: it answers, but has a fault of its own or of what is behind it."},
+	{"connection refused", "See whether the destination runs, and listens at the port of the exporter's endpoint."},
+	{"no such host", "Check the name in the exporter's endpoint, and the name server of this host."},
+	{"x509:", "Check the exporter's ca_file and server_name, and the dates of the certificates."},
+	{"tls:", "Check the scheme of the exporter's endpoint and its TLS settings."},
 }

@@ -28,17 +28,17 @@ var openAPI []byte
 func (c *console) handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(*http.Request) (any, error){
-		"GET /api/v1/overview":               c.overview,
+		"GET /api/v1/overview":               c.share(c.overview),
 		"GET /api/v1/history":                c.history,
-		"GET /api/v1/targets":                c.targets,
+		"GET /api/v1/targets":                c.share(c.targets),
 		"GET /api/v1/targets/{id}":           c.target,
 		"POST /api/v1/targets/{id}/response": c.look,
 		"POST /api/v1/relabel":               c.relabel,
-		"GET /api/v1/cardinality":            c.cardinality,
-		"GET /api/v1/cardinality/top":        c.top,
-		"GET /api/v1/cardinality/metric":     c.metric,
-		"GET /api/v1/cardinality/whatif":     c.whatIf,
-		"GET /api/v1/status/tsdb":            c.tsdb,
+		"GET /api/v1/cardinality":            c.share(c.cardinality),
+		"GET /api/v1/cardinality/top":        c.share(c.top),
+		"GET /api/v1/cardinality/metric":     c.share(c.metric),
+		"GET /api/v1/cardinality/whatif":     c.share(c.whatIf),
+		"GET /api/v1/status/tsdb":            c.share(c.tsdb),
 		"GET /api/v1/delivery":               c.delivery,
 		"GET /api/v1/configuration":          c.configuration,
 	} {
@@ -93,7 +93,7 @@ func notFound(format string, args ...any) error {
 }
 
 func respond(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
-	got, err := answer(r)
+	got, err := encode(answer(r))
 	if err != nil {
 		f, ok := err.(*fault) //nolint:errorlint // answers return faults as they are
 		if !ok {
@@ -107,12 +107,9 @@ func respond(w http.ResponseWriter, r *http.Request, answer func(*http.Request) 
 		write(w, f.kind, f.data)
 		return
 	}
-	data, err := json.Marshal(got)
-	if err != nil {
-		fail(w, http.StatusInternalServerError, "internal", "cannot encode the answer: "+err.Error())
-		return
+	if data, ok := got.(encoded); ok {
+		write(w, "application/json", data)
 	}
-	write(w, "application/json", data)
 }
 
 func write(w http.ResponseWriter, kind string, data []byte) {

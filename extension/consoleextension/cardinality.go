@@ -4,8 +4,10 @@
 package consoleextension
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -205,6 +207,9 @@ func (c *console) metric(r *http.Request) (any, error) {
 		detail.Examples[i] = some(detail.Examples[i])
 	}
 	detail.Labels = rows(detail.Labels)
+	slices.SortFunc(detail.Labels, func(a, b inspect.Row) int { // what explodes comes first
+		return cmp.Or(cmp.Compare(b.Values.Value, a.Values.Value), strings.Compare(a.Name, b.Name))
+	})
 	return metricJSON{detail, s.name()}, nil
 }
 
@@ -273,30 +278,12 @@ func ruleName(change inspect.Change) string {
 	return change.Metric
 }
 
-type (
-	tsdbJSON struct {
-		Head   headJSON   `json:"headStats"`
-		Names  []statJSON `json:"seriesCountByMetricName"`
-		Labels []statJSON `json:"labelValueCountByLabelName"`
-		Memory []statJSON `json:"memoryInBytesByLabelName"`
-		Pairs  []statJSON `json:"seriesCountByLabelValuePair"`
-	}
+// A statusTeller answers as Prometheus' status/tsdb does, in JSON.
+type statusTeller interface {
+	TSDBStatus(limit int) ([]byte, error)
+}
 
-	headJSON struct {
-		Series int64 `json:"numSeries"`
-		Pairs  int64 `json:"numLabelPairs"`
-		Chunks int64 `json:"chunkCount"`
-		Min    int64 `json:"minTime"`
-		Max    int64 `json:"maxTime"`
-	}
-
-	statJSON struct {
-		Name  string `json:"name"`
-		Value uint64 `json:"value"`
-	}
-)
-
-// tsdb answers as Prometheus does, as far as there is something to say.
+// tsdb answers as Prometheus does: all of it is of one moment, and worked out once.
 func (c *console) tsdb(r *http.Request) (any, error) {
 	s, err := c.processor(r)
 	if err != nil {
@@ -309,22 +296,13 @@ func (c *console) tsdb(r *http.Request) (any, error) {
 	if n, err = whole(r, "limit", n, 1, maxPage); err != nil {
 		return nil, err
 	}
-	stats := func(of, by string, name func(*inspect.Row) string, value func(*inspect.Row) inspect.Estimate) []statJSON {
-		out := []statJSON{}
-		top := s.Cardinality.Top(inspect.TopQuery{Of: of, By: by, N: n})
-		for i := range top.Rows {
-			row := &top.Rows[i]
-			out = append(out, statJSON{name(row), uint64(max(0, value(row).Value) + 0.5)})
-		}
-		return out
+	teller, ok := s.Cardinality.(statusTeller)
+	if !ok {
+		return nil, notFound("%s does not answer as Prometheus does", s.name())
 	}
-	name := func(r *inspect.Row) string { return r.Name }
-	series := func(r *inspect.Row) inspect.Estimate { return r.Series }
-	return map[string]any{"status": "success", "data": tsdbJSON{
-		Head:   headJSON{Series: s.Cardinality.Overview().Series},
-		Names:  stats(inspect.TopMetrics, inspect.BySeries, name, series),
-		Labels: stats(inspect.TopLabels, inspect.ByValues, name, func(r *inspect.Row) inspect.Estimate { return r.Values }),
-		Memory: []statJSON{},
-		Pairs:  stats(inspect.TopPairs, inspect.BySeries, func(r *inspect.Row) string { return r.Name + "=" + r.Value }, series),
-	}}, nil
+	data, err := teller.TSDBStatus(n)
+	if err != nil {
+		return nil, err
+	}
+	return encoded(data), nil
 }

@@ -101,28 +101,30 @@ func TestWhatIf(t *testing.T) {
 func TestMetric(t *testing.T) {
 	s := open(t)
 	s.processor("cardinality", fakeCardinality{})
-	require.Equal(t, "path", get[metricJSON](s, "/api/v1/cardinality/metric?name=m").Labels[0].Name)
+	var names []string
+	for _, l := range get[metricJSON](s, "/api/v1/cardinality/metric?name=m").Labels {
+		names = append(names, l.Name)
+	}
+	require.Equal(t, []string{"id", "method", "path"}, names, "the most values first")
 	status, _, _ := s.fault(http.MethodGet, "/api/v1/cardinality/metric?name=other", "")
 	require.Equal(t, http.StatusNotFound, status)
 	status, _, _ = s.fault(http.MethodGet, "/api/v1/cardinality/metric", "")
 	require.Equal(t, http.StatusBadRequest, status)
 }
 
+// The processor's own answer is passed on as it is.
 func TestTSDBStatusIsPrometheus(t *testing.T) {
 	s := open(t)
-	var asked inspect.TopQuery
-	s.processor("cardinality", fakeCardinality{
-		asked: &asked, overview: inspect.CardinalityOverview{Series: 9},
-		top: inspect.Top{Rows: []inspect.Row{{Name: "n", Value: "v", Series: inspect.Estimate{Value: 3.6}, Values: inspect.Estimate{Value: 2}}}},
-	})
-	_, _, text := s.do(http.MethodGet, "/api/v1/status/tsdb?topN=3", "")
-	require.JSONEq(t, `{"status":"success","data":{
-		"headStats":{"numSeries":9,"numLabelPairs":0,"chunkCount":0,"minTime":0,"maxTime":0},
-		"seriesCountByMetricName":[{"name":"n","value":4}],"labelValueCountByLabelName":[{"name":"n","value":2}],
-		"memoryInBytesByLabelName":[],"seriesCountByLabelValuePair":[{"name":"n=v","value":4}]}}`, text)
-	require.Equal(t, 3, asked.N)
-	get[map[string]any](s, "/api/v1/status/tsdb?limit=5")
-	require.Equal(t, 5, asked.N)
+	s.processor("cardinality", fakeCardinality{})
+	for query, want := range map[string]string{"": "10", "?topN=3": "3", "?limit=5": "5", "?topN=3&limit=5": "5"} {
+		_, header, text := s.do(http.MethodGet, "/api/v1/status/tsdb"+query, "")
+		require.Equal(t, `{"status":"success","data":{"limit":`+want+`}}`, text)
+		require.Equal(t, "application/json", header.Get("Content-Type"))
+	}
+	s.processor("silent", struct{ inspect.Cardinality }{fakeCardinality{}})
+	status, code, _ := s.fault(http.MethodGet, "/api/v1/status/tsdb?processor=silent", "")
+	require.Equal(t, http.StatusNotFound, status)
+	require.Equal(t, "not_found", code)
 }
 
 // A processor has an instance for each pipeline that it is in.

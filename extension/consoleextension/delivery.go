@@ -234,7 +234,7 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	switch {
 	case out.BreakerOpen:
 		out.State = "breaker_open"
-	case losing:
+	case losing || refused(d):
 		out.State = "dropping"
 	case out.ThrottledLeft > 0:
 		out.State = "throttled"
@@ -244,6 +244,11 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 		out.State = "ok"
 	}
 	return out
+}
+
+// refused tells whether the last answer was a refusal for good: there is an error, and nothing left to try again.
+func refused(d *inspect.Destination) bool {
+	return d.LastError != "" && total(d.Dropped) > 0 && d.Queue.Items == 0 && d.Queue.Bytes == 0 && d.InFlight.Requests == 0
 }
 
 // newIntake is what a receiver takes, with the rates between two readings.

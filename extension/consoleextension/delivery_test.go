@@ -98,6 +98,14 @@ func TestStatesOfDestinations(t *testing.T) {
 	f("breaker_open", inspect.Destination{BreakerOpen: true, Dropped: map[string]int64{"x": 1}})
 }
 
+// What was refused for good is not tried again, whatever the error says.
+func TestARefusalForGoodIsALoss(t *testing.T) {
+	d := inspect.Destination{LastError: "answered 400", Dropped: map[string]int64{reasonRejected: 2}}
+	require.Equal(t, "dropping", newDestination(&d, &d, time.Unix(1000, 0), time.Second).State)
+	d.Queue.Items = 1
+	require.Equal(t, "retrying", newDestination(&d, &d, time.Unix(1000, 0), time.Second).State)
+}
+
 func TestWhatIsNotCountedIsNull(t *testing.T) {
 	d := newDestination(&inspect.Destination{WireBytes: -1, RawBytes: -1}, &inspect.Destination{WireBytes: -1, RawBytes: -1}, time.Unix(1, 0), time.Second)
 	require.Nil(t, d.WireBytes)

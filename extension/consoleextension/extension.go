@@ -88,6 +88,7 @@ type console struct {
 	deliveries past[map[deliveryKey]inspect.Destination]
 	overviews  past[map[*source]churn]
 	ring       ring
+	shared     shared
 
 	mu       sync.Mutex
 	sources  []*source
@@ -102,6 +103,7 @@ func newConsole(cfg *Config, set extension.Settings) *console {
 		stop:     func() {},
 		looking:  make(chan struct{}, 1),
 		statuses: map[string]map[componentstatus.InstanceID]*componentstatus.Event{},
+		shared:   shared{answers: map[string]*sharedAnswer{}},
 	}
 }
 

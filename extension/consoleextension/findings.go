@@ -4,14 +4,12 @@
 package consoleextension
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
@@ -36,10 +34,8 @@ const (
 
 	maxShownName = 100 // bytes of a label's or metric's
 
-	queueFull = 0.8 // from here on a queue is worth a word
-	oldQueue  = time.Minute
-	busyGC    = 0.25
-	tightRSS  = 0.9
+	busyGC   = 0.25
+	tightRSS = 0.9
 )
 
 var severities = []string{severityError, severityWarning, severityInfo}
@@ -83,7 +79,7 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 			targetFindings(s, add)
 		}
 		if s.Delivery != nil {
-			deliveryFindings(s, now.at, add)
+			deliveryFindings(s, now.at, refusedLately(before, now, s) > 0, add)
 		}
 		if s.Cardinality != nil {
 			cardinalityFindings(s, add)
@@ -138,13 +134,21 @@ func lossFindings(before, now *reading, s *source, g *graph, refusing map[string
 		}
 		if lost := n - earlier.Dropped[reason]; lost > 0 && seconds > 0 {
 			f.Severity = severityError
-			f.Title = fmt.Sprintf("%s is losing data: %.4g/s, %s", s.name(), float64(lost)/seconds, spoken(reason))
-			f.Detail = fmt.Sprintf("%d since the start.", n)
+			f.Title = fmt.Sprintf("%s is losing data: %.3g/s, %s", s.name(), float64(lost)/seconds, spoken(reason))
+			f.Detail = fmt.Sprintf("%d since the start.%s", n, lastError(s))
+		}
+		if s.Delivery != nil {
+			f.Query = map[string]string{wordExporter: s.name()}
 		}
 		add(f)
 	}
-	if refused := flow.Refused - earlier.Refused; refused > 0 && seconds > 0 && flow.Refused > 0 {
-		refusalFinding(s, g, refusing, refused, seconds, add)
+	// What an exporter refuses is said of its destinations.
+	if refused := refusedLately(before, now, s); refused > 0 && s.Delivery == nil {
+		f := refusalFinding(s, g, refusing, refused, seconds)
+		if full := fullBehind(before, now, s, g); full != "" {
+			f.Next = "The queue of " + full + " is full: see there."
+		}
+		add(f)
 	}
 	if s.Intake != nil {
 		intakeFinding(s, flow, earlier, seconds, add)
@@ -152,7 +156,7 @@ func lossFindings(before, now *reading, s *source, g *graph, refusing map[string
 }
 
 // refusalFinding is about what a component could not get rid of. What was scraped cannot be scraped again.
-func refusalFinding(s *source, g *graph, refusing map[string]bool, times int64, seconds float64, add func(finding)) {
+func refusalFinding(s *source, g *graph, refusing map[string]bool, times int64, seconds float64) finding {
 	f := finding{
 		Severity: severityError, Subject: s.node(), View: viewDelivery,
 		Title:  fmt.Sprintf("The pipeline does not take all that %s offers", s.name()),
@@ -176,7 +180,27 @@ func refusalFinding(s *source, g *graph, refusing map[string]bool, times int64, 
 				" refuses because memory is short: give the process more, or send it less."
 		}
 	}
-	add(f)
+	return f
+}
+
+// refusedLately is how often a component refused, or was refused, since the earlier reading.
+func refusedLately(before, now *reading, s *source) int64 {
+	earlier, seconds := stretch(before, now, s)
+	flow, known := now.flows[s]
+	if !known || seconds == 0 || flow.Refused <= 0 {
+		return 0
+	}
+	return flow.Refused - earlier.Refused
+}
+
+// fullBehind names an exporter that refused what a receiver of its pipeline offered.
+func fullBehind(before, now *reading, receiver *source, g *graph) string {
+	for s := range now.flows {
+		if s.Delivery != nil && refusedLately(before, now, s) > 0 && sharePipeline(g.nodes[s.node()], g.nodes[receiver.node()]) {
+			return s.name()
+		}
+	}
+	return ""
 }
 
 // intakeFinding is about requests that clients sent in vain, and will not send again.
@@ -242,62 +266,16 @@ func targetFindings(s *source, add func(finding)) {
 		add(finding{
 			Severity: severityError, Subject: s.node(), View: viewTargets,
 			Title:  fmt.Sprintf("%d of %d targets %s: %s", e.Count, total, verb, e.Text),
-			Detail: "Job " + cut(strings.Join(e.Jobs, ", "), maxShownName) + ": " + e.Example, Next: nextForReason(e.Reason),
+			Detail: exampleOf(e), Next: e.Next,
 			Query: map[string]string{paramState: inspect.Failing, paramReason: e.Reason, wordReceiver: s.name()},
 		})
 	}
 }
 
-func deliveryFindings(s *source, now time.Time, add func(finding)) {
-	d := s.Delivery()
-	for i := range d.Destinations {
-		to := &d.Destinations[i]
-		f := finding{Subject: s.node(), View: viewDelivery, Query: map[string]string{wordExporter: s.name()}}
-		if to.BreakerOpen {
-			f.Severity, f.Title = severityError, "Nothing is sent to "+to.Name+": the circuit breaker is open"
-			f.Detail = cmp.Or(to.LastError, "The destination has failed many times in a row.")
-			if to.Queue.Capacity > 0 {
-				f.Detail = strings.TrimSuffix(f.Detail, ".") + fmt.Sprintf(". What waits fills %.2g %% of the queue.", share(to.Queue)*100)
-			}
-			f.Next = "See whether the destination is up, and whether address, TLS and credentials are right. It is tried again by itself."
-			add(f)
-		} else if left := to.ThrottledUntil.Sub(now); left > 0 {
-			f.Severity, f.Title = severityWarning, fmt.Sprintf("%s wants nothing for another %.0f s", to.Name, left.Seconds())
-			f.Detail = "It has asked for a pause (Retry-After, RetryInfo)."
-			f.Next = "Raise its limits, or send it less."
-			add(f)
-		}
-		used := share(to.Queue)
-		switch {
-		case used >= 0.98:
-			f.Severity, f.Title = severityError, "The queue to "+to.Name+" is full"
-		case used >= queueFull:
-			f.Severity, f.Title = severityWarning, fmt.Sprintf("The queue to %s is %.0f %% full", to.Name, used*100)
-		case to.Queue.Age > oldQueue:
-			f.Severity, f.Title = severityWarning, fmt.Sprintf("Data for %s waits for %s", to.Name, to.Queue.Age.Round(time.Second))
-		default:
-			continue
-		}
-		f.Detail = cmp.Or(to.LastError, fmt.Sprintf("The oldest in it is %s old.", to.Queue.Age.Round(time.Second)))
-		f.Next = "See whether the destination is slow or down. A larger queue, or one on disk, only buys time."
-		add(f)
-	}
-}
-
-func share(q inspect.Queue) float64 {
-	if q.Capacity <= 0 {
-		return 0
-	}
-	if q.Unit == wordBytes {
-		return float64(q.Bytes) / float64(q.Capacity)
-	}
-	return float64(q.Items) / float64(q.Capacity)
-}
-
 func processFindings(o *overviewJSON, add func(finding)) {
 	if r := o.Process.GCRatio; r != nil && *r > busyGC && o.Process.CPUCores != nil && *o.Process.CPUCores > 0.1 {
 		add(finding{
-			Severity: severityWarning, Title: fmt.Sprintf("%.0f %% of the CPU goes to garbage collection", *r*100),
+			Severity: severityWarning, Title: fmt.Sprintf("%.0f%% of the CPU goes to garbage collection", *r*100),
 			Detail: fmt.Sprintf("GOGC is %d.", o.Process.GOGC), Next: "Give the process more memory, or choose a profile of runtimeprofile that uses more.",
 			View: viewOverview,
 		})
@@ -305,10 +283,19 @@ func processFindings(o *overviewJSON, add func(finding)) {
 	run, rss := o.Process.RuntimeOfExt, o.Process.RSS
 	if run != nil && rss != nil && run.MemoryBudget > 0 && *rss > tightRSS*float64(run.MemoryBudget) {
 		add(finding{
-			Severity: severityWarning, Title: fmt.Sprintf("%.0f %% of the memory is used", *rss/float64(run.MemoryBudget)*100),
+			Severity: severityWarning, Title: fmt.Sprintf("%.0f%% of the memory is used", *rss/float64(run.MemoryBudget)*100),
 			Detail: "Beyond all of it the system ends the process.", Next: "Give it more memory, or send it less.", View: viewOverview,
 		})
 	}
+}
+
+// exampleOf names the jobs whose targets fail, and one of their errors.
+func exampleOf(e errorJSON) string {
+	jobs := cut(strings.Join(e.Jobs, ", "), maxShownName)
+	if len(e.Jobs) == 1 {
+		return "Job " + jobs + ": " + e.Example
+	}
+	return "Jobs " + jobs + ". One of them: " + e.Example
 }
 
 // spoken makes a reason readable.

@@ -162,11 +162,47 @@ func TestDeliveryThatStops(t *testing.T) {
 		require.Equal(t, want, titles)
 	}
 	f(inspect.Destination{Queue: inspect.Queue{Bytes: 10, Capacity: 100, Unit: "bytes", Age: time.Second}})
-	f(inspect.Destination{BreakerOpen: true}, "error: Nothing is sent to http://mimir: the circuit breaker is open")
+	f(inspect.Destination{BreakerOpen: true}, "error: remotewrite sends nothing to http://mimir: the circuit breaker is open")
 	f(inspect.Destination{ThrottledUntil: time.Unix(1, 0)}, "warning: http://mimir wants nothing for another 30 s")
-	f(inspect.Destination{Queue: inspect.Queue{Bytes: 85, Capacity: 100, Unit: "bytes"}}, "warning: The queue to http://mimir is 85 % full")
-	f(inspect.Destination{Queue: inspect.Queue{Items: 100, Capacity: 100, Unit: "requests"}}, "error: The queue to http://mimir is full")
-	f(inspect.Destination{Queue: inspect.Queue{Age: 2 * time.Minute}}, "warning: Data for http://mimir waits for 2m0s")
+	f(inspect.Destination{Queue: inspect.Queue{Bytes: 85, Capacity: 100, Unit: "bytes"}}, "warning: The queue of remotewrite to http://mimir is 85% full")
+	full := inspect.Queue{Items: 100, Capacity: 100, Unit: "requests"}
+	f(inspect.Destination{Queue: full}, "error: The queue of remotewrite to http://mimir is full")
+	f(inspect.Destination{Queue: full, BreakerOpen: true}, "error: remotewrite sends nothing to http://mimir: the circuit breaker is open")
+	f(inspect.Destination{Queue: inspect.Queue{Age: 2 * time.Minute}}, "warning: Data of remotewrite for http://mimir waits for 2m0s")
+	f(inspect.Destination{Queue: inspect.Queue{Age: 20 * time.Second}})
+	f(inspect.Destination{Queue: inspect.Queue{Age: 20 * time.Second}, LastError: "answered 429 Too Many Requests"},
+		"warning: http://mimir does not take what remotewrite sends, for 20s")
+}
+
+// An exporter that refuses is the cause of what its receiver cannot get rid of, and is said to be.
+func TestAFullQueueIsFoundFromBothEnds(t *testing.T) {
+	s := open(t)
+	s.configure(pipelines)
+	var in, out inspect.Flow
+	to := inspect.Destination{Name: "http://mimir", LastError: "answered 503", Queue: inspect.Queue{Bytes: 90, Capacity: 100, Unit: "bytes"}}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindReceiver, ID: id("fastprometheus"), Flow: func() inspect.Flow { return in },
+		Targets: func() inspect.Targets { return inspect.Targets{} },
+	})
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindExporter, ID: id("remotewrite"), Flow: func() inspect.Flow { return out },
+		Delivery: func() inspect.Delivery { return inspect.Delivery{Destinations: []inspect.Destination{to}} },
+	})
+	s.clock.pass(sampleInterval)
+	s.sample()
+	in.Refused, out.Refused = 3, 3
+	s.clock.pass(sampleInterval)
+	titles, all := s.findings()
+	require.Equal(t, []string{
+		"error: The queue of remotewrite to http://mimir is full",
+		"error: Scrapes of fastprometheus are lost: the pipeline does not take them",
+	}, titles)
+	require.Equal(t, "answered 503. Its queue is full: what comes is refused or dropped.", all[0].Detail)
+	require.Contains(t, all[0].Next, "See the destination's own log")
+	require.Equal(t, "The queue of remotewrite is full: see there.", all[1].Next)
+	to.Queue.Bytes = 0
+	titles, _ = s.findings()
+	require.Contains(t, titles, "error: remotewrite refuses data", "whatever for")
 }
 
 func TestLimitsThatAreReached(t *testing.T) {

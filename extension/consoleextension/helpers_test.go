@@ -109,9 +109,10 @@ func (s *subject) do(method, path, body string, change ...func(*http.Request)) (
 	return response.StatusCode, response.Header, string(data)
 }
 
-// get reads what the API answers.
+// get reads what the API answers now, whatever it has answered before.
 func get[T any](s *subject, path string) (out T) {
 	s.t.Helper()
+	s.shared.forget(s.now().Add(sharedFor))
 	status, _, text := s.do(http.MethodGet, path, "")
 	require.Equal(s.t, http.StatusOK, status, text)
 	require.NoError(s.t, json.Unmarshal([]byte(text), &out), text)
@@ -209,6 +210,11 @@ type fakeCardinality struct {
 	overview inspect.CardinalityOverview
 	top      inspect.Top
 	asked    *inspect.TopQuery
+	slow     func() // a Top takes as long
+}
+
+func (f fakeCardinality) TSDBStatus(limit int) ([]byte, error) {
+	return fmt.Appendf(nil, `{"status":"success","data":{"limit":%d}}`, limit), nil
 }
 
 func (f fakeCardinality) Overview() inspect.CardinalityOverview { return f.overview }
@@ -217,11 +223,16 @@ func (f fakeCardinality) Top(query inspect.TopQuery) inspect.Top {
 	if f.asked != nil {
 		*f.asked = query
 	}
+	if f.slow != nil {
+		f.slow()
+	}
 	return f.top
 }
 
 func (f fakeCardinality) Metric(name string) (inspect.MetricDetail, bool) {
-	return inspect.MetricDetail{Row: inspect.Row{Name: name}, Labels: []inspect.Row{{Name: "path"}}}, name == "m"
+	return inspect.MetricDetail{Row: inspect.Row{Name: name}, Labels: []inspect.Row{
+		{Name: "path"}, {Name: "id", Values: inspect.Estimate{Value: 9}}, {Name: "method"},
+	}}, name == "m"
 }
 
 func (f fakeCardinality) WhatIf(change inspect.Change) (inspect.Projection, error) {

@@ -51,6 +51,7 @@ func (c *console) sample() {
 	now := c.read()
 	before, _ := c.readings.since(now.at, now)
 	c.ring.add(now.at, newTotals(before, now))
+	c.shared.forget(now.at)
 }
 
 // lookNow returns the present reading and the one to compare it with, which is nil at first.

@@ -76,6 +76,9 @@ type (
 		Count   int      `json:"count"`
 		Example string   `json:"example"`
 		Jobs    []string `json:"jobs"`
+		Next    string   `json:"next"`
+
+		codes []string // of HTTP
 	}
 )
 
@@ -206,20 +209,34 @@ func errorsOf(_ *source, all inspect.Targets) []errorJSON {
 			}
 			e := kinds[t.Reason]
 			if e == nil {
-				e = &errorJSON{Reason: t.Reason, Text: failure(t.Reason), Example: redactor.Text(cut(example(t), 1000)), Jobs: []string{}}
+				e = &errorJSON{Reason: t.Reason, Text: failure(t.Reason), Example: redactor.Text(cut(example(t), 1000)), Jobs: []string{}, Next: nextForReason(t.Reason)}
 				kinds[t.Reason] = e
 			}
 			e.Count++
-			if len(e.Jobs) < maxExamples && !slices.Contains(e.Jobs, j.Name) {
-				e.Jobs = append(e.Jobs, j.Name)
+			e.Jobs = include(e.Jobs, j.Name)
+			if _, answer, ok := strings.Cut(t.LastError, "HTTP status "); ok && t.Reason == reasonStatus {
+				code, _, _ := strings.Cut(answer, " ")
+				e.codes = include(e.codes, code)
 			}
 		}
 	}
 	out := make([]errorJSON, 0, len(kinds))
 	for _, e := range kinds {
+		if len(e.codes) > 0 {
+			slices.Sort(e.codes)
+			e.Text += ": " + strings.Join(e.codes, ", ")
+		}
 		out = append(out, *e)
 	}
 	return merge(out)
+}
+
+// include adds a text that is not there yet, while there is room.
+func include(all []string, text string) []string {
+	if len(all) >= maxExamples || slices.Contains(all, text) {
+		return all
+	}
+	return append(all, text)
 }
 
 // example is the error of a target, and which one that is.

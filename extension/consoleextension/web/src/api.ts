@@ -169,7 +169,7 @@ export interface TargetList {
   limit: number;
   counts: Counts;
   jobs: Job[];
-  errors: { reason: string; reason_text: string; count: number; example: string; jobs: string[] }[];
+  errors: { reason: string; reason_text: string; count: number; example: string; jobs: string[]; next: string }[];
   targets: Target[];
 }
 

@@ -43,6 +43,7 @@ interface Measure {
 
 const across: Measure = { w: 196, h: 72, onward: 120, beside: 48 };
 const down: Measure = { w: 164, h: 72, onward: 62, beside: 16 };
+const broadest = 220; // of boxes that stand above each other
 const outsideWidth = 124;
 const margin = 3; // room for strokes
 
@@ -66,7 +67,7 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], length: n
     if (boxes.length < most) align(boxes, arrows, places, "y", h + beside);
     x += w + onward;
   });
-  return frame(length, lowest([...places.values()], h), length, [
+  return frame(length, lowest([...places.values()], h), false, [
     arrows.map((a) => {
       const from = places.get(a.from);
       const to = places.get(a.to);
@@ -92,15 +93,18 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], length: n
 }
 
 function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): SVGSVGElement {
-  const { w, h, onward, beside } = down;
+  const { h, onward, beside } = down;
+  const w = Math.min(broadest, Math.max(down.w, (room + beside) / most - beside));
   const places = new Map<string, Place>();
-  const width = Math.max(room, most * (w + beside) - beside);
+  const natural = most * (w + beside) - beside;
+  const width = Math.max(room, natural);
   ranks.forEach((boxes, i) => {
-    const left = (width - boxes.length * (w + beside) + beside) / 2;
+    // What is wider than the screen begins at its edge, with what all of it follows from.
+    const left = natural > room ? 0 : (width - boxes.length * (w + beside) + beside) / 2;
     boxes.forEach((box, j) => places.set(box.id, { box, x: left + j * (w + beside), y: i * (h + onward) }));
     if (boxes.length < most) align(boxes, arrows, places, "x", w + beside);
   });
-  return frame(width, ranks.length * (h + onward) - onward, width, [
+  return frame(width, ranks.length * (h + onward) - onward, natural > room, [
     arrows.map((a) => {
       const from = places.get(a.from);
       const to = places.get(a.to);
@@ -138,14 +142,15 @@ function align(boxes: Box[], arrows: Arrow[], places: Map<string, Place>, axis: 
 // Where the picture ends, with what hangs below a box.
 const lowest = (places: Place[], h: number): number => Math.max(0, ...places.map((p) => p.y + h + p.box.losses.length * 20));
 
-function frame(width: number, height: number, most: number, content: Child): SVGSVGElement {
+// A picture shrinks a little to fit, or it scrolls: what cannot be read is no use.
+function frame(width: number, height: number, scrolls: boolean, content: Child): SVGSVGElement {
   return svg(
     "svg",
     {
       viewBox: `${-margin} ${-margin} ${width + 2 * margin} ${height + 2 * margin}`,
       role: "group",
-      "aria-label": "The way of the data, from left to right",
-      style: { "max-width": `${most + 2 * margin}px`, margin: "0 auto" },
+      "aria-label": "The way of the data, from its sources to its destinations",
+      style: { [scrolls ? "min-width" : "max-width"]: `${width + 2 * margin}px`, margin: "0 auto" },
     },
     content,
   );

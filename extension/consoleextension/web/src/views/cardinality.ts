@@ -112,7 +112,7 @@ function explosion(worst: api.Row[], route: Route): Child {
           "div",
           null,
           h("p", { class: "what" }, "The label ", h("code", null, text(row.name, 80)), ` has ${estimate(row.values)} values, nearly one for each series: it looks like an ID.`),
-          h("p", { class: "quiet" }, `It is on ${estimate(row.series)} series of ${plural(row.metrics, "metric")}`, row.examples?.length ? [", for example ", examples(row.examples)] : null, "."),
+          h("p", { class: "quiet" }, `It is on ${estimate(row.series)} series${row.metrics ? ` of ${plural(row.metrics, "metric")}` : ""}`, row.examples?.length ? [", for example ", examples(row.examples)] : null, "."),
           h("p", null, h("span", { class: "quiet" }, "Next: "), "open a metric that has it, tick the label to see what is left without it, and copy the rule."),
         ),
         h("a", { class: "go", href: href("cardinality", "", { ...pass(route), of: "pairs", label: row.name }) }, "Show its values"),
@@ -322,7 +322,7 @@ function overflow(now: api.Cardinality): Child {
       columns: [
         { title: "Metric", head: true, class: "wrap", cell: (o) => text(o.metric) },
         { title: "Labels", cell: (o) => labels(o.labels, { most: 8 }) },
-        { title: "Rule", cell: (o) => o.rule },
+        now.overflow.some((o) => o.rule) && { title: "Rule", cell: (o) => o.rule },
         { title: "Made of", numeric: true, cell: (o) => plural(o.members, "series", "series") },
       ],
     }),
@@ -342,7 +342,7 @@ function events(now: api.Cardinality): Child {
         { title: "When", class: "nowrap", cell: (e) => h("time", { datetime: e.at, title: time(e.at) }, ago(e.at)) },
         { title: "What", cell: (e) => badge(e.kind === "rules_failed" || e.kind === "limit_reached" ? "bad" : e.kind === "first_rejection" ? "warn" : "ok", words[e.kind] ?? e.kind) },
         { title: "Rule", cell: (e) => e.rule },
-        { title: "", class: "wrap", cell: (e) => e.text },
+        { title: "In words", class: "wrap", cell: (e) => e.text },
       ],
     }),
   );

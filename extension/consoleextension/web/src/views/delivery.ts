@@ -7,6 +7,7 @@ import { h, type Child } from "../dom";
 import { ago, byteRate, bytes, count, duration, percent, plural, rate, short, unknown, words } from "../format";
 import type { View } from "../page";
 import { badge, bar, empty, exports, heading, section, stats, text, type Tone } from "../parts";
+import { changed, type Route } from "../route";
 import { table } from "../table";
 
 const states: Record<api.Destination["state"], [Tone, string]> = {
@@ -24,27 +25,38 @@ export const delivery: View<api.Delivery> = {
 
   load: (_, signal) => get<api.Delivery>("delivery", {}, signal),
 
-  render(data) {
+  render(data, route) {
     const destinations = data.exporters.flatMap((e) => e.destinations);
+    const asked = route.params.get("exporter");
+    const exporters = data.exporters.filter((e) => !asked || e.exporter === asked);
     if (data.exporters.length === 0 && data.receivers.length === 0) {
       return [heading("Delivery", "Where data goes, and whether it arrives."), empty("No exporter shows its deliveries", "The exporters remotewrite, prometheusremotewrite and otlpstream do. For others see the pipelines in the overview.")];
     }
     return [
       heading("Delivery", destinations.length ? verdict(destinations) : "What clients send here.", exports("delivery", {}, "deliveries")),
-      data.exporters.map(exporter),
-      data.receivers.length ? intake(data.receivers) : null,
+      asked ? only(asked, route) : null,
+      exporters.map(exporter),
+      data.receivers.length && !asked ? intake(data.receivers) : null,
     ];
   },
 };
 
+// A link may lead to one exporter of many.
+function only(exporter: string, route: Route): Child {
+  return h("p", { class: "within" }, "Only ", h("span", { class: "pill" }, "exporter ", h("b", null, text(exporter, 60)), " ", h("a", { href: changed(route, { exporter: null }), "aria-label": "Not only this exporter" }, "×")));
+}
+
 // Whether data is lost, and where: what one comes here for.
 function verdict(all: api.Destination[]): Child {
-  const losing = all.filter((d) => d.dropped.some((x) => (x.per_second ?? 0) > 0));
-  if (losing.length) return h("strong", { class: "bad-text" }, `Data for ${losing.map((d) => d.name).join(", ")} is being given up now.`);
+  const losing = all.filter((d) => d.state === "dropping" || d.dropped.some((x) => (x.per_second ?? 0) > 0));
+  const waiting = all.filter((d) => d.state !== "ok" && !losing.includes(d));
   const lost = all.reduce((sum, d) => sum + d.dropped.reduce((s, x) => s + x.count, 0), 0);
-  const waiting = all.filter((d) => d.state !== "ok");
-  const now = waiting.length ? `${waiting.map((d) => d.name).join(", ")} ${waiting.length === 1 ? "does" : "do"} not take data as it comes; it waits in the queue. ` : "All destinations take what comes. ";
-  return [now, lost > 0 ? `Since the start ${plural(lost, "item")} were given up, none now.` : "Nothing was lost since the start."];
+  const names = (some: api.Destination[]): Child => some.map((d, i) => [i ? ", " : "", text(d.name, 100)]);
+  return [
+    losing.length ? h("strong", { class: "bad-text" }, "Data for ", names(losing), " is being given up now. ") : null,
+    waiting.length ? [names(waiting), ` ${waiting.length === 1 ? "does" : "do"} not take data as it comes; it waits in the queue. `] : losing.length ? null : "All destinations take what comes. ",
+    losing.length ? null : lost > 0 ? `Since the start ${plural(lost, "item was", "items were")} given up, none now.` : "Nothing was lost since the start.",
+  ];
 }
 
 function exporter(e: api.Exporter): Child {

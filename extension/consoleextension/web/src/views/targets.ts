@@ -137,7 +137,7 @@ function failures(all: api.TargetList, route: Route): Child {
           "li",
           { class: "problem bad" },
           h("span", { class: "badge bad" }, count(e.count)),
-          h("div", null, h("p", { class: "what" }, headline(e.reason_text)), e.example ? h("p", { class: "quiet" }, text(e.example, 300)) : null, e.jobs?.length ? h("p", { class: "quiet" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null),
+          h("div", null, h("p", { class: "what" }, headline(e.reason_text)), e.example ? h("p", { class: "quiet" }, text(e.example, 300)) : null, e.jobs?.length ? h("p", { class: "quiet" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null, e.next ? h("p", null, h("span", { class: "quiet" }, "Next: "), e.next) : null),
           route.params.get("reason") === e.reason
             ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${e.reason_text}` }, "Show all again")
             : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${e.reason_text}` }, `Show ${e.count === 1 ? "it" : "them"}`),

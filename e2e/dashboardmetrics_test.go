@@ -1,0 +1,83 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/repository"
+)
+
+// Metrics of ours that are in no dashboard and no alert, and why nobody misses them there.
+var unwatched = map[string]string{
+	"otelcol_exporter_otlpstream_in_flight_requests":         "bytes in flight and pending items say the same",
+	"otelcol_exporter_remotewrite_cache_series":              "the hits say whether the cache is large enough",
+	"otelcol_exporter_remotewrite_dropped_blocks":            "dropped items are what is lost, by the same reasons",
+	"otelcol_exporter_remotewrite_queued_blocks":             "the queue is bounded in bytes, which are there",
+	"otelcol_extension_runtimeprofile_binary_pages_released": "it is resident memory that is looked at",
+	"otelcol_extension_runtimeprofile_gc_cpu_time":           "its share of the CPU is there",
+	"otelcol_processor_cardinality_farewell_points":          "they go with expired series, which are there",
+	"otelcol_processor_cardinality_interned_strings":         "it is for those who wonder whether interning pays; the memory is there",
+}
+
+var (
+	documentedMetric = regexp.MustCompile(`(?m)^### (otelcol_\w+)$`)
+	usedMetric       = regexp.MustCompile(`\botelcol_\w+`)
+	parts            = regexp.MustCompile(`_(bucket|count|sum)$`) // of a histogram
+)
+
+// Whatever our components count is looked at, or is known not to be; and what is looked at is there to be counted.
+func TestEveryMetricIsLookedAt(t *testing.T) {
+	t.Parallel()
+	documented, components := map[string]bool{}, map[string]bool{}
+	used := map[string]string{}
+	for _, name := range repository.Files(t) {
+		switch {
+		case path.Base(name) == "documentation.md":
+			for _, m := range documentedMetric.FindAllStringSubmatch(repository.Read(t, name), -1) {
+				documented[m[1]] = true
+			}
+			kind, folder := path.Split(path.Dir(name)) // exporter/ and remotewriteexporter
+			kind = strings.TrimSuffix(kind, "/")
+			components["otelcol_"+kind+"_"+strings.TrimSuffix(folder, kind)+"_"] = true
+		case path.Dir(name)+"/" == dashboards:
+			for _, metric := range usedMetric.FindAllString(repository.Read(t, name), -1) {
+				used[parts.ReplaceAllString(metric, "")] = name
+			}
+		}
+	}
+	require.NotEmpty(t, documented)
+	for metric := range documented {
+		why, known := unwatched[metric]
+		switch file, there := used[metric]; {
+		case there:
+			assert.False(t, known, "%s is in %s", metric, file)
+		case !known:
+			assert.Fail(t, "nobody looks at "+metric, "put it on a dashboard or into an alert, or say in `unwatched` why not")
+		default:
+			assert.NotEmpty(t, why, metric)
+		}
+	}
+	for metric := range unwatched {
+		assert.True(t, documented[metric], "there is no %s", metric)
+	}
+	for metric := range rareMetrics {
+		assert.Contains(t, used, metric)
+	}
+	for metric, file := range used {
+		for component := range components {
+			if strings.HasPrefix(metric, component) {
+				assert.True(t, documented[metric], "%s looks at %s, which no component has", file, metric)
+			}
+		}
+	}
+}
