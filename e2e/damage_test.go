@@ -25,15 +25,15 @@ import (
 // gateway's README.
 func TestGatewayOutlivesAFullDisk(t *testing.T) {
 	t.Parallel()
-	f := func(name, want string, under func(t *testing.T, data string) []string) {
-		t.Run(name, func(t *testing.T) {
+	for _, disk := range fullDisks {
+		t.Run(disk.name, func(t *testing.T) {
 			data := t.TempDir()
 			destination := otlpserver.New(t, otlpserver.Options{})
 			destination.Always(otlpserver.Step{Code: codes.Unavailable})
-			g := startGateway(t, destination.GRPCAddr(), gatewaySettings{data: data, under: under(t, data)})
+			g := startGateway(t, destination.GRPCAddr(), gatewaySettings{data: data, under: disk.under(t, data, 4096)})
 			l := &ledger{padding: 5000}
 			conn := dial(t, g.grpc)
-			l.fill(t, conn, 100, want)
+			l.fill(t, conn, 100, disk.says)
 			g.countsRefusals(t, 100*perRequest)
 
 			destination.Always(otlpserver.Step{})
@@ -49,14 +49,21 @@ func TestGatewayOutlivesAFullDisk(t *testing.T) {
 			assert.NotContains(t, g.Output(), "panic:")
 		})
 	}
-	f("file system without space", "no space left on device", func(t *testing.T, data string) []string {
+}
+
+// Ways of a disk to be full, and what it says then.
+var fullDisks = []struct {
+	name, says string
+	// under has the command that follows it run with so many KiB at a folder.
+	under func(t *testing.T, folder string, kib int) []string
+}{
+	{"file system without space", "no space left on device", func(t *testing.T, folder string, kib int) []string {
 		t.Helper()
-		return smallDisk(t, data, "4m")
-	})
-	f("limit of file size", "file too large", func(t *testing.T, _ string) []string {
-		t.Helper()
-		return []string{"sh", "-c", `ulimit -f 8192 && exec "$@"`, "sh"}
-	})
+		return smallDisk(t, folder, fmt.Sprintf("%dk", kib))
+	}},
+	{"limit of file size", "file too large", func(_ *testing.T, _ string, kib int) []string {
+		return []string{"sh", "-c", fmt.Sprintf(`ulimit -f %d && exec "$@"`, 2*kib), "sh"} // in sectors
+	}},
 }
 
 // smallDisk runs what follows with a file system of that size in a folder.
@@ -120,7 +127,8 @@ func TestGatewayStopsAtADamagedQueue(t *testing.T) {
 		copy(b, bytes.Repeat([]byte{0xaa}, metas))
 		return b
 	})
-	f("cut in half", "go.etcd.io/bbolt", func(b []byte) []byte { return b[:len(b)/2] })
+	// Half of a file can be whole: the rest may be what is free.
+	f("cut off", "go.etcd.io/bbolt", func(b []byte) []byte { return b[:metas] })
 	f("no body", "go.etcd.io/bbolt", func(b []byte) []byte {
 		copy(b[metas:], bytes.Repeat([]byte{0xaa}, len(b)))
 		return b

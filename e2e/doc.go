@@ -10,8 +10,8 @@
 // Its tests need the binaries that `make build` puts into bin/ and fail without
 // them. TestSoak and an outage go on for as long as GODWIT_SOAK says, and half a
 // minute without it; GODWIT_CRASHES says how often agents and gateways are killed.
-// What needs nginx, haproxy, a node exporter or a Prometheus server is skipped where
-// there is none. What people should look at is drawn into bin/tests.
+// What needs nginx, haproxy, a node exporter, a Prometheus server or a mount of its own
+// is skipped where there is none. What people should look at is drawn into bin/tests.
 //
 // The packages below it are the harness; each stands alone, cleans up with the test
 // that started it, and leaves neither goroutines nor processes behind.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,35 +25,44 @@ func metricsTo(url string) string {
 		"retry: {initial_interval: 50ms, max_interval: 200ms}, circuit_breaker: {open_for: 200ms}}}", url)
 }
 
-// Metrics that were acknowledged arrive although the disk was full meanwhile.
+// Metrics that were acknowledged arrive although the disk was full meanwhile. Others are refused, with the reason, and
+// the log says when that begins and ends.
 func TestGatewayKeepsMetricsOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	y := newTally()
-	destination := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
-	destination.Always(rwserver.Step{Status: 503})
-	data := t.TempDir()
-	g := startGateway(t, "127.0.0.1:1", gatewaySettings{config: metricsTo(destination.URL()), data: data, under: smallDisk(t, data, "512k")})
-	stop := y.flood(t, g.grpc)
-	y.refusals(t, 100)
-	text := page(t, g.telemetry)
-	assert.Positive(t, metric(t, text, "otelcol_exporter_remotewrite_storage_failures"))
-	assert.Positive(t, metric(t, text, "otelcol_exporter_enqueue_failed_metric_points"))
-	destination.Always(rwserver.Step{})
-	y.progress(t)
-	stop()
-	wait.Until(t, delivery, y.arrivedBut(0))
-	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
-	assert.NotContains(t, g.Output(), "panic:")
-	y.sound(t)
+	for _, disk := range fullDisks {
+		t.Run(disk.name, func(t *testing.T) {
+			t.Parallel()
+			y := newTally()
+			destination := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
+			destination.Always(rwserver.Step{Status: 503})
+			data := t.TempDir()
+			g := startGateway(t, "127.0.0.1:1", gatewaySettings{config: metricsTo(destination.URL()), data: data, under: disk.under(t, data, 256)})
+			stop := y.flood(t, g.grpc)
+			require.ErrorContains(t, y.refusals(t, 100), disk.says)
+			text := page(t, g.telemetry)
+			assert.Positive(t, metric(t, text, "otelcol_exporter_remotewrite_storage_failures"))
+			assert.Positive(t, metric(t, text, "otelcol_exporter_enqueue_failed_metric_points"))
+			destination.Always(rwserver.Step{})
+			y.progress(t)
+			stop()
+			wait.Until(t, delivery, y.arrivedBut(0))
+			assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+			assert.NotContains(t, g.Output(), "panic:")
+			fails := strings.Count(g.Output(), "the storage of the queue fails;")
+			assert.Positive(t, fails)
+			assert.Equal(t, fails, strings.Count(g.Output(), "the storage of the queue works again"))
+			t.Logf("%d samples acknowledged, %d arrived again, the storage failed %d times", y.acknowledged(), y.sound(t), fails)
+		})
+	}
 }
 
-// A queue of metrics that cannot be read is never mistaken for an empty one.
-func TestGatewayStopsAtADamagedQueueOfMetrics(t *testing.T) {
-	t.Parallel()
-	y := newTally()
+// startDamaged starts a gateway with a queue of metrics that was damaged while nobody had it open, and takes what comes.
+func startDamaged(t *testing.T, damage func([]byte) []byte) (g *gateway, y *tally, file string, whole []byte) {
+	t.Helper()
+	y = newTally()
 	destination := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	destination.Always(rwserver.Step{Status: 503})
-	g := startGateway(t, "127.0.0.1:1", gatewaySettings{config: metricsTo(destination.URL())})
+	g = startGateway(t, "127.0.0.1:1", gatewaySettings{config: metricsTo(destination.URL())})
 	stop := y.flood(t, g.grpc)
 	y.progress(t)
 	g.Kill()
@@ -60,24 +70,61 @@ func TestGatewayStopsAtADamagedQueueOfMetrics(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(g.data, "exporter_remotewrite_*"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
-	whole, err := os.ReadFile(files[0])
+	whole, err = os.ReadFile(files[0])
 	require.NoError(t, err)
-	damaged := bytes.Clone(whole)
-	copy(damaged, bytes.Repeat([]byte{0xaa}, 2*os.Getpagesize()))
-	require.NoError(t, os.WriteFile(files[0], damaged, 0o600))
-
+	require.NoError(t, os.WriteFile(files[0], damage(bytes.Clone(whole)), 0o600))
+	destination.Always(rwserver.Step{})
 	g.Restart()
+	return g, y, files[0], whole
+}
+
+// A queue of metrics that cannot be read is never mistaken for an empty one.
+func TestGatewayStopsAtADamagedQueueOfMetrics(t *testing.T) {
+	t.Parallel()
+	var damaged []byte
+	g, y, file, whole := startDamaged(t, func(b []byte) []byte {
+		copy(b, bytes.Repeat([]byte{0xaa}, 2*os.Getpagesize()))
+		damaged = b
+		return b
+	})
 	assert.NotZero(t, g.Wait(commandTimeout))
 	assert.Contains(t, g.Output(), `"remotewrite" exporter`)
-	left, err := os.ReadFile(files[0])
+	left, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(damaged, left), "it was changed")
 
-	require.NoError(t, os.WriteFile(files[0], whole, 0o600))
-	destination.Always(rwserver.Step{})
+	require.NoError(t, os.WriteFile(file, whole, 0o600))
 	g.Restart()
 	g.ready()
 	wait.Until(t, delivery, y.arrivedBut(0))
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+	y.sound(t)
+}
+
+// Damage to what is queued costs the requests that it hits. They are counted; all others arrive, and so does what is new.
+func TestGatewayLosesWhatIsDamagedOfMetrics(t *testing.T) {
+	t.Parallel()
+	g, y, _, _ := startDamaged(t, func(b []byte) []byte {
+		at := bytes.LastIndex(b, []byte("gwb\x01")) // with which a request begins
+		require.Positive(t, at)
+		head := b[at : at+64]
+		other := bytes.Clone(head)
+		other[len(other)-1] ^= 1
+		return bytes.ReplaceAll(b, head, other) // pages that are free may have copies of it
+	})
+	g.ready()
+	old := y.mark()
+	wait.Until(t, delivery, func() (bool, string) {
+		left := metric(t, page(t, g.telemetry), "otelcol_exporter_queue_size")
+		return left == 0, fmt.Sprintf("%v bytes are still queued", left)
+	})
+	lost, _ := y.missing(old)
+	assert.Positive(t, lost)
+	stop := y.flood(t, g.grpc)
+	y.progress(t)
+	stop()
+	wait.Until(t, delivery, y.arrivedBut(lost))
+	assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_dropped_blocks\{.*reason="corrupt"\} 1$`, page(t, g.telemetry))
 	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
 	y.sound(t)
 }

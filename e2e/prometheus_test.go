@@ -15,12 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/process"
 	"github.com/godwit-otel/godwit/e2e/repository"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
 	"github.com/godwit-otel/godwit/e2e/targets"
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
@@ -29,11 +32,21 @@ import (
 // the one that `make e2e-prometheus` builds.
 const prometheusVariable = "PROMETHEUS"
 
+// A page of a unit, which the format of the others cannot name.
+const unitPage = `# TYPE migration_seconds gauge
+# UNIT migration_seconds seconds
+# HELP migration_seconds How long they have been under way.
+migration_seconds 3
+# EOF
+`
+
 // realPrometheus is a server that takes remote write.
 type realPrometheus struct {
 	*process.Process
 
 	url string
+	// onward takes what it sends on, metadata with it: its API shows only that of what it scrapes itself.
+	onward *rwserver.Server
 }
 
 func startPrometheus(t *testing.T) *realPrometheus {
@@ -46,18 +59,21 @@ func startPrometheus(t *testing.T) *realPrometheus {
 		}
 	}
 	addr := freeport.Addr(t)
-	p := &realPrometheus{url: "http://" + addr}
+	p := &realPrometheus{url: "http://" + addr, onward: rwserver.New(t, rwserver.Options{})}
 	p.Process = process.Start(t, process.Settings{Path: path, Args: []string{
-		"--config.file=" + configFile(t, "storage: {exemplars: {max_exemplars: 1000}}\n"),
+		"--config.file=" + configFile(t, fmt.Sprintf("storage: {exemplars: {max_exemplars: 1000}}\n"+
+			"remote_write: [{url: %q, protobuf_message: io.prometheus.write.v2.Request, queue_config: {batch_send_deadline: 100ms}}]\n", p.onward.URL())),
 		"--storage.tsdb.path=" + t.TempDir(),
 		"--web.listen-address=" + addr,
 		"--web.enable-remote-write-receiver",
-		// The last one shows the metadata of 2.0 as labels; the API's metadata is that of what Prometheus scrapes itself.
+		// The last one shows types and units as labels.
 		"--enable-feature=exemplar-storage,metadata-wal-records,type-and-unit-labels",
 	}})
-	p.WaitHTTP(firstWords, p.url+"/-/ready", nil)
+	p.ready()
 	return p
 }
+
+func (p *realPrometheus) ready() { p.WaitHTTP(firstWords, p.url+"/-/ready", nil) }
 
 // get asks its API and decodes what it calls data.
 func (p *realPrometheus) get(t *testing.T, path string, params url.Values, data any) {
@@ -97,6 +113,15 @@ func (p *realPrometheus) becomes(t *testing.T, promQL string, want ...float64) {
 	})
 }
 
+// remembers waits for it to send this metadata on.
+func (p *realPrometheus) remembers(t *testing.T, name string, want metadata.Metadata) {
+	t.Helper()
+	wait.Until(t, firstSeries, func() (bool, string) {
+		got := p.onward.Metadata()[name]
+		return got == want, fmt.Sprintf("the metadata of %s is %v, not %v", name, got, want)
+	})
+}
+
 // What is scraped can be asked of Prometheus as if it had scraped it itself.
 func TestShipsToPrometheus(t *testing.T) {
 	t.Parallel()
@@ -105,6 +130,7 @@ func TestShipsToPrometheus(t *testing.T) {
 			p := startPrometheus(t)
 			client := goClient(t)
 			beating := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
+			units := targets.New(t, targets.Page{Body: unitPage, ContentType: "application/openmetrics-text; version=1.0.0; charset=utf-8"})
 			vanishing := targets.New(t, targets.Page{Body: goodPage})
 			file := filepath.Join(t.TempDir(), "vanishing.yaml")
 			there := func(addrs ...string) {
@@ -113,10 +139,10 @@ func TestShipsToPrometheus(t *testing.T) {
 			}
 			there(client, vanishing.Addr())
 			c := startCollector(t, fmt.Sprintf(scraping, p.url+"/api/v1/write", jobs(
-				job("beats", beating.Addr(), ""),
+				job("beats", beating.Addr(), ""), job("units", units.Addr(), ""), job("prometheus", strings.TrimPrefix(p.url, "http://"), ""),
 				fmt.Sprintf("        - {job_name: vanishing, scrape_native_histograms: true, always_scrape_classic_histograms: true, file_sd_configs: [{files: [%q], refresh_interval: 1s}]}\n", file),
 			)),
-				fmt.Sprintf("exporters: {remotewrite: {protobuf_message: %q, compression: %q}}", message, compression))
+				fmt.Sprintf("exporters: {remotewrite: {protobuf_message: %q, compression: %q, circuit_breaker: {open_for: 200ms}}}", message, compression))
 
 			p.becomes(t, `honks_total`, honks)
 			p.becomes(t, `feathers_count`, observations)
@@ -124,10 +150,15 @@ func TestShipsToPrometheus(t *testing.T) {
 			p.becomes(t, `histogram_count(flight_seconds)`, observations)
 			p.becomes(t, `histogram_sum(flight_seconds)`, observations*(observations+1)/2)
 			p.becomes(t, `count(histogram_quantile(0.5, flight_seconds) > 4 < 6)`, 1)
-			p.becomes(t, `up`, 1, 1, 1)
+			p.becomes(t, `up`, 1, 1, 1, 1, 1)
+			p.becomes(t, `count(prometheus_build_info{job="prometheus"})`, 1)
+			p.becomes(t, `count({job="prometheus"}) > bool 300`, 1)
 			if version == "2.0.0" {
 				p.becomes(t, `count by (__type__) (honks_total{__type__="counter"})`, 1)
 				p.becomes(t, `count(flight_seconds{__type__="histogram",__unit__=""})`, 1)
+				p.becomes(t, `migration_seconds{__type__="gauge",__unit__="seconds"}`, 3)
+				p.remembers(t, "honks_total", metadata.Metadata{Type: model.MetricTypeCounter, Help: "Honks."})
+				p.remembers(t, "migration_seconds", metadata.Metadata{Type: model.MetricTypeGauge, Unit: "seconds", Help: "How long they have been under way."})
 			}
 			var exemplars []struct {
 				Exemplars []struct {
@@ -151,6 +182,13 @@ func TestShipsToPrometheus(t *testing.T) {
 			p.becomes(t, `count({job="vanishing"})`)
 			p.becomes(t, `count(last_over_time(geese_flying[10m]))`, 2)
 			p.becomes(t, `histogram_count(last_over_time(flight_seconds[10m]))`, observations)
+
+			// While it is away, what is scraped waits.
+			assert.Zero(t, p.Stop(syscall.SIGTERM, drainTime))
+			scraped := beating.Scrapes()
+			wait.Until(t, firstSeries, func() (bool, string) { return beating.Scrapes() >= scraped+3, "no further scrapes" })
+			p.Restart()
+			p.ready()
 
 			assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_fallback\{.*encoding="`+encoding+`".*version="`+version+`"`, page(t, c.telemetry))
 			assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))

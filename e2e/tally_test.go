@@ -47,7 +47,9 @@ type tally struct {
 	senders [tallySenders]sent
 	// repeated counts samples that arrived more than once, refused counts requests.
 	repeated, refused int
-	problems          []string
+	// refusal is why the last of these was.
+	refusal  error
+	problems []string
 }
 
 // sent is what is known of the series of one sender.
@@ -102,9 +104,10 @@ func (y *tally) flood(t *testing.T, addr string) (stop func()) {
 	for sender := range tallySenders {
 		senders.Go(func() {
 			for wait.Pause(ctx, tallyPause) {
-				if y.send(ctx, conn, sender) != nil && wait.Pause(ctx, refusedPause) {
+				if err := y.send(ctx, conn, sender); err != nil && wait.Pause(ctx, refusedPause) {
 					y.mu.Lock()
 					y.refused++
+					y.refusal = err
 					y.mu.Unlock()
 				}
 			}
@@ -137,14 +140,16 @@ func (y *tally) progress(t *testing.T) {
 	})
 }
 
-// refusals waits until so many requests were refused.
-func (y *tally) refusals(t *testing.T, n int) {
+// refusals waits until so many requests were refused, and returns why the last was.
+func (y *tally) refusals(t *testing.T, n int) (why error) {
 	t.Helper()
 	wait.Until(t, delivery, func() (bool, string) {
 		y.mu.Lock()
 		defer y.mu.Unlock()
+		why = y.refusal
 		return y.refused >= n, fmt.Sprintf("%d of %d requests were refused", y.refused, n)
 	})
+	return why
 }
 
 // observe takes note of what arrives.

@@ -111,7 +111,7 @@ func TestTheScriptDecidesWhatIsKept(t *testing.T) {
 
 	s.Always(Step{Status: 429, Header: RetryAfterSeconds(3)})
 	assert.Equal(t, "3", s.mustSend(t, req).Header.Get("Retry-After"))
-	s.Always(Step{Status: 429, Header: RetryAfterDate(time.Minute)})
+	s.Always(Step{Status: 429, RetryDate: time.Minute})
 	date, err := http.ParseTime(s.mustSend(t, req).Header.Get("Retry-After"))
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now().Add(time.Minute), date, 10*time.Second)

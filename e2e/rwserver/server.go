@@ -9,6 +9,7 @@
 package rwserver
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,6 +35,8 @@ const (
 type Options struct {
 	// Addr to listen on; default a free port. A fixed one lets a server come back.
 	Addr string
+	// Secure, if not nil, is asked at each connection how it is secured; nil is not at all.
+	Secure func() *tls.Config
 	// Versions and Encodings that are taken; others are answered 415.
 	Versions, Encodings []string
 	// CountOnly keeps totals and no series, for loads that would not fit.
@@ -95,6 +98,7 @@ func New(t testing.TB, opts Options) *Server {
 		opts.Addr = "127.0.0.1:0"
 	}
 	s := &Server{opts: opts, listener: serve.Listen(t, opts.Addr), memory: newMemory()}
+	s.listener.Secure = opts.Secure
 	serve.HTTP(t, s.listener, http.HandlerFunc(s.answer))
 	return s
 }
@@ -167,6 +171,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	for name, values := range step.Header {
 		h[http.CanonicalHeaderKey(name)] = values
+	}
+	if step.RetryDate > 0 {
+		h.Set("Retry-After", time.Now().Add(step.RetryDate).UTC().Format(http.TimeFormat))
 	}
 	w.WriteHeader(step.status())
 	_, _ = w.Write([]byte(step.Body))

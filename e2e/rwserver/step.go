@@ -20,6 +20,9 @@ type Step struct {
 	// Header is added to the answer's, and may lie: Content-Encoding of a plain
 	// body, Written headers with wrong numbers.
 	Header http.Header
+	// RetryDate, if positive, asks for a pause as long as this, by the date of its
+	// end, which is in whole seconds.
+	RetryDate time.Duration
 	// Body of the answer.
 	Body string
 	// NoWritten leaves out the headers that tell what was written, as a receiver of
@@ -52,11 +55,6 @@ const (
 // RetryAfterSeconds is the header of an answer that asks for a pause.
 func RetryAfterSeconds(n int) http.Header {
 	return http.Header{"Retry-After": {strconv.Itoa(n)}}
-}
-
-// RetryAfterDate is the same with a date, whole seconds from now.
-func RetryAfterDate(d time.Duration) http.Header {
-	return http.Header{"Retry-After": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
 }
 
 func (s Step) status() int {

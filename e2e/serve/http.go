@@ -6,6 +6,8 @@ package serve
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -31,6 +33,9 @@ func HTTP(t testing.TB, l *Listener, handler http.Handler) {
 			defer handlers.RUnlock()
 			handler.ServeHTTP(w, r)
 		}),
+	}
+	if l.Secure != nil { // clients may find the security wanting, which is theirs to say
+		server.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()

@@ -6,6 +6,7 @@
 package serve
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,10 @@ import (
 // Listener is a TCP listener that knows its open connections.
 type Listener struct {
 	net.Listener
+
+	// Secure, if not nil, is asked at each connection how it is secured; nil is not
+	// at all. It is set before there are any.
+	Secure func() *tls.Config
 
 	received atomic.Int64
 
@@ -42,7 +47,13 @@ func (l *Listener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[tcp.RemoteAddr().String()] = tcp
-	return &conn{TCPConn: tcp, listener: l}, nil
+	plain := &conn{TCPConn: tcp, listener: l}
+	if l.Secure != nil {
+		if config := l.Secure(); config != nil {
+			return tls.Server(plain, config), nil
+		}
+	}
+	return plain, nil
 }
 
 // Received tells how many bytes all connections together have brought.

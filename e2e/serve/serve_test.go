@@ -5,9 +5,12 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/godwit-otel/godwit/e2e/wait"
+	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,6 +45,33 @@ func TestListenerKnowsItsConnectionsAndCountsTheirBytes(t *testing.T) {
 
 	c.CloseIdleConnections()
 	wait.Until(t, time.Minute, func() (bool, string) { return l.Open() == 0, "the connection is still open" })
+}
+
+func TestConnectionsAreSecuredAsTold(t *testing.T) {
+	certificate, key := certtest.SelfSigned(t)
+	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
+	require.NoError(t, err)
+	var config atomic.Pointer[tls.Config]
+	l := Listen(t, "127.0.0.1:0")
+	l.Secure = config.Load
+	HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strconv.FormatBool(r.TLS != nil))
+	}))
+	f := func(scheme, want string) {
+		t.Helper()
+		c := client(t)
+		c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: certtest.Pool(t, certificate)}
+		resp, err := c.Get(scheme + "://" + l.Addr().String())
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(body))
+	}
+	f("http", "false")
+	config.Store(&tls.Config{Certificates: []tls.Certificate{pair}})
+	f("https", "true")
+	assert.Equal(t, 2, l.Open(), "a secured connection is known too")
 }
 
 func TestCutIsSeenAsAReset(t *testing.T) {
