@@ -152,7 +152,7 @@ func (s *slot) ended(l *link, err error) {
 		default:
 			l.credit.Return(len(e.Value.data))
 			e.Value.link = nil
-			e.Value.span.AddEvent("stream lost")
+			e.Value.noteStreamLost(err)
 			s.account.move(e.Value, queued)
 			s.resend = append(s.resend, e)
 		}

@@ -77,7 +77,12 @@ func (d *destination) deliver(ctx context.Context, req *request) error {
 	defer context.AfterFunc(d.ctx, func() { cancel(errShutdown) })()
 	whole := d.newDelivery(ctx, req.data, req.items)
 	whole.memory = req.memory
-	return d.seeThrough(ctx, whole)
+	whole.noteDestination(d.name)
+	err := d.seeThrough(ctx, whole)
+	if err == nil {
+		whole.noteResult(resultAcked)
+	}
+	return err
 }
 
 func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
@@ -105,7 +110,7 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 		return d.drop(p, dropTooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes", len(p.data), limit))
 	}
 	d.tally.divided.Add(1)
-	p.span.AddEvent("divided")
+	p.noteDivided(limit)
 	// So many exist at a time: a tiny limit must not make a request many times its size.
 	const partsAtOnce = 4
 	var (
@@ -167,6 +172,7 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 		switch out.verdict {
 		case success:
 			d.gate.succeeded()
+			d.tally.raw.Add(int64(len(p.data)))
 			d.account.move(p, acked)
 			return outcome{}
 		case failure:
@@ -189,7 +195,7 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 		if !d.cfg.Retry.Enabled || d.tooOld(p, time.Now().Add(delay)) {
 			return outcome{err: d.drop(p, dropRetriesExhausted, out.err)}
 		}
-		p.span.AddEvent("retry")
+		p.noteRetry(delay, out.err)
 		if sleep(ctx, delay) != nil {
 			return d.abandon(ctx, p)
 		}
@@ -246,6 +252,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		d.tally.resent.Add(1)
 	}
 	d.account.move(p, pending)
+	p.noteUnary(p.sent - 1)
 	p.memory.Retain() // for good: clients of HTTP may not be done with it when the answer is there
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.AckTimeout)
 	defer cancel()
@@ -288,6 +295,7 @@ func (d *destination) divide(p *delivery, limit int64) outcome {
 func (d *destination) drop(p *delivery, why dropReason, err error) error {
 	items := p.items
 	d.account.drop(p, why)
+	p.noteResult(why.String())
 	return consumererror.NewPermanent(fmt.Errorf("cannot deliver %d items (%s): %w", items, why, err))
 }
 
@@ -297,10 +305,13 @@ func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
 	switch {
 	case !errors.Is(cause, errShutdown):
 		d.account.drop(p, dropCanceled)
+		p.noteResult(dropCanceled.String())
 	case d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage != nil:
 		d.account.keep(p)
+		p.noteResult(resultKept)
 	default:
 		d.account.drop(p, dropShutdown)
+		p.noteResult(dropShutdown.String())
 	}
 	return outcome{err: cause}
 }

@@ -40,6 +40,7 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection}
 	options := []configgrpc.ToClientConnOption{
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
+		configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(d.tally)),
 		configgrpc.WithGrpcDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: reconnects, MinConnectTimeout: 5 * time.Second,
 		})),

@@ -11,15 +11,11 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
-	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 // statuses is a host that remembers what is reported to it.
@@ -69,41 +65,5 @@ func TestLogAndStatusTellWhenADestinationGoesAndComesBack(t *testing.T) {
 				require.Equal(t, 2, lines.Len(), "one when it goes, one when it comes")
 			})
 		}
-	})
-}
-
-func TestTheSpanOfARequestHasItsEvents(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: func(p *peer) error {
-			for i := 0; ; i++ {
-				r, err := p.recv()
-				switch {
-				case err != nil:
-					return eof(err)
-				case p.number == 0 && i == 1:
-					_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedRetryable})
-					continue
-				case p.number == 0 && i > 1:
-					return status.Error(codes.Unavailable, "gone")
-				}
-				p.ack(r.id)
-			}
-		}}, transport)
-		tel := componenttest.NewTelemetry()
-		set := exporter.Settings{ID: exportertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: tel.NewTelemetrySettings()}
-		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
-		e.export(0, 1)
-		e.settled()
-		require.NoError(t, e.ConsumeTraces(t.Context(), spans("big", 100)))
-		require.Equal(t, int64(101), e.settled().acked)
-		require.NoError(t, e.Shutdown(t.Context()))
-		events := map[string]bool{}
-		for _, span := range tel.SpanRecorder.Ended() {
-			for _, event := range span.Events() {
-				events[event.Name] = true
-			}
-		}
-		require.Subset(t, events, map[string]bool{"divided": true, "retry": true, "stream lost": true})
-		require.NoError(t, tel.Shutdown(t.Context()))
 	})
 }

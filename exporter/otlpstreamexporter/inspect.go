@@ -22,11 +22,13 @@ func (e *streamExporter) inspection() inspect.Source {
 
 // flow is all destinations together, but for what came in: each of them has that.
 func (e *streamExporter) flow() inspect.Flow {
-	f := inspect.Flow{Dropped: map[string]int64{}, WireBytes: -1, RawBytes: -1}
+	f := inspect.Flow{Dropped: map[string]int64{}}
 	for _, d := range e.dests {
 		b := d.account.snapshot()
 		f.In = max(f.In, b.received)
 		f.Out += b.acked
+		f.WireBytes += d.tally.wire.Load()
+		f.RawBytes += d.tally.raw.Load()
 		f.QueuedItems += b.queued
 		for reason, n := range b.dropped {
 			if n > 0 {
@@ -54,7 +56,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 		},
 		Queue: inspect.Queue{Items: s.Items.Queued},
 		Sent:  s.Items.Acked, Dropped: s.Items.Dropped, Retries: s.Retryable, Resent: s.Resent,
-		RawBytes: -1, WireBytes: -1, AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
+		RawBytes: d.tally.raw.Load(), WireBytes: d.tally.wire.Load(), AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
 	}
 	if s.Streaming {
 		to.Protocol = "otlp stream"

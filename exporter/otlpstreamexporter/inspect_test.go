@@ -5,6 +5,7 @@ package otlpstreamexporter
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,18 +43,20 @@ func TestInspection(t *testing.T) {
 			c.Queue.Get().Sizer, c.Queue.Get().QueueSize = exporterhelper.RequestSizerTypeItems, 50
 		}))
 		e.export(0, 3)
-		eventually(t, func() bool { return w.source.Flow().Out == 3 }, "all is acknowledged")
+		eventually(t, func() bool { return w.source.Flow().Out == 3 && w.source.Flow().WireBytes > 0 }, "all is acknowledged")
 		require.Equal(t, "traces", w.source.Signal)
 		f := w.source.Flow()
 		require.Equal(t, int64(3), f.In)
 		require.Empty(t, f.Dropped)
-		require.Negative(t, f.WireBytes, "not known")
+		require.Equal(t, int64(3*len(testRequest(t, batch(0)))), f.RawBytes)
 		d := w.source.Delivery().Destinations[0]
 		require.Equal(t, "otlp stream", d.Protocol)
 		require.Equal(t, transport, d.Transport)
 		require.Equal(t, "zstd", d.Compression)
 		require.Equal(t, s.addr, d.Name)
 		require.Equal(t, int64(3), d.Sent)
+		require.Equal(t, f.RawBytes, d.RawBytes)
+		require.GreaterOrEqual(t, d.WireBytes, f.WireBytes)
 		require.Equal(t, inspect.Queue{Capacity: 50, Unit: "items"}, d.Queue)
 		require.Positive(t, d.AckP50)
 		require.Equal(t, []inspect.Stream{{State: "open"}}, d.Streams)
@@ -61,5 +64,24 @@ func TestInspection(t *testing.T) {
 		require.True(t, d.ThrottledUntil.IsZero())
 		require.NoError(t, e.Shutdown(context.Background()))
 		require.True(t, w.unregistered)
+	})
+}
+
+func TestWireBytesAreThoseAfterCompression(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		for _, mode := range []string{modeStream, modeUnary} {
+			t.Run(mode, func(t *testing.T) {
+				s := run(t, &server{stream: echo}, transport)
+				e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = mode })
+				name := strings.Repeat("long", 10_000)
+				require.NoError(t, e.ConsumeTraces(t.Context(), spans(name, 1)))
+				e.settled()
+				require.NoError(t, e.Shutdown(t.Context()))
+				f := e.flow()
+				require.Equal(t, int64(len(testRequest(t, name))), f.RawBytes)
+				require.Positive(t, f.WireBytes)
+				require.Less(t, f.WireBytes, f.RawBytes/10)
+			})
+		}
 	})
 }

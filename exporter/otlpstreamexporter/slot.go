@@ -198,6 +198,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		if message.Attempt > 0 {
 			s.tally.resent.Add(1)
 		}
+		p.noteStreamed(s.number, message.ID, message.Attempt)
 		if l.packs.Load() && worthPacking(s.signal, len(p.data)) {
 			if l.packer == nil {
 				l.packer = otlpstream.NewPacker()

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc/stats"
 )
 
 // endReason is why a stream ended.
@@ -41,6 +42,8 @@ type tally struct {
 	closed       [endReasons]atomic.Int64
 	unexpected   atomic.Int64
 	throttledFor atomic.Int64 // nanoseconds
+	// wire is the bytes of all requests as they are sent, raw those of acknowledged ones before compression.
+	wire, raw atomic.Int64
 }
 
 // newTally tells exporters and signals apart, too: all of a process share the metrics.
@@ -68,3 +71,19 @@ func (t *tally) acked(ctx context.Context, after time.Duration) {
 }
 
 func (t *tally) throttled(d time.Duration) { t.throttledFor.Add(int64(d)) }
+
+// TagRPC and the others let gRPC tell what it sends.
+func (*tally) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC counts what is sent.
+func (t *tally) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if out, ok := s.(*stats.OutPayload); ok {
+		t.wire.Add(int64(out.WireLength))
+	}
+}
+
+// TagConn does nothing.
+func (*tally) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn does nothing.
+func (*tally) HandleConn(context.Context, stats.ConnStats) {}

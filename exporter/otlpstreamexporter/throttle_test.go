@@ -111,3 +111,32 @@ func TestC25DelaysGrowToACap(t *testing.T) {
 		require.LessOrEqual(t, reconnect(cfg, failures), 2*cfg.MaxInterval)
 	}
 }
+
+func TestC25EachRetryComesLaterThanTheLast(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for i := 0; ; i++ {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if i < 4 {
+					_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedRetryable})
+					continue
+				}
+				p.ack(r.id)
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) {
+			cfg.Retry.InitialInterval, cfg.Retry.MaxInterval = 20*time.Millisecond, 80*time.Millisecond
+			cfg.Retry.Multiplier, cfg.Retry.RandomizationFactor = 2, 0
+		})
+		e.export(0, 1)
+		require.Equal(t, int64(1), e.settled().acked)
+		all := s.seen()
+		require.Len(t, all, 5)
+		for i, atLeast := range []int64{20, 40, 80, 80} {
+			require.GreaterOrEqual(t, all[i+1].at.Sub(all[i].at).Milliseconds(), atLeast)
+		}
+	})
+}

@@ -44,6 +44,7 @@ type webSocketTransport struct {
 	keepalive   time.Duration
 	patience    time.Duration
 	frames      *otlpstream.Frames
+	wire        *atomic.Int64
 }
 
 func newWebSocketTransport(ctx context.Context, d *destination, host component.Host) (*webSocketTransport, error) {
@@ -52,7 +53,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	if err != nil {
 		return nil, fmt.Errorf("cannot load `tls`: %w", err)
 	}
-	t := &webSocketTransport{signal: d.signal, header: http.Header{"User-Agent": {userAgent(d.set)}}}
+	t := &webSocketTransport{signal: d.signal, wire: &d.tally.wire, header: http.Header{"User-Agent": {userAgent(d.set)}}}
 	scheme, address, found := strings.Cut(client.Endpoint, "://")
 	if !found {
 		scheme, address = "https", client.Endpoint
@@ -136,6 +137,7 @@ func (t *webSocketTransport) unary(ctx context.Context, data []byte) ([]byte, er
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a request: %w", err)
 	}
+	t.wire.Add(int64(len(data)))
 	req.Header = t.header.Clone()
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	if t.encoding != "" {
@@ -214,6 +216,7 @@ func (c *webSocketConn) send(r *otlpstream.Request) error {
 	if c.frame, err = compression.AppendFrame(c.frame[:0], c.header, r.Data); err != nil {
 		return err
 	}
+	c.wire.Add(int64(len(c.frame)))
 	c.line.hold()
 	err = c.ws.Write(context.Background(), websocket.MessageBinary, c.frame)
 	const maxRetained = 1 << 20 // one huge request must not pin memory for ever

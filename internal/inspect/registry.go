@@ -78,4 +78,10 @@ type Flow struct {
 	QueuedItems, QueuedBytes, QueueCapacity int64
 	// Targets counts targets by state: healthy, failing, unknown, dropped, elsewhere.
 	Targets map[string]int
+	// Signals is the part that traces, metrics and logs have in In and Out, of a component that takes them all in one
+	// instance; nil of others.
+	Signals map[string]SignalFlow
 }
+
+// SignalFlow is what one signal has in a Flow.
+type SignalFlow struct{ In, Out int64 }

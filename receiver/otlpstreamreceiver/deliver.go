@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -30,42 +32,60 @@ const (
 	formatJSON  format = "json"
 )
 
-// deliver decodes an OTLP request and hands it to the pipeline. The data is not kept. A nil status is success.
-func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, data []byte) *status.Status {
+// deliver decodes an OTLP request and hands it to the pipeline, in a span. The request is not kept. A nil status is
+// success.
+func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request) *status.Status {
+	r.traffic.raw.Add(int64(len(request.Data)))
+	var items int
 	var err error
 	switch signal {
 	case otlpstream.Traces:
+		ctx = obs.StartTracesOp(ctx)
+		describe(ctx, request)
 		var td ptrace.Traces
-		if td, err = decodeTraces(f, data); err != nil {
-			break
+		if td, err = decodeTraces(f, request.Data); err == nil {
+			if items = td.SpanCount(); items > 0 {
+				err = r.traces.ConsumeTraces(ctx, td)
+			}
 		}
-		if items := td.SpanCount(); items > 0 {
-			ctx = obs.StartTracesOp(ctx)
-			err = r.traces.ConsumeTraces(ctx, td)
-			obs.EndTracesOp(ctx, string(f), items, err)
-		}
+		obs.EndTracesOp(ctx, string(f), items, err)
 	case otlpstream.Metrics:
+		ctx = obs.StartMetricsOp(ctx)
+		describe(ctx, request)
 		var md pmetric.Metrics
-		if md, err = decodeMetrics(f, data); err != nil {
-			break
+		if md, err = decodeMetrics(f, request.Data); err == nil {
+			if items = md.DataPointCount(); items > 0 {
+				err = r.metrics.ConsumeMetrics(ctx, md)
+			}
 		}
-		if items := md.DataPointCount(); items > 0 {
-			ctx = obs.StartMetricsOp(ctx)
-			err = r.metrics.ConsumeMetrics(ctx, md)
-			obs.EndMetricsOp(ctx, string(f), items, err)
-		}
+		obs.EndMetricsOp(ctx, string(f), items, err)
 	case otlpstream.Logs:
+		ctx = obs.StartLogsOp(ctx)
+		describe(ctx, request)
 		var ld plog.Logs
-		if ld, err = decodeLogs(f, data); err != nil {
-			break
+		if ld, err = decodeLogs(f, request.Data); err == nil {
+			if items = ld.LogRecordCount(); items > 0 {
+				err = r.logs.ConsumeLogs(ctx, ld)
+			}
 		}
-		if items := ld.LogRecordCount(); items > 0 {
-			ctx = obs.StartLogsOp(ctx)
-			err = r.logs.ConsumeLogs(ctx, ld)
-			obs.EndLogsOp(ctx, string(f), items, err)
-		}
+		obs.EndLogsOp(ctx, string(f), items, err)
 	}
-	return statusOf(err)
+	st := statusOf(err)
+	r.traffic.count(ctx, signal, items, st)
+	return st
+}
+
+// describe tells the span of a request what the Collector's helper does not know: which of its stream's it is, as the
+// exporter's span has it, too.
+func describe(ctx context.Context, request *otlpstream.Request) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.Int("bytes", len(request.Data)))
+	if request.ID != 0 {
+		span.SetAttributes(attribute.Int64("id", int64(request.ID)), attribute.Int64("attempt", int64(request.Attempt)))
+	}
 }
 
 // refuse counts the items of a request that is turned away undecoded.

@@ -33,6 +33,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, mostWindow)))
 	var err error
 	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
+		configgrpc.WithGrpcServerOption(grpc.StatsHandler(&r.traffic)),
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),
 		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)))
 	if err != nil {
@@ -174,7 +175,7 @@ func (plainRequest) answer() any { return new(otlpstream.Raw) }
 func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fresh func() unaryRequest) grpc.MethodHandler {
 	handle := func(ctx context.Context, request any) (any, error) {
 		m := request.(unaryRequest)
-		st, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request().Data, m.request().Items)
+		st, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request())
 		r.count(transportUnary, resultName(resultOf(st), refused), 1)
 		if st != nil {
 			return nil, st.Err()
@@ -195,11 +196,12 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 }
 
 // takeUnary sees one request through from its bytes to the pipeline's answer.
-func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, data []byte, items uint64) (st *status.Status, refused bool) {
-	if st := r.admit(ctx, signal, r.obs[t], len(data), items); st != nil {
+func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, request *otlpstream.Request) (st *status.Status, refused bool) {
+	size := len(request.Data)
+	if st := r.admit(ctx, signal, r.obs[t], size, request.Items); st != nil {
 		return st, true
 	}
 	taken := time.Now()
-	defer func() { r.admission.release(len(data), taken, time.Now()) }()
-	return r.deliver(ctx, signal, r.obs[t], f, data), false
+	defer func() { r.admission.release(size, taken, time.Now()) }()
+	return r.deliver(ctx, signal, r.obs[t], f, request), false
 }

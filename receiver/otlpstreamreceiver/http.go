@@ -43,6 +43,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}
+	r.http.Handler = r.traffic.bodiesOf(r.http.Handler)
 	listener, err := cfg.ToListener(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot listen on `protocols::http::endpoint` %q: %w", cfg.NetAddr.Endpoint, err)
@@ -89,10 +90,12 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 			code = http.StatusRequestEntityTooLarge
 		}
 		r.count(transportHTTP, otlpstream.FailedNoneRetryable.String(), 1)
-		writeStatus(w, f, code, status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err)))
+		st := status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err))
+		r.traffic.fail(req.Context(), code, 0, st.Message())
+		writeStatus(w, f, code, st)
 		return
 	}
-	st, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, body.Bytes(), 0)
+	st, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, &otlpstream.Request{Data: body.Bytes()})
 	r.count(transportHTTP, resultName(resultOf(st), refused), 1)
 	if st != nil {
 		writeStatus(w, f, httpCode(st), st)

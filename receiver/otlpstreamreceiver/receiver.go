@@ -34,6 +34,7 @@ type otlpReceiver struct {
 	obs       map[transport]*receiverhelper.ObsReport
 	outcomes  map[outcome]*tally
 	resent    map[transport]*tally
+	traffic   traffic
 
 	// The pipelines; nil where there is none for the signal.
 	traces  consumer.Traces
@@ -218,6 +219,7 @@ func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs 
 	}
 	st := otlpstream.Busy("too much is in flight", wait)
 	refuse(ctx, signal, obs, int(min(items, uint64(size))), st.Err())
+	r.traffic.fail(ctx, httpCode(st), 0, st.Message())
 	return st
 }
 

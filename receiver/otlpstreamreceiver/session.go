@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -202,6 +203,7 @@ func (s *session) receive(ctx context.Context) {
 		if broken {
 			s.err = err
 			if errors.Is(err, errMalformed) {
+				s.malformed(ctx, err)
 				s.err = status.Error(codes.InvalidArgument, err.Error())
 			}
 			return
@@ -223,11 +225,16 @@ func (s *session) receive(ctx context.Context) {
 			close(s.full)
 		}
 		if err != nil {
+			s.malformed(ctx, err)
 			s.reply(answer{id: request.ID, status: status.New(codes.InvalidArgument, err.Error())})
 			continue
 		}
 		s.take(ctx, request)
 	}
+}
+
+func (s *session) malformed(ctx context.Context, err error) {
+	s.r.traffic.fail(ctx, http.StatusBadRequest, 0, err.Error())
 }
 
 // take lets a request in, or refuses it.
@@ -244,7 +251,7 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	}
 	s.r.streams.Go(func() {
 		id := request.ID
-		st := s.r.deliver(ctx, s.signal, s.obs, formatProto, request.Data)
+		st := s.r.deliver(ctx, s.signal, s.obs, formatProto, request)
 		s.r.recycle(request)
 		s.r.admission.release(size, taken, time.Now())
 		s.reply(answer{id: id, status: st})

@@ -95,10 +95,7 @@ func (r *otlpReceiver) Snapshot() Snapshot {
 	clients := map[string]*Client{}
 	for session := range r.sessions {
 		stream := session.snapshot()
-		host, _, err := net.SplitHostPort(stream.Address)
-		if err != nil {
-			host = stream.Address
-		}
+		host := hostOf(stream.Address)
 		c := clients[host]
 		if c == nil {
 			c = &Client{Host: host}
@@ -114,6 +111,13 @@ func (r *otlpReceiver) Snapshot() Snapshot {
 	}
 	slices.SortFunc(s.Clients, func(a, b Client) int { return cmp.Compare(a.Host, b.Host) })
 	return s
+}
+
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 func (s *session) snapshot() Stream {

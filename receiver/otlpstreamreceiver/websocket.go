@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -40,7 +41,7 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	ws.SetReadLimit(int64(limit) + 1)
 	// Once for all reads and writes: the library would watch a context anew for each.
 	defer context.AfterFunc(r.hardStop, func() { _ = ws.CloseNow() })()
-	c := &wsConn{ws: ws, frames: r.frames}
+	c := &wsConn{ws: ws, frames: r.frames, wire: &r.traffic.wire}
 	s := r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket, limit)
 	c.end(s.run(context.WithoutCancel(req.Context())))
 }
@@ -66,6 +67,7 @@ func (w roomy) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type wsConn struct {
 	ws     *websocket.Conn
 	frames *otlpstream.Frames
+	wire   *atomic.Int64 // of all streams
 
 	frame   bytes.Buffer
 	message []byte
@@ -84,6 +86,7 @@ func (c *wsConn) Recv(request *otlpstream.Request) error {
 	if c.frame.Len() == 0 {
 		return io.EOF
 	}
+	c.wire.Add(int64(c.frame.Len()))
 	*request = otlpstream.Request{Data: request.Data[:0]}
 	if kind != websocket.MessageBinary {
 		return fmt.Errorf("%w: a text frame", errMalformed)

@@ -1,0 +1,87 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stepless tells whether a moment has a monotonic reading. What lies between two that have one is right whatever the
+// wall clock is set to meanwhile; between others it is as long as the clock was moved.
+func stepless(moment time.Time) bool { return strings.Contains(moment.String(), " m=") }
+
+// TestStepsOfTheClockAreNotSeen looks at every moment that is kept: of requests, streams, throttling and modes.
+func TestStepsOfTheClockAreNotSeen(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		over := make(chan struct{})
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					<-over // for the exporter to wait for the end
+					return eof(err)
+				}
+				if r.name == batch(0) || r.name == batch(3) {
+					p.ack(r.id)
+				}
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, impatient, func(cfg *Config) {
+			cfg.AckTimeout = 4 * time.Second
+			cfg.Rebalance.Requests = 1
+		})
+		t.Cleanup(func() { close(over) })
+		d, slot := e.dest, e.dest.slots[0]
+		for i := range 4 { // in this order
+			e.export(i, 1)
+			eventually(t, func() bool { b := e.balanced(); return b.queued == 0 && (i != 0 && i != 3 || b.acked > int64(i/3)) }, "it is sent")
+		}
+		moments := map[string]time.Time{}
+		look := func() bool {
+			slot.mu.Lock()
+			defer slot.mu.Unlock()
+			for waiting := range slot.pending.All {
+				moments["sent"], moments["since"] = waiting.Sent, waiting.Value.since
+				if overtaken := waiting.Value.overtaken.own; !overtaken.IsZero() {
+					moments["overtaken"] = overtaken
+				}
+			}
+			for _, l := range slot.links {
+				moments["opened"] = l.opened
+				if !l.closed.IsZero() {
+					moments["closed"] = l.closed
+				}
+				moments["heard on a stream"], moments["newest on a stream"] = l.progress.snapshot()
+			}
+			return len(moments) == 7
+		}
+		eventually(t, look, "all of this happens")
+		moments["heard"], moments["newest"] = d.progress.snapshot()
+		d.throttle(time.Millisecond)
+		slot.refused()
+		slot.refused()
+		slot.refused()
+		moments["throttled until"], moments["unary until"] = d.gate.until, d.modes.unaryUntil
+		for what, moment := range moments {
+			require.True(t, stepless(moment), "%s: %v", what, moment)
+		}
+		require.Len(t, moments, 11)
+		require.NoError(t, e.Shutdown(context.Background()))
+	})
+}
+
+// TestNoMomentIsKeptOnDisk: the wall clock may be anything after a restart, so the age of a request begins anew.
+func TestNoMomentIsKeptOnDisk(t *testing.T) {
+	first, err := encoding{}.Marshal(t.Context(), &request{epoch: 7, items: 3, data: []byte("data")})
+	require.NoError(t, err)
+	time.Sleep(2 * time.Millisecond) // any clock has moved
+	second, err := encoding{}.Marshal(t.Context(), &request{epoch: 7, items: 3, data: []byte("data")})
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+}

@@ -1,0 +1,77 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/resolver"
+)
+
+// names is where tests say what a name resolves to. gRPC takes resolvers only before anything else happens.
+var names = newNames()
+
+type nameService struct {
+	mu    sync.Mutex
+	addrs map[string][]string
+}
+
+func newNames() *nameService {
+	n := &nameService{addrs: map[string][]string{}}
+	resolver.Register(n)
+	return n
+}
+
+func (n *nameService) set(name string, addrs ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.addrs[name] = addrs
+}
+
+func (*nameService) Scheme() string { return "names" }
+
+func (n *nameService) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var state resolver.State
+	for _, addr := range n.addrs[target.Endpoint()] {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: addr})
+	}
+	return n, cc.UpdateState(state)
+}
+
+func (*nameService) ResolveNow(resolver.ResolveNowOptions) {}
+
+func (*nameService) Close() {}
+
+// TestC30NewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: over WebSocket the system resolves names.
+func TestC30NewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
+	old, added := run(t, &server{stream: echo}, transportGRPC), run(t, &server{stream: echo}, transportGRPC)
+	names.set("gateway", old.addr)
+	e := newTestExporter(t, transportGRPC, "names:///gateway", func(cfg *Config) {
+		cfg.Rebalance.Scope = scopeConnection
+		cfg.Rebalance.Requests = 5
+	})
+	const before = 30
+	e.export(0, before)
+	require.Equal(t, int64(before), e.settled().acked)
+	require.Len(t, old.seen(), before)
+
+	names.set("gateway", old.addr, added.addr)
+	n := before
+	more := func(s *server) {
+		had := len(s.seen())
+		eventually(t, func() bool {
+			e.export(n, 1)
+			n++
+			return len(s.seen()) > had+5
+		}, "it has its share")
+	}
+	more(added)
+	more(old)
+	require.Equal(t, int64(n), e.settled().acked)
+	require.Equal(t, n, len(old.seen())+len(added.seen()), "nothing was sent twice")
+}

@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The helper makes the span of a request, and ends it when the request is acknowledged or given up. Here it is told what
+// the helper does not know. Nothing is made of it, and nothing allocated, where nobody records it.
+
+const (
+	resultAcked = "acked"
+	resultKept  = "kept" // in the queue on disk
+)
+
+func (p *delivery) noteDestination(name string) {
+	if p.span.IsRecording() {
+		p.span.SetAttributes(attribute.String("destination", name), attribute.Int("bytes", len(p.data)))
+	}
+}
+
+// noteStreamed notes that it goes over the stream of a slot, and under which ID the receiver's span has it.
+func (p *delivery) noteStreamed(slot int, id, attempt uint64) {
+	if p.span.IsRecording() {
+		p.span.SetAttributes(attribute.Int("stream", slot))
+		p.span.AddEvent("sent", trace.WithAttributes(attribute.Int64("id", int64(id)), attribute.Int64("attempt", int64(attempt))))
+	}
+}
+
+func (p *delivery) noteUnary(attempt uint64) {
+	if p.span.IsRecording() {
+		p.span.AddEvent("sent", trace.WithAttributes(attribute.Int64("attempt", int64(attempt))))
+	}
+}
+
+func (p *delivery) noteRetry(delay time.Duration, why error) {
+	if p.span.IsRecording() {
+		p.span.AddEvent("retry", trace.WithAttributes(attribute.String("delay", delay.String()), attribute.String("error", why.Error())))
+	}
+}
+
+func (p *delivery) noteStreamLost(why error) {
+	if p.span.IsRecording() {
+		p.span.AddEvent("stream lost", trace.WithAttributes(attribute.String("error", why.Error())))
+	}
+}
+
+func (p *delivery) noteDivided(limit int64) {
+	if p.span.IsRecording() {
+		p.span.AddEvent("divided", trace.WithAttributes(attribute.Int64("limit", limit)))
+	}
+}
+
+// noteResult notes that it was acknowledged, or why not.
+func (p *delivery) noteResult(result string) {
+	if p.span.IsRecording() {
+		p.span.SetAttributes(attribute.String("result", result))
+	}
+}

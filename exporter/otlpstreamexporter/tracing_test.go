@@ -1,0 +1,223 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// traced runs an exporter, and returns what collects its spans.
+func traced(t *testing.T, cfg *Config) (*testExporter, *componenttest.Telemetry) {
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	set := exporter.Settings{ID: exportertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: tel.NewTelemetrySettings()}
+	return startExporter(t, set, componenttest.NewNopHost(), cfg), tel
+}
+
+// requestSpan is what the span of a request tells, without the helper's own events.
+type requestSpan struct {
+	attributes map[attribute.Key]string
+	events     []string
+	status     otelcodes.Code
+	trace      trace.TraceID
+}
+
+func requestSpans(tel *componenttest.Telemetry) (out []requestSpan) {
+	for _, span := range tel.SpanRecorder.Ended() {
+		if !strings.HasPrefix(span.Name(), "exporter/") || !strings.HasSuffix(span.Name(), "/traces") {
+			continue
+		}
+		s := requestSpan{attributes: map[attribute.Key]string{}, status: span.Status().Code, trace: span.SpanContext().TraceID()}
+		for _, a := range span.Attributes() {
+			s.attributes[a.Key] = a.Value.String()
+		}
+		for _, e := range span.Events() {
+			if e.Name == "Sending request." {
+				continue
+			}
+			words := []string{e.Name}
+			for _, a := range e.Attributes {
+				words = append(words, fmt.Sprintf("%s=%s", a.Key, a.Value.String()))
+			}
+			s.events = append(s.events, strings.Join(words, " "))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for i := 0; ; i++ {
+				r, err := p.recv()
+				switch {
+				case err != nil:
+					return eof(err)
+				case p.number == 0 && i == 0:
+					_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedRetryable, Message: "later"})
+				case p.number == 0 && i == 1:
+					return status.Error(codes.Unavailable, "gone")
+				case r.name == "bad":
+					_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedNoneRetryable, Message: "no"})
+				default:
+					p.ack(r.id)
+				}
+			}
+		}}, transport)
+		e, tel := traced(t, testConfig(transport, "", several(s.addr)))
+		ctx, batch := tel.NewTelemetrySettings().TracerProvider.Tracer("test").Start(t.Context(), "batch")
+		defer batch.End()
+		require.NoError(t, e.ConsumeTraces(ctx, spans("good", 1)))
+		e.settled()
+		require.NoError(t, e.ConsumeTraces(t.Context(), spans("bad", 2)))
+		e.settled()
+		require.NoError(t, e.Shutdown(t.Context()))
+		all := requestSpans(tel)
+		require.Len(t, all, 2)
+
+		good := all[0]
+		require.Equal(t, batch.SpanContext().TraceID(), good.trace, "it is part of what the batch is part of")
+		require.Equal(t, "a", good.attributes["destination"])
+		require.Equal(t, "0", good.attributes["stream"])
+		require.Equal(t, fmt.Sprint(len(testRequest(t, "good"))), good.attributes["bytes"])
+		require.Equal(t, "1", good.attributes["items.sent"])
+		require.Equal(t, resultAcked, good.attributes["result"])
+		require.Equal(t, otelcodes.Unset, good.status)
+		require.Len(t, good.events, 5, "%v", good.events)
+		require.Equal(t, "sent id=1 attempt=0", good.events[0])
+		require.Regexp(t, `^retry delay=.*ms error=later$`, good.events[1])
+		require.Equal(t, "sent id=2 attempt=1", good.events[2])
+		require.Regexp(t, `^stream lost error=.*gone`, good.events[3])
+		require.Equal(t, "sent id=2 attempt=2", good.events[4], "the same ID on another stream")
+
+		bad := all[1]
+		require.Equal(t, dropRejected.String(), bad.attributes["result"])
+		require.Equal(t, "2", bad.attributes["items.failed"])
+		require.Equal(t, otelcodes.Error, bad.status)
+	})
+}
+
+func TestTheSpanOfAUnaryRequestTellsItsAttempts(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		failures := 1
+		s := run(t, &server{unary: func(context.Context, string) error {
+			if failures--; failures >= 0 {
+				return status.Error(codes.Unavailable, "busy")
+			}
+			return nil
+		}}, transport)
+		e, tel := traced(t, testConfig(transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary }))
+		e.export(0, 1)
+		e.settled()
+		require.NoError(t, e.Shutdown(t.Context()))
+		all := requestSpans(tel)
+		require.Len(t, all, 1)
+		require.Equal(t, resultAcked, all[0].attributes["result"])
+		require.NotContains(t, all[0].attributes, attribute.Key("stream"))
+		require.Len(t, all[0].events, 3, "%v", all[0].events)
+		require.Equal(t, "sent attempt=0", all[0].events[0])
+		require.Equal(t, "sent attempt=1", all[0].events[2])
+	})
+}
+
+func TestTheSpanOfARequestTellsThatItIsSentInParts(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
+		e, tel := traced(t, testConfig(transport, s.addr))
+		e.export(0, 1)
+		e.settled()
+		require.NoError(t, e.ConsumeTraces(t.Context(), spans("big", 100)))
+		require.Equal(t, int64(101), e.settled().acked)
+		require.NoError(t, e.Shutdown(t.Context()))
+		all := requestSpans(tel)
+		require.Len(t, all, 2)
+		require.Equal(t, "divided limit=500", all[1].events[0])
+		require.Greater(t, len(all[1].events), 2, "each part is sent")
+		require.Equal(t, resultAcked, all[1].attributes["result"])
+	})
+}
+
+func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		gate := make(chan struct{})
+		release := sync.OnceFunc(func() { close(gate) })
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				<-gate
+				p.ack(r.id)
+			}
+		}}, transport)
+		e, tel := traced(t, testConfig(transport, s.addr))
+		t.Cleanup(release)
+		e.export(0, 3)
+		eventually(t, func() bool { return e.balanced().pending == 3 }, "all is sent")
+		require.Empty(t, requestSpans(tel))
+		release()
+		e.settled()
+		eventually(t, func() bool { return len(requestSpans(tel)) == 3 }, "one for each request")
+		require.NoError(t, e.Shutdown(t.Context()))
+		if transport == transportGRPC {
+			last := tel.SpanRecorder.Ended()[len(tel.SpanRecorder.Ended())-1]
+			require.Equal(t, "otlp.StreamExporter/ExportTraces", last.Name(), "the stream has one, too")
+		}
+	})
+}
+
+func TestSpansTellWhatAShutdownLost(t *testing.T) {
+	silent := run(t, &server{stream: mute}, transportGRPC)
+	for result, cfg := range map[string]*Config{
+		dropShutdown.String(): testConfig(transportGRPC, silent.addr, impatient),
+		resultKept:            testConfig(transportGRPC, silent.addr, impatient, onDisk),
+	} {
+		t.Run(result, func(t *testing.T) {
+			tel := componenttest.NewTelemetry()
+			defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+			set := exporter.Settings{ID: exportertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: tel.NewTelemetrySettings()}
+			e := startExporter(t, set, newDisks(), cfg)
+			e.export(0, 1)
+			eventually(t, func() bool { return e.balanced().pending == 1 }, "it is sent")
+			require.NoError(t, e.Shutdown(context.Background()))
+			all := requestSpans(tel)
+			require.Len(t, all, 1)
+			require.Equal(t, result, all[0].attributes["result"])
+		})
+	}
+}
+
+func TestASpanThatNobodyRecordsCostsNothing(t *testing.T) {
+	d := &destination{}
+	p := d.newDelivery(context.Background(), []byte("x"), 1)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		p.noteDestination("a")
+		p.noteStreamed(1, 2, 3)
+		p.noteUnary(1)
+		p.noteRetry(time.Second, nil)
+		p.noteStreamLost(nil)
+		p.noteDivided(1)
+		p.noteResult(resultAcked)
+	}))
+}

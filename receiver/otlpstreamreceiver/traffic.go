@@ -1,0 +1,143 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/client"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// reasonPipeline is why items are lost that the pipeline refuses for good.
+const reasonPipeline = "pipeline"
+
+// traffic is what came in since the start, and what became of it. What goes well is counted without a lock.
+type traffic struct {
+	// wire is bytes of requests as they came, and raw the same decompressed.
+	wire, raw atomic.Int64
+	signals   [otlpstream.Logs + 1]struct{ in, out atomic.Int64 }
+
+	mu      sync.Mutex
+	refused int64
+	dropped int64
+	failed  map[string]int64 // requests, by the status that OTLP/HTTP has for it, whatever they came over
+	last    inspect.Fault
+}
+
+// count notes what the pipeline made of a request, or that it could not be decoded.
+func (t *traffic) count(ctx context.Context, signal otlpstream.Signal, items int, st *status.Status) {
+	s := &t.signals[signal]
+	s.in.Add(int64(items))
+	if st == nil {
+		s.out.Add(int64(items))
+		return
+	}
+	lost := items
+	if retryable(st) {
+		lost = 0 // it comes again
+	}
+	t.fail(ctx, httpCode(st), lost, st.Message())
+}
+
+// fail notes a request that was answered with an error, and how many of its items nobody has any more.
+func (t *traffic) fail(ctx context.Context, code, lost int, message string) {
+	const maxText = 1000
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == nil {
+		t.failed = map[string]int64{}
+	}
+	t.failed[strconv.Itoa(code)]++
+	t.dropped += int64(lost)
+	switch code {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		t.refused++
+	}
+	t.last.At = time.Now()
+	t.last.Text = fmt.Sprintf("answered %d to %s: %.*s", code, clientOf(ctx), maxText, message)
+}
+
+func clientOf(ctx context.Context) string {
+	if addr := client.FromContext(ctx).Addr; addr != nil {
+		return hostOf(addr.String())
+	}
+	return "a client"
+}
+
+func (t *traffic) flow() inspect.Flow {
+	f := inspect.Flow{
+		WireBytes: t.wire.Load(), RawBytes: t.raw.Load(),
+		Dropped: map[string]int64{}, Signals: map[string]inspect.SignalFlow{},
+	}
+	for _, signal := range otlpstream.Signals() {
+		s := &t.signals[signal]
+		// Out first: more may come in meanwhile.
+		one := inspect.SignalFlow{Out: s.out.Load()}
+		one.In = s.in.Load()
+		f.In, f.Out = f.In+one.In, f.Out+one.Out
+		f.Signals[signal.String()] = one
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f.Refused, f.Failed = t.refused, maps.Clone(t.failed)
+	if t.dropped > 0 {
+		f.Dropped[reasonPipeline] = t.dropped
+	}
+	return f
+}
+
+func (t *traffic) fault() inspect.Fault {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// TagRPC, TagConn and HandleConn are for other handlers of gRPC's.
+func (*traffic) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn does nothing.
+func (*traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn does nothing.
+func (*traffic) HandleConn(context.Context, stats.ConnStats) {}
+
+// HandleRPC counts what comes over gRPC.
+func (t *traffic) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InPayload); ok {
+		t.wire.Add(int64(in.WireLength))
+	}
+}
+
+// bodiesOf counts what comes over HTTP, before it is decompressed.
+func (t *traffic) bodiesOf(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req.Body = countedBody{req.Body, &t.wire}
+		next.ServeHTTP(w, req)
+	})
+}
+
+type countedBody struct {
+	io.ReadCloser
+
+	n *atomic.Int64
+}
+
+func (b countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n.Add(int64(n))
+	return n, err
+}
