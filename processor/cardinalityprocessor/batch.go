@@ -33,6 +33,8 @@ type batch struct {
 	marked int64
 	gone   int64 // points that were removed
 
+	weighed bool // statistics are told how many points there are
+
 	account account
 }
 
@@ -51,7 +53,12 @@ func (b *batch) begin(ctx context.Context, p *cardinalityProcessor) {
 	b.policy = p.policy
 	b.now = p.now().UnixNano()
 	b.counts = zeroed(b.counts, len(b.policy.limits))
+	b.weighed = p.book != nil && mix(p.batches.Add(1), tagEmpty)%weighedOneIn == 0
 }
+
+// weighedOneIn is how many batches there are for each that statistics count the points of. Which one it is, is left to
+// chance, because senders come in turn.
+const weighedOneIn = 16
 
 // zeroed returns n zero values in the memory of s, if that is enough.
 func zeroed[T any](s []T, n int) []T {
@@ -135,6 +142,9 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	b.epoch = b.p.limiter.epoch.Load()
 	b.at.m, b.at.metric = m, hashMetric(scope, m)
 	b.fps = appendFingerprints(b.fps[:0], b.at.metric, m)
+	if b.weighed {
+		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
+	}
 	dropped := false
 	for i, fp := range b.fps {
 		if i%warmed == 0 {

@@ -30,7 +30,7 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 		rows = i.groups(&s, q)
 	default:
 		for _, m := range s.Metrics {
-			rows = append(rows, i.metric(&m, s.Since))
+			rows = append(rows, i.metric(&m, &s))
 		}
 	}
 	rows = slices.DeleteFunc(rows, func(r inspect.Row) bool {
@@ -40,6 +40,10 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 		switch q.By {
 		case inspect.ByNew:
 			return r.NewPerMinute.Value
+		case inspect.ByGone:
+			return r.GonePerMinute.Value
+		case inspect.ByPoints:
+			return r.PointsPerSecond.Value
 		case inspect.ByRejected:
 			return r.Rejected.Value
 		case inspect.ByValues:
@@ -59,12 +63,25 @@ func (i inspection) perMinute(n float64, since time.Time) inspect.Estimate {
 	return inspect.Estimate{Value: n / minutes}
 }
 
-func (i inspection) metric(m *stats.Metric, since time.Time) inspect.Row {
+// perSecond makes a rate of points that were counted in some batches.
+func (i inspection) perSecond(m *stats.Metric, since time.Time) inspect.Estimate {
+	if m.Counts == 0 {
+		return inspect.Estimate{}
+	}
+	rate := float64(m.Points) / max(i.p.now().Sub(since).Seconds(), 1)
+	return inspect.Estimate{Value: rate, Error: rate / math.Sqrt(float64(m.Counts))}
+}
+
+func (i inspection) metric(m *stats.Metric, s *stats.Snapshot) inspect.Row {
 	row := inspect.Row{
 		Name: m.Name, Unit: m.Unit, Series: estimated(m.Series, stats.StandardError),
-		Rejected: estimated(m.Rejected, stats.StandardError), NewPerMinute: i.perMinute(float64(m.Births), since),
+		Rejected: estimated(m.Rejected, stats.StandardError), NewPerMinute: i.perMinute(float64(m.Births), s.Since),
 	}
 	row.Type, row.Temporality = nameOfKind(m.Kind)
+	if minutes := s.Window.Minutes(); minutes > 0 {
+		row.GonePerMinute = inspect.Estimate{Value: m.Gone / minutes, Error: m.GoneError / minutes}
+	}
+	row.PointsPerSecond = i.perSecond(m, s.Since)
 	most := 0.0
 	for _, l := range m.Labels {
 		if l.Values > most {
@@ -229,7 +246,8 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 		}
 		rows = append(rows, inspect.Row{
 			Name: g.rule, Value: strings.Join(names, " "), Series: exactly(int64(g.used)),
-			NewPerMinute: i.perMinute(float64(g.births), s.Since), Limit: bounds[g.rule], Used: int64(g.used),
+			NewPerMinute: i.perMinute(float64(g.births), s.Since), GonePerMinute: i.perMinute(float64(g.gone), s.Since),
+			Limit: bounds[g.rule], Used: int64(g.used),
 		})
 	}
 	return rows
@@ -242,7 +260,7 @@ func (i inspection) Metric(name string) (detail inspect.MetricDetail, ok bool) {
 	if at < 0 {
 		return detail, false
 	}
-	detail.Row = i.metric(&s.Metrics[at], s.Since)
+	detail.Row = i.metric(&s.Metrics[at], &s)
 	detail.Labels = i.labels(&s, name)
 	all, _ := i.p.book.Sample()
 	values := map[string][]string{}

@@ -43,12 +43,27 @@ const (
 	sketchError = 0.016 // of demand
 )
 
-// snapshot is empty without statistics.
+// glimpse is the last snapshot. A view asks several things at once, and all who look ask the same.
+type glimpse struct {
+	mu       sync.Mutex
+	at       time.Time
+	snapshot stats.Snapshot
+}
+
+const glimpseLasts = time.Second
+
+// snapshot is empty without statistics, and at most a second old. It is only read.
 func (i inspection) snapshot() stats.Snapshot {
 	if i.p.book == nil {
 		return stats.Snapshot{}
 	}
-	return i.p.book.Snapshot(maxShown)
+	g := &i.p.glimpse
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := i.p.now(); g.at.IsZero() || now.Sub(g.at) >= glimpseLasts {
+		g.at, g.snapshot = now, i.p.book.Snapshot(maxShown)
+	}
+	return g.snapshot
 }
 
 // Overview implements inspect.Cardinality.
@@ -174,7 +189,7 @@ func (o *overflow) list(limit int) (all []inspect.Overflow) {
 	most := slices.Clone(o.order)
 	slices.SortStableFunc(most, func(a, b *output) int { return b.members - a.members })
 	for _, out := range most[:min(limit, len(most))] {
-		row := inspect.Overflow{Metric: out.metric.Name(), Members: out.members}
+		row := inspect.Overflow{Metric: out.metric.Name(), Rule: out.rule, Members: out.members}
 		resource := out.data.ResourceMetrics().At(0).Resource().Attributes()
 		for _, m := range []pcommon.Map{resource, attributesAt(out.metric, 0)} {
 			for name, value := range m.All() {

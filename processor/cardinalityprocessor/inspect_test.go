@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
 // exploding has n series of a metric with an id, and ten of another.
@@ -81,6 +83,7 @@ func TestTheOverviewTellsLimitsAndWhatTheyDid(t *testing.T) {
 	require.Contains(t, reject.Labels, inspect.Label{Name: "service.name", Value: "shop"})
 	require.Len(t, o.Overflow, 1)
 	require.Equal(t, "requests", o.Overflow[0].Metric)
+	require.Equal(t, "service", o.Overflow[0].Rule)
 	require.Len(t, o.Events, 1)
 	require.Equal(t, "first_rejection", o.Events[0].Kind)
 
@@ -242,4 +245,40 @@ func TestItIsShownWhileItRuns(t *testing.T) {
 	require.Equal(t, "rules_failed", o.Events[0].Kind)
 	require.NoError(t, r.shutdown(t.Context()))
 	require.Empty(t, host.shown)
+}
+
+// TestRatesOfGoneSeriesAndOfPoints: of groups what went is counted, of metrics estimated; points are those of some batches.
+func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
+	r := newRig(t, limited)
+	r.book = stats.NewBook(r.clock)
+	i := inspection{r.cardinalityProcessor}
+	all := exploding(0, 150)
+	points := 0
+	for range 3 * weighedOneIn * idleEpochs {
+		md := pmetric.NewMetrics()
+		all.CopyTo(md)
+		points += md.DataPointCount()
+		r.consume(md)
+		r.clock = r.clock.Add(time.Second)
+	}
+	before := i.Top(inspect.TopQuery{Of: inspect.TopGroups, N: 10, Match: "service.name=shop"}).Rows[0]
+	require.Zero(t, before.GonePerMinute.Value)
+	rate := float64(points) / float64(3*weighedOneIn*idleEpochs)
+	sum, deviation := 0.0, 0.0
+	for _, m := range i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 10, By: inspect.ByPoints}).Rows {
+		sum, deviation = sum+m.PointsPerSecond.Value, deviation+m.PointsPerSecond.Error
+	}
+	require.InDelta(t, rate, sum, 3*deviation)
+	require.Less(t, deviation, rate/4)
+
+	some := exploding(0, 1)
+	for range 3 * idleEpochs / 2 {
+		r.epochs(1)
+		r.consume(some)
+	}
+	after := i.Top(inspect.TopQuery{Of: inspect.TopGroups, N: 10, By: inspect.ByGone})
+	require.Positive(t, after.Rows[0].GonePerMinute.Value)
+	for _, m := range i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 10}).Rows {
+		require.Positive(t, m.GonePerMinute.Error)
+	}
 }

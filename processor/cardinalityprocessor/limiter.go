@@ -256,7 +256,7 @@ func (l *limiter) sweep() {
 		l.groups.mu.Lock()
 		l.groups.pass(leftIdle, kept)
 		for _, id := range gone {
-			l.groups.leave(id)
+			l.groups.depart(id, epoch/idleEpochs)
 		}
 		l.groups.mu.Unlock()
 	}

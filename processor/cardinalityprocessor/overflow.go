@@ -26,7 +26,8 @@ type overflow struct {
 	outputs map[uint64]*output
 	order   []*output // by age, so that what is sent does not depend on a map
 	members map[uint64]*member
-	begin   pcommon.Timestamp // no cumulative output may begin earlier
+	begin   pcommon.Timestamp // no new cumulative output may begin earlier
+	certain pcommon.Timestamp // what began before may have been counted by a process that was killed
 }
 
 // output is one series made here.
@@ -35,6 +36,7 @@ type output struct {
 	data    pmetric.Metrics // one point, without a value
 	metric  pmetric.Metric  // in data
 	tenant  tenant
+	rule    string // that had no room for the first point
 	keys    outputKeys
 	class   class
 	gauge   gaugeMode
@@ -145,6 +147,7 @@ func (o *overflow) add(fp uint64, a arrival, build func() *output) loss {
 		}
 		out = build()
 		out.fp, out.class, out.gauge, out.start = fp, class, a.limit.exceed.gauge, o.begin
+		out.rule = a.limit.name
 		if class == classDelta {
 			out.start = pcommon.Timestamp(a.now)
 		}
@@ -241,7 +244,7 @@ func (o *overflow) addCumulative(out *output, m *member, v value, a arrival) los
 		switch {
 		case out.class == classUpDown || ok && w.start == m.start:
 			out.total.add(grown)
-		case w.start != m.start && w.start == w.time: // begun anew, nobody knows when
+		case w.start != m.start && (w.start == w.time || w.start < o.certain): // begun anew, and may be known elsewhere
 			lost = lossBaseline
 		default:
 			out.total.add(v.clone())
@@ -253,9 +256,10 @@ func (o *overflow) addCumulative(out *output, m *member, v value, a arrival) los
 }
 
 // whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
-// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle.
+// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, or by a process
+// that was killed.
 func (o *overflow) whole(out *output, w when) bool {
-	return w.start != 0 && w.start < w.time && w.start >= out.start && time.Duration(w.time-w.start) < o.idle
+	return w.start != 0 && w.start < w.time && w.start >= max(out.start, o.certain) && time.Duration(w.time-w.start) < o.idle
 }
 
 // forget ends a membership. What counts up stays counted; what goes up and down is gone with its member.
@@ -358,7 +362,7 @@ func (o *overflow) restore(s *shipment) {
 	for _, out := range s.ended {
 		back(out)
 	}
-	for _, sent := range s.deltas {
+	for _, sent := range s.sent {
 		out := back(sent.output)
 		out.total.add(sent.total)
 		out.points += sent.points

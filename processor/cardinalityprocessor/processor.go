@@ -38,9 +38,12 @@ type cardinalityProcessor struct {
 	telemetry *metadata.TelemetryBuilder
 	book      *stats.Book // nil without statistics
 	events    events
+	glimpse   glimpse
 	interner  *interner // nil without interning
 
 	pointsIn, pointsPassed, pointsMade atomic.Int64
+
+	batches atomic.Uint64
 
 	scratch sync.Pool
 
@@ -226,10 +229,13 @@ func (p *cardinalityProcessor) untilFlush() time.Duration {
 	return now.Truncate(p.cfg.Overflow.Interval).Add(p.cfg.Overflow.Interval).Sub(now)
 }
 
-// flush sends the series made here. Deltas that the next consumer cannot take now are kept for the next time; what is
-// cumulative says the same again then anyway.
+// flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
+// for the next time.
 func (p *cardinalityProcessor) flush(ctx context.Context) {
 	shipments := p.overflow.flush(p.limiter.epoch.Load(), p.now())
+	if p.saveLedger(ctx, false) != nil && ctx.Err() == nil {
+		p.saveFailure.Add(1)
+	}
 	for i := range shipments {
 		s := &shipments[i]
 		err := p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
@@ -258,7 +264,8 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	if p.storage == nil {
 		return nil
 	}
-	err := errors.Join(p.save(ctx), p.storage.Close(ctx))
+	err := p.save(ctx)
+	err = errors.Join(err, p.saveLedger(ctx, err == nil), p.storage.Close(ctx))
 	p.storage = nil
 	return err
 }

@@ -284,6 +284,17 @@ func (r *registry) leave(id uint32) {
 	r.free = append(r.free, id)
 }
 
+// depart takes out a member that lost its place, and tells those who were asked about its groups.
+func (r *registry) depart(id, window uint32) {
+	for _, g := range r.set(id).groups {
+		if g.about != nil {
+			g.about.age(window)
+			g.about.gone[0]++
+		}
+	}
+	r.leave(id)
+}
+
 // observe calls f with the sum of each rule. It is not called under the lock.
 func (r *registry) observe(f func(rule string, t tally)) {
 	r.mu.Lock()

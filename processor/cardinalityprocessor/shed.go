@@ -100,7 +100,7 @@ func (l *limiter) shedShard(sh *shard, epoch uint32, plans map[uint32]*shedding)
 		}
 		sh.assign(s.fps[i], leftShed)
 		l.groups.pass(leftShed, 1)
-		l.groups.leave(word >> epochBits)
+		l.groups.depart(word>>epochBits, epoch/idleEpochs)
 		taken++
 	}
 	return taken

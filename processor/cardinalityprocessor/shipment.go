@@ -15,7 +15,7 @@ type shipment struct {
 	points  int
 	scopes  map[uint64]pmetric.ScopeMetrics
 	metrics map[uint64]pmetric.Metric
-	deltas  []sent
+	sent    []sent
 	ended   []*output
 }
 
@@ -46,11 +46,12 @@ func (s *shipment) put(out *output, at pcommon.Timestamp) {
 	s.add(out)
 	switch out.class {
 	case classDelta:
-		s.deltas = append(s.deltas, sent{output: out, total: total, points: out.points, start: out.start})
+		s.sent = append(s.sent, sent{output: out, total: total, points: out.points, start: out.start})
 		out.total, out.start = value{}, at
 	case classGauge:
 		out.total = value{}
-	default:
+	default: // its total stays, but it might say it only once
+		s.sent = append(s.sent, sent{output: out, points: out.points, start: out.start})
 	}
 	out.points, out.sent = 0, true
 }

@@ -89,6 +89,11 @@ func (p *cardinalityProcessor) load(ctx context.Context) error {
 	if err != nil {
 		damaged++
 	}
+	if bad, err := p.loadLedger(ctx); err != nil {
+		return err
+	} else if bad {
+		damaged++
+	}
 	if damaged > 0 {
 		p.logger.Warn("Parts of the snapshot are damaged and left out", zap.Int("parts", damaged))
 	}
@@ -287,6 +292,16 @@ func (r *reader) word() uint64 {
 
 func (r *reader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.rest, r.err = nil, errSnapshot
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
 	if n <= 0 {
 		r.rest, r.err = nil, errSnapshot
 		return 0

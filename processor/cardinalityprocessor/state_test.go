@@ -220,7 +220,7 @@ func TestStorageFaults(t *testing.T) {
 	require.ErrorContains(t, newRig(t, withStorage(func(*Config) {})).begin(host), "disk full")
 	host.broken = nil
 	r.snapshot(t.Context())
-	require.Len(t, host.data, shardCount+1)
+	require.Len(t, host.data, shardCount+2)
 }
 
 func FuzzSnapshot(f *testing.F) {

@@ -29,11 +29,12 @@ func (l *limiter) due(fp uint64, since, epoch uint32) bool {
 	return (epoch+shift)/idleEpochs != (epoch-since+shift)/idleEpochs
 }
 
-// about is what people call a group, and how many series it was given lately.
+// about is what people call a group, and how many series it was given and has lost lately.
 type about struct {
 	label  string // whose values its members are, "" of series
 	group  []inspect.Label
 	births [2]int // in this window, and in the one before
+	gone   [2]int
 	window uint32
 }
 
@@ -71,9 +72,9 @@ func (a *about) age(window uint32) {
 	switch window - a.window {
 	case 0:
 	case 1:
-		a.births = [2]int{0, a.births[0]}
+		a.births, a.gone = [2]int{0, a.births[0]}, [2]int{0, a.gone[0]}
 	default:
-		a.births = [2]int{}
+		a.births, a.gone = [2]int{}, [2]int{}
 	}
 	a.window = window
 }
@@ -148,12 +149,12 @@ func (u *use) add(g inspect.GroupUse, limit int) {
 	}
 }
 
-// grouped is a group with what it was given lately.
+// grouped is a group with what it was given and has lost lately.
 type grouped struct {
-	rule   string
-	group  []inspect.Label
-	used   int
-	births int
+	rule         string
+	group        []inspect.Label
+	used         int
+	births, gone int
 }
 
 // grouped lists all groups of series.
@@ -165,7 +166,9 @@ func (r *registry) grouped(window uint32) (all []grouped) {
 			continue
 		}
 		g.about.age(window)
-		all = append(all, grouped{g.rule, g.about.group, g.used, g.about.births[0] + g.about.births[1]})
+		all = append(all, grouped{
+			g.rule, g.about.group, g.used, g.about.births[0] + g.about.births[1], g.about.gone[0] + g.about.gone[1],
+		})
 	}
 	return all
 }

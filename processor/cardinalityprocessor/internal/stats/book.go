@@ -81,6 +81,8 @@ type metric struct {
 	observed         distinct // rejected series that its labels are counted in
 	refused          int      // in this window, again and again
 	births           [2]int
+	gone, goneError  float64 // series of the window before last that were not in the last
+	points, counts   [2]int  // that came, and how often that was counted
 	detailed         bool
 	labels           []counted
 }
@@ -174,6 +176,17 @@ func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 	}
 	row.weight++
 	return false
+}
+
+// Passed is to be told how many points of a metric came, or of a sample of them how many these stand for. Names that are
+// not kept are not told apart.
+func (b *Book) Passed(metric string, points int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if row := b.metrics.byName[hashName(metric)]; row != nil {
+		row.of.points[0] += points
+		row.of.counts[0]++
+	}
 }
 
 // detailed is where the labels of a metric are counted.
@@ -330,6 +343,8 @@ func (b *Book) Turn(now time.Time) {
 }
 
 func (m *metric) turn() {
+	m.gone, m.goneError = m.series.gone()
+	m.points, m.counts = [2]int{0, m.points[0]}, [2]int{0, m.counts[0]}
 	m.series.turn()
 	m.rejected.turn()
 	m.observed.turn()

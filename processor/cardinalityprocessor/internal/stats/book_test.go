@@ -401,3 +401,35 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	require.NotEmpty(b, book.Snapshot(1).Metrics)
 }
+
+// TestWhatWentAndHowManyPointsCame: both are of whole windows, and fade with them.
+func TestWhatWentAndHowManyPointsCame(t *testing.T) {
+	b := NewBook(start)
+	see := func(from, to int) {
+		for i := range to - from {
+			b.Observe(seriesOf("m", "i", strconv.Itoa(from+i)))
+		}
+	}
+	see(0, 1000)
+	b.Passed("m", 5000)
+	b.Passed("m", 3000)
+	b.Passed("unknown", 3000)
+	got := b.Snapshot(10)
+	require.Zero(t, got.Window)
+	require.Zero(t, got.Metrics[0].Gone)
+	require.Equal(t, []int{8000, 2}, []int{got.Metrics[0].Points, got.Metrics[0].Counts})
+
+	b.Turn(start.Add(time.Minute))
+	see(400, 1000)
+	require.Zero(t, b.Snapshot(10).Metrics[0].Gone, "the window is not over")
+	b.Turn(start.Add(3 * time.Minute))
+	see(400, 1000)
+	got = b.Snapshot(10)
+	require.Equal(t, 2*time.Minute, got.Window)
+	require.InDelta(t, 400, got.Metrics[0].Gone, 3*got.Metrics[0].GoneError)
+	require.InDelta(t, 32.5, got.Metrics[0].GoneError, 4)
+	require.Zero(t, got.Metrics[0].Points)
+
+	b.Turn(start.Add(4 * time.Minute))
+	require.Zero(t, b.Snapshot(10).Metrics[0].Gone)
+}

@@ -42,22 +42,20 @@ func (s *sketch) add(m mark) {
 	}
 }
 
-func (s *sketch) merge(from *sketch) {
-	for i, rank := range from {
-		s[i] = max(s[i], rank)
-	}
-}
+// estimate is how many there were. Ranks are counted first: there are few of them.
+func (s *sketch) estimate() float64 { return estimate(s, s) }
 
-func (s *sketch) estimate() float64 {
-	sum, empty := 0.0, 0
-	for _, rank := range s {
-		sum += math.Ldexp(1, -int(rank))
-		if rank == 0 {
-			empty++
-		}
+func estimate(a, b *sketch) float64 {
+	var cells [64]int // by rank
+	for i, rank := range a {
+		cells[max(rank, b[i])%64]++
+	}
+	sum := 0.0
+	for rank, n := range cells {
+		sum += math.Ldexp(float64(n), -rank)
 	}
 	const m = float64(sketchCells)
-	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
+	estimate, empty := 0.7213/(1+1.079/m)*m*m/sum, cells[0]
 	if estimate < 2.5*m && empty > 0 { // few: counting the empty cells is more exact
 		return m * math.Log(m/float64(empty))
 	}
@@ -85,6 +83,12 @@ func (d *distinct) estimate() float64 { return union(d.now, d.before) }
 // fresh is how many were not there in the window before.
 func (d *distinct) fresh() float64 { return max(0, union(d.now, d.before)-union(d.before, nil)) }
 
+// gone is how many were there in the window before and did not come in this one, which is over, and its standard error.
+func (d *distinct) gone() (n, deviation float64) {
+	all := d.estimate()
+	return max(0, all-union(d.now, nil)), StandardError * all
+}
+
 func (d *distinct) bytes() (n int) {
 	for _, s := range []*sketch{d.now, d.before} {
 		if s != nil {
@@ -103,7 +107,5 @@ func union(a, b *sketch) float64 {
 	case b == nil:
 		return a.estimate()
 	}
-	both := *a
-	both.merge(b)
-	return both.estimate()
+	return estimate(a, b)
 }

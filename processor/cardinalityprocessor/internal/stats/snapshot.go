@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,7 +23,9 @@ type Snapshot struct {
 	Factor  float64
 	// Since is when the counting of births began.
 	Since time.Time
-	Bytes int
+	// Window is how long the last whole window was, 0 if there was none.
+	Window time.Duration
+	Bytes  int
 }
 
 // Metric is one metric name.
@@ -30,7 +33,9 @@ type Metric struct {
 	Name, Unit       string
 	Kind             uint64
 	Series, Rejected float64
-	Births           int // series that were given a place since Since
+	Births           int     // series that were given a place since Since
+	Gone, GoneError  float64 // series that went in the last whole window, and the standard error
+	Points, Counts   int     // that came since Since, and how often that was counted
 	Labels           []WithoutLabel
 }
 
@@ -79,13 +84,14 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	bytes := b.Bytes()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Snapshot{Since: b.began[1], Bytes: bytes, Names: b.names.estimate()}
+	s := Snapshot{Since: b.began[1], Window: b.began[0].Sub(b.began[1]), Bytes: bytes, Names: b.names.estimate()}
 	missing := unseen{}
 	missing.of(&b.rest)
 	for _, r := range b.metrics.rows {
 		m := Metric{
 			Name: r.name, Unit: r.of.unit, Kind: r.of.kind, Series: r.of.series.estimate(), Rejected: r.of.rejected.estimate(),
-			Births: r.of.births[0] + r.of.births[1],
+			Births: r.of.births[0] + r.of.births[1], Gone: r.of.gone, GoneError: r.of.goneError,
+			Points: r.of.points[0] + r.of.points[1], Counts: r.of.counts[0] + r.of.counts[1],
 		}
 		m.Labels = missing.of(&r.of)
 		sortBy(m.Labels, func(l WithoutLabel) (float64, string) { return l.Series - l.Without, l.Name })
@@ -132,7 +138,9 @@ func (b *Book) pairs(s *Snapshot) {
 	for pair, n := range counts {
 		s.Pairs = append(s.Pairs, Pair{Key: pair[0], Value: pair[1], Series: float64(n) * s.Factor})
 	}
-	sortBy(s.Pairs, func(p Pair) (float64, string) { return p.Series, p.Key + "=" + p.Value })
+	slices.SortFunc(s.Pairs, func(x, y Pair) int { // thousands: without a string for each comparison
+		return cmp.Or(cmp.Compare(y.Series, x.Series), strings.Compare(x.Key, y.Key), strings.Compare(x.Value, y.Value))
+	})
 }
 
 func (c *counted) snapshot() WithoutLabel {

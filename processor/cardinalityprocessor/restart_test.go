@@ -1,0 +1,307 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// TestSumsAreConservedOverRestarts: over restarts, kills at any time and consumers that refuse, the sums over what leaves
+// are those over what came, less first values that are counted as unaccounted, and less deltas that a process which was
+// killed had added up since it last sent them. Not one increment counts twice.
+func TestSumsAreConservedOverRestarts(t *testing.T) {
+	kills, lost := 0, int64(0)
+	for seed := range uint64(8) {
+		l := live(t, seed)
+		kills += l.kills
+		for _, n := range l.lost {
+			lost += n
+		}
+	}
+	require.Positive(t, kills)
+	require.Positive(t, lost)
+}
+
+func FuzzSumsAreConservedOverRestarts(f *testing.F) {
+	f.Add(uint64(1000))
+	f.Fuzz(func(t *testing.T, seed uint64) { live(t, seed) })
+}
+
+// live is a whole life, with adaptive limits if the seed is odd.
+func live(t *testing.T, seed uint64) *life {
+	var shareBy []string
+	if seed%2 == 1 {
+		shareBy = []string{"service"}
+	}
+	l := newLife(t, seed, shareBy)
+	for range 150 {
+		l.step()
+	}
+	l.restart()
+	l.agrees()
+	return l
+}
+
+// life is that of a processor over many processes, of what sends to it, and of what it sends to.
+type life struct {
+	*rig
+
+	seed   uint64
+	random *rand.Rand
+	config func(*Config)
+	host   *memory
+	kills  int
+
+	sources, gone []*sender
+	pending       map[string]int64 // deltas that wait for the next flush, by metric
+
+	counters        map[string]int64
+	want, got, lost map[string]int64
+	last            map[string]int64 // of what left, by identity
+	began           map[string]pcommon.Timestamp
+}
+
+// sender is one input.
+type sender struct {
+	point
+
+	start   time.Time
+	total   int64
+	sent    int64 // what it last said
+	counted int64 // of that, what is accounted for: in an output or as missing
+	kept    int64 // of that, what no kill can take away
+	missing int64 // since then, in first values that were not added
+}
+
+func newLife(t *testing.T, seed uint64, shareBy []string) *life {
+	random := rand.New(rand.NewPCG(seed, 7))
+	config := withStorage(func(c *Config) {
+		c.Defaults.Exceed.OnExceed = []string{"collapse", "overflow"}
+		c.Memory.MaxSeries = 5 + random.IntN(40)
+		c.Rules = []RuleConfig{{
+			Name: "r", GroupBy: []string{"metric"}, MaxSeries: 1 + random.IntN(8), LabelLimits: map[string]int{"user": random.IntN(4)},
+			Exceed: ExceedConfig{KeepLabels: []string{"route"}}, Adaptive: AdaptiveConfig{ShareBy: shareBy},
+		}}
+	})
+	l := &life{
+		seed: seed, random: random, config: config, host: newMemory(), pending: map[string]int64{},
+		counters: map[string]int64{}, want: map[string]int64{}, got: map[string]int64{}, lost: map[string]int64{},
+		last: map[string]int64{}, began: map[string]pcommon.Timestamp{},
+	}
+	l.rig = newRig(t, config)
+	require.NoError(t, l.begin(l.host))
+	return l
+}
+
+func (l *life) step() {
+	l.pass(time.Duration(1+l.random.IntN(5)) * time.Second)
+	if l.random.IntN(3) == 0 {
+		l.add()
+	}
+	if len(l.sources) > 0 && l.random.IntN(8) == 0 {
+		at := l.random.IntN(len(l.sources))
+		l.gone = append(l.gone, l.sources[at])
+		l.sources = slices.Delete(l.sources, at, at+1)
+	}
+	for _, s := range l.sources {
+		if l.random.IntN(3) > 0 {
+			l.say(s)
+		}
+	}
+	switch l.random.IntN(24) {
+	case 0, 1, 2, 3, 4:
+		l.epochs(1)
+	case 5, 6, 7, 8, 9, 10:
+		l.deliver()
+	case 11, 12:
+		require.NoError(l.t, l.save(l.t.Context()))
+	case 13:
+		l.restart()
+	case 14, 15:
+		l.kill()
+	default:
+	}
+}
+
+func (l *life) pass(d time.Duration) { l.clock = l.clock.Add(d) }
+
+func (l *life) add() {
+	k := []kind{cumulative, cumulative, delta, histogram, exponential, summary}[l.random.IntN(6)]
+	s := &sender{point: point{
+		resource: attrs{"service": strconv.Itoa(l.random.IntN(3))}, name: fmt.Sprint("m", int(k)), kind: k,
+		attrs: attrs{"user": strconv.Itoa(l.random.IntN(6)), "route": int64(l.random.IntN(3)), "id": l.random.Int64()},
+	}}
+	s.start = l.clock.Add(-time.Millisecond)
+	l.sources = append(l.sources, s)
+}
+
+// say sends one point, and finds out what became of it.
+func (l *life) say(s *sender) {
+	if l.random.IntN(15) == 0 { // begins anew
+		former := *s
+		l.gone = append(l.gone, &former)
+		s.start = l.clock.Add(-time.Millisecond)
+		s.total, s.sent, s.counted, s.missing, s.kept = 0, 0, 0, 0, 0
+	}
+	n := int64(l.random.IntN(20))
+	s.total += n
+	l.want[s.name] += s.total - s.sent
+	s.sent = s.total
+	value, sums := s.total, s.kind != delta && s.kind != exponential
+	if !sums {
+		value = n
+	}
+	switch md := l.consume(l.timed(s.point, s.start, l.clock, value)); {
+	case l.leaves(md):
+		s.all()
+	case !sums:
+		l.pending[s.name] += n
+		s.all()
+	case l.more(nameBaseline):
+		s.missing += s.sent - s.counted
+		s.counted = s.sent
+	case !l.more(actionNames[actionWait]):
+		s.counted = s.sent
+	}
+}
+
+func (s *sender) all() { s.counted, s.kept, s.missing = s.sent, s.sent, 0 }
+
+// more says whether one more was counted since it was last asked: of first values that were not added, or of points of
+// series that wait for a place.
+func (l *life) more(what string) bool {
+	n := int64(0)
+	if what == actionNames[actionWait] {
+		n = l.rejected("r", "max_series", what)
+	} else if lost, err := l.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
+		n = sumOf(lost, attrs{"reason": what})
+		require.Equal(l.t, n, sumOf(lost, nil))
+	}
+	before := l.counters[what]
+	l.counters[what] = n
+	return n > before
+}
+
+// leaves adds up what a consumer is given, by identity and start, and says whether there was a value.
+func (l *life) leaves(md pmetric.Metrics) (value bool) {
+	all, at := identities(md), 0
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			for i := range pointCount(m) {
+				id := all[at]
+				at++
+				if whenAt(m, i).noValue {
+					continue
+				}
+				n, start := reading(m, i)
+				if classOf(m) == classCumulative {
+					if l.began[id] == start {
+						require.GreaterOrEqual(l.t, n, l.last[id], "seed %d: %s counts up", l.seed, id)
+						n, l.last[id] = n-l.last[id], n
+					} else {
+						l.last[id] = n
+					}
+					l.began[id] = start
+				}
+				l.got[m.Name()] += n
+				value = true
+			}
+		}
+	}
+	return value
+}
+
+// deliver is a flush, to a consumer that may refuse.
+func (l *life) deliver() {
+	if l.random.IntN(4) == 0 {
+		l.next = consumertest.NewErr(errors.New("busy"))
+	}
+	l.sink.Reset()
+	l.flush(l.t.Context())
+	l.noted()
+	l.taken()
+	l.next = l.sink
+}
+
+// noted is for all that the ledger has.
+func (l *life) noted() {
+	for _, s := range slices.Concat(l.sources, l.gone) {
+		l.lost[s.name] += s.missing
+		s.kept, s.missing = s.counted, 0
+	}
+}
+
+func (l *life) taken() {
+	for _, md := range l.sink.AllMetrics() {
+		l.leaves(md)
+	}
+	if l.next == l.sink {
+		clear(l.pending)
+	}
+}
+
+// restart ends the process as it should end. What it could not send the next one sends.
+func (l *life) restart() {
+	if l.random.IntN(4) == 0 {
+		l.next = consumertest.NewErr(errors.New("busy"))
+	}
+	l.sink.Reset()
+	require.NoError(l.t, l.shutdown(l.t.Context()))
+	l.noted()
+	l.taken()
+	l.again(l.host)
+}
+
+// kill ends the process at once.
+func (l *life) kill() {
+	l.kills++
+	after := l.host.killed()
+	l.storage = nil
+	l.again(after)
+	for _, s := range slices.Concat(l.sources, l.gone) {
+		s.counted, s.missing = s.kept, 0
+	}
+	for name, n := range l.pending {
+		l.lost[name] += n
+	}
+	clear(l.pending)
+}
+
+func (l *life) again(host *memory) {
+	now := l.clock.Add(time.Duration(l.random.IntN(10)) * time.Second)
+	l.host = host
+	l.rig = newRig(l.t, l.config)
+	l.clock = now
+	clear(l.counters)
+	l.overflow.begin = pcommon.NewTimestampFromTime(now)
+	require.NoError(l.t, l.begin(host))
+}
+
+// agrees compares what came with what left.
+func (l *life) agrees() {
+	l.sink.Reset()
+	l.pass(time.Second)
+	l.flush(l.t.Context())
+	l.noted()
+	l.taken()
+	for _, s := range slices.Concat(l.sources, l.gone) {
+		l.lost[s.name] += s.sent - s.counted // it waited for a place, or did not live to say it again
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.want)) {
+		got, lost := l.got[name], l.lost[name]
+		require.Equal(l.t, l.want[name], got+lost, "seed %d, %s: %d got, %d lost", l.seed, name, got, lost)
+	}
+}
