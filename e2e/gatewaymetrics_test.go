@@ -125,6 +125,7 @@ func TestGatewayLosesWhatIsDamagedOfMetrics(t *testing.T) {
 	stop()
 	wait.Until(t, delivery, y.arrivedBut(lost))
 	assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_dropped_blocks\{.*reason="corrupt"\} 1$`, page(t, g.telemetry))
+	assert.Equal(t, 1, strings.Count(g.Output(), "the queue dropped a block;"))
 	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
 	y.sound(t)
 }

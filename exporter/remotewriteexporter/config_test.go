@@ -152,6 +152,8 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`shutdown_timeout`", func(c *Config) { c.ShutdownTimeout = -1 }},
 		{"`translation_strategy` must be", func(c *Config) { c.TranslationStrategy = "None" }},
 		{"`translation_strategy` NoTranslation", func(c *Config) { c.TranslationStrategy, c.ProtobufMessage = "NoTranslation", oneZero }},
+		{"`external_labels`: cannot use external label \"a_b\"", func(c *Config) { c.ExternalLabels = map[string]string{"a.b": "1", "a/b": "2"} }},
+		{"`external_labels`: cannot use external label \"\"", func(c *Config) { c.ExternalLabels = map[string]string{"": "1"} }},
 		{"`scope_labels`", func(c *Config) { c.ScopeLabels = "yes" }},
 		{"`target_info.interval`", func(c *Config) { c.TargetInfo.Interval = 0 }},
 		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.ConvertExplicitHistogramsToNHCB, c.ProtobufMessage = true, oneZero }},

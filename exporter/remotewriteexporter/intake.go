@@ -58,11 +58,12 @@ type intake struct {
 	open    atomic.Int64 // points added in the round
 	blocked atomic.Bool  // the queue was full when data last came
 
-	// The loop's own: the shards, their epoch in the queue, and what their number follows.
+	// The loop's own: the shards, their epoch in the queue, what their number follows, and what became of the round before.
 	shards *shards
 	epoch  uint32
 	loads  func() []load
 	look   time.Duration
+	before error
 }
 
 // A round is what is encoded and stored together.
@@ -266,7 +267,16 @@ func (in *intake) flush() {
 	in.mu.Lock()
 	r := in.next()
 	in.mu.Unlock()
-	r.err = in.push(in.encode())
+	in.settle(r, in.push(in.encode()))
+}
+
+// settle says what became of a round's blocks. What came after the round before had ended may have been in time for its
+// blocks, and then was lost with them: so its failure is that of this round too.
+func (in *intake) settle(r *round, err error) {
+	if r.err = err; err == nil {
+		r.err = in.before
+	}
+	in.before = err
 	close(r.stored)
 }
 

@@ -104,7 +104,6 @@ func (in *intake) reshard(n int) {
 	in.encoder.SetShards(n)
 	in.shards.now.Store(int64(n))
 	in.mu.Unlock()
-	r.err = in.push(blocks)
-	close(r.stored)
+	in.settle(r, in.push(blocks))
 	in.epoch++
 }

@@ -85,9 +85,18 @@ func (t *telemetry) First(reason encode.Reason, name string) {
 		zap.String("reason", string(reason)), zap.String("metric", name))
 }
 
-// queueDropped counts a block that the queue dropped.
+// queueDropped counts a block that the queue dropped, and logs that it does, for each reason once a minute.
 func (t *telemetry) queueDropped(destination int, reason string, h block.Header) {
-	t.destinations[destination].Dropped(h, reason)
+	d := t.destinations[destination]
+	d.Dropped(h, reason)
+	if !d.isNews(reason) {
+		return
+	}
+	fields := []zap.Field{zap.String("reason", reason)}
+	if reason != queue.ReasonCorrupt { // nobody knows what was in it, nor for whom
+		fields = append(fields, zap.String("destination", d.name), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
+	}
+	t.log.Warn("the queue dropped a block; more of the same are counted, not logged", fields...)
 }
 
 // blocked notes that the queue began, or ceased, to make the pipeline wait.
@@ -131,8 +140,9 @@ type destinationTelemetry struct {
 	mu      sync.Mutex
 	codes   map[int]metric.MeasurementOption
 	outcome Outcome
-	reason  error // for taking no data; nil while it does
-	status  int   // of the last answer
+	reason  error                // for taking no data; nil while it does
+	status  int                  // of the last answer
+	drops   map[string]time.Time // of the queue's that the log has, by reason
 }
 
 // Outcome sums up what became of a destination's data.
@@ -152,6 +162,7 @@ func (t *telemetry) addDestination(endpoint string) *destinationTelemetry {
 		only:    t.with(attribute.String("destination", name)),
 		codes:   map[int]metric.MeasurementOption{},
 		outcome: Outcome{Dropped: map[string]int64{}, Requests: map[int]int64{}},
+		drops:   map[string]time.Time{},
 	}
 	t.destinations = append(t.destinations, d)
 	return d
@@ -234,6 +245,18 @@ func (d *destinationTelemetry) Down(reason error) {
 	if t.down == 0 {
 		componentstatus.ReportStatus(t.host, componentstatus.NewEvent(componentstatus.StatusOK))
 	}
+}
+
+// isNews tells whether the log has had nothing of a reason for which the queue drops blocks for a while.
+func (d *destinationTelemetry) isNews(reason string) bool {
+	const interval = time.Minute
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at, ok := d.drops[reason]; ok && time.Since(at) < interval {
+		return false
+	}
+	d.drops[reason] = time.Now()
+	return true
 }
 
 func (d *destinationTelemetry) lost(reason string, samples, histograms, exemplars int) {

@@ -5,9 +5,11 @@ package remotewriteexporter
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +21,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
 // instrumented runs an exporter whose metrics and log can be read.
@@ -207,6 +211,39 @@ func TestLogTellsChangesOnly(t *testing.T) {
 	}, got)
 	require.Contains(t, logs.All()[1].ContextMap()["answer"], "the nest is empty")
 	require.Contains(t, logs.All()[3].ContextMap()["answer"], "no such bird")
+}
+
+func TestLossesOfTheQueueAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		set := exportertest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		tel, err := newTelemetry(set)
+		require.NoError(t, err)
+		defer tel.shutdown()
+		tel.addDestination("http://user:secret@one/write")
+		tel.addDestination("http://two/write")
+		lines := func() (said []string) {
+			for _, l := range logs.TakeAll() {
+				fields := l.ContextMap()
+				said = append(said, fmt.Sprint(fields["reason"], " ", fields["destination"], " ", fields["samples"]))
+			}
+			return said
+		}
+		for range 3 {
+			tel.queueDropped(0, queue.ReasonFull, block.Header{Samples: 7})
+		}
+		tel.queueDropped(1, queue.ReasonFull, block.Header{Samples: 7})
+		tel.queueDropped(0, queue.ReasonAge, block.Header{Samples: 8})
+		tel.queueDropped(0, queue.ReasonCorrupt, block.Header{})
+		require.Equal(t, []string{"queue_full http://one/write 7", "queue_full http://two/write 7", "max_age http://one/write 8", "corrupt <nil> <nil>"}, lines())
+		time.Sleep(time.Minute - 1)
+		tel.queueDropped(0, queue.ReasonFull, block.Header{Samples: 7})
+		require.Empty(t, lines())
+		time.Sleep(1)
+		tel.queueDropped(0, queue.ReasonFull, block.Header{Samples: 9})
+		require.Equal(t, []string{"queue_full http://one/write 9"}, lines())
+	})
 }
 
 func TestNamesOfDestinationsHoldNoSecrets(t *testing.T) {

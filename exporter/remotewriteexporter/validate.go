@@ -95,6 +95,11 @@ func (c *Config) Validate() error {
 		fault("`convert_explicit_histograms_to_nhcb` needs 2.0: choose `protobuf_message: 2.0` or auto, or set `keep_classic_histograms`")
 	}
 
+	encoding := c.encoding(1)
+	if err := encoding.CheckExternalLabels(); err != nil {
+		fault("`external_labels`: %w", err)
+	}
+
 	for _, f := range []struct {
 		key       string
 		value     int64

@@ -8,16 +8,17 @@ import (
 	"sync"
 )
 
-// Sizes of the buffers that bodies are received into. Larger ones go to the garbage collector: one huge page must not
-// pin memory for ever.
+// Sizes of the buffers that bodies are received into, in powers of two. There are larger ones, each for pages of its size.
 const (
 	minBuffer = 4 << 10
 	maxBuffer = 4 << 20
 )
 
-// buffers are shared by all targets, sorted by powers of two. What is taken is put back.
+// buffers are shared by all targets. What is taken is put back. Those that nobody takes for a while go to the garbage
+// collector, so that no page that was huge once pins memory for ever.
 type buffers struct {
 	sizes [11]sync.Pool // of *[]byte, from minBuffer to maxBuffer
+	large sync.Pool
 }
 
 // get returns an empty buffer with room for size bytes.
@@ -28,6 +29,8 @@ func (b *buffers) get(size int) *[]byte {
 			return buf
 		}
 		size = minBuffer << class
+	} else if buf, ok := b.large.Get().(*[]byte); ok && cap(*buf) >= size {
+		return buf
 	}
 	buf := make([]byte, 0, size)
 	return &buf
@@ -38,11 +41,13 @@ func (b *buffers) put(buf *[]byte) {
 	if minBuffer<<class > cap(*buf) {
 		class-- // grown to something between two sizes: it serves the smaller
 	}
-	if class < 0 || class >= len(b.sizes) {
-		return
-	}
 	*buf = (*buf)[:0]
-	b.sizes[class].Put(buf)
+	switch {
+	case cap(*buf) > maxBuffer:
+		b.large.Put(buf)
+	case class >= 0:
+		b.sizes[class].Put(buf)
+	}
 }
 
 // sizeClass returns the first class with room for size bytes.

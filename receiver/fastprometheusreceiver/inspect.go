@@ -165,7 +165,7 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	t := a.gear.client.NewTarget(a.URL, a.Socket, a.Timeout, a.gear.accept)
 	defer t.Close()
 	began := time.Now()
-	response, err := t.Get(ctx, nil)
+	response, err := t.Get(ctx, nil, nil)
 	if err != nil {
 		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", err)
 	}

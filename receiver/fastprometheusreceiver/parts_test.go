@@ -26,7 +26,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 	for i := range series {
 		fmt.Fprintf(&text, "m{id=\"%d\"} 1\n", i)
 	}
-	for refused, want := range map[int]struct{ parts, accepted int }{0: {5, series + report}, 2: {2, 8192}} {
+	for refused, want := range map[int]struct{ parts, accepted int }{0: {20, series + report}, 2: {2, 2048}} {
 		t.Run(fmt.Sprint("refused=", refused), func(t *testing.T) {
 			parts := 0
 			next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {

@@ -80,52 +80,16 @@ func (t *target) scrape(at time.Time) {
 		return
 	}
 	buf := r.buffers.get(t.fetch.Room())
-	response, err := t.fetch.Get(r.fetching, *buf)
+	in := &arrival{target: t, at: at}
+	response, err := t.fetch.Get(r.fetching, *buf, in.part)
 	*buf = response.Body // it may have grown
 	if r.fetching.Err() != nil {
 		r.buffers.put(buf)
 		return // shutting down: that says nothing about the target
 	}
-	if err != nil {
-		r.buffers.put(buf)
-		t.fail(at, start, fetch.Reason(err), err)
-		return
-	}
-	t.read(at, start, response, buf)
-}
-
-// read makes metrics of a response, inside a slot. The buffer of its body is done with before they are handed on.
-func (t *target) read(at, start time.Time, response fetch.Response, buf *[]byte) {
-	r := t.job.owner
 	slot := r.slots.take()
-	began := time.Now()
-	s, err := t.page.Begin(at, response.ContentType)
-	if err != nil {
-		slot.release()
-		r.buffers.put(buf)
-		t.fail(at, start, pageReason(err), err)
-		return
-	}
-	size, err := slot.decoder.Decode(response, int64(t.have.gear.cfg.BodySizeLimit), s.Feed)
-	report := page.Report{Duration: time.Since(start), BodyBytes: size, Err: err}
-	why := fetch.Reason(err)
-	if why == fetch.ReasonBodySize {
-		report.BodyBytes = -1
-	}
-	result := s.End(report)
-	if why == "" || why == fetch.ReasonOther { // what Feed says is foreign to fetch
-		err = result.Err
-		why = pageReason(err)
-	}
-	r.counters.processing.Add(int64(time.Since(began)))
-	r.counters.wireBytes.Add(int64(len(response.Body)))
-	r.buffers.put(buf)
-	r.counters.bodyBytes.Add(size)
-	r.counters.samples.Add(int64(result.Samples))
-	r.counters.hits.Add(int64(result.Hits))
-	r.counters.misses.Add(int64(result.Misses))
-	r.counters.limited.Add(int64(result.Limited))
-	r.counters.late.Add(int64(result.Late))
+	result, why, err := in.end(start, response, err, &slot.decoder)
+	r.buffers.put(buf) // before the metrics are handed on, which may take long
 	t.report(at, time.Since(start), why, err, result)
 	r.deliver(result, slot)
 }

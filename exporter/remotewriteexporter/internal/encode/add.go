@@ -136,24 +136,31 @@ func countPoints(m pmetric.Metric) int {
 	}
 }
 
-// point recognises a data point: as the one that followed its predecessor last time, else by hash. It is nil if
+// known is a point that was recognised: its series.
+type known struct {
+	one   *series   // of a number or a native histogram; nil if there is none
+	parts []*series // of a classic histogram or a summary
+}
+
+// point recognises a data point: as the one that followed its predecessor last time, else by hash. It is false if
 // the point has to be left out.
-func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) *point {
+func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) (k known, ok bool) {
 	expected := &w.family.first
 	if w.before != nil {
 		expected = &w.before.next
 	}
-	p := expected.Load()
-	if p == nil || !p.is(w.family, m, bounds, w.text) {
-		var known bool
-		if p, known = w.e.find(w.t, w.family, m, bounds); known {
+	p := w.e.points.one(expected.Load())
+	if !w.e.is(p, w.family, m, bounds, w.text) {
+		var n uint32
+		var found bool
+		if p, n, found = w.e.find(w.t, w.family, m, bounds); found {
 			w.hits++
 			w.moves++
 		} else {
 			w.misses++
 		}
 		w.text = w.e.symbols.snapshot()
-		expected.Store(p)
+		expected.Store(n)
 	} else {
 		w.hits++
 	}
@@ -163,20 +170,26 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 		w.e.see(&p.seen)
 	}
 	w.before = p
-	if p.one == nil && p.parts() == nil {
-		w.e.dropped(ReasonLabel, w.family.name, 1)
-		return nil
+	if p.one != 0 {
+		k.one = w.e.series.one(p.one)
 	}
-	if p.form == nil && w.family.temporality == pmetric.AggregationTemporalityDelta {
+	if p.parts != 0 {
+		k.parts = *w.e.parts.one(p.parts)
+	}
+	if k.one == nil && k.parts == nil {
+		w.e.dropped(ReasonLabel, w.family.name, 1)
+		return k, false
+	}
+	if p.form == 0 && w.family.temporality == pmetric.AggregationTemporalityDelta {
 		w.e.dropped(ReasonDeltaLimit, w.family.name, 1) // its sum would be lost with it
-		return nil
+		return k, false
 	}
 	if time < 1e6 {
 		w.e.dropped(ReasonTime, w.family.name, 1)
-		return nil
+		return k, false
 	}
 	w.latest = max(w.latest, millis(time))
-	return p
+	return k, true
 }
 
 func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
@@ -185,8 +198,8 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
 	for i := range points.Len() {
 		dp := points.At(i)
 		stale := dp.Flags().NoRecordedValue()
-		p := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)
-		if p == nil {
+		p, ok := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)
+		if !ok {
 			continue
 		}
 		var value float64
@@ -230,16 +243,15 @@ func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
 			w.s.bounds = append(w.s.bounds, quantiles.At(j).Quantile())
 		}
 		stale := dp.Flags().NoRecordedValue()
-		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp(), stale)
-		if p == nil {
+		p, ok := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp(), stale)
+		if !ok {
 			continue
 		}
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
-		parts := p.more.parts
-		w.s.add(parts[partSum], time, orStale(dp.Sum(), stale), start)
-		w.s.add(parts[partCount], time, orStale(float64(dp.Count()), stale), start)
+		w.s.add(p.parts[partSum], time, orStale(dp.Sum(), stale), start)
+		w.s.add(p.parts[partCount], time, orStale(float64(dp.Count()), stale), start)
 		for j := range quantiles.Len() {
-			w.s.add(parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
+			w.s.add(p.parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
 		}
 	}
 }

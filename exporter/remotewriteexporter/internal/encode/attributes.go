@@ -15,8 +15,16 @@ import (
 // keys are the attribute keys of a point in the order they came, and the kinds of their values: ValueTypeEmpty for every
 // one without text, which makes no label. The points of a metric mostly have the same, so they share one.
 type keys struct {
-	names []string
-	kinds []pcommon.ValueType
+	names  []string
+	kinds  []pcommon.ValueType
+	values *slab[uint32] // of points with as many keys; nil for what is no point's
+}
+
+func (k *keys) valuesOf(n uint32) ids {
+	if n == 0 {
+		return nil
+	}
+	return k.values.run(n)
 }
 
 // attributes remember a pcommon.Map well enough to recognise it.
@@ -43,7 +51,7 @@ func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
 			i++
 			continue
 		}
-		id := values.at(i)
+		id := values[i]
 		if int(id) >= len(text) { // newer than the snapshot: the table will tell
 			return false
 		}
@@ -94,6 +102,16 @@ func textIs(v pcommon.Value, text string) bool {
 	}
 }
 
+// pointKeys are keys with room for the values of points. The table is locked.
+func (e *Encoder) pointKeys(m pcommon.Map) *keys {
+	k := e.keys(m)
+	if k.values = e.values[m.Len()]; k.values == nil {
+		k.values = newSlab[uint32](m.Len())
+		e.values[m.Len()] = k.values
+	}
+	return k
+}
+
 // keys copies the keys of m.
 func (e *Encoder) keys(m pcommon.Map) *keys {
 	k := &keys{names: make([]string, 0, m.Len()), kinds: make([]pcommon.ValueType, 0, m.Len())}
@@ -104,7 +122,21 @@ func (e *Encoder) keys(m pcommon.Map) *keys {
 }
 
 // remember copies m. The table is locked.
-func (e *Encoder) remember(m pcommon.Map) attributes { return attributes{e.keys(m), e.values(m)} }
+func (e *Encoder) remember(m pcommon.Map) attributes {
+	values := make(ids, m.Len())
+	e.symbols.pack(values, m)
+	return attributes{e.keys(m), values}
+}
+
+// pack keeps the values of a point of keys, those other than strings by their text. The table is locked.
+func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
+	if len(k.names) == 0 {
+		return 0
+	}
+	n := k.values.add()
+	e.symbols.pack(k.values.run(n), m)
+	return n
+}
 
 // keep is a copy of s: the one that symbols share.
 func (e *Encoder) keep(s string) string {

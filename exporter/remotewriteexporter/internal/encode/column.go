@@ -9,8 +9,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
-const maxScratch = 16 << 10
+const (
+	// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
+	maxScratch = 16 << 10
+	// maxSpare is how many samples of room a second buffer keeps: about a request, which is what comes while another is
+	// encoded. A page that is larger by itself needs one buffer only.
+	maxSpare = 64 << 10
+)
 
 // column collects the samples of one shard and tenant.
 type column struct {
@@ -261,9 +266,6 @@ func (c *column) swap() *buffer {
 func (c *column) giveBack(b *buffer) {
 	c.usual.samples = max(len(b.samples), c.usual.samples-c.usual.samples/16)
 	c.usual.bytes = max(len(b.bytes), c.usual.bytes-c.usual.bytes/16)
-	if cap(b.samples) > 4*c.usual.samples+maxScratch || cap(b.bytes) > 4*c.usual.bytes+1<<20 {
-		return
-	}
 	clear(b.series)
 	clear(b.batches)
 	clear(b.exemplars)
@@ -273,13 +275,17 @@ func (c *column) giveBack(b *buffer) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open.series) == 0 {
-		// Nothing came meanwhile: the same buffer will do again, and no second needs to be large.
-		if b, c.open = c.open, b; cap(b.samples) > maxScratch {
-			return
-		}
+	if len(c.open.series) == 0 && !c.tooLarge(b) {
+		b, c.open = c.open, b // nothing came meanwhile: the same buffer will do again
 	}
-	c.spare = b
+	if c.spare = nil; cap(b.samples) <= maxSpare && !c.tooLarge(b) {
+		c.spare = b
+	}
+}
+
+// tooLarge says whether a buffer is much larger than has been needed for a while.
+func (c *column) tooLarge(b *buffer) bool {
+	return cap(b.samples) > 4*c.usual.samples+maxScratch || cap(b.bytes) > 4*c.usual.bytes+1<<20
 }
 
 // Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.

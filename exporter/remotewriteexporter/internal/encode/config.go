@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/otlptranslator"
@@ -144,4 +145,40 @@ func (cfg *Config) validate() error {
 		errs = append(errs, fmt.Errorf("max delta must be positive, got %d", cfg.MaxDelta))
 	}
 	return errors.Join(errs...)
+}
+
+func (cfg *Config) labelNamer() otlptranslator.LabelNamer {
+	return otlptranslator.LabelNamer{
+		UTF8Allowed:                 !cfg.Strategy.ShouldEscape(),
+		UnderscoreLabelSanitization: cfg.StrictLabels,
+		PreserveMultipleUnderscores: !cfg.StrictLabels,
+	}
+}
+
+// CheckExternalLabels says what is wrong with their names.
+func (cfg *Config) CheckExternalLabels() error {
+	_, err := cfg.externalLabels()
+	return err
+}
+
+// externalLabels are those of a value, translated and sorted by name.
+func (cfg *Config) externalLabels() ([]label, error) {
+	namer := cfg.labelNamer()
+	var list []label
+	for name, value := range cfg.ExternalLabels {
+		clean, err := namer.Build(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot use external label %q: %w", name, err)
+		}
+		if value != "" {
+			list = append(list, label{clean, value})
+		}
+	}
+	slices.SortFunc(list, byName)
+	for i := 1; i < len(list); i++ {
+		if list[i].name == list[i-1].name {
+			return nil, fmt.Errorf("cannot use external label %q: two names become it", list[i].name)
+		}
+	}
+	return list, nil
 }

@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -41,8 +40,14 @@ type Encoder struct {
 	// tableMu guards looking up and adding entries; entries themselves do not change.
 	tableMu    sync.Mutex
 	tenants    map[string]*tenant
-	points     int
-	hashed     []byte // scratch
+	listed     int // points in the tables
+	points     *slab[point]
+	series     *slab[series]
+	layouts    *slab[layout]
+	forms      *slab[form]
+	parts      *slab[[]*series]
+	values     map[int]*slab[uint32] // of points, by how many a point has
+	hashed     []byte                // scratch
 	resources  int
 	familyIDs  uint64
 	resourceID uint32
@@ -61,8 +66,8 @@ type tenant struct {
 	name      string
 	columns   []column
 	families  map[uint64]*family
-	points    table[point]
-	series    table[series]
+	points    index
+	series    index
 	resources map[uint64]*resource
 	labelSets map[uint64]*resourceLabels
 	schemas   map[string]*schema
@@ -80,39 +85,31 @@ func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
 		cfg:         cfg,
 		telemetry:   telemetry,
 		metricNamer: otlptranslator.NewMetricNamer(cfg.Namespace, cfg.Strategy),
-		labelNamer: otlptranslator.LabelNamer{
-			UTF8Allowed:                 !cfg.Strategy.ShouldEscape(),
-			UnderscoreLabelSanitization: cfg.StrictLabels,
-			PreserveMultipleUnderscores: !cfg.StrictLabels,
-		},
-		unitNamer: otlptranslator.UnitNamer{UTF8Allowed: !cfg.Strategy.ShouldEscape()},
-		seed:      maphash.MakeSeed(),
-		hashMask:  math.MaxUint64,
-		symbols:   newSymbols(),
-		flushers:  make(chan *flusher, runtime.GOMAXPROCS(0)),
-		scratches: make(chan *scratch, runtime.GOMAXPROCS(0)),
-		tenants:   map[string]*tenant{},
-		firsts:    map[Reason]bool{},
+		labelNamer:  cfg.labelNamer(),
+		unitNamer:   otlptranslator.UnitNamer{UTF8Allowed: !cfg.Strategy.ShouldEscape()},
+		seed:        maphash.MakeSeed(),
+		hashMask:    math.MaxUint64,
+		symbols:     newSymbols(),
+		flushers:    make(chan *flusher, runtime.GOMAXPROCS(0)),
+		scratches:   make(chan *scratch, runtime.GOMAXPROCS(0)),
+		tenants:     map[string]*tenant{},
+		points:      newSlab[point](1),
+		series:      newSlab[series](1),
+		layouts:     newSlab[layout](1),
+		forms:       newSlab[form](1),
+		parts:       newSlab[[]*series](1),
+		values:      map[int]*slab[uint32]{},
+		firsts:      map[Reason]bool{},
 	}
 	e.compressed.Store(int64(cfg.MaxCompressedBytes))
 	e.generation.Store(1)
 	e.mostEndings.Store(fewEndings)
 	e.deltas.init(cfg.MaxDelta)
-	for name, value := range cfg.ExternalLabels {
-		clean, err := e.labelNamer.Build(name)
-		if err != nil {
-			return nil, fmt.Errorf("cannot use external label %q: %w", name, err)
-		}
-		if value != "" {
-			e.external = append(e.external, label{clean, value})
-		}
+	external, err := cfg.externalLabels()
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(e.external, byName)
-	for i := 1; i < len(e.external); i++ {
-		if e.external[i].name == e.external[i-1].name {
-			return nil, fmt.Errorf("cannot use external label %q: two names become it", e.external[i].name)
-		}
-	}
+	e.external = external
 	return e, nil
 }
 
@@ -130,8 +127,6 @@ func (e *Encoder) tenant(name string) *tenant {
 		name:      name,
 		columns:   newColumns(e.cfg.Shards),
 		families:  map[uint64]*family{},
-		points:    table[point]{link: (*point).link},
-		series:    table[series]{link: (*series).link},
 		resources: map[uint64]*resource{},
 		labelSets: map[uint64]*resourceLabels{},
 		schemas:   map[string]*schema{},

@@ -19,7 +19,7 @@ const maxExemplarRunes = 128
 
 // exemplars adds those of a data point: to its native series, and to the first of its buckets that holds them. One
 // without a time is as old as the point.
-func (w *walk) exemplars(list pmetric.ExemplarSlice, p *point, bounds []float64, pointTime int64) {
+func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, pointTime int64) {
 	if !w.e.cfg.Exemplars {
 		return
 	}
@@ -42,12 +42,12 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p *point, bounds []float64,
 		if p.one != nil {
 			w.s.addExemplar(p.one, time, math.Float64bits(value))
 		}
-		if parts := p.parts(); parts != nil {
-			part := len(parts) - 1
+		if p.parts != nil {
+			part := len(p.parts) - 1
 			if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
 				part = partBound + j
 			}
-			w.s.addExemplar(parts[part], time, math.Float64bits(value))
+			w.s.addExemplar(p.parts[part], time, math.Float64bits(value))
 		}
 	}
 }

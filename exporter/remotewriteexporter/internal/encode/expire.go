@@ -29,10 +29,13 @@ func (e *Encoder) expire(advance bool) {
 	x := expiry{e: e, mark: e.sweeps, live: func(seen *atomic.Uint32) bool {
 		at := seen.Load()
 		return at != ended && generation-at < idle
-	}}
+	}, values: map[int][]bool{}}
 	x.symbols = make([]bool, len(e.symbols.snapshot()))
-	before := e.points
-	e.points, e.resources = 0, 0
+	for width, s := range e.values {
+		x.values[width] = make([]bool, s.size())
+	}
+	before := e.listed
+	e.listed, e.resources = 0, 0
 	e.deltas.expire(e.cfg.IdleGenerations, advance, func(k deltaKey) {
 		x.keepSeries(k.series)
 		x.keepLabels(k.labels)
@@ -42,10 +45,11 @@ func (e *Encoder) expire(advance bool) {
 			delete(e.tenants, name)
 		}
 	}
+	x.slabs()
 	e.symbols.release(x.symbols)
 	e.endings.Store(0)
-	e.mostEndings.Store(int64(e.points) + fewEndings)
-	e.counters.evictions.Add(uint64(max(before-e.points, 0)))
+	e.mostEndings.Store(int64(e.listed) + fewEndings)
+	e.counters.evictions.Add(uint64(max(before-e.listed, 0)))
 	if advance {
 		e.generation.Add(1)
 	}
@@ -60,6 +64,7 @@ type expiry struct {
 	mark    mark
 	live    func(*atomic.Uint32) bool
 	symbols []bool
+	values  map[int][]bool // by width
 }
 
 func (x *expiry) keepSeries(s *series) {
@@ -67,8 +72,9 @@ func (x *expiry) keepSeries(s *series) {
 		return
 	}
 	s.marked = x.mark
-	x.keepLayout(s.layout)
-	x.keepValues(s.values)
+	l := x.e.layouts.one(s.layout)
+	x.keepLayout(l)
+	x.keepValuesOf(l.keys, s.values)
 }
 
 func (x *expiry) keepLayout(l *layout) {
@@ -95,13 +101,24 @@ func (x *expiry) keepForm(s *form) {
 	s.marked = x.mark
 	s.family.marked = x.mark
 	for _, l := range s.layouts {
-		x.keepLayout(l)
+		x.keepLayout(x.e.layouts.one(l))
+	}
+}
+
+// keepValuesOf keeps those of a point.
+func (x *expiry) keepValuesOf(k *keys, n uint32) {
+	if n == 0 {
+		return
+	}
+	if kept := &x.values[len(k.names)][n]; !*kept {
+		*kept = true
+		x.keepValues(k.values.run(n))
 	}
 }
 
 func (x *expiry) keepValues(values ids) {
-	for i := range values.len() {
-		x.symbols[values.at(i)] = true
+	for _, id := range values {
+		x.symbols[id] = true
 	}
 }
 
@@ -135,18 +152,22 @@ func (x *expiry) tenant(t *tenant) bool {
 		}
 	}
 	// Neighbours point at each other from table to table: the dead must be known before links are cut.
-	t.points.sweep(func(p *point) bool {
+	points := x.e.points
+	t.points.sweep(func(n uint32) bool {
+		p := points.one(n)
 		if !x.live(&p.seen) {
-			p.form = nil
-			p.next.Store(nil) // one that is still referred to must not keep all that came before it
+			p.form = 0
 			return false
 		}
-		x.e.points++
-		x.keepForm(p.form)
-		x.keepSeries(p.one)
-		if p.more != nil {
-			x.keepValues(p.more.values)
-			for _, s := range p.more.parts {
+		x.e.listed++
+		f := x.e.forms.one(p.form)
+		x.keepForm(f)
+		x.keepValuesOf(f.keys, p.values)
+		if p.one != 0 {
+			x.keepSeries(x.e.series.one(p.one))
+		}
+		if p.parts != 0 {
+			for _, s := range *x.e.parts.one(p.parts) {
 				x.keepSeries(s)
 			}
 		}
@@ -162,18 +183,18 @@ func (x *expiry) tenant(t *tenant) bool {
 			f.scope.marked = x.mark
 			x.keepValues(f.scope.attributes.values)
 		}
-		f.forms = slices.DeleteFunc(f.forms, func(s *form) bool { return s.marked != x.mark })
+		f.forms = slices.DeleteFunc(f.forms, func(n uint32) bool { return x.e.forms.one(n).marked != x.mark })
 		if f.meta != nil {
 			x.keepMeta(f.meta)
 		}
-		if p := f.first.Load(); p != nil && p.form == nil {
-			f.first.Store(nil)
+		if points.one(f.first.Load()).form == 0 {
+			f.first.Store(0)
 		}
 		return true
 	})
-	t.points.each(func(p *point) {
-		if n := p.next.Load(); n != nil && n.form == nil {
-			p.next.Store(nil)
+	t.points.each(func(n uint32) {
+		if p := points.one(n); points.one(p.next.Load()).form == 0 {
+			p.next.Store(0)
 		}
 	})
 	for _, f := range t.families {
@@ -199,7 +220,7 @@ func (x *expiry) tenant(t *tenant) bool {
 	sweep(t.labelSets, func(l *resourceLabels) **resourceLabels { return &l.sibling },
 		func(l *resourceLabels) bool { return l.marked == x.mark })
 	sweep(t.scopes, func(s *scope) **scope { return &s.sibling }, func(s *scope) bool { return s.marked == x.mark })
-	t.series.sweep(func(s *series) bool { return s.marked == x.mark })
+	t.series.sweep(func(n uint32) bool { return x.e.series.one(n).marked == x.mark })
 	for k, s := range t.schemas {
 		if s.marked != x.mark {
 			delete(t.schemas, k)
@@ -211,6 +232,27 @@ func (x *expiry) tenant(t *tenant) bool {
 		}
 	}
 	return pending || t.points.used > 0 || len(t.resources) > 0
+}
+
+// slabs frees what no table and nothing pending refers to any more.
+func (x *expiry) slabs() {
+	e := x.e
+	parts := make([]bool, e.parts.size())
+	e.points.sweep(func(n uint32) bool {
+		p := e.points.one(n)
+		if p.form != 0 {
+			parts[p.parts] = true
+		}
+		return p.form != 0
+	})
+	e.parts.sweep(func(n uint32) bool { return parts[n] })
+	e.series.sweep(func(n uint32) bool { return e.series.one(n).marked == x.mark })
+	e.forms.sweep(func(n uint32) bool { return e.forms.one(n).marked == x.mark })
+	e.layouts.sweep(func(n uint32) bool { return e.layouts.one(n).marked == x.mark })
+	for width, s := range e.values {
+		kept := x.values[width]
+		s.sweep(func(n uint32) bool { return kept[n] })
+	}
 }
 
 // sweep removes what is not to be kept from the chains of a table.

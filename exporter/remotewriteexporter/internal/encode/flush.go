@@ -95,12 +95,17 @@ func (w *flusher) run(b *buffer) {
 	for slot, s := range b.series {
 		cells := w.laidOut[start : start+b.counts[slot]]
 		start += b.counts[slot]
+		r := w.e.row(s)
 		for len(cells) > 0 {
 			n := 1
 			for n < len(cells) && cells[n].of == cells[0].of {
 				n++
 			}
-			w.seriesRun(b, uint32(slot), s, cells[0].of, cells[:n])
+			if n == 1 && w.writeNumber(b, &r, &cells[0]) { // fast path: nearly all are like this
+				cells = cells[1:]
+				continue
+			}
+			w.seriesRun(b, uint32(slot), &r, cells[0].of, cells[:n])
 			cells = cells[n:]
 		}
 	}
@@ -192,7 +197,7 @@ func (w *flusher) valueRef(place, i uint32) uint32 {
 }
 
 // seriesRun writes all samples of one series of the resource in a place.
-func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, place uint32, cells []sample) {
+func (w *flusher) seriesRun(b *buffer, slot uint32, s *row, place uint32, cells []sample) {
 	if len(cells) > 1 {
 		cells = w.tidy(s, cells)
 	}
@@ -223,9 +228,12 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *series, place uint32, cel
 	}
 }
 
+// maxNumber is the most bytes that a sample takes up, with its field.
+const maxNumber = 34
+
 // sizeOf bounds what n cells take up.
-func (w *flusher) sizeOf(b *buffer, s *series, place uint32, cells []sample, n int, exemplars []exemplar) int {
-	size := int(s.weight) + w.weights[place] + 34*n
+func (w *flusher) sizeOf(b *buffer, s *row, place uint32, cells []sample, n int, exemplars []exemplar) int {
+	size := int(s.series.weight) + w.weights[place] + maxNumber*n
 	for _, x := range exemplars {
 		size += 2*int(x.end-x.first) + 64
 	}
@@ -239,7 +247,7 @@ func (w *flusher) sizeOf(b *buffer, s *series, place uint32, cells []sample, n i
 }
 
 // tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken.
-func (w *flusher) tidy(s *series, cells []sample) []sample {
+func (w *flusher) tidy(s *row, cells []sample) []sample {
 	sorted, mixed := true, false
 	for i := 1; i < len(cells); i++ {
 		mixed = mixed || cells[i].extra&isHistogram != cells[i-1].extra&isHistogram
@@ -282,7 +290,7 @@ func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
 }
 
 // name is a series' metric, for telemetry.
-func (w *flusher) name(s *series) string {
+func (w *flusher) name(s *row) string {
 	for _, l := range s.layout.labels {
 		if w.text[l.name] == nameLabel && l.value&fromResource == 0 {
 			return w.text[s.ref(l)]
@@ -346,7 +354,7 @@ func (e *Encoder) rawLimit(f Format) int {
 // release lets go of what refers to the caches, and of space that has been much too large for a while.
 func (w *flusher) release() {
 	w.text, w.dst, w.exemplars, w.laidOut = nil, nil, nil, nil
-	w.prepared, w.prefix.series, w.tailOf = nil, nil, nil
+	w.prepared, w.prefix.series, w.prefix.layout, w.tailOf = nil, nil, nil, nil
 	clear(w.resources)
 	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {
 		w.sorted = nil

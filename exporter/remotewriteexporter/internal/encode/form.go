@@ -22,7 +22,7 @@ type form struct {
 	keys    *keys
 	bounds  []float64 // of its buckets or quantiles
 	single  bool      // the first layout is that of point.one
-	layouts []*layout // of each series of a point; none if no label name can be made of a key
+	layouts []uint32  // of each series of a point; none if no label name can be made of a key
 	marked  mark
 }
 
@@ -31,7 +31,8 @@ type layout struct {
 	schema *schema
 	meta   *meta
 	labels []labelRef
-	weight int // bytes it may take up in a request, without the values of points
+	keys   *keys // of the points; nil if there are none
+	weight int   // bytes it may take up in a request, without the values of points
 	marked mark
 }
 
@@ -49,57 +50,69 @@ const (
 
 // series is a set of labels, less the values that the resource contributes.
 type series struct {
-	layout  *layout
-	values  ids
-	sibling *series
-	hash    uint32
-	weight  uint32 // bytes the labels and metadata may take up in a request
-	slot    uint32 // where it is in the open buffer of its column, if it is there; under column.mu
-	spread  uint16 // decides the shard, however many there are
-	marked  mark
+	layout uint32
+	values uint32 // the point's, in those of its layout's keys
+	weight uint32 // bytes the labels and metadata may take up in a request
+	slot   uint32 // where it is in the open buffer of its column, if it is there; under column.mu
+	spread uint16 // decides the shard, however many there are
+	marked mark
 }
 
-func (s *series) link() (**series, uint32) { return &s.sibling, s.hash }
+// row is a series with what it refers to at hand.
+type row struct {
+	series *series
+	layout *layout
+	values ids
+}
+
+func (e *Encoder) row(s *series) row {
+	r := row{series: s, layout: e.layouts.one(s.layout)}
+	if s.values != 0 {
+		r.values = r.layout.keys.valuesOf(s.values)
+	}
+	return r
+}
 
 // ref is a label's value: a symbol, or a place in the resource's.
-func (s *series) ref(l labelRef) uint32 {
+func (r *row) ref(l labelRef) uint32 {
 	if l.value&^placeMask == fromPoint {
-		return s.values.at(int(l.value & placeMask))
+		return r.values[l.value&placeMask]
 	}
 	return l.value
 }
 
-func (s *series) equal(o *series) bool {
-	return s.layout.schema == o.layout.schema &&
-		slices.EqualFunc(s.layout.labels, o.layout.labels, func(a, b labelRef) bool {
-			return a.name == b.name && s.ref(a) == o.ref(b)
+func (r *row) equal(o *row) bool {
+	return r.layout.schema == o.layout.schema &&
+		slices.EqualFunc(r.layout.labels, o.layout.labels, func(a, b labelRef) bool {
+			return a.name == b.name && r.ref(a) == o.ref(b)
 		})
 }
 
-// form finds or makes the form of a new point, and the point's values. The table is locked.
-func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) (*form, ids) {
+// form finds or makes the form of a new point. The table is locked.
+func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) uint32 {
 	plain := true
 	for _, v := range m.All() {
 		text := v.AsString()
 		plain = plain && utf8.ValidString(text)
 	}
-	values := e.values(m)
 	var like *keys
-	for _, s := range f.forms {
-		if s.keys.same(m) {
+	for _, n := range f.forms {
+		if s := e.forms.one(n); s.keys.same(m) {
 			if plain && sameBounds(s.bounds, bounds) {
-				return s, values
+				return n
 			}
 			like = s.keys
 		}
 	}
-	s := &form{family: f, keys: like, bounds: slices.Clone(bounds)}
+	n := e.forms.add()
+	s := e.forms.one(n)
+	*s = form{family: f, keys: like, bounds: slices.Clone(bounds)}
 	if like == nil {
-		s.keys = e.keys(m)
+		s.keys = e.pointKeys(m)
 	}
 	list, err := e.pointLabels(f, m)
 	if err != nil {
-		return s, values
+		return n
 	}
 	if plain = plain && e.linkAttributes(list, m); !plain {
 		for i := range list {
@@ -111,9 +124,9 @@ func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) (*form, ids) 
 		if len(f.forms) >= maxForms {
 			f.forms = slices.Delete(f.forms, 0, 1)
 		}
-		f.forms = append(f.forms, s)
+		f.forms = append(f.forms, n)
 	}
-	return s, values
+	return n
 }
 
 // linkAttributes notes which attribute each label is. It is false if one is made of several.
@@ -132,10 +145,12 @@ func (e *Encoder) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
 	return true
 }
 
-// layout fixes a set of labels, in any order.
-func (e *Encoder) layout(f *schema, list []seriesLabel, m *meta) *layout {
+// layout fixes a set of labels, in any order. The table is locked.
+func (e *Encoder) layout(f *schema, k *keys, list []seriesLabel, m *meta) uint32 {
 	slices.SortFunc(list, func(a, b seriesLabel) int { return byName(a.label, b.label) })
-	l := &layout{schema: f, meta: m, labels: make([]labelRef, 0, len(list)), weight: 64}
+	n := e.layouts.add()
+	l := e.layouts.one(n)
+	*l = layout{schema: f, meta: m, keys: k, labels: make([]labelRef, 0, len(list)), weight: 64}
 	if m != nil {
 		l.weight += len(m.help) + len(m.unit) + len(m.name)
 	}
@@ -153,18 +168,19 @@ func (e *Encoder) layout(f *schema, list []seriesLabel, m *meta) *layout {
 		}
 		l.labels = append(l.labels, ref)
 	}
-	return l
+	return n
 }
 
-// series finds the series of a layout and values, or makes it of fresh. The table is locked.
-func (e *Encoder) series(t *tenant, l *layout, values ids, fresh *series) *series {
-	*fresh = series{layout: l, values: values}
+// seriesOf finds or makes the series of a layout and values. The table is locked.
+func (e *Encoder) seriesOf(t *tenant, layout, values uint32) uint32 {
+	made := series{layout: layout, values: values}
+	r := e.row(&made)
 	symbols := e.symbols.snapshot()
-	text, weight := e.hashed[:0], l.weight // text is what is hashed
-	for _, x := range l.labels {
+	text, weight := e.hashed[:0], r.layout.weight // text is what is hashed
+	for _, x := range r.layout.labels {
 		text = append(append(text, symbols[x.name]...), 0xff)
 		if x.value&fromResource == 0 {
-			value := symbols[fresh.ref(x)]
+			value := symbols[r.ref(x)]
 			text = append(append(text, value...), 0xff)
 			if x.value&fromPoint != 0 {
 				weight += len(value)
@@ -172,36 +188,24 @@ func (e *Encoder) series(t *tenant, l *layout, values ids, fresh *series) *serie
 		}
 	}
 	e.hashed = text
-	fresh.weight = uint32(weight)
-	fresh.spread = uint16(xxh3.Hash(text))
-	fresh.hash = fold(mix(maphash.Bytes(e.seed, text), l.schema.id) & e.hashMask)
-	for o := t.series.first(fresh.hash); o != nil; o = o.sibling {
-		if o.hash == fresh.hash && o.equal(fresh) {
-			return o
+	made.weight = uint32(weight)
+	made.spread = uint16(xxh3.Hash(text))
+	hash := fold(mix(maphash.Bytes(e.seed, text), r.layout.schema.id) & e.hashMask)
+	for n := range t.series.of(hash) {
+		if o := e.row(e.series.one(n)); o.equal(&r) {
+			return n
 		}
 	}
-	if e.points < e.cfg.MaxSeries {
-		t.series.insert(fresh)
+	n := e.series.add()
+	*e.series.one(n) = made
+	if e.listed < e.cfg.MaxSeries {
+		t.series.insert(hash, n)
 	}
-	return fresh
+	return n
 }
 
 // fold takes the better half of a hash.
 func fold(h uint64) uint32 { return uint32(h >> 32) }
 
-// ids are symbols, packed into a string because that takes less to refer to than a slice.
-type ids string
-
-func (s ids) len() int { return len(s) / 4 }
-
-func (s ids) at(i int) uint32 {
-	b := s[4*i : 4*i+4]
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-}
-
-// values keeps the values of m, those other than strings by their text.
-func (e *Encoder) values(m pcommon.Map) ids {
-	packed := e.symbols.pack(e.hashed[:0], m)
-	e.hashed = packed
-	return ids(packed)
-}
+// ids are symbols.
+type ids []uint32

@@ -79,32 +79,3 @@ func TestOneSeriesOfTwoPoints(t *testing.T) {
 	}
 	assert.Equal(t, 1, e.Stats().Symbols)
 }
-
-func TestTableFindsWhatItKeeps(t *testing.T) {
-	s := table[series]{link: (*series).link}
-	assert.Nil(t, s.first(1))
-	const n = 10_000
-	for i := range n {
-		s.insert(&series{hash: uint32(i * 2654435761), weight: uint32(i)})
-	}
-	count := func() (n int) {
-		s.each(func(o *series) {
-			at := s.first(o.hash)
-			for at != nil && at != o {
-				at = at.sibling
-			}
-			assert.NotNil(t, at)
-			n++
-		})
-		return n
-	}
-	assert.Equal(t, n, count())
-	assert.LessOrEqual(t, len(s.buckets), n)
-	s.sweep(func(o *series) bool { return o.weight%100 == 0 })
-	assert.Equal(t, n/100, count())
-	assert.Equal(t, n/100, s.used)
-	assert.LessOrEqual(t, len(s.buckets), 2*n/100)
-	s.sweep(func(*series) bool { return false })
-	assert.Zero(t, count())
-	assert.Len(t, s.buckets, 8)
-}

@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzAdd feeds any OTLP there is: what comes out must be valid, the same from Prometheus' decoders as from ours,
-// and the same when every point is known.
+// and the same when every point is known, and when all were forgotten and others' numbers are used again.
 func FuzzAdd(f *testing.F) {
 	marshal := &pmetric.ProtoMarshaler{}
 	for seed := range uint64(8) {
@@ -42,7 +42,13 @@ func FuzzAdd(f *testing.F) {
 			c.ScopeLabels = ScopeLabelsOn
 		})
 		var first []string
-		for range 2 {
+		for round := range 3 {
+			if round == 2 {
+				for range 8 {
+					e.Expire()
+				}
+				require.Equal(t, 1, e.Stats().Symbols)
+			}
 			require.NoError(t, e.Add(md, ""))
 			blocks := flushAll(e, format)
 			series, _ := decode(t, blocks)

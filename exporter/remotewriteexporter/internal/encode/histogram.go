@@ -39,8 +39,8 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 			w.s.counts = append(w.s.counts, counts.At(j))
 		}
 		stale := dp.Flags().NoRecordedValue()
-		p := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp(), stale)
-		if p == nil {
+		p, ok := w.point(dp.Attributes(), w.s.bounds, dp.Timestamp(), stale)
+		if !ok {
 			continue
 		}
 		h := explicit{
@@ -57,10 +57,10 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 		}
 		time := millis(dp.Timestamp())
 		if p.one != nil {
-			w.customBuckets(p, &h, time, stale)
+			w.customBuckets(p.one, &h, time, stale)
 		}
-		if parts := p.parts(); parts != nil {
-			w.classic(parts, &h, time, stale)
+		if p.parts != nil {
+			w.classic(p.parts, &h, time, stale)
 		}
 		if dp.Exemplars().Len() > 0 {
 			w.exemplars(dp.Exemplars(), p, w.s.bounds, time)
@@ -88,7 +88,7 @@ func (w *walk) classic(parts []*series, h *explicit, time int64, stale bool) {
 }
 
 // customBuckets adds a native histogram whose bounds are listed.
-func (w *walk) customBuckets(p *point, h *explicit, time int64, stale bool) {
+func (w *walk) customBuckets(s *series, h *explicit, time int64, stale bool) {
 	n := w.s.histogram(time)
 	n.Schema = promwrite.CustomBucketsSchema
 	if stale {
@@ -98,7 +98,7 @@ func (w *walk) customBuckets(p *point, h *explicit, time int64, stale bool) {
 		return
 	}
 	w.s.encoded = wire.AppendHistogram(w.s.encoded[:0], n)
-	w.s.addHistogram(p.one, time, h.start, kindCustom)
+	w.s.addHistogram(s, time, h.start, kindCustom)
 }
 
 func (w *walk) fillCustom(n *promwrite.Histogram, h *explicit) bool {
@@ -186,10 +186,10 @@ func (s *spans) push(count int64) {
 }
 
 // key names the sum of a delta point: its series, whatever the point looks like, of its resource.
-func (w *walk) key(p *point) deltaKey {
+func (w *walk) key(p known) deltaKey {
 	s := p.one
 	if s == nil {
-		s = p.more.parts[partCount]
+		s = p.parts[partCount]
 	}
 	return deltaKey{s, w.resource.labels}
 }

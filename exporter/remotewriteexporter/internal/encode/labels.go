@@ -164,7 +164,7 @@ func (e *Encoder) scope(t *tenant, s pcommon.InstrumentationScope, scraped bool)
 			add(k, strings.Clone(v.AsString()))
 		}
 	}
-	if e.points < e.cfg.MaxSeries {
+	if e.listed < e.cfg.MaxSeries {
 		t.scopes[h] = c
 	}
 	return c

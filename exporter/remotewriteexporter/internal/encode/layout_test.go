@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
 // TestAnyOrderIsLaidOut adds the same samples in orders that need sorting and in orders that need none.
@@ -58,7 +60,7 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 	}
 	c := &e.tenants[""].columns[0]
 	assert.GreaterOrEqual(t, cap(c.open.samples), 400*62)
-	assert.True(t, c.spare == nil || cap(c.spare.samples) <= maxScratch)
+	assert.True(t, c.spare == nil || cap(c.spare.samples) <= maxSpare)
 	w := e.flusher()
 	assert.Zero(t, cap(w.sorted))
 	// The small rest of a large page leaves it there, but what is no longer needed is let go.
@@ -70,4 +72,30 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, cap(c.open.samples), maxScratch)
+}
+
+// TestTwoBuffersOfARequestAreKept: what comes while a request is encoded fills a second buffer, scrape after scrape.
+func TestTwoBuffersOfARequestAreKept(t *testing.T) {
+	c := &newColumns(1)[0]
+	page := part{batches: []batch{{}}}
+	for range maxSpare / 2 {
+		page.values = append(page.values, value{series: &series{}})
+	}
+	scrape := func() {
+		for range 3 {
+			c.take(&page)
+			b := c.swap()
+			c.take(&page) // meanwhile
+			c.giveBack(b)
+			c.giveBack(c.swap()) // nothing came
+		}
+	}
+	assert.Zero(t, alloctest.PerRun(scrape))
+	for range 100 { // much smaller pages
+		c.take(&part{batches: []batch{{}}, values: page.values[:10]})
+		c.giveBack(c.swap())
+	}
+	for _, b := range []*buffer{c.open, c.spare} {
+		assert.True(t, b == nil || cap(b.samples) <= 4*10+maxScratch)
+	}
 }

@@ -83,7 +83,7 @@ func TestMemoryPerSeries(t *testing.T) {
 	}
 	perSeries := float64(live()-before) / (pods * width)
 	t.Logf("%.0f bytes a series", perSeries)
-	assert.Less(t, perSeries, 205.0)
+	assert.Less(t, perSeries, 175.0)
 	require.Equal(t, pods*width, e.Stats().Series)
 	assert.Zero(t, d.total())
 	runtime.KeepAlive(md)

@@ -44,8 +44,8 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 	for i := range points.Len() {
 		dp := points.At(i)
 		stale := dp.Flags().NoRecordedValue()
-		p := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)
-		if p == nil {
+		p, ok := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)
+		if !ok {
 			continue
 		}
 		time := millis(dp.Timestamp())
@@ -85,7 +85,7 @@ func (s *scratch) histogram(time int64) *promwrite.Histogram {
 
 // native fills n from dp.
 func (w *walk) native(
-	n *promwrite.Histogram, x *exponential, dp pmetric.ExponentialHistogramDataPoint, p *point, delta bool,
+	n *promwrite.Histogram, x *exponential, dp pmetric.ExponentialHistogramDataPoint, p known, delta bool,
 ) Reason {
 	x.scale = min(dp.Scale(), maxScale)
 	shift := uint32(dp.Scale() - x.scale)

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Places in compound.parts.
+// Places in the series of a classic histogram or a summary.
 const (
 	partSum   = 0
 	partCount = 1
@@ -20,7 +20,7 @@ const (
 func (e *Encoder) makeLayouts(s *form, list []seriesLabel) {
 	f := s.family
 	one := func(name string, more ...label) {
-		s.layouts = append(s.layouts, e.layout(f.schema, with(list, append(more, label{nameLabel, name})...), f.meta))
+		s.layouts = append(s.layouts, e.layout(f.schema, s.keys, with(list, append(more, label{nameLabel, name})...), f.meta))
 	}
 	switch f.kind {
 	case pmetric.MetricTypeHistogram:

@@ -13,20 +13,21 @@ import (
 // the values of labels, but not in the length of their references.
 type prefix struct {
 	series *series // of which it is; nil if of none
+	layout *layout
 	bytes  []byte
 	holes  []hole // of values that may differ
 }
 
-// hole says where the reference of a value begins and ends, and which value it is, as labelRef does.
+// hole says where the reference of a value begins and ends, which one it is there, and of which value, as labelRef does.
 type hole struct {
-	at, end int
-	value   uint32
+	at, end    int
+	ref, value uint32
 }
 
 // appendPrefix begins a message of 2.0: its head and its labels.
-func (w *flusher) appendPrefix(dst []byte, s *series, place uint32) []byte {
+func (w *flusher) appendPrefix(dst []byte, s *row, place uint32) []byte {
 	p := &w.prefix
-	if p.series == nil || p.series.layout != s.layout {
+	if p.layout != s.layout {
 		w.compose(s, place)
 		return append(dst, p.bytes...)
 	}
@@ -39,10 +40,13 @@ func (w *flusher) appendPrefix(dst []byte, s *series, place uint32) []byte {
 		switch {
 		case x.value&fromResource != 0:
 			ref = w.valueRef(place, x.value&placeMask)
-		case s == p.series: // it is there already
+		case s.series == p.series: // it is there already
 			continue
 		default:
-			ref = w.ref(s.values.at(int(x.value & placeMask)))
+			ref = w.ref(s.values[x.value&placeMask])
+		}
+		if ref == x.ref { // it is there already, as the job of a resource mostly is
+			continue
 		}
 		if wire.Size(uint64(ref)) != x.end-x.at {
 			w.compose(s, place)
@@ -54,9 +58,9 @@ func (w *flusher) appendPrefix(dst []byte, s *series, place uint32) []byte {
 }
 
 // compose makes the prefix anew.
-func (w *flusher) compose(s *series, place uint32) {
+func (w *flusher) compose(s *row, place uint32) {
 	p := &w.prefix
-	p.series, p.holes = s, p.holes[:0]
+	p.series, p.layout, p.holes = s.series, s.layout, p.holes[:0]
 	for _, l := range s.layout.labels { // its own symbols side by side, before those of resources
 		w.ref(l.name)
 		if l.value&fromResource == 0 {
@@ -70,10 +74,11 @@ func (w *flusher) compose(s *series, place uint32) {
 		m = binary.AppendUvarint(m, uint64(w.ref(l.name)))
 		x := hole{at: len(m), value: l.value}
 		if l.value&fromResource != 0 {
-			m = binary.AppendUvarint(m, uint64(w.valueRef(place, l.value&placeMask)))
+			x.ref = w.valueRef(place, l.value&placeMask)
 		} else {
-			m = binary.AppendUvarint(m, uint64(w.ref(s.ref(l))))
+			x.ref = w.ref(s.ref(l))
 		}
+		m = binary.AppendUvarint(m, uint64(x.ref))
 		if x.end = len(m); l.value&^placeMask != 0 {
 			p.holes = append(p.holes, x)
 		}

@@ -61,7 +61,7 @@ func (q *request) begin(version promwrite.Version) {
 		clear(q.local)
 		q.epoch = 1
 	}
-	q.refs, q.prepared, q.prefix.series, q.tailOf = 0, nil, nil, nil
+	q.refs, q.prepared, q.prefix.series, q.prefix.layout, q.tailOf = 0, nil, nil, nil, nil
 	// The next request is likely to need as much as the larger of the last.
 	q.room = max(len(q.symbols)+len(q.symbols)/8, q.room-q.room/64)
 	q.body = slices.Grow(q.body[:0], q.room)[:q.room]
@@ -124,13 +124,13 @@ func (w *flusher) textRef(s []byte) uint32 {
 }
 
 // write appends one series message.
-func (w *flusher) write(b *buffer, s *series, place uint32, cells []sample, exemplars []exemplar) {
+func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exemplars []exemplar) {
 	v2 := w.format.Version == promwrite.V2
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
 		m = w.appendPrefix(w.body, s, place) // which is as long at its beginning
 	} else {
-		if w.prepared != s {
+		if w.prepared != s.series {
 			w.prepare(s, cells[0].time)
 		}
 		m = w.appendLabels(m, s, w.resources[place])
@@ -174,9 +174,30 @@ func (w *flusher) write(b *buffer, s *series, place uint32, cells []sample, exem
 	w.body = wire.End(m, content)
 }
 
+// writeNumber appends a series message of 2.0 with one number and nothing else; it is false if there is more to it, or
+// no room.
+func (w *flusher) writeNumber(b *buffer, s *row, c *sample) bool {
+	if w.format.Version != promwrite.V2 || c.extra&isHistogram != 0 || len(w.exemplars) > 0 ||
+		w.points() >= w.sampleLimit || w.size()+int(s.series.weight)+w.weights[c.of]+maxNumber > w.rawLimit {
+		return false
+	}
+	content := len(w.body) + 2
+	m := w.appendPrefix(w.body, s, c.of)
+	start := int64(0)
+	if c.extra != 0 {
+		start = b.starts[c.extra-1]
+	}
+	m = wire.AppendSample(m, c.bits, c.time, start)
+	m = append(m, w.metadata(s.layout.meta)...)
+	w.body = wire.End(m, content)
+	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
+	w.head.Samples++
+	return true
+}
+
 // prepare writes what all of a series' runs in a request of 1.0 share.
-func (w *flusher) prepare(s *series, time int64) {
-	w.prepared = s
+func (w *flusher) prepare(s *row, time int64) {
+	w.prepared = s.series
 	w.labels, w.cuts = w.labels[:0], w.cuts[:0]
 	for _, l := range s.layout.labels {
 		if l.value&fromResource != 0 {
@@ -193,7 +214,7 @@ func (w *flusher) prepare(s *series, time int64) {
 	}
 }
 
-func (w *flusher) appendLabels(dst []byte, s *series, r *resourceLabels) []byte {
+func (w *flusher) appendLabels(dst []byte, s *row, r *resourceLabels) []byte {
 	at := 0
 	for _, c := range w.cuts {
 		dst = append(dst, w.labels[at:c.end]...)

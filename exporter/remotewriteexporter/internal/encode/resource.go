@@ -199,8 +199,8 @@ func (e *Encoder) targetInfo(t *tenant, m pcommon.Map) *series {
 		}
 	}
 	own = set(own, seriesLabel{label: label{nameLabel, name}})
-	l := e.layout(t.none.schema, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
-	return e.series(t, l, "", &series{})
+	l := e.layout(t.none.schema, nil, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
+	return e.series.one(e.seriesOf(t, l, 0))
 }
 
 // legacyName replaces what Prometheus did not always allow in a name.

@@ -4,7 +4,6 @@
 package encode
 
 import (
-	"encoding/binary"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -40,14 +39,15 @@ func (t *symbols) keep(s string) uint32 {
 	return t.add(s)
 }
 
-// pack keeps the values of m and appends their numbers to dst.
-func (t *symbols) pack(dst []byte, m pcommon.Map) []byte {
+// pack keeps the values of m in dst, which has room for them.
+func (t *symbols) pack(dst ids, m pcommon.Map) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	i := 0
 	for _, v := range m.All() {
-		dst = binary.LittleEndian.AppendUint32(dst, t.add(v.AsString()))
+		dst[i] = t.add(v.AsString())
+		i++
 	}
-	return dst
 }
 
 func (t *symbols) add(s string) uint32 {

@@ -5,7 +5,6 @@ package encode
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -33,9 +32,9 @@ type family struct {
 	prom   string // the name
 	meta   *meta
 
-	first   atomic.Pointer[point]  // its first point last time
+	first   atomic.Uint32          // its first point last time
 	next    atomic.Pointer[family] // the metric that followed last time
-	forms   []*form                // under tableMu
+	forms   []uint32               // under tableMu
 	id      uint64
 	dead    bool // not, or no longer, in the table; changes under Encoder.mu
 	sibling *family
@@ -44,43 +43,18 @@ type family struct {
 
 // point is a data point's identity: what it looks like, and the series it becomes.
 type point struct {
-	// form is nil if the point is not, or no longer, in the table, so that neighbours must not lead to it. It changes
-	// under Encoder.mu.
-	form    *form
-	one     *series   // a number, a native histogram
-	more    *compound // nil if there is no more to it than one and its values
-	next    atomic.Pointer[point]
-	sibling *point
-	seen    atomic.Uint32
-	hash    uint32
-}
-
-// compound is what few points have.
-type compound struct {
-	values ids
-	parts  []*series // of a classic histogram or a summary: sum, count, then one for each bound
-}
-
-func (p *point) link() (**point, uint32) { return &p.sibling, p.hash }
-
-func (p *point) values() ids {
-	if p.more != nil {
-		return p.more.values
-	}
-	return p.one.values
-}
-
-func (p *point) parts() []*series {
-	if p.more == nil {
-		return nil
-	}
-	return p.more.parts
+	form   uint32 // 0 if the point is not in the table
+	values uint32 // its values, in those of its form's keys
+	one    uint32 // the series of a number or a native histogram
+	parts  uint32 // the series of a classic histogram or a summary: sum, count, then one for each bound
+	next   atomic.Uint32
+	seen   atomic.Uint32
 }
 
 // is says whether p is the point of a family with these attributes and bounds. text is that of the symbols.
-func (p *point) is(f *family, m pcommon.Map, bounds []float64, text []string) bool {
-	o := p.form
-	return o != nil && o.family == f && o.keys.match(m, p.values(), text) && sameBounds(o.bounds, bounds)
+func (e *Encoder) is(p *point, f *family, m pcommon.Map, bounds []float64, text []string) bool {
+	o := e.forms.one(p.form)
+	return o.family == f && o.keys.match(m, o.keys.valuesOf(p.values), text) && sameBounds(o.bounds, bounds)
 }
 
 type metaKey struct {
@@ -161,7 +135,7 @@ func (e *Encoder) family(t *tenant, m pmetric.Metric, s shape, schema *schema, s
 		typeHint: strings.Clone(s.typeHint), kind: m.Type(), monotonic: s.monotonic, temporality: s.temporality,
 	}
 	e.translate(t, f)
-	if f.dead = e.points >= e.cfg.MaxSeries; !f.dead {
+	if f.dead = e.listed >= e.cfg.MaxSeries; !f.dead {
 		t.families[h] = f
 	}
 	return f
@@ -238,14 +212,14 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 	}
 	k.name, k.help, k.unit = e.keep(k.name), e.keep(k.help), e.keep(k.unit)
 	m := &meta{metaKey: k, helpRef: e.symbols.intern(k.help), unitRef: e.symbols.intern(k.unit)}
-	if e.points < e.cfg.MaxSeries {
+	if e.listed < e.cfg.MaxSeries {
 		t.metas[k] = m
 	}
 	return m
 }
 
-// find finds or makes a point that did not stand where it was expected.
-func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, known bool) {
+// find finds or makes a point that did not stand where it was expected. Its number is 0 if the cache is full.
+func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, n uint32, known bool) {
 	h := f.id
 	for _, v := range m.All() { // keys mostly are the family's
 		h = e.hashString(h, v.AsString())
@@ -257,47 +231,42 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
 	text := e.symbols.snapshot()
-	for p = t.points.first(hash); p != nil; p = p.sibling {
-		if p.hash == hash && p.is(f, m, bounds, text) {
-			return p, true
+	for at := range t.points.of(hash) {
+		if p := e.points.one(at); e.is(p, f, m, bounds, text) {
+			return p, at, true
 		}
 	}
-	s, values := e.form(f, m, bounds)
-	p = e.point(t, s, values)
-	if e.points >= e.cfg.MaxSeries {
+	n = e.points.add()
+	p = e.points.one(n)
+	form := e.form(f, m, bounds)
+	e.fill(t, p, e.forms.one(form), m)
+	if e.listed >= e.cfg.MaxSeries {
 		e.overflow.Add(1)
-		return p, false
+		return p, 0, false // the next Expire frees it
 	}
-	e.points++
-	p.form, p.hash = s, hash
+	e.listed++
+	p.form = form
 	p.seen.Store(e.generation.Load())
-	t.points.insert(p)
-	return p, false
+	t.points.insert(hash, n)
+	return p, n, false
 }
 
-// point makes a point that is in no table. The table is locked.
-func (e *Encoder) point(t *tenant, s *form, values ids) *point {
-	layouts := s.layouts
-	if s.single && len(layouts) == 1 {
-		// Most are like this, so both are one piece of memory.
-		both := &struct {
-			point
-			series
-		}{}
-		if both.one = e.series(t, layouts[0], values, &both.series); both.one == &both.series {
-			return &both.point
-		}
-		return &point{one: both.one, more: &compound{values: values}}
+// fill makes the series of a new point. The table is locked.
+func (e *Encoder) fill(t *tenant, p *point, f *form, m pcommon.Map) {
+	p.values = e.pack(f.keys, m)
+	layouts := f.layouts
+	if f.single {
+		p.one, layouts = e.seriesOf(t, layouts[0], p.values), layouts[1:]
 	}
-	p := &point{more: &compound{values: values}}
-	if s.single {
-		p.one, layouts = e.series(t, layouts[0], values, &series{}), layouts[1:]
+	if len(layouts) == 0 {
+		return
 	}
+	parts := make([]*series, 0, len(layouts))
 	for _, l := range layouts {
-		p.more.parts = append(p.more.parts, e.series(t, l, values, &series{}))
+		parts = append(parts, e.series.one(e.seriesOf(t, l, p.values)))
 	}
-	p.more.parts = slices.Clip(p.more.parts)
-	return p
+	p.parts = e.parts.add()
+	*e.parts.one(p.parts) = parts
 }
 
 // sameBounds compares bits: a bound that is no number is still the same bound.

@@ -65,7 +65,7 @@ func (e *Encoder) Stats() Stats {
 	defer e.mu.RUnlock()
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
-	s.Series, s.Resources, s.Tenants = e.points, e.resources, len(e.tenants)
+	s.Series, s.Resources, s.Tenants = e.listed, e.resources, len(e.tenants)
 	return s
 }
 

@@ -53,7 +53,7 @@ func (d *Decoder) Decode(r Response, limit int64, yield func(chunk []byte) error
 	case Zstd:
 		return d.unzstd(r.Body, limit-1, yield)
 	default:
-		n := int64(len(r.Body))
+		n := r.Before + int64(len(r.Body))
 		if n >= limit {
 			return n, tooLarge(limit - 1)
 		}

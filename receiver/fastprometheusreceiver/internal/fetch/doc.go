@@ -4,7 +4,8 @@
 // Package fetch gets the pages of scrape targets.
 //
 // A Target reads a response into its caller's buffer, still compressed; a Decoder turns it into chunks of plain text,
-// borrowed until the next one. An idle target holds a connection and its URL, but no buffer and no goroutine.
+// borrowed until the next one. A large page that is not compressed is handed on in parts as it comes in, and never held as
+// a whole. An idle target holds a connection and its URL, but no buffer and no goroutine.
 //
 // A target takes one of two roads, with the same results. The plain road is an HTTP/1.1 exchange of our own, for
 // http:// without proxy and OAuth2. Everything else, and whoever redirects, goes through net/http with Prometheus'

@@ -109,7 +109,7 @@ func TestBothRoadsReadTheSame(t *testing.T) {
 		var errs [2]error
 		for road, target := range targets {
 			next <- g
-			responses[road], errs[road] = target.Get(t.Context(), nil)
+			responses[road], errs[road] = target.Get(t.Context(), nil, nil)
 			if errs[road] == nil {
 				pages[road], errs[road] = decode(d, responses[road], 0)
 			}

@@ -31,7 +31,7 @@ func BenchmarkExchange(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(page)))
 				for b.Loop() {
-					r, err := target.Get(b.Context(), buf)
+					r, err := target.Get(b.Context(), buf, nil)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -30,7 +30,7 @@ func TestSurvivesHostilePeers(t *testing.T) {
 		for _, road := range []Road{Plain, NetHTTP} {
 			t.Run(name+"/"+road.String(), func(t *testing.T) {
 				target := newTarget(t, road, server, timeout, func(c *promconfig.ScrapeConfig) { c.BodySizeLimit = 1 << 20 })
-				r, err := target.Get(t.Context(), make([]byte, 0, 1000))
+				r, err := target.Get(t.Context(), make([]byte, 0, 1000), nil)
 				require.ErrorContains(t, err, want)
 				require.Equal(t, reasons[min(int(road), len(reasons)-1)], Reason(err), "%v", err)
 				require.Empty(t, r.Body)

@@ -8,12 +8,39 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"time"
 )
 
 // getLibrary exchanges request and response through net/http.
-func (t *Target) getLibrary(ctx context.Context, buf []byte) (Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
+func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	left, began := t.timeout, time.Now()
+	timer := time.AfterFunc(left, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
+	if given := part; given != nil {
+		part = func(r Response) error { // outside of the target's time
+			timer.Stop()
+			left -= time.Since(began)
+			err := given(r)
+			began = time.Now()
+			timer.Reset(left)
+			return err
+		}
+	}
+	r, err := t.throughLibrary(ctx, buf, part)
+	if err == nil || ctx.Err() == nil || !isTimeoutOrCanceled(err) {
+		return r, err
+	}
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		request.Err = context.Cause(ctx) // which net/http tells in several ways
+		return r, request
+	}
+	return r, context.Cause(ctx)
+}
+
+func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
 	r := Response{Body: buf[:0]}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, http.NoBody)
 	if err != nil {
@@ -44,36 +71,27 @@ func (t *Target) getLibrary(ctx context.Context, buf []byte) (Response, error) {
 	if r.Encoding, err = parseEncoding([]byte(response.Header.Get("Content-Encoding"))); err != nil {
 		return r, err
 	}
+	r.ContentType = t.intern([]byte(response.Header.Get("Content-Type")))
+	return t.readAll(response, r, part)
+}
+
+// readAll reads the body into the buffer of r, or a larger one.
+func (t *Target) readAll(response *http.Response, r Response, part func(Response) error) (Response, error) {
+	w := wire{
+		conn: response.Body, buf: r.Body[:cap(r.Body)], page: r,
+		hint: max(t.hint(), int(min(response.ContentLength, mostTrusted))),
+	}
 	most := t.client.wire
 	if r.Encoding == Identity {
 		most = t.client.most
+		if held := t.held(response.ContentLength); held > 0 && part != nil {
+			w.split(held, part)
+		}
 	}
-	r.ContentType = t.intern([]byte(response.Header.Get("Content-Type")))
-	r.Body, err = t.readAll(response, buf[:cap(buf)], most)
-	return r, err
-}
-
-// readAll reads the body into buf, or a larger one.
-func (t *Target) readAll(response *http.Response, buf []byte, most int64) ([]byte, error) {
 	if response.ContentLength > most {
-		return buf[:0], tooLarge(most)
+		return r, tooLarge(most)
 	}
-	w := wire{buf: buf, hint: max(t.size, int(min(response.ContentLength, mostTrusted)))}
-	for {
-		if w.n == len(w.buf) {
-			w.end = w.n
-			w.grow(w.n + 1)
-		}
-		n, err := response.Body.Read(w.buf[w.n:])
-		w.n += n
-		if int64(w.n) > most {
-			return w.buf[:0], tooLarge(most)
-		}
-		if errors.Is(err, io.EOF) {
-			return w.buf[:w.n], nil
-		}
-		if err != nil {
-			return w.buf[:0], err
-		}
-	}
+	err := w.rest(most)
+	w.page.Body = w.buf[:w.n]
+	return w.page, err
 }

@@ -26,20 +26,20 @@ const (
 
 // getPlain exchanges request and response on the target's own connection. The buffer serves for both: the request is
 // written from it, and the response is parsed and unchunked where it was read to.
-func (t *Target) getPlain(ctx context.Context, buf []byte) (Response, error) {
-	w := wire{buf: buf[:cap(buf)], hint: t.size}
+func (t *Target) getPlain(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
+	w := wire{buf: buf[:cap(buf)], hint: t.hint()}
 	deadline := time.Now().Add(t.timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
 	stop := t.watch(ctx)
-	r, err := t.exchange(ctx, &w, deadline)
+	err := t.exchange(ctx, &w, deadline, part)
 	t.unwatch(stop)
-	r.Body = w.buf[:w.n]
+	w.page.Body = w.buf[:w.n]
 	if err != nil {
 		err = t.explain(ctx, err)
 	}
-	return r, err
+	return w.page, err
 }
 
 // explain says in Prometheus' words why an exchange failed.
@@ -72,22 +72,22 @@ func (e *bodyError) Error() string { return e.err.Error() }
 
 // exchange sends the request and reads the response: over the connection that is open, and over another one when the
 // peer had closed that before it answered.
-func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time) (Response, error) {
+func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time, part func(Response) error) error {
 	if t.conn != nil && time.Since(t.used) > maxIdle {
 		t.drop()
 	}
 	reused := t.conn != nil
 	if reused {
-		r, err := t.once(ctx, w, deadline)
+		err := t.once(ctx, w, deadline, part)
 		if !isStale(w, err) {
-			return r, err
+			return err
 		}
 		t.drop()
 	}
 	if err := t.dial(ctx, deadline); err != nil {
-		return Response{}, err
+		return err
 	}
-	return t.once(ctx, w, deadline)
+	return t.once(ctx, w, deadline, part)
 }
 
 // isStale reports whether the peer had closed an idle connection: it did not answer, or only that it had waited too long.
@@ -118,7 +118,7 @@ func (t *Target) dial(ctx context.Context, deadline time.Time) error {
 }
 
 // once does one exchange. It closes the connection unless that can serve another one.
-func (t *Target) once(ctx context.Context, w *wire, deadline time.Time) (r Response, err error) {
+func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part func(Response) error) (err error) {
 	keep := false
 	defer func() {
 		if !keep {
@@ -129,44 +129,60 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time) (r Respo
 	request, err := t.request(ctx, w.buf[:0])
 	w.reset(t.conn, request[:cap(request)])
 	if err != nil {
-		return Response{}, err
+		return err
 	}
 	if err := t.conn.SetDeadline(deadline); err != nil {
-		return Response{}, err
+		return err
 	}
 	if ctx.Err() != nil { // it may have ended before there was a connection to interrupt
-		return Response{}, ctx.Err()
+		return ctx.Err()
 	}
 	if _, err := t.conn.Write(request); err != nil {
-		return Response{}, err
+		return err
 	}
 	var h head
 	if err := w.head(&h); err != nil {
-		return Response{}, err
+		return err
 	}
 	if h.redirects() && t.client.config.FollowRedirects {
-		return Response{}, errRedirected
+		return errRedirected
 	}
 	if h.code != 200 {
 		status := &StatusError{Code: h.code, Status: string(h.status[:min(len(h.status), maxQuoted)])}
 		keep = w.body(&h, maxDrained) == nil && h.reusable
 		w.n = 0
-		return Response{}, status
+		return status
 	}
 	encoding, err := parseEncoding(h.encoding)
 	if err != nil {
-		return Response{}, err
+		return err
 	}
 	most := t.client.wire
+	w.page.ContentType, w.page.Encoding = t.intern(h.contentType), encoding
 	if encoding == Identity {
 		most = t.client.most
+		if held := t.held(h.length); held > 0 && part != nil {
+			w.split(held, t.untimed(ctx, deadline, part))
+		}
 	}
-	r = Response{ContentType: t.intern(h.contentType), Encoding: encoding}
 	if err := w.body(&h, most); err != nil {
-		return Response{}, &bodyError{err}
+		return &bodyError{err}
 	}
 	keep = h.reusable
-	return r, nil
+	return nil
+}
+
+// untimed is part, less the time it takes: that is not the target's.
+func (t *Target) untimed(ctx context.Context, deadline time.Time, part func(Response) error) func(Response) error {
+	return func(r Response) error {
+		began := time.Now()
+		if err := part(r); err != nil {
+			return err
+		}
+		deadline = deadline.Add(time.Since(began))
+		_ = t.conn.SetDeadline(deadline) // if it fails, so does what comes next
+		return ctx.Err()                 // it may have ended meanwhile, and the old deadline with it
+	}
 }
 
 // request appends the request to dst.

@@ -156,7 +156,7 @@ func bothRoads(t *testing.T, url string, f func(t *testing.T, target *Target)) {
 }
 
 func get(target *Target) (string, error) {
-	r, err := target.Get(context.Background(), nil)
+	r, err := target.Get(context.Background(), nil, nil)
 	return string(r.Body), err
 }
 

@@ -14,10 +14,12 @@ import (
 	"time"
 )
 
-// A Response is a page, still compressed.
+// A Response is a page, still compressed, or a part of one that is not.
 type Response struct {
 	ContentType string
 	Encoding    Encoding
+	// Before is how many bytes of the page came in parts before this.
+	Before int64
 	// Body is in the buffer given to Get, or in a larger one that replaces it. It is valid until that is used again.
 	// When Get fails, Body is empty and still carries the buffer.
 	Body []byte
@@ -122,10 +124,34 @@ func (t *Target) Size() int { return t.size }
 
 // Room is what a buffer for Get should have.
 func (t *Target) Room() int {
-	if t.size == 0 {
-		return 0
+	if t.size == 0 || t.inParts() {
+		return t.hint()
 	}
 	return room(t.size)
+}
+
+// hint is how much of the next page may have to be held.
+func (t *Target) hint() int {
+	if t.inParts() {
+		return piece
+	}
+	return t.size
+}
+
+// inParts tells whether the last page came in parts, as far as can be known.
+func (t *Target) inParts() bool { return t.encoding == Identity && t.size > large }
+
+// held is how much of a body that is not compressed is held before a part of it is given away. It is zero when there
+// will be no parts.
+func (t *Target) held(length int64) int {
+	switch {
+	case length >= 0 && length <= large:
+		return 0
+	case length > large || t.inParts():
+		return piece
+	default:
+		return large
+	}
 }
 
 // offered is the Accept-Encoding of the next request.
@@ -138,9 +164,13 @@ func (t *Target) offered() string {
 
 // Get fetches the page into buf, whose content is overwritten and which is replaced when it is too small. It ends with
 // the target's timeout or with ctx. Errors are in Prometheus' words; Reason sorts them.
-func (t *Target) Get(ctx context.Context, buf []byte) (Response, error) {
+//
+// A large page that is not compressed is given to part as it comes in, all but its end; a part is valid until part
+// returns. The time that takes does not count for the timeout. An error of part's ends it; its reason is ReasonOther. Without
+// part, every page is held as a whole.
+func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
 	if t.road == Plain {
-		r, err := t.getPlain(ctx, buf)
+		r, err := t.getPlain(ctx, buf, part)
 		if !errors.Is(err, errRedirected) {
 			return t.done(r, err)
 		}
@@ -149,7 +179,7 @@ func (t *Target) Get(ctx context.Context, buf []byte) (Response, error) {
 		t.drop()
 		buf = r.Body
 	}
-	return t.done(t.getLibrary(ctx, buf))
+	return t.done(t.getLibrary(ctx, buf, part))
 }
 
 // errRedirected hands an exchange on to net/http.
@@ -159,7 +189,7 @@ func (t *Target) done(r Response, err error) (Response, error) {
 	if err != nil {
 		return Response{Body: r.Body[:0]}, err
 	}
-	t.size, t.encoding = len(r.Body), r.Encoding
+	t.size, t.encoding = int(r.Before)+len(r.Body), r.Encoding
 	if r.Encoding == Identity && t.size > large {
 		t.local = false
 	}

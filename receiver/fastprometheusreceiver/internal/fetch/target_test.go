@@ -78,7 +78,7 @@ func TestTimesOutWhileItConnects(t *testing.T) {
 		require.Equal(t, ReasonTimeout, Reason(err))
 		ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 		defer cancel()
-		_, err = newTarget(t, road, server, patient).Get(ctx, nil)
+		_, err = newTarget(t, road, server, patient).Get(ctx, nil, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 }
@@ -146,10 +146,10 @@ func TestEndsWithItsContext(t *testing.T) {
 			<-asked
 			cancel()
 		}()
-		_, err := target.Get(ctx, nil)
+		_, err := target.Get(ctx, nil, nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, ReasonCanceled, Reason(err))
-		_, err = target.Get(ctx, nil)
+		_, err = target.Get(ctx, nil, nil)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -172,7 +172,7 @@ func TestIdleTargetsHaveNoGoroutines(t *testing.T) {
 	for range n {
 		target := c.NewTarget(server, "", patient, accept)
 		defer target.Close()
-		r, err := target.Get(t.Context(), buf)
+		r, err := target.Get(t.Context(), buf, nil)
 		require.NoError(t, err)
 		buf = r.Body
 	}
@@ -188,7 +188,7 @@ func TestSteadyExchangesHardlyAllocate(t *testing.T) {
 	buf := make([]byte, 0, 4<<10)
 	d := &Decoder{}
 	n := alloctest.PerRun(func() {
-		r, err := target.Get(t.Context(), buf)
+		r, err := target.Get(t.Context(), buf, nil)
 		if err == nil {
 			_, err = d.Decode(r, 0, func([]byte) error { return nil })
 		}
@@ -211,7 +211,7 @@ func TestReadsLargeBodies(t *testing.T) {
 	for _, path := range []string{"/sized", "/chunked"} {
 		bothRoads(t, server.URL+path, func(t *testing.T, target *Target) {
 			for i := range 2 {
-				r, err := target.Get(t.Context(), nil)
+				r, err := target.Get(t.Context(), nil, nil)
 				require.NoError(t, err)
 				require.True(t, bytes.Equal(page, r.Body))
 				if i > 0 {

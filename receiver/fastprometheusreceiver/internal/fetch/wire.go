@@ -21,6 +21,10 @@ type wire struct {
 	r, end   int
 	hint     int  // how large the body may turn out
 	answered bool // a byte has come
+
+	part func(Response) error // takes the body so far when the buffer is full; without it, all is held
+	held int                  // how large the buffer gets before that
+	page Response             // what the parts have in common, and how much there was in them
 }
 
 const (
@@ -76,10 +80,39 @@ func (w *wire) grow(size int) {
 	if hinted := room(w.hint); len(w.buf) < hinted {
 		next = max(next, hinted)
 	}
-	grown := make([]byte, max(next, size, leastBuffer))
+	next = max(next, size, leastBuffer)
+	if w.part != nil && len(w.buf) < w.held {
+		next = min(next, w.held)
+	}
+	grown := make([]byte, next)
 	copy(grown, w.buf[:w.end])
 	w.buf = grown
 }
+
+// split has part take a page that is larger than held.
+func (w *wire) split(held int, part func(Response) error) {
+	w.part, w.held = part, held
+	w.buf = w.buf[:min(len(w.buf), max(held, w.end))]
+}
+
+// pour gives the body so far away if there is little room for more.
+func (w *wire) pour() error {
+	if w.part == nil || len(w.buf) < w.held || w.n+leastBuffer < len(w.buf) {
+		return nil
+	}
+	w.page.Body = w.buf[:w.n]
+	if err := w.part(w.page); err != nil {
+		return &readerError{err}
+	}
+	w.page.Before += int64(w.n)
+	w.end = copy(w.buf, w.buf[w.r:w.end])
+	w.n, w.r = 0, 0
+	w.split(piece, w.part) // what comes now may as well stay in the processor's cache
+	return nil
+}
+
+// size is that of the body so far.
+func (w *wire) size() int64 { return w.page.Before + int64(w.n) }
 
 // head reads the response's head. Its slices are valid until the body is read.
 func (w *wire) head(h *head) error {
@@ -153,6 +186,9 @@ func (w *wire) exactly(size, most int64) error {
 	size -= w.take(size)
 	for size > 0 {
 		w.r, w.end = w.n, w.n
+		if err := w.pour(); err != nil {
+			return err
+		}
 		if w.n == len(w.buf) {
 			w.grow(w.n + int(min(size, mostTrusted)))
 		}
@@ -171,8 +207,11 @@ func (w *wire) exactly(size, most int64) error {
 func (w *wire) rest(most int64) error {
 	for {
 		w.take(int64(w.end - w.r))
-		if int64(w.n) > most {
+		if w.size() > most {
 			return tooLarge(most)
+		}
+		if err := w.pour(); err != nil {
+			return err
 		}
 		if err := w.fill(); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -198,16 +237,16 @@ func (w *wire) chunks(most int64) error {
 		if size == 0 {
 			return w.trailer()
 		}
-		if size > most-int64(w.n) {
+		if size > most-w.size() {
 			return tooLarge(most)
 		}
 		chunks++
-		if spent += len(line); spent > maxTrailer+16*chunks+w.n {
+		if spent += len(line); int64(spent) > maxTrailer+16*int64(chunks)+w.size() {
 			return malformed("chunked encoding contains too much non-data", nil)
 		}
 		for size -= w.take(size); size > 0; size -= w.take(size) {
-			if err := w.fill(); err != nil {
-				return ended(err)
+			if err := w.more(); err != nil {
+				return err
 			}
 		}
 		if line, err = w.line(2); err != nil {
@@ -217,6 +256,17 @@ func (w *wire) chunks(most int64) error {
 			return malformed("malformed chunked encoding", nil)
 		}
 	}
+}
+
+// more reads more of a body that has not come to its end.
+func (w *wire) more() error {
+	if err := w.pour(); err != nil {
+		return err
+	}
+	if err := w.fill(); err != nil {
+		return ended(err)
+	}
+	return nil
 }
 
 // trailer skips the trailers.
@@ -248,8 +298,8 @@ func (w *wire) line(most int) ([]byte, error) {
 		if len(unread) >= most {
 			return nil, malformed("malformed chunked encoding", nil)
 		}
-		if err := w.fill(); err != nil {
-			return nil, ended(err)
+		if err := w.more(); err != nil {
+			return nil, err
 		}
 	}
 }

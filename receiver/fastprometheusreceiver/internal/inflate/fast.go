@@ -8,7 +8,7 @@ import "encoding/binary"
 // fast decodes a coded block for as long as input and output have room for a whole step, without asking in between. It
 // returns how far it came, or -1 when the data is invalid. Its state lives in registers, which is why it is one function.
 //
-// Bits: a refill leaves at least 56. Two literals take at most 22 and a length 20 more; a distance takes at most 28.
+// Bits: a refill leaves at least 56. Three literals take at most 33 and a length 20 more; a distance takes at most 28.
 func (d *Decoder) fast(out []byte, op int) int {
 	src, pos := d.src, d.pos
 	bits, have := d.bits, d.have
@@ -39,7 +39,14 @@ func (d *Decoder) fast(out []byte, op int) int {
 					have -= uint(e & 63)
 					out[op] = byte(e >> 16)
 					op++
-					continue
+					e = lit[bits&(1<<litBits-1)]
+					if e&literal != 0 {
+						bits >>= e & 63
+						have -= uint(e & 63)
+						out[op] = byte(e >> 16)
+						op++
+						continue
+					}
 				}
 			}
 		}
@@ -99,14 +106,11 @@ func (d *Decoder) fast(out []byte, op int) int {
 		}
 		op += length
 		switch {
-		case distance >= 16:
-			for {
-				*(*[16]byte)(out[to:]) = *(*[16]byte)(out[from:])
-				to += 16
-				from += 16
-				if to >= op {
-					break
-				}
+		case distance >= 16: // the first 32 bytes without a look at the length: most matches end there
+			copy32(out, to, from)
+			for to, from = to+32, from+32; to < op; to, from = to+64, from+64 {
+				copy32(out, to, from)
+				copy32(out, to+32, from+32)
 			}
 		case distance >= 8:
 			for {
@@ -127,4 +131,11 @@ func (d *Decoder) fast(out []byte, op int) int {
 	}
 	d.pos, d.bits, d.have = pos, bits, have
 	return op
+}
+
+// copy32 copies 32 bytes in two steps: the second may read what the first has written.
+func copy32(out []byte, to, from int) {
+	dst, src := out[to:to+32], out[from:from+32]
+	*(*[16]byte)(dst) = *(*[16]byte)(src)
+	*(*[16]byte)(dst[16:]) = *(*[16]byte)(src[16:])
 }

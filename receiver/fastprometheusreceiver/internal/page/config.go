@@ -42,6 +42,7 @@ type Job struct {
 	rules  rules
 	report []string
 	part   int // points, of what a large page becomes
+	round  int // points of the parts that are about the same
 	whole  int // texts of a cohort before they are cut
 	shapes int // that a cohort knows
 
@@ -68,6 +69,7 @@ func NewJob(cfg Config) (*Job, error) {
 		rules:   newRules(cfg.Scrape),
 		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
 		part:    partPoints,
+		round:   roundPoints,
 		whole:   mostWhole,
 		shapes:  mostShapes,
 		formats: map[string]format{},

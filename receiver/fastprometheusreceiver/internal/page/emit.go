@@ -184,16 +184,16 @@ func (p *point) fill(m pcommon.Map, t *Target) {
 	}
 }
 
-// refill puts the attributes of a point in place of another's. What is the same stays.
-func (p *point) refill(m pcommon.Map, t *Target) {
-	if !p.overwrite(m, t) {
+// refill puts the attributes of a point in place of another's. What is the same stays, or is taken from a giver, if any.
+func (p *point) refill(m pcommon.Map, t *Target, giver pcommon.Map) {
+	if !p.overwrite(m, t, giver) {
 		m.RemoveIf(func(string, pcommon.Value) bool { return true })
 		p.fill(m, t)
 	}
 }
 
 // overwrite gives a map other values, if it has the point's keys.
-func (p *point) overwrite(m pcommon.Map, t *Target) bool {
+func (p *point) overwrite(m pcommon.Map, t *Target, giver pcommon.Map) bool {
 	if m.Len() != len(p.keys.names) {
 		return false
 	}
@@ -203,12 +203,24 @@ func (p *point) overwrite(m pcommon.Map, t *Target) bool {
 		if name != p.keys.names[i] {
 			return false
 		}
-		if v, rest = p.value(i, rest, t); had.Str() != v {
+		if v, rest = p.value(i, rest, t); had.Str() != v && !give(giver, name, v, had) {
 			had.SetStr(v) // allocates
 		}
 		i++
 	}
 	return true
+}
+
+// give moves a value from a map, if that has it.
+func give(giver pcommon.Map, name, value string, to pcommon.Value) bool {
+	if giver == (pcommon.Map{}) {
+		return false
+	}
+	had, ok := giver.Get(name)
+	if ok = ok && had.Str() == value; ok {
+		had.MoveTo(to)
+	}
+	return ok
 }
 
 // value returns the value of an attribute, and those packed after it.

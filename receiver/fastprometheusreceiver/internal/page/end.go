@@ -58,6 +58,9 @@ func (s *Scrape) End(r Report) Result {
 		err = s.finish()
 	}
 	lines := s.seen()
+	if r.Err != nil && s.err == nil {
+		lines = nil // the page did not come whole: what came counts for nothing
+	}
 	res := Result{Err: err, Hits: s.next, Misses: len(s.lines)}
 	if s.strayed {
 		res.Hits = 0

@@ -237,7 +237,7 @@ func (c *cursor) attributes(p *placedPoint, k choice, i int, m pcommon.Map) {
 	case i >= k.kept:
 		p.point.fill(m, c.target)
 	case k.renews(i):
-		p.point.refill(m, c.target)
+		p.point.refill(m, c.target, pcommon.Map{})
 	}
 }
 
@@ -276,7 +276,8 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 			dp.SetStartTimestamp(c.started(p.created))
 		}
 		if i < used {
-			p.point.refill(dp.Attributes(), c.target)
+			giver := c.recycled.giver(c.aboutOf(at))
+			p.point.refill(dp.Attributes(), c.target, giver)
 		} else {
 			c.attributes(p, k, i, dp.Attributes())
 		}

@@ -81,7 +81,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 	reusing := cfg
 	reusing.Reuse = true
 	shared, trees, cut := newTestJob(t, cfg), newTestJob(t, reusing), newTestJob(t, reusing)
-	cut.part, cut.whole = 1+int(seed%7), int(seed%13)
+	cut.part, cut.round, cut.whole = 1+int(seed%7), 1+int(seed%17), int(seed%13)
 	var targets, again, parted []*Target
 	for i := range 3 {
 		targets = append(targets, testTarget(shared, i, "zone", fmt.Sprint("z", i)))

@@ -21,6 +21,7 @@ type layout struct {
 	groups    []group        // the parts of histograms and summaries
 	marked    bool           // some attribute is the target's to fill in
 	runs      []run          // in which order a large page's points are handed on
+	about     []int32        // and what each is about
 }
 
 type placedResource struct {

@@ -13,24 +13,26 @@ import (
 // A run is points of a metric that follow each other on a large page.
 type run struct {
 	metric, points int32
-	ends           bool // and with it the part
+	ends           bool // and with it the round
 }
 
 // order decides in which order the points of a large page are handed on: the report's last. Such a page says one thing
 // after the other about all pods, say. Who takes its parts would meet the texts of each pod again with every metric, long
-// after they were last seen. So what is said of a pod goes together: a part has, of every metric, the points about the same
+// after they were last seen. So what is said of a pod goes together: a round has, of every metric, the points about the same
 // few of them. Points of a metric stay in their order.
-func (c *cohort) order(l *layout) []run {
+func (c *cohort) order(l *layout) {
 	var (
 		about = make([]int32, len(l.points)) // numbers, as they come first
 		known = map[string]int32{}
 		sizes []int
 	)
 	for m := range l.metrics {
-		if c.reports(&l.metrics[m]) {
-			continue
-		}
+		reports := c.reports(&l.metrics[m])
 		for i := l.metrics[m].first; i < l.metrics[m].first+l.metrics[m].points; i++ {
+			if reports {
+				about[i] = aboutNothing
+				continue
+			}
 			s := c.about(l.points[i].point.line)
 			at, ok := known[s]
 			if !ok {
@@ -42,26 +44,26 @@ func (c *cohort) order(l *layout) []run {
 			sizes[at]++
 		}
 	}
-	part := make([]int32, len(sizes))
-	last, room := int32(0), c.job.part
+	round := make([]int32, len(sizes))
+	last, room := int32(0), c.job.round
 	for i, n := range sizes {
-		if n > room && room < c.job.part {
+		if n > room && room < c.job.round {
 			last++
-			room = c.job.part
+			room = c.job.round
 		}
-		part[i] = last
+		round[i] = last
 		room -= n
 	}
 	var runs []run
 	next := make([]int32, len(l.metrics))
-	for p := range last + 1 {
+	for r := range last + 1 {
 		for i := range l.metrics {
 			m := &l.metrics[i]
 			if c.reports(m) {
 				continue
 			}
 			n := next[i]
-			for n < m.points && part[about[m.first+n]] <= p {
+			for n < m.points && round[about[m.first+n]] <= r {
 				n++
 			}
 			if n > next[i] {
@@ -70,11 +72,14 @@ func (c *cohort) order(l *layout) []run {
 			}
 		}
 		if n := len(runs); n > 0 {
-			runs[n-1].ends = p < last
+			runs[n-1].ends = r < last
 		}
 	}
-	return slices.Clip(c.reported(l, runs))
+	l.runs, l.about = slices.Clip(c.reported(l, runs)), about
 }
+
+// aboutNothing is what the report's points are about.
+const aboutNothing = -1
 
 // inTurn is the order of the page, but for the report.
 func (c *cohort) inTurn(l *layout) []run {

@@ -28,7 +28,7 @@ func TestPartsAreAboutTheSame(t *testing.T) {
 		}
 	}
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
-	j.part, j.whole = 10*perPod, 30
+	j.part, j.round, j.whole = 10*perPod, 10*perPod, 30
 	target := testTarget(j, 1)
 	for range 2 {
 		r := show(target, start, typeText, b.String(), 1<<20)
@@ -61,7 +61,7 @@ func TestPartsAboutOneThing(t *testing.T) {
 		names = append(names, fmt.Sprintf("m%02d", i))
 	}
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
-	j.part = 4
+	j.part, j.round = 4, 4
 	r := show(testTarget(j, 1), start, typeText, strings.Join(names, "{a=\"b\"} 1\n")+"{a=\"b\"} 1\n", 1<<20)
 	var got []string
 	for more := true; more; more = r.Pending() > 0 {

@@ -9,11 +9,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// partPoints is how many points a part of a large page's metrics has.
-const partPoints = 1 << 13
+const (
+	// partPoints is how many points a part of a large page's metrics has.
+	partPoints = 1 << 11
+	// roundPoints is how many the parts have that are about the same things: several, for what an attribute needs to have a
+	// value is handed from point to point, and few, for they are all there.
+	roundPoints = 4 * partPoints
+)
 
 // isLarge tells whether metrics of so many points come in parts.
-func (j *Job) isLarge(points int) bool { return points > 2*j.part }
+func (j *Job) isLarge(points int) bool { return points > 2*j.round }
 
 // parts builds the metrics of a large page one part after the other, so that they are never there as a whole: a point
 // takes many times the memory of its value. Of the page only the values are held meanwhile.
@@ -33,6 +38,7 @@ type given struct {
 	pmetric.Metric
 
 	number int32
+	about  []int32 // what its points are about; nil if nobody knows
 }
 
 func newParts(l *layout, v *view) *parts {
@@ -68,14 +74,14 @@ func (p *parts) next() pmetric.Metrics {
 	p.left = false
 	p.given = p.given[:0]
 	most := p.target.cohort.job.part
-	for room := most; room > 0 && p.advance() && (room == most || p.rest.count <= room); {
+	for room := most; room > 0 && p.advance() && (p.rest.count <= room || p.rest.count > most); {
 		var k choice
 		k, p.rest = p.rest.cut(room)
 		m := &p.metrics[p.run.metric]
 		out := f.scope(m.scope).AppendEmpty()
 		p.recycled.metric = p.run.metric
 		p.metric(m, out, k, false)
-		p.given = append(p.given, given{out, p.run.metric})
+		p.given = append(p.given, given{out, p.run.metric, p.abouts(k)})
 		room -= k.count
 		p.pending -= k.count
 		if p.run.ends && p.rest.count == 0 {
@@ -107,6 +113,26 @@ func (p *parts) advance() bool {
 		}
 	}
 	return true
+}
+
+// abouts lists what points are about, for those who may have their attributes next.
+func (p *parts) abouts(k choice) []int32 {
+	if p.about == nil || !p.target.cohort.job.cfg.Reuse {
+		return nil
+	}
+	list := make([]int32, k.count)
+	for i := range list {
+		list[i] = p.aboutOf(k.at(i))
+	}
+	return list
+}
+
+// aboutOf returns what a point is about.
+func (c *cursor) aboutOf(point int32) int32 {
+	if int(point) < len(c.about) {
+		return c.about[point]
+	}
+	return aboutNothing
 }
 
 // cut divides a choice in two, none of which has been there.
@@ -143,7 +169,7 @@ func (r Result) Pending() int {
 // consumed.
 func (r Result) Next() Result {
 	if job := r.parts.target.cohort.job; job.cfg.Reuse && !r.Metrics.IsReadOnly() {
-		r.parts.recycled.put(r.parts.given, 2*job.part)
+		r.parts.recycled.put(r.parts.given, job.round-job.part/2, job.round+job.part)
 	}
 	r.Metrics = pmetric.Metrics{} // may go while the next is built
 	r.Metrics = r.parts.next()

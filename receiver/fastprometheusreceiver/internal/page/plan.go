@@ -207,7 +207,7 @@ func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest
 	l := b.finish()
 	if p.job.isLarge(len(l.points)) {
 		*b = builder{}
-		l.runs = p.order(l)
+		p.order(l)
 	}
 	return l
 }

@@ -4,9 +4,11 @@
 package page
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -25,15 +27,15 @@ func TestRecycledPoints(t *testing.T) {
 			} else {
 				points.MoveAndAppendTo(m.SetEmptySum().DataPoints())
 			}
-			all = append(all, given{m, int32(i)})
+			all = append(all, given{m, int32(i), nil})
 		}
 		summary := metrics.AppendEmpty()
 		summary.SetEmptySummary().DataPoints().AppendEmpty()
-		return append(all, given{summary, int32(len(sizes))})
+		return append(all, given{summary, int32(len(sizes)), nil})
 	}
 	take := func(metric int32, n int) (got int, left []int) {
 		r := recycled{metric: metric}
-		r.put(part(10, 8, 4), 100)
+		r.put(part(10, 8, 4), 22, 100)
 		got = r.take(n, pmetric.NewNumberDataPointSlice())
 		for _, u := range r.used {
 			left = append(left, u.points.Len())
@@ -65,9 +67,59 @@ func TestRecycledPoints(t *testing.T) {
 	require.Equal(t, []int{8, 4}, left)
 
 	var r recycled
-	r.put(part(5, 5), 12)
-	r.put(part(6), 12)
+	r.put(part(5, 5), 12, 12)
+	r.put(part(6), 12, 12)
 	require.Len(t, r.used, 2, "the first is too much")
 	require.Equal(t, 5, r.used[0].points.Len())
 	require.Equal(t, 6, r.used[1].points.Len())
+	require.True(t, r.full)
+
+	r = recycled{metric: 9}
+	r.put(part(10, 8), 19, 100)
+	require.Zero(t, r.take(5, pmetric.NewNumberDataPointSlice()), "others may want them before long")
+	r.metric = 1
+	require.Equal(t, 5, r.take(5, pmetric.NewNumberDataPointSlice()))
+}
+
+func TestPointsGiveTheirAttributesOnce(t *testing.T) {
+	var r recycled
+	put := func(metric int32, about ...int32) {
+		m := pmetric.NewMetric()
+		points := m.SetEmptyGauge().DataPoints()
+		for _, a := range about {
+			points.AppendEmpty().Attributes().PutStr("pod", fmt.Sprintf("%d of %d", a, metric))
+		}
+		r.put([]given{{m, metric, about}}, 100, 100)
+	}
+	put(1, 3, 5, 5, 9)
+	put(2, 3, 5, 7)
+	give := func(about int32) (pod string) {
+		if from := r.giver(about); from != (pcommon.Map{}) {
+			v, _ := from.Get("pod")
+			pod = v.Str()
+		}
+		return pod
+	}
+	for i, about := range []int32{aboutNothing, 3, 3, 3, 4, 5, 5, 5, 5, 9, 9} {
+		want := []string{"", "3 of 2", "3 of 1", "", "", "5 of 2", "5 of 1", "5 of 1", "", "9 of 1", ""}[i]
+		require.Equal(t, want, give(about), "%d", about)
+	}
+	r.metric = 3
+	require.Zero(t, r.take(0, pmetric.NewNumberDataPointSlice()))
+	require.Equal(t, "7 of 2", give(7), "the next to ask begin anew")
+	require.Empty(t, give(3))
+}
+
+func TestValuesAreGivenToWhomTheySuit(t *testing.T) {
+	from, to := pcommon.NewMap(), pcommon.NewMap()
+	from.PutStr("pod", "a")
+	to.PutStr("pod", "old")
+	had, _ := to.Get("pod")
+	require.False(t, give(pcommon.Map{}, "pod", "a", had))
+	require.False(t, give(from, "pod", "b", had))
+	require.False(t, give(from, "uid", "a", had))
+	require.Equal(t, "old", had.Str())
+	require.True(t, give(from, "pod", "a", had))
+	require.Equal(t, "a", had.Str())
+	require.False(t, give(from, "pod", "a", had), "it has it no more")
 }

@@ -146,7 +146,7 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 		parted         *Target
 	}
 	kept, trees, cut := newTestJob(t, plain), newTestJob(t, reusing), newTestJob(t, reusing)
-	cut.part, cut.whole = 1+int(seed%7), int(seed%13)
+	cut.part, cut.round, cut.whole = 1+int(seed%7), 1+int(seed%17), int(seed%13)
 	var all []*shown
 	for i := range 3 {
 		all = append(all, &shown{

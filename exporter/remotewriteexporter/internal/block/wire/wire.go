@@ -117,7 +117,9 @@ func AppendSample(dst []byte, value uint64, time, start int64) []byte {
 	dst = append(dst, byte(Sample), 0)
 	dst = AppendDouble(dst, 1, value)
 	dst = AppendVarint(dst, 2, uint64(time))
-	dst = AppendVarint(dst, 3, uint64(start))
+	if start != 0 {
+		dst = AppendVarint(dst, 3, uint64(start))
+	}
 	dst[at+1] = byte(len(dst) - at - 2) // 31 at most
 	return dst
 }

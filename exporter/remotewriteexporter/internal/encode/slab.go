@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import "sync/atomic"
+
+// slabChunk is how many entries a slab allocates at a time.
+const slabChunk = 256
+
+// slab holds entries of one width by number, from 1 on; 0 is none, and stays zero. Entries that refer to each other by number have no
+// pointers, so that the garbage collector passes over any number of them. They stay where they are until a sweep.
+//
+// Entries are added under a lock, and may be read meanwhile by whoever got their number from where it was put since.
+type slab[T any] struct {
+	width  int                   // Ts of an entry
+	chunks atomic.Pointer[[][]T] // nil where a sweep left nothing
+	gaps   int                   // how many are nil
+	free   []uint32
+}
+
+func newSlab[T any](width int) *slab[T] {
+	s := &slab[T]{width: width}
+	s.chunks.Store(&[][]T{})
+	s.grow()
+	return s
+}
+
+// one is an entry of width 1.
+func (s *slab[T]) one(n uint32) *T { return &(*s.chunks.Load())[n/slabChunk][n%slabChunk] }
+
+// run is an entry of any width.
+func (s *slab[T]) run(n uint32) []T {
+	at := int(n%slabChunk) * s.width
+	return (*s.chunks.Load())[n/slabChunk][at : at+s.width]
+}
+
+// size is one more than the largest number.
+func (s *slab[T]) size() int { return len(*s.chunks.Load()) * slabChunk }
+
+// add gives out the number of an entry, which is zero.
+func (s *slab[T]) add() uint32 {
+	if len(s.free) == 0 {
+		s.grow()
+	}
+	last := len(s.free) - 1
+	n := s.free[last]
+	s.free = s.free[:last]
+	return n
+}
+
+func (s *slab[T]) grow() {
+	chunks, at := *s.chunks.Load(), 0
+	chunk := make([]T, slabChunk*s.width)
+	if s.gaps > 0 {
+		for chunks[at] != nil {
+			at++
+		}
+		chunks[at] = chunk // where no number leads yet
+		s.gaps--
+	} else {
+		at = len(chunks)
+		chunks = append(chunks, chunk)
+		s.chunks.Store(&chunks)
+	}
+	first := at * slabChunk
+	for n := first + slabChunk - 1; n >= max(first, 1); n-- {
+		s.free = append(s.free, uint32(n))
+	}
+}
+
+// sweep frees what is not to be kept, and the chunks of which nothing is. Nobody may use the slab meanwhile.
+func (s *slab[T]) sweep(keep func(n uint32) bool) {
+	s.free = s.free[:0]
+	chunks := *s.chunks.Load()
+	for i := len(chunks) - 1; i >= 0; i-- { // so that the first are used first
+		if chunks[i] == nil {
+			continue
+		}
+		before, first := len(s.free), i*slabChunk
+		for n := first + slabChunk - 1; n >= max(first, 1); n-- {
+			if !keep(uint32(n)) {
+				clear(s.run(uint32(n)))
+				s.free = append(s.free, uint32(n))
+			}
+		}
+		if len(s.free)-before == slabChunk {
+			s.free = s.free[:before]
+			chunks[i] = nil
+			s.gaps++
+		}
+	}
+	if cap(s.free) > 2*len(s.free)+slabChunk {
+		s.free = append(make([]uint32, 0, len(s.free)), s.free...)
+	}
+}

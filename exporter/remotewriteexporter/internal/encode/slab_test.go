@@ -1,0 +1,105 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestIndexFindsWhatItKeeps(t *testing.T) {
+	const n = 10_000
+	for _, hash := range []func(uint32) uint32{
+		func(i uint32) uint32 { return i * 2654435761 },
+		func(i uint32) uint32 { return i * 2654435761 >> 4 &^ 3 }, // some alike, all near one another
+	} {
+		var x index
+		for range x.of(1) {
+			t.Fatal("found in nothing")
+		}
+		for i := uint32(1); i <= n; i++ {
+			x.insert(hash(i), i)
+		}
+		check := func(kept func(uint32) bool) {
+			t.Helper()
+			left := 0
+			for i := uint32(1); i <= n; i++ {
+				times := 0
+				for entry := range x.of(hash(i)) {
+					if entry == i {
+						times++
+					}
+				}
+				want := 0
+				if kept(i) {
+					want, left = 1, left+1
+				}
+				require.Equal(t, want, times)
+			}
+			assert.Equal(t, left, x.used)
+			each := 0
+			x.each(func(entry uint32) { assert.True(t, kept(entry)); each++ })
+			assert.Equal(t, left, each)
+		}
+		all := func(uint32) bool { return true }
+		some := func(i uint32) bool { return i%100 == 0 }
+		check(all)
+		assert.LessOrEqual(t, len(x.slots), 2*n)
+		x.sweep(all)
+		check(all)
+		x.sweep(some)
+		check(some)
+		assert.LessOrEqual(t, len(x.slots), 4*n/100)
+		x.sweep(func(uint32) bool { return false })
+		check(func(uint32) bool { return false })
+		assert.Len(t, x.slots, minIndex)
+	}
+}
+
+func TestSlabKeepsNumbersAndGivesChunksBack(t *testing.T) {
+	const width, n = 3, 20 * slabChunk
+	s := newSlab[uint32](width)
+	add := func() uint32 {
+		i := s.add()
+		require.Equal(t, make([]uint32, width), s.run(i), "as if new")
+		s.run(i)[width-1] = i
+		return i
+	}
+	check := func(i uint32) { require.Equal(t, []uint32{0, 0, i}, s.run(i)) }
+	for i := uint32(1); i <= n; i++ {
+		require.Equal(t, i, add())
+	}
+	chunks := func() (held int) {
+		for _, c := range *s.chunks.Load() {
+			if c != nil {
+				held++
+			}
+		}
+		return held
+	}
+	require.Equal(t, 21, chunks())
+	s.sweep(func(i uint32) bool { return i >= n/2 && i%2 == 0 })
+	require.Equal(t, 12, chunks(), "the first, and those of the second half")
+	for i := uint32(n / 2); i <= n; i += 2 {
+		check(i)
+	}
+	seen := map[uint32]bool{}
+	for range n / 2 {
+		i := add()
+		require.False(t, seen[i] || i >= n/2 && i <= n && i%2 == 0, "%d is taken", i)
+		seen[i] = true
+	}
+	for i := range seen {
+		check(i)
+	}
+	for i := uint32(n / 2); i <= n; i += 2 {
+		check(i)
+	}
+	assert.LessOrEqual(t, s.size(), n+slabChunk, "gaps are filled first")
+	s.sweep(func(uint32) bool { return false })
+	assert.Equal(t, 1, chunks())
+	assert.Equal(t, make([]uint32, width), s.run(0))
+}
