@@ -142,7 +142,7 @@ type edgeJSON struct {
 }
 
 // draw puts numbers on arrows where they are known: what a component has handed on if it does that here only, or what
-// the next one has taken if it gets that from here only.
+// the next one has taken if it gets that from here only. A receiver of several signals may tell them apart.
 func (p *graphPipeline) draw(g *graph, flows map[string]*rates) pipelineJSON {
 	out := pipelineJSON{ID: p.id, Signal: p.signal, Nodes: slices.Concat(p.receivers, p.processors, p.exporters), Edges: []edgeJSON{}}
 	for _, a := range p.arrows() {
@@ -153,6 +153,9 @@ func (p *graphPipeline) draw(g *graph, flows map[string]*rates) pipelineJSON {
 		}
 		if f := flows[from.id]; f != nil && e.Rate == nil && g.handsOnAlike(from) {
 			e.Rate = f.Out
+		}
+		if f := flows[from.id]; f != nil && e.Rate == nil && from.kind == wordReceiver {
+			e.Rate = f.out[p.signal] // all pipelines of a signal get the same
 		}
 		out.Edges = append(out.Edges, e)
 	}

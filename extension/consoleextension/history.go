@@ -23,6 +23,8 @@ type rates struct {
 	Refused   *float64 `json:"refused"`
 	WireBytes *float64 `json:"wire_bytes"`
 	RawBytes  *float64 `json:"raw_bytes"`
+
+	out map[string]*float64 // by signal, of a source that tells several apart
 }
 
 // totals are about all components together.

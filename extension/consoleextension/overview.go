@@ -118,9 +118,13 @@ func (c *console) flows(before, now *reading, g *graph) map[string]*rates {
 			flows[s.node()] = &f
 			continue
 		}
+		if f.out == nil { // who tells signals apart is the only source of its component that hands on anything
+			f.out = sum.out
+		}
 		*sum = rates{
 			In: plus(sum.In, f.In), Out: plus(sum.Out, f.Out), Limited: plus(sum.Limited, f.Limited), Dropped: plus(sum.Dropped, f.Dropped),
 			Refused: plus(sum.Refused, f.Refused), WireBytes: plus(sum.WireBytes, f.WireBytes), RawBytes: plus(sum.RawBytes, f.RawBytes),
+			out: f.out,
 		}
 	}
 	return flows

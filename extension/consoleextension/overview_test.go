@@ -38,6 +38,38 @@ func (s *subject) counter(kind component.Kind, name string) *counter {
 	return c
 }
 
+func TestAReceiverOfSeveralSignalsTellsThemApart(t *testing.T) {
+	s := open(t)
+	s.configure(`
+receivers: {otlpstream: {}}
+processors: {batch: {}}
+exporters: {otlp: {}}
+service:
+  extensions: [console]
+  pipelines:
+    metrics: {receivers: [otlpstream], processors: [batch], exporters: [otlp]}
+    traces: {receivers: [otlpstream], exporters: [otlp]}
+    logs: {receivers: [otlpstream], exporters: [otlp]}
+`)
+	receiver := s.counter(component.KindReceiver, "otlpstream")
+	s.clock.pass(sampleInterval)
+	s.sample()
+	receiver.flow = inspect.Flow{In: 500, Out: 300, Signals: map[string]inspect.SignalFlow{"metrics": {In: 300, Out: 200}, "traces": {In: 200, Out: 100}}}
+	s.clock.pass(sampleInterval)
+	rates := map[string]*float64{}
+	for _, p := range get[overviewJSON](s, "/api/v1/overview").Pipelines {
+		for _, e := range p.Edges {
+			rates[p.ID+": "+e.From+" > "+e.To] = e.Rate
+		}
+	}
+	require.Equal(t, map[string]*float64{
+		"metrics: receiver/otlpstream > processor/batch": number(10),
+		"metrics: processor/batch > exporter/otlp":       nil,
+		"traces: receiver/otlpstream > exporter/otlp":    number(5),
+		"logs: receiver/otlpstream > exporter/otlp":      nil,
+	}, rates)
+}
+
 func TestRatesOnArrowsAreThoseThatAreKnown(t *testing.T) {
 	s := open(t)
 	s.configure(pipelines)

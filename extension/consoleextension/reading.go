@@ -127,8 +127,16 @@ func flowBetween(before, now *reading, s *source) rates {
 		}
 		return number(float64(b-a) / seconds)
 	}
+	var out map[string]*float64
+	for signal, now := range b.Signals {
+		if out == nil {
+			out = map[string]*float64{}
+		}
+		out[signal] = per(a.Signals[signal].Out, now.Out)
+	}
 	return rates{
-		In: per(a.In, b.In), Out: per(a.Out, b.Out), Limited: per(a.Limited, b.Limited), Refused: per(a.Refused, b.Refused),
+		out: out,
+		In:  per(a.In, b.In), Out: per(a.Out, b.Out), Limited: per(a.Limited, b.Limited), Refused: per(a.Refused, b.Refused),
 		Dropped: per(total(a.Dropped), total(b.Dropped)), WireBytes: per(a.WireBytes, b.WireBytes), RawBytes: per(a.RawBytes, b.RawBytes),
 	}
 }
