@@ -155,7 +155,7 @@ type Outcome struct {
 }
 
 // addDestination makes the telemetry of a further destination.
-func (t *telemetry) addDestination(endpoint string) *destinationTelemetry {
+func (t *telemetry) addDestination(endpoint string) {
 	name := destinationName(endpoint)
 	d := &destinationTelemetry{
 		t: t, name: name,
@@ -165,7 +165,6 @@ func (t *telemetry) addDestination(endpoint string) *destinationTelemetry {
 		drops:   map[string]time.Time{},
 	}
 	t.destinations = append(t.destinations, d)
-	return d
 }
 
 // destinationName is an endpoint without what may be secret: credentials and query.

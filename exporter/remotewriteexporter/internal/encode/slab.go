@@ -3,7 +3,10 @@
 
 package encode
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // slabChunk is how many entries a slab allocates at a time.
 const slabChunk = 256
@@ -73,8 +76,8 @@ func (s *slab[T]) grow() {
 func (s *slab[T]) sweep(keep func(n uint32) bool) {
 	s.free = s.free[:0]
 	chunks := *s.chunks.Load()
-	for i := len(chunks) - 1; i >= 0; i-- { // so that the first are used first
-		if chunks[i] == nil {
+	for i, chunk := range slices.Backward(chunks) { // so that the first are used first
+		if chunk == nil {
 			continue
 		}
 		before, first := len(s.free), i*slabChunk
