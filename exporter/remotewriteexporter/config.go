@@ -106,8 +106,8 @@ type BatchConfig struct {
 	MaxBytes int `mapstructure:"max_bytes"`
 	// MaxRawBytes is the most bytes of a request before compression. Default 8 MiB.
 	MaxRawBytes int `mapstructure:"max_raw_bytes"`
-	// Timeout is how long data waits for more. With queue.storage, callers wait as long. Default 1s, or 200ms with
-	// queue.storage.
+	// Timeout is how long data waits for more; up to five times as long while a destination that answers has yet to be
+	// sent what is queued. With queue.storage, callers wait as long. Default 1s, or 200ms with queue.storage.
 	Timeout time.Duration `mapstructure:"timeout"`
 
 	// prevent unkeyed literal initialization

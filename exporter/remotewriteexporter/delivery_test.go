@@ -23,15 +23,11 @@ func TestSeriesKeepTheirOrderWhenShardsChange(t *testing.T) {
 		return false
 	})
 	e := create(t, func(c *Config) { c.Endpoint, c.Batch.Timeout = d.URL, time.Millisecond })
-	looks, counts := 0, map[int]bool{}
-	e.intake.look = time.Millisecond
-	e.intake.loads = func() []load { // so much to do that there must be more, then so little that there need not be
-		looks++
+	rounds, counts := 0, map[int]bool{}
+	e.intake.suitable = func() int {
+		rounds++
 		counts[e.intake.shards.count()] = true
-		if looks%(4*idleRounds) < idleRounds {
-			return []load{{busy: 100, waiting: 100}}
-		}
-		return []load{{}}
+		return []int{1, 2, 4, 8, 4, 2}[rounds/2%6]
 	}
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	const calls, series = 1000, 20
@@ -193,47 +189,48 @@ func TestConcurrentCallersLoseNothing(t *testing.T) {
 
 func TestShardsFollowLoad(t *testing.T) {
 	s := newShards(ShardsConfig{Min: 1, Max: 6})
-	f := func(want int, loads ...load) {
+	after := func(seconds, came float64, want int, loads ...load) {
 		t.Helper()
-		s.now.Store(int64(s.adapt(loads)))
+		s.now.Store(int64(s.adapt(look{loads: loads, elapsed: seconds, came: came, over: seconds})))
 		require.Equal(t, want, s.count())
 	}
-	late := load{busy: 100, waiting: 100}
-	quiet := load{}
-	f(1, late)
-	f(1, quiet) // a burst
-	f(1, late)
-	f(2, late)
-	f(2, quiet, late)
-	f(4, late, quiet)
-	f(4, late)
-	f(6, late)
-	f(6, late)
-	f(6, late)
-	f(6, load{busy: 100, waiting: 100, failing: true})
-	f(6, load{busy: 100, waiting: 3}) // keeps up
-	s.now.Store(2)
-	f(2, load{busy: 1, waiting: 9, lanes: 2})
-	f(2, load{busy: 1, waiting: 9, lanes: 2})
-	f(2, load{busy: 1, waiting: 9, lanes: 1}) // what is sent is of a time with fewer, and they are all busy
-	f(4, load{busy: 1, waiting: 9, lanes: 1})
-	for i := range idleRounds { // busy for more than a quarter of the time
-		f(4, load{busy: float64(3 * (i % 2)), lanes: 4})
+	f := func(want int, loads ...load) { // ten full requests a second
+		t.Helper()
+		after(1, 10, want, loads...)
 	}
-	for i := range idleRounds - 1 { // bursts that leave them idle most of the time
-		f(4, load{busy: float64(3 * (i % 4 / 3)), lanes: 4})
+	quiet := load{}
+	late := func(latency float64) load { return load{busy: 1, latency: latency, waiting: 100} }
+	f(1, late(0.1))
+	f(1, quiet) // a hitch
+	f(1, late(0.1))
+	f(2, late(0.1)) // twice what there must be
+	f(2, late(0.12))
+	f(2, late(0.12)) // what piled up is of a time with fewer: these are enough
+	f(2, quiet, late(0.2))
+	f(4, late(0.2), quiet)
+	f(4, late(0.9))
+	f(6, late(0.9))
+	f(6, late(0.9))
+	f(6, late(0.9))
+	f(6, load{busy: 100, latency: 9, waiting: 100, failing: true})
+	f(6, load{busy: 100, latency: 9, waiting: 3}) // keeps up
+	s = newShards(s.cfg)
+	for range 10 { // there need be no more requests, but larger ones
+		after(1, 0.1, 1, late(2))
+	}
+	s.now.Store(4)
+	s.idle = 0
+	for i := range 60 { // busy for more than a quarter of the time
+		f(4, load{busy: float64(3 * (i % 2))})
+	}
+	for i := range 59 { // bursts that leave them idle most of the time
+		f(4, load{busy: float64(3 * (i % 4 / 3))})
 	}
 	f(2, quiet)
-	for range idleRounds {
-		f(2, quiet, load{failing: true})
-	}
-	for range idleRounds - 1 {
-		f(2, quiet)
-	}
-	f(1, quiet)
-	for range idleRounds {
-		f(1, quiet)
-	}
+	after(90, 0, 2, quiet, load{failing: true})
+	after(59, 0, 2, quiet)
+	after(1, 0, 1, quiet)
+	after(90, 0, 1, quiet)
 }
 
 func TestRequestsStayFullHoweverManyShards(t *testing.T) {

@@ -71,7 +71,7 @@ func (e *remoteWrite) delivery() inspect.Delivery {
 			Responses: map[string]int64{},
 			Retries:   o.Retries, RawBytes: o.RawBytes, WireBytes: o.WireBytes,
 			AckSeconds:  o.Busy.Seconds(),
-			BreakerOpen: d.BreakerOpen(),
+			BreakerOpen: d.BreakerOpen(), ThrottledUntil: d.ThrottledUntil(),
 		}
 		for code, n := range o.Requests {
 			to.Requests += n
@@ -92,18 +92,18 @@ func statusName(code int) string {
 	return strconv.Itoa(code)
 }
 
-// fault is why the destination takes no data, or what it answered last if that was an error; empty while it does.
+// fault is what came of the last request, if that was an error; empty while all is well.
 func (d *destinationTelemetry) fault() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.reason != nil:
-		return d.reason.Error()
-	case d.status >= http.StatusMultipleChoices:
-		return fmt.Sprintf("answered %d %s", d.status, http.StatusText(d.status))
-	default:
-		return ""
+	if d.status < http.StatusMultipleChoices {
+		return d.said
 	}
+	said := fmt.Sprintf("answered %d %s", d.status, http.StatusText(d.status))
+	if d.said != "" {
+		said += ": " + d.said
+	}
+	return said
 }
 
 // leftOut is what the encoder could not express, by reason.

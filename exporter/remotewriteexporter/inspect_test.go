@@ -92,5 +92,31 @@ func TestAnErrorThatIsAnsweredIsKnown(t *testing.T) {
 	e := start(t, w, func(c *Config) { c.Endpoint = picky.URL })
 	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
 	eventually(t, func() bool { return w.source.Flow().Dropped["rejected"] == 10 }, "it is dropped")
-	require.Equal(t, "answered 422 Unprocessable Entity", w.source.Delivery().Destinations[0].LastError)
+	require.Equal(t, "answered 422 Unprocessable Entity: no thanks", w.source.Delivery().Destinations[0].LastError)
+	picky.recover()
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 1)))
+	eventually(t, func() bool { return w.source.Flow().Out == 10 }, "it is taken")
+	require.Empty(t, w.source.Delivery().Destinations[0].LastError)
+}
+
+func TestAPauseThatWasAskedForIsKnown(t *testing.T) {
+	w := &watcher{}
+	busy := newReceived(t, status(1<<30, http.StatusTooManyRequests, "Retry-After", "60"))
+	e := start(t, w, func(c *Config) { c.Endpoint, c.ShutdownTimeout = busy.URL, time.Millisecond })
+	require.Zero(t, w.source.Delivery().Destinations[0].ThrottledUntil)
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool { return !w.source.Delivery().Destinations[0].ThrottledUntil.IsZero() }, "it asks for a pause")
+	require.InDelta(t, 60, time.Until(w.source.Delivery().Destinations[0].ThrottledUntil).Seconds(), 15)
+}
+
+func TestAnErrorOnTheWayIsKnown(t *testing.T) {
+	w := &watcher{}
+	e := start(t, w, func(c *Config) {
+		c.Endpoint, c.ShutdownTimeout = "http://127.0.0.1:1/write?token=secret", time.Millisecond
+	})
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	fault := func() string { return w.source.Delivery().Destinations[0].LastError }
+	eventually(t, func() bool { return fault() != "" }, "it is known what is wrong")
+	require.Contains(t, fault(), "connection refused")
+	require.NotContains(t, fault(), "secret")
 }

@@ -29,6 +29,10 @@ const (
 	cacheGenerations = 5
 	// maxRequests bounds a round, in full requests, however many shards there are.
 	maxRequests = 16
+	// maxHold is how long, in timeouts, a round is held open for a destination that is behind: callers may be waiting.
+	maxHold = 5
+	// holdLooks is how often in a timeout it is looked whether it still is.
+	holdLooks = 10
 )
 
 var (
@@ -37,7 +41,7 @@ var (
 )
 
 // intake takes metrics from the pipeline and puts blocks into the queue, in rounds: what came since the last round is
-// encoded in the next, when it is enough for a request or has waited long enough.
+// encoded in the next, when it is enough for a request on each shard or has waited long enough.
 type intake struct {
 	cfg          *Config
 	telemetry    *telemetry
@@ -58,12 +62,14 @@ type intake struct {
 	open    atomic.Int64 // points added in the round
 	blocked atomic.Bool  // the queue was full when data last came
 
-	// The loop's own: the shards, their epoch in the queue, what their number follows, and what became of the round before.
-	shards *shards
-	epoch  uint32
-	loads  func() []load
-	look   time.Duration
-	before error
+	// The loop's own: the shards, their epoch in the queue, and what their number follows.
+	shards   *shards
+	epoch    uint32
+	suitable func() int // how many shards there are to be
+	looked   time.Time  // when it last looked
+	flushed  time.Time  // when the last round was queued
+	since    time.Time  // since when
+	came     float64    // so many full requests came
 }
 
 // A round is what is encoded and stored together.
@@ -80,7 +86,7 @@ func newIntake(cfg *Config, t *telemetry) (*intake, error) {
 		cfg: cfg, telemetry: t, round: newRound(), shards: newShards(cfg.Shards),
 		arrived: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
-	in.loads, in.look = in.observe, adaptInterval
+	in.suitable = in.look
 	encoder, err := encode.New(cfg.encoding(in.shards.count()), t)
 	if err != nil {
 		return nil, err
@@ -119,27 +125,15 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 }
 
 func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) error {
-	if err := in.admit(ctx, int64(points)); err != nil {
+	if in.queue.Refuses() {
+		return errQueueFull
+	}
+	if blocks := in.queue.Blocks(); in.blocked.Swap(blocks) != blocks {
+		in.telemetry.blocked(blocks)
+	}
+	r, err := in.take(ctx, md, int64(points))
+	if err != nil || !in.durable {
 		return err
-	}
-	in.mu.RLock()
-	if in.stopped {
-		in.mu.RUnlock()
-		return errStopped
-	}
-	r := in.round
-	err := in.add(ctx, md)
-	open := in.open.Add(int64(points))
-	in.mu.RUnlock()
-	if err != nil {
-		return consumererror.NewPermanent(err) // counted by the encoder, and no better another time
-	}
-	notify(in.arrived)
-	if open+int64(points) > in.enough() { // as much again would make a request too many
-		notify(in.full)
-	}
-	if !in.durable {
-		return nil
 	}
 	select {
 	case <-r.stored:
@@ -149,37 +143,64 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	}
 }
 
-// admit waits until there is room for more points, or refuses them.
-func (in *intake) admit(ctx context.Context, points int64) error {
-	if in.queue.Refuses() {
-		return errQueueFull
-	}
-	if blocks := in.queue.Blocks(); in.blocked.Swap(blocks) != blocks {
-		in.telemetry.blocked(blocks)
-	}
+// take adds md to a round that has room for it, and returns that round.
+func (in *intake) take(ctx context.Context, md pmetric.Metrics, points int64) (*round, error) {
 	for {
 		if err := in.queue.WaitRoom(ctx); err != nil {
-			return fmt.Errorf("cannot wait for room in the queue: %w", err)
+			return nil, fmt.Errorf("cannot wait for room in the queue: %w", err)
 		}
-		in.mu.RLock()
-		r, open := in.round, in.open.Load()
-		in.mu.RUnlock()
-		if open == 0 || open+points <= in.enough() {
-			return nil
+		r, done, err := in.try(ctx, md, points)
+		if done {
+			return r, err
 		}
-		notify(in.full) // one round fills while another is encoded, and no more
 		select {
-		case <-r.taken:
+		case <-r.taken: // one round fills while another is encoded, and no more
 		case <-in.quit:
-			return errStopped
+			return nil, errStopped
 		case <-ctx.Done():
-			return fmt.Errorf("cannot wait for data to be encoded: %w", ctx.Err())
+			return nil, fmt.Errorf("cannot wait for data to be encoded: %w", ctx.Err())
+		}
+	}
+}
+
+// try adds md to the round, if there is room. The loop is told under the lock, so that it is told of this round.
+func (in *intake) try(ctx context.Context, md pmetric.Metrics, points int64) (r *round, done bool, err error) {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	if in.stopped {
+		return nil, true, errStopped
+	}
+	open, ok := in.reserve(points)
+	if !ok {
+		notify(in.full)
+		return in.round, false, nil
+	}
+	err = in.add(ctx, md)
+	notify(in.arrived)
+	if open+points > in.enough() { // as much again would make a request too many
+		notify(in.full)
+	}
+	if err != nil {
+		err = consumererror.NewPermanent(err) // counted by the encoder, and no better another time
+	}
+	return in.round, true, err
+}
+
+// reserve counts points as added to the round, if they fit, and returns how many there are then.
+func (in *intake) reserve(points int64) (open int64, ok bool) {
+	for {
+		open := in.open.Load()
+		if open > 0 && open+points > in.enough() {
+			return open, false
+		}
+		if in.open.CompareAndSwap(open, open+points) {
+			return open + points, true
 		}
 	}
 }
 
 // enough is how many points end a round: a full request for each shard: were a round cut into ever smaller pieces, more
-// shards would send no more. Shards get shares of about one size, so that each is a request leaves some room.
+// shards would send no more. Shards get shares of about one size, so that each is one request leaves some room.
 func (in *intake) enough() int64 {
 	n := min(in.shards.count(), maxRequests)
 	points := n * in.cfg.Batch.MaxSamples
@@ -236,25 +257,19 @@ func (in *intake) tenantOf(r pcommon.Resource) string {
 func (in *intake) run() {
 	expire := time.NewTicker(max(in.cfg.Cache.IdleTimeout/cacheGenerations, time.Second))
 	defer expire.Stop()
-	adapt := time.NewTicker(in.look)
-	defer adapt.Stop()
+	in.looked = time.Now()
+	in.resume()
 	for {
 		select {
 		case <-in.arrived:
-			timer := time.NewTimer(in.timeout)
-			select {
-			case <-in.full:
-			case <-timer.C:
-			case <-in.quit:
+			if time.Since(in.flushed) > in.timeout {
+				in.resume()
 			}
-			timer.Stop()
+			in.await()
 			in.flush()
 		case <-expire.C:
 			in.encoder.Expire()
-		case <-adapt.C:
-			if n := in.shards.adapt(in.loads()); n != in.shards.count() {
-				in.reshard(n)
-			}
+			in.flush() // nothing, but there may be too many shards for that
 		case <-in.quit:
 			in.flush()
 			return
@@ -262,48 +277,86 @@ func (in *intake) run() {
 	}
 }
 
-// flush ends a round.
-func (in *intake) flush() {
-	in.mu.Lock()
-	r := in.next()
-	in.mu.Unlock()
-	in.settle(r, in.push(in.encode()))
+// await returns when the round is to end: it is full, or has waited long enough. While a destination is behind, what
+// would be cut off would only wait in the queue, and take a trip of its own to the destination: so the round is held
+// open for a while, and becomes part of larger requests.
+func (in *intake) await() {
+	timer, pause := time.NewTimer(in.timeout), max(in.timeout/holdLooks, time.Millisecond)
+	defer timer.Stop()
+	for held := time.Duration(0); ; held += pause {
+		select {
+		case <-in.full:
+			return
+		case <-in.quit:
+			return
+		case <-timer.C:
+		}
+		if held >= (maxHold-1)*in.timeout || !in.behind() {
+			return
+		}
+		timer.Reset(pause)
+	}
 }
 
-// settle says what became of a round's blocks. What came after the round before had ended may have been in time for its
-// blocks, and then was lost with them: so its failure is that of this round too.
-func (in *intake) settle(r *round, err error) {
-	if r.err = err; err == nil {
-		r.err = in.before
+// behind tells whether a destination that answers has yet to be sent a request on every shard, besides those under way.
+func (in *intake) behind() bool {
+	for i, d := range in.destinations {
+		if s := in.queue.Stats(i); s.Blocks-s.Leased >= in.shards.count() && d.Answers() {
+			return true
+		}
 	}
-	in.before = err
+	return false
+}
+
+// flush ends a round, and changes the number of shards for the next if another suits better.
+func (in *intake) flush() {
+	if n := in.suitable(); n != in.shards.count() {
+		in.reshard(n)
+	} else {
+		in.mu.Lock()
+		r, tenants := in.next()
+		in.mu.Unlock()
+		in.settle(r, in.push(in.encode(tenants)))
+	}
+	in.flushed = time.Now()
+}
+
+// settle says what became of a round's blocks.
+func (in *intake) settle(r *round, err error) {
+	r.err = err
 	close(r.stored)
 }
 
-// next begins another round; the caller holds mu. What was added before is all in the columns.
-func (in *intake) next() *round {
+// next begins another round; the caller holds mu. What was added before is cut off, for the tenants that it returns.
+func (in *intake) next() (*round, []string) {
 	r := in.round
 	in.round = newRound()
 	in.open.Store(0)
-	close(r.taken)
-	select {
-	case <-in.full: // about the round that ends
-	default:
+	for _, signal := range []chan struct{}{in.arrived, in.full} { // about the round that ends
+		select {
+		case <-signal:
+		default:
+		}
 	}
-	return r
+	tenants := in.encoder.Cut(nil)
+	close(r.taken)
+	return r, tenants
 }
 
-// encode makes blocks of what was added.
-func (in *intake) encode() []block.Block {
+// encode makes blocks of what was cut off.
+func (in *intake) encode(tenants []string) []block.Block {
 	format := in.format()
 	for _, d := range in.destinations {
 		in.encoder.LimitCompressed(d.Largest())
 	}
 	var blocks []block.Block
-	for _, tenant := range in.encoder.Tenants(nil) {
+	for _, tenant := range tenants {
 		for shard := range in.shards.count() {
 			blocks = in.encoder.Flush(shard, tenant, format, blocks)
 		}
+	}
+	for i := range blocks {
+		in.came += requests(in.encoder.Fullness(blocks[i]))
 	}
 	return blocks
 }

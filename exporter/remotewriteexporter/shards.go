@@ -4,6 +4,7 @@
 package remotewriteexporter
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -11,32 +12,47 @@ import (
 const (
 	// MaxShards bounds `shards.max`: each is a connection and a goroutine per destination.
 	MaxShards = 256
-	// adaptInterval is how often the number of shards is looked at: soon, since what was queued for few shards is sent
-	// by few.
-	adaptInterval = 2 * time.Second
-	// lateRounds is how many looks in a row must find the shards late before there are more, so that what comes in
+	// lookInterval is how often the number of shards is looked at, at most: soon, since what was queued for few shards is
+	// sent by few.
+	lookInterval = 100 * time.Millisecond
+	// lateLooks is how many looks in a row must find the shards late before there are more, so that what comes in
 	// bursts, and is sent well before the next, needs no more of them.
-	lateRounds = 2
-	// idleRounds is over how many looks the shards must have been idle before there are fewer.
-	idleRounds = 30
+	lateLooks = 2
+	// fill is the part of the shards that may be needed: answers do not come evenly.
+	fill = 0.75
+	// headroom is how many times the shards that are needed there are to be, so that what has piled up is soon sent.
+	headroom = 2
+	// idleTime is how long the shards must have been idle before there are fewer.
+	idleTime = time.Minute
 )
 
-// shards decides how many there are: more when requests take all the time there is and the queue grows all the same,
-// fewer when they hardly take any. Few shards make large requests, which compress best.
+// shards decides how many there are: more when more full requests come than they can send, however long each takes,
+// fewer when they are hardly used. Few shards make large requests, which compress best; and requests that are not full
+// grow before there are more of them.
 type shards struct {
-	cfg   ShardsConfig
-	now   atomic.Int64
-	late  int     // looks in a row that found the shards late
-	looks int     // since the shards were late or their number changed
-	busy  float64 // parts of the shards' time that these looks found taken, together
+	cfg ShardsConfig
+	now atomic.Int64
+
+	came, over float64 // full requests that came lately, and in how many seconds
+	late       int     // looks in a row that found the shards late
+	idle       float64 // seconds since the shards were late or their number changed
+	busy       float64 // seconds of these that the shards were busy
 }
 
-// load is what a destination did since the last look.
+// look is what happened since the last.
+type look struct {
+	loads   []load  // of the destinations
+	elapsed float64 // seconds
+	came    float64 // full requests that came
+	over    float64 // in how many of the seconds
+}
+
+// load is what a destination did.
 type load struct {
 	failing bool    // it does not take data: more connections would not help
 	busy    float64 // seconds of requests per second
+	latency float64 // seconds that a request takes
 	waiting int     // blocks that no sender has yet
-	lanes   int     // requests that can be on the way at once: fewer than shards while an earlier number's are sent
 }
 
 func newShards(cfg ShardsConfig) *shards {
@@ -47,60 +63,87 @@ func newShards(cfg ShardsConfig) *shards {
 
 func (s *shards) count() int { return int(s.now.Load()) }
 
-// adapt returns the number that suits the loads.
-func (s *shards) adapt(loads []load) int {
+// adapt returns the number that suits what is seen.
+func (s *shards) adapt(l look) int {
 	n := s.count()
-	late, busy := false, 0.0
-	for _, l := range loads {
-		if l.failing {
+	s.came, s.over = s.came/2+l.came, s.over/2+l.over
+	need, busy := 0.0, 0.0
+	for _, d := range l.loads {
+		if d.failing {
 			busy = 1 // it is not known what it could take
 			continue
 		}
-		part := l.busy / float64(max(1, min(n, l.lanes)))
-		late = late || part > 0.75 && l.waiting >= n
-		busy = max(busy, l.busy/float64(n))
-	}
-	if late {
-		s.late++
-		s.looks, s.busy = 0, 0
-		if s.late >= lateRounds {
-			s.late = 0
-			return min(2*n, s.cfg.Max)
+		if d.waiting >= n {
+			need = max(need, s.came/s.over*d.latency)
 		}
-		return n
+		busy = max(busy, d.busy/float64(n))
+	}
+	if need > fill*float64(n) {
+		s.idle, s.busy = 0, 0
+		if s.late++; s.late < lateLooks {
+			return n
+		}
+		s.late = 0
+		return min(int(math.Ceil(headroom*need)), s.cfg.Max)
 	}
 	s.late = 0
-	s.looks++
-	s.busy += busy
-	if s.looks < idleRounds {
+	s.idle += l.elapsed
+	s.busy += busy * l.elapsed
+	if s.idle < idleTime.Seconds() {
 		return n
 	}
-	idle := s.busy < 0.25*float64(s.looks)
-	s.looks, s.busy = 0, 0
+	idle := s.busy < 0.25*s.idle
+	s.idle, s.busy = 0, 0
 	if idle {
 		return max(n/2, s.cfg.Min)
 	}
 	return n
 }
 
-func (in *intake) observe() []load {
+func (in *intake) loads(elapsed time.Duration) []load {
 	loads := make([]load, len(in.destinations))
 	for i, d := range in.destinations {
 		stats := in.queue.Stats(i)
-		loads[i] = load{
-			failing: d.BreakerOpen(), busy: in.telemetry.destinations[i].busy.take(adaptInterval),
-			waiting: stats.Blocks - stats.Leased, lanes: stats.Lanes,
-		}
+		loads[i] = load{failing: d.BreakerOpen(), waiting: stats.Blocks - stats.Leased}
+		loads[i].busy, loads[i].latency = in.telemetry.destinations[i].busy.take(elapsed)
 	}
 	return loads
+}
+
+// requests is how many a block counts for that fills part of one. What is less than half could be part of another.
+func requests(part float64) float64 {
+	if part > 0.5 {
+		return 1
+	}
+	return part
+}
+
+// resume is for when data comes after a pause: what came before does not tell how much comes now.
+func (in *intake) resume() {
+	in.shards.came, in.shards.over = 0, 0
+	in.since, in.came = time.Now(), 0
+}
+
+// look tells how many shards there are to be: as many as there are, unless it is time to look.
+func (in *intake) look() int {
+	now := time.Now()
+	elapsed := now.Sub(in.looked)
+	if elapsed < lookInterval {
+		return in.shards.count()
+	}
+	n := in.shards.adapt(look{
+		loads: in.loads(elapsed), elapsed: elapsed.Seconds(), came: in.came, over: now.Sub(in.since).Seconds(),
+	})
+	in.looked, in.since, in.came = now, now, 0
+	return n
 }
 
 // reshard changes the number of shards. What was added before is queued in an epoch that is sent before what comes after, so
 // that a series which moves keeps its order.
 func (in *intake) reshard(n int) {
 	in.mu.Lock()
-	r := in.next()
-	blocks := in.encode()
+	r, tenants := in.next()
+	blocks := in.encode(tenants)
 	in.encoder.SetShards(n)
 	in.shards.now.Store(int64(n))
 	in.mu.Unlock()

@@ -5,7 +5,7 @@ package remotewriteexporter
 
 import (
 	"maps"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -70,11 +70,29 @@ func (d *destinationTelemetry) snapshot() Outcome {
 }
 
 // busy sums up the time that requests took.
-type busy struct{ nanos atomic.Int64 }
+type busy struct {
+	mu      sync.Mutex
+	took    time.Duration
+	ended   int
+	latency float64 // of those that ended last
+}
 
-func (b *busy) add(d time.Duration) { b.nanos.Add(int64(d)) }
+func (b *busy) add(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took += d
+	b.ended++
+}
 
-// take returns the seconds of requests per second since the last take, which was interval ago.
-func (b *busy) take(interval time.Duration) float64 {
-	return float64(b.nanos.Swap(0)) / float64(interval)
+// take returns the seconds of requests per second since the last take, which was so long ago, and how many seconds a
+// request takes, as far as is known.
+func (b *busy) take(ago time.Duration) (busy, latency float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	busy = b.took.Seconds() / ago.Seconds()
+	if b.ended > 0 {
+		b.latency = b.took.Seconds() / float64(b.ended)
+	}
+	b.took, b.ended = 0, 0
+	return busy, b.latency
 }

@@ -5,7 +5,6 @@ package remotewriteexporter
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"os"
 	"testing"
@@ -104,20 +103,4 @@ func TestMissingStorageIsNamed(t *testing.T) {
 	e := create(t, func(c *Config) { c.Endpoint, c.Queue.Storage = "http://127.0.0.1:1", &storageID })
 	require.ErrorContains(t, e.Start(t.Context(), files{}), "`queue.storage`")
 	require.NoError(t, e.Shutdown(t.Context()))
-}
-
-// TestLateDataSharesTheFailure: a round's data may be encoded with the round before, and be lost with it.
-func TestLateDataSharesTheFailure(t *testing.T) {
-	var in intake
-	fate := func(err error) error {
-		r := newRound()
-		in.settle(r, err)
-		<-r.stored
-		return r.err
-	}
-	full := errors.New("the disk is full")
-	require.NoError(t, fate(nil))
-	require.ErrorIs(t, fate(full), full)
-	require.ErrorIs(t, fate(nil), full)
-	require.NoError(t, fate(nil))
 }

@@ -92,9 +92,9 @@ func (t *telemetry) queueDropped(destination int, reason string, h block.Header)
 	if !d.isNews(reason) {
 		return
 	}
-	fields := []zap.Field{zap.String("reason", reason)}
-	if reason != queue.ReasonCorrupt { // nobody knows what was in it, nor for whom
-		fields = append(fields, zap.String("destination", d.name), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
+	fields := []zap.Field{zap.String("reason", reason), zap.String("destination", d.name)}
+	if h.Version != 0 { // else nobody knows what was in it
+		fields = append(fields, zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
 	}
 	t.log.Warn("the queue dropped a block; more of the same are counted, not logged", fields...)
 }
@@ -140,8 +140,8 @@ type destinationTelemetry struct {
 	mu      sync.Mutex
 	codes   map[int]metric.MeasurementOption
 	outcome Outcome
-	reason  error                // for taking no data; nil while it does
-	status  int                  // of the last answer
+	status  int                  // of the last answer; 0 without one
+	said    string               // what went wrong, or the answer's text unless it was a success
 	drops   map[string]time.Time // of the queue's that the log has, by reason
 }
 
@@ -177,7 +177,7 @@ func destinationName(endpoint string) string {
 }
 
 // Requested implements send.Telemetry.
-func (d *destinationTelemetry) Requested(code, wireBytes int, took time.Duration) {
+func (d *destinationTelemetry) Requested(code int, said string, wireBytes int, took time.Duration) {
 	ctx, b := context.Background(), d.t.builder
 	d.mu.Lock()
 	option, ok := d.codes[code]
@@ -186,7 +186,7 @@ func (d *destinationTelemetry) Requested(code, wireBytes int, took time.Duration
 		d.codes[code] = option
 	}
 	d.outcome.Requests[code]++
-	d.status = code
+	d.status, d.said = code, said
 	d.outcome.WireBytes += int64(wireBytes)
 	if code != 0 {
 		d.outcome.Busy += took
@@ -229,9 +229,6 @@ func (d *destinationTelemetry) Dropped(h block.Header, reason string) {
 
 // Down implements send.Telemetry: the component is well while every destination is.
 func (d *destinationTelemetry) Down(reason error) {
-	d.mu.Lock()
-	d.reason = reason
-	d.mu.Unlock()
 	t := d.t
 	t.mu.Lock()
 	defer t.mu.Unlock()

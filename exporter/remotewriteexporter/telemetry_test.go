@@ -24,6 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // instrumented runs an exporter whose metrics and log can be read.
@@ -152,20 +153,21 @@ func TestLoadIsMeasured(t *testing.T) {
 		return false
 	})
 	e := create(t, func(c *Config) { c.Endpoint = d.URL })
-	e.intake.look = time.Hour // the test looks
+	e.intake.suitable = e.intake.shards.count // the test looks
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	for n := range 3 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, n)))
 		eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == n+1 }, "the block is queued")
 	}
-	loads := e.intake.observe()
+	loads := e.intake.loads(time.Second)
 	close(release)
-	require.Equal(t, []load{{waiting: 2, lanes: 1}}, loads)
+	require.Equal(t, []load{{waiting: 2}}, loads)
 	require.NoError(t, e.Shutdown(t.Context()))
-	l := e.intake.observe()[0]
+	l := e.intake.loads(time.Second)[0]
 	require.Positive(t, l.busy)
+	require.InDelta(t, l.busy/3, l.latency, 1e-9, "there were three in a second")
 	require.Zero(t, l.waiting)
-	require.Zero(t, e.intake.observe()[0].busy, "each look begins anew")
+	require.Equal(t, load{latency: l.latency}, e.intake.loads(time.Second)[0], "each look begins anew")
 }
 
 func TestRefusedPointsAreCounted(t *testing.T) {
@@ -231,17 +233,17 @@ func TestLossesOfTheQueueAreLoggedOnceAMinute(t *testing.T) {
 			return said
 		}
 		for range 3 {
-			tel.queueDropped(0, queue.ReasonFull, block.Header{Samples: 7})
+			tel.queueDropped(0, queue.ReasonFull, block.Header{Version: promwrite.V2, Samples: 7})
 		}
-		tel.queueDropped(1, queue.ReasonFull, block.Header{Samples: 7})
-		tel.queueDropped(0, queue.ReasonAge, block.Header{Samples: 8})
+		tel.queueDropped(1, queue.ReasonFull, block.Header{Version: promwrite.V2, Samples: 7})
+		tel.queueDropped(0, queue.ReasonAge, block.Header{Version: promwrite.V2, Samples: 8})
 		tel.queueDropped(0, queue.ReasonCorrupt, block.Header{})
-		require.Equal(t, []string{"queue_full http://one/write 7", "queue_full http://two/write 7", "max_age http://one/write 8", "corrupt <nil> <nil>"}, lines())
+		require.Equal(t, []string{"queue_full http://one/write 7", "queue_full http://two/write 7", "max_age http://one/write 8", "corrupt http://one/write <nil>"}, lines())
 		time.Sleep(time.Minute - 1)
-		tel.queueDropped(0, queue.ReasonFull, block.Header{Samples: 7})
+		tel.queueDropped(0, queue.ReasonFull, block.Header{Version: promwrite.V2, Samples: 7})
 		require.Empty(t, lines())
 		time.Sleep(time.Nanosecond)
-		tel.queueDropped(0, queue.ReasonFull, block.Header{Samples: 9})
+		tel.queueDropped(0, queue.ReasonFull, block.Header{Version: promwrite.V2, Samples: 9})
 		require.Equal(t, []string{"queue_full http://one/write 9"}, lines())
 	})
 }

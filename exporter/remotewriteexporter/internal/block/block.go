@@ -118,34 +118,53 @@ func parse(data []byte) (Block, error) {
 		return Block{}, errChecksum
 	}
 	r := reader{rest: data[len(magic):end]}
-	var b Block
-	b.Version = promwrite.Version(r.number(uint64(promwrite.V2)))
-	b.Compression = promwrite.Encoding(r.number(uint64(promwrite.Identity)))
-	b.Samples = int(r.number(maxRaw))
-	b.Histograms = int(r.number(maxRaw))
-	b.Exemplars = int(r.number(maxRaw))
-	b.Metadata = int(r.number(maxRaw))
-	b.MinTime = r.time()
-	b.MaxTime = r.time()
-	b.RawSize = int(r.number(maxRaw))
-	b.Shard = int(r.number(1 << 20))
-	b.Tenant = string(r.bytes())
+	b := Block{Header: r.header()}
 	b.body = r.bytes()
 	switch {
 	case r.err != nil:
 		return Block{}, r.err
-	case b.Version == 0:
-		return Block{}, errField
 	case len(r.rest) > 0:
 		return Block{}, errTrailing
 	}
 	return b, nil
 }
 
+// Salvage reads the header of what Parse refuses, so that it can be told what was lost. It is false where the header
+// cannot be right either.
+func Salvage(data []byte) (Header, bool) {
+	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+		return Header{}, false
+	}
+	r := reader{rest: data[len(magic):]}
+	h := r.header()
+	if r.err != nil || h.Samples+h.Histograms+h.Exemplars > h.RawSize {
+		return Header{}, false
+	}
+	return h, true
+}
+
 // reader cuts fields off; after the first fault it yields zeros.
 type reader struct {
 	rest []byte
 	err  error
+}
+
+func (r *reader) header() (h Header) {
+	h.Version = promwrite.Version(r.number(uint64(promwrite.V2)))
+	h.Compression = promwrite.Encoding(r.number(uint64(promwrite.Identity)))
+	h.Samples = int(r.number(maxRaw))
+	h.Histograms = int(r.number(maxRaw))
+	h.Exemplars = int(r.number(maxRaw))
+	h.Metadata = int(r.number(maxRaw))
+	h.MinTime = r.time()
+	h.MaxTime = r.time()
+	h.RawSize = int(r.number(maxRaw))
+	h.Shard = int(r.number(1 << 20))
+	h.Tenant = string(r.bytes())
+	if h.Version == 0 {
+		r.fail(errField)
+	}
+	return h
 }
 
 func (r *reader) number(most uint64) uint64 {

@@ -103,6 +103,19 @@ func TestParseRefusesEveryChange(t *testing.T) {
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
+func TestSalvageReadsHeadersOfCorruptBlocks(t *testing.T) {
+	b := made(t, v2Zstd, sampleSeries(3)...)
+	data := b.AppendTo(nil)
+	h, ok := Salvage(data[:len(data)-len(b.Body())])
+	require.True(t, ok)
+	require.Equal(t, b.Header, h)
+	for _, beyond := range [][]byte{nil, []byte("gwb"), []byte("something else"), sealed(2, 1, 99, 0, 0, 0, 0, 0, 10, 0, 0)} {
+		h, ok := Salvage(beyond)
+		require.False(t, ok, "%q", beyond)
+		require.Zero(t, h)
+	}
+}
+
 // sealed is a block of any fields with a checksum that fits: what a hostile disk could hold.
 func sealed(fields ...uint64) []byte {
 	data := []byte(magic)

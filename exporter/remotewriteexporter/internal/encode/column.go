@@ -23,6 +23,7 @@ type column struct {
 
 	mu    sync.Mutex
 	open  *buffer
+	cut   *buffer // what the next Flush takes, where a Cut has said what that is
 	spare *buffer
 	// usual is about how many samples, and bytes beside them, the larger of the last buffers held.
 	usual struct{ samples, bytes int }
@@ -246,13 +247,37 @@ func (b *buffer) slot(s *series) uint32 {
 	return s.slot
 }
 
-// swap takes the open buffer, and opens another; nil if it is empty.
+// none is the buffer of a column that has nothing. Nobody writes to it.
+var none = &buffer{}
+
+// cutOff ends the open buffer, for the next swap to take, and opens another.
+func (c *column) cutOff() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut == nil {
+		c.cut = c.end()
+	}
+}
+
+// swap takes what was cut off, or else the open buffer; nil if it is empty.
 func (c *column) swap() *buffer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	b := c.cut
+	if c.cut = nil; b == nil {
+		b = c.end()
+	}
+	if b == none {
+		return nil
+	}
+	return b
+}
+
+// end takes the open buffer and opens another; the caller holds mu.
+func (c *column) end() *buffer {
 	b := c.open
 	if len(b.samples) == 0 {
-		return nil
+		return none
 	}
 	c.open, c.spare = c.spare, nil
 	if c.open == nil {

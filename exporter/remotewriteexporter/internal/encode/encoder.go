@@ -161,13 +161,3 @@ func (e *Encoder) LimitCompressed(n int) {
 		}
 	}
 }
-
-// Tenants appends the names of all tenants to dst.
-func (e *Encoder) Tenants(dst []string) []string {
-	e.tableMu.Lock()
-	defer e.tableMu.Unlock()
-	for name := range e.tenants {
-		dst = append(dst, name)
-	}
-	return dst
-}

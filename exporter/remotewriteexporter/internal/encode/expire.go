@@ -142,13 +142,10 @@ func (x *expiry) keepLabels(l *resourceLabels) {
 func (x *expiry) tenant(t *tenant) bool {
 	pending := false
 	for i := range t.columns {
-		b := t.columns[i].open
-		pending = pending || len(b.samples) > 0
-		for _, s := range b.series {
-			x.keepSeries(s)
-		}
-		for _, bt := range b.batches {
-			x.keepLabels(bt.labels)
+		c := &t.columns[i]
+		pending = x.buffer(c.open) || pending
+		if c.cut != nil {
+			pending = x.buffer(c.cut) || pending
 		}
 	}
 	// Neighbours point at each other from table to table: the dead must be known before links are cut.
@@ -232,6 +229,17 @@ func (x *expiry) tenant(t *tenant) bool {
 		}
 	}
 	return pending || t.points.used > 0 || len(t.resources) > 0
+}
+
+// buffer keeps what b refers to, and says whether that is anything.
+func (x *expiry) buffer(b *buffer) bool {
+	for _, s := range b.series {
+		x.keepSeries(s)
+	}
+	for _, bt := range b.batches {
+		x.keepLabels(bt.labels)
+	}
+	return len(b.samples) > 0
 }
 
 // slabs frees what no table and nothing pending refers to any more.

@@ -12,8 +12,24 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// Flush turns what a shard of a tenant holds into requests and appends these to dst. Within one series earlier
-// samples come first, through all blocks in order.
+// Cut ends what is there: the next Flush of each shard and tenant takes what was added before, however late it comes. It
+// appends the tenants to dst, to be flushed.
+func (e *Encoder) Cut(dst []string) []string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	e.tableMu.Lock()
+	defer e.tableMu.Unlock()
+	for name, t := range e.tenants {
+		dst = append(dst, name)
+		for i := range t.columns {
+			t.columns[i].cutOff()
+		}
+	}
+	return dst
+}
+
+// Flush turns what a shard of a tenant holds, or held at the last Cut, into requests and appends these to dst. Within one
+// series earlier samples come first, through all blocks in order.
 func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) []block.Block {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -327,6 +343,15 @@ func (e *Encoder) fit(b block.Block, dst []block.Block) []block.Block {
 		}
 	}
 	return append(dst, b)
+}
+
+// Fullness is how much of a full request a block is, whichever limit it comes nearest to.
+func (e *Encoder) Fullness(b block.Block) float64 {
+	return max(
+		float64(b.Samples+b.Histograms)/float64(e.cfg.MaxSamples),
+		float64(b.RawSize)/float64(e.cfg.MaxRawBytes),
+		float64(len(b.Body()))/float64(e.compressed.Load()),
+	)
 }
 
 // learn remembers how well a format compresses, so that the next requests are cut where they come out right. Small ones

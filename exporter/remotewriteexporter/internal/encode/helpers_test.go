@@ -76,7 +76,7 @@ func newEncoder(t testing.TB, change func(*Config)) (*Encoder, *drops) {
 
 // flushAll flushes every shard of every tenant.
 func flushAll(e *Encoder, f Format) (blocks []block.Block) {
-	for _, tenant := range e.Tenants(nil) {
+	for _, tenant := range e.Cut(nil) {
 		for shard := range e.cfg.Shards {
 			blocks = e.Flush(shard, tenant, f, blocks)
 		}

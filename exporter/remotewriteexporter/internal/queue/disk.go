@@ -118,6 +118,7 @@ func appendEntry(dst []byte, e *entry) []byte {
 	return e.block.AppendTo(dst)
 }
 
+// parseEntry reads what appendEntry wrote, all but the number.
 func parseEntry(b []byte) (*entry, error) {
 	if len(b) < preambleSize || !checksumMatches(b[:preambleSize]) {
 		return nil, errCorrupt
@@ -126,12 +127,17 @@ func parseEntry(b []byte) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &entry{
-		queued: time.UnixMilli(int64(binary.LittleEndian.Uint64(b))),
-		epoch:  binary.LittleEndian.Uint32(b[8:]),
-		block:  parsed,
-		size:   int64(len(parsed.Body())) + entryOverhead,
-	}, nil
+	queued := time.UnixMilli(int64(binary.LittleEndian.Uint64(b)))
+	return newEntry(0, binary.LittleEndian.Uint32(b[8:]), queued, parsed), nil
+}
+
+// salvage is what a stored entry that cannot be parsed still tells of its block; zero if that is nothing.
+func salvage(b []byte) block.Header {
+	if len(b) < preambleSize {
+		return block.Header{}
+	}
+	h, _ := block.Salvage(b[preambleSize:])
+	return h
 }
 
 // appendDone and parseDone use a byte for a name's length, so names of destinations are short.

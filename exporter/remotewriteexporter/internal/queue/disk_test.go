@@ -6,6 +6,7 @@ package queue
 import (
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -58,6 +59,11 @@ func TestDestinationThatIsGoneLeavesNothingBehind(t *testing.T) {
 	require.Len(t, m.values, 1)
 }
 
+// A queue on disk of many gigabytes can be a million blocks.
+func TestStoredBlocksTakeLittleMemory(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(entry{}), uintptr(96))
+}
+
 func TestStoredBodiesLeaveMemory(t *testing.T) {
 	q, _ := open(t, 1, 1<<20, stored(on(newMedium())))
 	big := make([]byte, 1<<20)
@@ -66,7 +72,7 @@ func TestStoredBodiesLeaveMemory(t *testing.T) {
 	}
 	kept := 0
 	for _, e := range q.destinations[0].groups[0].lanes[0].entries {
-		if e.block.Body() != nil {
+		if e.block != nil {
 			kept += len(big)
 		}
 	}
@@ -98,6 +104,41 @@ func TestCorruptBlocksAreSkipped(t *testing.T) {
 			require.Equal(t, []int{1, 3}, contents(t, q, 0))
 			require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
 			require.Len(t, m.values, 1)
+		})
+	}
+}
+
+// What was lost with a corrupt block is counted for each destination that waits for it, as far as its header can be read.
+func TestCorruptBlocksTellWhatIsLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		samples int
+		damage  func([]byte) []byte
+	}{
+		"body":      {1, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }},
+		"preamble":  {1, func(b []byte) []byte { b[3] ^= 1; return b }},
+		"truncated": {1, func(b []byte) []byte { return b[:len(b)/2] }},
+		"version":   {0, func(b []byte) []byte { b[preambleSize+4] = 0; return b }},
+		"magic":     {0, func(b []byte) []byte { b[preambleSize] ^= 1; return b }},
+		"short":     {0, func(b []byte) []byte { return b[:preambleSize-1] }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMedium()
+			q, _ := open(t, 3, 10, stored(on(m)))
+			push(t, q, 0, blockOf(1, 0))
+			next(t, q, 1, 1).Done()
+			k := key(blockPrefix, 0)
+			m.values[k] = test.damage(m.values[k])
+
+			lost := map[int]int{}
+			open(t, 3, 10, func(c *Config) {
+				c.Storage = on(m)
+				c.Dropped = func(destination int, reason string, h block.Header) {
+					require.Equal(t, ReasonCorrupt, reason)
+					lost[destination] = h.Samples
+				}
+			})
+			require.Equal(t, map[int]int{0: test.samples, 2: test.samples}, lost)
+			require.Len(t, m.values, 1, "only the index is left")
 		})
 	}
 }

@@ -33,12 +33,12 @@ func (d *destination) push(e *entry) {
 		d.groups = append(d.groups, &group{epoch: e.epoch})
 	}
 	g := d.groups[len(d.groups)-1]
-	for len(g.lanes) <= e.block.Shard {
+	for len(g.lanes) <= int(e.shard) {
 		g.lanes = append(g.lanes, lane{})
 	}
-	l := &g.lanes[e.block.Shard]
+	l := &g.lanes[e.shard]
 	l.entries = append(l.entries, e)
-	d.bytes += e.size
+	d.bytes += int64(e.size)
 	d.blocks++
 	d.wake.Signal()
 }
@@ -74,7 +74,7 @@ func (d *destination) settle() {
 // release ends e's lease: done takes it out of its lane, else it is the next to be leased again.
 func (d *destination) release(e *entry, done bool) {
 	g := d.groups[0] // nothing behind the first group is ever leased
-	l := &g.lanes[e.block.Shard]
+	l := &g.lanes[e.shard]
 	l.leased = false
 	d.leased--
 	if done {
@@ -112,7 +112,7 @@ func (d *destination) oldest() *entry {
 }
 
 func (d *destination) removed(e *entry) {
-	d.bytes -= e.size
+	d.bytes -= int64(e.size)
 	d.blocks--
 }
 

@@ -29,7 +29,7 @@ func (q *Queue) Next(ctx context.Context, destination int) (*Lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &Lease{Block: e.block, queue: q, destination: destination, entry: e}
+		l := &Lease{Block: e.known(), queue: q, destination: destination, entry: e}
 		if q.cfg.MaxAge > 0 {
 			l.Deadline = e.queued.Add(q.cfg.MaxAge)
 			if !time.Now().Before(l.Deadline) {
@@ -50,7 +50,7 @@ func (q *Queue) Next(ctx context.Context, destination int) (*Lease, error) {
 			l.drop(ReasonCorrupt)
 			continue
 		}
-		l.Block = read.block
+		l.Block = *read.block
 		return l, nil
 	}
 }

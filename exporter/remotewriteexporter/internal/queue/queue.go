@@ -71,7 +71,7 @@ type Config struct {
 	// Storage keeps the blocks; nil keeps them in memory.
 	Storage storage.Client
 	// Dropped is told of each block that is dropped. It must not call the queue.
-	// Corrupt blocks are told of once, for destination 0 and with nothing in them.
+	// Of a corrupt one the header is what it still tells, or zero.
 	Dropped func(destination int, reason string, h block.Header)
 	// StorageFailed is told of each failure to read or delete what is stored. It must not call the queue.
 	StorageFailed func(error)
@@ -89,19 +89,6 @@ type Queue struct {
 	changed      chan struct{} // closed and replaced when room appears
 	stopped      bool          // no more leases
 	closed       bool
-}
-
-// An entry is one block on its way to the destinations that still wait for it.
-type entry struct {
-	seq     uint64
-	epoch   uint32
-	queued  time.Time
-	block   block.Block // without a body when that is only stored
-	size    int64
-	waiting int      // destinations not done with it
-	done    []string // destinations done with it
-	marked  bool     // whether the storage says so
-	kept    int64    // its share of Queue.retained
 }
 
 // Open makes a queue and takes up what its storage holds.
@@ -144,10 +131,7 @@ func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block) er
 	now := time.Now()
 	entries := make([]*entry, 0, len(blocks))
 	for i := range blocks {
-		entries = append(entries, &entry{
-			seq: q.nextSeq + uint64(i), epoch: epoch, queued: now,
-			block: blocks[i], size: int64(len(blocks[i].Body())) + entryOverhead,
-		})
+		entries = append(entries, newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i]))
 	}
 	q.mu.Unlock()
 
@@ -172,7 +156,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 	}
 	var need int64
 	for _, e := range entries {
-		need += e.size
+		need += int64(e.size)
 	}
 	for {
 		q.mu.Lock()
@@ -198,14 +182,14 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 // insert puts e into every destination's queue and adds to finished the entries that nobody waits for any more.
 func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	for i, d := range q.destinations {
-		if over := d.bytes + e.size - q.cfg.Size; over > 0 && d.blocks > 0 {
+		if over := d.bytes + int64(e.size) - q.cfg.Size; over > 0 && d.blocks > 0 {
 			switch q.cfg.OnFull {
 			case DropOldest:
 				finished = q.dropOldest(i, over, finished)
 			case DropNewest:
-				d.refused = e.size
+				d.refused = int64(e.size)
 				e.done = append(e.done, q.cfg.Destinations[i])
-				q.cfg.Dropped(i, ReasonFull, e.block.Header)
+				q.cfg.Dropped(i, ReasonFull, e.known().Header)
 				continue
 			case Block:
 			}
@@ -218,10 +202,10 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	}
 	if q.disk != nil {
 		if size := int64(len(e.block.Body())); q.retained+size <= maxRetained {
-			e.kept = size
+			e.kept = true
 			q.retained += size
 		} else {
-			e.block = block.New(e.block.Header, nil)
+			e.block = nil
 		}
 	}
 	return finished
@@ -235,8 +219,8 @@ func (q *Queue) dropOldest(destination int, room int64, finished []*entry) []*en
 		if e == nil {
 			return finished
 		}
-		room -= e.size
-		q.cfg.Dropped(destination, ReasonFull, e.block.Header)
+		room -= int64(e.size)
+		q.cfg.Dropped(destination, ReasonFull, e.known().Header)
 		finished = q.finish(destination, e, finished)
 	}
 	return finished
@@ -247,9 +231,9 @@ func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.waiting--
 	e.done = append(e.done, q.cfg.Destinations[destination])
 	q.roomChanged()
-	if e.waiting == 0 {
-		q.retained -= e.kept
-		e.kept = 0
+	if e.waiting == 0 && e.kept {
+		q.retained -= int64(len(e.block.Body()))
+		e.kept = false
 	}
 	if e.waiting == 0 || q.disk != nil {
 		return append(finished, e)
@@ -301,7 +285,7 @@ func (q *Queue) Close(ctx context.Context) error {
 			break
 		}
 		for e := d.dropOldest(); e != nil; e = d.dropOldest() {
-			q.cfg.Dropped(i, ReasonShutdown, e.block.Header)
+			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
 		}
 	}
 	q.roomChanged()
@@ -316,7 +300,6 @@ func (q *Queue) Close(ctx context.Context) error {
 type Stats struct {
 	Bytes, Capacity int64
 	Blocks, Leased  int
-	Lanes           int       // of the epoch that is being sent: how many blocks can be leased at once
 	Oldest          time.Time // when the oldest block was queued; zero without one
 }
 
@@ -328,10 +311,6 @@ func (q *Queue) Stats(destination int) Stats {
 	s := Stats{Bytes: d.bytes, Capacity: q.cfg.Size, Blocks: d.blocks, Leased: d.leased}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
-	}
-	d.settle()
-	if len(d.groups) > 0 {
-		s.Lanes = len(d.groups[0].lanes)
 	}
 	return s
 }

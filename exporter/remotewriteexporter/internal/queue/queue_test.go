@@ -24,7 +24,7 @@ const bodySize = 100
 // blockOf is a block that can be told from others by number.
 func blockOf(number, shard int) block.Block {
 	body := binary.LittleEndian.AppendUint64(make([]byte, 0, bodySize), uint64(number))
-	return block.New(block.Header{Version: promwrite.V2, Samples: 1, Shard: shard}, body[:bodySize])
+	return block.New(block.Header{Version: promwrite.V2, Samples: 1, RawSize: 2 * bodySize, Shard: shard}, body[:bodySize])
 }
 
 func numberOf(b block.Block) int { return int(binary.LittleEndian.Uint64(b.Body())) }

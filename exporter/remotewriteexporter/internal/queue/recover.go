@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
@@ -80,15 +81,17 @@ func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {
 		}
 		e, err := parseEntry(stored)
 		if err != nil {
-			q.cfg.Dropped(0, ReasonCorrupt, block.Header{})
-			finished = append(finished, &entry{seq: first + i, marked: true})
-			continue
+			e = newEntry(0, 0, time.Time{}, block.New(salvage(stored), nil))
 		}
 		e.seq = first + i
 		e.done, e.marked = parseDone(done), done != nil
-		e.block = block.New(e.block.Header, nil)
+		e.block = nil
 		for i, d := range q.destinations {
-			if !slices.Contains(e.done, q.cfg.Destinations[i]) {
+			switch {
+			case slices.Contains(e.done, q.cfg.Destinations[i]):
+			case err != nil:
+				q.cfg.Dropped(i, ReasonCorrupt, e.known().Header)
+			default:
 				e.waiting++
 				d.push(e)
 			}

@@ -58,7 +58,8 @@ type Config struct {
 
 // Telemetry is told of what happens. Its methods are called from many goroutines and must not block.
 type Telemetry interface {
-	Requested(code, wireBytes int, took time.Duration)
+	// Requested tells of an answer, code 0 being none, and what was said unless it was a success.
+	Requested(code int, said string, wireBytes int, took time.Duration)
 	Retried(reason string)
 	Delivered(h block.Header, l Loss)
 	Dropped(h block.Header, reason string)
@@ -116,6 +117,12 @@ func (d *Destination) Largest() int { return int(d.largest.Load()) }
 
 // BreakerOpen tells whether all but a probe are kept from the destination.
 func (d *Destination) BreakerOpen() bool { return d.gate.isOpen() }
+
+// Answers tells whether the destination took the last request, and asked for no pause.
+func (d *Destination) Answers() bool { return d.gate.passes() }
+
+// ThrottledUntil is when a pause ends that the destination asked for; zero unless it holds.
+func (d *Destination) ThrottledUntil() time.Time { return d.gate.askedFor() }
 
 // Close closes the connections that are idle.
 func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }

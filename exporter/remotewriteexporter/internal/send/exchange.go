@@ -6,9 +6,11 @@ package send
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +81,7 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 	} else {
 		a = read(response)
 	}
-	d.telemetry.Requested(a.code, len(b.Body()), time.Since(started))
+	d.telemetry.Requested(a.code, a.said(), len(b.Body()), time.Since(started))
 	return a
 }
 
@@ -96,6 +98,17 @@ func read(response *http.Response) answer {
 	// What is left only matters to the connection; whoever sends more than this, or stops half way, loses it.
 	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
 	return a
+}
+
+// said is what went wrong in the words of the destination, or of what lies on the way to it.
+func (a answer) said() string {
+	if a.err == nil {
+		return strings.TrimSpace(a.text)
+	}
+	if u := new(url.Error); errors.As(a.err, &u) {
+		return u.Err.Error() // who asks knows the address, and its query may be secret
+	}
+	return a.err.Error()
 }
 
 // parseRetryAfter reads seconds or a date; 0 when there is neither or it has passed.

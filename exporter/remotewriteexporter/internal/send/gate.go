@@ -26,6 +26,7 @@ type gate struct {
 	open     bool
 	probing  bool
 	until    time.Time     // nothing passes before
+	asked    time.Time     // nor before this, which the destination asked for
 	changed  chan struct{} // closed and replaced when one of the above lets somebody pass
 }
 
@@ -94,12 +95,34 @@ func (g *gate) holdFor(d time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.hold(d)
+	g.asked = later(g.asked, d)
 }
 
-func (g *gate) hold(d time.Duration) {
-	if until := time.Now().Add(d); until.After(g.until) {
-		g.until = until
+func (g *gate) hold(d time.Duration) { g.until = later(g.until, d) }
+
+// later is until, or d from now if that is later.
+func later(until time.Time, d time.Duration) time.Time {
+	if end := time.Now().Add(d); end.After(until) {
+		return end
 	}
+	return until
+}
+
+// passes tells whether requests may be made, and the last did not fail.
+func (g *gate) passes() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failures == 0 && time.Until(g.until) <= 0
+}
+
+// askedFor is the end of the pause that the destination asked for; zero when it has passed.
+func (g *gate) askedFor() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Until(g.asked) <= 0 {
+		return time.Time{}
+	}
+	return g.asked
 }
 
 func (g *gate) isOpen() bool {

@@ -1,0 +1,47 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"time"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// An entry is one block on its way to the destinations that still wait for it. A long queue on disk is many of them in
+// memory, so of a block that is only stored it knows where it goes, and what is lost if it is dropped.
+type entry struct {
+	seq    uint64
+	queued time.Time
+	block  *block.Block // nil when it is only stored
+	done   []string     // destinations done with it
+
+	epoch, shard                   uint32
+	size                           uint32
+	samples, histograms, exemplars uint32
+	waiting                        uint16 // destinations not done with it
+	version                        promwrite.Version
+	marked                         bool // whether the storage says who is done
+	kept                           bool // whether Queue.retained counts the body
+}
+
+func newEntry(seq uint64, epoch uint32, queued time.Time, b block.Block) *entry {
+	return &entry{
+		seq: seq, epoch: epoch, queued: queued, block: &b,
+		shard: uint32(b.Shard), size: uint32(len(b.Body()) + entryOverhead), version: b.Version,
+		samples: uint32(b.Samples), histograms: uint32(b.Histograms), exemplars: uint32(b.Exemplars),
+	}
+}
+
+// known is the block as far as it is in memory: without a body, and with little of a header, when it is only stored.
+func (e *entry) known() block.Block {
+	if e.block != nil {
+		return *e.block
+	}
+	return block.New(block.Header{
+		Version: e.version, Shard: int(e.shard),
+		Samples: int(e.samples), Histograms: int(e.histograms), Exemplars: int(e.exemplars),
+	}, nil)
+}
