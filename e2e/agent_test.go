@@ -32,6 +32,7 @@ const agentConfig = "distributions/godwit-agent/config.yaml"
 
 // Ports of the agent's configuration, by their variables.
 const (
+	consolePort   = "GODWIT_CONSOLE_PORT"
 	telemetryPort = "GODWIT_TELEMETRY_PORT"
 	loopbackPort  = "GODWIT_LOOPBACK_PORT"
 	lookPort      = "GODWIT_LOOK_PORT"
@@ -66,7 +67,7 @@ func startAgentWith(t *testing.T, overlay string, env ...string) *agent {
 		a.ports[match[1]] = port
 		taken = taken || !freeport.Free(port)
 	}
-	for _, name := range []string{telemetryPort, loopbackPort, lookPort, healthPort} {
+	for _, name := range []string{consolePort, telemetryPort, loopbackPort, lookPort, healthPort} {
 		require.Contains(t, a.ports, name, "%s has no such variable", agentConfig)
 	}
 	settings := []string{"GODWIT_TARGETS=" + a.targets, "GODWIT_DATA=" + filepath.Join(dir, "data")}

@@ -5,6 +5,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,6 +112,13 @@ func TestConsole(t *testing.T) {
 		p.Holds(`document.querySelectorAll("table.cards")[0].tBodies[0].rows.length === 1`)
 		p.Go("#/targets?q=no-such-goose")
 		p.Reads("main", "No target fits")
+		p.Go("#/targets?q=" + a.silent + "&state=failing")
+		p.Holds(`document.querySelector("tbody").rows.length === 1`)
+		csv := console.Await[string](p, `fetch(document.querySelector(".exports a").href).then(r => r.text())`)
+		lines := strings.Split(strings.TrimSpace(csv), "\n")
+		require.Len(t, lines, 2, "what is seen is what is exported: %s", csv)
+		assert.Regexp(t, "^receiver,job,url,state,", lines[0])
+		assert.Contains(t, lines[1], "fastprometheus,silent,http://"+a.silent+"/metrics,failing,")
 		p.Go("#/targets?state=dropped")
 		p.Reads("main", a.silent, "Why was it dropped?")
 		p.Click(`a[href*="relabel"]`)
@@ -146,7 +155,7 @@ func TestConsole(t *testing.T) {
 		p.Reads("h1", "sightings")
 		p.Click(`input[aria-label="Without ring_id"]`)
 		p.Reads(".whatif", "series become", "fewer", "rules: - name:", "ring_id: 0")
-		p.Picture("metric-wide")
+		consoleCopies(t, p)
 		p.Go("#/cardinality?match=no-such-goose")
 		p.Reads("main", "Nothing matches")
 	})
@@ -190,9 +199,10 @@ func TestConsole(t *testing.T) {
 			p.Do(fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true}), document.dispatchEvent(new Event("visibilitychange"))`, hidden))
 		}
 		hide(true)
-		// Two rounds' worth of a timer that would ask again; it is set to go off before this one.
-		asked := `new Promise(done => { performance.clearResourceTimings(); setTimeout(() => done(performance.getEntriesByType("resource").length), 5500) })`
+		// Two rounds' worth of a timer that would ask again; it is set to go off before this one. What is under way may still end.
+		asked := `(began => new Promise(done => setTimeout(() => done(performance.getEntriesByType("resource").filter(e => e.startTime > began).length), 5500)))(performance.now())`
 		assert.Zero(t, console.Await[int](p, asked), "it asks while nobody looks")
+		p.Do("performance.clearResourceTimings()")
 		hide(false)
 		p.Holds(`performance.getEntriesByType("resource").length > 0`)
 	})
@@ -207,11 +217,21 @@ func TestConsole(t *testing.T) {
 		p.Holds(`location.hash !== "" && !location.hash.startsWith("#/overview")`)
 	})
 	t.Run("pictures", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/targets?job=ill")
+		p.Reads("tbody", "503")
+		ill := console.Eval[string](p, `document.querySelector("tbody th a").hash`)
+		p.Go(ill)
+		p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 401 and 403 want credentials")
+		views := map[string]string{
+			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
+			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
+			"relabel": "#/relabel?labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D",
+		}
 		for _, l := range looks {
 			p := browser.Page(t, l.look, a.home, "")
-			for _, view := range []string{"overview", "targets", "cardinality", "delivery", "configuration"} {
-				p.Go("#/" + view)
-				p.Holds(fmt.Sprintf(`location.hash === "#/%s" && document.querySelector("#view h1") && !document.querySelector("#view[aria-busy]")`, view))
+			for _, view := range slices.Sorted(maps.Keys(views)) {
+				p.Go(views[view])
+				p.Holds(fmt.Sprintf(`location.hash === %q && document.querySelector("#view h1") && !document.querySelector("#view[aria-busy]")`, views[view]))
 				p.Fits()
 				p.Accessible()
 				p.Picture(view + "-" + l.name)
@@ -222,7 +242,7 @@ func TestConsole(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/delivery")
 		p.Reads("h1", "Delivery")
 		a.destination.Always(rwserver.Step{Status: 400})
-		p.Reads("main", "is being given up now", "Given up, by reason", "400")
+		p.Reads("main", "is being given up now", "Given up, by reason", "400", "Next: The destination will never take it")
 		p.Picture("delivery-loss-wide")
 		p.Go("#/overview")
 		p.Reads("main", "are being lost", "Next:")
@@ -236,6 +256,7 @@ func TestConsole(t *testing.T) {
 		require.Zero(t, a.Stop(syscall.SIGINT, drainTime))
 		p.Keys("r")
 		p.Reads("#notice [role=alert]", "The collector does not answer.", "What you see is from")
+		p.Reads("#live", "No answer")
 		p.Reads("main", "Acknowledged")
 		p.Picture("gone-wide")
 		p.Go("#/targets")
@@ -245,7 +266,34 @@ func TestConsole(t *testing.T) {
 		a.ready()
 		p.Click("main [role=alert] button")
 		p.Reads("main", "of 3 targets")
+		p.Reads("#live", "Live")
 	})
+}
+
+const limitedConfig = `
+receivers: {otlp: {protocols: {grpc: {}}}}
+exporters: {nop: {}}
+service: {pipelines: {metrics: {receivers: [otlp], processors: [cardinality], exporters: [nop]}}}
+processors:
+  cardinality:
+    %s
+`
+
+// The rule that is shown is copied, on a machine of its own and elsewhere, and the agent takes it.
+func consoleCopies(t *testing.T, p *console.Page) {
+	p.Do(`addEventListener("copy", () => { copied = document.activeElement.value })`)
+	for _, clipboard := range []string{`{writeText: async text => { copied = text }}`, `undefined`} {
+		p.Do(`copied = "", Object.defineProperty(navigator, "clipboard", {value: ` + clipboard + `, configurable: true})`)
+		p.Click(".whatif button")
+		p.Reads(".whatif button", "Copied")
+		rule := console.Eval[string](p, "copied")
+		require.Contains(t, rule, "ring_id: 0", clipboard)
+		config := configFile(t, fmt.Sprintf(limitedConfig, strings.ReplaceAll(rule, "\n", "\n    ")))
+		exit, output := command(t, "godwit-agent", nil, "validate", "--config", config)
+		assert.Zero(t, exit, output)
+	}
+	p.Picture("metric-wide-copied")
+	p.Reads(".whatif button", "Copy the rule")
 }
 
 // Whoever has no mouse gets everywhere.
@@ -317,8 +365,8 @@ func TestConsoleOfAnIdleAgent(t *testing.T) {
 	p.Go("#/relabel")
 	p.Reads("main", "No labels yet")
 	p.Go("#/overview")
-	p.Reads("h1", "All is well")
 	p.Reads(".picture", "fastprometheus", "debug")
+	p.Reads("main", "1 thing to look at", "fastprometheus has no targets: nothing is scraped", "Next: See whether the jobs are those you mean")
 	p.Picture("overview-empty")
 	p.Forgive() // the answer is a 404
 	p.Go("#/targets/0123456789abcdef")

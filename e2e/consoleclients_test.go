@@ -35,9 +35,11 @@ func TestConsoleShowsClients(t *testing.T) {
 	endpoint, in := freeport.Addr(t), freeport.Addr(t)
 	startCollector(t, fmt.Sprintf(clientsConfig, endpoint, in))
 	url := "http://" + in + "/api/v1/write"
-	write(t, url, "geese_flying", 42)
 
-	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "#/delivery")
+	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "")
+	p.Reads("h1", "All is well")
+	write(t, url, "geese_flying", 42)
+	p.Go("#/delivery")
 	p.Reads("main", "What clients send here", "remotewrite", in, "1.0 204: 1", "none")
 	nonsense := func() {
 		response, err := http.Post(url, "application/x-protobuf", strings.NewReader("honk"))
@@ -46,7 +48,7 @@ func TestConsoleShowsClients(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, response.StatusCode)
 	}
 	nonsense()
-	p.Reads("main", "1.0 400: 1", "answered 400 to 127.0.0.1: cannot decompress 4 bytes of snappy")
+	p.Reads("main", "1.0 400: 1", "answered 400 to 127.0.0.1: cannot decompress 4 bytes of snappy", "Next: Clients do not send again")
 	p.Picture("delivery-clients-wide")
 	nonsense() // findings are about the last seconds
 	p.Go("#/overview")

@@ -6,7 +6,10 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc/codes"
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
@@ -86,6 +94,74 @@ func produce(t *testing.T, addr string) {
 	t.Cleanup(producers.Wait)
 }
 
+// stray sends what has no place, until the test ends: sums that go on beyond a limit, parties that want what others have, and
+// points without a time.
+func stray(t *testing.T, addr string) {
+	t.Helper()
+	client, begin := pmetricotlp.NewGRPCClient(dial(t, addr)), pcommon.NewTimestampFromTime(time.Now())
+	ctx := wait.Context(t, func() bool { return false })
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for number := 0; wait.Pause(ctx, 10*steadyPause); number++ {
+			_, _ = client.Export(ctx, pmetricotlp.NewExportRequestFromMetrics(strays(begin, number)))
+		}
+	})
+	t.Cleanup(sender.Wait)
+}
+
+func strays(begin pcommon.Timestamp, number int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	all := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+	point := func(to pmetric.NumberDataPointSlice, name string, value int) pmetric.NumberDataPoint {
+		p := to.AppendEmpty()
+		p.Attributes().PutInt(name, int64(value))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		p.SetIntValue(int64(number))
+		return p
+	}
+	laps := all.AppendEmpty()
+	laps.SetName("laps")
+	sum := laps.SetEmptySum()
+	sum.SetIsMonotonic(true)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	for goose := range 10 {
+		point(sum.DataPoints(), "goose", goose).SetStartTimestamp(begin)
+	}
+	shared := all.AppendEmpty()
+	shared.SetName("shared")
+	places := shared.SetEmptyGauge().DataPoints()
+	for i := range 8 {
+		point(places, "place", i).Attributes().PutStr("party", "first")
+		if number > 0 {
+			point(places, "place", i).Attributes().PutStr("party", "late")
+		}
+	}
+	timeless := all.AppendEmpty()
+	timeless.SetName("timeless")
+	point(timeless.SetEmptyGauge().DataPoints(), "goose", 0).SetTimestamp(0)
+	return md
+}
+
+// writeWithoutName sends a series that no data model has a place for.
+func writeWithoutName(ctx context.Context, url string) {
+	raw, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
+		Labels:  []prompb.Label{{Name: "job", Value: "geese"}},
+		Samples: []prompb.Sample{{Timestamp: time.Now().UnixMilli()}},
+	}}}).Marshal()
+	if err != nil {
+		return
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(snappy.Encode(nil, raw)))
+	if err != nil {
+		return
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("Content-Encoding", "snappy")
+	if resp, err := http.DefaultClient.Do(req); err == nil { // it is counted, or the gateway is busy
+		resp.Body.Close()
+	}
+}
+
 // startWell starts an agent and a gateway for which all goes well.
 func startWell(t *testing.T) map[string]*collector {
 	t.Helper()
@@ -114,7 +190,7 @@ receivers:
         - {job_name: late, static_configs: [{targets: [%[4]q]}]}
 processors:
   memory_limiter/tiny: {check_interval: 1s, limit_mib: 2, spike_limit_mib: 1}
-  cardinality: {rules: [], rules_file: %[5]q, rules_poll_interval: 1s, idle_timeout: 10s}
+  cardinality: {rules: [], rules_file: %[5]q, rules_poll_interval: 1s, idle_timeout: 10s, overflow: {interval: 1s}}
 exporters:
   nop:
   remotewrite/refusing: {endpoint: %[6]q, batch: {timeout: 50ms}}
@@ -137,13 +213,21 @@ receivers:
 processors:
   memory_limiter/tiny: {check_interval: 1s, limit_mib: 2, spike_limit_mib: 1}
   cardinality: {rules: [{name: tight, max_series: 3}], idle_timeout: 10s}
+  cardinality/refused:
+    idle_timeout: 10s
+    overflow: {interval: 1s}
+    rules:
+      - {name: few, match: {metric: laps}, max_series: 3}
+      - {name: shared, match: {metric: shared}, max_series: 8, adaptive: {share_by: ["attribute:party"]}}
 exporters:
   otlp_grpc: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   otlp_grpc/down: {endpoint: "127.0.0.1:1", tls: {insecure: true}, sending_queue: {queue_size: 2}, retry_on_failure: {max_elapsed_time: 0}}
+  otlp_grpc/refusing: {endpoint: %[3]s, tls: {insecure: true}, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   remotewrite/refusing: {endpoint: %[2]q, batch: {timeout: 50ms}}
 service:
   pipelines:
     metrics/refusing: {receivers: [remotewrite], exporters: [remotewrite/refusing]}
+    metrics/refused: {receivers: [otlp/queued], processors: [cardinality/refused], exporters: [otlp_grpc/refusing]}
     traces/queued: {receivers: [otlp/queued], exporters: [otlp_grpc/down]}
     logs/queued: {receivers: [otlp/queued], exporters: [otlp_grpc/down]}
 `
@@ -160,10 +244,12 @@ func startIll(t *testing.T) map[string]*collector {
 	down.Always(rwserver.Step{Status: 503})
 	rest := otlpserver.New(t, otlpserver.Options{CountOnly: true})
 	rest.Always(otlpserver.Step{Delay: 50 * time.Millisecond})
+	never := otlpserver.New(t, otlpserver.Options{CountOnly: true})
+	never.Always(otlpserver.Step{Code: codes.InvalidArgument})
 
 	streams, writes, queued := freeport.Addr(t), freeport.Addr(t), freeport.Addr(t)
 	gateway := startDistribution(t, "godwit-gateway",
-		fmt.Sprintf(watchedGateway, streams, writes, metrics.URL(), rest.GRPCAddr()), fmt.Sprintf(illGateway, queued, refusing.URL()))
+		fmt.Sprintf(watchedGateway, streams, writes, metrics.URL(), rest.GRPCAddr()), fmt.Sprintf(illGateway, queued, refusing.URL(), never.GRPCAddr()))
 
 	dir := t.TempDir()
 	jobsFile, rulesFile := filepath.Join(dir, "jobs.yaml"), filepath.Join(dir, "rules.yaml")
@@ -190,6 +276,9 @@ func startIll(t *testing.T) map[string]*collector {
 	for _, addr := range []string{programs, tiny, queued, stored} {
 		produce(t, addr)
 	}
+	for _, addr := range []string{programs, queued} {
+		stray(t, addr)
+	}
 	// Somebody writes files that are wrong, the network ends connections, and what arrives is not always wanted.
 	put(rulesFile, "rules: [{name: without_end\n")
 	ctx := wait.Context(t, func() bool { return false })
@@ -199,6 +288,7 @@ func startIll(t *testing.T) map[string]*collector {
 			_ = os.WriteFile(jobsFile, fmt.Appendf(nil, "scrape_configs: [{job_name: without_end_%d\n", i), 0o600)
 			w.Cut()
 			rest.Then(otlpserver.Step{Code: codes.InvalidArgument}, otlpserver.Step{Code: codes.InvalidArgument})
+			writeWithoutName(ctx, "http://"+writes+"/api/v1/write")
 		}
 	})
 	t.Cleanup(trouble.Wait)

@@ -27,6 +27,9 @@ func TestQuickStart(t *testing.T) {
 	a := startAgent(t)
 	a.WaitLog(firstWords, "flowing: ")
 	a.WaitHTTP(firstWords, a.url(healthPort, "/"), nil)
+	a.WaitLog(firstWords, a.url(consolePort, "/")) // whoever reads it opens it
+	a.WaitHTTP(firstWords, a.url(consolePort, "/"), matches("<title>Godwit console</title>"))
+	a.WaitHTTP(firstWords, a.url(consolePort, "/api/v1/overview"), matches(`"id":"exporter/remotewrite"`))
 	a.WaitHTTP(firstWords, a.url(lookPort, "/metrics"), matches(`(?m)^up\{[^}]*job="godwit"[^}]*\} 1\b`))
 
 	target := targets.New(t, targets.Page{Body: "# TYPE geese_flying gauge\ngeese_flying{flock=\"north\"} 42\n"})

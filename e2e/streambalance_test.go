@@ -22,7 +22,9 @@ import (
 
 const (
 	// A stream is given up for another at this age, give or take 10 %.
-	rebalancePeriod = 2 * time.Second
+	rebalancePeriod = 4 * time.Second
+	// After that the load is even: a period, its jitter, and what the balancer takes to know the server.
+	evenAfter = rebalancePeriod*11/10 + time.Second/2
 	// How long there is only one server.
 	alone = 2 * time.Second
 	// How long both are watched once the load should be even.
@@ -33,7 +35,7 @@ const (
 	steadyPause = 10 * time.Millisecond
 )
 
-const rebalancing = "exporters: {otlpstream: {streams: 8, rebalance: {timeout: 2s}}}"
+const rebalancing = "exporters: {otlpstream: {streams: 8, rebalance: {timeout: 4s}}}"
 
 // named makes a server tell its destination which one it is.
 func named(name string) string {
@@ -102,7 +104,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 		wait.Pause(t.Context(), alone)
 		b.balance(t, one, two)
 		added := time.Now()
-		even := added.Add(2 * rebalancePeriod) // with its jitter, the reload, and room for a busy machine
+		even := added.Add(evenAfter)
 		wait.Pause(t.Context(), time.Until(even)+watched)
 		ended := time.Now()
 		stop()

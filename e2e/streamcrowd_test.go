@@ -25,21 +25,21 @@ const (
 )
 
 // crowdConfig is a thousand exporters that are given the same.
-func crowdConfig(from, to string) string {
+func crowdConfig(from, to, transport string) string {
 	var names []string
 	var exporters strings.Builder
 	for i := range crowd {
 		name := fmt.Sprintf("otlpstream/%d", i)
 		names = append(names, name)
-		fmt.Fprintf(&exporters, "  %s: {endpoint: %s, tls: {insecure: true}, streams: 1, write_buffer_size: 4096, "+
-			"retry_on_failure: {initial_interval: 100ms, max_interval: 1s}}\n", name, to)
+		fmt.Fprintf(&exporters, "  %s: {endpoint: %s, transport: %s, tls: {insecure: true}, streams: 1, write_buffer_size: 4096, "+
+			"retry_on_failure: {initial_interval: 100ms, max_interval: 1s}}\n", name, to, transport)
 	}
 	return fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}\nexporters:\n%s"+
 		"service: {pipelines: {traces: {receivers: [otlp], exporters: [%s]}}}\n", from, exporters.String(), strings.Join(names, ", "))
 }
 
 const crowdServer = `
-receivers: {otlpstream: {protocols: {grpc: {endpoint: %s}}}}
+receivers: {otlpstream: {protocols: {grpc: {endpoint: %s}, http: {endpoint: %s}}}}
 exporters: {nop: }
 service: {pipelines: {traces: {receivers: [otlpstream], exporters: [nop]}}}
 `
@@ -47,10 +47,17 @@ service: {pipelines: {traces: {receivers: [otlpstream], exporters: [nop]}}}
 // When a server comes back, everybody who was connected is there at once.
 func TestStreamServerOutlivesACrowdThatReconnects(t *testing.T) {
 	t.Parallel()
-	addr := freeport.Addr(t)
-	server := startDistribution(t, "godwit-gateway", fmt.Sprintf(crowdServer, addr))
+	for _, transport := range []string{overGRPC, overWebSocket} { // one crowd at a time
+		t.Run(transport, func(t *testing.T) { crowdReconnects(t, transport) })
+	}
+}
+
+func crowdReconnects(t *testing.T, transport string) {
+	t.Helper()
+	server := &receiving{grpc: freeport.Addr(t), http: freeport.Addr(t)}
+	server.collector = startDistribution(t, "godwit-gateway", fmt.Sprintf(crowdServer, server.grpc, server.http))
 	clients := &sending{grpc: freeport.Addr(t)}
-	clients.collector = startDistribution(t, "godwit-agent", crowdConfig(clients.grpc, addr))
+	clients.collector = startDistribution(t, "godwit-agent", crowdConfig(clients.grpc, server.addr(transport), transport))
 	conn, l := dial(t, clients.grpc), &ledger{padding: 100}
 	send := func() {
 		t.Helper()

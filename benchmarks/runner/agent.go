@@ -52,7 +52,7 @@ type agentView struct {
 
 // LoadAgents reads all agents, ours first, then in the order of their names.
 func LoadAgents(dir string) ([]Agent, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	files, err := agentFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,14 @@ func LoadAgents(dir string) ([]Agent, error) {
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+func agentFiles(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("cannot find agents: there are none in %s, is -root the repository's?", dir)
+	}
+	return files, err
 }
 
 // Select picks agents: "all" but those apart, "headline", or names with commas between.

@@ -34,7 +34,7 @@ type LimitAgent struct {
 
 // LoadLimitAgents reads all agents, in the order of their names.
 func LoadLimitAgents(dir string) ([]LimitAgent, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	files, err := agentFiles(dir)
 	if err != nil {
 		return nil, err
 	}

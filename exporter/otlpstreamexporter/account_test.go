@@ -6,12 +6,16 @@ package otlpstreamexporter
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -52,6 +56,32 @@ func moody(p *peer) error {
 	}
 }
 
+// page reads all metrics at once, as a scrape does, and adds up what is counted as received and what became of it, by
+// destination.
+func page(t *testing.T, tel *componenttest.Telemetry) (difference map[string]int64) {
+	var all metricdata.ResourceMetrics
+	require.NoError(t, tel.Reader.Collect(context.Background(), &all))
+	difference = map[string]int64{}
+	add := func(points []metricdata.DataPoint[int64], sign int64) {
+		for _, p := range points {
+			difference[valueOf(p, "destination")] += sign * p.Value
+		}
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch strings.TrimPrefix(m.Name, "otelcol_exporter_otlpstream_") {
+			case "received_items":
+				add(m.Data.(metricdata.Sum[int64]).DataPoints, 1)
+			case "acked_items", "dropped_items":
+				add(m.Data.(metricdata.Sum[int64]).DataPoints, -1)
+			case "queued_items", "pending_items":
+				add(m.Data.(metricdata.Gauge[int64]).DataPoints, -1)
+			}
+		}
+	}
+	return difference
+}
+
 func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		tiny := otlpstream.Limits{MaxMessage: 200}.Headers()
@@ -67,13 +97,13 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 			},
 		}, transport)
 		flaky := newProxy(t, a.addr, func(p *proxy) { p.cutAfter = func() int64 { return 1 + rand.Int64N(20_000) } })
-		e := newTestExporter(t, transport, "", several(a.addr, b.addr, c.addr, flaky.addr), func(cfg *Config) {
+		e, tel := traced(t, testConfig(transport, "", several(a.addr, b.addr, c.addr, flaky.addr), func(cfg *Config) {
 			cfg.Streams = 2
 			cfg.AckTimeout = 2 * time.Second
 			cfg.Rebalance.Requests = 100
 			cfg.Shutdown.Timeout = 200 * time.Millisecond
 			cfg.Queue.Get().QueueSize = 100
-		})
+		}))
 		var producers sync.WaitGroup
 		var taken atomic.Int64
 		for range 4 {
@@ -100,6 +130,19 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 				}
 			}
 		})
+		pages := 0
+		scraped := make(chan struct{})
+		var scraping sync.WaitGroup
+		scraping.Go(func() {
+			for ; ; pages++ {
+				select {
+				case <-scraped:
+					return
+				default:
+					assert.Equal(t, map[string]int64{"a": 0, "b": 0, "c": 0, "d": 0}, page(t, tel), "the metrics of one page")
+				}
+			}
+		})
 		producers.Wait()
 		for _, d := range e.dests {
 			eventually(t, func() bool {
@@ -109,6 +152,9 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 				return d.account.snapshot().acked > 0
 			}, "something is delivered to "+d.name)
 		}
+		close(scraped) // with the exporter, its metrics go
+		scraping.Wait()
+		require.Positive(t, pages)
 		require.NoError(t, e.Shutdown(context.Background()))
 		close(over)
 		watching.Wait()

@@ -195,6 +195,7 @@ func TestC21C22RetryableFailuresAreRetried(t *testing.T) {
 			require.Equal(t, uint64(i+1), r.id, "as a new request")
 		}
 		require.Equal(t, int64(1), e.balanced().acked)
+		require.Equal(t, int64(3), e.dest.tally.retryable.Load(), "they are on record")
 	})
 }
 
@@ -214,6 +215,9 @@ func TestC26DuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 		e := newTestExporter(t, transport, s.addr)
 		e.export(0, 100)
 		require.Equal(t, int64(100), e.settled().acked)
+		eventually(t, func() bool { return e.dest.tally.unexpected.Load() == 5*100 }, "all of them are counted")
+		require.Zero(t, e.dest.slots[0].pending.Len())
+		require.Zero(t, e.dest.tally.closed[endBroken].Load(), "the stream lives on")
 	})
 }
 

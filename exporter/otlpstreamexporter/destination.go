@@ -44,12 +44,13 @@ type destination struct {
 	// enqueue gives the helper the request that a context carries.
 	enqueue func(context.Context) error
 
-	transport transport
-	gate      gate
-	progress  progress // on all streams
-	modes     modes
-	health    health
-	slots     []*slot
+	transport  transport
+	propagates bool // the trace's context, with each request on a stream
+	gate       gate
+	progress   progress // on all streams
+	modes      modes
+	health     health
+	slots      []*slot
 	// ready hands deliveries to whichever slot has room first.
 	ready chan *delivery
 
@@ -138,6 +139,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	d.transport = t
+	d.propagates = propagates()
 	d.health.host = host
 	for _, s := range d.slots {
 		d.running.Go(s.run)

@@ -36,7 +36,8 @@ type streamExporter struct {
 	stop  sync.Once
 	err   error
 
-	unregister func() // of what is shown
+	unobserve  func() error // the accounts
+	unregister func()       // of what is shown
 }
 
 func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal otlpstream.Signal) (*streamExporter, error) {
@@ -49,7 +50,8 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 		return nil, err
 	}
 	e := &streamExporter{
-		cfg: cfg, set: set, signal: signal, telemetry: telemetry, epoch: newEpoch(), encoder: encoder, unregister: func() {},
+		cfg: cfg, set: set, signal: signal, telemetry: telemetry, epoch: newEpoch(), encoder: encoder,
+		unobserve: func() error { return nil }, unregister: func() {},
 	}
 	for _, endpoint := range cfg.destinations() {
 		d, err := newDestination(ctx, e, endpoint)
@@ -100,7 +102,7 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 			stopping.Go(func() { errs[i] = d.shutdown(ctx) })
 		}
 		stopping.Wait()
-		e.err = errors.Join(errors.Join(errs...), e.encoder.close())
+		e.err = errors.Join(errors.Join(errs...), e.encoder.close(), e.unobserve())
 		e.telemetry.Shutdown()
 	})
 	return e.err

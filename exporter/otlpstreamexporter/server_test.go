@@ -58,6 +58,7 @@ type received struct {
 	attempt uint64
 	items   uint64
 	name    string // of its first span; empty where there is none
+	trace   otlpstream.TraceContext
 	at      time.Time
 }
 
@@ -70,6 +71,7 @@ type peer struct {
 	read   func(*otlpstream.Request) error
 	mu     sync.Mutex
 	write  func(*otlpstream.Response) error
+	raw    func([]byte) error // a message over gRPC, a frame over WebSocket
 }
 
 func (p *peer) recv() (received, error) {
@@ -77,7 +79,7 @@ func (p *peer) recv() (received, error) {
 	if err := p.read(&r); err != nil {
 		return received{}, err
 	}
-	got := received{p.number, r.ID, r.Attempt, r.Items, nameOf(p.tb, r.Data), time.Now()}
+	got := received{p.number, r.ID, r.Attempt, r.Items, nameOf(p.tb, r.Data), r.Trace, time.Now()}
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.received = append(p.received, got)
@@ -210,6 +212,7 @@ func (s *server) startGRPC(listener net.Listener) {
 						ctx:   stream.Context(),
 						read:  func(r *otlpstream.Request) error { return stream.RecvMsg(r) },
 						write: func(r *otlpstream.Response) error { return stream.SendMsg(r) },
+						raw:   func(b []byte) error { return stream.SendMsg((*otlpstream.Raw)(&b)) },
 					}, strings.Join(md.Get(otlpstream.HeaderCaps), ","))
 				},
 			}},
@@ -283,6 +286,7 @@ func (s *server) startHTTP(listener net.Listener) {
 				write: func(r *otlpstream.Response) error {
 					return ws.Write(ctx, websocket.MessageBinary, r.Append([]byte{0}))
 				},
+				raw: func(b []byte) error { return ws.Write(ctx, websocket.MessageBinary, b) },
 			}
 			st := status.Convert(s.serve(p, r.Header.Get(otlpstream.HeaderCaps)))
 			if st.Code() == codes.OK {

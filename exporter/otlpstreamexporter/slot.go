@@ -187,6 +187,9 @@ func (s *slot) send(e *entry, p *delivery) bool {
 			e = s.pending.Add(p, now)
 		}
 		message := otlpstream.Request{ID: e.ID, Data: p.data, Memory: p.memory, Items: uint64(p.items), Attempt: p.sent}
+		if s.propagates {
+			message.Trace = p.traceContext()
+		}
 		p.memory.Retain() // a server may answer what it has not seen yet
 		p.sent++
 		p.link, p.overtaken = l, overtakings{}

@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 )
 
 // observe lets accounts and tallies be read as metrics.
@@ -23,18 +25,9 @@ func (e *streamExporter) observe() error {
 			return nil
 		}
 	}
-	items := func(value func(balance) int64) metric.Int64Callback {
-		return each(func(d *destination) int64 { return value(d.account.snapshot()) })
-	}
 	t := e.telemetry
 	err := errors.Join(
-		t.RegisterExporterOtlpstreamReceivedItemsCallback(items(func(b balance) int64 { return b.received })),
-		t.RegisterExporterOtlpstreamQueuedItemsCallback(items(func(b balance) int64 { return b.queued })),
-		t.RegisterExporterOtlpstreamPendingItemsCallback(items(func(b balance) int64 { return b.pending })),
-		t.RegisterExporterOtlpstreamAckedItemsCallback(items(func(b balance) int64 { return b.acked })),
-		t.RegisterExporterOtlpstreamInFlightRequestsCallback(items(func(b balance) int64 { return b.requests })),
-		t.RegisterExporterOtlpstreamInFlightBytesCallback(items(func(b balance) int64 { return b.bytes })),
-		t.RegisterExporterOtlpstreamDroppedItemsCallback(e.observeDropped),
+		e.observeAccounts(),
 		t.RegisterExporterOtlpstreamStreamingCallback(each(func(d *destination) int64 {
 			if d.modes.streaming() {
 				return 1
@@ -60,15 +53,32 @@ func (e *streamExporter) observe() error {
 	return nil
 }
 
-func (e *streamExporter) observeDropped(_ context.Context, o metric.Int64Observer) error {
-	for _, d := range e.dests {
-		for reason, n := range d.account.snapshot().dropped {
-			if n > 0 {
-				o.Observe(n, d.tally.with(attribute.String("reason", dropReason(reason).String())))
+// observeAccounts reads each account once for all metrics that are made of it, so that they add up on every page. A
+// callback for each of them would see each at another moment.
+func (e *streamExporter) observeAccounts() error {
+	t := e.telemetry
+	accounts, err := metadata.Meter(e.set.TelemetrySettings).RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, d := range e.dests {
+			b := d.account.snapshot()
+			o.ObserveInt64(t.ExporterOtlpstreamReceivedItems, b.received, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamQueuedItems, b.queued, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamPendingItems, b.pending, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamAckedItems, b.acked, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamInFlightRequests, b.requests, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamInFlightBytes, b.bytes, d.tally.option)
+			for reason, n := range b.dropped {
+				if n > 0 {
+					o.ObserveInt64(t.ExporterOtlpstreamDroppedItems, n, d.tally.with(attribute.String("reason", dropReason(reason).String())))
+				}
 			}
 		}
+		return nil
+	}, t.ExporterOtlpstreamReceivedItems, t.ExporterOtlpstreamQueuedItems, t.ExporterOtlpstreamPendingItems, t.ExporterOtlpstreamAckedItems,
+		t.ExporterOtlpstreamInFlightRequests, t.ExporterOtlpstreamInFlightBytes, t.ExporterOtlpstreamDroppedItems)
+	if err == nil {
+		e.unobserve = accounts.Unregister
 	}
-	return nil
+	return err
 }
 
 func (e *streamExporter) observeClosed(_ context.Context, o metric.Int64Observer) error {

@@ -4,10 +4,14 @@
 package otlpstreamexporter
 
 import (
+	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 // The helper makes the span of a request, and ends it when the request is acknowledged or given up. Here it is told what
@@ -17,6 +21,21 @@ const (
 	resultAcked = "acked"
 	resultKept  = "kept" // in the queue on disk
 )
+
+// propagates tells whether requests are to carry their trace's context: as unary ones do it, where the Collector's
+// propagators have W3C's.
+func propagates() bool {
+	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
+}
+
+// traceContext is what the receiver's span has for a parent: the span of the request.
+func (p *delivery) traceContext() otlpstream.TraceContext {
+	sc := p.span.SpanContext()
+	if !sc.IsValid() {
+		return otlpstream.TraceContext{}
+	}
+	return otlpstream.NewTraceContext(sc.TraceID(), sc.SpanID(), byte(sc.TraceFlags()))
+}
 
 func (p *delivery) noteDestination(name string) {
 	if p.span.IsRecording() {

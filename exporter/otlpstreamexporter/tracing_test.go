@@ -15,8 +15,10 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	otelcodes "go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -39,6 +41,7 @@ type requestSpan struct {
 	events     []string
 	status     otelcodes.Code
 	trace      trace.TraceID
+	span       trace.SpanID
 }
 
 func requestSpans(tel *componenttest.Telemetry) (out []requestSpan) {
@@ -46,7 +49,7 @@ func requestSpans(tel *componenttest.Telemetry) (out []requestSpan) {
 		if !strings.HasPrefix(span.Name(), "exporter/") || !strings.HasSuffix(span.Name(), "/traces") {
 			continue
 		}
-		s := requestSpan{attributes: map[attribute.Key]string{}, status: span.Status().Code, trace: span.SpanContext().TraceID()}
+		s := requestSpan{attributes: map[attribute.Key]string{}, status: span.Status().Code, trace: span.SpanContext().TraceID(), span: span.SpanContext().SpanID()}
 		for _, a := range span.Attributes() {
 			s.attributes[a.Key] = a.Value.String()
 		}
@@ -208,6 +211,51 @@ func TestSpansTellWhatAShutdownLost(t *testing.T) {
 	}
 }
 
+// withPropagators sets those of the Collector for a test.
+func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
+	before := otel.GetTextMapPropagator()
+	otel.SetTextMapPropagator(p)
+	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+}
+
+func TestRequestsOnAStreamCarryTheContextOfTheirSpan(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		withPropagators(t, propagation.NewCompositeTextMapPropagator(propagation.Baggage{}, propagation.TraceContext{}))
+		s := run(t, &server{stream: breaking(2, status.Error(codes.Unavailable, "gone"))}, transport)
+		e, tel := traced(t, testConfig(transport, s.addr))
+		e.export(0, 2)
+		require.Equal(t, int64(2), e.settled().acked)
+		require.NoError(t, e.Shutdown(t.Context()))
+		expected := map[otlpstream.TraceContext]int{}
+		for _, span := range requestSpans(tel) {
+			expected[otlpstream.NewTraceContext(span.trace, span.span, byte(trace.FlagsSampled))] = 2 // sent, and sent again
+		}
+		got := map[otlpstream.TraceContext]int{}
+		for _, r := range s.seen() {
+			got[r.trace]++
+		}
+		require.Len(t, expected, 2)
+		require.Equal(t, expected, got)
+	})
+}
+
+func TestNoContextIsSentWhereTheCollectorPropagatesNone(t *testing.T) {
+	for name, propagator := range map[string]propagation.TextMapPropagator{
+		"none": propagation.NewCompositeTextMapPropagator(), "another": propagation.Baggage{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothTransports(t, func(t *testing.T, transport string) {
+				withPropagators(t, propagator)
+				s := run(t, &server{stream: echo}, transport)
+				e, _ := traced(t, testConfig(transport, s.addr))
+				e.export(0, 1)
+				e.settled()
+				require.True(t, s.seen()[0].trace.IsZero())
+			})
+		})
+	}
+}
+
 func TestASpanThatNobodyRecordsCostsNothing(t *testing.T) {
 	d := &destination{}
 	p := d.newDelivery(context.Background(), []byte("x"), 1)
@@ -219,5 +267,6 @@ func TestASpanThatNobodyRecordsCostsNothing(t *testing.T) {
 		p.noteStreamLost(nil)
 		p.noteDivided(1)
 		p.noteResult(resultAcked)
+		require.True(t, p.traceContext().IsZero())
 	}))
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/coder/websocket"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -143,6 +145,7 @@ func (t *webSocketTransport) unary(ctx context.Context, data []byte) ([]byte, er
 	if t.encoding != "" {
 		req.Header.Set("Content-Encoding", t.encoding)
 	}
+	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(req.Header))
 	response, err := t.client.Do(req)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())

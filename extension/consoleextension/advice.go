@@ -57,7 +57,7 @@ var nextForScrape = map[string]string{
 	"limit":            "The page is beyond a limit of the job (sample_limit, label limits): see what it has grown by, or raise the limit.",
 	"parse":            "Look at the live response: the page is not in a format that is understood.",
 	"protocol":         "What answers does not speak HTTP as it should: check the port and the scheme.",
-	reasonStatus:       "Look at the live response: 401 and 403 want credentials, 404 another metrics_path; of 500 and more the target's log tells.",
+	reasonStatus:       "401 and 403 want credentials, 404 another metrics_path; of 500 and more the target's own log tells.",
 	"target_limit":     "There are more targets than target_limit allows: narrow down discovery, or raise it.",
 	"timeout":          "Raise scrape_timeout if the targets are slow by nature, else find out what holds them up.",
 	reasonTLS:          "Check the scheme, and ca_file, server_name and the dates of the certificates.",
@@ -91,6 +91,36 @@ var nextForLoss = map[string]string{
 	"too_large":         "A single request is more than the destination takes: send smaller batches.",
 	"unwritten":         "The destination says it wrote nothing: it may not speak the protocol that it accepts.",
 }
+
+// nextForState says what to do about a destination. Of what is lost, each reason has its own.
+func nextForState(state, lastError string) string {
+	switch state {
+	case stateDelivering, stateDropping:
+		return ""
+	case stateThrottled:
+		return nextForThrottle
+	case stateBreakerOpen:
+		return nextForAnswer(lastError) + " It is tried again by itself."
+	}
+	return nextForAnswer(lastError)
+}
+
+const nextForThrottle = "Raise its limits, or send it less."
+
+// nextForClient says what to do about the last request that a receiver did not take.
+func nextForClient(text string) string {
+	switch {
+	case text == "":
+		return ""
+	case strings.HasPrefix(text, "answered 400"), strings.HasPrefix(text, "answered 413"), strings.HasPrefix(text, "answered 415"):
+		return nextForNonsense
+	case strings.HasPrefix(text, "answered 429"), strings.HasPrefix(text, "answered 5"):
+		return "Clients send it again: see whether a queue is full, a destination is down, or memory is short."
+	}
+	return "See the log of the client that it was answered to."
+}
+
+const nextForNonsense = "Clients do not send again what cannot be understood: see what this one sends, and with which protocol."
 
 // nextForAnswer says what to do about a destination that fails, by its last answer or the want of one.
 func nextForAnswer(text string) string {

@@ -24,10 +24,9 @@ var assets embed.FS
 //go:embed openapi.yaml
 var openAPI []byte
 
-// handler serves the page and the API.
-func (c *console) handler() http.Handler {
-	mux := http.NewServeMux()
-	for pattern, answer := range map[string]func(*http.Request) (any, error){
+// answers is what the API has, by method and path.
+func (c *console) answers() map[string]func(*http.Request) (any, error) {
+	return map[string]func(*http.Request) (any, error){
 		"GET /api/v1/overview":               c.share(c.overview),
 		"GET /api/v1/history":                c.history,
 		"GET /api/v1/targets":                c.share(c.targets),
@@ -41,7 +40,13 @@ func (c *console) handler() http.Handler {
 		"GET /api/v1/status/tsdb":            c.share(c.tsdb),
 		"GET /api/v1/delivery":               c.delivery,
 		"GET /api/v1/configuration":          c.configuration,
-	} {
+	}
+}
+
+// handler serves the page and the API.
+func (c *console) handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, answer := range c.answers() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { respond(w, r, answer) })
 	}
 	mux.HandleFunc("GET /api/v1/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {

@@ -44,6 +44,7 @@ type (
 		Compression   string         `json:"compression"`
 		Fallback      int            `json:"fallback"`
 		LastError     string         `json:"last_error"`
+		Next          string         `json:"next"`
 		Queue         queueJSON      `json:"queue"`
 		InFlight      inFlightJSON   `json:"in_flight"`
 		Sent          int64          `json:"sent"`
@@ -87,6 +88,7 @@ type (
 		Reason string   `json:"reason"`
 		Count  int64    `json:"count"`
 		Rate   *float64 `json:"per_second"`
+		Next   string   `json:"next"`
 	}
 
 	responseJSON struct {
@@ -114,12 +116,22 @@ type (
 		Requests      []outcomeJSON `json:"requests"`
 		LastError     string        `json:"last_error"`
 		LastErrorAt   *time.Time    `json:"last_error_at"`
+		Next          string        `json:"next"`
 	}
 
 	outcomeJSON struct {
 		Outcome string `json:"outcome"`
 		Count   int64  `json:"count"`
 	}
+)
+
+// States of a destination.
+const (
+	stateBreakerOpen = "breaker_open"
+	stateDelivering  = "ok"
+	stateDropping    = "dropping"
+	stateRetrying    = "retrying"
+	stateThrottled   = "throttled"
 )
 
 type deliveryKey struct {
@@ -217,7 +229,7 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	}
 	losing := false
 	for _, reason := range slices.Sorted(maps.Keys(d.Dropped)) {
-		drop := dropJSON{reason, d.Dropped[reason], per(before.Dropped[reason], d.Dropped[reason])}
+		drop := dropJSON{reason, d.Dropped[reason], per(before.Dropped[reason], d.Dropped[reason]), nextForDrop(reason)}
 		losing = losing || drop.Rate != nil && *drop.Rate > 0
 		out.Dropped = append(out.Dropped, drop)
 	}
@@ -233,16 +245,17 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	}
 	switch {
 	case out.BreakerOpen:
-		out.State = "breaker_open"
+		out.State = stateBreakerOpen
 	case losing || refused(d):
-		out.State = "dropping"
+		out.State = stateDropping
 	case out.ThrottledLeft > 0:
-		out.State = "throttled"
+		out.State = stateThrottled
 	case out.RetryRate != nil && *out.RetryRate > 0 || d.LastError != "":
-		out.State = "retrying"
+		out.State = stateRetrying
 	default:
-		out.State = "ok"
+		out.State = stateDelivering
 	}
+	out.Next = nextForState(out.State, d.LastError)
 	return out
 }
 
@@ -258,6 +271,7 @@ func newIntake(s *source, before, now *reading) intakeJSON {
 		Receiver: s.name(), Addresses: some(in.Addresses), Streams: in.Streams, MaxStreams: in.MaxStreams,
 		InFlightBytes: in.InFlightBytes, MaxInFlight: in.MaxInFlight, Dropped: []dropJSON{}, Requests: []outcomeJSON{},
 		LastError: redactor.Text(cut(in.Last.Text, 10_000)), LastErrorAt: moment(in.Last.At),
+		Next: nextForClient(in.Last.Text),
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(in.Requests)) {
 		out.Requests = append(out.Requests, outcomeJSON{outcome, in.Requests[outcome]})
@@ -270,7 +284,7 @@ func newIntake(s *source, before, now *reading) intakeJSON {
 	out.TakenRate, out.RefusedRate = f.Out, f.Refused
 	earlier, seconds := stretch(before, now, s)
 	for _, reason := range slices.Sorted(maps.Keys(flow.Dropped)) {
-		drop := dropJSON{Reason: reason, Count: flow.Dropped[reason]}
+		drop := dropJSON{Reason: reason, Count: flow.Dropped[reason], Next: nextForDrop(reason)}
 		if seconds > 0 {
 			drop.Rate = number(float64(drop.Count-earlier.Dropped[reason]) / seconds)
 		}

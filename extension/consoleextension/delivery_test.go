@@ -79,7 +79,7 @@ func TestWhatClientsSend(t *testing.T) {
 	in := get[deliveryJSON](s, "/api/v1/delivery").Receivers[0]
 	require.InDelta(t, 4, *in.TakenRate, 0)
 	require.InDelta(t, 0.5, *in.RefusedRate, 0)
-	require.Equal(t, []dropJSON{{reasonTimestamp, 11, number(0.5)}}, in.Dropped)
+	require.Equal(t, []dropJSON{{reasonTimestamp, 11, number(0.5), nextForDrop(reasonTimestamp)}}, in.Dropped)
 	require.Equal(t, int64(7), in.LastErrorAt.Unix())
 	require.NotContains(t, in.LastError, "s3cr3t")
 }
@@ -87,8 +87,13 @@ func TestWhatClientsSend(t *testing.T) {
 func TestStatesOfDestinations(t *testing.T) {
 	f := func(want string, d inspect.Destination) {
 		t.Helper()
-		now := time.Unix(1000, 0)
-		require.Equal(t, want, newDestination(&d, &inspect.Destination{}, now, time.Second).State)
+		got := newDestination(&d, &inspect.Destination{}, time.Unix(1000, 0), time.Second)
+		require.Equal(t, want, got.State)
+		if want == stateDropping {
+			require.NotEmpty(t, got.Dropped[0].Next, "what to do")
+		} else {
+			require.Equal(t, want == stateDelivering, got.Next == "", "what to do")
+		}
 	}
 	f("ok", inspect.Destination{})
 	f("retrying", inspect.Destination{Retries: 1})
@@ -96,6 +101,19 @@ func TestStatesOfDestinations(t *testing.T) {
 	f("throttled", inspect.Destination{ThrottledUntil: time.Unix(1001, 0), LastError: "x"})
 	f("dropping", inspect.Destination{Dropped: map[string]int64{"x": 1}})
 	f("breaker_open", inspect.Destination{BreakerOpen: true, Dropped: map[string]int64{"x": 1}})
+}
+
+func TestWhatToDoAboutClients(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"answered 400 to 10.0.0.7: cannot decompress": nextForNonsense,
+		"answered 503 to 10.0.0.7: no room":           "Clients send it again",
+		"answered 429 to 10.0.0.7: slow down":         "Clients send it again",
+		"answered 401 to 10.0.0.7: who are you":       "See the log of the client",
+	} {
+		require.Contains(t, nextForClient(text), want, text)
+		require.Equal(t, text == "", nextForClient(text) == "")
+	}
 }
 
 // What was refused for good is not tried again, whatever the error says.

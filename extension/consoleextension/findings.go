@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
@@ -31,6 +32,9 @@ const (
 	severityInfo    = "info"
 
 	maxFindings = 50
+
+	// Discovery may take so long to find the first targets.
+	discoveryTime = 20 * time.Second
 
 	maxShownName = 100 // bytes of a label's or metric's
 
@@ -77,6 +81,9 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 		}
 		if s.Targets != nil && (flow.Targets[inspect.Failing] > 0 || !known) {
 			targetFindings(s, add)
+		}
+		if s.Targets != nil && flow.Targets != nil && now.at.Sub(s.since) >= discoveryTime {
+			emptyFinding(s, flow, add)
 		}
 		if s.Delivery != nil {
 			deliveryFindings(s, now.at, refusedLately(before, now, s) > 0, add)
@@ -217,7 +224,7 @@ func intakeFinding(s *source, flow, earlier inspect.Flow, seconds float64, add f
 		Severity: severityError, Subject: s.node(), View: viewDelivery,
 		Title:  fmt.Sprintf("%s turns down what clients send: %s in the last %.0f s", s.name(), plural(turnedDown, "request"), seconds),
 		Detail: "The last one was " + s.Intake().Last.Text,
-		Next:   "Clients do not send again what cannot be understood: see what this one sends, and with which protocol.",
+		Next:   nextForNonsense,
 	})
 }
 
@@ -270,6 +277,27 @@ func targetFindings(s *source, add func(finding)) {
 			Query: map[string]string{paramState: inspect.Failing, paramReason: e.Reason, wordReceiver: s.name()},
 		})
 	}
+}
+
+// emptyFinding is about a receiver that has nothing to scrape, and no other member has it instead.
+func emptyFinding(s *source, flow inspect.Flow, add func(finding)) {
+	for state, n := range flow.Targets {
+		if n > 0 && state != stateDropped {
+			return
+		}
+	}
+	f := finding{
+		Severity: severityWarning, Subject: s.node(), View: viewTargets, Query: map[string]string{wordReceiver: s.name()},
+		Title:  s.name() + " has no targets: nothing is scraped",
+		Detail: "Discovery has found none for any of its jobs.",
+		Next:   "See whether the jobs are those you mean, and whether discovery can reach what it asks: the log has its errors.",
+	}
+	if n := flow.Targets[stateDropped]; n > 0 {
+		f.Detail = fmt.Sprintf("Discovery has found %s, and relabelling drops all of them.", plural(int64(n), "target"))
+		f.Next = "Look at one of those that are dropped, and at what each rule does to its labels."
+		f.Query[paramState] = stateDropped
+	}
+	add(f)
 }
 
 func processFindings(o *overviewJSON, add func(finding)) {

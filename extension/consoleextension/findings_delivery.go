@@ -67,7 +67,7 @@ func stuck(s *source, to *inspect.Destination, now time.Time, refuses bool) (f f
 	case left > 0:
 		f.Title = fmt.Sprintf("%s wants nothing for another %.0f s", to.Name, left.Seconds())
 		detail = append(detail, "It has asked for a pause (Retry-After, RetryInfo)")
-		f.Next = "Raise its limits, or send it less."
+		f.Next = nextForThrottle
 	case used >= queueFull:
 		f.Title = fmt.Sprintf("The queue of %s to %s is %s full", s.name(), to.Name, percent(used))
 	case age >= stuckQueue && to.LastError != "":

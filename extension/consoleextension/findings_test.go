@@ -5,6 +5,7 @@ package consoleextension
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -43,6 +44,33 @@ func TestFailingTargetsAreGroupedByWhatIsWrong(t *testing.T) {
 	require.Equal(t, "targets", all[0].View)
 	require.Regexp(t, "^Job node: .*connect: connection refused$", all[0].Detail)
 	require.Equal(t, "failing", get[overviewJSON](s, "/api/v1/overview").Health)
+}
+
+// A receiver that scrapes nothing is not well, unless it has just begun or other members have the targets.
+func TestNoTargets(t *testing.T) {
+	s := open(t)
+	states := map[string]int{inspect.Healthy: 0, inspect.Failing: 0}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindReceiver, ID: id("fastprometheus"),
+		Flow:    func() inspect.Flow { return inspect.Flow{Targets: maps.Clone(states)} },
+		Targets: func() inspect.Targets { return inspect.Targets{Jobs: []inspect.Job{{Name: "node"}}} },
+	})
+	titles, _ := s.findings()
+	require.Empty(t, titles, "discovery takes a while")
+	s.clock.pass(discoveryTime)
+	titles, all := s.findings()
+	require.Equal(t, []string{"warning: fastprometheus has no targets: nothing is scraped"}, titles)
+	require.Equal(t, map[string]string{"receiver": "fastprometheus"}, all[0].Query)
+	states[stateDropped] = 3
+	_, all = s.findings()
+	require.Contains(t, all[0].Detail, "found 3 targets, and relabelling drops all")
+	require.Equal(t, map[string]string{"receiver": "fastprometheus", "state": "dropped"}, all[0].Query)
+	for _, elsewhere := range []string{"elsewhere", inspect.Unknown, inspect.Healthy} {
+		states[elsewhere] = 1
+		titles, _ = s.findings()
+		require.Empty(t, titles, elsewhere)
+		states[elsewhere] = 0
+	}
 }
 
 func TestLosses(t *testing.T) {

@@ -163,6 +163,21 @@ func TestExamplesAreAsDescribed(t *testing.T) {
 	require.Greater(t, n, 40)
 }
 
+// What the API has is described, but for the description, and what is described it has.
+func TestEveryPathIsDescribed(t *testing.T) {
+	var patterns []string
+	for pattern := range newConsole(createDefaultConfig().(*Config), newSettings()).answers() {
+		patterns = append(patterns, pattern)
+	}
+	var paths []string
+	for path, methods := range described(t).at("paths").(map[string]any) {
+		for method := range methods.(map[string]any) {
+			paths = append(paths, strings.ToUpper(method)+" "+path)
+		}
+	}
+	require.ElementsMatch(t, patterns, paths)
+}
+
 func TestAnswersAreAsDescribed(t *testing.T) {
 	s := open(t)
 	s.configure(pipelines)

@@ -48,6 +48,7 @@ type (
 		Relabel       string          `json:"relabel_configs"`
 		MetricRelabel string          `json:"metric_relabel_configs"`
 		CanLook       bool            `json:"can_look"`
+		Next          string          `json:"next"`
 	}
 
 	targetListJSON struct {
@@ -417,6 +418,9 @@ func (c *console) target(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := targetDetailJSON{targetJSON: e.json(), Discovered: hidden(e.target.Labels.Discovered()), CanLook: e.source.Look != nil}
+	if e.target.State == inspect.Failing {
+		out.Next = nextForReason(e.target.Reason)
+	}
 	if e.job.Rules != nil {
 		out.Relabel, out.MetricRelabel = e.job.Rules()
 	}

@@ -92,7 +92,10 @@ func TestTarget(t *testing.T) {
 	require.Equal(t, "http://10.0.0.3:9100/metrics", got.URL)
 	require.Equal(t, "- action: keep\n", got.Relabel)
 	require.True(t, got.CanLook)
+	require.Empty(t, got.Next)
 	require.Equal(t, []inspect.Label{{Name: "__address__", Value: "10.0.0.3:9100"}, {Name: "__param_token", Value: "[REDACTED]"}}, got.Discovered)
+	s.RegisterInspection(scraped(100))
+	require.Equal(t, nextForReason(reasonRefused), get[targetDetailJSON](s, "/api/v1/targets/0000000000000063").Next)
 	status, _, _ := s.fault(http.MethodGet, "/api/v1/targets/ffffffffffffffff", "")
 	require.Equal(t, http.StatusNotFound, status)
 }

@@ -45,6 +45,7 @@ type Limit struct {
 	What     string     `json:"what"` // series, new series per minute, points per second, values of a label
 	Label    string     `json:"label"`
 	Match    string     `json:"match"` // of the rule, for people
+	Owner    []Label    `json:"owner,omitempty"`
 	Max      int64      `json:"max"`
 	Used     int64      `json:"used"` // in the fullest group
 	Groups   int        `json:"groups"`
@@ -52,6 +53,7 @@ type Limit struct {
 	Rejected Estimate   `json:"rejected_series"`
 	Points   int64      `json:"rejected_points"`
 	Last     time.Time  `json:"last_rejection"` // zero if never
+	Matched  *time.Time `json:"last_match,omitempty"` // of the rule, none if it never matched anything
 	Fullest  []GroupUse `json:"fullest"`
 }
 
@@ -84,7 +86,7 @@ type Overflow struct {
 // An Event is something that happened once.
 type Event struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // first_rejection, limit_reached, release, rules_applied, rules_failed
+	Kind string    `json:"kind"` // first_rejection, limit_reached, release, rule_silent, rules_applied, rules_failed
 	Rule string    `json:"rule"`
 	Text string    `json:"text"`
 }

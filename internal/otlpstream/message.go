@@ -17,6 +17,7 @@ const (
 	fieldCode    = 2 // of a response
 	fieldItems   = 16
 	fieldAttempt = 17
+	fieldTrace   = 18
 	fieldPacked  = 20
 	fieldSize    = 21
 	fieldDelay   = 16
@@ -35,6 +36,8 @@ type Request struct {
 	Items uint64
 	// Attempt is how often the same data was sent before.
 	Attempt uint64
+	// Trace is the span that sends it, where the client is traced.
+	Trace TraceContext
 	// Packed is the size of the payload, in stream form, that a Packer has made Data of; 0 where none has.
 	Packed uint64
 	// Memory is what Data is in, all of it, where that is to be used again.
@@ -46,6 +49,9 @@ func (r *Request) AppendHeader(dst []byte) []byte {
 	dst = appendUint(dst, fieldID, r.ID)
 	dst = appendUint(dst, fieldItems, r.Items)
 	dst = appendUint(dst, fieldAttempt, r.Attempt)
+	if !r.Trace.IsZero() {
+		dst = protowire.AppendBytes(protowire.AppendTag(dst, fieldTrace, protowire.BytesType), r.Trace[:])
+	}
 	if r.Packed == 0 {
 		return dst
 	}
@@ -57,7 +63,7 @@ func (r *Request) AppendHeader(dst []byte) []byte {
 // where it is packed, so the message may be reused after.
 func (r *Request) Parse(message []byte) error {
 	*r = Request{Data: r.Data[:0]}
-	packed := false
+	plain, packed := false, false
 	for rest := message; len(rest) > 0; {
 		number, kind, n, err := consumeTag(rest)
 		if err != nil {
@@ -70,7 +76,7 @@ func (r *Request) Parse(message []byte) error {
 			if n < 0 {
 				return fmt.Errorf("cannot parse data of request %d: %w", r.ID, protowire.ParseError(n))
 			}
-			r.Data = protowire.AppendBytes(append(r.Data, otlpTag), data)
+			r.Data, plain = protowire.AppendBytes(append(r.Data, otlpTag), data), true
 			rest = rest[n:]
 		case number == fieldPacked && kind == protowire.BytesType:
 			data, n := protowire.ConsumeBytes(rest)
@@ -78,6 +84,15 @@ func (r *Request) Parse(message []byte) error {
 				return fmt.Errorf("cannot parse packed data of request %d: %w", r.ID, protowire.ParseError(n))
 			}
 			r.Data, packed = append(r.Data[:0], data...), true
+			rest = rest[n:]
+		case number == fieldTrace && kind == protowire.BytesType:
+			data, n := protowire.ConsumeBytes(rest)
+			if n < 0 {
+				return fmt.Errorf("cannot parse trace context of request %d: %w", r.ID, protowire.ParseError(n))
+			}
+			if len(data) == len(r.Trace) { // else it is of a later version
+				r.Trace = TraceContext(data)
+			}
 			rest = rest[n:]
 		default:
 			v, n, err := consumeUint(rest, number, kind)
@@ -100,8 +115,8 @@ func (r *Request) Parse(message []byte) error {
 			}
 		}
 	}
-	if packed != (r.Packed > 0) {
-		return fmt.Errorf("cannot parse request %d: packed data comes with its size", r.ID)
+	if packed != (r.Packed > 0) || packed && plain {
+		return fmt.Errorf("cannot parse request %d: packed data comes with its size, and alone", r.ID)
 	}
 	return nil
 }

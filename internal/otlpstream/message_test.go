@@ -39,7 +39,8 @@ var oracle = func() protoreflect.FileDescriptor {
 		MessageType: []*descriptorpb.DescriptorProto{
 			{Name: proto.String("Request"), Field: []*descriptorpb.FieldDescriptorProto{
 				field("id", 1, number, false), field("data", 2, data, true),
-				field("items", 16, number, false), field("attempt", 17, number, false),
+				field("items", 16, number, false), field("attempt", 17, number, false), field("trace", 18, data, false),
+				field("packed", 20, data, false), field("size", 21, number, false),
 			}},
 			{Name: proto.String("Response"), Field: []*descriptorpb.FieldDescriptorProto{
 				field("id", 1, number, false), field("code", 2, number, false),
@@ -86,7 +87,8 @@ func streamPayload(tb testing.TB, resources ...string) []byte {
 func (r *Request) encode() []byte { return append(r.AppendHeader(nil), r.Data...) }
 
 func TestRequestIsWhatTheSchemaSays(t *testing.T) {
-	sent := Request{ID: 300, Items: 7, Attempt: 2, Data: streamPayload(t, "one", "two")}
+	traced := NewTraceContext([16]byte{1, 15: 2}, [8]byte{3, 7: 4}, 5)
+	sent := Request{ID: 300, Items: 7, Attempt: 2, Trace: traced, Data: streamPayload(t, "one", "two")}
 	wire := sent.encode()
 	require.Equal(t, len(wire), sent.SizeProto())
 
@@ -95,12 +97,33 @@ func TestRequestIsWhatTheSchemaSays(t *testing.T) {
 	require.EqualValues(t, 300, get(m, "id").Uint())
 	require.EqualValues(t, 7, get(m, "items").Uint())
 	require.EqualValues(t, 2, get(m, "attempt").Uint())
+	require.Equal(t, traced[:], get(m, "trace").Bytes())
 	require.Equal(t, 2, get(m, "data").List().Len())
 	require.Equal(t, "two", string(get(m, "data").List().Get(1).Bytes()))
 
 	var got Request
 	require.NoError(t, got.Parse(wire))
-	require.Equal(t, Request{ID: 300, Items: 7, Attempt: 2, Data: payload("one", "two")}, got)
+	require.Equal(t, Request{ID: 300, Items: 7, Attempt: 2, Trace: traced, Data: payload("one", "two")}, got)
+}
+
+func TestATraceContextHasItsPlace(t *testing.T) {
+	trace, span := [16]byte{1, 15: 2}, [8]byte{3, 7: 4}
+	c := NewTraceContext(trace, span, 5)
+	require.Equal(t, "\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x03\x00\x00\x00\x00\x00\x00\x04\x05", string(c[:]))
+	gotTrace, gotSpan, flags := c.Parts()
+	require.Equal(t, []any{trace, span, byte(5)}, []any{gotTrace, gotSpan, flags})
+	require.False(t, c.IsZero())
+
+	for _, other := range [][]byte{nil, c[:24], append(c[:], 6)} {
+		wire := protowire.AppendBytes(protowire.AppendTag([]byte{0x08, 7}, fieldTrace, protowire.BytesType), other)
+		var got Request
+		require.NoError(t, got.Parse(wire))
+		require.Equal(t, uint64(7), got.ID)
+		require.True(t, got.Trace.IsZero(), "what is not understood is no reason to refuse a request")
+	}
+	used := Request{ID: 1, Trace: c}
+	require.NoError(t, used.Parse((&Request{ID: 7}).encode()))
+	require.True(t, used.Trace.IsZero(), "the last request's is not the next one's")
 }
 
 func TestResponseIsWhatTheSchemaSays(t *testing.T) {
@@ -123,7 +146,7 @@ func TestResponseIsWhatTheSchemaSays(t *testing.T) {
 }
 
 func TestV04ExtensionsAreIgnoredByPeersThatDoNotKnowThem(t *testing.T) {
-	request := Request{ID: 5, Items: 7, Attempt: 2, Data: streamPayload(t, "one")}
+	request := Request{ID: 5, Items: 7, Attempt: 2, Trace: TraceContext{1}, Data: streamPayload(t, "one")}
 	m := oracleMessage("PlainRequest")
 	require.NoError(t, proto.Unmarshal(request.encode(), m))
 	require.EqualValues(t, 5, get(m, "id").Uint())
@@ -230,7 +253,7 @@ func TestMarshalProtoFillsTheBuffer(t *testing.T) {
 }
 
 func TestMessagesCostNoGarbage(t *testing.T) {
-	request := Request{ID: 1, Items: 100, Data: streamPayload(t, "one", "two")}
+	request := Request{ID: 1, Items: 100, Trace: TraceContext{1}, Data: streamPayload(t, "one", "two")}
 	wire := request.encode()
 	var parsed Request
 	require.Zero(t, alloctest.PerRun(func() { _ = parsed.Parse(wire) }))
@@ -243,6 +266,7 @@ func TestMessagesCostNoGarbage(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add((&Request{ID: 300, Items: 7, Attempt: 2, Data: streamPayload(f, "one", "two")}).encode())
 	f.Add([]byte("\x92\x00\x01x"))
+	f.Add((&Request{ID: 1, Packed: 9, Trace: TraceContext{1, 24: 1}, Data: []byte("packed")}).encode())
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		m := oracleMessage("Request")
 		var got Request
@@ -251,10 +275,26 @@ func FuzzRequest(f *testing.F) {
 			require.Error(t, err)
 			return
 		}
+		packed, size := false, get(m, "size").Uint()
+		for range field(wire, fieldPacked, protowire.BytesType) {
+			packed = true
+		}
+		if packed != (size > 0) || packed && get(m, "data").List().Len() > 0 {
+			require.Error(t, err, "packed data comes with its size, and alone")
+			return
+		}
 		require.NoError(t, err)
+		require.Equal(t, size, got.Packed)
+		if trace := get(m, "trace").Bytes(); len(trace) == len(got.Trace) {
+			require.Equal(t, trace, got.Trace[:])
+		}
 		require.Equal(t, get(m, "id").Uint(), got.ID)
 		require.Equal(t, get(m, "items").Uint(), got.Items)
 		require.Equal(t, get(m, "attempt").Uint(), got.Attempt)
+		if size > 0 {
+			require.Equal(t, string(get(m, "packed").Bytes()), string(got.Data))
+			return
+		}
 		var data []byte
 		for i := range get(m, "data").List().Len() {
 			data = protowire.AppendBytes(append(data, otlpTag), get(m, "data").List().Get(i).Bytes())

@@ -26,12 +26,15 @@ type batch struct {
 	at     location
 	index  int        // of the point at hand
 	exempt []*matcher // that match the metric, and look at points, too
+	recall recall
 	fps    []uint64
 	drop   []bool
 	counts []counted
 	losses [losses]int64
 	marked int64
 	gone   int64 // points that were removed
+
+	candidates []string // labels of the point at hand that may be collapsed
 
 	weighed bool // statistics are told how many points there are
 
@@ -72,16 +75,19 @@ func (b *batch) end() {
 	if cap(fps) > maxRetained {
 		fps, drop = nil, nil
 	}
+	b.recall.forget()
 	clear(b.exempt)
 	clear(b.limits)
 	clear(b.places)
 	clear(b.values)
+	clear(b.candidates)
 	labels := b.account.series.Labels
 	clear(labels[:cap(labels)])
 	*b = batch{
-		fps: fps, drop: drop, counts: b.counts[:0], exempt: b.exempt[:0],
-		account:  account{series: stats.Series{Labels: labels[:0]}},
-		sighting: sighting{limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0]},
+		recall: b.recall, fps: fps, drop: drop, counts: b.counts[:0], exempt: b.exempt[:0],
+		candidates: b.candidates[:0],
+		account:    account{series: stats.Series{Labels: labels[:0]}},
+		sighting:   sighting{limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0]},
 	}
 }
 
@@ -141,7 +147,7 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	b.limits = b.limits[:0]
 	b.epoch = b.p.limiter.epoch.Load()
 	b.at.m, b.at.metric = m, hashMetric(scope, m)
-	b.fps = appendFingerprints(b.fps[:0], b.at.metric, m)
+	b.fps = b.recall.fingerprints(b.fps[:0], b.at.metric, m)
 	if b.weighed {
 		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
 	}
@@ -178,11 +184,12 @@ func (b *batch) decide(i int, s *set) bool {
 		var held bool
 		b.class, b.noValue = b.owed(i)
 		if v, held = b.heldBack(i); held {
+			b.witness()
 			v.farewell = b.p.limiter.lastWord(b.fps[i], &b.sighting)
 			return b.exceed(i, v)
 		}
 		if s, v = b.p.limiter.see(b.fps[i], &b.sighting); s != nil {
-			if b.class == classCumulative || b.class == classUpDown {
+			if b.fresh && (b.class == classCumulative || b.class == classUpDown) {
 				b.p.overflow.release(b.fps[i])
 			}
 			if b.due {

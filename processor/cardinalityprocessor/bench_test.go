@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -15,10 +16,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
 // threeLimits are in force beside each other: of the total, per metric and per service.
 func threeLimits(c *Config) {
+	c.Memory.MaxSeries = 2_000_000
 	c.Defaults.MaxSeriesPerMetric = 500_000
 	c.Rules = []RuleConfig{{Name: "service", GroupBy: []string{"service.name"}, MaxSeries: 1_000_000}}
 }
@@ -128,7 +131,9 @@ func benchmarkRejected(b *testing.B, told, hostile bool) {
 // fill admits n series that nobody will ask for.
 func fill(l *limiter, n int) {
 	random := rand.New(rand.NewPCG(1, uint64(l.admitted.Load())))
-	x := sighting{policy: newPolicy(defaultConfig(), 1, nil), epoch: l.epoch.Load()}
+	cfg := defaultConfig()
+	cfg.Memory.MaxSeries = math.MaxInt
+	x := sighting{policy: newPolicy(cfg, 1, nil), epoch: l.epoch.Load()}
 	x.limits = x.policy.limits
 	x.attributes = attributesOf(nil)
 	for range n {
@@ -139,46 +144,77 @@ func fill(l *limiter, n int) {
 // seriesVariable asks TestBytesPerSeries for more series than a test on every change has time for.
 const seriesVariable = "GODWIT_CARDINALITY_SERIES"
 
-// TestBytesPerSeries counts everything that is on the heap, not only the slots. A million has room for statistics, too.
+// TestBytesPerSeries counts everything that is on the heap, not only the slots, at sizes on the way: there is none at which
+// the tables have just grown and are half empty. From 700,000 on 20 bytes have room for statistics, too.
 func TestBytesPerSeries(t *testing.T) {
-	n := 150_000
+	most := 230_000
 	if text := os.Getenv(seriesVariable); text != "" {
 		var err error
-		n, err = strconv.Atoi(text)
+		most, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
 	heap := func() uint64 {
 		for range 3 { // what others left in pools takes two
 			runtime.GC()
 		}
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats)
-		return stats.HeapAlloc
+		var mem runtime.MemStats
+		runtime.ReadMemStats(&mem)
+		return mem.HeapAlloc
 	}
 	before := heap()
-	l := newLimiter(100_000, n)
-	fill(l, n)
-	taken := heap() - before
-	require.Equal(t, int64(n), l.admitted.Load())
-	limit := 20 * uint64(n)
-	if n >= 1_000_000 {
-		limit -= 3 << 20
+	l := newLimiter(100_000, max(most, defaultConfig().Memory.MaxSeries))
+	for n := 200_000; n <= most; n += n / 16 {
+		fill(l, n-int(l.admitted.Load()))
+		require.Equal(t, int64(n), l.admitted.Load())
+		taken := heap() - before
+		require.Less(t, taken, 17*uint64(n), "%d series", n)
+		if n >= 700_000 {
+			require.Less(t, taken+stats.MaxBytes, 20*uint64(n), "%d series", n)
+		}
+		t.Logf("%d: %.2f bytes per series", n, float64(taken)/float64(n))
 	}
-	require.Less(t, taken, limit)
-	t.Logf("%.2f bytes per series", float64(taken)/float64(n))
+	requireShortPasses(t, l.series)
+}
+
+// longestPass is how many slots a shard has at most: to go over them, or to move what is in them, takes microseconds.
+const longestPass = 2 * shardEntries
+
+func requireShortPasses(t *testing.T, tab *table) {
+	for i := range tab.shards {
+		require.LessOrEqual(t, len(tab.shards[i].slots.Load().fps), longestPass)
+	}
+}
+
+// TestPassesAreShort: whoever holds the lock of a shard goes over its slots once, or moves them. However many series there
+// are, these are few, and so are those of the shards that are swept at once.
+func TestPassesAreShort(t *testing.T) {
+	const room = minShards*shardEntries - 1 // for which there are as few shards as may be
+	random := rand.New(rand.NewPCG(7, 8))
+	tab := newTable(room)
+	for i := range tab.shards[:3] {
+		for range room / len(tab.shards) * 5 / 4 { // and a quarter of those who left
+			tab.add(settled(random.Uint64()>>minShardBits|uint64(i)<<(64-minShardBits)), 1, 1)
+		}
+	}
+	requireShortPasses(t, tab)
+	for room := 1; room <= 100_000_000; room += 1 + room/7 {
+		shards := len(newTable(room).shards)
+		require.LessOrEqual(t, room/shards, shardEntries, "%d series", room)
+		require.LessOrEqual(t, shards, max(minShards, 2*room/shardEntries), "%d series", room)
+	}
 }
 
 // TestSweepGoesShardByShard: what a sweep does at a time is a small part of all, however many expire at once.
 func TestSweepGoesShardByShard(t *testing.T) {
 	l := newLimiter(1000, 25_000)
 	fill(l, 25_000)
-	for range (idleEpochs + 2) * shardCount {
+	for range (idleEpochs + 2) * l.shards() {
 		l.sweep()
 	}
-	for range shardCount {
+	for range l.shards() {
 		before := l.expired.Load()
 		l.sweep()
-		require.Less(t, l.expired.Load()-before, int64(2*25_000/shardCount))
+		require.Less(t, l.expired.Load()-before, int64(2*25_000/l.shards()))
 	}
 	require.Equal(t, int64(25_000), l.expired.Load())
 }

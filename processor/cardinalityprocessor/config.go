@@ -6,6 +6,7 @@ package cardinalityprocessor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +98,7 @@ type InterningConfig struct {
 
 // MemoryConfig bounds what is remembered.
 type MemoryConfig struct {
-	// MaxSeries is the limit on all series together. It takes 15 to 18 bytes for each. Default 2,000,000.
+	// MaxSeries is the limit on all series together. It takes 14 to 17 bytes for each. Default 2,000,000.
 	MaxSeries int `mapstructure:"max_series"`
 
 	// MaxGroups bounds the distinct combinations of groups that series are in, at most 1,000,000. It takes about 200
@@ -202,6 +203,9 @@ func (c *Config) validateLimits() error {
 			errs = append(errs, fmt.Errorf("`exempt::%d` must say what it matches, or nothing would be limited", i))
 		}
 	}
+	if !c.Statistics.Enabled && c.collapsesWorst() {
+		errs = append(errs, errors.New("`on_exceed` has collapse_worst, so `statistics::enabled` must be true"))
+	}
 	names := map[string]bool{ruleTotal: true, ruleDefaults: true}
 	for i := range c.Rules {
 		rule := &c.Rules[i]
@@ -216,4 +220,9 @@ func (c *Config) validateLimits() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) collapsesWorst() bool {
+	return slices.Contains(c.Defaults.Exceed.OnExceed, nameCollapseWorst) ||
+		slices.ContainsFunc(c.Rules, func(r RuleConfig) bool { return slices.Contains(r.Exceed.OnExceed, nameCollapseWorst) })
 }

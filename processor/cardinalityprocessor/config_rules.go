@@ -33,6 +33,9 @@ type RuleConfig struct {
 	// Match selects the points. Default all.
 	Match MatchConfig `mapstructure:"match"`
 
+	// Owner says whom the rule is about, as labels of its metrics that alerts can be routed by: {team: web}. Default none.
+	Owner map[string]string `mapstructure:"owner"`
+
 	// GroupBy divides the points into groups with limits of their own: `metric` (its name), `tenant`, `resource:KEY`,
 	// `attribute:KEY` of the point, or just KEY: of the resource, or else of the point. Default one group.
 	GroupBy []string `mapstructure:"group_by"`
@@ -89,8 +92,10 @@ type PriorityConfig struct {
 // ExceedConfig says what becomes of points that find no room.
 type ExceedConfig struct {
 	// OnExceed lists what is tried, in order: `collapse` replaces the value of the label that is over its limit,
-	// `overflow` adds the points of all such series up in one, `sample` lets a fraction of the series through, `drop`
-	// drops. What nothing takes is dropped. Default [collapse, overflow].
+	// `collapse_worst` does so too, and where there are too many series replaces that of the label with most values (a
+	// tenth of `max_series` is kept for what this makes; it needs `statistics`), `overflow` adds the points of all such
+	// series up in one, `sample` lets a fraction of the series through, `drop` drops. What nothing takes is dropped.
+	// Default [collapse, overflow].
 	OnExceed []string `mapstructure:"on_exceed"`
 
 	// KeepLabels are attributes, of resource or point, that overflow series keep, beside those of `group_by`. Default none.
@@ -117,6 +122,11 @@ func (r *RuleConfig) validate(c *Config) error {
 	}
 	if r.MaxPointsPerSecond < 0 {
 		errs = append(errs, fmt.Errorf("`max_points_per_second` must not be negative, got %d", r.MaxPointsPerSecond))
+	}
+	for label := range r.Owner {
+		if label == "" || slices.Contains(ownLabels, label) {
+			errs = append(errs, fmt.Errorf("`owner` must name labels other than %q, got %q", ownLabels, label))
+		}
 	}
 	for label, limit := range r.LabelLimits {
 		if label == "" || limit < 0 {
@@ -178,7 +188,7 @@ func (e *ExceedConfig) validate(rate float64) error {
 	var errs []error
 	for _, name := range e.OnExceed {
 		if !slices.Contains(actionNames[:actionWait], name) {
-			errs = append(errs, fmt.Errorf("`on_exceed` must list collapse, overflow, sample or drop, got %q", name))
+			errs = append(errs, fmt.Errorf("`on_exceed` must list collapse, collapse_worst, overflow, sample or drop, got %q", name))
 		}
 		if name == actionNames[actionSample] && rate == 0 {
 			errs = append(errs, errors.New("`on_exceed` has sample, so `sample_rate` must be set"))

@@ -61,6 +61,7 @@ func TestConfig(t *testing.T) {
 				Resource:   map[string]string{"deployment.environment.name": "prod"},
 				Attributes: map[string]string{"http.request.method": "*"},
 			},
+			Owner:     map[string]string{"team": "web"},
 			GroupBy:   []string{"service.name", "tenant", "metric", "resource:k8s.namespace.name", "attribute:http.route"},
 			MaxSeries: 5000,
 			Adaptive: AdaptiveConfig{
@@ -118,6 +119,8 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	f("`max_points_per_second`", func(r *RuleConfig) { r.MaxPointsPerSecond = -1 })
 	f("`label_limits`", func(r *RuleConfig) { r.LabelLimits = map[string]int{"x": -1} })
 	f("`label_limits`", func(r *RuleConfig) { r.LabelLimits = map[string]int{"x": 1}; r.GroupBy = []string{"attribute:x"} })
+	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"": "web"} })
+	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"reason": "web"} })
 	f("`group_by`", func(r *RuleConfig) { r.GroupBy = []string{""} })
 	f("`group_by`", func(r *RuleConfig) { r.GroupBy = []string{"resource:"} })
 	f("`tenant::from`", func(r *RuleConfig) { r.GroupBy = []string{"metadata:x"} })
@@ -133,6 +136,21 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	f("`sample_rate`", func(r *RuleConfig) { r.Exceed.OnExceed = []string{"sample"} })
 	f("`sample_rate`", func(r *RuleConfig) { r.Exceed.SampleRate = 1 })
 	f("`gauge`", func(r *RuleConfig) { r.Exceed.Gauge = "sum" })
+}
+
+func TestCollapseWorstNeedsStatistics(t *testing.T) {
+	for _, change := range []func(*Config){
+		func(c *Config) { c.Defaults.Exceed.OnExceed = []string{nameCollapseWorst} },
+		func(c *Config) {
+			c.Rules = []RuleConfig{{Name: "r", Exceed: ExceedConfig{OnExceed: []string{nameOverflow, nameCollapseWorst}}}}
+		},
+	} {
+		cfg := defaultConfig()
+		change(cfg)
+		require.NoError(t, cfg.Validate())
+		cfg.Statistics.Enabled = false
+		require.ErrorContains(t, cfg.Validate(), "`statistics::enabled`")
+	}
 }
 
 func TestRulesBelongEitherHereOrInTheFile(t *testing.T) {

@@ -165,7 +165,7 @@ func TestAdmittedDataIsNotMarked(t *testing.T) {
 
 // Unbounded groups with a sketch each are a way to run out of memory, and to fail open.
 func TestHostileLabelsTakeNoMemory(t *testing.T) {
-	for _, onExceed := range [][]string{{"drop"}, {"collapse", "overflow"}} {
+	for _, onExceed := range [][]string{{"drop"}, {"collapse", "overflow"}, {"collapse_worst", "overflow"}} {
 		t.Run(onExceed[0], func(t *testing.T) { testHostileLabels(t, onExceed) })
 	}
 }

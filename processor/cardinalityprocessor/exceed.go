@@ -104,8 +104,8 @@ func (b *batch) act(i int, v verdict) action {
 	}
 	for _, what := range v.limit.exceed.actions {
 		switch what {
-		case actionCollapse:
-			if v.reason == reasonLabel && b.collapse(a, v) {
+		case actionCollapse, actionCollapseWorst:
+			if b.collapse(a, v, what) {
 				return what
 			}
 		case actionOverflow:
@@ -125,7 +125,7 @@ func (b *batch) act(i int, v verdict) action {
 
 // heldBack repeats the verdict on a series that has to stay in the overflow. The rule may be another by now, or gone.
 func (b *batch) heldBack(i int) (verdict, bool) {
-	if b.class != classCumulative {
+	if b.class != classCumulative || b.p.limiter.placed(b.fps[i], &b.sighting) { // who has a place waits for nobody here
 		return verdict{}, false
 	}
 	v := b.p.overflow.held(arrival{metric: b.at.m, index: i, fp: b.fps[i]})
@@ -157,13 +157,38 @@ func (b *batch) join(i int) bool {
 	return false
 }
 
-// collapse replaces the value of the label that has too many. The series that this makes needs a place like any other,
-// and should another label of it have too many values, that one is replaced, too.
-func (b *batch) collapse(a arrival, v verdict) bool {
+// offending is the label to be collapsed: the one that has too many values, or where there are too many series, the one
+// that has most of all that nobody wants to keep.
+func (b *batch) offending(v verdict, what action) (label string, ok bool) {
+	if v.reason == reasonLabel {
+		return v.limit.labels[v.label].name, true
+	}
+	if v.reason != reasonSeries || what != actionCollapseWorst || b.p.book == nil {
+		return "", false
+	}
+	b.candidates = b.candidates[:0]
+	for key := range b.attributes.All() {
+		if !slices.Contains(v.limit.exceed.keep, key) && !slices.Contains(b.collapsed, key) {
+			b.candidates = append(b.candidates, key)
+		}
+	}
+	return b.p.book.Worst(b.owner.metric, b.candidates)
+}
+
+// collapse replaces the value of the offending label. The series that this makes needs a place like any other, and if it
+// finds none for another label, that one is replaced, too.
+func (b *batch) collapse(a arrival, v verdict, what action) bool {
+	if a.limit.exceed.gauge == gaugeDrop && a.metric.Type() == pmetric.MetricTypeGauge { // in vain: take no place for it
+		return false
+	}
 	defer func() { b.collapsed, b.output = b.collapsed[:0], false }()
 	b.output = true
-	for v.reason == reasonLabel {
-		b.collapsed = append(b.collapsed, v.limit.labels[v.label].name)
+	for {
+		label, ok := b.offending(v, what)
+		if !ok {
+			return false
+		}
+		b.collapsed = append(b.collapsed, label)
 		fp := settled(mix(b.at.metric, hashCollapsed(b.attributes, b.collapsed)))
 		s := b.p.limiter.known(fp, &b.sighting)
 		if s == nil || !s.output {
@@ -173,7 +198,6 @@ func (b *batch) collapse(a arrival, v verdict) bool {
 			return b.merge(fp, a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
 		}
 	}
-	return false
 }
 
 // overflow adds the point to the series of all that overflow, or of those with the same kept labels. It takes no place

@@ -59,9 +59,9 @@ func passWhileSweeping(b *testing.B, r *rig, md pmetric.Metrics, clock *threadCl
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		tick := time.NewTicker(minIdleTimeout / idleEpochs / shardCount * sweepsAtOnce)
+		tick := time.NewTicker(minIdleTimeout / idleEpochs / time.Duration(r.limiter.shards()) * sweepsAtOnce)
 		defer tick.Stop()
-		for range shardCount / sweepsAtOnce {
+		for range r.limiter.shards() / sweepsAtOnce {
 			<-tick.C
 			for range sweepsAtOnce {
 				r.sweep()

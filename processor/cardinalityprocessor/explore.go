@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,8 +30,9 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 	case inspect.TopGroups:
 		rows = i.groups(&s, q)
 	default:
+		sampled := i.sampled()
 		for _, m := range s.Metrics {
-			rows = append(rows, i.metric(&m, &s))
+			rows = append(rows, i.metric(&m, &s, sampled))
 		}
 	}
 	rows = slices.DeleteFunc(rows, func(r inspect.Row) bool {
@@ -72,7 +74,31 @@ func (i inspection) perSecond(m *stats.Metric, since time.Time) inspect.Estimate
 	return inspect.Estimate{Value: rate, Error: rate / math.Sqrt(float64(m.Counts))}
 }
 
-func (i inspection) metric(m *stats.Metric, s *stats.Snapshot) inspect.Row {
+// labelsOfMetrics tells how many values of its labels each metric has.
+type labelsOfMetrics map[string]map[string]int
+
+// sampled tells it of the sample, which is all that is known of metrics that are not among the largest.
+func (i inspection) sampled() labelsOfMetrics {
+	if i.p.book == nil {
+		return nil
+	}
+	all, _ := i.p.book.Sample()
+	values, seen := labelsOfMetrics{}, map[[3]string]bool{}
+	for _, e := range all {
+		if values[e.Metric] == nil {
+			values[e.Metric] = map[string]int{}
+		}
+		for _, l := range labelsOf(e) {
+			if key := [3]string{e.Metric, l.Name, l.Value}; !seen[key] {
+				seen[key] = true
+				values[e.Metric][l.Name]++
+			}
+		}
+	}
+	return values
+}
+
+func (i inspection) metric(m *stats.Metric, s *stats.Snapshot, sampled labelsOfMetrics) inspect.Row {
 	row := inspect.Row{
 		Name: m.Name, Unit: m.Unit, Series: estimated(m.Series, stats.StandardError),
 		Rejected: estimated(m.Rejected, stats.StandardError), NewPerMinute: i.perMinute(float64(m.Births), s.Since),
@@ -88,8 +114,22 @@ func (i inspection) metric(m *stats.Metric, s *stats.Snapshot) inspect.Row {
 			most, row.WorstLabel = l.Values, l.Name
 		}
 	}
+	if len(m.Labels) == 0 {
+		row.WorstLabel = sampled.worst(m.Name)
+	}
 	row.Limit, row.Used = i.tightest(m.Name)
 	return row
+}
+
+// worst is the label of a metric with most values.
+func (all labelsOfMetrics) worst(metric string) (worst string) {
+	values := all[metric]
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if worst == "" || values[name] > values[worst] {
+			worst = name
+		}
+	}
+	return worst
 }
 
 // nameOfKind undoes kindOf.
@@ -133,10 +173,18 @@ func (i inspection) tightest(metric string) (limit, used int64) {
 // labels are those of all metrics, or of one.
 func (i inspection) labels(s *stats.Snapshot, metric string) (rows []inspect.Row) {
 	if metric == "" {
-		having := map[string]int{}
+		having, sampled := map[string]int{}, i.sampled()
 		for _, m := range s.Metrics {
 			for _, l := range m.Labels {
 				having[l.Name]++
+			}
+			if len(m.Labels) > 0 {
+				delete(sampled, m.Name)
+			}
+		}
+		for _, values := range sampled {
+			for name := range values {
+				having[name]++
 			}
 		}
 		for _, l := range s.Labels {
@@ -260,7 +308,7 @@ func (i inspection) Metric(name string) (detail inspect.MetricDetail, ok bool) {
 	if at < 0 {
 		return detail, false
 	}
-	detail.Row = i.metric(&s.Metrics[at], &s)
+	detail.Row = i.metric(&s.Metrics[at], &s, i.sampled())
 	detail.Labels = i.labels(&s, name)
 	all, _ := i.p.book.Sample()
 	values := map[string][]string{}

@@ -170,6 +170,7 @@ type rig struct {
 
 func newRig(t testing.TB, change func(*Config)) *rig {
 	cfg := defaultConfig()
+	cfg.Memory.MaxSeries = 200_000 // as few shards as there are at least: most tests go over all of them all the time
 	cfg.Defaults.Exceed.OnExceed = []string{"drop"}
 	change(cfg)
 	require.NoError(t, cfg.Validate())
@@ -249,7 +250,7 @@ func (r *rig) begin(host component.Host) error {
 
 // epochs lets time pass.
 func (r *rig) epochs(n int) {
-	for range n * shardCount {
+	for range n * r.limiter.shards() {
 		r.sweep()
 	}
 	r.mu.Lock()

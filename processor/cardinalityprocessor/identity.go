@@ -47,9 +47,14 @@ func mix(a, b uint64) uint64 {
 func hashAttributes(attributes pcommon.Map, depth int) uint64 {
 	var sum uint64
 	for key, value := range attributes.All() {
-		sum += mix(xxh3.HashString(key), hashValue(value, depth))
+		sum += hashAttribute(xxh3.HashString(key), value, depth)
 	}
 	return mix(sum, uint64(attributes.Len()))
+}
+
+// hashAttribute is what one attribute adds. The key comes hashed.
+func hashAttribute(key uint64, value pcommon.Value, depth int) uint64 {
+	return mix(key, hashValue(value, depth))
 }
 
 func hashValue(value pcommon.Value, depth int) uint64 {
@@ -134,50 +139,12 @@ func kindOf(m pmetric.Metric) uint64 {
 	return kind
 }
 
-// fingerprint finishes a series' identity. 0 and 1 mean something else in a table.
-func fingerprint(metric uint64, attributes pcommon.Map) uint64 {
-	return settled(mix(metric, hashAttributes(attributes, 0)))
-}
-
+// settled keeps clear of 0 and 1, which mean something else in a table.
 func settled(fp uint64) uint64 {
 	if fp < 2 {
 		return fp + 2
 	}
 	return fp
-}
-
-// appendFingerprints appends one fingerprint for each point of m.
-func appendFingerprints(dst []uint64, metric uint64, m pmetric.Metric) []uint64 {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return appendNumbers(dst, metric, m.Gauge().DataPoints())
-	case pmetric.MetricTypeSum:
-		return appendNumbers(dst, metric, m.Sum().DataPoints())
-	case pmetric.MetricTypeHistogram:
-		points := m.Histogram().DataPoints()
-		for i := range points.Len() {
-			dst = append(dst, fingerprint(metric, points.At(i).Attributes()))
-		}
-	case pmetric.MetricTypeExponentialHistogram:
-		points := m.ExponentialHistogram().DataPoints()
-		for i := range points.Len() {
-			dst = append(dst, fingerprint(metric, points.At(i).Attributes()))
-		}
-	case pmetric.MetricTypeSummary:
-		points := m.Summary().DataPoints()
-		for i := range points.Len() {
-			dst = append(dst, fingerprint(metric, points.At(i).Attributes()))
-		}
-	default:
-	}
-	return dst
-}
-
-func appendNumbers(dst []uint64, metric uint64, points pmetric.NumberDataPointSlice) []uint64 {
-	for i := range points.Len() {
-		dst = append(dst, fingerprint(metric, points.At(i).Attributes()))
-	}
-	return dst
 }
 
 // attributesAt returns the attributes of one point.

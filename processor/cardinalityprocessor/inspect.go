@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -127,6 +128,13 @@ func (i inspection) limits() (all []inspect.Limit, groups int) {
 		}
 		if at := l.demand.last.Load(); at != 0 {
 			row.Last = time.Unix(0, at)
+		}
+		if at := l.alive.matched.Load(); at != 0 {
+			matched := time.Unix(0, at)
+			row.Matched = &matched
+		}
+		for _, name := range slices.Sorted(maps.Keys(l.owner)) {
+			row.Owner = append(row.Owner, inspect.Label{Name: name, Value: l.owner[name]})
 		}
 		all = append(all, uses[bounded{l.name, ""}].in(row))
 		for _, label := range l.labels {

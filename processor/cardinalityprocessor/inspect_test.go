@@ -282,3 +282,25 @@ func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 		require.Positive(t, m.GonePerMinute.Error)
 	}
 }
+
+// Metrics that are not among the largest are told of, too, as far as the sample has them.
+func TestLabelsOfSmallMetricsAreToldFromTheSample(t *testing.T) {
+	r := newRig(t, func(*Config) {})
+	const metrics = 40
+	for m := range metrics {
+		for i := range 3 + m%2 {
+			r.send(point{name: "m" + strconv.Itoa(m), attrs: attrs{"route": "/", "user": strconv.Itoa(i)}})
+		}
+	}
+	i := inspection{r.cardinalityProcessor}
+	rows := i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 100}).Rows
+	require.Len(t, rows, metrics)
+	for _, row := range rows {
+		require.Equal(t, "user", row.WorstLabel, row.Name)
+	}
+	rows = i.Top(inspect.TopQuery{Of: inspect.TopLabels, N: 10}).Rows
+	require.Len(t, rows, 2)
+	for _, row := range rows {
+		require.Equal(t, metrics, row.Metrics, row.Name)
+	}
+}

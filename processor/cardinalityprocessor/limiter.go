@@ -31,7 +31,7 @@ type limiter struct {
 const idleEpochs = 16
 
 func newLimiter(maxGroups, maxSeries int) *limiter {
-	return &limiter{series: newTable(), values: newTable(), groups: newRegistry(maxGroups, maxSeries)}
+	return &limiter{series: newTable(maxSeries), values: newTable(maxSeries), groups: newRegistry(maxGroups, maxSeries)}
 }
 
 // sighting is what the limiter has to know about a point. It is reused from point to point.
@@ -87,6 +87,16 @@ func (l *limiter) known(fp uint64, x *sighting) *set {
 	return nil
 }
 
+// placed says whether a series is admitted, whatever there is to do about it, and is not made here.
+func (l *limiter) placed(fp uint64, x *sighting) bool {
+	id, _ := l.series.touch(fp, x.epoch)
+	if id <= leftLast {
+		return false
+	}
+	s := l.groups.set(id)
+	return s != nil && !s.output
+}
+
 // see decides about a series that is not simply known: new, admitted under earlier rules, or with label values that must
 // not expire before it does. It returns the set of what it admits.
 func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
@@ -134,6 +144,7 @@ func (x *sighting) locate() {
 		if !limit.match.matchPoint(x.attributes) {
 			continue
 		}
+		limit.alive.match(x.now)
 		group := limit.group(&x.owner, x.attributes)
 		series := mix(limit.series.key, group)
 		if limit.share != nil {
@@ -155,7 +166,7 @@ func (x *sighting) locate() {
 func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 	for _, v := range x.values {
 		bound := &v.limit.labels[v.label].values
-		if l.groups.full(bound, v.place.key) && !l.values.has(v.fp) {
+		if l.groups.full(bound, v.place.key, 0) && !l.values.has(v.fp) {
 			return verdict{limit: v.limit, reason: reasonLabel, label: v.label}
 		}
 	}
@@ -168,7 +179,7 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 				l.groups.starve(p, fp)
 				return verdict{limit: p.limit, reason: reasonShare}
 			}
-		case p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key):
+		case p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key, x.spares(p.limit)):
 			return verdict{limit: p.limit, reason: reasonSeries, waits: p.limit.share != nil && l.groups.starve(party, fp)}
 		}
 	}
@@ -185,6 +196,14 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 		return verdict{limit: x.places[len(x.places)-1].limit, reason: reasonGroups} // the total's
 	}
 	return verdict{}
+}
+
+// spares is what a newcomer has to leave of a limit's room for series of collapsed labels.
+func (x *sighting) spares(l *limit) int {
+	if x.output {
+		return 0
+	}
+	return l.reserve
 }
 
 // own makes the series of a fingerprint one that is made here. It takes no place.
@@ -239,6 +258,12 @@ func (l *limiter) keepValues(x *sighting) {
 	}
 }
 
+// shards is how many times sweep has to be called for an epoch to be over.
+func (l *limiter) shards() int { return len(l.series.shards) }
+
+// leaveAtOnce is how many leave their groups while newcomers wait.
+const leaveAtOnce = 256
+
 // sweep expires what is idle in one shard, the next one. An epoch is over when each had its turn.
 func (l *limiter) sweep() {
 	epoch := l.epoch.Load()
@@ -252,15 +277,16 @@ func (l *limiter) sweep() {
 		}
 	}
 	gone, _ = l.values.shards[l.cursor].expire(epoch, idleEpochs+1, 0, gone)
-	if len(gone) > 0 {
+	for some := range slices.Chunk(gone, leaveAtOnce) {
 		l.groups.mu.Lock()
 		l.groups.pass(leftIdle, kept)
-		for _, id := range gone {
+		for _, id := range some {
 			l.groups.depart(id, epoch/idleEpochs)
 		}
 		l.groups.mu.Unlock()
+		kept = 0
 	}
-	if l.cursor++; l.cursor == shardCount {
+	if l.cursor++; l.cursor == l.shards() {
 		l.cursor = 0
 		l.epoch.Store(epoch + 1)
 	}

@@ -289,11 +289,18 @@ func TestPointsPerSecondAreSharedByAllCallers(t *testing.T) {
 }
 
 func TestDryRunLeavesDataAsItIs(t *testing.T) {
+	for _, onExceed := range [][]string{{"drop"}, {"collapse_worst", "overflow"}} {
+		testDryRun(t, onExceed)
+	}
+}
+
+func testDryRun(t *testing.T, onExceed []string) {
 	var marshaler pmetric.ProtoMarshaler
 	s := newSchedule(5)
 	r := newRig(t, func(c *Config) {
 		c.Mode = modeDryRun
 		c.Memory.MaxSeries = 30
+		c.Defaults.Exceed.OnExceed, c.Defaults.Exceed.Gauge = onExceed, nameLast
 		c.Rules = []RuleConfig{
 			{
 				Name: "r", GroupBy: []string{"service"}, MaxSeries: 5, LabelLimits: map[string]int{"user": 1}, MaxPointsPerSecond: 1,
@@ -315,8 +322,10 @@ func TestDryRunLeavesDataAsItIs(t *testing.T) {
 		require.Equal(t, before, after)
 		r.epochs(s.IntN(2))
 	}
-	require.Positive(t, r.rejected("r", "label_limit", "drop"))
-	require.Positive(t, r.rejected("r", "max_series", "drop"))
-	require.Positive(t, r.rejected("r", "fair_share", "drop"))
+	last := onExceed[len(onExceed)-1]
+	require.Positive(t, r.rejected("r", "label_limit", onExceed[0]))
+	require.Positive(t, r.rejected("r", "max_series", last))
+	require.Positive(t, r.rejected("r", "fair_share", last))
 	require.LessOrEqual(t, r.gaugeNow("total"), int64(30))
+	require.Zero(t, r.flushed(time.Minute).DataPointCount())
 }

@@ -16,7 +16,9 @@ import (
 //
 // Many series come together in one output, which is sent on at each flush. Of deltas nothing but the sum since the last
 // flush is kept. Of what is cumulative each input's last value is, because only its increments may be added: those inputs
-// are the members of an output, and stay so until they are idle or begin anew. All memory is within a budget.
+// are the members of an output, and stay so until they begin anew. All memory is within a budget. Members that are silent
+// have what others leave of a part of it: when they come back with the beginning that they had they go on, while one that
+// had to be forgotten might count once more.
 type overflow struct {
 	idle time.Duration
 
@@ -26,6 +28,9 @@ type overflow struct {
 	outputs map[uint64]*output
 	order   []*output // by age, so that what is sent does not depend on a map
 	members map[uint64]*member
+	resting []resting         // the first for the longest time
+	rested  int64             // memory of those
+	asleep  int               // and how many they are
 	begin   pcommon.Timestamp // no new cumulative output may begin earlier
 	certain pcommon.Timestamp // what began before may have been counted by a process that was killed
 }
@@ -46,7 +51,7 @@ type output struct {
 	sent    bool
 	start   pcommon.Timestamp
 	seen    uint32 // epoch
-	members int
+	members int    // that are not resting
 	cost    int64
 }
 
@@ -62,8 +67,18 @@ type member struct {
 	time   pcommon.Timestamp
 	last   value
 	seen   uint32
+	rests  bool
 	cost   int64
 }
+
+// resting is a member that was silent since an epoch. If it was not, it has come back.
+type resting struct {
+	fp     uint64
+	member *member
+	since  uint32
+}
+
+func (r *resting) still() bool { return r.member.rests && r.member.seen == r.since }
 
 // loss says why a point's value is not in its output.
 type loss uint8
@@ -87,6 +102,8 @@ const nameBaseline = "baseline"
 func (l loss) taken() bool { return l < lossBounds }
 
 const (
+	restPart = 4 // one in so many bytes of the budget is for who rests
+
 	outputCost = 1024 // an output less its strings
 	memberCost = 320  // a member less its buckets
 	bucketCost = 8
@@ -120,8 +137,10 @@ type arrival struct {
 func (o *overflow) held(a arrival) verdict {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if m := o.members[a.fp]; m != nil && m.start == whenAt(a.metric, a.index).start {
-		return verdict{limit: m.limit, reason: m.reason, held: m.output}
+	if m := o.members[a.fp]; m != nil {
+		if w := whenAt(a.metric, a.index); w.start == m.start || w.noValue { // the end may come without a beginning
+			return verdict{limit: m.limit, reason: m.reason, held: m.output}
+		}
 	}
 	return verdict{}
 }
@@ -163,6 +182,9 @@ func (o *overflow) add(fp uint64, a arrival, build func() *output) loss {
 	keeps := class == classCumulative || class == classUpDown
 	if keeps && m == nil {
 		cost += v.memberCost()
+	}
+	if m == nil { // or it might be its own memory
+		o.forgetOldest(o.used + cost - o.budget)
 	}
 	if o.used+cost > o.budget {
 		return lossState
@@ -217,13 +239,16 @@ func (out *output) addPlain(v value, w when) loss {
 func (o *overflow) addCumulative(out *output, m *member, v value, a arrival) loss {
 	w := whenAt(a.metric, a.index)
 	if w.noValue {
-		if m != nil {
-			o.forget(a.fp, m)
+		if m != nil && !m.rests { // it may come back: a scrape that failed says so of all that it had
+			o.rest(a.fp, m)
 		}
 		return lossNoValue
 	}
 	if m != nil && w.time <= m.time {
 		return lossOld
+	}
+	if m != nil && m.rests {
+		o.wake(m)
 	}
 	out.points++
 	lost := lossNone
@@ -262,8 +287,45 @@ func (o *overflow) whole(out *output, w when) bool {
 	return w.start != 0 && w.start < w.time && w.start >= max(out.start, o.certain) && time.Duration(w.time-w.start) < o.idle
 }
 
-// forget ends a membership. What counts up stays counted; what goes up and down is gone with its member.
+// rest is for a member that is silent. What counts up stays counted, so its last value must be known when it comes back;
+// what goes up and down is gone with its member.
+func (o *overflow) rest(fp uint64, m *member) {
+	if m.output.class == classUpDown {
+		o.forget(fp, m)
+		return
+	}
+	m.rests = true
+	m.output.members--
+	o.rested += m.cost
+	o.asleep++
+	o.resting = append(o.resting, resting{fp: fp, member: m, since: m.seen})
+	o.forgetOldest(o.rested - o.budget/restPart)
+}
+
+func (o *overflow) wake(m *member) {
+	m.rests = false
+	m.output.members++
+	o.rested -= m.cost
+	o.asleep--
+}
+
+// forgetOldest forgets those who rest for the longest time, until so many bytes are free or none is left.
+func (o *overflow) forgetOldest(n int64) {
+	for n > 0 && len(o.resting) > 0 {
+		r := o.resting[0]
+		o.resting[0] = resting{}
+		if o.resting = o.resting[1:]; r.still() {
+			n -= r.member.cost
+			o.forget(r.fp, r.member)
+		}
+	}
+}
+
+// forget ends a membership.
 func (o *overflow) forget(fp uint64, m *member) {
+	if m.rests {
+		o.wake(m) // so that the queue does not know it any more
+	}
 	if m.output.class == classUpDown {
 		m.output.total, _ = m.output.total.minus(m.last)
 	}
@@ -281,18 +343,20 @@ func (o *overflow) release(fp uint64) {
 	}
 }
 
-// expire forgets what is idle: members first, then outputs that have none. It returns those that have to say goodbye.
+// expire lets members that are idle rest, and then forgets outputs that have no others. It returns those that have to say
+// goodbye.
 func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output) {
 	var idle []uint64
 	for fp, m := range o.members {
-		if epoch-m.seen > idleEpochs+1 {
+		if !m.rests && epoch-m.seen > idleEpochs+1 {
 			idle = append(idle, fp)
 		}
 	}
 	slices.Sort(idle) // sums of floats depend on the order
 	for _, fp := range idle {
-		o.forget(fp, o.members[fp])
+		o.rest(fp, o.members[fp])
 	}
+	before := len(o.outputs)
 	o.order = slices.DeleteFunc(o.order, func(out *output) bool {
 		if out.members > 0 || out.points > 0 || epoch-out.seen <= idleEpochs+1 {
 			return false
@@ -307,14 +371,25 @@ func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output)
 		}
 		return true
 	})
+	gone := len(o.outputs) < before
+	o.resting = slices.DeleteFunc(o.resting, func(r resting) bool {
+		if !r.still() {
+			return true
+		}
+		if gone && o.outputs[r.member.output.fp] != r.member.output { // there is nothing left to go on with
+			o.forget(r.fp, r.member)
+			return true
+		}
+		return false
+	})
 	return ended
 }
 
-// sizes returns the number of outputs and members, and the memory accounted for them.
+// sizes returns the number of outputs and of members that are not resting, and the memory accounted for all.
 func (o *overflow) sizes() (outputs, members int, used int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.outputs), len(o.members), o.used
+	return len(o.outputs), len(o.members) - o.asleep, o.used
 }
 
 // flush takes what there is to send, by tenant, and begins a new interval.

@@ -36,6 +36,7 @@ type limit struct {
 	match   matcher
 	groupBy []source
 	series  bound
+	reserve int    // of series.max, for series of collapsed labels
 	share   *share // nil: first come, first served
 	labels  []labelLimit
 
@@ -43,10 +44,21 @@ type limit struct {
 	points    pace
 	exceed    exceed
 	demand    *demand // of what is rejected
+	alive     *liveness
 
+	owner    map[string]string
+	measured metric.MeasurementOption // the attributes of what is measured of it
 	rejected [reasons][actions]metric.MeasurementOption
-	shed     metric.MeasurementOption
 }
+
+// ownLabels are those that metrics have beside the owner's.
+var ownLabels = []string{labelRule, labelReason, labelAction}
+
+const (
+	labelRule   = "rule"
+	labelReason = "reason"
+	labelAction = "action"
+)
 
 // bound is a limit on what is in a group.
 type bound struct {
@@ -58,6 +70,9 @@ type bound struct {
 	// belong here without having been counted yet.
 	since uint32
 }
+
+// reservePart: one in so many series of a limit may only be of collapsed labels, if they are to be.
+const reservePart = 10
 
 type labelLimit struct {
 	name   string
@@ -87,6 +102,7 @@ const (
 	actionCollapse
 	actionOverflow
 	actionSample
+	actionCollapseWorst
 	actionWait // not to be chosen, see share
 	actions
 )
@@ -96,9 +112,11 @@ const (
 	nameCollapse = "collapse"
 	nameOverflow = "overflow"
 	nameSample   = "sample"
+
+	nameCollapseWorst = "collapse_worst"
 )
 
-var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample, "wait"}
+var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample, nameCollapseWorst, "wait"}
 
 // source is one part of a group's key.
 type source struct {
@@ -177,7 +195,7 @@ func (p *policy) next(cfg *Config) *policy {
 	for _, l := range next.limits {
 		for _, before := range p.limits {
 			if l.series.key == before.series.key {
-				l.demand = before.demand
+				l.demand, l.alive = before.demand, before.alive
 			}
 		}
 	}
@@ -214,6 +232,7 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 		newcomers: perMinute(rule.MaxNewSeriesPerMinute),
 		points:    perMinute(rule.MaxPointsPerSecond * 60),
 		demand:    &demand{},
+		alive:     &liveness{},
 	}
 	l.groupBy = newSources(rule.GroupBy)
 	for _, from := range slices.Concat(l.groupBy, newSources(rule.Adaptive.ShareBy)) {
@@ -225,23 +244,41 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 	identity := fmt.Sprintf("%q %q %q", rule.Name, fmt.Sprint(rule.Match), rule.GroupBy) // maps print sorted
 	l.series = bound{key: xxh3.HashString(identity), max: rule.MaxSeries}
 	l.share = newShare(&rule.Adaptive, l.series.key)
+	if l.share == nil && slices.Contains(l.exceed.actions, actionCollapseWorst) {
+		l.reserve = rule.MaxSeries / reservePart
+	}
 	for _, label := range slices.Sorted(maps.Keys(rule.LabelLimits)) {
 		l.labels = append(l.labels, labelLimit{
 			name:   label,
 			values: bound{key: mix(l.series.key, xxh3.HashString(label)), max: rule.LabelLimits[label]},
 		})
 	}
-	l.shed = metric.WithAttributeSet(attribute.NewSet(attribute.String("rule", l.name)))
+	l.owner = rule.Owner
+	attributes := []attribute.KeyValue{attribute.String(labelRule, l.name)}
+	for key, value := range l.owner {
+		attributes = append(attributes, attribute.String(key, value))
+	}
+	l.measured = metric.WithAttributeSet(attribute.NewSet(attributes...))
 	for why := range l.rejected {
 		for what := range l.rejected[why] {
-			l.rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("rule", l.name),
-				attribute.String("reason", reasonNames[why]),
-				attribute.String("action", actionNames[what]),
-			))
+			l.rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(append(
+				slices.Clone(attributes),
+				attribute.String(labelReason, reasonNames[why]),
+				attribute.String(labelAction, actionNames[what]),
+			)...))
 		}
 	}
 	return l
+}
+
+// measured are the attributes of what is measured of a rule, which may not be in force any more.
+func (p *policy) measured(rule string) metric.MeasurementOption {
+	for _, l := range p.limits {
+		if l.name == rule {
+			return l.measured
+		}
+	}
+	return metric.WithAttributes(attribute.String(labelRule, rule))
 }
 
 func (l *limit) bounds() []*bound {

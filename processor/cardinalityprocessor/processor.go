@@ -104,8 +104,9 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	return p, nil
 }
 
-// sweepsAtOnce is how many shards are swept each time: to wake up costs more than a shard in which nothing is idle.
-const sweepsAtOnce = 4
+// sweepsAtOnce is how many shards are swept each time: to wake up costs more than a shard in which nothing is idle, and
+// more than a few thousand slots at once would be felt by who shares the processor.
+const sweepsAtOnce = 8
 
 // start restores the snapshot, reads the rules file, and begins to sweep, a few shards at a time and all in the time of an
 // epoch, and to flush.
@@ -171,7 +172,7 @@ func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 }
 
 func (p *cardinalityProcessor) run(ctx context.Context) {
-	sweep := time.NewTicker(p.cfg.IdleTimeout / idleEpochs / shardCount * sweepsAtOnce)
+	sweep := time.NewTicker(p.cfg.IdleTimeout / idleEpochs / time.Duration(p.limiter.shards()) * sweepsAtOnce)
 	defer sweep.Stop()
 	flush := time.NewTimer(p.untilFlush())
 	defer flush.Stop()
@@ -195,10 +196,14 @@ func (p *cardinalityProcessor) sweep() {
 	before := p.limiter.epoch.Load()
 	p.limiter.sweep()
 	now := p.limiter.epoch.Load()
-	if now != before && now%fairEpochs == 0 {
+	if now == before {
+		return
+	}
+	p.watchRules()
+	if now%fairEpochs == 0 {
 		p.share()
 	}
-	if now == before || now%idleEpochs != 0 {
+	if now%idleEpochs != 0 {
 		return
 	}
 	if p.book != nil {
@@ -220,7 +225,7 @@ func (p *cardinalityProcessor) share() {
 	policy := p.policy
 	p.rules.RUnlock()
 	for l, n := range p.limiter.share(policy) {
-		p.telemetry.ProcessorCardinalityShedSeries.Add(context.Background(), int64(n), l.shed)
+		p.telemetry.ProcessorCardinalityShedSeries.Add(context.Background(), int64(n), l.measured)
 	}
 }
 
@@ -302,7 +307,7 @@ func (p *cardinalityProcessor) observe() error {
 			p.rules.RLock()
 			defer p.rules.RUnlock()
 			for l, n := range p.limiter.groups.contended(p.policy.limits) {
-				o.Observe(int64(n), metric.WithAttributes(attribute.String("rule", l.name)))
+				o.Observe(int64(n), l.measured)
 			}
 			return nil
 		}),
@@ -339,7 +344,16 @@ func (p *cardinalityProcessor) observe() error {
 			p.rules.RLock()
 			defer p.rules.RUnlock()
 			for _, l := range p.policy.limits {
-				o.Observe(int64(l.demand.estimate()+0.5), metric.WithAttributes(attribute.String("rule", l.name)))
+				o.Observe(int64(l.demand.estimate()+0.5), l.measured)
+			}
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityRuleSilenceCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.rules.RLock()
+			defer p.rules.RUnlock()
+			now := p.now()
+			for _, l := range p.policy.rules() {
+				o.Observe(int64(l.alive.silent(now).Seconds()), l.measured)
 			}
 			return nil
 		}),
@@ -364,14 +378,18 @@ func (p *cardinalityProcessor) observe() error {
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalitySeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.rules.RLock()
+			defer p.rules.RUnlock()
 			p.limiter.groups.observe(func(rule string, t tally) {
-				o.Observe(int64(t.members), metric.WithAttributes(attribute.String("rule", rule)))
+				o.Observe(int64(t.members), p.policy.measured(rule))
 			})
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalityGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.rules.RLock()
+			defer p.rules.RUnlock()
 			p.limiter.groups.observe(func(rule string, t tally) {
-				o.Observe(int64(t.groups), metric.WithAttributes(attribute.String("rule", rule)))
+				o.Observe(int64(t.groups), p.policy.measured(rule))
 			})
 			return nil
 		}),

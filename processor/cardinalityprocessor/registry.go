@@ -120,9 +120,10 @@ func (r *registry) used(key uint64) int {
 	return 0
 }
 
-// full says whether a bound has no room for one more, not even if all series that were not counted there yet were.
-func (r *registry) full(b *bound, key uint64) bool {
-	return r.used(key)+r.pending(b) >= b.max
+// full says whether a bound has no room for one more beside the reserve, not even if all series that were not counted
+// there yet were.
+func (r *registry) full(b *bound, key uint64, reserve int) bool {
+	return r.used(key)+r.pending(b) >= b.max-reserve
 }
 
 // pending is how many series may belong to a bound without having been counted there.

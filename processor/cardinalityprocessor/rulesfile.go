@@ -78,6 +78,7 @@ func (p *cardinalityProcessor) apply(cfg *Config) {
 	p.rules.Lock()
 	defer p.rules.Unlock()
 	p.policy = p.policy.next(cfg)
+	p.policy.begin(p.now())
 }
 
 // pollRules looks whether the file changed, and tells of changes of its state only.

@@ -90,17 +90,17 @@ func (l *limiter) shedShard(sh *shard, epoch uint32, plans map[uint32]*shedding)
 	s := sh.slots.Load()
 	for i := range s.words {
 		word := atomic.LoadUint32(&s.words[i])
-		p := plans[word>>epochBits]
+		p := plans[word>>setShift]
 		if word == 0 || p == nil {
 			continue
 		}
-		set := l.groups.set(word >> epochBits) // which the id may be of only since the plan was made
-		if set.output || !slices.Contains(set.groups, p.group) || !p.takes(s.age(i, epoch)) {
+		set := l.groups.set(word >> setShift) // which the id may be of only since the plan was made
+		if set.output || !slices.Contains(set.groups, p.group) || !p.takes(age(word, epoch)) {
 			continue
 		}
 		sh.assign(s.fps[i], leftShed)
 		l.groups.pass(leftShed, 1)
-		l.groups.depart(word>>epochBits, epoch/idleEpochs)
+		l.groups.depart(word>>setShift, epoch/idleEpochs)
 		taken++
 	}
 	return taken
@@ -113,7 +113,7 @@ func (sh *shard) ages(epoch uint32, f func(set, age uint32)) {
 	s := sh.slots.Load()
 	for i := range s.words {
 		if word := atomic.LoadUint32(&s.words[i]); word != 0 {
-			f(word>>epochBits, s.age(i, epoch))
+			f(word>>setShift, age(word, epoch))
 		}
 	}
 }

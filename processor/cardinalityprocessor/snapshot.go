@@ -18,8 +18,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// A snapshot keeps who has a place, so that a restart does not run the race for places again. Each shard is saved by
-// itself, with the groups its series are in, and is as good as any mixture of old and new ones:
+// A snapshot keeps who has a place, so that a restart does not run the race for places again. It has parts, of as many
+// shards as there are, which are saved each by itself, with the groups their series are in. Any mixture of old and new
+// parts is as good:
 //
 //	magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values | CRC-32
 //
@@ -29,6 +30,9 @@ import (
 const (
 	snapshotMagic  = "godwit cardinality 2\n" // changes with the format and with the way fingerprints are made
 	snapshotLimits = "limits"
+
+	partBits  = minShardBits
+	partCount = minShards
 )
 
 var (
@@ -36,7 +40,13 @@ var (
 	errNoStorage = errors.New("it is not configured, or not a storage extension")
 )
 
-func snapshotKey(shard int) string { return "shard" + strconv.Itoa(shard) }
+func snapshotKey(part int) string { return "shard" + strconv.Itoa(part) }
+
+// part are the shards that are saved together.
+func (t *table) part(i int) []shard {
+	n := len(t.shards) / partCount
+	return t.shards[i*n : (i+1)*n]
+}
 
 // openStorage returns the client of the storage extension.
 func openStorage(ctx context.Context, host component.Host, id, owner component.ID) (storage.Client, error) {
@@ -51,7 +61,7 @@ func openStorage(ctx context.Context, host component.Host, id, owner component.I
 	return client, nil
 }
 
-// save writes all shards, one after the other. Batches go on meanwhile.
+// save writes all parts, one after the other. Batches go on meanwhile.
 func (p *cardinalityProcessor) save(ctx context.Context) error {
 	p.rules.RLock()
 	policy := p.policy
@@ -60,10 +70,10 @@ func (p *cardinalityProcessor) save(ctx context.Context) error {
 		return fmt.Errorf("cannot save the limits: %w", err)
 	}
 	var buf []byte
-	for i := range shardCount {
-		buf = p.limiter.appendShard(buf[:0], i)
+	for i := range partCount {
+		buf = p.limiter.appendPart(buf[:0], i)
 		if err := p.storage.Set(ctx, snapshotKey(i), slices.Clone(buf)); err != nil {
-			return fmt.Errorf("cannot save shard %d of %d (%d bytes): %w", i, shardCount, len(buf), err)
+			return fmt.Errorf("cannot save part %d of %d (%d bytes): %w", i, partCount, len(buf), err)
 		}
 	}
 	return nil
@@ -76,12 +86,12 @@ func (p *cardinalityProcessor) load(ctx context.Context) error {
 		return fmt.Errorf("cannot read the snapshot: %w", err)
 	}
 	damaged := 0
-	for i := range shardCount {
+	for i := range partCount {
 		saved, err := p.storage.Get(ctx, snapshotKey(i))
 		if err != nil {
 			return fmt.Errorf("cannot read the snapshot: %w", err)
 		}
-		if len(saved) > 0 && p.limiter.restoreShard(i, saved) != nil {
+		if len(saved) > 0 && p.limiter.restorePart(i, saved) != nil {
 			damaged++
 		}
 	}
@@ -132,23 +142,25 @@ func parseLimits(saved []byte) (map[uint64]uint32, error) {
 	return known, r.err
 }
 
-// appendShard appends one shard of both tables.
-func (l *limiter) appendShard(dst []byte, shard int) []byte {
+// appendPart appends one part of both tables.
+func (l *limiter) appendPart(dst []byte, part int) []byte {
 	begin := len(dst)
 	dst = append(dst, snapshotMagic...)
 	for _, t := range []*table{l.series, l.values} {
-		members := map[uint32][]uint64{}
-		sets := map[uint32]*set{}
-		t.shards[shard].each(func(fp uint64, id uint32) {
-			if sets[id] == nil {
-				sets[id] = l.groups.set(id)
-			}
-			members[id] = append(members[id], fp)
-		})
+		members := map[*set][]uint64{} // not by id: that may be another's by the next shard
+		var sets []*set
+		for i := range t.part(part) {
+			t.part(part)[i].each(func(fp uint64, id uint32) {
+				s := l.groups.set(id)
+				if members[s] == nil {
+					sets = append(sets, s)
+				}
+				members[s] = append(members[s], fp)
+			})
+		}
 		names, index := []string{}, map[string]int{}
-		ids := slices.Sorted(maps.Keys(sets))
-		for _, id := range ids {
-			for _, g := range sets[id].groups {
+		for _, s := range sets {
+			for _, g := range s.groups {
 				if _, ok := index[g.rule]; !ok {
 					index[g.rule] = len(names)
 					names = append(names, g.rule)
@@ -159,9 +171,8 @@ func (l *limiter) appendShard(dst []byte, shard int) []byte {
 		for _, name := range names {
 			dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 		}
-		dst = binary.AppendUvarint(dst, uint64(len(ids)))
-		for _, id := range ids {
-			s := sets[id]
+		dst = binary.AppendUvarint(dst, uint64(len(sets)))
+		for _, s := range sets {
 			dst = append(dst, s.byte())
 			dst = binary.AppendUvarint(dst, uint64(len(s.groups)))
 			for _, g := range s.groups {
@@ -172,8 +183,8 @@ func (l *limiter) appendShard(dst []byte, shard int) []byte {
 				dst = binary.AppendUvarint(dst, rule)
 				dst = binary.LittleEndian.AppendUint64(dst, g.key)
 			}
-			dst = binary.AppendUvarint(dst, uint64(len(members[id])))
-			for _, fp := range members[id] {
+			dst = binary.AppendUvarint(dst, uint64(len(members[s])))
+			for _, fp := range members[s] {
 				dst = binary.LittleEndian.AppendUint64(dst, fp)
 			}
 		}
@@ -198,8 +209,8 @@ func kindOfByte(b byte) setKind {
 	return setKind{labelled: b&1 != 0, values: b&2 != 0, output: b&4 != 0, left: uint32(b >> 3)}
 }
 
-// restoreShard admits what was saved. Its silence is counted from now on.
-func (l *limiter) restoreShard(shard int, saved []byte) error {
+// restorePart admits what was saved. Its silence is counted from now on.
+func (l *limiter) restorePart(part int, saved []byte) error {
 	r, err := newReader(saved)
 	if err != nil {
 		return err
@@ -223,7 +234,7 @@ func (l *limiter) restoreShard(shard int, saved []byte) error {
 				places[i] = place{limit: limits[name>>1], key: r.word(), party: name&1 != 0}
 			}
 			for range r.count(8) {
-				if fp := r.word(); r.err == nil && fp >= 2 && fp>>(64-shardBits) == uint64(shard) {
+				if fp := r.word(); r.err == nil && fp >= 2 && fp>>(64-partBits) == uint64(part) {
 					l.restore(t, fp, places, kind)
 				}
 			}

@@ -151,7 +151,7 @@ func TestKilledWhileSaving(t *testing.T) {
 				r.send(p(random.IntN(400)))
 			}
 		}
-		host.writes = 2 + random.IntN(shardCount)
+		host.writes = 2 + random.IntN(partCount)
 		_ = r.save(t.Context())
 		killed := host.killed()
 		r.storage, host.writes = nil, 0
@@ -220,7 +220,7 @@ func TestStorageFaults(t *testing.T) {
 	require.ErrorContains(t, newRig(t, withStorage(func(*Config) {})).begin(host), "disk full")
 	host.broken = nil
 	r.snapshot(t.Context())
-	require.Len(t, host.data, shardCount+2)
+	require.Len(t, host.data, partCount+2)
 }
 
 func FuzzSnapshot(f *testing.F) {
@@ -232,17 +232,17 @@ func FuzzSnapshot(f *testing.F) {
 		p.attrs["x"] = strconv.Itoa(i % 3)
 		r.send(p)
 	}
-	body := func(shard int) []byte {
-		saved := r.limiter.appendShard(nil, shard)
+	body := func(part int) []byte {
+		saved := r.limiter.appendPart(nil, part)
 		return saved[len(snapshotMagic) : len(saved)-4]
 	}
 	f.Add(body(0), 0)
 	f.Add(body(17), 17)
 	f.Add([]byte{0, 1, 0, 0, 0, 0, 0}, 0)
-	f.Fuzz(func(t *testing.T, saved []byte, shard int) {
+	f.Fuzz(func(t *testing.T, saved []byte, part int) {
 		l := newLimiter(1000, 1000)
-		_ = l.restoreShard(shard&(shardCount-1), seal(saved))
-		for range 20 * shardCount {
+		_ = l.restorePart(part&(partCount-1), seal(saved))
+		for range 20 * l.shards() {
 			l.sweep()
 		}
 		require.Empty(t, l.groups.ids)

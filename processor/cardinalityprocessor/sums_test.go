@@ -18,21 +18,26 @@ import (
 // TestSumsAreConserved: whatever is admitted, collapsed, shed or overflows, the sums over what leaves are those over what
 // came.
 func TestSumsAreConserved(t *testing.T) {
-	t.Run("first come", func(t *testing.T) { testSums(t, nil) })
-	t.Run("adaptive", func(t *testing.T) { testSums(t, []string{"route"}) })
+	t.Run("first come", func(t *testing.T) { testSums(t, nil, nameCollapse) })
+	t.Run("adaptive", func(t *testing.T) { testSums(t, []string{"route"}, nameCollapse) })
+	t.Run("worst label", func(t *testing.T) { testSums(t, nil, nameCollapseWorst) })
 }
 
-func testSums(t *testing.T, shareBy []string) {
-	shed := int64(0)
-	for seed := range uint64(15) {
+func testSums(t *testing.T, shareBy []string, collapse string) {
+	shed, collapsed := int64(0), int64(0)
+	seeds, crowd := uint64(15), 1
+	if collapse == nameCollapseWorst { // for which a label needs values
+		seeds, crowd = 4, 6
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 3))
 		r := newRig(t, func(c *Config) {
-			c.Defaults.Exceed.OnExceed = []string{"collapse", "overflow"}
-			c.Memory.MaxSeries = 5 + random.IntN(60)
+			c.Defaults.Exceed.OnExceed = []string{collapse, "overflow"}
+			c.Memory.MaxSeries = crowd * (5 + random.IntN(60))
 			c.Rules = []RuleConfig{
-				{Name: "service", GroupBy: []string{"service"}, MaxSeries: 2 + random.IntN(10), LabelLimits: map[string]int{"user": random.IntN(4)}},
+				{Name: "service", GroupBy: []string{"service"}, MaxSeries: crowd * (2 + random.IntN(10)), LabelLimits: map[string]int{"user": random.IntN(4)}},
 				{
-					Name: "metric", GroupBy: []string{"metric"}, MaxSeries: 2 + random.IntN(10),
+					Name: "metric", GroupBy: []string{"metric"}, MaxSeries: crowd * (2 + random.IntN(10)),
 					Exceed: ExceedConfig{KeepLabels: []string{"route"}}, Adaptive: AdaptiveConfig{ShareBy: shareBy},
 				},
 			}
@@ -78,13 +83,16 @@ func testSums(t *testing.T, shareBy []string) {
 		var sources []*source
 		for step := range 120 {
 			r.clock = r.clock.Add(time.Duration(1+random.IntN(5)) * time.Second)
-			if random.IntN(3) == 0 {
+			for range crowd {
+				if random.IntN(3) > 0 {
+					continue
+				}
 				k := []kind{cumulative, delta, histogram, exponential, summary}[random.IntN(5)]
 				sources = append(sources, &source{
 					point: point{
 						resource: attrs{"service": strconv.Itoa(random.IntN(2)), "pod": strconv.Itoa(random.IntN(3))},
 						name:     fmt.Sprint("m", int(k)), kind: k,
-						attrs: attrs{"user": strconv.Itoa(random.IntN(6)), "route": int64(random.IntN(3)), "id": int64(step)},
+						attrs: attrs{"user": strconv.Itoa(random.IntN(6)), "route": int64(random.IntN(3)), "id": int64(len(sources)<<8 | step)},
 					},
 					start: r.clock.Add(-time.Millisecond),
 				})
@@ -116,7 +124,7 @@ func testSums(t *testing.T, shareBy []string) {
 			}
 			if step == 60 { // new rules on the way
 				cfg := *r.cfg
-				cfg.Rules = []RuleConfig{cfg.Rules[1], {Name: "new", MaxSeries: 8, GroupBy: []string{"user"}}}
+				cfg.Rules = []RuleConfig{cfg.Rules[1], {Name: "new", MaxSeries: 8 * crowd, GroupBy: []string{"user"}}}
 				r.apply(&cfg)
 			}
 		}
@@ -127,12 +135,14 @@ func testSums(t *testing.T, shareBy []string) {
 		if lost, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
 			unaccounted = sumOf(lost, nil)
 			require.Equal(t, unaccounted, sumOf(lost, attrs{"reason": "baseline"}))
-			if shareBy == nil {
+			if shareBy == nil && collapse == nameCollapse {
 				require.LessOrEqual(t, unaccounted, int64(2))
 			}
 		}
 		unaccounted += r.rejected("metric", "max_series", "wait") // and did not come before their source was gone
 		shed += r.shedSeriesOf("metric")
+		collapsed += r.rejected("service", "max_series", nameCollapseWorst) + r.rejected("metric", "max_series", nameCollapseWorst) +
+			r.rejected("new", "max_series", nameCollapseWorst) + r.rejected(ruleTotal, "max_series", nameCollapseWorst)
 		missing := int64(0)
 		for name, n := range want {
 			require.LessOrEqual(t, got[name], n, "seed %d, %s", seed, name)
@@ -142,4 +152,5 @@ func testSums(t *testing.T, shareBy []string) {
 		requireWithinLimits(t, r)
 	}
 	require.Equal(t, shareBy != nil, shed > 0)
+	require.Equal(t, collapse == nameCollapseWorst, collapsed > 0)
 }

@@ -5,22 +5,27 @@ package cardinalityprocessor
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// A table holds fingerprints, and for each the id of the set of groups it is counted in and the epoch it was last seen
-// in, and when it was inserted: 13 bytes in slots that are 73 to 88 % full. Looking up and touching takes no lock;
+// A table holds fingerprints, and for each the id of the set of groups it is counted in, the epoch it was inserted in and
+// the one it was last seen in: 12 bytes in slots that are 73 to 88 % full. Looking up and touching takes no lock;
 // inserting, expiring and resizing take the lock of one of the shards.
 //
 //	fps   |fp|fp|  |fp|....   0 = free, 1 = was taken once, look on
-//	words |w |w |0 |w |....   set<<12 | seen; 0 = nobody is here: look again under the lock
-//	born  |b |b |  |b |....   the epoch of insertion, by its last digit; 0 = long ago. Only under the lock
+//	words |w |w |0 |w |....   set<<12 | born<<5 | seen; 0 = nobody is here: look again under the lock
 //
 // A reader trusts a slot when its word is not 0 and the fingerprint is still there after the word was read. Expiry and
 // resizing swap the word for 0 first, so a touch either comes before and is kept, or fails and looks again.
+//
+// Nothing is ever done to the table as a whole. There are so many shards that one has no more than a few thousand slots
+// when the table is as full as it was made for, and they grow by small steps: so nobody waits for more than one pass over
+// one of them, and hardly more memory is taken than is used, whatever the number of entries.
 type table struct {
-	shards [shardCount]shard
+	shards []shard
+	shift  uint // what is above are the bits of a fingerprint that choose its shard
 }
 
 type shard struct {
@@ -35,34 +40,43 @@ type shard struct {
 type slots struct {
 	fps   []uint64
 	words []uint32
-	born  []uint8
 }
 
 const (
-	shardBits  = 7
-	shardCount = 1 << shardBits
-	lineSlots  = 8 // the fingerprints of a cache line
-	vacated    = 1
+	shardEntries = 2048 // at most, when a table is full
+	minShardBits = 7
+	minShards    = 1 << minShardBits
+	maxShardBits = 16
 
-	epochBits = 12
-	epochMask = 1<<epochBits - 1
-	maxSets   = 1<<(32-epochBits) - 1
+	lineSlots = 8 // the fingerprints of a cache line
+	vacated   = 1
 
-	births = 255 // what an entry can tell apart
-	oldAge = 240 // in epochs; all that are older are of one age
+	// Only the last digits of epochs are kept. An entry that was not seen for so long that they would begin again has
+	// expired long before.
+	seenBits = 5
+	bornBits = 7
+	setShift = seenBits + bornBits
+	seenMask = 1<<seenBits - 1
+	bornMask = 1<<setShift - 1 - seenMask
+	maxSets  = 1<<(32-setShift) - 1
+
+	births = 1<<bornBits - 1 // digits, beside 0 for long ago
+	oldAge = 120             // in epochs; all that are older are of one age
 )
 
 var noSlots slots
 
-func newTable() *table {
-	t := &table{}
+// newTable returns a table for about n entries.
+func newTable(n int) *table {
+	shardBits := min(max(bits.Len(uint(n/shardEntries)), minShardBits), maxShardBits)
+	t := &table{shards: make([]shard, 1<<shardBits), shift: uint(64 - shardBits)}
 	for i := range t.shards {
 		t.shards[i].slots.Store(&noSlots)
 	}
 	return t
 }
 
-func (t *table) shard(fp uint64) *shard { return &t.shards[fp>>(64-shardBits)] }
+func (t *table) shard(fp uint64) *shard { return &t.shards[fp>>(t.shift&63)] }
 
 // find returns the slot of fp, or -1.
 func (s *slots) find(fp uint64) int {
@@ -83,7 +97,7 @@ func (s *slots) find(fp uint64) int {
 
 // home is where the search begins: at a cache line. The bits above choose the shard.
 func (s *slots) home(fp uint64) int {
-	line, _ := bits.Mul64(fp<<shardBits, uint64(len(s.fps)/lineSlots))
+	line, _ := bits.Mul64(fp<<maxShardBits, uint64(len(s.fps)/lineSlots))
 	return int(line) * lineSlots
 }
 
@@ -116,15 +130,15 @@ func (sh *shard) touch(fp uint64, epoch uint32) (set, since uint32) {
 		if word == 0 {
 			return 0, 0
 		}
-		if since = (epoch - word) & epochMask; since != 0 {
-			if !atomic.CompareAndSwapUint32(&s.words[i], word, word&^epochMask|epoch&epochMask) {
+		if since = (epoch - word) & seenMask; since != 0 {
+			if !atomic.CompareAndSwapUint32(&s.words[i], word, word&^seenMask|epoch&seenMask) {
 				continue
 			}
 		}
 		if atomic.LoadUint64(&s.fps[i]) != fp {
 			return 0, 0
 		}
-		return word >> epochBits, since
+		return word >> setShift, since
 	}
 }
 
@@ -142,25 +156,24 @@ func (sh *shard) insert(fp uint64, set, epoch uint32) {
 	if (sh.used+1)*8 > len(s.fps)*7 {
 		s = sh.resize(sh.live + 1)
 	}
-	if s.place(fp, set<<epochBits|epoch&epochMask, bornIn(epoch)) {
+	if s.place(fp, set<<setShift|(epoch%births+1)<<seenBits|epoch&seenMask) {
 		sh.used++
 	}
 	sh.live++
 }
 
-func bornIn(epoch uint32) uint8 { return uint8(epoch%births) + 1 }
-
-// age is how many epochs ago an entry was inserted.
-func (s *slots) age(i int, epoch uint32) uint32 {
-	if s.born[i] == 0 {
+// age is how many epochs ago the entry of a word was inserted.
+func age(word, epoch uint32) uint32 {
+	born := word & bornMask >> seenBits
+	if born == 0 {
 		return oldAge
 	}
-	return min((epoch%births+births+1-uint32(s.born[i]))%births, oldAge)
+	return min((epoch%births+births+1-born)%births, oldAge)
 }
 
 // place puts an entry into the first slot that is not taken, and says whether that was never taken before. The
 // fingerprint comes before the word: see the type's comment.
-func (s *slots) place(fp uint64, word uint32, born uint8) (fresh bool) {
+func (s *slots) place(fp uint64, word uint32) (fresh bool) {
 	i := s.home(fp)
 	for s.fps[i] > vacated {
 		if i++; i == len(s.fps) {
@@ -168,24 +181,27 @@ func (s *slots) place(fp uint64, word uint32, born uint8) (fresh bool) {
 		}
 	}
 	fresh = s.fps[i] == 0
-	s.born[i] = born
 	atomic.StoreUint64(&s.fps[i], fp)
 	atomic.StoreUint32(&s.words[i], word)
 	return fresh
 }
 
-// resize moves the entries to slots of a size that suits n. The shard's lock is held.
-func (sh *shard) resize(n int) *slots {
-	size := n + n*3/8
-	step := lineSlots
-	if size > 4096 {
-		step = 1024 // whole pages: the allocator would round up anyway
+// newSlots returns slots with room for a fifth more than n entries, and in what the allocator would round that up to.
+func newSlots(n int) *slots {
+	if n == 0 {
+		return &noSlots
 	}
-	size = (size + step - 1) / step * step
-	from, to := sh.slots.Load(), &slots{fps: make([]uint64, size), words: make([]uint32, size), born: make([]uint8, size)}
+	fps := slices.Grow([]uint64(nil), (n+n/5+lineSlots-1)/lineSlots*lineSlots)
+	fps = fps[:cap(fps)/lineSlots*lineSlots]
+	return &slots{fps: fps, words: make([]uint32, len(fps))}
+}
+
+// resize moves the entries to slots that suit n. The shard's lock is held.
+func (sh *shard) resize(n int) *slots {
+	from, to := sh.slots.Load(), newSlots(n)
 	for i := range from.words {
 		if word := atomic.SwapUint32(&from.words[i], 0); word != 0 {
-			to.place(from.fps[i], word, from.born[i])
+			to.place(from.fps[i], word)
 		}
 	}
 	sh.used = sh.live
@@ -199,7 +215,7 @@ func (sh *shard) assign(fp uint64, set uint32) {
 	i := s.find(fp)
 	for {
 		word := atomic.LoadUint32(&s.words[i])
-		if atomic.CompareAndSwapUint32(&s.words[i], word, set<<epochBits|word&epochMask) {
+		if atomic.CompareAndSwapUint32(&s.words[i], word, set<<setShift|word&(seenMask|bornMask)) {
 			return
 		}
 	}
@@ -235,20 +251,20 @@ func (sh *shard) expire(epoch, keep uint32, room int, gone []uint32) (all []uint
 		if word == 0 {
 			continue
 		}
-		if s.age(i, epoch) == oldAge {
-			s.born[i] = 0
-		}
-		if (epoch-word)&epochMask <= keep {
+		if (epoch-word)&seenMask <= keep {
+			if word&bornMask != 0 && age(word, epoch) == oldAge { // if it is touched just now, then the next time
+				atomic.CompareAndSwapUint32(&s.words[i], word, word&^bornMask)
+			}
 			continue
 		}
 		after := uint32(0)
-		if kept < room && word>>epochBits > leftLast {
-			after = leftIdle<<epochBits | epoch&epochMask
+		if kept < room && word>>setShift > leftLast {
+			after = leftIdle<<setShift | epoch&seenMask
 		}
 		if !atomic.CompareAndSwapUint32(&s.words[i], word, after) {
 			continue
 		}
-		gone = append(gone, word>>epochBits)
+		gone = append(gone, word>>setShift)
 		if after == 0 {
 			sh.vacate(s, i)
 		} else {
@@ -268,7 +284,7 @@ func (sh *shard) each(f func(fp uint64, set uint32)) {
 	s := sh.slots.Load()
 	for i := range s.words {
 		if word := atomic.LoadUint32(&s.words[i]); word != 0 {
-			f(s.fps[i], word>>epochBits)
+			f(s.fps[i], word>>setShift)
 		}
 	}
 }
@@ -277,7 +293,7 @@ func (sh *shard) each(f func(fp uint64, set uint32)) {
 func (t *table) bytes() int64 {
 	var n int64
 	for i := range t.shards {
-		n += 13 * int64(len(t.shards[i].slots.Load().fps))
+		n += 12 * int64(len(t.shards[i].slots.Load().fps))
 	}
 	return n
 }

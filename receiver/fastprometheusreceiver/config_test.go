@@ -4,7 +4,10 @@
 package fastprometheusreceiver
 
 import (
+	"cmp"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,4 +183,33 @@ func TestMarshal(t *testing.T) {
 	assert.Equal(t, "godwit", auth["username"])
 	assert.Equal(t, "<secret>", auth["password"])
 	assert.Equal(t, 3, conf.Get("sharding::members"))
+}
+
+// A key that Prometheus has and nobody here has thought of would do nothing, in silence.
+func TestEveryKeyOfPrometheusIsKnown(t *testing.T) {
+	f := func(section any, known string) {
+		t.Helper()
+		var keys []string
+		of := reflect.TypeOf(section)
+		for field := range of.NumField() {
+			if tag := of.Field(field).Tag.Get("yaml"); tag != "" {
+				key, _, _ := strings.Cut(tag, ",")
+				keys = append(keys, cmp.Or(key, of.Field(field).Name))
+			}
+		}
+		assert.ElementsMatch(t, strings.Fields(known), keys)
+	}
+	const limits = ` body_size_limit sample_limit target_limit label_limit label_name_length_limit label_value_length_limit
+		keep_dropped_targets`
+	const reading = ` scrape_interval scrape_timeout scrape_protocols scrape_failure_log_file scrape_native_histograms
+		convert_classic_histograms_to_nhcb always_scrape_classic_histograms extra_scrape_metrics metric_name_validation_scheme
+		metric_name_escaping_scheme`
+	f(promconfig.GlobalConfig{}, limits+reading+` external_labels evaluation_interval rule_query_offset query_log_file`)
+	f(promconfig.ScrapeConfig{}, limits+reading+` job_name honor_labels honor_timestamps track_timestamps_staleness params
+		fallback_scrape_protocol metrics_path scheme enable_compression native_histogram_bucket_limit
+		native_histogram_min_bucket_factor relabel_configs metric_relabel_configs HTTPClientConfig -`)
+	f(commonconfig.HTTPClientConfig{}, `basic_auth authorization oauth2 bearer_token bearer_token_file tls_config
+		follow_redirects enable_http2 ProxyConfig http_headers`)
+	f(commonconfig.ProxyConfig{}, `proxy_url no_proxy proxy_from_environment proxy_connect_header`)
+	f(promconfig.Config{}, strings.Join(sections, " ")+` runtime alerting rule_files storage tracing remote_write remote_read otlp`)
 }

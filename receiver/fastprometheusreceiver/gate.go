@@ -15,25 +15,28 @@ const probeInterval = time.Second
 // memory, only a probe each probeInterval passes until one is taken. Receivers with few targets never notice: they have
 // no more than a scrape each second anyway.
 type gate struct {
+	start     time.Time
 	refusing  atomic.Bool
-	nextProbe atomic.Int64 // Unix nanoseconds
+	nextProbe atomic.Int64 // nanoseconds since start: the wall clock may be set, and nobody would ask for hours
 }
 
+func newGate() *gate { return &gate{start: time.Now()} }
+
 // admit reports whether a scrape may be made.
-func (g *gate) admit(now time.Time) bool {
+func (g *gate) admit() bool {
 	if !g.refusing.Load() {
 		return true
 	}
-	next := g.nextProbe.Load()
-	return now.UnixNano() >= next && g.nextProbe.CompareAndSwap(next, now.Add(probeInterval).UnixNano())
+	next, now := g.nextProbe.Load(), time.Since(g.start)
+	return int64(now) >= next && g.nextProbe.CompareAndSwap(next, int64(now+probeInterval))
 }
 
 // refused reports whether the gate has just closed.
-func (g *gate) refused(now time.Time) bool {
+func (g *gate) refused() bool {
 	if g.refusing.Swap(true) {
 		return false
 	}
-	g.nextProbe.Store(now.Add(probeInterval).UnixNano())
+	g.nextProbe.Store(int64(time.Since(g.start) + probeInterval))
 	return true
 }
 

@@ -93,8 +93,10 @@ func acceptHeader(cfg *promconfig.ScrapeConfig) (string, error) {
 }
 
 func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
+	// Pages may outlive this configuration: they keep no more of it, such as its static targets, than they depend on.
+	scrape := pageConfig(cfg)
 	return page.Config{
-		Scrape:         cfg,
+		Scrape:         &scrape,
 		External:       r.cfg.Prometheus.external(),
 		Version:        r.settings.BuildInfo.Version,
 		TrimSuffixes:   r.cfg.TrimMetricSuffixes,
@@ -111,5 +113,6 @@ func (r *scraper) fetchOptions(cfg *promconfig.ScrapeConfig) fetch.Options {
 		UserAgent:     r.settings.BuildInfo.Command + "/" + r.settings.BuildInfo.Version,
 		LocalIdentity: r.cfg.LocalIdentity,
 		MaxWire:       int64(cfg.BodySizeLimit),
+		Dial:          r.dial,
 	}
 }

@@ -76,9 +76,13 @@ type rig struct {
 	log       *observer.ObservedLogs
 	telemetry *componenttest.Telemetry
 	to        consumer.Metrics
+	untraced  bool
 }
 
 type option func(*rig)
+
+// withoutTraces spares the memory of test telemetry, which keeps every span.
+func withoutTraces(r *rig) { r.untraced = true }
 
 // withConsumer puts something else in the sink's place.
 func withConsumer(next consumer.Metrics) option { return func(r *rig) { r.to = next } }
@@ -117,6 +121,9 @@ func prepare(t testing.TB, cfg *Config, options ...option) *rig {
 	r.log = log
 	set := receivertest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
+	if r.untraced {
+		set.TracerProvider = componenttest.NewNopTelemetrySettings().TracerProvider
+	}
 	set.Logger = zap.New(core)
 	set.BuildInfo = component.BuildInfo{Command: "godwit", Version: "1.2.3"}
 	s, err := newReceiver(cfg, set, r.to)

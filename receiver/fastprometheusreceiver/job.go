@@ -5,6 +5,9 @@ package fastprometheusreceiver
 
 import (
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +44,14 @@ func (j *job) equip(g *gear) {
 	defer j.mu.Unlock()
 	j.gear, j.ended = g, false
 	j.deriver = discover.NewDeriver(g.cfg, j.owner.shard)
+}
+
+// failures is the log of scrape_failure_log_file, nil without. It is not that of a target's aim, whose file a reload has
+// closed when discovery has yet to say what the targets are.
+func (j *job) failures() *slog.Logger {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.gear.failures
 }
 
 // end lets all targets leave.
@@ -147,12 +158,12 @@ func (j *job) checkLimit() {
 func (j *job) all() []*target {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	out := make([]*target, 0, len(j.targets)+len(j.leaving))
-	for _, t := range j.targets {
-		out = append(out, t)
-	}
-	for _, t := range j.leaving {
-		out = append(out, t)
-	}
-	return out
+	return slices.AppendSeq(slices.Collect(maps.Values(j.targets)), maps.Values(j.leaving))
+}
+
+// active returns the targets that are not leaving.
+func (j *job) active() []*target {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Collect(maps.Values(j.targets))
 }

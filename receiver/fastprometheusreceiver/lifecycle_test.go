@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -149,6 +150,40 @@ config:
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Equal(t, int64(1), target.served.Load())
 	assert.NotEmpty(t, r.some(is("requests", 42)))
+}
+
+// A target that discovery no longer finds is not scraped once more.
+func TestScrapeOnShutdownSparesWhoLeaves(t *testing.T) {
+	stays, goes := newEndpoint(t, text), newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "targets.json")
+	fill(t, file, fmt.Sprintf(`[{"targets": [%q, %q]}]`, stays.address(), goes.address()))
+	r := run(t, fmt.Sprintf(`
+scrape_on_shutdown: true
+initial_scrape_offset: 1h
+config:
+  scrape_configs:
+    - job_name: test
+      file_sd_configs: [{files: [%q]}]
+`, file))
+	require.Eventually(t, func() bool { return r.census()[stateUnknown] == 2 }, patience, glance)
+	fill(t, file, fmt.Sprintf(`[{"targets": [%q]}]`, stays.address()))
+	require.Eventually(t, func() bool { return r.census()[stateUnknown] == 1 }, patience, glance)
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Equal(t, int64(1), stays.served.Load())
+	assert.Zero(t, goes.served.Load())
+}
+
+// Nor does a target that does not answer keep the receiver for longer than a pipeline may.
+func TestScrapeOnShutdownOfTargetsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{latency: time.Hour}
+		r, _ := f.launch(t, 2*lastScrapes, "scrape_on_shutdown: true\ninitial_scrape_offset: 1h")
+		time.Sleep(time.Second)
+		asked := time.Now()
+		require.NoError(t, r.Shutdown(t.Context()))
+		assert.Equal(t, lastWait, time.Since(asked))
+		assert.Zero(t, f.open.Load())
+	})
 }
 
 func TestNoStaleMarkersOnShutdown(t *testing.T) {

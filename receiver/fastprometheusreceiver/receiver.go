@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"sync"
@@ -51,12 +52,14 @@ type scraper struct {
 	clock    *schedule.Clock
 	slots    slots
 	buffers  buffers
-	gate     gate
+	gate     *gate
 	fetching context.Context // ends when the receiver stops fetching
 	stop     context.CancelFunc
 	sending  context.Context // ends when Shutdown runs out of time
 	abort    context.CancelFunc
 	watch    sync.WaitGroup
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil: into the network
 
 	unregister func() // of what is shown
 
@@ -92,6 +95,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
 		shard:    discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
 		jobs:     map[string]*job{},
+		gate:     newGate(),
 		offers:   make(chan offer),
 		registry: prometheus.NewRegistry(),
 
@@ -203,7 +207,7 @@ func (r *scraper) deliver(result page.Result, slot *slot) {
 	default:
 		r.counters.refused.Add(1)
 		// What is refused for good would be refused the next time too, whatever is done about scraping.
-		if !consumererror.IsPermanent(err) && r.gate.refused(time.Now()) {
+		if !consumererror.IsPermanent(err) && r.gate.refused() {
 			r.settings.Logger.Warn("The pipeline refuses metrics: scraping only to see whether it still does", zap.Error(err))
 		}
 	}
@@ -245,15 +249,11 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	err := r.api.Shutdown(ctx)
 	r.source.Close()
 	r.watch.Wait()
-	var targets []*target
-	for _, j := range r.allJobs() {
-		targets = append(targets, j.all()...)
-	}
 	waiting, cancel := context.WithTimeout(ctx, lastWait)
 	defer cancel()
 	defer context.AfterFunc(waiting, r.abort)()
 	if r.cfg.ScrapeOnShutdown {
-		scrapeOnce(waiting, targets)
+		r.scrapeOnce(waiting)
 	}
 	r.stop()
 	if r.clock.Stop(waiting) != nil {
@@ -265,10 +265,10 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 			r.settings.Logger.Warn("The pipeline does not take the last scrapes: they are lost", zap.Duration("waited", lastWait))
 		}
 	}
-	for _, t := range targets {
-		t.close()
-	}
 	for _, j := range r.allJobs() {
+		for _, t := range j.all() {
+			t.close()
+		}
 		j.gear.client.Close()
 	}
 	logs := r.logs
@@ -276,21 +276,24 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	return errors.Join(err, logs.close())
 }
 
-// scrapeOnce scrapes all targets, now.
-func scrapeOnce(ctx context.Context, targets []*target) {
+// scrapeOnce scrapes all targets now, as far as that can be done within ctx.
+func (r *scraper) scrapeOnce(ctx context.Context) {
+	defer context.AfterFunc(ctx, r.stop)()
 	var running sync.WaitGroup
+	defer running.Wait()
 	places := make(chan struct{}, lastScrapes)
-	for _, t := range targets {
-		if ctx.Err() != nil {
-			break
+	for _, j := range r.allJobs() {
+		for _, t := range j.active() {
+			if ctx.Err() != nil {
+				return
+			}
+			places <- struct{}{}
+			running.Go(func() {
+				t.scrape(time.Now().Round(0))
+				<-places
+			})
 		}
-		places <- struct{}{}
-		running.Go(func() {
-			t.scrape(time.Now().Round(0))
-			<-places
-		})
 	}
-	running.Wait()
 }
 
 func (r *scraper) allJobs() []*job {

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,6 +207,29 @@ func TestFailureLogFile(t *testing.T) {
 	assert.Contains(t, line, `"msg":"server returned HTTP status 502 Bad Gateway"`)
 	assert.Contains(t, line, `"job_name":"test"`)
 	assert.Contains(t, line, `"target":"`+target.URL+`/metrics"`)
+}
+
+// Relabelling may put a target behind a unix socket.
+func TestUnixSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "metrics")
+	listener, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	host := make(chan string, 1)
+	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case host <- r.Host:
+		default:
+		}
+		fmt.Fprint(w, text)
+	})}
+	var serving sync.WaitGroup
+	serving.Go(func() { assert.ErrorIs(t, server.Serve(listener), http.ErrServerClosed) })
+	defer serving.Wait()
+	defer server.Close()
+	r := run(t, fmt.Sprintf(leisurely, "behind:80")+fmt.Sprintf("      relabel_configs: [{target_label: __unix_socket__, replacement: %q}]\n", socket))
+	got := r.await(t, is("requests", 42))
+	assert.Equal(t, "behind:80", got.instance)
+	assert.Equal(t, "behind:80", <-host)
 }
 
 // A pipeline that refuses is asked again once a second, and not bothered otherwise.

@@ -5,6 +5,8 @@ package fastprometheusreceiver
 
 import (
 	"fmt"
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,9 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
 const reloading = `
@@ -98,6 +103,124 @@ func TestReloadKeepsWhatStillFits(t *testing.T) {
 	next := r.await(t, is("requests", 42))
 	assert.True(t, next.at.After(marker.at))
 	assert.Empty(t, r.some(is("requests", 1)))
+}
+
+// Every kind of thing that a job may have, written the same again, is the same.
+func TestGearOfAnUnchangedJob(t *testing.T) {
+	const text = `
+config:
+  global: {external_labels: {cluster: east}}
+  scrape_configs:
+    - job_name: everything
+      scrape_protocols: [PrometheusProto, OpenMetricsText1.0.0]
+      scrape_native_histograms: true
+      native_histogram_bucket_limit: 100
+      params: {a: [b, c]}
+      basic_auth: {username: godwit, password: secret}
+      tls_config: {insecure_skip_verify: true, server_name: other}
+      http_headers: {X-Scope: {values: [a], secrets: [b]}}
+      proxy_url: http://proxy:3128
+      proxy_connect_header: {X-Proxy: [c]}
+      no_proxy: 10.0.0.0/8
+      relabel_configs: [{source_labels: [__address__], regex: "(a|b).*", target_label: x, replacement: "$$1"}]
+      metric_relabel_configs: [{source_labels: [__name__, code], separator: ";", regex: "(foo|bar.*);5..", action: drop}, {regex: "tmp_.*", action: labeldrop}]
+      static_configs: [{targets: ["a:1"]}]
+    - job_name: tokens
+      oauth2: {client_id: a, client_secret: b, token_url: "http://tokens/", scopes: [c], proxy_url: "http://proxy:3128"}
+      proxy_from_environment: true
+`
+	r := prepare(t, configure(t, text))
+	before, err := r.cfg.read()
+	require.NoError(t, err)
+	after, err := configure(t, text).read()
+	require.NoError(t, err)
+	for i := range before.jobs {
+		old, err := r.newGear(before.jobs[i], nil)
+		require.NoError(t, err)
+		g, err := r.newGear(after.jobs[i], old)
+		require.NoError(t, err)
+		assert.Same(t, old.client, g.client, old.cfg.JobName)
+		assert.Same(t, old.page, g.page, old.cfg.JobName)
+		g.client.Close()
+	}
+}
+
+// parts returns what a target keeps from scrape to scrape.
+func (t *target) parts() (*fetch.Target, *page.Target) {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	return t.fetch, t.page
+}
+
+// When discovery changes its mind about other targets, those that stay keep what they have.
+func TestDiscoveryKeepsWhatStillFits(t *testing.T) {
+	stays, goes, comes := newEndpoint(t, text), newEndpoint(t, text), newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "targets.json")
+	list := func(other *endpoint, label string) string {
+		return fmt.Sprintf(`[{"targets": [%q, %q], "labels": {"__meta_round": %q}}]`, stays.address(), other.address(), label)
+	}
+	fill(t, file, list(goes, "1"))
+	r := run(t, fmt.Sprintf(`
+config:
+  scrape_configs:
+    - job_name: test
+      scrape_interval: 200ms
+      scrape_timeout: 200ms
+      file_sd_configs: [{files: [%q]}]
+`, file))
+	find := func(p *endpoint) *target {
+		for _, j := range r.allJobs() {
+			for _, target := range j.all() {
+				if target.aim.Load().URL == p.URL+"/metrics" {
+					return target
+				}
+			}
+		}
+		return nil
+	}
+	r.await(t, of(stays, is("requests", 42)))
+	r.await(t, of(goes, is("requests", 42)))
+	target := find(stays)
+	line, plan := target.parts()
+
+	fill(t, file, list(comes, "2"))
+	r.await(t, of(comes, is("requests", 42)))
+	r.await(t, of(goes, stale("requests")))
+	assert.Same(t, target, find(stays))
+	assert.Equal(t, "2", target.aim.Load().Discovered().Get("__meta_round"))
+	lineAfter, planAfter := target.parts()
+	assert.Same(t, line, lineAfter)
+	assert.Same(t, plan, planAfter)
+	shown := target.snapshot()
+	assert.Zero(t, shown.PlanMisses)
+	assert.Positive(t, shown.PlanHits)
+	assert.Empty(t, r.some(of(stays, func(p point) bool { return p.stale })))
+}
+
+// Failures go to the file of the day, also those of targets that discovery has not told of the change yet.
+func TestFailureLogFileIsOpenedAnew(t *testing.T) {
+	target := newEndpoint(t, text)
+	target.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "jobs.yaml"), filepath.Join(dir, "failures.log")
+	job := func(params string) string {
+		return jobFile("job", target.address(), fmt.Sprintf("  scrape_failure_log_file: %q\n  sample_limit: %s\n", log, params))
+	}
+	fill(t, file, job("1"))
+	r := run(t, "initial_scrape_offset: 1h"+fmt.Sprintf(reloading, file))
+	require.Eventually(t, func() bool { return r.census()[stateUnknown] == 1 }, patience, glance)
+	failing := r.onlyTarget(t)
+	failing.scrape(time.Now())
+	require.NoError(t, os.Rename(log, log+".1"))
+
+	fill(t, file, job("2"))
+	require.Eventually(t, func() bool { return r.counters.applied.Load() == 1 }, patience, glance)
+	failing.scrape(time.Now())
+	for _, name := range []string{log + ".1", log} {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		assert.Equal(t, 1, strings.Count(string(content), "502 Bad Gateway"), name)
+	}
 }
 
 func (r *rig) onlyTarget(t testing.TB) *target {

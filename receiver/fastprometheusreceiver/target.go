@@ -66,7 +66,7 @@ const (
 // scrape fetches the page, reads it and hands on what it says, or that it could not be had.
 func (t *target) scrape(at time.Time) {
 	r := t.job.owner
-	if !r.gate.admit(time.Now()) {
+	if !r.gate.admit() {
 		r.counters.skipped.Add(1)
 		return
 	}
@@ -112,7 +112,7 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	if err != nil {
 		state = stateFailing
 		r.counters.failed(why)
-		if log := t.have.gear.failures; log != nil {
+		if log := t.job.failures(); log != nil {
 			log.Error(err.Error(), "target", t.have.URL)
 		}
 	}
@@ -152,7 +152,7 @@ func (t *target) takeAim(at time.Time) {
 			slot := t.job.owner.slots.take()
 			t.job.owner.deliver(t.page.Retire(at.Add(-time.Millisecond)), slot)
 		}
-		t.page = want.gear.page.NewTarget(want.Discovered(), want.Labels)
+		t.page = want.gear.page.NewTarget(want.Resource(), want.Labels)
 	}
 	if have == nil || want.gear.client != have.gear.client || want.gear.accept != have.gear.accept || want.Timeout != have.Timeout {
 		if have != nil {

@@ -15,8 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -73,19 +71,6 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 	st := statusOf(err)
 	r.traffic.count(ctx, signal, items, st)
 	return st
-}
-
-// describe tells the span of a request what the Collector's helper does not know: which of its stream's it is, as the
-// exporter's span has it, too.
-func describe(ctx context.Context, request *otlpstream.Request) {
-	span := trace.SpanFromContext(ctx)
-	if !span.IsRecording() {
-		return
-	}
-	span.SetAttributes(attribute.Int("bytes", len(request.Data)))
-	if request.ID != 0 {
-		span.SetAttributes(attribute.Int64("id", int64(request.ID)), attribute.Int64("attempt", int64(request.Attempt)))
-	}
 }
 
 // refuse counts the items of a request that is turned away undecoded.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -135,6 +136,33 @@ func TestStreamsAreBounded(t *testing.T) {
 		c := dialGRPC(t, r, 0)
 		return c.send(&otlpstream.Request{ID: 1}) == nil && c.recv(new(otlpstream.Response)) == nil
 	}, "the place is free again")
+}
+
+func TestStreamsOfAConnectionAreBounded(t *testing.T) {
+	r := start(t, &pipeline{}, func(cfg *Config) { grpcOf(cfg).MaxConcurrentStreams = 2 })
+	cc := grpcClient(t, r)
+	for range 2 {
+		c := openGRPC(t, cc, 0, otlpstream.Traces.StreamMethod())
+		c.export(1, "x")
+		require.Equal(t, otlpstream.Response{ID: 1}, c.answer())
+	}
+	require.Equal(t, 2, r.Snapshot().Streams)
+	third := make(chan error)
+	go func() {
+		_, err := cc.NewStream(testContext(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, otlpstream.Traces.StreamMethod())
+		third <- err
+	}()
+	c := dialGRPC(t, r, 0)
+	c.export(1, "x")
+	require.Equal(t, otlpstream.Response{ID: 1}, c.answer(), "another connection has streams of its own")
+	require.Equal(t, 3, r.Snapshot().Streams)
+	select {
+	case err := <-third:
+		require.Fail(t, "it has to wait", err)
+	default:
+	}
+	cc.Close()
+	require.Error(t, <-third)
 }
 
 func TestTooLargeMessages(t *testing.T) {

@@ -177,6 +177,24 @@ func TestV06OneMessageAcksAllThatIsReady(t *testing.T) {
 	}
 }
 
+// A stream that breaks ends when all that was read has been answered, in vain: so no answer may be forgotten.
+func TestAnswersThatCannotBeSentAreNotWaitedFor(t *testing.T) {
+	r := prepare(t, &pipeline{})
+	defer r.Shutdown(context.Background())
+	s := r.newSession(cut{&recorded{}}, otlpstream.Traces, otlpstream.CapCoalesce, transportStream, 1<<20)
+	for _, st := range []*status.Status{nil, nil, status.New(codes.Internal, "bad"), nil} {
+		s.slots <- struct{}{}
+		s.reply(answer{status: st})
+	}
+	require.ErrorIs(t, s.send(<-s.answers), io.ErrClosedPipe)
+	require.Len(t, s.slots, len(s.answers))
+}
+
+// cut is a stream that broke.
+type cut struct{ *recorded }
+
+func (cut) Send(*otlpstream.Response) error { return io.ErrClosedPipe }
+
 func TestV07TheFirstMessageMayBeARequest(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		c := dial(t, start(t, &pipeline{}), 0)

@@ -32,9 +32,12 @@ type otlpReceiver struct {
 	settings  receiver.Settings
 	telemetry *metadata.TelemetryBuilder
 	obs       map[transport]*receiverhelper.ObsReport
+	parented  map[transport]*receiverhelper.ObsReport // see session
 	outcomes  map[outcome]*tally
 	resent    map[transport]*tally
 	traffic   traffic
+	// propagates tells that traces go on from clients to the pipelines.
+	propagates bool
 
 	// The pipelines; nil where there is none for the signal.
 	traces  consumer.Traces
@@ -77,6 +80,7 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		stopping:  make(chan struct{}),
 		sessions:  map[*session]struct{}{},
 		obs:       map[transport]*receiverhelper.ObsReport{},
+		parented:  map[transport]*receiverhelper.ObsReport{},
 		outcomes:  map[outcome]*tally{},
 		resent:    map[transport]*tally{},
 
@@ -84,11 +88,13 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 	}
 	r.hardStop, r.kill = context.WithCancel(context.Background())
 	for _, t := range transports {
+		report := receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: t.protocol(), ReceiverCreateSettings: set}
+		if r.parented[t], err = receiverhelper.NewObsReport(report); err != nil {
+			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+		}
 		// A stream's context lives as long as the stream: its requests' spans are roots, with a link to the stream's.
-		r.obs[t], err = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-			ReceiverID: set.ID, Transport: t.protocol(), LongLivedCtx: t.streams(), ReceiverCreateSettings: set,
-		})
-		if err != nil {
+		report.LongLivedCtx = t.streams()
+		if r.obs[t], err = receiverhelper.NewObsReport(report); err != nil {
 			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 		}
 		r.resent[t] = &tally{options: []metric.AddOption{t.option()}}
@@ -108,6 +114,7 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return fmt.Errorf("cannot set up telemetry: %w", err)
 	}
+	r.propagates = propagates()
 	if r.cfg.Protocols.GRPC.HasValue() {
 		err = r.startGRPC(ctx, host)
 	}

@@ -44,6 +44,7 @@ type session struct {
 	caps      otlpstream.Caps
 	transport transport
 	obs       *receiverhelper.ObsReport
+	parented  *receiverhelper.ObsReport // of requests that bring their parent span
 
 	// slots holds a token for each request that is read and whose answer is not sent, so answers never blocks.
 	slots   chan struct{}
@@ -83,7 +84,7 @@ type answer struct {
 
 func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, maxMessage int) *session {
 	return &session{
-		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t],
+		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t], parented: r.parented[t],
 		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
 		answers:  make(chan answer, r.cfg.InFlight.RequestsPerStream),
 		quit:     make(chan struct{}),
@@ -243,15 +244,16 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 		s.r.resend(s.transport)
 		s.resent.Add(1)
 	}
+	ctx, obs := s.traced(ctx, request)
 	size, taken := len(request.Data), time.Now()
-	if st := s.r.admit(ctx, s.signal, s.obs, size, request.Items); st != nil {
+	if st := s.r.admit(ctx, s.signal, obs, size, request.Items); st != nil {
 		s.reply(answer{id: request.ID, status: st, refused: true})
 		s.r.recycle(request)
 		return
 	}
 	s.r.streams.Go(func() {
 		id := request.ID
-		st := s.r.deliver(ctx, s.signal, s.obs, formatProto, request)
+		st := s.r.deliver(ctx, s.signal, obs, formatProto, request)
 		s.r.recycle(request)
 		s.r.admission.release(size, taken, time.Now())
 		s.reply(answer{id: id, status: st})
@@ -281,10 +283,14 @@ func (s *session) send(a answer) error {
 	for range n {
 		<-s.slots
 	}
-	if err == nil && other != nil {
-		return s.send(*other)
+	if other == nil {
+		return err
 	}
-	return err
+	if err != nil {
+		<-s.slots // nobody hears the other either
+		return err
+	}
+	return s.send(*other)
 }
 
 // ready takes the answers that wait, up to the first that is no success.

@@ -11,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -66,7 +69,71 @@ func TestTheSpanOfARequestTellsWhichItIsAndWhatBecameOfIt(t *testing.T) {
 	})
 }
 
+// withPropagators sets those of the Collector for a test.
+func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
+	before := otel.GetTextMapPropagator()
+	otel.SetTextMapPropagator(p)
+	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+}
+
+func TestTheSpanOfARequestGoesOnWithTheTraceOfItsClient(t *testing.T) {
+	traceID, spanID := trace.TraceID{1, 15: 2}, trace.SpanID{3, 7: 4}
+	sampled := otlpstream.NewTraceContext(traceID, spanID, byte(trace.FlagsSampled))
+	for name, c := range map[string]struct {
+		propagator propagation.TextMapPropagator
+		sent       otlpstream.TraceContext
+		goesOn     bool
+	}{
+		"a context":                     {propagation.TraceContext{}, sampled, true},
+		"none":                          {propagation.TraceContext{}, otlpstream.TraceContext{}, false},
+		"an invalid one":                {propagation.TraceContext{}, otlpstream.NewTraceContext(traceID, trace.SpanID{}, 1), false},
+		"one that is not to be trusted": {propagation.Baggage{}, sampled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withPropagators(t, c.propagator)
+			bothTransports(t, func(t *testing.T, dial dialer) {
+				tel := componenttest.NewTelemetry()
+				defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+				p := &pipeline{}
+				traces, err := NewFactory().CreateTraces(context.Background(),
+					receiver.Settings{ID: settings().ID, TelemetrySettings: tel.NewTelemetrySettings()}, testConfig(), p)
+				require.NoError(t, err)
+				r := traces.(*sharedReceiver)
+				require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
+				client := dial(t, r, 0)
+				require.NoError(t, client.send(&otlpstream.Request{ID: 1, Trace: c.sent, Data: payload(t, "x")}))
+				client.answer()
+				require.NoError(t, client.finish())
+				client.end()
+				require.NoError(t, r.Shutdown(context.Background()))
+
+				var own, parent trace.SpanContext
+				for _, span := range tel.SpanRecorder.Ended() {
+					if strings.HasSuffix(span.Name(), "/TraceDataReceived") {
+						own, parent = span.SpanContext(), span.Parent()
+					}
+				}
+				require.True(t, own.IsValid())
+				require.Equal(t, own, trace.SpanContextFromContext(p.ctxs[0]), "the pipeline goes on with it")
+				require.Equal(t, c.goesOn, parent.IsValid())
+				require.Equal(t, c.goesOn, own.TraceID() == traceID)
+				if c.goesOn {
+					require.Equal(t, spanID, parent.SpanID())
+					require.True(t, parent.IsRemote())
+				}
+			})
+		})
+	}
+}
+
 func TestASpanThatNobodyRecordsCostsNothing(t *testing.T) {
 	ctx, request := context.Background(), &otlpstream.Request{ID: 1, Data: payload(t, "x")}
-	require.Zero(t, testing.AllocsPerRun(100, func() { describe(ctx, request) }))
+	r := prepare(t, &pipeline{})
+	defer r.Shutdown(context.Background())
+	r.propagates = true
+	s := r.newSession(&recorded{}, otlpstream.Traces, 0, transportStream, 1<<20)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		describe(ctx, request)
+		_, _ = s.traced(ctx, request)
+	}))
 }

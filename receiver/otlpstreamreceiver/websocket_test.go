@@ -24,6 +24,9 @@ func masked(message []byte) []byte {
 	return append(append(frame, 0, 0, 0, 0), message...)
 }
 
+var handshake = "GET " + otlpstream.Traces.WebSocketPath() + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+
 func TestRequestsMayComeWithTheHandshake(t *testing.T) {
 	p := &pipeline{}
 	r := start(t, p)
@@ -34,8 +37,6 @@ func TestRequestsMayComeWithTheHandshake(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, c.SetDeadline(deadline))
 
-	handshake := "GET " + otlpstream.Traces.WebSocketPath() + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 	// More than the server reads at once, so that some of it is read before and some after it has taken over.
 	names := []string{"small", strings.Repeat("l", 20_000), strings.Repeat("m", 60_000)}
 	message := []byte(handshake)

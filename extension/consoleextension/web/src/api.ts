@@ -153,6 +153,8 @@ export interface TargetDetail extends Target {
   relabel_configs: string;
   metric_relabel_configs: string;
   can_look: boolean;
+  /** What to do about the last error. */
+  next: string;
 }
 
 export interface Job extends Counts {
@@ -212,6 +214,8 @@ export interface Limit {
   rejected_series: Estimate;
   rejected_points: number;
   last_rejection: Instant;
+  last_match?: string;
+  owner?: Label[];
   fullest: { group: Label[]; used: number; max: number }[];
 }
 
@@ -311,6 +315,13 @@ export interface Stream {
   acked: number;
 }
 
+export interface Loss {
+  reason: string;
+  count: number;
+  per_second: Rate;
+  next: string;
+}
+
 export interface Destination {
   name: string;
   state: "ok" | "retrying" | "throttled" | "breaker_open" | "dropping";
@@ -319,17 +330,21 @@ export interface Destination {
   compression: string;
   fallback: number;
   last_error: string;
+  /** What to do about its state; of what is lost, each reason has its own. */
+  next: string;
   queue: { items: number; bytes: number; capacity: number; unit: "bytes" | "items" | "requests"; used: Rate; age_seconds: number; on_disk: boolean };
   in_flight: { requests: number; bytes: number; max_requests: number; max_bytes: number };
   sent: number;
   sent_per_second: Rate;
-  dropped: { reason: string; count: number; per_second: Rate }[];
+  dropped: Loss[];
   requests: number;
   responses: { status: string; count: number }[];
   retries: number;
   retries_per_second: Rate;
   resent: number;
   ack_seconds: Rate;
+  ack_p50_seconds: Rate;
+  ack_p99_seconds: Rate;
   raw_bytes_per_second: Rate;
   wire_bytes: number;
   wire_bytes_per_second: Rate;
@@ -356,9 +371,10 @@ export interface Intake {
   max_in_flight_bytes: number;
   taken_per_second: Rate;
   refused_per_second: Rate;
-  dropped: { reason: string; count: number; per_second: Rate }[];
+  dropped: Loss[];
   last_error: string;
   last_error_at: Instant;
+  next: string;
   requests: { outcome: string; count: number }[];
 }
 

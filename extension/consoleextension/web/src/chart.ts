@@ -128,7 +128,7 @@ function options(spec: Chart, width: number, place: HTMLElement): uPlot.Options 
           label: line.label,
           stroke: token(line.colour),
           width: 1.5,
-          points: { show: false },
+          points: { size: 4, fill: token(line.colour), filter: (plot, i) => lonely(plot.data[i]!) },
           ...(line.dashed ? { dash: [4, 4] } : {}),
           ...(spec.lines.length === 1 ? { fill: token(`${line.colour}-soft`) } : {}),
         }),
@@ -137,6 +137,9 @@ function options(spec: Chart, width: number, place: HTMLElement): uPlot.Options 
     hooks: { setCursor: [(plot) => hover(plot, spec, place)] },
   };
 }
+
+// A line needs two values next to each other: one alone is a dot, or nobody would see it.
+const lonely = (values: ArrayLike<number | null | undefined>): number[] => Array.from(values, (_, i) => i).filter((i) => values[i] != null && values[i - 1] == null && values[i + 1] == null);
 
 const minutes = [60, 120, 300, 600, 900, 1800, 3600];
 const powers = Array.from({ length: 50 }, (_, i) => 2 ** i);

@@ -26,10 +26,12 @@ page.changed = () => {
     }),
   );
   const live = element<HTMLButtonElement>("live");
-  live.textContent = page.live ? "Live" : "Paused";
+  const state = !page.live ? "Paused" : page.stale ? "No answer" : "Live";
+  live.textContent = state;
   live.title = page.live ? "Pause updates (p)" : "Resume updates (p)";
+  live.classList.toggle("stale", page.live && page.stale);
   live.setAttribute("aria-pressed", String(!page.live));
-  live.setAttribute("aria-label", page.live ? "Live: pause updates" : "Paused: resume updates");
+  live.setAttribute("aria-label", `${state}: ${page.live ? "pause" : "resume"} updates`);
   const themes = element<HTMLButtonElement>("theme");
   const names: Record<Theme, string> = { auto: "Auto theme", light: "Light theme", dark: "Dark theme" };
   themes.textContent = names[theme()];

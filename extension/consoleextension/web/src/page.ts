@@ -47,6 +47,11 @@ export class Page {
     return this.view;
   }
 
+  /** Whether the latest question found no answer. */
+  get stale(): boolean {
+    return this.failure !== undefined;
+  }
+
   navigate(): void {
     const before = this.view ? `${this.view.name}/${this.route.id}` : undefined;
     const next = parse(location.hash);
@@ -109,6 +114,7 @@ export class Page {
   }
 
   private draw(): void {
+    this.changed();
     if (this.failure) this.say(this.failure.message);
     if (this.data === undefined) {
       sync(this.notice);

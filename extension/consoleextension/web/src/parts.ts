@@ -161,20 +161,39 @@ export function pager(route: Route, offset: number, size: number, total: number,
   );
 }
 
-/** A button that copies and says so. */
+/** A button that copies, and says so to all. */
 export function copy(page: Page, label: string, content: () => string): HTMLElement {
   return h(
     "button",
     {
       type: "button",
       on: {
-        click: () =>
-          void navigator.clipboard
-            .writeText(content())
-            .then(() => page.say("Copied"))
-            .catch(() => page.say("The browser did not allow copying; select the text instead")),
+        click: async (event: Event) => {
+          const button = event.currentTarget as HTMLElement;
+          const said = (await put(content())) ? "Copied" : "Not copied: select the text instead";
+          page.say(said);
+          button.textContent = said;
+          setTimeout(() => (button.textContent = label), 3000);
+        },
       },
     },
     label,
   );
+}
+
+// Browsers offer their clipboard to pages of this machine and behind TLS; the old way works on others, too.
+async function put(content: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(content);
+    return true;
+  } catch {
+    const before = document.activeElement;
+    const area = h("textarea", { class: "unseen", value: content }) as HTMLTextAreaElement;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (before instanceof HTMLElement) before.focus();
+    return done;
+  }
 }

@@ -42,6 +42,7 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityOverflowState        metric.Int64ObservableGauge
 	ProcessorCardinalityRejectedPoints       metric.Int64Counter
 	ProcessorCardinalityRejectedSeries       metric.Int64ObservableGauge
+	ProcessorCardinalityRuleSilence          metric.Int64ObservableGauge
 	ProcessorCardinalityRulesApplied         metric.Int64ObservableCounter
 	ProcessorCardinalityRulesBad             metric.Int64ObservableGauge
 	ProcessorCardinalityRulesFailed          metric.Int64ObservableCounter
@@ -203,6 +204,21 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityRejectedSeriesCallb
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityRejectedSeries, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityRejectedSeries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityRuleSilenceCallback sets callback for observable ProcessorCardinalityRuleSilence metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityRuleSilenceCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityRuleSilence, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityRuleSilence)
 	if err != nil {
 		return err
 	}
@@ -397,6 +413,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_cardinality_rejected_series",
 		metric.WithDescription("Estimate of the distinct series that a rule rejected, over the last one to two idle timeouts. [Alpha]"),
 		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityRuleSilence, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_rule_silence",
+		metric.WithDescription("How long a rule has matched nothing, since it is in force or since it last did. [Alpha]"),
+		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityRulesApplied, err = builder.meter.Int64ObservableCounter(

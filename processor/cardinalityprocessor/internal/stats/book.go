@@ -85,6 +85,8 @@ type metric struct {
 	points, counts   [2]int  // that came, and how often that was counted
 	detailed         bool
 	labels           []counted
+	worst            string // of its labels
+	asked            int    // for it
 }
 
 // label is what is known of a label name.

@@ -65,6 +65,19 @@ func (t *Target) Discovered() labels.Labels {
 	return t.found.Labels(t.job)
 }
 
+// Resource returns those of them that describe the target's resource: few enough to keep, unlike all of them, which
+// discovery keeps already.
+func (t *Target) Resource() labels.Labels {
+	builder := labels.NewBuilder(labels.EmptyLabels())
+	builder.Set(model.SchemeLabel, t.job.Scheme)
+	for _, name := range resourceLabels {
+		if value := t.found.get(name); value != "" {
+			builder.Set(string(name), string(value))
+		}
+	}
+	return builder.Labels()
+}
+
 // A Set is what the groups of a job come to.
 type Set struct {
 	Targets   []*Target // this member's, each once

@@ -113,6 +113,25 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// What describes a resource is what it was before relabelling, and nothing else.
+func TestResource(t *testing.T) {
+	f := func(want labels.Labels, shared model.LabelSet) {
+		t.Helper()
+		cfg := job(t, "  relabel_configs: [{target_label: __scheme__, replacement: https}]\n")
+		set := NewDeriver(cfg, Shard{}).Derive([]*targetgroup.Group{group(shared, "a:1")})
+		require.Len(t, set.Targets, 1)
+		assert.Equal(t, want, set.Targets[0].Resource())
+		all := set.Targets[0].Discovered()
+		for _, name := range resourceLabels {
+			assert.Equal(t, all.Get(string(name)), set.Targets[0].Resource().Get(string(name)))
+		}
+	}
+	f(labels.FromStrings("__scheme__", "http"), model.LabelSet{"__meta_x": "y", "zone": "east"})
+	f(labels.FromStrings("__scheme__", "unix"), model.LabelSet{"__scheme__": "unix"})
+	f(labels.FromStrings("__scheme__", "http", "__meta_kubernetes_pod_name", "geese-1", "__meta_kubernetes_pod_controller_kind", "Job"),
+		model.LabelSet{"__meta_kubernetes_pod_name": "geese-1", "__meta_kubernetes_pod_controller_kind": "Job", "__meta_kubernetes_pod_ip": "::1"})
+}
+
 func TestDuplicatesAreOneTarget(t *testing.T) {
 	set := NewDeriver(job(t, ""), Shard{}).Derive([]*targetgroup.Group{group(nil, "a:1", "b:1", "a:1"), group(nil, "b:1"), nil})
 	assert.Len(t, set.Targets, 2)

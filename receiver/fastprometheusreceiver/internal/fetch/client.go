@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,12 +24,15 @@ const DefaultMaxWire = 256 << 20
 type Options struct {
 	// UserAgent is sent with each request.
 	UserAgent string
-	// LocalIdentity asks targets on this host for pages that are not compressed, as long as those are small: the
-	// network costs nothing there, and compression both sides.
+	// LocalIdentity asks targets on this host for pages that are not compressed: the network costs nothing there, and
+	// compression both sides.
 	LocalIdentity bool
 	// MaxWire bounds the bytes of a body as they are transferred, compressed or not. Default DefaultMaxWire. The
 	// job's body_size_limit bounds them, too.
 	MaxWire int64
+	// Dial makes connections. Default: a net.Dialer's, and for requests that go through net/http the one of Prometheus'
+	// client.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// HTTP are further settings for the requests that go through net/http.
 	HTTP []promcommon.HTTPClientOption
 	// NetHTTP sends every request through net/http.
@@ -62,6 +66,11 @@ type tail struct {
 
 // NewClient prepares the client of a job. It fails where Prometheus' client would.
 func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
+	if options.Dial == nil {
+		options.Dial = (&net.Dialer{}).DialContext
+	} else {
+		options.HTTP = append(slices.Clip(options.HTTP), promcommon.WithDialContextFunc(options.Dial))
+	}
 	library, err := promcommon.NewClientFromConfig(cfg.HTTPClientConfig, cfg.JobName, options.HTTP...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create HTTP client of job %q: %w", cfg.JobName, err)
@@ -155,7 +164,7 @@ func (c *Client) through(socket string) (*http.Client, error) {
 		return client, nil
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		return c.options.Dial(ctx, "unix", socket)
 	}
 	options := append(append([]promcommon.HTTPClientOption{}, c.options.HTTP...), promcommon.WithDialContextFunc(dial))
 	client, err := promcommon.NewClientFromConfig(c.config, c.job, options...)

@@ -107,10 +107,13 @@ func (t *Target) dial(ctx context.Context, deadline time.Time) error {
 	if t.socket != "" {
 		network = "unix"
 	}
-	conn, err := (&net.Dialer{Deadline: deadline}).DialContext(ctx, network, t.address)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	conn, err := t.client.options.Dial(ctx, network, t.address)
 	if err != nil {
 		return err
 	}
+	t.local = t.client.options.LocalIdentity && (t.near || isLocal(conn))
 	t.mu.Lock()
 	t.conn = conn
 	t.mu.Unlock()

@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -216,7 +217,7 @@ func TestReachesTLSAndHTTP2(t *testing.T) {
 	require.Equal(t, ReasonTLS, Reason(err))
 }
 
-// Targets on this host are asked for plain pages, until one turns out to be large.
+// Targets on this host are asked for plain pages, however large those are.
 func TestAsksTheLocalHostForPlainPages(t *testing.T) {
 	offers := make(chan string, 1)
 	size := 0
@@ -226,13 +227,52 @@ func TestAsksTheLocalHostForPlainPages(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, road := range []Road{Plain, NetHTTP} {
-		target := newClient(t, jobConfig(), Options{LocalIdentity: true, NetHTTP: road == NetHTTP}).NewTarget(server.URL, "", patient, accept)
-		for i, want := range []string{identity, identity, identity, compressed, compressed} {
-			size = []int{10, large, large + 1, 10, 10}[i]
-			_, err := get(target)
-			require.NoError(t, err)
-			require.Equal(t, want, <-offers)
+		for want, options := range map[string]Options{identity: {LocalIdentity: true}, compressed: {}} {
+			options.NetHTTP = road == NetHTTP
+			target := newClient(t, jobConfig(), options).NewTarget(server.URL, "", patient, accept)
+			for _, size = range []int{10, large, 2 * large, 10} {
+				_, err := get(target)
+				require.NoError(t, err)
+				require.Equal(t, want, <-offers)
+			}
+			target.Close()
 		}
-		target.Close()
+	}
+}
+
+// A placedConn leads from one address to another, or says so.
+type placedConn struct {
+	net.Conn
+
+	from, to string
+}
+
+func (c placedConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.ParseIP(c.from), Port: 40_000} }
+func (c placedConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.to), Port: 80} }
+
+// A target at an address of this host is on this host, for as long as its connections end there.
+func TestKnowsTheAddressesOfThisHost(t *testing.T) {
+	offers := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		offers <- r.Header.Get("Accept-Encoding")
+		w.Header().Set("Connection", "close")
+	}))
+	defer server.Close()
+	at := placedConn{}
+	target := newClient(t, jobConfig(), Options{LocalIdentity: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		return placedConn{conn, at.from, at.to}, err
+	}}).NewTarget("http://node-7.example/metrics", "", patient, accept)
+	defer target.Close()
+	for _, test := range []struct{ from, to, want string }{
+		{"198.51.100.7", "198.51.100.8", compressed},
+		{"198.51.100.7", "198.51.100.7", identity},
+		{"2001:db8::7", "2001:db8::7", identity},
+		{"198.51.100.7", "198.51.100.8", compressed},
+	} {
+		at.from, at.to = test.from, test.to
+		_, err := get(target)
+		require.NoError(t, err)
+		require.Equal(t, test.want, <-offers, test)
 	}
 }

@@ -49,7 +49,8 @@ type Target struct {
 
 	contentType string // the last one, so that the same one again costs nothing
 	size        int    // of the last body, as transferred
-	local       bool   // on this host, and its pages so small that compression does not pay
+	near        bool   // on this host, by its name
+	local       bool   // asked for pages that are not compressed, since it is on this host
 	road        Road
 	encoding    Encoding
 
@@ -70,7 +71,8 @@ func (c *Client) NewTarget(rawURL, unixSocket string, timeout time.Duration, acc
 		return t
 	}
 	proxied := c.proxied(&http.Request{URL: u})
-	t.local = c.options.LocalIdentity && !proxied && (unixSocket != "" || isLoopback(u.Hostname()))
+	t.near = !proxied && (unixSocket != "" || isLoopback(u.Hostname()))
+	t.local = c.options.LocalIdentity && t.near
 	if !c.plain || proxied || !isPlain(u) || !validValue(accept) {
 		return t
 	}
@@ -108,6 +110,13 @@ func isPlain(u *url.URL) bool {
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isLocal tells whether a connection leads to an address of this host, and not away from it.
+func isLocal(conn net.Conn) bool {
+	here, ok := conn.LocalAddr().(*net.TCPAddr)
+	there, tcp := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && tcp && here.IP.Equal(there.IP)
 }
 
 // URL is where the target is.
@@ -190,9 +199,6 @@ func (t *Target) done(r Response, err error) (Response, error) {
 		return Response{Body: r.Body[:0]}, err
 	}
 	t.size, t.encoding = int(r.Before)+len(r.Body), r.Encoding
-	if r.Encoding == Identity && t.size > large {
-		t.local = false
-	}
 	return r, nil
 }
 

@@ -26,39 +26,40 @@ type cohort struct {
 	switches switches
 	targets  int // under the job's lock
 
-	mu        sync.Mutex
-	lines     table[line, *line]
-	pieces    map[string]*piece // the last of a text with those bytes
-	metas     map[*line]meta
-	exposed   map[*line]labels.Labels // final labels of lines that are not placed yet, or
-	untold    map[*line]struct{}      // whose text cannot give them again
-	crowd     int                     // how many exposed has held
-	names     map[[2]string]*name
-	bases     map[base]*base
-	resources map[[2]string]*resource
-	scopes    map[string]*scope
-	families  map[familyID]*family
-	keySets   map[string]*keys
-	shapes    map[uint64]*shape // by the hash of their keys; nil until the second line
-	points    table[point, *point]
-	packs     map[string]string // values of points
-	plans     map[uint64]*plan
-	report    []*line
-	latest    *plan
-	marked    *plan // whose lines know their number
-	markEpoch uint32
-	differing map[*Target]struct{} // from their plans
-	reading   map[*Scrape]struct{} // that hold lines
-	epoch     uint32
-	lastID    uint32
-	swept     int // lines left by the last sweep
-	scratch   pass
-	builder   builder
-	exposing  labels.ScratchBuilder
-	finishing *labels.Builder
-	cuts      []int
-	keying    []byte
-	packing   []byte
+	mu         sync.Mutex
+	lines      table[line, *line]
+	pieces     map[string]*string // of texts
+	metas      map[*line]meta
+	exposed    map[*line]labels.Labels // final labels of lines that are not placed yet, or
+	untold     map[*line]struct{}      // whose text cannot give them again
+	crowd      int                     // how many exposed has held
+	names      map[[2]string]*name
+	bases      map[base]*base
+	resources  map[[2]string]*resource
+	scopes     map[string]*scope
+	families   map[familyID]*family
+	keySets    map[string]*keys
+	attributes map[string]string // their names
+	shapes     map[uint64]*shape // by the hash of their keys; nil until the second line
+	points     table[point, *point]
+	forms      map[string]*form
+	plans      map[uint64]*plan
+	report     []*line
+	latest     *plan
+	marked     *plan // whose lines know their number
+	markEpoch  uint32
+	differing  map[*Target]struct{} // from their plans
+	reading    map[*Scrape]struct{} // that hold lines
+	epoch      uint32
+	lastID     uint32
+	swept      int // lines left by the last sweep
+	scratch    pass
+	builder    builder
+	exposing   labels.ScratchBuilder
+	finishing  *labels.Builder
+	cuts       []int
+	keying     []byte
+	packing    []byte
 }
 
 // switches are what a target's labels may override.
@@ -75,11 +76,11 @@ var seed = maphash.MakeSeed()
 func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 	c := &cohort{
 		job: j, key: key, labels: ls, switches: sw,
-		pieces: map[string]*piece{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
+		pieces: map[string]*string{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
 		untold: map[*line]struct{}{},
 		names:  map[[2]string]*name{}, bases: map[base]*base{}, resources: map[[2]string]*resource{},
-		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, shapes: map[uint64]*shape{},
-		packs: map[string]string{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
+		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
+		forms: map[string]*form{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
 		reading: map[*Scrape]struct{}{},
 	}
 	c.exposing, c.finishing = labels.NewScratchBuilder(16), labels.NewBuilder(labels.EmptyLabels())
@@ -91,7 +92,7 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 			b.Set(l.Name, l.Value)
 		}
 		set := c.external(b.Labels())
-		l := c.newLine(text{head: n + "\xff"}, reportLine, anySetting)
+		l := c.newLine(whole(n+"\xff"), reportLine, anySetting)
 		l.name = c.name(set.Get(model.MetricNameLabel), n)
 		c.exposed[l], c.untold[l] = set, struct{}{}
 		c.report = append(c.report, l)
@@ -145,7 +146,7 @@ const fewLines = 1 << 12
 // keepText keeps the text of a line that a scrape has read, in pieces where that is likely to pay.
 func (c *cohort) keepText(s *Scrape, e *expo.Entry) text {
 	if t := s.target; t.plan != nil && len(t.plan.lines) < fewLines {
-		return text{head: string(e.Text)}
+		return whole(e.Text)
 	}
 	return c.text(e)
 }
@@ -190,7 +191,7 @@ func (c *cohort) metadata(s *Scrape, b, family []byte, m meta) *line {
 	}
 	l := c.find(b, in)
 	if l == nil {
-		l = c.newLine(text{head: string(b)}, m.kind, in)
+		l = c.newLine(whole(b), m.kind, in)
 		l.name = c.name(string(family), string(family))
 		c.lines.add(l)
 		c.metas[l] = m
@@ -265,8 +266,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 // claim notes whose point it is.
 func (l *line) claim() {
 	if l.role == valueRole || l.role == countRole {
-		l.point.several = l.point.placed
-		l.point.placed = true
+		l.point.claim()
 	}
 }
 

@@ -159,5 +159,5 @@ func (c *cohort) parsed(s *Scrape, b []byte, in setting, set labels.Labels) (*li
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(s, c.addSeries(text{head: string(b)}, setting, set, final, false)), nil
+	return c.hold(s, c.addSeries(whole(b), setting, set, final, false)), nil
 }

@@ -175,11 +175,11 @@ func (t *Target) fill(m pcommon.Map, r *placedResource) {
 
 // fill puts the attributes of a point.
 func (p *point) fill(m pcommon.Map, t *Target) {
-	m.EnsureCapacity(len(p.keys.names))
+	m.EnsureCapacity(len(p.form.keys.names))
 	var v string
-	rest := p.values
-	for i, name := range p.keys.names {
-		v, rest = p.value(i, rest, t)
+	at := 0
+	for i, name := range p.form.keys.names {
+		v, at = p.value(i, at, t)
 		m.PutStr(name, v)
 	}
 }
@@ -194,16 +194,16 @@ func (p *point) refill(m pcommon.Map, t *Target, giver pcommon.Map) {
 
 // overwrite gives a map other values, if it has the point's keys.
 func (p *point) overwrite(m pcommon.Map, t *Target, giver pcommon.Map) bool {
-	if m.Len() != len(p.keys.names) {
+	if m.Len() != len(p.form.keys.names) {
 		return false
 	}
 	var v string
-	i, rest := 0, p.values
+	i, at := 0, 0
 	for name, had := range m.All() {
-		if name != p.keys.names[i] {
+		if name != p.form.keys.names[i] {
 			return false
 		}
-		if v, rest = p.value(i, rest, t); had.Str() != v && !give(giver, name, v, had) {
+		if v, at = p.value(i, at, t); had.Str() != v && !give(giver, name, v, had) {
 			had.SetStr(v) // allocates
 		}
 		i++
@@ -223,10 +223,11 @@ func give(giver pcommon.Map, name, value string, to pcommon.Value) bool {
 	return ok
 }
 
-// value returns the value of an attribute, and those packed after it.
-func (p *point) value(i int, packed string, t *Target) (v, rest string) {
-	if from := p.keys.from[i]; from >= 0 {
-		return t.values[from], packed
+// value returns the value of an attribute, packed at a place unless it is the target's, and where the next one is packed.
+func (p *point) value(i, at int, t *Target) (v string, next int) {
+	if from := p.form.keys.from[i]; from >= 0 {
+		return t.values[from], at
 	}
-	return unpack(&p.line.text, packed)
+	s, next := unpack(p.form.values, at)
+	return p.text(s), next
 }

@@ -23,8 +23,8 @@ func (c *cohort) intern(f *family, l *line, set labels.Labels, skip func(name st
 			kept = append(kept, l)
 		}
 	})
-	p := &point{family: f, keys: c.keysOf(kept), line: l, values: c.pack(&l.text, kept)}
-	return c.points.intern(p.identify(), p.equals)
+	p := &point{family: f, form: c.pack(c.keysOf(kept), &l.text, kept), line: l}
+	return c.points.intern(p, p.equals)
 }
 
 // keysOf returns the keys of labels that become attributes.
@@ -39,7 +39,7 @@ func (c *cohort) keysOf(kept []labels.Label) *keys {
 		c.lastID++
 		ks = &keys{id: c.lastID, names: make([]string, len(kept)), from: make([]int16, len(kept))}
 		for i, l := range kept {
-			ks.names[i], ks.from[i] = strings.Clone(l.Name), int16(marked(l.Value))
+			ks.names[i], ks.from[i] = c.attribute(l.Name), int16(marked(l.Value))
 			ks.marked = ks.marked || ks.from[i] >= 0
 		}
 		c.keySets[string(key)] = ks
@@ -47,43 +47,51 @@ func (c *cohort) keysOf(kept []labels.Label) *keys {
 	return ks
 }
 
+// attribute keeps the name of an attribute, the same for all keys: then it takes less to see that two are the same.
+func (c *cohort) attribute(name string) string {
+	kept, ok := c.attributes[name]
+	if !ok {
+		kept = strings.Clone(name)
+		c.attributes[kept] = kept
+	}
+	return kept
+}
+
 // equals tells whether two points are the same.
 func (p *point) equals(q *point) bool {
-	if p.hashed != q.hashed || p.family != q.family || p.keys != q.keys {
+	if p.family != q.family || p.form.keys != q.form.keys {
 		return false
 	}
-	var v, w string
-	for r, s := p.values, q.values; r != ""; {
-		v, r = unpack(&p.line.text, r)
-		if w, s = unpack(&q.line.text, s); v != w {
+	var v, w span
+	for i, j := 0, 0; i < len(p.form.values); {
+		v, i = unpack(p.form.values, i)
+		if w, j = unpack(q.form.values, j); p.text(v) != q.text(w) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *point) hash() uint64 { return p.hashed }
-
-// identify hashes all that makes the point what it is.
-func (p *point) identify() *point {
-	h := uint64(p.family.id)<<32 | uint64(p.keys.id)
-	var v string
-	for rest := p.values; rest != ""; {
-		v, rest = unpack(&p.line.text, rest)
-		h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
+// hash is one of all that makes the point what it is.
+func (p *point) hash() uint64 {
+	h := uint64(p.family.id)<<32 | uint64(p.form.keys.id)
+	var v span
+	for i := 0; i < len(p.form.values); {
+		v, i = unpack(p.form.values, i)
+		h = (h ^ maphash.String(seed, p.text(v))) * 0x9e3779b97f4a7c15
 		h ^= h >> 29
 	}
-	p.hashed = h
-	return p
+	return h
 }
 
-// mostPacks bounds how many packed values are shared. Those of a large page's points are much the same, being lengths.
-const mostPacks = 1 << 14
+// mostForms bounds how many forms are shared. Those of a large page's points are much the same, being lengths.
+const mostForms = 1 << 14
 
 // pack writes down the values of labels that are not the target's to fill in: their lengths, doubled, and which piece of the
 // text they are in, and where, or, the length being odd, themselves.
-func (c *cohort) pack(t *text, ls []labels.Label) string {
-	b := c.packing[:0]
+func (c *cohort) pack(k *keys, t *text, ls []labels.Label) *form {
+	b := k.start(c.packing[:0])
+	begin := len(b)
 	for _, l := range ls {
 		if marked(l.Value) >= 0 {
 			continue
@@ -96,39 +104,57 @@ func (c *cohort) pack(t *text, ls []labels.Label) string {
 		}
 	}
 	c.packing = b
-	return c.packed(b)
+	return c.form(k, b, begin)
 }
 
-func (c *cohort) packed(b []byte) string {
-	packed, ok := c.packs[string(b)]
-	if !ok {
-		if packed = string(b); len(c.packs) < mostPacks {
-			c.packs[packed] = packed
+// start begins what a form is known by.
+func (k *keys) start(b []byte) []byte { return binary.AppendUvarint(b, uint64(k.id)) }
+
+// form returns the form with these keys and the values that are packed in b from begin on.
+func (c *cohort) form(k *keys, b []byte, begin int) *form {
+	f := c.forms[string(b)]
+	if f == nil {
+		all := string(b)
+		if f = (&form{k, all[begin:]}); len(c.forms) < mostForms {
+			c.forms[all] = f
 		}
 	}
-	return packed
+	return f
 }
 
-// unpack returns the first of packed values and the others.
-func unpack(t *text, values string) (first, rest string) {
-	n, rest := number(values)
+// A span is where a value is: in a piece of a line's text or, in noPiece, among the packed values.
+type span struct{ piece, at, size int }
+
+// text returns a value of the point.
+func (p *point) text(s span) string {
+	if s.piece == noPiece {
+		return p.form.values[s.at : s.at+s.size]
+	}
+	return p.line.text.piece(s.piece)[s.at : s.at+s.size]
+}
+
+// unpack returns where the value is that is packed at i, and where the next one is packed.
+func unpack(values string, i int) (s span, next int) {
+	if len(values)-i > 2 && values[i]&1 == 0 && values[i]|values[i+1]|values[i+2] < 0x80 { // fast path: nearly all are short
+		return span{int(values[i+1]), int(values[i+2]), int(values[i] >> 1)}, i + 3
+	}
+	n, i := number(values, i)
 	size := n >> 1
 	if n&1 == 1 {
-		return rest[:size], rest[size:]
+		return span{noPiece, i, size}, i + size
 	}
-	piece, rest := number(rest)
-	at, rest := number(rest)
-	return t.piece(piece)[at : at+size], rest
+	piece, i := number(values, i)
+	at, i := number(values, i)
+	return span{piece, at, size}, i
 }
 
 // number reads a varint.
-func number(s string) (n int, rest string) {
-	i := 0
+func number(s string, i int) (n, next int) {
 	for shift := 0; ; shift += 7 {
 		b := s[i]
 		n |= int(b&0x7f) << shift
 		if i++; b < 0x80 {
-			return n, s[i:]
+			return n, i
 		}
 	}
 }

@@ -118,12 +118,12 @@ func (b *builder) add(l *line, i int, time int64) {
 		b.metric(f)
 	}
 	m := &b.metrics[f.slot]
-	order := b.find(m, l.point, f.slot, time)
+	order := b.find(m, l.point, time)
 	if at >= b.stale && order < 0 && l.role == createdRole {
 		return // a marker of no value
 	}
 	if order < 0 {
-		order = b.open(m, l.point, f.slot, time)
+		order = b.open(m, l.point, time)
 	}
 	p := &m.points[order]
 	if at >= b.stale && (p.at >= 0 && p.at < b.stale || p.group.count >= 0 && p.group.count < b.stale || l.role == createdRole) {
@@ -170,12 +170,12 @@ func (b *builder) metric(f *family) {
 }
 
 // find returns which of a metric's points is the one at a time, or -1.
-func (b *builder) find(m *builtMetric, p *point, slot int32, time int64) int32 {
-	if p.epoch != b.epoch || p.metric != slot {
+func (b *builder) find(m *builtMetric, p *point, time int64) int32 {
+	if p.epoch != b.epoch {
 		return -1
 	}
-	if m.points[p.order].time == time {
-		return p.order
+	if order := p.order(); m.points[order].time == time {
+		return order
 	}
 	if order, ok := b.splits[split{p, time}]; ok {
 		return order
@@ -183,10 +183,11 @@ func (b *builder) find(m *builtMetric, p *point, slot int32, time int64) int32 {
 	return -1
 }
 
-func (b *builder) open(m *builtMetric, p *point, slot int32, time int64) int32 {
+func (b *builder) open(m *builtMetric, p *point, time int64) int32 {
 	order := int32(len(m.points))
 	if p.epoch != b.epoch {
-		p.epoch, p.metric, p.order = b.epoch, slot, order
+		p.epoch = b.epoch
+		p.setOrder(order)
 	} else {
 		if b.splits == nil {
 			b.splits = map[split]int32{}
@@ -246,7 +247,7 @@ func (b *builder) finish() *layout {
 				l.groups = append(l.groups, g)
 			}
 			l.points = append(l.points, placedPoint{p.point, at, p.created})
-			l.marked = l.marked || p.point.keys.marked
+			l.marked = l.marked || p.point.form.keys.marked
 		}
 		if n := len(l.points) - first; n > 0 {
 			l.metrics = append(l.metrics, placedMetric{m.family, m.scope, int32(first), int32(n)})

@@ -103,17 +103,34 @@ type name struct {
 
 // A point is the identity of a data point: what makes samples parts of one.
 type point struct {
-	family  *family
-	keys    *keys
-	line    *line  // whose text has most of
-	values  string // one for each key that is not the target's to fill in, packed
-	hashed  uint64
-	epoch   uint32
-	metric  int32 // where a layout in the making has it
-	order   int32
-	placed  bool // by a line that is its value or count, or
-	several bool // by more than one
+	family *family
+	form   *form
+	line   *line // whose text has most of the values
+	epoch  uint32
+	bits   uint32 // see below
 }
+
+// A form is what many points of a large page have in common.
+type form struct {
+	keys   *keys
+	values string // where in the line's text they are, packed: one for each key that is not the target's to fill in
+}
+
+// What a point's bits are: whether a line that is its value or count has been placed, whether more than one has, and where
+// a layout in the making has the point.
+const (
+	placedBit  = 1
+	severalBit = 2
+	orderBits  = 2 // as many are before the order
+)
+
+func (p *point) claim() { p.bits |= p.bits&placedBit<<1 | placedBit }
+
+func (p *point) isSeveral() bool { return p.bits&severalBit != 0 }
+
+func (p *point) order() int32 { return int32(p.bits >> orderBits) }
+
+func (p *point) setOrder(n int32) { p.bits = uint32(n)<<orderBits | p.bits&(placedBit|severalBit) }
 
 // keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.
 type keys struct {

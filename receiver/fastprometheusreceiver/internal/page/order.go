@@ -108,15 +108,14 @@ func (c *cohort) reports(m *placedMetric) bool {
 
 // about returns the labels that tell what a line is about: the first few.
 func (c *cohort) about(l *line) string {
-	s := l.text.head
-	if l.text.rest != nil {
-		s = l.text.rest.text
+	s := *l.text.head
+	if l.text.body != nil {
+		s = *l.text.body
 	} else if e, ok := l.parse(); ok {
-		c.cuts = e.Cut(c.cuts[:0], pieceLabels)
-		if n := len(c.cuts); n > 1 {
-			s = s[c.cuts[0]:c.cuts[1]]
-		} else if n > 0 {
-			s = s[c.cuts[0]:]
+		if cuts := c.cut(&e); len(cuts) > 1 {
+			s = s[cuts[0]:cuts[1]]
+		} else if len(cuts) > 0 {
+			s = s[cuts[0]:]
 		}
 	}
 	return strings.TrimRight(s, "}")

@@ -160,7 +160,8 @@ func (c *cohort) move(t *tree, l *layout) bool {
 	c.epoch++
 	for i := range l.points {
 		p := l.points[i].point
-		p.epoch, p.order = c.epoch, int32(i)
+		p.epoch = c.epoch
+		p.setOrder(int32(i))
 	}
 	lists := make([][]int32, len(l.metrics))
 	for i := range old.metrics {
@@ -172,7 +173,7 @@ func (c *cohort) move(t *tree, l *layout) bool {
 		for j := range lists[i] {
 			lists[i][j] = -1
 			if at := int(k.at(j)); at < len(old.points) && old.points[at].point.epoch == c.epoch {
-				lists[i][j] = old.points[at].point.order
+				lists[i][j] = old.points[at].point.order()
 			}
 		}
 	}
@@ -274,7 +275,7 @@ func (t *tree) own(target *Target) {
 			k.count = len(k.list)
 		}
 		for j := range k.count {
-			if at := int(k.at(j)); at >= 0 && at < len(l.points) && l.points[at].point.keys.marked {
+			if at := int(k.at(j)); at >= 0 && at < len(l.points) && l.points[at].point.form.keys.marked {
 				l.points[at].point.own(attributesOf(out, j), target)
 			}
 		}
@@ -282,11 +283,11 @@ func (t *tree) own(target *Target) {
 }
 
 func (p *point) own(m pcommon.Map, t *Target) {
-	for i, from := range p.keys.from {
+	for i, from := range p.form.keys.from {
 		if from < 0 {
 			continue
 		}
-		if a, ok := m.Get(p.keys.names[i]); ok {
+		if a, ok := m.Get(p.form.keys.names[i]); ok {
 			a.SetStr(t.values[from])
 		}
 	}

@@ -150,7 +150,8 @@ func (c *cohort) mould(sh *shape, e *expo.Entry, in setting, t text) *line {
 		return l
 	}
 	l.name = sh.name
-	b := c.packing[:0]
+	b := sh.keys.start(c.packing[:0])
+	begin := len(b)
 	for _, v := range sh.values {
 		if v.label < 0 {
 			b = append(binary.AppendUvarint(b, uint64(len(v.fixed))<<1|1), v.fixed...)
@@ -158,7 +159,7 @@ func (c *cohort) mould(sh *shape, e *expo.Entry, in setting, t text) *line {
 		}
 		at, end := e.Span(v.label)
 		piece := 0
-		if l.text.rest != nil { // cut where the text was
+		if l.text.body != nil { // cut where the text was
 			for piece < len(c.cuts) && c.cuts[piece] <= at {
 				piece++
 			}
@@ -170,7 +171,7 @@ func (c *cohort) mould(sh *shape, e *expo.Entry, in setting, t text) *line {
 		b = binary.AppendUvarint(b, uint64(at))
 	}
 	c.packing = b
-	l.point = &point{family: &sh.blank, keys: sh.keys, line: l, values: c.packed(b)}
+	l.point = &point{family: &sh.blank, form: c.form(sh.keys, b, begin), line: l}
 	return l
 }
 
@@ -197,7 +198,7 @@ func (c *cohort) settle(l *line, b *base) bool {
 		l.bound = sh.bound
 	}
 	p.family = c.family(b, p.family.resource, p.family.scope)
-	l.point = c.points.intern(p.identify(), p.equals)
+	l.point = c.points.intern(p, p.equals)
 	l.claim()
 	return true
 }

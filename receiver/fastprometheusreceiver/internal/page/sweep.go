@@ -51,7 +51,7 @@ func (c *cohort) sweep() {
 		}
 	}
 	lines, points := c.lines, c.points
-	c.pieces, c.packs, c.shapes = map[string]*piece{}, map[string]string{}, map[uint64]*shape{}
+	c.pieces, c.forms, c.shapes = map[string]*string{}, map[string]*form{}, map[uint64]*shape{}
 	c.lines, c.points = table[line, *line]{}, table[point, *point]{}
 	c.lines.makeRoom(kept)
 	c.points.makeRoom(min(kept, points.count))
@@ -101,16 +101,16 @@ func (c *cohort) stats(s *Stats) {
 	s.Lines += c.lines.count
 	s.Points += c.points.count
 	for l := range c.lines.all {
-		if s.Bytes += 80; l.text.rest == nil {
-			s.Bytes += int64(len(l.text.head))
+		if s.Bytes += 80; l.text.body == nil {
+			s.Bytes += int64(len(*l.text.head)) + 16
 		}
 	}
 	for t := range c.pieces {
-		s.Bytes += int64(len(t)) + 72
+		s.Bytes += int64(len(t)) + 64
 	}
-	s.Bytes += 72 * int64(c.points.count)
-	for packed := range c.packs {
-		s.Bytes += int64(len(packed)) + 40
+	s.Bytes += 48 * int64(c.points.count)
+	for f := range c.forms {
+		s.Bytes += int64(len(f)) + 64
 	}
 	for _, p := range c.plans {
 		s.Bytes += 8 * int64(len(p.lines))

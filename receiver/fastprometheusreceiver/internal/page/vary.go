@@ -249,7 +249,7 @@ func (c *cohort) fits(p *plan, l *line) bool {
 	}
 	switch l.role {
 	case valueRole, countRole:
-		return !l.point.several
+		return !l.point.isSeveral()
 	case bucketRole, sumRole, createdRole:
 		return true
 	default:

@@ -71,6 +71,7 @@ func New(limit int) *Clock {
 func (c *Clock) Every(interval time.Duration, first time.Time, run func(at time.Time)) *Task {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.follow(time.Now())
 	return c.add(&Task{run: run, interval: interval, due: time.Duration(first.UnixNano()) - c.offset})
 }
 
@@ -92,6 +93,7 @@ func (c *Clock) add(t *Task) *Task {
 func (c *Clock) Cancel(t *Task) (next time.Time, waiting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.follow(time.Now())
 	due := t.due
 	if waiting = t.index >= 0; waiting {
 		heap.Remove(&c.tasks, t.index)
@@ -219,14 +221,19 @@ func (c *Clock) stamp(t *Task) time.Time {
 	since := now.Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The clocks drift apart only when someone sets the wall clock.
-	if offset := time.Duration(now.UnixNano()) - since; (offset - c.offset).Abs() > tolerance {
-		c.offset = offset
-	}
+	c.follow(now)
 	if t.interval == 0 || since-t.due > min(t.interval/100, tolerance) {
 		return now.Round(0)
 	}
 	return c.wall(t.due)
+}
+
+// follow takes up where the wall clock is. The two drift apart only when someone sets it, which may be years: machines
+// without a clock of their own start somewhere in the past.
+func (c *Clock) follow(now time.Time) {
+	if offset := time.Duration(now.UnixNano()) - now.Sub(c.start); (offset - c.offset).Abs() > tolerance {
+		c.offset = offset
+	}
 }
 
 func (c *Clock) push(t *Task) {

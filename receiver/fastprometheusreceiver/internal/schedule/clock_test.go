@@ -113,11 +113,39 @@ func TestAlignmentOfShortIntervals(t *testing.T) {
 	assert.NotEqual(t, c.wall(task.due), c.stamp(task))
 }
 
+// step makes the wall clock what it would be to c if it had been set by d since c last looked.
+func step(c *Clock, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset -= d
+}
+
+// Whoever sets the wall clock changes the timestamps of what runs, and nothing about when it does.
 func TestClockStep(t *testing.T) {
-	c := &Clock{start: time.Now()}
-	c.offset = time.Duration(c.start.UnixNano()) + time.Hour // as if the wall clock had been set back by an hour
-	task := &Task{interval: time.Hour, due: time.Since(c.start)}
-	assert.WithinDuration(t, time.Now(), c.stamp(task), time.Minute)
+	for _, d := range []time.Duration{-time.Hour, -time.Second, time.Second, 30 * 365 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			c := New(0)
+			var before, after, canceled record
+			c.Every(10*time.Second, start.Add(3*time.Second), before.add)
+			gone := c.Every(10*time.Second, start.Add(4*time.Second), canceled.add)
+			time.Sleep(6 * time.Second)
+			step(c, d)
+			next, waiting := c.Cancel(gone)
+			assert.True(t, waiting)
+			assert.Equal(t, 14*time.Second, next.Sub(start.Round(0)), d)
+
+			step(c, d)
+			c.Every(10*time.Second, start.Add(8*time.Second), after.add)
+			time.Sleep(3 * time.Second)
+			step(c, d)
+			time.Sleep(15 * time.Second)
+			require.NoError(t, c.Stop(t.Context()))
+			assert.Equal(t, []time.Duration{3 * time.Second, 13 * time.Second, 23 * time.Second}, before.since(start), d)
+			assert.Equal(t, []time.Duration{8 * time.Second, 18 * time.Second}, after.since(start), d)
+			assert.Len(t, canceled.since(start), 1)
+		})
+	}
 }
 
 func TestLimit(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/slab"
 )
 
 // Decoder decodes payloads of any signal, one at a time.
@@ -24,9 +26,16 @@ type Decoder struct {
 	// Values that never come again are not to displace names.
 	names  table
 	values table
-	// attributes is how many the last item had: those that follow are alike.
+	// before are attributes of the last items, by their position: those that follow are alike. No two have the same key, and
+	// up to where the item at hand has got, the keys are its own.
+	before []pair
+	// attributes is how many the last item had.
 	attributes int
+	slabs      slab.Slabs
 }
+
+// pair is an attribute: its value only if that is a string, and not too long.
+type pair struct{ key, value string }
 
 var decoders = sync.Pool{New: func() any {
 	return &Decoder{names: make(table, 1<<10), values: make(table, 1<<12)}
@@ -92,7 +101,13 @@ func (c *cursor) more() bool { return c.at < len(c.message) }
 
 func (c *cursor) fail() { c.at, c.bad = len(c.message), true }
 
-// number reads a varint: a tag, a length or a value.
+// tag reads a tag where there is more. Those of more than one byte come out as none that is known here.
+func (c *cursor) tag() byte {
+	c.at++
+	return c.message[c.at-1]
+}
+
+// number reads a varint: a length or a value, or a tag.
 func (c *cursor) number() uint64 {
 	if c.at < len(c.message) && c.message[c.at] < 0x80 { // fast path: one byte covers most
 		c.at++
@@ -197,58 +212,105 @@ func (c *cursor) count(tag uint64) (n int) {
 // maxAttributes is the most that a map may have here: to put one in, all others are looked at.
 const maxAttributes = 128
 
-// attribute reads a KeyValue into a map.
-func (d *Decoder) attribute(message []byte, into pcommon.Map) bool {
+// keyValue splits a KeyValue.
+func keyValue(message []byte) (key, value []byte, ok bool) {
+	if len(message) > 1 && message[0] == 1<<3|length && message[1] < 0x80 {
+		at := 2 + int(message[1])
+		if value, ok = alone(message[min(at, len(message)):], 2<<3|length); ok { // fast path: a key and a value, both short
+			return message[2:at], value, true
+		}
+	}
+	return longKeyValue(message)
+}
+
+// alone reads a field that is all of a message, if it is short.
+func alone(message []byte, tag byte) ([]byte, bool) {
+	if len(message) > 1 && message[0] == tag && message[1] < 0x80 && int(message[1]) == len(message)-2 {
+		return message[2:], true
+	}
+	return nil, false
+}
+
+func longKeyValue(message []byte) (key, value []byte, ok bool) {
 	c := cursor{message: message}
-	var key, value []byte
 	found := false
 	for c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			key = c.bytes()
 		case 2<<3 | length:
 			if found {
-				return false
+				return nil, nil, false
 			}
 			value, found = c.bytes(), true
 		default:
-			return false
+			return nil, nil, false
 		}
 	}
-	before := into.Len()
-	if c.bad || before >= maxAttributes {
+	return key, value, !c.bad
+}
+
+// attribute reads a KeyValue into a map. There must not be two of the same key.
+func (d *Decoder) attribute(message []byte, into pcommon.Map) bool {
+	key, value, ok := keyValue(message)
+	p := pair{key: d.names.get(key)}
+	if _, twice := into.Get(p.key); twice {
 		return false
 	}
-	return d.put(d.names.get(key), value, into) && into.Len() > before // else there are two of the same name
+	return ok && into.Len() < maxAttributes && d.put(&p, value, into)
 }
 
 // itemAttribute is attribute for what there are many of.
 func (d *Decoder) itemAttribute(message []byte, into pcommon.Map) bool {
-	if into.Len() == 0 {
-		into.EnsureCapacity(d.attributes)
+	key, value, ok := keyValue(message)
+	at := into.Len()
+	if !ok || at >= maxAttributes {
+		return false
 	}
-	ok := d.attribute(message, into)
-	d.attributes = into.Len()
-	return ok
+	if at == 0 {
+		d.slabs.Reserve(into, max(1, d.attributes))
+	}
+	d.attributes = at + 1
+	if at < len(d.before) && d.before[at].key == string(key) { // fast path: as before
+		return d.put(&d.before[at], value, into)
+	}
+	p := pair{key: d.names.get(key)}
+	if _, twice := into.Get(p.key); twice {
+		return false
+	}
+	d.before = d.before[:min(at, len(d.before))]
+	if len(d.before) < at || len(p.key) > maxInterned {
+		return d.put(&p, value, into)
+	}
+	d.before = append(d.before, p)
+	return d.put(&d.before[at], value, into)
 }
 
-// put puts an AnyValue into a map under a name. Strings and numbers come first: they are most of all.
-func (d *Decoder) put(name string, message []byte, into pcommon.Map) bool {
-	c := cursor{message: message}
-	switch {
-	case len(message) == 0:
-		into.PutEmpty(name)
+// put puts an AnyValue under the key of a pair, which is not in the map. Strings and numbers come first: they are most of
+// all.
+func (d *Decoder) put(p *pair, message []byte, into pcommon.Map) bool {
+	if text, ok := alone(message, 1<<3|length); ok { // fast path
+		d.slabs.PutStr(into, p.key, d.text(p, text))
 		return true
-	case message[0] == 1<<3|length:
-		c.number()
-		into.PutStr(name, d.values.get(c.bytes()))
-	case message[0] == 3<<3|varint:
-		c.number()
-		into.PutInt(name, int64(c.number()))
-	default:
-		return d.value(message, into.PutEmpty(name), 0)
 	}
+	if len(message) == 0 || message[0] != 3<<3|varint {
+		return d.value(message, into.PutEmpty(p.key), 0)
+	}
+	c := cursor{message: message, at: 1}
+	d.slabs.PutInt(into, p.key, int64(c.number()))
 	return !c.bad && !c.more()
+}
+
+// text is a value of the pair's key, which may be the one that the pair has.
+func (d *Decoder) text(p *pair, b []byte) string {
+	if p.value == string(b) {
+		return p.value
+	}
+	text := d.values.get(b)
+	if len(text) <= maxInterned {
+		p.value = text
+	}
+	return text
 }
 
 // maxDepth is how deep values may hold values here.
@@ -261,7 +323,7 @@ func (d *Decoder) value(message []byte, into pcommon.Value, depth int) bool {
 	}
 	c := cursor{message: message}
 	ok := true
-	switch c.number() {
+	switch c.tag() {
 	case 1<<3 | length:
 		into.SetStr(d.values.get(c.bytes()))
 	case 2<<3 | varint:
@@ -288,30 +350,16 @@ func (d *Decoder) value(message []byte, into pcommon.Value, depth int) bool {
 
 // nested is attribute for a map within a value.
 func (d *Decoder) nested(message []byte, into pcommon.Map, depth int) bool {
-	c := cursor{message: message}
-	var key, value []byte
-	for c.more() {
-		switch c.number() {
-		case 1<<3 | length:
-			key = c.bytes()
-		case 2<<3 | length:
-			if value != nil {
-				return false
-			}
-			value = c.bytes()
-		default:
-			return false
-		}
-	}
+	key, value, ok := keyValue(message)
 	before := into.Len()
-	return !c.bad && before < maxAttributes && d.value(value, into.PutEmpty(d.names.get(key)), depth) && into.Len() > before
+	return ok && before < maxAttributes && d.value(value, into.PutEmpty(d.names.get(key)), depth) && into.Len() > before
 }
 
 // each reads a message that has nothing but field 1.
 func each(message []byte, f func([]byte) bool) bool {
 	c := cursor{message: message}
 	for c.more() {
-		if c.number() != 1<<3|length {
+		if c.tag() != 1<<3|length {
 			return false
 		}
 		if b := c.bytes(); c.bad || !f(b) {
@@ -325,7 +373,7 @@ func each(message []byte, f func([]byte) bool) bool {
 func (d *Decoder) resource(message []byte, into pcommon.Resource) bool {
 	c := cursor{message: message}
 	for c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			if !d.attribute(c.bytes(), into.Attributes()) {
 				return false
@@ -343,7 +391,7 @@ func (d *Decoder) resource(message []byte, into pcommon.Resource) bool {
 func (d *Decoder) scope(message []byte, into pcommon.InstrumentationScope) bool {
 	c := cursor{message: message}
 	for c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			into.SetName(d.names.get(c.bytes()))
 		case 2<<3 | length:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -86,6 +87,71 @@ func BenchmarkDecode(b *testing.B) {
 					i++
 				}
 				b.ReportMetric(retained, "retained-B/op")
+			})
+		}
+	}
+}
+
+// pointRequests are points of 50 metrics: each has a number for an attribute, or strings, some of which differ from those
+// of the point before.
+func pointRequests(points, strings int) (payloads [][]byte) {
+	const metrics = 50
+	for batch := range 16 {
+		md := pmetric.NewMetrics()
+		sm := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
+		for m := range metrics {
+			metric := sm.Metrics().AppendEmpty()
+			metric.SetName(fmt.Sprintf("http.server.request.count.%d", m))
+			sum := metric.SetEmptySum().DataPoints()
+			for i := range points / metrics {
+				p := sum.AppendEmpty()
+				p.SetStartTimestamp(pcommon.Timestamp(batch))
+				p.SetTimestamp(pcommon.Timestamp(batch + 1))
+				p.SetIntValue(int64(i))
+				if strings == 0 {
+					p.Attributes().PutInt("series_id", int64(m*points+i))
+				}
+				for a := range strings {
+					p.Attributes().PutStr(fmt.Sprintf("http.request.attribute.%d", a), fmt.Sprintf("value-%d", i/(a+1)))
+				}
+			}
+		}
+		payloads = append(payloads, must((&pmetric.ProtoMarshaler{}).MarshalMetrics(md)))
+	}
+	return payloads
+}
+
+// BenchmarkDecodePoints is BenchmarkDecode for metrics.
+func BenchmarkDecodePoints(b *testing.B) {
+	decoders := []struct {
+		name   string
+		decode func([]byte) (pmetric.Metrics, bool)
+	}{
+		{"pdata", func(payload []byte) (pmetric.Metrics, bool) {
+			md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(payload)
+			return md, err == nil
+		}},
+		{"ours", func(payload []byte) (pmetric.Metrics, bool) {
+			d := Get()
+			defer Put(d)
+			return d.Metrics(payload)
+		}},
+	}
+	const points = 1000
+	for _, strings := range []int{0, 3, 8} {
+		payloads := pointRequests(points, strings)
+		for _, with := range decoders {
+			b.Run(fmt.Sprintf("strings=%d/decoder=%s", strings, with.name), func(b *testing.B) {
+				b.SetBytes(int64(len(payloads[0])))
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					md, ok := with.decode(payloads[i%len(payloads)])
+					if !ok || md.DataPointCount() != points {
+						b.Fatal("it is not all there")
+					}
+					i++
+				}
 			})
 		}
 	}

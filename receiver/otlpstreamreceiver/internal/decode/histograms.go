@@ -12,7 +12,7 @@ func (d *Decoder) histogram(message []byte, into pmetric.Histogram) bool {
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.histogramPoint(c.bytes(), into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
@@ -28,7 +28,7 @@ func (d *Decoder) histogramPoint(message []byte, into pmetric.HistogramDataPoint
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 2<<3 | fixed64:
 			into.SetStartTimestamp(c.time())
 		case 3<<3 | fixed64:
@@ -62,7 +62,7 @@ func (d *Decoder) exponential(message []byte, into pmetric.ExponentialHistogram)
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.exponentialPoint(c.bytes(), into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
@@ -78,7 +78,7 @@ func (d *Decoder) exponentialPoint(message []byte, into pmetric.ExponentialHisto
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.itemAttribute(c.bytes(), into.Attributes())
 		case 2<<3 | fixed64:
@@ -117,7 +117,7 @@ func (d *Decoder) exponentialPoint(message []byte, into pmetric.ExponentialHisto
 func buckets(message []byte, into pmetric.ExponentialHistogramDataPointBuckets) bool {
 	c := cursor{message: message}
 	for c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | varint:
 			into.SetOffset(c.signed())
 		case 2<<3 | length:
@@ -143,7 +143,7 @@ func (d *Decoder) summaryPoint(message []byte, into pmetric.SummaryDataPoint) bo
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 2<<3 | fixed64:
 			into.SetStartTimestamp(c.time())
 		case 3<<3 | fixed64:
@@ -168,7 +168,7 @@ func (d *Decoder) summaryPoint(message []byte, into pmetric.SummaryDataPoint) bo
 func quantile(message []byte, into pmetric.SummaryDataPointValueAtQuantile) bool {
 	c := cursor{message: message}
 	for c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | fixed64:
 			into.SetQuantile(c.double())
 		case 2<<3 | fixed64:

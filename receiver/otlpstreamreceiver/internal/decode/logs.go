@@ -17,7 +17,7 @@ func (d *Decoder) resourceLogs(message []byte, into plog.ResourceLogs) bool {
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
@@ -37,7 +37,7 @@ func (d *Decoder) scopeLogs(message []byte, into plog.ScopeLogs) bool {
 	records.EnsureCapacity(c.count(2<<3 | length))
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
@@ -55,7 +55,7 @@ func (d *Decoder) record(message []byte, into plog.LogRecord) bool {
 	c := cursor{message: message}
 	ok, body := true, false
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | fixed64:
 			into.SetTimestamp(c.time())
 		case 2<<3 | varint:

@@ -17,7 +17,7 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
@@ -37,7 +37,7 @@ func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	metrics.EnsureCapacity(c.count(2<<3 | length))
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
@@ -55,7 +55,7 @@ func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		tag := c.number()
+		tag := c.tag()
 		if tag >= 5<<3 && tag < 12<<3 && into.Type() != pmetric.MetricTypeEmpty {
 			return false // it is of two kinds
 		}
@@ -87,18 +87,20 @@ func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
 
 func (d *Decoder) gauge(message []byte, into pmetric.Gauge) bool {
 	c := cursor{message: message}
-	into.DataPoints().EnsureCapacity(c.count(1<<3 | length))
-	return each(message, func(message []byte) bool { return d.numberPoint(message, into.DataPoints().AppendEmpty()) })
+	points := into.DataPoints()
+	points.EnsureCapacity(c.count(1<<3 | length))
+	return each(message, func(message []byte) bool { return d.numberPoint(message, d.slabs.AppendNumber(points)) })
 }
 
 func (d *Decoder) sum(message []byte, into pmetric.Sum) bool {
 	c := cursor{message: message}
-	into.DataPoints().EnsureCapacity(c.count(1<<3 | length))
+	points := into.DataPoints()
+	points.EnsureCapacity(c.count(1<<3 | length))
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.numberPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			ok = d.numberPoint(c.bytes(), d.slabs.AppendNumber(points))
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		case 3<<3 | varint:
@@ -115,17 +117,17 @@ func (d *Decoder) numberPoint(message []byte, into pmetric.NumberDataPoint) bool
 	attributes := into.Attributes()
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 2<<3 | fixed64:
 			into.SetStartTimestamp(c.time())
 		case 3<<3 | fixed64:
 			into.SetTimestamp(c.time())
 		case 4<<3 | fixed64:
-			into.SetDoubleValue(c.double())
+			d.slabs.SetDouble(into, c.double())
 		case 5<<3 | length:
 			ok = d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
 		case 6<<3 | fixed64:
-			into.SetIntValue(int64(c.fixed64()))
+			d.slabs.SetInt(into, int64(c.fixed64()))
 		case 7<<3 | length:
 			ok = d.itemAttribute(c.bytes(), attributes)
 		case 8<<3 | varint:
@@ -141,7 +143,7 @@ func (d *Decoder) exemplar(message []byte, into pmetric.Exemplar) bool {
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 2<<3 | fixed64:
 			into.SetTimestamp(c.time())
 		case 3<<3 | fixed64:

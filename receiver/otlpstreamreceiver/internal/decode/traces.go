@@ -17,7 +17,7 @@ func (d *Decoder) resourceSpans(message []byte, into ptrace.ResourceSpans) bool 
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
@@ -37,7 +37,7 @@ func (d *Decoder) scopeSpans(message []byte, into ptrace.ScopeSpans) bool {
 	spans.EnsureCapacity(c.count(2<<3 | length))
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
@@ -100,7 +100,7 @@ func (d *Decoder) event(message []byte, into ptrace.SpanEvent) bool {
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | fixed64:
 			into.SetTimestamp(c.time())
 		case 2<<3 | length:
@@ -120,7 +120,7 @@ func (d *Decoder) link(message []byte, into ptrace.SpanLink) bool {
 	c := cursor{message: message}
 	ok := true
 	for ok && c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 1<<3 | length:
 			into.SetTraceID(c.traceID())
 		case 2<<3 | length:
@@ -143,7 +143,7 @@ func (d *Decoder) link(message []byte, into ptrace.SpanLink) bool {
 func (d *Decoder) status(message []byte, into ptrace.Status) bool {
 	c := cursor{message: message}
 	for c.more() {
-		switch c.number() {
+		switch c.tag() {
 		case 2<<3 | length:
 			into.SetMessage(d.values.get(c.bytes()))
 		case 3<<3 | varint:

@@ -264,12 +264,13 @@ function limits(now: api.Cardinality): Child {
       tone: (l) => (l.max > 0 && l.used >= l.max ? "bad" : ""),
       none: empty("No limits are set", "Pick a metric above: its page can write a rule for you."),
       columns: [
-        { title: "Rule", head: true, class: "wrap", cell: (l) => [l.rule, l.match ? h("small", { class: "quiet block" }, l.match) : null] },
+        { title: "Rule", head: true, class: "wrap", cell: (l) => [l.rule, l.match ? h("small", { class: "quiet block" }, l.match) : null, labels(l.owner)] },
         { title: "Limits", class: "wrap", cell: (l) => (l.label ? [l.what, " ", h("code", null, text(l.label))] : l.what) },
         { title: "Used", cell: (l) => [l.max > 0 || l.label ? bar(l.max > 0 ? l.used / l.max : 1, `${count(l.used)} of ${count(l.max)}`) : `${count(l.used)}, only counted`, fullest(l)] },
         { title: "If full", cell: (l) => l.action },
         { title: "Rejected", numeric: true, cell: (l) => (l.rejected_points || l.rejected_series.value ? [`${estimate(l.rejected_series)} series`, h("small", { class: "quiet block" }, `${short(l.rejected_points)} points`)] : "nothing") },
-        { title: "Last time", class: "nowrap", cell: (l) => ago(l.last_rejection) },
+        { title: "Last rejection", class: "nowrap", cell: (l) => ago(l.last_rejection) },
+        now.limits.some((l) => l.last_match) && { title: "Last match", class: "nowrap", cell: (l) => (l.last_match ? ago(l.last_match) : unknown) },
       ],
     }),
   );
@@ -331,7 +332,7 @@ function overflow(now: api.Cardinality): Child {
 
 function events(now: api.Cardinality): Child {
   if (!now.events?.length) return null;
-  const words: Record<string, string> = { first_rejection: "first rejection", limit_reached: "limit reached", release: "room again", rules_applied: "rules applied", rules_failed: "rules failed" };
+  const words: Record<string, string> = { first_rejection: "first rejection", limit_reached: "limit reached", release: "room again", rule_silent: "rule matches nothing", rules_applied: "rules applied", rules_failed: "rules failed" };
   return section(
     "What happened",
     null,
@@ -340,7 +341,7 @@ function events(now: api.Cardinality): Child {
       rows: now.events.slice(0, 30),
       columns: [
         { title: "When", class: "nowrap", cell: (e) => h("time", { datetime: e.at, title: time(e.at) }, ago(e.at)) },
-        { title: "What", cell: (e) => badge(e.kind === "rules_failed" || e.kind === "limit_reached" ? "bad" : e.kind === "first_rejection" ? "warn" : "ok", words[e.kind] ?? e.kind) },
+        { title: "What", cell: (e) => badge(e.kind === "rules_failed" || e.kind === "limit_reached" ? "bad" : e.kind === "first_rejection" || e.kind === "rule_silent" ? "warn" : "ok", words[e.kind] ?? e.kind) },
         { title: "Rule", cell: (e) => e.rule },
         { title: "In words", class: "wrap", cell: (e) => e.text },
       ],

@@ -79,13 +79,14 @@ function destination(d: api.Destination): Child {
     h("div", { class: "step-head" }, h("h3", null, text(d.name, 200)), badge(tone, state)),
     h("p", { class: "quiet" }, [d.protocol, d.transport, d.compression ? `${d.compression} compressed` : "", d.fallback ? `${plural(d.fallback, "better format")} turned down by the destination` : ""].filter(Boolean).join(" · ")),
     d.last_error ? h("p", { class: d.state === "ok" ? "quiet wrap" : "bad-text wrap" }, h("b", null, d.state === "ok" ? "Last error, gone since: " : "Last error: "), text(d.last_error, 1000)) : null,
+    next(d.next),
     stats(
       { label: "Acknowledged", value: rate(d.sent_per_second), note: `${short(d.sent)} since the start` },
       { label: "Lost", value: count(lost), tone: lost ? "bad" : undefined, note: lost ? "given up since the start" : "nothing given up" },
       { label: "Queue", value: d.queue.bytes || d.queue.unit === "bytes" ? bytes(d.queue.bytes) : plural(d.queue.items, "item"), tone: (used ?? 0) >= 1 ? "bad" : (used ?? 0) >= 0.8 ? "warn" : undefined, note: used === null ? (d.queue.on_disk ? "on disk" : "") : [bar(used, `${percent(used)} full${d.queue.on_disk ? ", on disk" : ""}`)] },
       { label: "Oldest waits", value: d.queue.items ? duration(d.queue.age_seconds) : "–", note: plural(d.queue.items, "request") },
       { label: "In flight", value: plural(d.in_flight.requests, "request"), note: d.in_flight.max_requests ? `of ${count(d.in_flight.max_requests)} at most` : d.in_flight.max_bytes ? `${bytes(d.in_flight.bytes)} of ${bytes(d.in_flight.max_bytes)}` : null },
-      { label: "Answered after", value: d.ack_seconds === null ? unknown : duration(d.ack_seconds), note: "on average" },
+      { label: "Answered after", value: d.ack_seconds === null ? unknown : duration(d.ack_seconds), note: d.ack_p50_seconds === null ? "on average" : `on average; half within ${duration(d.ack_p50_seconds)}, 99% within ${duration(d.ack_p99_seconds)}` },
       { label: "Retries", value: rate(d.retries_per_second), tone: d.retries_per_second ? "warn" : undefined, note: `${count(d.retries)} since the start${d.resent ? `, ${count(d.resent)} sent again` : ""}` },
       { label: "On the wire", value: byteRate(d.wire_bytes_per_second), note: d.bytes_per_item === null ? null : `${short(d.bytes_per_item)} B each${d.raw_bytes_per_second && d.wire_bytes_per_second ? `, ${short(d.raw_bytes_per_second / d.wire_bytes_per_second)} times smaller` : ""}` },
     ),
@@ -93,7 +94,7 @@ function destination(d: api.Destination): Child {
       "div",
       { class: "columns" },
       d.dropped.length
-        ? h("div", null, h("h3", { class: "over" }, "Given up, by reason"), table({ caption: `What was given up for ${d.name}`, rows: d.dropped, key: (x) => x.reason, tone: (x) => (x.per_second ? "bad" : ""), columns: [{ title: "Reason", head: true, cell: (x) => words(x.reason) }, { title: "Items", numeric: true, cell: (x) => count(x.count) }, { title: "Now", numeric: true, cell: (x) => rate(x.per_second) }] }))
+        ? h("div", null, h("h3", { class: "over" }, "Given up, by reason"), table({ caption: `What was given up for ${d.name}`, rows: d.dropped, key: (x) => x.reason, tone: (x) => (x.per_second ? "bad" : ""), columns: [{ title: "Reason", head: true, class: "wrap", cell: (x) => [words(x.reason), advice(x.next)] }, { title: "Items", numeric: true, cell: (x) => count(x.count) }, { title: "Now", numeric: true, cell: (x) => rate(x.per_second) }] }))
         : null,
       d.responses.length
         ? h("div", null, h("h3", { class: "over" }, "Answers to ", plural(d.requests, "request")), table({ caption: `Answers of ${d.name}`, rows: d.responses, key: (x) => x.status, columns: [{ title: "Answer", head: true, cell: (x) => (x.status === "none" ? "no answer" : words(x.status)) }, { title: "Requests", numeric: true, cell: (x) => count(x.count) }] }))
@@ -104,6 +105,10 @@ function destination(d: api.Destination): Child {
     ),
   );
 }
+
+const next = (what: string): Child => (what ? h("p", null, h("span", { class: "quiet" }, "Next: "), what) : null);
+
+const advice = (what: string): Child => (what ? h("small", { class: "block" }, h("span", { class: "quiet" }, "Next: "), what) : null);
 
 function intake(all: api.Intake[]): Child {
   return section(
@@ -121,8 +126,8 @@ function intake(all: api.Intake[]): Child {
         { title: "Streams", cell: (r) => (r.max_streams ? bar(r.streams / r.max_streams, `${count(r.streams)} of ${count(r.max_streams)}`) : r.streams ? count(r.streams) : unknown) },
         { title: "In flight", cell: (r) => (r.max_in_flight_bytes ? bar(r.in_flight_bytes / r.max_in_flight_bytes, `${bytes(r.in_flight_bytes)} of ${bytes(r.max_in_flight_bytes)}`) : r.in_flight_bytes ? bytes(r.in_flight_bytes) : unknown) },
         { title: "Requests", class: "wrap", cell: (r) => r.requests.map((x) => `${words(x.outcome)}: ${short(x.count)}`).join(", ") || unknown },
-        { title: "Lost", class: "wrap", cell: (r) => r.dropped.map((x) => `${words(x.reason)} ${short(x.count)}`).join(", ") || "nothing" },
-        { title: "Last error", class: "wrap", cell: (r) => (r.last_error ? [text(r.last_error, 300), h("small", { class: "quiet block" }, ago(r.last_error_at))] : "none") },
+        { title: "Lost", class: "wrap", cell: (r) => (r.dropped.length ? r.dropped.map((x) => h("div", null, `${words(x.reason)} ${short(x.count)}`, advice(x.next))) : "nothing") },
+        { title: "Last error", class: "wrap", cell: (r) => (r.last_error ? [text(r.last_error, 300), h("small", { class: "quiet block" }, ago(r.last_error_at)), advice(r.next)] : "none") },
       ],
     }),
   );

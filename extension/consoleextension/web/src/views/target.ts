@@ -31,7 +31,7 @@ export function targetDetail(t: api.TargetDetail, page: Page): Child {
   const [tone, state] = states[t.state];
   return [
     h("div", null, h("p", { class: "crumbs" }, h("a", { href: href("targets") }, "Targets"), " / ", h("a", { href: href("targets", "", { job: t.job }) }, text(t.job, 60))), heading(t.url, null, badge(tone, state))),
-    t.last_error ? h("div", { class: "notice bad" }, h("strong", null, t.reason ? `The last scrape failed: ${t.reason_text}. ` : "The last scrape failed. "), text(t.last_error, 4000)) : null,
+    t.last_error ? h("div", { class: "notice bad" }, h("strong", null, t.reason ? `The last scrape failed: ${t.reason_text}. ` : "The last scrape failed. "), text(t.last_error, 4000), t.next ? h("p", null, "Next: ", t.next) : null) : null,
     stats(
       { label: "Last scrape", value: ago(t.last_scrape), note: time(t.last_scrape) },
       { label: "Took", value: t.last_scrape ? duration(t.last_duration_seconds) : "–", note: `of ${duration(t.timeout_seconds)} allowed` },

@@ -85,7 +85,7 @@ function list(all: api.TargetList, route: Route, page: Page): Child {
           { title: "Target", head: true, sort: "url", class: "wrap target", cell: name },
           { title: "State", sort: "state", cell: (t) => badge(...states[t.state]) },
           { title: "Job", sort: "job", class: "wrap", cell: (t) => text(t.job, 60) },
-          { title: "Labels", cell: (t) => labels(t.labels, { hide: t.state === "dropped" ? [] : ["job", "instance"], most: 4 }) },
+          all.targets.some((t) => more(t).length) && { title: "Labels", cell: (t) => labels(more(t), { most: 4 }) },
           { title: "Last scrape", sort: "last_scrape", numeric: true, cell: (t) => (t.last_scrape ? h("time", { datetime: t.last_scrape, title: time(t.last_scrape) }, ago(t.last_scrape)) : "never") },
           { title: "Took", sort: "duration", descending: true, numeric: true, class: "minor", cell: (t) => (t.last_scrape ? duration(t.last_duration_seconds) : unknown) },
           { title: "Samples", sort: "samples", descending: true, numeric: true, cell: (t) => count(t.samples) },
@@ -98,6 +98,9 @@ function list(all: api.TargetList, route: Route, page: Page): Child {
     jobs(all, route),
   ];
 }
+
+// What the other columns do not say of a target.
+const more = (t: api.Target): api.Label[] => t.labels.filter((l) => t.state === "dropped" || (l.name !== "job" && l.name !== "instance"));
 
 function sentence(counts: api.Counts, total: number): Child {
   const parts = [`${count(counts.healthy)} of ${plural(total, "target")} healthy`];

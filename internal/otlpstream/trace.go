@@ -1,0 +1,26 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstream
+
+// TraceContext is the span that a request is part of, with what W3C's traceparent has of it, as bytes: 16 of the trace's
+// ID, 8 of the span's, and one of flags. All zeros is none.
+//
+// A stream has headers only once, so each request has its own.
+type TraceContext [16 + 8 + 1]byte
+
+// NewTraceContext makes one of its parts.
+func NewTraceContext(trace [16]byte, span [8]byte, flags byte) (c TraceContext) {
+	copy(c[:16], trace[:])
+	copy(c[16:], span[:])
+	c[24] = flags
+	return c
+}
+
+// Parts are what NewTraceContext was made of.
+func (c TraceContext) Parts() (trace [16]byte, span [8]byte, flags byte) {
+	return [16]byte(c[:16]), [8]byte(c[16:24]), c[24]
+}
+
+// IsZero tells that there is none.
+func (c TraceContext) IsZero() bool { return c == TraceContext{} }

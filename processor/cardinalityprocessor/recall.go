@@ -1,0 +1,101 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// recall remembers what the attributes of the point before came to, by their position. From point to point keys are
+// mostly the same, and so are some of the values; to compare a string takes half as long as to hash it, and hardly any
+// time where the receiver has made equal strings one.
+type recall []recalled
+
+type recalled struct {
+	key   string
+	hash  uint64 // of the key
+	value string // never empty where sum counts
+	sum   uint64 // of key and value
+}
+
+// maxRecalled is how many attributes of a point are remembered.
+const maxRecalled = 32
+
+// attributes is hashAttributes.
+func (r *recall) attributes(of pcommon.Map) uint64 {
+	for n := min(of.Len(), maxRecalled); len(*r) < n; {
+		*r = append(*r, recalled{hash: xxh3.HashString("")})
+	}
+	before := *r
+	var sum uint64
+	i := 0
+	for key, value := range of.All() {
+		if i >= len(before) {
+			sum += hashAttribute(xxh3.HashString(key), value, 0)
+			continue
+		}
+		b := &before[i]
+		i++
+		if b.key != key {
+			*b = recalled{key: key, hash: xxh3.HashString(key)}
+		}
+		s := value.Str()
+		if s == "" {
+			sum += hashAttribute(b.hash, value, 0)
+			continue
+		}
+		if b.value != s {
+			b.value, b.sum = s, hashAttribute(b.hash, value, 0)
+		}
+		sum += b.sum
+	}
+	return mix(sum, uint64(of.Len()))
+}
+
+// forget lets go of the strings.
+func (r *recall) forget() {
+	clear(*r)
+	*r = (*r)[:0]
+}
+
+// fingerprint finishes a series' identity.
+func (r *recall) fingerprint(metric uint64, attributes pcommon.Map) uint64 {
+	return settled(mix(metric, r.attributes(attributes)))
+}
+
+// fingerprints appends one for each point of m.
+func (r *recall) fingerprints(dst []uint64, metric uint64, m pmetric.Metric) []uint64 {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return r.numbers(dst, metric, m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		return r.numbers(dst, metric, m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		points := m.Histogram().DataPoints()
+		for i := range points.Len() {
+			dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		points := m.ExponentialHistogram().DataPoints()
+		for i := range points.Len() {
+			dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+		}
+	case pmetric.MetricTypeSummary:
+		points := m.Summary().DataPoints()
+		for i := range points.Len() {
+			dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+		}
+	default:
+	}
+	return dst
+}
+
+func (r *recall) numbers(dst []uint64, metric uint64, points pmetric.NumberDataPointSlice) []uint64 {
+	for i := range points.Len() {
+		dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+	}
+	return dst
+}

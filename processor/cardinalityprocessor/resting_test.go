@@ -1,0 +1,171 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// absent is a series that is added to an overflow series, beside another one that stays.
+type absent struct {
+	*rig
+
+	start time.Time
+	point point
+}
+
+// newAbsent has both say 100.
+func newAbsent(t *testing.T, k kind, change ...func(*Config)) *absent {
+	r := newRig(t, func(c *Config) {
+		overflowing(1)(c)
+		for _, f := range change {
+			f(c)
+		}
+	})
+	r.send(point{name: "other"})
+	a := &absent{rig: r, start: r.clock, point: series(1)}
+	a.point.kind = k
+	a.say(100)
+	a.stay(100)
+	require.Equal(t, int64(200), a.total())
+	return a
+}
+
+func (a *absent) say(n int64) (passed int) {
+	a.clock = a.clock.Add(time.Second)
+	return a.consume(a.timed(a.point, a.start, a.clock, n)).DataPointCount()
+}
+
+func (a *absent) stay(n int64) {
+	a.clock = a.clock.Add(time.Second)
+	p := series(2)
+	p.kind = a.point.kind
+	a.consume(a.timed(p, a.start, a.clock, n))
+}
+
+// total is that of the overflow series.
+func (a *absent) total() int64 {
+	md := a.flushed(time.Second)
+	require.Equal(a.t, 1, md.MetricCount())
+	n, _ := reading(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
+	return n
+}
+
+// leave lets it be silent for n idle timeouts, and who else had a place.
+func (a *absent) leave(n int) {
+	for range n * (idleEpochs + 3) {
+		a.epochs(1)
+		a.stay(100)
+		a.flush(a.t.Context())
+	}
+	require.Zero(a.t, a.gaugeNow("r"), "there is room")
+}
+
+// A member that was silent goes on where it was: its total is not counted once more, neither here nor in a place of its own.
+func TestSilentMemberGoesOnWhereItWas(t *testing.T) {
+	for _, k := range []kind{cumulative, histogram, summary} {
+		a := newAbsent(t, k)
+		a.leave(3)
+		require.Equal(t, int64(1), a.gauge("overflow_members", ""))
+		require.Equal(t, int64(200), a.total())
+		require.Zero(t, a.say(130), "it stays until it begins anew")
+		require.Equal(t, int64(230), a.total())
+		require.Equal(t, int64(2), a.gauge("overflow_members", ""))
+		a.leave(1)
+		a.start = a.clock
+		require.Equal(t, 1, a.say(7), "it began anew: now it may have the place")
+		require.Equal(t, int64(230), a.total())
+	}
+}
+
+// A scrape that fails makes all series of its target say that they end. When it works again, they go on.
+func TestMemberThatSaidItEndsGoesOn(t *testing.T) {
+	for _, k := range []kind{cumulative, histogram, summary} {
+		a := newAbsent(t, k)
+		a.leave(1)
+		for i, n := range []int64{110, 125, 125} {
+			a.clock = a.clock.Add(time.Second)
+			md := a.timed(a.point, []time.Time{a.start, {}, a.start}[i], a.clock, 0)
+			silence(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
+			require.Zero(t, a.consume(md).DataPointCount())
+			require.Equal(t, int64(1), a.gauge("overflow_members", ""))
+			require.Zero(t, a.say(n))
+			require.Equal(t, 100+n, a.total())
+		}
+	}
+}
+
+func TestSilentMembersOutliveARestart(t *testing.T) {
+	host := newMemory()
+	a := newAbsent(t, cumulative, withStorage(func(*Config) {}))
+	a.storage = host
+	a.leave(1)
+	require.NoError(t, a.save(t.Context()))
+	require.NoError(t, a.saveLedger(t.Context(), true))
+	a.storage = nil
+	after := newRig(t, withStorage(overflowing(1)))
+	require.NoError(t, after.begin(host.killed()))
+	after.storage, after.clock = nil, a.clock
+	a.rig = after
+	require.Zero(t, a.say(130))
+	require.Equal(t, int64(230), a.total())
+}
+
+// Those who do not come back take a part of the memory, and only as long as nobody else needs it.
+func TestSilentMembersAreForgottenForOthers(t *testing.T) {
+	a := newAbsent(t, cumulative, func(c *Config) { c.Memory.OverflowStateMiB = 1 })
+	send := func(from, n int) (taken int) {
+		before := a.rejected("r", "max_series", "overflow")
+		for i := range n {
+			p := series(from + i)
+			a.consume(a.timed(p, a.start, a.clock.Add(time.Second), 1))
+		}
+		return int(a.rejected("r", "max_series", "overflow") - before)
+	}
+	most := send(1000, 5000)
+	require.Less(t, most, 5000)
+	for round := range 4 {
+		a.leave(1)
+		members, used := int(a.gauge("overflow_members", "")), a.gauge("overflow_state", "")
+		require.Equal(t, 1, members)
+		require.LessOrEqual(t, used, int64(1<<20/restPart+2*outputCost+memberCost))
+		require.Greater(t, used, int64(1<<20/restPart-memberCost))
+		require.GreaterOrEqual(t, send(10_000*(1+round), 5000), most)
+		require.LessOrEqual(t, a.gauge("overflow_state", ""), int64(1<<20))
+	}
+	for range 2 * (idleEpochs + 3) { // nobody is left, and neither is what they were added to
+		a.epochs(1)
+		a.flush(t.Context())
+	}
+	require.Zero(t, a.gauge("overflow_state", ""))
+	require.Empty(t, a.overflow.members)
+	require.Empty(t, a.overflow.resting)
+	require.Zero(t, a.overflow.rested)
+	require.Zero(t, a.overflow.asleep)
+}
+
+// TestKnownCumulativeSeriesDoNotWaitForTheOverflow: those that statistics are to be told of take the slow path, and wait
+// neither for a flush nor for the ledger.
+func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
+	r := newRig(t, threeLimits)
+	md := workload(1000)
+	require.Equal(t, 1000, r.consume(md).DataPointCount())
+	r.epochs(idleEpochs) // each is due once
+	r.overflow.mu.Lock()
+	defer r.overflow.mu.Unlock()
+	passed := make(chan error, 1)
+	go func() {
+		_, err := r.process(t.Context(), md)
+		passed <- err
+	}()
+	select {
+	case err := <-passed:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		t.Error("a series that has a place waits for those that have none")
+	}
+}

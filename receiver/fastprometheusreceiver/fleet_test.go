@@ -1,0 +1,342 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+const (
+	fleetTargets  = 10_000
+	fleetInterval = 10 * time.Second
+	fleetTimeout  = 8 * time.Second
+	fleetLatency  = 50 * time.Millisecond
+	fleetSlices   = 20 // of the interval
+	// Scrapes begin at a hundredth of the interval, which may have twice its share of them.
+	maxAtOnce = 2 * fleetTargets / 100
+	// idleRoutines are what the receiver has whatever the number of its targets: discovery, the clock, and the
+	// goroutines that it keeps for the next run.
+	idleRoutines = 40
+	// idleBytes is what a target may take between scrapes.
+	idleBytes = 8 << 10
+)
+
+// A fleet is targets that are nowhere but in memory. Whatever goroutines and memory there are beside it are the
+// receiver's, and time is synctest's. The metrics are only counted.
+type fleet struct {
+	latency time.Duration
+	down    atomic.Bool // they refuse connections
+
+	open    atomic.Int64 // connections
+	waiting atomic.Int64 // for an answer
+	most    atomic.Int64 // that ever waited
+	firsts  histogram    // scrapes of targets that had none before
+
+	// What has come of it.
+	routines atomic.Int64 // the most that there ever were
+	ended    histogram    // targets whose up went stale
+	mu       sync.Mutex
+	endings  map[string]int // stale points, by target
+}
+
+const (
+	fleetPage   = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: 10\r\n\r\ngeese 1.5\n"
+	fleetSeries = 6 // with those of the scrape itself
+)
+
+// histogram counts what happens in which part of the interval.
+type histogram [fleetSlices]atomic.Int64
+
+func (h *histogram) add(at time.Time) {
+	h[time.Duration(at.UnixNano())%fleetInterval*fleetSlices/fleetInterval].Add(1)
+}
+
+// assertSpread asserts that something happened so many times, evenly over the interval.
+func (h *histogram) assertSpread(t *testing.T, want int) {
+	t.Helper()
+	var total int64
+	var deviation float64
+	for i := range h {
+		n := h[i].Load()
+		total += n
+		assert.LessOrEqual(t, n, int64(2*want/len(h)), "slice %d has more than twice its share", i)
+		d := float64(n) - float64(want)/float64(len(h))
+		deviation += d * d / (float64(want) / float64(len(h)))
+	}
+	assert.Equal(t, int64(want), total)
+	assert.Less(t, deviation, 62.0, "chance deviates as much once in a million times: chi-square of 19 degrees")
+}
+
+func (f *fleet) dial(context.Context, string, string) (net.Conn, error) {
+	f.count()
+	if f.down.Load() {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	f.open.Add(1)
+	return &link{fleet: f}, nil
+}
+
+func (f *fleet) count() { atMost(&f.routines, int64(runtime.NumGoroutine())) }
+
+// atMost raises a maximum.
+func atMost(most *atomic.Int64, n int64) {
+	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+	}
+}
+
+// A link is a connection to a target of a fleet.
+type link struct {
+	fleet *fleet
+	known bool // it has been asked before
+
+	mu       sync.Mutex
+	deadline time.Time
+	wake     chan struct{} // closed when the deadline has been brought forward; nil while nobody reads
+}
+
+func (l *link) Write(request []byte) (int, error) {
+	f := l.fleet
+	if !l.known {
+		f.firsts.add(time.Now())
+		l.known = true
+	}
+	atMost(&f.most, f.waiting.Add(1))
+	f.count()
+	return len(request), nil
+}
+
+func (l *link) Read(buf []byte) (int, error) {
+	defer l.fleet.waiting.Add(-1)
+	l.mu.Lock()
+	left := time.Until(l.deadline)
+	l.wake = make(chan struct{})
+	wake := l.wake
+	l.mu.Unlock()
+	select {
+	case <-wake:
+		return 0, os.ErrDeadlineExceeded
+	case <-time.After(min(left, l.fleet.latency)):
+	}
+	if left < l.fleet.latency {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return copy(buf, fleetPage), nil
+}
+
+func (l *link) SetDeadline(at time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deadline = at
+	if l.wake != nil && !at.After(time.Now()) {
+		close(l.wake)
+		l.wake = nil
+	}
+	return nil
+}
+
+func (l *link) Close() error {
+	l.fleet.open.Add(-1)
+	return nil
+}
+
+func (l *link) LocalAddr() net.Addr              { return nil }
+func (l *link) RemoteAddr() net.Addr             { return nil }
+func (l *link) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (l *link) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
+
+func (f *fleet) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (f *fleet) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
+	f.count()
+	for _, p := range points([]pmetric.Metrics{md}) {
+		if !p.stale {
+			continue
+		}
+		f.mu.Lock()
+		f.endings[p.instance]++
+		f.mu.Unlock()
+		if p.name == "up" {
+			f.ended.add(time.Now())
+		}
+	}
+	return nil
+}
+
+// jobs is a configuration with a number of the fleet's targets, of which discovery has a lot to tell that nobody needs.
+func jobs(targets int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "scrape_configs:\n- job_name: fleet\n  scrape_interval: %s\n  scrape_timeout: %s\n  static_configs:\n  - labels: {__meta_story: %s}\n    targets:\n", fleetInterval, fleetTimeout, strings.Repeat("x", idleBytes))
+	for i := range targets {
+		fmt.Fprintf(&text, "    - %s\n", fleetAddress(i))
+	}
+	return text.String()
+}
+
+func fleetAddress(i int) string { return fmt.Sprintf("10.1.%d.%d:9100", i/250, i%250) }
+
+// launch starts a receiver of the fleet. Its jobs are in the file that it returns, which is looked at each second.
+func (f *fleet) launch(t *testing.T, targets int, options string) (*rig, string) {
+	t.Helper()
+	f.endings = map[string]int{}
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	fill(t, file, jobs(targets))
+	r := prepare(t, configure(t, fmt.Sprintf("%s\nreload_interval: 1s\nconfig: {scrape_config_files: [%q]}\n", options, file)), withConsumer(f), withoutTraces)
+	r.dial = f.dial
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
+	return r, file
+}
+
+// lull waits for a moment between two scrapes.
+func lull() {
+	const grid = 100 * time.Millisecond // of the interval
+	time.Sleep(grid - time.Duration(time.Now().UnixNano())%grid + (grid+fleetLatency)/2)
+	synctest.Wait()
+}
+
+func heap() int64 {
+	for range 3 { // the first two empty pools
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Ten thousand targets are scraped one after the other, each at its place in the interval. Between scrapes they cost
+// memory and nothing else. When the receiver stops they are gone at once.
+func TestTenThousandTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{latency: fleetLatency}
+		routines, memory := runtime.NumGoroutine(), heap()
+		r, _ := f.launch(t, fleetTargets, "")
+		time.Sleep(fleetInterval + time.Second)
+		f.firsts.assertSpread(t, fleetTargets)
+
+		time.Sleep(fleetInterval)
+		lull()
+		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
+		assert.Equal(t, int64(fleetTargets), f.open.Load(), "connections are kept")
+		assert.LessOrEqual(t, runtime.NumGoroutine(), routines+idleRoutines)
+		each := (heap() - memory) / fleetTargets
+		t.Logf("%d bytes for an idle target; at most %d scrapes at a time, %d goroutines", each, f.most.Load(), f.routines.Load())
+		assert.LessOrEqual(t, each, int64(idleBytes))
+		assert.LessOrEqual(t, f.most.Load(), int64(maxAtOnce))
+		assert.LessOrEqual(t, f.routines.Load(), f.most.Load()+int64(routines+idleRoutines))
+
+		asked := time.Now()
+		require.NoError(t, r.Shutdown(t.Context()))
+		assert.Zero(t, time.Since(asked), "nothing is waited for")
+		assert.Zero(t, f.open.Load())
+		assert.Empty(t, f.endings, "a receiver that stops ends no series")
+		synctest.Wait()
+		assert.LessOrEqual(t, runtime.NumGoroutine(), routines)
+	})
+}
+
+// When a reload takes all targets but one away, the series of each end once, at its place in the interval, and nothing of
+// it stays.
+func TestTenThousandTargetsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{latency: fleetLatency}
+		routines, memory := runtime.NumGoroutine(), heap()
+		r, file := f.launch(t, fleetTargets, "")
+		time.Sleep(fleetInterval + time.Second)
+		fill(t, file, jobs(1))
+		time.Sleep(5 * time.Second)
+		require.Len(t, r.Snapshot().Jobs[0].Targets, 1)
+		f.mu.Lock()
+		assert.Empty(t, f.endings, "they may come back")
+		f.mu.Unlock()
+
+		time.Sleep(3 * fleetInterval)
+		lull()
+		f.ended.assertSpread(t, fleetTargets-1)
+		assert.Len(t, f.endings, fleetTargets-1)
+		for target, n := range f.endings {
+			assert.Equal(t, fleetSeries, n, target)
+		}
+		assert.NotContains(t, f.endings, fleetAddress(0))
+		assert.Equal(t, 1, r.census()[stateHealthy])
+		assert.Equal(t, int64(1), f.open.Load())
+		assert.LessOrEqual(t, f.routines.Load(), f.most.Load()+int64(routines+idleRoutines))
+		assert.LessOrEqual(t, runtime.NumGoroutine(), routines+idleRoutines)
+		f.endings = nil
+		left := heap() - memory
+		t.Logf("%d bytes stay; there were at most %d goroutines", left, f.routines.Load())
+		assert.LessOrEqual(t, left, int64(fleetTargets*idleBytes/20))
+	})
+}
+
+// Ten thousand targets that go down at once are a line in the log each, however often they are asked, and another when
+// they are up again.
+func TestTenThousandTargetsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{latency: fleetLatency}
+		f.down.Store(true)
+		routines := runtime.NumGoroutine()
+		r, _ := f.launch(t, fleetTargets, "")
+		time.Sleep(3*fleetInterval + time.Second)
+		assert.Equal(t, fleetTargets, r.census()[stateFailing])
+		assert.Equal(t, r.counters.scrapes.Load(), r.failures(t, "connection_refused"))
+		assert.Greater(t, r.counters.scrapes.Load(), int64(2*fleetTargets))
+		assert.Equal(t, fleetTargets, r.log.FilterMessage("Target is down").Len())
+		lull()
+		assert.LessOrEqual(t, runtime.NumGoroutine(), routines+idleRoutines)
+		f.down.Store(false)
+		time.Sleep(fleetInterval + time.Second)
+		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
+		assert.Equal(t, fleetTargets, r.log.FilterMessage("Target is up again").Len())
+		assert.Equal(t, 2*fleetTargets, r.log.Len())
+	})
+}
+
+// Targets that never answer cost a goroutine each for as long as their timeout, unless there is a limit. None of them
+// keeps the receiver from stopping.
+func TestTenThousandTargetsHang(t *testing.T) {
+	for _, limit := range []int64{0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{latency: time.Hour}
+			routines := runtime.NumGoroutine()
+			r, _ := f.launch(t, fleetTargets, fmt.Sprintf("max_concurrent_scrapes: %d", limit))
+			time.Sleep(fleetInterval + fleetTimeout + time.Second)
+			most := f.most.Load()
+			if limit > 0 {
+				assert.Equal(t, limit, most)
+			} else {
+				const share = fleetTargets * int64(fleetTimeout) / int64(fleetInterval)
+				assert.InDelta(t, share, most, float64(share)/10)
+				assert.Equal(t, fleetTargets, r.census()[stateFailing])
+			}
+			assert.LessOrEqual(t, f.routines.Load(), most+int64(maxAtOnce+routines+idleRoutines), "as many may end while others begin")
+			assert.Positive(t, f.waiting.Load())
+
+			asked := time.Now()
+			require.NoError(t, r.Shutdown(t.Context()))
+			assert.Zero(t, time.Since(asked), "nothing is waited for")
+			assert.Zero(t, f.open.Load())
+			synctest.Wait()
+			assert.LessOrEqual(t, runtime.NumGoroutine(), routines)
+		})
+	}
+}

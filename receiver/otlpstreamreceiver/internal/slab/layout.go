@@ -1,0 +1,124 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !purego
+
+//nolint:gosec,unused // look makes sure of what is assumed here, and some fields are only there for their places
+package slab
+
+import (
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// What pdata's types are taken for. Fields have its names, in the same order.
+type (
+	opaque struct{} // what is not touched
+
+	attributeMap struct {
+		orig  *[]keyValue
+		state *opaque
+	}
+	keyValue struct {
+		value       anyValue
+		key         string
+		keyStrindex int32
+	}
+	anyValue    struct{ value any } // a pointer to one of these two, or to something else
+	stringValue struct{ stringValue string }
+	intValue    struct{ intValue int64 }
+
+	numberDataPointSlice struct {
+		orig  *[]*numberDataPoint
+		state *opaque
+	}
+	numberPoint struct {
+		orig  *numberDataPoint
+		state *opaque
+	}
+	numberDataPoint struct {
+		value             any // a pointer to one of these two
+		attributes        []keyValue
+		exemplars         []opaque
+		startTimeUnixNano uint64
+		timeUnixNano      uint64
+		flags             uint32
+	}
+	asInt    struct{ asInt int64 }
+	asDouble struct{ asDouble float64 }
+)
+
+// kinds are the types that values have, as an interface holds them.
+var kinds struct{ str, integer, asInt, asDouble unsafe.Pointer }
+
+// known says whether pdata's types are what they are taken for.
+var known = look()
+
+func look() bool {
+	if !alike(reflect.TypeFor[attributeMap](), reflect.TypeFor[pcommon.Map]()) ||
+		!alike(reflect.TypeFor[numberDataPointSlice](), reflect.TypeFor[pmetric.NumberDataPointSlice]()) ||
+		!alike(reflect.TypeFor[numberPoint](), reflect.TypeFor[pmetric.NumberDataPoint]()) {
+		return false
+	}
+	attributes, number := pcommon.NewMap(), pmetric.NewNumberDataPoint()
+	attributes.PutStr("", "")
+	attributes.PutInt("i", 0)
+	all := *attributesOf(attributes)
+	ok := kindOf[stringValue](all[0].value.value, &kinds.str) && kindOf[intValue](all[1].value.value, &kinds.integer)
+	number.SetIntValue(0)
+	ok = ok && kindOf[asInt](pointOf(number).value, &kinds.asInt)
+	number.SetDoubleValue(0)
+	return ok && kindOf[asDouble](pointOf(number).value, &kinds.asDouble)
+}
+
+// kindOf notes the type of a value if it is a pointer to what is like a T.
+func kindOf[T any](value any, kind *unsafe.Pointer) bool {
+	*kind = (*boxed)(unsafe.Pointer(&value)).kind
+	return value != nil && alike(reflect.TypeFor[*T](), reflect.TypeOf(value))
+}
+
+// alike says whether two types have the same fields at the same places.
+func alike(ours, theirs reflect.Type) bool {
+	if ours == reflect.TypeFor[opaque]() {
+		return true
+	}
+	if ours.Kind() != theirs.Kind() || ours.Size() != theirs.Size() {
+		return false
+	}
+	switch ours.Kind() {
+	case reflect.Struct:
+		if ours.NumField() != theirs.NumField() {
+			return false
+		}
+		for i := range ours.NumField() {
+			a, b := ours.Field(i), theirs.Field(i)
+			if !strings.EqualFold(a.Name, b.Name) || a.Offset != b.Offset || !alike(a.Type, b.Type) {
+				return false
+			}
+		}
+	case reflect.Pointer, reflect.Slice:
+		return alike(ours.Elem(), theirs.Elem())
+	case reflect.Interface:
+		return ours == theirs
+	default:
+	}
+	return true
+}
+
+// boxed is how a program holds an interface without methods.
+type boxed struct{ kind, data unsafe.Pointer }
+
+func box(kind, data unsafe.Pointer) (value any) {
+	*(*boxed)(unsafe.Pointer(&value)) = boxed{kind, data}
+	return value
+}
+
+func attributesOf(m pcommon.Map) *[]keyValue { return (*attributeMap)(unsafe.Pointer(&m)).orig }
+
+func pointOf(p pmetric.NumberDataPoint) *numberDataPoint {
+	return (*numberPoint)(unsafe.Pointer(&p)).orig
+}

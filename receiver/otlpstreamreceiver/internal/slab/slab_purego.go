@@ -1,0 +1,34 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build purego
+
+package slab
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Slabs are used by one at a time.
+type Slabs struct{}
+
+// Reserve makes room for n attributes in a map that is empty.
+func (*Slabs) Reserve(into pcommon.Map, n int) { into.EnsureCapacity(n) }
+
+// PutStr puts a string under a key that is not in the map, and PutInt a number.
+func (*Slabs) PutStr(into pcommon.Map, key, value string) { into.PutStr(key, value) }
+
+// PutInt is described at PutStr.
+func (*Slabs) PutInt(into pcommon.Map, key string, value int64) { into.PutInt(key, value) }
+
+// AppendNumber appends an empty point.
+func (*Slabs) AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint {
+	return to.AppendEmpty()
+}
+
+// SetInt and SetDouble set the value of a point.
+func (*Slabs) SetInt(of pmetric.NumberDataPoint, value int64) { of.SetIntValue(value) }
+
+// SetDouble is described at SetInt.
+func (*Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }

@@ -1,0 +1,129 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package slab
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// writer is what Slabs and pdata's own API have in common.
+type writer interface {
+	Reserve(into pcommon.Map, n int)
+	PutStr(into pcommon.Map, key, value string)
+	PutInt(into pcommon.Map, key string, value int64)
+	AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint
+	SetInt(of pmetric.NumberDataPoint, value int64)
+	SetDouble(of pmetric.NumberDataPoint, value float64)
+}
+
+// api is the oracle.
+type api struct{}
+
+func (api) Reserve(pcommon.Map, int)                            {}
+func (api) PutStr(into pcommon.Map, key, value string)          { into.PutStr(key, value) }
+func (api) PutInt(into pcommon.Map, key string, value int64)    { into.PutInt(key, value) }
+func (api) SetInt(of pmetric.NumberDataPoint, value int64)      { of.SetIntValue(value) }
+func (api) SetDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
+func (api) AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint {
+	return to.AppendEmpty()
+}
+
+// script writes n points by chance, the same for the same seed.
+func script(w writer, seed uint64, n int) pmetric.Metrics {
+	random := rand.New(rand.NewPCG(seed, 1))
+	md := pmetric.NewMetrics()
+	sm := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
+	points := sm.Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+	for range n {
+		if random.IntN(20) == 0 {
+			points = sm.Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+		}
+		p := w.AppendNumber(points)
+		p.SetTimestamp(pcommon.Timestamp(random.Uint64()))
+		p.SetStartTimestamp(pcommon.Timestamp(random.Uint64()))
+		p.SetFlags(pmetric.DataPointFlags(random.Uint32()))
+		switch random.IntN(5) {
+		case 0:
+		case 1, 2:
+			w.SetInt(p, int64(random.Uint64()))
+		default:
+			w.SetDouble(p, []float64{random.NormFloat64(), math.Inf(-1), 0}[random.IntN(3)])
+		}
+		// More or less come than there is room for.
+		w.Reserve(p.Attributes(), random.IntN(128))
+		for i := range random.IntN(12) {
+			key := strconv.Itoa(i)
+			switch random.IntN(4) {
+			case 0:
+				w.PutInt(p.Attributes(), key, int64(random.Uint64()))
+			case 1:
+				p.Attributes().PutBool(key, true)
+			default:
+				w.PutStr(p.Attributes(), key, strconv.FormatUint(random.Uint64(), 36))
+			}
+		}
+	}
+	return md
+}
+
+func encoded(t *testing.T, md pmetric.Metrics) []byte {
+	t.Helper()
+	b, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+	require.NoError(t, err)
+	return b
+}
+
+// TestSlabsHoldWhatPdataHolds: the same, whatever is collected in between, and whatever becomes of data nearby.
+func TestSlabsHoldWhatPdataHolds(t *testing.T) {
+	const messages = 40
+	var s Slabs
+	var got []pmetric.Metrics
+	for seed := range uint64(messages) {
+		got = append(got, script(&s, seed, 200))
+		runtime.GC()
+	}
+	for seed, md := range got {
+		if seed%3 == 0 { // who owns the data may do with it what he likes
+			ruin(md)
+			runtime.GC()
+		}
+	}
+	for seed, md := range got {
+		want := script(api{}, uint64(seed), 200)
+		if seed%3 == 0 {
+			ruin(want)
+		}
+		require.Equal(t, encoded(t, want), encoded(t, md), "message %d", seed)
+	}
+}
+
+// ruin changes, adds and removes.
+func ruin(md pmetric.Metrics) {
+	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+	for i := range metrics.Len() {
+		points := metrics.At(i).Gauge().DataPoints()
+		points.RemoveIf(func(p pmetric.NumberDataPoint) bool { return p.Timestamp()%5 == 0 })
+		for j := range points.Len() {
+			p := points.At(j)
+			p.SetIntValue(int64(j))
+			for k, v := range p.Attributes().All() {
+				v.SetStr("was " + k)
+			}
+			p.Attributes().Remove("1")
+			for k := range 10 {
+				p.Attributes().PutInt("more"+strconv.Itoa(k), int64(k))
+			}
+			p.Exemplars().AppendEmpty().SetIntValue(1)
+		}
+		points.AppendEmpty().SetDoubleValue(1)
+	}
+}

@@ -1,0 +1,48 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"slices"
+
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// propagates tells whether the Collector's propagators have W3C's. Without it, traces begin anew here, whatever comes.
+func propagates() bool {
+	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
+}
+
+// traced returns the context of a request, and who reports it: with the span that the client has for it as
+// the parent, where it says so, or with none, as the stream's own span lasts as long as the stream.
+func (s *session) traced(ctx context.Context, request *otlpstream.Request) (context.Context, *receiverhelper.ObsReport) {
+	if !s.r.propagates || request.Trace.IsZero() {
+		return ctx, s.obs
+	}
+	traceID, spanID, flags := request.Trace.Parts()
+	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags)})
+	if !parent.IsValid() {
+		return ctx, s.obs
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, parent), s.parented
+}
+
+// describe tells the span of a request what the Collector's helper does not know: which of its stream's it is, as the
+// exporter's span has it, too.
+func describe(ctx context.Context, request *otlpstream.Request) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.Int("bytes", len(request.Data)))
+	if request.ID != 0 {
+		span.SetAttributes(attribute.Int64("id", int64(request.ID)), attribute.Int64("attempt", int64(request.Attempt)))
+	}
+}
