@@ -204,6 +204,15 @@ func TestPassesAreShort(t *testing.T) {
 	}
 }
 
+// The fuller the shards are, the fewer are swept at a time.
+func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
+	r := newRig(t, threeLimits)
+	most := r.limiter.shards() / sweepsPerEpoch
+	require.Equal(t, most, r.sweepSome(most), "of shards with hardly anything in them")
+	fill(r.limiter, 1000*r.limiter.shards())
+	require.LessOrEqual(t, r.sweepSome(most), sweptAtOnce/1000+1)
+}
+
 // TestSweepGoesShardByShard: what a sweep does at a time is a small part of all, however many expire at once.
 func TestSweepGoesShardByShard(t *testing.T) {
 	l := newLimiter(1000, 25_000)

@@ -59,13 +59,11 @@ func passWhileSweeping(b *testing.B, r *rig, md pmetric.Metrics, clock *threadCl
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		tick := time.NewTicker(minIdleTimeout / idleEpochs / time.Duration(r.limiter.shards()) * sweepsAtOnce)
-		defer tick.Stop()
-		for range r.limiter.shards() / sweepsAtOnce {
-			<-tick.C
-			for range sweepsAtOnce {
-				r.sweep()
-			}
+		shards := r.limiter.shards()
+		for left := shards; left > 0; {
+			swept := r.sweepSome(min(left, shards/sweepsPerEpoch))
+			left -= swept
+			time.Sleep(minIdleTimeout / idleEpochs / time.Duration(shards) * time.Duration(swept))
 		}
 	}()
 	for {

@@ -264,19 +264,22 @@ func (l *limiter) shards() int { return len(l.series.shards) }
 // leaveAtOnce is how many leave their groups while newcomers wait.
 const leaveAtOnce = 256
 
-// sweep expires what is idle in one shard, the next one. An epoch is over when each had its turn.
-func (l *limiter) sweep() {
+// sweep expires what is idle in one shard, the next one, and returns how many slots it has. An epoch is over when each
+// had its turn.
+func (l *limiter) sweep() (slots int) {
+	series, values := &l.series.shards[l.cursor], &l.values.shards[l.cursor]
+	slots = series.size() + values.size()
 	epoch := l.epoch.Load()
 	l.groups.mu.Lock()
 	room := l.groups.remembers()
 	l.groups.mu.Unlock()
-	gone, kept := l.series.shards[l.cursor].expire(epoch, idleEpochs+1, room, nil)
+	gone, kept := series.expire(epoch, idleEpochs+1, room, nil)
 	for _, id := range gone {
 		if id > leftLast {
 			l.expired.Add(1)
 		}
 	}
-	gone, _ = l.values.shards[l.cursor].expire(epoch, idleEpochs+1, 0, gone)
+	gone, _ = values.expire(epoch, idleEpochs+1, 0, gone)
 	for some := range slices.Chunk(gone, leaveAtOnce) {
 		l.groups.mu.Lock()
 		l.groups.pass(leftIdle, kept)
@@ -290,4 +293,5 @@ func (l *limiter) sweep() {
 		l.cursor = 0
 		l.epoch.Store(epoch + 1)
 	}
+	return slots
 }

@@ -104,9 +104,13 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	return p, nil
 }
 
-// sweepsAtOnce is how many shards are swept each time: to wake up costs more than a shard in which nothing is idle, and
-// more than a few thousand slots at once would be felt by who shares the processor.
-const sweepsAtOnce = 8
+const (
+	// sweptAtOnce is how many slots may be swept at a time: more than a few thousand would be felt by who shares the
+	// processor.
+	sweptAtOnce = 4096
+	// sweepsPerEpoch is how often there is a sweep at least: to wake up costs more than shards with hardly anything in them.
+	sweepsPerEpoch = 16
+)
 
 // start restores the snapshot, reads the rules file, and begins to sweep, a few shards at a time and all in the time of an
 // epoch, and to flush.
@@ -172,7 +176,8 @@ func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 }
 
 func (p *cardinalityProcessor) run(ctx context.Context) {
-	sweep := time.NewTicker(p.cfg.IdleTimeout / idleEpochs / time.Duration(p.limiter.shards()) * sweepsAtOnce)
+	pace := p.cfg.IdleTimeout / idleEpochs / time.Duration(p.limiter.shards()) // of one shard
+	sweep := time.NewTimer(pace)
 	defer sweep.Stop()
 	flush := time.NewTimer(p.untilFlush())
 	defer flush.Stop()
@@ -181,9 +186,7 @@ func (p *cardinalityProcessor) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			for range sweepsAtOnce {
-				p.sweep()
-			}
+			sweep.Reset(pace * time.Duration(p.sweepSome(p.limiter.shards()/sweepsPerEpoch)))
 		case <-flush.C:
 			p.flush(ctx)
 			flush.Reset(p.untilFlush())
@@ -191,20 +194,28 @@ func (p *cardinalityProcessor) run(ctx context.Context) {
 	}
 }
 
-// sweep lets a little time pass.
-func (p *cardinalityProcessor) sweep() {
+// sweepSome sweeps as many shards as take little time together, and returns their number.
+func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
+	for slots := 0; shards < atMost && slots < sweptAtOnce; shards++ {
+		slots += p.sweep()
+	}
+	return shards
+}
+
+// sweep lets the time pass that one shard stands for, and returns how many slots that has.
+func (p *cardinalityProcessor) sweep() (slots int) {
 	before := p.limiter.epoch.Load()
-	p.limiter.sweep()
+	slots = p.limiter.sweep()
 	now := p.limiter.epoch.Load()
 	if now == before {
-		return
+		return slots
 	}
 	p.watchRules()
 	if now%fairEpochs == 0 {
 		p.share()
 	}
 	if now%idleEpochs != 0 {
-		return
+		return slots
 	}
 	if p.book != nil {
 		p.book.Turn(p.now())
@@ -217,6 +228,7 @@ func (p *cardinalityProcessor) sweep() {
 	for _, l := range p.policy.limits {
 		l.demand.turn()
 	}
+	return slots
 }
 
 // share ends a round of adaptive limits.

@@ -277,6 +277,9 @@ func (sh *shard) expire(epoch, keep uint32, room int, gone []uint32) (all []uint
 	return gone, kept
 }
 
+// size is how many slots the shard has.
+func (sh *shard) size() int { return len(sh.slots.Load().words) }
+
 // each calls f for the entries of one shard, under its lock.
 func (sh *shard) each(f func(fp uint64, set uint32)) {
 	sh.mu.Lock()
