@@ -52,7 +52,7 @@ type Limit struct {
 	Action   string     `json:"action"`
 	Rejected Estimate   `json:"rejected_series"`
 	Points   int64      `json:"rejected_points"`
-	Last     time.Time  `json:"last_rejection"` // zero if never
+	Last     time.Time  `json:"last_rejection"`       // zero if never
 	Matched  *time.Time `json:"last_match,omitempty"` // of the rule, none if it never matched anything
 	Fullest  []GroupUse `json:"fullest"`
 }
