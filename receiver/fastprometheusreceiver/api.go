@@ -55,13 +55,12 @@ func (v view) Pools() []api.Pool {
 
 // pool returns the job as the API shows it, unless it has ended.
 func (j *job) pool() (api.Pool, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	out := api.Pool{Job: j.gear.cfg, Drops: j.found.Drops}
-	for _, dropped := range j.found.Dropped {
-		out.Dropped = append(out.Dropped, dropped.Labels(j.gear.cfg))
+	now := j.now()
+	out := api.Pool{Job: now.cfg, Drops: now.found.Drops}
+	for _, dropped := range now.found.Dropped {
+		out.Dropped = append(out.Dropped, dropped.Labels(now.cfg))
 	}
-	for _, t := range j.targets {
+	for _, t := range now.targets {
 		s := t.snapshot()
 		out.Targets = append(out.Targets, api.Target{
 			Discovered: s.Discovered, Labels: s.Labels, URL: s.URL, Health: healths[s.State],
@@ -69,7 +68,7 @@ func (j *job) pool() (api.Pool, bool) {
 		})
 	}
 	slices.SortFunc(out.Targets, func(a, b api.Target) int { return cmp.Compare(a.URL, b.URL) })
-	return out, !j.ended
+	return out, !now.ended
 }
 
 // Config implements [api.View].

@@ -19,12 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 )
 
 // runTheirs starts the Collector's receiver, and stops it when the test ends.
-func runTheirs(t *testing.T, text string) {
+func runTheirs(t *testing.T, text string, next consumer.Metrics) {
 	t.Helper()
 	retrieved, err := confmap.NewRetrievedFromYAML([]byte(text))
 	require.NoError(t, err)
@@ -34,7 +35,7 @@ func runTheirs(t *testing.T, text string) {
 	cfg := factory.CreateDefaultConfig()
 	require.NoError(t, conf.Unmarshal(cfg))
 	require.NoError(t, confmap.Validate(cfg))
-	r, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), cfg, consumertest.NewNop())
+	r, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), cfg, next)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
@@ -70,7 +71,7 @@ config:
 `, listener.Addr())
 	ours, theirs := newAPIClient(t), newAPIClient(t)
 	run(t, ours.section+section)
-	runTheirs(t, theirs.section+section)
+	runTheirs(t, theirs.section+section, consumertest.NewNop())
 	for _, c := range []*apiClient{ours, theirs} {
 		require.Eventually(t, func() bool { return len(data[[]any](t, c, "/api/v1/targets/metadata")) == 4 }, patience, 10*glance)
 	}
@@ -143,7 +144,7 @@ config:
 discovery_reload_on_startup: true
 `
 	run(t, ours.section+section)
-	runTheirs(t, theirs.section+section)
+	runTheirs(t, theirs.section+section, consumertest.NewNop())
 	targets := func(c *apiClient) []any {
 		all := data[map[string]any](t, c, "/api/v1/targets")["activeTargets"]
 		return settled(all, []string{"lastScrape", "lastScrapeDuration", "lastError", "health"}).([]any)

@@ -69,6 +69,10 @@ type Config struct {
 	// scrape. Default 268435456 (256 MiB).
 	MaxBodySize int64 `mapstructure:"max_body_size"`
 
+	// MaxPageMemory limits the memory that a page may take, in bytes, by an estimate of what its series do: while it is read,
+	// and what is remembered of it. One that would take more fails its scrape. Default 2147483648 (2 GiB).
+	MaxPageMemory int64 `mapstructure:"max_page_memory"`
+
 	// ReloadInterval is how often scrape_config_files are checked for changes. Default 10s; 0 means never.
 	ReloadInterval time.Duration `mapstructure:"reload_interval"`
 
@@ -117,6 +121,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxBodySize <= 0 {
 		errs = append(errs, fmt.Errorf("`max_body_size` must be positive, got %d", c.MaxBodySize))
+	}
+	if c.MaxPageMemory <= 0 {
+		errs = append(errs, fmt.Errorf("`max_page_memory` must be positive, got %d", c.MaxPageMemory))
 	}
 	for _, n := range []struct {
 		key   string

@@ -4,10 +4,8 @@
 package fastprometheusreceiver
 
 import (
-	"cmp"
 	"path/filepath"
-	"reflect"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,6 +81,7 @@ func TestLoadEveryKey(t *testing.T) {
 		AlignScrapes:             true,
 		MaxConcurrentScrapes:     500,
 		MaxBodySize:              16 << 20,
+		MaxPageMemory:            64 << 20,
 		ReloadInterval:           time.Minute,
 	}, cfg)
 }
@@ -115,7 +114,7 @@ func TestInvalidConfigs(t *testing.T) {
 		"cert_without_key":              {"exactly one of key or key_file"},
 		"timeout_beyond_interval":       {"scrape timeout greater than scrape interval"},
 		"numbers": {
-			"`series_limit`", "`max_concurrent_scrapes`", "`max_body_size`", "`initial_scrape_offset`", "`reload_interval`",
+			"`series_limit`", "`max_concurrent_scrapes`", "`max_body_size`", "`max_page_memory`", "`initial_scrape_offset`", "`reload_interval`",
 			"`reuse`", "`sharding.index`", "`sharding.replication`",
 		},
 	} {
@@ -185,31 +184,14 @@ func TestMarshal(t *testing.T) {
 	assert.Equal(t, 3, conf.Get("sharding::members"))
 }
 
-// A key that Prometheus has and nobody here has thought of would do nothing, in silence.
-func TestEveryKeyOfPrometheusIsKnown(t *testing.T) {
-	f := func(section any, known string) {
-		t.Helper()
-		var keys []string
-		of := reflect.TypeOf(section)
-		for field := range of.NumField() {
-			if tag := of.Field(field).Tag.Get("yaml"); tag != "" {
-				key, _, _ := strings.Cut(tag, ",")
-				keys = append(keys, cmp.Or(key, of.Field(field).Name))
-			}
+// A section that Prometheus has and nobody here has thought of would do nothing, in silence.
+func TestEverySectionOfPrometheusIsKnown(t *testing.T) {
+	cfg, err := load(t, "invalid.yaml", "foreign_sections")
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	for _, key := range keysOf(promconfig.Config{}) {
+		if !slices.Contains(sections, key) {
+			require.ErrorContains(t, err, "`"+key+"` is not supported")
 		}
-		assert.ElementsMatch(t, strings.Fields(known), keys)
 	}
-	const limits = ` body_size_limit sample_limit target_limit label_limit label_name_length_limit label_value_length_limit
-		keep_dropped_targets`
-	const reading = ` scrape_interval scrape_timeout scrape_protocols scrape_failure_log_file scrape_native_histograms
-		convert_classic_histograms_to_nhcb always_scrape_classic_histograms extra_scrape_metrics metric_name_validation_scheme
-		metric_name_escaping_scheme`
-	f(promconfig.GlobalConfig{}, limits+reading+` external_labels evaluation_interval rule_query_offset query_log_file`)
-	f(promconfig.ScrapeConfig{}, limits+reading+` job_name honor_labels honor_timestamps track_timestamps_staleness params
-		fallback_scrape_protocol metrics_path scheme enable_compression native_histogram_bucket_limit
-		native_histogram_min_bucket_factor relabel_configs metric_relabel_configs HTTPClientConfig -`)
-	f(commonconfig.HTTPClientConfig{}, `basic_auth authorization oauth2 bearer_token bearer_token_file tls_config
-		follow_redirects enable_http2 ProxyConfig http_headers`)
-	f(commonconfig.ProxyConfig{}, `proxy_url no_proxy proxy_from_environment proxy_connect_header`)
-	f(promconfig.Config{}, strings.Join(sections, " ")+` runtime alerting rule_files storage tracing remote_write remote_read otlp`)
 }

@@ -35,6 +35,7 @@ func createDefaultConfig() component.Config {
 		Reuse:           reuseAuto,
 		LocalIdentity:   true,
 		MaxBodySize:     256 << 20,
+		MaxPageMemory:   2 << 30,
 		ReloadInterval:  10 * time.Second,
 	}
 }

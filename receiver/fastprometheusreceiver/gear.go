@@ -103,6 +103,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		ExtraMetrics:   cfg.ExtraScrapeMetrics != nil && *cfg.ExtraScrapeMetrics,
 		NoStaleMarkers: !r.cfg.StaleMarkers,
 		SeriesLimit:    r.cfg.SeriesLimit,
+		MaxMemory:      r.cfg.MaxPageMemory,
 		Reuse:          r.reuse,
 		Logger:         r.settings.Logger,
 	}

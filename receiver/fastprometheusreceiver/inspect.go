@@ -60,21 +60,20 @@ func (r *scraper) inspectTargets() inspect.Targets {
 
 // inspect shows the job, unless it has ended.
 func (j *job) inspect() (inspect.Job, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	cfg := j.gear.cfg
+	now := j.now()
+	cfg := now.cfg
 	out := inspect.Job{
-		Name: j.name, Drops: j.found.Drops, Elsewhere: j.found.Elsewhere, Limit: int(cfg.TargetLimit),
-		Targets: make([]inspect.Target, 0, len(j.targets)),
+		Name: j.name, Drops: now.found.Drops, Elsewhere: now.found.Elsewhere, Limit: int(cfg.TargetLimit),
+		Targets: make([]inspect.Target, 0, len(now.targets)),
 		Rules:   func() (string, string) { return rulesText(cfg.RelabelConfigs), rulesText(cfg.MetricRelabelConfigs) },
 	}
-	for _, dropped := range j.found.Dropped {
+	for _, dropped := range now.found.Dropped {
 		out.Dropped = append(out.Dropped, droppedLabels(func() labels.Labels { return dropped.Labels(cfg) }))
 	}
-	for hash, t := range j.targets {
+	for hash, t := range now.targets {
 		out.Targets = append(out.Targets, t.inspect(j.identify(hash)))
 	}
-	return out, !j.ended
+	return out, !now.ended
 }
 
 // identify makes the hash of a target one that no other job's target has.
@@ -165,12 +164,12 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	t := a.gear.client.NewTarget(a.URL, a.Socket, a.Timeout, a.gear.accept)
 	defer t.Close()
 	began := time.Now()
-	response, err := t.Get(ctx, nil, nil)
+	response, err := t.Show(ctx)
 	if err != nil {
 		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", err)
 	}
 	page := inspect.Page{
-		URL: withoutUser(a.URL), ContentType: response.ContentType, Encoding: response.Encoding.String(),
+		URL: withoutUser(a.URL), Status: response.Status, ContentType: response.ContentType, Encoding: response.Encoding.String(),
 		WireBytes: len(response.Body), Took: time.Since(began),
 	}
 	var body bytes.Buffer

@@ -36,7 +36,9 @@ func (w *watcher) GetExtensions() map[component.ID]component.Component {
 
 func TestInspection(t *testing.T) {
 	good, bad := newEndpoint(t, text), newEndpoint(t, text)
-	bad.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	bad.handle(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "metrics are not here", http.StatusNotFound)
+	})
 	r := prepare(t, configure(t, fmt.Sprintf(`
 config:
   scrape_configs:
@@ -101,8 +103,10 @@ config:
 	require.Equal(t, good.URL+"/metrics", page.URL)
 	require.Greater(t, page.WireBytes, 1000)
 
-	_, err = w.source.Look.Look(t.Context(), ids[inspect.Failing], 100)
-	require.ErrorContains(t, err, "404")
+	page, err = w.source.Look.Look(t.Context(), ids[inspect.Failing], 100)
+	require.NoError(t, err)
+	require.Equal(t, "404 Not Found", page.Status)
+	require.Contains(t, string(page.Body), "not here", "what an error says is what people look for")
 	for _, id := range []string{"", "0000000000000000", good.URL, "../" + ids[inspect.Healthy]} {
 		_, err = w.source.Look.Look(t.Context(), id, 100)
 		require.ErrorIs(t, err, inspect.ErrNoTarget)

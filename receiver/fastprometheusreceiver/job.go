@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
 
@@ -152,6 +153,21 @@ func (j *job) checkLimit() {
 	}
 	err := fmt.Errorf("target_limit exceeded (number of targets: %d, limit: %d)", len(j.targets), limit)
 	j.tooMany.Store(&err)
+}
+
+// A moment is what a job is at a time.
+type moment struct {
+	cfg     *promconfig.ScrapeConfig
+	found   discover.Set
+	targets map[uint64]*target
+	ended   bool
+}
+
+// now returns what is shown of the job. To put that into words takes a while, and nobody is to wait for it.
+func (j *job) now() moment {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return moment{cfg: j.gear.cfg, found: j.found, targets: maps.Clone(j.targets), ended: j.ended}
 }
 
 // all returns the targets, those that are leaving included.

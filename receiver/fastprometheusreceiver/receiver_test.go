@@ -358,9 +358,10 @@ config:
 func TestAlignScrapes(t *testing.T) {
 	a, b := newEndpoint(t, text), newEndpoint(t, text)
 	r := run(t, "align_scrapes: true"+fmt.Sprintf(leisurely, a.address()+", "+b.address()))
-	first, second := r.await(t, of(a, is("requests", 42))), r.await(t, of(b, is("requests", 42)))
-	difference := second.at.Sub(first.at) % time.Second
-	assert.Less(t, min(difference.Abs(), time.Second-difference.Abs()), 300*time.Millisecond)
+	// On a busy machine some scrapes are late, which has a time of its own.
+	r.await(t, of(a, func(first point) bool {
+		return len(r.some(of(b, func(second point) bool { return second.at.Sub(first.at)%time.Second == 0 }))) > 0
+	}))
 }
 
 func TestSeriesLimit(t *testing.T) {

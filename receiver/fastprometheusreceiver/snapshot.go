@@ -53,13 +53,12 @@ func (r *scraper) Snapshot() Snapshot {
 }
 
 func (j *job) snapshot() JobSnapshot {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	out := JobSnapshot{Name: j.name, Drops: j.found.Drops, Elsewhere: j.found.Elsewhere}
-	for _, dropped := range j.found.Dropped {
-		out.Dropped = append(out.Dropped, dropped.Labels(j.gear.cfg))
+	now := j.now()
+	out := JobSnapshot{Name: j.name, Drops: now.found.Drops, Elsewhere: now.found.Elsewhere}
+	for _, dropped := range now.found.Dropped {
+		out.Dropped = append(out.Dropped, dropped.Labels(now.cfg))
 	}
-	for _, t := range j.targets {
+	for _, t := range now.targets {
 		out.Targets = append(out.Targets, t.snapshot())
 	}
 	slices.SortFunc(out.Targets, func(a, b TargetSnapshot) int { return cmp.Compare(a.URL, b.URL) })

@@ -188,8 +188,12 @@ func (t *target) close() {
 
 // pageReason tells pages beyond a limit from malformed ones.
 func pageReason(err error) string {
-	if errors.Is(err, page.ErrLimit) {
+	switch {
+	case errors.Is(err, page.ErrLimit):
 		return reasonLimit
+	case errors.Is(err, page.ErrMemory):
+		return reasonPageMemory
+	default:
+		return reasonParse
 	}
-	return reasonParse
 }

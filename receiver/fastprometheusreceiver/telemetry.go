@@ -31,6 +31,7 @@ type counters struct {
 // The reasons for which a scrape fails, beyond those of fetch.
 const (
 	reasonLimit       = "limit"
+	reasonPageMemory  = "page_memory"
 	reasonParse       = "parse"
 	reasonTargetLimit = "target_limit"
 )
@@ -38,7 +39,7 @@ const (
 // reasons are all of them, sorted.
 var reasons = [...]string{
 	fetch.ReasonBodySize, fetch.ReasonConnect, fetch.ReasonRefused, fetch.ReasonReset, fetch.ReasonCredentials,
-	fetch.ReasonDNS, fetch.ReasonEncoding, reasonLimit, fetch.ReasonOther, reasonParse, fetch.ReasonProtocol,
+	fetch.ReasonDNS, fetch.ReasonEncoding, reasonLimit, fetch.ReasonOther, reasonPageMemory, reasonParse, fetch.ReasonProtocol,
 	fetch.ReasonStatus, reasonTargetLimit, fetch.ReasonTimeout, fetch.ReasonTLS,
 }
 

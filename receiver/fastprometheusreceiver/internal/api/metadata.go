@@ -70,18 +70,26 @@ func (s *Server) metricMetadata(r *http.Request) (any, *fault) {
 		return nil, fault
 	}
 	metric := r.FormValue("metric")
+	type saying struct {
+		metricMetadata
+
+		metric string
+	}
+	seen := map[saying]bool{} // targets may all say something else of a metric
 	out := map[string][]metricMetadata{}
 	for _, pool := range s.view.Pools() {
 		for i := range pool.Targets {
 			for _, family := range families(&pool.Targets[i]) {
 				said, known := out[family.Name]
+				saying := saying{of(family), family.Name}
 				switch {
 				case metric != "" && metric != family.Name:
 				case !known && limit >= 0 && len(out) >= limit:
 				case each > 0 && len(said) >= each:
-				case slices.Contains(said, of(family)):
+				case seen[saying]:
 				default:
-					out[family.Name] = append(said, of(family))
+					seen[saying] = true
+					out[family.Name] = append(said, saying.metricMetadata)
 				}
 			}
 		}

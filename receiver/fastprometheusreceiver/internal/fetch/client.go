@@ -41,7 +41,7 @@ type Options struct {
 
 // A Client holds what the targets of one job share. It is safe for concurrent use.
 type Client struct {
-	config  promcommon.HTTPClientConfig
+	config  promcommon.HTTPClientConfig // less OAuth2
 	job     string
 	options Options
 	offered string // Accept-Encoding
@@ -52,6 +52,7 @@ type Client struct {
 	plain   bool  // whether targets may take the plain road
 
 	library *http.Client
+	oauth   *oauth // nil without OAuth2
 
 	mu      sync.Mutex
 	sockets map[string]*http.Client // net/http pools connections by address, which sockets do not have
@@ -71,16 +72,23 @@ func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
 	} else {
 		options.HTTP = append(slices.Clip(options.HTTP), promcommon.WithDialContextFunc(options.Dial))
 	}
-	library, err := promcommon.NewClientFromConfig(cfg.HTTPClientConfig, cfg.JobName, options.HTTP...)
+	oauth, err := newOAuth(cfg.HTTPClientConfig.OAuth2, options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use `oauth2` of job %q: %w", cfg.JobName, err)
+	}
+	config := cfg.HTTPClientConfig
+	config.OAuth2 = nil
+	library, err := promcommon.NewClientFromConfig(config, cfg.JobName, options.HTTP...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create HTTP client of job %q: %w", cfg.JobName, err)
 	}
 	c := &Client{
-		config:  cfg.HTTPClientConfig,
+		config:  config,
 		job:     cfg.JobName,
 		options: options,
 		offered: identity,
 		library: library,
+		oauth:   oauth,
 		sockets: map[string]*http.Client{},
 		tails:   map[tail]string{},
 	}
@@ -101,7 +109,7 @@ func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
 	}
 	var ok bool
 	c.extra, ok = newHeaders(&c.config)
-	c.plain = ok && !options.NetHTTP && c.config.OAuth2 == nil && validValue(options.UserAgent)
+	c.plain = ok && !options.NetHTTP && oauth == nil && validValue(options.UserAgent)
 	return c, nil
 }
 

@@ -12,5 +12,5 @@
 // own client settings.
 //
 // Everything that a peer sends is bounded: the head by 64 KiB, the body by the job's body_size_limit, compressed or
-// not, and the whole exchange by the scrape's timeout.
+// not, and the whole exchange by the scrape's timeout, what a token server of OAuth2 takes of it included.
 package fetch

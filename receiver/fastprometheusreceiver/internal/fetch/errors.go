@@ -45,7 +45,7 @@ type encodingError struct{ err error }
 func (e *encodingError) Error() string { return e.err.Error() }
 func (e *encodingError) Unwrap() error { return e.err }
 
-// A credentialsError is a secret that cannot be read.
+// A credentialsError is a secret that cannot be read, or a token that cannot be had.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return e.err.Error() }
@@ -121,8 +121,7 @@ func isTimeout(err error) bool {
 
 // isCredentials knows the round trippers' complaints by their words.
 func isCredentials(err error) bool {
-	text := err.Error()
-	return as[*credentialsError](err) || strings.Contains(text, "unable to read ") || strings.Contains(text, "oauth2: ")
+	return as[*credentialsError](err) || strings.Contains(err.Error(), "unable to read ")
 }
 
 func isTLS(err error) bool {

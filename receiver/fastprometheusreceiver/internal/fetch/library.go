@@ -30,7 +30,7 @@ func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response)
 		}
 	}
 	r, err := t.throughLibrary(ctx, buf, part)
-	if err == nil || ctx.Err() == nil || !isTimeoutOrCanceled(err) {
+	if err == nil || ctx.Err() == nil || !isTimeoutOrCanceled(err) || as[*credentialsError](err) {
 		return r, err
 	}
 	if request := (*url.Error)(nil); errors.As(err, &request) {
@@ -50,6 +50,13 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 	request.Header.Set("Accept-Encoding", t.offered())
 	request.Header.Set("User-Agent", t.client.options.UserAgent)
 	request.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", seconds(t.timeout))
+	if oauth := t.client.oauth; oauth != nil {
+		token, err := oauth.get(ctx, t.client.options.UserAgent)
+		if err != nil {
+			return r, &url.Error{Op: "Get", URL: t.url, Err: err}
+		}
+		request.Header.Set("Authorization", token) // net/http keeps it from other hosts
+	}
 	client, err := t.client.through(t.socket)
 	if err != nil {
 		return r, err
@@ -60,10 +67,13 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		// Reading what little an error says keeps the connection.
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxDrained))
-		status := response.Status
-		return r, &StatusError{Code: response.StatusCode, Status: status[:min(len(status), maxQuoted)]}
+		status := &StatusError{Code: response.StatusCode, Status: response.Status[:min(len(response.Status), maxQuoted)]}
+		if !t.any {
+			// Reading what little an error says keeps the connection.
+			_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxDrained))
+			return r, status
+		}
+		r.Status = status.Status
 	}
 	if encodings := response.Header.Values("Content-Encoding"); len(encodings) > 1 {
 		return r, &encodingError{errors.New("unsupported content encoding: several of them")}

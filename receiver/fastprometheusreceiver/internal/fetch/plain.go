@@ -152,9 +152,12 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	}
 	if h.code != 200 {
 		status := &StatusError{Code: h.code, Status: string(h.status[:min(len(h.status), maxQuoted)])}
-		keep = w.body(&h, maxDrained) == nil && h.reusable
-		w.n = 0
-		return status
+		if !t.any {
+			keep = w.body(&h, maxDrained) == nil && h.reusable
+			w.n = 0
+			return status
+		}
+		w.page.Status = status.Status
 	}
 	encoding, err := parseEncoding(h.encoding)
 	if err != nil {

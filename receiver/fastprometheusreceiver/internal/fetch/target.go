@@ -16,6 +16,8 @@ import (
 
 // A Response is a page, still compressed, or a part of one that is not.
 type Response struct {
+	// Status is that of an error, as code and reason. Only Show returns such pages.
+	Status      string
 	ContentType string
 	Encoding    Encoding
 	// Before is how many bytes of the page came in parts before this.
@@ -51,6 +53,7 @@ type Target struct {
 	size        int    // of the last body, as transferred
 	near        bool   // on this host, by its name
 	local       bool   // asked for pages that are not compressed, since it is on this host
+	any         bool   // the page of an error is a page
 	road        Road
 	encoding    Encoding
 
@@ -189,6 +192,13 @@ func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error)
 		buf = r.Body
 	}
 	return t.done(t.getLibrary(ctx, buf, part))
+}
+
+// Show fetches the page for people, who want to see what an error says, too.
+func (t *Target) Show(ctx context.Context) (Response, error) {
+	t.any = true
+	defer func() { t.any = false }()
+	return t.Get(ctx, nil, nil)
 }
 
 // errRedirected hands an exchange on to net/http.

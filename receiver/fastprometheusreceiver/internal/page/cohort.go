@@ -28,16 +28,18 @@ type cohort struct {
 
 	mu         sync.Mutex
 	lines      table[line, *line]
-	pieces     map[string]*string // of texts
+	pieces     table[piece, *piece] // of texts, since the last sweep
+	written    int64                // bytes of pieces and forms that are there, about
 	metas      map[*line]meta
+	bounds     bounds
 	exposed    map[*line]labels.Labels // final labels of lines that are not placed yet, or
 	untold     map[*line]struct{}      // whose text cannot give them again
 	crowd      int                     // how many exposed has held
-	names      map[[2]string]*name
-	bases      map[base]*base
+	names      table[name, *name]
+	bases      table[base, *base]
 	resources  map[[2]string]*resource
 	scopes     map[string]*scope
-	families   map[familyID]*family
+	families   map[familyID]*family // beyond the first of a base
 	keySets    map[string]*keys
 	attributes map[string]string // their names
 	shapes     map[uint64]*shape // by the hash of their keys; nil until the second line
@@ -52,7 +54,9 @@ type cohort struct {
 	reading    map[*Scrape]struct{} // that hold lines
 	epoch      uint32
 	lastID     uint32
-	swept      int // lines left by the last sweep
+	size       int64 // bytes of what is known, about; see memory.go
+	swept      int   // lines left by the last sweep
+	sweptSize  int64 // and bytes
 	scratch    pass
 	builder    builder
 	exposing   labels.ScratchBuilder
@@ -76,10 +80,9 @@ var seed = maphash.MakeSeed()
 func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 	c := &cohort{
 		job: j, key: key, labels: ls, switches: sw,
-		pieces: map[string]*string{}, metas: map[*line]meta{}, exposed: map[*line]labels.Labels{},
-		untold: map[*line]struct{}{},
-		names:  map[[2]string]*name{}, bases: map[base]*base{}, resources: map[[2]string]*resource{},
-		scopes: map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
+		metas: map[*line]meta{}, exposed: map[*line]labels.Labels{}, untold: map[*line]struct{}{},
+		resources: map[[2]string]*resource{},
+		scopes:    map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
 		forms: map[string]*form{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
 		reading: map[*Scrape]struct{}{},
 	}
@@ -92,8 +95,7 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 			b.Set(l.Name, l.Value)
 		}
 		set := c.external(b.Labels())
-		l := c.newLine(whole(n+"\xff"), reportLine, anySetting)
-		l.name = c.name(set.Get(model.MetricNameLabel), n)
+		l := c.newLine(whole(c.name(set.Get(model.MetricNameLabel), n), n+"\xff"), reportLine, anySetting)
 		c.exposed[l], c.untold[l] = set, struct{}{}
 		c.report = append(c.report, l)
 	}
@@ -102,8 +104,14 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 
 // newLine makes a line that is not yet known by its text.
 func (c *cohort) newLine(t text, kind lineKind, in setting) *line {
+	return c.makeLine(new(line), t, kind, in)
+}
+
+func (c *cohort) makeLine(l *line, t text, kind lineKind, in setting) *line {
 	c.lastID++
-	return &line{id: c.lastID, text: t, kind: kind, setting: in}
+	l.id, l.text, l.kind, l.setting = c.lastID, t, kind, in
+	c.size += l.bytes()
+	return l
 }
 
 // find returns the line of a text, if it is known.
@@ -112,7 +120,7 @@ func (c *cohort) find(text []byte, in setting) *line {
 }
 
 func (c *cohort) hashed(hash uint64, text []byte, in setting) *line {
-	return c.lines.find(hash, func(l *line) bool { return l.setting == in && l.text.is(text) })
+	return c.lines.find(hash, func(l *line) bool { return l.setting == in && l.is(text) })
 }
 
 // series returns the line of a sample that a scrape has read.
@@ -127,8 +135,9 @@ func (c *cohort) series(s *Scrape, e *expo.Entry, in setting) (*line, error) {
 	if l := c.hashed(hash, e.Text, setting); l != nil {
 		return c.hold(s, l), nil
 	}
+	defer c.charge(s, c.held())
 	if sh := c.shape(e, setting); sh != nil {
-		l := c.mould(sh, e, setting, c.keepText(s, e))
+		l := c.mould(sh, e, setting, c.keepText(s, sh.name, e))
 		c.lines.insert(l, hash)
 		return c.hold(s, l), nil
 	}
@@ -137,18 +146,21 @@ func (c *cohort) series(s *Scrape, e *expo.Entry, in setting) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(s, c.addSeries(c.keepText(s, e), setting, exposed, set, true)), nil
+	return c.hold(s, c.addSeries(c.keepText(s, c.nameOf(exposed, set), e), setting, set, true)), nil
 }
+
+// charge has a scrape pay for what the cohort holds more than it did.
+func (c *cohort) charge(s *Scrape, held int64) { s.spend(c.held() - held) }
 
 // fewLines is how many lines a page has of which what comes and goes is not worth being cut.
 const fewLines = 1 << 12
 
 // keepText keeps the text of a line that a scrape has read, in pieces where that is likely to pay.
-func (c *cohort) keepText(s *Scrape, e *expo.Entry) text {
+func (c *cohort) keepText(s *Scrape, n *name, e *expo.Entry) text {
 	if t := s.target; t.plan != nil && len(t.plan.lines) < fewLines {
-		return whole(e.Text)
+		return whole(n, e.Text)
 	}
-	return c.text(e)
+	return c.text(n, e)
 }
 
 // expose returns the labels of an entry.
@@ -163,19 +175,19 @@ func (c *cohort) expose(e *expo.Entry, in setting) labels.Labels {
 // large page, a line is read again, if its text tells them.
 const mostExposed = 1 << 12
 
-func (c *cohort) addSeries(t text, in setting, exposed, set labels.Labels, told bool) *line {
+func (c *cohort) addSeries(t text, in setting, set labels.Labels, told bool) *line {
 	l := c.newLine(t, seriesLine, in)
 	if !told {
 		c.untold[l] = struct{}{}
 	}
 	if set.IsEmpty() {
 		l.kind = droppedLine
-	} else {
-		l.name = c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel))
-		if !told || len(c.exposed) < mostExposed {
-			c.exposed[l] = set
-			c.crowd = max(c.crowd, len(c.exposed))
-		}
+	} else if !told || len(c.exposed) < mostExposed {
+		c.exposed[l] = set
+		c.crowd = max(c.crowd, len(c.exposed))
+	}
+	if !told {
+		c.size += untoldBytes + int64(set.ByteSize())
 	}
 	c.lines.add(l)
 	return l
@@ -191,24 +203,32 @@ func (c *cohort) metadata(s *Scrape, b, family []byte, m meta) *line {
 	}
 	l := c.find(b, in)
 	if l == nil {
-		l = c.newLine(whole(b), m.kind, in)
-		l.name = c.name(string(family), string(family))
+		defer c.charge(s, c.held())
+		l = c.newLine(whole(c.name(string(family), string(family)), b), m.kind, in)
 		c.lines.add(l)
 		c.metas[l] = m
+		c.size += metaBytes + int64(len(m.text))
 	}
 	return c.hold(s, l)
 }
 
+// nameOf returns the name of a series: no final one if relabeling dropped it.
+func (c *cohort) nameOf(exposed, set labels.Labels) *name {
+	return c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel))
+}
+
 func (c *cohort) name(final, exposed string) *name {
-	k := [2]string{final, exposed}
-	n := c.names[k]
+	asked := name{final: final, exposed: exposed}
+	hash := asked.hash()
+	n := c.names.find(hash, func(n *name) bool { return n.final == final && n.exposed == exposed })
 	if n == nil {
 		n = &name{final: strings.Clone(final)}
 		n.exposed = n.final
 		if exposed != final {
 			n.exposed = strings.Clone(exposed)
 		}
-		c.names[[2]string{n.final, n.exposed}] = n
+		c.size += n.bytes()
+		c.names.insert(n, hash)
 	}
 	return n
 }
@@ -225,7 +245,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 	if _, untold := c.untold[l]; !untold {
 		delete(c.exposed, l)
 	}
-	l.point, l.role, l.bound = nil, noRole, 0
+	l.point, l.role = nil, noRole
 	metric := set.Get(model.MetricNameLabel)
 	if as == custom && !b.custom || as == exponential && b.custom {
 		return // a family has one representation
@@ -248,7 +268,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 		if err != nil {
 			return
 		}
-		l.bound = bound
+		c.bounds.set(l, bound)
 	}
 	l.role = role
 	l.point = c.intern(c.family(b, r, c.scope(set)), l, set, func(n string) bool {
@@ -286,6 +306,7 @@ func (c *cohort) resource(set labels.Labels) *resource {
 	if r == nil {
 		r = &resource{job: strings.Clone(k[0]), instance: strings.Clone(k[1])}
 		c.resources[[2]string{r.job, r.instance}] = r
+		c.size += r.bytes()
 	}
 	return r
 }
@@ -330,6 +351,7 @@ func (c *cohort) scope(set labels.Labels) *scope {
 		s.name, s.version, s.schema = strings.Clone(s.name), strings.Clone(s.version), strings.Clone(s.schema)
 		kept = &s
 		c.scopes[k] = kept
+		c.size += s.bytes(len(k))
 	}
 	return kept
 }
@@ -338,12 +360,21 @@ func (c *cohort) scope(set labels.Labels) *scope {
 const defaultScope = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 
 func (c *cohort) family(b *base, r *resource, s *scope) *family {
+	if f := b.family; f != nil && f.resource == r && f.scope == s {
+		return f
+	}
 	k := familyID{b, r, s}
 	f := c.families[k]
 	if f == nil {
 		c.lastID++
 		f = &family{id: c.lastID, base: b, resource: r, scope: s}
-		c.families[k] = f
+		c.size += familyBytes
+		if b.family == nil {
+			b.family = f
+		} else {
+			c.families[k] = f
+			c.size += familyBytes
+		}
 	}
 	return f
 }

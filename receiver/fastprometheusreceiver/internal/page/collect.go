@@ -14,19 +14,57 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
+// collected parses a page that was read as a whole.
+func (s *Scrape) collected() error {
+	var tooLarge error
+	for b := s.carry; len(b) > 0; {
+		section := b
+		if s.target.format == protobufFormat {
+			section = s.section(b)
+		}
+		if err := s.afford(); err != nil {
+			return err
+		}
+		p, err := s.opened(section)
+		if err == nil {
+			err = s.parse(p, &tooLarge)
+		}
+		if err != nil {
+			return err
+		}
+		b = b[len(section):]
+	}
+	return tooLarge
+}
+
+// opened returns the parser of a page, or of a part of one.
+func (s *Scrape) opened(b []byte) (textparse.Parser, error) {
+	media := map[format]string{
+		textFormat: "text/plain", openMetricsFormat: "application/openmetrics-text", protobufFormat: "application/vnd.google.protobuf",
+	}[s.target.format]
+	sw := s.target.cohort.switches
+	return textparse.New(b, media, nil, textparse.ParserOptions{
+		IgnoreNativeHistograms:                  !sw.native,
+		ConvertClassicHistogramsToNHCB:          sw.custom,
+		KeepClassicOnClassicAndNativeHistograms: sw.classic,
+	})
+}
+
 // parse reads a page with one of Prometheus' parsers: protobuf, and any format whose classic histograms are converted.
 // Its entries are lines like any other, named by the bytes the parser names them by.
-func (s *Scrape) parse(p textparse.Parser) error {
+//
+// tooLarge is set when a histogram has too many buckets, which only counts once the page has been read.
+func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 	cfg := s.target.cohort.job.cfg.Scrape
 	schema, most := coarsest(cfg.NativeHistogramMinBucketFactor), int(cfg.NativeHistogramBucketLimit)
-	var (
-		text     []byte
-		tooLarge error
-	)
+	var text []byte
 	for {
 		kind, err := p.Next()
 		if errors.Is(err, io.EOF) {
-			return tooLarge
+			return nil
+		}
+		if err == nil {
+			err = s.afford()
 		}
 		if err != nil {
 			return err
@@ -52,7 +90,7 @@ func (s *Scrape) parse(p textparse.Parser) error {
 			m.text = string(said)
 			text = append(append(append(text, family...), ' '), said...)
 		case textparse.EntrySeries, textparse.EntryHistogram:
-			if err := s.sample(p, kind == textparse.EntryHistogram, most, schema, &tooLarge); err != nil {
+			if err := s.sample(p, kind == textparse.EntryHistogram, most, schema, tooLarge); err != nil {
 				return err
 			}
 			continue
@@ -73,7 +111,7 @@ func (s *Scrape) parse(p textparse.Parser) error {
 
 // expect returns the plan's next line if it has the text.
 func (s *Scrape) expect(text []byte) *line {
-	if s.next < len(s.expected) && s.expected[s.next].text.is(text) {
+	if s.next < len(s.expected) && s.expected[s.next].is(text) {
 		return s.expected[s.next]
 	}
 	return nil
@@ -92,6 +130,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 	} else {
 		text, ts, v = p.Series()
 	}
+	s.spendLongest(textCopies * int64(len(text)))
 	l := s.expect(text)
 	if l != nil && l.kind != droppedLine && l.kind != seriesLine || s.strayed && l != nil && l.setting > anySetting && l.setting != s.in {
 		l = nil
@@ -119,6 +158,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		if err := n.limit(most, schema); err != nil && *tooLarge == nil {
 			*tooLarge, s.tooLarge = err, int(at)
 		}
+		s.spend(n.bytes())
 		s.natives[at] = n
 	}
 	e := &s.entry
@@ -138,6 +178,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 				x.Ts = s.times[at]
 			}
 		}
+		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
 		s.exemplars = append(s.exemplars, placedExemplar{Exemplar: x, sample: at})
 	}
 	slices.SortFunc(s.exemplars[first:], func(a, b placedExemplar) int { return exemplar.Compare(a.Exemplar, b.Exemplar) })
@@ -155,9 +196,10 @@ func (c *cohort) parsed(s *Scrape, b []byte, in setting, set labels.Labels) (*li
 	if l := c.find(b, setting); l != nil {
 		return c.hold(s, l), nil
 	}
+	defer c.charge(s, c.held())
 	final, err := c.final(set)
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(s, c.addSeries(whole(b), setting, set, final, false)), nil
+	return c.hold(s, c.addSeries(whole(c.nameOf(set, final), b), setting, final, false)), nil
 }

@@ -31,6 +31,8 @@ type Config struct {
 	NoStaleMarkers bool
 	// SeriesLimit bounds the series a target may show over its life; samples of further ones are dropped. 0 is no limit.
 	SeriesLimit int
+	// MaxMemory bounds, by an estimate in bytes, what a page may take while it is read and afterwards. 0 is no limit.
+	MaxMemory int64
 	// Reuse says that nobody keeps or changes metrics once they are released.
 	Reuse  bool
 	Logger *zap.Logger

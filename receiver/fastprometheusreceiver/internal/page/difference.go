@@ -67,6 +67,7 @@ func compare(p *plan, report int, page []*line, some int) (d difference, ok bool
 // A search looks for lines of a page among those of the last that are to come.
 type search struct {
 	newest uint32 // of those lines
+	tried  int    // lines that were looked for
 	vain   int    // lines looked at for nothing
 }
 
@@ -79,14 +80,26 @@ func (p *plan) among(extras []*line) search {
 	return s
 }
 
+const (
+	// near is how far a search always looks.
+	near = 64
+	// vainPages and vainLines bound what it looks at for nothing beyond that: so many pages, and for each line it looks for
+	// so many more.
+	vainPages = 8
+	vainLines = 2 * near
+)
+
 // ahead returns where a line is, or -1. What is new on the page is not looked for. The more lines in a row were not the
-// next, the further it looks, and less often once most of it was in vain.
+// next, the further it looks, until most of that was in vain.
 func (s *search) ahead(lines []*line, next, lost int, l *line) int {
-	const first = 64
-	if l.id > s.newest || lost > 24 && lost&(lost-1) != 0 && s.vain > 4*len(lines) {
+	if l.id > s.newest {
 		return -1
 	}
-	end := min(len(lines), next+first<<min(lost, 12))
+	s.tried++
+	end := min(len(lines), next+near<<min(lost, 12))
+	if s.vain+end-next > vainPages*len(lines)+vainLines*s.tried {
+		end = min(end, next+near)
+	}
 	for i := next; i < end; i++ {
 		if lines[i] == l {
 			return i

@@ -21,5 +21,6 @@
 // page are in pieces that they share.
 //
 // A Scrape borrows the chunks it is fed and copies what it keeps. Metrics handed out belong to the caller until Release.
-// Memory follows the pages last seen: a line that is in no target's plan is forgotten.
+// Memory follows the pages last seen: a line that is in no target's plan is forgotten. What a page takes is added up while it
+// is read, by estimate, and one that would take more than the job allows fails.
 package page

@@ -65,7 +65,7 @@ func (s *Scrape) End(r Report) Result {
 	if s.strayed {
 		res.Hits = 0
 	}
-	if err == nil && s.fed && s.exact() {
+	if err == nil && s.size > 0 && s.exact() {
 		s.plan.count(&res)
 		if over(c.job, res.PostRelabel) {
 			res.Err = errSampleLimit
@@ -76,7 +76,7 @@ func (s *Scrape) End(r Report) Result {
 			}
 			return s.repeat(r, res)
 		}
-	} else if err == nil && s.fed {
+	} else if err == nil && s.size > 0 {
 		if varied, ok := s.vary(r, res); ok {
 			return varied
 		}
@@ -121,16 +121,15 @@ func (s *Scrape) together(l *layout) bool {
 			}
 		}
 	}
-	for i := range l.points {
-		p := &l.points[i]
-		if p.created < 0 {
+	for i, created := range l.created {
+		if created < 0 {
 			continue
 		}
-		at := p.at
-		if grouped(p.point.family.base.kind) {
+		at := l.at[i]
+		if grouped(l.points[i].family.base.kind) {
 			at = l.groups[at].count
 		}
-		if s.times[p.created] != s.times[at] {
+		if s.times[created] != s.times[at] {
 			return false
 		}
 	}
@@ -183,15 +182,22 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	c.mu.Lock()
 	delete(c.reading, s)
 	p := &c.scratch
-	p.begin(t)
 	ahead := latest(time.Now())
 	var n counts
 	page := lines
+	if res.Err == nil && !s.fits(lines) {
+		s.left = -1
+		res.Err = s.afford()
+	}
+	p.begin(t)
 	if res.Err == nil {
+		p.most = c.held() + s.left
 		n = p.page(lines, s.times, ahead, s.natives)
 		res.Samples, res.PostRelabel, res.Added, res.Late = n.samples, n.samples-n.dropped, n.added, n.late
 		res.Limited = n.limited
-		if over(c.job, res.PostRelabel-n.repeats) {
+		if s.left = p.most - c.held(); s.left < 0 {
+			res.Err = s.afford()
+		} else if over(c.job, res.PostRelabel-n.repeats) {
 			res.Err = errSampleLimit
 		} else if s.isReordered(p, n) {
 			t.alive = true
@@ -234,7 +240,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		l  *layout
 		tr *tree
 	)
-	if res.Err == nil && s.fed {
+	if res.Err == nil && s.size > 0 {
 		if c.job.cfg.Reuse && t.plan != nil {
 			tr = t.plan.take()
 		}
@@ -266,7 +272,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 // values into the plan's.
 func (s *Scrape) isReordered(p *pass, n counts) bool {
 	t, q := s.target, s.target.plan
-	if !s.fed || q == nil || q.layout == nil || q.repeats || !t.settled || !t.diff.isEmpty() ||
+	if s.size == 0 || q == nil || q.layout == nil || q.repeats || !t.settled || !t.diff.isEmpty() ||
 		s.times != nil || t.timed != nil || s.natives != nil || len(s.exemplars) > 0 ||
 		n != (counts{samples: q.samples, dropped: q.dropped, limited: q.limited}) || len(t.lingering) > 0 || !same(p.said, t.said) {
 		return false
@@ -277,7 +283,7 @@ func (s *Scrape) isReordered(p *pass, n counts) bool {
 		v := 0.0
 		if l.kind == seriesLine {
 			v = s.values[l.number]
-			if at := owner[i]; at >= 0 && q.layout.points[at].point != l.point {
+			if at := owner[i]; at >= 0 && q.layout.points[at] != l.point {
 				return false
 			}
 		}

@@ -41,7 +41,7 @@ func (l *layout) owners(first, samples int) []int32 {
 
 // samples visits the samples of a point.
 func (l *layout) samples(point int, f func(sample int32)) {
-	p := &l.points[point]
+	p := l.placed(point)
 	each := func(sample int32) {
 		if sample >= 0 {
 			f(sample)

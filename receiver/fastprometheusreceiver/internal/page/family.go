@@ -4,6 +4,7 @@
 package page
 
 import (
+	"hash/maphash"
 	"strings"
 
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
@@ -23,6 +24,25 @@ type base struct {
 	custom    bool // a native histogram with custom buckets
 
 	out, outUnit string
+	family       *family // the first that it has: nearly always the only one
+	epoch        uint32
+}
+
+// hash is one of what tells bases apart.
+func (b *base) hash() uint64 {
+	h := maphash.String(seed, b.name)
+	for _, s := range [...]string{string(b.promType), b.help, b.unit} {
+		h = (h ^ maphash.String(seed, s)) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
+// equals tells whether two bases are the same, whatever families they have.
+func (b *base) equals(other *base) bool {
+	one, two := *b, *other
+	one.family, two.family = nil, nil
+	one.epoch, two.epoch = 0, 0
+	return one == two
 }
 
 // metadata is what is known of a family.
@@ -157,10 +177,13 @@ func (p *pass) resolve(n *name, as native) *base {
 	if p.job.cfg.TrimSuffixes {
 		b.out = translator.TrimPromSuffixes(b.name, b.kind, b.unit)
 	}
-	kept := p.bases[b]
+	hash := b.hash()
+	kept := p.bases.find(hash, b.equals)
 	if kept == nil {
-		kept = &b
-		p.bases[b] = kept
+		kept = new(base)
+		*kept = b
+		p.bases.insert(kept, hash)
+		p.size += baseBytes
 	}
 	p.families[familyKey{b.name, isNative}] = kept
 	return kept

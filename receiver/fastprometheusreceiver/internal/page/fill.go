@@ -20,15 +20,16 @@ type cursor struct {
 
 	left     bool // a point was left out
 	seen     []bool
+	fresh    []int32
 	recycled recycled
 }
 
 // point returns a point by its number: those of the variation follow the layout's.
-func (c *cursor) point(i int32) *placedPoint {
+func (c *cursor) point(i int32) placedPoint {
 	if int(i) < len(c.points) {
-		return &c.points[i]
+		return c.placed(int(i))
 	}
-	return &c.extra.points[int(i)-len(c.points)]
+	return c.extra.placed(int(i) - len(c.points))
 }
 
 func (c *cursor) group(i int32) *group {
@@ -95,13 +96,14 @@ func (c *cursor) choose(m *placedMetric, ch change, had []int32, there bool) cho
 			c.seen[at-m.first] = true
 		}
 	}
-	var fresh choice
+	fresh := choice{list: c.fresh[:0]}
 	for i, seen := range c.seen {
 		if at := m.first + int32(i); !seen && stays(at) {
 			fresh.list = append(fresh.list, at)
 		}
 	}
 	fresh = fresh.and(c, ch)
+	c.fresh = fresh.list
 	k := choice{list: make([]int32, 0, n+int(ch.count)), drop: make([]bool, len(had)), renew: make([]bool, len(had))}
 	for i, at := range had {
 		switch {
@@ -232,7 +234,7 @@ func next[P any, S slice[P]](dps S, i, kept int) P {
 	return dps.AppendEmpty()
 }
 
-func (c *cursor) attributes(p *placedPoint, k choice, i int, m pcommon.Map) {
+func (c *cursor) attributes(p placedPoint, k choice, i int, m pcommon.Map) {
 	switch {
 	case i >= k.kept:
 		p.point.fill(m, c.target)
@@ -288,7 +290,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 }
 
 // sound tells whether the buckets of a histogram can be told apart: numbers that do not fall, none above the count.
-func (c *cursor) sound(p *placedPoint, isCustom bool) bool {
+func (c *cursor) sound(p placedPoint, isCustom bool) bool {
 	if isCustom {
 		n, ok := c.natives[p.at]
 		if !ok || n.stale() {
@@ -379,7 +381,7 @@ func sameBounds(s pcommon.Float64Slice, bounds []float64) bool {
 	return true
 }
 
-func (c *cursor) summary(p *placedPoint, dp pmetric.SummaryDataPoint) {
+func (c *cursor) summary(p placedPoint, dp pmetric.SummaryDataPoint) {
 	g := c.group(p.at)
 	stale := g.isStale(c.view)
 	qs := dp.QuantileValues()

@@ -23,8 +23,15 @@ func (c *cohort) intern(f *family, l *line, set labels.Labels, skip func(name st
 			kept = append(kept, l)
 		}
 	})
-	p := &point{family: f, form: c.pack(c.keysOf(kept), &l.text, kept), line: l}
-	return c.points.intern(p, p.equals)
+	return c.internPoint(&point{family: f, form: c.pack(c.keysOf(kept), &l.text, kept), line: l})
+}
+
+// internPoint returns the point that is like one, if it is known, or else the one.
+func (c *cohort) internPoint(p *point) *point {
+	had := c.points.count
+	p = c.points.intern(p, p.equals)
+	c.size += pointBytes * int64(c.points.count-had)
+	return p
 }
 
 // keysOf returns the keys of labels that become attributes.
@@ -43,6 +50,7 @@ func (c *cohort) keysOf(kept []labels.Label) *keys {
 			ks.marked = ks.marked || ks.from[i] >= 0
 		}
 		c.keySets[string(key)] = ks
+		c.size += ks.bytes(len(key))
 	}
 	return ks
 }
@@ -53,6 +61,7 @@ func (c *cohort) attribute(name string) string {
 	if !ok {
 		kept = strings.Clone(name)
 		c.attributes[kept] = kept
+		c.size += attributeBytes + int64(len(kept))
 	}
 	return kept
 }
@@ -74,7 +83,7 @@ func (p *point) equals(q *point) bool {
 
 // hash is one of all that makes the point what it is.
 func (p *point) hash() uint64 {
-	h := uint64(p.family.id)<<32 | uint64(p.form.keys.id)
+	h := (uint64(p.family.id)<<32 | uint64(p.form.keys.id)) * 0x9e3779b97f4a7c15
 	var v span
 	for i := 0; i < len(p.form.values); {
 		v, i = unpack(p.form.values, i)
@@ -117,7 +126,9 @@ func (c *cohort) form(k *keys, b []byte, begin int) *form {
 		all := string(b)
 		if f = (&form{k, all[begin:]}); len(c.forms) < mostForms {
 			c.forms[all] = f
+			c.written += formSlotBytes
 		}
+		c.written += formBytes + int64(len(all))
 	}
 	return f
 }
@@ -130,7 +141,7 @@ func (p *point) text(s span) string {
 	if s.piece == noPiece {
 		return p.form.values[s.at : s.at+s.size]
 	}
-	return p.line.text.piece(s.piece)[s.at : s.at+s.size]
+	return p.line.piece(s.piece)[s.at : s.at+s.size]
 }
 
 // unpack returns where the value is that is packed at i, and where the next one is packed.

@@ -17,7 +17,9 @@ type layout struct {
 	resources []placedResource
 	scopes    []placedScope
 	metrics   []placedMetric // in the order of their first samples
-	points    []placedPoint  // metric by metric
+	points    []*point       // metric by metric
+	at        []int32        // the sample that each takes its value from; of a histogram or a summary, a group
+	created   []int32        // and the one that says since when it is; nil if there is none for any
 	groups    []group        // the parts of histograms and summaries
 	marked    bool           // some attribute is the target's to fill in
 	runs      []run          // in which order a large page's points are handed on
@@ -41,10 +43,18 @@ type placedMetric struct {
 	points int32
 }
 
-// A placedPoint takes its value from a sample; of a histogram or a summary, at is a group.
+// A placedPoint is what a layout has of a point.
 type placedPoint struct {
 	point       *point
 	at, created int32
+}
+
+func (l *layout) placed(i int) placedPoint {
+	p := placedPoint{l.points[i], l.at[i], -1}
+	if l.created != nil {
+		p.created = l.created[i]
+	}
+	return p
 }
 
 type group struct {
@@ -60,7 +70,7 @@ type part struct {
 }
 
 // isGrouped tells whether the point has a group.
-func (p *placedPoint) isGrouped() bool {
+func (p placedPoint) isGrouped() bool {
 	return grouped(p.point.family.base.kind) && !p.point.family.base.custom
 }
 
@@ -69,24 +79,32 @@ type builder struct {
 	epoch     uint32
 	resources []placedResource
 	scopes    []placedScope
+	nearest   int32                 // of the scopes: nearly always that of the next metric, too
+	places    map[placedScope]int32 // of scopes
 	metrics   []builtMetric
+	points    []builtPoint
+	groups    []group
 	splits    map[split]int32
 	stale     int32 // samples from here on are stale markers
+	bounds    *bounds
 	anchored  int
 	grouped   int
+	created   bool // a point has it
 }
 
 type builtMetric struct {
-	family *family
-	scope  int32
-	points []builtPoint
+	family      *family
+	scope       int32
+	first, last int32 // of its points
 }
 
+// A builtPoint may be the only one of its metric, so metrics have no lists of theirs.
 type builtPoint struct {
 	point       *point
 	time        int64
 	at, created int32
-	group       group
+	group       int32 // -1: none
+	next        int32 // point of the metric, or -1
 }
 
 // A split is a point that is there more than once, at different times.
@@ -95,11 +113,12 @@ type split struct {
 	time  int64
 }
 
-func (b *builder) reset(epoch uint32, stale int) {
-	b.epoch, b.stale = epoch, int32(stale)
+func (b *builder) reset(epoch uint32, stale int, bounds *bounds) {
+	b.epoch, b.stale, b.bounds = epoch, int32(stale), bounds
 	b.resources, b.scopes, b.metrics = b.resources[:0], b.scopes[:0], b.metrics[:0]
-	b.anchored, b.grouped = 0, 0
-	clear(b.splits)
+	b.points, b.groups, b.nearest = b.points[:0], b.groups[:0], 0
+	b.anchored, b.grouped, b.created = 0, 0, false
+	b.splits, b.places = cleared(b.splits), cleared(b.places)
 }
 
 // add places sample number i.
@@ -118,15 +137,16 @@ func (b *builder) add(l *line, i int, time int64) {
 		b.metric(f)
 	}
 	m := &b.metrics[f.slot]
-	order := b.find(m, l.point, time)
+	order := b.find(l.point, time)
 	if at >= b.stale && order < 0 && l.role == createdRole {
 		return // a marker of no value
 	}
 	if order < 0 {
 		order = b.open(m, l.point, time)
 	}
-	p := &m.points[order]
-	if at >= b.stale && (p.at >= 0 && p.at < b.stale || p.group.count >= 0 && p.group.count < b.stale || l.role == createdRole) {
+	p := &b.points[order]
+	count := b.count(p)
+	if at >= b.stale && (p.at >= 0 && p.at < b.stale || count >= 0 && count < b.stale || l.role == createdRole) {
 		return // the point lives: what it lost is no reason to declare it stale
 	}
 	switch l.role {
@@ -135,13 +155,36 @@ func (b *builder) add(l *line, i int, time int64) {
 	case createdRole:
 		p.created = at
 	case sumRole:
-		p.group.sum = at
+		b.group(p).sum = at
 	case countRole:
-		p.group.count = at
+		b.group(p).count = at
 	case bucketRole:
-		p.group.parts = append(p.group.parts, part{l.bound, at})
+		g := b.group(p)
+		g.parts = append(g.parts, part{b.bounds.of(l), at})
 	default:
 	}
+}
+
+// count returns the sample that is the count of a histogram or a summary, or -1.
+func (b *builder) count(p *builtPoint) int32 {
+	if p.group < 0 {
+		return -1
+	}
+	return b.groups[p.group].count
+}
+
+// group returns the group of a point, for a moment.
+func (b *builder) group(p *builtPoint) *group {
+	if p.group < 0 {
+		n := len(b.groups)
+		var parts []part
+		if n < cap(b.groups) {
+			parts = b.groups[:n+1][n].parts[:0]
+		}
+		p.group = int32(n)
+		b.groups = append(b.groups, group{count: -1, sum: -1, rest: -1, parts: parts})
+	}
+	return &b.groups[p.group]
 }
 
 func (b *builder) resource(r *resource) int32 {
@@ -153,28 +196,33 @@ func (b *builder) resource(r *resource) int32 {
 }
 
 func (b *builder) metric(f *family) {
-	r := b.resource(f.resource)
-	s := slices.IndexFunc(b.scopes, func(p placedScope) bool { return p.resource == r && p.scope == f.scope })
-	if s < 0 {
-		s = len(b.scopes)
-		b.scopes = append(b.scopes, placedScope{r, f.scope})
-	}
 	f.epoch, f.slot = b.epoch, int32(len(b.metrics))
-	if n := len(b.metrics); n < cap(b.metrics) {
-		b.metrics = b.metrics[:n+1]
-	} else {
-		b.metrics = append(b.metrics, builtMetric{})
-	}
-	m := &b.metrics[f.slot]
-	m.family, m.scope, m.points = f, int32(s), m.points[:0]
+	b.metrics = append(b.metrics, builtMetric{f, b.scope(placedScope{b.resource(f.resource), f.scope}), -1, -1})
 }
 
-// find returns which of a metric's points is the one at a time, or -1.
-func (b *builder) find(m *builtMetric, p *point, time int64) int32 {
+func (b *builder) scope(s placedScope) int32 {
+	if n := int(b.nearest); n < len(b.scopes) && b.scopes[n] == s {
+		return b.nearest
+	}
+	at, ok := b.places[s]
+	if !ok {
+		if b.places == nil {
+			b.places = map[placedScope]int32{}
+		}
+		at = int32(len(b.scopes))
+		b.places[s] = at
+		b.scopes = append(b.scopes, s)
+	}
+	b.nearest = at
+	return at
+}
+
+// find returns which point is the one at a time, or -1.
+func (b *builder) find(p *point, time int64) int32 {
 	if p.epoch != b.epoch {
 		return -1
 	}
-	if order := p.order(); m.points[order].time == time {
+	if order := p.order(); b.points[order].time == time {
 		return order
 	}
 	if order, ok := b.splits[split{p, time}]; ok {
@@ -184,7 +232,7 @@ func (b *builder) find(m *builtMetric, p *point, time int64) int32 {
 }
 
 func (b *builder) open(m *builtMetric, p *point, time int64) int32 {
-	order := int32(len(m.points))
+	order := int32(len(b.points))
 	if p.epoch != b.epoch {
 		p.epoch = b.epoch
 		p.setOrder(order)
@@ -194,13 +242,13 @@ func (b *builder) open(m *builtMetric, p *point, time int64) int32 {
 		}
 		b.splits[split{p, time}] = order
 	}
-	var parts []part
-	if order < int32(cap(m.points)) {
-		parts = m.points[:order+1][order].group.parts[:0]
+	b.points = append(b.points, builtPoint{point: p, time: time, at: -1, created: -1, group: -1, next: -1})
+	if m.last < 0 {
+		m.first = order
+	} else {
+		b.points[m.last].next = order
 	}
-	m.points = append(m.points, builtPoint{
-		point: p, time: time, at: -1, created: -1, group: group{count: -1, sum: -1, rest: -1, parts: parts},
-	})
+	m.last = order
 	return order
 }
 
@@ -211,42 +259,48 @@ func grouped(k pmetric.MetricType) bool {
 // finish copies what was built into a layout of its own. A point without a value, or without the count that a histogram
 // or a summary must have, is left out.
 func (b *builder) finish() *layout {
-	for i := range b.metrics {
-		for j := range b.metrics[i].points {
-			p := &b.metrics[i].points[j]
-			if p.at >= 0 {
-				b.anchored++
-			} else if p.group.count >= 0 {
-				b.anchored++
-				b.grouped++
-			}
+	for i := range b.points {
+		p := &b.points[i]
+		if p.at >= 0 {
+			b.anchored++
+		} else if b.count(p) >= 0 {
+			b.anchored++
+			b.grouped++
 		}
+		b.created = b.created || p.created >= 0
 	}
 	l := &layout{
 		resources: slices.Clone(b.resources),
 		scopes:    slices.Clone(b.scopes),
 		metrics:   make([]placedMetric, 0, len(b.metrics)),
-		points:    make([]placedPoint, 0, b.anchored),
+		points:    make([]*point, 0, b.anchored),
+		at:        make([]int32, 0, b.anchored),
 		groups:    make([]group, 0, b.grouped),
+	}
+	if b.created {
+		l.created = make([]int32, 0, b.anchored)
 	}
 	clear(b.resources)
 	var last []float64
 	for i := range b.metrics {
 		m := &b.metrics[i]
 		first := len(l.points)
-		for j := range m.points {
-			p := &m.points[j]
+		for j := m.first; j >= 0; j = b.points[j].next {
+			p := &b.points[j]
 			at := p.at
 			if at < 0 {
-				if p.group.count < 0 {
+				if b.count(p) < 0 {
 					continue
 				}
 				at = int32(len(l.groups))
-				g := p.group.finish(m.family.base.kind, last)
+				g := b.groups[p.group].finish(m.family.base.kind, last)
 				last = g.bounds
 				l.groups = append(l.groups, g)
 			}
-			l.points = append(l.points, placedPoint{p.point, at, p.created})
+			l.points, l.at = append(l.points, p.point), append(l.at, at)
+			if b.created {
+				l.created = append(l.created, p.created)
+			}
 			l.marked = l.marked || p.point.form.keys.marked
 		}
 		if n := len(l.points) - first; n > 0 {

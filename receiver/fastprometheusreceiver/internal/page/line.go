@@ -4,6 +4,8 @@
 package page
 
 import (
+	"hash/maphash"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -11,19 +13,17 @@ import (
 // A line is one line of a page, value aside, and what it means to the targets of a cohort. Text, kind and setting never
 // change; the rest belongs to the cohort's lock, except that a plan's own lines keep their point while it lives.
 type line struct {
-	text    text
-	name    *name // of the series, or the family that metadata is about
+	text
+
 	point   *point
-	bound   float64 // of a bucket or quantile
 	id      uint32
 	epoch   uint32 // when a pass last saw the line
 	number  int32  // of its first sample in that pass
 	kind    lineKind
 	setting setting
 	role    role
+	bound   boundNumber // of a bucket or quantile
 }
-
-func (l *line) hash() uint64 { return l.text.hash() }
 
 type lineKind uint8
 
@@ -96,9 +96,18 @@ type meta struct {
 // A name is the name of a metric and, when relabelling changed it, the name it was exposed under.
 type name struct {
 	final, exposed string
+	head           string // of texts in pieces
 	epoch          uint32
 	first          int32    // of its samples in the marked plan
 	base           [2]*base // in this epoch; the second is for native histograms
+}
+
+func (n *name) hash() uint64 {
+	h := maphash.String(seed, n.final)
+	if n.exposed != n.final {
+		h = (h ^ maphash.String(seed, n.exposed)) * 0x9e3779b97f4a7c15
+	}
+	return h
 }
 
 // A point is the identity of a data point: what makes samples parts of one.
@@ -135,6 +144,7 @@ func (p *point) setOrder(n int32) { p.bits = uint32(n)<<orderBits | p.bits&(plac
 // keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.
 type keys struct {
 	id     uint32
+	epoch  uint32
 	names  []string
 	from   []int16 // -1: the point has it
 	marked bool    // some value is the target's
@@ -162,4 +172,5 @@ type scope struct {
 	name, version, schema string
 	attributes            []labels.Label
 	isDefault             bool
+	epoch                 uint32
 }

@@ -71,6 +71,7 @@ func spread(spans []histogram.Span, out pmetric.ExponentialHistogramDataPointBuc
 	}
 	out.SetOffset(spans[0].Offset - 1)
 	counts := out.BucketCounts()
+	counts.EnsureCapacity(width(spans))
 	for i, s := range spans {
 		if i > 0 {
 			for range s.Offset {
@@ -83,8 +84,18 @@ func spread(spans []histogram.Span, out pmetric.ExponentialHistogramDataPointBuc
 	}
 }
 
+// width is how many buckets there are, those between spans included.
+func width(spans []histogram.Span) (n int) {
+	for i, s := range spans {
+		if n += int(s.Length); i > 0 {
+			n += int(max(s.Offset, 0))
+		}
+	}
+	return n
+}
+
 // custom fills the point of a native histogram with bounds of its own.
-func (c *cursor) custom(p *placedPoint, dp pmetric.HistogramDataPoint) {
+func (c *cursor) custom(p placedPoint, dp pmetric.HistogramDataPoint) {
 	dp.SetTimestamp(c.time(p.at))
 	n, ok := c.natives[p.at]
 	if !ok || n.stale() {

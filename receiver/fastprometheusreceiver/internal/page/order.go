@@ -33,7 +33,7 @@ func (c *cohort) order(l *layout) {
 				about[i] = aboutNothing
 				continue
 			}
-			s := c.about(l.points[i].point.line)
+			s := c.about(l.points[i].line)
 			at, ok := known[s]
 			if !ok {
 				at = int32(len(sizes))
@@ -54,28 +54,31 @@ func (c *cohort) order(l *layout) {
 		round[i] = last
 		room -= n
 	}
-	var runs []run
-	next := make([]int32, len(l.metrics))
-	for r := range last + 1 {
-		for i := range l.metrics {
-			m := &l.metrics[i]
-			if c.reports(m) {
-				continue
-			}
-			n := next[i]
-			for n < m.points && round[about[m.first+n]] <= r {
-				n++
-			}
-			if n > next[i] {
-				runs = append(runs, run{metric: int32(i), points: n - next[i]})
-				next[i] = n
-			}
+	rounds := make([][]run, last+1) // filled metric by metric: most of many metrics have nothing to say in most of many rounds
+	for i := range l.metrics {
+		m := &l.metrics[i]
+		if c.reports(m) {
+			continue
 		}
-		if n := len(runs); n > 0 {
-			runs[n-1].ends = r < last
+		var (
+			at  *run
+			now int32
+		)
+		for _, a := range about[m.first : m.first+m.points] {
+			if at == nil || round[a] > now {
+				now = round[a]
+				rounds[now] = append(rounds[now], run{metric: int32(i)})
+				at = &rounds[now][len(rounds[now])-1]
+			}
+			at.points++
 		}
 	}
-	l.runs, l.about = slices.Clip(c.reported(l, runs)), about
+	for _, runs := range rounds[:last] {
+		if n := len(runs); n > 0 {
+			runs[n-1].ends = true
+		}
+	}
+	l.runs, l.about = slices.Clip(c.reported(l, slices.Concat(rounds...))), about
 }
 
 // aboutNothing is what the report's points are about.
@@ -108,10 +111,11 @@ func (c *cohort) reports(m *placedMetric) bool {
 
 // about returns the labels that tell what a line is about: the first few.
 func (c *cohort) about(l *line) string {
-	s := *l.text.head
-	if l.text.body != nil {
-		s = *l.text.body
-	} else if e, ok := l.parse(); ok {
+	s := string(*l.body)
+	if !l.isWhole() {
+		return strings.TrimRight(s, "}")
+	}
+	if e, ok := l.parse(); ok {
 		if cuts := c.cut(&e); len(cuts) > 1 {
 			s = s[cuts[0]:cuts[1]]
 		} else if len(cuts) > 0 {
@@ -123,7 +127,7 @@ func (c *cohort) about(l *line) string {
 
 // parse reads the text of a line again.
 func (l *line) parse() (e expo.Entry, ok bool) {
-	b := []byte(l.text.String() + " 0\n")
+	b := []byte(l.String() + " 0\n")
 	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
 		if _, err := p.Next(b, &e); err == nil {
 			return e, true

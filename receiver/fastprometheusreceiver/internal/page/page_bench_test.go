@@ -239,7 +239,7 @@ func TestMemoryFollowsShapes(t *testing.T) {
 	one := testTarget(fresh, 1)
 	scrape(one, big)
 	t.Logf("%.1f B a series beyond %.1f B of text for a new page", float64(heap()-before)/20_000-float64(len(big))/20_000, float64(len(big))/20_000)
-	require.LessOrEqual(t, float64(heap()-before)/20_000, 250.0)
+	require.LessOrEqual(t, float64(heap()-before)/20_000, 170.0)
 	runtime.KeepAlive(kept)
 	runtime.KeepAlive(one)
 	runtime.KeepAlive(odd)

@@ -113,7 +113,7 @@ func TestMemoryOfALargePage(t *testing.T) {
 	runtime.ReadMemStats(&is)
 	t.Logf("kept %.0f B a series besides %.0f B of text, %.0f B more while handed on; garbage of a scrape %.0f B",
 		float64(kept)/series-text, text, float64(peak-kept)/series, float64(is.TotalAlloc-was.TotalAlloc)/series)
-	require.LessOrEqual(t, float64(kept)/series-text, 220.0)
+	require.LessOrEqual(t, float64(kept)/series-text, 120.0)
 	require.LessOrEqual(t, float64(peak-kept)/series, 80.0, "a part, and the values")
 	require.LessOrEqual(t, float64(is.TotalAlloc-was.TotalAlloc)/series, 200.0)
 	runtime.KeepAlive(target)
@@ -151,7 +151,7 @@ func TestMemoryOfLabelsThatComeAgain(t *testing.T) {
 	runtime.ReadMemStats(&is)
 	garbage := float64(is.TotalAlloc-was.TotalAlloc) / (pods * metrics)
 	t.Logf("kept %.0f B a series, the text is %.0f B; garbage of a scrape %.0f B", kept, text, garbage)
-	require.LessOrEqual(t, kept, text+120)
+	require.LessOrEqual(t, kept, text+30)
 	require.LessOrEqual(t, garbage, 100.0, "what says the same of a pod goes from point to point")
 	runtime.KeepAlive(target)
 }

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -51,6 +52,7 @@ type pass struct {
 
 	epoch    uint32
 	target   *Target
+	most     int64               // that the cohort may hold, when the page is not to take more
 	was      []*line             // the target's last page
 	said     map[string]metadata // by the page up to here, over what the target knew before
 	families map[familyKey]*base
@@ -65,8 +67,19 @@ func (p *pass) begin(t *Target) {
 	for _, l := range p.was {
 		l.epoch = p.epoch - 1
 	}
-	clear(p.said)
-	clear(p.families)
+	p.most = math.MaxInt64
+	p.said, p.families = cleared(p.said), cleared(p.families)
+}
+
+// mostCleared bounds the maps that are used again: one that was large once would stay so.
+const mostCleared = 1 << 12
+
+func cleared[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) > mostCleared {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
 }
 
 // metadata looks a family up as the page stands.
@@ -131,7 +144,9 @@ func (p *pass) page(lines []*line, times []int64, latest int64, natives map[int3
 		}
 		if b := p.base(l.name, as); l.point == nil || l.point.family.base != b {
 			p.place(l, b, as)
-			c.placed++
+			if c.placed++; p.held() > p.most {
+				return c
+			}
 		}
 	}
 	return c
@@ -184,7 +199,7 @@ func (p *pass) plan(lines []*line, c counts) *plan {
 func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest int64) *layout {
 	p.cohort.epoch++
 	b := &p.builder
-	b.reset(p.cohort.epoch, first+len(lines))
+	b.reset(p.cohort.epoch, first+len(lines), &p.bounds)
 	for i, l := range lines {
 		if l.kind != seriesLine && l.kind != reportLine {
 			continue
@@ -205,8 +220,10 @@ func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest
 		b.add(l, first+len(lines)+i, noTime)
 	}
 	l := b.finish()
-	if p.job.isLarge(len(l.points)) {
+	if p.job.isLarge(len(lines)) || p.job.isLarge(len(l.points)) {
 		*b = builder{}
+	}
+	if p.job.isLarge(len(l.points)) {
 		p.order(l)
 	}
 	return l

@@ -33,14 +33,20 @@ func TestRecycledPoints(t *testing.T) {
 		summary.SetEmptySummary().DataPoints().AppendEmpty()
 		return append(all, given{summary, int32(len(sizes)), nil})
 	}
-	take := func(metric int32, n int) (got int, left []int) {
+	sizes := func(r *recycled) (all []int) {
+		kept := 0
+		for e := r.used.Front(); e != nil; e = e.Next() {
+			all = append(all, e.Value.(*used).points.Len())
+			kept += all[len(all)-1]
+		}
+		require.Equal(t, kept, r.kept)
+		return all
+	}
+	take := func(metric int32, n int) (int, []int) {
 		r := recycled{metric: metric}
 		r.put(part(10, 8, 4), 22, 100)
-		got = r.take(n, pmetric.NewNumberDataPointSlice())
-		for _, u := range r.used {
-			left = append(left, u.points.Len())
-		}
-		return got, left
+		got := r.take(n, pmetric.NewNumberDataPointSlice())
+		return got, sizes(&r)
 	}
 	for n, want := range map[int][]int{
 		0:   {10, 8, 4},
@@ -69,9 +75,7 @@ func TestRecycledPoints(t *testing.T) {
 	var r recycled
 	r.put(part(5, 5), 12, 12)
 	r.put(part(6), 12, 12)
-	require.Len(t, r.used, 2, "the first is too much")
-	require.Equal(t, 5, r.used[0].points.Len())
-	require.Equal(t, 6, r.used[1].points.Len())
+	require.Equal(t, []int{5, 6}, sizes(&r), "the first is too much")
 	require.True(t, r.full)
 
 	r = recycled{metric: 9}
@@ -108,6 +112,35 @@ func TestPointsGiveTheirAttributesOnce(t *testing.T) {
 	require.Zero(t, r.take(0, pmetric.NewNumberDataPointSlice()))
 	require.Equal(t, "7 of 2", give(7), "the next to ask begin anew")
 	require.Empty(t, give(3))
+}
+
+// Points that are gone have nothing to give, and neither have those of long ago.
+func TestGiversAreFew(t *testing.T) {
+	const perMetric, most = 5, 1000
+	var r recycled
+	for metric := range int32(1000) {
+		m := pmetric.NewMetric()
+		points, about := m.SetEmptyGauge().DataPoints(), []int32{}
+		for i := range int32(perMetric) {
+			points.AppendEmpty().Attributes().PutInt("of", int64(metric))
+			about = append(about, i)
+		}
+		r.put([]given{{m, metric, about}}, most, most)
+		require.Equal(t, min(perMetric*int(metric+1), most), r.kept)
+		require.Len(t, r.of, r.used.Len())
+		require.Len(t, r.givers, r.used.Len())
+	}
+	r.metric = 998
+	require.Equal(t, perMetric, r.take(perMetric, pmetric.NewNumberDataPointSlice()))
+	for want := int64(999); want > 999-fewGivers; want-- {
+		if want == int64(r.metric) {
+			continue
+		}
+		v, ok := r.giver(2).Get("of")
+		require.True(t, ok)
+		require.Equal(t, want, v.Int())
+	}
+	require.Equal(t, pcommon.Map{}, r.giver(perMetric), "nothing is about it")
 }
 
 func TestValuesAreGivenToWhomTheySuit(t *testing.T) {

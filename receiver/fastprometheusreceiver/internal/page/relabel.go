@@ -130,19 +130,19 @@ func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
 	case set.IsEmpty():
 		return set, nil
 	case !set.Has(model.MetricNameLabel):
-		return set, fmt.Errorf("cannot use series %s: no metric name after relabeling", exposed)
+		return set, fmt.Errorf("cannot use series %.200s: no metric name after relabeling", exposed)
 	case !set.IsValid(cfg.MetricNameValidationScheme):
-		return set, fmt.Errorf("cannot use series %s: invalid metric name or label names", exposed)
+		return set, fmt.Errorf("cannot use series %.200s: invalid metric name or label names", exposed)
 	}
 	if err := c.withinLimits(set); err != nil {
 		return set, err
 	}
 	set = c.external(set)
 	if name, found := set.HasDuplicateLabelNames(); found {
-		return set, fmt.Errorf("cannot use series %s: label %q is there twice", exposed, name)
+		return set, fmt.Errorf("cannot use series %.200s: label %q is there twice", exposed, name)
 	}
 	if set.Get(model.MetricNameLabel) == "" {
-		return set, fmt.Errorf("cannot use series %s: no metric name", exposed)
+		return set, fmt.Errorf("cannot use series %.200s: no metric name", exposed)
 	}
 	return set, nil
 }

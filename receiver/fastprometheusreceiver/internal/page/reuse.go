@@ -158,8 +158,7 @@ func (c *cohort) move(t *tree, l *layout) bool {
 		return false
 	}
 	c.epoch++
-	for i := range l.points {
-		p := l.points[i].point
+	for i, p := range l.points {
 		p.epoch = c.epoch
 		p.setOrder(int32(i))
 	}
@@ -172,8 +171,8 @@ func (c *cohort) move(t *tree, l *layout) bool {
 		lists[i] = make([]int32, k.count)
 		for j := range lists[i] {
 			lists[i][j] = -1
-			if at := int(k.at(j)); at < len(old.points) && old.points[at].point.epoch == c.epoch {
-				lists[i][j] = old.points[at].point.order()
+			if at := int(k.at(j)); at < len(old.points) && old.points[at].epoch == c.epoch {
+				lists[i][j] = old.points[at].order()
 			}
 		}
 	}
@@ -275,8 +274,8 @@ func (t *tree) own(target *Target) {
 			k.count = len(k.list)
 		}
 		for j := range k.count {
-			if at := int(k.at(j)); at >= 0 && at < len(l.points) && l.points[at].point.form.keys.marked {
-				l.points[at].point.own(attributesOf(out, j), target)
+			if at := int(k.at(j)); at >= 0 && at < len(l.points) && l.points[at].form.keys.marked {
+				l.points[at].own(attributesOf(out, j), target)
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
@@ -29,8 +28,11 @@ type Scrape struct {
 	in     setting
 	err    error
 	ended  bool
-	fed    bool // anything at all
-	lent   bool // its values are held by the parts of its result
+	size   int64 // of what was fed
+	lent   bool  // its values are held by the parts of its result
+
+	left    int64 // of the memory that the page may take
+	longest int64 // that a line took of it while it was read
 
 	plan     *plan
 	borrowed bool    // it is not the target's
@@ -78,6 +80,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	s.parser.OpenMetrics = f == openMetricsFormat
 	s.in = plainSetting
 	c := t.cohort
+	s.left = c.job.budget()
 	if s.plan = t.plan; s.plan == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
 		if s.plan = c.latest; s.plan != nil {
@@ -133,8 +136,16 @@ func (s *Scrape) Feed(chunk []byte) error {
 	if s.err != nil {
 		return s.err
 	}
-	s.fed = s.fed || len(chunk) > 0
+	s.size += int64(len(chunk))
+	if s.err = s.feed(chunk); s.err == nil {
+		s.err = s.afford()
+	}
+	return s.err
+}
+
+func (s *Scrape) feed(chunk []byte) error {
 	if s.whole {
+		s.spend(carryCopies * int64(len(chunk)))
 		s.carry = append(s.carry, chunk...)
 		return nil
 	}
@@ -150,24 +161,23 @@ func (s *Scrape) Feed(chunk []byte) error {
 		}
 		if nl == 0 {
 			s.carry = append(s.carry, chunk...)
+			s.spendLongest(textCopies * int64(len(s.carry)))
 			return nil
 		}
 		rest, err := s.read(s.carry)
 		if err != nil {
-			s.err = err
 			return err
 		}
 		if len(rest) > 0 { // a line break within a label value
 			s.retry = 2 * len(rest)
 			s.carry = append(s.carry[:0], rest...)
-			return s.Feed(chunk)
+			return s.feed(chunk)
 		}
 		s.carry, s.retry = s.carry[:0], 0
 	}
 	end := bytes.LastIndexByte(chunk, '\n') + 1
 	rest, err := s.read(chunk[:end])
 	if err != nil {
-		s.err = err
 		return err
 	}
 	s.carry = append(append(s.carry, rest...), chunk[end:]...)
@@ -211,7 +221,7 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 
 // match reads the line b starts with, if it is the expected one, and returns its length.
 func (s *Scrape) match(b []byte, l *line) int {
-	text := l.text.match(b)
+	text := l.match(b)
 	if text == 0 || len(b) == text {
 		return 0
 	}
@@ -237,7 +247,7 @@ func (s *Scrape) match(b []byte, l *line) int {
 		return end + 1
 	}
 	n, err := s.parser.Tail(b[text:], &s.entry)
-	if err != nil {
+	if err != nil || s.left < 0 {
 		return 0 // the long way round gives the same error, or finds another series
 	}
 	s.hit(l, s.entry.Value)
@@ -289,6 +299,7 @@ func (s *Scrape) note(l *line) {
 		e.Exemplar.AppendLabels(&s.builder)
 		s.builder.Sort()
 		x.Labels = s.builder.Labels()
+		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
 		s.exemplars = append(s.exemplars, placedExemplar{Exemplar: x, sample: int32(len(s.values) - 1)})
 	}
 }
@@ -298,6 +309,9 @@ func (s *Scrape) take() error {
 	e := &s.entry
 	c := s.target.cohort
 	var l *line
+	if err := s.afford(); err != nil {
+		return err
+	}
 	switch e.Kind {
 	case expo.Nothing:
 		return nil
@@ -312,8 +326,15 @@ func (s *Scrape) take() error {
 	case expo.Unit:
 		l = c.metadata(s, e.Text, e.Name, meta{kind: unitLine, text: string(e.Body)})
 	default:
-		var err error
-		if l, err = c.series(s, e, s.in); err != nil {
+		s.spendLongest(textCopies*int64(len(e.Text)) + labelBytes*int64(e.Labels()))
+		if n := e.Labels() - fewLabels; n > 0 {
+			s.spend(labelInMetrics * int64(n))
+		}
+		err := s.afford()
+		if err == nil {
+			l, err = c.series(s, e, s.in)
+		}
+		if err != nil {
 			s.refused++
 			return err
 		}
@@ -339,28 +360,11 @@ func (s *Scrape) miss(l *line) {
 	}
 	s.lines = append(s.lines, l)
 	s.values = append(s.values, 0)
+	s.spend(sampleBytes)
 	s.lost++
 	if i := s.search.ahead(s.expected, s.next, s.lost, l); i >= 0 {
 		s.next, s.lost = i+1, 0
 	}
-}
-
-// collected parses a page that was read as a whole.
-func (s *Scrape) collected() error {
-	t := s.target
-	sw := t.cohort.switches
-	media := map[format]string{
-		textFormat: "text/plain", openMetricsFormat: "application/openmetrics-text", protobufFormat: "application/vnd.google.protobuf",
-	}[t.format]
-	p, err := textparse.New(s.carry, media, nil, textparse.ParserOptions{
-		IgnoreNativeHistograms:                  !sw.native,
-		ConvertClassicHistogramsToNHCB:          sw.custom,
-		KeepClassicOnClassicAndNativeHistograms: sw.classic,
-	})
-	if err != nil {
-		return err
-	}
-	return s.parse(p)
 }
 
 // finish ends the reading.

@@ -30,6 +30,7 @@ type shape struct {
 	blank  family        // of the points of lines that are not placed yet
 	limit  string        // the label that is a bound, if there is one: of a bucket or quantile
 	bound  float64
+	alone  bool // most likely, a line has a point of its own
 }
 
 // A shapedValue is that of one of the line's labels, or, label being -1, always the same.
@@ -76,6 +77,7 @@ func (c *cohort) shape(e *expo.Entry, in setting) *shape {
 	sh = c.cast(e, in)
 	sh.key = string(c.keying)
 	c.shapes[h] = sh
+	c.size += shapeBytes + int64(len(sh.key)) + shapedValueBytes*int64(len(sh.values))
 	if !sh.plain {
 		return nil
 	}
@@ -96,12 +98,12 @@ func (c *cohort) cast(e *expo.Entry, in setting) *shape {
 	if err != nil {
 		return sh
 	}
+	sh.name = c.nameOf(exposed, set)
 	if sh.plain = true; set.IsEmpty() {
 		sh.kind = droppedLine
 		return sh
 	}
 	metric := set.Get(model.MetricNameLabel)
-	sh.name = c.name(metric, exposed.Get(model.MetricNameLabel))
 	sh.plain = metric != translator.TargetInfoMetricName
 	var kept []labels.Label
 	set.Range(func(l labels.Label) {
@@ -127,6 +129,8 @@ func (c *cohort) cast(e *expo.Entry, in setting) *shape {
 			sh.values = append(sh.values, v)
 		}
 	})
+	_, suffix := stem(metric)
+	sh.alone = sh.limit == "" && suffix != sumSuffix && suffix != countSuffix && suffix != createdSuffix
 	if sh.plain {
 		sh.keys = c.keysOf(kept)
 		sh.blank = family{resource: c.resource(set), scope: c.scope(set), shape: sh}
@@ -145,11 +149,11 @@ func isApart(name string) bool {
 
 // mould makes a line of a shape. Its point is complete but for the family.
 func (c *cohort) mould(sh *shape, e *expo.Entry, in setting, t text) *line {
-	l := c.newLine(t, sh.kind, in)
 	if sh.kind == droppedLine {
-		return l
+		return c.newLine(t, sh.kind, in)
 	}
-	l.name = sh.name
+	l, p := sh.allocate()
+	c.makeLine(l, t, sh.kind, in)
 	b := sh.keys.start(c.packing[:0])
 	begin := len(b)
 	for _, v := range sh.values {
@@ -158,21 +162,32 @@ func (c *cohort) mould(sh *shape, e *expo.Entry, in setting, t text) *line {
 			continue
 		}
 		at, end := e.Span(v.label)
-		piece := 0
-		if l.text.body != nil { // cut where the text was
-			for piece < len(c.cuts) && c.cuts[piece] <= at {
-				piece++
+		size, piece := end-at, bodyPiece
+		if !l.isWhole() { // cut where the text was
+			if len(c.cuts) > 1 && c.cuts[1] <= at {
+				piece = tailPiece
 			}
-		}
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(end-at)<<1), uint64(piece))
-		if piece > 0 {
 			at -= c.cuts[piece-1]
 		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(size)<<1), uint64(piece))
 		b = binary.AppendUvarint(b, uint64(at))
 	}
 	c.packing = b
-	l.point = &point{family: &sh.blank, form: c.form(sh.keys, b, begin), line: l}
+	p.family, p.form, p.line = &sh.blank, c.form(sh.keys, b, begin), l
+	l.point = p
 	return l
+}
+
+// allocate makes the memory of a line and of its point, in one go if they will last as long.
+func (sh *shape) allocate() (*line, *point) {
+	if !sh.alone {
+		return new(line), new(point)
+	}
+	var both struct {
+		line  line
+		point point
+	}
+	return &both.line, &both.point
 }
 
 // settle places a line as its shape says. It returns false when the shape does not say it.
@@ -194,11 +209,11 @@ func (c *cohort) settle(l *line, b *base) bool {
 	if sh.limit != "" && sh.limit != limit || sh.limit == "" && role == bucketRole || b.custom {
 		return false
 	}
-	if l.role, l.bound = role, 0; role == bucketRole {
-		l.bound = sh.bound
+	if l.role = role; role == bucketRole {
+		c.bounds.set(l, sh.bound)
 	}
 	p.family = c.family(b, p.family.resource, p.family.scope)
-	l.point = c.points.intern(p, p.equals)
+	l.point = c.internPoint(p)
 	l.claim()
 	return true
 }

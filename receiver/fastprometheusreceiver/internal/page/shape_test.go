@@ -131,5 +131,5 @@ func TestNewSeriesOfAKnownShapeAllocateLittle(t *testing.T) {
 		r.Release()
 	})
 	assert.Greater(t, allocs/n, 3.0, "they are new")
-	assert.Less(t, allocs/n, 9.0)
+	assert.Less(t, allocs/n, 6.0)
 }

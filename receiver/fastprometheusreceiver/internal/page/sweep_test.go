@@ -33,3 +33,28 @@ func TestSweepsSpareWhatIsBeingRead(t *testing.T) {
 		require.Equal(t, canon(want.Metrics), canon(s.End(Report{}).Metrics), "page %d", i)
 	}
 }
+
+// Nor does the sweep of a target that begins with a plan of others forget what it has besides.
+func TestSweepsSpareWhatIsBeside(t *testing.T) {
+	const page = "# TYPE m counter\nm{x=\"1\"} 1\nm{x=\"2\"} 1\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 2\n"
+	const buckets = "h_bucket{x=\"own\",le=\"1\"} 1\nh_bucket{x=\"own\",le=\"+Inf\"} 2\n"
+	const count, sum = "h_count{x=\"own\"} 2\n", "h_sum{x=\"own\"} 2\n"
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	first, reader, joining := testTarget(j, 0), testTarget(j, 1), testTarget(j, 2)
+	for range 2 {
+		show(first, start, typeText, page, 1<<20)
+	}
+	s, err := reader.Begin(start, typeText)
+	require.NoError(t, err)
+	for n := range 3000 {
+		require.NoError(t, s.Feed(fmt.Appendf(nil, "passing_%d 1\n", n)))
+	}
+	swept := joining.cohort.swept
+	require.Equal(t, 4+5, show(joining, start, typeText, page+buckets+count+sum, 1<<20).Metrics.DataPointCount())
+	require.Greater(t, joining.cohort.swept, swept, "it was swept")
+	require.False(t, joining.diff.isEmpty())
+	again := show(joining, start, typeText, page+buckets+sum+count, 1<<20)
+	require.Zero(t, again.Added, "they were all there")
+	require.Equal(t, 4+5, again.Metrics.DataPointCount())
+	s.End(Report{})
+}

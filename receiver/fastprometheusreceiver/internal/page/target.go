@@ -186,14 +186,14 @@ func (t *Target) admit(s *Scrape, l *line) *line {
 	if most == 0 || l.kind != seriesLine {
 		return l
 	}
-	text := l.text.hash()
+	text := l.hash()
 	if _, ok := t.admitted[text]; ok {
 		return l
 	}
 	if len(t.admitted) >= most {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		refused := c.find([]byte(l.text.String()), refusedSetting)
+		refused := c.find([]byte(l.String()), refusedSetting)
 		if refused == nil {
 			refused = c.newLine(l.text, droppedLine, refusedSetting)
 			c.lines.add(refused)

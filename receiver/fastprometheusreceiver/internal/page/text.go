@@ -11,9 +11,19 @@ import (
 )
 
 // A text is that of a line. On a large page the labels that say what a sample is about come again with every metric. So
-// there a text is in pieces: what is before the labels, the first few of them, and the others. The same piece is there
-// once, and no value of a label is in two.
-type text struct{ head, body, tail *string }
+// there a text is in pieces: what is before the labels, which the name has, the first few of them, and the others. Texts
+// that come between two sweeps have the same piece once, and no value of a label is in two.
+type text struct {
+	name       *name  // of the series, or the family that metadata is about
+	body, tail *piece // there is no tail when the body is the whole text
+}
+
+type piece string
+
+// pieceBytes is what a piece takes besides what is in it.
+const pieceBytes = 16
+
+func (p *piece) hash() uint64 { return maphash.String(seed, string(*p)) }
 
 const (
 	// mostWhole is how many lines of a cohort have a text of their own before they are cut.
@@ -22,51 +32,40 @@ const (
 	pieceLabels = 3
 )
 
-// whole is a text in one piece.
-func whole[T string | []byte](t T) text {
-	s := string(t)
-	return text{head: &s}
+// whole is a text in one piece. That of a series without labels is its name.
+func whole[T string | []byte](n *name, t T) text {
+	p := piece(n.exposed)
+	if string(t) != n.exposed {
+		p = piece(t)
+	}
+	return text{name: n, body: &p}
 }
+
+func (t *text) isWhole() bool { return t.tail == nil }
 
 // match returns the length of the text if b starts with it, or 0.
 func (t *text) match(b []byte) int {
-	n := len(*t.head)
-	if len(b) < n || string(b[:n]) != *t.head {
+	begin := 0
+	if t.tail != nil {
+		if begin = len(t.name.head); len(b) < begin || string(b[:begin]) != t.name.head {
+			return 0
+		}
+	}
+	end := begin + len(*t.body)
+	if len(b) < end || string(b[begin:end]) != string(*t.body) {
 		return 0
 	}
-	if t.body == nil {
-		return n
+	if t.tail == nil || *t.tail == "" {
+		return end
 	}
-	end := n + len(*t.body)
-	if len(b) < end || string(b[n:end]) != *t.body {
-		return 0
-	}
-	if n = end; t.tail == nil {
-		return n
-	}
-	if end += len(*t.tail); len(b) < end || string(b[n:end]) != *t.tail {
+	begin = end
+	if end += len(*t.tail); len(b) < end || string(b[begin:end]) != string(*t.tail) {
 		return 0
 	}
 	return end
 }
 
 func (t *text) is(b []byte) bool { return t.match(b) == len(b) && t.len() == len(b) }
-
-// pieces visits what the text is made of.
-func (t *text) pieces(yield func(int, *string) bool) {
-	for i, p := range [...]*string{t.head, t.body, t.tail} {
-		if p == nil || !yield(i, p) {
-			return
-		}
-	}
-}
-
-func (t *text) len() (n int) {
-	for _, p := range t.pieces {
-		n += len(*p)
-	}
-	return n
-}
 
 // The numbers of pieces.
 const (
@@ -79,18 +78,38 @@ const (
 func (t *text) piece(i int) string {
 	switch i {
 	case headPiece:
-		return *t.head
+		return t.name.head
 	case bodyPiece:
-		return *t.body
+		return string(*t.body)
 	default:
-		return *t.tail
+		return string(*t.tail)
 	}
+}
+
+// pieces visits what the text is made of.
+func (t *text) pieces(yield func(int, string) bool) {
+	if t.isWhole() {
+		yield(bodyPiece, t.piece(bodyPiece))
+		return
+	}
+	for i := range noPiece {
+		if !yield(i, t.piece(i)) {
+			return
+		}
+	}
+}
+
+func (t *text) len() (n int) {
+	for _, p := range t.pieces {
+		n += len(p)
+	}
+	return n
 }
 
 // find returns in which piece some text is, and where; -1 is nowhere.
 func (t *text) find(s string) (piece, at int) {
 	for i, p := range t.pieces {
-		if at = strings.Index(*p, s); at >= 0 {
+		if at = strings.Index(p, s); at >= 0 {
 			return i, at
 		}
 		piece = i
@@ -99,44 +118,47 @@ func (t *text) find(s string) (piece, at int) {
 }
 
 func (t *text) String() string {
-	if t.body == nil {
-		return *t.head
+	if t.isWhole() {
+		return string(*t.body)
 	}
-	var b strings.Builder
-	b.Grow(t.len())
-	for _, p := range t.pieces {
-		b.WriteString(*p)
-	}
-	return b.String()
+	return t.name.head + string(*t.body) + string(*t.tail)
 }
 
 // hash returns what maphash.Bytes does of the text.
 func (t *text) hash() uint64 {
-	if t.body == nil {
-		return maphash.String(seed, *t.head)
+	if t.isWhole() {
+		return t.body.hash()
 	}
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, p := range t.pieces {
-		_, _ = h.WriteString(*p)
+		_, _ = h.WriteString(p)
 	}
 	return h.Sum64()
 }
 
 // text keeps the text of an entry.
-func (c *cohort) text(e *expo.Entry) text {
+func (c *cohort) text(n *name, e *expo.Entry) text {
 	if c.lines.count < c.job.whole {
-		return whole(e.Text)
+		return whole(n, e.Text)
 	}
 	b, cuts := e.Text, c.cut(e)
-	switch len(cuts) {
-	case 0:
-		return text{head: c.piece(b)}
-	case 1:
-		return text{c.piece(b[:cuts[0]]), c.piece(b[cuts[0]:]), nil}
-	default:
-		return text{c.piece(b[:cuts[0]]), c.piece(b[cuts[0]:cuts[1]]), c.piece(b[cuts[1]:])}
+	if len(cuts) == 0 || !n.startsAll(b[:cuts[0]]) {
+		return whole(n, b)
 	}
+	end := len(b)
+	if len(cuts) > 1 {
+		end = cuts[1]
+	}
+	return text{name: n, body: c.piece(b[cuts[0]:end]), tail: c.piece(b[end:])}
+}
+
+// startsAll tells whether a head is that of all texts about the name which are in pieces. The first makes it so.
+func (n *name) startsAll(head []byte) bool {
+	if n.head == "" {
+		n.head = string(head)
+	}
+	return n.head == string(head)
 }
 
 // cut returns where a text is cut, for a moment.
@@ -146,22 +168,20 @@ func (c *cohort) cut(e *expo.Entry) []int {
 	return c.cuts
 }
 
-func (c *cohort) piece(b []byte) *string {
-	p := c.pieces[string(b)]
+// noTail is that of a text with few labels.
+var noTail = new(piece)
+
+func (c *cohort) piece(b []byte) *piece {
+	if len(b) == 0 {
+		return noTail
+	}
+	hash := maphash.Bytes(seed, b)
+	p := c.pieces.find(hash, func(p *piece) bool { return string(*p) == string(b) })
 	if p == nil {
-		s := string(b)
-		p = &s
-		c.pieces[s] = p
+		kept := piece(b)
+		p = &kept
+		c.pieces.insert(p, hash)
+		c.written += int64(len(b)) + pieceBytes + slotBytes
 	}
 	return p
-}
-
-// keep makes the pieces of a text known.
-func (c *cohort) keep(t text) {
-	if t.body == nil {
-		return
-	}
-	for _, p := range t.pieces {
-		c.pieces[*p] = p
-	}
 }

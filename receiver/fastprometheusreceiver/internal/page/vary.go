@@ -47,7 +47,6 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 		c.mu.Unlock()
 		return res, false
 	}
-	delete(c.reading, s)
 	if t.plan != p {
 		c.adopt(t, p)
 		t.said, t.settled = p.said, true
@@ -55,6 +54,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	t.carried += x.carried
 	t.alive, t.past = true, true
 	c.differ(t, d)
+	delete(c.reading, s) // not before: until here nothing else has the extras
 	c.sweep()
 	c.slim()
 	c.mu.Unlock()
@@ -240,7 +240,7 @@ func (c *cohort) fits(p *plan, l *line) bool {
 	if at < 0 {
 		return false
 	}
-	b := p.layout.points[at].point.family.base
+	b := p.layout.points[at].family.base
 	if b.custom || b.kind == pmetric.MetricTypeExponentialHistogram {
 		return false
 	}
@@ -302,17 +302,20 @@ func (m *placedMetric) has(point int32) bool { return point >= m.first && point 
 
 // find finds the metrics of a layout that change. It returns false when a metric has nothing left, or would be new.
 func (x *variation) find(l *layout) bool {
-	i := 0
-	for k := range x.extra.metrics {
-		m := &x.extra.metrics[k]
-		tried := 0
-		for l.metrics[i].family != m.family {
-			if i = (i + 1) % len(l.metrics); tried == len(l.metrics) {
-				return false
-			}
-			tried++
+	for k := range x.extra.metrics { // so that none is looked for: they come in any order
+		x.extra.metrics[k].family.slot = int32(k)
+	}
+	left := len(x.extra.metrics)
+	for i := 0; i < len(l.metrics) && left > 0; i++ {
+		f := l.metrics[i].family
+		if k := int(f.slot); k < len(x.extra.metrics) && x.extra.metrics[k].family == f {
+			m := &x.extra.metrics[k]
+			x.changes = append(x.changes, change{metric: int32(i), first: m.first, count: m.points})
+			left--
 		}
-		x.changes = append(x.changes, change{metric: int32(i), first: m.first, count: m.points})
+	}
+	if left > 0 {
+		return false
 	}
 	slices.SortFunc(x.changes, func(a, b change) int { return cmp.Compare(a.metric, b.metric) })
 	merged := x.changes[:0]
@@ -364,7 +367,7 @@ func (l *layout) metricOf(point int32) int32 {
 
 // anchor returns the sample without which a point is none.
 func (l *layout) anchor(point int32) int32 {
-	p := &l.points[point]
+	p := l.placed(int(point))
 	if p.isGrouped() {
 		return l.groups[p.at].count
 	}
@@ -383,8 +386,8 @@ func (l *layout) isGone(point int32, values []float64) bool {
 // behind makes a layout's groups follow those of another.
 func (l *layout) behind(other *layout) {
 	for i := range l.points {
-		if p := &l.points[i]; p.isGrouped() {
-			p.at += int32(len(other.groups))
+		if l.placed(i).isGrouped() {
+			l.at[i] += int32(len(other.groups))
 		}
 	}
 }

@@ -197,7 +197,8 @@ func (c *Clock) unpark() {
 }
 
 func (c *Clock) run(t *Task) {
-	t.run(c.stamp(t))
+	at, began := c.stamp(t)
+	t.run(at)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,24 +209,24 @@ func (c *Clock) run(t *Task) {
 	if t.canceled || t.interval == 0 {
 		return
 	}
-	t.due += t.interval
-	if late := c.now() - t.due; late > 0 {
-		t.due += late.Truncate(t.interval) // one missed tick is made up for, the latest
-	}
+	// Ticks that passed before it began are its own: the next has a later time than this one's. Of those that passed
+	// since, one is made up for, the latest.
+	t.due += max(began-t.due, 0).Truncate(t.interval) + t.interval
+	t.due += max(c.now()-t.due, 0).Truncate(t.interval)
 	c.push(t)
 }
 
-// stamp returns the timestamp of a run that begins now.
-func (c *Clock) stamp(t *Task) time.Time {
+// stamp returns the timestamp of a run that begins now, and when that is since the Clock's start.
+func (c *Clock) stamp(t *Task) (at time.Time, since time.Duration) {
 	now := time.Now()
-	since := now.Sub(c.start)
+	since = now.Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.follow(now)
 	if t.interval == 0 || since-t.due > min(t.interval/100, tolerance) {
-		return now.Round(0)
+		return now.Round(0), since
 	}
-	return c.wall(t.due)
+	return c.wall(t.due), since
 }
 
 // follow takes up where the wall clock is. The two drift apart only when someone sets it, which may be years: machines

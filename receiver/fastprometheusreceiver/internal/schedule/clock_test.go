@@ -105,12 +105,28 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
+// A run that begins later than its next tick is that tick's as well: the one after it would be given an earlier time.
+func TestTimesNeverStepBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := New(1)
+		var r record
+		c.Every(10*time.Second, start, r.add)
+		time.Sleep(time.Second)
+		c.Once(8*time.Second, func(time.Time) { time.Sleep(11*time.Second + time.Millisecond) }) // takes the only place
+		time.Sleep(40 * time.Second)
+		require.NoError(t, c.Stop(t.Context()))
+		assert.Equal(t, []time.Duration{0, 20*time.Second + time.Millisecond, 30 * time.Second, 40 * time.Second}, r.since(start)[:4])
+	})
+}
+
 // Of short intervals only 1 % counts as on time.
 func TestAlignmentOfShortIntervals(t *testing.T) {
 	c := &Clock{start: time.Now()}
 	c.offset = time.Duration(c.start.UnixNano())
 	task := &Task{interval: 10 * time.Millisecond, due: time.Since(c.start) - time.Millisecond}
-	assert.NotEqual(t, c.wall(task.due), c.stamp(task))
+	at, _ := c.stamp(task)
+	assert.NotEqual(t, c.wall(task.due), at)
 }
 
 // step makes the wall clock what it would be to c if it had been set by d since c last looked.

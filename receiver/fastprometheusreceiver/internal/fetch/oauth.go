@@ -1,0 +1,131 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	promcommon "github.com/prometheus/common/config"
+)
+
+// grantJWT is the grant_type that takes a key in place of a secret.
+const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+// maxComplaint bounds what is told of a token server's refusal, which is as long as that likes.
+const maxComplaint = 1 << 10
+
+// An oauth has the access tokens of a job with OAuth2. Prometheus' transport gets and keeps them, but asks with no
+// context and behind a lock: a token server that does not answer would hold up every target of the job, for ever. Here
+// they take turns, and wait for no longer than their scrape may last.
+type oauth struct {
+	url  string
+	dial promcommon.DialContextFunc
+	turn chan struct{}
+	// What follows belongs to who has the turn.
+	transport http.RoundTripper
+	asking    context.Context
+	token     string // with its type
+}
+
+// newOAuth returns nil for a job without OAuth2.
+func newOAuth(cfg *promcommon.OAuth2, options Options) (*oauth, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	secret, err := oauthSecret(cfg)
+	if err != nil {
+		return nil, err
+	}
+	server, err := url.Parse(cfg.TokenURL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read `token_url`: %w", err)
+	}
+	o := &oauth{url: server.Redacted(), dial: options.Dial, turn: make(chan struct{}, 1)}
+	own := *cfg // it notes there how to get through a proxy, and a reload compares what is configured
+	o.transport = promcommon.NewOAuth2RoundTripper(secret, &own, taker{o},
+		// A connection belongs to who asks, and ends with that.
+		promcommon.WithDialContextFunc(o.connect), promcommon.WithKeepAlivesDisabled())
+	return o, nil
+}
+
+// oauthSecret is what Prometheus' client would prove itself with.
+func oauthSecret(cfg *promcommon.OAuth2) (promcommon.SecretReader, error) {
+	text, file, reference := cfg.ClientSecret, cfg.ClientSecretFile, cfg.ClientSecretRef
+	if cfg.GrantType == grantJWT {
+		text, file, reference = cfg.ClientCertificateKey, cfg.ClientCertificateKeyFile, cfg.ClientCertificateKeyRef
+	}
+	switch {
+	case text != "":
+		return promcommon.NewInlineSecret(string(text)), nil
+	case file != "":
+		return promcommon.NewFileSecret(file), nil
+	case reference != "":
+		return nil, errors.New("cannot use a reference to a secret: there is nothing that would resolve it")
+	}
+	return nil, nil
+}
+
+// get returns what to send as Authorization.
+func (o *oauth) get(ctx context.Context, agent string) (string, error) {
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-ctx.Done():
+		return "", o.failed(context.Cause(ctx))
+	}
+	// It goes no further than to the taker.
+	request := &http.Request{Header: http.Header{"User-Agent": {agent}}}
+	o.asking = ctx
+	response, err := o.transport.RoundTrip(request.WithContext(ctx))
+	o.asking = nil
+	switch {
+	case err == nil:
+		return o.token, response.Body.Close()
+	case ctx.Err() != nil: // that closed the connection
+		return "", o.failed(context.Cause(ctx))
+	default: // the error has all that the server has said
+		text := err.Error()
+		return "", o.failed(errors.New(text[:min(len(text), maxComplaint)]))
+	}
+}
+
+func (o *oauth) failed(err error) error {
+	return &credentialsError{fmt.Errorf("cannot get a token from %s: %w", o.url, err)}
+}
+
+// connect makes a connection that is closed when who asks has waited for long enough.
+func (o *oauth) connect(_ context.Context, network, address string) (net.Conn, error) {
+	ctx := o.asking
+	conn, err := o.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return bound{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}, nil
+}
+
+// bound is a connection that ends with a context.
+type bound struct {
+	net.Conn
+
+	loose func() bool
+}
+
+func (b bound) Close() error {
+	b.loose()
+	return b.Conn.Close()
+}
+
+// taker takes the token from a request in place of sending it.
+type taker struct{ *oauth }
+
+// RoundTrip implements [http.RoundTripper].
+func (t taker) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.token = r.Header.Get("Authorization")
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+}

@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nodePages are those of node exporters which tell of their host in the first label or in the last.
+func nodePages(hosts int, isFirst bool) (pages [][]byte) {
+	for i := range hosts {
+		var b strings.Builder
+		host := fmt.Sprintf("host=\"node-%d.example.org\"", i)
+		for line := range strings.Lines(nodePage(1)) {
+			series, value, _ := strings.Cut(line, " ")
+			name, ls, isLabeled := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+			switch {
+			case line[0] == '#':
+				b.WriteString(line)
+				continue
+			case !isLabeled:
+				ls = host
+			case isFirst:
+				ls = host + "," + ls
+			default:
+				ls += "," + host
+			}
+			fmt.Fprintf(&b, "%s{%s} %s", name, ls, value)
+		}
+		pages = append(pages, []byte(b.String()))
+	}
+	return pages
+}
+
+// textOf returns how many series pages have, and how long their text is.
+func textOf(pages [][]byte) (series, length int) {
+	for _, page := range pages {
+		for line := range strings.Lines(string(page)) {
+			if line[0] != '#' {
+				series++
+				length += strings.LastIndexByte(line, ' ')
+			}
+		}
+	}
+	return series, length
+}
+
+// A series of a shape not seen before takes its text and 120 B, on pages as exporters have them. Short lines that have
+// nothing in common but the name and part of the labels, as if there were one metric, take more.
+func TestMemoryOfNewSeries(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		most  float64
+		pages [][]byte
+	}{
+		{"a page about pods", 120, [][]byte{[]byte(kubeText(100_000))}},
+		{"a larger one", 120, [][]byte{[]byte(kubeText(170_000))}},
+		{"nodes, by the first label", 120, nodePages(250, true)},
+		{"nodes, by the last label", 120, nodePages(250, false)},
+		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			series, text := textOf(k.pages)
+			require.GreaterOrEqual(t, series, 100_000)
+			j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+			before := heap()
+			var targets []*Target
+			for i := range k.pages {
+				targets = append(targets, testTarget(j, i))
+			}
+			for range 2 {
+				for i, page := range k.pages {
+					r := showBytes(targets[i], start, typeText, page)
+					require.NoError(t, r.Err)
+					for r.Pending() > 0 {
+						r = r.Next()
+					}
+					r.Release()
+				}
+			}
+			held := heap() - before
+			kept := float64(held-int64(text)) / float64(series)
+			t.Logf("%.0f B a series besides %.0f B of text", kept, float64(text)/float64(series))
+			require.LessOrEqual(t, kept, k.most)
+			require.InEpsilon(t, held, j.Stats().Bytes, 0.2, "it knows about how much it holds")
+			runtime.KeepAlive(targets)
+			runtime.KeepAlive(k.pages)
+		})
+	}
+}

@@ -1,0 +1,48 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
+)
+
+// While a job with many targets is shown, it goes on.
+func TestNobodyWaitsForWhatIsShown(t *testing.T) {
+	j := newJob(&scraper{}, "node")
+	cfg := promconfig.DefaultScrapeConfig
+	cfg.ScrapeInterval, cfg.ScrapeTimeout = promconfig.DefaultGlobalConfig.ScrapeInterval, promconfig.DefaultGlobalConfig.ScrapeTimeout
+	j.gear = &gear{cfg: &cfg}
+	group := &targetgroup.Group{Targets: []model.LabelSet{{"__address__": "a:1"}}}
+	found := discover.NewDeriver(&cfg, discover.Shard{}).Derive([]*targetgroup.Group{group})
+	require.Len(t, found.Targets, 1)
+	slow := &target{job: j}
+	slow.aim.Store(&aim{Target: found.Targets[0], gear: j.gear})
+	j.targets[1] = slow
+	for _, show := range []func(){
+		func() { j.snapshot() },
+		func() { j.inspect() },
+		func() { j.pool() },
+	} {
+		slow.mu.Lock()
+		var shown sync.WaitGroup
+		shown.Go(show)
+		for range 1000 { // until it gets stuck at the target
+			runtime.Gosched()
+		}
+		require.Eventually(t, j.mu.TryLock, 10*time.Second, time.Millisecond)
+		j.mu.Unlock()
+		slow.mu.Unlock()
+		shown.Wait()
+	}
+}
