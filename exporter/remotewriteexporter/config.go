@@ -106,8 +106,8 @@ type BatchConfig struct {
 	MaxBytes int `mapstructure:"max_bytes"`
 	// MaxRawBytes is the most bytes of a request before compression. Default 8 MiB.
 	MaxRawBytes int `mapstructure:"max_raw_bytes"`
-	// Timeout is how long data waits for more; up to five times as long while a destination that answers has yet to be
-	// sent what is queued. With queue.storage, callers wait as long. Default 1s, or 200ms with queue.storage.
+	// Timeout is how long data waits for more; up to five times as long while a destination has yet to be sent what is
+	// queued: with queue.storage, where callers wait as long, only if that answers. Default 1s, or 200ms with queue.storage.
 	Timeout time.Duration `mapstructure:"timeout"`
 
 	// prevent unkeyed literal initialization
@@ -156,7 +156,7 @@ type RetryConfig struct {
 
 // ShardsConfig bounds parallelism: each shard has one request on the way, and each series one shard.
 type ShardsConfig struct {
-	// Min and Max bound the number of shards, which follows throughput and latency. Defaults 1 and 8.
+	// Min and Max bound the number of shards, which follows throughput and latency. Defaults 1 and 16.
 	Min int `mapstructure:"min"`
 	Max int `mapstructure:"max"`
 
@@ -252,7 +252,7 @@ func NewDefaultConfig() *Config {
 			MaxRetryAfter:       5 * time.Minute,
 			StatusCodes:         []int{401, 403, 404},
 		},
-		Shards:              ShardsConfig{Min: 1, Max: 8},
+		Shards:              ShardsConfig{Min: 1, Max: 16},
 		CircuitBreaker:      BreakerConfig{ConsecutiveFailures: 5, OpenFor: 10 * time.Second},
 		Tenant:              TenantConfig{Max: 1000},
 		Cache:               CacheConfig{MaxSeries: 1_000_000, IdleTimeout: 10 * time.Minute},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -22,7 +23,11 @@ func TestSeriesKeepTheirOrderWhenShardsChange(t *testing.T) {
 		<-time.After(time.Duration(n%4) * time.Millisecond)
 		return false
 	})
-	e := create(t, func(c *Config) { c.Endpoint, c.Batch.Timeout = d.URL, time.Millisecond })
+	const calls, series = 1000, 20
+	e := create(t, func(c *Config) {
+		c.Endpoint, c.Batch.Timeout = d.URL, time.Millisecond
+		c.Batch.MaxSamples = 10 * series // so that there are many rounds, however fast the calls come
+	})
 	rounds, counts := 0, map[int]bool{}
 	e.intake.suitable = func() int {
 		rounds++
@@ -30,7 +35,6 @@ func TestSeriesKeepTheirOrderWhenShardsChange(t *testing.T) {
 		return []int{1, 2, 4, 8, 4, 2}[rounds/2%6]
 	}
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
-	const calls, series = 1000, 20
 	for n := range calls {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
 	}
@@ -154,6 +158,23 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	}
 }
 
+func TestRequestsGoThroughTheProxyWithTheirHeaders(t *testing.T) {
+	const endpoint = "http://elsewhere.example.com/api/v1/write"
+	asked := make(chan string, 1)
+	d := newReceived(t, func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+		asked <- r.URL.String() + " for " + r.Header.Get("X-Team")
+		return false
+	})
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint = endpoint
+		conf := confmap.NewFromStringMap(map[string]any{"http::proxy_url": d.URL, "http::headers::X-Team": "ours"})
+		require.NoError(t, conf.Unmarshal(c))
+	})
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool { return d.samples() == 10 }, "the samples arrive")
+	require.Equal(t, endpoint+" for ours", <-asked)
+}
+
 func TestShutdownSendsWhatIsQueued(t *testing.T) {
 	d := newReceived(t, func(int, http.ResponseWriter, *http.Request) bool {
 		<-time.After(10 * time.Millisecond)
@@ -233,6 +254,33 @@ func TestShardsFollowLoad(t *testing.T) {
 	after(90, 0, 1, quiet)
 }
 
+func TestShardsAreReadyForTheEndOfAnOutage(t *testing.T) {
+	s := newShards(ShardsConfig{Min: 1, Max: 100})
+	f := func(came float64, want int, l load) { // full requests a second
+		t.Helper()
+		l.failing = true
+		s.now.Store(int64(s.adapt(look{loads: []load{l}, elapsed: 1, came: came, over: 1})))
+		require.Equal(t, want, s.count())
+	}
+	for range 5 {
+		f(0.1, 1, load{}) // few small requests can be merged
+	}
+	s = newShards(s.cfg)
+	for range 5 {
+		f(10, 1, load{latency: 0.01}) // near
+	}
+	f(10, 1, load{latency: 0.1})
+	f(10, 6, load{latency: 0.1})
+	f(10, 6, load{})
+	f(10, 12, load{}) // how far it is nobody knows
+	f(10, 12, load{latency: 0.2})
+	f(10, 12, load{latency: 0.8})
+	f(10, 48, load{latency: 0.8})
+	for range 100 {
+		f(0, 48, load{latency: 0.8}) // for as long as it takes
+	}
+}
+
 func TestRequestsStayFullHoweverManyShards(t *testing.T) {
 	const shards, samples, rounds = 4, 1000, 3
 	d := newReceived(t, nil)
@@ -249,6 +297,26 @@ func TestRequestsStayFullHoweverManyShards(t *testing.T) {
 		requests += int(n)
 	}
 	require.LessOrEqual(t, requests, 2*rounds*shards, "requests that shards make small")
+}
+
+// A shard that gets more than the others must not make two requests of each round, which take twice as long.
+func TestUnevenShardsGetOneRequestInARound(t *testing.T) {
+	const shards, birds, pages = 4, 10, 4000
+	d := newReceived(t, nil)
+	e := create(t, func(c *Config) {
+		c.Endpoint, c.Batch.Timeout, c.Batch.MaxSamples = d.URL, time.Hour, 500
+		c.Shards = ShardsConfig{Min: shards, Max: shards}
+	})
+	rounds := 0
+	e.intake.suitable = func() int { rounds++; return shards }
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	for n := range pages {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(birds, n)))
+	}
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Equal(t, pages*birds, d.samples())
+	require.Greater(t, rounds, 20)
+	require.LessOrEqual(t, len(d.headers()), shards*rounds+shards, "requests of %d rounds", rounds)
 }
 
 func TestWhatDoesNotFitIntoARoundEndsIt(t *testing.T) {

@@ -4,6 +4,7 @@
 package remotewriteexporter
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -26,6 +27,7 @@ type received struct {
 	mu       sync.Mutex
 	requests []http.Header
 	series   map[string][]point // by labels, in order of arrival
+	stored   int                // samples
 	answer   func(n int, w http.ResponseWriter, r *http.Request) (taken bool)
 }
 
@@ -65,35 +67,43 @@ func (d *received) store(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (d *received) take(r *http.Request) (written promwrite.Written, err error) {
+// decode reads a request, and leaves its body to be read again.
+func decode(r *http.Request) ([]promwrite.Series, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return written, err
+		return nil, err
 	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	version, err := promwrite.ParseContentType(r.Header.Get("Content-Type"))
 	if err != nil {
-		return written, err
+		return nil, err
 	}
 	encoding, err := promwrite.ParseContentEncoding(r.Header.Get("Content-Encoding"))
 	if err != nil {
-		return written, err
+		return nil, err
 	}
 	decompressor, err := promwrite.NewDecompressor(64 << 20)
 	if err != nil {
-		return written, err
+		return nil, err
 	}
 	raw, err := decompressor.Decompress(nil, encoding, body)
 	if err != nil {
-		return written, err
+		return nil, err
 	}
 	var decoder promwrite.Decoder
-	if err := decoder.Decode(version, raw); err != nil {
+	err = decoder.Decode(version, raw)
+	return decoder.Series, err
+}
+
+func (d *received) take(r *http.Request) (written promwrite.Written, err error) {
+	series, err := decode(r)
+	if err != nil {
 		return written, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range decoder.Series {
-		s := &decoder.Series[i]
+	for i := range series {
+		s := &series[i]
 		key := fmt.Sprint(s.Labels)
 		for _, p := range s.Samples {
 			d.series[key] = append(d.series[key], point{p.Timestamp, p.Value})
@@ -101,6 +111,7 @@ func (d *received) take(r *http.Request) (written promwrite.Written, err error) 
 				d.t.Errorf("stale sample of %s was not expected", key)
 			}
 		}
+		d.stored += len(s.Samples)
 		written.Samples += len(s.Samples)
 		written.Histograms += len(s.Histograms)
 		written.Exemplars += len(s.Exemplars)
@@ -108,22 +119,23 @@ func (d *received) take(r *http.Request) (written promwrite.Written, err error) 
 	return written, nil
 }
 
+// fail has the destination answer with a code from now on.
+func (d *received) fail(code int) { d.setAnswer(status(math.MaxInt, code)) }
+
 // recover lets the destination answer well from now on.
-func (d *received) recover() {
+func (d *received) recover() { d.setAnswer(nil) }
+
+func (d *received) setAnswer(answer func(n int, w http.ResponseWriter, r *http.Request) (taken bool)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answer = nil
+	d.answer = answer
 }
 
 // samples counts what was stored.
 func (d *received) samples() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := 0
-	for _, points := range d.series {
-		n += len(points)
-	}
-	return n
+	return d.stored
 }
 
 func (d *received) headers() []http.Header {

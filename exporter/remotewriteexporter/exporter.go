@@ -176,8 +176,9 @@ func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage
 
 // send is one sender of a destination.
 func (e *remoteWrite) send(ctx context.Context, destination int) {
+	d := e.destinations[destination]
 	for {
-		lease, err := e.queue.Next(ctx, destination)
+		lease, err := e.queue.Next(ctx, destination, e.together(d))
 		switch {
 		case errors.Is(err, queue.ErrClosed):
 			return
@@ -190,12 +191,22 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			}
 			continue
 		}
-		if err := e.destinations[destination].Send(ctx, lease.Block, lease.Deadline); err != nil {
+		if err := d.Send(ctx, lease.Blocks, lease.Deadlines); err != nil {
 			lease.Release()
 			return // the context has ended
 		}
 		lease.Done()
 	}
+}
+
+// together is what may be sent as one request of what was queued as several: as much as is encoded as one.
+func (e *remoteWrite) together(d *send.Destination) queue.Bound {
+	b := &e.cfg.Batch
+	most := queue.Bound{Samples: b.MaxSamples, Bytes: b.MaxBytes, Raw: b.MaxRawBytes}
+	if largest := d.Largest(); largest > 0 {
+		most.Bytes = min(most.Bytes, largest)
+	}
+	return most
 }
 
 // Shutdown encodes and queues what there is, sends as much of it as the bound allows, and leaves the rest to the storage or

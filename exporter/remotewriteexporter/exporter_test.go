@@ -82,5 +82,6 @@ func TestEverySampleArrivesInOrder(t *testing.T) {
 	require.Equal(t, zstd, h.Get("Content-Encoding"))
 	require.Equal(t, "application/x-protobuf;proto=io.prometheus.write.v2.Request", h.Get("Content-Type"))
 	require.Equal(t, "2.0.0", h.Get("X-Prometheus-Remote-Write-Version"))
+	require.Equal(t, "otelcol/latest", h.Get("User-Agent"))
 	require.Empty(t, h.Get("Retry-Attempt"))
 }

@@ -78,8 +78,10 @@ func far(t *testing.T, roundTrip time.Duration, change func(*Config), f func(t *
 }
 
 // flock is the nth page of 40 targets that are scraped in turn.
-func flock(n int) pmetric.Metrics {
-	md := gauges(flockSize, n)
+func flock(n int) pmetric.Metrics { return flockOf(flockSize, n) }
+
+func flockOf(size, n int) pmetric.Metrics {
+	md := gauges(size, n)
 	md.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.name", "flock-"+strconv.Itoa(n%40))
 	return md
 }
@@ -143,6 +145,137 @@ func TestSlowAnswersMakeRequestsLarger(t *testing.T) {
 				}
 				assert.Equal(t, 1, e.Snapshot().Shards, "more shards would make requests smaller")
 				eventually(t, func() bool { return d.samples() == 6000 }, "all samples arrive")
+			})
+		})
+	}
+}
+
+// What an outage has left in small requests takes one trip together, else it would be sent no faster than it came.
+func TestAnOutageIsCaughtUpWithFast(t *testing.T) {
+	const outage, points = time.Minute, 10
+	for name, test := range map[string]struct {
+		roundTrip time.Duration
+		storage   *component.ID
+	}{
+		"memory, 200 ms":  {200 * time.Millisecond, nil},
+		"storage, 200 ms": {200 * time.Millisecond, &storageID},
+		"storage, 800 ms": {800 * time.Millisecond, &storageID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			far(t, test.roundTrip, func(c *Config) {
+				c.Queue.Storage, c.Batch.Timeout = test.storage, 200*time.Millisecond
+				c.CircuitBreaker.OpenFor = time.Second
+			}, func(t *testing.T, e *remoteWrite, d *received) {
+				d.answer = status(1<<30, http.StatusServiceUnavailable)
+				came := 0
+				bring := func() {
+					n := came / points
+					go func() { assert.NoError(t, e.ConsumeMetrics(t.Context(), gauges(points, n))) }()
+					time.Sleep(100 * time.Millisecond)
+					came += points
+				}
+				for range 10 * int(outage.Seconds()) {
+					bring()
+				}
+				require.Greater(t, e.Snapshot().Destinations[0].QueuedBlocks, 50)
+				d.recover()
+				for d.samples() == 0 {
+					bring()
+				}
+				left, began := came-d.samples(), time.Now()
+				for came-d.samples() > 30*points { // three seconds' worth
+					bring()
+					require.Less(t, time.Since(began), outage)
+				}
+				// What comes meanwhile is sent too, and makes the rest no less.
+				times := 1 + float64(left)/(10*points)/time.Since(began).Seconds()
+				t.Logf("%.0f times as fast as it came", times)
+				require.GreaterOrEqual(t, times, 5.0)
+				eventually(t, func() bool { return d.samples() == came }, "all samples arrive")
+			})
+		})
+	}
+}
+
+// A destination that cannot take much at a time would never be done with what an outage has left.
+func TestAnOutageIsCaughtUpWithSlowlyWhereMuchAtATimeTakesTooLong(t *testing.T) {
+	const points, timely = 10, 300
+	far(t, 50*time.Millisecond, func(c *Config) {
+		c.Batch.Timeout, c.Timeout, c.CircuitBreaker.OpenFor = 200*time.Millisecond, 2*time.Second, time.Second
+		c.Retry.InitialInterval, c.Retry.MaxInterval = 100*time.Millisecond, time.Second
+	}, func(t *testing.T, e *remoteWrite, d *received) {
+		came := 0
+		bring := func(rounds int) {
+			for range rounds {
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(points, came/points)))
+				time.Sleep(250 * time.Millisecond)
+				came += points
+			}
+		}
+		d.fail(http.StatusServiceUnavailable)
+		bring(400)
+		d.setAnswer(func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+			series, err := decode(r)
+			if err != nil {
+				t.Error(err)
+			}
+			samples := 0
+			for i := range series {
+				samples += len(series[i].Samples)
+			}
+			if samples <= timely {
+				return false
+			}
+			time.Sleep(3 * time.Second)
+			return true
+		})
+		began := time.Now()
+		for d.samples() < came {
+			time.Sleep(time.Second)
+			require.Less(t, time.Since(began), 2*time.Minute)
+		}
+		o := e.Snapshot().Destinations[0].Outcome
+		require.Less(t, o.Requests[0], o.Requests[http.StatusNoContent], "requests that were late, and those that were not")
+		require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
+	})
+}
+
+// Full requests cannot be merged: what an outage leaves of them has to be in as many lanes as it takes to catch up.
+func TestABacklogOfFullRequestsIsCaughtUpWithFast(t *testing.T) {
+	const outage, pause, size = 20 * time.Second, 100 * time.Millisecond, flockSize * flocks / 10
+	for name, stored := range map[string]*component.ID{"memory": nil, "storage": &storageID} {
+		t.Run(name, func(t *testing.T) {
+			far(t, 200*time.Millisecond, func(c *Config) {
+				scaled(c)
+				c.Queue.Storage, c.Queue.Size, c.CircuitBreaker.OpenFor = stored, 1<<30, time.Second
+				if stored != nil {
+					c.Batch.Timeout = storageTimeout
+				}
+			}, func(t *testing.T, e *remoteWrite, d *received) {
+				came := 0
+				bring := func(least time.Duration) {
+					for began := time.Now(); time.Since(began) < least; came += size {
+						n := came / size
+						go func() { assert.NoError(t, e.ConsumeMetrics(context.Background(), flockOf(size, n))) }()
+						time.Sleep(pause)
+					}
+				}
+				bring(5 * time.Second)
+				d.fail(http.StatusServiceUnavailable)
+				bring(outage)
+				d.recover()
+				for before := d.samples(); d.samples() == before; {
+					bring(pause)
+				}
+				left, began := came-d.samples(), time.Now()
+				for came-d.samples() > 3*size*int(time.Second/pause) { // three seconds' worth
+					bring(pause)
+					require.Less(t, time.Since(began), outage, "%d of %d are left", came-d.samples(), left)
+				}
+				times := 1 + float64(left)/float64(size)*pause.Seconds()/time.Since(began).Seconds()
+				t.Logf("%.1f times as fast as it came, by %d shards", times, e.Snapshot().Shards)
+				require.GreaterOrEqual(t, times, 5.0)
+				eventually(t, func() bool { return d.samples() == came }, "all samples arrive")
 			})
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // status answers the first requests with a code and a header.
@@ -159,6 +162,68 @@ func TestPoisonIsDroppedAndCountedAndBlocksNothing(t *testing.T) {
 	}
 }
 
+// What went together is sent block by block where the destination does not take it as a whole.
+func TestRefusalsOfSeveralBlocksSealTheFateOfEach(t *testing.T) {
+	const blocks, size = 6, 1000
+	for name, test := range map[string]struct {
+		refuse  func(r *http.Request) int
+		arrives int
+		dropped map[string]int64
+	}{
+		"poison": {func(r *http.Request) int {
+			series, err := decode(r)
+			for i := range series {
+				if err != nil || slices.ContainsFunc(series[i].Samples, func(s promwrite.Sample) bool { return s.Value == 3 }) {
+					return http.StatusBadRequest
+				}
+			}
+			return 0
+		}, (blocks - 1) * size, map[string]int64{"rejected": size}},
+		"too large": {func(r *http.Request) int {
+			if r.ContentLength > 10<<10 {
+				return http.StatusRequestEntityTooLarge
+			}
+			return 0
+		}, blocks * size, map[string]int64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release, largest := make(chan struct{}), 0
+			d := newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
+				if n == 0 {
+					<-release
+					return false
+				}
+				if series, err := decode(r); err == nil {
+					largest = max(largest, len(series))
+				}
+				code := test.refuse(r)
+				if code != 0 {
+					http.Error(w, "no thanks", code)
+				}
+				return code != 0
+			})
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.Compression, c.Batch.Timeout = d.URL, snappy, time.Millisecond
+			})
+			for n := range blocks {
+				md := gauges(size, n)
+				points := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints()
+				for i := range points.Len() {
+					points.At(i).SetDoubleValue(float64(n))
+				}
+				require.NoError(t, e.ConsumeMetrics(t.Context(), md))
+				eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == n+1 }, "the block is queued")
+			}
+			close(release)
+			eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "the fate of all is sealed")
+			require.Equal(t, test.arrives, d.samples())
+			require.Equal(t, test.dropped, e.Snapshot().Destinations[0].Outcome.Dropped)
+			d.requireOrdered(t)
+			require.Equal(t, (blocks-1)*size, largest, "they went together first")
+		})
+	}
+}
+
 func TestWhatWasNotWrittenIsCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		code   int
@@ -257,9 +322,16 @@ func TestStatusFollowsTheDestinations(t *testing.T) {
 }
 
 func TestRetryAfterIsObeyed(t *testing.T) {
-	for name, header := range map[string]func() string{
-		"seconds": func() string { return "1" },
-		"date":    func() string { return time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat) }, // whole seconds
+	seconds := func() string { return "1" }
+	date := func() string { return time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat) } // whole seconds
+	for name, test := range map[string]struct {
+		code   int
+		header func() string
+	}{
+		"503, seconds": {http.StatusServiceUnavailable, seconds},
+		"503, date":    {http.StatusServiceUnavailable, date},
+		"429, seconds": {http.StatusTooManyRequests, seconds},
+		"429, date":    {http.StatusTooManyRequests, date},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +340,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 			d := newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
 				if n == 0 {
 					asked = time.Now()
-					return status(1, http.StatusServiceUnavailable, "Retry-After", header())(n, w, r)
+					return status(1, test.code, "Retry-After", test.header())(n, w, r)
 				}
 				pause <- time.Since(asked)
 				return false

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +63,8 @@ type intake struct {
 	round   *round
 	open    atomic.Int64 // points added in the round
 	blocked atomic.Bool  // the queue was full when data last came
+	// evenness holds the bits of a float, which weigh noted.
+	evenness atomic.Uint64
 
 	// The loop's own: the shards, their epoch in the queue, and what their number follows.
 	shards   *shards
@@ -87,6 +91,7 @@ func newIntake(cfg *Config, t *telemetry) (*intake, error) {
 		arrived: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	in.suitable = in.look
+	in.evenness.Store(math.Float64bits(1))
 	encoder, err := encode.New(cfg.encoding(in.shards.count()), t)
 	if err != nil {
 		return nil, err
@@ -200,14 +205,29 @@ func (in *intake) reserve(points int64) (open int64, ok bool) {
 }
 
 // enough is how many points end a round: a full request for each shard: were a round cut into ever smaller pieces, more
-// shards would send no more. Shards get shares of about one size, so that each is one request leaves some room.
+// shards would send no more. What makes more than one request of a shard would take two trips, so the fullest shard of
+// the last rounds is what counts, and some room is left.
 func (in *intake) enough() int64 {
 	n := min(in.shards.count(), maxRequests)
-	points := n * in.cfg.Batch.MaxSamples
+	points := float64(n * in.cfg.Batch.MaxSamples)
 	if n > 1 {
-		points -= points / 16
+		points *= 15. / 16 * math.Float64frombits(in.evenness.Load())
 	}
 	return int64(points)
+}
+
+// weigh notes how even the shards of a round are: the mean of them as a part of the fullest.
+func (in *intake) weigh(blocks []block.Block) {
+	shares := make([]int, in.shards.count())
+	total := 0
+	for i := range blocks {
+		n := blocks[i].Samples + blocks[i].Histograms
+		shares[blocks[i].Shard] += n
+		total += n
+	}
+	if mean := float64(total) / float64(len(shares)); 2*mean > float64(in.cfg.Batch.MaxSamples) { // small rounds are uneven by chance
+		in.evenness.Store(math.Float64bits(mean / float64(slices.Max(shares))))
+	}
 }
 
 // add gives md to the encoder, by tenant.
@@ -228,18 +248,20 @@ func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
 
 // addByResource takes md apart: first all resources of the first tenant, then all of the next.
 func (in *intake) addByResource(md pmetric.Metrics) error {
+	own := map[string]pmetric.Metrics{}
+	var tenants []string
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		tenant := in.tenantOf(rm.Resource())
+		if _, known := own[tenant]; !known {
+			own[tenant] = pmetric.NewMetrics()
+			tenants = append(tenants, tenant)
+		}
+		rm.MoveTo(own[tenant].ResourceMetrics().AppendEmpty())
+		return true
+	})
 	var errs []error
-	for md.ResourceMetrics().Len() > 0 {
-		tenant := in.tenantOf(md.ResourceMetrics().At(0).Resource())
-		own := pmetric.NewMetrics()
-		md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
-			if in.tenantOf(rm.Resource()) != tenant {
-				return false
-			}
-			rm.MoveTo(own.ResourceMetrics().AppendEmpty())
-			return true
-		})
-		errs = append(errs, in.encoder.Add(own, tenant))
+	for _, tenant := range tenants {
+		errs = append(errs, in.encoder.Add(own[tenant], tenant))
 	}
 	return errors.Join(errs...)
 }
@@ -298,10 +320,11 @@ func (in *intake) await() {
 	}
 }
 
-// behind tells whether a destination that answers has yet to be sent a request on every shard, besides those under way.
+// behind tells whether a destination has yet to be sent a request on every shard, besides those under way. One that does not
+// answer counts while nobody waits for data to be stored: there is no telling for how long.
 func (in *intake) behind() bool {
 	for i, d := range in.destinations {
-		if s := in.queue.Stats(i); s.Blocks-s.Leased >= in.shards.count() && d.Answers() {
+		if s := in.queue.Stats(i); s.Waiting >= in.shards.count() && (d.Answers() || !in.durable) {
 			return true
 		}
 	}
@@ -355,6 +378,7 @@ func (in *intake) encode(tenants []string) []block.Block {
 			blocks = in.encoder.Flush(shard, tenant, format, blocks)
 		}
 	}
+	in.weigh(blocks)
 	for i := range blocks {
 		in.came += requests(in.encoder.Fullness(blocks[i]))
 	}

@@ -4,6 +4,7 @@
 package remotewriteexporter
 
 import (
+	"cmp"
 	"math"
 	"sync/atomic"
 	"time"
@@ -22,13 +23,18 @@ const (
 	fill = 0.75
 	// headroom is how many times the shards that are needed there are to be, so that what has piled up is soon sent.
 	headroom = 2
+	// catchUp is how many times as fast as it comes data should be sendable after an outage. What an outage leaves in full
+	// requests takes a trip for each, one after another on each shard: so there are to be enough while it is queued.
+	catchUp = 6
+	// unknownLatency is how long a request is taken to last, in seconds, before there was one that did not fail.
+	unknownLatency = 0.2
 	// idleTime is how long the shards must have been idle before there are fewer.
 	idleTime = time.Minute
 )
 
 // shards decides how many there are: more when more full requests come than they can send, however long each takes,
 // fewer when they are hardly used. Few shards make large requests, which compress best; and requests that are not full
-// grow before there are more of them.
+// grow before there are more of them. A destination that is down is prepared for: when it is back, it is to catch up.
 type shards struct {
 	cfg ShardsConfig
 	now atomic.Int64
@@ -49,9 +55,9 @@ type look struct {
 
 // load is what a destination did.
 type load struct {
-	failing bool    // it does not take data: more connections would not help
+	failing bool    // it does not take data
 	busy    float64 // seconds of requests per second
-	latency float64 // seconds that a request takes
+	latency float64 // seconds that a request takes unless it fails; 0 before there was one
 	waiting int     // blocks that no sender has yet
 }
 
@@ -67,14 +73,15 @@ func (s *shards) count() int { return int(s.now.Load()) }
 func (s *shards) adapt(l look) int {
 	n := s.count()
 	s.came, s.over = s.came/2+l.came, s.over/2+l.over
-	need, busy := 0.0, 0.0
+	rate, need, busy := s.came/s.over, 0.0, 0.0
 	for _, d := range l.loads {
 		if d.failing {
+			need = max(need, rate*cmp.Or(d.latency, unknownLatency)*catchUp/headroom)
 			busy = 1 // it is not known what it could take
 			continue
 		}
 		if d.waiting >= n {
-			need = max(need, s.came/s.over*d.latency)
+			need = max(need, rate*d.latency)
 		}
 		busy = max(busy, d.busy/float64(n))
 	}
@@ -104,7 +111,7 @@ func (in *intake) loads(elapsed time.Duration) []load {
 	loads := make([]load, len(in.destinations))
 	for i, d := range in.destinations {
 		stats := in.queue.Stats(i)
-		loads[i] = load{failing: d.BreakerOpen(), waiting: stats.Blocks - stats.Leased}
+		loads[i] = load{failing: d.BreakerOpen(), waiting: stats.Waiting}
 		loads[i].busy, loads[i].latency = in.telemetry.destinations[i].busy.take(elapsed)
 	}
 	return loads

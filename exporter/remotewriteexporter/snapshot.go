@@ -71,28 +71,32 @@ func (d *destinationTelemetry) snapshot() Outcome {
 
 // busy sums up the time that requests took.
 type busy struct {
-	mu      sync.Mutex
-	took    time.Duration
-	ended   int
-	latency float64 // of those that ended last
+	mu       sync.Mutex
+	took     time.Duration // by all requests
+	settling time.Duration // by those that were taken or refused: failures are answered sooner, or not at all
+	settled  int
+	latency  float64 // of those of the last take that had any
 }
 
-func (b *busy) add(d time.Duration) {
+func (b *busy) add(d time.Duration, settled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.took += d
-	b.ended++
+	if settled {
+		b.settling += d
+		b.settled++
+	}
 }
 
 // take returns the seconds of requests per second since the last take, which was so long ago, and how many seconds a
-// request takes, as far as is known.
+// request takes that does not fail, as far as is known.
 func (b *busy) take(ago time.Duration) (busy, latency float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	busy = b.took.Seconds() / ago.Seconds()
-	if b.ended > 0 {
-		b.latency = b.took.Seconds() / float64(b.ended)
+	if b.settled > 0 {
+		b.latency = b.settling.Seconds() / float64(b.settled)
 	}
-	b.took, b.ended = 0, 0
+	b.took, b.settling, b.settled = 0, 0, 0
 	return busy, b.latency
 }

@@ -192,7 +192,7 @@ func (d *destinationTelemetry) Requested(code int, said string, wireBytes int, t
 		d.outcome.Busy += took
 	}
 	d.mu.Unlock()
-	d.busy.add(took)
+	d.busy.add(took, code/100 == 2 || code/100 == 4)
 	b.ExporterRemotewriteRequests.Add(ctx, 1, option)
 	b.ExporterRemotewriteWireBytes.Add(ctx, int64(wireBytes), d.only)
 	b.ExporterRemotewriteRequestDuration.Record(ctx, took.Seconds(), d.only)

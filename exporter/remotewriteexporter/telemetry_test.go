@@ -30,6 +30,11 @@ import (
 // instrumented runs an exporter whose metrics and log can be read.
 func instrumented(t *testing.T, endpoint string, change func(*Config)) (*remoteWrite, *componenttest.Telemetry, *observer.ObservedLogs) {
 	t.Helper()
+	return instrumentedOn(t, componenttest.NewNopHost(), endpoint, change)
+}
+
+func instrumentedOn(t *testing.T, host component.Host, endpoint string, change func(*Config)) (*remoteWrite, *componenttest.Telemetry, *observer.ObservedLogs) {
+	t.Helper()
 	tel := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
 	core, logs := observer.New(zap.InfoLevel)
@@ -43,7 +48,7 @@ func instrumented(t *testing.T, endpoint string, change func(*Config)) (*remoteW
 	set.Logger = zap.New(core)
 	e, err := newExporter(e.cfg, set)
 	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, e.Start(t.Context(), host))
 	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
 	return e, tel, logs
 }
@@ -165,9 +170,26 @@ func TestLoadIsMeasured(t *testing.T) {
 	require.NoError(t, e.Shutdown(t.Context()))
 	l := e.intake.loads(time.Second)[0]
 	require.Positive(t, l.busy)
-	require.InDelta(t, l.busy/3, l.latency, 1e-9, "there were three in a second")
+	require.InDelta(t, l.busy/2, l.latency, 1e-9, "there were two in a second: what waited went together")
 	require.Zero(t, l.waiting)
 	require.Equal(t, load{latency: l.latency}, e.intake.loads(time.Second)[0], "each look begins anew")
+}
+
+func TestFailuresDoNotTellHowFarADestinationIs(t *testing.T) {
+	var b busy
+	f := func(wantBusy, wantLatency float64) {
+		t.Helper()
+		busy, latency := b.take(time.Second)
+		require.InDelta(t, wantBusy, busy, 1e-9)
+		require.InDelta(t, wantLatency, latency, 1e-9)
+	}
+	b.add(30*time.Second, false) // it hangs
+	f(30, 0)
+	b.add(time.Second, true)
+	b.add(time.Millisecond, false) // nobody listens
+	f(1.001, 1)
+	b.add(time.Millisecond, false)
+	f(0.001, 1)
 }
 
 func TestRefusedPointsAreCounted(t *testing.T) {

@@ -11,18 +11,22 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 const (
 	minLevel = 1
 	maxLevel = 4
-	// window is how far back zstd looks, and what each encoder holds. A request of 50k samples is 2 to 3 MB raw, but laid
-	// out so that what is alike is near: a window of all of it measured the same bytes and CPU, and costs the memory.
+	// window is how far back zstd looks, and what each encoder holds. A request of 50k samples is 2 to 3 MB raw, but laid out
+	// so that what is alike is near: a window of all of it measured the same bytes and CPU, and costs the memory.
 	window = 1 << 20
 )
 
-// zstdEncoders keeps idle encoders by level: each holds megabytes, so never more than there are processors.
+// frameEncoders keeps idle encoders for messages of 2.0 at the lowest level: never more than there are processors.
+var frameEncoders = make(chan *frame.Encoder, runtime.GOMAXPROCS(0))
+
+// zstdEncoders keeps those for all else by level: each holds megabytes.
 var zstdEncoders = func() (free [maxLevel + 1]chan *zstd.Encoder) {
 	for i := range free {
 		free[i] = make(chan *zstd.Encoder, runtime.GOMAXPROCS(0))
@@ -30,8 +34,8 @@ var zstdEncoders = func() (free [maxLevel + 1]chan *zstd.Encoder) {
 	return free
 }()
 
-// Compress appends raw, compressed as f says, to dst.
-func Compress(dst []byte, f Format, raw []byte) ([]byte, error) {
+// Compress appends raw, compressed as f says, to dst. Runs are what is known of raw beforehand: see frame.Run.
+func Compress(dst []byte, f Format, raw []byte, runs ...frame.Run) ([]byte, error) {
 	switch f.Compression {
 	case promwrite.Identity:
 		return append(dst, raw...), nil
@@ -44,6 +48,9 @@ func Compress(dst []byte, f Format, raw []byte) ([]byte, error) {
 		}
 		return dst[:start+len(s2.EncodeSnappy(room, raw))], nil
 	case promwrite.Zstd:
+		if f.Version == promwrite.V2 && f.Level <= minLevel {
+			return compressFrame(dst, raw, runs), nil
+		}
 		return compressZstd(dst, f.Level, raw)
 	}
 	return dst, fmt.Errorf("cannot compress as encoding %d: it is unknown", f.Compression)
@@ -73,14 +80,36 @@ func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// decompressors keeps idle ones, as zstdEncoders does.
-var decompressors = make(chan *promwrite.Decompressor, runtime.GOMAXPROCS(0))
+// compressFrame is for messages that each repeat the one before but for a few bytes.
+func compressFrame(dst, raw []byte, runs []frame.Run) []byte {
+	var enc *frame.Encoder
+	select {
+	case enc = <-frameEncoders:
+	default:
+		enc = &frame.Encoder{}
+	}
+	dst = enc.Append(dst, raw, runs...)
+	select {
+	case frameEncoders <- enc:
+	default: // as many idle as processors: this one goes
+	}
+	return dst
+}
+
+// decompressors keeps idle ones by encoding: what reads snappy need not hold what zstd takes.
+var decompressors = func() (free [promwrite.Identity + 1]chan *promwrite.Decompressor) {
+	for i := range free {
+		free[i] = make(chan *promwrite.Decompressor, runtime.GOMAXPROCS(0))
+	}
+	return free
+}()
 
 // Raw is the request before compression, in memory of its own.
 func (b Block) Raw() ([]byte, error) {
+	free := decompressors[min(b.Compression, promwrite.Identity)] // an unknown one is an error anyway
 	var d *promwrite.Decompressor
 	select {
-	case d = <-decompressors:
+	case d = <-free:
 	default:
 		var err error
 		if d, err = promwrite.NewDecompressor(maxRaw); err != nil {
@@ -89,7 +118,7 @@ func (b Block) Raw() ([]byte, error) {
 	}
 	raw, err := d.Decompress(nil, b.Compression, b.body)
 	select {
-	case decompressors <- d:
+	case free <- d:
 	default:
 	}
 	return raw, err

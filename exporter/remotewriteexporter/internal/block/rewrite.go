@@ -154,14 +154,34 @@ func halve(series []promwrite.Series, n int) (left, right []promwrite.Series) {
 
 // write makes a block of series; shard and tenant are those of like.
 func write(like Header, f Format, series []promwrite.Series, metadata []promwrite.Metadata) (Block, error) {
-	w := writer{version: f.Version, head: Header{
-		Version: f.Version, Compression: f.Compression, Shard: like.Shard, Tenant: like.Tenant,
-		MinTime: math.MaxInt64, MaxTime: math.MinInt64,
-	}}
+	w := newWriter(like, f)
 	for i := range series {
 		w.series(&series[i])
 	}
-	var raw []byte
+	return w.finish(f, metadata)
+}
+
+type writer struct {
+	version promwrite.Version
+	head    Header
+	body    []byte
+	message []byte
+	part    []byte
+	numbers []byte // of labels
+	symbols []string
+	refs    map[string]uint32
+}
+
+func newWriter(like Header, f Format) *writer {
+	return &writer{version: f.Version, head: Header{
+		Version: f.Version, Compression: f.Compression, Shard: like.Shard, Tenant: like.Tenant,
+		MinTime: math.MaxInt64, MaxTime: math.MinInt64,
+	}}
+}
+
+// finish puts the request together and compresses it.
+func (w *writer) finish(f Format, metadata []promwrite.Metadata) (Block, error) {
+	raw := make([]byte, 0, len(w.body)+len(w.body)/4) // with room for the symbols
 	if f.Version == promwrite.V2 {
 		raw = wire.AppendBytes(raw, wire.SymbolV2, "")
 		for _, s := range w.symbols {
@@ -181,16 +201,6 @@ func write(like Header, f Format, series []promwrite.Series, metadata []promwrit
 	w.head.RawSize = len(raw)
 	body, err := Compress(nil, f, raw)
 	return New(w.head, body), err
-}
-
-type writer struct {
-	version promwrite.Version
-	head    Header
-	body    []byte
-	message []byte
-	part    []byte
-	symbols []string
-	refs    map[string]uint32
 }
 
 func (w *writer) series(s *promwrite.Series) {
@@ -254,12 +264,12 @@ func (w *writer) appendLabels(dst []byte, labels []promwrite.Label) []byte {
 	if len(labels) == 0 {
 		return dst
 	}
-	var refs []byte
+	w.numbers = w.numbers[:0]
 	for _, l := range labels {
-		refs = binary.AppendUvarint(refs, uint64(w.ref(l.Name)))
-		refs = binary.AppendUvarint(refs, uint64(w.ref(l.Value)))
+		w.numbers = binary.AppendUvarint(w.numbers, uint64(w.ref(l.Name)))
+		w.numbers = binary.AppendUvarint(w.numbers, uint64(w.ref(l.Value)))
 	}
-	return wire.AppendBytes(dst, wire.RefsV2, refs)
+	return wire.AppendBytes(dst, wire.RefsV2, w.numbers)
 }
 
 func (w *writer) ref(s string) uint32 {

@@ -374,3 +374,19 @@ func TestShardsChangeAndSeriesStayKnown(t *testing.T) {
 	require.EqualValues(t, 200, s.Misses, "each was translated once")
 	require.EqualValues(t, 1000, s.Hits)
 }
+
+// Whoever chooses attributes must not make one long chain of the points of a metric.
+func TestPointsWithOtherKeysHaveOtherHashes(t *testing.T) {
+	const points = 2000
+	e, _ := newEncoder(t, nil)
+	for i := range points {
+		require.NoError(t, e.Add(gauge("m", 1, epoch, fmt.Sprint("key", i), "same"), ""))
+	}
+	alike := map[uint32]int{}
+	for _, s := range e.tenants[""].points.slots {
+		if s.entry != 0 {
+			alike[s.hash]++
+		}
+	}
+	require.Greater(t, len(alike), points-10)
+}

@@ -4,6 +4,7 @@
 package encode
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
@@ -72,6 +73,14 @@ type sample struct {
 }
 
 const isHistogram = 1 << 31
+
+// start is the start timestamp of a number, zero if there is none.
+func (b *buffer) start(s *sample) int64 {
+	if s.extra == 0 {
+		return 0
+	}
+	return b.starts[s.extra-1]
+}
 
 // histogram is an encoded native histogram, but for the start timestamp.
 type histogram struct {
@@ -162,7 +171,10 @@ func (s *scratch) add(series *series, time int64, bits uint64, start int64) {
 		p.labels = s.labels
 		p.batches = append(p.batches, batch{s.labels, uint32(len(p.values))})
 	}
-	p.values = append(p.values, value{series: series, time: time, bits: bits, start: start})
+	n := len(p.values)
+	p.values = slices.Grow(p.values, 1)[:n+1]
+	v := &p.values[n] // field by field: what is made elsewhere in small pieces is slow to copy
+	v.series, v.time, v.bits, v.start, v.kind = series, time, bits, start, kindNumber
 	s.points++
 }
 
@@ -218,7 +230,10 @@ func (c *column) take(p *part) {
 			v := &p.values[j]
 			slot := b.slot(v.series)
 			b.counts[slot]++
-			s := sample{of: slot, time: v.time, bits: v.bits}
+			n := len(b.samples)
+			b.samples = slices.Grow(b.samples, 1)[:n+1]
+			s := &b.samples[n]
+			s.of, s.extra, s.time, s.bits = slot, 0, v.time, v.bits
 			switch {
 			case v.kind != kindNumber:
 				s.bits, s.extra = 0, isHistogram|uint32(len(b.histograms))
@@ -229,7 +244,6 @@ func (c *column) take(p *part) {
 				b.starts = append(b.starts, v.start)
 				s.extra = uint32(len(b.starts))
 			}
-			b.samples = append(b.samples, s)
 		}
 	}
 	for _, x := range p.exemplars {

@@ -117,9 +117,11 @@ func (w *flusher) run(b *buffer) {
 			for n < len(cells) && cells[n].of == cells[0].of {
 				n++
 			}
-			if n == 1 && w.writeNumber(b, &r, &cells[0]) { // fast path: nearly all are like this
-				cells = cells[1:]
-				continue
+			if n == 1 { // fast path: nearly all are like this
+				if done := w.writeNumbers(b, &r, cells); done > 0 {
+					cells = cells[done:]
+					continue
+				}
 			}
 			w.seriesRun(b, uint32(slot), &r, cells[0].of, cells[:n])
 			cells = cells[n:]
@@ -320,8 +322,12 @@ func (w *flusher) finish() {
 	if w.points() == 0 {
 		return
 	}
+	length := len(w.body)
 	raw := w.whole()
-	compressed, err := block.Compress(w.packed[:0], w.format, raw)
+	for i := range w.runs { // which whole moved
+		w.runs[i].At += len(raw) - length
+	}
+	compressed, err := block.Compress(w.packed[:0], w.format, raw, w.runs...)
 	if err != nil {
 		// The format is checked before anything is sent in it.
 		w.e.dropped(ReasonTooLarge, "", w.points())

@@ -15,52 +15,75 @@ type prefix struct {
 	series *series // of which it is; nil if of none
 	layout *layout
 	bytes  []byte
-	holes  []hole // of values that may differ
+	// Values that may differ: of points, and of resources.
+	own, resource []hole
 }
 
-// hole says where the reference of a value begins and ends, which one it is there, and of which value, as labelRef does.
+// hole says where the reference of a value is, which one it is there, and of which value: its place among the values of the
+// point or of the resource.
 type hole struct {
-	at, end    int
+	at, size   int
 	ref, value uint32
+}
+
+// put puts in a reference. It is false if that takes more bytes or fewer than there are.
+func (x *hole) put(message []byte, ref uint32) bool {
+	switch {
+	case x.size == 2 && ref >= 1<<7 && ref < 1<<14: // fast path: PutUvarint without its loop
+		binary.LittleEndian.PutUint16(message[x.at:], uint16(ref&0x7f|0x80|ref>>7<<8))
+	case x.size == wire.Size(uint64(ref)):
+		binary.PutUvarint(message[x.at:], uint64(ref))
+	default:
+		return false
+	}
+	return true
 }
 
 // appendPrefix begins a message of 2.0: its head and its labels.
 func (w *flusher) appendPrefix(dst []byte, s *row, place uint32) []byte {
+	w.turn(s, place)
+	return append(dst, w.prefix.bytes...)
+}
+
+// turn makes the prefix that of a series of the resource in a place.
+func (w *flusher) turn(s *row, place uint32) {
 	p := &w.prefix
 	if p.layout != s.layout {
 		w.compose(s, place)
-		return append(dst, p.bytes...)
+		return
 	}
-	at := len(dst)
-	dst = append(dst, p.bytes...)
-	m := dst[at:]
-	for i := range p.holes {
-		x := &p.holes[i]
-		var ref uint32
-		switch {
-		case x.value&fromResource != 0:
-			ref = w.valueRef(place, x.value&placeMask)
-		case s.series == p.series: // it is there already
-			continue
-		default:
-			ref = w.ref(s.values[x.value&placeMask])
+	if p.series != s.series {
+		for i := range p.own {
+			x := &p.own[i]
+			if !p.set(x, w.ref(s.values[x.value])) {
+				w.compose(s, place)
+				return
+			}
 		}
-		if ref == x.ref { // it is there already, as the job of a resource mostly is
-			continue
-		}
-		if wire.Size(uint64(ref)) != x.end-x.at {
+		p.series = s.series
+	}
+	for i := range p.resource {
+		x := &p.resource[i]
+		if !p.set(x, w.valueRef(place, x.value)) {
 			w.compose(s, place)
-			return append(dst[:at], p.bytes...)
+			return
 		}
-		binary.PutUvarint(m[x.at:x.end], uint64(ref))
 	}
-	return dst
+}
+
+// set puts a reference into a hole unless it is there already, as the job of a resource mostly is.
+func (p *prefix) set(x *hole, ref uint32) bool {
+	if ref == x.ref {
+		return true
+	}
+	x.ref = ref
+	return x.put(p.bytes, ref)
 }
 
 // compose makes the prefix anew.
 func (w *flusher) compose(s *row, place uint32) {
 	p := &w.prefix
-	p.series, p.layout, p.holes = s.series, s.layout, p.holes[:0]
+	p.series, p.layout, p.own, p.resource = s.series, s.layout, p.own[:0], p.resource[:0]
 	for _, l := range s.layout.labels { // its own symbols side by side, before those of resources
 		w.ref(l.name)
 		if l.value&fromResource == 0 {
@@ -72,21 +95,27 @@ func (w *flusher) compose(s *row, place uint32) {
 	m, content := wire.Begin(m, wire.RefsV2)
 	for _, l := range s.layout.labels {
 		m = binary.AppendUvarint(m, uint64(w.ref(l.name)))
-		x := hole{at: len(m), value: l.value}
+		x := hole{at: len(m), value: l.value & placeMask}
 		if l.value&fromResource != 0 {
-			x.ref = w.valueRef(place, l.value&placeMask)
+			x.ref = w.valueRef(place, x.value)
 		} else {
 			x.ref = w.ref(s.ref(l))
 		}
 		m = binary.AppendUvarint(m, uint64(x.ref))
-		if x.end = len(m); l.value&^placeMask != 0 {
-			p.holes = append(p.holes, x)
+		x.size = len(m) - x.at
+		switch l.value &^ placeMask {
+		case fromResource:
+			p.resource = append(p.resource, x)
+		case fromPoint:
+			p.own = append(p.own, x)
 		}
 	}
 	p.bytes = wire.End(m, content)
-	for i := range p.holes {
-		p.holes[i].at += len(p.bytes) - len(m) // what made room for a longer length
-		p.holes[i].end += len(p.bytes) - len(m)
+	moved := len(p.bytes) - len(m) // what made room for a longer length
+	for _, holes := range [...][]hole{p.own, p.resource} {
+		for i := range holes {
+			holes[i].at += moved
+		}
 	}
 }
 

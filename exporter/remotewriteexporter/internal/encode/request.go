@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 )
 
@@ -31,6 +32,8 @@ type request struct {
 	room    int
 	meta    []byte // the metadata list of 1.0
 
+	runs   []frame.Run // in body
+	alikes []alike     // of each run
 	prefix prefix
 	// The metadata that ends messages of 2.0.
 	tail   []byte
@@ -70,6 +73,7 @@ func (q *request) begin(version promwrite.Version) {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
 	clear(q.extra)
+	q.runs, q.alikes = q.runs[:0], q.alikes[:0]
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }
 
@@ -156,8 +160,8 @@ func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exempla
 			continue
 		}
 		start := int64(0)
-		if c.extra != 0 && v2 {
-			start = b.starts[c.extra-1]
+		if v2 {
+			start = b.start(c)
 		}
 		m = wire.AppendSample(m, c.bits, c.time, start)
 		w.head.Samples++
@@ -172,27 +176,6 @@ func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exempla
 		m = append(m, w.metadata(s.layout.meta)...)
 	}
 	w.body = wire.End(m, content)
-}
-
-// writeNumber appends a series message of 2.0 with one number and nothing else; it is false if there is more to it, or
-// no room.
-func (w *flusher) writeNumber(b *buffer, s *row, c *sample) bool {
-	if w.format.Version != promwrite.V2 || c.extra&isHistogram != 0 || len(w.exemplars) > 0 ||
-		w.points() >= w.sampleLimit || w.size()+int(s.series.weight)+w.weights[c.of]+maxNumber > w.rawLimit {
-		return false
-	}
-	content := len(w.body) + 2
-	m := w.appendPrefix(w.body, s, c.of)
-	start := int64(0)
-	if c.extra != 0 {
-		start = b.starts[c.extra-1]
-	}
-	m = wire.AppendSample(m, c.bits, c.time, start)
-	m = append(m, w.metadata(s.layout.meta)...)
-	w.body = wire.End(m, content)
-	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
-	w.head.Samples++
-	return true
 }
 
 // prepare writes what all of a series' runs in a request of 1.0 share.

@@ -221,8 +221,8 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 // find finds or makes a point that did not stand where it was expected. Its number is 0 if the cache is full.
 func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, n uint32, known bool) {
 	h := f.id
-	for _, v := range m.All() { // keys mostly are the family's
-		h = e.hashString(h, v.AsString())
+	for k, v := range m.All() { // keys mostly are the family's, but whoever chooses them may choose others each time
+		h = e.hashString(e.hashString(h, k), v.AsString())
 	}
 	for _, b := range bounds {
 		h = mix(h, math.Float64bits(b))

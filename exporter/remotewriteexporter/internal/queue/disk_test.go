@@ -78,9 +78,9 @@ func TestStoredBodiesLeaveMemory(t *testing.T) {
 	}
 	require.Equal(t, maxRetained, kept)
 	for q.Stats(0).Blocks > 0 {
-		l, err := q.Next(t.Context(), 0)
+		l, err := q.Next(t.Context(), 0, Bound{})
 		require.NoError(t, err)
-		require.Len(t, l.Block.Body(), len(big))
+		require.Len(t, l.Blocks[0].Body(), len(big))
 		l.Done()
 	}
 	require.Zero(t, q.retained)
@@ -149,8 +149,20 @@ func TestBlockThatIsDamagedInItsTurnIsSkipped(t *testing.T) {
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
 	q, dropped := open(t, 1, 10, stored(on(m)))
 	delete(m.values, key(blockPrefix, 0))
-	require.Equal(t, 2, numberOf(next(t, q, 0, 2).Block))
+	require.Equal(t, 2, numberOf(next(t, q, 0, 2).Blocks[0]))
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
+}
+
+func TestDamageAmongBlocksThatGoTogetherCostsNoOther(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 1, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0), blockOf(4, 0))
+	q, dropped := open(t, 1, 10, stored(on(m)))
+	delete(m.values, key(blockPrefix, 1))
+	together(t, q, anyNumber, 1).Done()
+	together(t, q, anyNumber, 3, 4).Done()
+	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
+	require.Len(t, m.values, 1, "only the index is left")
 }
 
 func TestLostIndexIsFoundAgain(t *testing.T) {
@@ -181,7 +193,7 @@ func TestUnreadableStorageKeepsTheBlock(t *testing.T) {
 	client := on(m)
 	q, dropped := open(t, 1, 10, stored(client))
 	client.failed = true
-	_, err := q.Next(t.Context(), 0)
+	_, err := q.Next(t.Context(), 0, Bound{})
 	require.ErrorIs(t, err, errKilled)
 	client.failed = false
 	require.Equal(t, []int{1}, contents(t, q, 0))
@@ -265,24 +277,28 @@ func TestKilledAtAnyPoint(t *testing.T) {
 			if q.Stats(d).Blocks == 0 {
 				continue
 			}
-			l, err := q.Next(t.Context(), d)
+			l, err := q.Next(t.Context(), d, Bound{Samples: 1 + random.IntN(4), Bytes: 1 << 20, Raw: 1 << 20})
 			if err != nil {
 				require.ErrorIs(t, err, errKilled)
 				break
 			}
-			n, lane := numberOf(l.Block), l.Block.Shard
-			require.Less(t, last[d][lane], n, "order within a lane")
-			last[d][lane] = n
-			delivered[d][n]++
-			if delivered[d][n] > 1 {
-				require.True(t, mayRepeat[n], "block %d arrived again at %d", n, d)
+			for _, b := range l.Blocks {
+				n, lane := numberOf(b), b.Shard
+				require.Less(t, last[d][lane], n, "order within a lane")
+				last[d][lane] = n
+				delivered[d][n]++
+				if delivered[d][n] > 1 {
+					require.True(t, mayRepeat[n], "block %d arrived again at %d", n, d)
+				}
 			}
 			if client.lives != 0 {
 				l.Done()
 			}
 			// The operation after which the client is dead still happened; what comes next is lost.
 			if alive = client.lives != 0 || round == rounds && alive; !alive {
-				mayRepeat[n] = true
+				for _, b := range l.Blocks {
+					mayRepeat[numberOf(b)] = true
+				}
 			}
 		}
 	}

@@ -3,7 +3,10 @@
 
 package queue
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // A destination is one endpoint's view of the blocks. Queue.mu guards it.
 type destination struct {
@@ -11,7 +14,8 @@ type destination struct {
 	groups []*group // by epoch; blocks are leased from the first only
 	bytes  int64
 	blocks int
-	leased int
+	leased int // lanes
+	held   int // blocks with senders
 	// refused is the size of the block that was last left out for want of room.
 	refused int64
 }
@@ -22,10 +26,10 @@ type group struct {
 	lanes []lane
 }
 
-// A lane holds the blocks of one shard in order. While leased, its first block is with a sender.
+// A lane holds the blocks of one shard in order. The first of them, while leased, are with a sender.
 type lane struct {
 	entries []*entry
-	leased  bool
+	held    int
 }
 
 func (d *destination) push(e *entry) {
@@ -43,14 +47,15 @@ func (d *destination) push(e *entry) {
 	d.wake.Signal()
 }
 
-// lease takes the oldest block whose lane is free, or nil.
-func (d *destination) lease() *entry {
+// lease takes the oldest block whose lane is free, and those that follow it there as far as the bound allows; nil without
+// one.
+func (d *destination) lease(most Bound) []*entry {
 	d.settle()
 	if len(d.groups) == 0 {
 		return nil
 	}
 	best := d.groups[0].oldest(func(l *lane) *entry {
-		if l.leased {
+		if l.held > 0 {
 			return nil
 		}
 		return l.at(0)
@@ -58,9 +63,24 @@ func (d *destination) lease() *entry {
 	if best == nil {
 		return nil
 	}
-	best.leased = true
+	best.held = best.within(most)
 	d.leased++
-	return best.entries[0]
+	d.held += best.held
+	return slices.Clone(best.entries[:best.held])
+}
+
+// within is how many of a lane's blocks go together: at least the first.
+func (l *lane) within(most Bound) int {
+	n, samples, bytes := 0, 0, 0
+	for _, e := range l.entries {
+		samples += int(e.samples + e.histograms)
+		bytes += int(e.size) - entryOverhead
+		if n > 0 && (samples > most.Samples || bytes > most.Bytes || e.version != l.entries[0].version) {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // settle leaves epochs behind that are done.
@@ -71,30 +91,40 @@ func (d *destination) settle() {
 	}
 }
 
-// release ends e's lease: done takes it out of its lane, else it is the next to be leased again.
-func (d *destination) release(e *entry, done bool) {
-	g := d.groups[0] // nothing behind the first group is ever leased
-	l := &g.lanes[e.shard]
-	l.leased = false
+// release ends the lease of entries: done takes them out of their lane, else they are the next to be leased again.
+func (d *destination) release(entries []*entry, done bool) {
+	d.shorten(entries, 0)
 	d.leased--
 	if done {
-		l.remove(0)
-		d.removed(e)
+		l := d.laneOf(entries)
+		for _, e := range entries {
+			l.remove(0)
+			d.removed(e)
+		}
 	}
 	// A finished epoch may free every lane of the next.
 	d.wake.Broadcast()
 }
 
+// shorten gives back all but the first n entries of a lease.
+func (d *destination) shorten(entries []*entry, n int) {
+	d.laneOf(entries).held = n
+	d.held -= len(entries) - n
+}
+
+// laneOf is the lane of leased entries: nothing behind the first group is ever leased.
+func (d *destination) laneOf(entries []*entry) *lane { return &d.groups[0].lanes[entries[0].shard] }
+
 // dropOldest takes out the oldest block that is not leased, or nil.
 func (d *destination) dropOldest() *entry {
 	d.settle()
 	for _, g := range d.groups {
-		l := g.oldest(func(l *lane) *entry { return l.at(l.held()) })
+		l := g.oldest(func(l *lane) *entry { return l.at(l.held) })
 		if l == nil {
 			continue
 		}
-		e := l.entries[l.held()]
-		l.remove(l.held())
+		e := l.entries[l.held]
+		l.remove(l.held)
 		d.removed(e)
 		return e
 	}
@@ -137,14 +167,6 @@ func (g *group) empty() bool {
 	return true
 }
 
-// held is the number of entries that are with a sender.
-func (l *lane) held() int {
-	if l.leased {
-		return 1
-	}
-	return 0
-}
-
 func (l *lane) at(i int) *entry {
 	if i < len(l.entries) {
 		return l.entries[i]
@@ -152,11 +174,9 @@ func (l *lane) at(i int) *entry {
 	return nil
 }
 
-// remove takes out the first entry, or the second when the first is leased.
+// remove takes out the entry i, before which there are none but leased ones.
 func (l *lane) remove(i int) {
-	if i == 1 {
-		l.entries[1] = l.entries[0]
-	}
+	copy(l.entries[1:i+1], l.entries[:i])
 	l.entries[0] = nil
 	l.entries = l.entries[1:]
 }

@@ -11,52 +11,89 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// A Lease is a block in the hands of a sender. Done or Release ends it, exactly once.
+// Bound is what blocks of one lane may add up to that are leased together. Zero leases each by itself.
+type Bound struct {
+	Samples    int
+	Bytes, Raw int // after compression, and before
+}
+
+// A Lease is a block in the hands of a sender, or several of one lane and tenant in their order. Done or Release ends it,
+// exactly once.
 type Lease struct {
-	Block    block.Block
-	Deadline time.Time // when the block gets too old to send; zero is never
+	Blocks    []block.Block
+	Deadlines []time.Time // when each block gets too old to send; zero is never
 
 	queue       *Queue
 	destination int
-	entry       *entry
+	entries     []*entry
 }
 
-// Next waits for a block that a destination may be sent now. It returns ErrClosed after Stop, and another error when
-// the storage cannot be read, in which case the block stays where it is.
-func (q *Queue) Next(ctx context.Context, destination int) (*Lease, error) {
+// Next waits for a block that a destination may be sent now; those that wait behind it, up to a bound, come with it. It
+// returns ErrClosed after Stop, and another error when the storage cannot be read, in which case the block stays where
+// it is.
+func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, error) {
 	for {
-		e, err := q.lease(destination)
+		entries, err := q.lease(destination, most)
 		if err != nil {
 			return nil, err
 		}
-		l := &Lease{Block: e.known(), queue: q, destination: destination, entry: e}
-		if q.cfg.MaxAge > 0 {
-			l.Deadline = e.queued.Add(q.cfg.MaxAge)
-			if !time.Now().Before(l.Deadline) {
-				l.drop(ReasonAge)
-				continue
-			}
-		}
-		if l.Block.Body() != nil {
+		l := &Lease{queue: q, destination: destination, entries: entries}
+		switch reason, err := l.read(ctx, most.Raw); {
+		case err != nil:
+			l.Release()
+			return nil, err
+		case reason != "":
+			q.cfg.Dropped(destination, reason, entries[0].known().Header)
+			l.Done()
+		default:
 			return l, nil
 		}
-		stored, err := q.disk.read(ctx, e.seq)
-		if err != nil {
-			l.Release()
-			return nil, fmt.Errorf("cannot read block %d from the storage: %w", e.seq, err)
-		}
-		read, err := parseEntry(stored)
-		if err != nil {
-			l.drop(ReasonCorrupt)
-			continue
-		}
-		l.Block = *read.block
-		return l, nil
 	}
 }
 
-// lease waits for an entry. What it returns is the caller's to read until its lease ends.
-func (q *Queue) lease(destination int) (*entry, error) {
+// read gets the blocks, and gives back those from the first on that has to be sent, or dropped, by itself. Of the first
+// block it tells why there is none to send.
+func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
+	raw := 0
+	for i, e := range l.entries {
+		b, deadline, reason, err := l.queue.read(ctx, e)
+		raw += b.RawSize
+		switch fine := err == nil && reason == ""; {
+		case i == 0 && !fine:
+			l.shorten(1)
+			return reason, err
+		case i > 0 && (!fine || b.Tenant != l.Blocks[0].Tenant || raw > most):
+			l.shorten(i) // why, it will tell when it is the first
+			return "", nil
+		}
+		l.Blocks, l.Deadlines = append(l.Blocks, b), append(l.Deadlines, deadline)
+	}
+	return "", nil
+}
+
+// read gets the block of a leased entry, or tells why it must be dropped.
+func (q *Queue) read(ctx context.Context, e *entry) (b block.Block, deadline time.Time, reason string, err error) {
+	if q.cfg.MaxAge > 0 {
+		deadline = e.queued.Add(q.cfg.MaxAge)
+		if !time.Now().Before(deadline) {
+			return b, deadline, ReasonAge, nil
+		}
+	}
+	if b = e.known(); b.Body() != nil {
+		return b, deadline, "", nil
+	}
+	stored, err := q.disk.read(ctx, e.seq)
+	if err != nil {
+		return b, deadline, "", fmt.Errorf("cannot read block %d from the storage: %w", e.seq, err)
+	}
+	if read, err := parseEntry(stored); err == nil {
+		return *read.block, deadline, "", nil
+	}
+	return b, deadline, ReasonCorrupt, nil
+}
+
+// lease waits for entries. What it returns is the caller's to read until its lease ends.
+func (q *Queue) lease(destination int, most Bound) ([]*entry, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
@@ -64,32 +101,39 @@ func (q *Queue) lease(destination int) (*entry, error) {
 		if q.stopped {
 			return nil, ErrClosed
 		}
-		if e := d.lease(); e != nil {
-			return e, nil
+		if entries := d.lease(most); entries != nil {
+			return entries, nil
 		}
 		d.wake.Wait()
 	}
 }
 
-// Done says that the destination is done with the block, sent or dropped.
-func (l *Lease) Done() {
+// shorten gives back all blocks but the first n.
+func (l *Lease) shorten(n int) {
 	q := l.queue
 	q.mu.Lock()
-	q.destinations[l.destination].release(l.entry, true)
-	finished := q.finish(l.destination, l.entry, nil)
+	defer q.mu.Unlock()
+	q.destinations[l.destination].shorten(l.entries, n)
+	l.entries = l.entries[:n]
+}
+
+// Done says that the destination is done with the blocks, sent or dropped.
+func (l *Lease) Done() {
+	q := l.queue
+	var finished []*entry
+	q.mu.Lock()
+	q.destinations[l.destination].release(l.entries, true)
+	for _, e := range l.entries {
+		finished = q.finish(l.destination, e, finished)
+	}
 	q.mu.Unlock()
 	q.forget(finished)
 }
 
-// Release gives the block back unsent.
+// Release gives the blocks back unsent.
 func (l *Lease) Release() {
 	q := l.queue
 	q.mu.Lock()
-	q.destinations[l.destination].release(l.entry, false)
+	q.destinations[l.destination].release(l.entries, false)
 	q.mu.Unlock()
-}
-
-func (l *Lease) drop(reason string) {
-	l.queue.cfg.Dropped(l.destination, reason, l.Block.Header)
-	l.Done()
 }

@@ -6,9 +6,9 @@
 //
 // Blocks are immutable and shared: however many destinations there are, a body
 // is kept once. Each destination has a queue of its own over them, bounded in
-// bytes. A queue is a row of lanes, one per shard; a lane hands out one block at
-// a time, in the order of Push, which is what keeps a series in order. Blocks of
-// a later epoch (another number of shards) wait until the earlier epoch is done.
+// bytes. A queue is a row of lanes, one per shard; a lane hands out its first
+// block, or first few, and no more until these are done, which is what keeps a
+// series in order. Blocks of a later epoch (another number of shards) wait until the earlier epoch is done.
 //
 //	destination ── epoch 4 ── lane 0: [leased] [ ] [ ]
 //	            │          └─ lane 1: [ ]
@@ -299,7 +299,9 @@ func (q *Queue) Close(ctx context.Context) error {
 // Stats is what a destination's queue holds at a moment.
 type Stats struct {
 	Bytes, Capacity int64
-	Blocks, Leased  int
+	Blocks          int
+	Leased          int       // requests under way
+	Waiting         int       // blocks that no sender has
 	Oldest          time.Time // when the oldest block was queued; zero without one
 }
 
@@ -308,7 +310,7 @@ func (q *Queue) Stats(destination int) Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
-	s := Stats{Bytes: d.bytes, Capacity: q.cfg.Size, Blocks: d.blocks, Leased: d.leased}
+	s := Stats{Bytes: d.bytes, Capacity: q.cfg.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
 	}

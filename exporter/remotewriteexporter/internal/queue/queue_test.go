@@ -60,9 +60,9 @@ func push(t *testing.T, q *Queue, epoch uint32, blocks ...block.Block) {
 // next leases the next block and requires its number.
 func next(t *testing.T, q *Queue, destination, number int) *Lease {
 	t.Helper()
-	l, err := q.Next(t.Context(), destination)
+	l, err := q.Next(t.Context(), destination, Bound{})
 	require.NoError(t, err)
-	require.Equal(t, number, numberOf(l.Block))
+	require.Equal(t, number, numberOf(l.Blocks[0]))
 	return l
 }
 
@@ -71,29 +71,92 @@ func contents(t *testing.T, q *Queue, destination int) []int {
 	t.Helper()
 	var numbers []int
 	for q.Stats(destination).Blocks > 0 {
-		l, err := q.Next(t.Context(), destination)
+		l, err := q.Next(t.Context(), destination, Bound{})
 		require.NoError(t, err)
-		numbers = append(numbers, numberOf(l.Block))
+		numbers = append(numbers, numberOf(l.Blocks[0]))
 		l.Done()
 	}
 	return numbers
 }
 
-// idle requires that nothing can be leased at the moment.
-func idle(t *testing.T, q *Queue, destination int) {
+// idle requires that nothing can be leased for the first destination at the moment.
+func idle(t *testing.T, q *Queue) {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	require.Nil(t, q.destinations[destination].lease())
+	require.Nil(t, q.destinations[0].lease(Bound{}))
+}
+
+// together leases the next blocks up to a bound and requires their numbers.
+func together(t *testing.T, q *Queue, most Bound, numbers ...int) *Lease {
+	t.Helper()
+	l, err := q.Next(t.Context(), 0, most)
+	require.NoError(t, err)
+	var got []int
+	for _, b := range l.Blocks {
+		got = append(got, numberOf(b))
+	}
+	require.Equal(t, numbers, got)
+	require.Len(t, l.Deadlines, len(numbers))
+	return l
+}
+
+var anyNumber = Bound{Samples: 1000, Bytes: 1 << 20, Raw: 1 << 20}
+
+func TestBlocksOfALaneGoTogether(t *testing.T) {
+	for name, most := range map[string]Bound{
+		"samples": {Samples: 3, Bytes: 1 << 20, Raw: 1 << 20},
+		"bytes":   {Samples: 1000, Bytes: 4*bodySize - 1, Raw: 1 << 20},
+		"raw":     {Samples: 1000, Bytes: 1 << 20, Raw: 8*bodySize - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, _ := open(t, 1, 10, nil)
+			push(t, q, 0, blockOf(1, 0), blockOf(2, 1), blockOf(3, 0), blockOf(4, 0), blockOf(5, 0))
+			push(t, q, 1, blockOf(6, 0))
+			first, other := together(t, q, most, 1, 3, 4), together(t, q, most, 2)
+			idle(t, q)
+			s := q.Stats(0)
+			require.Equal(t, [3]int{6, 2, 2}, [3]int{s.Blocks, s.Leased, s.Waiting})
+			first.Release()
+			first = together(t, q, most, 1, 3, 4)
+			other.Done()
+			first.Done()
+			together(t, q, most, 5).Done()
+			together(t, q, most, 6).Done()
+			require.Equal(t, Stats{Capacity: s.Capacity}, q.Stats(0))
+		})
+	}
+}
+
+func TestWhatCannotGoTogetherWaits(t *testing.T) {
+	other, one := blockOf(2, 0), blockOf(3, 0)
+	other.Tenant, one.Version = "other", promwrite.V1
+	q, _ := open(t, 1, 10, nil)
+	push(t, q, 0, blockOf(1, 0), other, one, blockOf(4, 0))
+	for n := range 4 {
+		l := together(t, q, anyNumber, n+1)
+		idle(t, q)
+		l.Done()
+	}
+}
+
+func TestBlocksBehindALeaseOfSeveralCanBeDropped(t *testing.T) {
+	q, dropped := open(t, 1, 4, func(c *Config) { c.OnFull = DropOldest })
+	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
+	l := together(t, q, Bound{Samples: 2, Bytes: 1 << 20, Raw: 1 << 20}, 1, 2)
+	push(t, q, 0, blockOf(4, 0), blockOf(5, 0))
+	require.Equal(t, drops{ReasonFull: 1}, dropped)
+	l.Release()
+	together(t, q, anyNumber, 1, 2, 4, 5).Done()
 }
 
 func TestLaneHasOneBlockOut(t *testing.T) {
 	q, _ := open(t, 1, 10, nil)
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 1))
 	first, other := next(t, q, 0, 1), next(t, q, 0, 3)
-	idle(t, q, 0)
+	idle(t, q)
 	other.Done()
-	idle(t, q, 0)
+	idle(t, q)
 	first.Release()
 	next(t, q, 0, 1).Done()
 	next(t, q, 0, 2).Done()
@@ -106,7 +169,7 @@ func TestEpochWaitsForTheOneBefore(t *testing.T) {
 	push(t, q, 5, blockOf(3, 0), blockOf(4, 2))
 	one, two := next(t, q, 0, 1), next(t, q, 0, 2)
 	one.Done()
-	idle(t, q, 0)
+	idle(t, q)
 	require.Equal(t, uint32(6), q.NextEpoch())
 	two.Done()
 	three := next(t, q, 0, 3)
@@ -179,7 +242,7 @@ func TestOldBlocksAreDropped(t *testing.T) {
 		time.Sleep(time.Minute)
 		push(t, q, 0, blockOf(3, 0))
 		l := next(t, q, 0, 3)
-		require.Equal(t, time.Now().Add(time.Minute), l.Deadline)
+		require.Equal(t, time.Now().Add(time.Minute), l.Deadlines[0])
 		require.Equal(t, drops{ReasonAge: 2}, dropped)
 		l.Done()
 	})
@@ -190,7 +253,7 @@ func TestNextEndsWithStop(t *testing.T) {
 		q, _ := open(t, 1, 10, nil)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := q.Next(t.Context(), 0)
+			_, err := q.Next(t.Context(), 0, Bound{})
 			ended <- err
 		}()
 		synctest.Wait()

@@ -5,10 +5,11 @@
 // format the destination takes, repeats what failed for the moment, splits what
 // is too large, and gives up what can never be taken.
 //
-// Send holds on to a block until its fate is sealed, so whoever calls it with
-// one block of a shard at a time keeps that shard in order. What several calls
-// learn they share: the format, the largest request, when the destination wants
-// to be asked again, and whether it answers at all.
+// Send holds on to blocks until their fate is sealed, so whoever calls it with
+// the next blocks of a shard, and with no others of it until it returns, keeps
+// that shard in order. What several calls learn they share: the format, the
+// largest request, when the destination wants to be asked again, and whether it
+// answers at all.
 package send
 
 import (
@@ -83,6 +84,7 @@ type Destination struct {
 
 	largest    atomic.Int64 // bytes on the wire of a request that may still be accepted; 0 while unknown
 	largestRaw atomic.Int64 // the same before compression
+	timely     atomic.Int64 // points that may travel together and be in time; 0 while any number was
 
 	mu         sync.Mutex // guards what the log was told last
 	down       bool
@@ -127,11 +129,52 @@ func (d *Destination) ThrottledUntil() time.Time { return d.gate.askedFor() }
 // Close closes the connections that are idle.
 func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }
 
-// Send returns nil when the destination is done with b, delivered or dropped, and an error when ctx ends first: b is
-// then as undelivered as before, except for parts of a split block.
-func (d *Destination) Send(ctx context.Context, b block.Block, deadline time.Time) error {
-	parts := []block.Block{b}
+// Send returns nil when the destination is done with all blocks, delivered or dropped, and an error when ctx ends first:
+// they are then as undelivered as before, except for parts of what was sent in pieces. Several blocks, which must be of one
+// tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
+// has its fate sealed block by block.
+func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) error {
 	started := time.Now()
+	for len(blocks) > 0 {
+		n := d.together(blocks)
+		f := apart
+		if n > 1 {
+			if whole, err := block.Merge(blocks[:n]); err == nil {
+				if f, err = d.deliver(ctx, whole, started, deadlines[0], true); err != nil {
+					return err
+				}
+			}
+		}
+		switch f {
+		case late:
+			continue // fewer of them
+		case apart:
+			for i, b := range blocks[:n] {
+				if err := d.sendOne(ctx, b, started, deadlines[i]); err != nil {
+					return err
+				}
+			}
+		case sealed:
+		}
+		blocks, deadlines = blocks[n:], deadlines[n:]
+	}
+	return nil
+}
+
+// together is how many of the blocks, from the first on, may travel together.
+func (d *Destination) together(blocks []block.Block) int {
+	limit, points := int(d.timely.Load()), 0
+	for i, b := range blocks {
+		if points += b.Samples + b.Histograms; i > 0 && limit > 0 && points > limit {
+			return i
+		}
+	}
+	return len(blocks)
+}
+
+// sendOne sends a block, in pieces where it is too large.
+func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadline time.Time) error {
+	parts := []block.Block{b}
 	for len(parts) > 0 {
 		part := parts[0]
 		if limit := d.largestRaw.Load(); limit > 0 && int64(part.RawSize) > limit {
@@ -140,11 +183,11 @@ func (d *Destination) Send(ctx context.Context, b block.Block, deadline time.Tim
 				continue
 			}
 		}
-		tooLarge, err := d.deliver(ctx, part, started, deadline)
+		f, err := d.deliver(ctx, part, started, deadline, false)
 		if err != nil {
 			return err
 		}
-		if !tooLarge {
+		if f == sealed {
 			parts = parts[1:]
 			continue
 		}
@@ -158,6 +201,15 @@ func (d *Destination) Send(ctx context.Context, b block.Block, deadline time.Tim
 	}
 	return nil
 }
+
+// fate is what became of a request.
+type fate uint8
+
+const (
+	sealed fate = iota // delivered or dropped
+	apart              // it has to be sent in pieces
+	late               // what was merged takes too long together
+)
 
 // learnSize remembers that requests had better be half as large as this one.
 func (d *Destination) learnSize(raw, wire int) {
@@ -175,14 +227,25 @@ func lower(limit *atomic.Int64, n int) {
 	}
 }
 
-// deliver sends one request until its fate is sealed.
-func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time) (tooLarge bool, err error) {
+// learnTime remembers how many points were too many to be taken in time, or were not. Who was slow may become fast again.
+func (d *Destination) learnTime(points int, late bool) {
+	switch was := int(d.timely.Load()); {
+	case late && (was == 0 || points/2 < was):
+		d.timely.Store(int64(max(points/2, 1)))
+	case !late && was > 0 && points > was/2:
+		d.timely.CompareAndSwap(int64(was), int64(was+was/8+1))
+	}
+}
+
+// deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
+// merged has to be whenever it would be dropped: not all of its blocks may deserve it.
+func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time, merged bool) (f fate, err error) {
 	var tried formatSet // formats that b was turned down in
 	var last answer
 	sent := b // b in the format of the last attempt
 	for attempt := 0; ; {
 		if err := d.gate.enter(ctx); err != nil {
-			return false, err
+			return apart, err
 		}
 		format, ok := d.formats.choose(b.Version, tried)
 		reason := d.expired(started, deadline, attempt)
@@ -200,14 +263,17 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 		}
 		if reason != "" {
 			d.gate.leave()
+			if merged {
+				return apart, nil
+			}
 			d.drop(b.Header, reason, last)
-			return false, nil
+			return sealed, nil
 		}
 
 		a := d.exchange(ctx, sent, attempt)
 		if ctx.Err() != nil && a.code == 0 {
 			d.gate.leave()
-			return false, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
+			return apart, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
 		}
 		v := d.judge(a, format)
 		d.report(v, a)
@@ -217,20 +283,30 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			d.formats.accepted(format)
 			d.announceFormat(format)
 			d.telemetry.Delivered(sent.Header, lossOf(b, sent, a))
-			return false, nil
+			if merged {
+				d.learnTime(b.Samples+b.Histograms, false)
+			}
+			return sealed, nil
 		case oversized:
 			d.learnSize(b.RawSize, len(sent.Body()))
-			return true, nil
+			return apart, nil
 		case unsupported: // with another format: no failure, so no pause and no attempt counted
 			tried.add(format)
 			d.formats.turnedDown(format, a.code != http.StatusBadRequest)
 		case rejected:
+			if merged {
+				return apart, nil
+			}
 			d.reject(b, sent, a)
-			return false, nil
+			return sealed, nil
 		case retry, retrySlowly:
 			d.telemetry.Retried(a.reason())
 			if err := d.cfg.Retry.wait(ctx, attempt, v == retrySlowly, a.retryAfter); err != nil {
-				return false, err
+				return apart, err
+			}
+			if merged && a.late() { // it would be late for ever
+				d.learnTime(b.Samples+b.Histograms, true)
+				return late, nil
 			}
 			attempt++
 		}

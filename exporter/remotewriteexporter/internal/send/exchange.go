@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -109,6 +110,12 @@ func (a answer) said() string {
 		return u.Err.Error() // who asks knows the address, and its query may be secret
 	}
 	return a.err.Error()
+}
+
+// late tells whether there was no answer in time, or one that says so.
+func (a answer) late() bool {
+	timeout := net.Error(nil)
+	return a.code == http.StatusRequestTimeout || a.code == http.StatusGatewayTimeout || errors.As(a.err, &timeout) && timeout.Timeout()
 }
 
 // parseRetryAfter reads seconds or a date; 0 when there is neither or it has passed.

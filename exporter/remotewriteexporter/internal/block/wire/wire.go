@@ -3,7 +3,7 @@
 
 // Package wire appends protobuf fields to byte slices the caller owns. It writes what the two Remote Write
 // messages have in common, so that each field number stands in one place. Zero values are left out, as proto3
-// does, but for the negative zero of a double, which is a value of its own.
+// does, but for the negative zero of a double, which is a value of its own, and what AppendNumber writes.
 package wire
 
 import (
@@ -42,6 +42,13 @@ const (
 	ExemplarV2  Tag = 4<<3 | length
 	ExemplarV1  Tag = 3<<3 | length
 	MetaV2      Tag = 5<<3 | length
+)
+
+// Tags of the metadata of a series of 2.0.
+const (
+	MetaType Tag = 1<<3 | varint
+	MetaHelp Tag = 3<<3 | varint
+	MetaUnit Tag = 4<<3 | varint
 )
 
 // Size is how many bytes AppendUvarint takes for v.
@@ -109,19 +116,6 @@ func AppendLabel(dst []byte, name, value string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n))
 	dst = AppendBytes(dst, 1<<3|length, name)
 	return AppendText(dst, 2, value)
-}
-
-// AppendSample appends a sample as a field of its series, in either version: start is for 2.0 alone, zero else.
-func AppendSample(dst []byte, value uint64, time, start int64) []byte {
-	at := len(dst)
-	dst = append(dst, byte(Sample), 0)
-	dst = AppendDouble(dst, 1, value)
-	dst = AppendVarint(dst, 2, uint64(time))
-	if start != 0 {
-		dst = AppendVarint(dst, 3, uint64(start))
-	}
-	dst[at+1] = byte(len(dst) - at - 2) // 31 at most
-	return dst
 }
 
 // AppendMetaV2 appends the metadata of a series of 2.0 as its field.

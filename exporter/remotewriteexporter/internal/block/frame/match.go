@@ -1,0 +1,192 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+const (
+	hashBits = 15
+	// minMatch is how many bytes must repeat.
+	minMatch = 4
+	// margin is how far from the end of a block the search ends: what it loads must be there.
+	margin = 16
+	// noted is of how many places one is noted where something small differs: what is like it has its place near.
+	noted = 4
+	// Without a match for 1<<patience bytes the search takes longer steps: nothing may be to be found.
+	patience = 6
+)
+
+// sequence is some literals and what is repeated after them.
+type sequence struct {
+	literals, match, offset uint32 // as the format has them: match is less 3, offset 1 or 2 for recent ones, else plus 3
+
+	literalCode, matchCode, offsetCode uint8
+}
+
+// find parts src from at to end into sequences and literals, those after the last sequence included.
+func (e *Encoder) find(src []byte, at, end int) {
+	e.literals = slices.Grow(e.literals[:0], end-at+margin)
+	e.sequences = slices.Grow(e.sequences[:0], (end-at)/minMatch) // each has a match
+	clear(e.literalLengths.counts[:])
+	clear(e.offsets.counts[:])
+	clear(e.matchLengths.counts[:])
+	anchor := at // what follows has no sequence yet
+	for len(e.runs) > 0 {
+		r := &e.runs[0]
+		r.skip(at)
+		if n := min(r.Count, (end-r.At)/r.Length); n > 0 {
+			anchor = e.search(src, at, r.At, anchor)
+			anchor = e.repeat(src, r, n, anchor)
+			at = r.At + n*r.Length
+			r.skip(at)
+		}
+		if r.Count > 0 { // more of it in the next block
+			break
+		}
+		e.runs = e.runs[1:]
+	}
+	anchor = e.search(src, at, end, anchor)
+	e.literals = append(e.literals, src[anchor:end]...)
+}
+
+// search looks for matches from at to end. What follows anchor has no sequence yet; it returns where that is in the end.
+func (e *Encoder) search(src []byte, at, end, anchor int) int {
+	last, before := int(e.recent.last), int(e.recent.before)
+	for s := max(at, margin); s < min(end, len(src)-margin); {
+		here := binary.LittleEndian.Uint64(src[s:])
+		differences := here ^ binary.LittleEndian.Uint64(src[s-last:])
+		k := repeats(differences, s == anchor)
+		distance := 0
+		if uint(k) > 1 || len(e.sequences)%noted == 0 {
+			slot := &e.seen[hash(here)]
+			distance = s - int(*slot-e.base)
+			*slot = e.base + uint32(s)
+		}
+		var next int
+		value := uint32(1) // of the offset
+		switch {
+		case uint(k) <= 1, // fast path: something small differs, then it goes on at the same distance
+			k >= 0 && !repeatsAll(src, s, distance, here): // something larger that was not there before
+			distance = last
+			if rest := differences >> (8 * uint(k) & 63); rest != 0 {
+				next = s + k + bits.TrailingZeros64(rest)>>3
+			} else {
+				next = s + 8 + common(src, s+8, last)
+			}
+			s += k
+		default:
+			start := s
+			if s, distance, value = e.elsewhere(src, s, anchor, before, distance, here); value == 0 {
+				s = start + 2 + (start-anchor)>>(patience-1)
+				continue
+			}
+			next = s + minMatch + common(src, s+minMatch, distance)
+		}
+		if next = min(next, end); next < s+minMatch {
+			break
+		}
+		if value != 1 || distance != last {
+			last, before = distance, last
+		}
+		e.append(src, anchor, s, next, value)
+		s, anchor = next, next
+	}
+	e.recent = recent{uint32(last), uint32(before)}
+	return anchor
+}
+
+// append takes what is from literals to match, and then repeats up to end.
+func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
+	k := len(e.sequences)
+	e.sequences = e.sequences[:k+1] // find made room
+	q := &e.sequences[k]            // field by field: what is made elsewhere in small pieces is slow to copy
+	q.literals, q.match, q.offset = uint32(match-literals), uint32(end-match-3), offset
+	q.literalCode, q.offsetCode, q.matchCode = literalCode(q.literals), uint8(bits.Len32(offset)-1), matchCode(q.match)
+	e.literalLengths.counts[q.literalCode&codeMask]++
+	e.offsets.counts[q.offsetCode&codeMask]++
+	e.matchLengths.counts[q.matchCode&codeMask]++
+	if q.literals > 16 || literals+16 > len(src) {
+		e.literals = append(e.literals, src[literals:match]...)
+		return
+	}
+	// Fast path: there is room for more.
+	n := len(e.literals)
+	room := e.literals[n : n+16]
+	from := src[literals : literals+16]
+	binary.LittleEndian.PutUint64(room, binary.LittleEndian.Uint64(from))
+	binary.LittleEndian.PutUint64(room[8:], binary.LittleEndian.Uint64(from[8:]))
+	e.literals = e.literals[:n+int(q.literals)]
+}
+
+// repeatsAll says whether the eight bytes at s were there a distance before.
+func repeatsAll(src []byte, s, distance int, here uint64) bool {
+	return uint(distance-1) < window && binary.LittleEndian.Uint64(src[s-distance:]) == here
+}
+
+// elsewhere finds a match that does not go on at the last distance: at the distance before that, or where the hash of what is
+// at s, or next to it, leads. The value is 0 without one.
+func (e *Encoder) elsewhere(src []byte, s, anchor, before, distance int, here uint64) (at, found int, value uint32) {
+	if k := repeats(here^binary.LittleEndian.Uint64(src[s-before:]), false); uint(k) <= 1 || k >= 0 && !repeatsAll(src, s, distance, here) {
+		if s+k == anchor {
+			return s + k, before, 1 // without literals the last cannot be meant
+		}
+		return s + k, before, 2
+	}
+	if uint(distance-1) >= window || binary.LittleEndian.Uint32(src[s-distance:]) != uint32(here) {
+		s++
+		here = binary.LittleEndian.Uint64(src[s:])
+		slot := &e.seen[hash(here)]
+		distance = s - int(*slot-e.base)
+		*slot = e.base + uint32(s)
+		if uint(distance-1) >= window || binary.LittleEndian.Uint32(src[s-distance:]) != uint32(here) {
+			return 0, 0, 0
+		}
+	}
+	for s > anchor && s > distance && src[s-1] == src[s-1-distance] {
+		s--
+	}
+	return s, distance, uint32(distance) + 3
+}
+
+// repeats finds the first of the bytes 0 to 4 of differences at which four in a row are zero, the first byte only if it may
+// be; -1 without one.
+func repeats(differences uint64, notFirst bool) int {
+	d := differences | differences>>8
+	d |= d >> 16 // each byte is zero where it and the three after it were
+	if notFirst {
+		d |= 1
+	}
+	zero := (d - 0x01_0101_0101) &^ d & 0x80_8080_8080 // the lowest is right, others need not be
+	if zero == 0 {
+		return -1
+	}
+	return bits.TrailingZeros64(zero) >> 3
+}
+
+// common is for how many bytes src repeats at s what was a distance before.
+func common(src []byte, s, distance int) int {
+	a, b := src[s:], src[s-distance:]
+	n := 0
+	for len(a) >= 8 && len(b) >= 8 {
+		if d := binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b); d != 0 {
+			return n + bits.TrailingZeros64(d)>>3
+		}
+		a, b = a[8:], b[8:]
+		n += 8
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// hash is of the first six bytes.
+func hash(v uint64) uint64 { return v << 16 * 227718039650203 >> (64 - hashBits) }

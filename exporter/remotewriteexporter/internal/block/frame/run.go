@@ -1,0 +1,113 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+const (
+	maxWords = 6
+	// minLike is how much of another run must be alike to refer to it rather than to the stretch before.
+	minLike = 16
+)
+
+// Run tells what need not be searched for: Count stretches of Length bytes, the first of them at At, each of which is what
+// the Length bytes before it are, but for what Differ says. This is believed, not looked at.
+type Run struct {
+	At, Length, Count int
+	// Like is how far before there are stretches of another run that may differ in the same way, and Key is where in a
+	// stretch eight bytes are from which that is seen. Zero if there are none.
+	Like, Key int
+
+	words [maxWords]uint8 // where in a stretch eight bytes begin that may differ
+	used  uint8
+}
+
+// Differ says that what follows at in each stretch, in so many words of eight bytes, may differ. Words come in order and do
+// not overlap; the last may reach into the next stretch, before its first. It is false where there is no room to take note.
+func (r *Run) Differ(at, words int) bool {
+	if int(r.used)+words > maxWords || at+8*words > math.MaxUint8 {
+		return false
+	}
+	for range words {
+		r.words[r.used] = uint8(at)
+		r.used++
+		at += 8
+	}
+	if at > r.Length {
+		r.Count-- // what follows the last stretch may differ from what follows others
+	}
+	return true
+}
+
+// skip leaves out the stretches that begin before at.
+func (r *Run) skip(at int) {
+	if n := (at - r.At + r.Length - 1) / r.Length; n > 0 {
+		r.At += n * r.Length
+		r.Count -= n
+	}
+}
+
+// repeat takes the first n stretches of a run. What follows anchor has no sequence yet; it returns where that is in the end.
+func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
+	at, length, like, key, words := r.At, r.Length, r.Like, r.Key, r.words[:r.used]
+	if like < 0 || like >= window || like > at {
+		like = 0
+	}
+	literals, match := anchor, at // of the sequence to come
+	for range n {
+		alike := like > 0 && binary.LittleEndian.Uint64(src[at+key:]) == binary.LittleEndian.Uint64(src[at+key-like:])
+		for _, word := range words {
+			p := at + int(word)
+			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
+			if p < match {
+				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it, or all, is in a match
+			}
+			if d == 0 {
+				continue
+			}
+			first, end := p+bits.TrailingZeros64(d)>>3, p+8-bits.LeadingZeros64(d)>>3
+			if first < match+minMatch {
+				match = end
+				continue
+			}
+			e.append(src, literals, match, first, e.offset(length, match > literals))
+			literals, match = first, end
+			if !alike {
+				continue
+			}
+			if n := common(src[:at+length], first, like); n >= minLike {
+				e.append(src, first, first, first+n, e.offset(like, false))
+				literals, match = first+n, first+n
+			}
+		}
+		at += length
+	}
+	if at < match+minMatch {
+		return literals
+	}
+	e.append(src, literals, match, at, e.offset(length, match > literals))
+	return at
+}
+
+// offset is how the format says that a match is at a distance. It has no short way to say the last one where no literals are
+// before it.
+func (e *Encoder) offset(distance int, literals bool) uint32 {
+	d, r := uint32(distance), e.recent
+	if literals && d == r.last {
+		return 1
+	}
+	e.recent = recent{d, r.last}
+	switch {
+	case d != r.before:
+		return d + 3
+	case literals:
+		return 2
+	default:
+		return 1
+	}
+}

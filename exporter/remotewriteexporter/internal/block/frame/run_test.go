@@ -1,0 +1,175 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+)
+
+// herd is content of runs.
+type herd struct {
+	r    *rand.Rand
+	data []byte
+	runs []Run
+}
+
+// grow adds a run: stretches of which so many differ, in words that may reach over their end.
+func (h *herd) grow(length, count int, words []int, often int) {
+	stretch := make([]byte, length)
+	for i := range stretch {
+		stretch[i] = byte(h.r.Uint32())
+	}
+	run := Run{At: len(h.data) + length, Length: length, Count: count - 1, Key: min(words[0], length-8)}
+	for _, w := range words {
+		if !run.Differ(w, 1) {
+			break
+		}
+	}
+	for range count {
+		for _, w := range run.words[:run.used] {
+			for i := int(w); i < min(int(w)+8, length); i++ {
+				if h.r.IntN(often) == 0 {
+					stretch[i] += byte(h.r.IntN(4))
+				}
+			}
+		}
+		h.data = append(h.data, stretch...)
+	}
+	if n := len(h.runs); n > 0 && h.r.IntN(2) == 0 {
+		run.Like = run.At - h.runs[h.r.IntN(n)].At
+	}
+	h.runs = append(h.runs, run)
+}
+
+// again adds the last run once more, with another byte in each stretch.
+func (h *herd) again() {
+	last := h.runs[len(h.runs)-1]
+	from := last.At - last.Length
+	data := slices.Clone(h.data[from:])
+	for i := 0; i < len(data); i += last.Length {
+		data[i]++
+	}
+	h.data = append(h.data, data...)
+	last.Like = len(data)
+	last.At += len(data)
+	h.runs = append(h.runs, last)
+}
+
+// first is the first of words, or else at.
+func first(words []int, at int) int {
+	if len(words) == 0 {
+		return at
+	}
+	return words[0]
+}
+
+func newHerd(r *rand.Rand, size int) *herd {
+	h := &herd{r: r}
+	for len(h.data) < size {
+		switch r.IntN(4) {
+		case 0:
+			h.data = append(h.data, messages(r, r.IntN(1000))...)
+		case 1:
+			if n := len(h.runs); n > 0 && h.runs[n-1].At > len(h.data)/2 {
+				h.data = h.data[:len(h.data):len(h.data)]
+				h.again()
+			}
+		default:
+			length := 16 + r.IntN(110)
+			var words []int
+			for at := r.IntN(length - 8); at+8 <= length+min(first(words, at), 7) && len(words) < 8; at += 8 + r.IntN(16) {
+				words = append(words, at)
+			}
+			h.grow(length, 2+r.IntN(1+r.IntN(4000)), words, 1+r.IntN(100))
+		}
+	}
+	return h
+}
+
+func TestOthersReadRuns(t *testing.T) {
+	r, d, e := rand.New(rand.NewPCG(3, 4)), reader(t), &Encoder{}
+	for i := range 300 {
+		h := newHerd(r, 1<<r.IntN(22))
+		framed := e.Append(nil, h.data, slices.Clone(h.runs)...)
+		got, err := d.DecodeAll(framed, nil)
+		require.NoError(t, err, i)
+		require.True(t, slices.Equal(h.data, got), i)
+	}
+}
+
+// What is told is about as much as a search finds.
+func TestRunsAreWorthIt(t *testing.T) {
+	h := &herd{r: rand.New(rand.NewPCG(3, 4))}
+	for range 20 {
+		h.grow(42, 100, []int{8, 20, 28}, 2)
+		h.again()
+	}
+	var e Encoder
+	found, told := len(e.Append(nil, h.data)), len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	assert.Less(t, told, found+found/10)
+	for i := range h.runs {
+		h.runs[i].Like = 0
+	}
+	alone := len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	assert.Less(t, told, alone-alone/4, "the second of two runs differs from the first in nothing that is not told")
+}
+
+func TestRunsHaveRoomForSixWords(t *testing.T) {
+	r := Run{Length: 200, Count: 3}
+	assert.True(t, r.Differ(0, 2))
+	assert.True(t, r.Differ(100, 3))
+	assert.False(t, r.Differ(130, 2))
+	assert.False(t, r.Differ(250, 1), "too far")
+	assert.Equal(t, 3, r.Count)
+	assert.True(t, r.Differ(196, 1))
+	assert.Equal(t, 2, r.Count, "what follows the last stretch is not known")
+	assert.False(t, r.Differ(196, 1))
+}
+
+func TestRunsAllocateNothing(t *testing.T) {
+	h := newHerd(rand.New(rand.NewPCG(3, 4)), 1<<20)
+	e, runs := &Encoder{}, slices.Clone(h.runs)
+	dst := e.Append(nil, h.data, runs...)
+	assert.Zero(t, alloctest.PerRun(func() {
+		copy(runs, h.runs)
+		dst = e.Append(dst[:0], h.data, runs...)
+	}))
+}
+
+// FuzzRun lets bytes differ wherever it was told.
+func FuzzRun(f *testing.F) {
+	d := reader(f)
+	f.Add([]byte("a message that differs in a few places, as others do"), []byte("differences"), uint8(3), uint8(20), uint16(100), int32(300))
+	f.Fuzz(func(t *testing.T, stretch, differences []byte, first, second uint8, count uint16, like int32) {
+		if len(stretch) < 16 || len(stretch) > 200 || len(differences) == 0 {
+			return
+		}
+		word, next := int(first)%len(stretch), int(second)%len(stretch)
+		r := Run{At: len(stretch), Length: len(stretch), Count: int(count), Like: int(like), Key: word % (len(stretch) - 7)}
+		if next < word+8 || next+8 > len(stretch)+word || !r.Differ(word, 1) || !r.Differ(next, 1) {
+			return
+		}
+		data := slices.Clone(stretch)
+		for i := range int(count) {
+			for j, w := range r.words[:r.used] {
+				for k := int(w); k < min(int(w)+8, len(stretch)); k++ {
+					stretch[k] ^= differences[(i*(j+1)+k)%len(differences)]
+				}
+			}
+			data = append(data, stretch...)
+		}
+		var e Encoder
+		framed := e.Append(nil, data, r)
+		got, err := d.DecodeAll(framed, nil)
+		require.NoError(t, err)
+		require.True(t, slices.Equal(data, got))
+	})
+}

@@ -1,0 +1,164 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/klauspost/compress/huff0"
+)
+
+// Types of literals.
+const (
+	rawLiterals      = 0
+	sameLiterals     = 1
+	newTreeLiterals  = 2
+	lastTreeLiterals = 3
+)
+
+const (
+	// minHuffman is how many literals are worth a try to compress them, minStreams how many are parted into four.
+	minHuffman = 32
+	minStreams = 1024
+)
+
+// appendLiterals appends the section of literals.
+func (e *Encoder) appendLiterals(dst []byte) []byte {
+	n := len(e.literals)
+	compress, format := huff0.Compress1X, 0
+	if n >= minStreams {
+		compress, format = huff0.Compress4X, 1
+	}
+	var packed []byte
+	var reused bool
+	err := huff0.ErrIncompressible
+	if n >= minHuffman {
+		packed, reused, err = compress(e.literals, &e.huffman)
+	}
+	switch {
+	case err == huff0.ErrUseRLE: //nolint:errorlint // a verdict, not an error
+		return append(appendSize(dst, sameLiterals, n), e.literals[0])
+	case err != nil:
+		return append(appendSize(dst, rawLiterals, n), e.literals...)
+	}
+	kind := uint64(newTreeLiterals)
+	if reused {
+		kind = lastTreeLiterals
+	}
+	e.huffman.Reuse = huff0.ReusePolicyAllow
+	width := 10 // of both sizes, in bits
+	switch size := bits.Len(uint(max(n, len(packed)))); {
+	case size > 14:
+		width, format = 18, 3
+	case size > 10:
+		width, format = 14, 2
+	}
+	header := kind | uint64(format)<<2 | uint64(n)<<4 | uint64(len(packed))<<(4+width)
+	for range (4 + 2*width) / 8 {
+		dst = append(dst, byte(header))
+		header >>= 8
+	}
+	return append(dst, packed...)
+}
+
+// appendSize appends the header of literals that are not compressed.
+func appendSize(dst []byte, kind byte, n int) []byte {
+	switch {
+	case n < 1<<5:
+		return append(dst, kind|byte(n)<<3)
+	case n < 1<<12:
+		return append(dst, kind|1<<2|byte(n)<<4, byte(n>>4))
+	default:
+		return append(dst, kind|3<<2|byte(n)<<4, byte(n>>4), byte(n>>12))
+	}
+}
+
+// appendSequences appends the section of sequences.
+func (e *Encoder) appendSequences(dst []byte) []byte {
+	n := len(e.sequences)
+	switch {
+	case n < 0x80:
+		dst = append(dst, byte(n))
+	case n < 0x7f00:
+		dst = append(dst, byte(n>>8)+0x80, byte(n))
+	default:
+		dst = append(dst, 0xff, byte(n-0x7f00), byte((n-0x7f00)>>8))
+	}
+	if n == 0 {
+		return dst
+	}
+	modes := len(dst)
+	dst = append(dst, 0)
+	dst, literals := e.literalLengths.appendTable(dst, n, &predefinedLiterals)
+	dst, offsets := e.offsets.appendTable(dst, n, &predefinedOffsets)
+	dst, matches := e.matchLengths.appendTable(dst, n, &predefinedMatches)
+	dst[modes] = literals<<6 | offsets<<4 | matches<<2
+	return e.appendBits(dst)
+}
+
+// maxSequence is the most bytes that a sequence takes up: 26 bits of states and 53 of numbers.
+const maxSequence = 10
+
+// appendBits appends the numbers of all sequences, from the last to the first: a decoder reads backwards.
+func (e *Encoder) appendBits(dst []byte) []byte {
+	ll, of, ml := e.literalLengths.table, e.offsets.table, e.matchLengths.table
+	at := len(dst)
+	dst = slices.Grow(dst, maxSequence*len(e.sequences)+16)
+	room := dst[:cap(dst)]
+	var pending uint64 // bits not yet written
+	var held uint      // how many
+
+	sequences := e.sequences
+	last := len(sequences) - 1
+	q := &sequences[last]
+	llState, ofState, mlState := ll.first(q.literalCode), of.first(q.offsetCode), ml.first(q.matchCode)
+	for i := last; i >= 0; i-- { // slices.Backward would keep what follows out of registers
+		q := &sequences[i]
+		low, count := uint64(0), uint(0)
+		if i != last {
+			var mlLow, llLow uint64
+			var mlCount, llCount uint
+			ofState, low, count = of.next(ofState, q.offsetCode)
+			mlState, mlLow, mlCount = ml.next(mlState, q.matchCode)
+			llState, llLow, llCount = ll.next(llState, q.literalCode)
+			low |= (mlLow | llLow<<(mlCount&63)) << (count & 63)
+			count += mlCount + llCount
+		}
+		// The numbers, less what their codes say.
+		lBits, mBits, oBits := uint(literalBits[q.literalCode&codeMask]&31), uint(matchBits[q.matchCode&codeMask]&31), uint(q.offsetCode&31)
+		numbers := uint64(q.offset)&(1<<oBits-1)<<mBits | uint64(q.match)&(1<<mBits-1)
+		numbers = numbers<<lBits | uint64(q.literals)&(1<<lBits-1)
+		if count+lBits+mBits+oBits > 56 {
+			pending |= low << (held & 63)
+			held += count
+			binary.LittleEndian.PutUint64(room[at:], pending)
+			at += int(held >> 3)
+			pending >>= held & 56
+			held &= 7
+			low, count = 0, 0
+		}
+		low |= numbers << (count & 63)
+		count += lBits + mBits + oBits
+
+		pending |= low << (held & 63)
+		held += count // 63 at most
+		binary.LittleEndian.PutUint64(room[at:], pending)
+		at += int(held >> 3)
+		pending >>= held & 56
+		held &= 7
+	}
+	for _, s := range [...]struct {
+		state uint16
+		log   uint8
+	}{{mlState, ml.log}, {ofState, of.log}, {llState, ll.log}} {
+		pending |= uint64(s.state) & (1<<s.log - 1) << held
+		held += uint(s.log)
+	}
+	pending |= 1 << held // where a decoder begins
+	held++
+	binary.LittleEndian.PutUint64(room[at:], pending)
+	return dst[:at+int(held+7)>>3]
+}

@@ -1,0 +1,148 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+)
+
+const (
+	// minRun is of how many messages compression is told what they have in common.
+	minRun = 5
+	// maxMessage is the longest message whose length takes one byte.
+	maxMessage = 2 + 0x7f
+	// maxAlike is how many runs are looked at for one that is alike.
+	maxAlike = 64
+)
+
+// alike is what runs have in common whose messages are likely to differ in the same way.
+type alike struct {
+	length, value int
+	place         uint32 // of the first resource
+	bits          uint64 // of the first number
+}
+
+// writeNumbers appends series messages of 2.0 with one number each and nothing else, as far as there are cells for such and
+// there is room. It returns how many.
+func (w *flusher) writeNumbers(b *buffer, s *row, cells []sample) int {
+	if w.format.Version != promwrite.V2 || len(w.exemplars) > 0 {
+		return 0
+	}
+	done := 0
+	cells = cells[:min(len(cells), max(w.sampleLimit-w.points(), 0))]
+	for done < len(cells) {
+		n := w.writeRun(b, s, cells[done:])
+		if n == 0 {
+			break
+		}
+		done += n
+	}
+	w.head.Samples += done
+	return done
+}
+
+// writeRun appends a message, and those after it that take as many bytes. It returns how many.
+func (w *flusher) writeRun(b *buffer, s *row, cells []sample) int {
+	c := &cells[0]
+	if !lone(cells) || w.full(len(w.body), s, c.of) {
+		return 0
+	}
+	w.turn(s, c.of)
+	begin := len(w.body)
+	w.body = append(w.body, w.prefix.bytes...)
+	body, number := wire.AppendNumber(w.body, begin, c.bits, c.time, b.start(c))
+	body = append(body, w.metadata(s.layout.meta)...)
+	w.body = wire.End(body, begin+2)
+	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
+
+	message := w.body[begin:]
+	if len(message) > maxMessage || !number.Fixed() {
+		return 1
+	}
+	done := 1 + w.repeat(b, s, message, number, cells[1:])
+	if done >= minRun {
+		w.tell(begin, len(message), done, number, c)
+	}
+	return done
+}
+
+// repeat appends messages that are what the one given is but for the values of the resource, the number and its times. It
+// returns how many.
+func (w *flusher) repeat(b *buffer, s *row, message []byte, number wire.Number, cells []sample) int {
+	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
+	done := 0
+	for ; done < len(cells); done++ {
+		c := &cells[done]
+		start := b.start(c)
+		if !lone(cells[done:]) || !number.Fits(c.time, start) || w.full(len(body), s, c.of) {
+			break
+		}
+		at := len(body)
+		body = append(body, message...)
+		next := body[at:]
+		if !w.fill(next, c.of) {
+			body = body[:at]
+			break
+		}
+		number.Put(next, c.bits, c.time, start)
+		first, last = min(first, c.time), max(last, c.time)
+	}
+	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
+	return done
+}
+
+// lone says whether the first cell is a number, and the only one of its resource.
+func lone(cells []sample) bool {
+	return cells[0].extra&isHistogram == 0 && (len(cells) == 1 || cells[1].of != cells[0].of)
+}
+
+// full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.
+func (w *flusher) full(length int, s *row, place uint32) bool {
+	return len(w.symbols)+length-w.room+int(s.series.weight)+maxNumber+w.weights[place] > w.rawLimit
+}
+
+// fill puts the references of the values of the resource in a place into a message like the one that the prefix is of. It is
+// false if one takes more bytes or fewer than there.
+func (w *flusher) fill(message []byte, place uint32) bool {
+	known := w.known[int(place)*w.stride:]
+	for i := range w.prefix.resource {
+		x := &w.prefix.resource[i]
+		ref := known[x.value]
+		if ref == x.ref { // it is there already
+			continue
+		}
+		if ref == 0 {
+			ref = w.valueRef(place, x.value)
+		}
+		if !x.put(message, ref) {
+			return false
+		}
+	}
+	return true
+}
+
+// tell tells compression of count messages, which begin with that of a cell.
+func (w *flusher) tell(begin, length, count int, number wire.Number, c *sample) {
+	from, words := 0, 0 // where the values of the resource are
+	if holes := w.prefix.resource; len(holes) > 0 {
+		last := holes[len(holes)-1]
+		words = (last.at + last.size - holes[0].at + 7) / 8
+		from = min(holes[0].at, number.Value-8*words) // so that the last word ends before the number's first begins
+	}
+	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Key: number.Value}
+	if from < 0 || !r.Differ(from, words) || !r.Differ(number.Value, number.Words()) {
+		return
+	}
+	a := alike{length, number.Value, c.of, c.bits}
+	for i := len(w.alikes) - 1; i >= max(len(w.alikes)-maxAlike, 0); i-- {
+		if w.alikes[i] == a {
+			r.Like = r.At - w.runs[i].At
+			break
+		}
+	}
+	w.runs, w.alikes = append(w.runs, r), append(w.alikes, a)
+}

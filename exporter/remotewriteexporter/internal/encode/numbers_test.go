@@ -1,0 +1,162 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// fleet is scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
+func fleet(r *rand.Rand, targets int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	families := 1 + r.IntN(5)
+	starts, often := r.IntN(2) == 0, 1+r.IntN(200)
+	rarely := func() bool { return r.IntN(often) == 0 }
+	at := epoch.Add(time.Duration(r.IntN(1e9)))
+	for target := range targets {
+		rm := md.ResourceMetrics().AppendEmpty()
+		a := rm.Resource().Attributes()
+		a.PutStr("service.name", "job")
+		if rarely() {
+			a.PutStr("service.name", fmt.Sprint("job ", r.IntN(500)))
+		}
+		a.PutStr("service.instance.id", fmt.Sprint(target))
+		if rarely() {
+			a.PutStr("zone", "another schema")
+		}
+		sm := rm.ScopeMetrics().AppendEmpty()
+		for family := range families {
+			m := sm.Metrics().AppendEmpty()
+			m.SetName(fmt.Sprint("metric_", family))
+			points := m.SetEmptySum().DataPoints()
+			m.Sum().SetIsMonotonic(true)
+			m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			for point := range 1 + family%3 {
+				dp := points.AppendEmpty()
+				dp.Attributes().PutInt("point", int64(point))
+				time := at.Add(time.Duration(target) * time.Millisecond)
+				dp.SetTimestamp(pcommon.NewTimestampFromTime(time))
+				if starts && !rarely() {
+					dp.SetStartTimestamp(dp.Timestamp() - 1e12 - pcommon.Timestamp(r.IntN(1e9)))
+				}
+				switch r.IntN(4 + often) {
+				case 0:
+					dp.SetTimestamp(pcommon.Timestamp(1e6 + r.Int64N(1e17)>>r.IntN(50)))
+				case 1:
+					dp.SetStartTimestamp(pcommon.Timestamp(1 + r.Int64N(1e18)>>r.IntN(50)))
+				case 2:
+					x := dp.Exemplars().AppendEmpty()
+					x.SetTimestamp(dp.Timestamp())
+					x.SetDoubleValue(1)
+				}
+				switch family {
+				case 0:
+					dp.SetIntValue(0)
+				case 1:
+					dp.SetDoubleValue(float64(r.IntN(3)))
+				case 2:
+					dp.SetDoubleValue(math.Float64frombits(r.Uint64()))
+				default:
+					dp.SetIntValue(r.Int64N(1e6))
+				}
+			}
+		}
+	}
+	return md
+}
+
+// TestCompressionsHoldTheSame: what compression is told of a request is believed, so that a word of it that is wrong would
+// come back as another request.
+func TestCompressionsHoldTheSame(t *testing.T) {
+	told := 0
+	for seed := range uint64(300) {
+		change := func(c *Config) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			c.Metadata, c.StartTimestamps = r.IntN(3) > 0, true
+			c.TargetInfo = r.IntN(4) == 0
+			c.MaxSamples = 1 << (4 + r.IntN(12))
+			c.MaxRawBytes = 1 << (10 + r.IntN(12))
+			if r.IntN(3) == 0 {
+				c.PromoteResourceAttributes = []string{"*"}
+			}
+			if r.IntN(3) == 0 {
+				c.ExternalLabels = map[string]string{"another_label": "outside"}
+			}
+		}
+		zstd, _ := newEncoder(t, change)
+		snappy, _ := newEncoder(t, change)
+		r := rand.New(rand.NewPCG(seed, 2))
+		for range 2 {
+			md := fleet(r, 1+r.IntN(1+r.IntN(600)))
+			require.NoError(t, zstd.Add(md, ""))
+			require.NoError(t, snappy.Add(md, ""))
+			got, want := flushAll(zstd, v2Zstd), flushAll(snappy, v2Snappy)
+			require.Len(t, got, len(want))
+			for i := range got {
+				a, err := got[i].Raw()
+				require.NoError(t, err)
+				b, err := want[i].Raw()
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(a, b), "request %d of seed %d", i, seed)
+			}
+			decode(t, got)
+		}
+		w := zstd.flusher()
+		told += len(w.runs)
+	}
+	assert.Greater(t, told, 100, "there were no runs: this was no test")
+}
+
+// TestNumbersComeBack: each number, with its times, is under its labels.
+func TestNumbersComeBack(t *testing.T) {
+	type key struct {
+		instance, name, point string
+	}
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		md := fleet(r, 300)
+		e, _ := newEncoder(t, func(c *Config) { c.StartTimestamps = true })
+		require.NoError(t, e.Add(md, ""))
+		want := map[key]string{}
+		for _, rm := range md.ResourceMetrics().All() {
+			instance, _ := rm.Resource().Attributes().Get("service.instance.id")
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range m.Sum().DataPoints().All() {
+					point, _ := dp.Attributes().Get("point")
+					value := dp.DoubleValue()
+					if dp.ValueType() == pmetric.NumberDataPointValueTypeInt {
+						value = float64(dp.IntValue())
+					}
+					start := int64(0)
+					if dp.StartTimestamp() != 0 {
+						start = max(1, int64(dp.StartTimestamp()/1e6))
+					}
+					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start)
+				}
+			}
+		}
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		got := map[key]string{}
+		for _, s := range series {
+			label := map[string]string{}
+			for _, l := range s.Labels {
+				label[l.Name] = l.Value
+			}
+			require.Len(t, s.Samples, 1)
+			p := s.Samples[0]
+			got[key{label["instance"], label["__name__"], label["point"]}] = fmt.Sprint(math.Float64bits(p.Value), p.Timestamp, p.StartTimestamp)
+		}
+		require.Equal(t, want, got)
+	}
+}
