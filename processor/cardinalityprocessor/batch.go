@@ -29,7 +29,8 @@ type batch struct {
 	recall recall
 	fps    []uint64
 	drop   []bool
-	counts []counted
+	counts []counted // by limit
+	met    []*limit  // that anything is counted of
 	losses [losses]int64
 	marked int64
 	gone   int64 // points that were removed
@@ -41,8 +42,24 @@ type batch struct {
 	account account
 }
 
-// counted is how many points met the same fate, by rule.
-type counted [reasons][actions]int64
+// counted is how many points of a rule met the same fate.
+type counted struct {
+	points [reasons][actions]int64
+	any    bool
+}
+
+// count returns the counts of a limit.
+func (b *batch) count(l *limit) *[reasons][actions]int64 {
+	if n := len(b.policy.limits); len(b.counts) < n {
+		b.counts = slices.Grow(b.counts, n)[:n] // all are 0
+	}
+	c := &b.counts[l.index]
+	if !c.any {
+		c.any = true
+		b.met = append(b.met, l)
+	}
+	return &c.points
+}
 
 // warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
 const warmed = 64
@@ -55,7 +72,6 @@ func (b *batch) begin(ctx context.Context, p *cardinalityProcessor) {
 	b.client = client.FromContext(ctx).Metadata
 	b.policy = p.policy
 	b.now = p.now().UnixNano()
-	b.counts = zeroed(b.counts, len(b.policy.limits))
 	b.weighed = p.book != nil && mix(p.batches.Add(1), tagEmpty)%weighedOneIn == 0
 }
 
@@ -76,6 +92,10 @@ func (b *batch) end() {
 		fps, drop = nil, nil
 	}
 	b.recall.forget()
+	for _, l := range b.met { // and not all: rules may be many, and batches small
+		b.counts[l.index] = counted{}
+	}
+	clear(b.met)
 	clear(b.exempt)
 	clear(b.limits)
 	clear(b.places)
@@ -84,7 +104,7 @@ func (b *batch) end() {
 	labels := b.account.series.Labels
 	clear(labels[:cap(labels)])
 	*b = batch{
-		recall: b.recall, fps: fps, drop: drop, counts: b.counts[:0], exempt: b.exempt[:0],
+		recall: b.recall, fps: fps, drop: drop, counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
 		account:    account{series: stats.Series{Labels: labels[:0]}},
 		sighting:   sighting{limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0]},
@@ -145,7 +165,7 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 		return false
 	}
 	b.limits = b.limits[:0]
-	b.epoch = b.p.limiter.epoch.Load()
+	b.moment = b.p.limiter.now()
 	b.at.m, b.at.metric = m, hashMetric(scope, m)
 	b.fps = b.recall.fingerprints(b.fps[:0], b.at.metric, m)
 	if b.weighed {
@@ -252,19 +272,17 @@ func (b *batch) passesPoint(attributes pcommon.Map) bool {
 }
 
 func (b *batch) report(ctx context.Context) {
-	for i, l := range b.policy.limits {
+	for _, l := range b.met {
 		var all int64
-		for why := range b.counts[i] {
-			for what, n := range b.counts[i][why] {
+		for why := range b.counts[l.index].points {
+			for what, n := range b.counts[l.index].points[why] {
 				if n > 0 {
 					all += n
 					b.p.telemetry.ProcessorCardinalityRejectedPoints.Add(ctx, n, l.rejected[why][what])
 				}
 			}
 		}
-		if all > 0 {
-			b.p.note(l, all, b.now)
-		}
+		b.p.note(l, all, b.now)
 	}
 	if b.marked > 0 {
 		b.p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, b.marked)

@@ -31,23 +31,27 @@ type sketch [sketchCells / 4]atomic.Uint32
 
 func (d *demand) add(fp uint64) {
 	s := d.now.Load()
-	if s == nil {
-		s = new(sketch)
-		if !d.now.CompareAndSwap(nil, s) {
-			s = d.now.Load()
+	for fresh := (*sketch)(nil); s == nil; s = d.now.Load() {
+		if fresh == nil {
+			fresh = new(sketch)
 		}
+		d.now.CompareAndSwap(nil, fresh)
 	}
 	s.add(mix(fp, tagEmpty)) // the bits of fingerprints that choose cells also choose shards
 }
 
 // turn begins a new time.
 func (d *demand) turn() {
-	d.before.Store(d.now.Swap(new(sketch)))
+	d.before.Store(d.now.Swap(nil))
 }
 
 func (d *demand) estimate() float64 {
+	now, before := d.now.Load(), d.before.Load()
+	if now == nil && before == nil { // as of nearly all rules
+		return 0
+	}
 	var both [sketchCells]uint8
-	for _, s := range []*sketch{d.now.Load(), d.before.Load()} {
+	for _, s := range [...]*sketch{now, before} {
 		if s != nil {
 			s.mergeInto(&both)
 		}

@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,32 @@ func TestRejectedSeriesAreEstimated(t *testing.T) {
 	r.send(series(0))
 	r.idle()
 	require.Zero(t, r.gauge("rejected_series", "r"))
+}
+
+// Most rules reject nothing, and have nothing to count it in. One that begins to while a time ends loses none.
+func TestDemandOfRulesThatRejectNothing(t *testing.T) {
+	var d demand
+	d.turn()
+	require.Nil(t, d.now.Load())
+	require.Zero(t, d.estimate())
+	var adding sync.WaitGroup
+	for i := range uint64(4) {
+		adding.Go(func() {
+			for k := range uint64(1000) {
+				d.add(i<<32 | k)
+			}
+		})
+	}
+	for range 100 {
+		d.turn()
+	}
+	adding.Wait()
+	for k := range uint64(10) {
+		d.add(k)
+	}
+	require.GreaterOrEqual(t, d.estimate(), 9.5)
+	d.turn()
+	d.turn()
+	require.Zero(t, d.estimate())
+	require.Nil(t, d.before.Load())
 }

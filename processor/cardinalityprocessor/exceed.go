@@ -77,7 +77,7 @@ func (b *batch) exceed(i int, v verdict) (passes bool) {
 		v.limit.demand.add(b.fps[i])
 		what = b.act(i, v)
 	}
-	b.counts[v.limit.index][v.reason][what]++
+	b.count(v.limit)[v.reason][what]++
 	if v.reason != reasonPointsRate {
 		b.observeRejected(i, v, what)
 	}
@@ -91,7 +91,7 @@ func (b *batch) exceed(i int, v verdict) (passes bool) {
 
 func (b *batch) act(i int, v verdict) action {
 	a := arrival{
-		metric: b.at.m, index: i, fp: b.fps[i], epoch: b.epoch, now: b.now, limit: v.limit, reason: v.reason,
+		metric: b.at.m, index: i, fp: b.fps[i], epoch: b.moment.epoch(), now: b.now, limit: v.limit, reason: v.reason,
 		counted: v.counted, passes: v.farewell == farewellValue,
 	}
 	if v.held != nil { // it knows where it belongs, unless that has just gone
@@ -132,13 +132,9 @@ func (b *batch) heldBack(i int) (verdict, bool) {
 	if v.limit == nil {
 		return verdict{}, false
 	}
-	for _, l := range b.policy.limits {
-		if l.name == v.limit.name {
-			v.limit = l
-			return v, true
-		}
+	if v.limit = b.policy.named[v.limit.name]; v.limit == nil {
+		v.limit = b.policy.named[ruleTotal]
 	}
-	v.limit = b.policy.limits[len(b.policy.limits)-1]
 	return v, true
 }
 
@@ -149,8 +145,8 @@ func (b *batch) join(i int) bool {
 		return true
 	}
 	b.match()
-	total := b.policy.limits[len(b.policy.limits)-1]
-	a := arrival{metric: b.at.m, index: i, fp: b.fps[i], epoch: b.epoch, now: b.now, limit: total, reason: reasonSeries}
+	total := b.policy.named[ruleTotal]
+	a := arrival{metric: b.at.m, index: i, fp: b.fps[i], epoch: b.moment.epoch(), now: b.now, limit: total, reason: reasonSeries}
 	b.output = true
 	b.merge(a.fp, a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
 	b.output = false

@@ -5,151 +5,229 @@ package cardinalityprocessor
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"golang.org/x/sys/unix"
 )
 
-// BenchmarkKnownWhileExpiring has 400,000 series expire within one epoch of the shortest idle timeout while batches of a
-// thousand known ones pass, and reports how long the longest in a thousand of these take beside half of them. It counts
-// what a batch computes and what it waits for others of this process. Batches that lose their CPU to another process are
-// left out, and garbage is not collected meanwhile. What the machine itself adds to the longest is told by as much work of
-// which nothing waits for anything.
+const (
+	knownSeries = 64_000
+	comings     = 4 // of each of them in an epoch: every 10 s with the usual idle timeout
+	churnEpochs = idleEpochs
+)
+
+// BenchmarkKnownWhileExpiring has senders take turns whose series are known, while others' expire in every epoch as new
+// ones come, and reports how long the longest in a thousand batches take beside half of them: by the CPU time of the thread
+// and by the clock on the wall. Sweeps go on beside the batches, on a processor of their own, or within them: each batch is
+// timed together with its part of the sweep then, as if there were one processor only. By its CPU time, that is: a sweep
+// offers to step aside now and then, for which a thread that is locked has to wait. Newcomers are not timed, and garbage is
+// not collected meanwhile.
+//
+// Interrupts, neighbours and cold caches lengthen single batches by either clock, as they do plain computing. They do not
+// come back: the schedule is the same in each run (of which -benchtime 5x has five), and "least" is of the least CPU time
+// that each of its batches ever took. What the limiter does to a batch is in that, and little else is.
 func BenchmarkKnownWhileExpiring(b *testing.B) {
-	for _, others := range []int{0, 400_000} {
-		b.Run(fmt.Sprintf("expiring=%d", others), func(b *testing.B) {
-			r := newRig(b, threeLimits)
-			md := workload(1000)
-			require.Equal(b, 1000, r.consume(md).DataPointCount())
-			clock := newThreadClock(b)
-			defer debug.SetGCPercent(debug.SetGCPercent(-1))
-			var took []time.Duration
-			for b.Loop() {
-				b.StopTimer()
-				before := r.limiter.expired.Load()
-				fill(r.limiter, others)
-				for range idleEpochs + 1 {
-					r.epochs(1)
-					r.consume(md)
-				}
-				r.epochs(1)
-				runtime.GC()
-				b.StartTimer()
-				took = append(took, passWhileSweeping(b, r, md, clock)...)
-				require.Equal(b, int64(others), r.limiter.expired.Load()-before)
-			}
-			reportTail(b, took)
-		})
-	}
-	b.Run("nothing", func(b *testing.B) {
-		clock := newThreadClock(b)
-		defer debug.SetGCPercent(debug.SetGCPercent(-1))
-		fp, took := uint64(1), []time.Duration(nil)
-		for b.Loop() {
-			for range 10_000 {
-				clock.start()
-				for range 22_000 { // takes about as long as a batch
-					fp = settled(mix(fp, 1))
-				}
-				if d, disturbed := clock.stop(); !disturbed {
-					took = append(took, d)
-				}
+	for _, points := range []int{1000, 8000} {
+		for _, sweeps := range []string{"beside", "within"} {
+			for _, churn := range []int{0, 25_000} {
+				b.Run(fmt.Sprintf("points=%d/sweeps=%s/expiring=%d", points, sweeps, churn), func(b *testing.B) {
+					var all tails
+					var expired int64
+					for b.Loop() {
+						b.StopTimer()
+						c := newChurning(b, points, churn)
+						before := c.limiter.expired.Load()
+						b.StartTimer()
+						all.add(c.pass(b, sweeps == "beside"))
+						gone := c.limiter.expired.Load() - before
+						require.Equal(b, int64(churnEpochs*churn), gone)
+						expired += gone
+					}
+					all.report(b, sweeps == "beside")
+					b.ReportMetric(float64(expired)/float64(len(all.cpu)), "expired/batch")
+				})
 			}
 		}
-		require.NotZero(b, fp)
-		reportTail(b, took)
-	})
+		b.Run(fmt.Sprintf("points=%d/computing", points), func(b *testing.B) {
+			var all tails
+			for b.Loop() {
+				all.add(compute(b, points))
+			}
+			all.report(b, true)
+		})
+	}
 }
 
-func reportTail(b *testing.B, took []time.Duration) {
-	slices.Sort(took)
-	half, longest := took[len(took)/2], took[len(took)*999/1000]
-	b.ReportMetric(float64(half.Nanoseconds()), "p50-ns/batch")
-	b.ReportMetric(float64(longest.Nanoseconds()), "p99.9-ns/batch")
-	b.ReportMetric(float64(longest)/float64(half), "p99.9/p50")
+// compute takes about as long as the batches, and waits for nothing.
+func compute(b *testing.B, points int) (took []timing) {
+	clock := newThreadClock(b)
+	fp := uint64(1)
+	for range churnEpochs * comings * knownSeries / points {
+		clock.start()
+		for range 70 * points {
+			fp = settled(mix(fp, 1))
+		}
+		took = append(took, clock.stop())
+	}
+	require.NotZero(b, fp)
+	return took
+}
+
+// churning is a processor in which as many series expire in an epoch as come.
+type churning struct {
+	*rig
+
+	senders []pmetric.Metrics
+	churn   int
+}
+
+func newChurning(b *testing.B, points, churn int) *churning {
+	c := &churning{rig: newRig(b, threeLimits), churn: churn}
+	for i := range knownSeries / points {
+		md := workload(points)
+		md.ResourceMetrics().At(0).Resource().Attributes().PutInt("sender", int64(i))
+		c.senders = append(c.senders, md)
+	}
+	for range idleEpochs + 2 {
+		fill(c.limiter, churn)
+		for _, md := range c.senders {
+			require.Equal(b, points, c.consume(md).DataPointCount())
+		}
+		c.epochs(1)
+	}
+	return c
+}
+
+// newcomers admits one of as many parts of those who come in an epoch.
+func (c *churning) newcomers(part, parts int) {
+	fill(c.limiter, c.churn*(part+1)/parts-c.churn*part/parts)
+}
+
+// pass passes the batches of some epochs.
+func (c *churning) pass(b *testing.B, beside bool) (took []timing) {
+	clock := newThreadClock(b)
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	part := c.limiter.shards() / comings / len(c.senders)
+	require.Equal(b, c.limiter.shards(), part*comings*len(c.senders))
+	due, done := make(chan struct{}, comings*len(c.senders)), make(chan struct{})
+	sweep := func() {
+		for range part {
+			c.sweep()
+		}
+	}
+	for _, md := range c.senders { // after the garbage collector had the caches
+		c.consume(md)
+	}
+	for range churnEpochs {
+		if beside {
+			go func() {
+				for range due {
+					sweep()
+				}
+				done <- struct{}{}
+			}()
+		}
+		for i := range comings {
+			for j, md := range c.senders {
+				c.newcomers(i*len(c.senders)+j, comings*len(c.senders))
+				if beside {
+					due <- struct{}{}
+				}
+				clock.start()
+				if _, err := c.process(b.Context(), md); err != nil {
+					b.Fatal(err)
+				}
+				if !beside {
+					sweep()
+				}
+				took = append(took, clock.stop())
+			}
+		}
+		if beside {
+			close(due)
+			<-done
+			due = make(chan struct{}, cap(due))
+		}
+	}
+	return took
+}
+
+// tails collects what the batches of all runs took.
+type tails struct {
+	cpu, wall []time.Duration
+	least     []time.Duration // of the CPU time of each batch in all runs
+	slept     int64
+}
+
+func (t *tails) add(took []timing) {
+	for i, d := range took {
+		t.cpu, t.wall, t.slept = append(t.cpu, d.cpu), append(t.wall, d.wall), t.slept+d.slept
+		if i == len(t.least) {
+			t.least = append(t.least, d.cpu)
+		}
+		t.least[i] = min(t.least[i], d.cpu)
+	}
+}
+
+func (t *tails) report(b *testing.B, wall bool) {
+	clocks := map[string][]time.Duration{"cpu": t.cpu, "least": t.least}
+	if wall {
+		clocks["wall"] = t.wall
+		b.ReportMetric(float64(t.slept)/float64(len(t.cpu)), "waits/batch")
+	}
+	for clock, all := range clocks {
+		slices.Sort(all)
+		half, longest := all[len(all)/2], all[len(all)*999/1000]
+		b.ReportMetric(float64(half.Nanoseconds()), clock+"-p50-ns")
+		b.ReportMetric(float64(longest.Nanoseconds()), clock+"-p99.9-ns")
+		b.ReportMetric(float64(all[len(all)-1].Nanoseconds()), clock+"-max-ns")
+		b.ReportMetric(float64(longest)/float64(half), clock+"-p99.9/p50")
+	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// passWhileSweeping passes batches while an epoch goes by, and returns what each took.
-func passWhileSweeping(b *testing.B, r *rig, md pmetric.Metrics, clock *threadClock) (took []time.Duration) {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		shards := r.limiter.shards()
-		for left := shards; left > 0; {
-			swept := r.sweepSome(min(left, shards/sweepsPerEpoch))
-			left -= swept
-			time.Sleep(minIdleTimeout / idleEpochs / time.Duration(shards) * time.Duration(swept))
-		}
-	}()
-	for {
-		select {
-		case <-over:
-			return took
-		default:
-		}
-		clock.start()
-		if _, err := r.process(b.Context(), md); err != nil {
-			b.Fatal(err)
-		}
-		if d, disturbed := clock.stop(); !disturbed {
-			took = append(took, d)
-		}
-	}
+// timing is what something took, and how often it waited for others.
+type timing struct {
+	cpu, wall time.Duration
+	slept     int64
 }
 
-// A threadClock times what its thread does. It stands still while the thread could run and has no CPU.
+// A threadClock times what its thread does.
 type threadClock struct {
-	file   *os.File
-	begun  time.Time
-	waited time.Duration
-	lost   int64 // how often another one was given its CPU
+	b     *testing.B
+	begun time.Time
+	cpu   time.Duration
+	slept int64
 }
 
 func newThreadClock(b *testing.B) *threadClock {
 	runtime.LockOSThread()
 	b.Cleanup(runtime.UnlockOSThread)
-	file, err := os.Open("/proc/thread-self/schedstat")
-	if err != nil {
-		b.Skip("the kernel does not tell: ", err)
-	}
-	b.Cleanup(func() { file.Close() })
-	return &threadClock{file: file}
+	return &threadClock{b: b}
 }
 
 func (c *threadClock) start() {
-	c.lost, c.waited = c.read()
+	c.slept, c.cpu = c.read()
 	c.begun = time.Now()
 }
 
-// stop says how long it took, and whether another process had the CPU meanwhile and left its caches cold.
-func (c *threadClock) stop() (took time.Duration, disturbed bool) {
-	took = time.Since(c.begun)
-	lost, waited := c.read()
-	return took - (waited - c.waited), lost != c.lost
+func (c *threadClock) stop() timing {
+	wall := time.Since(c.begun)
+	slept, cpu := c.read()
+	return timing{wall: wall, cpu: cpu - c.cpu, slept: slept - c.slept}
 }
 
-func (c *threadClock) read() (lost int64, waited time.Duration) {
-	var use syscall.Rusage
-	var text [64]byte
-	n, err := c.file.ReadAt(text[:], 0)
-	if n == 0 || syscall.Getrusage(syscall.RUSAGE_THREAD, &use) != nil {
-		panic(err)
-	}
-	fields := 0
-	for _, digit := range text[:n] { // the second of three numbers
-		if digit == ' ' {
-			fields++
-		} else if fields == 1 {
-			waited = 10*waited + time.Duration(digit-'0')
-		}
-	}
-	return use.Nivcsw, waited
+func (c *threadClock) read() (slept int64, cpu time.Duration) {
+	var use unix.Rusage
+	var now unix.Timespec
+	require.NoError(c.b, unix.Getrusage(unix.RUSAGE_THREAD, &use))
+	require.NoError(c.b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now))
+	return use.Nvcsw, time.Duration(now.Nano())
 }

@@ -287,7 +287,7 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 		bounds[l.name] = int64(l.series.max)
 	}
 	i.p.rules.RUnlock()
-	for _, g := range i.p.limiter.groups.grouped(i.p.limiter.epoch.Load() / idleEpochs) {
+	for _, g := range i.p.limiter.groups.grouped(i.p.limiter.now().epoch() / idleEpochs) {
 		var names []string
 		for _, l := range g.group {
 			names = append(names, l.Name+"="+l.Value)

@@ -153,16 +153,23 @@ func (l *limiter) share(p *policy) map[*limit]int {
 			byKey[limit.series.key] = limit
 		}
 	}
+	pools := map[uint64][]uint64{} // by the limit that their parties share
 	l.groups.mu.Lock()
-	keys := slices.Sorted(maps.Keys(l.groups.pools))
+	for key, pl := range l.groups.pools {
+		pools[pl.bound] = append(pools[pl.bound], key)
+	}
 	l.groups.mu.Unlock()
 	shed := map[*limit]int{}
-	for _, key := range keys {
-		l.groups.mu.Lock()
-		quotas, limit := l.groups.round(key, byKey)
-		l.groups.mu.Unlock()
-		if len(quotas) > 0 {
-			shed[limit] += l.shed(quotas)
+	for _, bound := range slices.Sorted(maps.Keys(pools)) {
+		limit := byKey[bound]
+		var quotas []quota
+		for _, key := range slices.Sorted(slices.Values(pools[bound])) {
+			l.groups.mu.Lock()
+			quotas = append(quotas, l.groups.round(key, limit)...)
+			l.groups.mu.Unlock()
+		}
+		if len(quotas) > 0 { // of all pools together, for it is a matter of the whole table; no series is in two of them
+			shed[limit] = l.shed(quotas)
 		}
 	}
 	return shed
@@ -174,10 +181,9 @@ type quota struct {
 	n     int
 }
 
-// round ends the round of one pool.
-func (r *registry) round(key uint64, limits map[uint64]*limit) ([]quota, *limit) {
+// round ends the round of one pool. Its limit is nil if it is none of the present rules.
+func (r *registry) round(key uint64, limit *limit) (quotas []quota) {
 	pl := r.pools[key]
-	limit := limits[pl.bound]
 	if limit == nil || len(pl.parties) == 0 { // not shared any more
 		for _, g := range pl.parties {
 			g.party.pool = nil
@@ -186,9 +192,8 @@ func (r *registry) round(key uint64, limits map[uint64]*limit) ([]quota, *limit)
 			}
 		}
 		delete(r.pools, key)
-		return nil, nil
+		return nil
 	}
-	var quotas []quota
 	if over := r.used(key) > limit.series.max; pl.hit || over || !math.IsInf(pl.level, 1) {
 		all := slices.SortedFunc(maps.Values(pl.parties), func(a, b *group) int { return cmp.Compare(a.key, b.key) })
 		if r.pending(&limit.share.parties) <= limit.series.max/20 { // else it is not known who has how much
@@ -202,7 +207,7 @@ func (r *registry) round(key uint64, limits map[uint64]*limit) ([]quota, *limit)
 		}
 	}
 	pl.hit = false
-	return quotas, limit
+	return quotas
 }
 
 // next begins a round.

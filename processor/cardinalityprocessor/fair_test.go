@@ -351,7 +351,7 @@ func (r *rig) placed(p point) bool {
 	sm := rm.ScopeMetrics().At(0)
 	m := sm.Metrics().At(0)
 	metric := hashMetric(hashScope(hashAttributes(rm.Resource().Attributes(), 0), sm.Scope()), m)
-	id, _ := r.limiter.series.touch(fingerprint(metric, attributesAt(m, 0)), r.limiter.epoch.Load())
+	id, _ := r.limiter.series.touch(fingerprint(metric, attributesAt(m, 0)), r.limiter.now())
 	return id > leftLast
 }
 

@@ -65,16 +65,15 @@ func (l *limiter) part(sh *shard, fp uint64, id uint32, x *sighting, v *verdict)
 
 // lastWord is part for a series whose points are counted elsewhere.
 func (l *limiter) lastWord(fp uint64, x *sighting) farewell {
-	if id, _ := l.series.touch(fp, x.epoch); id != leftValue {
+	if id, _ := l.series.touch(fp, x.moment); id != leftValue {
 		return farewellNone
 	}
-	sh := l.series.shard(fp)
-	sh.mu.Lock()
+	sh := l.series.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
 	var v verdict
-	if id, _ := sh.touch(fp, x.epoch); id == leftValue {
+	if id, _ := sh.touch(fp, x.moment); id == leftValue {
 		l.part(sh, fp, id, x, &v)
 	}
 	return v.farewell

@@ -249,17 +249,20 @@ func (r *rig) begin(host component.Host) error {
 }
 
 // epochs lets time pass.
-func (r *rig) epochs(n int) {
-	for range n * r.limiter.shards() {
+func (r *rig) epochs(n int) { r.sweeps(n * r.limiter.shards()) }
+
+// sweeps lets time pass, not always whole epochs.
+func (r *rig) sweeps(n int) {
+	for range n {
 		r.sweep()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.clock = r.clock.Add(time.Duration(n) * r.cfg.IdleTimeout / idleEpochs)
+	r.clock = r.clock.Add(time.Duration(n) * r.cfg.IdleTimeout / time.Duration(idleEpochs*r.limiter.shards()))
 }
 
 // idle lets time pass until what is not seen has expired.
-func (r *rig) idle() { r.epochs(idleEpochs + 3) }
+func (r *rig) idle() { r.epochs(keptValueEpochs + 2) }
 
 // counter reads a counter, by rule, reason and action.
 func (r *rig) rejected(rule, reason, action string) int64 {

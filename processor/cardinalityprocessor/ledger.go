@@ -43,10 +43,10 @@ func (p *cardinalityProcessor) loadLedger(ctx context.Context) (damaged bool, er
 		return false, fmt.Errorf("cannot read the snapshot: %w", err)
 	}
 	if len(saved) > 0 && !p.dryRun {
-		epoch := p.limiter.epoch.Load()
-		damaged = p.overflow.restoreLedger(saved, epoch) != nil
+		now := p.limiter.now()
+		damaged = p.overflow.restoreLedger(saved, now.epoch()) != nil
 		for fp := range p.overflow.members {
-			p.limiter.lapse(fp, epoch)
+			p.limiter.lapse(fp, now)
 		}
 	}
 	if p.saveLedger(ctx, false) != nil { // as it will be when it is next written
@@ -56,13 +56,12 @@ func (p *cardinalityProcessor) loadLedger(ctx context.Context) (damaged bool, er
 }
 
 // lapse takes its place from a series that is a member: who was killed had no time to note it. It has said its value.
-func (l *limiter) lapse(fp uint64, epoch uint32) {
-	sh := l.series.shard(fp)
-	sh.mu.Lock()
+func (l *limiter) lapse(fp uint64, now moment) {
+	sh := l.series.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
-	id, _ := sh.touch(fp, epoch)
+	id, _ := sh.touch(fp, now)
 	if id == 0 || id == leftValue || id == leftMark || l.groups.set(id).output {
 		return
 	}

@@ -4,13 +4,14 @@
 package cardinalityprocessor
 
 import (
+	"runtime"
 	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// A limiter decides which series are admitted. It knows the time only as epochs, which sweep moves on.
+// A limiter decides which series are admitted. It knows the time only as moments, which sweep moves on.
 //
 // What is admitted stays so until it was silent for idleEpochs: newcomers never push it out.
 type limiter struct {
@@ -20,26 +21,36 @@ type limiter struct {
 
 	watched bool // by statistics
 
-	epoch  atomic.Uint32
-	cursor int // the next shard to sweep
+	clock  atomic.Uint64 // a moment
+	cursor int           // the next shard to sweep
+	gone   []uint32      // by the last sweep
 
 	admitted, expired atomic.Int64
 }
 
-// idleEpochs is how many epochs an idle timeout has. One more has to pass before something expires, because it may have
-// been seen at the end of its last one, and another because a batch may have begun in the one before.
-const idleEpochs = 16
+const (
+	// idleEpochs is how many epochs an idle timeout has. One more has to pass before something expires, because it may have
+	// been seen at the end of its last one, and another because a batch may have begun in the one before.
+	idleEpochs = 16
+	keptEpochs = idleEpochs + 1
+	// Values go after all series that have them, even if those are the last to be swept: else one could come back to find
+	// its value gone and another in the value's place.
+	keptValueEpochs = keptEpochs + 2
+)
 
 func newLimiter(maxGroups, maxSeries int) *limiter {
 	return &limiter{series: newTable(maxSeries), values: newTable(maxSeries), groups: newRegistry(maxGroups, maxSeries)}
 }
+
+// now is what the time is.
+func (l *limiter) now() moment { return moment(l.clock.Load()) }
 
 // sighting is what the limiter has to know about a point. It is reused from point to point.
 type sighting struct {
 	policy     *policy
 	owner      owner
 	limits     []*limit // that match the metric
-	epoch      uint32
+	moment     moment
 	now        int64
 	attributes pcommon.Map
 	collapsed  []string // labels whose values do not count any more
@@ -75,21 +86,21 @@ type verdict struct {
 
 // known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
 func (l *limiter) known(fp uint64, x *sighting) *set {
-	id, since := l.series.touch(fp, x.epoch)
+	id, since := l.series.touch(fp, x.moment)
 	if id == 0 {
 		return nil
 	}
 	s := l.groups.set(id)
-	if s != nil && s.generation == x.policy.generation && (since == 0 || !s.labelled && !l.due(fp, since, x.epoch)) {
+	if s != nil && s.generation == x.policy.generation && (since == 0 || !s.labelled && !l.due(fp, since, x.moment)) {
 		return s
 	}
-	x.due = l.due(fp, since, x.epoch)
+	x.due = l.due(fp, since, x.moment)
 	return nil
 }
 
 // placed says whether a series is admitted, whatever there is to do about it, and is not made here.
 func (l *limiter) placed(fp uint64, x *sighting) bool {
-	id, _ := l.series.touch(fp, x.epoch)
+	id, _ := l.series.touch(fp, x.moment)
 	if id <= leftLast {
 		return false
 	}
@@ -101,14 +112,13 @@ func (l *limiter) placed(fp uint64, x *sighting) bool {
 // not expire before it does. It returns the set of what it admits.
 func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	x.locate()
-	sh := l.series.shard(fp)
-	sh.mu.Lock()
+	sh := l.series.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
 
 	x.fresh = false
-	id, _ := sh.touch(fp, x.epoch)
+	id, _ := sh.touch(fp, x.moment)
 	left := id != 0 && l.groups.set(id).left != 0
 	if id != 0 && !left {
 		id = l.renew(sh, fp, id, x)
@@ -129,7 +139,7 @@ func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	l.keepValues(x)
 	id = l.groups.join(x.policy.generation, x.places, x.kind())
 	l.groups.welcome(x.places, x.now)
-	sh.insert(fp, id, x.epoch)
+	sh.insert(fp, id, x.moment)
 	l.describe(x)
 	l.admitted.Add(1)
 	return l.groups.set(id), verdict{}
@@ -211,18 +221,17 @@ func (l *limiter) own(fp uint64, x *sighting) {
 	if s := l.known(fp, x); s != nil && s.output {
 		return
 	}
-	sh := l.series.shard(fp)
-	sh.mu.Lock()
+	sh := l.series.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
-	id, _ := sh.touch(fp, x.epoch)
+	id, _ := sh.touch(fp, x.moment)
 	if id != 0 && l.groups.set(id).output || l.groups.exhausted() {
 		return
 	}
 	to := l.groups.join(x.policy.generation, nil, setKind{output: true})
 	if id == 0 {
-		sh.insert(fp, to, x.epoch)
+		sh.insert(fp, to, x.moment)
 		return
 	}
 	sh.assign(fp, to) // it came in before: from here on its points are added
@@ -248,11 +257,10 @@ func (l *limiter) renew(sh *shard, fp uint64, id uint32, x *sighting) uint32 {
 func (l *limiter) keepValues(x *sighting) {
 	for i := range x.values {
 		v := &x.values[i]
-		sh := l.values.shard(v.fp)
-		sh.mu.Lock()
-		if id, _ := sh.touch(v.fp, x.epoch); id == 0 && !l.groups.exhausted() {
+		sh := l.values.lock(v.fp)
+		if id, _ := sh.touch(v.fp, x.moment); id == 0 && !l.groups.exhausted() {
 			// Values belong to no generation: what defines them is in their fingerprint.
-			sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}), x.epoch)
+			sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}), x.moment)
 		}
 		sh.mu.Unlock()
 	}
@@ -261,25 +269,29 @@ func (l *limiter) keepValues(x *sighting) {
 // shards is how many times sweep has to be called for an epoch to be over.
 func (l *limiter) shards() int { return len(l.series.shards) }
 
-// leaveAtOnce is how many leave their groups while newcomers wait.
-const leaveAtOnce = 256
+const (
+	// leaveAtOnce is how many leave their groups while newcomers wait.
+	leaveAtOnce = 256
+	// leaving is the work of taking out a series and counting it out of its groups, in slots that are passed over.
+	leaving = 8
+)
 
-// sweep expires what is idle in one shard, the next one, and returns how many slots it has. An epoch is over when each
-// had its turn.
-func (l *limiter) sweep() (slots int) {
+// sweep expires what is idle in one shard, the next one, and returns how much work that was: the slots of the shard, and
+// what it took to expire. An epoch is over when each shard had its turn.
+func (l *limiter) sweep() (work int) {
 	series, values := &l.series.shards[l.cursor], &l.values.shards[l.cursor]
-	slots = series.size() + values.size()
-	epoch := l.epoch.Load()
+	work = series.size() + values.size()
+	epoch := l.now().epoch()
 	l.groups.mu.Lock()
 	room := l.groups.remembers()
 	l.groups.mu.Unlock()
-	gone, kept := series.expire(epoch, idleEpochs+1, room, nil)
+	gone, kept := series.expire(epoch, keptEpochs, room, l.gone[:0])
 	for _, id := range gone {
 		if id > leftLast {
 			l.expired.Add(1)
 		}
 	}
-	gone, _ = values.expire(epoch, idleEpochs+1, 0, gone)
+	gone, _ = values.expire(epoch, keptValueEpochs, 0, gone)
 	for some := range slices.Chunk(gone, leaveAtOnce) {
 		l.groups.mu.Lock()
 		l.groups.pass(leftIdle, kept)
@@ -288,10 +300,13 @@ func (l *limiter) sweep() (slots int) {
 		}
 		l.groups.mu.Unlock()
 		kept = 0
+		runtime.Gosched() // batches may have no other processor
 	}
 	if l.cursor++; l.cursor == l.shards() {
 		l.cursor = 0
-		l.epoch.Store(epoch + 1)
+		epoch++
 	}
-	return slots
+	l.clock.Store(uint64(momentIn(epoch, l.cursor, l.shards())))
+	l.gone = gone
+	return work + leaving*len(gone)
 }

@@ -51,10 +51,8 @@ func (p *cardinalityProcessor) watchRules() {
 	p.rules.RUnlock()
 	now := p.now()
 	p.limiter.groups.observe(func(rule string, t tally) {
-		for _, l := range policy.limits {
-			if l.name == rule && t.members > 0 {
-				l.alive.match(now.UnixNano())
-			}
+		if l := policy.named[rule]; l != nil && t.members > 0 {
+			l.alive.match(now.UnixNano())
 		}
 	})
 	for _, l := range policy.rules() {

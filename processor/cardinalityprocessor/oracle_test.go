@@ -113,15 +113,15 @@ func spellStrings(m map[string]string) string {
 
 // tick ends an epoch.
 func (o *oracle) tick() {
-	maps.DeleteFunc(o.left, func(_ string, l *oracleLeft) bool { return o.epoch-l.seen > idleEpochs+1 })
+	maps.DeleteFunc(o.left, func(_ string, l *oracleLeft) bool { return o.epoch-l.seen > keptEpochs })
 	maps.DeleteFunc(o.series, func(id string, s *oracleSeries) bool {
-		idle := o.epoch-s.seen > idleEpochs+1
+		idle := o.epoch-s.seen > keptEpochs
 		if idle {
 			o.left[id] = &oracleLeft{seen: o.epoch}
 		}
 		return idle
 	})
-	maps.DeleteFunc(o.values, func(_ string, seen int) bool { return o.epoch-seen > idleEpochs+1 })
+	maps.DeleteFunc(o.values, func(_ string, seen int) bool { return o.epoch-seen > keptValueEpochs })
 	o.epoch++
 }
 

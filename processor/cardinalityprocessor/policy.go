@@ -26,6 +26,7 @@ type policy struct {
 	generation uint32
 	exempt     []matcher
 	limits     []*limit          // in the order they are asked: rules, defaults, total
+	named      map[string]*limit // the same, by name
 	known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
 }
 
@@ -167,7 +168,7 @@ func newSources(all []string) []source {
 
 // newPolicy compiles the limits. Bounds that are known date from the generation given, all others from this one.
 func newPolicy(cfg *Config, generation uint32, known map[uint64]uint32) *policy {
-	p := &policy{generation: generation}
+	p := &policy{generation: generation, named: map[string]*limit{}}
 	for _, match := range cfg.Exempt {
 		p.exempt = append(p.exempt, newMatcher(match))
 	}
@@ -193,10 +194,8 @@ func newPolicy(cfg *Config, generation uint32, known map[uint64]uint32) *policy 
 func (p *policy) next(cfg *Config) *policy {
 	next := newPolicy(cfg, p.generation+1, p.bounds())
 	for _, l := range next.limits {
-		for _, before := range p.limits {
-			if l.series.key == before.series.key {
-				l.demand, l.alive = before.demand, before.alive
-			}
+		if before := p.named[l.name]; before != nil && l.series.key == before.series.key {
+			l.demand, l.alive = before.demand, before.alive
 		}
 	}
 	return next
@@ -211,6 +210,7 @@ func (p *policy) add(l *limit, known map[uint64]uint32) {
 		}
 	}
 	p.limits = append(p.limits, l)
+	p.named[l.name] = l
 }
 
 // bounds maps the keys of all bounds to the generations they date from.
@@ -273,10 +273,8 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 
 // measured are the attributes of what is measured of a rule, which may not be in force any more.
 func (p *policy) measured(rule string) metric.MeasurementOption {
-	for _, l := range p.limits {
-		if l.name == rule {
-			return l.measured
-		}
+	if l := p.named[rule]; l != nil {
+		return l.measured
 	}
 	return metric.WithAttributes(attribute.String(labelRule, rule))
 }

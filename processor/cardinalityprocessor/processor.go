@@ -105,7 +105,7 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 }
 
 const (
-	// sweptAtOnce is how many slots may be swept at a time: more than a few thousand would be felt by who shares the
+	// sweptAtOnce is how much work a sweep may be: that of more than a few thousand slots would be felt by who shares the
 	// processor.
 	sweptAtOnce = 4096
 	// sweepsPerEpoch is how often there is a sweep at least: to wake up costs more than shards with hardly anything in them.
@@ -196,26 +196,26 @@ func (p *cardinalityProcessor) run(ctx context.Context) {
 
 // sweepSome sweeps as many shards as take little time together, and returns their number.
 func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
-	for slots := 0; shards < atMost && slots < sweptAtOnce; shards++ {
-		slots += p.sweep()
+	for work := 0; shards < atMost && work < sweptAtOnce; shards++ {
+		work += p.sweep()
 	}
 	return shards
 }
 
-// sweep lets the time pass that one shard stands for, and returns how many slots that has.
-func (p *cardinalityProcessor) sweep() (slots int) {
-	before := p.limiter.epoch.Load()
-	slots = p.limiter.sweep()
-	now := p.limiter.epoch.Load()
+// sweep lets the time pass that one shard stands for, and returns how much work that was.
+func (p *cardinalityProcessor) sweep() (work int) {
+	before := p.limiter.now().epoch()
+	work = p.limiter.sweep()
+	now := p.limiter.now().epoch()
 	if now == before {
-		return slots
+		return work
 	}
 	p.watchRules()
 	if now%fairEpochs == 0 {
 		p.share()
 	}
 	if now%idleEpochs != 0 {
-		return slots
+		return work
 	}
 	if p.book != nil {
 		p.book.Turn(p.now())
@@ -228,7 +228,7 @@ func (p *cardinalityProcessor) sweep() (slots int) {
 	for _, l := range p.policy.limits {
 		l.demand.turn()
 	}
-	return slots
+	return work
 }
 
 // share ends a round of adaptive limits.
@@ -249,7 +249,7 @@ func (p *cardinalityProcessor) untilFlush() time.Duration {
 // flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
 // for the next time.
 func (p *cardinalityProcessor) flush(ctx context.Context) {
-	shipments := p.overflow.flush(p.limiter.epoch.Load(), p.now())
+	shipments := p.overflow.flush(p.limiter.now().epoch(), p.now())
 	if p.saveLedger(ctx, false) != nil && ctx.Err() == nil {
 		p.saveFailure.Add(1)
 	}

@@ -73,12 +73,13 @@ func (p *cardinalityProcessor) loadRules() error {
 	return err
 }
 
-// apply swaps the rules between two batches. All series keep their places.
+// apply swaps the rules between two batches, which do not wait for them to be compiled. All series keep their places.
 func (p *cardinalityProcessor) apply(cfg *Config) {
+	next := p.policy.next(cfg)
+	next.begin(p.now())
 	p.rules.Lock()
 	defer p.rules.Unlock()
-	p.policy = p.policy.next(cfg)
-	p.policy.begin(p.now())
+	p.policy = next
 }
 
 // pollRules looks whether the file changed, and tells of changes of its state only.

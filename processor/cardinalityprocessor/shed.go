@@ -13,7 +13,7 @@ import (
 // younger than it needs. Series that are made here stay.
 func (l *limiter) shed(quotas []quota) (taken int) {
 	plans := l.plan(quotas)
-	epoch := l.epoch.Load()
+	epoch := l.now().epoch()
 	for i := range l.series.shards {
 		l.series.shards[i].ages(epoch, func(id, age uint32) {
 			if p := plans[id]; p != nil {
@@ -61,7 +61,8 @@ func (p *shedding) takes(age uint32) bool {
 	return age < p.below
 }
 
-// plan finds the sets that the groups are in.
+// plan finds the sets that the groups are in. It goes through all of them without the registry's lock: what belongs to a set
+// never changes.
 func (l *limiter) plan(quotas []quota) map[uint32]*shedding {
 	byGroup := map[*group]*shedding{}
 	for _, q := range quotas {
@@ -69,10 +70,11 @@ func (l *limiter) plan(quotas []quota) map[uint32]*shedding {
 	}
 	plans := map[uint32]*shedding{}
 	l.groups.mu.Lock()
-	defer l.groups.mu.Unlock()
-	for _, id := range l.groups.ids {
+	last := l.groups.last
+	l.groups.mu.Unlock()
+	for id := uint32(1); id <= last; id++ {
 		s := l.groups.set(id)
-		if s.output {
+		if s == nil || s.output {
 			continue
 		}
 		if at := slices.IndexFunc(s.groups, func(g *group) bool { return byGroup[g] != nil }); at >= 0 {

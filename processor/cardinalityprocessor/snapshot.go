@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// A snapshot keeps who has a place, so that a restart does not run the race for places again. It has parts, of as many
-// shards as there are, which are saved each by itself, with the groups their series are in. Any mixture of old and new
+// A snapshot keeps who has a place, so that a restart does not run the race for places again. It has parts, by the first
+// bits of fingerprints, which are saved each by itself, with the groups their series are in. Any mixture of old and new
 // parts is as good:
 //
 //	magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values | CRC-32
@@ -42,10 +42,26 @@ var (
 
 func snapshotKey(part int) string { return "shard" + strconv.Itoa(part) }
 
-// part are the shards that are saved together.
-func (t *table) part(i int) []shard {
+// eachOf calls f for the entries of one part: of those of its own shards, and of shards that these are, or were just now,
+// one with. Entries only move on to later ones, so none is missed, but one may come twice.
+func (t *table) eachOf(part int, f func(fp uint64, set uint32)) {
 	n := len(t.shards) / partCount
-	return t.shards[i*n : (i+1)*n]
+	begin := part * n
+	each := func(shard int) {
+		t.shards[shard].each(func(fp uint64, set uint32) {
+			if fp>>(64-partBits) == uint64(part) {
+				f(fp, set)
+			}
+		})
+	}
+	for width := t.widths[begin].Load(); width > 0; width-- {
+		if begin>>(width-1)&1 != 0 {
+			each(begin >> width << width)
+		}
+	}
+	for shard := begin; shard < begin+n; shard++ {
+		each(shard)
+	}
 }
 
 // openStorage returns the client of the storage extension.
@@ -149,15 +165,13 @@ func (l *limiter) appendPart(dst []byte, part int) []byte {
 	for _, t := range []*table{l.series, l.values} {
 		members := map[*set][]uint64{} // not by id: that may be another's by the next shard
 		var sets []*set
-		for i := range t.part(part) {
-			t.part(part)[i].each(func(fp uint64, id uint32) {
-				s := l.groups.set(id)
-				if members[s] == nil {
-					sets = append(sets, s)
-				}
-				members[s] = append(members[s], fp)
-			})
-		}
+		t.eachOf(part, func(fp uint64, id uint32) {
+			s := l.groups.set(id)
+			if members[s] == nil {
+				sets = append(sets, s)
+			}
+			members[s] = append(members[s], fp)
+		})
 		names, index := []string{}, map[string]int{}
 		for _, s := range sets {
 			for _, g := range s.groups {
@@ -245,20 +259,19 @@ func (l *limiter) restorePart(part int, saved []byte) error {
 
 // restore admits one member, into a set of the generation before the first.
 func (l *limiter) restore(t *table, fp uint64, places []place, kind setKind) {
-	sh := t.shard(fp)
-	sh.mu.Lock()
+	sh := t.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
-	epoch := l.epoch.Load()
-	id, _ := sh.touch(fp, epoch)
+	now := l.now()
+	id, _ := sh.touch(fp, now)
 	switch {
 	case id != 0:
 	case kind.left != 0:
-		sh.insert(fp, kind.left, epoch)
+		sh.insert(fp, kind.left, now)
 		l.groups.pass(kind.left, 1)
 	case !l.groups.exhausted():
-		sh.insert(fp, l.groups.join(0, places, kind), epoch)
+		sh.insert(fp, l.groups.join(0, places, kind), now)
 	}
 }
 

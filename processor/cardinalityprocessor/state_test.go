@@ -118,6 +118,29 @@ func TestPlacesOutliveARestart(t *testing.T) {
 	require.Len(t, after.send(others...), 200, "places expire as always")
 }
 
+// TestManyPlacesOutliveARestart: so many that shards have separated, which all are one to begin with after the restart.
+func TestManyPlacesOutliveARestart(t *testing.T) {
+	const many = 5 * shardEntries
+	config, host := withStorage(func(*Config) {}), newMemory()
+	before := newRig(t, config)
+	require.NoError(t, before.begin(host))
+	fill(before.limiter, many)
+	require.NoError(t, before.save(t.Context()))
+
+	after := newRig(t, config)
+	require.NoError(t, after.begin(host.killed()))
+	require.Equal(t, int64(many), after.gaugeNow("total"))
+	requireWithinLimits(t, after)
+	for i := range before.limiter.series.shards {
+		before.limiter.series.shards[i].each(func(fp uint64, _ uint32) {
+			if !after.limiter.series.has(fp) {
+				t.Errorf("%x has lost its place", fp)
+			}
+		})
+	}
+	require.GreaterOrEqual(t, after.limiter.series.separated(), 5)
+}
+
 // TestKilledWhileSaving: whatever part of a snapshot is older than the rest, limits hold, and who had a place in both has it
 // again.
 func TestKilledWhileSaving(t *testing.T) {
@@ -242,7 +265,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Fuzz(func(t *testing.T, saved []byte, part int) {
 		l := newLimiter(1000, 1000)
 		_ = l.restorePart(part&(partCount-1), seal(saved))
-		for range 20 * l.shards() {
+		for range (keptValueEpochs + 2) * l.shards() {
 			l.sweep()
 		}
 		require.Empty(t, l.groups.ids)

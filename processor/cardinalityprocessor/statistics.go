@@ -5,6 +5,8 @@ package cardinalityprocessor
 
 import (
 	"cmp"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -21,11 +23,11 @@ import (
 // its fingerprint: so they know what is alive, and known series pass without them nearly always.
 
 // due says whether a series that was last seen so many epochs ago is to be told of.
-func (l *limiter) due(fp uint64, since, epoch uint32) bool {
+func (l *limiter) due(fp uint64, since uint32, now moment) bool {
 	if !l.watched || since == 0 {
 		return false
 	}
-	shift := uint32(fp % idleEpochs)
+	epoch, shift := now.epochOf(fp), uint32(fp%idleEpochs)
 	return (epoch+shift)/idleEpochs != (epoch-since+shift)/idleEpochs
 }
 
@@ -52,7 +54,7 @@ func (l *limiter) describe(x *sighting) {
 			g.about = &about{group: p.limit.describe(x)}
 		}
 		if x.fresh {
-			g.about.born(x.epoch / idleEpochs)
+			g.about.born(x.moment.epoch() / idleEpochs)
 		}
 	}
 	for i := range x.values {
@@ -121,23 +123,40 @@ type use struct {
 
 // uses goes through all groups that have been described, and returns how many there are.
 func (r *registry) uses(limit int) (all map[bounded]*use, groups int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	all = map[bounded]*use{}
-	for _, g := range r.groups {
-		if g.about == nil {
-			continue
+	r.look(func(some []*group) {
+		groups += len(some)
+		for _, g := range some {
+			if g.about == nil {
+				continue
+			}
+			key := bounded{g.rule, g.about.label}
+			u := all[key]
+			if u == nil {
+				u = &use{}
+				all[key] = u
+			}
+			u.groups++
+			u.add(inspect.GroupUse{Group: g.about.group, Used: int64(g.used)}, limit)
 		}
-		key := bounded{g.rule, g.about.label}
-		u := all[key]
-		if u == nil {
-			u = &use{}
-			all[key] = u
-		}
-		u.groups++
-		u.add(inspect.GroupUse{Group: g.about.group, Used: int64(g.used)}, limit)
+	})
+	return all, groups
+}
+
+// lookedAt is how many groups are looked at while newcomers wait.
+const lookedAt = 1024
+
+// look calls f for all groups, some at a time and each time under the lock. Groups may come and go meanwhile.
+func (r *registry) look(f func(some []*group)) {
+	r.mu.Lock()
+	all := slices.AppendSeq(make([]*group, 0, len(r.groups)), maps.Values(r.groups))
+	r.mu.Unlock()
+	for some := range slices.Chunk(all, lookedAt) {
+		r.mu.Lock()
+		f(some)
+		r.mu.Unlock()
+		runtime.Gosched() // newcomers may have no other processor
 	}
-	return all, len(r.groups)
 }
 
 // add keeps the fullest in order.
@@ -159,17 +178,17 @@ type grouped struct {
 
 // grouped lists all groups of series.
 func (r *registry) grouped(window uint32) (all []grouped) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, g := range r.groups {
-		if g.about == nil || g.about.label != "" {
-			continue
+	r.look(func(some []*group) {
+		for _, g := range some {
+			if g.about == nil || g.about.label != "" {
+				continue
+			}
+			g.about.age(window)
+			all = append(all, grouped{
+				g.rule, g.about.group, g.used, g.about.births[0] + g.about.births[1], g.about.gone[0] + g.about.gone[1],
+			})
 		}
-		g.about.age(window)
-		all = append(all, grouped{
-			g.rule, g.about.group, g.used, g.about.births[0] + g.about.births[1], g.about.gone[0] + g.about.gone[1],
-		})
-	}
+	})
 	return all
 }
 

@@ -23,9 +23,13 @@ import (
 // Nothing is ever done to the table as a whole. There are so many shards that one has no more than a few thousand slots
 // when the table is as full as it was made for, and they grow by small steps: so nobody waits for more than one pass over
 // one of them, and hardly more memory is taken than is used, whatever the number of entries.
+//
+// A table that is made for many and has few would spread them over all of its shards, and each look-up would find its
+// memory cold. So neighbours begin as one, in the first of them, and separate in halves as these fill up, for good.
 type table struct {
 	shards []shard
-	shift  uint // what is above are the bits of a fingerprint that choose its shard
+	widths []atomic.Uint32 // by shard: it is one with those whose numbers differ in no more than so many of the last bits
+	shift  uint            // what is above are the bits of a fingerprint that choose its shard
 }
 
 type shard struct {
@@ -69,14 +73,73 @@ var noSlots slots
 // newTable returns a table for about n entries.
 func newTable(n int) *table {
 	shardBits := min(max(bits.Len(uint(n/shardEntries)), minShardBits), maxShardBits)
-	t := &table{shards: make([]shard, 1<<shardBits), shift: uint(64 - shardBits)}
+	t := &table{
+		shards: make([]shard, 1<<shardBits), widths: make([]atomic.Uint32, 1<<shardBits), shift: uint(64 - shardBits),
+	}
 	for i := range t.shards {
 		t.shards[i].slots.Store(&noSlots)
+		t.widths[i].Store(uint32(shardBits))
 	}
 	return t
 }
 
-func (t *table) shard(fp uint64) *shard { return &t.shards[fp>>(t.shift&63)] }
+// shard is where fp belongs. Who needs its lock calls lock.
+func (t *table) shard(fp uint64) *shard {
+	i := fp >> (t.shift & 63)
+	width := t.widths[i].Load() & 63
+	return &t.shards[i>>width<<width]
+}
+
+// lock locks the shard of fp, which has room for one more then.
+func (t *table) lock(fp uint64) *shard {
+	for {
+		sh := t.shard(fp)
+		sh.mu.Lock()
+		if i := fp >> (t.shift & 63); sh != t.shard(fp) || sh.live >= shardEntries && t.separate(i) {
+			sh.mu.Unlock()
+			continue
+		}
+		return sh
+	}
+}
+
+// separate parts the shards that are one with a shard in halves, and gives the second half what is theirs. It says whether
+// there were any. The lock of the first of them is held; that of the other one nobody has for long.
+func (t *table) separate(i uint64) bool {
+	width := t.widths[i].Load() & 63
+	if width == 0 {
+		return false
+	}
+	width--
+	half := uint64(1) << width
+	begin := i &^ (2*half - 1)
+	first, second := &t.shards[begin], &t.shards[begin+half]
+	second.mu.Lock()
+	defer second.mu.Unlock()
+	from := first.slots.Load()
+	moves := func(slot int) bool { return from.fps[slot]>>(t.shift&63)&half != 0 }
+	for slot := range from.words {
+		if moves(slot) && atomic.LoadUint32(&from.words[slot]) != 0 {
+			second.live++
+		}
+	}
+	to := newSlots(second.live)
+	for slot := range from.words {
+		if moves(slot) {
+			if word := atomic.SwapUint32(&from.words[slot], 0); word != 0 {
+				to.place(from.fps[slot], word)
+			}
+		}
+	}
+	second.used = second.live
+	second.slots.Store(to)
+	first.live -= second.live
+	first.resize(first.live)
+	for i := range 2 * half {
+		t.widths[begin+i].Store(width)
+	}
+	return true
+}
 
 // find returns the slot of fp, or -1.
 func (s *slots) find(fp uint64) int {
@@ -113,18 +176,19 @@ func (t *table) warm(fps []uint64) {
 	}
 }
 
-// touch says that fp was seen in this epoch and returns its set, 0 if it is not known or has to be looked for under the
+// touch says that fp was seen in this epoch of its own and returns its set, 0 if it is not known or has to be looked for under the
 // shard's lock. since is how many epochs ago it was seen last.
-func (t *table) touch(fp uint64, epoch uint32) (set, since uint32) {
-	return t.shard(fp).touch(fp, epoch)
+func (t *table) touch(fp uint64, now moment) (set, since uint32) {
+	return t.shard(fp).touch(fp, now)
 }
 
-func (sh *shard) touch(fp uint64, epoch uint32) (set, since uint32) {
+func (sh *shard) touch(fp uint64, now moment) (set, since uint32) {
 	s := sh.slots.Load()
 	i := s.find(fp)
 	if i < 0 {
 		return 0, 0
 	}
+	epoch := now.epochOf(fp)
 	for {
 		word := atomic.LoadUint32(&s.words[i])
 		if word == 0 {
@@ -144,19 +208,18 @@ func (sh *shard) touch(fp uint64, epoch uint32) (set, since uint32) {
 
 // has looks without touching.
 func (t *table) has(fp uint64) bool {
-	sh := t.shard(fp)
-	sh.mu.Lock()
+	sh := t.lock(fp)
 	defer sh.mu.Unlock()
 	return sh.slots.Load().find(fp) >= 0
 }
 
 // insert adds what touch did not find under the same lock. The shard's lock is held.
-func (sh *shard) insert(fp uint64, set, epoch uint32) {
+func (sh *shard) insert(fp uint64, set uint32, now moment) {
 	s := sh.slots.Load()
 	if (sh.used+1)*8 > len(s.fps)*7 {
 		s = sh.resize(sh.live + 1)
 	}
-	if s.place(fp, set<<setShift|(epoch%births+1)<<seenBits|epoch&seenMask) {
+	if s.place(fp, set<<setShift|(now.epoch()%births+1)<<seenBits|now.epochOf(fp)&seenMask) {
 		sh.used++
 	}
 	sh.live++
@@ -241,7 +304,8 @@ func (sh *shard) vacate(s *slots, i int) {
 }
 
 // expire takes all out that was not seen for more than the given number of epochs, and appends the sets it was counted
-// in. The first ones that had a place, as many as there is room for, are kept for another time among those who left.
+// in. The first ones that had a place, as many as there is room for, are kept for another time among those who left. Some
+// may have been seen in the next epoch, which began early for them.
 func (sh *shard) expire(epoch, keep uint32, room int, gone []uint32) (all []uint32, kept int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -251,7 +315,7 @@ func (sh *shard) expire(epoch, keep uint32, room int, gone []uint32) (all []uint
 		if word == 0 {
 			continue
 		}
-		if (epoch-word)&seenMask <= keep {
+		if (epoch+1-word)&seenMask <= keep+1 {
 			if word&bornMask != 0 && age(word, epoch) == oldAge { // if it is touched just now, then the next time
 				atomic.CompareAndSwapUint32(&s.words[i], word, word&^bornMask)
 			}

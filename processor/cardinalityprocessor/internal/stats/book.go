@@ -328,20 +328,29 @@ func (b *Book) lightestDetailed() (least *ranked[metric]) {
 	return least
 }
 
-// Turn begins a new window. What was not seen for two is forgotten.
+// Turn begins a new window. What was not seen for two is forgotten. It lets others in between one part and the next, for to
+// estimate how many series of a metric are gone takes a while.
 func (b *Book) Turn(now time.Time) {
+	var metrics []*metric
+	b.locked(func() {
+		b.began = [2]time.Time{now, b.began[0]}
+		b.names.turn()
+		for _, l := range b.labels.turn() {
+			l.turn()
+			l.births = [2]int{0, l.births[0]}
+		}
+		metrics = append(b.metrics.turn(), &b.rest)
+	})
+	b.locked(b.sample.turn)
+	for _, m := range metrics {
+		b.locked(m.turn)
+	}
+}
+
+func (b *Book) locked(do func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.began = [2]time.Time{now, b.began[0]}
-	b.names.turn()
-	for _, m := range append(b.metrics.turn(), &b.rest) {
-		m.turn()
-	}
-	for _, l := range b.labels.turn() {
-		l.turn()
-		l.births = [2]int{0, l.births[0]}
-	}
-	b.sample.turn()
+	do()
 }
 
 func (m *metric) turn() {

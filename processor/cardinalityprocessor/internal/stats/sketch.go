@@ -63,20 +63,31 @@ func estimate(a, b *sketch) float64 {
 }
 
 // distinct counts what is distinct in this window and the one before, so that what lasts is always seen and what is gone
-// is forgotten. It takes no memory until it is needed.
-type distinct struct{ now, before *sketch }
+// is forgotten. It takes no memory until it is needed, and none anew while it is.
+type distinct struct{ now, before, spare *sketch }
 
 const sketchBytes = sketchCells
 
 func (d *distinct) add(m mark) {
 	if d.now == nil {
-		d.now = new(sketch)
+		if d.now, d.spare = d.spare, nil; d.now == nil {
+			d.now = new(sketch)
+		}
 	}
 	d.now.add(m)
 }
 
-// turn begins a new window.
-func (d *distinct) turn() { d.now, d.before = nil, d.now }
+// turn begins a new window. All sketches are first needed at its beginning, so the one that is no more is cleared for that,
+// unless the last window did without.
+func (d *distinct) turn() {
+	d.now, d.before, d.spare = nil, d.now, d.before
+	if d.before == nil {
+		d.spare = nil
+	}
+	if d.spare != nil {
+		clear(d.spare[:])
+	}
+}
 
 func (d *distinct) estimate() float64 { return union(d.now, d.before) }
 
@@ -90,7 +101,7 @@ func (d *distinct) gone() (n, deviation float64) {
 }
 
 func (d *distinct) bytes() (n int) {
-	for _, s := range []*sketch{d.now, d.before} {
+	for _, s := range []*sketch{d.now, d.before, d.spare} {
 		if s != nil {
 			n += sketchBytes
 		}

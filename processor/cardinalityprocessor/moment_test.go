@@ -1,0 +1,123 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEpochsOfSeriesBeginEarly(t *testing.T) {
+	for _, part := range []int{0, 1, 99} {
+		now := momentIn(7, part, 100)
+		require.Equal(t, uint32(7), now.epoch())
+		for _, fp := range []uint64{0, 1 << 31, math.MaxUint32, math.MaxUint64} {
+			require.GreaterOrEqual(t, now.epochOf(fp), uint32(7))
+			require.LessOrEqual(t, now.epochOf(fp), uint32(8))
+		}
+	}
+	whole, half := momentIn(7, 0, 2), momentIn(7, 1, 2)
+	require.Equal(t, uint32(7), whole.epochOf(math.MaxUint32))
+	require.Equal(t, uint32(8), half.epochOf(math.MaxUint32))
+	require.Equal(t, uint32(7), half.epochOf(1))
+}
+
+// TestNoBatchIsTheFirstOfAnEpoch: each one notes that its part of the series is alive, and statistics look at a part of
+// that. When all come again and again, no batch has twice what is even.
+func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
+	const batches = 64
+	r := newRig(t, threeLimits)
+	md := workload(50_000)
+	require.Equal(t, 50_000, r.consume(md).DataPointCount())
+	r.epochs(1)
+	r.consume(md)
+	for epoch := range 3 {
+		renewed, looks := 0, 0
+		for batch := range batches {
+			r.sweeps(r.limiter.shards() / batches)
+			n, due := r.outdated()
+			require.LessOrEqual(t, n, 2*50_000/batches, "epoch %d, batch %d", epoch, batch)
+			require.LessOrEqual(t, due, 2*50_000/batches/idleEpochs, "epoch %d, batch %d", epoch, batch)
+			r.consume(md)
+			renewed, looks = renewed+n, looks+due
+			n, _ = r.outdated()
+			require.Zero(t, n)
+		}
+		require.Equal(t, 50_000, renewed)
+		require.InEpsilon(t, 50_000/idleEpochs, looks, 0.1)
+	}
+}
+
+// outdated is how many series were not seen in the epoch that they are in, and how many of these statistics will look at.
+func (r *rig) outdated() (n, due int) {
+	now := r.limiter.now()
+	for i := range r.limiter.shards() {
+		s := r.limiter.series.shards[i].slots.Load()
+		for slot, word := range s.words {
+			if fp := s.fps[slot]; word != 0 && word&seenMask != now.epochOf(fp)&seenMask {
+				n++
+				if r.limiter.due(fp, now.epochOf(fp)-word&seenMask, now) {
+					due++
+				}
+			}
+		}
+	}
+	return n, due
+}
+
+// TestSeriesLiveForTheirTime: whenever in an epoch one was seen, it has its place for the idle timeout, and not for much
+// longer.
+func TestSeriesLiveForTheirTime(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 3))
+	tab, seen := newTable(10_000), map[uint64]int{}
+	shards := len(tab.shards)
+	for i := range shards { // as when it was fuller once: they are swept at different times
+		tab.widths[i].Store(0)
+	}
+	for sweep := range (2*idleEpochs + 6) * shards {
+		now := momentIn(uint32(sweep/shards), sweep%shards, shards)
+		if sweep < idleEpochs*shards {
+			fp := settled(random.Uint64())
+			sh := tab.lock(fp)
+			sh.insert(fp, 1, now)
+			sh.mu.Unlock()
+			seen[fp] = sweep
+		}
+		gone, _ := tab.shards[sweep%shards].expire(now.epoch(), keptEpochs, 0, nil)
+		for fp, before := range seen {
+			if len(gone) == 0 {
+				break
+			}
+			if age := sweep - before; !tab.has(fp) {
+				require.GreaterOrEqual(t, age, idleEpochs*shards)
+				require.LessOrEqual(t, age, (idleEpochs+4)*shards)
+				delete(seen, fp)
+			}
+		}
+	}
+	require.Empty(t, seen)
+}
+
+// TestValuesOutliveTheirSeries: one that comes back at the last moment finds its value, so that no other has its place.
+func TestValuesOutliveTheirSeries(t *testing.T) {
+	for i := range 30 {
+		r := newRig(t, func(c *Config) { c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"x": 1}}} })
+		first, second := labelled(i, "a"), labelled(1000+i, "b")
+		r.sweeps(i % 8 * r.limiter.shards() / 8)
+		require.Equal(t, []bool{true}, r.passes(first))
+		for r.limiter.admitted.Load() > r.limiter.expired.Load() {
+			require.Equal(t, []bool{false}, r.passes(second), "while the first one has its place")
+			r.sweep()
+		}
+	}
+}
+
+func labelled(i int, x string) point {
+	p := series(i)
+	p.attrs["x"] = x
+	return p
+}
