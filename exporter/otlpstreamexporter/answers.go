@@ -40,7 +40,7 @@ func (s *slot) read(l *link) {
 func (s *slot) answered(l *link, r *otlpstream.Response) {
 	now := time.Now()
 	s.modes.worked()
-	s.health.ok(s.destination)
+	s.health.ok(s.destination, now)
 	s.mu.Lock()
 	s.failures = 0
 	l.acks++
@@ -117,7 +117,7 @@ func (s *slot) ended(l *link, err error) {
 	case reroutes:
 		s.refused()
 	case reason == endBroken || reason == endUnimplemented:
-		s.health.fault(s.destination, err)
+		s.health.fault(s.destination, time.Now(), err)
 	}
 	limit, tooLarge := otlpstream.TooLarge(status.Convert(err))
 

@@ -76,10 +76,16 @@ func TestC07AnswersMayComeInAnyOrder(t *testing.T) {
 func TestC14ExhaustedRetriesAreCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 0)}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
-		e.export(0, 3)
-		require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
-		require.Greater(t, len(s.seen()), 3)
+		for limit := 100 * time.Millisecond; ; limit *= 2 { // until it is enough for several attempts
+			require.Less(t, limit, patience)
+			before := len(s.seen())
+			e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = limit })
+			e.export(0, 3)
+			require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
+			if len(s.seen()) > before+3 {
+				break
+			}
+		}
 
 		off := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.Enabled = false })
 		off.export(0, 1)
@@ -108,8 +114,12 @@ func TestC15C16UnansweredRequestsAreDroppedAndCounted(t *testing.T) {
 				}
 			}
 		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.AckTimeout = time.Second })
+		e := newTestExporter(t, transport, s.addr)
 		e.export(0, 10)
+		eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
+		e.expire(0)
+		require.Equal(t, int64(1), e.balanced().pending, "its time begins to run")
+		e.expire(2 * e.cfg.AckTimeout)
 		b := e.settled()
 		require.Equal(t, int64(9), b.acked)
 		require.Equal(t, int64(1), b.dropped[dropAckTimeout])
@@ -135,8 +145,11 @@ func TestC17TheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr, func(cfg *Config) {
 			cfg.AckTimeout = 2 * time.Second
 		}))
-		e.produce(120)
-		eventually(t, func() bool { return logs.FilterMessageSnippet("`ack_timeout`").Len() == 1 }, "there is a warning")
+		e.export(0, 120)
+		eventually(t, func() bool {
+			e.export(0, 1)
+			return logs.FilterMessageSnippet("`ack_timeout`").Len() == 1
+		}, "there is a warning")
 		e.settled()
 		require.Equal(t, 1, logs.FilterMessageSnippet("`ack_timeout`").Len(), "once")
 	})

@@ -33,7 +33,6 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 			}
 		}}, transport)
 		e := newTestExporter(t, transport, s.addr, impatient, func(cfg *Config) {
-			cfg.AckTimeout = 4 * time.Second
 			cfg.Rebalance.Requests = 1
 		})
 		t.Cleanup(func() { close(over) })
@@ -44,6 +43,7 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 		}
 		moments := map[string]time.Time{}
 		look := func() bool {
+			e.expire(0)
 			slot.mu.Lock()
 			defer slot.mu.Unlock()
 			for waiting := range slot.pending.All {

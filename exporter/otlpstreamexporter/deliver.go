@@ -268,13 +268,13 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	}
 	switch {
 	case err == nil:
-		d.health.ok(d)
+		d.health.ok(d, time.Now())
 		d.tally.acked(ctx, time.Since(sent))
 		d.account.reject(p, otlpstream.Rejected(response))
 		return outcome{}
 	case otlpstream.Transient(st):
 		if ctx.Err() == nil {
-			d.health.fault(d, err)
+			d.health.fault(d, sent, err)
 		}
 		return outcome{verdict: retry, delay: delay, err: err}
 	}

@@ -5,6 +5,7 @@ package otlpstreamexporter
 
 import (
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -15,14 +16,16 @@ import (
 type health struct {
 	host component.Host
 
-	mu   sync.Mutex
-	sick bool
+	mu    sync.Mutex
+	sick  bool
+	heard time.Time // the last answer
 }
 
-func (h *health) fault(d *destination, err error) {
+// fault notes that what began then has failed. If there was an answer since, it says nothing about the destination now.
+func (h *health) fault(d *destination, begun time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.sick || d.ctx.Err() != nil {
+	if h.sick || begun.Before(h.heard) || d.ctx.Err() != nil {
 		return
 	}
 	h.sick = true
@@ -31,10 +34,10 @@ func (h *health) fault(d *destination, err error) {
 }
 
 // ok reports the component as recovered once all its destinations are.
-func (h *health) ok(d *destination) {
+func (h *health) ok(d *destination, now time.Time) {
 	h.mu.Lock()
 	recovered := h.sick
-	h.sick = false
+	h.sick, h.heard = false, now
 	h.mu.Unlock()
 	if !recovered {
 		return

@@ -22,7 +22,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-const patience = 20 * time.Second
+// patience is how long a test waits for what it knows will happen. Nothing takes that long, except where the machine has
+// other things to do.
+const patience = time.Minute
 
 // bothTransports runs a test over gRPC and over WebSocket.
 func bothTransports(t *testing.T, f func(t *testing.T, transport string)) {
@@ -31,6 +33,8 @@ func bothTransports(t *testing.T, f func(t *testing.T, transport string)) {
 	}
 }
 
+// testConfig gives up on nothing and closes no stream by the clock: a slow machine is as good as a fast one. A test of a
+// limit of time sets that one.
 func testConfig(transport, addr string, change ...func(*Config)) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = addr
@@ -39,7 +43,10 @@ func testConfig(transport, addr string, change ...func(*Config)) *Config {
 	cfg.Streams = 1
 	cfg.Retry.InitialInterval = 10 * time.Millisecond
 	cfg.Retry.MaxInterval = 50 * time.Millisecond
-	cfg.Retry.MaxElapsedTime = time.Minute
+	cfg.Retry.MaxElapsedTime = 0
+	cfg.AckTimeout = time.Hour
+	cfg.Rebalance.Timeout = 0
+	cfg.Shutdown.Timeout = patience
 	for _, f := range change {
 		f(cfg)
 	}
@@ -99,28 +106,45 @@ func spans(name string, n int) ptrace.Traces {
 	return td
 }
 
-// export queues batches of one span each, named by number from first on.
+// export queues batches of one span each, named by number from first on, however long the queue is full.
 func (e *testExporter) export(first, n int) {
 	for i := first; i < first+n; i++ {
-		require.NoError(e.tb, e.ConsumeTraces(context.Background(), spans(batch(i), 1)))
+		eventually(e.tb, func() bool { return e.ConsumeTraces(context.Background(), spans(batch(i), 1)) == nil }, "there is room")
 	}
 }
 
 func batch(i int) string { return fmt.Sprintf("batch-%d", i) }
 
-// settled waits until nothing is queued or pending, and returns the account.
+// settled waits until nothing is queued or pending, for as long as requests come to their end, and returns the account.
 func settled(tb testing.TB, d *destination) balance {
-	eventually(tb, func() bool {
-		b := balanced(tb, d)
-		return b.queued == 0 && b.pending == 0
-	}, "all is settled")
-	return balanced(tb, d)
+	ended := func(b balance) int64 { return b.received - b.queued - b.pending }
+	for {
+		before := balanced(tb, d)
+		if before.queued+before.pending == 0 {
+			return before
+		}
+		eventually(tb, func() bool { return ended(balanced(tb, d)) > ended(before) }, "what is queued or pending comes to its end")
+	}
 }
 
 func (e *testExporter) settled() balance { return settled(e.tb, e.dest) }
 
+// eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
 func eventually(tb testing.TB, f func() bool, message string) {
-	require.Eventually(tb, f, patience, time.Millisecond, message)
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		late := time.Since(begun) > patience // before the last try, however long the process stood still
+		if f() {
+			return
+		}
+		require.False(tb, late, "it has not come to this: %s", message)
+	}
+}
+
+// expire has the exporter look for what is overdue as it will after so much time.
+func (e *testExporter) expire(after time.Duration) {
+	for _, s := range e.dest.slots {
+		s.expire(time.Now().Add(after))
+	}
 }
 
 func noQueue(cfg *Config) { cfg.Queue = configoptional.None[QueueConfig]() }

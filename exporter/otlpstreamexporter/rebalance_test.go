@@ -5,6 +5,7 @@ package otlpstreamexporter
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ func TestC33StreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 			perStream[r.stream]++
 		}
 		require.Equal(t, map[int]int{0: 11, 1: 11, 2: 11, 3: 11, 4: 11}, perStream)
+		eventually(t, func() bool { return e.dest.tally.closed[endDone].Load() == 5 }, "and each is closed")
 	})
 }
 
@@ -69,12 +71,13 @@ func TestC34OldStreamsAreReadToTheirEnd(t *testing.T) {
 			}
 			return eof(err)
 		}}, transport)
+		finish := sync.OnceFunc(func() { close(release) })
+		t.Cleanup(finish) // or the server would never stop
 		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 		e.export(0, 20)
 		eventually(t, func() bool { return e.balanced().acked == 9 }, "the new stream works")
-		_, open := s.opened()
-		require.Equal(t, 2, open, "while the old one is open")
-		close(release)
+		eventually(t, func() bool { _, open := s.opened(); return open == 2 }, "while the old one is open")
+		finish()
 		require.Equal(t, int64(20), e.settled().acked)
 		require.Len(t, s.seen(), 20, "nothing was resent")
 	})
@@ -102,7 +105,7 @@ func TestS14AServerThatDrainsGetsNothingTwice(t *testing.T) {
 				}
 			}
 		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		e := newTestExporter(t, transport, s.addr, impatient)
 		e.export(0, 300)
 		// The last stream keeps its answers until the exporter is done with it.
 		eventually(t, func() bool { return len(s.seen()) == 300 }, "all is sent")

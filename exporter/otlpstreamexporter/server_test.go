@@ -179,11 +179,11 @@ func (s *server) start(tb testing.TB, transport string) {
 		addr = "localhost:0"
 	}
 	var listener net.Listener
-	require.Eventually(tb, func() (ok bool) {
+	eventually(tb, func() bool {
 		var err error
 		listener, err = net.Listen("tcp", addr)
 		return err == nil
-	}, patience, 10*time.Millisecond)
+	}, "the address is free")
 	s.addr = listener.Addr().String()
 	if transport == transportGRPC {
 		s.startGRPC(listener)

@@ -317,7 +317,7 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 		s.throttle(delay)
 	}
 	if status.Code(err) != codes.Unimplemented || s.cfg.Mode != modeAuto {
-		s.health.fault(s.destination, err)
+		s.health.fault(s.destination, time.Now(), err)
 		return false
 	}
 	s.refused()

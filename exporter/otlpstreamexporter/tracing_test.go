@@ -68,6 +68,11 @@ func requestSpans(tel *componenttest.Telemetry) (out []requestSpan) {
 	return out
 }
 
+// spansEnd waits for the spans of so many requests. Each ends a moment after its request.
+func spansEnd(t *testing.T, tel *componenttest.Telemetry, n int) {
+	eventually(t, func() bool { return len(requestSpans(tel)) == n }, "one for each request")
+}
+
 func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
@@ -91,7 +96,7 @@ func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 		ctx, batch := tel.NewTelemetrySettings().TracerProvider.Tracer("test").Start(t.Context(), "batch")
 		defer batch.End()
 		require.NoError(t, e.ConsumeTraces(ctx, spans("good", 1)))
-		e.settled()
+		spansEnd(t, tel, 1)
 		require.NoError(t, e.ConsumeTraces(t.Context(), spans("bad", 2)))
 		e.settled()
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -148,7 +153,7 @@ func TestTheSpanOfARequestTellsThatItIsSentInParts(t *testing.T) {
 		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
 		e, tel := traced(t, testConfig(transport, s.addr))
 		e.export(0, 1)
-		e.settled()
+		spansEnd(t, tel, 1)
 		require.NoError(t, e.ConsumeTraces(t.Context(), spans("big", 100)))
 		require.Equal(t, int64(101), e.settled().acked)
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -181,7 +186,7 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 		require.Empty(t, requestSpans(tel))
 		release()
 		e.settled()
-		eventually(t, func() bool { return len(requestSpans(tel)) == 3 }, "one for each request")
+		spansEnd(t, tel, 3)
 		require.NoError(t, e.Shutdown(t.Context()))
 		if transport == transportGRPC {
 			last := tel.SpanRecorder.Ended()[len(tel.SpanRecorder.Ended())-1]
@@ -211,11 +216,11 @@ func TestSpansTellWhatAShutdownLost(t *testing.T) {
 	}
 }
 
-// withPropagators sets those of the Collector for a test.
+// withPropagators sets those of the Collector for a test. What was there before any was set is not to be set again: it
+// goes on with the first that was. So there are none then, which is the same.
 func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
-	before := otel.GetTextMapPropagator()
 	otel.SetTextMapPropagator(p)
-	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+	t.Cleanup(func() { otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator()) })
 }
 
 func TestRequestsOnAStreamCarryTheContextOfTheirSpan(t *testing.T) {

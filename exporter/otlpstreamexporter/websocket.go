@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/websocket"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/otel"
@@ -24,11 +24,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/otlpstream/websocket"
 )
 
 const (
 	dialTimeout = 10 * time.Second
-	// Answers are small: many IDs, or a message for people.
 	maxResponse = 1 << 20
 
 	plain = "http"
@@ -63,6 +63,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 			scheme = plain
 		}
 	}
+	scheme = strings.Replace(scheme, "ws", plain, 1) // wss is https
 	t.base = scheme + "://" + strings.TrimSuffix(address, "/")
 	for name, value := range client.Headers.Iter {
 		t.header.Set(name, string(value))
@@ -82,7 +83,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	// HTTP/1.1 only: over HTTP/2 there is no upgrade to a WebSocket.
 	base := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialCorked,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: d.cfg.InFlight.Requests,
@@ -109,18 +110,14 @@ func (t *webSocketTransport) open(ctx context.Context, _ int) (conn, error) {
 	header.Set(otlpstream.HeaderCaps, otlpstream.AllCaps.String())
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	var line *cork
-	//nolint:bodyclose // the library closes it
-	ws, response, err := websocket.Dial(findCork(dial, &line), t.base+t.signal.WebSocketPath(), &websocket.DialOptions{
-		HTTPClient: t.client, HTTPHeader: header,
-	})
+	// Answers are small: many IDs, or a message for people, after a byte that says how they are compressed.
+	const maxFrame = maxResponse + 1
+	//nolint:bodyclose // it is the connection
+	ws, response, err := websocket.Dial(dial, t.client, t.base+t.signal.WebSocketPath(), header, maxFrame)
 	if err != nil {
 		return nil, httpStatus(response, err)
 	}
-	ws.SetReadLimit(maxResponse + 1)
-	c := &webSocketConn{webSocketTransport: t, ctx: ctx, ws: ws, line: line}
-	// Once for all reads and writes: the library would watch the context anew for each.
-	c.release = context.AfterFunc(ctx, func() { _ = ws.CloseNow() })
+	c := &webSocketConn{webSocketTransport: t, ws: ws, release: context.AfterFunc(ctx, ws.CloseNow)}
 	c.limits, c.caps = otlpstream.ParseGreeting(response.Header.Get)
 	c.pings = make(chan struct{})
 	go c.ping()
@@ -193,35 +190,33 @@ func httpStatus(response *http.Response, err error) error {
 type webSocketConn struct {
 	*webSocketTransport
 
-	ctx     context.Context
-	release func() bool // the context
 	ws      *websocket.Conn
-	line    *cork
+	release func() bool // the context
 	limits  otlpstream.Limits
 	caps    otlpstream.Caps
 	pings   chan struct{} // closed when there is nothing more to read
-	heard   atomic.Int64  // messages
 
-	frame  []byte // of the sender
+	frame  []byte // of the sender, all of it where it is compressed, and what comes before the payload else
 	header []byte
-	notice error // of the receiver: what the server said last
+	answer []byte // of the receiver
+	notice error  // what the server said last
 }
 
 func (c *webSocketConn) greeting() (otlpstream.Limits, otlpstream.Caps) { return c.limits, c.caps }
 
 func (c *webSocketConn) send(r *otlpstream.Request) error {
+	if c.compression == otlpstream.NoCompression || r.Packed > 0 {
+		c.frame = r.AppendHeader(append(c.frame[:0], byte(otlpstream.NoCompression)))
+		c.wire.Add(int64(len(c.frame) + len(r.Data)))
+		return c.ws.Write(c.frame, r.Data)
+	}
 	var err error
 	c.header = r.AppendHeader(c.header[:0])
-	compression := c.compression
-	if r.Packed > 0 {
-		compression = otlpstream.NoCompression // it is, already
-	}
-	if c.frame, err = compression.AppendFrame(c.frame[:0], c.header, r.Data); err != nil {
+	if c.frame, err = c.compression.AppendFrame(c.frame[:0], c.header, r.Data); err != nil {
 		return err
 	}
 	c.wire.Add(int64(len(c.frame)))
-	c.line.hold()
-	err = c.ws.Write(context.Background(), websocket.MessageBinary, c.frame)
+	err = c.ws.Write(c.frame)
 	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
 	if cap(c.frame) > maxRetained {
 		c.frame = nil
@@ -229,20 +224,17 @@ func (c *webSocketConn) send(r *otlpstream.Request) error {
 	return err
 }
 
-func (c *webSocketConn) flush() error { return c.line.release() }
+func (c *webSocketConn) flush() error { return c.ws.Flush() }
 
-func (c *webSocketConn) closeSend() error {
-	err := c.ws.Write(context.Background(), websocket.MessageBinary, nil)
-	return errors.Join(err, c.flush())
-}
+func (c *webSocketConn) closeSend() error { return errors.Join(c.ws.Write(), c.flush()) }
 
 func (c *webSocketConn) recv(r *otlpstream.Response) error {
 	for {
-		_, frame, err := c.ws.Read(context.Background())
-		c.heard.Add(1)
+		var err error
+		c.answer, _, err = c.ws.Read(c.answer[:0])
 		if err == nil {
 			var message []byte
-			if message, err = c.frames.Message(nil, frame); err == nil {
+			if message, err = c.frames.Message(nil, c.answer); err == nil {
 				err = r.Parse(message)
 			}
 			if err != nil {
@@ -252,7 +244,7 @@ func (c *webSocketConn) recv(r *otlpstream.Response) error {
 		if err != nil {
 			close(c.pings)
 			c.release()
-			_ = c.ws.CloseNow()
+			c.ws.CloseNow()
 			return c.end(err)
 		}
 		if r.ID != 0 || len(r.IDs) > 0 || r.Drain || r.Code == otlpstream.Success {
@@ -276,7 +268,7 @@ func (c *webSocketConn) end(err error) error {
 	switch {
 	case websocket.CloseStatus(err) == websocket.StatusNormalClosure:
 		return io.EOF
-	case websocket.CloseStatus(err) == websocket.StatusMessageTooBig:
+	case websocket.CloseStatus(err) == websocket.StatusTooLarge:
 		return otlpstream.ErrTooLarge(err.Error())
 	case c.notice != nil:
 		return c.notice
@@ -294,22 +286,24 @@ func (c *webSocketConn) ping() {
 	}
 	tick := time.NewTicker(c.keepalive)
 	defer tick.Stop()
+	var late <-chan time.Time
 	for heard := int64(0); ; {
 		select {
 		case <-c.pings:
 			return
 		case <-tick.C:
-		}
-		before := heard
-		if heard = c.heard.Load(); heard > before {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(c.ctx, c.patience)
-		err := c.ws.Ping(ctx)
-		cancel()
-		if err != nil && c.heard.Load() == heard {
-			_ = c.ws.CloseNow()
-			return
+			switch now := c.ws.Received(); {
+			case now > heard:
+				heard, late = now, nil
+			case late == nil:
+				late = time.After(c.patience)
+				go func() { _ = c.ws.Ping() }() // it waits for who is writing
+			}
+		case <-late:
+			if late = nil; c.ws.Received() == heard {
+				c.ws.CloseNow()
+				return
+			}
 		}
 	}
 }

@@ -42,6 +42,8 @@ type Request struct {
 	Packed uint64
 	// Memory is what Data is in, all of it, where that is to be used again.
 	Memory *Memory
+	// Buffer is what a parsed message has its Data in. Who is done with the message may use it for another.
+	Buffer []byte
 }
 
 // AppendHeader appends all of the message but its payload. Header and payload together are the message.
@@ -59,32 +61,47 @@ func (r *Request) AppendHeader(dst []byte) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, fieldPacked, protowire.BytesType), uint64(len(r.Data)))
 }
 
-// Parse reads a message. The payload is appended to r.Data[:0] in OTLP form, or as it is
-// where it is packed, so the message may be reused after.
+// Parse reads a message, of which it keeps a copy in r.Buffer.
 func (r *Request) Parse(message []byte) error {
-	*r = Request{Data: r.Data[:0]}
+	r.Buffer = append(r.Buffer[:0], message...)
+	return r.ParseInPlace(r.Buffer)
+}
+
+// ParseInPlace reads a message that becomes the request's own. The payload comes to be in one piece and in OTLP form, or
+// as it is where it is packed.
+func (r *Request) ParseInPlace(message []byte) error {
+	*r = Request{Buffer: r.Buffer}
 	plain, packed := false, false
+	begin, end := 0, 0 // of the payload
 	for rest := message; len(rest) > 0; {
 		number, kind, n, err := consumeTag(rest)
 		if err != nil {
 			return fmt.Errorf("cannot parse request at byte %d: %w", len(message)-len(rest), err)
 		}
 		rest = rest[n:]
+		at := len(message) - len(rest)
 		switch {
 		case number == fieldData && kind == protowire.BytesType:
-			data, n := protowire.ConsumeBytes(rest)
+			_, n := protowire.ConsumeBytes(rest)
 			if n < 0 {
 				return fmt.Errorf("cannot parse data of request %d: %w", r.ID, protowire.ParseError(n))
 			}
-			r.Data, plain = protowire.AppendBytes(append(r.Data, otlpTag), data), true
 			rest = rest[n:]
+			if !plain {
+				begin, end, plain = at-1, at-1, true
+			}
+			if end < at-1 { // other fields are between
+				copy(message[end+1:], message[at:at+n])
+			}
+			message[end] = otlpTag
+			end += 1 + n
 		case number == fieldPacked && kind == protowire.BytesType:
 			data, n := protowire.ConsumeBytes(rest)
 			if n < 0 {
 				return fmt.Errorf("cannot parse packed data of request %d: %w", r.ID, protowire.ParseError(n))
 			}
-			r.Data, packed = append(r.Data[:0], data...), true
 			rest = rest[n:]
+			begin, end, packed = at+n-len(data), at+n, true
 		case number == fieldTrace && kind == protowire.BytesType:
 			data, n := protowire.ConsumeBytes(rest)
 			if n < 0 {
@@ -115,6 +132,7 @@ func (r *Request) Parse(message []byte) error {
 			}
 		}
 	}
+	r.Data = message[begin:end]
 	if packed != (r.Packed > 0) || packed && plain {
 		return fmt.Errorf("cannot parse request %d: packed data comes with its size, and alone", r.ID)
 	}

@@ -4,6 +4,8 @@
 package otlpstream
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -102,8 +104,28 @@ func TestRequestIsWhatTheSchemaSays(t *testing.T) {
 	require.Equal(t, "two", string(get(m, "data").List().Get(1).Bytes()))
 
 	var got Request
+	before := bytes.Clone(wire)
 	require.NoError(t, got.Parse(wire))
-	require.Equal(t, Request{ID: 300, Items: 7, Attempt: 2, Trace: traced, Data: payload("one", "two")}, got)
+	require.Equal(t, before, wire, "it is the caller's")
+	clear(wire)
+	require.Equal(t, payload("one", "two"), got.Data, "the message keeps nothing of it")
+	got.Data, got.Buffer = nil, nil
+	require.Equal(t, Request{ID: 300, Items: 7, Attempt: 2, Trace: traced}, got)
+}
+
+func TestAPayloadInPiecesIsPutTogetherWhereItIs(t *testing.T) {
+	piece := func(s string) []byte {
+		return protowire.AppendString(protowire.AppendTag(nil, fieldData, protowire.BytesType), s)
+	}
+	var wire []byte
+	for i, s := range []string{"one", strings.Repeat("2", 300), "", "four"} {
+		wire = append(appendUint(wire, fieldAttempt, uint64(i+1)), piece(s)...)
+	}
+	var got Request
+	require.NoError(t, got.ParseInPlace(wire))
+	require.Equal(t, uint64(4), got.Attempt)
+	require.Equal(t, payload("one", strings.Repeat("2", 300), "", "four"), got.Data)
+	require.Same(t, &wire[3], &got.Data[0], "not a copy")
 }
 
 func TestATraceContextHasItsPlace(t *testing.T) {
@@ -265,7 +287,7 @@ func TestMessagesCostNoGarbage(t *testing.T) {
 
 func FuzzRequest(f *testing.F) {
 	f.Add((&Request{ID: 300, Items: 7, Attempt: 2, Data: streamPayload(f, "one", "two")}).encode())
-	f.Add([]byte("\x92\x00\x01x"))
+	f.Add([]byte("\x92\x00\x01x\x12\x80\x00\x08\x05\x12\x01y"))
 	f.Add((&Request{ID: 1, Packed: 9, Trace: TraceContext{1, 24: 1}, Data: []byte("packed")}).encode())
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		m := oracleMessage("Request")
@@ -295,16 +317,21 @@ func FuzzRequest(f *testing.F) {
 			require.Equal(t, string(get(m, "packed").Bytes()), string(got.Data))
 			return
 		}
-		var data []byte
+		var want, have []string
 		for i := range get(m, "data").List().Len() {
-			data = protowire.AppendBytes(append(data, otlpTag), get(m, "data").List().Get(i).Bytes())
+			want = append(want, string(get(m, "data").List().Get(i).Bytes()))
 		}
-		require.Equal(t, string(data), string(got.Data))
+		for resource := range field(got.Data, otlpField, protowire.BytesType) {
+			resource, _ = protowire.ConsumeBytes(resource) // its length may be longer than it has to be
+			have = append(have, string(resource))
+		}
+		require.Equal(t, want, have)
 
-		require.NoError(t, ToStream(got.Data))
+		data := string(got.Data)
+		require.NoError(t, ToStream(got.Data), "there is nothing else in it")
 		var again Request
 		require.NoError(t, again.Parse(got.encode()))
-		require.Equal(t, string(data), string(again.Data))
+		require.Equal(t, data, string(again.Data))
 	})
 }
 

@@ -87,7 +87,8 @@ func (u *Unpacker) Unpack(r *Request) error {
 	if len(u.in.rest) > 0 {
 		return fmt.Errorf("cannot unpack %d bytes to %d: %d bytes are left", len(r.Data), r.Packed, len(u.in.rest))
 	}
-	r.Data, r.Packed, u.spare = data, 0, r.Data
+	r.Data, r.Packed = data, 0
+	r.Buffer, u.spare = data, r.Buffer
 	return retag(data, streamTag, otlpTag)
 }
 

@@ -165,7 +165,8 @@ func (m plainRequest) request() *otlpstream.Request { return m.Request }
 
 // UnmarshalProto keeps a copy of the message.
 func (m plainRequest) UnmarshalProto(buf []byte) error {
-	*m.Request = otlpstream.Request{Data: append(m.Data[:0], buf...)}
+	*m.Request = otlpstream.Request{Buffer: append(m.Buffer[:0], buf...)}
+	m.Data = m.Buffer
 	return nil
 }
 

@@ -36,7 +36,9 @@ import (
 	receivermetadata "github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
 )
 
-const patience = 20 * time.Second
+// patience is how long a test waits for what it knows will happen. Nothing takes that long, except where the machine has
+// other things to do.
+const patience = time.Minute
 
 // pipeline records the names of the spans it is given, and does with each batch what do says.
 type pipeline struct {
@@ -79,10 +81,12 @@ func (p *pipeline) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 
 func settings() receiver.Settings { return receivertest.NewNopSettings(receivermetadata.Type) }
 
+// testConfig cuts off nothing by the clock: a slow machine is as good as a fast one. A test of a limit of time sets that one.
 func testConfig(change ...func(*Config)) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = "localhost:0"
 	cfg.Protocols.HTTP.GetOrInsertDefault().NetAddr.Endpoint = "localhost:0"
+	cfg.DrainTimeout = patience
 	for _, f := range change {
 		f(cfg)
 	}
@@ -275,8 +279,15 @@ func dialWebSocket(tb testing.TB, r *sharedReceiver, caps otlpstream.Caps) *test
 	return c
 }
 
+// eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
 func eventually(tb testing.TB, f func() bool, message string) {
-	require.Eventually(tb, f, patience, time.Millisecond, message)
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		late := time.Since(begun) > patience // before the last try, however long the process stood still
+		if f() {
+			return
+		}
+		require.False(tb, late, "it has not come to this: %s", message)
+	}
 }
 
 func numbered(n uint64) string { return fmt.Sprintf("batch-%d", n) }

@@ -17,6 +17,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/confighttp/xconfighttp"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -39,7 +41,13 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 		mux.HandleFunc(signal.HTTPPath(), func(w http.ResponseWriter, req *http.Request) { r.serveHTTP(w, req, signal) })
 		mux.HandleFunc(signal.WebSocketPath(), func(w http.ResponseWriter, req *http.Request) { r.serveWebSocket(w, req, signal) })
 	}
-	r.http, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, confighttp.WithErrorHandler(httpError))
+	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(httpError)}
+	if unheard(r.settings.TelemetrySettings) {
+		// To make what nobody hears takes a tenth of what a request of a thousand points does.
+		silent := otelhttp.WithFilter(func(*http.Request) bool { return false })
+		options = append(options, xconfighttp.WithOtelHTTPOptions(silent))
+	}
+	r.http, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, options...)
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}

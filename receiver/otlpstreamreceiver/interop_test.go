@@ -26,6 +26,7 @@ func collectorExporter(t *testing.T, r *sharedReceiver, conf map[string]any) exp
 	f := otlpexporter.NewFactory()
 	cfg := f.CreateDefaultConfig()
 	conf["endpoint"], conf["tls"] = r.grpcAddr, map[string]any{"insecure": true}
+	conf["timeout"] = patience
 	conf["sending_queue"] = map[string]any{"enabled": false}
 	require.NoError(t, confmap.NewFromStringMap(conf).Unmarshal(cfg))
 	e, err := f.CreateTraces(context.Background(), exportertest.NewNopSettings(f.Type()), cfg)

@@ -45,7 +45,7 @@ type otlpReceiver struct {
 	logs    consumer.Logs
 
 	admission admission
-	requests  sync.Pool // of *otlpstream.Request, whose Data is reused
+	requests  sync.Pool // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{}
 
 	grpc     *grpc.Server
@@ -245,8 +245,8 @@ func (r *otlpReceiver) request() *otlpstream.Request {
 }
 
 func (r *otlpReceiver) recycle(request *otlpstream.Request) {
-	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
-	if cap(request.Data) <= maxRetained {
+	const maxRetained = 5 << 18 // one huge request must not pin memory for ever
+	if cap(request.Buffer) <= maxRetained {
 		r.requests.Put(request)
 	}
 }

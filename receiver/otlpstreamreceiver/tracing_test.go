@@ -11,14 +11,47 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
+
+func TestWhoHearsOfRequests(t *testing.T) {
+	require.True(t, unheard(componenttest.NewNopTelemetrySettings()))
+
+	spans := componenttest.NewNopTelemetrySettings()
+	recorder := tracetest.NewSpanRecorder()
+	spans.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	require.False(t, unheard(spans))
+	require.Empty(t, recorder.Ended(), "who only asks tells nothing")
+
+	metrics := componenttest.NewNopTelemetrySettings()
+	reader := sdkmetric.NewManualReader()
+	metrics.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	require.False(t, unheard(metrics))
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	require.Empty(t, all.ScopeMetrics, "who only asks tells nothing")
+
+	// The Collector's views drop them below the level `detailed`.
+	metrics.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()), sdkmetric.WithView(sdkmetric.NewView(
+		sdkmetric.Instrument{Scope: instrumentation.Scope{Name: otelhttp.ScopeName}}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}},
+	)))
+	require.True(t, unheard(metrics))
+
+	withPropagators(t, propagation.TraceContext{})
+	require.False(t, unheard(componenttest.NewNopTelemetrySettings()), "a trace goes on behind the receiver")
+}
 
 func TestTheSpanOfARequestTellsWhichItIsAndWhatBecameOfIt(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
@@ -69,11 +102,11 @@ func TestTheSpanOfARequestTellsWhichItIsAndWhatBecameOfIt(t *testing.T) {
 	})
 }
 
-// withPropagators sets those of the Collector for a test.
+// withPropagators sets those of the Collector for a test. What was there before any was set is not to be set again: it
+// goes on with the first that was. So there are none then, which is the same.
 func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
-	before := otel.GetTextMapPropagator()
 	otel.SetTextMapPropagator(p)
-	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+	t.Cleanup(func() { otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator()) })
 }
 
 func TestTheSpanOfARequestGoesOnWithTheTraceOfItsClient(t *testing.T) {

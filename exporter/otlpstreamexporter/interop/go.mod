@@ -3,7 +3,6 @@ module github.com/godwit-otel/godwit/exporter/otlpstreamexporter/interop
 go 1.25.0
 
 require (
-	github.com/coder/websocket v1.8.14 // indirect
 	github.com/godwit-otel/godwit/internal v0.1.0
 	github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0
 	github.com/klauspost/compress v1.19.2
@@ -72,6 +71,7 @@ require (
 	go.opentelemetry.io/collector v0.159.0 // indirect
 	go.opentelemetry.io/collector/component/componentstatus v0.159.0 // indirect
 	go.opentelemetry.io/collector/config/confighttp v0.159.0 // indirect
+	go.opentelemetry.io/collector/config/confighttp/xconfighttp v0.155.0 // indirect
 	go.opentelemetry.io/collector/config/configmiddleware v1.65.0 // indirect
 	go.opentelemetry.io/collector/config/confignet v1.65.0 // indirect
 	go.opentelemetry.io/collector/config/configtls v1.65.0 // indirect

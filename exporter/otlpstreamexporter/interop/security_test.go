@@ -155,6 +155,7 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 // withLimit gives up soon.
 func withLimit(cfg *otlpstreamexporter.Config) *otlpstreamexporter.Config {
 	cfg.Retry.MaxElapsedTime = 200 * time.Millisecond
+	cfg.AckTimeout = 20 * time.Second // twenty times in which what is too old is looked for
 	cfg.Shutdown.WaitForAcks = false
 	return cfg
 }

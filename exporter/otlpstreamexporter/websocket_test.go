@@ -1,0 +1,21 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEndpointsMayBeThoseOfWebSockets(t *testing.T) {
+	for _, scheme := range []string{"", "http://", "ws://"} {
+		for _, mode := range []string{modeStream, modeUnary} {
+			s := run(t, &server{stream: echo}, transportWebSocket)
+			e := newTestExporter(t, transportWebSocket, scheme+s.addr, func(cfg *Config) { cfg.Mode = mode })
+			e.export(0, 1)
+			require.Equal(t, int64(1), e.settled().acked, "%q %s", scheme, mode)
+		}
+	}
+}
