@@ -25,6 +25,7 @@ func failure(reason string) string {
 
 var failures = map[string]string{
 	"body_size":    "the page is too large",
+	"page_memory":  "the page would take too much memory",
 	"connect":      "no connection",
 	"credentials":  "credentials cannot be used",
 	"dns":          "the name is not found",
@@ -48,6 +49,7 @@ func nextForReason(reason string) string {
 
 var nextForScrape = map[string]string{
 	"body_size":        "Raise body_size_limit of the job, or have the target show less.",
+	"page_memory":      "Raise max_page_memory of the receiver, or have the target show less.",
 	"connect":          "See whether network, routes and firewalls let this host reach the targets.",
 	reasonRefused:      "See whether the processes behind these targets run, and listen at the port they are configured with.",
 	"connection_reset": "The other side hangs up: see its log, and whether it speaks TLS where http is configured, or the other way round.",

@@ -25,10 +25,14 @@ func cardinalityFindings(s *source, add func(finding)) {
 		add(f)
 	}
 	told := map[string]bool{}
+	reached := 0
 	for i := range o.Limits {
 		l := &o.Limits[i]
 		if l.Max <= 0 || l.Used < l.Max {
 			continue
+		}
+		if reached++; reached > maxFindings {
+			break // to find out what explodes takes a while, and nobody would see it
 		}
 		culprit := explosion(s, &o, l)
 		told[culprit.name] = true

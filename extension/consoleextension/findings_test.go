@@ -5,6 +5,7 @@ package consoleextension
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -255,6 +256,24 @@ func TestLimitsThatAreReached(t *testing.T) {
 		"warning: Rule r is at its limit: 10 of 10 values of a label: label page of sales has about 40 values")
 	f(inspect.CardinalityOverview{Series: 7, MaxSeries: 7}, "error: cardinality is full: 7 series of 7")
 	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
+}
+
+func TestOfManyLimitsOnlySomeAreExplained(t *testing.T) {
+	var o inspect.CardinalityOverview
+	for i := range 1000 {
+		rule := fmt.Sprintf("r%03d", i)
+		o.Limits = append(o.Limits, inspect.Limit{Rule: rule, What: "series", Max: 10, Used: 10})
+		o.Rejects = append(o.Rejects, inspect.Reject{Rule: rule, Metric: "m"})
+	}
+	asked := 0
+	s := open(t)
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{overview: o, slow: func() { asked++ }},
+	})
+	titles, _ := s.findings()
+	require.Len(t, titles, maxFindings)
+	require.Equal(t, "warning: Rule r049 is at its limit: 10 of 10 series", titles[maxFindings-1])
+	require.LessOrEqual(t, asked, maxFindings+1)
 }
 
 func TestLabelsThatLookLikeIDs(t *testing.T) {

@@ -177,6 +177,7 @@ func TestLook(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, `"body":"up 1\n�"`)
 	require.Contains(t, text, `"wire_bytes":1048576`, "the limit is asked for")
+	require.Contains(t, text, `"status":"503 Service Unavailable"`)
 
 	status, code, _ := s.fault(http.MethodPost, "/api/v1/targets/http%3A%2F%2Fevil.example%2F/response", "{}")
 	require.Equal(t, http.StatusNotFound, status)

@@ -200,7 +200,7 @@ func (f fakeLooker) Look(ctx context.Context, id string, limit int) (inspect.Pag
 	case id != "0000000000000001":
 		return inspect.Page{}, inspect.ErrNoTarget
 	}
-	return inspect.Page{URL: "http://10.0.0.1:9100/metrics", ContentType: "text/plain", Encoding: "gzip", WireBytes: limit, Body: []byte("up 1\n\xff")}, nil
+	return inspect.Page{URL: "http://10.0.0.1:9100/metrics", Status: "503 Service Unavailable", ContentType: "text/plain", Encoding: "gzip", WireBytes: limit, Body: []byte("up 1\n\xff")}, nil
 }
 
 func newSettings() extension.Settings { return extensiontest.NewNopSettings(metadata.Type) }

@@ -20,6 +20,7 @@ const (
 
 type pageJSON struct {
 	URL         string  `json:"url"`
+	Status      string  `json:"status"`
 	ContentType string  `json:"content_type"`
 	Encoding    string  `json:"encoding"`
 	WireBytes   int     `json:"wire_bytes"`
@@ -53,7 +54,7 @@ func (c *console) look(r *http.Request) (any, error) {
 			return nil, &fault{http.StatusBadGateway, "target", err.Error()}
 		}
 		return pageJSON{
-			URL: redactor.Text(page.URL), ContentType: page.ContentType, Encoding: page.Encoding, WireBytes: page.WireBytes,
+			URL: redactor.Text(page.URL), Status: page.Status, ContentType: page.ContentType, Encoding: page.Encoding, WireBytes: page.WireBytes,
 			Took: page.Took.Seconds(), Truncated: page.Truncated, Body: strings.ToValidUTF8(string(page.Body), "\ufffd"),
 		}, nil
 	}

@@ -135,8 +135,9 @@ func (c *console) targets(r *http.Request) (any, error) {
 			if given := query.Get(paramJob); given != "" && given != j.Name {
 				continue
 			}
-			for k := range shown(j, state) {
-				e := entry{s, j, &shown(j, state)[k]}
+			targets := shown(j, state)
+			for k := range targets {
+				e := entry{s, j, &targets[k]}
 				if e.is(state, query.Get(paramReason)) && e.has(words) {
 					found = append(found, e)
 				}
@@ -168,19 +169,17 @@ func shown(j *inspect.Job, state string) []inspect.Target {
 	if state != stateDropped {
 		return j.Targets
 	}
-	if len(j.Dropped) > 0 && j.Targets != nil {
-		j.Targets = nil // the snapshot is ours
-	}
-	for i := len(j.Targets); i < len(j.Dropped); i++ {
-		t := inspect.Target{State: stateDropped, Labels: j.Dropped[i]}
-		for _, l := range t.Labels.Discovered() {
+	targets := make([]inspect.Target, 0, len(j.Dropped))
+	for _, dropped := range j.Dropped {
+		t := inspect.Target{State: stateDropped, Labels: dropped}
+		for _, l := range dropped.Discovered() {
 			if l.Name == labelAddress {
 				t.URL = l.Value
 			}
 		}
-		j.Targets = append(j.Targets, t)
+		targets = append(targets, t)
 	}
-	return j.Targets
+	return targets
 }
 
 func newJob(s *source, j *inspect.Job) jobJSON {
@@ -270,9 +269,13 @@ func (e entry) is(state, reason string) bool {
 
 // has tells whether all words are found in what is shown of the target.
 func (e entry) has(words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	url, fault := redactor.Text(e.target.URL), redactor.Text(e.target.LastError)
 	var labels []inspect.Label // computed for the first word that needs them
 	for _, word := range words {
-		if contains(e.job.Name, word) || contains(redactor.Text(e.target.URL), word) || contains(redactor.Text(e.target.LastError), word) {
+		if contains(e.job.Name, word) || contains(url, word) || contains(fault, word) {
 			continue
 		}
 		if labels == nil {

@@ -5,17 +5,48 @@ package consoleextension
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
+
+// countedLabels counts how often they are asked for.
+type countedLabels struct {
+	fakeLabels
+
+	asked *int
+}
+
+func (c countedLabels) Discovered() []inspect.Label {
+	*c.asked++
+	return c.fakeLabels.Discovered()
+}
+
+func TestDroppedTargetsAreLookedAtOnce(t *testing.T) {
+	const dropped = 500
+	asked := 0
+	s := open(t)
+	s.RegisterInspection(inspect.Source{Kind: component.KindReceiver, ID: id("fastprometheus"), Targets: func() inspect.Targets {
+		job := inspect.Job{Name: "node", Drops: dropped, Targets: []inspect.Target{{State: inspect.Healthy, URL: "http://a/metrics"}}}
+		for i := range dropped {
+			address := []inspect.Label{{Name: labelAddress, Value: fmt.Sprintf("dropped:%03d", i)}}
+			job.Dropped = append(job.Dropped, countedLabels{fakeLabels{discovered: address}, &asked})
+		}
+		return inspect.Targets{Jobs: []inspect.Job{job}}
+	}})
+	list := get[targetListJSON](s, "/api/v1/targets?state=dropped&limit=10&offset=20&q=dropped:+:")
+	require.Equal(t, 1, list.Total)
+	require.Equal(t, dropped, list.Matched)
+	require.Len(t, list.Targets, 10)
+	require.Equal(t, "dropped:020", list.Targets[0].URL)
+	require.Equal(t, dropped+10, asked, "for their addresses, and to show some")
+}
 
 func TestTargetsArePagedFilteredAndSorted(t *testing.T) {
 	s := open(t)
@@ -143,20 +174,19 @@ func TestHostileTargets(t *testing.T) {
 }
 
 // It must stay possible to look at ten thousand targets. The goal is 200 ms for 95 of 100 requests; ten times as much
-// is for machines that are busy with other tests, and slowed down by the race detector.
+// is for the race detector. It is the time of the CPU that is measured, for machines are busy with other tests.
 func TestTenThousandTargets(t *testing.T) {
 	s := open(t)
 	s.RegisterInspection(scraped(10_000))
 	for _, query := range []string{"", "?q=10.0.2.+north&sort=samples&order=desc&limit=1000"} {
-		var took []time.Duration
-		for range 20 {
-			began := time.Now()
+		const requests = 20
+		began := cpuSeconds()
+		for range requests {
 			require.Equal(t, 10_000, get[targetListJSON](s, "/api/v1/targets"+query).Total)
-			took = append(took, time.Since(began))
 		}
-		slices.Sort(took)
-		t.Logf("%q: median %s, p95 %s", query, took[10], took[18])
-		require.Less(t, took[18], 2*time.Second)
+		each := (cpuSeconds() - began) / requests
+		t.Logf("%q: %.3f s of the CPU", query, each)
+		require.Less(t, each, 2.0)
 	}
 }
 

@@ -282,7 +282,7 @@ func TestPulseOfAServedPage(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
 			require.NoError(t, ext.(extensioncapabilities.PipelineWatcher).Ready())
-			require.Eventually(t, func() bool { return logs.Len() > 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return logs.Len() > 0 }, time.Minute, time.Millisecond)
 			require.NoError(t, ext.Shutdown(t.Context()))
 			assert.Regexp(t, `^info flowing: [0-9.]+[kM]? points/s in, [0-9.]+[kM]? points/s out, 0 refused, 0 dropped$`, take(logs)[0])
 		})

@@ -31,6 +31,10 @@ const (
 	headroom   = 25
 	guardStep  = 5
 	lastResort = 95
+
+	// Pages of files come and go with what the code does, and a change of GOMEMLIMIT is told in the log. So they are
+	// counted in steps, and fewer only when they are fewer by two.
+	filesStep = 4 << 20
 )
 
 // controller looks for the GOGC that collects least within the memory at hand.
@@ -39,17 +43,30 @@ const (
 type controller struct {
 	rung  int
 	share int64 // of the cgroup's limit, in percent, that GOMEMLIMIT guards
+	files int64 // what pages of files are reckoned with
+	whole bool  // the live heap needs what the files were to have
 }
 
 func newController() controller {
 	return controller{rung: firstRung, share: profiles[ProfileAuto].share}
 }
 
+// look takes notice of what else there is in memory.
+func (a *controller) look(s sample) {
+	steps := (s.files + filesStep - 1) / filesStep
+	if now := steps * filesStep; now > a.files || now < a.files-filesStep {
+		a.files = now
+	}
+}
+
 // gogc chooses within limit, the GOMEMLIMIT that goes with it.
 func (a *controller) gogc(c conditions, limit int64) int {
 	room := limit
-	if limit == noLimit {
+	switch {
+	case limit == noLimit:
 		room = percentOf(c.budget.total(), hostShare)
+	case c.budget.cgroup > 0:
+		room = min(room, c.budget.cgroup-a.files)
 	}
 	s := c.sample
 	if room <= 0 || s.live+s.roots <= 0 {
@@ -71,9 +88,25 @@ func (a *controller) gogc(c conditions, limit int64) int {
 	return ladder[a.rung]
 }
 
+// within chooses GOMEMLIMIT from a budget for all the process has resident. Pages of files have their part of it as long as
+// the live heap leaves them one: the kernel can take them back, and the heap it cannot.
+func (a *controller) within(budget int64, s sample) int64 {
+	rest := budget - a.files
+	switch {
+	case rest < s.need():
+		a.whole = true
+	case float64(rest) > margin*float64(s.need()):
+		a.whole = false
+	}
+	if a.whole {
+		return budget
+	}
+	return rest
+}
+
 // guard chooses GOMEMLIMIT from the cgroup's limit.
 func (a *controller) guard(c conditions) int64 {
-	need := c.sample.overhead + c.sample.live + percentOf(c.sample.live, headroom)
+	need := c.sample.need()
 	for a.share < lastResort && percentOf(c.budget.cgroup, a.share) < need {
 		a.share += guardStep
 	}

@@ -4,7 +4,10 @@
 package runtimeprofileextension
 
 import (
+	"os"
+	"runtime"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -72,6 +75,74 @@ func TestAutoGuardYieldsBeforeCyclesRunEndless(t *testing.T) {
 	f(500, 85)
 	f(500, 80)
 	f(500, 80)
+}
+
+func TestAutoCountsPagesOfFilesIn(t *testing.T) {
+	p := newPlanner(&Config{Profile: ProfileAuto, MemoryLimit: "100MiB"})
+	f := func(live, files, want int64) {
+		t.Helper()
+		c := conditions{
+			budget:  budget{host: hostMemory},
+			sample:  sample{live: live * mib, roots: mib, overhead: 10 * mib, files: files * mib},
+			gcRatio: 0.10,
+		}
+		got := p.plan(c)
+		assert.Equal(t, want*mib, got.limit)
+		if goal := c.sample.live + (c.sample.live+mib)*int64(got.gogc)/100 + c.sample.overhead; got.gogc > ladder[0] {
+			assert.LessOrEqual(t, goal, got.limit, "the heap's goal at GOGC %d", got.gogc)
+		}
+	}
+	f(20, 0, 100)
+	f(20, 21, 76)
+	f(20, 25, 72)
+	f(20, 21, 72) // files come and go: a little of it moves nothing
+	f(20, 20, 80)
+	f(20, 16, 80)
+	f(50, 16, 80)
+	f(60, 16, 100) // the live heap needs it, and the kernel can take files back
+	f(55, 16, 100)
+	f(40, 16, 80)
+	f(90, 40, 100)
+	f(10, 300, 100)
+
+	p = newPlanner(&Config{Profile: ProfileBalanced, MemoryLimit: "100MiB"})
+	f(10, 40, 100) // of other profiles it is GOMEMLIMIT as it is
+}
+
+func TestAutoLeavesACgroupRoomForFiles(t *testing.T) {
+	p := autoPlanner()
+	c := conditions{
+		budget:  budget{cgroup: 100 * mib, host: hostMemory},
+		sample:  sample{live: 20 * mib, roots: mib, overhead: 10 * mib, files: 40 * mib},
+		gcRatio: 0.10,
+	}
+	for range 10 {
+		p.plan(c)
+	}
+	assert.Equal(t, knobs{gogc: 100, limit: percentOf(100*mib, 80)}, p.plan(c), "goal and files are 91 MiB; with 150 they would be 102")
+	c.sample.files = 0
+	for range 10 {
+		p.plan(c)
+	}
+	assert.Equal(t, 150, p.plan(c).gogc)
+}
+
+func TestFilePages(t *testing.T) {
+	page := int64(os.Getpagesize())
+	f := func(statm string, want int64) {
+		t.Helper()
+		root := tree(nil)
+		root["proc/self/statm"] = &fstest.MapFile{Data: []byte(statm)}
+		assert.Equal(t, want, readFilePages(root))
+	}
+	f("183202 14221 11820 18000 0 32111 0\n", 11820*page)
+	f("183202 14221\n", 0)
+	f("1 2 goose\n", 0)
+	f("1 2 -3\n", 0)
+	assert.Zero(t, readFilePages(fstest.MapFS{}), "a system without")
+	if runtime.GOOS == "linux" {
+		assert.Greater(t, readFilePages(os.DirFS("/")), int64(1<<20), "this test's own program")
+	}
 }
 
 func TestAutoDoesNotWaver(t *testing.T) {

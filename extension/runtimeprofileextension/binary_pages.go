@@ -11,7 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// releaseDelay lets what the start still needs, and the first data, come first.
+// releaseDelay lets what the start still needs, and the first data, come first. It is also how long pages are left where
+// they are at least: what is in use comes back at once, and each page at the cost of a fault.
 const releaseDelay = 10 * time.Second
 
 // outcome is how a release went; the zero value is that of none yet.

@@ -19,6 +19,7 @@ import (
 func TestBinaryPagesAreReleasedByDefaultInMinimalOnly(t *testing.T) {
 	no, yes := false, true
 	assert.True(t, (&Config{Profile: ProfileMinimal}).releaseBinaryPages())
+	assert.True(t, (&Config{Profile: ProfileAuto}).releaseBinaryPages())
 	assert.False(t, (&Config{Profile: ProfileBalanced}).releaseBinaryPages())
 	assert.False(t, (&Config{Profile: ProfileMinimal, ReleaseBinaryPages: &no}).releaseBinaryPages())
 	assert.True(t, (&Config{Profile: ProfileBalanced, ReleaseBinaryPages: &yes}).releaseBinaryPages())
@@ -55,6 +56,26 @@ func TestBinaryPagesAreReleasedAfterReadyAndAtEachRefresh(t *testing.T) {
 	}
 	f(ProfileMinimal, 1, 1)
 	f(ProfileBalanced, 0, 0)
+}
+
+func TestBinaryPagesAreLeftForAWhile(t *testing.T) {
+	quietEnv(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSubject(&Config{Profile: ProfileMinimal, RefreshInterval: time.Second}, tree(nil))
+		var releases atomic.Int64
+		s.pages.unmap = func() (int64, error) { return releases.Add(1), nil }
+		s.start(t)
+		require.NoError(t, s.Ready())
+		for _, step := range []struct {
+			wait time.Duration
+			want int64
+		}{{900 * time.Millisecond, 0}, {200 * time.Millisecond, 1}, {8 * time.Second, 1}, {2 * time.Second, 2}, {time.Minute, 8}} {
+			time.Sleep(step.wait)
+			synctest.Wait()
+			assert.Equal(t, step.want, releases.Load())
+		}
+		s.shutdown(t)
+	})
 }
 
 func TestBinaryPagesOfThisProcess(t *testing.T) {

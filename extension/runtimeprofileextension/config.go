@@ -41,8 +41,8 @@ type Config struct {
 	GOGC int `mapstructure:"gogc"`
 
 	// MemoryLimit replaces the profile's GOMEMLIMIT: bytes with an optional
-	// unit (512MiB) or a percentage of the memory budget (80%). Default "":
-	// the profile's.
+	// unit (512MiB) or a percentage of the memory budget (80%). With auto it is
+	// for all the process has resident. Default "": the profile's.
 	MemoryLimit string `mapstructure:"memory_limit"`
 
 	// RefreshInterval is how often the memory budget is read, and the binary's
@@ -50,8 +50,9 @@ type Config struct {
 	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
 
 	// ReleaseBinaryPages unmaps the pages of the executable, 10 s after the
-	// pipelines are ready and then at each refresh; what is used is mapped again.
-	// Default: true in minimal, false otherwise. Linux only.
+	// pipelines are ready (or RefreshInterval) and then at each refresh, every 10 s
+	// at most; what is used is mapped again.
+	// Default: true in minimal and auto, false otherwise. Linux only.
 	ReleaseBinaryPages *bool `mapstructure:"release_binary_pages"`
 
 	_ struct{}
@@ -84,7 +85,7 @@ func (c *Config) releaseBinaryPages() bool {
 	if c.ReleaseBinaryPages != nil {
 		return *c.ReleaseBinaryPages
 	}
-	return c.Profile == ProfileMinimal
+	return c.Profile == ProfileMinimal || c.Profile == ProfileAuto
 }
 
 // memoryLimit is a number of bytes or a percentage; the zero value is neither.

@@ -149,23 +149,28 @@ func (e *runtimeProfile) run(ctx context.Context) {
 	first := time.NewTimer(releaseDelay)
 	first.Stop()
 	defer first.Stop()
-	releasing := false
+	var released time.Time // zero before the first time
+	release := func() {
+		e.pages.release()
+		released = time.Now()
+	}
+	// Half an interval less, for ticks are not on the dot.
+	rest := max(releaseDelay, e.cfg.RefreshInterval) - e.cfg.RefreshInterval/2
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-refresh.C:
 			e.refresh()
-			if releasing {
-				e.pages.release()
+			if !released.IsZero() && time.Since(released) > rest {
+				release()
 			}
 		case <-e.ready:
 			if e.cfg.releaseBinaryPages() {
-				first.Reset(releaseDelay)
+				first.Reset(min(releaseDelay, e.cfg.RefreshInterval))
 			}
 		case <-first.C:
-			releasing = true
-			e.pages.release()
+			release()
 		}
 	}
 }
@@ -179,6 +184,7 @@ func (e *runtimeProfile) refresh() {
 	}
 	e.refreshBudget()
 	now := readSample()
+	now.files = readFilePages(e.root)
 	e.gcRatio = now.gcRatioSince(e.last)
 	e.last = now
 	changed := e.lease.apply(e.planner.plan(conditions{

@@ -41,6 +41,7 @@ func newPlanner(cfg *Config) planner {
 }
 
 func (p *planner) plan(c conditions) knobs {
+	p.auto.look(c.sample)
 	limit := p.limit(c)
 	switch {
 	case p.gogc != 0:
@@ -59,9 +60,9 @@ func (p *planner) limit(c conditions) int64 {
 	case c.envLimit > 0:
 		return c.envLimit
 	case p.override.bytes > 0:
-		return p.override.bytes
+		return p.chosen(p.override.bytes, c)
 	case p.override.percent > 0 && c.budget.total() > 0:
-		return percentOf(c.budget.total(), p.override.percent)
+		return p.chosen(percentOf(c.budget.total(), p.override.percent), c)
 	}
 	limit := int64(noLimit)
 	switch {
@@ -73,6 +74,14 @@ func (p *planner) limit(c conditions) int64 {
 	}
 	if c.limiter.hard > 0 {
 		limit = min(limit, c.limiter.middle())
+	}
+	return limit
+}
+
+// chosen is what the user's limit means: GOMEMLIMIT itself, and for auto all that the process may take.
+func (p *planner) chosen(limit int64, c conditions) int64 {
+	if p.profile == ProfileAuto {
+		return p.auto.within(limit, c.sample)
 	}
 	return limit
 }

@@ -71,6 +71,7 @@ type Looker interface {
 // A Page is what a target answers.
 type Page struct {
 	URL         string
+	Status      string // of an error, as code and reason
 	ContentType string
 	Encoding    string
 	WireBytes   int

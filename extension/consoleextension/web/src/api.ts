@@ -177,6 +177,7 @@ export interface TargetList {
 
 export interface TargetResponse {
   url: string;
+  status: string;
   content_type: string;
   encoding: string;
   wire_bytes: number;
