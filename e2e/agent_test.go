@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,11 +40,7 @@ const (
 
 var portVariable = regexp.MustCompile(`\$\{env:(GODWIT_\w+_PORT):-(\d+)\}`)
 
-// documented is held by the test whose agent has the ports that the documents name.
-var documented sync.Mutex
-
-// startAgent starts it in a folder of its own. It keeps to the ports that the
-// documents name unless one of them is taken on this machine, or by another test.
+// startAgent starts it in a folder of its own, on ports that are free.
 func startAgent(t *testing.T, env ...string) *agent {
 	t.Helper()
 	return startAgentWith(t, "", env...)
@@ -54,37 +49,54 @@ func startAgent(t *testing.T, env ...string) *agent {
 // startAgentWith lays a configuration over the shipped one, if it is not empty.
 func startAgentWith(t *testing.T, overlay string, env ...string) *agent {
 	t.Helper()
-	dir := t.TempDir()
-	a := &agent{targets: filepath.Join(dir, "targets"), ports: map[string]int{}}
-	require.NoError(t, os.Mkdir(a.targets, 0o700))
-	taken := !documented.TryLock()
-	if !taken {
-		t.Cleanup(documented.Unlock)
+	ports := documentedPorts(t)
+	for name := range ports {
+		ports[name] = freeport.Get(t)
+		env = append(env, fmt.Sprintf("%s=%d", name, ports[name]))
 	}
+	return launchAgent(t, ports, overlay, env...)
+}
+
+// startDocumentedAgent keeps to the ports that the documents name, unless one of them is taken on this machine. It is
+// for a test that runs alone: one of them may be given to whoever connects somewhere before the agent has it.
+func startDocumentedAgent(t *testing.T) *agent {
+	t.Helper()
+	ports := documentedPorts(t)
+	for _, port := range ports {
+		if !freeport.Free(port) {
+			return startAgent(t)
+		}
+	}
+	return launchAgent(t, ports, "")
+}
+
+func documentedPorts(t *testing.T) map[string]int {
+	t.Helper()
+	ports := map[string]int{}
 	for _, match := range portVariable.FindAllStringSubmatch(repository.Read(t, agentConfig), -1) {
 		port, err := strconv.Atoi(match[2])
 		require.NoError(t, err)
-		a.ports[match[1]] = port
-		taken = taken || !freeport.Free(port)
+		ports[match[1]] = port
 	}
 	for _, name := range []string{consolePort, telemetryPort, loopbackPort, lookPort, healthPort} {
-		require.Contains(t, a.ports, name, "%s has no such variable", agentConfig)
+		require.Contains(t, ports, name, "%s has no such variable", agentConfig)
 	}
-	settings := []string{"GODWIT_TARGETS=" + a.targets, "GODWIT_DATA=" + filepath.Join(dir, "data")}
-	if taken {
-		for name := range a.ports {
-			a.ports[name] = freeport.Get(t)
-			settings = append(settings, fmt.Sprintf("%s=%d", name, a.ports[name]))
-		}
-	}
+	return ports
+}
+
+func launchAgent(t *testing.T, ports map[string]int, overlay string, env ...string) *agent {
+	t.Helper()
+	dir := t.TempDir()
 	args := []string{"--config", filepath.Join(repository.Root(t), agentConfig)}
 	if overlay != "" {
 		args = append(args, "--config", configFile(t, overlay))
 	}
+	a := &agent{targets: filepath.Join(dir, "targets"), ports: ports}
+	require.NoError(t, os.Mkdir(a.targets, 0o700))
 	a.Process = process.Start(t, process.Settings{
 		Path: process.Installed(t, "godwit-agent"),
 		Args: args,
-		Env:  append(settings, env...),
+		Env:  append([]string{"GODWIT_TARGETS=" + a.targets, "GODWIT_DATA=" + filepath.Join(dir, "data")}, env...),
 		Dir:  dir,
 	})
 	return a

@@ -18,7 +18,7 @@ import (
 
 // A command that only looks at its configuration takes well below a second; the
 // rest is for a machine that does other things too.
-const commandTimeout = time.Minute
+const commandTimeout = 3 * time.Minute
 
 // command runs a distribution to its end and returns what it printed.
 func command(t *testing.T, distribution string, env []string, args ...string) (exit int, output string) {

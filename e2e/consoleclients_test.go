@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/console"
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/targets"
+	"github.com/godwit-otel/godwit/e2e/wait"
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
@@ -41,16 +44,26 @@ func TestConsoleShowsClients(t *testing.T) {
 	write(t, url, "geese_flying", 42)
 	p.Go("#/delivery")
 	p.Reads("main", "What clients send here", "remotewrite", in, "1.0 204: 1", "none")
-	nonsense := func() {
+	nonsense := func() (status int) {
 		response, err := http.Post(url, "application/x-protobuf", strings.NewReader("honk"))
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+		if err != nil {
+			return 0
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
 	}
-	nonsense()
-	p.Reads("main", "1.0 400: 1", "answered 400 to 127.0.0.1: cannot decompress 4 bytes of snappy", "Next: Clients do not send again")
+	require.Equal(t, http.StatusBadRequest, nonsense())
+	p.Reads("main", "1.0 400: 1", "answered 400 to 127.0.0.1: cannot decompress 4 bytes of snappy")
+	ctx := wait.Context(t, func() bool { return false })
+	var client sync.WaitGroup
+	client.Go(func() { // findings are about the last seconds
+		for wait.Pause(ctx, time.Second) {
+			nonsense()
+		}
+	})
+	t.Cleanup(client.Wait)
+	p.Reads("main", "Next: Clients do not send again")
 	p.Picture("delivery-clients-wide")
-	nonsense() // findings are about the last seconds
 	p.Go("#/overview")
 	p.Reads("main", "remotewrite turns down what clients send", "Clients do not send again")
 	p.Holds(`document.querySelector(".picture a[href='#/delivery']")`)

@@ -38,7 +38,7 @@ func TestConsoleTellsStrangers(t *testing.T) {
 		return targets.Page{Body: b.String()}
 	})
 	endpoint, dead, silent := freeport.Addr(t), freeport.Addr(t), freeport.Addr(t)
-	broken := targets.New(t, targets.Page{Status: 500})
+	broken := targets.New(t, targets.Page{Status: 500, Body: "the goose is out to lunch\n"})
 	slow := targets.New(t, targets.Page{Body: "geese 1\n", Delay: 10 * time.Second})
 	login := targets.New(t, targets.Page{Body: "<html><title>Please log in</title></html>\n"})
 	startCollector(t,
@@ -62,6 +62,12 @@ func TestConsoleTellsStrangers(t *testing.T) {
 		"label session of shop_requests_total",
 		dead, "connection refused",
 	)
+	p.Go("#/targets?job=broken")
+	p.Reads("tbody", broken.Addr())
+	p.Click("tbody th a")
+	p.Click(".live button")
+	p.Reads(".live", "The target answers 500", "the goose is out to lunch")
+	p.Picture("stranger-broken-wide")
 	for _, l := range looks {
 		p := browser.Page(t, l.look, home, "")
 		for _, view := range []string{"overview", "targets", "cardinality", "delivery"} {

@@ -34,7 +34,7 @@ const (
 	// Enough for each rate to have something to go by.
 	fewestLooks = 10
 	// As long as it takes until everything has gone wrong.
-	allIsAnswered = 2 * time.Minute
+	allIsAnswered = 4 * time.Minute
 )
 
 // What cannot be brought about here within a test: then what is compared must be there.

@@ -29,7 +29,7 @@ const (
 	// How much is acknowledged before the next crash.
 	perLife = 2000
 	// What was queued is delivered within this, on a machine that has other work.
-	delivery = 2 * time.Minute
+	delivery = 4 * time.Minute
 )
 
 func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {

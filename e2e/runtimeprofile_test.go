@@ -20,10 +20,11 @@ import (
 const (
 	// Of a kilobyte each, as many as the queue of a signal has room for.
 	autoItems = 15_000
-	// What the heap and all that is around it may have.
+	// What the heap and all that is around it may have, the program's own pages among it.
 	autoBudget = 96 << 20
-	// GOMEMLIMIT is soft: between two collections it may be exceeded by a little.
-	autoSlack = 8 << 20
+	// GOMEMLIMIT is soft: between two collections it may be exceeded by a little, and on a busy machine they come late.
+	// What does not fit because GOGC stays where it was is much more: as much again as is live, at least.
+	autoSlack = 24 << 20
 	// Looks at a process whose memory is as full as it gets.
 	fullLooks, autoLookEvery = 40, 250 * time.Millisecond
 )
@@ -71,7 +72,7 @@ func TestAutoProfileHoldsItsBudget(t *testing.T) {
 	looks, peak := 0, int64(0)
 	wait.Until(t, delivery, func() (bool, string) {
 		for wait.Pause(t.Context(), autoLookEvery) {
-			peak = max(peak, c.Usage().Anon)
+			peak = max(peak, c.Usage().RSS)
 			if looks++; looks%4 == 0 {
 				break
 			}

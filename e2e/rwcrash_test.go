@@ -31,8 +31,9 @@ const (
 	longestLife = 500 * time.Millisecond
 )
 
-// patient does not take a slow answer for none, which would make it send again.
-const patient = "exporters: {remotewrite: {timeout: 10s}}"
+// patient does not take a slow answer for none, which would make it send again: a backlog goes out in large requests,
+// which take a busy machine some time.
+const patient = "exporters: {remotewrite: {timeout: 30s}}"
 
 // withQueue is laid over a configuration: what is queued survives the process.
 const withQueue = `
@@ -56,7 +57,7 @@ func TestRemoteWriteQueueSurvivesCrashes(t *testing.T) {
 	y := newTally()
 	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	addr := freeport.Addr(t)
-	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), withQueue)
+	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), withQueue, patient)
 	for crash := range crashes {
 		server.Always(moods[crash%len(moods)])
 		stop := y.flood(t, addr)

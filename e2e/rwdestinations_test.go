@@ -54,7 +54,7 @@ const (
 	// What the agent may take of memory in front of all destinations, in MiB.
 	sideBySideMemory = 200
 	// A destination that does not answer is given up sooner than one that does.
-	shortTimeout, longTimeout = time.Second, 10 * time.Second
+	shortTimeout, longTimeout = 3 * time.Second, 30 * time.Second
 )
 
 // numbersPage says in each series which scrape it is of.
@@ -178,14 +178,7 @@ func (d *destination) exporter() string {
 // counted sums what a metric counts of it, of the series with a label.
 func (d *destination) counted(t *testing.T, text, name, label string) int {
 	t.Helper()
-	exporter := fmt.Sprintf("exporter=%q", d.exporter())
-	var lines strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, name) && strings.Contains(line, exporter) && strings.Contains(line, label) {
-			lines.WriteString(line)
-		}
-	}
-	return int(metric(t, lines.String(), name))
+	return int(metricWith(t, text, name, fmt.Sprintf("exporter=%q", d.exporter()), label))
 }
 
 // log is what c said of it.

@@ -82,6 +82,37 @@ func nodeExporter(t *testing.T) string {
 	return ""
 }
 
+// Prometheus is a target as well: the one of `make e2e-prometheus`, and Debian's, which is older.
+func TestScrapesPrometheus(t *testing.T) {
+	t.Parallel()
+	f := func(name string, start func(t *testing.T) (addr string)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := start(t)
+			server := rwserver.New(t, rwserver.Options{})
+			c := startCollector(t, fmt.Sprintf(scraping, server.URL(), jobs(job("prometheus", addr, ""))))
+			arrivesWhole(t, server, "prometheus", addr, 300)
+			assert.Equal(t, model.MetricTypeHistogram, server.Metadata()["prometheus_tsdb_compaction_chunk_range_seconds_bucket"].Type)
+			assert.Equal(t, model.MetricTypeSummary, server.Metadata()["go_gc_duration_seconds"].Type)
+			assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+		})
+	}
+	f("3", func(t *testing.T) string { return strings.TrimPrefix(startPrometheus(t).url, "http://") })
+	f("Debian", func(t *testing.T) string {
+		path, err := exec.LookPath("prometheus")
+		if err != nil {
+			t.Skip("no Prometheus is installed here")
+		}
+		addr := freeport.Addr(t)
+		p := process.Start(t, process.Settings{Path: path, Args: []string{
+			"--config.file=" + configFile(t, fmt.Sprintf("scrape_configs: [{job_name: itself, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", addr)),
+			"--storage.tsdb.path=" + t.TempDir(), "--web.listen-address=" + addr, "--log.level=warn",
+		}})
+		p.WaitHTTP(firstWords, "http://"+addr+"/-/ready", nil)
+		return addr
+	})
+}
+
 // Its own page, which other tests read, is one to scrape as well.
 func TestScrapesItsOwnTelemetry(t *testing.T) {
 	t.Parallel()

@@ -30,8 +30,8 @@ import (
 const (
 	// Half of them refuse connections, the other half never answers.
 	downTargets = 10_000
-	// What they may take, in MiB: half of them have a scrape under way.
-	maxDown = 400
+	// What they may take, in MiB: half of them have a scrape under way, and on a busy machine what is said of them waits.
+	maxDown = 600
 	// What is left running when they are gone.
 	maxIdleRoutines, maxIdleFiles = 100, 60
 )
@@ -159,7 +159,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	for n := 1; n <= reloads; n++ {
 		put("changing.yaml", "scrape_configs: [{job_name: changing, scrape_interval: soon}]\n")
 		wait.Until(t, firstSeries, func() (bool, string) {
-			return strings.Contains(c.Output(), "Keeping the configuration"), "the fault is not reported"
+			told := strings.Count(c.Output(), "Keeping the configuration")
+			return told == n, fmt.Sprintf("%d of %d faults are reported", told, n)
 		})
 		put("changing.yaml", version(n))
 		arrives(n)
@@ -174,11 +175,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 	for _, target := range all {
-		series := server.Only(t, "beats_total", "instance", target.Addr())
-		require.Greater(t, len(series.Samples), reloads)
-		for i, beat := range series.Samples {
-			require.InDelta(t, float64(i), beat.V, 0, "a scrape of %s is missing", target.Addr())
-		}
+		assert.Greater(t, everyBeat(t, server, model.InstanceLabel, target.Addr()), reloads)
 	}
 	assert.Empty(t, server.Violations())
 	assert.Empty(t, server.StepsBack())
@@ -199,17 +196,9 @@ func TestHangupUnderLoad(t *testing.T) {
 	scraped := target.Scrapes()
 	wait.Until(t, firstSeries, func() (bool, string) { return target.Scrapes() > scraped+5, "no scrape after the last hang-up" })
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
-	there := map[float64]bool{}
-	for _, beat := range samples(server, "beats_total", "good") {
-		there[beat.V] = true
-	}
-	missing := 0
-	for scrape := range target.Scrapes() {
-		if !there[float64(scrape)] {
-			missing++
-		}
-	}
-	assert.LessOrEqual(t, missing, reloads+1, "only the scrape under way may be missing each time")
+	arrived, failed := beats(server, model.JobLabel, "good")
+	missing := target.Scrapes() - len(arrived)
+	assert.LessOrEqual(t, missing, failed+reloads+1, "only the scrape under way may be missing each time")
 	assert.Empty(t, server.StepsBack())
 }
 

@@ -37,7 +37,7 @@ const (
 	// Longer than any phase: the agent never gives up what is in its queue.
 	longOutage = 40 * time.Second
 	// What is counted as lost is told within one refresh of the agent's telemetry.
-	telemetryWait = time.Minute
+	telemetryWait = 2 * time.Minute
 )
 
 // soak is an agent, what it scrapes, and what it ships to.
@@ -100,7 +100,7 @@ func startSoak(t *testing.T, duration time.Duration) *soak {
 	dir := t.TempDir()
 	s.flocks = newFlocks(t, dir, number)
 	s.server = rwserver.New(t, rwserver.Options{CountOnly: true, Observe: s.flocks.observe})
-	s.agent = startAgent(t, "GODWIT_REMOTE_WRITE_URL="+s.server.URL(), "GODWIT_TARGETS="+dir)
+	s.agent = startAgentWith(t, patient, "GODWIT_REMOTE_WRITE_URL="+s.server.URL(), "GODWIT_TARGETS="+dir)
 	s.WaitHTTP(firstWords, s.url(healthPort, "/"), nil)
 	for flock := range number {
 		s.flocks.arrive(t, flock)
@@ -142,12 +142,15 @@ func (s *soak) calm(t *testing.T) {
 	}
 }
 
-// suffer lets the server misbehave in a way that must not lose anything.
+// suffer lets the server misbehave in a way that must not lose anything. One
+// request at least is met: the agent may send less often than a short phase is long.
 func (s *soak) suffer(t *testing.T, step rwserver.Step, d time.Duration) {
 	t.Helper()
 	s.change(t)
 	s.server.Always(step)
+	s.server.Then(step)
 	wait.Pause(t.Context(), d)
+	wait.Until(t, delivery, func() (bool, string) { return s.server.Left() == 0, "no request came" })
 	s.server.Always(rwserver.Step{})
 }
 

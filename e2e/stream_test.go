@@ -39,7 +39,8 @@ const (
 	streamProgress = 500
 )
 
-// streamSender takes OTLP and streams it on. What it has acknowledged is in its queue.
+// streamSender takes OTLP and streams it on. What it has acknowledged is in its queue. It has patience with a server on a
+// busy machine: whom it gave up for dead would get things twice.
 const streamSender = `
 receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
 exporters:
@@ -47,7 +48,7 @@ exporters:
     endpoint: %s
     transport: %s
     tls: {insecure: true}
-    keepalive: {time: 10s, timeout: 1s}
+    keepalive: {time: 10s, timeout: 1m}
     in_flight: {requests: 32}
     retry_on_failure: {initial_interval: 50ms, max_interval: 500ms, max_elapsed_time: 0}
     sending_queue: {queue_size: 2000, block_on_overflow: true}

@@ -28,7 +28,7 @@ const (
 )
 
 // soonDoubtful asks a silent server after a second whether it is there; gRPC makes ten of it.
-const soonDoubtful = "exporters: {otlpstream: {keepalive: {time: 1s}}}"
+const soonDoubtful = "exporters: {otlpstream: {keepalive: {time: 1s, timeout: 1s}}}"
 
 // Between an agent and its gateway there is a network, and what it does to
 // connections costs time and never data.

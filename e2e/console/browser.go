@@ -23,7 +23,7 @@ import (
 const Chromium = "GODWIT_CHROMIUM"
 
 // Browsers start slowly on machines that have other work.
-const startTimeout = time.Minute
+const startTimeout = 2 * time.Minute
 
 // Browser is a Chromium without a window.
 type Browser struct {

@@ -31,8 +31,8 @@ import (
 
 // How long one look at a page may take, and how long a page may take to be as it should.
 const (
-	lookTimeout = time.Minute
-	Patience    = time.Minute
+	lookTimeout = 2 * time.Minute
+	Patience    = 2 * time.Minute
 )
 
 // Look is how a page is looked at.

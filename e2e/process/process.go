@@ -29,8 +29,12 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// How long a process may take to vanish once it was killed.
-const killTimeout = time.Minute
+const (
+	// How long a process may take to vanish once it was killed.
+	killTimeout = time.Minute
+	// How long its last words may take to be read once it has ended, on a machine that has other work.
+	pipeTimeout = 10 * time.Second
+)
 
 // Settings say what to run.
 type Settings struct {
@@ -87,7 +91,7 @@ func (p *Process) start() {
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	cmd.SysProcAttr = attributes()
 	// Pipes that a grandchild keeps open must not keep Wait from returning.
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = pipeTimeout
 	r := &run{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {

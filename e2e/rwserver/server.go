@@ -141,6 +141,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	msg, err := s.decode(r.Header, body)
+	if r.Context().Err() != nil { // nor does it on a machine so busy that decoding took longer than the sender waits
+		panic(http.ErrAbortHandler)
+	}
 	if step.MaxRaw > 0 && msg.rawBytes > step.MaxRaw {
 		step.Status = http.StatusRequestEntityTooLarge
 	}
