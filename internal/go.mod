@@ -3,6 +3,7 @@ module github.com/godwit-otel/godwit/internal
 go 1.25.0
 
 require (
+	github.com/coder/websocket v1.8.14
 	github.com/google/go-cmp v0.7.0
 	github.com/klauspost/compress v1.19.2
 	github.com/prometheus/client_model v0.6.2
