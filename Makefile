@@ -39,7 +39,7 @@ CHECKS := check-versions check-headers check-changelog check-generate check-tidy
 .PHONY: test
 test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generated files, docs
 	@rm -rf bin/tests
-	@$(MAKE) --no-print-directory unit e2e-beside-lint $(CHECKS)
+	@$(MAKE) --no-print-directory unit e2e-beside-lint $(CHECKS) || { internal/tools/failed-tests.sh bin/tests; exit 1; }
 	@$(MAKE) --no-print-directory count
 
 # One mostly waits, the other computes.

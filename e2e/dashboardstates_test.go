@@ -189,6 +189,7 @@ receivers:
         - {job_name: refused, static_configs: [{targets: ["127.0.0.1:1"]}]}
         - {job_name: many, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%[3]q]}]}
         - {job_name: late, static_configs: [{targets: [%[4]q]}]}
+  fastprometheus/tiny: {config: {scrape_configs: [{job_name: many, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%[3]q]}]}]}}
 processors:
   memory_limiter/tiny: {check_interval: 1s, limit_mib: 2, spike_limit_mib: 1}
   cardinality: {rules: [], rules_file: %[5]q, rules_poll_interval: 1s, idle_timeout: 10s, overflow: {interval: 1s}}
@@ -200,7 +201,7 @@ service:
   pipelines:
     metrics/refusing: {receivers: [otlp, fastprometheus], exporters: [remotewrite/refusing]}
     metrics/down: {receivers: [fastprometheus, otlp], exporters: [remotewrite/down]}
-    metrics/tiny: {receivers: [otlp/tiny, fastprometheus], processors: [memory_limiter/tiny], exporters: [nop]}
+    metrics/tiny: {receivers: [otlp/tiny, fastprometheus/tiny], processors: [memory_limiter/tiny], exporters: [nop]}
     traces/tiny: {receivers: [otlp/tiny], processors: [memory_limiter/tiny], exporters: [nop]}
     logs/tiny: {receivers: [otlp/tiny], processors: [memory_limiter/tiny], exporters: [nop]}
 `
