@@ -148,7 +148,10 @@ func benchmarkRejected(b *testing.B, told, hostile bool) {
 }
 
 // fill admits n series that nobody will ask for.
-func fill(l *limiter, n int) {
+func fill(l *limiter, n int) { fillFirst(l, n, l.shards()) }
+
+// fillFirst puts them all into the first few shards.
+func fillFirst(l *limiter, n, shards int) {
 	random := rand.New(rand.NewPCG(1, uint64(l.admitted.Load())))
 	cfg := defaultConfig()
 	cfg.Memory.MaxSeries = math.MaxInt
@@ -156,7 +159,9 @@ func fill(l *limiter, n int) {
 	x.limits = x.policy.limits
 	x.attributes = attributesOf(nil)
 	for range n {
-		l.see(settled(random.Uint64()), &x)
+		fp := settled(random.Uint64())
+		place := uint64(shards) * (fp >> l.series.shift) / uint64(l.shards())
+		l.see(place<<l.series.shift|fp&(1<<l.series.shift-1), &x)
 	}
 }
 
@@ -228,7 +233,7 @@ func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
 	r := newRig(t, threeLimits)
 	most := r.limiter.shards() / sweepsPerEpoch
 	require.Equal(t, most, r.sweepSome(most), "of shards with hardly anything in them")
-	fill(r.limiter, 1000*r.limiter.shards())
+	fillFirst(r.limiter, 1000*2*most, 2*most)
 	require.LessOrEqual(t, r.sweepSome(most), sweptAtOnce/1000+1)
 }
 
@@ -237,7 +242,8 @@ func TestWhatASweepTakesOutIsBounded(t *testing.T) {
 	const most = sweptAtOnce/leaving + shardEntries
 	for _, inEach := range []int{10, 300, 1000} {
 		r := newRig(t, threeLimits)
-		fill(r.limiter, inEach*r.limiter.shards())
+		filled := r.limiter.shards() / 16
+		fillFirst(r.limiter, inEach*filled, filled)
 		r.epochs(keptEpochs + 1)
 		expired, longest := int64(0), int64(0)
 		for left := r.limiter.shards(); left > 0; {
@@ -246,7 +252,7 @@ func TestWhatASweepTakesOutIsBounded(t *testing.T) {
 			expired = r.limiter.expired.Load()
 		}
 		require.LessOrEqual(t, longest, int64(most), "%d in each shard", inEach)
-		require.GreaterOrEqual(t, expired, int64(inEach*r.limiter.shards()))
+		require.GreaterOrEqual(t, expired, int64(inEach*filled))
 	}
 }
 

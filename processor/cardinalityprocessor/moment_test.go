@@ -29,10 +29,10 @@ func TestEpochsOfSeriesBeginEarly(t *testing.T) {
 // TestNoBatchIsTheFirstOfAnEpoch: each one notes that its part of the series is alive, and statistics look at a part of
 // that. When all come again and again, no batch has twice what is even.
 func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
-	const batches = 64
+	const batches, points = 64, 20_000
 	r := newRig(t, threeLimits)
-	md := workload(50_000)
-	require.Equal(t, 50_000, r.consume(md).DataPointCount())
+	md := workload(points)
+	require.Equal(t, points, r.consume(md).DataPointCount())
 	r.epochs(1)
 	r.consume(md)
 	for epoch := range 3 {
@@ -40,15 +40,15 @@ func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
 		for batch := range batches {
 			r.sweeps(r.limiter.shards() / batches)
 			n, due := r.outdated()
-			require.LessOrEqual(t, n, 2*50_000/batches, "epoch %d, batch %d", epoch, batch)
-			require.LessOrEqual(t, due, 2*50_000/batches/idleEpochs, "epoch %d, batch %d", epoch, batch)
+			require.LessOrEqual(t, n, 2*points/batches, "epoch %d, batch %d", epoch, batch)
+			require.LessOrEqual(t, due, 2*points/batches/idleEpochs, "epoch %d, batch %d", epoch, batch)
 			r.consume(md)
 			renewed, looks = renewed+n, looks+due
 			n, _ = r.outdated()
 			require.Zero(t, n)
 		}
-		require.Equal(t, 50_000, renewed)
-		require.InEpsilon(t, 50_000/idleEpochs, looks, 0.1)
+		require.Equal(t, points, renewed)
+		require.InEpsilon(t, points/idleEpochs, looks, 0.1)
 	}
 }
 
