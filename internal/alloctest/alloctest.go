@@ -11,7 +11,7 @@ import "testing"
 func PerRun(f func()) float64 {
 	rounds, runs := 20, 5
 	if raced {
-		rounds, runs = 500, 1 // one that uses four pools is spared once in three times, and five in a row hardly ever
+		rounds, runs = 60, 1 // one that uses four pools is spared once in three times, and five in a row hardly ever
 	}
 	least := testing.AllocsPerRun(runs, f)
 	for range rounds - 1 {
