@@ -44,7 +44,7 @@ func (g *gate) admit() bool {
 		g.came, g.ends = 0, now+probeInterval
 	}
 	g.came++
-	if g.lots == 0 || rand.IntN(g.lots) > 0 {
+	if g.lots == 0 || rand.IntN(g.lots) > 0 { //nolint:gosec // it is no secret
 		return false
 	}
 	g.lots, g.without = 0, 0
