@@ -49,6 +49,7 @@ type fleet struct {
 	down    atomic.Bool // they refuse connections
 
 	open    atomic.Int64 // connections
+	crowd   atomic.Int64 // the most that ever were open
 	waiting atomic.Int64 // for an answer
 	most    atomic.Int64 // that ever waited
 	firsts  histogram    // scrapes of targets that had none before
@@ -72,19 +73,24 @@ func (h *histogram) add(at time.Time) {
 	h[time.Duration(at.UnixNano())%fleetInterval*fleetSlices/fleetInterval].Add(1)
 }
 
+func (h *histogram) total() (n int64) {
+	for i := range h {
+		n += h[i].Load()
+	}
+	return n
+}
+
 // assertSpread asserts that something happened so many times, evenly over the interval.
 func (h *histogram) assertSpread(t *testing.T, want int) {
 	t.Helper()
-	var total int64
 	var deviation float64
 	for i := range h {
 		n := h[i].Load()
-		total += n
 		assert.LessOrEqual(t, n, int64(2*want/len(h)), "slice %d has more than twice its share", i)
 		d := float64(n) - float64(want)/float64(len(h))
 		deviation += d * d / (float64(want) / float64(len(h)))
 	}
-	assert.Equal(t, int64(want), total)
+	assert.Equal(t, int64(want), h.total())
 	assert.Less(t, deviation, 62.0, "chance deviates as much once in a million times: chi-square of 19 degrees")
 }
 
@@ -93,7 +99,7 @@ func (f *fleet) dial(context.Context, string, string) (net.Conn, error) {
 	if f.down.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
-	f.open.Add(1)
+	atMost(&f.crowd, f.open.Add(1))
 	return &link{fleet: f}, nil
 }
 
@@ -292,6 +298,21 @@ func TestTenThousandTargetsLeave(t *testing.T) {
 		left := heap() - memory
 		t.Logf("%d bytes stay; there were at most %d goroutines", left, f.routines.Load())
 		assert.LessOrEqual(t, left, int64(fleetTargets*idleBytes/20))
+	})
+}
+
+// When a change of labels makes all targets others, those that leave have hung up before the others call.
+func TestTenThousandTargetsBecomeOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{latency: fleetLatency}
+		r, file := f.launch(t, fleetTargets, "")
+		time.Sleep(fleetInterval + time.Second)
+		fill(t, file, strings.Replace(jobs(fleetTargets), "labels: {", "labels: {pond: north, ", 1))
+		time.Sleep(fleetInterval + 6*time.Second)
+		lull()
+		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
+		assert.Equal(t, int64(2*fleetTargets), f.firsts.total())
+		assert.LessOrEqual(t, f.crowd.Load(), int64(fleetTargets+maxAtOnce))
 	})
 }
 

@@ -126,9 +126,10 @@ func (j *job) schedule(t *target, f *discover.Target) {
 }
 
 // leave calls the target's series stale when it has missed two scrapes. Until then it may come back as if nothing had
-// happened.
+// happened, but for its connection: a change of labels makes all targets others, which have connections of their own.
 func (j *job) leave(hash uint64, t *target) {
 	missed, _ := j.owner.clock.Cancel(t.task)
+	t.hangUp()
 	wait := time.Until(missed) + t.interval + t.interval/10
 	j.leaving[hash] = t
 	t.task = j.owner.clock.Once(wait, func(time.Time) {

@@ -186,6 +186,17 @@ func (t *target) close() {
 	}
 }
 
+// hangUp closes the connection unless a scrape is using it.
+func (t *target) hangUp() {
+	if !t.busy.TryLock() {
+		return
+	}
+	defer t.busy.Unlock()
+	if t.fetch != nil {
+		t.fetch.Close()
+	}
+}
+
 // pageReason tells pages beyond a limit from malformed ones.
 func pageReason(err error) string {
 	switch {
