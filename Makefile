@@ -39,13 +39,8 @@ CHECKS := check-versions check-headers check-changelog check-generate check-tidy
 .PHONY: test
 test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generated files, docs
 	@rm -rf bin/tests
-	@$(MAKE) --no-print-directory unit e2e-beside-lint $(CHECKS) || { internal/tools/failed-tests.sh bin/tests; exit 1; }
+	@$(MAKE) --no-print-directory unit lint e2e $(CHECKS) || { internal/tools/failed-tests.sh bin/tests; exit 1; }
 	@$(MAKE) --no-print-directory count
-
-# One mostly waits, the other computes.
-.PHONY: e2e-beside-lint
-e2e-beside-lint: build .tools/.lint
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync test/e2e lint
 
 .PHONY: check
 check: lint $(CHECKS) ## Run the checks that are not tests
