@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,22 @@ func TestGoalsCompareNeighbours(t *testing.T) {
 		if got[what] != want {
 			t.Errorf("%s: %q, want %q", what, got[what], want)
 		}
+	}
+}
+
+func TestGoalsJudgeCPUWhereThereIsMoreOfIt(t *testing.T) {
+	s := streamSample()
+	longer := s.Cells[2]
+	longer.Point.Batches, longer.Point.Pipelined = 10*longer.Point.Batches, true
+	s.Cells = append(s.Cells, longer)
+	var judged []string
+	for _, g := range s.Goals() {
+		if strings.HasPrefix(g.What, "CPU, WebSocket") {
+			judged = append(judged, g.What)
+		}
+	}
+	if want := []string{"CPU, WebSocket to gRPC stream: 500 spans a batch, 2 ms, 8000 batches"}; !slices.Equal(judged, want) {
+		t.Errorf("judged %q, want %q", judged, want)
 	}
 }
 
