@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package expo reads the two text expositions of Prometheus, entry by entry, with the strictness of Prometheus' own
-// parsers: what they refuse is refused, what they let through passes and means the same.
+// parsers: what they refuse is refused, what they let through passes and means the same. Only NULs that their lexers skip
+// by accident are refused.
 //
 // A Parser borrows its input: the slices of an Entry alias it and stay valid as long as it does. Nothing allocates
 // after warm-up but errors and escaped texts.
