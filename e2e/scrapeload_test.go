@@ -49,15 +49,22 @@ func TestTenThousandTargetsDownAtOnce(t *testing.T) {
 	}
 
 	var mu sync.Mutex
-	reported := map[string]bool{}
+	reported, ended := map[string]bool{}, map[string]bool{}
 	beats := 0
 	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: func(series rwserver.Series) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch series.Labels.Get(model.MetricNameLabel) {
 		case "up":
-			if series.Labels.Get(model.JobLabel) == "down" && series.Samples[0].V == 0 {
-				reported[series.Labels.Get(model.InstanceLabel)] = true
+			if series.Labels.Get(model.JobLabel) != "down" {
+				return
+			}
+			for _, sample := range series.Samples {
+				if sample.Stale() {
+					ended[series.Labels.Get(model.InstanceLabel)] = true
+				} else if sample.V == 0 {
+					reported[series.Labels.Get(model.InstanceLabel)] = true
+				}
 			}
 		case "beats_total":
 			beats++
@@ -96,7 +103,8 @@ func TestTenThousandTargetsDownAtOnce(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		usage = c.Usage()
-		return beats > before+10 && usage.Files < maxIdleFiles, fmt.Sprintf("%d files are open, %d scrapes of the target that is up", usage.Files, beats-before)
+		return beats > before+10 && len(ended) == downTargets && usage.Files < maxIdleFiles,
+			fmt.Sprintf("%d files are open, %d targets are ended, %d scrapes of the target that is up", usage.Files, len(ended), beats-before)
 	})
 	t.Logf("without them: %.1f MiB, %d files, %d threads", mib(usage.Anon), usage.Files, usage.Threads)
 	assert.Greater(t, good.Scrapes(), scraped)
