@@ -145,7 +145,7 @@ func TestReadsWhatPrometheusReads(t *testing.T) {
 	}
 }
 
-func TestReadsNULsAsPrometheusDoes(t *testing.T) {
+func TestNULsAnywhere(t *testing.T) {
 	const head, value, tail = "# HELP a b\\n c\n# TYPE a counter\n# UNIT a_s s\n# HELP \"a b\" x\n{\"a b\",\"c d\"=\"", "e\\\"f", "\"} 1\n# EOF\n"
 	const page = head + value + tail
 	for i := range len(page) + 1 {
