@@ -4,6 +4,7 @@
 package otlpstreamexporter
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -42,6 +43,12 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 	s.modes.worked()
 	s.health.ok(s.destination, now)
 	s.mu.Lock()
+	s.silences = 0
+	if r.Working {
+		s.atWork(l, r, now)
+		s.mu.Unlock()
+		return
+	}
 	s.failures = 0
 	l.acks++
 	l.retiring = l.retiring || r.Drain
@@ -76,6 +83,21 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 	}
 }
 
+// atWork notes that the server still works on requests it has read. Their time begins anew, and so does that of those
+// behind them on the stream.
+func (s *slot) atWork(l *link, r *otlpstream.Response, now time.Time) {
+	l.progress.working(now)
+	note := func(id uint64) {
+		if e := s.pending.Find(id); e != nil {
+			e.Value.working = now
+		}
+	}
+	note(r.ID)
+	for _, id := range r.IDs {
+		note(id)
+	}
+}
+
 func outcomeOf(r *otlpstream.Response) outcome {
 	switch r.Code {
 	case otlpstream.Success:
@@ -107,7 +129,7 @@ func (s *slot) release(e *entry) {
 
 // ended deals with what is pending on a stream that is over.
 func (s *slot) ended(l *link, err error) {
-	reason := reasonOf(err)
+	reason := s.reasonOf(l, err)
 	s.tally.closed[reason].Add(1)
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked && !errors.Is(err, io.EOF) {
 		s.throttle(delay)
@@ -116,7 +138,7 @@ func (s *slot) ended(l *link, err error) {
 	switch {
 	case reroutes:
 		s.refused()
-	case reason == endBroken || reason == endUnimplemented:
+	case reason == endBroken || reason == endSilent || reason == endUnimplemented:
 		s.health.fault(s.destination, time.Now(), err)
 	}
 	limit, tooLarge := otlpstream.TooLarge(status.Convert(err))
@@ -150,46 +172,73 @@ func (s *slot) ended(l *link, err error) {
 		case !s.cfg.ResendUnacked:
 			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: dropStreamLost, err: err}
 		default:
-			l.credit.Return(len(e.Value.data))
-			e.Value.link = nil
 			e.Value.noteStreamLost(err)
-			s.account.move(e.Value, queued)
-			s.resend = append(s.resend, e)
+			s.sendAgain(e)
 		}
 	}
-	slices.SortFunc(s.resend, func(a, b *entry) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
 	if suspect {
 		s.suspects = len(s.resend)
 	}
 }
 
-// expire gives up on what is not answered in time, on what is too old to be sent again, and on streams that the
-// server keeps open with nothing left to say.
+// sendAgain puts a request among those that are to be sent once more, under the ID they have: whichever answer comes
+// first counts.
+func (s *slot) sendAgain(e *entry) {
+	e.Value.link.credit.Return(len(e.Value.data))
+	e.Value.link = nil
+	s.account.move(e.Value, queued)
+	at, _ := slices.BinarySearchFunc(s.resend, e.ID, func(e *entry, id uint64) int { return cmp.Compare(e.ID, id) })
+	s.resend = slices.Insert(s.resend, at, e)
+}
+
+// maxPatience is how many times ack_timeout doubles for what stays unanswered again and again.
+const maxPatience = 3
+
+// patience is how long an answer may take after so many that did not come. Each time the request was sent once more, and a
+// server that is only slow is not to be flooded with the same data.
+func (s *slot) patience(times int) time.Duration { return s.cfg.AckTimeout << min(times, maxPatience) }
+
+// expire sends again what is not answered in time, and drops what is too old for that. It ends streams that are silent, and
+// those that the server keeps open with nothing left to say.
 func (s *slot) expire(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	expired := false
 	for e := range s.pending.All {
-		l := e.Value.link
-		waits := l == nil
+		p, l := e.Value, e.Value.link
+		if l == nil {
+			if s.tooOld(p, now) {
+				s.take(e.ID).Value.done <- outcome{
+					verdict: failure, reason: dropRetriesExhausted, err: errors.New("it could not be sent again in time"),
+				}
+			}
+			continue
+		}
+		waited := now.Sub(later(p.overtaken.dueSince(e.Sent, now, &l.progress, &s.progress), p.working))
+		silent := p.overtaken.own.IsZero() // nothing is answered on the stream any more, or it would have been overtaken
+		times := p.unanswered
+		if silent {
+			times = s.silences
+		}
+		if l.stuck || waited <= s.patience(times) {
+			continue
+		}
+		expired = true
+		if silent {
+			l.cancel() // it would be silent for ever
+		}
 		switch {
-		case waits && s.tooOld(e.Value, now):
-			s.take(e.ID).Value.done <- outcome{
-				verdict: failure, reason: dropRetriesExhausted, err: errors.New("it could not be sent again in time"),
-			}
-		case !waits && now.Sub(e.Value.overtaken.dueSince(e.Sent, now, &l.progress, &s.progress)) > s.cfg.AckTimeout:
-			if e.Value.overtaken.own.IsZero() {
-				l.cancel() // nothing is answered on it any more: it is stuck, and would be for ever
-			}
+		case !s.cfg.ResendUnacked || s.tooOld(p, now):
 			s.take(e.ID).Value.done <- outcome{
 				verdict: failure, reason: dropAckTimeout, err: errors.New("the server did not answer"),
 			}
-			expired = true
+		case silent: // once it has ended, all that it carries is sent again
+			l.stuck = true
+			s.silences++
+		default:
+			p.unanswered++
+			p.noteLate(waited)
+			s.sendAgain(e)
 		}
 	}
 	for _, l := range s.links {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,29 +102,139 @@ func TestC14WithoutAServerRetriesEndToo(t *testing.T) {
 	})
 }
 
-func TestC15C16UnansweredRequestsAreDroppedAndCounted(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: func(p *peer) error {
-			for {
-				r, err := p.recv()
-				if err != nil {
-					return eof(err)
-				}
-				if r.name != batch(3) {
-					p.ack(r.id)
-				}
+// forgets answers all requests but the first few times that it sees the fourth batch.
+func forgets(times int) func(*peer) error {
+	var forgotten atomic.Int64
+	return func(p *peer) error {
+		for {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
 			}
-		}}, transport)
+			if r.name != batch(3) || forgotten.Add(1) > int64(times) {
+				p.ack(r.id)
+			}
+		}
+	}
+}
+
+func TestWhatIsNotAnsweredIsSentAgain(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: forgets(2)}, transport)
 		e := newTestExporter(t, transport, s.addr)
 		e.export(0, 10)
 		eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
 		e.expire(0)
 		require.Equal(t, int64(1), e.balanced().pending, "its time begins to run")
 		e.expire(2 * e.cfg.AckTimeout)
+		eventually(t, func() bool { return s.names()[batch(3)] == 2 }, "it is sent again")
+		e.expire(0)
+		e.export(10, 1)
+		eventually(t, func() bool { return e.balanced().acked == 10 }, "one after it is answered")
+		e.expire(0)
+		e.expire(e.cfg.AckTimeout * 3 / 2)
+		require.Equal(t, 2, s.names()[batch(3)], "the server has more time each time")
+		e.expire(e.cfg.AckTimeout * 5 / 2)
 		b := e.settled()
-		require.Equal(t, int64(9), b.acked)
-		require.Equal(t, int64(1), b.dropped[dropAckTimeout])
-		require.Equal(t, 1, s.names()[batch(3)], "it is not sent again")
+		require.Equal(t, int64(11), b.acked)
+		require.Zero(t, b.dropped[dropAckTimeout])
+		require.Equal(t, 3, s.names()[batch(3)])
+		streams, _ := s.opened()
+		require.Equal(t, 1, streams, "the stream has done nothing wrong")
+	})
+}
+
+func TestC15C16UnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"resend_unacked is off":        func(cfg *Config) { cfg.ResendUnacked = false },
+		"max_elapsed_time has elapsed": func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Hour },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothTransports(t, func(t *testing.T, transport string) {
+				s := run(t, &server{stream: forgets(1)}, transport)
+				e := newTestExporter(t, transport, s.addr, change)
+				e.export(0, 10)
+				eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
+				e.expire(0)
+				e.expire(2 * e.cfg.AckTimeout)
+				b := e.settled()
+				require.Equal(t, int64(9), b.acked)
+				require.Equal(t, int64(1), b.dropped[dropAckTimeout])
+				require.Equal(t, 1, s.names()[batch(3)], "it is not sent again")
+			})
+		})
+	}
+}
+
+// A late answer is an answer: what it is about is not sent a third time.
+func TestAnAnswerThatIsLateCounts(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		blocked := make(chan struct{})
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if r.name == batch(0) && r.attempt == 0 {
+					go func() { <-blocked; p.ack(r.id) }()
+				} else if r.name != batch(0) {
+					p.ack(r.id)
+				}
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr)
+		e.export(0, 2)
+		eventually(t, func() bool { return e.balanced().acked == 1 }, "the other is answered")
+		e.expire(0)
+		e.expire(2 * e.cfg.AckTimeout)
+		eventually(t, func() bool { return s.names()[batch(0)] == 2 }, "it is sent again")
+		close(blocked)
+		require.Equal(t, int64(2), e.settled().acked)
+		require.Equal(t, 2, s.names()[batch(0)])
+	})
+}
+
+// A receiver whose pipeline is blocked says that it is at work, for as long as it takes.
+func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		notices, finish := make(chan struct{}), make(chan struct{})
+		s := run(t, &server{stream: func(p *peer) error {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
+			}
+			for {
+				select {
+				case <-notices:
+					_ = p.send(otlpstream.Response{IDs: []uint64{r.id}, Working: true})
+				case <-finish:
+					p.ack(r.id)
+					return echo(p)
+				}
+			}
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Minute })
+		e.export(0, 3) // two of which the server does not get to read
+		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().pending == 3 }, "the pipeline has it")
+		heard := func() time.Time {
+			slot := e.dest.slots[0]
+			slot.mu.Lock()
+			defer slot.mu.Unlock()
+			at, _ := slot.links[0].progress.snapshot()
+			return at
+		}
+		for range 3 {
+			before := heard()
+			notices <- struct{}{}
+			eventually(t, func() bool { return heard().After(before) }, "the notice comes")
+			e.expire(e.cfg.AckTimeout * 9 / 10)
+		}
+		require.Equal(t, int64(3), e.balanced().pending)
+		close(finish)
+		require.Equal(t, int64(3), e.settled().acked)
+		require.Len(t, s.seen(), 3, "nothing was sent twice")
+		require.Zero(t, e.dest.tally.unexpected.Load(), "a notice is no answer")
 	})
 }
 

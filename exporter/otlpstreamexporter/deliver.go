@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
@@ -28,14 +29,19 @@ type delivery struct {
 	// since is when the exporter began with it, and sent how often it has sent it.
 	since time.Time
 	sent  uint64
-	// unary tells that a server without streams had it.
+	// unary tells that a server without streams had it, and step how far it is down the compressions that it may take.
 	unary bool
+	step  int
 	span  trace.Span
 
 	// The slot's lock guards the stream it is pending on, when it was overtaken, and how often it may have broken one.
 	link      *link
 	overtaken overtakings
 	strikes   int
+	// working is when the server last said that it is still at work on it, and unanswered how often it was sent again for
+	// want of an answer.
+	working    time.Time
+	unanswered int
 
 	// The account's lock guards these.
 	state    state
@@ -257,7 +263,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.AckTimeout)
 	defer cancel()
 	sent := time.Now()
-	response, err := d.transport.unary(ctx, data)
+	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.unary(ctx, data, c) })
 	st := status.Convert(err)
 	delay, asked := otlpstream.RetryDelay(st)
 	if asked {

@@ -49,6 +49,7 @@ type destination struct {
 	gate       gate
 	progress   progress // on all streams
 	modes      modes
+	fallback   *fallback
 	health     health
 	slots      []*slot
 	// ready hands deliveries to whichever slot has room first.
@@ -80,6 +81,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 		ready:          make(chan *delivery),
 		requests:       semaphore.NewWeighted(int64(e.cfg.InFlight.Requests)),
 		bytes:          semaphore.NewWeighted(e.cfg.InFlight.Bytes),
+		fallback:       newFallback(endpoint.Client.Compression),
 		quit:           make(chan struct{}),
 	}
 	d.ctx, d.giveUp = context.WithCancel(context.Background())
@@ -111,7 +113,7 @@ func (d *destination) newHelper(ctx context.Context) error {
 			BlockOnOverflow: queue.BlockOnOverflow,
 			StorageID:       queue.Storage,
 			NumConsumers:    d.cfg.InFlight.Requests,
-		}), xexporterhelper.QueueBatchSettings{Encoding: encoding{}}))
+		}), xexporterhelper.QueueBatchSettings{Encoding: encoding{unary: d.cfg.Mode == modeUnary}}))
 	}
 	switch d.signal {
 	case otlpstream.Traces:
@@ -192,7 +194,7 @@ func (d *destination) throttle(delay time.Duration) {
 	}
 }
 
-// watch gives up on requests that the server does not answer, and on streams that it does not close.
+// watch sends requests again that the server does not answer, and ends streams that it does not close.
 func (d *destination) watch() {
 	tick := time.NewTicker(max(d.cfg.AckTimeout/20, time.Millisecond))
 	defer tick.Stop()
@@ -209,13 +211,13 @@ func (d *destination) watch() {
 	}
 }
 
-// compareAcks says so when requests may be given up that would only have taken a little longer.
+// compareAcks says so when requests may be sent again whose answers would only have taken a little longer.
 func (d *destination) compareAcks() {
 	const enough, margin = 100, 10
 	acks := d.tally.acks.snapshot()
 	slow := acks.Count >= enough && margin*acks.P99 > d.cfg.AckTimeout
 	if slow && !d.slowAcks {
-		d.set.Logger.Warn("`ack_timeout` is short against what answers take: set it to ten times that, or requests may be dropped in vain",
+		d.set.Logger.Warn("`ack_timeout` is short against what answers take: set it to ten times that, or requests may be sent twice",
 			zap.Duration("ack_timeout", d.cfg.AckTimeout), zap.Duration("p99", acks.P99))
 	}
 	d.slowAcks = slow

@@ -139,6 +139,28 @@ func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 	})
 }
 
+func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const n = 10
+		for _, modes := range [][2]string{{modeUnary, modeAuto}, {modeUnary, modeStream}, {modeStream, modeUnary}} {
+			t.Run(modes[0]+" to "+modes[1], func(t *testing.T) {
+				in := func(mode string) func(*Config) { return func(cfg *Config) { cfg.Mode = mode } }
+				d, set := &disk{data: map[string][]byte{}}, exportertest.NewNopSettings(metadata.Type)
+				first := startExporter(t, set, d, testConfig(transport, freePort(t), onDisk, impatient, in(modes[0])))
+				first.export(0, n)
+				require.NoError(t, first.Shutdown(t.Context()))
+				require.Equal(t, int64(n), first.balanced().queued)
+
+				s := run(t, &server{stream: echo}, transport)
+				second := startExporter(t, set, d, testConfig(transport, s.addr, onDisk, in(modes[1])))
+				eventually(t, func() bool { return second.balanced().acked == n }, "all is delivered")
+				require.Len(t, s.names(), n, "with what is in it")
+				require.NotContains(t, s.names(), "")
+			})
+		}
+	})
+}
+
 func TestRequestsSurviveTheirEncoding(t *testing.T) {
 	ctx := context.Background()
 	want := &request{data: []byte{0x12, 1, 'x'}, items: 300, epoch: 1 << 63}

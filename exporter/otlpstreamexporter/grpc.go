@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -17,7 +20,10 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	grpcencoding "google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -28,6 +34,8 @@ type grpcTransport struct {
 	conns  []*grpc.ClientConn
 	// alone gives each stream a connection of its own.
 	alone bool
+	// compression is what calls have unless they say otherwise.
+	compression configcompression.Type
 }
 
 // shuffled connects to one address of those that a name resolves to, any of them.
@@ -37,7 +45,7 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 	reconnects := grpcbackoff.DefaultConfig
 	reconnects.BaseDelay = 200 * time.Millisecond
 	reconnects.MaxDelay = max(d.cfg.Retry.MaxInterval, reconnects.BaseDelay)
-	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection}
+	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression}
 	options := []configgrpc.ToClientConnOption{
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
 		configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(d.tally)),
@@ -72,7 +80,20 @@ func userAgent(set exporter.Settings) string {
 	return fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
 }
 
-func (t *grpcTransport) open(ctx context.Context, slot int) (conn, error) {
+// options are those of a call.
+func (t *grpcTransport) options(c configcompression.Type) []grpc.CallOption {
+	options := []grpc.CallOption{grpc.ForceCodecV2(otlpstream.Codec())}
+	switch {
+	case c == t.compression:
+	case c.IsCompressed():
+		options = append(options, grpc.UseCompressor(string(c)))
+	default:
+		options = append(options, grpc.UseCompressor(grpcencoding.Identity))
+	}
+	return options
+}
+
+func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.Type) (conn, error) {
 	cc, done := t.conns[slot%len(t.conns)], func() {}
 	if t.alone {
 		own, err := t.dial()
@@ -84,19 +105,47 @@ func (t *grpcTransport) open(ctx context.Context, slot int) (conn, error) {
 	ctx = metadata.AppendToOutgoingContext(ctx, otlpstream.HeaderCaps, otlpstream.AllCaps.String())
 	stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
-		grpc.ForceCodecV2(otlpstream.Codec()),
-		grpc.MaxRetryRPCBufferSize(0)) // we resend; the library need not keep what it has sent
+		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // we resend; the library need not keep what it has sent
 	if err != nil {
 		done()
-		return nil, err
+		return nil, serversOwn(err)
 	}
 	return grpcConn{stream, done}, nil
 }
 
-func (t *grpcTransport) unary(ctx context.Context, data []byte) ([]byte, error) {
+func (t *grpcTransport) unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error) {
 	var response otlpstream.Raw
-	err := t.conns[0].Invoke(ctx, t.signal.OTLPMethod(), otlpstream.Raw(data), &response, grpc.ForceCodecV2(otlpstream.Codec()))
-	return response, err
+	err := t.conns[0].Invoke(ctx, t.signal.OTLPMethod(), otlpstream.Raw(data), &response, t.options(c)...)
+	return response, serversOwn(err)
+}
+
+// What the library says where no status came from the server: a proxy between has ended the call.
+const (
+	saidOfHTTP    = "unexpected HTTP status code received from server: "
+	saidOfReset   = "stream terminated by RST_STREAM with error code: "
+	saidOfSilence = "server closed the stream without sending trailers"
+)
+
+// serversOwn leaves an error that the server gave as it is. One that the library made of what a proxy did has nothing to do
+// with the request: it says so in an HTTP status, or else no more than that the server is away.
+func serversOwn(err error) error {
+	st, ok := status.FromError(err)
+	if !ok || err == nil {
+		return err
+	}
+	message := st.Message()
+	if _, said, found := strings.Cut(message, saidOfHTTP); found {
+		said, _, _ = strings.Cut(said, " ")
+		code, _ := strconv.Atoi(said)
+		if code == http.StatusInternalServerError || code == http.StatusBadRequest {
+			code = http.StatusBadGateway
+		}
+		return httpStatus(&http.Response{StatusCode: code}, errors.New(message))
+	}
+	if strings.Contains(message, saidOfReset) || strings.Contains(message, saidOfSilence) {
+		return status.Error(codes.Unavailable, message)
+	}
+	return err
 }
 
 func (t *grpcTransport) close() error {
@@ -138,5 +187,5 @@ func (c grpcConn) recv(r *otlpstream.Response) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
-	return err
+	return serversOwn(err)
 }

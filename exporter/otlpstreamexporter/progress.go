@@ -24,6 +24,13 @@ func (p *progress) answered(sent, now time.Time) {
 	p.heard, p.newest = now, later(p.newest, sent)
 }
 
+// working notes that the server is still at work on what it has read.
+func (p *progress) working(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = now
+}
+
 func (p *progress) snapshot() (heard, newest time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,7 +50,11 @@ func carried[T any](ctx context.Context, _ T) (xexporterhelper.Request, error) {
 }
 
 // encoding is how requests are kept on disk: epoch, number of items, data.
-type encoding struct{}
+type encoding struct {
+	// unary tells that requests are sent in OTLP form. A run of another mode may have stored what is read in stream form,
+	// or the other way round: it has to be sent as it is now, or the server would see no data in it.
+	unary bool
+}
 
 // Marshal encodes a request.
 func (encoding) Marshal(_ context.Context, r xexporterhelper.Request) ([]byte, error) {
@@ -62,7 +66,7 @@ func (encoding) Marshal(_ context.Context, r xexporterhelper.Request) ([]byte, e
 }
 
 // Unmarshal decodes a request, which keeps b.
-func (encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request, error) {
+func (e encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request, error) {
 	if len(b) < 8 {
 		return nil, nil, fmt.Errorf("cannot read a request of %d bytes from the queue", len(b))
 	}
@@ -70,7 +74,14 @@ func (encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request, e
 	if n <= 0 || int(items) < 0 {
 		return nil, nil, fmt.Errorf("cannot read the number of items of a request of %d bytes from the queue", len(b))
 	}
-	return context.Background(), &request{epoch: binary.LittleEndian.Uint64(b), items: int(items), data: b[8+n:]}, nil
+	data := b[8+n:]
+	if !e.unary {
+		var err error
+		if data, err = otlpstream.InStreamForm(data); err != nil {
+			return nil, nil, fmt.Errorf("cannot read a request of %d items from the queue: %w", items, err)
+		}
+	}
+	return context.Background(), &request{epoch: binary.LittleEndian.Uint64(b), items: int(items), data: data}, nil
 }
 
 func newEpoch() uint64 { return rand.Uint64() } //nolint:gosec // it is no secret

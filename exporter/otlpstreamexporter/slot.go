@@ -42,8 +42,9 @@ type slot struct {
 	// suspects is how many of the requests that are sent next may have broken the last stream. They are sent one by
 	// one, so that it shows.
 	suspects int
-	// failures counts the streams in a row on which nothing was acknowledged.
-	failures int
+	// failures counts the streams in a row on which nothing was acknowledged, and silences those that were ended because
+	// nothing at all was heard on them.
+	failures, silences int
 }
 
 func newSlot(d *destination, number int) *slot {
@@ -288,7 +289,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 			return nil, false
 		}
 		ctx, cancel := context.WithCancel(s.cut)
-		c, err := s.transport.open(ctx, s.number)
+		c, err := s.transport.open(ctx, s.number, s.fallback.inUse())
 		if err != nil {
 			cancel()
 			if s.failed(err, e, p) {

@@ -19,13 +19,14 @@ type endReason uint8
 const (
 	endBroken endReason = iota
 	endDone
+	endSilent
 	endThrottled
 	endUnimplemented
 	endReasons
 )
 
 func (r endReason) String() string {
-	return [...]string{"broken", "done", "throttled", "unimplemented"}[r]
+	return [...]string{"broken", "done", "silent", "throttled", "unimplemented"}[r]
 }
 
 // tally counts what happens at a destination, apart from what becomes of items.

@@ -69,6 +69,13 @@ func (p *delivery) noteStreamLost(why error) {
 	}
 }
 
+// noteLate notes that it is sent again because no answer came.
+func (p *delivery) noteLate(waited time.Duration) {
+	if p.span.IsRecording() {
+		p.span.AddEvent("unanswered", trace.WithAttributes(attribute.String("waited", waited.String())))
+	}
+}
+
 func (p *delivery) noteDivided(limit int64) {
 	if p.span.IsRecording() {
 		p.span.AddEvent("divided", trace.WithAttributes(attribute.Int64("limit", limit)))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -20,9 +21,9 @@ import (
 // transport carries streams and unary requests to one address. Its errors have gRPC statuses.
 type transport interface {
 	// open opens a stream for the slot of that number. It ends when ctx ends.
-	open(ctx context.Context, slot int) (conn, error)
+	open(ctx context.Context, slot int, c configcompression.Type) (conn, error)
 	// unary sends a payload in OTLP form and returns the encoded response.
-	unary(ctx context.Context, data []byte) ([]byte, error)
+	unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error)
 	close() error
 }
 
@@ -65,6 +66,8 @@ type link struct {
 	credit   otlpstream.Credit
 	// retiring tells that the server wants it closed, and ended that it is over.
 	retiring, ended bool
+	// stuck tells that it was ended because nothing was heard on it.
+	stuck bool
 	// closed is when our half of it was closed.
 	closed time.Time
 }
@@ -75,8 +78,13 @@ func (l *link) over(cfg Rebalance, now time.Time) bool {
 }
 
 // reasonOf is the reason of a stream's end as counted.
-func reasonOf(err error) endReason {
+func (s *slot) reasonOf(l *link, err error) endReason {
+	s.mu.Lock()
+	stuck := l.stuck
+	s.mu.Unlock()
 	switch {
+	case stuck:
+		return endSilent
 	case errors.Is(err, io.EOF):
 		return endDone
 	case status.Code(err) == codes.Unimplemented:

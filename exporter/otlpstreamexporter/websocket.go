@@ -41,8 +41,7 @@ type webSocketTransport struct {
 	client      *http.Client
 	idle        func()
 	header      http.Header
-	compression otlpstream.Compression
-	encoding    string
+	compression otlpstream.Compression // of frames
 	keepalive   time.Duration
 	patience    time.Duration
 	frames      *otlpstream.Frames
@@ -71,12 +70,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	if client.UserAgent != "" {
 		t.header.Set("User-Agent", client.UserAgent)
 	}
-	switch client.Compression {
-	case configcompression.TypeGzip:
-		t.compression, t.encoding = otlpstream.Gzip, string(configcompression.TypeGzip)
-	case configcompression.TypeZstd:
-		t.compression, t.encoding = otlpstream.Zstd, string(configcompression.TypeZstd)
-	}
+	t.compression = framesOf(client.Compression)
 	if client.Keepalive.HasValue() {
 		t.keepalive, t.patience = client.Keepalive.Get().Time, client.Keepalive.Get().Timeout
 	}
@@ -105,7 +99,19 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	return t, err
 }
 
-func (t *webSocketTransport) open(ctx context.Context, _ int) (conn, error) {
+// framesOf is a compression as frames have it.
+func framesOf(c configcompression.Type) otlpstream.Compression {
+	switch c {
+	case configcompression.TypeGzip:
+		return otlpstream.Gzip
+	case configcompression.TypeZstd:
+		return otlpstream.Zstd
+	default:
+		return otlpstream.NoCompression
+	}
+}
+
+func (t *webSocketTransport) open(ctx context.Context, _ int, _ configcompression.Type) (conn, error) {
 	header := t.header.Clone()
 	header.Set(otlpstream.HeaderCaps, otlpstream.AllCaps.String())
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -124,9 +130,9 @@ func (t *webSocketTransport) open(ctx context.Context, _ int) (conn, error) {
 	return c, nil
 }
 
-func (t *webSocketTransport) unary(ctx context.Context, data []byte) ([]byte, error) {
-	if t.compression != otlpstream.NoCompression {
-		frame, err := t.compression.AppendFrame(nil, data)
+func (t *webSocketTransport) unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error) {
+	if c.IsCompressed() {
+		frame, err := framesOf(c).AppendFrame(nil, data)
 		if err != nil {
 			return nil, err
 		}
@@ -139,8 +145,8 @@ func (t *webSocketTransport) unary(ctx context.Context, data []byte) ([]byte, er
 	t.wire.Add(int64(len(data)))
 	req.Header = t.header.Clone()
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	if t.encoding != "" {
-		req.Header.Set("Content-Encoding", t.encoding)
+	if c.IsCompressed() {
+		req.Header.Set("Content-Encoding", string(c))
 	}
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(req.Header))
 	response, err := t.client.Do(req)
@@ -179,6 +185,10 @@ func httpStatus(response *http.Response, err error) error {
 		return status.Error(codes.Unimplemented, err.Error())
 	case http.StatusRequestEntityTooLarge:
 		return otlpstream.ErrTooLarge(err.Error())
+	case http.StatusUnsupportedMediaType:
+		return status.Error(codes.Unimplemented, err.Error())
+	case http.StatusBadRequest:
+		return status.Error(codes.InvalidArgument, err.Error())
 	case http.StatusUnauthorized:
 		return status.Error(codes.Unauthenticated, err.Error())
 	case http.StatusForbidden:

@@ -29,15 +29,17 @@ const (
 	CapDrain
 	// CapWindow of a server: it unpacks packed payloads.
 	CapWindow
+	// CapWorking of a client: it knows that Response.Working is no answer, and waits on.
+	CapWorking
 )
 
 // AllCaps are those that this package knows.
-const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow
+const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow | CapWorking
 
 var capNames = []struct {
 	bit  Caps
 	name string
-}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}, {CapWindow, "window"}}
+}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}, {CapWindow, "window"}, {CapWorking, "working"}}
 
 func (c Caps) String() string {
 	var names []string

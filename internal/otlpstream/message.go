@@ -24,6 +24,7 @@ const (
 	fieldMessage = 17
 	fieldIDs     = 18
 	fieldDrain   = 19
+	fieldWorking = 20
 )
 
 // Request carries one batch of telemetry.
@@ -174,6 +175,9 @@ type Response struct {
 	// Drain says that the server will end the stream: the client is to half-close it, to use another, and to keep
 	// reading this one. Only for clients that announced CapDrain.
 	Drain bool
+	// Working says that this is no answer: the server has read the requests of these IDs and is still at work on them.
+	// Only for clients that announced CapWorking.
+	Working bool
 }
 
 // Append appends the message.
@@ -196,6 +200,9 @@ func (r *Response) Append(dst []byte) []byte {
 	}
 	if r.Drain {
 		dst = appendUint(dst, fieldDrain, 1)
+	}
+	if r.Working {
+		dst = appendUint(dst, fieldWorking, 1)
 	}
 	return dst
 }
@@ -260,6 +267,8 @@ func (r *Response) set(number protowire.Number, v uint64) {
 		r.IDs = append(r.IDs, v)
 	case fieldDrain:
 		r.Drain = v != 0
+	case fieldWorking:
+		r.Working = v != 0
 	}
 }
 

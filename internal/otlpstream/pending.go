@@ -52,6 +52,9 @@ func (p *Pending[T]) Resent(e *Entry[T], now time.Time) {
 // Holds tells whether the request is still in the table.
 func (p *Pending[T]) Holds(e *Entry[T]) bool { return p.byID[e.ID] == e }
 
+// Find returns a request, or nil where there is none of that ID.
+func (p *Pending[T]) Find(id uint64) *Entry[T] { return p.byID[id] }
+
 // Take removes a request and returns it, or nil where there is none of that ID.
 func (p *Pending[T]) Take(id uint64) *Entry[T] {
 	e := p.byID[id]

@@ -68,7 +68,7 @@ func TestPendingKeepsTheOrderOfSending(t *testing.T) {
 }
 
 func TestV05CapabilitiesTravelInHeaders(t *testing.T) {
-	require.Equal(t, "coalesce,delay,drain,window", AllCaps.String())
+	require.Equal(t, "coalesce,delay,drain,window,working", AllCaps.String())
 	require.Equal(t, AllCaps, ParseCaps(AllCaps.String()))
 	require.Equal(t, CapDrain, ParseCaps(" drain , telepathy"))
 	require.Zero(t, ParseCaps(""))

@@ -48,6 +48,8 @@ type otlpReceiver struct {
 	requests  sync.Pool // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{}
 
+	noticeInterval time.Duration // a test has less patience
+
 	grpc     *grpc.Server
 	http     *http.Server
 	grpcAddr string
@@ -79,6 +81,9 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		slots:     make(chan struct{}, cfg.Streams.Max),
 		stopping:  make(chan struct{}),
 		sessions:  map[*session]struct{}{},
+
+		noticeInterval: noticeInterval,
+
 		obs:       map[transport]*receiverhelper.ObsReport{},
 		parented:  map[transport]*receiverhelper.ObsReport{},
 		outcomes:  map[outcome]*tally{},

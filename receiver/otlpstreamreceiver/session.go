@@ -56,6 +56,9 @@ type session struct {
 	err      error
 	full     chan struct{} // closed when the stream has had as many requests as it may
 
+	// work is what has been taken and not answered.
+	work inWork
+
 	// What a snapshot tells.
 	since    time.Time
 	client   net.Addr
@@ -119,6 +122,8 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	defer age.Stop()
 	grace := newTimer(0)
 	defer func() { grace.Stop() }()
+	notices := s.notices()
+	defer notices.Stop()
 	stopping, full := s.r.stopping, s.full
 	reason = endClient
 
@@ -154,6 +159,10 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 			over = drain(endLimit)
 		case <-stopping:
 			over = drain(endShutdown)
+		case <-notices.C:
+			if err := s.noticeWork(); err != nil {
+				end, reason, over = status.Convert(err), endBroken, true
+			}
 		case <-grace.C:
 			over = true
 		}
@@ -162,10 +171,21 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	// Answers to all that was read, before the stream goes.
 	close(s.quit)
 	for len(s.slots) > 0 {
-		a := <-s.answers
-		if reason == endBroken {
-			<-s.slots // nobody hears it
-		} else if err := s.send(a); err != nil {
+		var err error
+		select {
+		case a := <-s.answers:
+			if reason == endBroken {
+				<-s.slots // nobody hears it
+				continue
+			}
+			err = s.send(a)
+		case <-notices.C:
+			if reason == endBroken {
+				continue
+			}
+			err = s.noticeWork()
+		}
+		if err != nil {
 			end, reason = status.Convert(err), endBroken
 		}
 	}
@@ -225,6 +245,10 @@ func (s *session) receive(ctx context.Context) {
 		if requests++; requests == s.r.cfg.Streams.MaxRequests {
 			close(s.full)
 		}
+		if err == nil && request.Items > 0 && len(request.Data) == 0 {
+			// To answer that all is well would lose what the client has somewhere else in its message.
+			err = fmt.Errorf("%w: it says that it has %d items, and has none", errMalformed, request.Items)
+		}
 		if err != nil {
 			s.malformed(ctx, err)
 			s.reply(answer{id: request.ID, status: status.New(codes.InvalidArgument, err.Error())})
@@ -251,11 +275,13 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 		s.r.recycle(request)
 		return
 	}
+	s.work.begin(request.ID, taken)
 	s.r.streams.Go(func() {
 		id := request.ID
 		st := s.r.deliver(ctx, s.signal, obs, formatProto, request)
 		s.r.recycle(request)
 		s.r.admission.release(size, taken, time.Now())
+		s.work.end(id)
 		s.reply(answer{id: id, status: st})
 	})
 }

@@ -377,7 +377,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterOtlpstreamResentRequests, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_resent_requests",
-		metric.WithDescription("Requests sent again, after a stream was lost or the destination asked for it. [Alpha]"),
+		metric.WithDescription("Requests sent again, after a stream was lost, the destination asked for it, or no answer came. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -159,7 +159,7 @@ func AssertEqualExporterOtlpstreamReceivedItems(t *testing.T, tt *componenttest.
 func AssertEqualExporterOtlpstreamResentRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_otlpstream_resent_requests",
-		Description: "Requests sent again, after a stream was lost or the destination asked for it. [Alpha]",
+		Description: "Requests sent again, after a stream was lost, the destination asked for it, or no answer came. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

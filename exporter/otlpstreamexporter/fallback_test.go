@@ -1,0 +1,271 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// choosy is an OTLP server without streams that takes some compressions only.
+type choosy struct {
+	addr  string
+	takes []string
+	// refusal is what it says to others.
+	refusal int // an HTTP status; over gRPC, the code of the same meaning
+
+	mu    sync.Mutex
+	asked []string // compressions, in the order of requests
+	names []string
+}
+
+func startChoosy(t *testing.T, transport string, s *choosy) *choosy {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	s.addr = listener.Addr().String()
+	if transport == transportGRPC {
+		g := grpc.NewServer(grpc.StatsHandler(sniffer{}))
+		g.RegisterService(&grpc.ServiceDesc{
+			ServiceName: otlpstream.Traces.OTLPService(), HandlerType: (*any)(nil),
+			Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				var data otlpstream.Raw
+				if err := decode(&data); err != nil {
+					return nil, err
+				}
+				if !s.take(*ctx.Value(sniffer{}).(*string), func() string { return nameOf(t, data) }) {
+					return nil, status.Error(httpCode(s.refusal), "grpc: Decompressor is not installed for grpc-encoding")
+				}
+				return new(otlpstream.Raw), nil
+			}}},
+		}, nil)
+		done := make(chan struct{})
+		go func() { defer close(done); _ = g.Serve(listener) }()
+		t.Cleanup(func() { g.Stop(); <-done })
+		return s
+	}
+	h := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != otlpstream.Traces.HTTPPath() {
+			http.NotFound(w, r)
+			return
+		}
+		taken := s.take(r.Header.Get("Content-Encoding"), func() string {
+			body, err := io.ReadAll(decompress(t, r))
+			require.NoError(t, err)
+			return nameOf(t, body)
+		})
+		if !taken {
+			w.WriteHeader(s.refusal)
+		}
+	})}}
+	h.Start()
+	t.Cleanup(h.Close)
+	return s
+}
+
+func httpCode(code int) codes.Code {
+	return status.Code(httpStatus(&http.Response{StatusCode: code}, io.EOF))
+}
+
+func (s *choosy) take(compression string, name func() string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, compression)
+	if !slices.Contains(s.takes, compression) {
+		return false
+	}
+	s.names = append(s.names, name())
+	return true
+}
+
+func (s *choosy) seen() (asked, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked), slices.Clone(s.names)
+}
+
+// sniffer notes what calls are compressed with, which servers do not tell their handlers.
+type sniffer struct{}
+
+func (s sniffer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, s, new(string))
+}
+
+func (s sniffer) HandleRPC(ctx context.Context, st stats.RPCStats) {
+	if in, ok := st.(*stats.InHeader); ok && in.Compression != grpcIdentity {
+		*ctx.Value(s).(*string) = in.Compression
+	}
+}
+
+const grpcIdentity = "identity"
+
+func (sniffer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (sniffer) HandleConn(context.Context, stats.ConnStats) {}
+
+func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
+	const none = ""
+	for name, c := range map[string]struct {
+		configured configcompression.Type
+		takes      []string
+		refusal    int
+		asked      []string // for the first three requests
+	}{
+		"a server that knows only gzip":  {configcompression.TypeZstd, []string{none, "gzip"}, http.StatusUnsupportedMediaType, []string{"zstd", "gzip", "gzip", "gzip"}},
+		"one that takes it for garbage":  {configcompression.TypeZstd, []string{none, "gzip"}, http.StatusBadRequest, []string{"zstd", "gzip", "gzip", "gzip"}},
+		"one that knows no compression":  {configcompression.TypeZstd, []string{none}, http.StatusUnsupportedMediaType, []string{"zstd", "gzip", none, none, none}},
+		"one that does not know gzip":    {configcompression.TypeGzip, []string{none}, http.StatusUnsupportedMediaType, []string{"gzip", none, none, none}},
+		"one that knows what it is sent": {configcompression.TypeZstd, []string{"zstd"}, 0, []string{"zstd", "zstd", "zstd"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothTransports(t, func(t *testing.T, transport string) {
+				for _, mode := range []string{modeUnary, modeAuto} {
+					t.Run(mode, func(t *testing.T) {
+						s := startChoosy(t, transport, &choosy{takes: c.takes, refusal: c.refusal})
+						core, logs := observer.New(zap.WarnLevel)
+						set := exportertest.NewNopSettings(metadata.Type)
+						set.Logger = zap.New(core)
+						e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr, func(cfg *Config) {
+							cfg.Mode, cfg.Client.Compression = mode, c.configured
+						}))
+						for i := range 3 {
+							e.export(i, 1)
+							require.Equal(t, int64(i+1), e.settled().acked)
+						}
+						asked, names := s.seen()
+						require.Equal(t, c.asked, asked)
+						require.Equal(t, []string{batch(0), batch(1), batch(2)}, names)
+						lines := 1
+						if len(asked) == 3 {
+							lines = 0
+						}
+						require.Equal(t, lines, logs.FilterMessageSnippet("compression").Len(), "it is said once, if there is something to say")
+					})
+				}
+			})
+		})
+	}
+}
+
+func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		for _, refusal := range []int{http.StatusUnsupportedMediaType, http.StatusBadRequest} {
+			s := startChoosy(t, transport, &choosy{refusal: refusal})
+			e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+			e.export(0, 1)
+			require.Equal(t, int64(1), e.settled().dropped[dropRejected])
+			asked, _ := s.seen()
+			require.Equal(t, []string{"zstd", "gzip", ""}, asked)
+			require.Equal(t, configcompression.TypeZstd, e.dest.fallback.inUse(), "it says nothing about compression")
+		}
+	})
+}
+
+func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := startChoosy(t, transport, &choosy{takes: []string{"zstd"}, refusal: http.StatusBadRequest})
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+		e.export(0, 1)
+		require.Equal(t, int64(1), e.settled().acked)
+		s.mu.Lock()
+		s.takes = nil
+		s.mu.Unlock()
+		e.export(1, 1)
+		require.Equal(t, int64(1), e.settled().dropped[dropRejected])
+		asked, _ := s.seen()
+		require.Len(t, asked, 2)
+	})
+}
+
+// What a proxy makes of a server that dies says nothing about the request that was under way.
+func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		given error
+		want  codes.Code
+	}{
+		"a reset":           {status.Error(codes.Internal, saidOfReset+"INTERNAL_ERROR"), codes.Unavailable},
+		"another reset":     {status.Error(codes.ResourceExhausted, saidOfReset+"ENHANCE_YOUR_CALM"), codes.Unavailable},
+		"no trailers":       {status.Error(codes.Internal, saidOfSilence), codes.Unavailable},
+		"bad gateway":       {status.Error(codes.Unavailable, saidOfHTTP+"502 (Bad Gateway); transport: received unexpected content-type"), codes.Unavailable},
+		"500":               {status.Error(codes.Unknown, saidOfHTTP+"500 (Internal Server Error); x"), codes.Unavailable},
+		"400":               {status.Error(codes.Internal, saidOfHTTP+"400 (Bad Request); x"), codes.Unavailable},
+		"no service":        {status.Error(codes.Unimplemented, saidOfHTTP+"404 (Not Found); x"), codes.Unimplemented},
+		"too large":         {status.Error(codes.Unknown, saidOfHTTP+"413 (Request Entity Too Large); x"), codes.ResourceExhausted},
+		"forbidden":         {status.Error(codes.PermissionDenied, saidOfHTTP+"403 (Forbidden); x"), codes.PermissionDenied},
+		"the server's word": {status.Error(codes.Internal, "cannot store it"), codes.Internal},
+		"nothing":           {nil, codes.OK},
+	} {
+		require.Equal(t, c.want, status.Code(serversOwn(c.given)), name)
+	}
+
+	// Over a stream, more often than a request may break one.
+	breaks := 2 * strikesOut
+	s := run(t, &server{stream: func(p *peer) error {
+		r, err := p.recv()
+		if err != nil {
+			return eof(err)
+		}
+		if p.number < breaks {
+			return status.Error(codes.Internal, saidOfReset+"INTERNAL_ERROR")
+		}
+		p.ack(r.id)
+		return echo(p)
+	}}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr)
+	e.export(0, 1)
+	require.Equal(t, int64(1), e.settled().acked)
+	streams, _ := s.opened()
+	require.Equal(t, breaks+1, streams)
+}
+
+// grpc-go's own words are what serversOwn goes by: they come from the library here.
+func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	var calls atomic.Int64
+	h := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch calls.Add(1) {
+		case 1:
+			panic(http.ErrAbortHandler) // RST_STREAM
+		case 2:
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set("Trailer", "Grpc-Status")
+			w.WriteHeader(http.StatusOK)
+			_, _ = w.Write(make([]byte, 5)) // an empty message
+			w.Header().Set("Grpc-Status", "0")
+		}
+	})}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Serve(listener) }()
+	t.Cleanup(func() { h.Close(); <-done })
+	e := newTestExporter(t, transportGRPC, listener.Addr().String(), func(cfg *Config) { cfg.Mode = modeUnary })
+	e.export(0, 1)
+	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(3), calls.Load())
+}
