@@ -242,6 +242,9 @@ func (s *slot) expire(now time.Time) {
 		}
 	}
 	for _, l := range s.links {
+		if l == s.current && l.sent > 0 && !l.credit.Spent() && l.over(s.cfg.Rebalance, now) {
+			expired = true // it is idle: its place is for others until there is something to send
+		}
 		heard, _ := l.progress.snapshot()
 		if !l.closed.IsZero() && !l.credit.Spent() && now.Sub(later(l.closed, heard)) > 2*s.cfg.AckTimeout {
 			l.cancel()

@@ -33,6 +33,25 @@ func TestC30C31C32StreamsAreReopenedAtTheirAge(t *testing.T) {
 	})
 }
 
+func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
+		e.export(0, 1)
+		e.settled()
+		eventually(t, func() bool {
+			e.expire(0)
+			_, open := s.opened()
+			return open == 0
+		}, "at its age it is closed")
+		require.Equal(t, int64(1), e.dest.tally.closed[endDone].Load())
+		streams, _ := s.opened()
+		require.Equal(t, 1, streams, "and has no successor")
+		e.export(1, 1)
+		require.Equal(t, int64(2), e.settled().acked)
+	})
+}
+
 func TestC33StreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: echo}, transport)

@@ -11,9 +11,11 @@ import (
 	"io"
 	"time"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -97,11 +99,11 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 }
 
 func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.Signal) error {
-	if st := r.enter(); st != nil {
+	ctx := stream.Context()
+	if st := r.enter(ctx, client.FromContext(ctx).Addr); st != nil {
 		return st.Err()
 	}
-	defer r.leave()
-	md, _ := metadata.FromIncomingContext(stream.Context())
+	md, _ := metadata.FromIncomingContext(ctx)
 	var caps otlpstream.Caps
 	for _, value := range md.Get(otlpstream.HeaderCaps) {
 		caps |= otlpstream.ParseCaps(value)
@@ -111,9 +113,21 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 		otlpstream.HeaderCaps, otlpstream.AllCaps.String())...)
 	// At once: the client keeps what it has sent until it sees them.
 	if err := stream.SendHeader(header); err != nil {
+		r.leave()
 		return err
 	}
-	return r.newSession(grpcConn{stream}, signal, caps, transportStream, maxMessage).run(stream.Context()).Err()
+	s := r.newSession(grpcConn{stream}, signal, caps, transportStream, maxMessage)
+	ended := make(chan error, 1)
+	go func() {
+		defer r.leave()
+		ended <- s.run(ctx).Err()
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.stuck: // to return is what ends a stream, and with it the sending of an answer that the client does not read
+		return status.Error(codes.Unavailable, "the client does not read what it is answered")
+	}
 }
 
 type grpcConn struct{ stream grpc.ServerStream }

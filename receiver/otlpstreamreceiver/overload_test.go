@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -122,14 +123,19 @@ func TestAStreamStaysWithinItsWindow(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	r := start(t, &pipeline{}, func(cfg *Config) { cfg.Streams.Max = 1 })
+	gate := make(chan struct{})
+	r := prepare(t, &pipeline{do: func(context.Context, string) error { <-gate; return nil }}, func(cfg *Config) { cfg.Streams.Max = 1 })
+	r.placeWait = 10 * time.Millisecond
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 	first := dialGRPC(t, r, 0)
 	first.export(1, "x")
-	first.answer()
+	eventually(t, func() bool { return r.admission.inFlight() > 0 }, "it is at work")
 	st, _ := dialGRPC(t, r, 0).end()
 	require.Equal(t, codes.Unavailable, st.Code())
 	code, _, _ := post(t, r, otlpstream.Traces.WebSocketPath(), "", nil)
 	require.Equal(t, http.StatusServiceUnavailable, code)
+	close(gate)
 	require.NoError(t, first.finish())
 	first.end()
 	eventually(t, func() bool {

@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -45,10 +44,12 @@ type otlpReceiver struct {
 	logs    consumer.Logs
 
 	admission admission
-	requests  sync.Pool // of *otlpstream.Request, whose Buffer is reused
-	slots     chan struct{}
+	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
+	slots     chan struct{} // places for streams
+	waiting   chan struct{} // for those who wait for one
 
-	noticeInterval time.Duration // a test has less patience
+	// Tests have less patience.
+	noticeInterval, placeWait, minIdle, minStay, sendTimeout time.Duration
 
 	grpc     *grpc.Server
 	http     *http.Server
@@ -79,15 +80,16 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		cfg: cfg, settings: set, telemetry: telemetry,
 		admission: admission{limit: cfg.InFlight.Bytes},
 		slots:     make(chan struct{}, cfg.Streams.Max),
+		waiting:   make(chan struct{}, cfg.Streams.Max),
 		stopping:  make(chan struct{}),
 		sessions:  map[*session]struct{}{},
 
-		noticeInterval: noticeInterval,
+		noticeInterval: noticeInterval, placeWait: placeWait, minIdle: minIdle, minStay: minStay, sendTimeout: cfg.DrainTimeout,
 
-		obs:       map[transport]*receiverhelper.ObsReport{},
-		parented:  map[transport]*receiverhelper.ObsReport{},
-		outcomes:  map[outcome]*tally{},
-		resent:    map[transport]*tally{},
+		obs:      map[transport]*receiverhelper.ObsReport{},
+		parented: map[transport]*receiverhelper.ObsReport{},
+		outcomes: map[outcome]*tally{},
+		resent:   map[transport]*tally{},
 
 		unregister: func() {},
 	}
@@ -200,27 +202,6 @@ func (r *otlpReceiver) has(signal otlpstream.Signal) bool {
 		return r.logs != nil
 	}
 	return false
-}
-
-// enter takes one of the places for streams, and leave gives it back.
-func (r *otlpReceiver) enter() *status.Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		return status.New(codes.Unavailable, "the server is shutting down")
-	}
-	select {
-	case r.slots <- struct{}{}:
-		r.streams.Add(1)
-		return nil
-	default:
-		return status.New(codes.Unavailable, "too many streams are open")
-	}
-}
-
-func (r *otlpReceiver) leave() {
-	<-r.slots
-	r.streams.Done()
 }
 
 // admit lets a request in by its size, before any work is done for it. A status is the refusal.

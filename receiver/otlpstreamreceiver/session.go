@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,18 @@ type session struct {
 	err      error
 	full     chan struct{} // closed when the stream has had as many requests as it may
 
+	// active is when it last took or answered a request. retire is closed when another stream is to have its place, and
+	// retired tells so; the receiver's lock guards it.
+	active  atomic.Int64
+	retire  chan struct{}
+	retired bool
+	host    string
+
+	// late fires when an answer cannot be sent because the client does not read; stuck is closed then.
+	late  *time.Timer
+	stuck chan struct{}
+	cut   func() // nil where another way is found to end the sending
+
 	// work is what has been taken and not answered.
 	work inWork
 
@@ -73,9 +86,11 @@ type session struct {
 const (
 	endBroken   = "broken"
 	endClient   = "client"
+	endIdle     = "idle"
 	endLimit    = "limit"
 	endOverload = "overload"
 	endShutdown = "shutdown"
+	endUnread   = "unread"
 )
 
 type answer struct {
@@ -86,24 +101,36 @@ type answer struct {
 }
 
 func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, maxMessage int) *session {
-	return &session{
+	s := &session{
 		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t], parented: r.parented[t],
 		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
 		answers:  make(chan answer, r.cfg.InFlight.RequestsPerStream),
 		quit:     make(chan struct{}),
 		received: make(chan struct{}),
 		full:     make(chan struct{}),
+		retire:   make(chan struct{}),
+		stuck:    make(chan struct{}),
 		unpacker: otlpstream.NewUnpacker(maxMessage),
 	}
+	s.late = time.AfterFunc(time.Hour, sync.OnceFunc(s.unread))
+	s.late.Stop()
+	return s
 }
 
 // run serves a stream to its end and returns the status to end it with; nil is the end the client asked for.
 func (s *session) run(ctx context.Context) *status.Status {
 	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.transport.option())
 	s.since, s.client = time.Now(), client.FromContext(ctx).Addr
+	s.host = hostOfClient(s.client)
+	s.active.Store(s.since.UnixNano())
 	s.r.list(s)
 	end, reason := s.serve(ctx)
 	s.r.unlist(s)
+	select {
+	case <-s.stuck:
+		reason = endUnread
+	default:
+	}
 	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, -1, s.transport.option())
 	s.r.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, s.transport.option("reason", reason))
 	return end
@@ -124,15 +151,15 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	defer func() { grace.Stop() }()
 	notices := s.notices()
 	defer notices.Stop()
-	stopping, full := s.r.stopping, s.full
+	stopping, full, retire := s.r.stopping, s.full, s.retire
 	reason = endClient
 
 	// drain lets the client end the stream, where it knows how; then nothing has to be sent twice.
 	drain := func(why string) (over bool) {
-		stopping, full = nil, nil
+		stopping, full, retire = nil, nil, nil
 		reason = why
 		age.Stop()
-		if s.caps&otlpstream.CapDrain == 0 || s.conn.Send(&otlpstream.Response{Drain: true}) != nil {
+		if s.caps&otlpstream.CapDrain == 0 || s.say(&otlpstream.Response{Drain: true}) != nil {
 			return true
 		}
 		grace = newTimer(s.r.cfg.DrainTimeout)
@@ -157,6 +184,8 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 			over = drain(endLimit)
 		case <-full:
 			over = drain(endLimit)
+		case <-retire:
+			over = drain(endIdle)
 		case <-stopping:
 			over = drain(endShutdown)
 		case <-notices.C:
@@ -270,6 +299,7 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	}
 	ctx, obs := s.traced(ctx, request)
 	size, taken := len(request.Data), time.Now()
+	s.active.Store(taken.UnixNano())
 	if st := s.r.admit(ctx, s.signal, obs, size, request.Items); st != nil {
 		s.reply(answer{id: request.ID, status: st, refused: true})
 		s.r.recycle(request)
@@ -305,7 +335,8 @@ func (s *session) send(a answer) error {
 	result := resultName(response.Code, a.refused)
 	s.r.count(s.transport, result, n)
 	s.answered[resultIndex(result)].Add(int64(n))
-	err := s.conn.Send(&response)
+	err := s.say(&response)
+	s.active.Store(time.Now().UnixNano())
 	for range n {
 		<-s.slots
 	}
@@ -317,6 +348,21 @@ func (s *session) send(a answer) error {
 		return err
 	}
 	return s.send(*other)
+}
+
+// say sends a response, for as long as a client may take that reads what it is sent.
+func (s *session) say(response *otlpstream.Response) error {
+	s.late.Reset(s.r.sendTimeout)
+	defer s.late.Stop()
+	return s.conn.Send(response)
+}
+
+// unread ends a stream whose client does not read.
+func (s *session) unread() {
+	close(s.stuck)
+	if s.cut != nil {
+		s.cut()
+	}
 }
 
 // ready takes the answers that wait, up to the first that is no success.

@@ -7,10 +7,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/client"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -19,7 +22,10 @@ import (
 
 // serveWebSocket serves a stream over WebSocket.
 func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, signal otlpstream.Signal) {
-	if st := r.enter(); st != nil {
+	if st := r.enter(req.Context(), client.FromContext(req.Context()).Addr); st != nil {
+		if delay, ok := otlpstream.RetryDelay(st); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(delay.Seconds()))))
+		}
 		http.Error(w, st.Message(), http.StatusServiceUnavailable)
 		return
 	}
@@ -38,6 +44,7 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	defer context.AfterFunc(r.hardStop, ws.CloseNow)()
 	c := &wsConn{ws: ws, frames: r.frames, wire: &r.traffic.wire}
 	s := r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket, limit)
+	s.cut = ws.CloseNow
 	c.end(s.run(context.WithoutCancel(req.Context())))
 }
 

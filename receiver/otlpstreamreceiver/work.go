@@ -63,5 +63,5 @@ func (s *session) noticeWork() error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return s.conn.Send(&otlpstream.Response{IDs: ids, Working: true})
+	return s.say(&otlpstream.Response{IDs: ids, Working: true})
 }
