@@ -103,7 +103,7 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 
 # benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
 .PHONY: bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-stream bench-handoff bench-micro bench-compare report
-bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); under 15 minutes
+bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); half an hour, WORKLOADS=node,ksm under 15 minutes
 bench-repeat: ## Run one agent of each party twice in turn, and tell how far the runs lie apart; 8 minutes
 bench-growth: ## Measure how cost grows with targets, page size and churn; 20 minutes
 bench-gogc: ## Measure what garbage collection costs our agent and our gateway, in CPU and in memory; under 15 minutes

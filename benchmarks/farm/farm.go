@@ -6,6 +6,7 @@ package farm
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -24,11 +25,11 @@ import (
 type Config struct {
 	// Targets is the number of targets, each on a loopback address of its own.
 	Targets int
-	// Page is node, app or ksm.
+	// Page is node, app, ksm, kubelet or mixed.
 	Page string
 	// NodePage is the file of the captured node_exporter page.
 	NodePage string
-	// Samples sizes the generated pages. Zero means 5,000 for app, 310,000 for ksm.
+	// Samples sizes the generated pages. Zero means 5,000 for app, 310,000 for ksm, 500 for kubelet, 20,000 for the largest of mixed.
 	Samples int
 	// Cardinality is from how many names the labels of generated pages are drawn. Zero means 50.
 	Cardinality int
@@ -38,8 +39,17 @@ type Config struct {
 	Churn float64
 	// Bodies is the best coding that targets know: identity, gzip or zstd. Empty means zstd.
 	Bodies string
-	// Steps is how many states of a page exist; then they begin again. Zero means 6, and 3 for ksm.
+	// Steps is how many states of a page exist; then they begin again. Zero means 6, 3 for ksm, and 2 for mixed. Pages of
+	// kubelets are made for each scrape.
 	Steps int
+	// Own gives each series a label value that no other target has.
+	Own bool
+	// TLS puts targets behind TLS, and has them ask for Token.
+	TLS bool
+	// Relabelled leaves out of the account what Rules drop.
+	Relabelled bool
+	// Hostile puts two more targets beside the others: a gzip bomb, and one that says a byte a second for ever.
+	Hostile bool
 }
 
 // Scrape is one page that was served whole.
@@ -63,11 +73,12 @@ type Totals struct {
 // Farm serves targets.
 type Farm struct {
 	cfg     Config
-	page    *Page
+	pages   []*Page // of which each target has one, in turn
 	last    Encoding
 	churned int
 	targets []target
 	port    int
+	bomb    []byte
 
 	scrapes, samples, bytes, aborted, inFlight atomic.Int64
 }
@@ -105,20 +116,42 @@ func New(cfg Config, progress func(done, of int)) (*Farm, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.page = page
+		f.pages = []*Page{page}
 	case "app":
-		f.page = App(cmp.Or(cfg.Samples, 5_000), cfg.Cardinality)
+		f.pages = []*Page{App(cmp.Or(cfg.Samples, 5_000), cfg.Cardinality)}
 	case "ksm":
-		f.page = KubeState(cmp.Or(cfg.Samples, 310_000), cfg.Cardinality)
+		f.pages = []*Page{KubeState(cmp.Or(cfg.Samples, 310_000), cfg.Cardinality)}
 		steps = 3
+	case "kubelet":
+		f.pages = []*Page{Kubelet(cmp.Or(cfg.Samples, 500))}
+		steps = 1
+	case "mixed":
+		if f.pages, err = Mixed(cmp.Or(cfg.Samples, 20_000), cfg.NodePage); err != nil {
+			return nil, err
+		}
+		steps = 2
 	default:
-		return nil, fmt.Errorf("cannot serve page %q: it is none of node, app, ksm", cfg.Page)
+		return nil, fmt.Errorf("cannot serve page %q: it is none of node, app, ksm, kubelet, mixed", cfg.Page)
 	}
-	f.page.choose(cfg.Change)
-	f.churned = f.page.churn(cfg.Churn)
+	for _, page := range f.pages {
+		if cfg.Own {
+			page.own()
+		}
+		if cfg.Relabelled {
+			page.relabel()
+		}
+		page.choose(cfg.Change)
+		f.churned = page.churn(cfg.Churn)
+	}
+	if cfg.Hostile {
+		f.bomb = newBomb()
+	}
 	f.render(cmp.Or(cfg.Steps, steps), progress)
 	return f, nil
 }
+
+// page is what a target shows.
+func (f *Farm) page(target int) *Page { return f.pages[target%len(f.pages)] }
 
 // render fills the targets' steps with all CPUs.
 func (f *Farm) render(steps int, progress func(done, of int)) {
@@ -145,32 +178,53 @@ func (f *Farm) render(steps int, progress func(done, of int)) {
 }
 
 func (f *Farm) renderStep(out *[2]rendered, target, step int) {
+	page := f.page(target)
 	for format := Text; format <= OpenMetrics; format++ {
-		if format == OpenMetrics && !f.page.openMetrics {
+		if format == OpenMetrics && !page.openMetrics {
 			continue
 		}
-		r := &out[format]
-		plain := f.page.render(format, target, step, &r.tally)
-		r.bytes = len(plain)
-		for e := range encodings {
-			r.coded[e] = encode(e, plain)
-		}
+		out[format] = f.rendered(page, format, target, step)
 	}
 }
 
-// Describe tells the size of a page: its samples, its plain and gzipped bytes.
+func (f *Farm) rendered(page *Page, format Format, target, step int) (r rendered) {
+	plain := page.render(format, target, step, &r.tally)
+	r.bytes = len(plain)
+	for e := Identity; e <= f.last; e++ {
+		r.coded[e] = encode(e, plain)
+	}
+	return r
+}
+
+// Describe tells the size of a page, of several on average: its samples, its plain and gzipped bytes.
 func (f *Farm) Describe() (samples, plain, gzipped int) {
-	r := &f.targets[0].steps[0][Text]
-	return int(r.tally.Count) + f.churned + 1, r.bytes, len(r.coded[Gzip].body)
+	n := min(len(f.pages), len(f.targets))
+	for i := range n {
+		r := &f.targets[i].steps[0][Text]
+		samples += int(r.tally.Count) + f.churned + 1
+		plain += r.bytes
+		if gzipped += len(r.coded[Gzip].body); f.last < Gzip {
+			gzipped += len(encode(Gzip, r.coded[Identity].body).body)
+		}
+	}
+	return samples / n, plain / n, gzipped / n
 }
 
 // Targets lists the addresses.
 func (f *Farm) Targets() []string {
-	all := make([]string, len(f.targets))
+	all := make([]string, f.addresses())
 	for i := range all {
 		all[i] = tally.Address(i, f.port)
 	}
 	return all
+}
+
+// addresses is how many there are: those of targets, and of the hostile ones behind them.
+func (f *Farm) addresses() int {
+	if f.cfg.Hostile {
+		return len(f.targets) + 2
+	}
+	return len(f.targets)
 }
 
 // Serve listens on the targets' addresses, tells when it does, and serves
@@ -184,19 +238,27 @@ func (f *Farm) Serve(ctx context.Context, ready func()) error {
 			return context.WithValue(ctx, targetKey{}, tally.Target([]byte(c.LocalAddr().String())))
 		},
 	}
-	failed := make(chan error, len(f.targets))
+	wrap := func(l net.Listener) net.Listener { return l }
+	if f.cfg.TLS {
+		secured, err := newTLS()
+		if err != nil {
+			return err
+		}
+		wrap = func(l net.Listener) net.Listener { return tls.NewListener(l, secured) }
+	}
+	failed := make(chan error, f.addresses())
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer srv.Close()
 	var listen net.ListenConfig
-	for i := range f.targets {
+	for i := range f.addresses() {
 		l, err := listen.Listen(ctx, "tcp4", tally.Address(i, f.port)) // port 0 at first: any free one, then the same for all
 		if err != nil {
 			return fmt.Errorf("cannot serve target %d: %w", i, err)
 		}
 		f.port = l.Addr().(*net.TCPAddr).Port
 		serving.Go(func() {
-			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			if err := srv.Serve(wrap(l)); !errors.Is(err, http.ErrServerClosed) {
 				failed <- err
 			}
 		})
@@ -216,18 +278,30 @@ func (f *Farm) scrape(w http.ResponseWriter, r *http.Request) {
 	f.inFlight.Add(1)
 	defer f.inFlight.Add(-1)
 	index := r.Context().Value(targetKey{}).(int)
+	if index >= len(f.targets) {
+		f.beHostile(w, r, index-len(f.targets))
+		return
+	}
+	if f.cfg.TLS && r.Header.Get("Authorization") != "Bearer "+Token {
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	}
 	t := &f.targets[index]
 	t.mu.Lock()
 	t.next++
 	number := t.next
 	t.mu.Unlock()
 
+	shown := f.page(index)
 	format, contentType := Text, "text/plain; version=0.0.4; charset=utf-8"
-	if f.page.openMetrics && strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
+	if shown.openMetrics && strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
 		format, contentType = OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8"
 	}
 	encoding := negotiate(r.Header.Get("Accept-Encoding"), f.last)
 	page := &t.steps[number%len(t.steps)][format]
+	if shown.live {
+		page = f.made(shown, format, encoding, index, number)
+	}
 	body := &page.coded[encoding]
 	count := page.tally
 	end := body.appendTail(nil, encoding, tail(nil, format, index, number, f.churned, &count))
@@ -254,6 +328,15 @@ func (f *Farm) scrape(w http.ResponseWriter, r *http.Request) {
 	f.scrapes.Add(1)
 	f.samples.Add(int64(count.Count))
 	f.bytes.Add(int64(len(body.body) + len(end)))
+}
+
+// made renders the page of a target whose series come and go, for one scrape and in one coding.
+func (f *Farm) made(page *Page, format Format, encoding Encoding, target, number int) *rendered {
+	r := &rendered{}
+	plain := page.render(format, target, number, &r.tally)
+	r.bytes = len(plain)
+	r.coded[encoding] = encode(encoding, plain)
+	return r
 }
 
 // Totals sums up.

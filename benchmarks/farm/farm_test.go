@@ -133,7 +133,7 @@ func TestEveryCodingShowsThePageThatIsAccountedFor(t *testing.T) {
 						t.Errorf("%s, %s: the page has %+v, the account says %+v of scrape %d", accept, coding, got, last.Page, last.Number)
 					}
 					open := strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text")
-					if open != strings.HasSuffix(page, "\n# EOF\n") || open != (f.page.openMetrics && strings.HasPrefix(accept, "app")) {
+					if open != strings.HasSuffix(page, "\n# EOF\n") || open != (f.page(1).openMetrics && strings.HasPrefix(accept, "app")) {
 						t.Errorf("asked for %s, got %s ending in %q", accept, header.Get("Content-Type"), page[len(page)-20:])
 					}
 				}

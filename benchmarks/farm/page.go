@@ -45,6 +45,10 @@ type line struct {
 	group int
 	// changes tells that the value moves from step to step.
 	changes bool
+	// varies tells that the labels differ from target to target: see expand.
+	varies bool
+	// dropped tells that Rules drop the sample.
+	dropped bool
 }
 
 type kind uint8
@@ -65,6 +69,8 @@ type Page struct {
 	groups int
 	// openMetrics tells whether the page is offered in OpenMetrics.
 	openMetrics bool
+	// live tells that the page is made for each scrape: its series come and go.
+	live bool
 }
 
 // Samples is the number of samples of the page, less `_created` lines.

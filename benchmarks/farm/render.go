@@ -96,10 +96,15 @@ func (p *Page) render(f Format, target, step int, t *tally.Tally) (dst []byte) {
 			continue
 		}
 		v := l.at(target, i, step)
-		if l.isSample() {
+		if l.isSample() && !l.dropped {
 			t.Add(v)
 		}
-		dst = append(append(dst, l.series...), ' ')
+		if l.varies {
+			dst = expand(dst, l.series, target, step)
+		} else {
+			dst = append(dst, l.series...)
+		}
+		dst = append(dst, ' ')
 		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
 		if l.exemplar > 0 && f == OpenMetrics {
 			h := hash(2, target, i, step)

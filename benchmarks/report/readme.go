@@ -4,10 +4,12 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -53,7 +55,62 @@ func ReadmeTable(dir string) (string, error) {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "![%s](benchmarks/results/%s.svg)\n\n", first.Title, first.Name)
-	return b.String(), nil
+	others, err := fleets(dir)
+	return b.String() + others, err
+}
+
+// fleetResults are of fleets whose targets are no twins.
+var fleetResults = []string{"own", "relabel", "tls", "kubelet", "mixed", "ksm-changes", "bomb"}
+
+// The two that fleets are measured with.
+const ours, theirs = "godwit-rw2", "vmagent-zstd"
+
+// fleets renders one line for each fleet that was measured with both, the worst for us first.
+func fleets(dir string) (string, error) {
+	type line struct {
+		cpu  float64
+		text string
+	}
+	var lines []line
+	for _, name := range fleetResults {
+		r, err := Load(filepath.Join(dir, name+".json"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		a, b := r.rowOf(ours), r.rowOf(theirs)
+		if a == nil || b == nil {
+			continue
+		}
+		ratio := func(f figure) float64 { return a.Of(f.of).Median / b.Of(f.of).Median }
+		cells := []string{fmt.Sprintf("[%s](benchmarks/results/%s.md)", r.Title, r.Name)}
+		for _, f := range []figure{cpuFigure, rssFigure, wireFigure} {
+			cells = append(cells, fmt.Sprintf("%s / %s = **%s**", number(a.Of(f.of).Median), number(b.Of(f.of).Median), number(ratio(f))))
+		}
+		lost := number(a.Of(lostFigure.of).Max) + " / " + number(b.Of(lostFigure.of).Max)
+		lines = append(lines, line{ratio(cpuFigure), row(append(cells, lost)...)})
+	}
+	if len(lines) == 0 {
+		return "", nil
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.cpu, a.cpu) })
+	text := "Fleets whose targets are no twins, or not well-behaved: ours to vmagent's, with zstd, the worst first.\n\n" +
+		header("Work", "CPU µs/sample", "RSS MB mean", "Wire B/sample", "Lost samples")
+	for _, l := range lines {
+		text += l.text
+	}
+	return text + "\n", nil
+}
+
+// rowOf is an agent's row if it ran.
+func (r *Result) rowOf(agent string) *Row {
+	i := slices.IndexFunc(r.Rows, func(w Row) bool { return w.Agent == agent && len(w.Runs) > 0 })
+	if i < 0 {
+		return nil
+	}
+	return &r.Rows[i]
 }
 
 // UpdateReadme writes the table of the results into the README.

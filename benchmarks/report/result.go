@@ -44,6 +44,7 @@ type Workload struct {
 	// Work tells it in words where it is not pages that are scraped; then all but Window is empty.
 	Work        string  `json:"work,omitempty"`
 	Page        string  `json:"page"`
+	About       string  `json:"about,omitempty"`  // what is special about it, in words
 	Bodies      string  `json:"bodies,omitempty"` // the best coding that targets know
 	Targets     int     `json:"targets"`
 	Interval    float64 `json:"interval"`      // seconds

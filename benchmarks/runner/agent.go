@@ -48,6 +48,7 @@ type agentView struct {
 	SinkHTTP string        // host:port
 	SinkGRPC string        // host:port
 	Listen   string        // host:port for the agent's own intake, where it has one
+	Scrape   []string      // lines for the scrape configuration: render puts them behind the targets
 }
 
 // LoadAgents reads all agents, ours first, then in the order of their names.
@@ -153,6 +154,9 @@ func (a *Agent) render(view agentView) (args []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if config, err = withScrape(config, view.Scrape); err != nil {
+		return nil, fmt.Errorf("cannot configure agent %s: %w", a.Name, err)
+	}
 	if err := os.WriteFile(view.Config, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the configuration of agent %s: %w", a.Name, err)
 	}
@@ -164,4 +168,24 @@ func (a *Agent) render(view agentView) (args []string, err error) {
 		args = append(args, filled)
 	}
 	return args, nil
+}
+
+// withScrape puts lines into a scrape configuration, which all agents have in Prometheus' form, where its targets are.
+func withScrape(config string, lines []string) (string, error) {
+	if len(lines) == 0 {
+		return config, nil
+	}
+	const targets = "file_sd_configs:"
+	before, after, found := strings.Cut(config, targets)
+	if !found {
+		return "", fmt.Errorf("there is no %s to put `%s` beside", targets, lines[0])
+	}
+	rest, after, _ := strings.Cut(after, "\n")
+	indent := before[strings.LastIndexByte(before, '\n')+1:]
+	var b strings.Builder
+	b.WriteString(before + targets + rest + "\n")
+	for _, line := range lines {
+		b.WriteString(indent + line + "\n")
+	}
+	return b.String() + after, nil
 }

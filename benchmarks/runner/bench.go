@@ -7,6 +7,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,11 @@ import (
 
 // Job is what all agents have to do.
 type Job struct {
-	Farm     farm.Config
+	Farm farm.Config
+	// About says what is special about the work, for reports.
+	About string
+	// Scrape is what the job's section has besides where its targets are, a line each.
+	Scrape   []string
 	Interval time.Duration
 	// Intervals is the length of the window.
 	Intervals int
@@ -67,11 +72,11 @@ func Open(ctx context.Context, root string, job Job, progress func(format string
 	}
 	f := job.Farm
 	progress("%d targets, page %s: rendering", f.Targets, f.Page)
-	if b.farm.process, err = start("farm", b.dir, self, []string{
-		"farm", "-targets-file", b.targets(), "-page", f.Page, "-node-page", f.NodePage,
-		"-targets", fmt.Sprint(f.Targets), "-samples", fmt.Sprint(f.Samples), "-cardinality", fmt.Sprint(f.Cardinality),
-		"-bodies", f.Bodies, "-change", fmt.Sprint(f.Change), "-churn", fmt.Sprint(f.Churn), "-steps", fmt.Sprint(f.Steps),
-	}, true); err != nil {
+	cfg, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell the farm what to serve: %w", err)
+	}
+	if b.farm.process, err = start("farm", b.dir, self, []string{"farm", "-targets-file", b.targets(), "-config", string(cfg)}, true); err != nil {
 		return nil, err
 	}
 	if b.sink.process, err = start("sink", b.dir, self, []string{"sink"}, true); err != nil {
@@ -126,7 +131,7 @@ func (b *Bench) targets() string { return filepath.Join(b.dir, "targets.json") }
 func (b *Bench) Workload() report.Workload {
 	f := b.job.Farm
 	return report.Workload{
-		Page: f.Page, Bodies: f.Bodies, Targets: f.Targets, Interval: b.job.Interval.Seconds(),
+		Page: f.Page, About: b.job.About, Bodies: f.Bodies, Targets: f.Targets, Interval: b.job.Interval.Seconds(),
 		RTT:    b.job.RTT.Seconds(),
 		Window: b.job.Interval.Seconds() * float64(b.job.Intervals),
 		Change: f.Change, Churn: f.Churn, Cardinality: f.Cardinality,
@@ -187,7 +192,7 @@ func (b *Bench) Run(ctx context.Context, a *Agent) (*report.Run, error) {
 	defer os.RemoveAll(dir)
 	args, err := a.render(agentView{
 		Config: filepath.Join(dir, "config.yaml"), Dir: dir, Targets: b.targets(), Interval: interval,
-		SinkHTTP: b.sinkAt.HTTP, SinkGRPC: b.sinkAt.GRPC,
+		SinkHTTP: b.sinkAt.HTTP, SinkGRPC: b.sinkAt.GRPC, Scrape: b.job.Scrape,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -16,6 +17,9 @@ import (
 
 // Parties is one agent of each party.
 const Parties = "godwit-rw2,prometheus-rw2,stock-rw2,vmagent-zstd"
+
+// Others are the agents that are run where twins are left: one of ours, and the lightest rival.
+const Others = "godwit-rw2,vmagent-zstd"
 
 // Preset is a workload that has a name.
 type Preset struct {
@@ -38,7 +42,31 @@ func presets(page string) map[string]Preset {
 	far := node("godwit-rw2,vmagent-far", "gzip")
 	far.Farm.Targets, far.RTT = 2000, 200*time.Millisecond
 	far.Interval, far.Intervals = 2*time.Second, 10
+	// Others are what real fleets are and `node` is not: targets that share nothing, rules, TLS, pages of all sizes.
+	others := func(about string, job Job) Preset {
+		job.About, job.Farm.Bodies = about, "gzip"
+		job.Interval, job.Intervals = cmp.Or(job.Interval, 10*time.Second), cmp.Or(job.Intervals, 2)
+		return Preset{Agents: Others, Job: job}
+	}
+	twins := farm.Config{Page: "node", NodePage: page, Targets: 1000, Change: 0.3}
+	own, relabelled, secured, hostile := twins, twins, twins, twins
+	own.Own = true
+	relabelled.Relabelled = true
+	secured.TLS = true
+	hostile.Hostile, hostile.Targets = true, 100
 	return map[string]Preset{
+		"own":     others("with a label value of the target's own on each series", Job{Farm: own}),
+		"relabel": others("of which kube-prometheus' rules drop a part and copy the host into a label", Job{Farm: relabelled, Scrape: []string{farm.Rules}}),
+		"tls":     others("behind TLS and a token", Job{Farm: secured, Scrape: farm.Secured}),
+		"kubelet": others("behind TLS and a token, 2 % of the pods replaced in each scrape", Job{
+			Farm: farm.Config{Page: "kubelet", Targets: 1000, Change: 0.3, TLS: true}, Scrape: farm.Secured,
+		}),
+		"mixed": others("from 20 to 20,000 samples", Job{
+			Farm: farm.Config{Page: "mixed", NodePage: page, Targets: 400, Change: 0.3}, Interval: 20 * time.Second,
+		}),
+		"ksm-changes": others("of which 10 % of the values change", Job{Farm: farm.Config{Page: "ksm", Targets: 1, Change: 0.1}, Interval: 15 * time.Second}),
+		"bomb":        others("beside a gzip bomb of 1 GiB and a target that drips for ever", Job{Farm: hostile, Interval: 5 * time.Second, Intervals: 6}),
+
 		"node":          node("all", "gzip"),
 		"node-fast":     fast,
 		"node-zstd":     node(Parties, "zstd"),

@@ -47,14 +47,7 @@ func init() {
 func farmRole(args []string) error {
 	var cfg farm.Config
 	f := flag.NewFlagSet("farm", flag.ContinueOnError)
-	for name, into := range map[string]*string{"page": &cfg.Page, "node-page": &cfg.NodePage, "bodies": &cfg.Bodies} {
-		f.StringVar(into, name, "", "")
-	}
-	for name, into := range map[string]*int{"targets": &cfg.Targets, "samples": &cfg.Samples, "cardinality": &cfg.Cardinality, "steps": &cfg.Steps} {
-		f.IntVar(into, name, 0, "")
-	}
-	f.Float64Var(&cfg.Change, "change", 0, "")
-	f.Float64Var(&cfg.Churn, "churn", 0, "")
+	f.Func("config", "", func(text string) error { return json.Unmarshal([]byte(text), &cfg) })
 	targets := f.String("targets-file", "", "")
 	if err := f.Parse(args); err != nil {
 		return err

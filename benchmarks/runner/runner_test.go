@@ -206,3 +206,66 @@ func TestWorkloadsNameAgentsThatExist(t *testing.T) {
 		t.Errorf("an unknown workload: %v", err)
 	}
 }
+
+// Each workload's lines end up in the scrape configuration of each agent that is run on it.
+func TestScrapeConfigurationsTakeTheLinesOfAWorkload(t *testing.T) {
+	all, err := LoadAgents("../agents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, preset := range presets(nodePage) {
+		agents, err := Select(all, preset.Agents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range agents {
+			view := agentView{
+				Config: filepath.Join(t.TempDir(), "config.yaml"), Dir: t.TempDir(), Targets: "/targets.json", Interval: time.Second,
+				SinkHTTP: "127.0.0.1:1", SinkGRPC: "127.0.0.1:2", Scrape: preset.Scrape,
+			}
+			if _, err := a.render(view); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(view.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var config any
+			if err := yaml.Unmarshal(text, &config); err != nil {
+				t.Fatalf("%s on %s: %v\n%s", a.Name, name, err, text)
+			}
+			scrape := section(config)
+			for _, line := range preset.Scrape {
+				key, _, _ := strings.Cut(line, ":")
+				if _, ok := scrape[key]; !ok {
+					t.Errorf("%s on %s has no %s where its targets are:\n%s", a.Name, name, key, text)
+				}
+			}
+		}
+	}
+	if _, err := withScrape("receivers: {}", []string{"scheme: https"}); err == nil {
+		t.Error("lines were put where no targets are")
+	}
+}
+
+// section finds the map that has file_sd_configs.
+func section(config any) map[string]any {
+	var inside []any
+	switch c := config.(type) {
+	case map[string]any:
+		if _, ok := c["file_sd_configs"]; ok {
+			return c
+		}
+		for _, v := range c {
+			inside = append(inside, v)
+		}
+	case []any:
+		inside = c
+	}
+	for _, v := range inside {
+		if found := section(v); found != nil {
+			return found
+		}
+	}
+	return nil
+}

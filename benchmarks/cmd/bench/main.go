@@ -10,6 +10,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -69,9 +70,7 @@ func farmFlags(f *flag.FlagSet, cfg *farm.Config) {
 func runFarm(ctx context.Context, args []string) error {
 	var cfg farm.Config
 	f := flag.NewFlagSet("farm", flag.ContinueOnError)
-	farmFlags(f, &cfg)
-	f.StringVar(&cfg.Page, "page", "node", "node, app or ksm")
-	f.StringVar(&cfg.NodePage, "node-page", "", "file of a node_exporter page")
+	f.Func("config", "what to serve, as JSON: the fields of farm.Config", func(text string) error { return json.Unmarshal([]byte(text), &cfg) })
 	targetsFile := f.String("targets-file", "targets.json", "where the file_sd list is written")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -203,7 +202,12 @@ func override(job *runner.Job, knobs farm.Config, interval time.Duration, interv
 }
 
 func title(w report.Workload) string {
-	what := map[string]string{"node": "node_exporter pages", "app": "application pages", "ksm": "kube-state-metrics page"}[w.Page]
+	what := map[string]string{
+		"node": "node_exporter pages", "app": "application pages", "ksm": "kube-state-metrics page", "kubelet": "kubelets' pages", "mixed": "pages of 40 kinds",
+	}[w.Page]
+	if w.About != "" {
+		what += " " + w.About
+	}
 	bodies := ""
 	if w.Bodies != "" {
 		bodies = ", in " + w.Bodies

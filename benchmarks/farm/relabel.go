@@ -1,0 +1,43 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package farm
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What Rules say, for the account.
+const (
+	droppedNames   = "node_scrape_collector_duration_seconds|node_network_(address_assign_type|carrier.*|device_id|dormant|flags|iface_.*|protocol_type)"
+	droppedDevices = "node_(network|disk)_.+;(lo|docker.*|veth.*|ram.*)"
+)
+
+// Rules are metric_relabel_configs as kube-prometheus has them for node exporters: families that nobody needs are dropped, and
+// devices; the host is copied from the address; labels are dropped. What they drop does not arrive: see Config.Relabelled.
+var Rules = fmt.Sprintf(`metric_relabel_configs: [`+
+	`{source_labels: [__name__], regex: %q, action: drop}, `+
+	`{source_labels: [__name__, device], regex: %q, action: drop}, `+
+	`{source_labels: [instance], regex: "([^:]+):.*", target_label: node}, `+
+	`{regex: "ifalias|wwn|serial", action: labeldrop}]`, droppedNames, droppedDevices)
+
+var (
+	byName   = regexp.MustCompile("^(?:" + droppedNames + ")$")
+	byDevice = regexp.MustCompile("^(?:" + droppedDevices + ")$")
+	device   = regexp.MustCompile(`[{,]device="([^"]*)"`)
+)
+
+// relabel marks what Rules drop.
+func (p *Page) relabel() {
+	for i := range p.lines {
+		l := &p.lines[i]
+		name, _, _ := strings.Cut(l.series, "{")
+		value := ""
+		if m := device.FindStringSubmatch(l.series); m != nil {
+			value = m[1]
+		}
+		l.dropped = l.isSample() && (byName.MatchString(name) || byDevice.MatchString(name+";"+value))
+	}
+}
