@@ -85,6 +85,12 @@ func (t *telemetry) First(reason encode.Reason, name string) {
 		zap.String("reason", string(reason)), zap.String("metric", name))
 }
 
+// Panicked logs a defect that some data met; the encoder went on without that data.
+func (t *telemetry) Panicked(cause any, stack []byte, n int) {
+	t.log.Error("lost points to a defect in the encoder; please report it",
+		zap.Any("panic", cause), zap.Int("points", n), zap.ByteString("stack", stack))
+}
+
 // queueDropped counts a block that the queue dropped, and logs that it does, for each reason once a minute.
 func (t *telemetry) queueDropped(destination int, reason string, h block.Header) {
 	d := t.destinations[destination]

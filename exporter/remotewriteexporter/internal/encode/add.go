@@ -34,10 +34,27 @@ type walk struct {
 // Add takes every point of md into the open columns of tenant. It keeps no reference to md. What cannot be sent is
 // counted and left out; the error is for md as a whole.
 func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
+	if err := e.add(md, tenant); err != nil {
+		return err
+	}
+	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
+		// What did not fit piles up in the symbols: look for room at once, which so many pay for.
+		e.expire(false)
+	} else if n := e.endings.Load(); n > e.mostEndings.Load() && e.endings.CompareAndSwap(n, 0) {
+		e.expire(false) // half of the cache is of no more use
+	}
+	return nil
+}
+
+func (e *Encoder) add(md pmetric.Metrics, tenant string) (err error) {
 	e.mu.RLock()
+	defer e.mu.RUnlock()
+	defer e.survive(func(cause any) int {
+		err = fmt.Errorf("cannot encode metrics: panic: %v", cause)
+		return md.DataPointCount()
+	})
 	t := e.tenant(tenant)
 	if t == nil {
-		e.mu.RUnlock()
 		e.dropped(ReasonTenants, tenant, md.DataPointCount())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
@@ -51,16 +68,9 @@ func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
 	case e.scratches <- w.s:
 	default: // enough are idle: this one goes
 	}
-	e.mu.RUnlock()
 	e.counters.hits.Add(w.hits)
 	e.counters.misses.Add(w.misses)
 	e.counters.moves.Add(w.moves)
-	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
-		// What did not fit piles up in the symbols: look for room at once, which so many pay for.
-		e.expire(false)
-	} else if n := e.endings.Load(); n > e.mostEndings.Load() && e.endings.CompareAndSwap(n, 0) {
-		e.expire(false) // half of the cache is of no more use
-	}
 	return nil
 }
 

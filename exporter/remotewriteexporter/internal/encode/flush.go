@@ -30,7 +30,7 @@ func (e *Encoder) Cut(dst []string) []string {
 
 // Flush turns what a shard of a tenant holds, or held at the last Cut, into requests and appends these to dst. Within one
 // series earlier samples come first, through all blocks in order.
-func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) []block.Block {
+func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) (blocks []block.Block) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	e.tableMu.Lock()
@@ -48,15 +48,23 @@ func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) [
 	}
 	w := e.flusher()
 	w.format, w.shard, w.tenant, w.dst = f, shard, tenant, dst
+	defer e.survive(func(any) int {
+		lost := len(b.samples)
+		for _, made := range w.dst[len(dst):] {
+			lost -= made.Samples + made.Histograms
+		}
+		blocks = w.dst // what was finished is sound
+		return max(lost, 0)
+	})
 	w.run(b)
-	dst = w.dst
+	blocks = w.dst
 	w.release()
 	select {
 	case e.flushers <- w:
 	default: // enough are idle: this one goes
 	}
 	c.giveBack(b)
-	return dst
+	return blocks
 }
 
 func (e *Encoder) flusher() *flusher {
@@ -264,22 +272,18 @@ func (w *flusher) sizeOf(b *buffer, s *row, place uint32, cells []sample, n int,
 	return size
 }
 
-// tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken.
+// tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken: a series has one
+// value at a time, be it a number or a histogram.
 func (w *flusher) tidy(s *row, cells []sample) []sample {
-	sorted, mixed := true, false
+	ascending := true
 	for i := 1; i < len(cells); i++ {
-		mixed = mixed || cells[i].extra&isHistogram != cells[i-1].extra&isHistogram
-		sorted = sorted && cells[i].time > cells[i-1].time
+		ascending = ascending && cells[i].time > cells[i-1].time
 	}
-	if sorted && !mixed {
+	if ascending {
 		return cells
 	}
-	slices.SortStableFunc(cells, func(a, b sample) int {
-		return cmp.Or(cmp.Compare(a.extra&isHistogram, b.extra&isHistogram), cmp.Compare(a.time, b.time))
-	})
-	kept := slices.CompactFunc(cells, func(a, b sample) bool {
-		return a.time == b.time && a.extra&isHistogram == b.extra&isHistogram
-	})
+	slices.SortStableFunc(cells, func(a, b sample) int { return cmp.Compare(a.time, b.time) })
+	kept := slices.CompactFunc(cells, func(a, b sample) bool { return a.time == b.time })
 	if n := len(cells) - len(kept); n > 0 {
 		w.e.dropped(ReasonDuplicate, w.name(s), n)
 	}

@@ -24,6 +24,7 @@ type drops struct {
 	mu     sync.Mutex
 	counts map[Reason]int
 	firsts map[Reason]string
+	panics []string
 }
 
 func (d *drops) Dropped(reason Reason, n int) {
@@ -42,6 +43,12 @@ func (d *drops) First(reason Reason, metric string) {
 		d.firsts = map[Reason]string{}
 	}
 	d.firsts[reason] = metric
+}
+
+func (d *drops) Panicked(cause any, _ []byte, _ int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.panics = append(d.panics, fmt.Sprint(cause))
 }
 
 func (d *drops) total() (n int) {

@@ -32,10 +32,9 @@ func (w *flusher) writeNumbers(b *buffer, s *row, cells []sample) int {
 	if w.format.Version != promwrite.V2 || len(w.exemplars) > 0 {
 		return 0
 	}
-	done := 0
-	cells = cells[:min(len(cells), max(w.sampleLimit-w.points(), 0))]
-	for done < len(cells) {
-		n := w.writeRun(b, s, cells[done:])
+	done, room := 0, min(len(cells), max(w.sampleLimit-w.points(), 0))
+	for done < room {
+		n := w.writeRun(b, s, cells[done:], room-done)
 		if n == 0 {
 			break
 		}
@@ -45,8 +44,9 @@ func (w *flusher) writeNumbers(b *buffer, s *row, cells []sample) int {
 	return done
 }
 
-// writeRun appends a message, and those after it that take as many bytes. It returns how many.
-func (w *flusher) writeRun(b *buffer, s *row, cells []sample) int {
+// writeRun appends a message, and those after it that take as many bytes, room of them at most. It returns how many.
+// Cells beyond the room are looked at: they say whether the last is the only one of its resource.
+func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	c := &cells[0]
 	if !lone(cells) || w.full(len(w.body), s, c.of) {
 		return 0
@@ -63,22 +63,25 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample) int {
 	if len(message) > maxMessage || !number.Fixed() {
 		return 1
 	}
-	done := 1 + w.repeat(b, s, message, number, cells[1:])
+	done := 1 + w.repeat(b, s, message, number, cells[1:], room-1)
 	if done >= minRun {
 		w.tell(begin, len(message), done, number, c)
 	}
 	return done
 }
 
-// repeat appends messages that are what the one given is but for the values of the resource, the number and its times. It
-// returns how many.
-func (w *flusher) repeat(b *buffer, s *row, message []byte, number wire.Number, cells []sample) int {
+// repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
+// of them at most. It returns how many.
+func (w *flusher) repeat(b *buffer, s *row, message []byte, number wire.Number, cells []sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
-	for ; done < len(cells); done++ {
+	for ; done < room; done++ {
 		c := &cells[done]
+		if !lone(cells[done:]) { // asked first: the extra of a histogram is no place in starts
+			break
+		}
 		start := b.start(c)
-		if !lone(cells[done:]) || !number.Fits(c.time, start) || w.full(len(body), s, c.of) {
+		if !number.Fits(c.time, start) || w.full(len(body), s, c.of) {
 			break
 		}
 		at := len(body)

@@ -3,7 +3,10 @@
 
 package encode
 
-import "sync/atomic"
+import (
+	"runtime/debug"
+	"sync/atomic"
+)
 
 // Reason is why something was not sent.
 type Reason string
@@ -23,6 +26,7 @@ const (
 	ReasonTenants       Reason = "tenants"        // a tenant too many
 	ReasonCustomBuckets Reason = "custom_buckets" // a histogram of custom buckets for a receiver of 1.0
 	ReasonTooLarge      Reason = "too_large"      // a single sample over the size of a request
+	ReasonPanic         Reason = "panic"          // it met a defect of this program
 )
 
 // Telemetry learns what was left out. Its methods are called from many goroutines, with locks held: they must not
@@ -32,6 +36,8 @@ type Telemetry interface {
 	Dropped(reason Reason, n int)
 	// First follows the first Dropped of each reason and names a metric: material for one line in the log.
 	First(reason Reason, metric string)
+	// Panicked tells of a defect: with what n points were lost, and where.
+	Panicked(cause any, stack []byte, n int)
 }
 
 // Stats is the state of the caches.
@@ -67,6 +73,18 @@ func (e *Encoder) Stats() Stats {
 	defer e.tableMu.Unlock()
 	s.Series, s.Resources, s.Tenants = e.listed, e.resources, len(e.tenants)
 	return s
+}
+
+// survive is deferred around what foreign data goes through. A defect that some data meets costs that data, not the
+// process and all that others have in its memory. What was being made is left to the garbage collector: it may be half done.
+func (e *Encoder) survive(lost func(cause any) int) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	n := lost(cause)
+	e.telemetry.Panicked(cause, debug.Stack(), n)
+	e.telemetry.Dropped(ReasonPanic, n)
 }
 
 func (e *Encoder) dropped(reason Reason, metric string, n int) {
