@@ -48,9 +48,15 @@ type buckets struct {
 // Decode reads one request, decompressed, into d.Series and d.Metadata. After an error these hold nothing.
 // body may be reused as soon as Decode has returned.
 func (d *Decoder) Decode(version Version, body []byte) error {
-	d.reset()
-	msg := string(body)
-	d.most = len(body)/minSize + 1
+	return d.DecodeMeasured(version, string(body), Size{})
+}
+
+// DecodeMeasured is Decode for a message that was measured. What is decoded refers to msg.
+func (d *Decoder) DecodeMeasured(version Version, msg string, size Size) error {
+	d.Reset()
+	length := len(msg)
+	d.most = length/minSize + 1
+	d.expect(&size)
 	var err error
 	switch version {
 	case V1:
@@ -61,8 +67,8 @@ func (d *Decoder) Decode(version Version, body []byte) error {
 		err = fmt.Errorf("version %d is unknown", version)
 	}
 	if err != nil {
-		d.reset()
-		return fmt.Errorf("cannot decode request of %d bytes: %w", len(body), err)
+		d.Reset()
+		return fmt.Errorf("cannot decode request of %d bytes: %w", length, err)
 	}
 	return nil
 }
@@ -76,7 +82,8 @@ func (d *Decoder) add(s Series) error {
 	return nil
 }
 
-func (d *Decoder) reset() {
+// Reset lets go of the last request.
+func (d *Decoder) Reset() {
 	d.Series = reuse(d.Series)
 	d.Metadata = reuse(d.Metadata)
 	d.symbols = reuse(d.symbols)

@@ -33,6 +33,25 @@ func NewDecompressor(limit int) (*Decompressor, error) {
 	return &Decompressor{limit: limit, zstd: decoder}, nil
 }
 
+// Size is how many bytes a body decompresses to as far as it says itself, and the limit where it does not say.
+func (d *Decompressor) Size(encoding Encoding, src []byte) int {
+	size := d.limit
+	switch encoding {
+	case Identity:
+		size = len(src)
+	case Snappy:
+		if n, err := s2.DecodedLen(src); err == nil {
+			size = n
+		}
+	case Zstd:
+		var h zstd.Header
+		if err := h.Decode(src); err == nil && h.HasFCS && h.FrameContentSize < uint64(d.limit) {
+			size = int(h.FrameContentSize)
+		}
+	}
+	return min(size, d.limit)
+}
+
 // Decompress decodes src into dst's memory, growing it as needed. What it returns is valid until dst is used
 // again; of an uncompressed body it is src itself.
 func (d *Decompressor) Decompress(dst []byte, encoding Encoding, src []byte) ([]byte, error) {

@@ -20,13 +20,22 @@ type Config struct {
 	// Path is the path that takes writes. Default /api/v1/write.
 	Path string `mapstructure:"path"`
 
-	// MaxDecodedBodySize limits a body after decompression, in bytes. A larger one is answered with 413. Each CPU
-	// may be decoding one such body at a time. Default 32 MiB, which is Prometheus's own limit.
+	// MaxDecodedBodySize limits a body after decompression, in bytes. A larger one is answered with 413. Default 32 MiB,
+	// which is Prometheus's own limit.
 	MaxDecodedBodySize int `mapstructure:"max_decoded_body_size"`
+
+	// MaxMemory bounds, in bytes, what all requests in flight take up together: an eighth of it bodies as received, a
+	// quarter decompressed ones, the rest what they are decoded to. A request that alone needs more is answered with 413;
+	// others wait their turn, and are answered with 503 after ten seconds. Default 0, which is a quarter of the memory
+	// that the process may use: the least of GOMEMLIMIT, the limits of its cgroup, and the host's.
+	MaxMemory int `mapstructure:"max_memory"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
+
+// minMemory is the least that can be configured: enough for requests of a few thousand samples.
+const minMemory = 16 << 20
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
@@ -42,6 +51,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxDecodedBodySize <= 0 {
 		errs = append(errs, fmt.Errorf("`max_decoded_body_size` must be positive, got %d", c.MaxDecodedBodySize))
+	}
+	if c.MaxMemory != 0 && c.MaxMemory < minMemory {
+		errs = append(errs, fmt.Errorf("`max_memory` must be 0 or at least %d, got %d", minMemory, c.MaxMemory))
 	}
 	return errors.Join(errs...)
 }

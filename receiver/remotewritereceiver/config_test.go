@@ -39,14 +39,15 @@ func TestConfig(t *testing.T) {
 	want.HTTP.ReadTimeout = 30 * time.Second
 	want.Path = "/write"
 	want.MaxDecodedBodySize = 8 << 20
+	want.MaxMemory = 256 << 20
 	require.Equal(t, want, load(""))
 }
 
 func TestConfigFaultsAreAllNamed(t *testing.T) {
-	cfg := &Config{Path: "write"}
+	cfg := &Config{Path: "write", MaxMemory: 1}
 	cfg.HTTP.CompressionAlgorithms = []string{"gzip"}
 	err := cfg.Validate()
-	for _, key := range []string{"`endpoint`", "`compression_algorithms`", "`path`", "`max_decoded_body_size`"} {
+	for _, key := range []string{"`endpoint`", "`compression_algorithms`", "`path`", "`max_decoded_body_size`", "`max_memory`"} {
 		require.ErrorContains(t, err, key)
 	}
 }

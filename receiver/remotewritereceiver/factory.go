@@ -5,6 +5,7 @@ package remotewritereceiver
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -24,6 +25,9 @@ func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:19291"
 	server.MaxRequestBodySize = 20 << 20
+	server.ReadHeaderTimeout = 10 * time.Second
+	server.ReadTimeout = time.Minute
+	server.WriteTimeout = 2 * time.Minute // it begins with the request, and the pipeline may take its time after the body
 	return &Config{
 		HTTP:               server,
 		Path:               "/api/v1/write",

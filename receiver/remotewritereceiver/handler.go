@@ -4,12 +4,11 @@
 package remotewritereceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
+	"os"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/attribute"
@@ -47,7 +46,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 	if err != nil {
 		answer = response{code: http.StatusUnsupportedMediaType, err: err}
 	} else {
-		answer = r.write(req, version)
+		answer = r.write(w, req, version)
 		answer.written.SetHeaders(w.Header())
 	}
 	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, metric.WithAttributeSet(attribute.NewSet(
@@ -66,13 +65,15 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 }
 
 // write takes one request's series to the pipeline.
-func (r *remoteWriteReceiver) write(req *http.Request, version promwrite.Version) response {
+func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, version promwrite.Version) response {
 	encoding, err := promwrite.ParseContentEncoding(req.Header.Get("Content-Encoding"))
 	if err != nil {
 		return response{code: http.StatusUnsupportedMediaType, err: err}
 	}
 	ctx := r.obsreport.StartMetricsOp(req.Context())
-	batch, wire, err := r.decode(ctx, req, version, encoding)
+	held := hold{of: r.memory}
+	defer held.done()
+	batch, wire, err := r.decode(ctx, w, req, version, encoding, &held)
 	if err != nil {
 		r.obsreport.EndMetricsOp(ctx, "remotewrite", 0, err)
 		return response{code: decodeCode(err), err: err, wire: wire}
@@ -97,34 +98,40 @@ func (r *remoteWriteReceiver) write(req *http.Request, version promwrite.Version
 	return answer
 }
 
-// bodies holds buffers for bodies as received.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-const maxRetainedBody = 4 << 20 // one huge body must not pin memory for ever
-
 // decode reads the body at the sender's pace, and only then takes a worker. It returns the size of the body, too.
 func (r *remoteWriteReceiver) decode(
-	ctx context.Context, req *http.Request, version promwrite.Version, encoding promwrite.Encoding,
+	ctx context.Context, w http.ResponseWriter, req *http.Request, version promwrite.Version, encoding promwrite.Encoding, held *hold,
 ) (decoded batch, wire int, err error) {
-	body := bodies.Get().(*bytes.Buffer)
-	defer func() {
-		if body.Cap() <= maxRetainedBody {
-			body.Reset()
-			bodies.Put(body)
-		}
-	}()
-	if _, err = body.ReadFrom(req.Body); err != nil {
-		return batch{}, body.Len(), fmt.Errorf("cannot read the body after %d bytes: %w", body.Len(), err)
+	body, done, err := r.memory.bodies.read(ctx, w, req)
+	defer done()
+	wire = len(body)
+	if err != nil {
+		return batch{}, wire, err
 	}
-	wire = body.Len()
 	select {
-	case w := <-r.workers:
-		defer func() { r.workers <- w }()
-		decoded, err = w.work(version, encoding, body.Bytes())
-		return decoded, wire, err
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
 	case <-ctx.Done():
 		return batch{}, wire, fmt.Errorf("cannot decode %d bytes: %w", wire, ctx.Err())
 	}
+	worker, err := r.worker()
+	if err != nil {
+		return batch{}, wire, err
+	}
+	decoded, err = worker.work(ctx, version, encoding, body, held)
+	held.translated()
+	if !worker.oversized() {
+		r.idle.Put(worker)
+	}
+	return decoded, wire, err
+}
+
+// worker takes an idle one or makes one. The garbage collector takes away those that nobody has needed for a while.
+func (r *remoteWriteReceiver) worker() (*worker, error) {
+	if w, ok := r.idle.Get().(*worker); ok {
+		return w, nil
+	}
+	return newWorker(r.cfg.MaxDecodedBodySize)
 }
 
 // decodeCode says whose fault it is that nothing was decoded.
@@ -133,8 +140,9 @@ func decodeCode(err error) int {
 	switch {
 	case errors.As(err, &tooLarge), errors.Is(err, promwrite.ErrTooLarge):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, errBusy), errors.Is(err, errSlow), errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusServiceUnavailable // senders give data up for 408
 	}
 	return http.StatusBadRequest
 }

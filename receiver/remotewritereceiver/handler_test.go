@@ -104,7 +104,7 @@ func TestRequestsThatGrowTooMuchAreRefused(t *testing.T) {
 	for i := range 200 {
 		labels = append(labels, strings.Repeat("a", i+1), "v")
 	}
-	ts := writev2.TimeSeries{Samples: make([]writev2.Sample, maxExpansion/200)}
+	ts := writev2.TimeSeries{Samples: make([]writev2.Sample, 20_000)}
 	got := postV2(t, start(t, settings(), new(consumertest.MetricsSink)), &newV2().series(ts, gauge, "", "", labels...).Request)
 	require.Equal(t, 413, got.code)
 	require.Contains(t, got.body, "send smaller requests")
@@ -258,9 +258,7 @@ func FuzzHandler(f *testing.F) {
 func offline(tb testing.TB, set receiver.Settings, next consumer.Metrics) *remoteWriteReceiver {
 	r, err := newReceiver(createDefaultConfig().(*Config), set, next)
 	require.NoError(tb, err)
-	w, err := newWorker(1 << 20)
-	require.NoError(tb, err)
-	r.workers = make(chan *worker, 1)
-	r.workers <- w
+	r.cfg.MaxDecodedBodySize = 1 << 20
+	r.prepare()
 	return r
 }

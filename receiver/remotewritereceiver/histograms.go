@@ -18,7 +18,7 @@ var (
 	errSpan        = errors.New("a histogram span begins before the end of the one before it")
 	errBucketRange = errors.New("histogram buckets lie outside the range of a float64")
 	errCount       = errors.New("a histogram count is negative, not finite or too large")
-	errTotal       = errors.New("histogram buckets hold more than the histogram's count")
+	errTotal       = errors.New("histogram buckets do not add up to the histogram's count")
 	errBounds      = errors.New("custom bounds are not finite and ascending")
 )
 
@@ -120,16 +120,29 @@ func (b *bucketScratch) load(h *promwrite.Histogram) (err error) {
 			return err
 		}
 	}
-	switch {
-	case h.Count.IsFloat: // rounding must not make the parts larger than the whole
-		b.count = max(b.count, total)
-	case total > b.count: // less is right: observations of NaN are in no bucket
+	if h.Schema == promwrite.CustomBucketsSchema {
+		err = b.loadCustom(h)
+	} else {
+		err = b.loadExponential(h)
+	}
+	if err != nil {
+		return err
+	}
+	// Observations of NaN are in no bucket, and their sum is NaN.
+	switch excess := int64(total - b.count); {
+	case excess == 0, excess < 0 && math.IsNaN(h.Sum):
+	case h.Count.IsFloat && uint64(max(excess, -excess)) <= b.rounding():
+		b.count = total // each part was rounded by itself
+	default:
 		return errTotal
 	}
-	if h.Schema == promwrite.CustomBucketsSchema {
-		return b.loadCustom(h)
-	}
-	return b.loadExponential(h)
+	return nil
+}
+
+// rounding is how far the parts of a histogram of floats may be from its count: a half for each, and what computing with
+// floats leaves.
+func (b *bucketScratch) rounding() uint64 {
+	return uint64(len(b.positive.sparse)+len(b.negative.sparse))/2 + 1 + b.count/1000
 }
 
 func (b *bucketScratch) loadExponential(h *promwrite.Histogram) error {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"sync"
 
@@ -30,8 +31,9 @@ type remoteWriteReceiver struct {
 	obsreport *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
 
-	// workers holds the idle ones. Taking one out is taking a CPU slot.
-	workers chan *worker
+	memory *memory       // of all requests in flight
+	slots  chan struct{} // one for each CPU, taken while a worker works
+	idle   sync.Pool     // of workers
 
 	server     *http.Server
 	address    net.Addr
@@ -62,15 +64,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*re
 
 // Start listens. Requests are served from then on.
 func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) error {
-	slots := runtime.GOMAXPROCS(0)
-	r.workers = make(chan *worker, slots)
-	for range slots {
-		w, err := newWorker(r.cfg.MaxDecodedBodySize)
-		if err != nil {
-			return err
-		}
-		r.workers <- w
-	}
+	r.prepare()
 
 	server := r.cfg.HTTP
 	server.CompressionAlgorithms = []string{} // bodies arrive as sent: their encoding belongs to the protocol
@@ -94,6 +88,16 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 		}
 	})
 	return nil
+}
+
+// prepare readies what requests need.
+func (r *remoteWriteReceiver) prepare() {
+	size := r.cfg.MaxMemory
+	if size == 0 {
+		size = memoryFor(os.DirFS("/"), goLimit())
+	}
+	r.memory = newMemory(size)
+	r.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
 }
 
 // Shutdown stops listening and waits, within ctx, for the requests in flight; then it cuts them off.

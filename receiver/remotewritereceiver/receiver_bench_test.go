@@ -74,7 +74,8 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	w, err := newWorker(1 << 20)
 	require.NoError(t, err)
 	work := func() pmetric.Metrics {
-		b, err := w.work(promwrite.V2, promwrite.Identity, body)
+		held := hold{of: newMemory(64 << 20)}
+		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held)
 		require.NoError(t, err)
 		require.Equal(t, 1000, b.metrics.DataPointCount())
 		return b.metrics

@@ -5,7 +5,6 @@ package remotewritereceiver
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 
@@ -53,21 +52,8 @@ type batch struct {
 	plain   int // bytes of its body, decoded
 }
 
-// maxExpansion bounds what a request may become: each point carries the labels of its series anew, so a small body of
-// long series with many labels could fill any memory. It is the sum over all points of their labels and two more,
-// at some 70 bytes each; a request of 8 MiB, the largest that senders make on purpose, comes to a third of it.
-const maxExpansion = 8 << 20
-
 // translate borrows series, and may sort their labels. The batch holds nothing of the translator.
-func (t *translator) translate(series []promwrite.Series) (batch, error) {
-	expansion := 0
-	for i := range series {
-		expansion += (len(series[i].Samples) + len(series[i].Histograms)) * (len(series[i].Labels) + 2)
-	}
-	if expansion > maxExpansion {
-		return batch{}, fmt.Errorf("cannot translate points with %d labels, more than %d, send smaller requests: %w",
-			expansion, maxExpansion, promwrite.ErrTooLarge)
-	}
+func (t *translator) translate(series []promwrite.Series) batch {
 	t.reset()
 	defer t.reset()
 	t.batch.metrics = pmetric.NewMetrics()
@@ -89,7 +75,7 @@ func (t *translator) translate(series []promwrite.Series) (batch, error) {
 		t.addExemplars(i, s)
 	}
 	t.rejects.add(reasonOrphanExemplar, t.exemplars.left(), 0, "", nil)
-	return t.batch, nil
+	return t.batch
 }
 
 // maxRetained bounds the entries of a map that is kept for the next request.

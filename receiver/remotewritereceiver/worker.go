@@ -3,7 +3,11 @@
 
 package remotewritereceiver
 
-import "github.com/godwit-otel/godwit/internal/promwrite"
+import (
+	"context"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
 
 // worker turns bodies into metrics, one at a time, in memory it keeps.
 type worker struct {
@@ -11,9 +15,13 @@ type worker struct {
 	decoder      promwrite.Decoder
 	translator   translator
 	plain        []byte // the body, decompressed
+
+	// kept is about the bytes that the worker has grown to, usual about the most that its last requests needed.
+	kept, usual int
 }
 
-const maxRetainedPlain = 16 << 20 // twice what senders make on purpose
+// spareMemory is what a worker may keep that its last requests did not need.
+const spareMemory = 4 << 20
 
 func newWorker(maxDecodedBodySize int) (*worker, error) {
 	decompressor, err := promwrite.NewDecompressor(maxDecodedBodySize)
@@ -23,19 +31,45 @@ func newWorker(maxDecodedBodySize int) (*worker, error) {
 	return &worker{decompressor: decompressor}, nil
 }
 
-// work decodes body. The batch it returns refers neither to body nor to the worker.
-func (w *worker) work(version promwrite.Version, encoding promwrite.Encoding, body []byte) (batch, error) {
-	plain, err := w.decompressor.Decompress(w.plain, encoding, body)
+// work decodes body, in memory that it takes from m first. The batch it returns refers neither to body nor to the worker.
+func (w *worker) work(ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold) (batch, error) {
+	msg, err := w.inflate(ctx, encoding, body, m)
 	if err != nil {
 		return batch{}, err
 	}
-	if encoding != promwrite.Identity && cap(plain) <= maxRetainedPlain {
-		w.plain = plain
-	}
-	if err := w.decoder.Decode(version, plain); err != nil {
+	size, err := promwrite.Measure(version, msg)
+	if err != nil {
 		return batch{}, err
 	}
-	b, err := w.translator.translate(w.decoder.Series)
-	b.plain = len(plain)
-	return b, err
+	if err = m.forMetrics(ctx, len(msg), &size); err != nil {
+		return batch{}, err
+	}
+	w.kept = max(w.kept, cap(w.plain)+size.Memory())
+	w.usual = max(len(msg)+size.Memory(), w.usual-w.usual/16)
+	if err = w.decoder.DecodeMeasured(version, msg, size); err != nil {
+		return batch{}, err
+	}
+	defer w.decoder.Reset() // what it refers to is the batch's alone
+	b := w.translator.translate(w.decoder.Series)
+	b.plain = len(msg)
+	return b, nil
 }
+
+// inflate returns the body decompressed, as a copy that strings may refer to.
+func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *hold) (string, error) {
+	if err := m.forPlain(ctx, w.decompressor.Size(encoding, body)); err != nil {
+		return "", err
+	}
+	plain, err := w.decompressor.Decompress(w.plain, encoding, body)
+	if err != nil {
+		return "", err
+	}
+	if encoding != promwrite.Identity {
+		w.plain = plain
+		w.kept = max(w.kept, cap(plain))
+	}
+	return string(plain), nil
+}
+
+// oversized says whether the worker has grown to much more than its last requests needed, so that it had better go.
+func (w *worker) oversized() bool { return w.kept > 4*w.usual+spareMemory }

@@ -1,0 +1,138 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// firstRoom is the memory that a body gets to begin with; it doubles as the body arrives, whatever was announced.
+	firstRoom = 32 << 10
+	// patience is how long a body may take before its sender can be cut off for being slow.
+	patience = time.Second
+)
+
+// errSlow is in the chain of an error about a sender that was cut off.
+var errSlow = errors.New("memory for bodies is short and no sender is slower, send again later")
+
+// arrivals reads bodies into memory that they share. When that is short, the slowest sender makes room: whoever opens many
+// connections and sends nothing must not hold what others need.
+type arrivals struct {
+	memory *budget
+
+	mu     sync.Mutex
+	bodies map[*arrival]struct{}
+}
+
+// arrival is a body on its way.
+type arrival struct {
+	since time.Time
+	stop  func() // makes reading fail
+
+	// Guarded by arrivals.mu.
+	read    int
+	held    int
+	stopped bool
+}
+
+func newArrivals(size int) *arrivals {
+	return &arrivals{memory: newBudget(size), bodies: map[*arrival]struct{}{}}
+}
+
+// read takes in the body of req. The memory is counted until done is called, error or not.
+func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, done func(), err error) {
+	now := &arrival{since: time.Now(), stop: func() {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // who cannot be stopped has a server without timeouts
+	}}
+	a.mu.Lock()
+	a.bodies[now] = struct{}{}
+	a.mu.Unlock()
+	body, err = a.fill(ctx, now, req.Body)
+	a.mu.Lock()
+	delete(a.bodies, now)
+	stopped := now.stopped
+	a.mu.Unlock()
+	if err != nil && stopped {
+		err = errSlow
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot read the body after %d bytes: %w", len(body), err)
+	}
+	return body, func() { a.memory.give(now.held) }, err
+}
+
+func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body []byte, err error) {
+	for {
+		if len(body) == cap(body) {
+			room := max(firstRoom, 2*cap(body))
+			if err = a.hold(ctx, now, room); err != nil {
+				return body, err
+			}
+			body = append(make([]byte, 0, room), body...)
+			a.giveBack(now, room)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		a.mu.Lock()
+		now.read = len(body)
+		a.mu.Unlock()
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return body, err
+		}
+	}
+}
+
+// hold takes n bytes more, if need be from the slowest.
+func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
+	if !a.memory.try(n) {
+		a.stopSlowest()
+		if err := a.memory.take(ctx, n, a.stopSlowest); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	now.held += n
+	a.mu.Unlock()
+	return nil
+}
+
+// giveBack leaves a body with n bytes.
+func (a *arrivals) giveBack(now *arrival, n int) {
+	a.mu.Lock()
+	rest := now.held - n
+	now.held = n
+	a.mu.Unlock()
+	a.memory.give(rest)
+}
+
+// stopSlowest cuts off the sender that has sent the least per second, if it has had the time.
+func (a *arrivals) stopSlowest() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var slowest *arrival
+	least := 0.
+	for x := range a.bodies {
+		age := time.Since(x.since)
+		if x.stopped || age < patience || x.held == 0 {
+			continue
+		}
+		if rate := float64(x.read) / age.Seconds(); slowest == nil || rate < least {
+			slowest, least = x, rate
+		}
+	}
+	if slowest != nil {
+		slowest.stopped = true
+		slowest.stop()
+	}
+}

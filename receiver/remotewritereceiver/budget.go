@@ -1,0 +1,121 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// errBusy is in the chain of an error about memory that others had for too long.
+var errBusy = errors.New("memory for requests is in use, send again later")
+
+// budget is bytes of memory that requests in flight share. Who waits is served in the order of coming, so that many small
+// requests do not keep a large one from its turn, nor the other way round.
+type budget struct {
+	size int
+
+	mu      sync.Mutex
+	free    int
+	waiting []*turn
+}
+
+// turn is a wait for n bytes; granted is closed when they are there.
+type turn struct {
+	n       int
+	granted chan struct{}
+}
+
+func newBudget(size int) *budget { return &budget{size: size, free: size} }
+
+// try takes n bytes if they are free and nobody waits.
+func (b *budget) try(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) > 0 || n > b.free {
+		return false
+	}
+	b.free -= n
+	return true
+}
+
+// maxWait is how long a request waits for memory: senders give up themselves after some time, and come again.
+const maxWait = 10 * time.Second
+
+// take waits for n bytes. More than there are at all are too large. While it waits, nudge is called now and then, if given.
+func (b *budget) take(ctx context.Context, n int, nudge func()) error {
+	if n > b.size {
+		return tooMuch(n, b.size)
+	}
+	b.mu.Lock()
+	if len(b.waiting) == 0 && n <= b.free {
+		b.free -= n
+		b.mu.Unlock()
+		return nil
+	}
+	t := &turn{n, make(chan struct{})}
+	b.waiting = append(b.waiting, t)
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	ticker := time.NewTicker(patience)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-t.granted:
+			return nil
+		case <-ticker.C:
+			if nudge != nil {
+				nudge()
+			}
+		case <-ctx.Done():
+			b.leave(t)
+			return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, errBusy)
+		}
+	}
+}
+
+func tooMuch(n, limit int) error {
+	return fmt.Errorf("cannot use %d bytes of memory for the request, more than %d, send smaller requests: %w",
+		n, limit, promwrite.ErrTooLarge)
+}
+
+// leave ends a wait, even one that was granted at the last moment.
+func (b *budget) leave(t *turn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, w := range b.waiting {
+		if w == t {
+			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			b.serve() // it may have kept smaller ones waiting
+			return
+		}
+	}
+	b.free += t.n
+	b.serve()
+}
+
+// give returns n bytes.
+func (b *budget) give(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += n
+	b.serve()
+}
+
+// serve grants what is due. The lock is held.
+func (b *budget) serve() {
+	for len(b.waiting) > 0 && b.waiting[0].n <= b.free {
+		t := b.waiting[0]
+		b.waiting[0] = nil
+		b.waiting = b.waiting[1:]
+		b.free -= t.n
+		close(t.granted)
+	}
+}

@@ -1,0 +1,161 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"math"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+const (
+	// memoryShare is the part of the process's memory that requests in flight may take up.
+	memoryShare = 4
+	// unknownMemory is what a process is taken to have where nothing says how much.
+	unknownMemory = 2 << 30
+	// leastMemory is what requests need at the least, however little there is: one of a usual size.
+	leastMemory = 48 << 20
+	// maxRequest is what one request may become, however much memory there is: twice what the largest that senders make on
+	// purpose do.
+	maxRequest = 256 << 20
+)
+
+// memory is what requests in flight may take up together, in the order in which each needs it. Who has of one may wait for
+// the next, never the other way round.
+type memory struct {
+	bodies  *arrivals // as received
+	plain   *budget   // decompressed, before anything is known of them
+	metrics *budget   // decoded, and with the pipeline
+}
+
+func newMemory(size int) *memory {
+	return &memory{bodies: newArrivals(size / 8), plain: newBudget(size / 4), metrics: newBudget(size / 8 * 5)}
+}
+
+// hold is what one request has of it.
+type hold struct {
+	of                       *memory
+	plain, decoded, retained int
+}
+
+// forPlain takes what a body of so many bytes needs, decompressed: the bytes, and the copy that texts refer to.
+func (h *hold) forPlain(ctx context.Context, n int) error {
+	if err := h.of.plain.take(ctx, 2*n, nil); err != nil {
+		return err
+	}
+	h.plain = 2 * n
+	return nil
+}
+
+// Bytes that metrics take up.
+const (
+	pointSize     = 192 // a point without its attributes
+	attributeSize = 70
+	// An exponential histogram stores all buckets from its first to its last, see denseLimit. A bucket takes a byte or more.
+	denseSize     = 2 * 8 * 160
+	denseByteSize = 2 * 8 * 2
+)
+
+// forMetrics takes what the request needs as it is decoded and as metrics, and gives back what its body had.
+func (h *hold) forMetrics(ctx context.Context, body int, s *promwrite.Size) error {
+	points := s.Samples + s.Histograms + s.Exemplars
+	decoded := s.Memory()
+	retained := body + points*pointSize + s.PointLabels*attributeSize + s.ExemplarBytes/2*attributeSize +
+		s.Histograms*denseSize + s.HistogramBytes*denseByteSize
+	if n := decoded + retained; n > maxRequest {
+		return tooMuch(n, maxRequest)
+	}
+	if err := h.of.metrics.take(ctx, decoded+retained, nil); err != nil {
+		return err
+	}
+	h.decoded, h.retained = decoded, retained
+	h.of.plain.give(h.plain)
+	h.plain = 0
+	return nil
+}
+
+// translated gives back what only decoding needed.
+func (h *hold) translated() {
+	h.of.metrics.give(h.decoded)
+	h.decoded = 0
+}
+
+// done gives back all.
+func (h *hold) done() {
+	h.of.plain.give(h.plain)
+	h.of.metrics.give(h.decoded + h.retained)
+	*h = hold{of: h.of}
+}
+
+// memoryFor is what requests in flight may take up in all, when nobody configured it.
+func memoryFor(root fs.FS, goLimit int64) int {
+	there := int64(unknownMemory)
+	if n := leastLimit(root); n > 0 {
+		there = n
+	}
+	if goLimit > 0 && goLimit < math.MaxInt64 {
+		there = min(there, goLimit)
+	}
+	return int(max(there/memoryShare, leastMemory))
+}
+
+// goLimit is GOMEMLIMIT, or what has been set since.
+func goLimit() int64 { return debug.SetMemoryLimit(-1) }
+
+// leastLimit is the least of the host's memory and the limits of the process's cgroup, of either version; 0 if none is known.
+func leastLimit(root fs.FS) int64 {
+	least := int64(0)
+	note := func(n int64) {
+		if n > 0 && n < 1<<62 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	text, _ := fs.ReadFile(root, "proc/meminfo")
+	if fields := strings.Fields(lineWith(text, "MemTotal:")); len(fields) > 1 {
+		kib, _ := strconv.ParseInt(fields[1], 10, 64)
+		note(kib << 10)
+	}
+	cgroups, _ := fs.ReadFile(root, "proc/self/cgroup")
+	for line := range bytes.Lines(cgroups) {
+		parts := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		mount, file := "", ""
+		switch parts[1] {
+		case "":
+			mount, file = "sys/fs/cgroup", "memory.max"
+		case "memory":
+			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		// In a container the path may be the host's, of which only the root is to be seen: all levels are tried.
+		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
+			limit, _ := fs.ReadFile(root, path.Join(mount, dir, file))
+			n, _ := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64) // "max" is none
+			note(n)
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+func lineWith(text []byte, prefix string) string {
+	for line := range bytes.Lines(text) {
+		if strings.HasPrefix(string(line), prefix) {
+			return string(line)
+		}
+	}
+	return ""
+}
