@@ -203,8 +203,8 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 func (e *remoteWrite) together(d *send.Destination) queue.Bound {
 	b := &e.cfg.Batch
 	most := queue.Bound{Samples: b.MaxSamples, Bytes: b.MaxBytes, Raw: b.MaxRawBytes}
-	if largest := d.Largest(); largest > 0 {
-		most.Bytes = min(most.Bytes, largest)
+	if raw, wire := d.Largest(); wire > 0 {
+		most.Bytes, most.Raw = min(most.Bytes, wire), min(most.Raw, raw)
 	}
 	return most
 }

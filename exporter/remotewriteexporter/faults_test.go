@@ -415,3 +415,48 @@ func TestRetriesEndWhenToldSo(t *testing.T) {
 		})
 	}
 }
+
+// TestLargeRequestsAreTriedAgain: a proxy that refused requests for their size for a while is not remembered for ever.
+func TestLargeRequestsAreTriedAgain(t *testing.T) {
+	const limit = 2 << 10
+	largest := 0
+	var mu sync.Mutex
+	small := true
+	d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if small && r.ContentLength > limit {
+			http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+			return true
+		}
+		largest = max(largest, int(r.ContentLength))
+		return false
+	})
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint, c.Compression, c.ReprobeInterval = d.URL, snappy, 10*time.Millisecond
+	})
+	consume := func(n int) {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(5000, n)))
+		eventually(t, func() bool { return d.samples() == 5000*(n+1) }, "all samples arrive")
+	}
+	consume(0)
+	mu.Lock()
+	require.LessOrEqual(t, largest, limit)
+	small = false
+	mu.Unlock()
+	n := 1
+	for ; ; n++ {
+		consume(n)
+		if raw, wire := e.destinations[0].Largest(); raw == 0 && wire == 0 {
+			break
+		}
+		require.Less(t, n, 100)
+	}
+	mu.Lock()
+	largest = 0
+	mu.Unlock()
+	consume(n + 1)
+	require.Greater(t, largest, 5*limit)
+	d.requireOrdered(t)
+	require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
+}

@@ -369,9 +369,13 @@ func (in *intake) next() (*round, []string) {
 // encode makes blocks of what was cut off.
 func (in *intake) encode(tenants []string) []block.Block {
 	format := in.format()
+	largest := in.cfg.Batch.MaxBytes
 	for _, d := range in.destinations {
-		in.encoder.LimitCompressed(d.Largest())
+		if _, wire := d.Largest(); wire > 0 {
+			largest = min(largest, wire)
+		}
 	}
+	in.encoder.LimitCompressed(largest)
 	var blocks []block.Block
 	for _, tenant := range tenants {
 		for shard := range in.shards.count() {

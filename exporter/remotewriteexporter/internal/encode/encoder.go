@@ -152,12 +152,7 @@ func (e *Encoder) SetShards(n int) {
 	}
 }
 
-// LimitCompressed learns how large a request a receiver takes, from its 413. It only ever lowers the limit.
+// LimitCompressed learns how large a request the receivers take, from their 413. It is never more than was configured.
 func (e *Encoder) LimitCompressed(n int) {
-	for {
-		was := e.compressed.Load()
-		if n <= 0 || int64(n) >= was || e.compressed.CompareAndSwap(was, int64(n)) {
-			return
-		}
-	}
+	e.compressed.Store(int64(max(1, min(n, e.cfg.MaxCompressedBytes))))
 }

@@ -72,8 +72,9 @@ func TestLongRunOfOneSeriesIsCut(t *testing.T) {
 func TestCompressedSizeIsLearnt(t *testing.T) {
 	for _, f := range formats {
 		e, _ := newEncoder(t, nil)
+		e.LimitCompressed(1 << 40) // which is more than was configured
+		require.Equal(t, int64(e.cfg.MaxCompressedBytes), e.compressed.Load())
 		e.LimitCompressed(4000)
-		e.LimitCompressed(1_000_000) // no way back up
 		for round := range 3 {
 			for target := range 40 {
 				require.NoError(t, e.Add(page(target, 50, epoch.Add(time.Duration(round)*time.Second)), ""))

@@ -26,9 +26,6 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// minSplit is the raw size below which a request is not split: to whoever finds that too large, it is not the size.
-const minSplit = 4 << 10
-
 // Reasons for which a destination drops blocks, or items of them.
 const (
 	ReasonRejected  = "rejected"  // the destination will never take it
@@ -82,9 +79,8 @@ type Destination struct {
 	formats   *negotiation
 	gate      *gate
 
-	largest    atomic.Int64 // bytes on the wire of a request that may still be accepted; 0 while unknown
-	largestRaw atomic.Int64 // the same before compression
-	timely     atomic.Int64 // points that may travel together and be in time; 0 while any number was
+	sizes  ceiling
+	timely atomic.Int64 // points that may travel together and be in time; 0 while any number was
 
 	mu         sync.Mutex // guards what the log was told last
 	down       bool
@@ -101,7 +97,7 @@ func New(cfg Config, log *zap.Logger, telemetry Telemetry) *Destination {
 	cfg.Client = &client
 	return &Destination{
 		cfg: cfg, log: log, telemetry: telemetry,
-		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker),
+		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker), sizes: ceiling{longest: cfg.Reprobe},
 	}
 }
 
@@ -114,8 +110,8 @@ func (d *Destination) Fallback() (int, block.Format) {
 	return i, d.cfg.Formats[i]
 }
 
-// Largest is the size on the wire that a request should stay within; 0 while none was too large.
-func (d *Destination) Largest() int { return int(d.largest.Load()) }
+// Largest is the size that a request should stay within, before compression and on the wire; 0 while none was too large.
+func (d *Destination) Largest() (raw, wire int) { return d.sizes.limits() }
 
 // BreakerOpen tells whether all but a probe are kept from the destination.
 func (d *Destination) BreakerOpen() bool { return d.gate.isOpen() }
@@ -177,7 +173,7 @@ func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadl
 	parts := []block.Block{b}
 	for len(parts) > 0 {
 		part := parts[0]
-		if limit := d.largestRaw.Load(); limit > 0 && int64(part.RawSize) > limit {
+		if limit, _ := d.sizes.limits(); limit > 0 && part.RawSize > limit {
 			if first, second, err := block.Split(part); err == nil {
 				parts = append([]block.Block{first, second}, parts[1:]...)
 				continue
@@ -210,22 +206,6 @@ const (
 	apart              // it has to be sent in pieces
 	late               // what was merged takes too long together
 )
-
-// learnSize remembers that requests had better be half as large as this one.
-func (d *Destination) learnSize(raw, wire int) {
-	lower(&d.largestRaw, raw/2)
-	lower(&d.largest, wire/2)
-}
-
-// lower sets limit to n if that is less, but never below what is not split any more.
-func lower(limit *atomic.Int64, n int) {
-	for {
-		was := limit.Load()
-		if was != 0 && int64(n) >= was || limit.CompareAndSwap(was, int64(max(n, minSplit))) {
-			return
-		}
-	}
-}
 
 // learnTime remembers how many points were too many to be taken in time, or were not. Who was slow may become fast again.
 func (d *Destination) learnTime(points int, late bool) {
@@ -281,6 +261,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 		switch v {
 		case delivered:
 			d.formats.accepted(format)
+			d.sizes.delivered(b.RawSize, len(sent.Body()))
 			d.announceFormat(format)
 			d.telemetry.Delivered(sent.Header, lossOf(b, sent, a))
 			if merged {
@@ -288,7 +269,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			}
 			return sealed, nil
 		case oversized:
-			d.learnSize(b.RawSize, len(sent.Body()))
+			d.sizes.refused(b.RawSize, len(sent.Body()))
 			return apart, nil
 		case unsupported: // with another format: no failure, so no pause and no attempt counted
 			tried.add(format)
