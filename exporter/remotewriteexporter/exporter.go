@@ -82,6 +82,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Destinations:  identities(clients),
 		Size:          e.cfg.Queue.Size,
 		OnFull:        onFull[e.cfg.Queue.OnFull],
+		Tenants:       e.cfg.Tenant.Header != "",
 		MaxAge:        e.cfg.Queue.MaxAge,
 		Storage:       client,
 		Dropped:       e.telemetry.queueDropped,
@@ -191,11 +192,17 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			}
 			continue
 		}
-		if err := d.Send(ctx, lease.Blocks, lease.Deadlines); err != nil {
+		err = d.Send(ctx, lease.Blocks, lease.Deadlines)
+		later := (*send.Later)(nil)
+		switch {
+		case err == nil:
+			lease.Done()
+		case errors.As(err, &later):
+			lease.Later(later.Done, later.Wait)
+		default:
 			lease.Release()
 			return // the context has ended
 		}
-		lease.Done()
 	}
 }
 

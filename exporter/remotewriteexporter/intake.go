@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -130,13 +129,14 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 }
 
 func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) error {
-	if in.queue.Refuses() {
+	tenants := in.tenantsOf(ctx, md)
+	if in.queue.Refuses(tenants) {
 		return errQueueFull
 	}
-	if blocks := in.queue.Blocks(); in.blocked.Swap(blocks) != blocks {
+	if blocks := in.queue.Blocks(tenants); in.blocked.Swap(blocks) != blocks {
 		in.telemetry.blocked(blocks)
 	}
-	r, err := in.take(ctx, md, int64(points))
+	r, err := in.take(ctx, md, tenants, int64(points))
 	if err != nil || !in.durable {
 		return err
 	}
@@ -149,9 +149,9 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 }
 
 // take adds md to a round that has room for it, and returns that round.
-func (in *intake) take(ctx context.Context, md pmetric.Metrics, points int64) (*round, error) {
+func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string, points int64) (*round, error) {
 	for {
-		if err := in.queue.WaitRoom(ctx); err != nil {
+		if err := in.queue.WaitRoom(ctx, tenants); err != nil {
 			return nil, fmt.Errorf("cannot wait for room in the queue: %w", err)
 		}
 		r, done, err := in.try(ctx, md, points)
@@ -235,11 +235,7 @@ func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
 	t := &in.cfg.Tenant
 	switch {
 	case t.FromMetadata != "":
-		tenant := t.Default
-		if values := client.FromContext(ctx).Metadata.Get(t.FromMetadata); len(values) > 0 && values[0] != "" {
-			tenant = values[0]
-		}
-		return in.encoder.Add(md, tenant)
+		return in.encoder.Add(md, in.tenantOfCaller(ctx))
 	case t.FromResourceAttribute != "":
 		return in.addByResource(md)
 	}

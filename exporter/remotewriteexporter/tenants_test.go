@@ -4,12 +4,17 @@
 package remotewriteexporter
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -43,4 +48,98 @@ func TestManyTenantsTakeTheirTime(t *testing.T) {
 		}
 	}
 	require.Less(t, many, 4*few)
+}
+
+func of(tenant string) context.Context {
+	return client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(map[string][]string{"X-Tenant": {tenant}})})
+}
+
+// refusing is a destination that does not serve the tenant "bad" until it is told to.
+func refusing(t *testing.T, code int, header ...string) (d *received, serve func()) {
+	var served atomic.Bool
+	answer := status(math.MaxInt, code, header...)
+	d = newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
+		return r.Header.Get("X-Scope-OrgID") == "bad" && !served.Load() && answer(n, w, r)
+	})
+	return d, func() { served.Store(true) }
+}
+
+func byMetadata(url string) func(*Config) {
+	return func(c *Config) {
+		c.Endpoint, c.Tenant.Header, c.Tenant.FromMetadata = url, "X-Scope-OrgID", "x-tenant"
+		c.Batch.Timeout = time.Millisecond
+		c.Retry.InitialInterval, c.Retry.MaxInterval = time.Millisecond, 5*time.Millisecond
+	}
+}
+
+// TestRefusedTenantHoldsUpNoOther: whatever a destination answers one tenant, the data of others is delivered, and that of
+// the one waits, in order, until it is served.
+func TestRefusedTenantHoldsUpNoOther(t *testing.T) {
+	for _, code := range []int{401, 403, 404, 408, 429, 500, 503} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			d, serve := refusing(t, code)
+			e := start(t, componenttest.NewNopHost(), byMetadata(d.URL))
+			for n := range 30 {
+				require.NoError(t, e.ConsumeMetrics(of("bad"), gauges(10, n)))
+				require.NoError(t, e.ConsumeMetrics(of(fmt.Sprint("good ", n%3)), gauges(10, 1000+n)))
+				eventually(t, func() bool { return d.samples() == 10*(n+1) }, "the data of others arrives")
+			}
+			serve()
+			eventually(t, func() bool { return d.samples() == 600 }, "what waited arrives")
+			eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "nothing is left")
+			require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
+		})
+	}
+}
+
+// TestRetryAfterOfATenantIsItsAlone: a pause of an hour that one tenant is told to make is none for others.
+func TestRetryAfterOfATenantIsItsAlone(t *testing.T) {
+	d, _ := refusing(t, 429, "Retry-After", "3600")
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		byMetadata(d.URL)(c)
+		c.ShutdownTimeout = time.Millisecond
+	})
+	require.NoError(t, e.ConsumeMetrics(of("bad"), gauges(10, 0)))
+	eventually(t, func() bool { return len(d.headers()) == 1 }, "it is refused")
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(of("good"), gauges(10, n)))
+		require.NoError(t, e.ConsumeMetrics(of("bad"), gauges(10, n+1)))
+	}
+	eventually(t, func() bool { return d.samples() == 200 }, "the data of others arrives")
+	refused := 0
+	for _, h := range d.headers() {
+		if h.Get("X-Scope-OrgID") == "bad" {
+			refused++
+		}
+	}
+	require.Equal(t, 1, refused, "it is not asked again")
+}
+
+// TestRefusedTenantFillsItsShareOnly: who brings the data of a tenant that is not served waits in the end, nobody else.
+func TestRefusedTenantFillsItsShareOnly(t *testing.T) {
+	d, serve := refusing(t, 403)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		byMetadata(d.URL)(c)
+		c.Queue.Size = 20_000
+	})
+	sent := 0
+	for {
+		ctx, cancel := context.WithTimeout(of("bad"), 50*time.Millisecond)
+		err := e.ConsumeMetrics(ctx, gauges(10, sent))
+		cancel()
+		if err != nil {
+			break
+		}
+		sent++
+		require.Less(t, sent, 10_000)
+	}
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(of("good"), gauges(10, 20_000+n)))
+		eventually(t, func() bool { return d.samples() == 10*(n+1) }, "the data of others arrives")
+	}
+	require.Positive(t, sent)
+	serve()
+	eventually(t, func() bool { return d.samples() == 200+10*sent }, "what waited arrives")
+	require.NoError(t, e.ConsumeMetrics(of("bad"), gauges(10, 50_000)))
 }

@@ -18,10 +18,11 @@ type entry struct {
 	block  *block.Block // nil when it is only stored
 	done   []string     // destinations done with it
 
-	epoch, shard                   uint32
+	epoch                          uint32
+	tenant                         uint32 // its number in the queue
 	size                           uint32
 	samples, histograms, exemplars uint32
-	waiting                        uint16 // destinations not done with it
+	shard, waiting                 uint16 // waiting: destinations not done with it
 	version                        promwrite.Version
 	marked                         bool // whether the storage says who is done
 	kept                           bool // whether Queue.retained counts the body
@@ -30,7 +31,7 @@ type entry struct {
 func newEntry(seq uint64, epoch uint32, queued time.Time, b block.Block) *entry {
 	return &entry{
 		seq: seq, epoch: epoch, queued: queued, block: &b,
-		shard: uint32(b.Shard), size: uint32(len(b.Body()) + entryOverhead), version: b.Version,
+		shard: uint16(b.Shard), size: uint32(len(b.Body()) + entryOverhead), version: b.Version,
 		samples: uint32(b.Samples), histograms: uint32(b.Histograms), exemplars: uint32(b.Exemplars),
 	}
 }

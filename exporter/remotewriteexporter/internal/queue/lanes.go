@@ -6,6 +6,7 @@ package queue
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // A destination is one endpoint's view of the blocks. Queue.mu guards it.
@@ -18,33 +19,68 @@ type destination struct {
 	held   int // blocks with senders
 	// refused is the size of the block that was last left out for want of room.
 	refused int64
+	shares  map[uint32]int64  // bytes of each tenant that has blocks
+	paused  map[uint32]*pause // of tenants that the destination would not serve
 }
 
-// A group holds the blocks of one epoch, a lane for each shard.
+// A group holds the blocks of one epoch, in a lane for each shard of each tenant, while there are blocks in it.
 type group struct {
 	epoch uint32
-	lanes []lane
+	lanes []*lane
+	byKey map[laneKey]*lane
 }
 
-// A lane holds the blocks of one shard in order. The first of them, while leased, are with a sender.
+type laneKey struct {
+	shard  uint16
+	tenant uint32
+}
+
+// A lane holds the blocks of one shard and tenant in order. The first of them, while leased, are with a sender.
 type lane struct {
+	key     laneKey
+	at      int // in the lanes of the group
 	entries []*entry
 	held    int
 }
 
+func newDestination(wake *sync.Cond) *destination {
+	return &destination{wake: wake, shares: map[uint32]int64{}, paused: map[uint32]*pause{}}
+}
+
 func (d *destination) push(e *entry) {
 	if n := len(d.groups); n == 0 || d.groups[n-1].epoch != e.epoch {
-		d.groups = append(d.groups, &group{epoch: e.epoch})
+		d.groups = append(d.groups, &group{epoch: e.epoch, byKey: map[laneKey]*lane{}})
 	}
-	g := d.groups[len(d.groups)-1]
-	for len(g.lanes) <= int(e.shard) {
-		g.lanes = append(g.lanes, lane{})
-	}
-	l := &g.lanes[e.shard]
+	l := d.groups[len(d.groups)-1].lane(laneKey{e.shard, e.tenant})
 	l.entries = append(l.entries, e)
 	d.bytes += int64(e.size)
+	d.shares[e.tenant] += int64(e.size)
 	d.blocks++
 	d.wake.Signal()
+}
+
+// lane finds or makes a lane.
+func (g *group) lane(key laneKey) *lane {
+	l := g.byKey[key]
+	if l == nil {
+		l = &lane{key: key, at: len(g.lanes)}
+		g.byKey[key] = l
+		g.lanes = append(g.lanes, l)
+	}
+	return l
+}
+
+// leave removes a lane that has become empty.
+func (g *group) leave(l *lane) {
+	if len(l.entries) > 0 {
+		return
+	}
+	last := len(g.lanes) - 1
+	g.lanes[l.at] = g.lanes[last]
+	g.lanes[l.at].at = l.at
+	g.lanes[last] = nil
+	g.lanes = g.lanes[:last]
+	delete(g.byKey, l.key)
 }
 
 // lease takes the oldest block whose lane is free, and those that follow it there as far as the bound allows; nil without
@@ -54,14 +90,18 @@ func (d *destination) lease(most Bound) []*entry {
 	if len(d.groups) == 0 {
 		return nil
 	}
+	now := time.Now()
 	best := d.groups[0].oldest(func(l *lane) *entry {
-		if l.held > 0 {
+		if l.held > 0 || d.isPaused(l.key.tenant, now) {
 			return nil
 		}
-		return l.at(0)
+		return l.entry(0)
 	})
 	if best == nil {
 		return nil
+	}
+	if p := d.paused[best.key.tenant]; p != nil {
+		p.probing = true
 	}
 	best.held = best.within(most)
 	d.leased++
@@ -85,7 +125,7 @@ func (l *lane) within(most Bound) int {
 
 // settle leaves epochs behind that are done.
 func (d *destination) settle() {
-	for len(d.groups) > 0 && d.groups[0].empty() {
+	for len(d.groups) > 0 && len(d.groups[0].lanes) == 0 {
 		d.groups[0] = nil
 		d.groups = d.groups[1:]
 	}
@@ -95,12 +135,17 @@ func (d *destination) settle() {
 func (d *destination) release(entries []*entry, done bool) {
 	d.shorten(entries, 0)
 	d.leased--
+	tenant := entries[0].tenant
 	if done {
 		l := d.laneOf(entries)
 		for _, e := range entries {
 			l.remove(0)
 			d.removed(e)
 		}
+		d.groups[0].leave(l)
+		delete(d.paused, tenant) // it is served
+	} else if p := d.paused[tenant]; p != nil {
+		p.probing = false
 	}
 	// A finished epoch may free every lane of the next.
 	d.wake.Broadcast()
@@ -113,18 +158,26 @@ func (d *destination) shorten(entries []*entry, n int) {
 }
 
 // laneOf is the lane of leased entries: nothing behind the first group is ever leased.
-func (d *destination) laneOf(entries []*entry) *lane { return &d.groups[0].lanes[entries[0].shard] }
+func (d *destination) laneOf(entries []*entry) *lane {
+	return d.groups[0].byKey[laneKey{entries[0].shard, entries[0].tenant}]
+}
 
-// dropOldest takes out the oldest block that is not leased, or nil.
-func (d *destination) dropOldest() *entry {
+// dropOldest takes out the oldest block that is not leased, of those that may be dropped, or nil.
+func (d *destination) dropOldest(of func(tenant uint32) bool) *entry {
 	d.settle()
 	for _, g := range d.groups {
-		l := g.oldest(func(l *lane) *entry { return l.at(l.held) })
+		l := g.oldest(func(l *lane) *entry {
+			if !of(l.key.tenant) {
+				return nil
+			}
+			return l.entry(l.held)
+		})
 		if l == nil {
 			continue
 		}
 		e := l.entries[l.held]
 		l.remove(l.held)
+		g.leave(l)
 		d.removed(e)
 		return e
 	}
@@ -134,7 +187,7 @@ func (d *destination) dropOldest() *entry {
 // oldest is the block that has waited longest, leased or not.
 func (d *destination) oldest() *entry {
 	for _, g := range d.groups {
-		if l := g.oldest(func(l *lane) *entry { return l.at(0) }); l != nil {
+		if l := g.oldest(func(l *lane) *entry { return l.entry(0) }); l != nil {
 			return l.entries[0]
 		}
 	}
@@ -144,30 +197,24 @@ func (d *destination) oldest() *entry {
 func (d *destination) removed(e *entry) {
 	d.bytes -= int64(e.size)
 	d.blocks--
+	if d.shares[e.tenant] -= int64(e.size); d.shares[e.tenant] == 0 {
+		delete(d.shares, e.tenant)
+	}
 }
 
 // oldest is the lane whose candidate came first, or nil without a candidate.
 func (g *group) oldest(candidate func(*lane) *entry) *lane {
 	var best *lane
 	var first *entry
-	for i := range g.lanes {
-		if e := candidate(&g.lanes[i]); e != nil && (first == nil || e.seq < first.seq) {
-			best, first = &g.lanes[i], e
+	for _, l := range g.lanes {
+		if e := candidate(l); e != nil && (first == nil || e.seq < first.seq) {
+			best, first = l, e
 		}
 	}
 	return best
 }
 
-func (g *group) empty() bool {
-	for i := range g.lanes {
-		if len(g.lanes[i].entries) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (l *lane) at(i int) *entry {
+func (l *lane) entry(i int) *entry {
 	if i < len(l.entries) {
 		return l.entries[i]
 	}

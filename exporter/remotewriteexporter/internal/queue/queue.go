@@ -64,6 +64,8 @@ type Config struct {
 	Destinations []string
 	// Size bounds each destination's queue, in bytes of bodies and some overhead.
 	Size int64
+	// Tenants says that blocks are of several tenants, each with a share of the queue.
+	Tenants bool
 	// OnFull is what happens then.
 	OnFull OnFull
 	// MaxAge is how long a block may wait; 0 is for ever.
@@ -84,7 +86,8 @@ type Queue struct {
 
 	mu           sync.Mutex
 	destinations []*destination
-	retained     int64 // bytes of stored bodies that are in memory too
+	tenants      map[string]uint32 // numbers
+	retained     int64             // bytes of stored bodies that are in memory too
 	nextSeq      uint64
 	changed      chan struct{} // closed and replaced when room appears
 	stopped      bool          // no more leases
@@ -93,9 +96,9 @@ type Queue struct {
 
 // Open makes a queue and takes up what its storage holds.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, changed: make(chan struct{})}
+	q := &Queue{cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}}
 	for range cfg.Destinations {
-		q.destinations = append(q.destinations, &destination{wake: sync.NewCond(&q.mu)})
+		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu)))
 	}
 	if cfg.Storage == nil {
 		return q, nil
@@ -131,7 +134,9 @@ func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block) er
 	now := time.Now()
 	entries := make([]*entry, 0, len(blocks))
 	for i := range blocks {
-		entries = append(entries, newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i]))
+		e := newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i])
+		e.tenant = q.number(blocks[i].Tenant)
+		entries = append(entries, e)
 	}
 	q.mu.Unlock()
 
@@ -169,7 +174,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		q.mu.Lock()
 		var finished []*entry
 		for i := range q.destinations {
-			finished = q.dropOldest(i, need, finished)
+			finished = q.dropOldest(i, need, anyTenant, finished)
 		}
 		q.mu.Unlock()
 		if len(finished) == 0 {
@@ -182,10 +187,14 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 // insert puts e into every destination's queue and adds to finished the entries that nobody waits for any more.
 func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	for i, d := range q.destinations {
-		if over := d.bytes + int64(e.size) - q.cfg.Size; over > 0 && d.blocks > 0 {
+		if over := int64(e.size) - q.room(d, e.tenant); over > 0 && d.blocks > 0 {
 			switch q.cfg.OnFull {
 			case DropOldest:
-				finished = q.dropOldest(i, over, finished)
+				if q.cfg.Tenants { // what it drops of its own makes room twice: it is free, and no longer the tenant's
+					finished = q.dropOldest(i, (over+1)/2, func(tenant uint32) bool { return tenant == e.tenant }, finished)
+					over = d.bytes + int64(e.size) - q.cfg.Size
+				}
+				finished = q.dropOldest(i, over, anyTenant, finished)
 			case DropNewest:
 				d.refused = int64(e.size)
 				e.done = append(e.done, q.cfg.Destinations[i])
@@ -211,11 +220,13 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	return finished
 }
 
+func anyTenant(uint32) bool { return true }
+
 // dropOldest frees room bytes in a destination's queue, as far as blocks that are not leased allow.
-func (q *Queue) dropOldest(destination int, room int64, finished []*entry) []*entry {
+func (q *Queue) dropOldest(destination int, room int64, of func(tenant uint32) bool, finished []*entry) []*entry {
 	d := q.destinations[destination]
 	for room > 0 {
-		e := d.dropOldest()
+		e := d.dropOldest(of)
 		if e == nil {
 			return finished
 		}
@@ -284,7 +295,7 @@ func (q *Queue) Close(ctx context.Context) error {
 		if q.disk != nil {
 			break
 		}
-		for e := d.dropOldest(); e != nil; e = d.dropOldest() {
+		for e := d.dropOldest(anyTenant); e != nil; e = d.dropOldest(anyTenant) {
 			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
 		}
 	}

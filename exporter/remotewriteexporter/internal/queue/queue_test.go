@@ -129,11 +129,11 @@ func TestBlocksOfALaneGoTogether(t *testing.T) {
 }
 
 func TestWhatCannotGoTogetherWaits(t *testing.T) {
-	other, one := blockOf(2, 0), blockOf(3, 0)
-	other.Tenant, one.Version = "other", promwrite.V1
+	one := blockOf(2, 0)
+	one.Version = promwrite.V1
 	q, _ := open(t, 1, 10, nil)
-	push(t, q, 0, blockOf(1, 0), other, one, blockOf(4, 0))
-	for n := range 4 {
+	push(t, q, 0, blockOf(1, 0), one, blockOf(3, 0))
+	for n := range 3 {
 		l := together(t, q, anyNumber, n+1)
 		idle(t, q)
 		l.Done()
@@ -199,10 +199,10 @@ func TestNewestIsLeftOut(t *testing.T) {
 	q, dropped := open(t, 2, 2, func(c *Config) { c.OnFull = DropNewest })
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
 	require.Equal(t, []int{1, 2}, contents(t, q, 0))
-	require.False(t, q.Refuses(), "the first destination has room")
+	require.False(t, q.Refuses(nobody), "the first destination has room")
 	push(t, q, 0, blockOf(3, 0), blockOf(4, 0))
 	require.Equal(t, drops{ReasonFull: 2}, dropped)
-	require.True(t, q.Refuses())
+	require.True(t, q.Refuses(nobody))
 	require.Equal(t, []int{3, 4}, contents(t, q, 0))
 	require.Equal(t, []int{1, 2}, contents(t, q, 1))
 }
@@ -217,16 +217,16 @@ func TestBlockLargerThanTheQueueIsTaken(t *testing.T) {
 func TestWhoBringsDataWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := open(t, 2, 1, nil)
-		require.False(t, q.Blocks())
-		require.NoError(t, q.WaitRoom(t.Context()))
+		require.False(t, q.Blocks(nobody))
+		require.NoError(t, q.WaitRoom(t.Context(), nobody))
 		push(t, q, 0, blockOf(1, 0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		require.True(t, q.Blocks())
-		require.ErrorIs(t, q.WaitRoom(ctx), context.DeadlineExceeded)
+		require.True(t, q.Blocks(nobody))
+		require.ErrorIs(t, q.WaitRoom(ctx, nobody), context.DeadlineExceeded)
 
 		room := make(chan error, 1)
-		go func() { room <- q.WaitRoom(t.Context()) }()
+		go func() { room <- q.WaitRoom(t.Context(), nobody) }()
 		next(t, q, 0, 1).Done()
 		synctest.Wait()
 		require.Empty(t, room, "the other destination is still full")
@@ -287,7 +287,7 @@ func TestCloseDropsWhatIsInMemory(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, drops{ReasonShutdown: 4}, dropped)
 	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(3, 0)}), ErrClosed)
-	require.ErrorIs(t, q.WaitRoom(t.Context()), ErrClosed)
+	require.ErrorIs(t, q.WaitRoom(t.Context(), nobody), ErrClosed)
 }
 
 func TestStatsTellAge(t *testing.T) {
@@ -304,3 +304,6 @@ func TestStatsTellAge(t *testing.T) {
 		require.Equal(t, int64(2*(bodySize+entryOverhead)), s.Bytes)
 	})
 }
+
+// nobody is the tenant of queues without tenants.
+var nobody = []string{""}

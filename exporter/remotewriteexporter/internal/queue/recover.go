@@ -84,6 +84,7 @@ func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {
 			e = newEntry(0, 0, time.Time{}, block.New(salvage(stored), nil))
 		}
 		e.seq = first + i
+		e.tenant = q.number(e.known().Tenant)
 		e.done, e.marked = parseDone(done), done != nil
 		e.block = nil
 		for i, d := range q.destinations {

@@ -5,14 +5,14 @@ package queue
 
 import "context"
 
-// WaitRoom returns when every destination has room, or its queue makes room by dropping.
-func (q *Queue) WaitRoom(ctx context.Context) error {
+// WaitRoom returns when every destination has room for what some tenants bring, or its queue makes room by dropping.
+func (q *Queue) WaitRoom(ctx context.Context, tenants []string) error {
 	if q.cfg.OnFull != Block {
 		return nil
 	}
 	for {
 		q.mu.Lock()
-		full, changed, closed := q.full(), q.changed, q.closed
+		full, changed, closed := q.full(tenants), q.changed, q.closed
 		q.mu.Unlock()
 		switch {
 		case closed:
@@ -29,20 +29,22 @@ func (q *Queue) WaitRoom(ctx context.Context) error {
 }
 
 // Blocks tells whether WaitRoom would wait now.
-func (q *Queue) Blocks() bool {
+func (q *Queue) Blocks(tenants []string) bool {
 	if q.cfg.OnFull != Block {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.closed && q.full()
+	return !q.closed && q.full(tenants)
 }
 
-// full tells whether some destination has no room; the caller holds mu.
-func (q *Queue) full() bool {
+// full tells whether some destination has no room for one of the tenants; the caller holds mu.
+func (q *Queue) full(tenants []string) bool {
 	for _, d := range q.destinations {
-		if d.bytes >= q.cfg.Size {
-			return true
+		for _, tenant := range tenants {
+			if q.room(d, q.numberIfKnown(tenant)) <= 0 {
+				return true
+			}
 		}
 	}
 	return false
@@ -50,15 +52,20 @@ func (q *Queue) full() bool {
 
 // Refuses tells whether every destination would leave a new block out: it is full, or has no room for one like the last
 // that was left out.
-func (q *Queue) Refuses() bool {
+func (q *Queue) Refuses(tenants []string) bool {
 	if q.cfg.OnFull != DropNewest {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, d := range q.destinations {
-		if d.blocks == 0 || d.bytes+max(d.refused, 1) <= q.cfg.Size {
+		if d.blocks == 0 {
 			return false
+		}
+		for _, tenant := range tenants {
+			if q.room(d, q.numberIfKnown(tenant)) >= max(d.refused, 1) {
+				return false
+			}
 		}
 	}
 	return true

@@ -14,6 +14,7 @@ package send
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -80,6 +81,7 @@ type Destination struct {
 	gate      *gate
 
 	sizes  ceiling
+	served tenants
 	timely atomic.Int64 // points that may travel together and be in time; 0 while any number was
 
 	mu         sync.Mutex // guards what the log was told last
@@ -126,10 +128,21 @@ func (d *Destination) ThrottledUntil() time.Time { return d.gate.askedFor() }
 func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }
 
 // Send returns nil when the destination is done with all blocks, delivered or dropped, and an error when ctx ends first:
-// they are then as undelivered as before, except for parts of what was sent in pieces. Several blocks, which must be of one
+// they are then as undelivered as before, except for parts of what was sent in pieces. A *Later says that the destination
+// would not serve the tenant of the blocks, and how many it is done with. Several blocks, which must be of one
 // tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
 // has its fate sealed block by block.
 func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) error {
+	all := len(blocks)
+	rest, err := d.sendAll(ctx, blocks, deadlines)
+	if later := (*Later)(nil); errors.As(err, &later) {
+		later.Done = all - rest
+	}
+	return err
+}
+
+// sendAll is Send. It returns how many blocks it did not come to the end of.
+func (d *Destination) sendAll(ctx context.Context, blocks []block.Block, deadlines []time.Time) (rest int, err error) {
 	started := time.Now()
 	for len(blocks) > 0 {
 		n := d.together(blocks)
@@ -137,7 +150,7 @@ func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines 
 		if n > 1 {
 			if whole, err := block.Merge(blocks[:n]); err == nil {
 				if f, err = d.deliver(ctx, whole, started, deadlines[0], true); err != nil {
-					return err
+					return len(blocks), err
 				}
 			}
 		}
@@ -147,14 +160,14 @@ func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines 
 		case apart:
 			for i, b := range blocks[:n] {
 				if err := d.sendOne(ctx, b, started, deadlines[i]); err != nil {
-					return err
+					return len(blocks) - i, err
 				}
 			}
 		case sealed:
 		}
 		blocks, deadlines = blocks[n:], deadlines[n:]
 	}
-	return nil
+	return 0, nil
 }
 
 // together is how many of the blocks, from the first on, may travel together.
@@ -170,7 +183,7 @@ func (d *Destination) together(blocks []block.Block) int {
 
 // sendOne sends a block, in pieces where it is too large.
 func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadline time.Time) error {
-	parts := []block.Block{b}
+	parts, begun := []block.Block{b}, false
 	for len(parts) > 0 {
 		part := parts[0]
 		if limit, _ := d.sizes.limits(); limit > 0 && part.RawSize > limit {
@@ -180,10 +193,17 @@ func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadl
 			}
 		}
 		f, err := d.deliver(ctx, part, started, deadline, false)
+		if later := (*Later)(nil); begun && errors.As(err, &later) {
+			// What has been sent of the block would be sent again, should it go back: the rest waits here.
+			if err = sleep(ctx, later.Wait); err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}
 		if f == sealed {
+			begun = true
 			parts = parts[1:]
 			continue
 		}
@@ -223,7 +243,11 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 	var tried formatSet // formats that b was turned down in
 	var last answer
 	sent := b // b in the format of the last attempt
-	for attempt := 0; ; {
+	attempt := 0
+	if d.tenanted(b) {
+		attempt, started = d.served.attempts(b.Tenant, started)
+	}
+	for {
 		if err := d.gate.enter(ctx); err != nil {
 			return apart, err
 		}
@@ -246,6 +270,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			if merged {
 				return apart, nil
 			}
+			d.served.well(b.Tenant)
 			d.drop(b.Header, reason, last)
 			return sealed, nil
 		}
@@ -256,8 +281,15 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			return apart, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
 		}
 		v := d.judge(a, format)
+		if last = a; d.tenanted(b) && a.code != 0 {
+			switch refused := v == retry || v == retrySlowly; {
+			case !refused:
+				d.served.well(b.Tenant)
+			case !merged || !a.late(): // else it may be the request that is too large
+				return apart, d.later(b.Tenant, v, a)
+			}
+		}
 		d.report(v, a)
-		last = a
 		switch v {
 		case delivered:
 			d.formats.accepted(format)

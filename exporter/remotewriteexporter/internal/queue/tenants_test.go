@@ -1,0 +1,108 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+func tenantBlock(number int, tenant string) block.Block {
+	b := blockOf(number, 0)
+	b.Tenant = tenant
+	return b
+}
+
+func shared(c *Config) { c.Tenants = true }
+
+func TestTenantsOfAShardHaveLanesOfTheirOwn(t *testing.T) {
+	q, _ := open(t, 1, 100, shared)
+	push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "b"), tenantBlock(3, "a"), tenantBlock(4, "b"))
+	a := next(t, q, 0, 1)
+	b := next(t, q, 0, 2)
+	idle(t, q)
+	b.Done()
+	next(t, q, 0, 4).Done()
+	idle(t, q)
+	a.Done()
+	next(t, q, 0, 3).Done()
+	require.Empty(t, q.destinations[0].shares)
+}
+
+func TestPausedTenantIsProbedByOneLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := open(t, 1, 100, shared)
+		other := tenantBlock(2, "a")
+		other.Shard = 1
+		push(t, q, 0, tenantBlock(1, "a"), other, tenantBlock(3, "b"))
+		next(t, q, 0, 1).Later(0, time.Minute)
+		next(t, q, 0, 3).Done()
+		idle(t, q)
+		began := time.Now()
+		probe := next(t, q, 0, 1) // waits
+		require.Equal(t, time.Minute, time.Since(began))
+		idle(t, q)
+		probe.Later(0, time.Hour)
+		idle(t, q)
+		probe = next(t, q, 0, 1)
+		require.Equal(t, time.Minute+time.Hour, time.Since(began))
+		probe.Done()
+		next(t, q, 0, 2).Done()
+	})
+}
+
+func TestWhatIsDoneBeforeAPauseIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := open(t, 1, 100, shared)
+		push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "a"), tenantBlock(3, "a"))
+		l, err := q.Next(t.Context(), 0, anyNumber)
+		require.NoError(t, err)
+		require.Len(t, l.Blocks, 3)
+		l.Later(2, time.Minute)
+		require.Equal(t, 1, q.Stats(0).Blocks)
+		require.Zero(t, q.Stats(0).Leased)
+		next(t, q, 0, 3).Done()
+	})
+}
+
+// fill queues blocks of a tenant until there is no room for it, and returns how many.
+func fill(t *testing.T, q *Queue, tenant string) (n int) {
+	for !q.Blocks([]string{tenant}) {
+		push(t, q, 0, tenantBlock(n, tenant))
+		n++
+	}
+	return n
+}
+
+func TestNoTenantTakesAllOfTheQueue(t *testing.T) {
+	q, _ := open(t, 1, 120, shared)
+	require.Equal(t, 60, fill(t, q, "a"))
+	require.Equal(t, 30, fill(t, q, "b"))
+	require.Equal(t, 15, fill(t, q, "c"))
+	require.False(t, q.Blocks([]string{"d"}))
+	require.True(t, q.Blocks([]string{"d", "a"}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.NoError(t, q.WaitRoom(ctx, []string{"d"}))
+	require.Error(t, q.WaitRoom(ctx, []string{"a"}))
+}
+
+func TestTenantThatDropsDropsItsOwn(t *testing.T) {
+	for _, policy := range []OnFull{DropOldest, DropNewest} {
+		q, dropped := open(t, 1, 120, func(c *Config) { c.Tenants, c.OnFull = true, policy })
+		push(t, q, 0, tenantBlock(1000, "b"))
+		for n := range 500 {
+			push(t, q, 0, tenantBlock(n, "a"))
+		}
+		push(t, q, 0, tenantBlock(1001, "b"))
+		require.Equal(t, int64(2*(bodySize+entryOverhead)), q.destinations[0].shares[q.tenants["b"]])
+		require.InDelta(t, 441, dropped[ReasonFull], 2)
+	}
+}
