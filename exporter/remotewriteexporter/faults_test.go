@@ -224,6 +224,47 @@ func TestRefusalsOfSeveralBlocksSealTheFateOfEach(t *testing.T) {
 	}
 }
 
+// TestWhatWasWrittenTogetherIsNotSentAgain: a destination that writes all but one sample of several blocks that went together
+// has what it says it has. In parts it would find them all older than what it has already, and they would be counted as lost.
+func TestWhatWasWrittenTogetherIsNotSentAgain(t *testing.T) {
+	const blocks, size = 6, 100
+	for _, message := range []string{"1.0", "2.0"} {
+		t.Run(message, func(t *testing.T) {
+			release := make(chan struct{})
+			var d *received
+			d = newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
+				if n == 0 {
+					<-release
+					return false
+				}
+				written, err := d.take(r)
+				if err != nil {
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+					return true
+				}
+				written.Samples-- // one was too old
+				written.SetHeaders(w.Header())
+				http.Error(w, "out of order sample", http.StatusBadRequest)
+				return true
+			})
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.Compression, c.ProtobufMessage, c.Batch.Timeout = d.URL, snappy, message, time.Millisecond
+			})
+			for n := range blocks {
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(size, n)))
+				eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == n+1 }, "the block is queued")
+			}
+			close(release)
+			eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "the fate of all is sealed")
+			o := e.Snapshot().Destinations[0].Outcome
+			require.Equal(t, map[string]int64{"rejected": 1}, o.Dropped)
+			require.Equal(t, int64(blocks*size-1), o.Samples)
+			require.Len(t, d.headers(), 2)
+			d.requireOrdered(t)
+		})
+	}
+}
+
 func TestWhatWasNotWrittenIsCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		code   int

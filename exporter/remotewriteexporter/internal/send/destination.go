@@ -24,7 +24,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // Reasons for which a destination drops blocks, or items of them.
@@ -238,7 +237,7 @@ func (d *Destination) learnTime(points int, late bool) {
 }
 
 // deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
-// merged has to be whenever it would be dropped: not all of its blocks may deserve it.
+// merged has to be whenever all of it would be dropped: not all of its blocks may deserve it.
 func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time, merged bool) (f fate, err error) {
 	var tried formatSet // formats that b was turned down in
 	var last answer
@@ -307,7 +306,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			tried.add(format)
 			d.formats.turnedDown(format, a.code != http.StatusBadRequest)
 		case rejected:
-			if merged {
+			if merged && !a.wroteSome() { // what was written would be refused as old when it came again
 				return apart, nil
 			}
 			d.reject(b, sent, a)
@@ -328,7 +327,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 
 // reject gives up a block that the destination refused, but for what it says it wrote of it.
 func (d *Destination) reject(b, sent block.Block, a answer) {
-	if !a.hasWritten || a.written == (promwrite.Written{}) {
+	if !a.wroteSome() {
 		d.drop(b.Header, ReasonRejected, a)
 		return
 	}

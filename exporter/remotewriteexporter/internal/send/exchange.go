@@ -112,6 +112,9 @@ func (a answer) said() string {
 	return a.err.Error()
 }
 
+// wroteSome tells whether the destination says that it wrote a part of the request.
+func (a answer) wroteSome() bool { return a.hasWritten && a.written != (promwrite.Written{}) }
+
 // late tells whether there was no answer in time, or one that says so.
 func (a answer) late() bool {
 	timeout := net.Error(nil)
