@@ -4,6 +4,7 @@
 package remotewriteexporter
 
 import (
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -293,6 +294,37 @@ func TestFormatsAreTriedInOrder(t *testing.T) {
 	}
 	require.Equal(t, []string{"2.0.0 zstd", "2.0.0 snappy", "1 zstd", "0.1.0 snappy", "0.1.0 snappy"}, got)
 	require.Equal(t, 3, e.Snapshot().Destinations[0].Fallback)
+}
+
+// TestServersThatFailAtFormats: what a destination answers to a format that it does not know, every sample arrives.
+func TestServersThatFailAtFormats(t *testing.T) {
+	for _, code := range []int{400, 404, 406, 415, 422, 500, 501, 502} {
+		for name, unknown := range map[string]func(http.Header) bool{
+			"zstd": func(h http.Header) bool { return h.Get("Content-Encoding") == zstd },
+			"2.0":  func(h http.Header) bool { return h.Get("X-Prometheus-Remote-Write-Version") == "2.0.0" },
+			"all but 1.0 with snappy": func(h http.Header) bool {
+				return h.Get("Content-Encoding") == zstd || h.Get("X-Prometheus-Remote-Write-Version") == "2.0.0"
+			},
+		} {
+			t.Run(fmt.Sprint(code, " ", name), func(t *testing.T) {
+				t.Parallel()
+				d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+					if unknown(r.Header) {
+						http.Error(w, "no idea", code)
+					}
+					return unknown(r.Header)
+				})
+				e := start(t, componenttest.NewNopHost(), func(c *Config) { c.Endpoint = d.URL })
+				for n := range 5 {
+					require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
+				}
+				eventually(t, func() bool { return d.samples() == 50 }, "all samples arrive")
+				eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "nothing is left")
+				require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
+				d.requireOrdered(t)
+			})
+		}
+	}
 }
 
 func TestBetterFormatsAreProbedAgain(t *testing.T) {

@@ -280,6 +280,9 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			return apart, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
 		}
 		v := d.judge(a, format)
+		if a.mayBeFormat() {
+			d.formats.failed(format)
+		}
 		if last = a; d.tenanted(b) && a.code != 0 {
 			switch refused := v == retry || v == retrySlowly; {
 			case !refused:
@@ -304,7 +307,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			return apart, nil
 		case unsupported: // with another format: no failure, so no pause and no attempt counted
 			tried.add(format)
-			d.formats.turnedDown(format, a.code != http.StatusBadRequest)
+			d.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
 		case rejected:
 			if merged && !a.wroteSome() { // what was written would be refused as old when it came again
 				return apart, nil

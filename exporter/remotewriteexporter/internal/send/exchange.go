@@ -115,6 +115,11 @@ func (a answer) said() string {
 // wroteSome tells whether the destination says that it wrote a part of the request.
 func (a answer) wroteSome() bool { return a.hasWritten && a.written != (promwrite.Written{}) }
 
+// mayBeFormat tells whether servers give the answer to a format that they do not know, though it says something else.
+func (a answer) mayBeFormat() bool {
+	return a.code == http.StatusNotFound || a.code/100 == 5 && a.retryAfter == 0
+}
+
 // late tells whether there was no answer in time, or one that says so.
 func (a answer) late() bool {
 	timeout := net.Error(nil)
@@ -151,7 +156,10 @@ func (d *Destination) judge(a answer, format int) verdict {
 		return oversized
 	case a.code == http.StatusUnsupportedMediaType:
 		return unsupported
-	case a.code == http.StatusBadRequest && (version == promwrite.V1 || !a.hasWritten):
+	case a.code == http.StatusBadRequest || a.code == http.StatusNotAcceptable || a.code == http.StatusUnprocessableEntity:
+		if a.wroteSome() || version == promwrite.V2 && a.hasWritten {
+			return rejected
+		}
 		// A receiver that counts what it wrote has understood the format and means the content.
 		if !d.formats.isProven(format) {
 			return unsupported

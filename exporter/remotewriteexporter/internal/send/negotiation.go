@@ -18,6 +18,11 @@ import (
 // next is, and after the last the first. A proven one, which delivered something, survives a 400: that is about the content. Some time after a
 // fallback the best format is wanted again. The first block written in it probes: it is sent in each format from the
 // best down to the proven one until one is taken, so no answer to a probe loses data.
+//
+// Servers that do not know a format may answer as if they were down, or have no such page. So an unproven format that fails
+// like that is left after a few times, in turn, until one delivers; and a probe at once. Because that may have been an outage,
+// and a 400 may have been about the content, what led to a fallback is vague then: the best format is wanted again soon, and
+// after a pause that doubles.
 type negotiation struct {
 	formats []block.Format
 	reprobe time.Duration
@@ -28,7 +33,17 @@ type negotiation struct {
 	probeAt time.Time // when to probe; zero while the best format is current
 	probing bool
 	probe   int // the format to try next while probing
+	doubts  int // failures of the current format, unproven, that may or may not be its own
+	vague   bool
+	soon    time.Duration // the pause before the next probe while vague
 }
+
+const (
+	// fewDoubts are how many failures make an unproven format worth leaving.
+	fewDoubts = 2
+	// firstProbe is how soon the best format is wanted again when it is not known that it is not taken.
+	firstProbe = time.Minute
+)
 
 // formatSet remembers which formats a block was turned down in.
 type formatSet uint8
@@ -37,7 +52,7 @@ func (s *formatSet) add(format int)           { *s |= 1 << format }
 func (s *formatSet) contains(format int) bool { return *s&(1<<format) != 0 }
 
 func newNegotiation(formats []block.Format, reprobe time.Duration) *negotiation {
-	return &negotiation{formats: formats, reprobe: reprobe}
+	return &negotiation{formats: formats, reprobe: reprobe, soon: min(firstProbe, reprobe)}
 }
 
 func (n *negotiation) current() int {
@@ -50,7 +65,7 @@ func (n *negotiation) current() int {
 func (n *negotiation) wanted() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.probeDue() {
+	if n.probeDue() || n.vague && !n.proven { // what is made in a lesser format lacks what the best can carry
 		return 0
 	}
 	return n.at
@@ -93,13 +108,17 @@ func (n *negotiation) isProven(format int) bool {
 func (n *negotiation) accepted(format int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.doubts = 0
+	if format == 0 {
+		n.vague, n.soon = false, min(firstProbe, n.reprobe)
+	}
 	switch {
 	case n.probing && format == n.probe && format < n.at:
 		n.at, n.probing = format, false
 		n.schedule()
 	case format <= n.at:
 		if format < n.at || !n.proven {
-			n.at = format
+			n.at, n.soon = format, min(firstProbe, n.reprobe)
 			n.schedule()
 		}
 		n.proven = true
@@ -110,16 +129,34 @@ func (n *negotiation) accepted(format int) {
 func (n *negotiation) turnedDown(format int, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.leave(format, final)
+}
+
+// failed notes that a request in a format failed in a way that may be about the format, or not.
+func (n *negotiation) failed(format int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if format == n.at && !n.proven && !n.probing {
+		if n.doubts++; n.doubts < fewDoubts {
+			return
+		}
+	}
+	n.leave(format, false)
+}
+
+// leave goes on to the next format. The caller holds mu.
+func (n *negotiation) leave(format int, final bool) {
 	switch {
 	case n.probing && format == n.probe && format < n.at:
 		n.probe++
 		if n.probe >= n.at {
 			n.probing = false
+			n.soon = min(2*n.soon, n.reprobe)
 			n.schedule()
 		}
 	case format == n.at && (final || !n.proven):
 		n.at = (n.at + 1) % len(n.formats)
-		n.proven = false
+		n.proven, n.doubts, n.vague = false, 0, n.vague || !final
 		n.schedule()
 	}
 }
@@ -128,6 +165,10 @@ func (n *negotiation) turnedDown(format int, final bool) {
 func (n *negotiation) schedule() {
 	n.probeAt = time.Time{}
 	if n.at > 0 {
-		n.probeAt = time.Now().Add(jitter(n.reprobe, 0.2))
+		pause := n.reprobe
+		if n.vague {
+			pause = n.soon
+		}
+		n.probeAt = time.Now().Add(jitter(pause, 0.2))
 	}
 }

@@ -94,3 +94,46 @@ func TestProbeAfterAWhile(t *testing.T) {
 		require.Equal(t, 0, n.wanted())
 	})
 }
+
+// TestFailuresMakeUnprovenFormatsGiveWay: a server that fails at what it does not know is not asked for it for ever.
+func TestFailuresMakeUnprovenFormatsGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNegotiation(all, time.Hour)
+		fail := func(times int) (formats []int) {
+			for range times {
+				format, ok := n.choose(promwrite.V2, 0)
+				require.True(t, ok)
+				n.failed(format)
+				formats = append(formats, format)
+			}
+			return formats
+		}
+		require.Equal(t, []int{0, 0, 1, 1, 2, 2, 3, 3, 0, 0}, fail(10), "while all fail, each has its turn")
+		require.Zero(t, n.wanted(), "and nothing is made lesser for it")
+		n.accepted(1)
+		require.Equal(t, 1, n.wanted())
+		require.Equal(t, []int{1, 1, 1, 1, 1}, fail(5), "what has delivered stays")
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []int{0, 1, 1}, fail(3), "the best is tried again soon, and left at once")
+		time.Sleep(90 * time.Second)
+		require.Equal(t, 1, n.wanted(), "next time later")
+		time.Sleep(90 * time.Second)
+		format, _ := n.choose(promwrite.V2, 0)
+		require.Zero(t, format)
+		n.accepted(0)
+		require.Equal(t, []int{0, 0, 0, 0}, fail(4))
+	})
+}
+
+// TestEarlyRefusalsOfContentAreNotRememberedLong: three blocks that a destination found bad say little about formats.
+func TestEarlyRefusalsOfContentAreNotRememberedLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNegotiation(all, time.Hour)
+		got, ok := offer(n, promwrite.V2, false, 3)
+		require.True(t, ok)
+		require.Equal(t, []int{0, 1, 2, 3}, got)
+		time.Sleep(2 * time.Minute)
+		got, _ = offer(n, promwrite.V2, true, 0)
+		require.Equal(t, []int{0}, got)
+	})
+}
