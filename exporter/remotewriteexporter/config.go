@@ -125,6 +125,9 @@ type QueueConfig struct {
 	// OnFull is what happens when a queue is full: block makes the pipeline wait; drop_oldest drops what has waited
 	// longest; drop_newest refuses new data with an error. Default block.
 	OnFull string `mapstructure:"on_full"`
+	// BlockTimeout is how long block makes the pipeline wait for room, which then gets an error that says to come again. A
+	// shutdown waits for those who wait. Default 15s; 0 is for ever.
+	BlockTimeout time.Duration `mapstructure:"block_timeout"`
 	// MaxAge drops data that has been queued for longer. Default 0: none.
 	MaxAge time.Duration `mapstructure:"max_age"`
 
@@ -243,7 +246,7 @@ func NewDefaultConfig() *Config {
 		CompressionLevel: 1,
 		ReprobeInterval:  time.Hour,
 		Batch:            BatchConfig{MaxSamples: 50_000, MaxBytes: 4 << 20, MaxRawBytes: 8 << 20},
-		Queue:            QueueConfig{Size: 64 << 20, OnFull: onFullBlock},
+		Queue:            QueueConfig{Size: 64 << 20, OnFull: onFullBlock, BlockTimeout: 15 * time.Second},
 		Retry: RetryConfig{
 			InitialInterval:     500 * time.Millisecond,
 			RandomizationFactor: 0.5,

@@ -36,7 +36,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		CompressionLevel: 2,
 		ReprobeInterval:  30 * time.Minute,
 		Batch:            BatchConfig{MaxSamples: 20_000, MaxBytes: 500_000, MaxRawBytes: 4_000_000, Timeout: 2 * time.Second},
-		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, OnFull: "drop_oldest", MaxAge: 2 * time.Hour},
+		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, OnFull: "drop_oldest", BlockTimeout: 5 * time.Second, MaxAge: 2 * time.Hour},
 		Retry: RetryConfig{
 			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
 			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},

@@ -78,6 +78,10 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
+	var legacy []*queue.Legacy
+	if client == nil {
+		legacy = left.take(e.set.ID, identities(clients))
+	}
 	q, err := queue.Open(ctx, queue.Config{
 		Destinations:  identities(clients),
 		Size:          e.cfg.Queue.Size,
@@ -85,6 +89,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Tenants:       e.cfg.Tenant.Header != "",
 		MaxAge:        e.cfg.Queue.MaxAge,
 		Storage:       client,
+		Legacy:        legacy,
 		Dropped:       e.telemetry.queueDropped,
 		StorageFailed: e.telemetry.storageFailed,
 	})
@@ -216,6 +221,19 @@ func (e *remoteWrite) together(d *send.Destination) queue.Bound {
 	return most
 }
 
+// leaveRest leaves what could not be sent to the exporter that a reload starts under this name. Should there be none, it is
+// lost; nobody can tell by now, so it counts as that.
+func (e *remoteWrite) leaveRest() {
+	rest := e.queue.Leave()
+	if rest == nil {
+		return
+	}
+	left.leave(e.set.ID, rest)
+	h, blocks := rest.Header()
+	e.set.Logger.Warn("shut down with data in the queue, which is in memory: a reload goes on with it, else it is lost",
+		zap.Int("blocks", blocks), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
+}
+
 // Shutdown encodes and queues what there is, sends as much of it as the bound allows, and leaves the rest to the storage or
 // drops it.
 func (e *remoteWrite) Shutdown(ctx context.Context) error {
@@ -246,6 +264,7 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	}
 	e.cancel()
 	<-done
+	e.leaveRest()
 	for _, d := range e.destinations {
 		d.Close()
 	}

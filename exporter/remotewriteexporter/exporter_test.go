@@ -62,6 +62,8 @@ func create(t *testing.T, change func(*Config)) *remoteWrite {
 	set.ID = component.NewID(metadata.Type) // else it is another after a restart
 	e, err := newExporter(cfg, set)
 	require.NoError(t, err)
+	// The port may be another test's soon.
+	t.Cleanup(func() { left.take(set.ID, identities(cfg.clients())) })
 	return e
 }
 

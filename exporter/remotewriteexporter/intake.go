@@ -38,6 +38,7 @@ const (
 
 var (
 	errStopped   = errors.New("the exporter is shut down")
+	errBlocked   = errors.New("a queue has been full for `queue.block_timeout`: raise `queue.size`, or choose another `queue.on_full`")
 	errQueueFull = errors.New("the queue of every destination is full: raise `queue.size`, or choose another `queue.on_full`")
 )
 
@@ -151,8 +152,8 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 // take adds md to a round that has room for it, and returns that round.
 func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string, points int64) (*round, error) {
 	for {
-		if err := in.queue.WaitRoom(ctx, tenants); err != nil {
-			return nil, fmt.Errorf("cannot wait for room in the queue: %w", err)
+		if err := in.waitRoom(ctx, tenants); err != nil {
+			return nil, err
 		}
 		r, done, err := in.try(ctx, md, points)
 		if done {
@@ -166,6 +167,23 @@ func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string
 			return nil, fmt.Errorf("cannot wait for data to be encoded: %w", ctx.Err())
 		}
 	}
+}
+
+// waitRoom returns when there is room for the data of some tenants. Nobody waits for ever by default: what holds the data
+// cannot end meanwhile, and could as well come again.
+func (in *intake) waitRoom(ctx context.Context, tenants []string) error {
+	if limit := in.cfg.Queue.BlockTimeout; limit > 0 && in.queue.Blocks(tenants) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, errBlocked)
+		defer cancel()
+	}
+	if err := in.queue.WaitRoom(ctx, tenants); err != nil {
+		if ctx.Err() != nil && context.Cause(ctx) == errBlocked { //nolint:errorlint // it is that very cause
+			return errBlocked
+		}
+		return fmt.Errorf("cannot wait for room in the queue: %w", err)
+	}
+	return nil
 }
 
 // try adds md to the round, if there is room. The loop is told under the lock, so that it is told of this round.

@@ -107,6 +107,7 @@ func (c *Config) Validate() error {
 	}{
 		{"timeout", int64(c.Timeout), false},
 		{"reprobe_interval", int64(c.ReprobeInterval), false},
+		{"queue.block_timeout", int64(c.Queue.BlockTimeout), true},
 		{"shutdown_timeout", int64(c.ShutdownTimeout), true},
 		{"batch.max_samples", int64(c.Batch.MaxSamples), false},
 		{"batch.max_bytes", int64(c.Batch.MaxBytes), false},

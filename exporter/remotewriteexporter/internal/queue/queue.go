@@ -70,6 +70,8 @@ type Config struct {
 	OnFull OnFull
 	// MaxAge is how long a block may wait; 0 is for ever.
 	MaxAge time.Duration
+	// Legacy is what earlier queues in memory left.
+	Legacy []*Legacy
 	// Storage keeps the blocks; nil keeps them in memory.
 	Storage storage.Client
 	// Dropped is told of each block that is dropped. It must not call the queue.
@@ -101,6 +103,9 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu)))
 	}
 	if cfg.Storage == nil {
+		for _, l := range cfg.Legacy {
+			q.inherit(l)
+		}
 		return q, nil
 	}
 	q.disk = &disk{client: cfg.Storage}
@@ -109,6 +114,9 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	}
 	return q, nil
 }
+
+// Destinations identify the queues.
+func (q *Queue) Destinations() []string { return q.cfg.Destinations }
 
 // NextEpoch is an epoch after all that the queue holds.
 func (q *Queue) NextEpoch() uint32 {

@@ -1,0 +1,66 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+)
+
+// reloadTime is how long the data of an exporter waits for the next of its name: a reload of the configuration ends one and
+// starts the other.
+const reloadTime = time.Minute
+
+// left is what exporters that were shut down had in memory.
+var left = legacies{of: map[heir]*queue.Legacy{}}
+
+type legacies struct {
+	mu sync.Mutex
+	of map[heir]*queue.Legacy
+}
+
+// heir is the destination of an exporter that what was left is for.
+type heir struct {
+	exporter    component.ID
+	destination string
+}
+
+// leave keeps what an exporter has for the next of its name.
+func (l *legacies) leave(id component.ID, rest *queue.Legacy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range rest.Destinations() {
+		l.of[heir{id, d}] = rest
+	}
+	time.AfterFunc(reloadTime, func() { l.forget(id, rest) })
+}
+
+func (l *legacies) forget(id component.ID, rest *queue.Legacy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range rest.Destinations() {
+		if h := (heir{id, d}); l.of[h] == rest {
+			delete(l.of, h)
+		}
+	}
+}
+
+// take returns what an exporter left for some destinations.
+func (l *legacies) take(id component.ID, destinations []string) (rest []*queue.Legacy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range destinations {
+		h := heir{id, d}
+		if r := l.of[h]; r != nil && !slices.Contains(rest, r) {
+			rest = append(rest, r)
+		}
+		delete(l.of, h)
+	}
+	return rest
+}

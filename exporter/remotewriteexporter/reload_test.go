@@ -1,0 +1,66 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+)
+
+// TestReloadKeepsTheQueueInMemory: a reload shuts an exporter down and starts the next in the same process. Each destination
+// gets what it has not got, in order; one that was not there before gets nothing old.
+func TestReloadKeepsTheQueueInMemory(t *testing.T) {
+	healthy, down, later := newReceived(t, nil), newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable)), newReceived(t, nil)
+	to := func(destinations ...*received) func(*Config) {
+		return func(c *Config) {
+			c.ShutdownTimeout = 10 * time.Millisecond
+			for _, d := range destinations {
+				endpoint := EndpointConfig{HTTP: defaultClient()}
+				endpoint.HTTP.Endpoint = d.URL
+				c.Endpoints = append(c.Endpoints, endpoint)
+			}
+		}
+	}
+	e := start(t, componenttest.NewNopHost(), to(healthy, down))
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
+	}
+	eventually(t, func() bool { return healthy.samples() == 200 }, "one destination has all")
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Equal(t, map[string]int64{"shutdown": 200}, e.telemetry.destinations[1].snapshot().Dropped, "should there be no other")
+
+	down.recover()
+	e = start(t, componenttest.NewNopHost(), to(later, down, healthy))
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 20+n)))
+	}
+	eventually(t, func() bool { return down.samples() == 400 && healthy.samples() == 400 && later.samples() == 200 }, "all have what they lack")
+	eventually(t, func() bool { return e.intake.queue.Stats(1).Blocks == 0 }, "nothing is left")
+	for _, d := range []*received{healthy, down, later} {
+		d.requireOrdered(t)
+	}
+	require.Empty(t, left.take(e.set.ID, e.queue.Destinations()))
+}
+
+// TestBlockEndsAfterItsTime: who waits for room in a queue is told to come again, so that a shutdown, for which a receiver
+// waits for its requests, has an end.
+func TestBlockEndsAfterItsTime(t *testing.T) {
+	d := newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable))
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint, c.Queue.Size, c.ShutdownTimeout = d.URL, 1, time.Millisecond
+		c.Queue.BlockTimeout = 10 * time.Millisecond
+	})
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 1 }, "the queue is full")
+	err := e.ConsumeMetrics(t.Context(), gauges(10, 1))
+	require.ErrorIs(t, err, errBlocked)
+	require.False(t, consumererror.IsPermanent(err))
+	require.Positive(t, NewDefaultConfig().Queue.BlockTimeout)
+}
