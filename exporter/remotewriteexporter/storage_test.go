@@ -99,6 +99,32 @@ func TestFullStorageIsTheCallersToKnow(t *testing.T) {
 	d.requireOrdered(t)
 }
 
+// TestFullStorageHasRoomAgain: however often a storage was full, there is as much room in it once what it held was delivered.
+func TestFullStorageHasRoomAgain(t *testing.T) {
+	d := newReceived(t, nil)
+	e := start(t, newFiles(t, t.TempDir(), func(c *filestorage.Config) { c.MaxSize = 1 << 20 }), func(c *Config) {
+		c.Endpoint, c.Queue.Storage = d.URL, &storageID
+		c.Batch.Timeout = time.Millisecond
+	})
+	acknowledged, n := 0, 0
+	var held []int64 // bytes, when it was full
+	for range 4 {
+		d.fail(http.StatusServiceUnavailable)
+		for ; e.ConsumeMetrics(t.Context(), gauges(1000, n)) == nil; n++ {
+			acknowledged++
+		}
+		n++
+		held = append(held, e.Snapshot().Destinations[0].QueueBytes)
+		d.recover()
+		eventually(t, func() bool { return d.samples() == 1000*acknowledged }, "what was acknowledged arrives")
+		eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "nothing is left")
+	}
+	d.requireOrdered(t)
+	for _, bytes := range held {
+		require.Greater(t, 2*bytes, held[0], held)
+	}
+}
+
 func TestMissingStorageIsNamed(t *testing.T) {
 	e := create(t, func(c *Config) { c.Endpoint, c.Queue.Storage = "http://127.0.0.1:1", &storageID })
 	require.ErrorContains(t, e.Start(t.Context(), files{}), "`queue.storage`")

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -26,10 +27,16 @@ import (
 //	b<16 hex digits>  a block. Written in one batch with the index, so either all of a Push is there or nothing is;
 //	                  where a storage's batches can be torn, the index comes last.
 //	d<16 hex digits>  the destinations done with a block that others still wait for.
+//	reserve<2 digits> nothing, written anew with each Push.
 //
-// A block is deleted when the last destination is done with it; nothing else needs to be written then.
+// A block is deleted when the last destination is done with it; nothing else needs to be written then. Some storages need
+// room to delete, bbolt among them, which writes the pages that change to others. The reserve sees to that: once it is
+// written, the pages that it had before are free, and no Push can have them unless it can have as many again. A deletion
+// that failed nevertheless is owed, and made up for before anything else is written.
 const (
 	indexKey    = "index"
+	reserveKey  = "reserve"
+	reserves    = 16
 	blockPrefix = "b"
 	donePrefix  = "d"
 
@@ -40,26 +47,82 @@ const (
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 	errCorrupt = errors.New("checksum does not match")
+	// reserve is as much as a page holds of a value, a few of which a deletion may need: one for each level of the tree, and
+	// their neighbours.
+	reserve = make([]byte, 3<<10)
 )
+
+// isFull tells whether an error says that there is no room, however it is wrapped: bbolt keeps only the text of some.
+func isFull(err error) bool {
+	return errors.Is(err, storage.ErrStorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
+		err != nil && strings.Contains(err.Error(), syscall.ENOSPC.Error())
+}
 
 // disk reads and writes entries. mu serialises what is written about finished blocks.
 type disk struct {
 	client storage.Client
-	mu     sync.Mutex
+
+	mu   sync.Mutex
+	owed []*entry // finished, which the storage could not be told
+	wait bool     // for the time to try that again
+	// held is the bytes that are stored, room how many may be; 0 while nothing was too much.
+	held, room int64
+}
+
+// hasRoom tells whether so many bytes more may be stored. A storage that was full is not filled like that again before it
+// has been half empty: deletions need room, too, and large blocks more of it than the reserve is.
+func (d *disk) hasRoom(need int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held < d.room/2 {
+		d.room = 0
+	}
+	return d.room == 0 || d.held+need <= d.room
+}
+
+// stored notes what became of a write of so many bytes.
+func (d *disk) stored(need int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case err == nil:
+		d.held += need
+	case isFull(err):
+		d.room = d.held / 4 * 3
+	}
+}
+
+func sizeOf(entries []*entry) (n int64) {
+	for _, e := range entries {
+		n += int64(e.size)
+	}
+	return n
 }
 
 // append writes entries and the index that covers them.
 func (d *disk) append(ctx context.Context, first uint64, entries []*entry) error {
-	ops := make([]*storage.Operation, 0, len(entries)+1)
+	ops := make([]*storage.Operation, 0, len(entries)+2)
 	for _, e := range entries {
 		ops = append(ops, storage.SetOperation(key(blockPrefix, e.seq), appendEntry(nil, e)))
 	}
 	next := entries[len(entries)-1].seq + 1
-	ops = append(ops, storage.SetOperation(indexKey, appendIndex(nil, first, next)))
-	if err := d.client.Batch(ctx, ops...); err != nil {
-		return fmt.Errorf("cannot store %d blocks: %w", len(entries), err)
+	for i := range reserves {
+		ops = append(ops, storage.SetOperation(fmt.Sprintf("%s%02d", reserveKey, i), reserve))
 	}
-	return nil
+	ops = append(ops, storage.SetOperation(indexKey, appendIndex(nil, first, next)))
+	need := sizeOf(entries)
+	if !d.hasRoom(need) {
+		return fmt.Errorf("cannot store %d blocks: %w", len(entries), storage.ErrStorageFull)
+	}
+	err := d.client.Batch(ctx, ops...)
+	d.stored(need, err)
+	if err == nil {
+		return nil
+	}
+	if isFull(err) && !errors.Is(err, storage.ErrStorageFull) {
+		err = fmt.Errorf("%w: %w", storage.ErrStorageFull, err)
+	}
+	return fmt.Errorf("cannot store %d blocks: %w", len(entries), err)
 }
 
 func (d *disk) read(ctx context.Context, seq uint64) ([]byte, error) {

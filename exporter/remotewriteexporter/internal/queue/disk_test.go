@@ -4,8 +4,11 @@
 package queue
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +16,9 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
+
+// kept is how many values stay when there are no blocks: the index and the reserve.
+const kept = 1 + reserves
 
 func stored(client storage.Client) func(*Config) { return func(c *Config) { c.Storage = client } }
 
@@ -34,7 +40,7 @@ func TestStoredBlocksSurvive(t *testing.T) {
 	require.Equal(t, []int{2, 3, 4}, contents(t, q, 0))
 	require.Equal(t, []int{1, 2, 3, 4}, contents(t, q, 1))
 	require.Empty(t, dropped)
-	require.Len(t, m.values, 1, "only the index is left")
+	require.Len(t, m.values, kept, "only the index and the reserve are left")
 }
 
 func TestOrderOfDestinationsMayChange(t *testing.T) {
@@ -47,7 +53,7 @@ func TestOrderOfDestinationsMayChange(t *testing.T) {
 	require.Equal(t, []int{1}, contents(t, q, 0))
 	require.Equal(t, []int{1}, contents(t, q, 1), "a new destination gets what is there")
 	require.Empty(t, contents(t, q, 2))
-	require.Len(t, m.values, 1)
+	require.Len(t, m.values, kept)
 }
 
 func TestDestinationThatIsGoneLeavesNothingBehind(t *testing.T) {
@@ -56,7 +62,7 @@ func TestDestinationThatIsGoneLeavesNothingBehind(t *testing.T) {
 	push(t, q, 0, blockOf(1, 0))
 	next(t, q, 0, 1).Done()
 	open(t, 1, 10, stored(on(m)))
-	require.Len(t, m.values, 1)
+	require.Len(t, m.values, kept)
 }
 
 // A queue on disk of many gigabytes can be a million blocks.
@@ -103,7 +109,7 @@ func TestCorruptBlocksAreSkipped(t *testing.T) {
 			q, dropped := open(t, 1, 10, stored(on(m)))
 			require.Equal(t, []int{1, 3}, contents(t, q, 0))
 			require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
-			require.Len(t, m.values, 1)
+			require.Len(t, m.values, kept)
 		})
 	}
 }
@@ -138,7 +144,7 @@ func TestCorruptBlocksTellWhatIsLost(t *testing.T) {
 				}
 			})
 			require.Equal(t, map[int]int{0: test.samples, 2: test.samples}, lost)
-			require.Len(t, m.values, 1, "only the index is left")
+			require.Len(t, m.values, kept, "only the index and the reserve are left")
 		})
 	}
 }
@@ -162,7 +168,7 @@ func TestDamageAmongBlocksThatGoTogetherCostsNoOther(t *testing.T) {
 	together(t, q, anyNumber, 1).Done()
 	together(t, q, anyNumber, 3, 4).Done()
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
-	require.Len(t, m.values, 1, "only the index is left")
+	require.Len(t, m.values, kept, "only the index and the reserve are left")
 }
 
 func TestLostIndexIsFoundAgain(t *testing.T) {
@@ -201,15 +207,27 @@ func TestUnreadableStorageKeepsTheBlock(t *testing.T) {
 }
 
 func TestFullStorage(t *testing.T) {
-	const room = 3*(bodySize+80) + indexSize
+	const room = 3*(bodySize+80) + indexSize + reserves*3<<10
 	t.Run("tells whoever brings data", func(t *testing.T) {
 		m := newMedium()
-		m.limit = room
+		m.limit = room + 5*(bodySize+80)
 		q, dropped := open(t, 1, 10, stored(on(m)))
-		push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
-		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(3, 0), blockOf(4, 0)}), storage.ErrStorageFull)
-		push(t, q, 0, blockOf(5, 0))
-		require.Equal(t, []int{1, 2, 5}, contents(t, q, 0), "of a failed push nothing is there")
+		held := 0
+		for q.Push(t.Context(), 0, []block.Block{blockOf(2*held, 0), blockOf(2*held+1, 0)}) == nil {
+			held++
+		}
+		require.GreaterOrEqual(t, held, 4)
+		next(t, q, 0, 0).Done()
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(100, 0)}), storage.ErrStorageFull, "some room is left free")
+		for n := 1; n <= held; n++ {
+			next(t, q, 0, n).Done()
+		}
+		push(t, q, 0, blockOf(101, 0))
+		var want []int
+		for n := held + 1; n < 2*held; n++ {
+			want = append(want, n)
+		}
+		require.Equal(t, append(want, 101), contents(t, q, 0), "of a failed push nothing is there")
 		require.Empty(t, dropped)
 	})
 	t.Run("drops the oldest", func(t *testing.T) {
@@ -310,5 +328,97 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(acknowledged), rounds)
-	require.Len(t, m.values, 1, "only the index is left")
+	require.Len(t, m.values, kept, "only the index and the reserve are left")
+}
+
+// TestDeletionsThatFailAreMadeUpFor: a storage that is full may not even be able to delete. When it can again what is
+// finished goes, before anything is written, and what comes is taken.
+func TestDeletionsThatFailAreMadeUpFor(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		m := newMedium()
+		client := on(m)
+		failures := 0
+		change := func(c *Config) { c.Storage, c.StorageFailed = client, func(error) { failures++ } }
+		q, dropped := open(t, 1, 100, change)
+		for n := range 10 {
+			push(t, q, 0, blockOf(n, 0))
+		}
+		client.setFull(true)
+		for n := range 8 {
+			next(t, q, 0, n).Done()
+		}
+		require.Positive(t, failures)
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(10, 0)}), storage.ErrStorageFull)
+		require.Len(t, m.values, kept+10)
+		client.setFull(false)
+		push(t, q, 0, blockOf(10, 0))
+		require.Len(t, m.values, kept+3, "what was finished is gone")
+		if restart {
+			client = on(m)
+			q, dropped = open(t, 1, 100, change)
+		}
+		require.Equal(t, []int{8, 9, 10}, contents(t, q, 0))
+		require.Len(t, m.values, kept)
+		require.Empty(t, dropped)
+	}
+}
+
+// TestDeletionsThatFailAreTriedAgain without anything else happening.
+func TestDeletionsThatFailAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMedium()
+		client := on(m)
+		q, _ := open(t, 1, 100, stored(client))
+		push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
+		client.setFull(true)
+		next(t, q, 0, 1).Done()
+		next(t, q, 0, 2).Done()
+		time.Sleep(time.Minute)
+		require.Equal(t, kept+2, m.count())
+		client.setFull(false)
+		time.Sleep(2 * forgetPause)
+		require.Equal(t, kept, m.count())
+		require.NoError(t, q.Close(t.Context()))
+	})
+}
+
+// TestOldestAreNotDroppedInVain: where dropping makes no room, as the storage cannot delete, it stops.
+func TestOldestAreNotDroppedInVain(t *testing.T) {
+	client := on(newMedium())
+	q, dropped := open(t, 1, 100, func(c *Config) { c.Storage, c.OnFull = client, DropOldest })
+	for n := range 50 {
+		push(t, q, 0, blockOf(n, 0))
+	}
+	client.setFull(true)
+	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(50, 0)}), storage.ErrStorageFull)
+	require.LessOrEqual(t, dropped[ReasonFull], 2)
+	client.setFull(false)
+	push(t, q, 0, blockOf(51, 0))
+	require.LessOrEqual(t, dropped[ReasonFull], 2+50/4, "a part is left free")
+}
+
+// TestLeftoversAreSwept: what a process that ended could not delete is deleted by the next.
+func TestLeftoversAreSwept(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 1, 100, stored(on(m)))
+	for n := range 20 {
+		push(t, q, 0, blockOf(n, 0))
+	}
+	dead := maps.Clone(m.values)
+	for range 19 {
+		next(t, q, 0, 20-q.Stats(0).Blocks).Done()
+	}
+	push(t, q, 0, blockOf(20, 0)) // the index begins with the last of them
+	for k, v := range dead {
+		if _, ok := m.values[k]; !ok {
+			m.values[k] = v
+		}
+	}
+	m.values[key(donePrefix, 3)] = []byte("x")
+	m.values[key(donePrefix, 5000)] = []byte("x")
+	require.Greater(t, len(m.values), kept+18)
+	q, dropped := open(t, 1, 100, stored(walkingClient{on(m)}))
+	require.Len(t, m.values, kept+2)
+	require.Equal(t, []int{19, 20}, contents(t, q, 0))
+	require.Empty(t, dropped)
 }

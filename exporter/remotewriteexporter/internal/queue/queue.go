@@ -167,14 +167,12 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 	if q.disk == nil {
 		return nil
 	}
-	var need int64
-	for _, e := range entries {
-		need += int64(e.size)
-	}
+	need := sizeOf(entries)
 	for {
 		q.mu.Lock()
 		first := q.firstSeq()
 		q.mu.Unlock()
+		q.forget(nil) // deletions first: they make room
 		err := q.disk.append(ctx, first, entries)
 		if err == nil || !errors.Is(err, storage.ErrStorageFull) || q.cfg.OnFull != DropOldest {
 			return err
@@ -185,10 +183,9 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 			finished = q.dropOldest(i, need, anyTenant, finished)
 		}
 		q.mu.Unlock()
-		if len(finished) == 0 {
+		if len(finished) == 0 || !q.forget(finished) { // to drop more would make no room
 			return err
 		}
-		q.forget(finished)
 	}
 }
 
@@ -260,25 +257,6 @@ func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	return finished
 }
 
-// forget tells the storage of entries that destinations are done with.
-func (q *Queue) forget(finished []*entry) {
-	if q.disk == nil || len(finished) == 0 {
-		return
-	}
-	q.disk.mu.Lock()
-	defer q.disk.mu.Unlock()
-	// The state is read under the storage's lock: of two destinations that finish a block, the later writes last.
-	q.mu.Lock()
-	ops := make([]*storage.Operation, 0, 2*len(finished))
-	for _, e := range finished {
-		ops = append(ops, forgetOperations(e)...)
-	}
-	q.mu.Unlock()
-	if err := q.disk.client.Batch(context.Background(), ops...); err != nil {
-		q.cfg.StorageFailed(err)
-	}
-}
-
 // Stop ends every Next. Leases that are out go on.
 func (q *Queue) Stop() {
 	q.mu.Lock()
@@ -312,6 +290,7 @@ func (q *Queue) Close(ctx context.Context) error {
 	if q.disk == nil {
 		return nil
 	}
+	q.forget(nil)
 	return q.disk.client.Close(ctx)
 }
 

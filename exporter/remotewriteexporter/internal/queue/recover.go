@@ -34,6 +34,9 @@ func (q *Queue) recover(ctx context.Context) error {
 		}
 	}
 	q.nextSeq = next
+	if err := q.sweep(ctx, first, next); err != nil {
+		q.cfg.StorageFailed(fmt.Errorf("cannot delete what is left over in the stored queue: %w", err)) // it takes room, no more
+	}
 	for seq := first; seq < next; {
 		n := min(next-seq, recoverBatch)
 		if err := q.recoverBlocks(ctx, seq, n); err != nil {
@@ -77,6 +80,9 @@ func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {
 	for i := range n {
 		stored, done := ops[2*i].Value, ops[2*i+1].Value
 		if stored == nil {
+			if done != nil { // whose block was deleted, but not the mark
+				finished = append(finished, &entry{seq: first + i, marked: true})
+			}
 			continue
 		}
 		e, err := parseEntry(stored)
@@ -87,6 +93,7 @@ func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {
 		e.tenant = q.number(e.known().Tenant)
 		e.done, e.marked = parseDone(done), done != nil
 		e.block = nil
+		q.disk.held += int64(e.size)
 		for i, d := range q.destinations {
 			switch {
 			case slices.Contains(e.done, q.cfg.Destinations[i]):

@@ -24,6 +24,12 @@ type medium struct {
 
 func newMedium() *medium { return &medium{values: map[string][]byte{}} }
 
+func (m *medium) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.values)
+}
+
 func (m *medium) size() int {
 	n := 0
 	for _, v := range m.values {
@@ -39,6 +45,13 @@ type memoryClient struct {
 
 	lives  int
 	failed bool // whether reads fail
+	full   bool // whether there is no room for anything, as bbolt says it, nor to delete
+}
+
+func (c *memoryClient) setFull(full bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.full = full
 }
 
 func (c *memoryClient) Batch(_ context.Context, ops ...*storage.Operation) error {
@@ -46,6 +59,9 @@ func (c *memoryClient) Batch(_ context.Context, ops ...*storage.Operation) error
 	defer c.mu.Unlock()
 	if c.lives == 0 || c.failed {
 		return errKilled
+	}
+	if c.full && len(ops) > 0 && ops[0].Type != storage.Get {
+		return errors.New("file resize error: truncate: no space left on device")
 	}
 	c.lives--
 	before := maps.Clone(c.values)

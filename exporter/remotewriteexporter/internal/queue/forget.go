@@ -1,0 +1,136 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+const (
+	// forgetAtOnce is how many blocks the storage is told of in one batch, where it has failed before: what is less may fit
+	// where more does not.
+	forgetAtOnce = 2
+	// forgetPause is how long after a failure that is tried again by itself.
+	forgetPause = time.Second
+)
+
+// forget tells the storage of entries that destinations are done with, and of those that it could not be told of before. It
+// is false if some are left.
+func (q *Queue) forget(finished []*entry) bool {
+	if q.disk == nil {
+		return true
+	}
+	d := q.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.owed) == 0 {
+		if len(finished) == 0 {
+			return true
+		}
+		err := q.tell(finished)
+		if err == nil {
+			return true
+		}
+		q.cfg.StorageFailed(err)
+	}
+	q.mu.Lock()
+	for _, e := range finished {
+		if e.waiting == 0 {
+			e.block = nil // it takes no memory until then
+		}
+	}
+	q.mu.Unlock()
+	d.owed = append(d.owed, finished...)
+	for len(d.owed) > 0 {
+		n := min(len(d.owed), forgetAtOnce)
+		if err := q.tell(d.owed[:n]); err != nil {
+			if len(finished) > 0 { // else it is no news
+				q.cfg.StorageFailed(err)
+			}
+			q.forgetLater()
+			return false
+		}
+		clear(d.owed[:n])
+		d.owed = d.owed[n:]
+	}
+	d.owed = nil
+	return true
+}
+
+// tell writes that destinations are done with entries; the caller holds disk.mu. Their state is read under it: of two
+// destinations that finish a block, the later writes last.
+func (q *Queue) tell(entries []*entry) error {
+	var gone int64
+	q.mu.Lock()
+	ops := make([]*storage.Operation, 0, 2*len(entries))
+	for _, e := range entries {
+		if ops = append(ops, forgetOperations(e)...); e.waiting == 0 {
+			gone += int64(e.size)
+		}
+	}
+	q.mu.Unlock()
+	err := q.disk.client.Batch(context.Background(), ops...)
+	if err == nil {
+		q.disk.held -= gone
+	}
+	return err
+}
+
+// forgetLater sees to it that what is owed is tried again though nothing else happens; the caller holds disk.mu.
+func (q *Queue) forgetLater() {
+	d := q.disk
+	if d.wait {
+		return
+	}
+	d.wait = true
+	time.AfterFunc(forgetPause, func() {
+		q.mu.Lock()
+		closed := q.closed
+		q.mu.Unlock()
+		d.mu.Lock()
+		d.wait = false
+		d.mu.Unlock()
+		if !closed {
+			q.forget(nil)
+		}
+	})
+}
+
+// sweep deletes what is outside of the index: blocks whose deletion failed before the last process ended, and marks of them.
+// Where the storage cannot list its keys they stay.
+func (q *Queue) sweep(ctx context.Context, first, next uint64) error {
+	walker, ok := q.disk.client.(storage.Walker)
+	if !ok {
+		return nil
+	}
+	var orphans []string
+	err := walker.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
+		seq, ok := parseKey(blockPrefix, k)
+		if !ok {
+			seq, ok = parseKey(donePrefix, k)
+		}
+		if ok && (seq < first || seq >= next) {
+			orphans = append(orphans, k)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	for len(orphans) > 0 {
+		n := min(len(orphans), forgetAtOnce*recoverBatch)
+		ops := make([]*storage.Operation, 0, n)
+		for _, k := range orphans[:n] {
+			ops = append(ops, storage.DeleteOperation(k))
+		}
+		if err := q.disk.client.Batch(ctx, ops...); err != nil {
+			return err
+		}
+		orphans = orphans[n:]
+	}
+	return nil
+}
