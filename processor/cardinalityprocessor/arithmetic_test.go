@@ -4,6 +4,7 @@
 package cardinalityprocessor
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -136,25 +137,69 @@ func TestGaugesByChoice(t *testing.T) {
 	f("mean", 4)
 }
 
-func TestHistogramsNeedEqualBounds(t *testing.T) {
+// Histograms of different bounds come together in those that all have, where each has an exact count. One that has none of
+// them would leave only the count to all: it stays out.
+func TestHistogramsComeTogetherInCommonBounds(t *testing.T) {
+	for _, temporality := range []pmetric.AggregationTemporality{pmetric.AggregationTemporalityDelta, pmetric.AggregationTemporalityCumulative} {
+		r := newRig(t, overflowing(1))
+		r.send(point{name: "other"})
+		send := func(i int, bounds []float64, counts []uint64) {
+			md := r.timed(point{name: "h", kind: histogram, attrs: attrs{"i": int64(i)}}, r.clock, r.clock.Add(time.Second), 3)
+			m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram()
+			m.SetAggregationTemporality(temporality)
+			m.DataPoints().At(0).ExplicitBounds().FromRaw(bounds)
+			m.DataPoints().At(0).BucketCounts().FromRaw(counts)
+			r.consume(md)
+		}
+		send(1, []float64{1, 2, 3}, []uint64{1, 1, 0, 1})
+		send(2, []float64{1, 2, 3}, []uint64{0, 1, 1, 1})
+		send(3, []float64{1, 1.5, 3, 4}, []uint64{0, 1, 1, 1, 0})
+		send(4, []float64{1, 2, 3}, []uint64{1, 1, 1}) // a count is missing
+		send(5, []float64{2, 1, 3}, []uint64{1, 1, 1, 0})
+		send(6, []float64{1, math.NaN(), 3}, []uint64{1, 1, 1, 0})
+		send(7, []float64{7, 8}, []uint64{1, 1, 1})
+		send(8, nil, nil)
+		dp := onlyMetric(t, r.flushed(time.Second)).Histogram().DataPoints().At(0)
+		require.Equal(t, []uint64{1, 5, 3}, dp.BucketCounts().AsRaw())
+		require.Equal(t, []float64{1, 3}, dp.ExplicitBounds().AsRaw())
+		require.Equal(t, uint64(9), dp.Count())
+		require.Equal(t, int64(5), r.rejected("r", "max_series", "drop"))
+		require.Equal(t, int64(5), r.unaccounted("bounds"))
+	}
+}
+
+// The last values of inputs are kept in the bounds that there were then: what they grow by is right when there are fewer.
+func TestCumulativeHistogramsGoOnInFewerBounds(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
-	send := func(i int, bounds []float64, counts []uint64) {
-		md := r.timed(point{name: "h", kind: histogram, attrs: attrs{"i": int64(i)}}, r.clock, r.clock.Add(time.Second), 3)
-		m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram()
-		m.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		m.DataPoints().At(0).ExplicitBounds().FromRaw(bounds)
-		m.DataPoints().At(0).BucketCounts().FromRaw(counts)
-		r.consume(md)
+	start := r.clock
+	send := func(i int, bounds []float64, counts ...uint64) {
+		r.clock = r.clock.Add(time.Second)
+		md := r.timed(point{name: "h", kind: histogram, attrs: attrs{"i": int64(i)}}, start, r.clock, 0)
+		dp := onlyMetricOf(md).Histogram().DataPoints().At(0)
+		dp.ExplicitBounds().FromRaw(bounds)
+		dp.BucketCounts().FromRaw(counts)
+		for _, n := range counts {
+			dp.SetCount(dp.Count() + n)
+		}
+		require.Zero(t, r.consume(md).DataPointCount())
 	}
-	send(1, []float64{1, 2}, []uint64{1, 1, 1})
-	send(2, []float64{1, 2}, []uint64{0, 1, 2})
-	send(3, []float64{1, 3}, []uint64{1, 1, 1})
-	send(4, []float64{1, 2}, []uint64{1, 1})
-	send(5, nil, nil)
-	dp := onlyMetric(t, r.flushed(time.Second)).Histogram().DataPoints().At(0)
-	require.Equal(t, []uint64{1, 2, 3}, dp.BucketCounts().AsRaw())
-	require.Equal(t, []float64{1, 2}, dp.ExplicitBounds().AsRaw())
-	require.Equal(t, uint64(6), dp.Count())
-	require.Equal(t, int64(3), r.rejected("r", "max_series", "drop"))
+	total := func(bounds []float64, counts ...uint64) {
+		t.Helper()
+		dp := onlyMetric(t, r.flushed(time.Second)).Histogram().DataPoints().At(0)
+		require.Equal(t, bounds, dp.ExplicitBounds().AsRaw())
+		require.Equal(t, counts, dp.BucketCounts().AsRaw())
+	}
+	wide, wider := []float64{1, 2, 5}, []float64{1, 2, 5, 10}
+	send(1, wider, 1, 1, 1, 1, 1)
+	send(2, wider, 2, 0, 0, 0, 0)
+	total(wider, 3, 1, 1, 1, 1)
+	send(3, wide, 1, 1, 1, 1)
+	total(wide, 4, 2, 2, 3)
+	send(1, wider, 2, 2, 2, 2, 2) // last seen in the wider ones
+	total(wide, 5, 3, 3, 5)
+	send(2, []float64{2, 5}, 2, 1, 0) // its bounds change, and it has not begun anew
+	total([]float64{2, 5}, 8, 4, 5)
+	send(3, wide, 1, 1, 1, 0) // one is missing: it has begun anew, without a word
+	total([]float64{2, 5}, 10, 5, 5)
 }

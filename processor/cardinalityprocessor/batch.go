@@ -33,9 +33,15 @@ type batch struct {
 	met    []*limit  // that anything is counted of
 	losses [losses]int64
 	marked int64
-	gone   int64 // points that were removed
+	came   int64 // points
+	gone   int64 // of these, removed
 
 	candidates []string // labels of the point at hand that may be collapsed
+
+	passage    passage
+	staged     staged
+	departures []departure
+	paid       []paid
 
 	weighed bool // statistics are told how many points there are
 
@@ -86,16 +92,12 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-func (b *batch) end() {
-	fps, drop := b.fps[:0], b.drop[:0]
-	if cap(fps) > maxRetained {
-		fps, drop = nil, nil
+// letGo lets go of the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
+func (b *batch) letGo() {
+	if cap(b.fps) > maxRetained {
+		b.fps, b.drop = nil, nil
 	}
 	b.recall.forget()
-	for _, l := range b.met { // and not all: rules may be many, and batches small
-		b.counts[l.index] = counted{}
-	}
-	clear(b.met)
 	clear(b.exempt)
 	clear(b.limits)
 	clear(b.places)
@@ -103,11 +105,31 @@ func (b *batch) end() {
 	clear(b.candidates)
 	labels := b.account.series.Labels
 	clear(labels[:cap(labels)])
+	b.account, b.at, b.owner, b.attributes = account{series: stats.Series{Labels: labels[:0]}}, location{}, owner{}, pcommon.Map{}
+}
+
+// end makes a batch ready for the next one.
+func (b *batch) end() {
+	for _, l := range b.met { // and not all: rules may be many, and batches small
+		b.counts[l.index] = counted{}
+	}
+	clear(b.met)
+	b.staged.reset()
+	clear(b.paid)
+	if len(b.departures) > maxStaged {
+		b.departures, b.parted = nil, nil
+	}
+	clear(b.parted)
 	*b = batch{
-		recall: b.recall, fps: fps, drop: drop, counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
+		recall: b.recall, fps: b.fps[:0], drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
-		account:    account{series: stats.Series{Labels: labels[:0]}},
-		sighting:   sighting{limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0]},
+		account:    b.account,
+		staged:     b.staged,
+		departures: b.departures[:0],
+		paid:       b.paid[:0],
+		sighting: sighting{
+			limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0], parted: b.parted,
+		},
 	}
 }
 
@@ -205,7 +227,7 @@ func (b *batch) decide(i int, s *set) bool {
 		b.class, b.noValue = b.owed(i)
 		if v, held = b.heldBack(i); held {
 			b.witness()
-			v.farewell = b.p.limiter.lastWord(b.fps[i], &b.sighting)
+			b.p.limiter.lastWord(b.fps[i], &b.sighting, &v)
 			return b.exceed(i, v)
 		}
 		if s, v = b.p.limiter.see(b.fps[i], &b.sighting); s != nil {
@@ -221,7 +243,9 @@ func (b *batch) decide(i int, s *set) bool {
 		return b.join(i)
 	}
 	if s != nil && len(s.tolls) > 0 && s.generation == b.policy.generation {
-		v = s.pay(b.now)
+		if v = s.pay(b.now); v.limit == nil {
+			b.pays(s)
+		}
 	}
 	return v.limit == nil || b.exceed(i, v)
 }

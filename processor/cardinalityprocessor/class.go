@@ -15,6 +15,9 @@ const (
 	classUpDown     // the sum of all last values
 )
 
+// keeps says whether the last values of inputs are kept.
+func (c class) keeps() bool { return c == classCumulative || c == classUpDown }
+
 func classOf(m pmetric.Metric) class {
 	temporality := pmetric.AggregationTemporalityCumulative
 	switch m.Type() {

@@ -66,6 +66,7 @@ type location struct {
 
 // exceed finds out what becomes of a point that a limit has no room for, and says whether it passes.
 func (b *batch) exceed(i int, v verdict) (passes bool) {
+	b.part(b.fps[i], v.step)
 	if v.farewell == farewellValue {
 		if !b.noValue {
 			b.act(i, v)
@@ -91,12 +92,11 @@ func (b *batch) exceed(i int, v verdict) (passes bool) {
 
 func (b *batch) act(i int, v verdict) action {
 	a := arrival{
-		metric: b.at.m, index: i, fp: b.fps[i], epoch: b.moment.epoch(), now: b.now, limit: v.limit, reason: v.reason,
+		metric: b.at.m, index: i, fp: b.fps[i], now: b.now, limit: v.limit, reason: v.reason,
 		counted: v.counted, passes: v.farewell == farewellValue,
 	}
 	if v.held != nil { // it knows where it belongs, unless that has just gone
-		b.merge(v.held.fp, a, nil)
-		b.p.limiter.own(v.held.fp, &b.sighting)
+		b.merge(v.held.fp, &a, nil)
 		return actionOverflow
 	}
 	if v.waits && b.class == classCumulative {
@@ -105,11 +105,11 @@ func (b *batch) act(i int, v verdict) action {
 	for _, what := range v.limit.exceed.actions {
 		switch what {
 		case actionCollapse, actionCollapseWorst:
-			if b.collapse(a, v, what) {
+			if b.collapse(&a, v, what) {
 				return what
 			}
 		case actionOverflow:
-			if b.overflow(a) {
+			if b.overflow(&a) {
 				return what
 			}
 		case actionSample:
@@ -128,7 +128,7 @@ func (b *batch) heldBack(i int) (verdict, bool) {
 	if b.class != classCumulative || b.p.limiter.placed(b.fps[i], &b.sighting) { // who has a place waits for nobody here
 		return verdict{}, false
 	}
-	v := b.p.overflow.held(arrival{metric: b.at.m, index: i, fp: b.fps[i]})
+	v := b.p.overflow.held(b.fps[i], b.at.m, i)
 	if v.limit == nil {
 		return verdict{}, false
 	}
@@ -146,9 +146,9 @@ func (b *batch) join(i int) bool {
 	}
 	b.match()
 	total := b.policy.named[ruleTotal]
-	a := arrival{metric: b.at.m, index: i, fp: b.fps[i], epoch: b.moment.epoch(), now: b.now, limit: total, reason: reasonSeries}
+	a := arrival{metric: b.at.m, index: i, fp: b.fps[i], now: b.now, limit: total, reason: reasonSeries}
 	b.output = true
-	b.merge(a.fp, a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
+	b.merge(a.fp, &a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
 	b.output = false
 	return false
 }
@@ -173,7 +173,7 @@ func (b *batch) offending(v verdict, what action) (label string, ok bool) {
 
 // collapse replaces the value of the offending label. The series that this makes needs a place like any other, and if it
 // finds none for another label, that one is replaced, too.
-func (b *batch) collapse(a arrival, v verdict, what action) bool {
+func (b *batch) collapse(a *arrival, v verdict, what action) bool {
 	if a.limit.exceed.gauge == gaugeDrop && a.metric.Type() == pmetric.MetricTypeGauge { // in vain: take no place for it
 		return false
 	}
@@ -198,7 +198,7 @@ func (b *batch) collapse(a arrival, v verdict, what action) bool {
 
 // overflow adds the point to the series of all that overflow, or of those with the same kept labels. It takes no place
 // from others.
-func (b *batch) overflow(a arrival) bool {
+func (b *batch) overflow(a *arrival) bool {
 	keep := a.limit.exceed.keep
 	resource := hashKept(b.owner.resource, keep, 0)
 	if b.at.seed != 0 {
@@ -207,22 +207,20 @@ func (b *batch) overflow(a arrival) bool {
 	scope := hashScope(resource, b.at.sm.Scope())
 	metric := hashMetric(scope, b.at.m)
 	fp := settled(mix(metric, hashKept(b.attributes, keep, overflowHash)))
-	taken := b.merge(fp, a, func() *output {
+	return b.merge(fp, a, func() *output {
 		return b.newOutput(func(key string, _ pcommon.Value) bool { return slices.Contains(keep, key) }, outputKeys{scope, metric})
 	})
-	if taken && !b.p.dryRun { // not before: there is a bound on outputs, but not on what might become one
-		b.p.limiter.own(fp, &b.sighting)
-	}
-	return taken
 }
 
 // merge adds a point to an output. A dry run does not, and foresees only that gauges may be dropped.
-func (b *batch) merge(fp uint64, a arrival, build func() *output) bool {
+func (b *batch) merge(fp uint64, a *arrival, build func() *output) bool {
 	if b.p.dryRun {
 		return a.metric.Type() != pmetric.MetricTypeGauge || a.limit.exceed.gauge != gaugeDrop
 	}
-	loss := b.p.overflow.add(fp, a, build)
-	b.losses[loss]++
+	loss := b.p.overflow.stage(&b.staged, fp, a, build)
+	if loss != lossNone { // else it is counted when it is known what became of it
+		b.losses[loss]++
+	}
 	return loss.taken()
 }
 
@@ -250,10 +248,8 @@ func (b *batch) newOutput(keep func(string, pcommon.Value) bool, keys outputKeys
 	if !b.output {
 		attributes.PutBool(overflowKey, true)
 	}
-	if b.at.m.Type() == pmetric.MetricTypeHistogram {
-		bounds := b.at.m.Histogram().DataPoints().At(b.index).ExplicitBounds()
-		out.bounds = bounds.AsRaw()
-		bounds.CopyTo(out.metric.Histogram().DataPoints().At(0).ExplicitBounds())
+	if b.at.m.Type() == pmetric.MetricTypeHistogram { // for what they cost
+		b.at.m.Histogram().DataPoints().At(b.index).ExplicitBounds().CopyTo(out.metric.Histogram().DataPoints().At(0).ExplicitBounds())
 	}
 	var sizer pmetric.ProtoMarshaler
 	out.cost = outputCost + 2*int64(sizer.MetricsSize(out.data))

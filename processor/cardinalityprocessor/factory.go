@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/collector/processor/processorhelper"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
@@ -41,8 +40,5 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewMetrics(ctx, set, cfg, next, p.process,
-		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun || p.interner != nil}),
-		processorhelper.WithStart(p.start),
-		processorhelper.WithShutdown(p.shutdown))
+	return p.pass(ctx, set, next)
 }

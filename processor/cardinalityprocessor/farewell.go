@@ -29,10 +29,24 @@ const (
 	farewellMark
 )
 
-// part takes a series that lost its place one step further. The locks of the shard and of the registry are held.
-func (l *limiter) part(sh *shard, fp uint64, id uint32, x *sighting, v *verdict) {
+// step is how a series that lost its place goes on: from one set of those who left to another, or to none.
+type step struct{ from, to uint8 }
+
+// departure is a step that is taken once the batch is accepted in which the series said something.
+type departure struct {
+	fp   uint64
+	step step
+}
+
+// farewell finds out what a series that lost its place has to say, and which step that is.
+func (x *sighting) farewell(fp uint64, id uint32, v *verdict) {
 	if x.output { // which is not what left
 		return
+	}
+	if to, ok := x.parted[fp]; ok { // in the same batch
+		if id = to; id == 0 {
+			return
+		}
 	}
 	to := uint32(0)
 	switch x.class {
@@ -54,29 +68,49 @@ func (l *limiter) part(sh *shard, fp uint64, id uint32, x *sighting, v *verdict)
 		}
 	default:
 	}
-	l.groups.leave(id)
-	if to == 0 || to == leftMark && l.groups.remembers() <= 0 {
-		sh.remove(fp)
-		return
-	}
-	sh.assign(fp, to)
-	l.groups.pass(to, 1)
+	v.step = step{from: uint8(id), to: uint8(to)}
 }
 
-// lastWord is part for a series whose points are counted elsewhere.
-func (l *limiter) lastWord(fp uint64, x *sighting) farewell {
-	if id, _ := l.series.touch(fp, x.moment); id != leftValue {
-		return farewellNone
+// lastWord is farewell for a series whose points are counted elsewhere.
+func (l *limiter) lastWord(fp uint64, x *sighting, v *verdict) {
+	id, _ := l.series.touch(fp, x.moment)
+	if to, ok := x.parted[fp]; ok {
+		id = to
 	}
-	sh := l.series.lock(fp)
+	if id == leftValue {
+		x.farewell(fp, id, v)
+	}
+}
+
+// part notes a step, for the rest of the batch and for when it is accepted.
+func (b *batch) part(fp uint64, s step) {
+	if s == (step{}) {
+		return
+	}
+	if b.parted == nil {
+		b.parted = map[uint64]uint32{}
+	}
+	b.parted[fp] = uint32(s.to)
+	b.departures = append(b.departures, departure{fp, s})
+}
+
+// part takes a step, if the series is still where it was.
+func (l *limiter) part(p departure, now moment) {
+	from, to := uint32(p.step.from), uint32(p.step.to)
+	sh := l.series.lock(p.fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
-	var v verdict
-	if id, _ := sh.touch(fp, x.moment); id == leftValue {
-		l.part(sh, fp, id, x, &v)
+	if id, _ := sh.touch(p.fp, now); id != from {
+		return
 	}
-	return v.farewell
+	l.groups.leave(from)
+	if to == 0 || to == leftMark && l.groups.remembers() <= 0 {
+		sh.remove(p.fp)
+		return
+	}
+	sh.assign(p.fp, to)
+	l.groups.pass(to, 1)
 }
 
 // remembers is how many more of those can be remembered who need not come back. The lock is held, here and below.

@@ -273,6 +273,18 @@ func (r *rig) rejected(rule, reason, action string) int64 {
 	return sumOf(got, attrs{"rule": rule, "reason": reason, "action": action})
 }
 
+// unaccounted reads how many points were not added for a reason, or for any.
+func (r *rig) unaccounted(reason string) int64 {
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points")
+	if err != nil {
+		return 0
+	}
+	if reason == "" {
+		return sumOf(got, nil)
+	}
+	return sumOf(got, attrs{"reason": reason})
+}
+
 func (r *rig) gauge(name, rule string) int64 {
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_" + name)
 	require.NoError(r.t, err)
@@ -378,4 +390,20 @@ func reading(m pmetric.Metric, i int) (int64, pcommon.Timestamp) {
 		return int64(v.number()), w.start
 	}
 	return int64(v.count), w.start
+}
+
+// add is stage and commit at once.
+func (o *overflow) add(fp uint64, a arrival, epoch uint32, build func() *output) loss {
+	var s staged
+	if lost := o.stage(&s, fp, &a, build); lost != lossNone {
+		return lost
+	}
+	var lost [losses]int64
+	o.commit(&settlement{staged: &s, epoch: epoch, placed: func(uint64) bool { return false }, lost: &lost})
+	for l := range lost {
+		if lost[l] > 0 {
+			return loss(l)
+		}
+	}
+	return lossNone
 }

@@ -79,7 +79,7 @@ func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
 	index := map[*output]uint64{}
 	var outputs []*output
 	for _, out := range o.order {
-		if out.class == classCumulative || out.class == classUpDown || closed && out.class == classDelta && out.points > 0 {
+		if out.class.keeps() || closed && out.class == classDelta && out.points > 0 {
 			index[out] = uint64(len(outputs))
 			outputs = append(outputs, out)
 		}
@@ -105,7 +105,9 @@ func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
 		dst = binary.AppendUvarint(dst, index[m.output])
 		dst = append(binary.AppendUvarint(dst, rules[m.limit.name]), byte(m.reason))
 		dst = appendTimes(dst, m.start, m.time)
-		dst = m.last.append(dst)
+		last := m.last
+		last.cells = m.bounds.coarsen(last.cells, m.output.bounds)
+		dst = last.append(dst)
 	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
 }
@@ -130,7 +132,7 @@ func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
 		outputs[i] = out
 		o.used += out.cost
 		o.outputs[out.fp] = out
-		o.order = append(o.order, out)
+		o.install(out)
 	}
 	limits := make([]*limit, r.count(1))
 	for i := range limits {
@@ -145,6 +147,7 @@ func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
 			return errSnapshot
 		}
 		m.output, m.limit, m.cost = outputs[at], limits[rule], m.last.memberCost()
+		m.bounds, m.last.shape = m.output.bounds, m.output.total.shape
 		m.output.members++
 		o.members[fp] = m
 		o.used += m.cost
@@ -196,8 +199,11 @@ func (r *reader) output() *output {
 	out.data, out.metric = md, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 	out.class = classOf(out.metric)
 	if out.metric.Type() == pmetric.MetricTypeHistogram {
-		out.bounds = out.metric.Histogram().DataPoints().At(0).ExplicitBounds().AsRaw()
+		if upper := out.metric.Histogram().DataPoints().At(0).ExplicitBounds().AsRaw(); len(upper) > 0 {
+			out.bounds = &bounds{upper: upper}
+		}
 	}
+	out.total.shape = shapeOf(out.metric)
 	if out.class == classGauge || !out.keeps(out.total) {
 		return nil
 	}
@@ -207,11 +213,11 @@ func (r *reader) output() *output {
 
 // keeps says whether a value may be added to those of the output.
 func (out *output) keeps(v value) bool {
-	return len(v.cells) == 0 || len(out.bounds) > 0 && len(v.cells) == len(out.bounds)+1
+	return len(v.cells) == 0 || out.bounds != nil && len(v.cells) == len(out.bounds.upper)+1
 }
 
 func (v *value) append(dst []byte) []byte {
-	dst = binary.AppendVarint(appendFlags(dst, v.isFloat, v.noSum), v.integer)
+	dst = binary.AppendVarint(appendFlags(dst, v.isFloat, !v.hasSum), v.integer)
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, v.count), v.zero)
 	for _, f := range []float64{v.float, v.sum, v.zeroThreshold} {
 		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(f))) // short if it is a small integer
@@ -230,7 +236,7 @@ func (v *value) append(dst []byte) []byte {
 func (r *reader) value() value {
 	var v value
 	flags := r.byte()
-	v.isFloat, v.noSum = flags&1 != 0, flags&2 != 0
+	v.isFloat, v.hasSum = flags&1 != 0, flags&2 == 0
 	v.integer, v.count, v.zero = r.varint(), r.uvarint(), r.uvarint()
 	for _, f := range []*float64{&v.float, &v.sum, &v.zeroThreshold} {
 		*f = math.Float64frombits(bits.ReverseBytes64(r.uvarint()))

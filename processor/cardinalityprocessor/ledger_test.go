@@ -114,7 +114,7 @@ func FuzzLedger(f *testing.F) {
 		for fp, m := range o.members {
 			metric := pmetric.NewMetric()
 			m.output.metric.CopyTo(metric)
-			o.add(m.output.fp, arrival{metric: metric, fp: fp, limit: m.limit}, nil)
+			o.add(m.output.fp, arrival{metric: metric, fp: fp, limit: m.limit}, 0, nil)
 		}
 		for epoch := range uint32(3 * idleEpochs) {
 			for _, s := range o.flush(epoch, time.Unix(2, 0)) {

@@ -60,6 +60,8 @@ type sighting struct {
 	due        bool // statistics are to be told of it
 	fresh      bool // it was given its place just now
 
+	parted map[uint64]uint32 // where series that left are once the batch is accepted
+
 	places []place
 	values []labelValue
 }
@@ -81,6 +83,7 @@ type verdict struct {
 	waits    bool    // for a place that is its due
 	held     *output // the series is a member
 	farewell farewell
+	step     step // once the batch is accepted
 	counted  bool // as a series of its own, some time
 }
 
@@ -119,7 +122,7 @@ func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 
 	x.fresh = false
 	id, _ := sh.touch(fp, x.moment)
-	left := id != 0 && l.groups.set(id).left != 0
+	left := id != 0 && id <= leftLast
 	if id != 0 && !left {
 		id = l.renew(sh, fp, id, x)
 		l.describe(x)
@@ -127,7 +130,7 @@ func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	}
 	if v := l.refuse(fp, x); v.limit != nil {
 		if left {
-			l.part(sh, fp, id, x, &v)
+			x.farewell(fp, id, &v)
 		}
 		return nil, v
 	}

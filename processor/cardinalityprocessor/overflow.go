@@ -14,8 +14,9 @@ import (
 
 // overflow adds up the points of series that have no place, so that sums over all series stay what they were.
 //
-// Many series come together in one output, which is sent on at each flush. Of deltas nothing but the sum since the last
-// flush is kept. Of what is cumulative each input's last value is, because only its increments may be added: those inputs
+// Many series come together in one output, which is sent on at each flush. A point is noted with its batch when it is
+// decided about, and added once the next consumer has taken the batch: see staging.go. Of deltas nothing but the sum since
+// the last flush is kept. Of what is cumulative each input's last value is, because only its increments may be added: those inputs
 // are the members of an output, and stay so until they begin anew. All memory is within a budget. Members that are silent
 // have what others leave of a part of it: when they come back with the beginning that they had they go on, while one that
 // had to be forgotten might count once more.
@@ -25,8 +26,9 @@ type overflow struct {
 	mu      sync.Mutex
 	budget  int64
 	used    int64
+	staged  int64 // memory for members that there will be when their batches are accepted
 	outputs map[uint64]*output
-	order   []*output // by age, so that what is sent does not depend on a map
+	order   []*output // those that anything was added to, by age, so that what is sent does not depend on a map
 	members map[uint64]*member
 	resting []resting         // the first for the longest time
 	rested  int64             // memory of those
@@ -45,13 +47,16 @@ type output struct {
 	keys    outputKeys
 	class   class
 	gauge   gaugeMode
-	bounds  []float64
+	bounds  *bounds // that all inputs have
 	total   value
 	points  int // since the last flush
 	sent    bool
+	begun   bool // something was added
 	start   pcommon.Timestamp
 	seen    uint32 // epoch
+	owned   uint32 // epoch in which its fingerprint was last marked as one made here, and one more
 	members int    // that are not resting
+	pins    int    // points that wait to be added
 	cost    int64
 }
 
@@ -66,8 +71,10 @@ type member struct {
 	start  pcommon.Timestamp
 	time   pcommon.Timestamp
 	last   value
+	bounds *bounds // of last
 	seen   uint32
 	rests  bool
+	gone   bool
 	cost   int64
 }
 
@@ -84,19 +91,37 @@ func (r *resting) still() bool { return r.member.rests && r.member.seen == r.sin
 type loss uint8
 
 const (
-	lossNone     loss = iota
-	lossBaseline      // of unknown beginning: only its increments from here on count
-	lossOld           // not newer than the last
-	lossNoValue       // a stale marker
-	lossBounds        // of other bounds than the output
-	lossGauge         // gauges are dropped
-	lossState         // no memory for it in the budget
+	lossNone      loss = iota
+	lossBaseline       // of unknown beginning: only its increments from here on count
+	lossOld            // not newer than the last
+	lossNoValue        // a stale marker
+	lossNotFinite      // NaN, or infinite, or it would make the sum so
+	lossNoSum          // a histogram without a sum, where others have one
+	lossBounds         // its bounds are in disorder, or none is one of the output's
+	lossGauge          // gauges are dropped
+	lossState          // no memory for it in the budget
+	lossKind           // another kind of data than that of the output or member of its fingerprint
 	losses
 )
 
-var lossNames = [losses]string{"", nameBaseline, "out_of_order", "no_value", "bounds", "gauge", "state_full"}
+var lossNames = [losses]string{
+	"", nameBaseline, "out_of_order", "no_value", "not_finite", "no_sum", "bounds", "gauge", "state_full", "kind",
+}
 
 const nameBaseline = "baseline"
+
+// outputKind is what the points of an output have in common.
+type outputKind struct {
+	shape shape
+	class class
+}
+
+func kindFrom(m pmetric.Metric) outputKind { return outputKind{shapeOf(m), classOf(m)} }
+
+func (out *output) kind() outputKind { return outputKind{shapeOf(out.metric), out.class} }
+
+// fits says whether points of a kind may be added: two series of different kinds might share a fingerprint.
+func (out *output) fits(k outputKind) bool { return out.kind() == k }
 
 // taken says whether the point is dealt with all the same, or the rule's next action has its turn.
 func (l loss) taken() bool { return l < lossBounds }
@@ -119,172 +144,21 @@ func newOverflow(budget int64, idle time.Duration, begin time.Time) *overflow {
 	}
 }
 
-// arrival is a point to be added.
-type arrival struct {
-	metric pmetric.Metric
-	index  int
-	fp     uint64
-	epoch  uint32
-	now    int64
-	limit  *limit
-	reason reason
-
-	counted bool // it may have been, as a series of its own
-	passes  bool // so that its value is counted where it goes
-}
-
 // held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice.
-func (o *overflow) held(a arrival) verdict {
+func (o *overflow) held(fp uint64, m pmetric.Metric, i int) verdict {
+	w := whenAt(m, i)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if m := o.members[a.fp]; m != nil {
-		if w := whenAt(a.metric, a.index); w.start == m.start || w.noValue { // the end may come without a beginning
+	if m := o.members[fp]; m != nil {
+		if w.start == m.start || w.noValue { // the end may come without a beginning
 			return verdict{limit: m.limit, reason: m.reason, held: m.output}
 		}
 	}
 	return verdict{}
 }
 
-// add adds a point to the output of a fingerprint. When there is none yet it is built, or nothing is added without build.
-func (o *overflow) add(fp uint64, a arrival, build func() *output) loss {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	class := classOf(a.metric)
-	out := o.outputs[fp]
-	m := o.members[a.fp]
-	if m != nil {
-		out = m.output
-	}
-	cost := int64(0)
-	fresh := out == nil
-	if fresh && build == nil {
-		return lossState
-	}
-	if fresh {
-		if class == classGauge && a.limit.exceed.gauge == gaugeDrop {
-			return lossGauge
-		}
-		out = build()
-		out.fp, out.class, out.gauge, out.start = fp, class, a.limit.exceed.gauge, o.begin
-		out.rule = a.limit.name
-		if class == classDelta {
-			out.start = pcommon.Timestamp(a.now)
-		}
-		cost += out.cost
-	}
-	if out.gauge == gaugeDrop && class == classGauge {
-		return lossGauge
-	}
-	if a.metric.Type() == pmetric.MetricTypeHistogram && !sameBounds(out.bounds, a.metric.Histogram().DataPoints().At(a.index)) {
-		return lossBounds
-	}
-	v := valueAt(a.metric, a.index)
-	keeps := class == classCumulative || class == classUpDown
-	if keeps && m == nil {
-		cost += v.memberCost()
-	}
-	if m == nil { // or it might be its own memory
-		o.forgetOldest(o.used + cost - o.budget)
-	}
-	if o.used+cost > o.budget {
-		return lossState
-	}
-	if fresh {
-		o.used += out.cost
-		o.outputs[fp] = out
-		o.order = append(o.order, out)
-	}
-	out.seen = a.epoch
-	if keeps {
-		return o.addCumulative(out, m, v, a)
-	}
-	return out.addPlain(v, whenAt(a.metric, a.index))
-}
-
 func (v *value) memberCost() int64 {
 	return memberCost + bucketCost*int64(len(v.cells)+len(v.positive.counts)+len(v.negative.counts))
-}
-
-// sameBounds also wants as many counts as the bounds need, or none for both.
-func sameBounds(bounds []float64, dp pmetric.HistogramDataPoint) bool {
-	n := dp.ExplicitBounds().Len()
-	if n != len(bounds) || dp.BucketCounts().Len() != n+1 && (n > 0 || dp.BucketCounts().Len() > 1) {
-		return false
-	}
-	for i, b := range bounds {
-		if dp.ExplicitBounds().At(i) != b {
-			return false
-		}
-	}
-	return true
-}
-
-func (out *output) addPlain(v value, w when) loss {
-	if w.noValue {
-		return lossNoValue
-	}
-	out.points++
-	switch {
-	case out.class == classDelta, out.points == 1, out.gauge == gaugeMean:
-		out.total.add(v)
-	case out.gauge == gaugeLast,
-		out.gauge == gaugeMin && v.number() < out.total.number(),
-		out.gauge == gaugeMax && v.number() > out.total.number():
-		out.total = v
-	}
-	return lossNone
-}
-
-// addCumulative adds what a member has grown by.
-func (o *overflow) addCumulative(out *output, m *member, v value, a arrival) loss {
-	w := whenAt(a.metric, a.index)
-	if w.noValue {
-		if m != nil && !m.rests { // it may come back: a scrape that failed says so of all that it had
-			o.rest(a.fp, m)
-		}
-		return lossNoValue
-	}
-	if m != nil && w.time <= m.time {
-		return lossOld
-	}
-	if m != nil && m.rests {
-		o.wake(m)
-	}
-	out.points++
-	lost := lossNone
-	if m == nil {
-		m = &member{output: out, cost: v.memberCost()}
-		o.used += m.cost
-		o.members[a.fp] = m
-		out.members++
-		switch {
-		case a.passes:
-		case out.class == classUpDown || !a.counted && o.whole(out, w):
-			out.total.add(v.clone())
-		default:
-			lost = lossBaseline
-		}
-	} else {
-		grown, ok := v.minus(m.last)
-		switch {
-		case out.class == classUpDown || ok && w.start == m.start:
-			out.total.add(grown)
-		case w.start != m.start && (w.start == w.time || w.start < o.certain): // begun anew, and may be known elsewhere
-			lost = lossBaseline
-		default:
-			out.total.add(v.clone())
-		}
-	}
-	m.limit, m.reason = a.limit, a.reason
-	m.start, m.time, m.last, m.seen = w.start, w.time, v, a.epoch
-	return lost
-}
-
-// whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
-// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, or by a process
-// that was killed.
-func (o *overflow) whole(out *output, w when) bool {
-	return w.start != 0 && w.start < w.time && w.start >= max(out.start, o.certain) && time.Duration(w.time-w.start) < o.idle
 }
 
 // rest is for a member that is silent. What counts up stays counted, so its last value must be known when it comes back;
@@ -330,6 +204,7 @@ func (o *overflow) forget(fp uint64, m *member) {
 		m.output.total, _ = m.output.total.minus(m.last)
 	}
 	m.output.members--
+	m.gone = true
 	o.used -= m.cost
 	delete(o.members, fp)
 }
@@ -356,12 +231,12 @@ func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output)
 	for _, fp := range idle {
 		o.rest(fp, o.members[fp])
 	}
-	before := len(o.outputs)
+	before := len(o.order)
 	o.order = slices.DeleteFunc(o.order, func(out *output) bool {
-		if out.members > 0 || out.points > 0 || epoch-out.seen <= idleEpochs+1 {
+		if out.members > 0 || out.points > 0 || out.pins > 0 || epoch-out.seen <= idleEpochs+1 {
 			return false
 		}
-		if out.class == classCumulative || out.class == classUpDown {
+		if out.class.keeps() {
 			o.begin = now // should it come back, then not with the same beginning
 		}
 		o.used -= out.cost
@@ -371,7 +246,7 @@ func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output)
 		}
 		return true
 	})
-	gone := len(o.outputs) < before
+	gone := len(o.order) < before
 	o.resting = slices.DeleteFunc(o.resting, func(r resting) bool {
 		if !r.still() {
 			return true
@@ -389,22 +264,22 @@ func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output)
 func (o *overflow) sizes() (outputs, members int, used int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.outputs), len(o.members) - o.asleep, o.used
+	return len(o.order), len(o.members) - o.asleep, o.used
 }
 
-// flush takes what there is to send, by tenant, and begins a new interval.
+// flush takes what there is to send, by tenant and in pieces that are not too large, and begins a new interval.
 func (o *overflow) flush(epoch uint32, now time.Time) []shipment {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := pcommon.NewTimestampFromTime(now)
-	shipments := map[tenant]*shipment{}
-	var all []tenant
+	var all []*shipment
+	open := map[tenant]*shipment{}
 	shipmentOf := func(t tenant) *shipment {
-		if shipments[t] == nil {
-			shipments[t] = newShipment(t)
-			all = append(all, t)
+		if open[t] == nil || open[t].bytes >= shipmentBytes {
+			open[t] = newShipment(t)
+			all = append(all, open[t])
 		}
-		return shipments[t]
+		return open[t]
 	}
 	for _, out := range o.expire(epoch, at) { // before the rest: what ends now has nothing else to say
 		shipmentOf(out.tenant).end(out, at)
@@ -415,23 +290,25 @@ func (o *overflow) flush(epoch uint32, now time.Time) []shipment {
 		}
 		shipmentOf(out.tenant).put(out, at)
 	}
-	var sorted []shipment
-	for _, t := range all {
-		sorted = append(sorted, *shipments[t])
+	shipments := make([]shipment, len(all))
+	for i, s := range all {
+		shipments[i] = *s
 	}
-	return sorted
+	return shipments
 }
 
-// restore takes back the sums and farewells that could not be sent: they go with the next.
-func (o *overflow) restore(s *shipment) {
+// restore takes back the sums and farewells that could not be sent: they go with the next. It returns how many cannot,
+// because something else has their place by now.
+func (o *overflow) restore(s *shipment) (lost int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	back := func(out *output) *output {
 		if o.outputs[out.fp] == nil { // idle since
 			o.outputs[out.fp] = out
-			o.order = append(o.order, out)
 			o.used += out.cost
+			out.begun = false
 		}
+		o.install(o.outputs[out.fp])
 		return o.outputs[out.fp]
 	}
 	for _, out := range s.ended {
@@ -439,8 +316,41 @@ func (o *overflow) restore(s *shipment) {
 	}
 	for _, sent := range s.sent {
 		out := back(sent.output)
-		out.total.add(sent.total)
+		v := sent.total
+		if !out.fits(sent.output.kind()) || !out.agree(&v, sent.bounds) {
+			lost++
+			continue
+		}
+		if out.class == classGauge {
+			out.resume(v, sent.points)
+			continue
+		}
+		out.total.add(v)
 		out.points += sent.points
 		out.start = sent.start
+	}
+	return lost
+}
+
+// resume goes on with a gauge that could not be sent: those that came since are newer.
+func (out *output) resume(before value, points int) {
+	since, n := out.total, out.points
+	out.total, out.points = before, points
+	switch {
+	case n == 0:
+	case out.gauge == gaugeMean:
+		if out.total.add(since) {
+			out.points += n
+		}
+	default:
+		out.blend(since)
+	}
+}
+
+// install makes an output one that is sent.
+func (o *overflow) install(out *output) {
+	if !out.begun {
+		out.begun = true
+		o.order = append(o.order, out)
 	}
 }

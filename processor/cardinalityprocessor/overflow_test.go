@@ -201,5 +201,5 @@ func TestOverflowUnderConcurrency(t *testing.T) {
 
 func TestMemberWhoseOutputHasJustGone(t *testing.T) {
 	r := newRig(t, overflowing(1))
-	require.Equal(t, lossState, r.overflow.add(5, arrival{metric: pmetric.NewMetric(), limit: r.policy.limits[0]}, nil))
+	require.Equal(t, lossState, r.overflow.add(5, arrival{metric: emptyExponential(), limit: r.policy.limits[0]}, 0, nil))
 }

@@ -65,3 +65,25 @@ func (s *set) pay(now int64) verdict {
 	}
 	return verdict{}
 }
+
+// paid is what points of a batch have paid, who get it back if the batch is not accepted.
+type paid struct {
+	set    *set
+	points int64
+}
+
+// pays notes that a point of a series has paid.
+func (b *batch) pays(s *set) {
+	if n := len(b.paid); n > 0 && b.paid[n-1].set == s {
+		b.paid[n-1].points++
+		return
+	}
+	b.paid = append(b.paid, paid{set: s, points: 1})
+}
+
+// refund gives back what points have paid that did not pass after all.
+func (p paid) refund() {
+	for _, t := range p.set.tolls {
+		t.group.points.Add(-p.points * int64(t.limit.points.each))
+	}
+}

@@ -63,6 +63,7 @@ type cardinalityProcessor struct {
 	id          component.ID
 	storage     storage.Client
 	storageErr  error // of the last save
+	refused     error // of the last flush
 	saveFailure atomic.Int64
 
 	unregister func() // of what is shown
@@ -253,6 +254,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 	if p.saveLedger(ctx, false) != nil && ctx.Err() == nil {
 		p.saveFailure.Add(1)
 	}
+	refused, points := error(nil), 0
 	for i := range shipments {
 		s := &shipments[i]
 		err := p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
@@ -262,12 +264,22 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 			p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, int64(len(s.ended)))
 			continue
 		}
-		if consumererror.IsPermanent(err) {
-			p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(s.points))
-		} else {
-			p.overflow.restore(s)
+		lost := s.points
+		if !consumererror.IsPermanent(err) {
+			lost = p.overflow.restore(s)
 		}
-		p.logger.Warn("Cannot send the overflow", zap.Int("points", s.points), zap.Error(err))
+		if lost > 0 {
+			p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost))
+		}
+		refused, points = err, points+s.points
+	}
+	if refused != nil && p.refused == nil {
+		p.logger.Warn("Cannot send the overflow", zap.Int("points", points), zap.Error(refused))
+	} else if refused == nil && p.refused != nil && len(shipments) > 0 {
+		p.logger.Info("The overflow is sent again")
+	}
+	if len(shipments) > 0 {
+		p.refused = refused
 	}
 }
 
@@ -287,19 +299,19 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	return err
 }
 
-// process lets through what is admitted.
+// process lets through what is admitted. What that does beside waits for the verdict of the next consumer, unless there is
+// nobody who will tell.
 func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
-	n := int64(md.DataPointCount())
-	b := p.scratch.Get().(*batch)
-	p.rules.RLock()
-	b.begin(ctx, p)
-	removed := b.walk(md)
-	p.rules.RUnlock()
-	b.report(ctx)
-	p.pointsIn.Add(n)
-	p.pointsPassed.Add(n - b.gone)
-	b.end()
-	p.scratch.Put(b)
+	var b *batch
+	if c := passageOf(ctx); c != nil {
+		b = c.batch
+	} else {
+		b = p.scratch.Get().(*batch)
+		defer func() { p.conclude(ctx, b, true) }()
+	}
+	b.came = int64(md.DataPointCount())
+	removed := p.decide(ctx, b, md)
+	b.letGo()
 	if p.interner != nil {
 		p.interner.metrics(md)
 	}
@@ -307,6 +319,14 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 		return md, processorhelper.ErrSkipProcessingData
 	}
 	return md, nil
+}
+
+// decide says whether a point was removed.
+func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.Metrics) bool {
+	p.rules.RLock()
+	defer p.rules.RUnlock()
+	b.begin(ctx, p)
+	return b.walk(md)
 }
 
 func (p *cardinalityProcessor) observe() error {

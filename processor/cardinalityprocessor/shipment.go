@@ -13,6 +13,7 @@ type shipment struct {
 	tenant  tenant
 	md      pmetric.Metrics
 	points  int
+	bytes   int
 	scopes  map[uint64]pmetric.ScopeMetrics
 	metrics map[uint64]pmetric.Metric
 	sent    []sent
@@ -23,9 +24,13 @@ type shipment struct {
 type sent struct {
 	output *output
 	total  value
+	bounds *bounds
 	points int
 	start  pcommon.Timestamp
 }
+
+// shipmentBytes is how large a shipment becomes before another one is begun: a quarter of what gRPC receivers accept.
+const shipmentBytes = 1 << 20
 
 func newShipment(t tenant) *shipment {
 	return &shipment{
@@ -46,9 +51,10 @@ func (s *shipment) put(out *output, at pcommon.Timestamp) {
 	s.add(out)
 	switch out.class {
 	case classDelta:
-		s.sent = append(s.sent, sent{output: out, total: total, points: out.points, start: out.start})
+		s.sent = append(s.sent, sent{output: out, total: total, bounds: out.bounds, points: out.points, start: out.start})
 		out.total, out.start = value{}, at
 	case classGauge:
+		s.sent = append(s.sent, sent{output: out, total: out.total, points: out.points, start: out.start})
 		out.total = value{}
 	default: // its total stays, but it might say it only once
 		s.sent = append(s.sent, sent{output: out, points: out.points, start: out.start})
@@ -69,7 +75,9 @@ func (s *shipment) add(out *output) pmetric.Metric {
 	s.points++
 	scope, ok := s.scopes[out.keys.scope]
 	from := out.data.ResourceMetrics().At(0)
+	var sizer pmetric.ProtoMarshaler
 	if !ok {
+		s.bytes += sizer.ResourceMetricsSize(from)
 		rm := s.md.ResourceMetrics().AppendEmpty()
 		from.Resource().CopyTo(rm.Resource())
 		rm.SetSchemaUrl(from.SchemaUrl())
@@ -80,9 +88,11 @@ func (s *shipment) add(out *output) pmetric.Metric {
 	}
 	metric, ok := s.metrics[out.keys.metric]
 	if ok {
+		s.bytes += sizer.MetricSize(out.metric) // and less, by the name
 		appendPointOf(metric, out.metric)
 		return metric
 	}
+	s.bytes += sizer.MetricSize(out.metric)
 	metric = scope.Metrics().AppendEmpty()
 	out.metric.CopyTo(metric)
 	s.metrics[out.keys.metric] = metric

@@ -4,6 +4,7 @@
 package cardinalityprocessor
 
 import (
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -12,20 +13,45 @@ import (
 
 // value is what points add up: a number, or counts in buckets. It owns its memory.
 //
-// Numbers stay integers as long as all are. Histograms have their counts in cells, and only those with the same bounds
-// come together. Exponential ones are brought to the lower scale first.
+// Numbers stay integers as long as all are, and as long as they fit. Histograms have their counts in cells; those that come
+// together have been brought to the same bounds before. Exponential ones are brought to the lower scale and the wider zero
+// bucket here. Values of different shapes do not come together. The zero value is neutral.
 type value struct {
 	integer int64
 	float   float64
 	isFloat bool
+	shape   shape
+	hasSum  bool // of at least one of those that were added
 
 	count, zero        uint64
 	sum                float64
-	noSum              bool
 	cells              []uint64
 	scale              int32
 	zeroThreshold      float64
 	positive, negative buckets
+}
+
+// shape tells apart what cannot be added.
+type shape uint8
+
+const (
+	shapeNumber shape = iota
+	shapeHistogram
+	shapeExponential
+	shapeSummary
+)
+
+func shapeOf(m pmetric.Metric) shape {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge, pmetric.MetricTypeSum:
+		return shapeNumber
+	case pmetric.MetricTypeHistogram:
+		return shapeHistogram
+	case pmetric.MetricTypeExponentialHistogram:
+		return shapeExponential
+	default:
+		return shapeSummary
+	}
 }
 
 // buckets are the counts from the bucket at offset on.
@@ -46,7 +72,7 @@ func valueAt(m pmetric.Metric, i int) value {
 		return numberValue(m.Sum().DataPoints().At(i))
 	case pmetric.MetricTypeHistogram:
 		dp := m.Histogram().DataPoints().At(i)
-		v := value{count: dp.Count(), sum: dp.Sum(), noSum: !dp.HasSum()}
+		v := value{shape: shapeHistogram, count: dp.Count(), sum: dp.Sum(), hasSum: dp.HasSum()}
 		if dp.BucketCounts().Len() > 1 { // a single one says no more than the count
 			v.cells = dp.BucketCounts().AsRaw()
 		}
@@ -54,7 +80,7 @@ func valueAt(m pmetric.Metric, i int) value {
 	case pmetric.MetricTypeExponentialHistogram:
 		dp := m.ExponentialHistogram().DataPoints().At(i)
 		v := value{
-			count: dp.Count(), sum: dp.Sum(), noSum: !dp.HasSum(),
+			shape: shapeExponential, count: dp.Count(), sum: dp.Sum(), hasSum: dp.HasSum(),
 			zero: dp.ZeroCount(), zeroThreshold: dp.ZeroThreshold(), scale: dp.Scale(),
 			positive: bucketsOf(dp.Positive()), negative: bucketsOf(dp.Negative()),
 		}
@@ -62,7 +88,7 @@ func valueAt(m pmetric.Metric, i int) value {
 		return v
 	default:
 		dp := m.Summary().DataPoints().At(i)
-		return value{count: dp.Count(), sum: dp.Sum()}
+		return value{shape: shapeSummary, count: dp.Count(), sum: dp.Sum(), hasSum: true}
 	}
 }
 
@@ -84,18 +110,36 @@ func (v *value) number() float64 {
 	return float64(v.integer)
 }
 
-// add adds o, which it may change.
-func (v *value) add(o value) {
-	if v.isFloat || o.isFloat {
-		v.float, v.isFloat = v.number()+o.number(), true
-	} else {
-		v.integer += o.integer
+// nothing says whether it is the zero value, which may be added to any shape.
+func (v *value) nothing() bool { return v.shape == shapeNumber && !v.isFloat && v.integer == 0 }
+
+// joins says whether o is of the same shape, with as many cells.
+func (v *value) joins(o *value) bool {
+	return v.shape == o.shape && (len(v.cells) == len(o.cells) || v.shape == shapeHistogram && v.count == 0 && v.cells == nil)
+}
+
+// add adds o, which it may change, and says whether all of it could be: a number that would make the sum infinite cannot,
+// nor such a sum of a histogram, whose counts are added then. Of another shape nothing is.
+func (v *value) add(o value) (whole bool) {
+	if o.nothing() {
+		return true
+	}
+	if v.nothing() {
+		v.shape = o.shape
+	}
+	if !v.joins(&o) {
+		return false
+	}
+	if v.shape == shapeNumber {
+		return v.addNumber(&o)
 	}
 	v.count += o.count
 	v.zero += o.zero
-	v.sum += o.sum
-	v.noSum = v.noSum || o.noSum
-	v.zeroThreshold = max(v.zeroThreshold, o.zeroThreshold)
+	whole = !o.hasSum || finite(v.sum+o.sum)
+	if o.hasSum && whole {
+		v.sum += o.sum
+		v.hasSum = true
+	}
 	if v.cells == nil {
 		v.cells = slices.Clone(o.cells)
 	} else {
@@ -103,29 +147,59 @@ func (v *value) add(o value) {
 			v.cells[i] += n
 		}
 	}
-	v.align(&o)
-	for v.positive.width(&o.positive) > maxBuckets || v.negative.width(&o.negative) > maxBuckets {
-		v.downscale(1)
-		o.downscale(1)
+	if v.shape == shapeExponential {
+		v.align(&o)
+		for v.positive.width(&o.positive) > maxBuckets || v.negative.width(&o.negative) > maxBuckets {
+			v.downscale(1)
+			o.downscale(1)
+		}
+		v.level(&o)
+		v.positive.add(&o.positive)
+		v.negative.add(&o.negative)
 	}
-	v.positive.add(&o.positive)
-	v.negative.add(&o.negative)
+	return whole
 }
 
-// minus returns v less o, and whether v is at least as large: all that counts up must not have gone down.
+func (v *value) addNumber(o *value) bool {
+	if !v.isFloat && !o.isFloat {
+		if sum := v.integer + o.integer; (sum > v.integer) == (o.integer > 0) {
+			v.integer = sum
+			return true
+		}
+	}
+	sum := v.number() + o.number()
+	if !finite(sum) {
+		return false
+	}
+	v.float, v.isFloat = sum, true
+	return true
+}
+
+// minus returns v less o, and whether v is at least as large: all that counts up must not have gone down. If they are of
+// different shapes it is v, which has begun anew then.
 func (v *value) minus(o value) (value, bool) {
 	w := v.clone()
-	w.align(&o)
-	grown := w.count >= o.count && w.zero >= o.zero && w.number() >= o.number()
-	if w.isFloat || o.isFloat {
-		w.float, w.isFloat = w.number()-o.number(), true
-	} else {
-		w.integer -= o.integer
+	if o.nothing() && v.shape != shapeNumber {
+		return w, true
 	}
+	if v.shape != o.shape || len(v.cells) != len(o.cells) {
+		return w, false
+	}
+	if v.shape == shapeNumber {
+		grown := w.number() > o.number() || w.number() == o.number() && (w.isFloat || o.isFloat || w.integer >= o.integer)
+		w.subNumber(&o)
+		return w, grown
+	}
+	if v.shape == shapeExponential {
+		w.align(&o)
+		w.level(&o)
+	}
+	grown := w.count >= o.count && w.zero >= o.zero
 	w.count -= o.count
 	w.zero -= o.zero
-	w.sum -= o.sum
-	w.noSum = w.noSum || o.noSum
+	if w.sum -= o.sum; !v.hasSum || !o.hasSum { // known from here on, or not any more
+		w.sum = 0
+	}
 	for i, n := range o.cells {
 		grown = grown && w.cells[i] >= n
 		w.cells[i] -= n
@@ -134,6 +208,18 @@ func (v *value) minus(o value) (value, bool) {
 	grown = w.negative.sub(&o.negative) && grown
 	return w, grown
 }
+
+func (v *value) subNumber(o *value) {
+	if !v.isFloat && !o.isFloat {
+		if less := v.integer - o.integer; (less < v.integer) == (o.integer > 0) {
+			v.integer = less
+			return
+		}
+	}
+	v.float, v.isFloat = v.number()-o.number(), true
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 func (v *value) clone() value {
 	w := *v
@@ -163,6 +249,7 @@ func (v *value) fit() {
 	for len(v.positive.counts) > maxBuckets || len(v.negative.counts) > maxBuckets {
 		v.downscale(1)
 	}
+	v.widen(v.zeroThreshold)
 }
 
 func (v *value) downscale(by int64) {
@@ -255,14 +342,14 @@ func (v *value) writeTo(m pmetric.Metric, i int) {
 	case pmetric.MetricTypeHistogram:
 		dp := m.Histogram().DataPoints().At(i)
 		dp.SetCount(v.count)
-		if !v.noSum {
+		if v.hasSum {
 			dp.SetSum(v.sum)
 		}
 		dp.BucketCounts().FromRaw(v.cells)
 	case pmetric.MetricTypeExponentialHistogram:
 		dp := m.ExponentialHistogram().DataPoints().At(i)
 		dp.SetCount(v.count)
-		if !v.noSum {
+		if v.hasSum {
 			dp.SetSum(v.sum)
 		}
 		dp.SetZeroCount(v.zero)
@@ -300,10 +387,10 @@ func whenAt(m pmetric.Metric, i int) when {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		dp := m.Gauge().DataPoints().At(i)
-		return when{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+		return when{dp.StartTimestamp(), dp.Timestamp(), ends(dp)}
 	case pmetric.MetricTypeSum:
 		dp := m.Sum().DataPoints().At(i)
-		return when{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+		return when{dp.StartTimestamp(), dp.Timestamp(), ends(dp)}
 	case pmetric.MetricTypeHistogram:
 		dp := m.Histogram().DataPoints().At(i)
 		return when{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
@@ -315,3 +402,12 @@ func whenAt(m pmetric.Metric, i int) when {
 		return when{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
 	}
 }
+
+// ends says whether a point is a stale marker: it has the flag, or only the value that Prometheus marks the end with.
+func ends(dp pmetric.NumberDataPoint) bool {
+	return dp.Flags().NoRecordedValue() ||
+		dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.Float64bits(dp.DoubleValue()) == staleBits
+}
+
+// staleBits are those of the NaN by which Prometheus marks the end of a series.
+const staleBits = 0x7ff0000000000002

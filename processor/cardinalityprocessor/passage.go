@@ -1,0 +1,124 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+)
+
+// What is decided about a batch has its effects when the next consumer has accepted the batch. If that refuses it, whoever
+// sent it may do so again, and nothing may count twice then, be said twice or have used anything up. docs/design/016 goes
+// through all effects.
+
+// passages is the processor as others see it: it waits for the verdict on each batch.
+type passages struct {
+	processor.Metrics
+
+	p *cardinalityProcessor
+}
+
+// pass makes the processor part of a pipeline.
+func (p *cardinalityProcessor) pass(ctx context.Context, set processor.Settings, next consumer.Metrics) (processor.Metrics, error) {
+	helper, err := processorhelper.NewMetrics(ctx, set, p.cfg, onward{next}, p.process,
+		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun || p.interner != nil}),
+		processorhelper.WithStart(p.start),
+		processorhelper.WithShutdown(p.shutdown))
+	if err != nil {
+		return nil, fmt.Errorf("cannot create the processor: %w", err)
+	}
+	return passages{Metrics: helper, p: p}, nil
+}
+
+// ConsumeMetrics passes a batch on, and then lets it have its effects, or none.
+func (c passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err error) {
+	b := c.p.scratch.Get().(*batch)
+	b.passage = passage{Context: ctx, batch: b}
+	accepted := false
+	defer func() { c.p.conclude(ctx, b, accepted) }() // the next consumer may panic
+	err = c.Metrics.ConsumeMetrics(&b.passage, md)
+	accepted = err == nil
+	return err
+}
+
+// passage is the context in which a batch is decided about, by which its working memory is found again. It goes no further:
+// the next consumer is given the caller's own.
+type passage struct {
+	context.Context
+
+	batch *batch
+}
+
+type passageKey struct{}
+
+func (c *passage) Value(key any) any {
+	if key == (passageKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func passageOf(ctx context.Context) *passage {
+	c, _ := ctx.Value(passageKey{}).(*passage)
+	return c
+}
+
+// onward hands batches to the next consumer in the context that they came in.
+type onward struct{ consumer.Metrics }
+
+func (n onward) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	if c := passageOf(ctx); c != nil {
+		ctx = c.Context
+	}
+	return n.Metrics.ConsumeMetrics(ctx, md)
+}
+
+// conclude ends a batch.
+func (p *cardinalityProcessor) conclude(ctx context.Context, b *batch, accepted bool) {
+	if b.p == nil { // it was never begun
+		accepted = false
+	}
+	if accepted {
+		p.commit(ctx, b)
+	} else {
+		p.discard(b)
+	}
+	b.end()
+	p.scratch.Put(b)
+}
+
+// commit lets a batch have its effects.
+func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
+	p.pointsIn.Add(b.came)
+	p.pointsPassed.Add(b.came - b.gone)
+	if len(b.staged.additions) > 0 || len(b.departures) > 0 {
+		p.rules.RLock()
+		defer p.rules.RUnlock()
+		x := sighting{policy: p.policy, moment: p.limiter.now()}
+		p.overflow.commit(&settlement{
+			staged: &b.staged, epoch: x.moment.epoch(), lost: &b.losses,
+			placed: func(fp uint64) bool { return p.limiter.placed(fp, &x) },
+		})
+		for _, fp := range b.staged.owned {
+			p.limiter.own(fp, &x)
+		}
+		for _, departure := range b.departures { // after what they say was added
+			p.limiter.part(departure, x.moment)
+		}
+	}
+	b.report(ctx)
+}
+
+// discard is as if the batch had never come.
+func (p *cardinalityProcessor) discard(b *batch) {
+	p.overflow.discard(&b.staged)
+	for _, paid := range b.paid {
+		paid.refund()
+	}
+}

@@ -1,0 +1,447 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// What is added to the overflow is staged first: noted with the batch that it came in, beside the memory that it will take.
+// When the next consumer has accepted the rest of the batch it is committed, else discarded, and then nothing has happened.
+// No lock is held in between, however long that takes, and other batches may come first.
+//
+// So nothing is worked out from the present state until the commit. What an input has grown by is the difference to the
+// value that was committed last, and of two batches that are committed in another order than they came in, the earlier one
+// has nothing to add any more.
+
+// arrival is a point to be added.
+type arrival struct {
+	metric pmetric.Metric
+	index  int
+	fp     uint64
+	now    int64
+	limit  *limit
+	reason reason
+
+	counted bool // it may have been, as a series of its own
+	passes  bool // so that its value is counted where it goes
+}
+
+// addition is a point that waits to be added to an output.
+type addition struct {
+	fp     uint64
+	output *output
+	member *member // of the same fingerprint, if there was one
+	limit  *limit
+	bounds *bounds
+	start  pcommon.Timestamp
+	time   pcommon.Timestamp
+	number uint64 // its bits
+	large  int32  // the index of a value that is no number
+	cost   int32  // of the member that it may become
+	reason reason
+
+	isFloat bool
+	noValue bool
+	counted bool
+	passes  bool
+	partial bool // its sum could not be used
+}
+
+// staged are the additions of a batch.
+type staged struct {
+	additions []addition
+	values    []value  // of those that are no numbers
+	owned     []uint64 // fingerprints of outputs that are to be marked as made here
+}
+
+// value is that of an addition, which may be changed.
+func (s *staged) value(add *addition, of shape) value {
+	switch {
+	case of != shapeNumber:
+		return s.values[add.large]
+	case add.isFloat:
+		return value{float: math.Float64frombits(add.number), isFloat: true}
+	default:
+		return value{integer: int64(add.number)}
+	}
+}
+
+// append notes an addition to an output.
+func (s *staged) append(add addition, out *output, v *value) {
+	switch {
+	case v.shape != shapeNumber:
+		add.large = int32(len(s.values))
+		s.values = append(s.values, *v)
+	case v.isFloat:
+		add.number, add.isFloat = math.Float64bits(v.float), true
+	default:
+		add.number = uint64(v.integer)
+	}
+	add.output = out
+	out.pins++
+	s.additions = append(s.additions, add)
+}
+
+// maxStaged is how many points a batch keeps memory for when it is over.
+const maxStaged = 1 << 13
+
+// reset lets go of all, and keeps some memory.
+func (s *staged) reset() {
+	if cap(s.additions) > maxStaged || cap(s.values) > maxStaged {
+		*s = staged{}
+		return
+	}
+	clear(s.additions)
+	clear(s.values)
+	s.additions, s.values, s.owned = s.additions[:0], s.values[:0], s.owned[:0]
+}
+
+// stage finds out whether a point can be added to the output of a fingerprint, and notes it if so. When there is no output
+// yet it is built; without build the point finds none.
+func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output) loss {
+	kind, w := kindFrom(a.metric), whenAt(a.metric, a.index)
+	add := addition{
+		fp: a.fp, limit: a.limit, reason: a.reason, start: w.start, time: w.time,
+		noValue: w.noValue, counted: a.counted, passes: a.passes,
+	}
+	var v value
+	if !w.noValue {
+		v = valueAt(a.metric, a.index)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.outputs[fp]
+	if kind.class.keeps() {
+		if add.member = o.members[a.fp]; add.member != nil {
+			out = add.member.output
+		}
+	}
+	if out == nil && build == nil {
+		return lossState
+	}
+	if lost := check(&add, &v, out, kind, a); lost != lossNone {
+		return lost
+	}
+	if kind.class.keeps() && add.member == nil {
+		add.cost = int32(v.memberCost())
+	}
+	fresh := out == nil
+	cost := int64(add.cost)
+	if fresh {
+		out = build()
+		out.fp, out.class, out.gauge, out.start, out.rule = fp, kind.class, a.limit.exceed.gauge, o.begin, a.limit.name
+		if kind.class == classDelta {
+			out.start = pcommon.Timestamp(a.now)
+		}
+		out.setBounds(add.bounds)
+		cost += out.cost
+	}
+	if cost > 0 && o.used+o.staged+cost-o.rested > o.budget { // who rests is forgotten for it, but not before the commit
+		return lossState
+	}
+	if fresh {
+		o.outputs[fp] = out
+		o.used += out.cost
+	}
+	o.staged += int64(add.cost)
+	s.append(add, out, &v)
+	return lossNone
+}
+
+// check says what of a point cannot be added, whatever there is room for.
+func check(add *addition, v *value, out *output, kind outputKind, a *arrival) loss {
+	mode := a.limit.exceed.gauge
+	if out != nil {
+		if mode = out.gauge; !out.fits(kind) {
+			return lossKind
+		}
+	}
+	switch {
+	case kind.class == classGauge && mode == gaugeDrop:
+		return lossGauge
+	case add.noValue && add.member == nil:
+		return lossNoValue
+	case add.noValue:
+		return lossNone
+	}
+	switch kind.shape {
+	case shapeNumber:
+		if !usable(v.number(), kind.class, mode) {
+			return lossNotFinite
+		}
+	case shapeHistogram:
+		var known *bounds
+		if out != nil {
+			known = out.bounds
+		}
+		of, ok := boundsOf(a.metric.Histogram().DataPoints().At(a.index), known)
+		if !ok || known != nil && known.common(of) == nil {
+			return lossBounds
+		}
+		add.bounds = of
+	case shapeExponential:
+		if !finite(v.zeroThreshold) || v.zeroThreshold < 0 {
+			return lossNotFinite
+		}
+		if v.scale < minScale || v.scale > maxScale {
+			return lossBounds
+		}
+	default:
+	}
+	if v.hasSum && !finite(v.sum) {
+		v.sum, v.hasSum, add.partial = 0, false, true
+	}
+	return lossNone
+}
+
+// At scales below, all that there is lies in the two buckets around 1; above, buckets are closer together than numbers.
+const minScale, maxScale = -32, 64
+
+// usable says whether a number can be part of a sum. A gauge may be any number where numbers are not added up.
+func usable(n float64, c class, mode gaugeMode) bool {
+	switch {
+	case c != classGauge || mode == gaugeMean:
+		return finite(n)
+	case mode == gaugeLast:
+		return true
+	default:
+		return !math.IsNaN(n) // which is neither more nor less
+	}
+}
+
+// settlement is what a commit knows beside the overflow.
+type settlement struct {
+	*staged
+
+	epoch  uint32
+	placed func(fp uint64) bool // whether a series has a place by now, and says all by itself
+	lost   *[losses]int64
+}
+
+// committedAtOnce is how many points are added while others wait.
+const committedAtOnce = 256
+
+// commit adds what was staged.
+func (o *overflow) commit(c *settlement) {
+	for some := range slices.Chunk(c.additions, committedAtOnce) {
+		o.commitSome(c, some)
+	}
+}
+
+func (o *overflow) commitSome(c *settlement, some []addition) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range some {
+		add := &some[i]
+		o.staged -= int64(add.cost)
+		lost := lossNone
+		if add.output.class.keeps() {
+			lost = o.settleMember(c, add)
+		} else {
+			lost = o.settlePlain(c, add)
+		}
+		c.lost[lost]++
+		if out := add.output; lost.taken() && out.owned != c.epoch+1 {
+			out.owned = c.epoch + 1
+			c.owned = append(c.owned, out.fp)
+		}
+		o.unpin(add.output)
+	}
+}
+
+// discard forgets what was staged.
+func (o *overflow) discard(s *staged) {
+	if len(s.additions) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range s.additions {
+		o.staged -= int64(s.additions[i].cost)
+		o.unpin(s.additions[i].output)
+	}
+}
+
+// unpin forgets an output that nothing was ever added to, when nobody is left who would.
+func (o *overflow) unpin(out *output) {
+	if out.pins--; out.pins == 0 && !out.begun {
+		o.used -= out.cost
+		delete(o.outputs, out.fp)
+	}
+}
+
+// grew notes that a point was added to an output.
+func (o *overflow) grew(out *output, c *settlement, add *addition, v *value) {
+	o.install(out)
+	out.points++
+	out.seen = c.epoch
+	switch {
+	case add.partial:
+		c.lost[lossNotFinite]++
+	case v.shape != shapeNumber && !v.hasSum && out.total.hasSum:
+		c.lost[lossNoSum]++
+	}
+}
+
+// settlePlain adds a delta, or a gauge.
+func (o *overflow) settlePlain(c *settlement, add *addition) loss {
+	out := add.output
+	v := c.value(add, shapeOf(out.metric))
+	if !out.agree(&v, add.bounds) {
+		return lossBounds
+	}
+	o.grew(out, c, add, &v)
+	switch {
+	case out.class == classGauge && out.points == 1:
+		out.total = v
+	case out.class == classGauge && out.gauge != gaugeMean:
+		out.blend(v)
+	case !out.total.add(v):
+		return lossNotFinite
+	}
+	return lossNone
+}
+
+// blend is for gauges that are not added up.
+func (out *output) blend(v value) {
+	if out.gauge == gaugeLast ||
+		out.gauge == gaugeMin && v.number() < out.total.number() ||
+		out.gauge == gaugeMax && v.number() > out.total.number() {
+		out.total = v
+	}
+}
+
+// settleMember adds what a cumulative input has grown by.
+func (o *overflow) settleMember(c *settlement, add *addition) loss {
+	out, m := add.output, add.member
+	if m == nil || m.gone { // another batch may have come first
+		m = o.members[add.fp]
+	}
+	if m != nil {
+		out = m.output
+	}
+	switch {
+	case !out.fits(add.output.kind()):
+		return lossKind
+	case add.noValue:
+		if m != nil && !m.rests { // it may come back: a scrape that failed says so of all that it had
+			o.rest(add.fp, m)
+		}
+		return lossNoValue
+	case m != nil && add.time <= m.time, m == nil && c.placed(add.fp):
+		return lossOld
+	}
+	v := c.value(add, shapeOf(out.metric))
+	if !out.agree(&v, add.bounds) {
+		return lossBounds
+	}
+	lost := lossNone
+	if m == nil {
+		cost := v.memberCost()
+		o.forgetOldest(o.used + o.staged + cost - o.budget)
+		if o.used+cost > o.budget {
+			return lossState
+		}
+		if lost = out.begins(&v, add, o); lost == lossNotFinite {
+			return lost
+		}
+		m = &member{output: out, cost: cost}
+		o.used += cost
+		o.members[add.fp] = m
+		out.members++
+	} else {
+		if lost = out.goesOn(&v, add, o, m); lost == lossNotFinite {
+			return lost
+		}
+		if m.rests {
+			o.wake(m)
+		}
+	}
+	o.grew(out, c, add, &v)
+	if !v.hasSum && m.last.hasSum { // it may have one again
+		v.sum, v.hasSum = m.last.sum, true
+	}
+	m.limit, m.reason = add.limit, add.reason
+	m.start, m.time, m.last, m.bounds, m.seen = add.start, add.time, v, out.bounds, c.epoch
+	return lost
+}
+
+// begins adds what a new member has said so far, unless that was counted elsewhere.
+func (out *output) begins(v *value, add *addition, o *overflow) loss {
+	switch {
+	case add.passes:
+		return lossNone
+	case out.class == classUpDown || !add.counted && o.whole(out, add.start, add.time):
+		return out.sum(v.clone(), add)
+	default:
+		return lossBaseline
+	}
+}
+
+// goesOn adds what a member has grown by.
+func (out *output) goesOn(v *value, add *addition, o *overflow, m *member) loss {
+	if add.passes { // a place of its own has said it
+		return lossNone
+	}
+	last := m.last
+	last.cells = m.bounds.coarsen(last.cells, out.bounds)
+	grown, ok := v.minus(last)
+	switch {
+	case out.class == classUpDown || ok && add.start == m.start:
+		return out.sum(grown, add)
+	case add.start != m.start && (add.start == add.time || add.start < o.certain): // begun anew, and may be known elsewhere
+		return lossBaseline
+	default:
+		return out.sum(v.clone(), add)
+	}
+}
+
+// sum adds to the total. A number that would make it infinite is left out as a whole, of a histogram only its sum is.
+func (out *output) sum(v value, add *addition) loss {
+	if out.total.add(v) {
+		return lossNone
+	}
+	if v.shape == shapeNumber {
+		return lossNotFinite
+	}
+	add.partial = true
+	return lossNone
+}
+
+// whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
+// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, or by a process
+// that was killed.
+func (o *overflow) whole(out *output, start, at pcommon.Timestamp) bool {
+	return start != 0 && start < at && start >= max(out.start, o.certain) && time.Duration(at-start) < o.idle
+}
+
+// agree brings a value, and the output if it needs be, to the bounds that both have.
+func (out *output) agree(v *value, of *bounds) bool {
+	if v.shape != shapeHistogram || of == out.bounds {
+		return true
+	}
+	both := out.bounds.common(of)
+	if both == nil && out.bounds != nil {
+		return false
+	}
+	if both != out.bounds {
+		out.total.cells = out.bounds.coarsen(out.total.cells, both)
+		out.setBounds(both)
+	}
+	v.cells = of.coarsen(v.cells, both)
+	return true
+}
+
+func (out *output) setBounds(b *bounds) {
+	out.bounds = b
+	if b != nil {
+		out.metric.Histogram().DataPoints().At(0).ExplicitBounds().FromRaw(b.upper)
+	}
+}
