@@ -39,11 +39,9 @@ type addition struct {
 	output *output
 	member *member // of the same fingerprint, if there was one
 	limit  *limit
-	bounds *bounds
 	start  pcommon.Timestamp
 	time   pcommon.Timestamp
-	number uint64 // its bits
-	large  int32  // the index of a value that is no number
+	number uint64 // its bits, or where in histograms the value is that is no number
 	cost   int32  // of the member that it may become
 	reason reason
 
@@ -56,29 +54,37 @@ type addition struct {
 
 // staged are the additions of a batch.
 type staged struct {
-	additions []addition
-	values    []value  // of those that are no numbers
-	owned     []uint64 // fingerprints of outputs that are to be marked as made here
+	additions  []addition
+	histograms []bucketed
+	owned      []uint64 // fingerprints of outputs that are to be marked as made here
+}
+
+// bucketed is a value that is no number, with the bounds that it came in.
+type bucketed struct {
+	value
+
+	bounds *bounds
 }
 
 // value is that of an addition, which may be changed.
-func (s *staged) value(add *addition, of shape) value {
+func (s *staged) value(add *addition, of shape) (value, *bounds) {
 	switch {
 	case of != shapeNumber:
-		return s.values[add.large]
+		h := &s.histograms[add.number]
+		return h.value, h.bounds
 	case add.isFloat:
-		return value{float: math.Float64frombits(add.number), isFloat: true}
+		return value{float: math.Float64frombits(add.number), isFloat: true}, nil
 	default:
-		return value{integer: int64(add.number)}
+		return value{integer: int64(add.number)}, nil
 	}
 }
 
 // append notes an addition to an output.
-func (s *staged) append(add addition, out *output, v *value) {
+func (s *staged) append(add *addition, out *output, v *bucketed) {
 	switch {
 	case v.shape != shapeNumber:
-		add.large = int32(len(s.values))
-		s.values = append(s.values, *v)
+		add.number = uint64(len(s.histograms))
+		s.histograms = append(s.histograms, *v)
 	case v.isFloat:
 		add.number, add.isFloat = math.Float64bits(v.float), true
 	default:
@@ -86,21 +92,26 @@ func (s *staged) append(add addition, out *output, v *value) {
 	}
 	add.output = out
 	out.pins++
-	s.additions = append(s.additions, add)
+	s.additions = append(s.additions, *add)
 }
 
-// maxStaged is how many points a batch keeps memory for when it is over.
-const maxStaged = 1 << 13
+// What a batch keeps memory for when it is over, a few MiB in all.
+const (
+	maxStaged           = 1 << 15
+	maxStagedHistograms = 1 << 14
+)
 
 // reset lets go of all, and keeps some memory.
 func (s *staged) reset() {
-	if cap(s.additions) > maxStaged || cap(s.values) > maxStaged {
-		*s = staged{}
-		return
+	if cap(s.additions) > maxStaged {
+		s.additions = nil
+	}
+	if cap(s.histograms) > maxStagedHistograms {
+		s.histograms = nil
 	}
 	clear(s.additions)
-	clear(s.values)
-	s.additions, s.values, s.owned = s.additions[:0], s.values[:0], s.owned[:0]
+	clear(s.histograms)
+	s.additions, s.histograms, s.owned = s.additions[:0], s.histograms[:0], s.owned[:0]
 }
 
 // stage finds out whether a point can be added to the output of a fingerprint, and notes it if so. When there is no output
@@ -111,9 +122,9 @@ func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output)
 		fp: a.fp, limit: a.limit, reason: a.reason, start: w.start, time: w.time,
 		noValue: w.noValue, counted: a.counted, passes: a.passes,
 	}
-	var v value
+	var v bucketed
 	if !w.noValue {
-		v = valueAt(a.metric, a.index)
+		v.value = valueAt(a.metric, a.index)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,7 +151,7 @@ func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output)
 		if kind.class == classDelta {
 			out.start = pcommon.Timestamp(a.now)
 		}
-		out.setBounds(add.bounds)
+		out.setBounds(v.bounds)
 		cost += out.cost
 	}
 	if cost > 0 && o.used+o.staged+cost-o.rested > o.budget { // who rests is forgotten for it, but not before the commit
@@ -151,12 +162,12 @@ func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output)
 		o.used += out.cost
 	}
 	o.staged += int64(add.cost)
-	s.append(add, out, &v)
+	s.append(&add, out, &v)
 	return lossNone
 }
 
 // check says what of a point cannot be added, whatever there is room for.
-func check(add *addition, v *value, out *output, kind outputKind, a *arrival) loss {
+func check(add *addition, v *bucketed, out *output, kind outputKind, a *arrival) loss {
 	mode := a.limit.exceed.gauge
 	if out != nil {
 		if mode = out.gauge; !out.fits(kind) {
@@ -185,7 +196,7 @@ func check(add *addition, v *value, out *output, kind outputKind, a *arrival) lo
 		if !ok || known != nil && known.common(of) == nil {
 			return lossBounds
 		}
-		add.bounds = of
+		v.bounds = of
 	case shapeExponential:
 		if !finite(v.zeroThreshold) || v.zeroThreshold < 0 {
 			return lossNotFinite
@@ -277,15 +288,15 @@ func (o *overflow) unpin(out *output) {
 	}
 }
 
-// grew notes that a point was added to an output.
-func (o *overflow) grew(out *output, c *settlement, add *addition, v *value) {
+// grew notes that a point was added to an output, without a sum if it is bare.
+func (o *overflow) grew(out *output, c *settlement, add *addition, bare bool) {
 	o.install(out)
 	out.points++
 	out.seen = c.epoch
 	switch {
 	case add.partial:
 		c.lost[lossNotFinite]++
-	case v.shape != shapeNumber && !v.hasSum && out.total.hasSum:
+	case bare && out.total.hasSum:
 		c.lost[lossNoSum]++
 	}
 }
@@ -293,11 +304,11 @@ func (o *overflow) grew(out *output, c *settlement, add *addition, v *value) {
 // settlePlain adds a delta, or a gauge.
 func (o *overflow) settlePlain(c *settlement, add *addition) loss {
 	out := add.output
-	v := c.value(add, shapeOf(out.metric))
-	if !out.agree(&v, add.bounds) {
+	v, of := c.value(add, shapeOf(out.metric))
+	if !out.agree(&v, of) {
 		return lossBounds
 	}
-	o.grew(out, c, add, &v)
+	o.grew(out, c, add, !v.hasSum)
 	switch {
 	case out.class == classGauge && out.points == 1:
 		out.total = v
@@ -338,11 +349,11 @@ func (o *overflow) settleMember(c *settlement, add *addition) loss {
 	case m != nil && add.time <= m.time, m == nil && c.placed(add.fp):
 		return lossOld
 	}
-	v := c.value(add, shapeOf(out.metric))
-	if !out.agree(&v, add.bounds) {
+	v, of := c.value(add, shapeOf(out.metric))
+	if !out.agree(&v, of) {
 		return lossBounds
 	}
-	lost := lossNone
+	lost, bare := lossNone, !v.hasSum
 	if m == nil {
 		cost := v.memberCost()
 		o.forgetOldest(o.used + o.staged + cost - o.budget)
@@ -364,12 +375,9 @@ func (o *overflow) settleMember(c *settlement, add *addition) loss {
 			o.wake(m)
 		}
 	}
-	o.grew(out, c, add, &v)
-	if !v.hasSum && m.last.hasSum { // it may have one again
-		v.sum, v.hasSum = m.last.sum, true
-	}
 	m.limit, m.reason = add.limit, add.reason
 	m.start, m.time, m.last, m.bounds, m.seen = add.start, add.time, v, out.bounds, c.epoch
+	o.grew(out, c, add, bare)
 	return lost
 }
 
@@ -379,7 +387,7 @@ func (out *output) begins(v *value, add *addition, o *overflow) loss {
 	case add.passes:
 		return lossNone
 	case out.class == classUpDown || !add.counted && o.whole(out, add.start, add.time):
-		return out.sum(v.clone(), add)
+		return out.addAll(v, add)
 	default:
 		return lossBaseline
 	}
@@ -395,12 +403,24 @@ func (out *output) goesOn(v *value, add *addition, o *overflow, m *member) loss 
 	grown, ok := v.minus(last)
 	switch {
 	case out.class == classUpDown || ok && add.start == m.start:
+		if !v.hasSum { // the next one may have it again
+			v.sum, v.hasSum = last.sum, last.hasSum
+		}
 		return out.sum(grown, add)
 	case add.start != m.start && (add.start == add.time || add.start < o.certain): // begun anew, and may be known elsewhere
 		return lossBaseline
 	default:
-		return out.sum(v.clone(), add)
+		return out.addAll(v, add)
 	}
+}
+
+// addAll adds all of an input's value. If it has no sum yet then all of that is to be added later.
+func (out *output) addAll(v *value, add *addition) loss {
+	lost := out.sum(v.clone(), add)
+	if v.shape != shapeNumber {
+		v.hasSum = true
+	}
+	return lost
 }
 
 // sum adds to the total. A number that would make it infinite is left out as a whole, of a histogram only its sum is.
@@ -411,7 +431,7 @@ func (out *output) sum(v value, add *addition) loss {
 	if v.shape == shapeNumber {
 		return lossNotFinite
 	}
-	add.partial = true
+	add.partial = true // as if it had none
 	return lossNone
 }
 

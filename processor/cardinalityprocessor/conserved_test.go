@@ -1,0 +1,338 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+)
+
+// TestWhatIsAcceptedIsConserved: batches are refused, sent again or given up, held for long and accepted in any order;
+// inputs change their bounds, have no sum for a while, or are no numbers; flushes are refused. What has left in the end is
+// what the last accepted value of each input says, to the count.
+func TestWhatIsAcceptedIsConserved(t *testing.T) {
+	for seed := range uint64(12) {
+		conserve(t, seed)
+	}
+}
+
+func FuzzWhatIsAcceptedIsConserved(f *testing.F) {
+	f.Add(uint64(1000))
+	f.Fuzz(conserve)
+}
+
+// traffic is what is sent through a processor, and what is known of it without it.
+type traffic struct {
+	*rig
+
+	seed   uint64
+	random *rand.Rand
+	front  processor.Metrics
+	came   chan *flight
+	aloft  []*flight
+	inputs []*input
+	given  map[string]amount // by metric
+	got    map[string]amount
+	last   map[string]amount // of cumulative series that left, by identity and start
+}
+
+// amount is what can be told of all kinds of points: a number or a count, a sum, and how many were at most 2.
+type amount struct{ n, sum, atMost2 int64 }
+
+func (a amount) plus(b amount) amount { return amount{a.n + b.n, a.sum + b.sum, a.atMost2 + b.atMost2} }
+
+func (a amount) less(b amount) amount { return amount{a.n - b.n, a.sum - b.sum, a.atMost2 - b.atMost2} }
+
+// flight is a batch that the next consumer has, or that was refused.
+type flight struct {
+	md      pmetric.Metrics // as it was sent
+	left    pmetric.Metrics // what was passed on
+	inputs  []*input
+	verdict chan error
+	said    chan error
+}
+
+// input is a series that comes in.
+type input struct {
+	point
+
+	start    time.Time
+	total    amount
+	accepted amount // of total
+	changes  bool   // its bounds do
+	bounds   []float64
+	aloft    bool
+}
+
+// Bounds that inputs have. All have 2.
+var someBounds = [][]float64{{1, 2}, {1, 2, 3}, {2, 3, 8}, {0.5, 2}}
+
+func conserve(t *testing.T, seed uint64) {
+	x := &traffic{
+		seed: seed, random: rand.New(rand.NewPCG(seed, 11)), came: make(chan *flight),
+		given: map[string]amount{}, got: map[string]amount{}, last: map[string]amount{},
+	}
+	x.rig = newRig(t, func(c *Config) {
+		c.Exempt = []MatchConfig{{Metric: "exempt"}}
+		c.Rules = []RuleConfig{{
+			Name: "r", GroupBy: []string{"metric"}, MaxSeries: 1 + x.random.IntN(6), LabelLimits: map[string]int{"user": x.random.IntN(4)},
+			Exceed: ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}},
+		}}
+	})
+	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		f := &flight{left: md, verdict: make(chan error)}
+		x.came <- f
+		return <-f.verdict
+	})
+	require.NoError(t, err)
+	x.front, err = x.pass(t.Context(), processortest.NewNopSettings(metadata.Type), next)
+	require.NoError(t, err)
+	for range 150 {
+		x.clock = x.clock.Add(time.Duration(1+x.random.IntN(3)) * time.Second)
+		switch x.random.IntN(8) {
+		case 0, 1:
+			x.add()
+		case 2, 3, 4:
+			x.launch()
+		case 5, 6:
+			x.land(x.random.IntN(3) > 0)
+		default:
+			x.deliver(x.random.IntN(3) > 0)
+		}
+		require.LessOrEqual(t, x.overflow.used, x.overflow.budget)
+	}
+	for len(x.aloft) > 0 {
+		x.land(true)
+	}
+	x.clock = x.clock.Add(time.Second)
+	x.deliver(true)
+	for _, in := range x.inputs {
+		x.given[in.name] = x.given[in.name].plus(in.accepted)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.given)) {
+		require.Equal(t, x.given[name], x.got[name], "seed %d, %s", seed, name)
+	}
+	require.Equal(t, x.unaccounted(""), x.unaccounted("not_finite")+x.unaccounted("no_sum"), "nothing else is missing")
+	require.Zero(t, x.overflow.staged)
+}
+
+func (x *traffic) add() {
+	k := []kind{cumulative, cumulative, delta, histogram, histogram, exponential, summary}[x.random.IntN(7)]
+	in := &input{point: point{
+		name: fmt.Sprint("m", int(k)), kind: k,
+		attrs: attrs{"user": int64(x.random.IntN(6)), "route": int64(x.random.IntN(2)), "id": int64(len(x.inputs))},
+	}}
+	in.bounds, in.changes = someBounds[x.random.IntN(len(someBounds))], x.random.IntN(4) == 0
+	x.begins(in)
+	x.inputs = append(x.inputs, in)
+}
+
+func (x *traffic) begins(in *input) {
+	x.given[in.name] = x.given[in.name].plus(in.accepted)
+	in.start, in.total, in.accepted = x.clock.Add(-time.Millisecond), amount{}, amount{}
+}
+
+// launch sends a batch and leaves it with the next consumer.
+func (x *traffic) launch() {
+	md := metricsOf(point{name: "exempt"})
+	var inputs []*input
+	for _, in := range x.inputs {
+		if in.aloft || x.random.IntN(3) == 0 {
+			continue
+		}
+		if x.random.IntN(12) == 0 {
+			x.begins(in)
+		}
+		in.aloft = true
+		inputs = append(inputs, in)
+		x.say(in).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+	}
+	x.send(md, inputs)
+}
+
+func (x *traffic) send(md pmetric.Metrics, inputs []*input) {
+	sent := pmetric.NewMetrics()
+	md.CopyTo(sent)
+	said := make(chan error, 1)
+	go func() { said <- x.front.ConsumeMetrics(context.Background(), sent) }()
+	f := <-x.came
+	f.md, f.inputs, f.said = md, inputs, said
+	x.aloft = append(x.aloft, f)
+}
+
+// say is the next point of an input. One in ten of the counters is no number, and one in ten histograms has no sum: they are
+// made up for by the next, so in is not told of it.
+func (x *traffic) say(in *input) pmetric.Metrics {
+	n := int64(x.random.IntN(20))
+	grown := amount{n: n}
+	odd := x.random.IntN(10) == 0
+	if in.kind == histogram || in.kind == exponential || in.kind == summary {
+		grown.sum = n
+	}
+	if in.kind == histogram {
+		grown.atMost2 = n / 2
+		if in.changes {
+			in.bounds = someBounds[x.random.IntN(len(someBounds))]
+		}
+	}
+	in.total = in.total.plus(grown)
+	if in.kind == delta || in.kind == exponential {
+		in.total = grown // the rest was accepted, or given up
+	}
+	md := x.timed(in.point, in.start, x.clock, in.total.n)
+	m := onlyMetricOf(md)
+	switch in.kind {
+	case cumulative:
+		if odd {
+			m.Sum().DataPoints().At(0).SetDoubleValue([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[x.random.IntN(3)])
+		}
+	case histogram:
+		dp := m.Histogram().DataPoints().At(0)
+		dp.ExplicitBounds().FromRaw(in.bounds)
+		counts := make([]uint64, len(in.bounds)+1)
+		counts[slices.Index(in.bounds, 2)] = uint64(in.total.atMost2)
+		counts[len(in.bounds)] = uint64(in.total.n - in.total.atMost2)
+		dp.BucketCounts().FromRaw(counts)
+		if odd {
+			dp.RemoveSum()
+			if x.random.IntN(2) == 0 {
+				dp.SetSum(math.NaN())
+			}
+		}
+	default:
+	}
+	return md
+}
+
+// land has the next consumer accept or refuse a batch. What is refused is sent again, or given up.
+func (x *traffic) land(accept bool) {
+	if len(x.aloft) == 0 {
+		return
+	}
+	i := x.random.IntN(len(x.aloft))
+	f := x.aloft[i]
+	x.aloft = slices.Delete(x.aloft, i, i+1)
+	if !accept {
+		refusal := []error{errBusy, consumererror.NewPermanent(errBusy)}[x.random.IntN(2)]
+		f.verdict <- refusal
+		require.ErrorIs(x.t, <-f.said, refusal)
+		if x.random.IntN(3) > 0 {
+			x.send(f.md, f.inputs)
+			return
+		}
+		for _, in := range f.inputs {
+			in.aloft = false
+		}
+		return
+	}
+	x.leaves(f.left)
+	f.verdict <- nil
+	require.NoError(x.t, <-f.said)
+	at := 1 // after the exempt one
+	for _, in := range f.inputs {
+		m := f.md.ResourceMetrics().At(at).ScopeMetrics().At(0).Metrics().At(0)
+		at++
+		in.aloft = false
+		said := amountOf(m, 0)
+		if in.kind == cumulative && !finite(valueNumber(m)) {
+			continue
+		}
+		if in.kind == delta || in.kind == exponential {
+			in.accepted = in.accepted.plus(said)
+			continue
+		}
+		if in.kind == histogram && (!m.Histogram().DataPoints().At(0).HasSum() || math.IsNaN(m.Histogram().DataPoints().At(0).Sum())) {
+			said.sum = in.accepted.sum
+		}
+		in.accepted = said
+	}
+}
+
+func valueNumber(m pmetric.Metric) float64 { v := valueAt(m, 0); return v.number() }
+
+func (x *traffic) deliver(accept bool) {
+	x.sink.Reset()
+	if x.next = x.sink; !accept {
+		x.next, _ = consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return errBusy })
+	}
+	x.flush(x.t.Context())
+	x.next = x.sink
+	for _, md := range x.sink.AllMetrics() {
+		x.leaves(md)
+	}
+}
+
+// amountOf is what a point says.
+func amountOf(m pmetric.Metric, i int) amount {
+	v := valueAt(m, i)
+	a := amount{n: int64(v.count)}
+	if v.shape == shapeNumber {
+		if finite(v.number()) {
+			a.n = int64(v.number())
+		}
+		return a
+	}
+	if v.hasSum && finite(v.sum) {
+		a.sum = int64(v.sum)
+	}
+	if v.shape == shapeHistogram {
+		for j, bound := range m.Histogram().DataPoints().At(i).ExplicitBounds().All() {
+			if bound <= 2 {
+				a.atMost2 += int64(v.cells[j])
+			}
+		}
+	}
+	return a
+}
+
+// leaves adds up what is passed on.
+func (x *traffic) leaves(md pmetric.Metrics) {
+	requireNoDuplicates(x.t, md)
+	all, at := identities(md), 0
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			for i := range pointCount(m) {
+				id := all[at]
+				at++
+				if m.Name() == "exempt" || m.Type() == pmetric.MetricTypeSum && !finite(valueNumber(m)) {
+					continue
+				}
+				x.leave(id, m, i)
+			}
+		}
+	}
+}
+
+func (x *traffic) leave(id string, m pmetric.Metric, i int) {
+	a := amountOf(m, i)
+	if classOf(m) != classCumulative {
+		x.got[m.Name()] = x.got[m.Name()].plus(a)
+		return
+	}
+	stream := fmt.Sprint(id, " since ", pcommon.Timestamp(whenAt(m, i).start))
+	last := x.last[stream]
+	if v := valueAt(m, i); v.shape == shapeHistogram && (!v.hasSum || !finite(v.sum)) {
+		a.sum = last.sum // of an input, which has one again later
+	}
+	grown := a.less(last)
+	require.GreaterOrEqual(x.t, min(grown.n, grown.sum, grown.atMost2), int64(0), "seed %d: %s", x.seed, stream)
+	x.last[stream] = a
+	x.got[m.Name()] = x.got[m.Name()].plus(grown)
+}
