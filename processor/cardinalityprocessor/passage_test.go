@@ -44,7 +44,6 @@ func (p *piped) pipe() {
 		return p.sink.ConsumeMetrics(ctx, md)
 	})
 	require.NoError(p.t, err)
-	p.next = next
 	p.front, err = p.pass(p.t.Context(), processortest.NewNopSettings(metadata.Type), next)
 	require.NoError(p.t, err)
 }
@@ -170,4 +169,139 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 		require.Equal(t, want[refused], got, "refused: %d", refused)
 		require.Zero(t, p.overflow.staged)
 	}
+}
+
+// What a series that lost its place says, it says in a batch that is accepted.
+func TestFarewellsAreSaidUntilTheyWereAccepted(t *testing.T) {
+	for _, k := range []kind{gauge, cumulative, upDown, histogram} {
+		p := newPiped(t, overflowing(1))
+		p.sink.Reset()
+		s := series(1)
+		s.kind = k
+		start := p.clock
+		send := func(n int64) (values, marks int) {
+			p.clock = p.clock.Add(time.Second)
+			p.sink.Reset()
+			for _, p.err = range []error{errBusy, consumererror.NewPermanent(errBusy), nil} {
+				md := metricsOf(point{name: "other"})
+				p.timed(s, start, p.clock, n).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+				require.ErrorIs(t, p.front.ConsumeMetrics(t.Context(), md), p.err)
+			}
+			for _, rm := range p.sink.AllMetrics()[0].ResourceMetrics().All() {
+				switch m := rm.ScopeMetrics().At(0).Metrics().At(0); {
+				case m.Name() == "other":
+				case whenAt(m, 0).noValue:
+					marks++
+				default:
+					got, _ := reading(m, 0)
+					require.Equal(t, n, got)
+					values++
+				}
+			}
+			return values, marks
+		}
+		p.consume(p.timed(s, start, p.clock, 5))
+		p.idle()
+		p.send(point{name: "other"})
+		var said [][2]int
+		for _, n := range []int64{7, 9, 12} {
+			values, marks := send(n)
+			said = append(said, [2]int{values, marks})
+		}
+		want := [][2]int{{0, 1}, {0, 0}, {0, 0}}
+		if classOf(onlyMetricOf(metricsOf(s))) == classCumulative {
+			want = [][2]int{{1, 0}, {0, 1}, {0, 0}}
+			n, _ := reading(onlyMetric(t, p.flushed(time.Second)), 0)
+			require.Equal(t, int64(12-7), n, "the rest is what it said itself")
+		}
+		require.Equal(t, want, said, "kind %d", k)
+	}
+}
+
+// Rates are for what passed: a batch that is refused gives back what it has paid.
+func TestRefusedBatchesUseUpNoRate(t *testing.T) {
+	p := newPiped(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "a", MaxPointsPerSecond: 1}, {Name: "b", GroupBy: []string{"attribute:i"}, MaxPointsPerSecond: 100}}
+	})
+	send := func() error {
+		md := pmetric.NewMetrics()
+		for i := range 30 {
+			appendPoint(md, series(i%3))
+		}
+		return p.front.ConsumeMetrics(t.Context(), md)
+	}
+	p.err = errBusy
+	for range 10 {
+		require.ErrorIs(t, send(), errBusy)
+	}
+	p.err = nil
+	require.NoError(t, send())
+	require.Equal(t, 30, p.sink.DataPointCount())
+	require.NoError(t, send())
+	require.Equal(t, 60, p.sink.DataPointCount(), "a minute's worth may come at once")
+	require.NoError(t, send())
+	require.Equal(t, 60, p.sink.DataPointCount())
+	require.Equal(t, int64(30), p.rejected("a", "points_rate", "drop"))
+}
+
+// The next consumer may do with a batch what it likes, and panic, too.
+func TestBatchesBelongToTheNextConsumer(t *testing.T) {
+	spoil := func(md pmetric.Metrics) {
+		for _, rm := range md.ResourceMetrics().All() {
+			rm.Resource().Attributes().PutStr("spoilt", "yes")
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				m.SetName("spoilt")
+				m.SetEmptySummary().DataPoints().AppendEmpty()
+			}
+		}
+	}
+	var kept []pmetric.Metrics
+	for name, next := range map[string]func(pmetric.Metrics){
+		"renames": spoil,
+		"empties": func(md pmetric.Metrics) { pmetric.NewMetrics().MoveTo(md) },
+		"takes":   func(md pmetric.Metrics) { md.MoveTo(pmetric.NewMetrics()) },
+		"keeps":   func(md pmetric.Metrics) { kept = append(kept, md); spoil(kept[0]) },
+		"panics":  func(pmetric.Metrics) { panic("next") },
+	} {
+		p := newPiped(t, overflowing(1))
+		start := p.clock
+		send := func(n int64) {
+			p.clock = p.clock.Add(time.Second)
+			md := metricsOf(point{name: "other"})
+			for _, k := range []kind{delta, cumulative, histogram} {
+				s := series(int(k))
+				s.kind, s.name = k, "m"
+				p.timed(s, start, p.clock, n).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+			}
+			defer func() { require.Equal(t, name == "panics" && n < 30, recover() != nil) }()
+			require.NoError(t, p.front.ConsumeMetrics(t.Context(), md))
+		}
+		p.seen = next
+		send(10)
+		send(20)
+		if name == "panics" {
+			require.Zero(t, p.overflow.staged+p.overflow.used)
+			p.seen = func(pmetric.Metrics) {}
+			p.apply(p.cfg) // no lock was left behind
+		}
+		send(30)
+		got := map[class]int64{}
+		for _, m := range onlyResource(p.flushed(time.Second)).ScopeMetrics().At(0).Metrics().All() {
+			require.Equal(t, "m", m.Name(), name)
+			n, _ := reading(m, 0)
+			got[classOf(m)] += n
+		}
+		want := map[class]int64{classDelta: 60, classCumulative: 30 + 30}
+		if name == "panics" {
+			want[classDelta] = 30
+		}
+		require.Equal(t, want, got, name)
+	}
+}
+
+func onlyResource(md pmetric.Metrics) pmetric.ResourceMetrics {
+	if md.ResourceMetrics().Len() != 1 {
+		panic("not one resource")
+	}
+	return md.ResourceMetrics().At(0)
 }

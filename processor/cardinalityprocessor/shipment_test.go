@@ -6,6 +6,11 @@ package cardinalityprocessor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +77,103 @@ func TestOverflowOfEachTenantIsSentAsTheirs(t *testing.T) {
 	}
 	require.Equal(t, 2, r.flushed(time.Second).DataPointCount())
 	require.Equal(t, []string{"a", "b"}, next.seen)
+}
+
+// Gauges that could not be sent are sent with those that come next, as the rule wants them.
+func TestGaugesAreKeptWhenTheyCannotBeSent(t *testing.T) {
+	for mode, want := range map[string]float64{"last": 4, "min": 2, "max": 9, "mean": 5} {
+		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = mode }))
+		next := &refusing{Metrics: r.sink, err: errBusy}
+		r.next = next
+		r.send(point{name: "other"})
+		send := func(values ...float64) {
+			for i, v := range values {
+				s := series(i)
+				s.kind, s.value = gauge, v
+				r.send(s)
+			}
+		}
+		said := func() float64 { return onlyMetric(t, r.flushed(time.Minute)).Gauge().DataPoints().At(0).DoubleValue() }
+		send(9, 5)
+		require.Zero(t, r.flushed(time.Minute).DataPointCount())
+		require.Zero(t, r.flushed(time.Minute).DataPointCount())
+		send(2, 4)
+		require.Zero(t, r.flushed(time.Minute).DataPointCount())
+		next.err = nil
+		require.InDelta(t, want, said(), 0, mode)
+		require.Zero(t, r.flushed(time.Minute).DataPointCount())
+		next.err = errBusy
+		send(7)
+		require.Zero(t, r.flushed(time.Minute).DataPointCount())
+		next.err = nil
+		require.InDelta(t, 7, said(), 0, mode)
+		require.Equal(t, 0, sumOfFailed(r))
+	}
+}
+
+func sumOfFailed(r *rig) int {
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_overflow_failed_points")
+	if err != nil {
+		return 0
+	}
+	return int(sumOf(got, nil))
+}
+
+// choosy refuses every second message or so.
+type choosy struct {
+	consumer.Metrics
+
+	random *rand.Rand
+	bytes  []int
+}
+
+func (n *choosy) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	var sizer pmetric.ProtoMarshaler
+	n.bytes = append(n.bytes, sizer.MetricsSize(md))
+	if n.random.IntN(2) == 0 {
+		return errBusy
+	}
+	return n.Metrics.ConsumeMetrics(ctx, md)
+}
+
+// A flush goes in messages of a size that everybody takes, and each of them is refused for itself.
+func TestLargeFlushesGoInPieces(t *testing.T) {
+	r := newRig(t, overflowing(1, func(rule *RuleConfig) {
+		rule.Exceed.KeepLabels = []string{"route", "pod"}
+		rule.Exceed.Gauge = "last"
+	}))
+	r.send(point{name: "other"})
+	const series = 18_000
+	for i := range series {
+		p := point{name: "m", kind: []kind{delta, gauge, histogram}[i%3], attrs: attrs{"route": fmt.Sprintf("/api/v1/customers/%d/orders", i)}}
+		if i%2 == 0 {
+			p.resource = attrs{"pod": strings.Repeat("p", 50) + strconv.Itoa(i)}
+		}
+		r.consume(r.timed(p, r.clock.Add(time.Millisecond), r.clock.Add(time.Second), 1))
+	}
+	next := &choosy{Metrics: r.sink, random: rand.New(rand.NewPCG(1, 2))}
+	r.next = next
+	said := map[kind]map[string]int64{delta: {}, gauge: {}, histogram: {}}
+	for range 12 {
+		md := r.flushed(time.Minute)
+		ids, at := identities(md), 0
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for range pointCount(m) {
+					said[kindIn(m)][ids[at]]++
+					at++
+				}
+			}
+		}
+	}
+	for k, times := range said {
+		require.Len(t, times, series/3, "all were sent")
+		for id, n := range times {
+			require.Equal(t, k == histogram, n > 1, "%s: %d times", id, n)
+		}
+	}
+	for _, n := range next.bytes {
+		require.LessOrEqual(t, n, shipmentBytes+1000)
+	}
+	require.Greater(t, slices.Max(next.bytes), shipmentBytes/2)
 }

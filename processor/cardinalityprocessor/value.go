@@ -134,7 +134,6 @@ func (v *value) add(o value) (whole bool) {
 		return v.addNumber(&o)
 	}
 	v.count += o.count
-	v.zero += o.zero
 	whole = !o.hasSum || finite(v.sum+o.sum)
 	if o.hasSum && whole {
 		v.sum += o.sum
@@ -154,6 +153,7 @@ func (v *value) add(o value) (whole bool) {
 			o.downscale(1)
 		}
 		v.level(&o)
+		v.zero += o.zero
 		v.positive.add(&o.positive)
 		v.negative.add(&o.negative)
 	}

@@ -145,3 +145,173 @@ func emptyExponential() pmetric.Metric {
 	m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
 	return m
 }
+
+// anyValue is one of any shape, of whatever the bytes say.
+func anyValue(of byte, raw []byte) value {
+	random := rand.New(rand.NewPCG(uint64(len(raw)), uint64(of)))
+	float := func(bits uint64) float64 { // what is not finite is set apart before
+		if f := math.Float64frombits(bits); finite(f) {
+			return f
+		}
+		return math.MaxFloat64
+	}
+	next := func() uint64 {
+		if len(raw) == 0 {
+			return uint64(random.IntN(5))
+		}
+		n := uint64(raw[0])
+		raw = raw[1:]
+		if n > 250 { // and extremes
+			return []uint64{1 << 62, 1 << 63, math.MaxUint64, 1<<63 - 1, 1 << 53}[n-251]
+		}
+		return n
+	}
+	m := pmetric.NewMetric()
+	switch of % 5 {
+	case 0:
+		m.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(int64(next()))
+	case 1:
+		m.SetEmptySum().DataPoints().AppendEmpty().SetDoubleValue(float(next() << (next() % 64)))
+	case 2:
+		dp := m.SetEmptyHistogram().DataPoints().AppendEmpty()
+		for range next() % 6 {
+			n := next()
+			dp.BucketCounts().Append(n)
+			dp.SetCount(dp.Count() + n)
+		}
+		if next()%2 == 0 {
+			dp.SetSum(float64(next()))
+		}
+	case 3:
+		dp := m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
+		dp.SetScale(int32(next()%40) - 20)
+		dp.SetZeroThreshold(float64(next()) / 16)
+		dp.SetZeroCount(next())
+		dp.SetCount(dp.ZeroCount())
+		for _, side := range []pmetric.ExponentialHistogramDataPointBuckets{dp.Positive(), dp.Negative()} {
+			side.SetOffset(int32(next()) - int32(next()))
+			for range next() % 7 {
+				n := next()
+				side.BucketCounts().Append(n)
+				dp.SetCount(dp.Count() + n)
+			}
+		}
+		if next()%2 == 0 {
+			dp.SetSum(float(next() << (next() % 64)))
+		}
+	default:
+		dp := m.SetEmptySummary().DataPoints().AppendEmpty()
+		dp.SetCount(next())
+		dp.SetSum(float64(next()))
+	}
+	return valueAt(m, 0)
+}
+
+// counted is how many counts a histogram has in its buckets, and all in all.
+func (v *value) counted() (in, all uint64) {
+	in = v.zero
+	for _, counts := range [][]uint64{v.cells, v.positive.counts, v.negative.counts} {
+		for _, n := range counts {
+			in += n
+		}
+	}
+	return in, v.count
+}
+
+// FuzzValues: values of all shapes and sizes are added and compared without a panic, what cannot be added changes nothing,
+// and no count is lost in what is.
+func FuzzValues(f *testing.F) {
+	for a := range byte(5) {
+		for b := range byte(5) {
+			f.Add(a, b, []byte{3, 7, 0, 1, 5, 2, 8, 1, 1, 4}, []byte{5, 253, 9, 2, 8, 4, 4, 200, 3, 3, 3, 1})
+			f.Add(a, b, []byte{}, []byte{4, 16, 1, 255, 1, 6, 1, 2, 3, 4, 5, 6, 9, 6, 1, 2, 3})
+		}
+	}
+	f.Fuzz(func(t *testing.T, a, b byte, rawA, rawB []byte) {
+		x, y := anyValue(a, rawA), anyValue(b, rawB)
+		inX, allX := x.counted()
+		inY, allY := y.counted()
+		grown, ok := x.minus(y)
+		if inGrown, allGrown := grown.counted(); x.joins(&y) && ok {
+			require.Equal(t, allX-allY, allGrown)
+			require.Equal(t, inX-inY, inGrown, "%+v less %+v", x, y)
+		} else if !x.joins(&y) && !y.nothing() {
+			require.False(t, ok, "it has begun anew")
+			require.Equal(t, x, grown)
+		}
+		in, all := x.counted()
+		require.Equal(t, []uint64{inX, allX}, []uint64{in, all}, "the arguments stay as they are")
+		neutral := x.nothing() || y.nothing()
+		fits, before := neutral || x.joins(&y), x.clone()
+		whole := x.add(y.clone())
+		in, all = x.counted()
+		if !fits {
+			require.False(t, whole)
+			require.Equal(t, before, x)
+			return
+		}
+		require.Equal(t, []uint64{inX + inY, allX + allY}, []uint64{in, all})
+		if x.shape == shapeNumber && finite(before.number()) && finite(y.number()) {
+			require.True(t, finite(x.number()))
+			if whole && !math.Signbit(y.number()) {
+				require.GreaterOrEqual(t, x.number(), before.number())
+			}
+		}
+		require.LessOrEqual(t, len(x.positive.counts), maxBuckets)
+		requireNothingBelow(t, &x)
+	})
+}
+
+// requireNothingBelow: no count is in a bucket that is in the zero bucket, too.
+func requireNothingBelow(t *testing.T, v *value) {
+	if v.shape != shapeExponential || v.zeroThreshold == 0 {
+		return
+	}
+	for _, side := range []*buckets{&v.positive, &v.negative} {
+		for at, n := range side.asMap() {
+			if n > 0 && v.scale > -10 && v.scale < 20 {
+				require.GreaterOrEqual(t, lowerBound(at, v.scale)*(1+1e-6), v.zeroThreshold, "bucket %d of scale %d", at, v.scale)
+			}
+		}
+	}
+}
+
+// The zero bucket of a sum is as wide as the widest, and has what others have in buckets there.
+func TestZeroBucketsAreBroughtToOneWidth(t *testing.T) {
+	exponential := func(threshold float64, zero uint64, scale, offset int32, counts ...uint64) value {
+		m := emptyExponential()
+		dp := m.ExponentialHistogram().DataPoints().At(0)
+		dp.SetZeroThreshold(threshold)
+		dp.SetZeroCount(zero)
+		dp.SetScale(scale)
+		dp.Positive().SetOffset(offset)
+		dp.Positive().BucketCounts().FromRaw(counts)
+		dp.SetCount(zero)
+		for _, n := range counts {
+			dp.SetCount(dp.Count() + n)
+		}
+		return valueAt(m, 0)
+	}
+	f := func(a, b value, threshold float64, zero uint64, counts map[int64]uint64) {
+		t.Helper()
+		for range 2 {
+			sum := a.clone()
+			require.True(t, sum.add(b.clone()))
+			require.InDelta(t, threshold, sum.zeroThreshold, 1e-12)
+			require.Equal(t, zero, sum.zero)
+			require.Equal(t, counts, sum.positive.asMap())
+			grown, ok := sum.minus(a)
+			require.True(t, ok)
+			in, all := grown.counted()
+			require.Equal(t, b.count, in)
+			require.Equal(t, b.count, all)
+			a, b = b, a
+		}
+	}
+	wide := exponential(1, 3, 0, 0, 1)                                                                       // (1, 2]
+	f(wide, exponential(0, 0, 0, -4, 7, 7, 7, 7, 7), 1, 3+4*7, map[int64]uint64{0: 1 + 7})                   // up to (1, 2]
+	f(wide, exponential(0, 2, 0, 1, 5), 1, 5, map[int64]uint64{0: 1, 1: 5})                                  // none are below
+	f(exponential(3, 1, 0, 3, 1), exponential(0, 0, 0, 0, 1, 2, 4, 8), 4, 1+3, map[int64]uint64{2: 4, 3: 9}) // (2, 4] lies across 3
+	f(exponential(3, 1, 0, 3, 1), exponential(0, 0, 0, 2, 4), 3, 1, map[int64]uint64{2: 4, 3: 1})
+	f(exponential(3, 1, 2, 8, 1), exponential(0, 0, 0, 1, 2), 4, 1+2, map[int64]uint64{2: 1})
+}

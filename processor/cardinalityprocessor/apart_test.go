@@ -1,0 +1,214 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// What is no number is set apart and counted, and the next value of the same input makes up for it.
+func TestWhatIsNoNumberIsSetApart(t *testing.T) {
+	for _, k := range []kind{cumulative, delta, upDown} {
+		r := newRig(t, overflowing(1))
+		r.send(point{name: "other"})
+		start := r.clock
+		send := func(i int, n float64) {
+			r.clock = r.clock.Add(time.Second)
+			p := series(i)
+			p.kind = k
+			md := r.timed(p, start, r.clock, 0)
+			onlyMetricOf(md).Sum().DataPoints().At(0).SetDoubleValue(n)
+			r.consume(md)
+		}
+		total := func() float64 { return onlyMetric(t, r.flushed(time.Second)).Sum().DataPoints().At(0).DoubleValue() }
+		send(1, 5)
+		for i, n := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			send(1, n)
+			send(2+i, n)
+		}
+		send(2, 7)
+		require.InDelta(t, 12, total(), 0, "kind %d", k)
+		require.Equal(t, int64(6), r.unaccounted("not_finite"))
+		send(1, 6)
+		if k == delta {
+			require.InDelta(t, 6, total(), 0)
+			continue
+		}
+		require.InDelta(t, 13, total(), 0)
+		send(3, math.MaxFloat64)
+		send(4, math.MaxFloat64) // both are numbers, their sum is none
+		require.InDelta(t, math.MaxFloat64, total(), 0)
+		require.Equal(t, int64(7), r.unaccounted("not_finite"))
+		send(1, math.Float64frombits(staleBits)) // as Prometheus says that a series ends
+		require.Equal(t, int64(1), r.unaccounted("no_value"))
+	}
+}
+
+// Sums of integers that have no room in one become floats.
+func TestIntegersDoNotWrap(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	for i := range 3 {
+		s := series(i)
+		s.kind = delta
+		r.consume(r.timed(s, r.clock, r.clock, math.MaxInt64))
+	}
+	require.InEpsilon(t, 3*float64(math.MaxInt64), onlyMetric(t, r.flushed(time.Second)).Sum().DataPoints().At(0).DoubleValue(), 1e-9)
+}
+
+// One histogram without a sum takes it from nobody, and neither does one whose sum is no number.
+func TestSumsOutliveHistogramsWithout(t *testing.T) {
+	for _, k := range []kind{histogram, exponential} {
+		for _, sum := range []float64{math.NaN(), math.Inf(1), -1} { // -1 is none
+			r := newRig(t, overflowing(1))
+			r.send(point{name: "other"})
+			start := r.clock
+			send := func(i int, n int64, bare bool) {
+				r.clock = r.clock.Add(time.Second)
+				s := series(i)
+				s.kind = k
+				md := r.timed(s, start, r.clock, n)
+				m := onlyMetricOf(md)
+				if k == exponential {
+					m.ExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+					m.ExponentialHistogram().DataPoints().At(0).SetScale(0)
+					m.ExponentialHistogram().DataPoints().At(0).Positive().SetOffset(0)
+				}
+				if bare {
+					removeSum(m)
+					if sum != -1 {
+						setSum(m, sum)
+					}
+				}
+				require.Zero(t, r.consume(md).DataPointCount())
+			}
+			said := func(count, sum int64) {
+				t.Helper()
+				v := valueAt(onlyMetric(t, r.flushed(time.Second)), 0)
+				require.Equal(t, []any{uint64(count), true, float64(sum)}, []any{v.count, v.hasSum, v.sum})
+			}
+			send(1, 10, false)
+			send(2, 20, true)
+			said(30, 10)
+			send(1, 15, true)
+			said(35, 10)
+			send(1, 17, false)
+			send(2, 25, false)
+			said(42, 42)
+			reason := "not_finite"
+			if sum == -1 {
+				reason = "no_sum"
+			}
+			require.Equal(t, int64(2), r.unaccounted(reason))
+			require.Equal(t, int64(2), r.unaccounted(""))
+		}
+	}
+}
+
+func TestSeriesWithoutAnySumHaveNone(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	for i := range 2 {
+		s := series(i)
+		s.kind = histogram
+		md := r.timed(s, r.clock.Add(time.Millisecond), r.clock.Add(time.Second), 4)
+		removeSum(onlyMetricOf(md))
+		r.consume(md)
+	}
+	dp := onlyMetric(t, r.flushed(time.Minute)).Histogram().DataPoints().At(0)
+	require.False(t, dp.HasSum())
+	require.Equal(t, uint64(8), dp.Count())
+	require.Zero(t, r.unaccounted(""))
+}
+
+func removeSum(m pmetric.Metric) {
+	if m.Type() == pmetric.MetricTypeHistogram {
+		m.Histogram().DataPoints().At(0).RemoveSum()
+		return
+	}
+	m.ExponentialHistogram().DataPoints().At(0).RemoveSum()
+}
+
+func setSum(m pmetric.Metric, sum float64) {
+	if m.Type() == pmetric.MetricTypeHistogram {
+		m.Histogram().DataPoints().At(0).SetSum(sum)
+		return
+	}
+	m.ExponentialHistogram().DataPoints().At(0).SetSum(sum)
+}
+
+// Two series of different kinds may share a fingerprint. Whoever comes second is set apart, whatever both are.
+func TestKindsAreNotMixed(t *testing.T) {
+	all := map[string]func(*rig, int64) pmetric.Metric{}
+	for k := range kinds {
+		all[string(rune('0'+int(k)))] = func(r *rig, n int64) pmetric.Metric {
+			return onlyMetricOf(r.timed(point{name: "m", kind: k}, r.clock.Add(-time.Second), r.clock, n))
+		}
+	}
+	for _, k := range []kind{histogram, exponential} { // and with the other temporality
+		all[string(rune('0'+int(k)))+"'"] = func(r *rig, n int64) pmetric.Metric {
+			m := onlyMetricOf(r.timed(point{name: "m", kind: k}, r.clock.Add(-time.Second), r.clock, n))
+			if k == histogram {
+				m.Histogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			} else {
+				m.ExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			}
+			return m
+		}
+	}
+	for a, first := range all {
+		for b, second := range all {
+			for _, other := range []uint64{1, 2} { // of the same series, or of the same output only
+				r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = "last" }))
+				send := func(m pmetric.Metric, fp, to uint64) loss {
+					r.clock = r.clock.Add(time.Second)
+					build := func() *output {
+						out := &output{data: pmetric.NewMetrics(), cost: outputCost}
+						out.metric = out.data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+						emptyPoint(out.metric, m)
+						return out
+					}
+					return r.overflow.add(to, arrival{metric: m, fp: fp, limit: r.policy.limits[0], now: r.clock.UnixNano()}, 0, build)
+				}
+				r.clock = r.clock.Add(time.Minute)
+				send(first(r, 3), 1, 5)
+				lost := send(second(r, 4), other, 5)
+				send(first(r, 5), 1, 5)
+				require.Equal(t, a != b, lost == lossKind, "%s and %s: %d", a, b, lost)
+				for _, s := range r.overflow.flush(1, r.clock) {
+					require.Equal(t, 1, s.points)
+				}
+			}
+		}
+	}
+}
+
+// A point of a series that is a member elsewhere finds that out at the commit, too.
+func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.clock = r.clock.Add(time.Minute)
+	var batches [2]staged
+	var lost [losses]int64
+	for i, k := range []kind{cumulative, histogram} { // two batches at a time, of two series with one fingerprint
+		m := onlyMetricOf(r.timed(point{name: "m", kind: k}, r.clock.Add(-time.Second), r.clock, 5))
+		require.Equal(t, lossNone, r.overflow.stage(&batches[i], uint64(i), &arrival{metric: m, fp: 9, limit: r.policy.limits[0]}, func() *output {
+			out := &output{data: pmetric.NewMetrics(), cost: outputCost}
+			out.metric = out.data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+			emptyPoint(out.metric, m)
+			return out
+		}))
+	}
+	for i := range batches {
+		r.overflow.commit(&settlement{staged: &batches[i], lost: &lost, placed: func(uint64) bool { return false }})
+	}
+	require.Equal(t, []int64{1, 1}, []int64{lost[lossNone], lost[lossKind]})
+	require.Len(t, r.overflow.outputs, 1, "nothing was added to the other one")
+	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), r.overflow.members[9].time)
+}
