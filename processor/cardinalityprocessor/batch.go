@@ -224,7 +224,7 @@ func (b *batch) decide(i int, s *set) bool {
 	if s == nil {
 		b.match()
 		var held bool
-		b.class, b.noValue = b.owed(i)
+		b.class, b.noValue = classOf(b.at.m), whenAt(b.at.m, i).noValue
 		if v, held = b.heldBack(i); held {
 			b.witness()
 			b.p.limiter.lastWord(b.fps[i], &b.sighting, &v)
@@ -260,14 +260,6 @@ func (b *batch) match() {
 			b.limits = append(b.limits, l)
 		}
 	}
-}
-
-// owed says what a farewell of the series would take. In a dry run nobody says goodbye.
-func (b *batch) owed(i int) (class, bool) {
-	if b.p.dryRun {
-		return classDelta, false
-	}
-	return classOf(b.at.m), whenAt(b.at.m, i).noValue
 }
 
 // passes says whether a whole metric is exempt, and finds out what its points have to be compared with if not.

@@ -83,8 +83,10 @@ func (b *batch) exceed(i int, v verdict) (passes bool) {
 		b.observeRejected(i, v, what)
 	}
 	if v.farewell == farewellMark && what != actionSample {
-		silence(b.at.m, i)
-		b.marked++
+		if !b.p.dryRun {
+			silence(b.at.m, i)
+			b.marked++
+		}
 		return true
 	}
 	return what == actionSample
@@ -141,16 +143,13 @@ func (b *batch) heldBack(i int) (verdict, bool) {
 // join adds a point that came in to the series made here that has the same identity, so that there are not two. It says
 // whether the point passes, which it does in a dry run.
 func (b *batch) join(i int) bool {
-	if b.p.dryRun {
-		return true
-	}
 	b.match()
 	total := b.policy.named[ruleTotal]
 	a := arrival{metric: b.at.m, index: i, fp: b.fps[i], now: b.now, limit: total, reason: reasonSeries}
 	b.output = true
 	b.merge(a.fp, &a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
 	b.output = false
-	return false
+	return b.p.dryRun
 }
 
 // offending is the label to be collapsed: the one that has too many values, or where there are too many series, the one
@@ -212,11 +211,9 @@ func (b *batch) overflow(a *arrival) bool {
 	})
 }
 
-// merge adds a point to an output. A dry run does not, and foresees only that gauges may be dropped.
+// merge adds a point to an output, once the batch is accepted. A dry run does, too, because what is decided later depends
+// on it.
 func (b *batch) merge(fp uint64, a *arrival, build func() *output) bool {
-	if b.p.dryRun {
-		return a.metric.Type() != pmetric.MetricTypeGauge || a.limit.exceed.gauge != gaugeDrop
-	}
 	loss := b.p.overflow.stage(&b.staged, fp, a, build)
 	if loss != lossNone { // else it is counted when it is known what became of it
 		b.losses[loss]++

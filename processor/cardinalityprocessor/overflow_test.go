@@ -4,6 +4,7 @@
 package cardinalityprocessor
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -139,6 +140,63 @@ func TestDryRunForeseesTheActions(t *testing.T) {
 	require.Equal(t, int64(1), r.rejected("r", "max_series", "overflow"))
 	require.Equal(t, int64(1), r.rejected("r", "max_series", "drop"))
 	require.Zero(t, r.flushed(time.Second).DataPointCount())
+}
+
+// TestDryRunCountsTheSame: for what is decided it makes no difference whether it is done. What is added to others stays with
+// them, what lost its place and comes back finds none, and so on.
+func TestDryRunCountsTheSame(t *testing.T) {
+	for seed := range uint64(6) {
+		rejected := map[string]map[string]int64{}
+		for _, mode := range []string{modeEnforce, modeDryRun} {
+			random := rand.New(rand.NewPCG(seed, 17))
+			r := newRig(t, func(c *Config) {
+				c.Mode = mode
+				c.Memory.MaxSeries = 30
+				c.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: "mean"}
+				c.Rules = []RuleConfig{
+					{Name: "r", GroupBy: []string{"metric"}, MaxSeries: 2 + random.IntN(4), LabelLimits: map[string]int{"user": 2}},
+					{Name: "s", GroupBy: []string{"route"}, MaxSeries: 6, Adaptive: AdaptiveConfig{ShareBy: []string{"user"}}},
+				}
+			})
+			start, total := r.clock, int64(0)
+			for range 300 {
+				r.clock = r.clock.Add(time.Second)
+				total += int64(random.IntN(5))
+				p := point{
+					name: "m" + strconv.Itoa(random.IntN(3)), kind: kind(random.IntN(int(kinds))),
+					attrs: attrs{"user": int64(random.IntN(5)), "route": int64(random.IntN(2))},
+				}
+				md := r.timed(p, start, r.clock, total)
+				if random.IntN(15) == 0 {
+					silence(onlyMetricOf(md), 0)
+				}
+				out := r.consume(md)
+				if mode == modeDryRun {
+					require.Equal(t, 1, out.DataPointCount())
+				}
+				if random.IntN(4) == 0 {
+					r.epochs(1 + random.IntN(3)*random.IntN(8))
+				}
+				if random.IntN(10) == 0 {
+					made := r.flushed(time.Second).DataPointCount()
+					require.True(t, mode == modeEnforce || made == 0)
+				}
+			}
+			counts := map[string]int64{"places": r.gaugeNow(ruleTotal), "members": r.gauge("overflow_members", "")}
+			for _, l := range r.policy.limits {
+				for _, reason := range reasonNames {
+					for _, action := range actionNames {
+						if n := r.rejected(l.name, reason, action); n > 0 {
+							counts[l.name+" "+reason+" "+action] = n
+						}
+					}
+				}
+			}
+			rejected[mode] = counts
+		}
+		require.Greater(t, len(rejected[modeEnforce]), 3)
+		require.Equal(t, rejected[modeEnforce], rejected[modeDryRun], "seed %d", seed)
+	}
 }
 
 // TestOverflowUnderConcurrency: the same series from several sides, flushes and expiry beside them.

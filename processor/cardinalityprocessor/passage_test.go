@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -304,4 +307,30 @@ func onlyResource(md pmetric.Metrics) pmetric.ResourceMetrics {
 		panic("not one resource")
 	}
 	return md.ResourceMetrics().At(0)
+}
+
+// Time goes on while the next consumer is busy with a flush.
+func TestABlockedFlushDoesNotStopTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { <-block; return nil })
+		require.NoError(t, err)
+		cfg := defaultConfig()
+		overflowing(1)(cfg)
+		cfg.IdleTimeout, cfg.Overflow.Interval = 16*time.Second, time.Second
+		set := processortest.NewNopSettings(metadata.Type)
+		set.ID = component.NewID(metadata.Type)
+		p, err := newProcessor(cfg, set, next)
+		require.NoError(t, err)
+		require.NoError(t, p.start(t.Context(), componenttest.NewNopHost()))
+		md := metricsOf(point{name: "m", kind: delta}, point{name: "m", kind: delta, attrs: attrs{"i": 1}})
+		_, err = p.process(t.Context(), md)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		before := p.limiter.now().epoch()
+		time.Sleep(5 * time.Second)
+		require.InDelta(t, 5, float64(p.limiter.now().epoch()-before), 1)
+		close(block)
+		require.NoError(t, p.shutdown(t.Context()))
+	})
 }

@@ -136,7 +136,8 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	p.done.Go(func() { p.run(background) })
+	p.done.Go(func() { p.sweeps(background) })
+	p.done.Go(func() { p.flushes(background) })
 	if p.storage != nil {
 		p.done.Go(func() { every(background, p.cfg.SnapshotInterval, func() { p.snapshot(background) }) })
 	}
@@ -176,18 +177,28 @@ func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 	p.storageErr = err
 }
 
-func (p *cardinalityProcessor) run(ctx context.Context) {
+func (p *cardinalityProcessor) sweeps(ctx context.Context) {
 	pace := p.cfg.IdleTimeout / idleEpochs / time.Duration(p.limiter.shards()) // of one shard
 	sweep := time.NewTimer(pace)
 	defer sweep.Stop()
-	flush := time.NewTimer(p.untilFlush())
-	defer flush.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
 			sweep.Reset(pace * time.Duration(p.sweepSome(p.limiter.shards()/sweepsPerEpoch)))
+		}
+	}
+}
+
+// flushes is beside sweeps, whose time goes on while the next consumer is busy.
+func (p *cardinalityProcessor) flushes(ctx context.Context) {
+	flush := time.NewTimer(p.untilFlush())
+	defer flush.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case <-flush.C:
 			p.flush(ctx)
 			flush.Reset(p.untilFlush())
@@ -251,6 +262,9 @@ func (p *cardinalityProcessor) untilFlush() time.Duration {
 // for the next time.
 func (p *cardinalityProcessor) flush(ctx context.Context) {
 	shipments := p.overflow.flush(p.limiter.now().epoch(), p.now())
+	if p.dryRun { // they go on by themselves
+		return
+	}
 	if p.saveLedger(ctx, false) != nil && ctx.Err() == nil {
 		p.saveFailure.Add(1)
 	}
@@ -294,7 +308,10 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 		return nil
 	}
 	err := p.save(ctx)
-	err = errors.Join(err, p.saveLedger(ctx, err == nil), p.storage.Close(ctx))
+	if !p.dryRun {
+		err = errors.Join(err, p.saveLedger(ctx, err == nil))
+	}
+	err = errors.Join(err, p.storage.Close(ctx))
 	p.storage = nil
 	return err
 }
