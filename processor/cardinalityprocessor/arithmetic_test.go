@@ -111,6 +111,33 @@ func TestUpDownOverflowIsTheSumOfTheLiving(t *testing.T) {
 	require.Zero(t, int64(outputs+members)+used)
 }
 
+// The sum of the living is theirs, whatever those that are gone have said.
+func TestUpDownOverflowForgetsNothingForLargeValues(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	send := func(i int, n float64) {
+		r.clock = r.clock.Add(time.Second)
+		p := series(i)
+		p.kind = upDown
+		md := r.timed(p, time.Time{}, r.clock, 0)
+		onlyMetricOf(md).Sum().DataPoints().At(0).SetDoubleValue(n)
+		r.consume(md)
+	}
+	total := func() float64 { return onlyMetric(t, r.flushed(time.Second)).Sum().DataPoints().At(0).DoubleValue() }
+	send(1, 1)
+	send(2, 1e17)
+	send(3, -3)
+	send(2, 0)
+	require.InDelta(t, -2, total(), 0)
+	for range 1000 {
+		send(4, 1e15)
+		send(5, 0.1)
+		send(4, 0.7)
+		send(5, 0)
+	}
+	require.InDelta(t, -2+0.7, total(), 1e-12)
+}
+
 func TestGaugesByChoice(t *testing.T) {
 	f := func(mode string, want float64) {
 		t.Helper()

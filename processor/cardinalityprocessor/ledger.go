@@ -219,7 +219,7 @@ func (out *output) keeps(v value) bool {
 func (v *value) append(dst []byte) []byte {
 	dst = binary.AppendVarint(appendFlags(dst, v.isFloat, !v.hasSum), v.integer)
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, v.count), v.zero)
-	for _, f := range []float64{v.float, v.sum, v.zeroThreshold} {
+	for _, f := range []float64{v.float + v.carry, v.sum, v.zeroThreshold} {
 		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(f))) // short if it is a small integer
 	}
 	dst = binary.AppendVarint(dst, int64(v.scale))

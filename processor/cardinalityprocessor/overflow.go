@@ -201,7 +201,7 @@ func (o *overflow) forget(fp uint64, m *member) {
 		o.wake(m) // so that the queue does not know it any more
 	}
 	if m.output.class == classUpDown {
-		m.output.total, _ = m.output.total.minus(m.last)
+		m.output.total.add(m.last.opposite())
 	}
 	m.output.members--
 	m.gone = true

@@ -400,9 +400,16 @@ func (out *output) goesOn(v *value, add *addition, o *overflow, m *member) loss 
 	}
 	last := m.last
 	last.cells = m.bounds.coarsen(last.cells, out.bounds)
+	if out.class == classUpDown {
+		lost := out.sum(*v, add)
+		if lost == lossNone {
+			out.total.add(last.opposite())
+		}
+		return lost
+	}
 	grown, ok := v.minus(last)
 	switch {
-	case out.class == classUpDown || ok && add.start == m.start:
+	case ok && add.start == m.start:
 		if !v.hasSum { // the next one may have it again
 			v.sum, v.hasSum = last.sum, last.hasSum
 		}

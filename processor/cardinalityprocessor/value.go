@@ -19,6 +19,7 @@ import (
 type value struct {
 	integer int64
 	float   float64
+	carry   float64 // what rounding has left out of float
 	isFloat bool
 	shape   shape
 	hasSum  bool // of at least one of those that were added
@@ -105,7 +106,7 @@ func bucketsOf(from pmetric.ExponentialHistogramDataPointBuckets) buckets {
 
 func (v *value) number() float64 {
 	if v.isFloat {
-		return v.float
+		return v.float + v.carry
 	}
 	return float64(v.integer)
 }
@@ -167,12 +168,29 @@ func (v *value) addNumber(o *value) bool {
 			return true
 		}
 	}
-	sum := v.number() + o.number()
+	if !v.isFloat {
+		v.float, v.isFloat = float64(v.integer), true
+	}
+	with := o.number()
+	sum := v.float + with
 	if !finite(sum) {
 		return false
 	}
-	v.float, v.isFloat = sum, true
+	if math.Abs(v.float) >= math.Abs(with) { // what goes up and down may be gone from one moment to the next
+		v.carry += v.float - sum + with
+	} else {
+		v.carry += with - sum + v.float
+	}
+	v.float = sum
 	return true
+}
+
+// opposite is what takes a number away when it is added.
+func (v *value) opposite() value {
+	if v.isFloat || v.integer == math.MinInt64 {
+		return value{float: -v.number(), isFloat: true}
+	}
+	return value{integer: -v.integer}
 }
 
 // minus returns v less o, and whether v is at least as large: all that counts up must not have gone down. If they are of
@@ -216,7 +234,7 @@ func (v *value) subNumber(o *value) {
 			return
 		}
 	}
-	v.float, v.isFloat = v.number()-o.number(), true
+	v.float, v.carry, v.isFloat = v.number()-o.number(), 0, true
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
@@ -371,7 +389,7 @@ func (v *value) writeTo(m pmetric.Metric, i int) {
 
 func (v *value) writeNumber(dp pmetric.NumberDataPoint) {
 	if v.isFloat {
-		dp.SetDoubleValue(v.float)
+		dp.SetDoubleValue(v.number())
 	} else {
 		dp.SetIntValue(v.integer)
 	}
