@@ -206,9 +206,29 @@ func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
 		}))
 	}
 	for i := range batches {
-		r.overflow.commit(&settlement{staged: &batches[i], lost: &lost, placed: func(uint64) bool { return false }})
+		r.overflow.commit(&settlement{staged: &batches[i], now: r.clock, lost: &lost, placed: func(uint64) bool { return false }})
 	}
 	require.Equal(t, []int64{1, 1}, []int64{lost[lossNone], lost[lossKind]})
 	require.Len(t, r.overflow.outputs, 1, "nothing was added to the other one")
 	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), r.overflow.members[9].time)
+}
+
+// One point from the far future does not make all that come after it too old.
+func TestOnePointAheadOfItsTime(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	start := r.clock
+	s := series(1)
+	s.kind = cumulative
+	send := func(n int64, ahead time.Duration) {
+		r.clock = r.clock.Add(time.Minute)
+		r.consume(r.timed(s, start, r.clock.Add(ahead), n))
+	}
+	send(10, 0)
+	send(20, 10*365*24*time.Hour)
+	for i := range 70 {
+		send(int64(21+i), 0)
+	}
+	n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
+	require.Equal(t, int64(90), n)
 }

@@ -218,7 +218,7 @@ func TestNoFarewellWithoutNeed(t *testing.T) {
 			c.Mode = modeDryRun
 		})
 		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
-		require.Equal(t, int64(3), r.rejected("r", "max_series", "overflow"))
+		require.Equal(t, int64(2), r.rejected("r", "max_series", "overflow"), "as if it were none")
 	})
 }
 

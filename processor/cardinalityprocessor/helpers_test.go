@@ -399,7 +399,7 @@ func (o *overflow) add(fp uint64, a arrival, epoch uint32, build func() *output)
 		return lost
 	}
 	var lost [losses]int64
-	o.commit(&settlement{staged: &s, epoch: epoch, placed: func(uint64) bool { return false }, lost: &lost})
+	o.commit(&settlement{staged: &s, epoch: epoch, now: time.Unix(a.now/1e9, 0), placed: func(uint64) bool { return false }, lost: &lost})
 	for l := range lost {
 		if lost[l] > 0 {
 			return loss(l)

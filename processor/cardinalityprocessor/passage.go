@@ -102,7 +102,7 @@ func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
 		defer p.rules.RUnlock()
 		x := sighting{policy: p.policy, moment: p.limiter.now()}
 		p.overflow.commit(&settlement{
-			staged: &b.staged, epoch: x.moment.epoch(), lost: &b.losses,
+			staged: &b.staged, epoch: x.moment.epoch(), now: p.now(), lost: &b.losses,
 			placed: func(fp uint64) bool { return p.limiter.placed(fp, &x) },
 		})
 		for _, fp := range b.staged.owned {

@@ -232,8 +232,17 @@ type settlement struct {
 	*staged
 
 	epoch  uint32
+	now    time.Time
 	placed func(fp uint64) bool // whether a series has a place by now, and says all by itself
 	lost   *[losses]int64
+}
+
+// mostAhead is by how much the clock of an input may be ahead. A point from later than that, by mistake, must not make all
+// that come after it too old.
+const mostAhead = time.Hour
+
+func (c *settlement) latest() pcommon.Timestamp {
+	return pcommon.NewTimestampFromTime(c.now.Add(mostAhead))
 }
 
 // committedAtOnce is how many points are added while others wait.
@@ -376,7 +385,7 @@ func (o *overflow) settleMember(c *settlement, add *addition) loss {
 		}
 	}
 	m.limit, m.reason = add.limit, add.reason
-	m.start, m.time, m.last, m.bounds, m.seen = add.start, add.time, v, out.bounds, c.epoch
+	m.start, m.time, m.last, m.bounds, m.seen = add.start, min(add.time, c.latest()), v, out.bounds, c.epoch
 	o.grew(out, c, add, bare)
 	return lost
 }

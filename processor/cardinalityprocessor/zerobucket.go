@@ -3,7 +3,10 @@
 
 package cardinalityprocessor
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // level brings the zero buckets of two exponential histograms of one scale to the same width.
 func (v *value) level(o *value) {
@@ -45,7 +48,7 @@ func (b *buckets) cut(first int64) (all, last uint64) {
 	if b.offset+n == first {
 		last = b.counts[n-1]
 	}
-	b.offset, b.counts = b.offset+n, b.counts[n:]
+	b.offset, b.counts = b.offset+n, slices.Clone(b.counts[n:]) // and no memory of the others
 	return all, last
 }
 
