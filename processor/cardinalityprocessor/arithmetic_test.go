@@ -160,7 +160,7 @@ func TestGaugesByChoice(t *testing.T) {
 	f("drop", 0)
 	f("last", 2)
 	f("min", 1)
-	f("max", 9)
+	f(nameMax, 9)
 	f("mean", 4)
 }
 

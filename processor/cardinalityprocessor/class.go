@@ -51,8 +51,11 @@ const (
 	gaugeMean
 )
 
-const nameLast = "last"
+const (
+	nameLast = "last"
+	nameMax  = "max"
+)
 
 var gaugeModes = map[string]gaugeMode{
-	nameDrop: gaugeDrop, nameLast: gaugeLast, "min": gaugeMin, "max": gaugeMax, "mean": gaugeMean,
+	nameDrop: gaugeDrop, nameLast: gaugeLast, "min": gaugeMin, nameMax: gaugeMax, "mean": gaugeMean,
 }

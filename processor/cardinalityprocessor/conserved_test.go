@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -326,7 +325,7 @@ func (x *traffic) leave(id string, m pmetric.Metric, i int) {
 		x.got[m.Name()] = x.got[m.Name()].plus(a)
 		return
 	}
-	stream := fmt.Sprint(id, " since ", pcommon.Timestamp(whenAt(m, i).start))
+	stream := fmt.Sprint(id, " since ", uint64(whenAt(m, i).start))
 	last := x.last[stream]
 	if v := valueAt(m, i); v.shape == shapeHistogram && (!v.hasSum || !finite(v.sum)) {
 		a.sum = last.sum // of an input, which has one again later

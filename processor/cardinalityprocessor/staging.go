@@ -261,7 +261,7 @@ func (o *overflow) commitSome(c *settlement, some []addition) {
 	for i := range some {
 		add := &some[i]
 		o.staged -= int64(add.cost)
-		lost := lossNone
+		var lost loss
 		if add.output.class.keeps() {
 			lost = o.settleMember(c, add)
 		} else {
@@ -362,7 +362,8 @@ func (o *overflow) settleMember(c *settlement, add *addition) loss {
 	if !out.agree(&v, of) {
 		return lossBounds
 	}
-	lost, bare := lossNone, !v.hasSum
+	var lost loss
+	bare := !v.hasSum
 	if m == nil {
 		cost := v.memberCost()
 		o.forgetOldest(o.used + o.staged + cost - o.budget)

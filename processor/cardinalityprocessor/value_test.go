@@ -189,7 +189,7 @@ func anyValue(of byte, raw []byte) value {
 		dp.SetZeroCount(next())
 		dp.SetCount(dp.ZeroCount())
 		for _, side := range []pmetric.ExponentialHistogramDataPointBuckets{dp.Positive(), dp.Negative()} {
-			side.SetOffset(int32(next()) - int32(next()))
+			side.SetOffset(int32(next()) - 128)
 			for range next() % 7 {
 				n := next()
 				side.BucketCounts().Append(n)
