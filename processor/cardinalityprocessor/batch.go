@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -76,7 +75,7 @@ const maxRetained = 1 << 16
 func (b *batch) begin(ctx context.Context, p *cardinalityProcessor) {
 	b.p = p
 	b.client = client.FromContext(ctx).Metadata
-	b.policy = p.policy
+	b.policy, b.hash = p.policy, &p.hash
 	b.now = p.now().UnixNano()
 	b.weighed = p.book != nil && mix(p.batches.Add(1), tagEmpty)%weighedOneIn == 0
 }
@@ -141,15 +140,15 @@ func (b *batch) walk(md pmetric.Metrics) bool {
 		b.owner.resource = rm.Resource().Attributes()
 		b.at = location{rm: rm, tenant: b.p.tenant(b.client, b.owner.resource)}
 		b.owner.tenant = b.at.tenant.name
-		resource := hashAttributes(b.owner.resource, 0)
+		resource := b.hash.attributes(b.owner.resource)
 		if b.owner.tenant != "" {
-			b.at.seed = xxh3.HashString(b.owner.tenant)
+			b.at.seed = b.hash.text(b.owner.tenant)
 			resource = mix(resource, b.at.seed)
 		}
 		emptied := false
 		for j := range rm.ScopeMetrics().Len() {
 			sm := rm.ScopeMetrics().At(j)
-			emptied = b.scope(sm, hashScope(resource, sm.Scope())) || emptied
+			emptied = b.scope(sm, b.hash.scope(resource, sm.Scope())) || emptied
 		}
 		if emptied {
 			removed = true
@@ -188,8 +187,8 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	}
 	b.limits = b.limits[:0]
 	b.moment = b.p.limiter.now()
-	b.at.m, b.at.metric = m, hashMetric(scope, m)
-	b.fps = b.recall.fingerprints(b.fps[:0], b.at.metric, m)
+	b.at.m, b.at.metric = m, b.hash.metric(scope, m)
+	b.fps = b.recall.fingerprints(b.hash, b.fps[:0], b.at.metric, m)
 	if b.weighed {
 		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
 	}

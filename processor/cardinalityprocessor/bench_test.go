@@ -155,7 +155,7 @@ func fillFirst(l *limiter, n, shards int) {
 	random := rand.New(rand.NewPCG(1, uint64(l.admitted.Load())))
 	cfg := defaultConfig()
 	cfg.Memory.MaxSeries = math.MaxInt
-	x := sighting{policy: newPolicy(cfg, 1, nil), moment: l.now()}
+	x := sighting{policy: newPolicy(cfg, 1, nil), hash: testHasher(), moment: l.now()}
 	x.limits = x.policy.limits
 	x.attributes = attributesOf(nil)
 	for range n {

@@ -6,7 +6,6 @@ package cardinalityprocessor
 import (
 	"slices"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -15,11 +14,6 @@ import (
 const (
 	overflowKey    = "otel.metric.overflow" // of the specification, with the value true
 	collapsedValue = "__collapsed__"        // instead of a label's value
-)
-
-var (
-	overflowHash  = mix(xxh3.HashString(overflowKey), mix(1, tagBool))
-	collapsedHash = xxh3.HashString(collapsedValue) ^ tagString
 )
 
 // exceed is what a rule does with points that find no room, in order. What nothing takes is dropped.
@@ -184,7 +178,7 @@ func (b *batch) collapse(a *arrival, v verdict, what action) bool {
 			return false
 		}
 		b.collapsed = append(b.collapsed, label)
-		fp := settled(mix(b.at.metric, hashCollapsed(b.attributes, b.collapsed)))
+		fp := settled(mix(b.at.metric, b.hash.without(b.attributes, b.collapsed)))
 		s := b.p.limiter.known(fp, &b.sighting)
 		if s == nil || !s.output {
 			s, v = b.p.limiter.see(fp, &b.sighting)
@@ -199,13 +193,13 @@ func (b *batch) collapse(a *arrival, v verdict, what action) bool {
 // from others.
 func (b *batch) overflow(a *arrival) bool {
 	keep := a.limit.exceed.keep
-	resource := hashKept(b.owner.resource, keep, 0)
+	resource := b.hash.kept(b.owner.resource, keep, 0)
 	if b.at.seed != 0 {
 		resource = mix(resource, b.at.seed)
 	}
-	scope := hashScope(resource, b.at.sm.Scope())
-	metric := hashMetric(scope, b.at.m)
-	fp := settled(mix(metric, hashKept(b.attributes, keep, overflowHash)))
+	scope := b.hash.scope(resource, b.at.sm.Scope())
+	metric := b.hash.metric(scope, b.at.m)
+	fp := settled(mix(metric, b.hash.kept(b.attributes, keep, b.hash.overflowing)))
 	return b.merge(fp, a, func() *output {
 		return b.newOutput(func(key string, _ pcommon.Value) bool { return slices.Contains(keep, key) }, outputKeys{scope, metric})
 	})
@@ -276,32 +270,4 @@ func emptyPoint(to, from pmetric.Metric) pcommon.Map {
 func copyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
 	from.CopyTo(to)
 	to.RemoveIf(func(key string, value pcommon.Value) bool { return !keep(key, value) })
-}
-
-// hashKept is hashAttributes of those that are kept and one more, if that is not 0.
-func hashKept(attributes pcommon.Map, keep []string, more uint64) uint64 {
-	sum, n := more, uint64(0)
-	if more != 0 {
-		n++
-	}
-	for key, value := range attributes.All() {
-		if slices.Contains(keep, key) {
-			sum += mix(xxh3.HashString(key), hashValue(value, 0))
-			n++
-		}
-	}
-	return mix(sum, n)
-}
-
-// hashCollapsed is hashAttributes with the values of the labels replaced.
-func hashCollapsed(attributes pcommon.Map, labels []string) uint64 {
-	var sum uint64
-	for key, value := range attributes.All() {
-		hash := collapsedHash
-		if !slices.Contains(labels, key) {
-			hash = hashValue(value, 0)
-		}
-		sum += mix(xxh3.HashString(key), hash)
-	}
-	return mix(sum, uint64(attributes.Len()))
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -135,7 +134,7 @@ func (all labelsOfMetrics) worst(metric string) (worst string) {
 // nameOfKind undoes kindOf.
 func nameOfKind(kind uint64) (name, temporality string) {
 	name = strings.ToLower(pmetric.MetricType(kind & 0xff).String())
-	if t := pmetric.AggregationTemporality(kind >> 8 & 0xff); t != pmetric.AggregationTemporalityUnspecified {
+	if t := pmetric.AggregationTemporality(kind >> 32); t != pmetric.AggregationTemporalityUnspecified {
 		temporality = strings.ToLower(t.String())
 	}
 	return name, temporality
@@ -155,7 +154,7 @@ func (i inspection) tightest(metric string) (limit, used int64) {
 		var group uint64
 		switch {
 		case len(l.groupBy) == 1 && l.groupBy[0].kind == fromMetric:
-			group = mix(0, xxh3.HashString(metric))
+			group = mix(0, p.hash.text(metric))
 		case len(l.groupBy) != 0:
 			continue
 		}

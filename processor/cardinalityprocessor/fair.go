@@ -55,9 +55,9 @@ func newShare(cfg *AdaptiveConfig, series uint64) *share {
 }
 
 // party returns the place that a series of the pool takes in its party. Of two priorities there are two parties.
-func (l *limit) party(pool uint64, of *owner, attributes pcommon.Map) place {
+func (l *limit) party(h *hasher, pool uint64, of *owner, attributes pcommon.Map) place {
 	s := l.share
-	p := place{limit: l, key: mix(mix(s.parties.key, pool), hashSources(s.by, of, attributes)), pool: pool, party: true, weight: 1}
+	p := place{limit: l, key: mix(mix(s.parties.key, pool), h.sources(s.by, of, attributes)), pool: pool, party: true, weight: 1}
 	if len(s.weights) > 0 {
 		_, value := s.priority.describe(of, attributes)
 		p.weight = max(p.weight, s.weights[value])

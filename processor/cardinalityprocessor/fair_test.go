@@ -350,8 +350,9 @@ func (r *rig) placed(p point) bool {
 	rm := metricsOf(p).ResourceMetrics().At(0)
 	sm := rm.ScopeMetrics().At(0)
 	m := sm.Metrics().At(0)
-	metric := hashMetric(hashScope(hashAttributes(rm.Resource().Attributes(), 0), sm.Scope()), m)
-	id, _ := r.limiter.series.touch(fingerprint(metric, attributesAt(m, 0)), r.limiter.now())
+	metric := r.hash.metric(r.hash.scope(r.hash.attributes(rm.Resource().Attributes()), sm.Scope()), m)
+	fp := settled(mix(metric, r.hash.attributes(attributesAt(m, 0))))
+	id, _ := r.limiter.series.touch(fp, r.limiter.now())
 	return id > leftLast
 }
 
@@ -366,7 +367,7 @@ func TestSharesOverRandomSchedules(t *testing.T) {
 		rule := r.policy.limits[0]
 		used := func(service string) int {
 			resource := attributesOf(attrs{"service": service})
-			party := rule.party(mix(rule.series.key, 0), &owner{resource: resource}, attributesOf(nil))
+			party := rule.party(&r.hash, mix(rule.series.key, 0), &owner{resource: resource}, attributesOf(nil))
 			return r.limiter.groups.used(party.key)
 		}
 		sizes, small := make([]int, services), make([]bool, services)

@@ -83,7 +83,7 @@ var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 		before.idle()
 		require.Equal(t, []bool{true, true}, before.passes(series(1), series(2)))
 		host := newMemory()
-		before.storage = host
+		before.keep(host)
 		require.NoError(t, before.save(t.Context()))
 		before.storage = nil
 		r := newRig(t, withStorage(config))

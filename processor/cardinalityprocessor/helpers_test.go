@@ -181,6 +181,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	sink := new(consumertest.MetricsSink)
 	p, err := newProcessor(cfg, set, sink)
 	require.NoError(t, err)
+	p.hash = *testHasher() // estimates are the same each time
 	t.Cleanup(func() {
 		require.NoError(t, p.shutdown(context.Background()))
 		require.NoError(t, telemetry.Shutdown(context.Background()))

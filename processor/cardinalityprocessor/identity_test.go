@@ -12,17 +12,25 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
 )
+
+// testHasher has a key that is the same each time.
+func testHasher() *hasher {
+	h := newHasher(siphash.NewKey([siphash.KeySize]byte{2, 2, 3}))
+	return &h
+}
 
 // fingerprintsOf returns the fingerprints of all points.
 func fingerprintsOf(md pmetric.Metrics) []uint64 {
+	h := testHasher()
 	var out []uint64
 	for _, rm := range md.ResourceMetrics().All() {
-		resource := hashAttributes(rm.Resource().Attributes(), 0)
+		resource := h.attributes(rm.Resource().Attributes())
 		for _, sm := range rm.ScopeMetrics().All() {
-			scope := hashScope(resource, sm.Scope())
+			scope := h.scope(resource, sm.Scope())
 			for _, m := range sm.Metrics().All() {
-				out = new(recall).fingerprints(out, hashMetric(scope, m), m)
+				out = new(recall).fingerprints(h, out, h.metric(scope, m), m)
 			}
 		}
 	}
@@ -31,7 +39,7 @@ func fingerprintsOf(md pmetric.Metrics) []uint64 {
 
 // fingerprint is what recall must come to, whatever the points before were.
 func fingerprint(metric uint64, attributes pcommon.Map) uint64 {
-	return settled(mix(metric, hashAttributes(attributes, 0)))
+	return settled(mix(metric, testHasher().attributes(attributes)))
 }
 
 func TestFingerprintTellsSeriesApart(t *testing.T) {
@@ -106,7 +114,7 @@ func TestFingerprintOfEachTemporality(t *testing.T) {
 			default:
 				m.SetEmptyExponentialHistogram().SetAggregationTemporality(temporality)
 			}
-			seen[hashMetric(1, m)] = true
+			seen[testHasher().metric(1, m)] = true
 		}
 	}
 	require.Len(t, seen, 9)
@@ -142,7 +150,8 @@ func TestFingerprintDoesNotAllocate(t *testing.T) {
 	}}).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 	var fps []uint64
 	var r recall
-	require.Zero(t, alloctest.PerRun(func() { fps = r.fingerprints(fps[:0], 1, m) }))
+	h := testHasher()
+	require.Zero(t, alloctest.PerRun(func() { fps = r.fingerprints(h, fps[:0], 1, m) }))
 }
 
 func FuzzFingerprint(f *testing.F) {

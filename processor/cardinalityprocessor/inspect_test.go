@@ -250,7 +250,7 @@ func TestItIsShownWhileItRuns(t *testing.T) {
 // TestRatesOfGoneSeriesAndOfPoints: of groups what went is counted, of metrics estimated; points are those of some batches.
 func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 	r := newRig(t, limited)
-	r.book = stats.NewBook(r.clock)
+	r.book = stats.NewBook(r.clock, r.hash.text)
 	i := inspection{r.cardinalityProcessor}
 	all := exploding(0, 150)
 	points := 0

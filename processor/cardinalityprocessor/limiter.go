@@ -48,6 +48,7 @@ func (l *limiter) now() moment { return moment(l.clock.Load()) }
 // sighting is what the limiter has to know about a point. It is reused from point to point.
 type sighting struct {
 	policy     *policy
+	hash       *hasher
 	owner      owner
 	limits     []*limit // that match the metric
 	moment     moment
@@ -158,17 +159,17 @@ func (x *sighting) locate() {
 			continue
 		}
 		limit.alive.match(x.now)
-		group := limit.group(&x.owner, x.attributes)
+		group := limit.group(x.hash, &x.owner, x.attributes)
 		series := mix(limit.series.key, group)
 		if limit.share != nil {
-			x.places = append(x.places, limit.party(series, &x.owner, x.attributes))
+			x.places = append(x.places, limit.party(x.hash, series, &x.owner, x.attributes))
 		}
 		x.places = append(x.places, place{limit: limit, key: series})
 		for i := range limit.labels {
 			label := &limit.labels[i]
 			if value, ok := x.attributes.Get(label.name); ok && !slices.Contains(x.collapsed, label.name) {
 				key := mix(label.values.key, group)
-				fp := settled(mix(key, hashValue(value, 0)))
+				fp := settled(mix(key, x.hash.value(value)))
 				x.values = append(x.values, labelValue{limit: limit, label: i, place: place{limit: limit, key: key}, fp: fp})
 			}
 		}
@@ -259,13 +260,16 @@ func (l *limiter) renew(sh *shard, fp uint64, id uint32, x *sighting) uint32 {
 // registry's lock, so none is inserted twice.
 func (l *limiter) keepValues(x *sighting) {
 	for i := range x.values {
-		v := &x.values[i]
-		sh := l.values.lock(v.fp)
-		if id, _ := sh.touch(v.fp, x.moment); id == 0 && !l.groups.exhausted() {
-			// Values belong to no generation: what defines them is in their fingerprint.
-			sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}), x.moment)
-		}
-		sh.mu.Unlock()
+		l.keepValue(&x.values[i], x.moment)
+	}
+}
+
+func (l *limiter) keepValue(v *labelValue, now moment) {
+	sh := l.values.lock(v.fp)
+	defer sh.mu.Unlock()
+	if id, _ := sh.touch(v.fp, now); id == 0 && !l.groups.exhausted() {
+		// Values belong to no generation: what defines them is in their fingerprint.
+		sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}), now)
 	}
 }
 

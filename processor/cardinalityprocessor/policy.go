@@ -298,40 +298,40 @@ type owner struct {
 }
 
 // group is the hash of the group's key, less the bound's.
-func (l *limit) group(of *owner, attributes pcommon.Map) uint64 {
-	return hashSources(l.groupBy, of, attributes)
+func (l *limit) group(h *hasher, of *owner, attributes pcommon.Map) uint64 {
+	return h.sources(l.groupBy, of, attributes)
 }
 
-func hashSources(sources []source, of *owner, attributes pcommon.Map) uint64 {
+func (h *hasher) sources(sources []source, of *owner, attributes pcommon.Map) uint64 {
 	var sum uint64
 	for _, from := range sources {
-		sum = mix(sum, from.hash(of, attributes))
+		sum = mix(sum, from.hash(h, of, attributes))
 	}
 	return sum
 }
 
-func (from source) hash(of *owner, attributes pcommon.Map) uint64 {
+func (from source) hash(h *hasher, of *owner, attributes pcommon.Map) uint64 {
 	switch from.kind {
 	case fromMetric:
-		return xxh3.HashString(of.metric)
+		return h.text(of.metric)
 	case fromTenant:
-		return xxh3.HashString(of.tenant)
+		return h.text(of.tenant)
 	case fromResource:
-		return hashOf(of.resource, from.key)
+		return h.attributeOf(of.resource, from.key)
 	case fromAttribute:
-		return hashOf(attributes, from.key)
+		return h.attributeOf(attributes, from.key)
 	default:
 		if value, ok := of.resource.Get(from.key); ok {
-			return hashValue(value, 0)
+			return h.value(value)
 		}
-		return hashOf(attributes, from.key)
+		return h.attributeOf(attributes, from.key)
 	}
 }
 
-// hashOf has a value for what is missing, too: those without are a group.
-func hashOf(attributes pcommon.Map, key string) uint64 {
+// attributeOf has a hash for what is missing, too: those without are a group.
+func (h *hasher) attributeOf(attributes pcommon.Map, key string) uint64 {
 	if value, ok := attributes.Get(key); ok {
-		return hashValue(value, 0)
+		return h.value(value)
 	}
 	return 0
 }

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
@@ -51,6 +50,7 @@ type cardinalityProcessor struct {
 
 	rules  sync.RWMutex // held by batches while they decide
 	policy *policy
+	hash   hasher
 
 	rulesLoaded  bool // these four belong to whoever loads rules
 	rulesContent []byte
@@ -61,7 +61,7 @@ type cardinalityProcessor struct {
 	rulesFailed  atomic.Int64
 
 	id          component.ID
-	storage     storage.Client
+	storage     *keyedStorage
 	storageErr  error // of the last save
 	refused     error // of the last flush
 	saveFailure atomic.Int64
@@ -85,6 +85,7 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 		limiter:   newLimiter(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
 		overflow:  newOverflow(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
 		policy:    newPolicy(cfg, 1, nil),
+		hash:      newHasher(newKey()),
 		id:        set.ID,
 		telemetry: telemetry,
 		now:       time.Now,
@@ -94,7 +95,7 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	}
 	p.scratch.New = func() any { return &batch{} }
 	if cfg.Statistics.Enabled {
-		p.book = stats.NewBook(time.Now())
+		p.book = stats.NewBook(time.Now(), p.hash.text)
 		p.limiter.watched = true
 	}
 	p.interner = newInterner(&cfg.Interning)
@@ -121,7 +122,10 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 		if err != nil {
 			return err
 		}
-		p.storage = client
+		if p.storage, err = openKeyed(ctx, client, p.hash.key); err != nil {
+			return errors.Join(err, client.Close(ctx))
+		}
+		p.hash = newHasher(p.storage.key)
 		if err := p.load(ctx); err != nil {
 			return err
 		}
@@ -338,8 +342,8 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 	return md, nil
 }
 
-// decide says whether a point was removed.
-func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.Metrics) bool {
+// decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it.
+func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.Metrics) (removed bool) {
 	p.rules.RLock()
 	defer p.rules.RUnlock()
 	b.begin(ctx, p)

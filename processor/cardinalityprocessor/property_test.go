@@ -123,7 +123,7 @@ func agree(t *testing.T, seed uint64) {
 		}
 		if s.IntN(25) == 0 {
 			host := newMemory()
-			r.storage = host
+			r.keep(host)
 			require.NoError(t, r.save(t.Context()))
 			r.storage = nil
 			cfg.Storage = &memoryID

@@ -4,7 +4,6 @@
 package cardinalityprocessor
 
 import (
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -25,30 +24,30 @@ type recalled struct {
 const maxRecalled = 32
 
 // attributes is hashAttributes.
-func (r *recall) attributes(of pcommon.Map) uint64 {
+func (r *recall) attributes(h *hasher, of pcommon.Map) uint64 {
 	for n := min(of.Len(), maxRecalled); len(*r) < n; {
-		*r = append(*r, recalled{hash: xxh3.HashString("")})
+		*r = append(*r, recalled{hash: h.text("")})
 	}
 	before := *r
 	var sum uint64
 	i := 0
 	for key, value := range of.All() {
 		if i >= len(before) {
-			sum += hashAttribute(xxh3.HashString(key), value, 0)
+			sum += h.attribute(h.text(key), value)
 			continue
 		}
 		b := &before[i]
 		i++
 		if b.key != key {
-			*b = recalled{key: key, hash: xxh3.HashString(key)}
+			*b = recalled{key: key, hash: h.text(key)}
 		}
 		s := value.Str()
 		if s == "" {
-			sum += hashAttribute(b.hash, value, 0)
+			sum += h.attribute(b.hash, value)
 			continue
 		}
 		if b.value != s {
-			b.value, b.sum = s, hashAttribute(b.hash, value, 0)
+			b.value, b.sum = s, h.attribute(b.hash, value)
 		}
 		sum += b.sum
 	}
@@ -62,40 +61,40 @@ func (r *recall) forget() {
 }
 
 // fingerprint finishes a series' identity.
-func (r *recall) fingerprint(metric uint64, attributes pcommon.Map) uint64 {
-	return settled(mix(metric, r.attributes(attributes)))
+func (r *recall) fingerprint(h *hasher, metric uint64, attributes pcommon.Map) uint64 {
+	return settled(mix(metric, r.attributes(h, attributes)))
 }
 
 // fingerprints appends one for each point of m.
-func (r *recall) fingerprints(dst []uint64, metric uint64, m pmetric.Metric) []uint64 {
+func (r *recall) fingerprints(h *hasher, dst []uint64, metric uint64, m pmetric.Metric) []uint64 {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		return r.numbers(dst, metric, m.Gauge().DataPoints())
+		return r.numbers(h, dst, metric, m.Gauge().DataPoints())
 	case pmetric.MetricTypeSum:
-		return r.numbers(dst, metric, m.Sum().DataPoints())
+		return r.numbers(h, dst, metric, m.Sum().DataPoints())
 	case pmetric.MetricTypeHistogram:
 		points := m.Histogram().DataPoints()
 		for i := range points.Len() {
-			dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+			dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		points := m.ExponentialHistogram().DataPoints()
 		for i := range points.Len() {
-			dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+			dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
 		}
 	case pmetric.MetricTypeSummary:
 		points := m.Summary().DataPoints()
 		for i := range points.Len() {
-			dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+			dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
 		}
 	default:
 	}
 	return dst
 }
 
-func (r *recall) numbers(dst []uint64, metric uint64, points pmetric.NumberDataPointSlice) []uint64 {
+func (r *recall) numbers(h *hasher, dst []uint64, metric uint64, points pmetric.NumberDataPointSlice) []uint64 {
 	for i := range points.Len() {
-		dst = append(dst, r.fingerprint(metric, points.At(i).Attributes()))
+		dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
 	}
 	return dst
 }

@@ -102,7 +102,7 @@ func TestMemberThatSaidItEndsGoesOn(t *testing.T) {
 func TestSilentMembersOutliveARestart(t *testing.T) {
 	host := newMemory()
 	a := newAbsent(t, cumulative, withStorage(func(*Config) {}))
-	a.storage = host
+	a.keep(host)
 	a.leave(1)
 	require.NoError(t, a.save(t.Context()))
 	require.NoError(t, a.saveLedger(t.Context(), true))

@@ -28,7 +28,7 @@ import (
 // counts as admitted under earlier rules.
 
 const (
-	snapshotMagic  = "godwit cardinality 2\n" // changes with the format and with the way fingerprints are made
+	snapshotMagic  = "godwit cardinality 3\n" // changes with the format and with the way fingerprints are made
 	snapshotLimits = "limits"
 
 	partBits  = minShardBits
@@ -88,7 +88,7 @@ func (p *cardinalityProcessor) save(ctx context.Context) error {
 	var buf []byte
 	for i := range partCount {
 		buf = p.limiter.appendPart(buf[:0], i)
-		if err := p.storage.Set(ctx, snapshotKey(i), slices.Clone(buf)); err != nil {
+		if err := p.storage.Set(ctx, snapshotKey(i), buf); err != nil {
 			return fmt.Errorf("cannot save part %d of %d (%d bytes): %w", i, partCount, len(buf), err)
 		}
 	}
@@ -119,6 +119,9 @@ func (p *cardinalityProcessor) load(ctx context.Context) error {
 		return err
 	} else if bad {
 		damaged++
+	}
+	if p.storage.foreign > 0 {
+		p.logger.Warn("The snapshot is of another key or of an earlier version, and left out", zap.Int("parts", p.storage.foreign))
 	}
 	if damaged > 0 {
 		p.logger.Warn("Parts of the snapshot are damaged and left out", zap.Int("parts", damaged))

@@ -66,6 +66,14 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 	return m.broken
 }
 
+// keep gives the rig a storage that it was not started with.
+func (r *rig) keep(host *memory) {
+	keyed, err := openKeyed(r.t.Context(), host, r.hash.key)
+	require.NoError(r.t, err)
+	require.Equal(r.t, r.hash.key, keyed.key)
+	r.storage = keyed
+}
+
 // killed is what a restart finds after the process was killed.
 func (m *memory) killed() *memory {
 	m.mu.Lock()
@@ -243,7 +251,7 @@ func TestStorageFaults(t *testing.T) {
 	require.ErrorContains(t, newRig(t, withStorage(func(*Config) {})).begin(host), "disk full")
 	host.broken = nil
 	r.snapshot(t.Context())
-	require.Len(t, host.data, partCount+2)
+	require.Len(t, host.data, partCount+3) // with the limits, the overflow and the key
 }
 
 func FuzzSnapshot(f *testing.F) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -152,11 +151,15 @@ func (r *registry) look(f func(some []*group)) {
 	all := slices.AppendSeq(make([]*group, 0, len(r.groups)), maps.Values(r.groups))
 	r.mu.Unlock()
 	for some := range slices.Chunk(all, lookedAt) {
-		r.mu.Lock()
-		f(some)
-		r.mu.Unlock()
+		r.locked(func() { f(some) })
 		runtime.Gosched() // newcomers may have no other processor
 	}
+}
+
+func (r *registry) locked(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
 }
 
 // add keeps the fullest in order.
@@ -232,24 +235,24 @@ func (b *batch) fill(i int) {
 	a := &b.account
 	if a.rm != b.at.rm {
 		a.rm = b.at.rm
-		a.series.Labels = appendLabels(a.series.Labels[:0], b.owner.resource, stats.MaxLabels/2)
+		a.series.Labels = b.hash.appendLabels(a.series.Labels[:0], b.owner.resource, stats.MaxLabels/2)
 		a.common = len(a.series.Labels)
 	}
-	labels := appendLabels(a.series.Labels[:a.common], attributesAt(b.at.m, i), stats.MaxLabels-a.common)
-	scope := hashScope(b.at.seed, b.at.sm.Scope())
+	labels := b.hash.appendLabels(a.series.Labels[:a.common], attributesAt(b.at.m, i), stats.MaxLabels-a.common)
+	scope := b.hash.scope(b.at.seed, b.at.sm.Scope())
 	a.series = stats.Series{
-		Fingerprint: b.fps[i], Base: hashMetric(scope, b.at.m), Labels: labels,
+		Fingerprint: b.fps[i], Base: b.hash.metric(scope, b.at.m), Labels: labels,
 		Metric: b.owner.metric, Unit: b.at.m.Unit(), Kind: kindOf(b.at.m),
 	}
 }
 
-func appendLabels(dst []stats.Label, attributes pcommon.Map, limit int) []stats.Label {
+func (h *hasher) appendLabels(dst []stats.Label, attributes pcommon.Map, limit int) []stats.Label {
 	for key, value := range attributes.All() {
 		if limit--; limit < 0 {
 			break
 		}
-		name := xxh3.HashString(key)
-		dst = append(dst, stats.Label{Key: key, Value: value, Name: name, Hash: mix(name, hashValue(value, 0))})
+		name := h.text(key)
+		dst = append(dst, stats.Label{Key: key, Value: value, Name: name, Hash: h.attribute(name, value)})
 	}
 	return dst
 }

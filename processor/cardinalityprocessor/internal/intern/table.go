@@ -4,12 +4,11 @@
 package intern
 
 import (
+	"hash/maphash"
 	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/zeebo/xxh3"
 )
 
 const (
@@ -27,6 +26,7 @@ const (
 // Table holds strings.
 type Table struct {
 	maxBytes int // of a generation of a shard
+	seed     maphash.Seed
 	shards   [shards]shard
 
 	mu      sync.Mutex // of those who change keys
@@ -55,7 +55,7 @@ type shard struct {
 
 // New makes a table of at most maxBytes for strings. Values of excluded keys are left alone.
 func New(maxBytes int, exclude []string) *Table {
-	t := &Table{maxBytes: max(maxBytes/2/shards, 4*MaxLength), exclude: map[string]bool{}}
+	t := &Table{maxBytes: max(maxBytes/2/shards, 4*MaxLength), seed: maphash.MakeSeed(), exclude: map[string]bool{}}
 	for _, key := range exclude {
 		t.exclude[key] = true
 	}
@@ -113,7 +113,7 @@ func (t *Table) Text(s string) (found string, hit bool) {
 	if s == "" || len(s) > MaxLength {
 		return s, false
 	}
-	hash := xxh3.HashString(s)
+	hash := maphash.String(t.seed, s)
 	sh := &t.shards[hash%shards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
@@ -60,6 +59,8 @@ type Label struct {
 
 // A Book counts. It is safe for concurrent use.
 type Book struct {
+	hash func(name string) uint64
+
 	mu      sync.Mutex
 	began   [2]time.Time // this window, and the one before
 	names   distinct     // of metrics
@@ -105,8 +106,9 @@ type counted struct {
 }
 
 // NewBook returns an empty Book.
-func NewBook(now time.Time) *Book {
+func NewBook(now time.Time, hash func(name string) uint64) *Book {
 	return &Book{
+		hash:    hash,
 		began:   [2]time.Time{now, now},
 		metrics: newRanking[metric](maxMetrics),
 		labels:  newRanking[label](maxLabels),
@@ -129,7 +131,7 @@ func (b *Book) Observe(s *Series) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := b.identify(s)
-	name := hashName(s.Metric)
+	name := b.hash(s.Metric)
 	b.names.add(markOf(name))
 	m := &b.metrics.get(s.Metric, name).of
 	m.kind = s.Kind
@@ -164,7 +166,7 @@ func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	row := b.metrics.last
-	if name := hashName(metric); row == nil || row.hash != name {
+	if name := b.hash(metric); row == nil || row.hash != name {
 		row = b.metrics.find(metric, name)
 		b.metrics.last = row
 	}
@@ -185,7 +187,7 @@ func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 func (b *Book) Passed(metric string, points int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if row := b.metrics.byName[hashName(metric)]; row != nil {
+	if row := b.metrics.byName[b.hash(metric)]; row != nil {
 		row.of.points[0] += points
 		row.of.counts[0]++
 	}
@@ -408,5 +410,3 @@ func short(s string) string {
 	}
 	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }
-
-func hashName(name string) uint64 { return xxh3.HashString(name) }

@@ -55,7 +55,7 @@ func TestEstimatesAreNearTheTruth(t *testing.T) {
 	for _, n := range []int{10, 1_000, 30_000} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(n)))
-			b := NewBook(start)
+			b := NewBook(start, xxh3.HashString)
 			metrics := map[string]map[uint64]bool{}
 			values, carrying, without := map[string]map[string]bool{}, map[string]map[string]bool{}, map[string]map[string]bool{}
 			put := func(in map[string]map[string]bool, key, what string) {
@@ -127,7 +127,7 @@ func refuse(b *Book, s *Series) bool {
 
 func TestAnExplodingLabelShowsWhatItCosts(t *testing.T) {
 	for _, n := range []int{5_000, 120_000} {
-		b := NewBook(start)
+		b := NewBook(start, xxh3.HashString)
 		for i := range 2_000 {
 			b.Observe(seriesOf("healthy", "path", "/"+strconv.Itoa(i%400), "pod", strconv.Itoa(i/400)))
 		}
@@ -173,7 +173,7 @@ func TestAnExplodingLabelShowsWhatItCosts(t *testing.T) {
 
 // TestAFloodMayBeOfManyMetrics, of which not all have their labels counted one by one.
 func TestAFloodMayBeOfManyMetrics(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	looked := 0
 	for i := range 200_000 {
 		if refuse(b, seriesOf("m"+strconv.Itoa(i%40), "path", "/"+strconv.Itoa(i/40%100), "trace", strconv.Itoa(i))) {
@@ -194,7 +194,7 @@ func TestAFloodMayBeOfManyMetrics(t *testing.T) {
 
 // TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd needs no estimate of what was not looked at: after a while, all was.
 func TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	all := make([]*Series, 20_000)
 	for i := range all { // of the users, few have most of the series
 		all[i] = seriesOf("requests", "user", strconv.Itoa(int(math.Sqrt(float64(i/7)))), "id", strconv.Itoa(i))
@@ -255,7 +255,7 @@ func TestDistinctThingsAreEstimatedFromASample(t *testing.T) {
 }
 
 func TestALabelThatIsThereTwiceVanishesAsAWhole(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	for i := range 100 {
 		b.Observe(seriesOf("m", "pod", "a"+strconv.Itoa(i), "pod", "b"+strconv.Itoa(i)))
 	}
@@ -264,7 +264,7 @@ func TestALabelThatIsThereTwiceVanishesAsAWhole(t *testing.T) {
 }
 
 func TestWhatIsGoneIsForgottenAfterTwoWindows(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	lasts := seriesOf("lasts", "a", "1")
 	b.Observe(lasts)
 	for i := range 500 {
@@ -285,7 +285,7 @@ func TestWhatIsGoneIsForgottenAfterTwoWindows(t *testing.T) {
 }
 
 func TestTheSampleGrowsAgainWhenSeriesAreGone(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	for i := range 40_000 {
 		b.Observe(seriesOf("m", "i", strconv.Itoa(i)))
 	}
@@ -315,7 +315,7 @@ func TestAHostileStreamTakesNoMoreMemory(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	long := strings.Repeat("x", 200)
 	healthy := func() {
 		for i := range 100 {
@@ -347,7 +347,7 @@ func TestAHostileStreamTakesNoMoreMemory(t *testing.T) {
 
 // TestTheFullestBookIsWithinBounds fills every table there is.
 func TestTheFullestBookIsWithinBounds(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	long := strings.Repeat("y", 100)
 	for window := range 3 {
 		for i := range 3_000 {
@@ -370,7 +370,7 @@ func TestTheFullestBookIsWithinBounds(t *testing.T) {
 }
 
 func TestItIsSafeForConcurrentUse(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
@@ -388,7 +388,7 @@ func TestItIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	book := NewBook(start)
+	book := NewBook(start, xxh3.HashString)
 	var all []*Series
 	for i := range 10_000 {
 		all = append(all, seriesOf("m"+strconv.Itoa(i%50), "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "id", strconv.Itoa(i)))
@@ -404,7 +404,7 @@ func BenchmarkObserve(b *testing.B) {
 
 // TestWhatWentAndHowManyPointsCame: both are of whole windows, and fade with them.
 func TestWhatWentAndHowManyPointsCame(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	see := func(from, to int) {
 		for i := range to - from {
 			b.Observe(seriesOf("m", "i", strconv.Itoa(from+i)))

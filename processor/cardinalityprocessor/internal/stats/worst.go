@@ -18,7 +18,7 @@ func (b *Book) Worst(name string, labels []string) (label string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := &b.rest
-	if row := b.metrics.byName[hashName(name)]; row != nil {
+	if row := b.metrics.byName[b.hash(name)]; row != nil {
 		m = &row.of
 	}
 	m.asked++
@@ -35,7 +35,7 @@ func (b *Book) Worst(name string, labels []string) (label string, ok bool) {
 
 // values is how many a label has, as well as is known.
 func (b *Book) values(m *metric, label string) float64 {
-	hash := hashName(label)
+	hash := b.hash(label)
 	if m.detailed {
 		for i := range m.labels {
 			if m.labels[i].hash == hash {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 )
 
 // ask tells of n series with a value each of the labels given, and then asks often enough for a look at the counts.
@@ -27,7 +28,7 @@ func ask(b *Book, metric string, n int, exploding ...string) string {
 }
 
 func TestWorstIsTheLabelWithMostValues(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	require.Empty(t, ask(b, "m", 0), "nothing is known")
 	require.Empty(t, ask(b, "m", 1000), "all have few")
 	require.Equal(t, "user", ask(b, "m", 100, "user"))
@@ -39,7 +40,7 @@ func TestWorstIsTheLabelWithMostValues(t *testing.T) {
 
 // Of a metric whose labels are not counted by themselves, those of all metrics are what is known.
 func TestWorstOfASmallMetric(t *testing.T) {
-	b := NewBook(start)
+	b := NewBook(start, xxh3.HashString)
 	for i := range 2 * maxDetailed {
 		ask(b, strconv.Itoa(i), 1000)
 	}

@@ -1,0 +1,105 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"sync"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
+)
+
+// The key of fingerprints is made at random, by the first process that has none. What is saved is worth nothing without
+// it, so it is saved beside: as secret as the storage is, and before anything else. All that is saved begins with the
+// key's mark: what was made with another key, or by a version that had none, is left out.
+//
+//	magic | key | CRC-32
+const (
+	snapshotKeyOf = "key"
+	keyMagic      = "godwit cardinality key 1\n"
+	keyMarkSize   = 8
+)
+
+// newKey returns a key that nobody knows.
+func newKey() siphash.Key {
+	var b [siphash.KeySize]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return siphash.NewKey(b)
+}
+
+func appendKey(dst []byte, key siphash.Key) []byte {
+	begin, secret := len(dst), key.Bytes()
+	dst = append(append(dst, keyMagic...), secret[:]...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
+}
+
+func parseKey(saved []byte) (key siphash.Key, ok bool) {
+	n := len(keyMagic) + siphash.KeySize
+	if len(saved) != n+crc32.Size || string(saved[:len(keyMagic)]) != keyMagic ||
+		crc32.ChecksumIEEE(saved[:n]) != binary.LittleEndian.Uint32(saved[n:]) {
+		return siphash.Key{}, false
+	}
+	return siphash.NewKey([siphash.KeySize]byte(saved[len(keyMagic):n])), true
+}
+
+// keyedStorage is a storage of what has to do with one key.
+type keyedStorage struct {
+	storage.Client
+
+	key  siphash.Key
+	mark [keyMarkSize]byte
+
+	mu    sync.Mutex
+	saved bool // the key is
+
+	foreign int // values that were made without it; who loads knows
+}
+
+// openKeyed reads the key. Without a good one it is the key that is given.
+func openKeyed(ctx context.Context, client storage.Client, key siphash.Key) (*keyedStorage, error) {
+	saved, err := client.Get(ctx, snapshotKeyOf)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the key: %w", err)
+	}
+	k := &keyedStorage{Client: client, key: key}
+	if found, ok := parseKey(saved); ok {
+		k.key, k.saved = found, true
+	}
+	binary.LittleEndian.PutUint64(k.mark[:], k.key.String(keyMagic))
+	return k, nil
+}
+
+// Get returns nothing where there is something else.
+func (k *keyedStorage) Get(ctx context.Context, name string) ([]byte, error) {
+	value, err := k.Client.Get(ctx, name)
+	if err != nil || len(value) == 0 {
+		return nil, err
+	}
+	rest, ok := bytes.CutPrefix(value, k.mark[:])
+	if !ok {
+		k.foreign++
+		return nil, nil
+	}
+	return rest, nil
+}
+
+// Set saves the key first, if it is not.
+func (k *keyedStorage) Set(ctx context.Context, name string, value []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.saved {
+		if err := k.Client.Set(ctx, snapshotKeyOf, appendKey(nil, k.key)); err != nil {
+			return fmt.Errorf("cannot save the key: %w", err)
+		}
+		k.saved = true
+	}
+	return k.Client.Set(ctx, name, append(k.mark[:len(k.mark):len(k.mark)], value...))
+}
