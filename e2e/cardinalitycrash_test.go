@@ -88,3 +88,75 @@ func gaugesOf(first, n int) pmetric.Metrics {
 	}
 	return md
 }
+
+const twoPipelinesConfig = `
+receivers:
+  otlpstream/a: {protocols: {grpc: {endpoint: %q}}}
+  otlpstream/b: {protocols: {grpc: {endpoint: %q}}}
+processors:
+  cardinality:
+    rules: [{name: places, max_series: %d, on_exceed: [drop]}]
+    storage: file_storage
+    snapshot_interval: 1s
+exporters:
+  otlp_grpc/a: {endpoint: %q, tls: {insecure: true}, sending_queue: {enabled: false}}
+  otlp_grpc/b: {endpoint: %q, tls: {insecure: true}, sending_queue: {enabled: false}}
+extensions: {file_storage: {directory: %q}}
+service:
+  extensions: [health_check, file_storage]
+  pipelines:
+    metrics/a: {receivers: [otlpstream/a], processors: [cardinality], exporters: [otlp_grpc/a]}
+    metrics/b: {receivers: [otlpstream/b], processors: [cardinality], exporters: [otlp_grpc/b]}
+`
+
+// A processor in two pipelines is two instances, each with its places, which it has after a restart and a kill, too.
+func TestTwoPipelinesShareAStorage(t *testing.T) {
+	t.Parallel()
+	const places = 50
+	data := t.TempDir()
+	type lane struct {
+		addr        string
+		destination *otlpserver.Server
+		first       int
+	}
+	lanes := []lane{
+		{addr: freeport.Addr(t), destination: otlpserver.New(t, otlpserver.Options{}), first: 0},
+		{addr: freeport.Addr(t), destination: otlpserver.New(t, otlpserver.Options{}), first: 10_000},
+	}
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(twoPipelinesConfig, lanes[0].addr, lanes[1].addr, places,
+		lanes[0].destination.GRPCAddr(), lanes[1].destination.GRPCAddr(), data))
+	arrive := func(l *lane, first int) int {
+		t.Helper()
+		before := l.destination.Totals().DataPoints
+		_, err := pmetricotlp.NewGRPCClient(dial(t, l.addr)).Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(gaugesOf(first, places)))
+		require.NoError(t, err)
+		return l.destination.Totals().DataPoints - before
+	}
+	for i := range lanes {
+		require.Equal(t, places, arrive(&lanes[i], lanes[i].first))
+		require.Zero(t, arrive(&lanes[i], lanes[1-i].first))
+	}
+	for _, how := range []string{"kill", "stop"} {
+		if how == "kill" {
+			wait.Until(t, delivery, savedSince(data, time.Now()))
+			g.Kill()
+		} else {
+			require.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+		}
+		g.Restart()
+		g.ready()
+		for i := range lanes {
+			require.Zero(t, arrive(&lanes[i], lanes[1-i].first), "%s: what has its places in the other pipeline", how)
+			require.Equal(t, places, arrive(&lanes[i], lanes[i].first), how)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(data, "*cardinality*"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, "%s has the key", file)
+	}
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+}

@@ -118,15 +118,7 @@ const (
 // epoch, and to flush.
 func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) error {
 	if p.cfg.Storage != nil {
-		client, err := openStorage(ctx, host, *p.cfg.Storage, p.id)
-		if err != nil {
-			return err
-		}
-		if p.storage, err = openKeyed(ctx, client, p.hash.key); err != nil {
-			return errors.Join(err, client.Close(ctx))
-		}
-		p.hash = newHasher(p.storage.key)
-		if err := p.load(ctx); err != nil {
+		if err := p.restore(ctx, host); err != nil {
 			return err
 		}
 	}
@@ -147,6 +139,23 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	}
 	if p.cfg.RulesFile != "" {
 		p.done.Go(func() { every(background, p.cfg.RulesPollInterval, p.pollRules) })
+	}
+	return nil
+}
+
+// restore opens the storage, and goes on with what is there. When that fails it must not be written to either.
+func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host) error {
+	client, err := openStorage(ctx, host, *p.cfg.Storage, p.id)
+	if err != nil {
+		return err
+	}
+	if p.storage, err = openKeyed(ctx, client, p.hash.key); err == nil {
+		p.hash = newHasher(p.storage.key)
+		err = p.load(ctx)
+	}
+	if err != nil {
+		p.storage = nil
+		return errors.Join(err, client.Close(ctx))
 	}
 	return nil
 }

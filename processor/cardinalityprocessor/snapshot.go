@@ -64,13 +64,13 @@ func (t *table) eachOf(part int, f func(fp uint64, set uint32)) {
 	}
 }
 
-// openStorage returns the client of the storage extension.
+// openStorage returns the client of the storage extension, which is for one instance.
 func openStorage(ctx context.Context, host component.Host, id, owner component.ID) (storage.Client, error) {
 	extension, ok := host.GetExtensions()[id].(storage.Extension)
 	if !ok {
 		return nil, fmt.Errorf("cannot use `storage` %q: %w", id, errNoStorage)
 	}
-	client, err := extension.GetClient(ctx, component.KindProcessor, owner, "")
+	client, err := extension.GetClient(ctx, component.KindProcessor, owner, pipelineOf(host))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open `storage` %q: %w", id, err)
 	}

@@ -33,6 +33,8 @@ type memory struct {
 	mu     sync.Mutex
 	data   map[string][]byte
 	broken error
+
+	unreadable string // a key
 	writes int // until the process is killed, if not 0
 }
 
@@ -51,6 +53,9 @@ func (m *memory) GetClient(context.Context, component.Kind, component.ID, string
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if key == m.unreadable {
+		return nil, errors.New("bad sector")
+	}
 	return m.data[key], m.broken
 }
 
