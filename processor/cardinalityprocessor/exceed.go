@@ -243,7 +243,7 @@ func (b *batch) newOutput(keep func(string, pcommon.Value) bool, keys outputKeys
 		b.at.m.Histogram().DataPoints().At(b.index).ExplicitBounds().CopyTo(out.metric.Histogram().DataPoints().At(0).ExplicitBounds())
 	}
 	var sizer pmetric.ProtoMarshaler
-	out.cost = outputCost + 2*int64(sizer.MetricsSize(out.data))
+	out.cost = out.weight(sizer.MetricsSize(out.data))
 	return out
 }
 

@@ -207,7 +207,7 @@ func (r *reader) output() *output {
 	if out.class == classGauge || !out.keeps(out.total) {
 		return nil
 	}
-	out.cost = outputCost + 2*int64(len(data))
+	out.cost = out.weight(len(data))
 	return out
 }
 

@@ -129,7 +129,7 @@ func (l loss) taken() bool { return l < lossBounds }
 const (
 	restPart = 4 // one in so many bytes of the budget is for who rests
 
-	outputCost = 1024 // an output less its strings
+	outputCost = 1024 // an output less its strings and buckets
 	memberCost = 320  // a member less its buckets
 	bucketCost = 8
 )
@@ -155,6 +155,20 @@ func (o *overflow) held(fp uint64, m pmetric.Metric, i int) verdict {
 		}
 	}
 	return verdict{}
+}
+
+// weight is the memory of an output whose data is of a size, and of all that its total may become.
+func (out *output) weight(size int) int64 {
+	n := outputCost + 2*int64(size) + int64(len(out.tenant.name)+len(out.tenant.key))
+	const copies = 2 // of buckets: the total's, and those that were last sent
+	switch out.metric.Type() {
+	case pmetric.MetricTypeHistogram:
+		n += copies * bucketCost * int64(out.metric.Histogram().DataPoints().At(0).ExplicitBounds().Len()+1)
+	case pmetric.MetricTypeExponentialHistogram:
+		n += copies * bucketCost * 2 * maxBuckets
+	default:
+	}
+	return n
 }
 
 func (v *value) memberCost() int64 {

@@ -42,7 +42,7 @@ type addition struct {
 	start  pcommon.Timestamp
 	time   pcommon.Timestamp
 	number uint64 // its bits, or where in histograms the value is that is no number
-	cost   int32  // of the member that it may become
+	cost   int32  // of the member that it may become, or by what one may grow
 	reason reason
 
 	isFloat bool
@@ -140,8 +140,8 @@ func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output)
 	if lost := check(&add, &v, out, kind, a); lost != lossNone {
 		return lost
 	}
-	if kind.class.keeps() && add.member == nil {
-		add.cost = int32(v.memberCost())
+	if kind.class.keeps() && !w.noValue {
+		add.cost = int32(max(0, add.member.growth(&v.value)))
 	}
 	fresh := out == nil
 	cost := int64(add.cost)
@@ -362,19 +362,16 @@ func (o *overflow) settleMember(c *settlement, add *addition) loss {
 	if !out.agree(&v, of) {
 		return lossBounds
 	}
+	if !o.afford(m, m.growth(&v)) {
+		return lossState
+	}
 	var lost loss
 	bare := !v.hasSum
 	if m == nil {
-		cost := v.memberCost()
-		o.forgetOldest(o.used + o.staged + cost - o.budget)
-		if o.used+cost > o.budget {
-			return lossState
-		}
 		if lost = out.begins(&v, add, o); lost == lossNotFinite {
 			return lost
 		}
-		m = &member{output: out, cost: cost}
-		o.used += cost
+		m = &member{output: out}
 		o.members[add.fp] = m
 		out.members++
 	} else {
@@ -385,10 +382,31 @@ func (o *overflow) settleMember(c *settlement, add *addition) loss {
 			o.wake(m)
 		}
 	}
-	m.limit, m.reason = add.limit, add.reason
+	o.used += m.growth(&v)
+	m.limit, m.reason, m.cost = add.limit, add.reason, v.memberCost()
 	m.start, m.time, m.last, m.bounds, m.seen = add.start, min(add.time, c.latest()), v, out.bounds, c.epoch
 	o.grew(out, c, add, bare)
 	return lost
+}
+
+// growth is by how much more memory a member takes with a new value. Without a member it is that of a new one.
+func (m *member) growth(v *value) int64 {
+	if m == nil {
+		return v.memberCost()
+	}
+	return v.memberCost() - m.cost
+}
+
+// afford says whether there is memory for a member to grow by so much, and makes room for it.
+func (o *overflow) afford(m *member, growth int64) bool {
+	if growth <= 0 {
+		return true
+	}
+	if m != nil && m.rests { // it has come back, and is not to be forgotten for its own sake
+		o.wake(m)
+	}
+	o.forgetOldest(o.used + o.staged + growth - o.budget)
+	return o.used+growth <= o.budget
 }
 
 // begins adds what a new member has said so far, unless that was counted elsewhere.

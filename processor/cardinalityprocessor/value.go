@@ -292,14 +292,17 @@ func (b *buckets) downscale(by int64) {
 	b.offset, b.counts = first, counts
 }
 
-// trim cuts off the empty buckets at both ends.
+// trim cuts off the empty buckets at both ends, and keeps no memory of them.
 func (b *buckets) trim() {
-	for len(b.counts) > 0 && b.counts[len(b.counts)-1] == 0 {
-		b.counts = b.counts[:len(b.counts)-1]
+	first, last := 0, len(b.counts)
+	for last > 0 && b.counts[last-1] == 0 {
+		last--
 	}
-	for len(b.counts) > 0 && b.counts[0] == 0 {
-		b.counts = b.counts[1:]
-		b.offset++
+	for first < last && b.counts[first] == 0 {
+		first++
+	}
+	if last-first < len(b.counts) {
+		b.offset, b.counts = b.offset+int64(first), slices.Clone(b.counts[first:last])
 	}
 }
 

@@ -1,0 +1,142 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// heapAfter is what is on the heap when all garbage is gone.
+func heapAfter() int64 {
+	for range 3 { // what others left in pools takes two
+		runtime.GC()
+	}
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	return int64(mem.HeapAlloc)
+}
+
+// exponentialOf is a cumulative input of e with so many buckets of each sign, all of them with n, after some that are empty.
+func (r *rig) exponentialOf(i, empty, buckets int, n uint64, start time.Time) pmetric.Metrics {
+	md := r.timed(point{name: "e", kind: exponential, attrs: attrs{"i": int64(i)}}, start, r.clock, 0)
+	e := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).ExponentialHistogram()
+	e.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	dp := e.DataPoints().At(0)
+	counts := make([]uint64, empty+buckets)
+	for j := range buckets {
+		counts[empty+j] = n
+	}
+	dp.SetCount(2 * uint64(buckets) * n)
+	dp.SetScale(0)
+	for _, side := range []pmetric.ExponentialHistogramDataPointBuckets{dp.Positive(), dp.Negative()} {
+		side.SetOffset(0)
+		side.BucketCounts().FromRaw(counts)
+	}
+	return md
+}
+
+// requireBudget holds what is accounted to the budget, and what is on the heap to a little more.
+func (r *rig) requireBudget(before int64) {
+	r.t.Helper()
+	_, _, used := r.overflow.sizes()
+	budget := int64(r.cfg.Memory.OverflowStateMiB) << 20
+	require.LessOrEqual(r.t, used, budget)
+	require.Greater(r.t, used, budget/2, "the test must get there")
+	require.Less(r.t, heapAfter()-before, budget*3/2)
+	runtime.KeepAlive(r)
+}
+
+// TestMembersThatGrowStayInTheBudget: what an input of an overflow series takes is not what it took when it was new.
+func TestMembersThatGrowStayInTheBudget(t *testing.T) {
+	const many, mib = 10_000, 4
+	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Memory.OverflowStateMiB = mib })
+	r.send(point{name: "other"})
+	start, before := r.clock, heapAfter()
+	for _, buckets := range []int{1, 160} {
+		r.clock = r.clock.Add(time.Second)
+		for i := range many {
+			r.consume(r.exponentialOf(i, 0, buckets, uint64(buckets), start))
+		}
+		r.requireBudget(before)
+	}
+	require.Positive(t, r.unaccounted("state_full"))
+	_, members, _ := r.overflow.sizes()
+	require.Equal(t, many, members, "those that could not grow are still members")
+
+	r.clock = r.clock.Add(time.Second)
+	for i := range many { // of fewer buckets again, and with all that they had not said
+		md := r.exponentialOf(i, 0, 1, 1000, start)
+		r.consume(md)
+	}
+	r.requireBudget(before)
+	state := r.unaccounted("state_full")
+	r.clock = r.clock.Add(time.Second)
+	r.consume(r.exponentialOf(0, 0, 160, 1000, start))
+	require.Equal(t, state, r.unaccounted("state_full"), "there is room again")
+}
+
+// TestEmptyBucketsTakeNoMemory, of which a point may have a million.
+func TestEmptyBucketsTakeNoMemory(t *testing.T) {
+	const many, mib = 2000, 1
+	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Memory.OverflowStateMiB = mib })
+	r.send(point{name: "other"})
+	start, before := r.clock, heapAfter()
+	r.clock = r.clock.Add(time.Second)
+	for i := range many {
+		r.consume(r.exponentialOf(i, 3000, 1, 1, start))
+	}
+	r.requireBudget(before)
+}
+
+// TestOutputsStayInTheBudget with all that their totals become, whatever they are called.
+func TestOutputsStayInTheBudget(t *testing.T) {
+	const mib = 1
+	for name, send := range map[string]func(*rig, int, time.Time){
+		"exponential": func(r *rig, i int, start time.Time) {
+			md := r.exponentialOf(i, 0, 160, 3, start)
+			e := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).ExponentialHistogram()
+			e.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			r.consume(md)
+		},
+		"explicit": func(r *rig, i int, start time.Time) {
+			md := r.timed(point{name: "h", kind: histogram, attrs: attrs{"i": int64(i)}}, start, r.clock, 3)
+			h := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram()
+			h.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			var bounds []float64
+			for j := range 500 {
+				bounds = append(bounds, float64(j))
+			}
+			h.DataPoints().At(0).ExplicitBounds().FromRaw(bounds)
+			h.DataPoints().At(0).BucketCounts().FromRaw(make([]uint64, len(bounds)+1))
+			r.consume(md)
+		},
+		"tenants": func(r *rig, i int, start time.Time) {
+			tenant := strings.Repeat("t", 4000) + string(rune('a'+i%26)) + string(rune('a'+i/26))
+			r.consume(r.timed(point{name: "m", kind: delta, resource: attrs{"tenant": tenant}, attrs: attrs{"i": int64(i)}}, start, r.clock, 3))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				overflowing(1, func(rule *RuleConfig) { rule.Exceed.KeepLabels = []string{"i"} })(c)
+				c.Memory.OverflowStateMiB, c.Statistics.Enabled = mib, false
+				c.Tenant.From = []string{"resource:tenant"}
+			})
+			r.send(point{name: "other"})
+			start, before := r.clock, heapAfter()
+			r.clock = r.clock.Add(time.Second)
+			for i := range 600 {
+				send(r, i, start)
+			}
+			r.flush(t.Context()) // which writes the totals out
+			r.sink.Reset()
+			r.requireBudget(before)
+		})
+	}
+}
