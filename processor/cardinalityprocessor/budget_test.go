@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,13 @@ func TestOutputsStayInTheBudget(t *testing.T) {
 		"tenants": func(r *rig, i int, start time.Time) {
 			tenant := strings.Repeat("t", 4000) + string(rune('a'+i%26)) + string(rune('a'+i/26))
 			r.consume(r.timed(point{name: "m", kind: delta, resource: attrs{"tenant": tenant}, attrs: attrs{"i": int64(i)}}, start, r.clock, 3))
+		},
+		"parts of something large": func(r *rig, i int, start time.Time) {
+			body := strings.Repeat("b", 20_000)
+			name, value, unit := body[:10]+strconv.Itoa(i), strings.Repeat("v", 1000)+body, body[:20]
+			md := r.timed(point{name: body[:1000], unit: unit, kind: delta, attrs: attrs{"i": value[:1000-i]}}, start, r.clock, 3)
+			md.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope().SetName(name)
+			r.consume(md)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

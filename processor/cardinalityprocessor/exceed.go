@@ -267,7 +267,24 @@ func emptyPoint(to, from pmetric.Metric) pcommon.Map {
 	}
 }
 
+// copyKept does not copy what is not kept, which may be large.
 func copyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
+	n := 0
+	for key, value := range from.All() {
+		if keep(key, value) {
+			n++
+		}
+	}
+	if n < from.Len() && n <= maxRebuilt { // each that is put there takes a look at all before
+		for key, value := range from.All() {
+			if keep(key, value) {
+				value.CopyTo(to.PutEmpty(key))
+			}
+		}
+		if to.Len() == n { // else one is there twice
+			return
+		}
+	}
 	from.CopyTo(to)
 	to.RemoveIf(func(key string, value pcommon.Value) bool { return !keep(key, value) })
 }

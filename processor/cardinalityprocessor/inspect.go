@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pipeline"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
@@ -201,7 +202,7 @@ func (o *overflow) list(limit int) (all []inspect.Overflow) {
 		resource := out.data.ResourceMetrics().At(0).Resource().Attributes()
 		for _, m := range []pcommon.Map{resource, attributesAt(out.metric, 0)} {
 			for name, value := range m.All() {
-				row.Labels = append(row.Labels, inspect.Label{Name: name, Value: value.AsString()})
+				row.Labels = append(row.Labels, inspect.Label{Name: name, Value: plain.Text(value)})
 			}
 		}
 		all = append(all, row)

@@ -56,6 +56,10 @@ func (n *interner) text(s string, set func(string)) {
 	}
 }
 
+// maxRebuilt is how many attributes a map has at most that is made anew: for each that is put there all before it are
+// looked at.
+const maxRebuilt = 128
+
 // attributes replaces values. Keys cannot be, so a map whose keys are not the table's is made anew; it is then only as
 // large as it needs to be, too.
 func (w *interning) attributes(of pcommon.Map) {
@@ -72,7 +76,7 @@ func (w *interning) attributes(of pcommon.Map) {
 			}
 		}
 	}
-	if foreign {
+	if foreign && of.Len() <= maxRebuilt {
 		w.rebuild(of)
 	}
 }

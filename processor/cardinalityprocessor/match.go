@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 )
 
 // glob is a pattern in which `*` stands for any run of characters.
@@ -75,7 +77,7 @@ func (m *matcher) matchPoint(attributes pcommon.Map) bool {
 func matchAll(all []wanted, attributes pcommon.Map) bool {
 	for _, w := range all {
 		value, ok := attributes.Get(w.key)
-		if !ok || w.value != "*" && !w.value.match(value.AsString()) {
+		if !ok || w.value != "*" && !w.value.match(plain.Text(value)) {
 			return false
 		}
 	}

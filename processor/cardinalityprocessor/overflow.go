@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,6 +156,16 @@ func (o *overflow) held(fp uint64, m pmetric.Metric, i int) verdict {
 		}
 	}
 	return verdict{}
+}
+
+// detach gives an output strings of its own: those of the data that it was made of may each be a part of something large.
+func (out *output) detach() {
+	var to pmetric.ProtoMarshaler
+	var from pmetric.ProtoUnmarshaler
+	data, _ := to.MarshalMetrics(out.data)
+	out.data, _ = from.UnmarshalMetrics(data) // it was just made of the same
+	out.metric = out.data.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+	out.tenant.name = strings.Clone(out.tenant.name)
 }
 
 // weight is the memory of an output whose data is of a size, and of all that its total may become.

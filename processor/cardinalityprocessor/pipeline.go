@@ -27,7 +27,9 @@ func pipelineOf(host component.Host) string {
 	if !field.IsValid() || !field.CanInterface() || field.Kind() == reflect.Pointer && field.IsNil() {
 		return ""
 	}
-	instance, ok := field.Interface().(interface{ AllPipelineIDs(func(id pipeline.ID) bool) })
+	instance, ok := field.Interface().(interface {
+		AllPipelineIDs(func(id pipeline.ID) bool)
+	})
 	if !ok {
 		return ""
 	}

@@ -158,6 +158,7 @@ func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output)
 		return lossState
 	}
 	if fresh {
+		out.detach()
 		o.outputs[fp] = out
 		o.used += out.cost
 	}

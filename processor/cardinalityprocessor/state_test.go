@@ -35,7 +35,7 @@ type memory struct {
 	broken error
 
 	unreadable string // a key
-	writes int // until the process is killed, if not 0
+	writes     int    // until the process is killed, if not 0
 }
 
 var memoryID = component.MustNewID("memory")

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
@@ -106,7 +107,7 @@ func (from source) describe(of *owner, attributes pcommon.Map) (name, value stri
 		v, ok = attributes.Get(from.key)
 	}
 	if ok {
-		value = v.AsString()
+		value = plain.Text(v)
 	}
 	return from.key, value
 }

@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 )
 
 // tenantSource is a place where a tenant may be found.
@@ -44,8 +46,10 @@ func (t tenant) context(ctx context.Context) context.Context {
 func (p *cardinalityProcessor) tenant(from client.Metadata, resource pcommon.Map) tenant {
 	for _, s := range p.tenants {
 		if !s.metadata {
-			if value, ok := resource.Get(s.key); ok && value.AsString() != "" {
-				return tenant{name: value.AsString()}
+			if value, ok := resource.Get(s.key); ok {
+				if name := plain.Text(value); name != "" {
+					return tenant{name: name}
+				}
 			}
 		} else if values := from.Get(s.key); len(values) > 0 && values[0] != "" {
 			return tenant{name: values[0], key: s.key}

@@ -6,6 +6,8 @@ package stats
 import (
 	"strings"
 	"time"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 )
 
 // sample holds a random share of the series: those whose hash ends in zeros, and the more zeros the more series there
@@ -100,7 +102,7 @@ func describe(s *Series) text {
 		b.WriteString(divider)
 		b.WriteString(clean(s.Labels[i].Key))
 		b.WriteString(divider)
-		b.WriteString(clean(s.Labels[i].Value.AsString()))
+		b.WriteString(clean(plain.Text(s.Labels[i].Value)))
 	}
 	return text(b.String())
 }

@@ -1,0 +1,56 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"golang.org/x/sys/unix"
+)
+
+// TestHostileInputTakesTimeByItsSize: of eight times as much, as much longer, and not 64 times. It goes by the time of the
+// processor, without what collecting garbage takes, which the machine's other work hardly changes.
+func TestHostileInputTakesTimeByItsSize(t *testing.T) {
+	const times, allowed, slack = 8, 4 * 8, 2 * time.Millisecond
+	for name, h := range hostile {
+		t.Run(name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			spent := func(n int) time.Duration {
+				least := time.Hour
+				for range 3 {
+					r := newRig(t, everything)
+					var all []pmetric.Metrics
+					for range 2 { // which are then known
+						md := pmetric.NewMetrics()
+						h.make(md, n)
+						all = append(all, md)
+					}
+					runtime.GC()
+					percent := debug.SetGCPercent(-1)
+					begin := threadTime(t)
+					for _, md := range all {
+						r.consume(md)
+					}
+					least = min(least, threadTime(t)-begin)
+					debug.SetGCPercent(percent)
+				}
+				return least
+			}
+			small, large := spent(h.size/times), spent(h.size)
+			require.Less(t, large, allowed*small+slack, "%v for an eighth of it", small)
+		})
+	}
+}
+
+func threadTime(t *testing.T) time.Duration {
+	var now unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now))
+	return time.Duration(now.Nano())
+}
