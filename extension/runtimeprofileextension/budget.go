@@ -59,14 +59,16 @@ func readMemTotal(root fs.FS) (int64, error) {
 }
 
 // hierarchy is one kind of memory cgroup: how it is mounted and what its limit
-// file is called.
+// files are called. Above v2's memory.high nothing is killed, but all that the
+// process allocates has to wait for memory to be reclaimed.
 type hierarchy struct {
-	fsType, controller, limitFile string
+	fsType, controller string
+	limitFiles         []string
 }
 
 var hierarchies = []hierarchy{
-	{fsType: "cgroup2", controller: "", limitFile: "memory.max"},
-	{fsType: "cgroup", controller: "memory", limitFile: "memory.limit_in_bytes"},
+	{fsType: "cgroup2", controller: "", limitFiles: []string{"memory.max", "memory.high"}},
+	{fsType: "cgroup", controller: "memory", limitFiles: []string{"memory.limit_in_bytes"}},
 }
 
 // readCgroupLimit returns the tightest limit of either hierarchy, 0 if none.
@@ -125,11 +127,16 @@ func (h hierarchy) mounts(text []byte) func(yield func(root, point string) bool)
 			if h.controller != "" && !slices.Contains(strings.Split(right[2], ","), h.controller) {
 				continue
 			}
-			if !yield(left[3], left[4]) {
+			if !yield(unescape(left[3]), unescape(left[4])) {
 				return
 			}
 		}
 	}
+}
+
+// unescape undoes what the kernel does to blanks and backslashes in mountinfo.
+func unescape(field string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(field)
 }
 
 // below maps the process's cgroup path into a mount that shows only the subtree
@@ -152,10 +159,11 @@ func (h hierarchy) walk(root fs.FS, mountPoint, dir string) (int64, error) {
 	tightest := int64(0)
 	var errs []error
 	for ; ; dir = path.Dir(dir) {
-		name := strings.TrimPrefix(path.Join(mountPoint, dir, h.limitFile), "/")
-		limit, err := readLimit(root, name)
-		tightest = tighter(tightest, limit)
-		errs = append(errs, err)
+		for _, file := range h.limitFiles {
+			limit, err := readLimit(root, strings.TrimPrefix(path.Join(mountPoint, dir, file), "/"))
+			tightest = tighter(tightest, limit)
+			errs = append(errs, err)
+		}
 		if dir == "/" {
 			return tightest, errors.Join(errs...)
 		}

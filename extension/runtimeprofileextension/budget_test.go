@@ -49,6 +49,20 @@ func TestBudgetIsTheTightestLimit(t *testing.T) {
 		"v2 container": {map[string]string{
 			"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountV2, "sys/fs/cgroup/memory.max": "1073741824\n",
 		}, limited(1 << 30)},
+		"v2 waits above memory.high": {map[string]string{
+			"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": mountV2,
+			"sys/fs/cgroup/a/memory.max": "1073741824\n", "sys/fs/cgroup/a/memory.high": "536870912\n",
+		}, limited(512 << 20)},
+		"v2 has only memory.high, of the slice": {map[string]string{
+			"proc/self/cgroup": "0::/a/b\n", "proc/self/mountinfo": mountV2,
+			"sys/fs/cgroup/a/b/memory.max": "max\n", "sys/fs/cgroup/a/b/memory.high": "max\n",
+			"sys/fs/cgroup/a/memory.max": "max\n", "sys/fs/cgroup/a/memory.high": "536870912\n",
+		}, limited(512 << 20)},
+		"mount point with blanks": {map[string]string{
+			"proc/self/cgroup":                "0::/a b\n",
+			"proc/self/mountinfo":             "35 31 0:32 / /mnt/with\\040blank\\134 rw - cgroup2 cgroup2 rw\n",
+			"mnt/with blank\\/a b/memory.max": "1073741824\n",
+		}, limited(1 << 30)},
 		"v2 max": {map[string]string{
 			"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountV2, "sys/fs/cgroup/memory.max": "max\n",
 		}, bare},
@@ -61,7 +75,7 @@ func TestBudgetIsTheTightestLimit(t *testing.T) {
 			"sys/fs/cgroup/system.slice/memory.max":                "536870912\n",
 			"sys/fs/cgroup/system.slice/agent.service/memory.max":  "1073741824\n",
 			"sys/fs/cgroup/system.slice/other.service/memory.max":  "1048576\n",
-			"sys/fs/cgroup/system.slice/agent.service/memory.high": "1048576\n",
+			"sys/fs/cgroup/system.slice/agent.service/memory.high": "1073741824\n",
 		}, limited(512 << 20)},
 		"v2 nested, the leaf is tighter": {map[string]string{
 			"proc/self/cgroup":           "0::/a/b/c\n",
