@@ -14,11 +14,13 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 )
 
-const defaultEndpoint = "127.0.0.1:55680"
+// defaultEndpoint is near health_check's 13133 and below the ports that systems give to outgoing connections (Linux takes
+// 32768 and up), of which one could hold it.
+const defaultEndpoint = "127.0.0.1:13155"
 
 // Config says where the console listens, and whom it answers.
 type Config struct {
-	// ServerConfig is the HTTP server, with TLS and authentication. Endpoint defaults to 127.0.0.1:55680,
+	// ServerConfig is the HTTP server, with TLS and authentication. Endpoint defaults to 127.0.0.1:13155,
 	// max_request_body_size to 1 MiB, which it must not exceed; `cors` must not be set.
 	ServerConfig confighttp.ServerConfig `mapstructure:",squash"`
 

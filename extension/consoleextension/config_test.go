@@ -44,5 +44,5 @@ func TestValidate(t *testing.T) {
 }
 
 func TestListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
-	require.Equal(t, "127.0.0.1:55680", createDefaultConfig().(*Config).ServerConfig.NetAddr.Endpoint)
+	require.Equal(t, "127.0.0.1:13155", createDefaultConfig().(*Config).ServerConfig.NetAddr.Endpoint)
 }

@@ -6,8 +6,8 @@ package consoleextension
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/sideserver"
 )
 
 var (
@@ -78,8 +79,8 @@ type console struct {
 	started time.Time
 	now     func() time.Time
 
-	server  *http.Server
-	address string // that it listens at
+	server  *sideserver.Server
+	address string // that it listens at, once it does
 	serving sync.WaitGroup
 	stop    context.CancelFunc
 	looking chan struct{} // has a place for each look at a target
@@ -107,7 +108,8 @@ func newConsole(cfg *Config, set extension.Settings) *console {
 	}
 }
 
-// Start listens, and begins to sample.
+// Start listens, and begins to sample. The console only shows, so the Collector runs without it while its address is
+// taken.
 func (c *console) Start(ctx context.Context, host component.Host) error {
 	c.mu.Lock()
 	c.host = host
@@ -117,21 +119,29 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}
-	listener, err := c.cfg.ServerConfig.ToListener(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot listen on `endpoint` %q: %w", c.cfg.ServerConfig.NetAddr.Endpoint, err)
+	endpoint := c.cfg.ServerConfig.NetAddr.Endpoint
+	c.server = &sideserver.Server{
+		HTTP:   server,
+		Listen: c.cfg.ServerConfig.ToListener,
+		Waiting: func(err error) {
+			c.set.Logger.Error("The console is not served until its `endpoint` is free; all else runs", zap.String("endpoint", endpoint), zap.Error(err))
+			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("cannot listen on `endpoint` %q: %w", endpoint, err)))
+		},
+		Open: func(address net.Addr, late bool) {
+			c.address = address.String()
+			c.set.Logger.Info("The console is open", zap.String(paramURL, c.url()))
+			if late {
+				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
+			}
+		},
 	}
-	c.server, c.address = server, listener.Addr().String()
-	c.serving.Go(func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("cannot serve: %w", err)))
-		}
-	})
+	if err := c.server.Start(ctx); err != nil {
+		return fmt.Errorf("cannot listen on `endpoint` %q: %w", endpoint, err)
+	}
 	c.sample()
 	run, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.serving.Go(func() { c.run(run) })
-	c.set.Logger.Info("The console is open", zap.String(paramURL, c.url()))
 	return nil
 }
 
@@ -166,12 +176,7 @@ func (c *console) url() string {
 // Shutdown answers what has been asked, within ctx, and closes.
 func (c *console) Shutdown(ctx context.Context) error {
 	c.stop()
-	var err error
-	if c.server != nil {
-		if err = c.server.Shutdown(ctx); err != nil {
-			err = errors.Join(err, c.server.Close())
-		}
-	}
+	err := c.server.Shutdown(ctx)
 	c.serving.Wait()
 	return err
 }

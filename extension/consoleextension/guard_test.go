@@ -48,7 +48,7 @@ func TestOnlyKnownHostsAreAnswered(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		s.address, "localhost", "LOCALHOST:1234", "127.0.0.1", "127.8.9.10:1", "[::1]:55680", "console.example.com", "CONSOLE.example.com:8443",
+		s.address, "localhost", "LOCALHOST:1234", "127.0.0.1", "127.8.9.10:1", "[::1]:13155", "console.example.com", "CONSOLE.example.com:8443",
 		"console.example.com.", "192.0.2.7:1", "[::ffff:127.0.0.1]",
 	} {
 		status, _, _ := s.do(http.MethodGet, "/api/v1/overview", "", host(name))

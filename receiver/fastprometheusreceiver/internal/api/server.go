@@ -5,18 +5,18 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
 	"golang.org/x/net/netutil"
+
+	"github.com/godwit-otel/godwit/internal/sideserver"
 )
 
 // A Server serves the API.
@@ -29,9 +29,8 @@ type Server struct {
 	host    string // this machine's name
 	wd      string // the working directory
 
-	listener net.Listener
-	server   *http.Server
-	done     sync.WaitGroup
+	server  *sideserver.Server
+	address net.Addr // that it listens at, once it does
 }
 
 // New returns a server that shows the view.
@@ -42,40 +41,55 @@ func New(cfg Config, set component.TelemetrySettings, build component.BuildInfo,
 	return s
 }
 
-// Start begins to serve.
+// Start begins to serve. The API only shows, so the receiver runs without it while its address is taken.
 func (s *Server) Start(ctx context.Context, host component.Host) error {
-	listener, err := s.cfg.Server.ToListener(ctx)
+	all := s.handler()
+	local := onlyLoopback(s.cfg.Server.NetAddr.Endpoint, all)
+	httpServer, err := s.cfg.Server.ToServer(ctx, host.GetExtensions(), s.set, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isLoopback(s.address) {
+			local.ServeHTTP(w, r)
+		} else {
+			all.ServeHTTP(w, r)
+		}
+	}))
 	if err != nil {
 		return fmt.Errorf("cannot serve the API: %w", err)
 	}
-	handler := s.handler()
-	if isLoopback(listener.Addr()) {
-		handler = onlyLoopback(s.cfg.Server.NetAddr.Endpoint, handler)
+	endpoint := s.cfg.Server.NetAddr.Endpoint
+	s.server = &sideserver.Server{
+		HTTP: httpServer,
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			listener, err := s.cfg.Server.ToListener(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return netutil.LimitListener(listener, s.cfg.MaxConnections), nil
+		},
+		Waiting: func(err error) {
+			s.set.Logger.Error("The API is not served until its `endpoint` is free; scraping goes on", zap.String("endpoint", endpoint), zap.Error(err))
+			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("cannot serve the API: %w", err)))
+		},
+		Open: func(address net.Addr, late bool) {
+			s.address = address
+			s.set.Logger.Info("Serving the API", zap.Stringer("endpoint", address))
+			if late {
+				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
+			}
+		},
 	}
-	s.server, err = s.cfg.Server.ToServer(ctx, host.GetExtensions(), s.set, handler)
-	if err != nil {
-		return errors.Join(fmt.Errorf("cannot serve the API: %w", err), listener.Close())
+	if err := s.server.Start(ctx); err != nil {
+		return fmt.Errorf("cannot serve the API: %w", err)
 	}
-	s.listener = netutil.LimitListener(listener, s.cfg.MaxConnections)
-	s.done.Go(func() {
-		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			s.set.Logger.Error("The API is no longer served", zap.Error(err))
-			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
-		}
-	})
-	s.set.Logger.Info("Serving the API", zap.Stringer("endpoint", listener.Addr()))
 	return nil
 }
 
 // Shutdown stops serving. Requests that are being answered are, within ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if s == nil || s.server == nil {
+	if s == nil {
 		return nil
 	}
-	err := s.server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("cannot end the requests to the API: %w", err), s.server.Close())
+	if err := s.server.Shutdown(ctx); err != nil {
+		return fmt.Errorf("cannot end the requests to the API: %w", err)
 	}
-	s.done.Wait()
-	return err
+	return nil
 }

@@ -26,12 +26,14 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configtls"
 	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // fetch asks a server that is running, over a connection of its own.
 func fetch(t *testing.T, s *Server, change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.listener.Addr().String()+"/api/v1/targets", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address.String()+"/api/v1/targets", http.NoBody)
 	require.NoError(t, err)
 	if change != nil {
 		change(r)
@@ -49,7 +51,7 @@ func fetch(t *testing.T, s *Server, change func(*http.Request)) (*http.Response,
 // answer comes from the name.
 func TestHostileHosts(t *testing.T) {
 	s := serve(t, nil)
-	_, port, err := net.SplitHostPort(s.listener.Addr().String())
+	_, port, err := net.SplitHostPort(s.address.String())
 	require.NoError(t, err)
 	_, want := fetch(t, s, nil)
 	for host, status := range map[string]int{
@@ -96,7 +98,7 @@ func TestMalformedRequests(t *testing.T) {
 		"GET http://evil.example/api/v1/targets HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 		"\x00\x01\x02\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", s.listener.Addr().String())
+		conn, err := net.Dial("tcp", s.address.String())
 		require.NoError(t, err)
 		require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		_, err = conn.Write([]byte(text))
@@ -112,7 +114,7 @@ func TestMalformedRequests(t *testing.T) {
 // Connections beyond the limit wait for their turn.
 func TestMaxConnections(t *testing.T) {
 	s := serve(t, func(c *Config) { c.MaxConnections = 1 })
-	idle, err := net.Dial("tcp", s.listener.Addr().String())
+	idle, err := net.Dial("tcp", s.address.String())
 	require.NoError(t, err)
 	_, err = idle.Write([]byte("GET /-/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 	require.NoError(t, err)
@@ -120,7 +122,7 @@ func TestMaxConnections(t *testing.T) {
 	require.NoError(t, err) // this connection is the one
 	answered := make(chan int, 1)
 	go func() {
-		response, err := http.Get("http://" + s.listener.Addr().String() + "/-/ready")
+		response, err := http.Get("http://" + s.address.String() + "/-/ready")
 		if err != nil {
 			answered <- 0
 			return
@@ -138,13 +140,26 @@ func TestMaxConnections(t *testing.T) {
 	assert.Equal(t, http.StatusOK, <-answered)
 }
 
+// An address that is another's is waited for.
 func TestAddressInUse(t *testing.T) {
-	s := serve(t, nil)
-	cfg := s.cfg
-	cfg.Server.NetAddr.Endpoint = s.listener.Addr().String()
-	other := New(cfg, componenttest.NewNopTelemetrySettings(), component.BuildInfo{}, newScene())
-	require.ErrorContains(t, other.Start(t.Context(), componenttest.NewNopHost()), "cannot serve the API")
-	require.NoError(t, other.Shutdown(t.Context()))
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer busy.Close()
+	address := busy.Addr().String()
+	core, logs := observer.New(zap.InfoLevel)
+	set := componenttest.NewNopTelemetrySettings()
+	set.Logger = zap.New(core)
+	cfg := NewDefaultConfig()
+	cfg.Server.NetAddr.Endpoint = address
+	s := New(cfg, set, component.BuildInfo{}, newScene())
+	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+	require.Len(t, logs.FilterMessageSnippet("not served").All(), 1)
+	require.NoError(t, busy.Close())
+	require.Eventually(t, func() bool { return logs.FilterMessageSnippet("Serving the API").Len() == 1 }, time.Minute, 10*time.Millisecond)
+	response, _ := fetch(t, s, func(r *http.Request) { r.Host = "evil.example" })
+	require.Equal(t, http.StatusForbidden, response.StatusCode, "it is guarded as one that had its address at once")
+	require.NoError(t, s.Shutdown(t.Context()))
+	require.Len(t, logs.FilterMessageSnippet("not served").All(), 1, "said once")
 }
 
 // Without the extension that authenticates, nothing is served.
@@ -166,7 +181,7 @@ func TestShutdownWithoutStart(t *testing.T) {
 // Shutdown gives up on requests when its time is over.
 func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	s := serve(t, nil)
-	conn, err := net.Dial("tcp", s.listener.Addr().String())
+	conn, err := net.Dial("tcp", s.address.String())
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = conn.Write([]byte("GET /-/ready HTTP/1.1\r\nHost: localhost\r\n\r\nGET /"))
@@ -176,7 +191,7 @@ func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = s.Shutdown(ctx) // whether the half of a request counts as one is not ours to say
-	_, err = net.Dial("tcp", s.listener.Addr().String())
+	_, err = net.Dial("tcp", s.address.String())
 	require.Error(t, err)
 }
 
@@ -186,7 +201,7 @@ func TestTLS(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	response, err := client.Get("https://" + s.listener.Addr().String() + "/-/ready")
+	response, err := client.Get("https://" + s.address.String() + "/-/ready")
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusOK, response.StatusCode)
