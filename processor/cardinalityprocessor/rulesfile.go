@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.uber.org/zap"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/regularfile"
 )
 
 // maxRulesFile is far more than rules that anybody can read.
@@ -42,6 +44,9 @@ func parseRules(cfg *Config, content []byte) (*Config, error) {
 
 // readRules reads the file whole: it is small, and a rename or a swapped link is seen like any change.
 func readRules(path string) ([]byte, error) {
+	if err := regularfile.Check(path); err != nil {
+		return nil, err
+	}
 	file, err := os.Open(path) //nolint:gosec // the path is the user's own configuration
 	if err != nil {
 		return nil, err

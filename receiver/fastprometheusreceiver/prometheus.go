@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/godwit-otel/godwit/internal/regularfile"
 )
 
 // Prometheus is a Prometheus configuration as Prometheus itself reads it. The zero value has no jobs.
@@ -147,7 +149,11 @@ func (p Prometheus) read(maxBody int64) (reading, error) {
 	if p.loaded == nil {
 		return reading{}, nil
 	}
-	out := reading{sum: p.sumFiles()}
+	sum, err := p.sumFiles()
+	out := reading{sum: sum}
+	if err != nil {
+		return out, fmt.Errorf("cannot read `scrape_config_files`: %w", err)
+	}
 	found, err := p.loaded.GetScrapeConfigs()
 	if err != nil {
 		return out, fmt.Errorf("cannot read the scrape configurations: %w", err)
@@ -177,18 +183,26 @@ func complete(job *promconfig.ScrapeConfig, maxBody int64) (*promconfig.ScrapeCo
 	return &own, nil
 }
 
-func (p Prometheus) sumFiles() uint64 {
+// sumFiles sums up the names and contents of scrape_config_files. It returns an error for those that cannot be read
+// without waiting.
+func (p Prometheus) sumFiles() (uint64, error) {
+	var errs []error
 	var sum xxhash.Digest
 	sum.Reset()
 	for _, pattern := range p.loaded.ScrapeConfigFiles {
 		names, _ := filepath.Glob(pattern) // a bad pattern is an error of read
 		for _, name := range names {
+			if err := regularfile.Check(name); err != nil {
+				_, _ = fmt.Fprintln(&sum, name, err)
+				errs = append(errs, err)
+				continue
+			}
 			text, err := os.ReadFile(name) //nolint:gosec // the configuration names it
 			_, _ = fmt.Fprintln(&sum, name, len(text), err)
 			_, _ = sum.Write(text)
 		}
 	}
-	return sum.Sum64()
+	return sum.Sum64(), errors.Join(errs...)
 }
 
 // checkFiles finds credentials and certificates that are not there, of scraping and of service discovery.

@@ -97,7 +97,7 @@ func decodeTraces(f format, data []byte) (ptrace.Traces, error) {
 		}
 	}
 	request := ptraceotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, f, data)
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Traces, f, data)
 	return request.Traces(), err
 }
 
@@ -110,7 +110,7 @@ func decodeMetrics(f format, data []byte) (pmetric.Metrics, error) {
 		}
 	}
 	request := pmetricotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, f, data)
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Metrics, f, data)
 	return request.Metrics(), err
 }
 
@@ -123,14 +123,23 @@ func decodeLogs(f format, data []byte) (plog.Logs, error) {
 		}
 	}
 	request := plogotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, f, data)
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Logs, f, data)
 	return request.Logs(), err
 }
 
-func unmarshal(proto, json func([]byte) error, f format, data []byte) error {
+// maxDepth is how deep JSON may be nested: OTLP itself takes a dozen levels, and three more for each that attributes have.
+const maxDepth = 256
+
+func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte) error {
 	from := proto
-	if f == formatJSON {
+	switch {
+	case f == formatJSON && decode.Depth(data, maxDepth) >= maxDepth:
+		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: nested deeper than %d", len(data), f, maxDepth)
+	case f == formatJSON:
 		from = json
+	case decode.Weight(signal, data) > decode.Room(len(data)):
+		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: they would take more than %d of memory, since most of what they hold is empty",
+			len(data), f, decode.Room(len(data)))
 	}
 	if err := from(data); err != nil {
 		return status.Error(codes.InvalidArgument, fmt.Sprintf("cannot decode %d bytes of %s: %v", len(data), f, err))

@@ -131,15 +131,24 @@ func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) uint32 {
 
 // linkAttributes notes which attribute each label is. It is false if one is made of several.
 func (e *Encoder) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
-	names := make([]string, 0, m.Len())
+	labels := labelSet{list, placesFor(len(list))}
+	if labels.at != nil {
+		for i, l := range list {
+			labels.at[l.name] = i
+		}
+	}
+	n := 0
 	for k := range m.All() {
 		name, err := e.labelNamer.Build(k)
-		if err != nil || slices.Contains(names, name) {
+		if err != nil {
 			return false
 		}
-		names = append(names, name)
-		if i := indexOf(list, name); i >= 0 && list[i].own {
-			list[i].attribute = len(names)
+		n++
+		if i := labels.find(name); i >= 0 && list[i].own {
+			if list[i].attribute > 0 {
+				return false
+			}
+			list[i].attribute = n
 		}
 	}
 	return true

@@ -33,6 +33,21 @@ type seriesLabel struct {
 
 func byName(a, b label) int { return cmp.Compare(a.name, b.name) }
 
+// fewLabels are looked through one by one, faster than any map is made; sets of more than that have an index, since a
+// point may come with any number of labels.
+const fewLabels = 32
+
+// places tells where in a list each name is.
+type places map[string]int
+
+// placesFor returns nil for a list so short that it is looked through.
+func placesFor(n int) places {
+	if n <= fewLabels {
+		return nil
+	}
+	return make(places, n)
+}
+
 // attributeLabels translates attributes. Keys that become one name are joined, their values in the order of the
 // keys as they were. Only err says that the attributes make no labels.
 func (e *Encoder) attributeLabels(m pcommon.Map, skip func(key string) bool) ([]label, error) {
@@ -43,19 +58,78 @@ func (e *Encoder) attributeLabels(m pcommon.Map, skip func(key string) bool) ([]
 		}
 	}
 	slices.SortStableFunc(list, byName)
-	out := list[:0]
+	out, at := list[:0], placesFor(len(list))
+	var joined map[int][]byte // values that grow
 	for _, l := range list {
 		name, err := e.labelNamer.Build(l.name)
 		if err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(out, func(o label) bool { return o.name == name }); i < 0 {
+		i := at.find(out, name)
+		if i < 0 {
+			if at != nil {
+				at[name] = len(out)
+			}
 			out = append(out, label{name, l.value})
-		} else if out[i].value != l.value {
-			out[i].value += ";" + l.value
+			continue
 		}
+		value, grows := joined[i]
+		if !grows {
+			value = []byte(out[i].value)
+		}
+		if string(value) == l.value {
+			continue
+		}
+		if joined == nil {
+			joined = map[int][]byte{}
+		}
+		joined[i] = append(append(value, ';'), l.value...)
+	}
+	for i, value := range joined {
+		out[i].value = string(value)
 	}
 	return out, nil
+}
+
+// find returns the place of a name in list, or -1.
+func (at places) find(list []label, name string) int {
+	if at == nil {
+		return slices.IndexFunc(list, func(l label) bool { return l.name == name })
+	}
+	if i, ok := at[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// A labelSet is a list of labels without a name twice.
+type labelSet struct {
+	list []seriesLabel
+	at   places
+}
+
+func (s *labelSet) has(name string) bool { return s.find(name) >= 0 }
+
+func (s *labelSet) find(name string) int {
+	if s.at == nil {
+		return indexOf(s.list, name)
+	}
+	if i, ok := s.at[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// set puts l in the place of a label of its name, or at the end.
+func (s *labelSet) set(l seriesLabel) {
+	if i := s.find(l.name); i >= 0 {
+		s.list[i] = l
+		return
+	}
+	if s.at != nil {
+		s.at[l.name] = len(s.list)
+	}
+	s.list = append(s.list, l)
 }
 
 // pointLabels are the labels of a point without its name, in no order: attributes, then what the resource
@@ -65,27 +139,31 @@ func (e *Encoder) pointLabels(f *family, m pcommon.Map) ([]seriesLabel, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]seriesLabel, 0, len(own)+len(f.schema.names)+len(e.external)+3)
-	for _, l := range own {
-		list = append(list, seriesLabel{label: l, own: true})
+	n := len(own) + len(f.schema.names) + len(e.external) + 3
+	out := labelSet{make([]seriesLabel, 0, n), placesFor(n)}
+	for _, l := range own { // which has no name twice
+		if out.at != nil {
+			out.at[l.name] = len(out.list)
+		}
+		out.list = append(out.list, seriesLabel{label: l, own: true})
 	}
 	for i, name := range f.schema.names {
 		// Job and instance identify the target: a point's attributes of these names give way.
-		if e.cfg.ResourceWins || name == jobLabel || name == instanceLabel || indexOf(list, name) < 0 {
-			list = set(list, seriesLabel{label: label{name: name}, from: i + 1})
+		if e.cfg.ResourceWins || name == jobLabel || name == instanceLabel || !out.has(name) {
+			out.set(seriesLabel{label: label{name: name}, from: i + 1})
 		}
 	}
 	for _, l := range e.external {
-		if indexOf(list, l.name) < 0 {
-			list = append(list, seriesLabel{label: l})
+		if !out.has(l.name) {
+			out.set(seriesLabel{label: l})
 		}
 	}
 	if f.scope != nil {
 		for _, l := range f.scope.labels {
-			list = set(list, seriesLabel{label: l})
+			out.set(seriesLabel{label: l})
 		}
 	}
-	return list, nil
+	return out.list, nil
 }
 
 func indexOf(list []seriesLabel, name string) int {
@@ -147,10 +225,14 @@ func (e *Encoder) scope(t *tenant, s pcommon.InstrumentationScope, scraped bool)
 		name: e.keep(s.Name()), version: e.keep(s.Version()), attributes: e.remember(s.Attributes()),
 		id: e.familyIDs, sibling: t.scopes[h],
 	}
+	at := placesFor(s.Attributes().Len() + 2)
 	add := func(key, value string) {
 		if name, err := e.labelNamer.Build("otel_scope_" + key); err == nil && value != "" {
-			i := slices.IndexFunc(c.labels, func(l label) bool { return l.name == name })
+			i := at.find(c.labels, name)
 			if i < 0 {
+				if at != nil {
+					at[name] = len(c.labels)
+				}
 				c.labels = append(c.labels, label{name, value})
 			} else {
 				c.labels[i].value = value

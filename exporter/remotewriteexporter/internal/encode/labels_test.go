@@ -4,7 +4,10 @@
 package encode
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/otlptranslator"
 	"github.com/stretchr/testify/assert"
@@ -153,4 +156,30 @@ func TestConfigThatCannotWork(t *testing.T) {
 	f("max delta", func(c *Config) { c.Delta, c.MaxDelta = DeltaCumulative, 0 })
 	f("two names", func(c *Config) { c.ExternalLabels = map[string]string{"a.b": "1", "a_b": "2"} })
 	f("external label", func(c *Config) { c.ExternalLabels = map[string]string{"": "1"} })
+}
+
+// The time that a point takes grows with its labels and not with their square: with as many as a hostile client sends, a
+// point would take minutes, with the table locked.
+func TestManyLabels(t *testing.T) {
+	f := func(n int) (fastest time.Duration) {
+		t.Helper()
+		attrs := make(map[string]any, 2*n)
+		for i := range n {
+			attrs[fmt.Sprintf("label.%d", i)], attrs[fmt.Sprintf("label_%d", i)] = "v", "w"
+			attrs["a"+strings.Repeat(".", i%100)+strings.Repeat("-", i/100)] = fmt.Sprint(i)
+		}
+		fastest = time.Hour
+		for range 3 {
+			md := gauge("g", 1, epoch)
+			require.NoError(t, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().FromRaw(attrs))
+			start := time.Now()
+			series, _ := sent(t, v2Zstd, func(c *Config) { c.StrictLabels = true }, md)
+			fastest = min(fastest, time.Since(start))
+			require.Len(t, series, 1)
+			assert.Contains(t, labelsOf(series[0]), fmt.Sprintf(`label_%d="v;w",`, n-1))
+		}
+		return fastest
+	}
+	few, many := f(2_000), f(16*2_000)
+	assert.Less(t, many, 100*few, "16 times as many labels take %v, not %v", many, few)
 }

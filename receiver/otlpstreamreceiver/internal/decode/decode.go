@@ -21,6 +21,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/slab"
 )
 
+// Room is the most that the messages of a payload may weigh: a multiple that leaves room for points with a time and nothing
+// else, and not for those that have nothing at all.
+func Room(size int) int { return 1<<20 + 32*size }
+
 // Decoder decodes payloads of any signal, one at a time.
 type Decoder struct {
 	// Values that never come again are not to displace names.
@@ -32,6 +36,17 @@ type Decoder struct {
 	// attributes is how many the last item had.
 	attributes int
 	slabs      slab.Slabs
+	// room is how much the messages of a payload may still weigh.
+	room int
+}
+
+// begin makes room for the messages of a payload.
+func (d *Decoder) begin(payload []byte) { d.room = Room(len(payload)) }
+
+// fit takes the room of n messages. Without any left the payload is not for here.
+func (d *Decoder) fit(n, weight int) bool {
+	d.room -= n * weight
+	return d.room >= 0
 }
 
 // pair is an attribute: its value only if that is a string, and not too long.

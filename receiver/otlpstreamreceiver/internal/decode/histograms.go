@@ -14,7 +14,7 @@ func (d *Decoder) histogram(message []byte, into pmetric.Histogram) bool {
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.histogramPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			ok = d.fit(1, histogramWeight) && d.histogramPoint(c.bytes(), into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		default:
@@ -42,7 +42,7 @@ func (d *Decoder) histogramPoint(message []byte, into pmetric.HistogramDataPoint
 		case 7<<3 | length:
 			ok = doubles(c.bytes(), into.ExplicitBounds())
 		case 8<<3 | length:
-			ok = d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+			ok = d.fit(1, numberWeight) && d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
 		case 9<<3 | length:
 			ok = d.itemAttribute(c.bytes(), into.Attributes())
 		case 10<<3 | varint:
@@ -64,7 +64,7 @@ func (d *Decoder) exponential(message []byte, into pmetric.ExponentialHistogram)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.exponentialPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			ok = d.fit(1, exponentialWeight) && d.exponentialPoint(c.bytes(), into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		default:
@@ -100,7 +100,7 @@ func (d *Decoder) exponentialPoint(message []byte, into pmetric.ExponentialHisto
 		case 10<<3 | varint:
 			into.SetFlags(pmetric.DataPointFlags(c.number()))
 		case 11<<3 | length:
-			ok = d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+			ok = d.fit(1, numberWeight) && d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
 		case 12<<3 | fixed64:
 			into.SetMin(c.double())
 		case 13<<3 | fixed64:
@@ -136,7 +136,9 @@ func buckets(message []byte, into pmetric.ExponentialHistogramDataPointBuckets) 
 }
 
 func (d *Decoder) summary(message []byte, into pmetric.Summary) bool {
-	return each(message, func(message []byte) bool { return d.summaryPoint(message, into.DataPoints().AppendEmpty()) })
+	return each(message, func(message []byte) bool {
+		return d.fit(1, summaryWeight) && d.summaryPoint(message, into.DataPoints().AppendEmpty())
+	})
 }
 
 func (d *Decoder) summaryPoint(message []byte, into pmetric.SummaryDataPoint) bool {

@@ -8,8 +8,9 @@ import "go.opentelemetry.io/collector/pdata/plog"
 // Logs decodes the payload of a logs request.
 func (d *Decoder) Logs(payload []byte) (plog.Logs, bool) {
 	ld := plog.NewLogs()
+	d.begin(payload)
 	return ld, each(payload, func(message []byte) bool {
-		return d.resourceLogs(message, ld.ResourceLogs().AppendEmpty())
+		return d.fit(1, resourceWeight) && d.resourceLogs(message, ld.ResourceLogs().AppendEmpty())
 	})
 }
 
@@ -21,7 +22,7 @@ func (d *Decoder) resourceLogs(message []byte, into plog.ResourceLogs) bool {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.scopeLogs(c.bytes(), into.ScopeLogs().AppendEmpty())
+			ok = d.fit(1, scopeWeight) && d.scopeLogs(c.bytes(), into.ScopeLogs().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -34,8 +35,11 @@ func (d *Decoder) resourceLogs(message []byte, into plog.ResourceLogs) bool {
 func (d *Decoder) scopeLogs(message []byte, into plog.ScopeLogs) bool {
 	c := cursor{message: message}
 	records := into.LogRecords()
-	records.EnsureCapacity(c.count(2<<3 | length))
-	ok := true
+	n := c.count(2<<3 | length)
+	ok := d.fit(n, logWeight)
+	if ok {
+		records.EnsureCapacity(n)
+	}
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:

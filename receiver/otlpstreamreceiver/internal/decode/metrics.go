@@ -8,8 +8,9 @@ import "go.opentelemetry.io/collector/pdata/pmetric"
 // Metrics decodes the payload of a metrics request.
 func (d *Decoder) Metrics(payload []byte) (pmetric.Metrics, bool) {
 	md := pmetric.NewMetrics()
+	d.begin(payload)
 	return md, each(payload, func(message []byte) bool {
-		return d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
+		return d.fit(1, resourceWeight) && d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
 	})
 }
 
@@ -21,7 +22,7 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.scopeMetrics(c.bytes(), into.ScopeMetrics().AppendEmpty())
+			ok = d.fit(1, scopeWeight) && d.scopeMetrics(c.bytes(), into.ScopeMetrics().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -34,8 +35,11 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	c := cursor{message: message}
 	metrics := into.Metrics()
-	metrics.EnsureCapacity(c.count(2<<3 | length))
-	ok := true
+	n := c.count(2<<3 | length)
+	ok := d.fit(n, metricWeight)
+	if ok {
+		metrics.EnsureCapacity(n)
+	}
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
@@ -88,15 +92,22 @@ func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
 func (d *Decoder) gauge(message []byte, into pmetric.Gauge) bool {
 	c := cursor{message: message}
 	points := into.DataPoints()
-	points.EnsureCapacity(c.count(1<<3 | length))
+	n := c.count(1<<3 | length)
+	if !d.fit(n, numberWeight) {
+		return false
+	}
+	points.EnsureCapacity(n)
 	return each(message, func(message []byte) bool { return d.numberPoint(message, d.slabs.AppendNumber(points)) })
 }
 
 func (d *Decoder) sum(message []byte, into pmetric.Sum) bool {
 	c := cursor{message: message}
 	points := into.DataPoints()
-	points.EnsureCapacity(c.count(1<<3 | length))
-	ok := true
+	n := c.count(1<<3 | length)
+	ok := d.fit(n, numberWeight)
+	if ok {
+		points.EnsureCapacity(n)
+	}
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
@@ -125,7 +136,7 @@ func (d *Decoder) numberPoint(message []byte, into pmetric.NumberDataPoint) bool
 		case 4<<3 | fixed64:
 			d.slabs.SetDouble(into, c.double())
 		case 5<<3 | length:
-			ok = d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+			ok = d.fit(1, numberWeight) && d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
 		case 6<<3 | fixed64:
 			d.slabs.SetInt(into, int64(c.fixed64()))
 		case 7<<3 | length:

@@ -8,8 +8,9 @@ import "go.opentelemetry.io/collector/pdata/ptrace"
 // Traces decodes the payload of a traces request.
 func (d *Decoder) Traces(payload []byte) (ptrace.Traces, bool) {
 	td := ptrace.NewTraces()
+	d.begin(payload)
 	return td, each(payload, func(message []byte) bool {
-		return d.resourceSpans(message, td.ResourceSpans().AppendEmpty())
+		return d.fit(1, resourceWeight) && d.resourceSpans(message, td.ResourceSpans().AppendEmpty())
 	})
 }
 
@@ -21,7 +22,7 @@ func (d *Decoder) resourceSpans(message []byte, into ptrace.ResourceSpans) bool 
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.scopeSpans(c.bytes(), into.ScopeSpans().AppendEmpty())
+			ok = d.fit(1, scopeWeight) && d.scopeSpans(c.bytes(), into.ScopeSpans().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -34,8 +35,11 @@ func (d *Decoder) resourceSpans(message []byte, into ptrace.ResourceSpans) bool 
 func (d *Decoder) scopeSpans(message []byte, into ptrace.ScopeSpans) bool {
 	c := cursor{message: message}
 	spans := into.Spans()
-	spans.EnsureCapacity(c.count(2<<3 | length))
-	ok := true
+	n := c.count(2<<3 | length)
+	ok := d.fit(n, spanWeight)
+	if ok {
+		spans.EnsureCapacity(n)
+	}
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
@@ -78,11 +82,11 @@ func (d *Decoder) span(message []byte, into ptrace.Span) bool {
 		case 10<<3 | varint:
 			into.SetDroppedAttributesCount(uint32(c.number()))
 		case 11<<3 | length:
-			ok = d.event(c.bytes(), into.Events().AppendEmpty())
+			ok = d.fit(1, numberWeight) && d.event(c.bytes(), into.Events().AppendEmpty())
 		case 12<<3 | varint:
 			into.SetDroppedEventsCount(uint32(c.number()))
 		case 13<<3 | length:
-			ok = d.link(c.bytes(), into.Links().AppendEmpty())
+			ok = d.fit(1, numberWeight) && d.link(c.bytes(), into.Links().AppendEmpty())
 		case 14<<3 | varint:
 			into.SetDroppedLinksCount(uint32(c.number()))
 		case 15<<3 | length:

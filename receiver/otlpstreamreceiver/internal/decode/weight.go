@@ -1,0 +1,125 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import "github.com/godwit-otel/godwit/internal/otlpstream"
+
+// What an empty message of each kind takes of memory once it is decoded, with the pointer to it, about.
+const (
+	resourceWeight    = 160
+	scopeWeight       = 136
+	metricWeight      = 80
+	numberWeight      = 112
+	histogramWeight   = 256
+	exponentialWeight = 336
+	summaryWeight     = 128
+	spanWeight        = 320
+	logWeight         = 240
+	// An attribute, an exemplar, an event, a link, or a value at a quantile.
+	partWeight = 96
+)
+
+// Weight is what the messages of a payload take of memory once they are decoded, strings aside: these are not much larger
+// then, but an empty point is two bytes on the wire and a hundred here. It looks at tags and lengths down to what points,
+// spans and records are made of.
+func Weight(signal otlpstream.Signal, data []byte) (weight int) {
+	item := func([]byte) int { return 0 }
+	switch signal {
+	case otlpstream.Metrics:
+		item = metricsWeight
+	case otlpstream.Traces:
+		item = func(scope []byte) int { return fields(scope, spanWeight, 2) }
+	case otlpstream.Logs:
+		item = func(scope []byte) int { return fields(scope, logWeight, 2) }
+	}
+	walk(data, func(tag uint64, resource []byte) {
+		if tag != 1<<3|length {
+			return
+		}
+		weight += resourceWeight
+		walk(resource, func(tag uint64, scope []byte) {
+			if tag == 2<<3|length {
+				weight += scopeWeight + item(scope)
+			}
+		})
+	})
+	return weight
+}
+
+func metricsWeight(scope []byte) (weight int) {
+	walk(scope, func(tag uint64, metric []byte) {
+		if tag != 2<<3|length {
+			return
+		}
+		weight += metricWeight
+		walk(metric, func(tag uint64, data []byte) {
+			switch tag {
+			case 5<<3 | length, 7<<3 | length:
+				weight += fields(data, numberWeight, 1)
+			case 9<<3 | length:
+				weight += fields(data, histogramWeight, 1)
+			case 10<<3 | length:
+				weight += fields(data, exponentialWeight, 1)
+			case 11<<3 | length:
+				weight += fields(data, summaryWeight, 1)
+			}
+		})
+	})
+	return weight
+}
+
+// fields weighs the items in one field of a message, and their parts.
+func fields(message []byte, each int, number uint64) (weight int) {
+	walk(message, func(tag uint64, item []byte) {
+		if tag == number<<3|length {
+			weight += each
+			walk(item, func(uint64, []byte) { weight += partWeight })
+		}
+	})
+	return weight
+}
+
+// walk calls f with each field that has a length, as far as the message is well-formed.
+func walk(message []byte, f func(tag uint64, body []byte)) {
+	for c := (cursor{message: message}); c.more(); {
+		tag := c.number()
+		switch tag & 7 {
+		case varint:
+			c.number()
+		case fixed64:
+			c.fixed64()
+		case length:
+			if body := c.bytes(); !c.bad {
+				f(tag, body)
+			}
+		case fixed32:
+			c.fixed32()
+		default:
+			return
+		}
+	}
+}
+
+// Depth is how deep JSON is nested, as far as limit.
+func Depth(text []byte, limit int) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > deepest {
+				if deepest = depth; deepest >= limit {
+					return deepest
+				}
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}

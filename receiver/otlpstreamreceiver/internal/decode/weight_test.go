@@ -1,0 +1,72 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+func message(number protowire.Number, body []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), body)
+}
+
+func TestWeightOfEmptyMessages(t *testing.T) {
+	const n = 1000
+	empty := func(number protowire.Number) []byte { return bytes.Repeat(message(number, nil), n) }
+	metric := func(kind protowire.Number) []byte {
+		return message(1, message(2, message(2, message(kind, empty(1)))))
+	}
+	above := resourceWeight + scopeWeight + metricWeight
+	require.Equal(t, n*resourceWeight, Weight(otlpstream.Metrics, empty(1)))
+	require.Equal(t, resourceWeight+n*scopeWeight, Weight(otlpstream.Metrics, message(1, empty(2))))
+	require.Equal(t, resourceWeight+scopeWeight+n*metricWeight, Weight(otlpstream.Metrics, message(1, message(2, empty(2)))))
+	for kind, each := range map[protowire.Number]int{5: numberWeight, 7: numberWeight, 9: histogramWeight, 10: exponentialWeight, 11: summaryWeight} {
+		require.Equal(t, above+n*each, Weight(otlpstream.Metrics, metric(kind)))
+	}
+	require.Equal(t, resourceWeight+scopeWeight+n*spanWeight, Weight(otlpstream.Traces, message(1, message(2, empty(2)))))
+	require.Equal(t, resourceWeight+scopeWeight+n*logWeight, Weight(otlpstream.Logs, message(1, message(2, empty(2)))))
+	point := message(1, empty(7)) // attributes
+	require.Equal(t, above+numberWeight+n*partWeight, Weight(otlpstream.Metrics, message(1, message(2, message(2, message(5, point))))))
+	require.Zero(t, Weight(otlpstream.Metrics, []byte{0xff, 0xff, 0xff}), "what is malformed is for the decoder")
+}
+
+// What is of use weighs no more than several times its size.
+func TestWeightOfPlainPoints(t *testing.T) {
+	md := pmetric.NewMetrics()
+	points := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+	for range 1000 {
+		point := points.AppendEmpty()
+		point.SetTimestamp(1)
+		point.SetDoubleValue(1)
+	}
+	data, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+	require.NoError(t, err)
+	require.Less(t, Weight(otlpstream.Metrics, data), 8*len(data))
+
+	d := Get()
+	defer Put(d)
+	_, ok := d.Metrics(data)
+	require.True(t, ok, "it has room in the decoder")
+	_, ok = d.Metrics(message(1, message(2, message(2, message(5, bytes.Repeat(message(1, nil), 100_000))))))
+	require.False(t, ok, "nothing but empty points has none")
+}
+
+func TestDepthOfJSON(t *testing.T) {
+	f := func(text string, want int) {
+		t.Helper()
+		require.Equal(t, want, Depth([]byte(text), 100))
+	}
+	f(`{}`, 1)
+	f(`{"a": [{"b": []}], "c": {}}`, 4)
+	f(`"[[[[\"[[["`, 0)
+	f(strings.Repeat("[", 1000), 100)
+}
