@@ -64,6 +64,14 @@ soak: bin/godwit-agent bin/godwit-gateway ## Keep the agent under churn, faults 
 	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GODWIT_CRASHES=$(or $(CRASHES),300) GOWORK=off \
 		$(GO) test -run '^TestSoak$$|^TestRemoteWriteQueue|^TestStreamSurvivesCrashes$$|^TestStreamEndsInOrder' -count 1 -parallel 3 -timeout 0 -v .
 
+.PHONY: matrix
+matrix: build ## Run agent and gateway with every option away from its default, then COUNT (default 500) random configurations
+	@cd e2e && GODWIT_MATRIX=$(or $(COUNT),500) GOWORK=off $(GO) test -run '^TestMatrix$$' -count 1 -parallel 3 -timeout 0 -v .
+
+.PHONY: hostile
+hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, allocator and file beside a healthy one, for DURATION (default 5s) a stretch
+	@cd e2e && GODWIT_HOSTILE=$(or $(DURATION),5s) GOWORK=off $(GO) test -run '^TestHostile|^TestAllocatorsWriteNoFiles$$' -count 1 -parallel 2 -timeout 0 -v .
+
 .PHONY: race
 race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
 

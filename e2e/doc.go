@@ -9,7 +9,9 @@
 //
 // Its tests need the binaries that `make build` puts into bin/ and fail without
 // them. TestSoak and an outage go on for as long as GODWIT_SOAK says, and half a
-// minute without it; GODWIT_CRASHES says how often agents and gateways are killed.
+// minute without it; GODWIT_CRASHES says how often agents and gateways are killed;
+// GODWIT_MATRIX how many random configurations TestMatrix tries; GODWIT_HOSTILE how
+// long each stretch of an attack is, and that all of them are tried.
 // What needs nginx, haproxy, a node exporter, a Prometheus server or a mount of its own
 // is skipped where there is none. What people should look at is drawn into bin/tests.
 //

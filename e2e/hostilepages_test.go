@@ -1,0 +1,549 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/e2e/serve"
+	"github.com/godwit-otel/godwit/e2e/targets"
+)
+
+const (
+	protoType = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+	openType  = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+)
+
+// family is a delimited family of the protobuf exposition.
+func family(name string, kind uint64, all ...[]byte) []byte {
+	body := cat(text(1, name), varint(3, kind))
+	for _, m := range all {
+		body = append(body, field(4, m)...)
+	}
+	return protowire.AppendBytes(nil, body)
+}
+
+const (
+	protoGauge, protoHistogram = 1, 4
+	manyGauges                 = 17_000
+)
+
+// gauges are series of which one is left out, and one has the NaN that means that there is no value; -1 is none.
+func gauges(skip, odd int) string {
+	var all [][]byte
+	for i := range manyGauges {
+		v := math.Float64bits(float64(i))
+		if i == odd {
+			v = absent
+		}
+		if i != skip {
+			all = append(all, cat(field(1, cat(text(1, "id"), text(2, fmt.Sprint(i)))), field(2, fixed(1, v))))
+		}
+	}
+	return string(family("g", protoGauge, all...))
+}
+
+func listed(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+func plain(body string) func(int) targets.Page {
+	return func(int) targets.Page { return targets.Page{Body: body} }
+}
+
+func encoded(body, encodings string) func(int) targets.Page {
+	return func(int) targets.Page {
+		return targets.Page{Body: body, Encodings: []string{}, Header: http.Header{"Content-Encoding": {encodings}}}
+	}
+}
+
+func typed(contentType string, bodies ...string) func(int) targets.Page {
+	return func(scrape int) targets.Page {
+		return targets.Page{Body: bodies[min(scrape, len(bodies)-1)], ContentType: contentType}
+	}
+}
+
+// hostilePages are what targets should not answer. Targets is how many do; 0 is two.
+var hostilePages = []struct {
+	name    string
+	targets int
+	keys    string
+	page    func() func(scrape int) targets.Page
+}{
+	{name: "60,000 labels on a line", page: func() func(int) targets.Page {
+		return plain("m{" + strings.TrimSuffix(listed(60_000, "label_%d=\"v\","), ",") + "} 1\n")
+	}},
+	{name: "60,000 labels, others each time", page: func() func(int) targets.Page {
+		labels := strings.TrimSuffix(listed(60_000, "label_%d=\"v\","), ",")
+		return func(scrape int) targets.Page {
+			return targets.Page{Body: fmt.Sprintf("m_%d{%s} 1\n", scrape, labels)}
+		}
+	}},
+	{name: "a label 60,000 times", page: func() func(int) targets.Page {
+		return plain("m{" + strings.TrimSuffix(strings.Repeat("a=\"v\",", 60_000), ",") + "} 1\n")
+	}},
+	{name: "odd NaN", page: func() func(int) targets.Page {
+		return typed(protoType, gauges(-1, -1), gauges(5, -1), gauges(5, 7))
+	}},
+	{name: "many NaN", page: func() func(int) targets.Page {
+		return func(scrape int) targets.Page {
+			return targets.Page{Body: listed(5000, "m{id=\"%d\"} NaN\n") + strings.Repeat("n NaN\n", scrape%3)}
+		}
+	}},
+	{name: "gzip bomb", page: func() func(int) targets.Page { page := bomb(); return func(int) targets.Page { return page } }},
+	{name: "zstd bomb", page: func() func(int) targets.Page { page := zstdBomb(); return func(int) targets.Page { return page } }},
+	{name: "gzip in gzip", page: func() func(int) targets.Page {
+		inner := pack("gzip", []byte(strings.Repeat(goodPage, 1000)), 100)
+		return encoded(string(pack("gzip", inner, 1)), "gzip, gzip")
+	}},
+	{name: "gzip in many parts", page: func() func(int) targets.Page {
+		return encoded(strings.Repeat(string(pack("gzip", []byte("# \n"), 1)), 20_000), "gzip")
+	}},
+	{name: "truncated gzip", page: func() func(int) targets.Page {
+		body := pack("gzip", []byte(goodPage), 100)
+		return encoded(string(body[:len(body)-9]), "gzip")
+	}},
+	{name: "hanging", targets: hostileCrowd, page: func() func(int) targets.Page {
+		return func(int) targets.Page { return targets.Page{Fault: targets.Hang} }
+	}},
+	{name: "large, then hanging", targets: hostileCrowd, page: func() func(int) targets.Page {
+		body := listed(20_000, "metric_of_some_length{id=\"%d\"} 1\n")
+		return func(scrape int) targets.Page {
+			if scrape > 0 {
+				return targets.Page{Fault: targets.Hang}
+			}
+			return targets.Page{Body: body}
+		}
+	}},
+	{name: "dripping", targets: 50, page: func() func(int) targets.Page {
+		return func(int) targets.Page {
+			return targets.Page{Body: strings.Repeat(goodPage, 100), Drip: 1, DripPause: 20 * time.Millisecond}
+		}
+	}},
+	{name: "endless", page: func() func(int) targets.Page {
+		return func(int) targets.Page {
+			return targets.Page{Body: strings.Repeat(goodPage, 1000), Fault: targets.Endless}
+		}
+	}},
+	{name: "endless line", page: func() func(int) targets.Page {
+		return func(int) targets.Page {
+			return targets.Page{Body: strings.Repeat("g", 1<<16), Fault: targets.Endless}
+		}
+	}},
+	{name: "endless comment", page: func() func(int) targets.Page {
+		return func(int) targets.Page {
+			return targets.Page{Body: "# " + strings.Repeat("g", 1<<16), Fault: targets.Endless}
+		}
+	}},
+	{name: "redirects", page: func() func(int) targets.Page {
+		return func(scrape int) targets.Page {
+			return targets.Page{Status: http.StatusFound, Header: http.Header{"Location": {fmt.Sprintf("/metrics?%d", scrape)}}}
+		}
+	}},
+	{name: "a thousand timestamps", page: func() func(int) targets.Page {
+		return func(int) targets.Page {
+			var b strings.Builder
+			now := time.Now().UnixMilli()
+			for i := range 1000 {
+				fmt.Fprintf(&b, "m 1 %d\n", now-int64(i))
+			}
+			return targets.Page{Body: b.String()}
+		}
+	}},
+	{name: "another type each time", page: func() func(int) targets.Page {
+		kinds := []string{"counter", "gauge", "histogram", "summary", "untyped", "nothing"}
+		return func(scrape int) targets.Page {
+			return targets.Page{Body: fmt.Sprintf("# TYPE m %s\nm 1\nm_bucket{le=\"1\"} 1\nm_bucket{le=\"+Inf\"} 2\nm_sum 1\nm_count 2\nm{quantile=\"0.5\"} 1\n", kinds[scrape%len(kinds)])}
+		}
+	}},
+	{name: "types after samples", page: func() func(int) targets.Page {
+		return plain("m_total 1\n# TYPE m_total counter\nm_total 2\n# TYPE m_total gauge\n# TYPE m_total gauge\nm_total{a=\"b\"} 3\n")
+	}},
+	{name: "other series each time", page: func() func(int) targets.Page {
+		return func(int) targets.Page {
+			first := newName.Add(2000)
+			var b strings.Builder
+			for i := range int64(2000) {
+				fmt.Fprintf(&b, "churning{id=\"%d\"} 1\n", first+i)
+			}
+			return targets.Page{Body: b.String()}
+		}
+	}},
+	{name: "wide lines", page: func() func(int) targets.Page {
+		return plain(listed(20, "m{id=\"%d\",v=\""+strings.Repeat("\\\\", 100_000)+"\"} 1\n"))
+	}},
+	{name: "histograms of 20,000 buckets", page: func() func(int) targets.Page {
+		return plain("# TYPE h histogram\n" + listed(20_000, "h_bucket{le=\"%d\"} 1\n") + "h_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n")
+	}},
+	{name: "histograms in disorder", page: func() func(int) targets.Page {
+		return plain("# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_bucket{le=\"1\"} NaN\nh_bucket{le=\"1\"} -5\nh_bucket{le=\"x\"} 1\nh_bucket 3\nh_count -1\nh_sum NaN\nh_bucket{le=\"1\"} 1e308\n")
+	}},
+	{name: "OpenMetrics without end", page: func() func(int) targets.Page { return typed(openType, "# TYPE m gauge\nm 1\n") }},
+	{name: "OpenMetrics after the end", page: func() func(int) targets.Page {
+		return typed(openType, "# TYPE m counter\nm_total 1 # {"+strings.Repeat("a=\"b\",", 10_000)+"c=\"d\"} 1\n# EOF\nm_total 2\n# EOF\n")
+	}},
+	{name: "numbers that are none", page: func() func(int) targets.Page {
+		return plain("a 1e999999999\nb 0x1p-99999\nc " + strings.Repeat("9", 100_000) + "\nd +-1\ne 1 99999999999999999999\nf 1 -9223372036854775808\n")
+	}},
+	{name: "garbage", page: func() func(int) targets.Page { return plain(string(noise(1 << 20))) }},
+	{name: "garbage in protobuf", page: func() func(int) targets.Page { return typed(protoType, string(noise(1<<20))) }},
+	{name: "protobuf of 2^63 bytes", page: func() func(int) targets.Page {
+		return typed(protoType, string(binary.AppendUvarint(nil, math.MaxInt64))+"abc")
+	}},
+	{name: "protobuf, truncated", page: func() func(int) targets.Page { return typed(protoType, gauges(-1, -1)[:100_000]) }},
+	{name: "protobuf, nothing but metrics", page: func() func(int) targets.Page {
+		return typed(protoType, string(protowire.AppendBytes(nil, cat(text(1, "m"), varint(3, protoGauge), nothings(4, 500_000)))))
+	}},
+	{name: "protobuf, nothing but labels", page: func() func(int) targets.Page {
+		return typed(protoType, string(family("m", protoGauge, cat(nothings(1, 500_000), field(2, fixed(1, 0))))))
+	}},
+	{name: "protobuf, spans without end", keys: ", scrape_native_histograms: true", page: func() func(int) targets.Page {
+		span := field(12, cat(varint(1, protowire.EncodeZigZag(math.MaxInt32)), varint(2, math.MaxUint32)))
+		h := cat(varint(1, 1), fixed(2, 0), varint(5, protowire.EncodeZigZag(3)), fixed(6, 0), varint(7, 0), span, span, varint(13, 2))
+		return typed(protoType, string(family("h", protoHistogram, field(7, h))))
+	}},
+	{name: "protobuf, groups in groups", page: func() func(int) targets.Page {
+		return typed(protoType, string(protowire.AppendBytes(nil, cat(text(1, "m"), []byte(strings.Repeat("\x5b", 500_000))))))
+	}},
+}
+
+// Whatever targets answer, others are scraped as before.
+func TestHostileTargets(t *testing.T) {
+	t.Parallel()
+	for i, h := range hostilePages {
+		if !tried(i, h.name) {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			var attacking atomic.Bool
+			page := h.page()
+			n := h.targets
+			if n == 0 {
+				n = 2
+			}
+			var addrs []string
+			for range n {
+				first := atomic.Int64{}
+				addrs = append(addrs, targets.NewFunc(t, func(scrape int) targets.Page {
+					if !attacking.Load() {
+						first.Store(int64(scrape) + 1)
+						return targets.Page{Body: "m 1\n"}
+					}
+					return page(scrape - int(first.Load()))
+				}).Addr())
+			}
+			s := besiegeAgent(t, "", fmt.Sprintf("        - {job_name: bad, static_configs: [{targets: ['%s']}]%s}\n", strings.Join(addrs, "', '"), h.keys))
+			s.withstand(func(ctx context.Context) {
+				attacking.Store(true)
+				<-ctx.Done()
+				attacking.Store(false)
+			})
+		})
+	}
+}
+
+// rawTargets answer what no HTTP server would.
+var rawTargets = []struct {
+	name string
+	say  func(ctx context.Context, conn net.Conn)
+}{
+	{"silence", func(ctx context.Context, _ net.Conn) { <-ctx.Done() }},
+	{"garbage", func(_ context.Context, conn net.Conn) { _, _ = conn.Write(noise(1 << 20)) }},
+	{"slow status", func(ctx context.Context, conn net.Conn) { drip(ctx, conn, "H") }},
+	{"slow headers", func(ctx context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
+		drip(ctx, conn, "X: y\r\n")
+	}},
+	{"endless headers", func(ctx context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
+		for ctx.Err() == nil {
+			if _, err := conn.Write([]byte(strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", 100))); err != nil {
+				return
+			}
+		}
+	}},
+	{"endless continue", func(ctx context.Context, conn net.Conn) {
+		for ctx.Err() == nil {
+			if _, err := conn.Write([]byte(strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 1000))); err != nil {
+				return
+			}
+		}
+	}},
+	{"two lengths", func(_ context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 99999999999\r\nTransfer-Encoding: chunked\r\n\r\nm 1\n"))
+	}},
+	{"a length of 2^63", func(ctx context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nm 1\n"))
+		<-ctx.Done()
+	}},
+	{"a length of 1 GB that stops", func(ctx context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 200000000\r\n\r\nm 1\n"))
+		<-ctx.Done()
+	}},
+	{"huge chunks", func(ctx context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\nm 1\n"))
+		<-ctx.Done()
+	}},
+	{"chunks of one byte", func(ctx context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"))
+		chunks := []byte(strings.Repeat("1;"+strings.Repeat("x", 100)+"\r\n#\r\n", 1000))
+		for ctx.Err() == nil {
+			if _, err := conn.Write(chunks); err != nil {
+				return
+			}
+		}
+	}},
+	{"more than asked for", func(_ context.Context, conn net.Conn) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nm 1\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nn 2\n" + string(noise(1000))))
+	}},
+}
+
+// Whatever targets say for HTTP, others are scraped as before.
+func TestHostileTargetServers(t *testing.T) {
+	t.Parallel()
+	for i, h := range rawTargets {
+		if !tried(i, h.name) {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			addr := serveRaw(t, h.say)
+			s := besiegeAgent(t, "", fmt.Sprintf("        - {job_name: bad, static_configs: [{targets: [%q]}]}\n", addr))
+			s.withstand(func(ctx context.Context) { <-ctx.Done() })
+		})
+	}
+}
+
+// serveRaw answers each request of each connection in a way of its own until the test ends.
+func serveRaw(t *testing.T, say func(ctx context.Context, conn net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // ends with its connection, which ends with ctx
+				defer conn.Close()
+				defer context.AfterFunc(ctx, func() { conn.Close() })()
+				request := make([]byte, 4096)
+				for {
+					if _, err := conn.Read(request); err != nil {
+						return
+					}
+					say(ctx, conn)
+				}
+			}()
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// answer is what an allocator says.
+func answer(contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func withoutEnd(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write([]byte(text)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+const jsonType = "application/json"
+
+// Whatever an allocator says, targets of the configuration's own are scraped, and nothing is written.
+func TestHostileAllocator(t *testing.T) {
+	t.Parallel()
+	oneJob := answer(jsonType, `{"j": {"job_name": "j", "scrape_interval": "1s", "scrape_timeout": "1s"}}`)
+	for i, h := range []struct {
+		name          string
+		jobs, targets http.HandlerFunc
+	}{
+		{"garbage", answer(jsonType, string(noise(100_000))), nil},
+		{"wrong types", answer(jsonType, `{"j": 5, "k": [], "l": null, "m": {"job_name": {}}}`), nil},
+		{"truncated", answer(jsonType, `{"j": {"job_name": "j"`), nil},
+		{"nested", answer(jsonType, strings.Repeat(`{"j":`, 1_000_000)), nil},
+		{"endless", withoutEnd(strings.Repeat(" ", 1<<16)), nil},
+		{"endless jobs", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("{"))
+			for n := 0; ; n++ {
+				if _, err := fmt.Fprintf(w, `"j%d": {"job_name": "j%d"},`, n, n); err != nil {
+					return
+				}
+			}
+		}, nil},
+		{"hanging", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil},
+		{"bomb", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(gzipBomb())
+		}, nil},
+		{"redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/scrape_configs", http.StatusFound) }, nil},
+		{"aliases without end", answer("application/yaml", "a: &a [x,x,x,x,x,x,x,x,x]\n"+manyAliases(12)), nil},
+		{"ten thousand jobs", func(w http.ResponseWriter, _ *http.Request) {
+			jobs := make([]string, 10_000)
+			for n := range jobs {
+				jobs[n] = fmt.Sprintf(`"j%d": {"job_name": "j%d", "scrape_interval": "1h", "scrape_timeout": "1s"}`, n, n)
+			}
+			_, _ = w.Write([]byte("{" + strings.Join(jobs, ",") + "}"))
+		}, answer(jsonType, "[]")},
+		{"files that are not there", answer(jsonType, `{
+			"j": {"job_name": "j", "authorization": {"credentials_file": "/nowhere/token"}},
+			"k": {"job_name": "k", "scheme": "https", "tls_config": {"ca_file": "/nowhere/ca.pem"}}}`), answer(jsonType, "[]")},
+		{"targets, garbage", oneJob, answer(jsonType, string(noise(100_000)))},
+		{"targets, hanging", oneJob, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		{"targets, bomb", oneJob, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", jsonType)
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(gzipBomb())
+		}},
+		{"targets that are none", oneJob, answer(jsonType, `[{"targets": ["", "::::", "a b", "http://x/y", "`+strings.Repeat("x", 100_000)+`"], "labels": {"__scheme__": "gopher", "__metrics_path__": "%zz", "__scrape_interval__": "-1s", "__address__": "x"}}]`)},
+	} {
+		if !tried(i, h.name) {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			l := serve.Listen(t, "127.0.0.1:0")
+			serve.HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/scrape_configs" {
+					h.jobs(w, r)
+				} else {
+					h.targets(w, r)
+				}
+			}))
+			s := besiegeAgent(t, fmt.Sprintf("receivers: {fastprometheus: {target_allocator: {endpoint: 'http://%s', interval: 1s, collector_id: me, timeout: 1s, http_sd_config: {refresh_interval: 1s}}}}", l.Addr()))
+			s.withstand(func(ctx context.Context) { <-ctx.Done() })
+		})
+	}
+}
+
+// An allocator has no say in which files there are.
+func TestAllocatorsWriteNoFiles(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "written")
+	broken := targets.New(t, targets.Page{Status: http.StatusInternalServerError})
+	l := serve.Listen(t, "127.0.0.1:0")
+	serve.HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/scrape_configs" {
+			fmt.Fprintf(w, `{"j": {"job_name": "j", "scrape_interval": "200ms", "scrape_timeout": "200ms", "scrape_failure_log_file": %q}}`, file)
+			return
+		}
+		fmt.Fprintf(w, `[{"targets": [%q], "labels": {}}]`, broken.Addr())
+	}))
+	s := besiegeAgent(t, fmt.Sprintf("receivers: {fastprometheus: {target_allocator: {endpoint: 'http://%s', interval: 200ms, collector_id: me, http_sd_config: {refresh_interval: 1s}}}}", l.Addr()))
+	s.withstand(func(ctx context.Context) { <-ctx.Done() }) // by then a job that is taken is scraped
+	assert.NoFileExists(t, file)
+}
+
+func manyAliases(n int) string {
+	var b strings.Builder
+	last := "a"
+	for i := range n {
+		name := string(rune('b' + i))
+		fmt.Fprintf(&b, "%s: &%s [%s]\n", name, name, strings.TrimSuffix(strings.Repeat("*"+last+",", 9), ","))
+		last = name
+	}
+	return b.String()
+}
+
+// Whatever the files say that are read again while it runs, what was in force stays, and nobody waits.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	for i, h := range []struct {
+		name    string
+		content func(t *testing.T, path string)
+	}{
+		{"garbage", spill(string(noise(100_000)))},
+		{"truncated", spill("- targets: [\"")},
+		{"nested", spill(strings.Repeat("[", 100_000))},
+		{"aliases", spill("a: &a [x,x,x,x,x,x,x,x,x]\n" + manyAliases(12))},
+		{"large", spill("# " + strings.Repeat("x", 8<<20) + "\n[]\n")},
+		{"wrong", spill("rules: 5\nscrape_configs: {a: b}\n")},
+		{"a pipe", func(t *testing.T, path string) {
+			t.Helper()
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, syscall.Mkfifo(path, 0o600))
+		}},
+		{"gone", func(t *testing.T, path string) {
+			t.Helper()
+			require.NoError(t, os.Remove(path))
+		}},
+		{"a folder", func(t *testing.T, path string) {
+			t.Helper()
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.Mkdir(path, 0o700))
+		}},
+	} {
+		if !tried(i, h.name) {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			files := map[string]string{
+				"targets.yaml": "- targets: []\n", "scrape.yaml": "scrape_configs: []\n", "rules.yaml": "rules: [{name: one, max_series: 1000}]\n",
+			}
+			for file, text := range files {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+			}
+			s := besiegeAgent(t, fmt.Sprintf("processors: {cardinality: {rules_file: %[1]s/rules.yaml, rules_poll_interval: 1s}}\n"+
+				"receivers: {fastprometheus: {config: {scrape_config_files: [%[1]s/scrape.yaml]}}}\n", dir),
+				fmt.Sprintf("        - {job_name: found, file_sd_configs: [{files: [%s/targets.yaml], refresh_interval: 1s}]}\n", dir))
+			s.withstand(func(ctx context.Context) {
+				for file := range files {
+					h.content(t, filepath.Join(dir, file))
+				}
+				<-ctx.Done()
+			})
+		})
+	}
+}
+
+func spill(text string) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package matrix makes configurations in which options of our components are away from their defaults: each alone, in
+// random pairs, and in random pipelines. It knows which keys there are from the sources, so that none is forgotten, and
+// does not run anything. What it makes depends on its seed alone.
+package matrix
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Choice is a value for an option of a component.
+type Choice struct {
+	Component *Component
+	Option    *Option
+	Value     Value
+}
+
+// String is how the choice is written on a line.
+func (c Choice) String() string {
+	return fmt.Sprintf("%s %s %s %s: %s", c.Component.Role, strings.TrimSuffix(c.Component.Section, "s"), c.Component.ID, c.Option.Key, c.Value.Text)
+}
+
+// Extra is YAML laid over the configuration of one process.
+type Extra struct{ Role, Text string }
+
+// End says how the processes of a run end.
+type End int
+
+// What happens to a run before both processes are told to stop.
+const (
+	Orderly End = iota
+	KillAgent
+	KillGateway
+)
+
+// Run is a configuration of both processes.
+type Run struct {
+	Seed    uint64
+	Choices []Choice
+	Extras  []Extra
+	// Gates are feature gates of both processes.
+	Gates []string
+	// Full says that the full distribution is run, which has what the others lack.
+	Full bool
+	End  End
+}
+
+// Loses says whether data may go missing.
+func (r *Run) Loses() bool {
+	return slices.ContainsFunc(r.Choices, func(c Choice) bool { return c.Value.Loses })
+}
+
+// String tells the run on lines of its own.
+func (r *Run) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %d, end %d, full %v, gates %q", r.Seed, r.End, r.Full, r.Gates)
+	for _, c := range r.Choices {
+		fmt.Fprintf(&b, "\n  %v", c)
+	}
+	for _, e := range r.Extras {
+		fmt.Fprintf(&b, "\n  %s: %s", e.Role, strings.Join(strings.Fields(e.Text), " "))
+	}
+	return b.String()
+}
+
+// all lists each value of each option of a component.
+func (c *Component) all() []Choice {
+	var all []Choice
+	for i := range c.Options {
+		for _, value := range c.Options[i].Values {
+			all = append(all, Choice{c, &c.Options[i], value})
+		}
+	}
+	return all
+}
+
+// Singles are runs in which each component has one option away from its default, until every value of every option has
+// had its turn. Components do not know each other, so one process tries an option of each.
+func Singles() []*Run {
+	var runs []*Run
+	at := func(i int) *Run {
+		for len(runs) <= i {
+			runs = append(runs, &Run{Seed: uint64(len(runs)), End: End(len(runs) % 3)})
+		}
+		return runs[i]
+	}
+	for c := range Components {
+		i := 0
+		for _, choice := range Components[c].all() {
+			for choice.Value.Peer != "" && at(i).reaches() { // two would reach for the same
+				i++
+			}
+			run := at(i)
+			run.Choices = append(run.Choices, choice)
+			i++
+		}
+	}
+	return runs
+}
+
+// reaches tells whether the run has a value that changes the other process.
+func (r *Run) reaches() bool {
+	return slices.ContainsFunc(r.Choices, func(c Choice) bool { return c.Value.Peer != "" })
+}
+
+// Random makes run number seed: up to two options away from their default in each component, pipelines with
+// processors of others, exporters that share data, feature gates.
+func Random(seed uint64) *Run {
+	dice := rand.New(rand.NewPCG(seed, 17))
+	run := &Run{Seed: seed, End: End(dice.IntN(3)), Full: dice.IntN(2) == 0}
+	for c := range Components {
+		all := Components[c].all()
+		for range dice.IntN(3) {
+			choice := all[dice.IntN(len(all))]
+			taken := func(other Choice) bool {
+				return other.Component == choice.Component && overlap(other.Option.Key, choice.Option.Key)
+			}
+			if slices.ContainsFunc(run.Choices, taken) || choice.Value.Peer != "" && run.reaches() {
+				continue
+			}
+			run.Choices = append(run.Choices, choice)
+		}
+	}
+	for _, pipeline := range []struct{ role, name string }{{Agent, "metrics/fast"}, {Agent, "metrics/drop"}, {Gateway, "metrics"}} {
+		run.extend(dice, pipeline.role, pipeline.name)
+	}
+	if dice.IntN(4) == 0 {
+		run.Gates = append(run.Gates, gates[dice.IntN(len(gates))])
+	}
+	return run
+}
+
+func overlap(a, b string) bool {
+	head := func(key string) string {
+		before, _, _ := strings.Cut(key, "::")
+		return before
+	}
+	return head(a) == head(b)
+}
+
+// gates are those that touch what components are given.
+var gates = []string{"pdata.useProtoPooling", "receiverhelper.newReceiverMetrics", "telemetry.newPipelineTelemetry"}
+
+// processors of others, with a configuration that keeps data; small ones are in each distribution.
+var processors = []struct {
+	id, text string
+	small    bool
+}{
+	{"batch", "{timeout: 50ms}", true},
+	{"batch/tiny", "{timeout: 10ms, send_batch_size: 3, send_batch_max_size: 3}", true},
+	{"batch/keyed", "{timeout: 50ms, metadata_keys: [x-tenant]}", true},
+	{"memory_limiter", "{check_interval: 1s, limit_mib: 1000}", true},
+	{"filter", "{metrics: {metric: ['name == \"nothing\"']}}", true},
+	{"cardinality/second", "{}", true},
+	{"attributes", "{actions: [{key: wing, value: left, action: insert}]}", false},
+	{"resource", "{attributes: [{key: nest, value: far, action: upsert}]}", false},
+	{"transform", "{metric_statements: ['set(datapoint.attributes[\"plume\"], \"grey\")']}", false},
+	{"resourcedetection", "{detectors: [env]}", false},
+}
+
+// extend puts processors and exporters of others into a pipeline.
+func (r *Run) extend(dice *rand.Rand, role, pipeline string) {
+	for range dice.IntN(3) {
+		p := processors[dice.IntN(len(processors))]
+		if !p.small && (!r.Full) {
+			continue
+		}
+		list := "processors"
+		r.Extras = append(r.Extras, Extra{role, fmt.Sprintf(
+			"processors: {%s: %s}\nservice: {pipelines: {%s: {%s+: [%s]}}}\n", p.id, p.text, pipeline, list, p.id)})
+	}
+	if dice.IntN(3) == 0 {
+		r.Extras = append(r.Extras, Extra{role, fmt.Sprintf(
+			"exporters: {debug: {verbosity: basic}}\nservice: {pipelines: {%s: {exporters+: [debug]}}}\n", pipeline)})
+	}
+	if dice.IntN(3) == 0 {
+		r.Extras = append(r.Extras, Extra{role, fmt.Sprintf(
+			"exporters: {nop: {}}\nservice: {pipelines: {%s: {exporters+: [nop]}}}\n", pipeline)})
+	}
+	if pipeline == "metrics/drop" && dice.IntN(3) == 0 {
+		r.Extras = append(r.Extras, Extra{role, "service: {pipelines: {metrics/drop: {exporters+: [remotewrite]}}}\n"})
+	}
+}

@@ -1,0 +1,346 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package matrix
+
+// Option is a key with values other than its default.
+type Option struct {
+	// Key as Keys has it, or one below it of another module's type. What stands before the first * is set.
+	Key    string
+	Values []Value
+}
+
+// Value of a key. $DIR, $PORT and the like are filled in: see Road.
+type Value struct {
+	// Text is YAML.
+	Text string
+	// With is YAML that is laid over the configuration of the same process, Peer over that of the other.
+	With, Peer string
+	// Loses says that data may go missing on the way: what is limited, dropped, or given up.
+	Loses bool
+}
+
+// values are plain ones.
+func values(texts ...string) []Value {
+	var all []Value
+	for _, text := range texts {
+		all = append(all, Value{Text: text})
+	}
+	return all
+}
+
+// losing are values with which data may go missing.
+func losing(texts ...string) []Value {
+	all := values(texts...)
+	for i := range all {
+		all[i].Loses = true
+	}
+	return all
+}
+
+// Component is one whose options are tried.
+type Component struct {
+	// Role is the process it is in, Section and ID where it stands in the configuration.
+	Role, Section, ID string
+	// Folder has the source of its configuration.
+	Folder  string
+	Options []Option
+	// Apart lists keys that no run sets, with the reason.
+	Apart map[string]string
+}
+
+// The processes of a road.
+const (
+	Agent   = "agent"
+	Gateway = "gateway"
+)
+
+// Components are all of ours, in each process that has them.
+var Components = []Component{
+	{Agent, "receivers", "fastprometheus", "receiver/fastprometheusreceiver", scraping, nil},
+	{Agent, "receivers", "prometheus", "receiver/fastprometheusreceiver", scraping, nil},
+	{Agent, "processors", "cardinality", "processor/cardinalityprocessor", limiting, nil},
+	{Agent, "exporters", "remotewrite", "exporter/remotewriteexporter", append(writing, writingToTheGateway...), wroteApart},
+	{Agent, "exporters", "prometheusremotewrite", "exporter/prometheusremotewriteexporter", dropIn, nil},
+	{Agent, "exporters", "otlpstream", "exporter/otlpstreamexporter", streaming, nil},
+	{Agent, "extensions", "console", "extension/consoleextension", console, nil},
+	{Agent, "extensions", "pulse", "extension/pulseextension", pulse, nil},
+	{Agent, "extensions", "runtimeprofile", "extension/runtimeprofileextension", profile, nil},
+	{Gateway, "receivers", "remotewrite", "receiver/remotewritereceiver", written, nil},
+	{Gateway, "receivers", "otlpstream", "receiver/otlpstreamreceiver", streamed, nil},
+	{Gateway, "processors", "cardinality", "processor/cardinalityprocessor", limiting, nil},
+	{Gateway, "exporters", "remotewrite", "exporter/remotewriteexporter", writing, wroteApart},
+	{Gateway, "extensions", "runtimeprofile", "extension/runtimeprofileextension", profile, nil},
+}
+
+const stored = "extensions: {file_storage: {directory: $DIR/store, create_directory: true}}\nservice: {extensions+: [file_storage]}\n"
+
+var scraping = []Option{
+	{"config::global", values(
+		"{scrape_interval: 500ms, scrape_timeout: 400ms, external_labels: {cluster: north}}",
+		"{scrape_interval: 500ms, scrape_timeout: 500ms, scrape_protocols: [PrometheusProto, OpenMetricsText1.0.0, PrometheusText0.0.4]}",
+		"{scrape_interval: 500ms, scrape_timeout: 500ms, scrape_native_histograms: true, body_size_limit: 1MB, sample_limit: 1000, label_limit: 100}",
+		"{scrape_interval: 500ms, scrape_timeout: 500ms, always_scrape_classic_histograms: true, convert_classic_histograms_to_nhcb: true}",
+	)},
+	{"trim_metric_suffixes", values("true")},
+	{"target_allocator::endpoint", []Value{{Text: "$ALLOCATOR", With: "receivers: {$ID: {target_allocator: {collector_id: me, interval: 1s}}}"}}},
+	{"target_allocator::interval", []Value{{Text: "1s", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me}}}"}}},
+	{"target_allocator::collector_id", []Value{{Text: "other", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, interval: 1s}}}"}}},
+	{"target_allocator::http_sd_config", []Value{{Text: "{refresh_interval: 1s}", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me, interval: 1s}}}"}}},
+	{"target_allocator::http_scrape_config", []Value{{Text: "{follow_redirects: false}", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me, interval: 1s}}}"}}},
+	{"api_server::enabled", []Value{{Text: "true", With: "receivers: {$ID: {api_server: {server_config: {endpoint: 127.0.0.1:$PORT}}}}"}}},
+	{"api_server::max_connections", []Value{{Text: "1", With: "receivers: {$ID: {api_server: {enabled: true, server_config: {endpoint: 127.0.0.1:$PORT}}}}"}}},
+	{"api_server::server_config", []Value{
+		{Text: "{endpoint: 127.0.0.1:$PORT, read_timeout: 1s}", With: "receivers: {$ID: {api_server: {enabled: true}}}"},
+		{Text: "{endpoint: 127.0.0.1:$BUSY}", With: "receivers: {$ID: {api_server: {enabled: true}}}"},
+	}},
+	{"scrape_on_shutdown", values("true")},
+	{"discovery_reload_on_startup", values("true")},
+	{"initial_scrape_offset", values("100ms")},
+	{"sharding::members", []Value{{Text: "2", Loses: true}}},
+	{"sharding::index", []Value{{Text: "1", With: "receivers: {$ID: {sharding: {members: 2}}}", Loses: true}}},
+	{"sharding::replication", []Value{{Text: "2", With: "receivers: {$ID: {sharding: {members: 2}}}"}}},
+	{"series_limit", []Value{{Text: "100000"}, {Text: "5", Loses: true}}},
+	{"stale_markers", values("false")},
+	{"reuse", values("never", "always")},
+	{"local_identity", values("false")},
+	{"align_scrapes", values("true", "false")},
+	{"max_concurrent_scrapes", values("1")},
+	{"max_body_size", []Value{{Text: "100000"}, {Text: "50", Loses: true}}},
+	{"max_page_memory", values("1", "100000")},
+	{"reload_interval", values("100ms", "0s")},
+}
+
+var limiting = []Option{
+	{"mode", values("dry_run")},
+	{"idle_timeout", values("1m")},
+	{"memory::max_series", []Value{{Text: "100000"}, {Text: "3", Loses: true}}},
+	{"memory::max_groups", []Value{{Text: "10"}, {Text: "1", Loses: true}}},
+	{"memory::overflow_state_mib", values("1")},
+	{"tenant::from", values("[metadata:x-tenant]", `["resource:service.name"]`)},
+	{"exempt::*::metric", values("[{metric: beat}]")},
+	{"exempt::*::resource", values("[{resource: {service.name: fast}}]")},
+	{"exempt::*::attributes", values("[{attributes: {le: '*'}}]")},
+	{"defaults::max_series_per_metric", losing("1", "3")},
+	{"defaults::on_exceed", []Value{
+		{Text: "[drop]", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}}}", Loses: true},
+		{Text: "[collapse_worst, overflow]", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}}}", Loses: true},
+		{Text: "[sample, overflow]", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1, sample_rate: 0.5}}}", Loses: true},
+	}},
+	{"defaults::keep_labels", []Value{{Text: "[service.name]", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}, overflow: {interval: 1s}}}", Loses: true}}},
+	{"defaults::sample_rate", values("0.5")},
+	{"defaults::gauge", []Value{
+		{Text: "last", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}, overflow: {interval: 1s}}}", Loses: true},
+		{Text: "mean", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}, overflow: {interval: 1s}}}", Loses: true},
+	}},
+	{"overflow::interval", []Value{{Text: "1s", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}}}", Loses: true}}},
+	{"rules::*::name", values("[{name: one}]")},
+	{"rules::*::match::metric", losing("[{name: one, match: {metric: 'b*'}, max_series: 1}]")},
+	{"rules::*::match::resource", losing("[{name: one, match: {resource: {service.name: '*'}}, max_series: 1}]")},
+	{"rules::*::match::attributes", losing("[{name: one, match: {attributes: {le: '*'}}, max_series: 1}]")},
+	{"rules::*::owner", losing("[{name: one, owner: {team: flocks}, max_series: 2}]")},
+	{"rules::*::group_by", losing(`[{name: one, group_by: ["resource:service.name"], max_series: 2}]`)},
+	{"rules::*::max_series", losing("[{name: one, max_series: 1}]")},
+	{"rules::*::max_new_series_per_minute", losing("[{name: one, max_new_series_per_minute: 1}]")},
+	{"rules::*::max_points_per_second", losing("[{name: one, max_points_per_second: 1}]")},
+	{"rules::*::adaptive::share_by", losing(`[{name: one, max_series: 5, adaptive: {share_by: ["resource:service.name"]}}]`)},
+	{"rules::*::adaptive::priority::by", losing(`[{name: one, max_series: 5, adaptive: {share_by: ["resource:service.name"], priority: {by: "resource:tier", order: [gold, lead]}}}]`)},
+	{"rules::*::adaptive::priority::order", losing(`[{name: one, max_series: 5, adaptive: {share_by: ["resource:service.name"], priority: {by: "resource:tier", order: [a]}}}]`)},
+	{"rules::*::label_limits", losing("[{name: one, label_limits: {le: 1, flock: 1}}]")},
+	{"rules::*::on_exceed", losing("[{name: one, max_series: 1, on_exceed: [overflow]}]")},
+	{"rules::*::keep_labels", losing("[{name: one, max_series: 1, keep_labels: [flock], on_exceed: [overflow]}]")},
+	{"rules::*::sample_rate", losing("[{name: one, max_series: 1, on_exceed: [sample, drop], sample_rate: 0.1}]")},
+	{"rules::*::gauge", losing("[{name: one, max_series: 1, gauge: max}]", "[{name: one, max_series: 1, gauge: min}]")},
+	{"rules_file", losing("$DIR/rules.yaml")},
+	{"rules_poll_interval", []Value{{Text: "1s", With: "processors: {cardinality: {rules_file: $DIR/rules.yaml}}", Loses: true}}},
+	{"storage", []Value{{Text: "file_storage", With: stored}}},
+	{"snapshot_interval", []Value{{Text: "1s", With: "processors: {cardinality: {storage: file_storage}}\n" + stored}}},
+	{"statistics::enabled", values("false")},
+	{"interning::enabled", values("false")},
+	{"interning::max_mib", values("1")},
+	{"interning::exclude", values("[flock]")},
+}
+
+// The other process must see the destinations that the agent is given.
+var writingToTheGateway = []Option{
+	{"http::tls", []Value{{
+		Text: "{ca_file: $DIR/cert.pem}", With: "exporters: {remotewrite: {endpoint: https://$WRITE/api/v1/write}}",
+		Peer: "receivers: {remotewrite: {tls: {cert_file: $DIR/cert.pem, key_file: $DIR/key.pem}}}",
+	}}},
+}
+
+var wroteApart = map[string]string{"endpoint": "each configuration has one"}
+
+var writing = []Option{
+	{"http::headers", values("{X-Flock: north}")},
+	{"http::read_buffer_size", values("1024")},
+	{"http::max_conns_per_host", values("1")},
+	{"http::force_attempt_http2", values("true")},
+	{"http::disable_keep_alives", values("true")},
+	{"endpoints", []Value{{Text: "[{endpoint: $DESTINATION}, {endpoint: http://127.0.0.1:$PORT/nobody}]", With: "exporters: {remotewrite: {endpoint: '', shutdown_timeout: 2s}}"}}},
+	{"timeout", values("5s")},
+	{"protobuf_message", values("'1.0'", "'2.0'", "prometheus.WriteRequest")},
+	{"compression", values("snappy", "zstd")},
+	{"compression_level", values("2", "4")},
+	{"reprobe_interval", values("1s")},
+	{"batch::max_samples", values("1", "7")},
+	{"batch::max_bytes", values("1", "1000")},
+	{"batch::max_raw_bytes", values("1", "1000")},
+	{"batch::timeout", values("0s", "1ms")},
+	{"queue::size", values("1", "100000")},
+	{"queue::storage", []Value{{Text: "file_storage", With: stored}}},
+	{"queue::on_full", values("drop_oldest", "drop_newest")},
+	{"queue::max_age", values("1m")},
+	{"retry::initial_interval", values("1ms")},
+	{"retry::randomization_factor", values("0", "1")},
+	{"retry::multiplier", values("1")},
+	{"retry::max_interval", values("1s")},
+	{"retry::max_elapsed_time", values("1m")},
+	{"retry::max_retry_after", values("1s")},
+	{"retry::status_codes", values("[]", "[401]")},
+	{"shards::min", values("4")},
+	{"shards::max", values("1", "64")},
+	{"circuit_breaker::consecutive_failures", values("0", "1")},
+	{"circuit_breaker::open_for", values("100ms")},
+	{"tenant::header", []Value{{Text: "X-Scope-OrgID", With: "exporters: {remotewrite: {tenant: {from_metadata: x-tenant}}}"}}},
+	{"tenant::from_metadata", []Value{{Text: "x-tenant", With: "exporters: {remotewrite: {tenant: {header: X-Scope-OrgID}}}"}}},
+	{"tenant::from_resource_attribute", []Value{{Text: "service.name", With: "exporters: {remotewrite: {tenant: {header: X-Scope-OrgID}}}"}}},
+	{"tenant::default", []Value{{Text: "flock", With: "exporters: {remotewrite: {tenant: {header: X-Scope-OrgID, from_metadata: x-tenant}}}"}}},
+	{"tenant::max", []Value{{Text: "1", With: "exporters: {remotewrite: {tenant: {header: X-Scope-OrgID, from_resource_attribute: service.name}}}", Loses: true}}},
+	{"cache::max_series", values("1", "10")},
+	{"cache::idle_timeout", values("1s")},
+	{"shutdown_timeout", []Value{{Text: "20s"}, {Text: "0s", Loses: true}}},
+	{"translation_strategy", values("UnderscoreEscapingWithoutSuffixes", "NoUTF8EscapingWithSuffixes", "NoTranslation")},
+	{"keep_scraped_names", values("false")},
+	{"strict_labels", values("true")},
+	{"namespace", values("geese")},
+	{"external_labels", values("{cluster: north}")},
+	{"target_info::enabled", values("false")},
+	{"target_info::interval", values("1s")},
+	{"scope_labels", values("always", "never")},
+	{"promote_resource_attributes", values("['*']", "[service.name]")},
+	{"exclude_resource_attributes", []Value{{Text: "['server.*']", With: "exporters: {remotewrite: {promote_resource_attributes: ['*']}}"}}},
+	{"resource_attributes_win", []Value{{Text: "true", With: "exporters: {remotewrite: {promote_resource_attributes: ['*']}}"}}},
+	{"send_metadata", values("false")},
+	{"exemplars", values("false")},
+	{"start_timestamps", values("false")},
+	{"convert_explicit_histograms_to_nhcb", values("true")},
+	{"keep_classic_histograms", []Value{{Text: "true", With: "exporters: {remotewrite: {convert_explicit_histograms_to_nhcb: true}}"}}},
+	{"delta::to_cumulative", values("true")},
+	{"delta::max_series", []Value{{Text: "1", With: "exporters: {remotewrite: {delta: {to_cumulative: true}}}"}}},
+}
+
+var dropIn = []Option{
+	{"http::endpoint", values("$SECOND")},
+	{"headers", values("{X-Flock: north}")},
+	{"compression", values("zstd")},
+	{"timeout", values("5s")},
+	{"retry_on_failure::initial_interval", values("1ms")},
+	{"retry_on_failure::enabled", values("false")},
+	{"remote_write_queue::enabled", values("false")},
+	{"remote_write_queue::queue_size", values("1", "10")},
+	{"remote_write_queue::num_consumers", values("0", "1", "20")},
+	{"wal::directory", values("$DIR/wal")},
+	{"wal::buffer_size", []Value{{Text: "1", With: "exporters: {prometheusremotewrite: {wal: {directory: $DIR/wal}}}"}}},
+	{"wal::truncate_frequency", []Value{{Text: "1s", With: "exporters: {prometheusremotewrite: {wal: {directory: $DIR/wal}}}"}}},
+	{"wal::lag_record_frequency", []Value{{Text: "1s", With: "exporters: {prometheusremotewrite: {wal: {directory: $DIR/wal}}}"}}},
+	{"max_batch_size_bytes", values("1", "1000")},
+	{"max_batch_request_parallelism", values("1", "8")},
+	{"protobuf_message", values("io.prometheus.write.v2.Request")},
+	{"include_metadata_keys", values("[x-tenant]")},
+	{"namespace", values("geese")},
+	{"external_labels", values("{cluster: north}")},
+	{"resource_to_telemetry_conversion::enabled", values("true")},
+	{"resource_to_telemetry_conversion::exclude_service_attributes", []Value{{Text: "true", With: "exporters: {prometheusremotewrite: {resource_to_telemetry_conversion: {enabled: true}}}"}}},
+	{"target_info::enabled", values("false")},
+	{"disable_scope_info", values("true")},
+	{"add_metric_suffixes", values("false")},
+	{"translation_strategy", []Value{{Text: "UnderscoreEscapingWithSuffixes"}, {Text: "NoUTF8EscapingWithSuffixes", With: "exporters: {prometheusremotewrite: {protobuf_message: io.prometheus.write.v2.Request}}"}}},
+	{"send_metadata", values("true")},
+	{"convert_explicit_histograms_to_nhcb", []Value{{Text: "true", With: "exporters: {prometheusremotewrite: {protobuf_message: io.prometheus.write.v2.Request}}"}}},
+	{"keep_classic_histograms", []Value{{Text: "true", With: "exporters: {prometheusremotewrite: {convert_explicit_histograms_to_nhcb: true}}"}}},
+}
+
+var streaming = []Option{
+	{"headers", values("{x-flock: north}")},
+	{"compression", values("none", "gzip", "snappy")},
+	{"balancer_name", values("pick_first")},
+	{"keepalive", values("{time: 10s, timeout: 10s}")},
+	{"endpoints::*::name", []Value{{Text: "[{name: one, endpoint: $STREAM, tls: {insecure: true}}, {name: nobody, endpoint: 127.0.0.1:$PORT, tls: {insecure: true}}]", With: "exporters: {otlpstream: {endpoint: '', shutdown: {timeout: 2s}}}"}}},
+	{"endpoints::*::compression", []Value{{Text: "[{name: one, endpoint: $STREAM, compression: gzip, tls: {insecure: true}}]", With: "exporters: {otlpstream: {endpoint: ''}}"}}},
+	{"transport", []Value{{Text: "websocket", With: "exporters: {otlpstream: {endpoint: http://$SOCKET}}"}}},
+	{"mode", values("stream", "unary")},
+	{"reprobe_interval", values("1s")},
+	{"streams", values("1", "9")},
+	{"connections", values("3")},
+	{"rebalance::scope", values("connection")},
+	{"rebalance::timeout", values("0s", "500ms")},
+	{"rebalance::requests", values("1", "3")},
+	{"in_flight::requests", values("1")},
+	{"in_flight::bytes", values("1", "100000")},
+	{"ack_timeout", values("5s", "5m")},
+	{"resend_unacked", values("false")},
+	{"shutdown::wait_for_acks", []Value{{Text: "false", Loses: true}}},
+	{"shutdown::timeout", values("5s")},
+	{"retry_on_failure::initial_interval", values("10ms")},
+	{"sending_queue::queue_size", values("10000", "100")},
+	{"sending_queue::sizer", []Value{{Text: "items", With: "exporters: {otlpstream: {sending_queue: {queue_size: 100000}}}"}, {Text: "bytes", With: "exporters: {otlpstream: {sending_queue: {queue_size: 10000000}}}"}}},
+	{"sending_queue::block_on_overflow", values("true")},
+	{"sending_queue::storage", []Value{{Text: "file_storage", With: stored}}},
+}
+
+var console = []Option{
+	{"endpoint", values("127.0.0.1:$BUSY", "localhost:$PORT")},
+	{"max_request_body_size", values("100")},
+	{"read_timeout", values("1s")},
+	{"write_timeout", values("1s")},
+	{"idle_timeout", values("1s")},
+	{"response_headers", values("{X-Flock: north}")},
+	{"keep_alives_enabled", values("false")},
+	{"allowed_hosts", values("[console.example.com]")},
+	{"tls", values("{cert_file: $DIR/cert.pem, key_file: $DIR/key.pem}")},
+}
+
+var pulse = []Option{
+	{"interval", values("1s", "0s")},
+	{"first", values("1ms", "0s")},
+	{"look", values("{here: 'http://localhost:1/'}")},
+	{"metrics_endpoint", values("http://127.0.0.1:$PORT/metrics")},
+}
+
+var profile = []Option{
+	{"profile", values("minimal", "performance", "auto")},
+	{"gogc", values("10", "1000")},
+	{"memory_limit", values("64MiB", "10%", "100%")},
+	{"refresh_interval", values("1s")},
+	{"release_binary_pages", values("true")},
+}
+
+var written = []Option{
+	{"include_metadata", values("true")},
+	{"max_request_body_size", values("100000000")},
+	{"read_header_timeout", values("5s")},
+	{"keep_alives_enabled", values("false")},
+	{"path", []Value{{Text: "/elsewhere", Peer: "exporters: {remotewrite: {endpoint: http://$WRITE/elsewhere}}"}}},
+	{"max_decoded_body_size", values("1000000")},
+}
+
+var streamed = []Option{
+	{"protocols::grpc", values(
+		"{endpoint: $STREAM, max_concurrent_streams: 100}",
+		"{endpoint: $STREAM, read_buffer_size: 1024, write_buffer_size: 1024}",
+		"{endpoint: $STREAM, include_metadata: true, max_recv_msg_size_mib: 4}",
+		"{endpoint: $STREAM, keepalive: {server_parameters: {max_connection_age: 1s, max_connection_age_grace: 1s}}}",
+	)},
+	{"protocols::http", values(
+		"{endpoint: $SOCKET, include_metadata: true}",
+		"{endpoint: $SOCKET, read_timeout: 5s, write_timeout: 5s}",
+	)},
+	{"in_flight::bytes", values("100000000", "1000000")},
+	{"in_flight::requests_per_stream", values("1")},
+	{"in_flight::bytes_per_stream", values("1", "100000")},
+	{"streams::max", values("10", "100000")},
+	{"streams::max_age", values("0s", "500ms")},
+	{"streams::max_requests", values("1", "3")},
+	{"drain_timeout", values("1s", "1m")},
+}
