@@ -17,6 +17,8 @@ import (
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
 // Values of protobuf, written by hand: what is wrong with them no library would write.
@@ -124,7 +126,7 @@ var otlpBodies = []struct {
 		for i := range counts {
 			counts[i] = 1
 		}
-		point := func(scale uint64, offset uint64) []byte {
+		point := func(scale, offset uint64) []byte {
 			return field(1, cat(fixed(3, someTime), fixed(4, 100_000), varint(6, protowire.EncodeZigZag(int64(int32(scale)))),
 				field(8, cat(varint(1, offset), packed(2, counts...)))))
 		}
@@ -143,7 +145,7 @@ var otlpBodies = []struct {
 	{"nothing but attributes", func() []byte {
 		return metrics(kind("m", gaugeKind, field(1, cat(fixed(3, someTime), nothings(7, 500_000)))))
 	}},
-	{"new series without end", func() []byte { return churn() }},
+	{"new series without end", churn},
 	{"names that are no UTF-8", func() []byte {
 		return metrics(kind("\xff\xfe", gaugeKind, field(1, cat(fixed(3, someTime), fixed(4, 0), field(7, keyValue("\xff", text(1, "\xff")))))))
 	}},
@@ -254,14 +256,11 @@ func pack(encoding string, b []byte, times int) []byte {
 	return out.Bytes()
 }
 
-// pelt sends a body again and again, two at a time.
+// pelt sends a body again and again, a few times a second.
 func pelt(ctx context.Context, addr, head string, body []byte) {
 	message := append(fmt.Appendf(nil, "%sContent-Length: %d\r\nConnection: close\r\n\r\n", head, len(body)), body...)
-	second := make(chan struct{})
-	go func() {
-		defer close(second)
-		again(ctx, func() { shout(ctx, addr, message) })
-	}()
-	again(ctx, func() { shout(ctx, addr, message) })
-	<-second
+	for ctx.Err() == nil {
+		shout(ctx, addr, message)
+		wait.Pause(ctx, 4*blowPause)
+	}
 }

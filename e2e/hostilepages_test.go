@@ -421,8 +421,8 @@ func TestHostileAllocator(t *testing.T) {
 		}, nil},
 		{"redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/scrape_configs", http.StatusFound) }, nil},
 		{"aliases without end", answer("application/yaml", "a: &a [x,x,x,x,x,x,x,x,x]\n"+manyAliases(12)), nil},
-		{"ten thousand jobs", func(w http.ResponseWriter, _ *http.Request) {
-			jobs := make([]string, 10_000)
+		{"a thousand jobs", func(w http.ResponseWriter, _ *http.Request) {
+			jobs := make([]string, 1000)
 			for n := range jobs {
 				jobs[n] = fmt.Sprintf(`"j%d": {"job_name": "j%d", "scrape_interval": "1h", "scrape_timeout": "1s"}`, n, n)
 			}
@@ -437,6 +437,15 @@ func TestHostileAllocator(t *testing.T) {
 			w.Header().Set("Content-Type", jsonType)
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(gzipBomb())
+		}},
+		{"targets, endless", oneJob, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", jsonType)
+			_, _ = w.Write([]byte(`[{"targets": ["a:1"`))
+			for {
+				if _, err := w.Write([]byte(strings.Repeat(`,"a:1"`, 10_000))); err != nil {
+					return
+				}
+			}
 		}},
 		{"targets that are none", oneJob, answer(jsonType, `[{"targets": ["", "::::", "a b", "http://x/y", "`+strings.Repeat("x", 100_000)+`"], "labels": {"__scheme__": "gopher", "__metrics_path__": "%zz", "__scrape_interval__": "-1s", "__address__": "x"}}]`)},
 	} {
@@ -453,7 +462,7 @@ func TestHostileAllocator(t *testing.T) {
 					h.targets(w, r)
 				}
 			}))
-			s := besiegeAgent(t, fmt.Sprintf("receivers: {fastprometheus: {target_allocator: {endpoint: 'http://%s', interval: 1s, collector_id: me, timeout: 1s, http_sd_config: {refresh_interval: 1s}}}}", l.Addr()))
+			s := besiegeAgent(t, fmt.Sprintf("receivers: {fastprometheus: {target_allocator: {endpoint: 'http://%s', interval: 1s, collector_id: me, timeout: 1s, http_sd_config: {refresh_interval: 30s}}}}", l.Addr()))
 			s.withstand(func(ctx context.Context) { <-ctx.Done() })
 		})
 	}

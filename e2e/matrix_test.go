@@ -298,7 +298,8 @@ func (j *journey) healthy(p *process.Process, addr string) bool {
 	if assert.Contains(j.t, output, "Error: ", "%v", j.run) && assert.True(j.t, named, "the refusal names no key of the run\n%v", j.run) {
 		assert.NotContains(j.t, output, "panic: ")
 		assert.False(j.t, strings.HasPrefix(filepath.Base(j.t.Name()), "single-"), "an option alone is refused: %v\n%s", j.run, output)
-		j.t.Logf("refused: %s", output[strings.Index(output, "Error: "):])
+		_, why, _ := strings.Cut(output, "Error: ")
+		j.t.Logf("refused: %s", why)
 	}
 	return false
 }

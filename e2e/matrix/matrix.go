@@ -172,15 +172,18 @@ func (r *Run) extend(dice *rand.Rand, role, pipeline string) {
 		}
 		list := "processors"
 		r.Extras = append(r.Extras, Extra{role, fmt.Sprintf(
-			"processors: {%s: %s}\nservice: {pipelines: {%s: {%s+: [%s]}}}\n", p.id, p.text, pipeline, list, p.id)})
+			"processors: {%s: %s}\nservice: {pipelines: {%s: {%s+: [%s]}}}\n", p.id, p.text, pipeline, list, p.id,
+		)})
 	}
 	if dice.IntN(3) == 0 {
 		r.Extras = append(r.Extras, Extra{role, fmt.Sprintf(
-			"exporters: {debug: {verbosity: basic}}\nservice: {pipelines: {%s: {exporters+: [debug]}}}\n", pipeline)})
+			"exporters: {debug: {verbosity: basic}}\nservice: {pipelines: {%s: {exporters+: [debug]}}}\n", pipeline,
+		)})
 	}
 	if dice.IntN(3) == 0 {
 		r.Extras = append(r.Extras, Extra{role, fmt.Sprintf(
-			"exporters: {nop: {}}\nservice: {pipelines: {%s: {exporters+: [nop]}}}\n", pipeline)})
+			"exporters: {nop: {}}\nservice: {pipelines: {%s: {exporters+: [nop]}}}\n", pipeline,
+		)})
 	}
 	if pipeline == "metrics/drop" && dice.IntN(3) == 0 {
 		r.Extras = append(r.Extras, Extra{role, "service: {pipelines: {metrics/drop: {exporters+: [remotewrite]}}}\n"})

@@ -51,7 +51,7 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer) (*Source, err
 func (s *Source) Apply(jobs []*config.ScrapeConfig) error {
 	configs := make(map[string]discovery.Configs, len(jobs))
 	for _, job := range jobs {
-		configs[job.JobName] = job.ServiceDiscoveryConfigs
+		configs[job.JobName] = distinguish(job.ServiceDiscoveryConfigs)
 	}
 	if err := s.manager.ApplyConfig(configs); err != nil {
 		return fmt.Errorf("cannot apply service discovery: %w", err)

@@ -40,10 +40,14 @@ type Decoder struct {
 	room int
 }
 
-// begin makes room for the messages of a payload.
-func (d *Decoder) begin(payload []byte) { d.room = Room(len(payload)) }
+// begin makes room for the messages of a payload, and takes that of its resources.
+func (d *Decoder) begin(payload []byte) bool {
+	d.room = Room(len(payload))
+	c := cursor{message: payload}
+	return d.fit(c.count(1<<3|length), resourceWeight)
+}
 
-// fit takes the room of n messages. Without any left the payload is not for here.
+// fit takes the room of n messages before any is made. Without any left the payload is not for here.
 func (d *Decoder) fit(n, weight int) bool {
 	d.room -= n * weight
 	return d.room >= 0

@@ -10,11 +10,11 @@ import (
 
 func (d *Decoder) histogram(message []byte, into pmetric.Histogram) bool {
 	c := cursor{message: message}
-	ok := true
+	ok := d.fit(c.count(1<<3|length), histogramWeight)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.fit(1, histogramWeight) && d.histogramPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			ok = d.histogramPoint(c.bytes(), into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		default:
@@ -60,11 +60,11 @@ func (d *Decoder) histogramPoint(message []byte, into pmetric.HistogramDataPoint
 
 func (d *Decoder) exponential(message []byte, into pmetric.ExponentialHistogram) bool {
 	c := cursor{message: message}
-	ok := true
+	ok := d.fit(c.count(1<<3|length), exponentialWeight)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.fit(1, exponentialWeight) && d.exponentialPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			ok = d.exponentialPoint(c.bytes(), into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		default:
@@ -136,8 +136,9 @@ func buckets(message []byte, into pmetric.ExponentialHistogramDataPointBuckets) 
 }
 
 func (d *Decoder) summary(message []byte, into pmetric.Summary) bool {
-	return each(message, func(message []byte) bool {
-		return d.fit(1, summaryWeight) && d.summaryPoint(message, into.DataPoints().AppendEmpty())
+	c := cursor{message: message}
+	return d.fit(c.count(1<<3|length), summaryWeight) && each(message, func(message []byte) bool {
+		return d.summaryPoint(message, into.DataPoints().AppendEmpty())
 	})
 }
 

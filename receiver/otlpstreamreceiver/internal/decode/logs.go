@@ -8,21 +8,20 @@ import "go.opentelemetry.io/collector/pdata/plog"
 // Logs decodes the payload of a logs request.
 func (d *Decoder) Logs(payload []byte) (plog.Logs, bool) {
 	ld := plog.NewLogs()
-	d.begin(payload)
-	return ld, each(payload, func(message []byte) bool {
-		return d.fit(1, resourceWeight) && d.resourceLogs(message, ld.ResourceLogs().AppendEmpty())
+	return ld, d.begin(payload) && each(payload, func(message []byte) bool {
+		return d.resourceLogs(message, ld.ResourceLogs().AppendEmpty())
 	})
 }
 
 func (d *Decoder) resourceLogs(message []byte, into plog.ResourceLogs) bool {
 	c := cursor{message: message}
-	ok := true
+	ok := d.fit(c.count(2<<3|length), scopeWeight)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.fit(1, scopeWeight) && d.scopeLogs(c.bytes(), into.ScopeLogs().AppendEmpty())
+			ok = d.scopeLogs(c.bytes(), into.ScopeLogs().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:

@@ -8,21 +8,20 @@ import "go.opentelemetry.io/collector/pdata/pmetric"
 // Metrics decodes the payload of a metrics request.
 func (d *Decoder) Metrics(payload []byte) (pmetric.Metrics, bool) {
 	md := pmetric.NewMetrics()
-	d.begin(payload)
-	return md, each(payload, func(message []byte) bool {
-		return d.fit(1, resourceWeight) && d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
+	return md, d.begin(payload) && each(payload, func(message []byte) bool {
+		return d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
 	})
 }
 
 func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) bool {
 	c := cursor{message: message}
-	ok := true
+	ok := d.fit(c.count(2<<3|length), scopeWeight)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.fit(1, scopeWeight) && d.scopeMetrics(c.bytes(), into.ScopeMetrics().AppendEmpty())
+			ok = d.scopeMetrics(c.bytes(), into.ScopeMetrics().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:

@@ -8,21 +8,20 @@ import "go.opentelemetry.io/collector/pdata/ptrace"
 // Traces decodes the payload of a traces request.
 func (d *Decoder) Traces(payload []byte) (ptrace.Traces, bool) {
 	td := ptrace.NewTraces()
-	d.begin(payload)
-	return td, each(payload, func(message []byte) bool {
-		return d.fit(1, resourceWeight) && d.resourceSpans(message, td.ResourceSpans().AppendEmpty())
+	return td, d.begin(payload) && each(payload, func(message []byte) bool {
+		return d.resourceSpans(message, td.ResourceSpans().AppendEmpty())
 	})
 }
 
 func (d *Decoder) resourceSpans(message []byte, into ptrace.ResourceSpans) bool {
 	c := cursor{message: message}
-	ok := true
+	ok := d.fit(c.count(2<<3|length), scopeWeight)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.fit(1, scopeWeight) && d.scopeSpans(c.bytes(), into.ScopeSpans().AppendEmpty())
+			ok = d.scopeSpans(c.bytes(), into.ScopeSpans().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:

@@ -1,0 +1,53 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/config"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+)
+
+func TestEqualMechanismsAreShared(t *testing.T) {
+	of := func(text string) any { return distinguish(job(t, text).ServiceDiscoveryConfigs)[0] }
+	a := of("  http_sd_configs: [{url: 'http://a/'}]\n")
+	assert.True(t, reflect.DeepEqual(a, of("  http_sd_configs: [{url: 'http://a/'}]\n")))
+	assert.False(t, reflect.DeepEqual(a, of("  http_sd_configs: [{url: 'http://b/'}]\n")))
+	assert.False(t, reflect.DeepEqual(a, of("  http_sd_configs: [{url: 'http://a/', refresh_interval: 1s}]\n")))
+	secret := func(word string) any {
+		return of("  http_sd_configs: [{url: 'http://a/', basic_auth: {username: u, password: " + word + "}}]\n")
+	}
+	assert.False(t, reflect.DeepEqual(secret("one"), secret("two")), "a sum does not see secrets, the comparison does")
+}
+
+// Thousands of jobs are applied in little more than it takes to read them, and again.
+func TestManyJobs(t *testing.T) {
+	f := func(n int) time.Duration {
+		jobs := []*config.ScrapeConfig{}
+		for i := range n {
+			one := job(t, fmt.Sprintf("  http_sd_configs: [{url: 'http://127.0.0.1:1/jobs/%d/targets', refresh_interval: 1h}]\n", i))
+			one.JobName = fmt.Sprint(i)
+			jobs = append(jobs, one)
+		}
+		fastest := time.Hour
+		for range 3 {
+			s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+			require.NoError(t, err)
+			start := time.Now()
+			require.NoError(t, s.Apply(jobs))
+			s.Close()
+			fastest = min(fastest, time.Since(start))
+		}
+		return fastest
+	}
+	few, many := f(200), f(2000)
+	assert.Less(t, many, 100*few, "ten times as many jobs take %v, not %v", many, few)
+}
