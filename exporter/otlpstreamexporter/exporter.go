@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -155,6 +156,12 @@ func (e *metricsExporter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics
 	memory, err := e.encoder.encodeMetrics(md)
 	return e.consume(ctx, memory, md.DataPointCount(), err)
 }
+
+var _ handback.Releaser = (*metricsExporter)(nil)
+
+// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: they are encoded
+// into memory of the exporter's own first, and that is what is queued, stored, sent and sent again.
+func (*metricsExporter) ReleasesMetrics() error { return nil }
 
 type logsExporter struct{ *streamExporter }
 

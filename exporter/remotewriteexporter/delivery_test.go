@@ -122,7 +122,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 		"resource attribute": {
 			func(c *TenantConfig) { c.FromResourceAttribute = "tenant" },
 			func(t *testing.T, e *remoteWrite) {
-				require.True(t, e.Capabilities().MutatesData)
+				require.False(t, e.Capabilities().MutatesData)
 				require.NoError(t, e.ConsumeMetrics(t.Context(), byResource("a", "b", "", "a")))
 			},
 		},

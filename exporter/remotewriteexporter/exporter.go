@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -44,6 +45,8 @@ type remoteWrite struct {
 	senders    sync.WaitGroup
 }
 
+var _ handback.Releaser = (*remoteWrite)(nil)
+
 func newExporter(cfg *Config, set exporter.Settings) (*remoteWrite, error) {
 	t, err := newTelemetry(set)
 	if err != nil {
@@ -56,14 +59,12 @@ func newExporter(cfg *Config, set exporter.Settings) (*remoteWrite, error) {
 	return &remoteWrite{cfg: cfg, set: set, telemetry: t, intake: in}, nil
 }
 
-// Capabilities tells whether metrics are changed: tenants of resources are parted by moving these.
-func (e *remoteWrite) Capabilities() consumer.Capabilities {
-	return consumer.Capabilities{MutatesData: e.cfg.Tenant.FromResourceAttribute != ""}
-}
+// Capabilities says that metrics are left as they are.
+func (*remoteWrite) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ReturnsMetrics tells extensions that vouch for pipelines that nothing of metrics is kept once they are consumed: what
-// the encoder remembers of them it has copied.
-func (*remoteWrite) ReturnsMetrics() bool { return true }
+// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: they are encoded
+// before ConsumeMetrics returns, also where that waits for the queue, and what the encoder remembers of them it has copied.
+func (*remoteWrite) ReleasesMetrics() error { return nil }
 
 // Start opens the queue and starts to send what is in it.
 func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {

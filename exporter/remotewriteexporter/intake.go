@@ -260,22 +260,21 @@ func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
 	return in.encoder.Add(md, "")
 }
 
-// addByResource takes md apart: first all resources of the first tenant, then all of the next.
+// addByResource encodes first all resources of the first tenant, then all of the next. Nothing is moved out of md, which may
+// be filled again by whoever made it.
 func (in *intake) addByResource(md pmetric.Metrics) error {
-	own := map[string]pmetric.Metrics{}
+	own := map[string][]pmetric.ResourceMetrics{}
 	var tenants []string
-	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+	for _, rm := range md.ResourceMetrics().All() {
 		tenant := in.tenantOf(rm.Resource())
 		if _, known := own[tenant]; !known {
-			own[tenant] = pmetric.NewMetrics()
 			tenants = append(tenants, tenant)
 		}
-		rm.MoveTo(own[tenant].ResourceMetrics().AppendEmpty())
-		return true
-	})
+		own[tenant] = append(own[tenant], rm)
+	}
 	var errs []error
 	for _, tenant := range tenants {
-		errs = append(errs, in.encoder.Add(own[tenant], tenant))
+		errs = append(errs, in.encoder.AddResources(own[tenant], tenant))
 	}
 	return errors.Join(errs...)
 }

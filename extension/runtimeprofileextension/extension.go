@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
@@ -46,9 +45,7 @@ type runtimeProfile struct {
 	budget      budget
 	budgetFault string // the last one logged
 	limiter     limiter
-	conf        *confmap.Conf  // the effective one, nil until told
-	host        component.Host // nil unless started
-	complaint   string         // the last disagreement logged
+	complaint   string // the last disagreement logged
 	last        sample
 	gcRatio     float64
 }
@@ -79,7 +76,7 @@ func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 		return err
 	}
 	e.mu.Lock()
-	e.lease, e.host = lease, host
+	e.lease = lease
 	e.last = readSample()
 	e.mu.Unlock()
 	for _, knob := range lease.fromEnv() {
@@ -113,8 +110,7 @@ func (e *runtimeProfile) Shutdown(context.Context) error {
 	return nil
 }
 
-// NotifyConfigSnapshot looks for a memory_limiter to agree with, and keeps the pipelines for receivers that ask about
-// theirs. It comes after Start and before the pipelines start.
+// NotifyConfigSnapshot looks for a memory_limiter to agree with. It comes after Start and before the pipelines start.
 func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	conf := snapshot.Effective()
 	if conf == nil {
@@ -122,7 +118,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 	}
 	e.mu.Lock()
 	limiter, err := findLimiter(conf, e.budget.total())
-	e.limiter, e.conf = limiter, conf
+	e.limiter = limiter
 	e.mu.Unlock()
 	if err != nil { // the limiter's own complaint about it will stop the collector; ours need not
 		e.logger.Warn("Cannot compare with the memory_limiter", zap.Error(err))

@@ -50,8 +50,8 @@ type Config struct {
 	// StaleMarkers emits a point without a value when a series or its target vanishes. Default true.
 	StaleMarkers bool `mapstructure:"stale_markers"`
 
-	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if an extension
-	// vouches for the pipeline), always, never. Default auto.
+	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if all components of
+	// the pipeline are known to let go of them), always (also if some do not say), never. Default auto.
 	Reuse string `mapstructure:"reuse"`
 
 	// LocalIdentity asks targets on this host for uncompressed bodies, which saves both sides the compression.

@@ -16,48 +16,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
-
-// judge is an extension that vouches for one receiver.
-type judge struct {
-	component.StartFunc
-	component.ShutdownFunc
-
-	id component.ID
-}
-
-func (j judge) ReturnsMetrics(id component.ID) bool { return id == j.id }
-
-type judgedHost struct {
-	component.Host
-
-	judge judge
-}
-
-func (h judgedHost) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{component.MustNewID("judge"): h.judge}
-}
-
-func TestReuse(t *testing.T) {
-	target := newEndpoint(t, text)
-	for reuse, want := range map[string][2]bool{"auto": {false, true}, "always": {true, true}, "never": {false, false}} {
-		for i, vouches := range []bool{false, true} {
-			cfg := configure(t, "reuse: "+reuse+fmt.Sprintf(static, target.address()))
-			r := prepare(t, cfg)
-			host := judgedHost{Host: componenttest.NewNopHost(), judge: judge{id: component.MustNewID("other")}}
-			if vouches {
-				host.judge.id = r.settings.ID
-			}
-			require.NoError(t, r.Start(t.Context(), host))
-			assert.Equal(t, want[i], r.reuse, "%s %v", reuse, vouches)
-			require.NoError(t, r.Shutdown(t.Context()))
-		}
-	}
-}
 
 // Shutdown in the middle of everything returns, and leaves nothing behind.
 func TestShutdownUnderLoad(t *testing.T) {

@@ -109,7 +109,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 
 // Start begins to discover and scrape. Faults of the configuration that only show now are returned.
 func (r *scraper) Start(ctx context.Context, host component.Host) error {
-	r.reuse = r.cfg.Reuse == reuseAlways || r.cfg.Reuse == reuseAuto && returnsData(host, r.settings.ID)
+	r.decideReuse(host)
 	r.seed = seed(r.cfg.Prometheus.external().String())
 	r.slots = newSlots(runtime.GOMAXPROCS(0))
 
@@ -197,9 +197,9 @@ func (r *scraper) deliver(result page.Result, slot *slot) {
 		result = result.Next()
 		err = r.hand(result, slot)
 	}
-	result.Release()
 	switch {
 	case err == nil:
+		result.Release() // not after an error: who refuses metrics may yet try again
 		if r.gate.taken() {
 			r.settings.Logger.Info("The pipeline takes metrics again")
 		}
@@ -322,17 +322,6 @@ func (r *scraper) plans() (count, size int64) {
 		size += stats.Bytes
 	}
 	return count, size
-}
-
-// returnsData asks the extensions whether one knows that whatever this receiver's pipelines consist of lets go of
-// metrics before ConsumeMetrics returns, so that their memory may be used again.
-func returnsData(host component.Host, id component.ID) bool {
-	for _, extension := range host.GetExtensions() {
-		if judge, ok := extension.(interface{ ReturnsMetrics(id component.ID) bool }); ok && judge.ReturnsMetrics(id) {
-			return true
-		}
-	}
-	return false
 }
 
 // seed makes replicas with the same configuration scrape at different moments.

@@ -108,6 +108,7 @@ func (r *scraper) observe() error {
 			o.Observe(size)
 			return nil
 		}),
+		t.RegisterReceiverFastprometheusReuseCallback(r.observeReuse),
 	)
 	if r.allocator != nil {
 		errs = append(errs, t.RegisterReceiverFastprometheusAllocatorFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {

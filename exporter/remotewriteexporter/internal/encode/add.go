@@ -34,7 +34,17 @@ type walk struct {
 // Add takes every point of md into the open columns of tenant. It keeps no reference to md. What cannot be sent is
 // counted and left out; the error is for md as a whole.
 func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
-	if err := e.add(md, tenant); err != nil {
+	resources := md.ResourceMetrics()
+	return e.addAll(resources.Len(), resources.At, tenant)
+}
+
+// AddResources does the same with some resources of metrics, which stay where they are.
+func (e *Encoder) AddResources(resources []pmetric.ResourceMetrics, tenant string) error {
+	return e.addAll(len(resources), func(i int) pmetric.ResourceMetrics { return resources[i] }, tenant)
+}
+
+func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant string) error {
+	if err := e.add(n, at, tenant); err != nil {
 		return err
 	}
 	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
@@ -46,22 +56,27 @@ func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
 	return nil
 }
 
-func (e *Encoder) add(md pmetric.Metrics, tenant string) (err error) {
+func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant string) (err error) {
+	all := func() (lost int) {
+		for i := range n {
+			lost += points(at(i))
+		}
+		return lost
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	defer e.survive(func(cause any) int {
 		err = fmt.Errorf("cannot encode metrics: panic: %v", cause)
-		return md.DataPointCount()
+		return all()
 	})
 	t := e.tenant(tenant)
 	if t == nil {
-		e.dropped(ReasonTenants, tenant, md.DataPointCount())
+		e.dropped(ReasonTenants, tenant, all())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
 	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot()}
-	resources := md.ResourceMetrics()
-	for i := range resources.Len() {
-		w.resourceMetrics(resources.At(i))
+	for i := range n {
+		w.resourceMetrics(at(i))
 	}
 	w.s.commit(t)
 	select {
@@ -72,6 +87,28 @@ func (e *Encoder) add(md pmetric.Metrics, tenant string) (err error) {
 	e.counters.misses.Add(w.misses)
 	e.counters.moves.Add(w.moves)
 	return nil
+}
+
+// points counts the points of a resource.
+func points(rm pmetric.ResourceMetrics) (n int) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			switch m.Type() {
+			case pmetric.MetricTypeGauge:
+				n += m.Gauge().DataPoints().Len()
+			case pmetric.MetricTypeSum:
+				n += m.Sum().DataPoints().Len()
+			case pmetric.MetricTypeHistogram:
+				n += m.Histogram().DataPoints().Len()
+			case pmetric.MetricTypeExponentialHistogram:
+				n += m.ExponentialHistogram().DataPoints().Len()
+			case pmetric.MetricTypeSummary:
+				n += m.Summary().DataPoints().Len()
+			default:
+			}
+		}
+	}
+	return n
 }
 
 func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {

@@ -39,6 +39,7 @@ type TelemetryBuilder struct {
 	ReceiverFastprometheusPlans             metric.Int64ObservableGauge
 	ReceiverFastprometheusProcessTime       metric.Float64ObservableCounter
 	ReceiverFastprometheusRefusedScrapes    metric.Int64ObservableCounter
+	ReceiverFastprometheusReuse             metric.Int64ObservableGauge
 	ReceiverFastprometheusSamplesScraped    metric.Int64ObservableCounter
 	ReceiverFastprometheusScrapeFailures    metric.Int64ObservableCounter
 	ReceiverFastprometheusScrapes           metric.Int64ObservableCounter
@@ -214,6 +215,21 @@ func (builder *TelemetryBuilder) RegisterReceiverFastprometheusRefusedScrapesCal
 		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusRefusedScrapes, obs: o})
 		return nil
 	}, builder.ReceiverFastprometheusRefusedScrapes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverFastprometheusReuseCallback sets callback for observable ReceiverFastprometheusReuse metric.
+func (builder *TelemetryBuilder) RegisterReceiverFastprometheusReuseCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusReuse, obs: o})
+		return nil
+	}, builder.ReceiverFastprometheusReuse)
 	if err != nil {
 		return err
 	}
@@ -415,6 +431,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_fastprometheus_refused_scrapes",
 		metric.WithDescription("Scrapes whose metrics the pipeline did not take. They are lost. [Alpha]"),
 		metric.WithUnit("{scrape}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverFastprometheusReuse, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_fastprometheus_reuse",
+		metric.WithDescription("1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]"),
+		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusSamplesScraped, err = builder.meter.Int64ObservableCounter(

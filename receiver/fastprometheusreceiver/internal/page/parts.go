@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 )
 
 const (
@@ -28,16 +30,20 @@ type parts struct {
 	pending int   // points that no part had yet
 	runs    []run // to come
 	run     run
-	rest    choice           // of the run
-	done    []int32          // points of each metric, of the runs until now
-	changed map[int32]choice // what is left of metrics that are not as the layout says
-	given   []given          // metrics of the last part
+	rest    choice                 // of the run
+	done    []int32                // points of each metric, of the runs until now
+	changed map[int32]choice       // what is left of metrics that are not as the layout says
+	given   []given                // metrics of the last part
+	held    []pmetric.ScopeMetrics // scopes of the last part
 }
 
 type given struct {
 	pmetric.Metric
 
 	number int32
+	scope  int32
+	place  int // in the scope
+	points int
 	about  []int32 // what its points are about; nil if nobody knows
 }
 
@@ -72,24 +78,27 @@ func (p *parts) next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	f := p.frame(md, p.target)
 	p.left = false
-	p.given = p.given[:0]
+	p.given, p.held = p.given[:0], nil
 	most := p.target.cohort.job.part
 	for room := most; room > 0 && p.advance() && (p.rest.count <= room || p.rest.count > most); {
 		var k choice
 		k, p.rest = p.rest.cut(room)
 		m := &p.metrics[p.run.metric]
-		out := f.scope(m.scope).AppendEmpty()
+		scope := f.scope(m.scope)
+		out := scope.AppendEmpty()
 		p.recycled.metric = p.run.metric
 		p.metric(m, out, k, false)
-		p.given = append(p.given, given{out, p.run.metric, p.abouts(k)})
+		p.given = append(p.given, given{out, p.run.metric, m.scope, scope.Len() - 1, k.count, p.abouts(k)})
 		room -= k.count
 		p.pending -= k.count
 		if p.run.ends && p.rest.count == 0 {
 			break
 		}
 	}
+	p.held = f.scopes
 	if p.left {
 		removeEmpty(md)
+		p.given = p.given[:0] // nothing is where it was
 	}
 	return md
 }
@@ -169,7 +178,11 @@ func (r Result) Pending() int {
 // consumed.
 func (r Result) Next() Result {
 	if job := r.parts.target.cohort.job; job.cfg.Reuse && !r.Metrics.IsReadOnly() {
-		r.parts.recycled.put(r.parts.given, job.round-job.part/2, job.round+job.part)
+		came := r.parts.intact(r.Metrics)
+		if handback.Poisons() {
+			handback.Overwrite(r.Metrics)
+		}
+		r.parts.recycled.put(came, job.round-job.part/2, job.round+job.part)
 	}
 	r.Metrics = pmetric.Metrics{} // may go while the next is built
 	r.Metrics = r.parts.next()

@@ -27,11 +27,11 @@ func TestRecycledPoints(t *testing.T) {
 			} else {
 				points.MoveAndAppendTo(m.SetEmptySum().DataPoints())
 			}
-			all = append(all, given{m, int32(i), nil})
+			all = append(all, given{Metric: m, number: int32(i)})
 		}
 		summary := metrics.AppendEmpty()
 		summary.SetEmptySummary().DataPoints().AppendEmpty()
-		return append(all, given{summary, int32(len(sizes)), nil})
+		return append(all, given{Metric: summary, number: int32(len(sizes))})
 	}
 	sizes := func(r *recycled) (all []int) {
 		kept := 0
@@ -93,7 +93,7 @@ func TestPointsGiveTheirAttributesOnce(t *testing.T) {
 		for _, a := range about {
 			points.AppendEmpty().Attributes().PutStr("pod", fmt.Sprintf("%d of %d", a, metric))
 		}
-		r.put([]given{{m, metric, about}}, 100, 100)
+		r.put([]given{{Metric: m, number: metric, about: about}}, 100, 100)
 	}
 	put(1, 3, 5, 5, 9)
 	put(2, 3, 5, 7)
@@ -125,7 +125,7 @@ func TestGiversAreFew(t *testing.T) {
 			points.AppendEmpty().Attributes().PutInt("of", int64(metric))
 			about = append(about, i)
 		}
-		r.put([]given{{m, metric, about}}, most, most)
+		r.put([]given{{Metric: m, number: metric, about: about}}, most, most)
 		require.Equal(t, min(perMetric*int(metric+1), most), r.kept)
 		require.Len(t, r.of, r.used.Len())
 		require.Len(t, r.givers, r.used.Len())

@@ -10,6 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 )
 
 // A tree is metrics that were handed out and came back, to be filled again: names, attributes and bounds are there.
@@ -19,6 +21,8 @@ type tree struct {
 	lists        [][]int32 // by metric, of those whose points are not the layout's
 	target       *Target   // whose it was last
 	hasExemplars bool
+	handed       record // what it was when it was handed out
+	poisoned     bool   // it was overwritten when it came back
 }
 
 // take returns a tree of the plan to fill, if one is free.
@@ -52,12 +56,19 @@ var retained atomic.Int64
 
 const retainedPoints = 1 << 16
 
-// Release says that the consumer has returned. With Config.Reuse the metrics may then be filled again; without, the call
-// means nothing.
+// Release says that the consumer has returned without an error. With Config.Reuse the metrics may then be filled again;
+// without, the call means nothing.
 func (r Result) Release() {
-	if r.tree == nil || r.Metrics.IsReadOnly() { // shared by several consumers: their flag cannot be taken back
+	if r.Metrics.IsReadOnly() { // shared by several consumers: their flag cannot be taken back
 		return
 	}
+	if handback.Poisons() && (r.tree != nil || r.parts != nil && r.parts.target.cohort.job.cfg.Reuse) {
+		handback.Overwrite(r.Metrics)
+	}
+	if r.tree == nil {
+		return
+	}
+	r.tree.poisoned = handback.Poisons()
 	p, n := r.plan, len(r.tree.layout.points)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,14 +86,20 @@ func (r Result) Release() {
 func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 	v.hanging = len(v.exemplars) > 0
 	reuse := v.target.cohort.job.cfg.Reuse
-	if t != nil {
+	if t != nil && t.isIntact() {
+		if t.poisoned {
+			t.restore()
+		}
 		hanging := v.hanging
 		v.hanging = hanging || t.hasExemplars
 		if t.target != v.target {
 			t.own(v.target)
 		}
-		if t.refill(v) {
+		if whole, moved := t.refill(v); whole {
 			t.target, t.hasExemplars = v.target, hanging
+			if moved {
+				t.record()
+			}
 			return t.metrics, t
 		}
 		v.hanging = hanging
@@ -99,11 +116,13 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 			fresh.setList(int(ch.metric), k.list)
 		}
 	}
+	fresh.record()
 	return md, fresh
 }
 
-// refill gives every point its new value. It returns false when a point must be left out; the tree is of no use then.
-func (t *tree) refill(v *view) bool {
+// refill gives every point its new value. It is not whole when a point must be left out; the tree is of no use then. moved
+// says that there may be other points than before.
+func (t *tree) refill(v *view) (whole, moved bool) {
 	l := t.layout
 	c := cursor{view: v, layout: t.layout}
 	w := walk{tree: t}
@@ -115,7 +134,7 @@ func (t *tree) refill(v *view) bool {
 		m := &t.layout.metrics[i]
 		out := w.metric(m)
 		if out == (pmetric.Metric{}) {
-			return false
+			return false, true
 		}
 		k := m.all(true)
 		had := t.list(i)
@@ -125,10 +144,11 @@ func (t *tree) refill(v *view) bool {
 		default:
 			k = c.choose(m, ch, had, true)
 			t.setList(i, k.list)
+			moved = true
 		}
 		c.metric(m, out, k, true)
 	}
-	return !c.left
+	return !c.left, moved
 }
 
 // isComplete tells whether a list, if there is one, has all points of a metric and no others.
@@ -249,8 +269,17 @@ func (t *tree) each(f func(scope int32, sm pmetric.ScopeMetrics, rm pmetric.Reso
 	}
 }
 
-// own gives the tree another target's attributes.
-func (t *tree) own(target *Target) {
+// chosen returns the points that a metric has.
+func (t *tree) chosen(metric int) choice {
+	k := t.layout.metrics[metric].all(true)
+	if k.list = t.list(metric); k.list != nil {
+		k.count = len(k.list)
+	}
+	return k
+}
+
+// ownResources gives the resources a target's attributes.
+func (t *tree) ownResources(target *Target) {
 	l := t.layout
 	done := make([]bool, len(l.resources))
 	t.each(func(scope int32, _ pmetric.ScopeMetrics, rm pmetric.ResourceMetrics) {
@@ -262,6 +291,13 @@ func (t *tree) own(target *Target) {
 		rm.Resource().Attributes().Clear()
 		target.fill(rm.Resource().Attributes(), &l.resources[r])
 	})
+	t.recordResources()
+}
+
+// own gives the tree another target's attributes.
+func (t *tree) own(target *Target) {
+	t.ownResources(target)
+	l := t.layout
 	if !l.marked {
 		return
 	}
@@ -269,10 +305,7 @@ func (t *tree) own(target *Target) {
 	for i := range l.metrics {
 		m := &l.metrics[i]
 		out := w.metric(m)
-		k := m.all(true)
-		if k.list = t.list(i); k.list != nil {
-			k.count = len(k.list)
-		}
+		k := t.chosen(i)
 		for j := range k.count {
 			if at := int(k.at(j)); at >= 0 && at < len(l.points) && l.points[at].form.keys.marked {
 				l.points[at].own(attributesOf(out, j), target)

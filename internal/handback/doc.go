@@ -1,0 +1,50 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package handback says whether a receiver may use the memory of metrics again once ConsumeMetrics has returned.
+//
+// The Collector's rule is that metrics belong to the consumer they were given to, for as long as it likes. A receiver that
+// fills the same memory again therefore needs to know that everything behind it lets go of metrics before it returns.
+//
+// # What it means to let go
+//
+// A component lets go of metrics if, once its ConsumeMetrics has returned nil:
+//
+//   - it keeps no reference to them or to a part of them: no metric, point, attribute map or slice, in no queue, cache, batch
+//     or goroutine. What it needs later it has encoded or copied. Strings may be kept: they never change.
+//   - it has moved no part of them elsewhere (MoveTo, MoveAndAppendTo), and has freed none of it.
+//   - it has changed nothing in them that was there: no names, no attributes, no order of points. Whoever wants to do so
+//     does not let go. What was removed or appended is found, see below.
+//
+// After an error nothing of this is asked. A component may refuse metrics and send them again on its own, so a receiver does
+// not use again what was refused.
+//
+// # Who says so
+//
+// Exporters and processors answer for themselves, and for their configuration, by implementing [Releaser]. An exporter is
+// found through the host. The Collector shows the instance of a processor to nobody, so that one makes itself known with
+// [Register]. Who says nothing is taken to keep metrics, apart from two components of the Collector that are known:
+// memory_limiter and nop.
+//
+// # Who is asked
+//
+// [Ask] looks at the graph of the host: the receiver must be in one pipeline, with one exporter, and each component on
+// the way must let go. There is no public way to see the graph, so it is read by reflection, without unsafe and only if each
+// field is what it is in the version that this was written for. With any other host the answer is that the graph cannot
+// be read. Nothing has to be configured for this, and no extension is involved.
+//
+// # What forbids it
+//
+// Several pipelines or exporters (the Collector shares or copies the metrics between them), a connector, a component that
+// keeps metrics or does not say, and the Collector's gate pdata.useProtoPooling, by which the Collector itself frees metrics
+// when the first consumer returns. [Ask] names them in the order in which metrics meet them.
+//
+// # What a receiver must check
+//
+// A promise can be broken. A receiver checks what comes back before it fills it again, and begins anew if anything is not as
+// it was: resources, scopes, metrics with their names and types, the number and the identity of points, and how many
+// attributes each has. What would cost as much as building metrics anew is not checked: the value of a point's attribute
+// that was replaced in place, and whether somebody still reads what is being filled. For these there is poison: in builds
+// with the tag invariants, or with [Poison], what was handed back is overwritten before it is used again, so that
+// who keeps it sees values that nobody ever sent.
+package handback

@@ -1,0 +1,45 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handback
+
+import (
+	"reflect"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// A Releaser is an exporter or a processor that knows whether it lets go of metrics before it returns.
+type Releaser interface {
+	// ReleasesMetrics returns nil if the component, configured as it is, lets go, and else why it does not: a clause that
+	// begins with a verb.
+	ReleasesMetrics() error
+}
+
+// registered are the answers of processors, by the addresses of their instances.
+var registered sync.Map // of uintptr, registration
+
+type registration struct {
+	instance component.Component // an address is one component's for as long as this is here
+	answers  Releaser
+}
+
+// Register makes known who answers for a processor. The instance is what the factory returned, which may be a helper's
+// wrapper, and must be a pointer. A processor does so before its pipeline runs, and calls forget when it shuts down.
+func Register(instance component.Component, answers Releaser) (forget func()) {
+	at := addressOf(reflect.ValueOf(instance))
+	if at == 0 {
+		return func() {}
+	}
+	registered.Store(at, registration{instance, answers})
+	return func() { registered.Delete(at) }
+}
+
+// addressOf returns where a pointer points to, 0 of anything else.
+func addressOf(v reflect.Value) uintptr {
+	if v.Kind() != reflect.Pointer {
+		return 0
+	}
+	return v.Pointer()
+}

@@ -1,0 +1,138 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+)
+
+// components are what the pipelines of these tests are made of.
+const components = `
+receivers:
+  fastprometheus: &scrape
+    config: {scrape_configs: [{job_name: a, scrape_interval: 1h, scrape_timeout: 1s, static_configs: [{targets: [127.0.0.1:1]}]}]}
+  fastprometheus/other: *scrape
+  fastprometheus/always: {<<: *scrape, reuse: always}
+  fastprometheus/never: {<<: *scrape, reuse: never}
+processors:
+  memory_limiter: &limiter {check_interval: 1s, limit_mib: 4000}
+  memory_limiter/2: *limiter
+  batch: {}
+  cardinality: {}
+  releasing: {}
+  keeping: {}
+  changing: {}
+connectors: {forward: {}}
+exporters:
+  nop: {}
+  nop/2: {}
+  debug: {}
+  remotewrite: &rw {endpoint: "http://127.0.0.1:1/api/v1/write"}
+  remotewrite/tenants: {<<: *rw, tenant: {header: X-Scope-OrgID, from_resource_attribute: service.name, default: nobody}}
+  otlpstream: {endpoint: "127.0.0.1:1", tls: {insecure: true}}
+service:
+  telemetry: {metrics: {level: none}}
+`
+
+// pipelines adds pipelines: of receivers, processors, exporters.
+func pipelines(parts ...[3]string) string {
+	config := components + "  pipelines:\n"
+	for i, p := range parts {
+		config += fmt.Sprintf("    metrics/%d: {receivers: [%s], processors: [%s], exporters: [%s]}\n", i, p[0], p[1], p[2])
+	}
+	return config
+}
+
+// promising makes processors that hand metrics on and answer for themselves.
+func promising(name string, keeps error, changes bool) processor.Factory {
+	kind := component.MustNewType(name)
+	return processor.NewFactory(kind, func() component.Config { return &struct{}{} }, processor.WithMetrics(
+		func(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+			forget := func() {}
+			p, err := processorhelper.NewMetrics(ctx, set, cfg, next,
+				func(_ context.Context, md pmetric.Metrics) (pmetric.Metrics, error) { return md, nil },
+				processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: changes}),
+				processorhelper.WithShutdown(func(context.Context) error {
+					forget()
+					return nil
+				}))
+			if err == nil && !changes {
+				forget = handback.Register(p, answer{keeps})
+			}
+			return p, err
+		}, component.StabilityLevelDevelopment))
+}
+
+type answer struct{ keeps error }
+
+func (a answer) ReleasesMetrics() error { return a.keeps }
+
+// The graph of the Collector that this repository is pinned to is read as it is. If this fails after an update, the layout
+// in internal/handback has to follow it, or no receiver uses memory again.
+func TestPipelinesOfTheRealCollector(t *testing.T) {
+	const (
+		used    = "The memory of metrics is used again once the pipeline has taken them"
+		unused  = "The memory of metrics is not used again"
+		silence = "does not say whether it keeps metrics"
+		scrape  = "fastprometheus"
+	)
+	own := [3]string{scrape, "", "remotewrite"}
+	for name, c := range map[string]struct {
+		pipelines [][3]string
+		what, why string // stand in the way
+	}{
+		"remotewrite":                      {[][3]string{own}, "", ""},
+		"with tenants of resources":        {[][3]string{{scrape, "", "remotewrite/tenants"}}, "", ""},
+		"otlpstream":                       {[][3]string{{scrape, "", "otlpstream"}}, "", ""},
+		"nop":                              {[][3]string{{scrape, "", "nop/2"}}, "", ""},
+		"memory_limiter":                   {[][3]string{{scrape, "memory_limiter, memory_limiter/2", "nop"}}, "", ""},
+		"a processor that lets go":         {[][3]string{{scrape, "memory_limiter, releasing", "nop"}}, "", ""},
+		"other receivers beside it":        {[][3]string{{scrape + ", fastprometheus/other", "", "nop"}}, "", ""},
+		"pipelines of others":              {[][3]string{own, {"fastprometheus/other", "batch", "debug"}}, "", ""},
+		"one fed by a connector, too":      {[][3]string{{scrape + ", forward", "", "nop"}, {"fastprometheus/other", "", "forward"}}, "", ""},
+		"a processor that keeps":           {[][3]string{{scrape, "memory_limiter, keeping, batch", "nop"}}, `processor "keeping"`, "keeps a copy"},
+		"a processor that says nothing":    {[][3]string{{scrape, "memory_limiter, batch", "nop"}}, `processor "batch"`, silence},
+		"cardinality":                      {[][3]string{{scrape, "cardinality", "nop"}}, `processor "cardinality"`, silence},
+		"an exporter that says nothing":    {[][3]string{{scrape, "", "debug"}}, `exporter "debug"`, silence},
+		"two exporters":                    {[][3]string{{scrape, "", "nop, remotewrite"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
+		"two pipelines":                    {[][3]string{own, {scrape, "", "nop"}}, "the receiver", "is in 2 pipelines, which share metrics"},
+		"a connector":                      {[][3]string{{scrape, "", "forward"}, {"forward", "", "nop"}}, `connector "forward"`, "may hand metrics to any pipeline, or keep them"},
+		"always: what says nothing":        {[][3]string{{"fastprometheus/always", "", "debug"}}, "", ""},
+		"always: not what keeps":           {[][3]string{{"fastprometheus/always", "keeping", "debug"}}, `processor "keeping"`, "keeps a copy"},
+		"always: not what says it changes": {[][3]string{{"fastprometheus/always", "changing", "nop"}}, `processor "changing"`, silence + ", and the pipeline changes metrics"},
+		"always: not two exporters":        {[][3]string{{"fastprometheus/always", "", "nop, nop/2"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
+		"never":                            {[][3]string{{"fastprometheus/never", "", "nop"}}, "`reuse`", "is never"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			collector := start(t, pipelines(c.pipelines...),
+				promising("releasing", nil, false), promising("keeping", errors.New("keeps a copy"), false), promising("changing", nil, true))
+			id, _, _ := strings.Cut(c.pipelines[0][0], ",")
+			said := collector.log.Filter(func(e observer.LoggedEntry) bool {
+				return (e.Message == used || e.Message == unused) && e.ContextMap()["otelcol.component.id"] == id
+			}).All()
+			require.Len(t, said, 1)
+			if c.what == "" {
+				require.Equal(t, used, said[0].Message, said[0].ContextMap())
+				return
+			}
+			require.Equal(t, unused, said[0].Message)
+			require.Equal(t, c.what, said[0].ContextMap()["because_of"])
+			require.Equal(t, c.why, said[0].ContextMap()["which"])
+		})
+	}
+}

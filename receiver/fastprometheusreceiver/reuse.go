@@ -1,0 +1,52 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+)
+
+// decideReuse finds out whether the memory of metrics is used again, and says so.
+func (r *scraper) decideReuse(host component.Host) {
+	obstacle := r.obstacle(host)
+	if r.reuse = obstacle == nil; r.reuse {
+		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them")
+		return
+	}
+	r.settings.Logger.Info("The memory of metrics is not used again",
+		zap.String("because_of", obstacle.What), zap.String("which", obstacle.Why))
+}
+
+// obstacle returns the first thing that stands between this receiver and the use of its metrics' memory again, if any. With
+// `reuse: always` the user answers for components that say nothing of themselves, but not against what is known: a gate, an
+// exporter that keeps metrics, a pipeline that changes them.
+func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
+	if r.cfg.Reuse == reuseNever {
+		return &handback.Obstacle{What: "`reuse`", Why: "is never"}
+	}
+	for _, o := range handback.Ask(host, r.settings.ID) {
+		switch {
+		case r.cfg.Reuse == reuseAuto || !o.Silent:
+			return &o
+		case r.next.Capabilities().MutatesData:
+			return &handback.Obstacle{What: o.What, Why: o.Why + ", and the pipeline changes metrics"}
+		}
+	}
+	return nil
+}
+
+func (r *scraper) observeReuse(_ context.Context, o metric.Int64Observer) error {
+	used := int64(0)
+	if r.reuse {
+		used = 1
+	}
+	o.Observe(used)
+	return nil
+}
