@@ -31,6 +31,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 )
 
 const (
@@ -73,7 +75,8 @@ func start(t *testing.T, config string, more ...processor.Factory) *collector {
 }
 
 func factories(more []processor.Factory) (f otelcol.Factories, err error) {
-	f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](fastprometheusreceiver.NewFactory())
+	f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](fastprometheusreceiver.NewFactory(),
+		remotewritereceiver.NewFactory(), otlpstreamreceiver.NewFactory())
 	if err != nil {
 		return f, err
 	}

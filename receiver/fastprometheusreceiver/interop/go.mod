@@ -24,6 +24,7 @@ require (
 
 require (
 	github.com/prometheus/alertmanager v0.33.1 // indirect
+	go.opentelemetry.io/collector/config/confighttp/xconfighttp v0.155.0 // indirect
 	go.opentelemetry.io/collector/extension v1.65.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )
@@ -108,6 +109,8 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/gobwas/glob v0.2.3 // indirect
 	github.com/godwit-otel/godwit/internal v0.1.0
+	github.com/godwit-otel/godwit/receiver/otlpstreamreceiver v0.1.0
+	github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
@@ -230,7 +233,7 @@ require (
 	go.opentelemetry.io/collector/extension/extensionmiddleware v0.159.0 // indirect
 	go.opentelemetry.io/collector/extension/extensiontest v0.159.0 // indirect
 	go.opentelemetry.io/collector/extension/xextension v0.159.0 // indirect
-	go.opentelemetry.io/collector/featuregate v1.65.0 // indirect
+	go.opentelemetry.io/collector/featuregate v1.65.0
 	go.opentelemetry.io/collector/internal/componentalias v0.159.0 // indirect
 	go.opentelemetry.io/collector/internal/fanoutconsumer v0.159.0 // indirect
 	go.opentelemetry.io/collector/internal/memorylimiter v0.159.0 // indirect
@@ -328,3 +331,7 @@ replace github.com/godwit-otel/godwit/exporter/otlpstreamexporter => ../../../ex
 replace github.com/godwit-otel/godwit/exporter/remotewriteexporter => ../../../exporter/remotewriteexporter
 
 replace github.com/godwit-otel/godwit/processor/cardinalityprocessor => ../../../processor/cardinalityprocessor
+
+replace github.com/godwit-otel/godwit/receiver/remotewritereceiver => ../../remotewritereceiver
+
+replace github.com/godwit-otel/godwit/receiver/otlpstreamreceiver => ../../otlpstreamreceiver

@@ -49,6 +49,12 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
+// What the receiver says when it starts.
+const (
+	used   = "The memory of metrics is used again once the pipeline has taken them"
+	unused = "The memory of metrics is not used again"
+)
+
 // pipelines adds pipelines: of receivers, processors, exporters.
 func pipelines(parts ...[3]string) string {
 	config := components + "  pipelines:\n"
@@ -86,8 +92,6 @@ func (a answer) ReleasesMetrics() error { return a.keeps }
 // in internal/handback has to follow it, or no receiver uses memory again.
 func TestPipelinesOfTheRealCollector(t *testing.T) {
 	const (
-		used    = "The memory of metrics is used again once the pipeline has taken them"
-		unused  = "The memory of metrics is not used again"
 		silence = "does not say whether it keeps metrics"
 		scrape  = "fastprometheus"
 	)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 )
 
 // merged puts the parts of a result together.
@@ -87,6 +89,7 @@ func kubeText(n int) string {
 
 // What stays of a large page is its text and what its lines mean; a scrape adds the values, and the points part by part.
 func TestMemoryOfALargePage(t *testing.T) {
+	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
 	const series = 100_000
 	page := []byte(kubeText(series))
 	text := float64(len(page)) / series
@@ -121,6 +124,7 @@ func TestMemoryOfALargePage(t *testing.T) {
 
 // Where the labels of many series come again with every metric, little stays besides their text.
 func TestMemoryOfLabelsThatComeAgain(t *testing.T) {
+	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
 	const pods, metrics = 2000, 30
 	var b strings.Builder
 	for m := range metrics {

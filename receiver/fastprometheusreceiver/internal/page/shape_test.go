@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 )
 
 // shapedLines come in threes of one shape, or of what looks like one.
@@ -114,6 +116,7 @@ func TestShapesMeanWhatLinesMean(t *testing.T) {
 }
 
 func TestNewSeriesOfAKnownShapeAllocateLittle(t *testing.T) {
+	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
 	const n = 200
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	target := testTarget(j, 1)

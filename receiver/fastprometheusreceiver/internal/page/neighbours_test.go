@@ -1,0 +1,389 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+)
+
+// neighbours are consumers that break the promise to leave metrics as they are, in every way that is looked for.
+var neighbours = map[string]func(pmetric.Metrics){
+	"leaves them": func(pmetric.Metrics) {},
+	"empties":     func(md pmetric.Metrics) { md.MoveTo(pmetric.NewMetrics()) },
+	"empties, and goes on to use": func(md pmetric.Metrics) {
+		mine := pmetric.NewMetrics()
+		md.MoveTo(mine)
+		eachMetric(mine, func(m pmetric.Metric) { m.SetName("mine") })
+	},
+	"moves resources": func(md pmetric.Metrics) {
+		md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+			rm.MoveTo(pmetric.NewResourceMetrics())
+			return true
+		})
+	},
+	"moves the insides of resources": func(md pmetric.Metrics) {
+		for _, rm := range md.ResourceMetrics().All() {
+			rm.MoveTo(pmetric.NewResourceMetrics())
+		}
+	},
+	"removes a resource": func(md pmetric.Metrics) {
+		removeFirst(md.ResourceMetrics().RemoveIf)
+	},
+	"adds a resource": func(md pmetric.Metrics) { md.ResourceMetrics().AppendEmpty() },
+	"removes a scope": func(md pmetric.Metrics) { removeFirst(md.ResourceMetrics().At(0).ScopeMetrics().RemoveIf) },
+	"adds a scope":    func(md pmetric.Metrics) { md.ResourceMetrics().At(0).ScopeMetrics().AppendEmpty() },
+	"changes a resource": func(md pmetric.Metrics) {
+		md.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.name", "another")
+	},
+	"adds to a resource": func(md pmetric.Metrics) { md.ResourceMetrics().At(0).Resource().Attributes().PutStr("cluster", "c") },
+	"renames a scope":    func(md pmetric.Metrics) { md.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope().SetName("another") },
+	"removes a metric":   func(md pmetric.Metrics) { removeFirst(firstMetrics(md).RemoveIf) },
+	"removes all metrics": func(md pmetric.Metrics) {
+		firstMetrics(md).RemoveIf(func(pmetric.Metric) bool { return true })
+	},
+	"adds a metric": func(md pmetric.Metrics) { firstMetrics(md).AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty() },
+	"swaps metrics": func(md pmetric.Metrics) {
+		sorted := 0
+		firstMetrics(md).Sort(func(_, _ pmetric.Metric) bool { sorted++; return sorted%2 == 0 })
+	},
+	"reverses metrics": func(md pmetric.Metrics) {
+		firstMetrics(md).Sort(func(a, b pmetric.Metric) bool { return a.Name() > b.Name() })
+	},
+	"renames metrics":      func(md pmetric.Metrics) { eachMetric(md, func(m pmetric.Metric) { m.SetName(m.Name() + "_x") }) },
+	"changes descriptions": func(md pmetric.Metrics) { eachMetric(md, func(m pmetric.Metric) { m.SetDescription("another") }) },
+	"changes units":        func(md pmetric.Metrics) { eachMetric(md, func(m pmetric.Metric) { m.SetUnit("By") }) },
+	"adds to metadata":     func(md pmetric.Metrics) { eachMetric(md, func(m pmetric.Metric) { m.Metadata().PutStr("a", "b") }) },
+	"changes types":        func(md pmetric.Metrics) { eachMetric(md, func(m pmetric.Metric) { m.SetEmptyExponentialHistogram() }) },
+	"takes data":           func(md pmetric.Metrics) { eachMetric(md, func(m pmetric.Metric) { m.MoveTo(pmetric.NewMetric()) }) },
+	"removes points":       func(md pmetric.Metrics) { eachPoints(md, func(s points) { s.clear() }) },
+	"removes the first":    func(md pmetric.Metrics) { eachPoints(md, func(s points) { s.removeFirst() }) },
+	"adds a point":         func(md pmetric.Metrics) { eachPoints(md, func(s points) { s.add() }) },
+	"replaces the first":   func(md pmetric.Metrics) { eachPoints(md, func(s points) { s.removeFirst(); s.add() }) },
+	"reverses points":      func(md pmetric.Metrics) { eachPoints(md, func(s points) { s.reverse() }) },
+	"adds attributes":      func(md pmetric.Metrics) { eachAttributes(md, func(m pcommon.Map) { m.PutStr("a", "b") }) },
+	"clears attributes":    func(md pmetric.Metrics) { eachAttributes(md, func(m pcommon.Map) { m.Clear() }) },
+	"adds more than counts": func(md pmetric.Metrics) {
+		eachAttributes(md, func(m pcommon.Map) { m.PutInt("a", 1); m.PutBool("b", true) })
+	},
+	"makes delta of cumulative": func(md pmetric.Metrics) {
+		eachMetric(md, func(m pmetric.Metric) {
+			switch m.Type() {
+			case pmetric.MetricTypeSum:
+				m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			case pmetric.MetricTypeHistogram:
+				m.Histogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			default:
+			}
+		})
+	},
+	"makes sums fall": func(md pmetric.Metrics) {
+		eachMetric(md, func(m pmetric.Metric) {
+			if m.Type() == pmetric.MetricTypeSum {
+				m.Sum().SetIsMonotonic(false)
+			}
+		})
+	},
+	"sets flags": func(md pmetric.Metrics) {
+		eachNumber(md, func(dp pmetric.NumberDataPoint) { dp.SetFlags(noValue) })
+	},
+	"adds exemplars": func(md pmetric.Metrics) {
+		eachNumber(md, func(dp pmetric.NumberDataPoint) { dp.Exemplars().AppendEmpty().SetDoubleValue(1) })
+	},
+	"makes integers": func(md pmetric.Metrics) {
+		eachNumber(md, func(dp pmetric.NumberDataPoint) { dp.SetIntValue(1) })
+	},
+	"changes values and times": func(md pmetric.Metrics) {
+		eachNumber(md, func(dp pmetric.NumberDataPoint) {
+			dp.SetDoubleValue(-1)
+			dp.SetTimestamp(1)
+			dp.SetStartTimestamp(1)
+		})
+	},
+	"changes buckets and quantiles": func(md pmetric.Metrics) {
+		eachMetric(md, func(m pmetric.Metric) {
+			switch m.Type() {
+			case pmetric.MetricTypeHistogram:
+				for _, dp := range m.Histogram().DataPoints().All() {
+					dp.ExplicitBounds().FromRaw([]float64{1, 2, 3})
+					dp.BucketCounts().FromRaw(nil)
+					dp.SetSum(-1)
+					dp.SetMin(-1)
+				}
+			case pmetric.MetricTypeSummary:
+				for _, dp := range m.Summary().DataPoints().All() {
+					dp.QuantileValues().RemoveIf(func(pmetric.SummaryDataPointValueAtQuantile) bool { return true })
+				}
+			default:
+			}
+		})
+	},
+	"overwrites all": handback.Overwrite,
+	"copies over": func(md pmetric.Metrics) {
+		other := pmetric.NewMetrics()
+		other.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptySummary()
+		other.CopyTo(md)
+	},
+	"makes them read-only": func(md pmetric.Metrics) { md.MarkReadOnly() },
+}
+
+func firstMetrics(md pmetric.Metrics) pmetric.MetricSlice {
+	return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+}
+
+func removeFirst[P any](removeIf func(func(P) bool)) {
+	removed := false
+	removeIf(func(P) bool {
+		was := removed
+		removed = true
+		return !was
+	})
+}
+
+func eachMetric(md pmetric.Metrics, f func(pmetric.Metric)) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				f(m)
+			}
+		}
+	}
+}
+
+// points is what the points of every type have in common.
+type points struct {
+	clear, removeFirst, add, reverse func()
+	attributes                       []pcommon.Map
+}
+
+func eachPoints(md pmetric.Metrics, f func(points)) {
+	eachMetric(md, func(m pmetric.Metric) {
+		switch m.Type() {
+		case pmetric.MetricTypeGauge:
+			f(pointsOf(m.Gauge().DataPoints()))
+		case pmetric.MetricTypeSum:
+			f(pointsOf(m.Sum().DataPoints()))
+		case pmetric.MetricTypeHistogram:
+			f(pointsOf(m.Histogram().DataPoints()))
+		case pmetric.MetricTypeSummary:
+			f(pointsOf(m.Summary().DataPoints()))
+		default:
+		}
+	})
+}
+
+func pointsOf[P attributed, S interface {
+	slice[P]
+	Len() int
+	Sort(less func(a, b P) bool)
+}](s S) points {
+	var maps []pcommon.Map
+	order := map[P]int{}
+	for i := range s.Len() {
+		maps = append(maps, s.At(i).Attributes())
+		order[s.At(i)] = i
+	}
+	return points{
+		clear:       func() { s.RemoveIf(func(P) bool { return true }) },
+		removeFirst: func() { removeFirst(s.RemoveIf) },
+		add:         func() { s.AppendEmpty() },
+		reverse:     func() { s.Sort(func(a, b P) bool { return order[a] > order[b] }) },
+		attributes:  maps,
+	}
+}
+
+func eachAttributes(md pmetric.Metrics, f func(pcommon.Map)) {
+	eachPoints(md, func(s points) {
+		for _, m := range s.attributes {
+			f(m)
+		}
+	})
+}
+
+func eachNumber(md pmetric.Metrics, f func(pmetric.NumberDataPoint)) {
+	eachMetric(md, func(m pmetric.Metric) {
+		switch m.Type() {
+		case pmetric.MetricTypeGauge:
+			for _, dp := range m.Gauge().DataPoints().All() {
+				f(dp)
+			}
+		case pmetric.MetricTypeSum:
+			for _, dp := range m.Sum().DataPoints().All() {
+				f(dp)
+			}
+		default:
+		}
+	})
+}
+
+// mixedPage has every type, several series of each, and series that come and go.
+func mixedPage(n int, honored bool) string {
+	var b strings.Builder
+	b.WriteString("# HELP g Help.\n# TYPE g gauge\n")
+	for i := range 5 + n%2 {
+		fmt.Fprintf(&b, "g{a=\"%d\"} %d\n", i, i*n)
+	}
+	b.WriteString("# TYPE c_total counter\n")
+	for i := range 4 {
+		fmt.Fprintf(&b, "c_total{a=\"%d\",b=\"x\"} %d\n", i, i+n)
+	}
+	b.WriteString("# TYPE h histogram\n")
+	for i := range 3 {
+		fmt.Fprintf(&b, "h_bucket{a=\"%d\",le=\"1\"} %d\nh_bucket{a=\"%d\",le=\"+Inf\"} %d\nh_sum{a=\"%d\"} %d\nh_count{a=\"%d\"} %d\n", i, n, i, 2*n+i, i, n, i, 2*n+i)
+	}
+	b.WriteString("# TYPE s summary\n")
+	for i := range 3 {
+		fmt.Fprintf(&b, "s{a=\"%d\",quantile=\"0.5\"} %d\ns_sum{a=\"%d\"} %d\ns_count{a=\"%d\"} %d\n", i, n+i, i, n, i, n)
+	}
+	if honored {
+		fmt.Fprintf(&b, "other{job=\"another\",instance=\"i\"} %d\nscoped{otel_scope_name=\"scope\"} %d\n", n, n)
+	}
+	return b.String()
+}
+
+// Whatever a neighbour does to the metrics it was handed, the next ones are what they would be without it.
+func TestNeighboursThatBreakTheirPromise(t *testing.T) {
+	for _, poison := range []bool{false, true} {
+		for name, touch := range neighbours {
+			for _, kind := range []string{"one scope", "several", "large"} {
+				t.Run(fmt.Sprintf("%s/%s/poison=%v", name, kind, poison), func(t *testing.T) {
+					t.Cleanup(handback.Poison(poison))
+					testNeighbour(t, kind, touch)
+				})
+			}
+		}
+	}
+}
+
+func testNeighbour(t *testing.T, kind string, touch func(pmetric.Metrics)) {
+	t.Helper()
+	var targets [2][2]*Target
+	for i, reuse := range []bool{false, true} {
+		cfg := testScrapeConfig()
+		cfg.HonorLabels = kind == "several"
+		j := newTestJob(t, Config{Scrape: cfg, Reuse: reuse})
+		if kind == "large" {
+			j.part, j.round = 4, 8
+		}
+		targets[i] = [2]*Target{testTarget(j, 1), testTarget(j, 2)}
+	}
+	for n := range 8 {
+		page, at := mixedPage(n/2, kind == "several"), start.Add(time.Duration(n)*time.Second)
+		for k := range 2 { // both have one plan, and its trees
+			want, is := show(targets[0][k], at, typeText, page, 1<<20), show(targets[1][k], at, typeText, page, 1<<20)
+			require.Equal(t, kind == "large", is.parts != nil)
+			for {
+				require.Equal(t, canon(want.Metrics), canon(is.Metrics), "page %d of target %d", n, k)
+				if is.Metrics.DataPointCount() > 0 {
+					touch(is.Metrics)
+				}
+				if is.Pending() == 0 {
+					break
+				}
+				want, is = want.Next(), is.Next()
+			}
+			is.Release()
+		}
+	}
+}
+
+// Metrics that come back as they were are what is handed out next.
+func TestMetricsThatComeBackAreFilledAgain(t *testing.T) {
+	for _, poison := range []bool{false, true} {
+		t.Cleanup(handback.Poison(poison))
+		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true}), 1)
+		var last pmetric.Metrics
+		for n := range 5 {
+			r := show(target, start.Add(time.Duration(n)*time.Second), typeText, mixedPage(0, false), 1<<20)
+			if n > 1 {
+				require.Equal(t, last, r.Metrics)
+				require.True(t, last == r.Metrics)
+			}
+			last = r.Metrics
+			r.Release()
+		}
+	}
+}
+
+// Who keeps what it handed back finds poison in it, of large pages and of others.
+func TestKeepersFindPoison(t *testing.T) {
+	t.Cleanup(handback.Poison(true))
+	for _, large := range []bool{false, true} {
+		j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+		if large {
+			j.part, j.round = 4, 8
+		}
+		target := testTarget(j, 1)
+		var kept []pmetric.NumberDataPoint
+		for r := show(target, start, typeText, mixedPage(3, false), 1<<20); ; r = r.Next() {
+			eachNumber(r.Metrics, func(dp pmetric.NumberDataPoint) { kept = append(kept, dp) })
+			if r.Pending() == 0 {
+				r.Release()
+				break
+			}
+		}
+		found := 0
+		for _, dp := range kept {
+			if handback.IsPoison(dp.DoubleValue()) {
+				found++
+			}
+		}
+		require.GreaterOrEqual(t, found, 4, "the last of a large page's parts, and all of another's")
+		if !large {
+			require.Len(t, kept, found)
+		}
+	}
+}
+
+// What a neighbour moved out of metrics is its own from then on, though it had promised to leave it.
+func TestWhatWasMovedAwayIsLeftAlone(t *testing.T) {
+	for _, move := range []func(md, mine pmetric.Metrics){
+		func(md, mine pmetric.Metrics) { md.MoveTo(mine) },
+		func(md, mine pmetric.Metrics) { md.ResourceMetrics().MoveAndAppendTo(mine.ResourceMetrics()) },
+		func(md, mine pmetric.Metrics) {
+			firstMetrics(md).MoveAndAppendTo(mine.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics())
+		},
+	} {
+		for _, part := range []int{4, 1000} {
+			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+			if part == 4 {
+				j.part, j.round = 4, 8
+			}
+			target := testTarget(j, 1)
+			var moved []pmetric.Metrics
+			var were [][]string
+			for n := range 4 {
+				r := show(target, start, typeText, mixedPage(n, false), 1<<20)
+				for more := true; more; {
+					mine := pmetric.NewMetrics()
+					move(r.Metrics, mine)
+					moved, were = append(moved, mine), append(were, canon(mine))
+					if more = r.Pending() > 0; more {
+						r = r.Next()
+					}
+				}
+				r.Release()
+			}
+			for i, mine := range moved {
+				require.Equal(t, were[i], canon(mine))
+			}
+		}
+	}
+}
+
+// Trees that are overwritten when they come back, and put right before they are filled, are as others are.
+func TestPoisonChangesNothing(t *testing.T) {
+	t.Cleanup(handback.Poison(true))
+	for seed := range uint64(16) {
+		checkSequence(t, seed, 20)
+	}
+}

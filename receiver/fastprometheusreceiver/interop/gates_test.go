@@ -1,0 +1,183 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/featuregate"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+)
+
+// Pages small enough to be kept as trees, and large enough to come in parts.
+const small, large = 100, 17_000
+
+// roads are what is between receivers and the end, where all of it arrives.
+const roads = `
+receivers:
+  fastprometheus/rw: {config: {scrape_configs: [{job_name: rw, <<: &scrape {scrape_interval: 1s, scrape_timeout: 1s}, static_configs: &targets [{targets: [%[1]s]}], metrics_path: /rw}, {job_name: rwl, <<: *scrape, static_configs: *targets, metrics_path: /rwlarge}]}}
+  fastprometheus/limited: {config: {scrape_configs: [{job_name: limited, <<: *scrape, static_configs: *targets, metrics_path: /limited}, {job_name: limitedl, <<: *scrape, static_configs: *targets, metrics_path: /limitedlarge}]}}
+  fastprometheus/stream: {config: {scrape_configs: [{job_name: stream, <<: *scrape, static_configs: *targets, metrics_path: /stream}, {job_name: streaml, <<: *scrape, static_configs: *targets, metrics_path: /streamlarge}]}}
+  fastprometheus/tenants: {config: {scrape_configs: [{job_name: tenants, <<: *scrape, static_configs: *targets, metrics_path: /tenants}, {job_name: tenantsl, <<: *scrape, static_configs: *targets, metrics_path: /tenantslarge}]}}
+  remotewrite: {endpoint: "%[2]s"}
+  otlpstream: {protocols: {grpc: {endpoint: "%[3]s"}}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 4000}
+  checking: {}
+exporters:
+  nop: {}
+  remotewrite: {endpoint: "http://%[2]s/api/v1/write", batch: {timeout: 50ms}}
+  remotewrite/limited: {endpoint: "http://%[2]s/api/v1/write", batch: {timeout: 50ms}}
+  remotewrite/tenants: {endpoint: "http://%[2]s/api/v1/write", batch: {timeout: 50ms}, tenant: {header: X-Scope-OrgID, from_resource_attribute: service.name, default: nobody}}
+  otlpstream: {endpoint: "%[3]s", tls: {insecure: true}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    metrics/rw: {receivers: [fastprometheus/rw], exporters: [remotewrite]}
+    metrics/limited: {receivers: [fastprometheus/limited], processors: [memory_limiter], exporters: [remotewrite/limited]}
+    metrics/stream: {receivers: [fastprometheus/stream], exporters: [otlpstream]}
+    metrics/tenants: {receivers: [fastprometheus/tenants], exporters: [remotewrite/tenants]}
+    metrics/end: {receivers: [remotewrite, otlpstream], processors: [checking], exporters: [nop]}
+`
+
+// An end checks what arrives.
+type end struct {
+	mu    sync.Mutex
+	count map[string]int // points, by the road they came on
+	wrong []string
+}
+
+// page shows series whose values say which they are, and one of another type.
+func page(road string) string {
+	n := small
+	if strings.HasSuffix(road, "large") {
+		n = large
+	}
+	var b strings.Builder
+	b.WriteString("# TYPE birds gauge\n")
+	for i := range n {
+		fmt.Fprintf(&b, "birds{road=%q,number=\"%d\"} %d\n", road, i, i)
+	}
+	fmt.Fprintf(&b, "# TYPE flights_total counter\nflights_total{road=%q,number=\"7\"} 7\n", road)
+	return b.String()
+}
+
+func (e *end) take(md pmetric.Metrics) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				e.metric(m)
+			}
+		}
+	}
+}
+
+func (e *end) metric(m pmetric.Metric) {
+	var points pmetric.NumberDataPointSlice
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		points = m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		points = m.Sum().DataPoints()
+	default:
+		e.wrong = append(e.wrong, m.Name()+" is a "+m.Type().String())
+		return
+	}
+	for _, dp := range points.All() {
+		number, isOurs := dp.Attributes().Get("number")
+		if !isOurs {
+			continue // of the scrape
+		}
+		road, _ := dp.Attributes().Get("road")
+		want, err := strconv.Atoi(number.Str())
+		if err != nil || dp.DoubleValue() != float64(want) || m.Name() != "birds" && !strings.HasPrefix(m.Name(), "flights") ||
+			dp.Flags().NoRecordedValue() {
+			e.wrong = append(e.wrong, fmt.Sprintf("%s %v is %v, flags %d", m.Name(), dp.Attributes().AsRaw(), dp.DoubleValue(), dp.Flags()))
+		}
+		e.count[road.Str()]++
+	}
+}
+
+func (e *end) factory() processor.Factory {
+	return processor.NewFactory(component.MustNewType("checking"), func() component.Config { return &struct{}{} }, processor.WithMetrics(
+		func(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+			return processorhelper.NewMetrics(ctx, set, cfg, next, func(_ context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+				e.take(md)
+				return md, nil
+			})
+		}, component.StabilityLevelDevelopment))
+}
+
+// Whatever gate of the Collector's is on that touches its data, what is scraped arrives as it is, several times, of small
+// pages and large ones.
+func TestEveryGateOfTheData(t *testing.T) {
+	found := 0
+	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) {
+		if !strings.HasPrefix(g.ID(), "pdata.") || g.Stage() == featuregate.StageStable || g.Stage() == featuregate.StageDeprecated {
+			return
+		}
+		found++
+		for _, on := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s=%v", g.ID(), on), func(t *testing.T) {
+				was := g.IsEnabled()
+				require.NoError(t, featuregate.GlobalRegistry().Set(g.ID(), on))
+				t.Cleanup(func() { require.NoError(t, featuregate.GlobalRegistry().Set(g.ID(), was)) })
+				testRoads(t, on && g.ID() == "pdata.useProtoPooling")
+			})
+		}
+	})
+	require.Positive(t, found)
+}
+
+func testRoads(t *testing.T, pooling bool) {
+	t.Helper()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, page(strings.TrimPrefix(r.URL.Path, "/")))
+	}))
+	t.Cleanup(target.Close)
+	e := &end{count: map[string]int{}}
+	c := start(t, fmt.Sprintf(roads, strings.TrimPrefix(target.URL, "http://"), freeAddress(t), freeAddress(t)), e.factory())
+	said := used
+	if pooling {
+		said = unused
+	}
+	require.Equal(t, 4, c.log.FilterMessage(said).Len(), "with pooling memory is not used again, else it is")
+	require.Eventually(t, func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, road := range []string{"rw", "limited", "stream", "tenants"} {
+			if e.count[road] < 3*small || e.count[road+"large"] < 5*large/2 {
+				return len(e.wrong) > 0
+			}
+		}
+		return true
+	}, patience, glance)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	require.Empty(t, e.wrong[:min(len(e.wrong), 5)])
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
