@@ -9,11 +9,19 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pipeline"
 )
 
 // The types of the Collector's graph, as in go.opentelemetry.io/collector/service v0.159.0: their fields are listed in
 // full where another one could mean another way for metrics to go.
 const graphPackage = "go.opentelemetry.io/collector/service/internal/graph"
+
+const (
+	attributesField = "Attributes attribute.Attributes"
+	idField         = "componentID component.ID"
+	componentField  = "Component component.Component"
+	consumerField   = "consumer graph.baseConsumer"
+)
 
 var graphLayout = map[string][]string{
 	"HostWrapper": {"Host *graph.Host", "InstanceID *componentstatus.InstanceID"},
@@ -26,19 +34,19 @@ var graphLayout = map[string][]string{
 		"fanOutNode *graph.fanOutNode", "exporters map[int64]graph.Node",
 	},
 	"receiverNode": {
-		"Attributes attribute.Attributes", "componentID component.ID", "pipelineType globalsignal.Signal", "Component component.Component",
+		attributesField, idField, "pipelineType globalsignal.Signal", componentField,
 	},
 	"processorNode": {
-		"Attributes attribute.Attributes", "componentID component.ID", "pipelineID pipeline.ID",
-		"Component component.Component", "consumer graph.baseConsumer",
+		attributesField, idField, "pipelineID pipeline.ID",
+		componentField, consumerField,
 	},
 	"exporterNode": {
-		"Attributes attribute.Attributes", "componentID component.ID", "pipelineType globalsignal.Signal",
-		"Component component.Component", "consumer graph.baseConsumer",
+		attributesField, idField, "pipelineType globalsignal.Signal",
+		componentField, consumerField,
 	},
 	"connectorNode": {
-		"Attributes attribute.Attributes", "componentID component.ID", "exprPipelineType globalsignal.Signal",
-		"rcvrPipelineType globalsignal.Signal", "Component component.Component", "consumer graph.baseConsumer",
+		attributesField, idField, "exprPipelineType globalsignal.Signal",
+		"rcvrPipelineType globalsignal.Signal", componentField, consumerField,
 	},
 }
 
@@ -66,7 +74,7 @@ func readGraph(host component.Host, receiver component.ID) ([]road, error) {
 		if !ok || !has {
 			return nil, errNoGraph
 		}
-		if signal != "metrics" {
+		if signal != pipeline.SignalMetrics.String() {
 			continue
 		}
 		r := road{pipeline: join(signal, name)}
@@ -90,7 +98,7 @@ func (r *road) read(nodes reflect.Value, receiver string) (leads, ok bool) {
 	for it := nodes.FieldByName("receivers").MapRange(); it.Next(); {
 		n, ok := readNode(it.Value(), "receiverNode")
 		if !ok {
-			if n, ok = readNode(it.Value(), "connectorNode"); !ok {
+			if _, ok := readNode(it.Value(), "connectorNode"); !ok {
 				return false, false
 			}
 			continue

@@ -17,9 +17,13 @@ const (
 	poisonBits = 0x7ff80000dead0000
 )
 
-var poisoning atomic.Bool
+var poisoning = switched(invariants)
 
-func init() { poisoning.Store(invariants) }
+func switched(on bool) *atomic.Bool {
+	s := new(atomic.Bool)
+	s.Store(on)
+	return s
+}
 
 // Poison says whether memory that was handed back is to be overwritten before it is used again, and returns how to undo
 // that. It is for tests; builds with the tag invariants begin with it.

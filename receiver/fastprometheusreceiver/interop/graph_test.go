@@ -57,11 +57,12 @@ const (
 
 // pipelines adds pipelines: of receivers, processors, exporters.
 func pipelines(parts ...[3]string) string {
-	config := components + "  pipelines:\n"
+	var b strings.Builder
+	b.WriteString(components + "  pipelines:\n")
 	for i, p := range parts {
-		config += fmt.Sprintf("    metrics/%d: {receivers: [%s], processors: [%s], exporters: [%s]}\n", i, p[0], p[1], p[2])
+		fmt.Fprintf(&b, "    metrics/%d: {receivers: [%s], processors: [%s], exporters: [%s]}\n", i, p[0], p[1], p[2])
 	}
-	return config
+	return b.String()
 }
 
 // promising makes processors that hand metrics on and answer for themselves.
