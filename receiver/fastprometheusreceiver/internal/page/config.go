@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	promconfig "github.com/prometheus/prometheus/config"
@@ -47,6 +48,8 @@ type Job struct {
 	round  int // points of the parts that are about the same
 	whole  int // texts of a cohort before they are cut
 	shapes int // that a cohort knows
+
+	changed atomic.Bool // metrics came back that were not as they had been
 
 	mu      sync.Mutex
 	formats map[string]format // by Content-Type

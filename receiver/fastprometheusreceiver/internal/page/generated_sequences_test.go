@@ -117,6 +117,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 			g.change()
 		}
 	}
+	require.False(t, trees.changed.Load() || cut.changed.Load(), "nobody changed what was handed out")
 }
 
 // mutate spoils a page a little.

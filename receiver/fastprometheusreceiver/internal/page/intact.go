@@ -6,6 +6,7 @@ package page
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
 )
 
 // A record is what a tree was when it was handed out. Whoever had it has promised to leave it as it was, and a promise may
@@ -177,10 +178,20 @@ func (t *tree) hasScopes(of []int32) bool {
 	return true
 }
 
+// typeOfPoints is the type that metrics of a family have: what has no kind is a gauge.
+func (b *base) typeOfPoints() pmetric.MetricType {
+	switch b.kind {
+	case pmetric.MetricTypeSum, pmetric.MetricTypeHistogram, pmetric.MetricTypeSummary, pmetric.MetricTypeExponentialHistogram:
+		return b.kind
+	default:
+		return pmetric.MetricTypeGauge
+	}
+}
+
 func (c *check) metric(m *placedMetric, out pmetric.Metric) bool {
 	b := m.family.base
 	if !c.poisoned && (out.Name() != b.out || out.Description() != b.help || out.Unit() != b.outUnit) ||
-		out.Metadata().Len() != 1 || out.Type() != b.kind {
+		out.Metadata().Len() != 1 || out.Type() != b.typeOfPoints() {
 		return false
 	}
 	h := &c.handed
@@ -266,6 +277,15 @@ func (t *tree) restore() {
 	}
 }
 
+// cameBackChanged says, once, that somebody does not keep the promise on which memory is used again. It costs no more than
+// that: the metrics are made anew.
+func (j *Job) cameBackChanged() {
+	if !j.changed.Swap(true) {
+		j.cfg.Logger.Warn("Metrics came back changed from a pipeline that was to leave them as they were: they are made anew",
+			zap.String("job", j.cfg.Scrape.JobName))
+	}
+}
+
 // intact returns the metrics of the last part that are what and where they were. Points that are taken from them are given
 // their attributes anew, so these do not matter.
 func (p *parts) intact(md pmetric.Metrics) (came []given) {
@@ -275,10 +295,12 @@ func (p *parts) intact(md pmetric.Metrics) (came []given) {
 			there[sm] = true
 		}
 	}
+	changed := false
 	for _, g := range p.given {
 		sm := p.held[g.scope]
 		if !there[sm] || g.place >= sm.Metrics().Len() || sm.Metrics().At(g.place) != g.Metric ||
-			g.Name() != p.metrics[g.number].family.base.out {
+			g.Name() != p.metrics[g.number].family.base.out || g.Type() != p.metrics[g.number].family.base.typeOfPoints() {
+			changed = true
 			continue
 		}
 		var dps pmetric.NumberDataPointSlice
@@ -292,7 +314,12 @@ func (p *parts) intact(md pmetric.Metrics) (came []given) {
 		}
 		if dps.Len() == g.points && arePlain(dps, p.hanging) {
 			came = append(came, g)
+		} else {
+			changed = true
 		}
+	}
+	if changed {
+		p.target.cohort.job.cameBackChanged()
 	}
 	return came
 }

@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,14 +258,14 @@ func TestNeighboursThatBreakTheirPromise(t *testing.T) {
 			for _, kind := range []string{"one scope", "several", "large"} {
 				t.Run(fmt.Sprintf("%s/%s/poison=%v", name, kind, poison), func(t *testing.T) {
 					t.Cleanup(handback.Poison(poison))
-					testNeighbour(t, kind, touch)
+					testNeighbour(t, kind, name, touch)
 				})
 			}
 		}
 	}
 }
 
-func testNeighbour(t *testing.T, kind string, touch func(pmetric.Metrics)) {
+func testNeighbour(t *testing.T, kind, name string, touch func(pmetric.Metrics)) {
 	t.Helper()
 	var targets [2][2]*Target
 	for i, reuse := range []bool{false, true} {
@@ -293,6 +294,14 @@ func testNeighbour(t *testing.T, kind string, touch func(pmetric.Metrics)) {
 			}
 			is.Release()
 		}
+	}
+	harmless := []string{"leaves them", "makes them read-only"}
+	said := targets[1][0].cohort.job.changed.Load()
+	switch {
+	case slices.Contains(harmless, name):
+		require.False(t, said)
+	case kind != "large" && !handback.Poisons():
+		require.True(t, said, "a change is told from none")
 	}
 }
 

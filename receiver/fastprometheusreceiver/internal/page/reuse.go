@@ -86,7 +86,11 @@ func (r Result) Release() {
 func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 	v.hanging = len(v.exemplars) > 0
 	reuse := v.target.cohort.job.cfg.Reuse
-	if t != nil && t.isIntact() {
+	if t != nil && !t.isIntact() {
+		v.target.cohort.job.cameBackChanged()
+		t = nil
+	}
+	if t != nil {
 		if t.poisoned {
 			t.restore()
 		}
