@@ -4,15 +4,9 @@
 package runtimeprofileextension
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"io/fs"
-	"math"
-	"path"
-	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
 // budget is the memory the process may use, in bytes; 0 is unknown or none.
@@ -28,175 +22,9 @@ func (b budget) total() int64 {
 	return b.host
 }
 
-// readBudget reads the budget below root, which is / or a test's tree. What can
-// be read is returned even beside an error.
+// readBudget reads the budget below root, which is / or a test's tree. What can be read is returned even beside an
+// error. Above memory.high nothing is killed, but all that the process allocates has to wait for memory to be reclaimed.
 func readBudget(root fs.FS) (budget, error) {
-	host, errHost := readMemTotal(root)
-	cgroup, errCgroup := readCgroupLimit(root)
-	if host > 0 && cgroup >= host {
-		cgroup = 0 // both "unlimited" of v1 and a limit above the machine end here
-	}
-	return budget{cgroup: cgroup, host: host}, errors.Join(errHost, errCgroup)
-}
-
-func readMemTotal(root fs.FS) (int64, error) {
-	text, err := fs.ReadFile(root, "proc/meminfo")
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the host's memory: %w", err)
-	}
-	for line := range bytes.Lines(text) {
-		fields := strings.Fields(string(line))
-		if len(fields) < 2 || fields[0] != "MemTotal:" {
-			continue
-		}
-		kib, err := strconv.ParseInt(fields[1], 10, 64)
-		if err != nil || kib <= 0 || kib > math.MaxInt64>>10 {
-			return 0, fmt.Errorf("cannot parse MemTotal %q of /proc/meminfo", fields[1])
-		}
-		return kib << 10, nil
-	}
-	return 0, errors.New("cannot find MemTotal in /proc/meminfo")
-}
-
-// hierarchy is one kind of memory cgroup: how it is mounted and what its limit
-// files are called. Above v2's memory.high nothing is killed, but all that the
-// process allocates has to wait for memory to be reclaimed.
-type hierarchy struct {
-	fsType, controller string
-	limitFiles         []string
-}
-
-var hierarchies = []hierarchy{
-	{fsType: "cgroup2", controller: "", limitFiles: []string{"memory.max", "memory.high"}},
-	{fsType: "cgroup", controller: "memory", limitFiles: []string{"memory.limit_in_bytes"}},
-}
-
-// readCgroupLimit returns the tightest limit of either hierarchy, 0 if none.
-// A machine has the memory controller in one of the two; the other's files are
-// not there and count for nothing.
-func readCgroupLimit(root fs.FS) (int64, error) {
-	memberships, err := fs.ReadFile(root, "proc/self/cgroup")
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil // a kernel without cgroups, or no Linux at all
-	}
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the process's cgroup: %w", err)
-	}
-	mounts, err := fs.ReadFile(root, "proc/self/mountinfo")
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the cgroup mounts: %w", err)
-	}
-	tightest := int64(0)
-	var errs []error
-	for _, h := range hierarchies {
-		member, ok := h.membership(memberships)
-		if !ok {
-			continue
-		}
-		for mountRoot, mountPoint := range h.mounts(mounts) {
-			limit, err := h.walk(root, mountPoint, below(mountRoot, member))
-			tightest = tighter(tightest, limit)
-			errs = append(errs, err)
-		}
-	}
-	return tightest, errors.Join(errs...)
-}
-
-// membership finds the process's path in lines such as "4:memory:/a" (v1) and
-// "0::/a" (v2).
-func (h hierarchy) membership(text []byte) (string, bool) {
-	for line := range bytes.Lines(text) {
-		parts := strings.SplitN(strings.TrimRight(string(line), "\n"), ":", 3)
-		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), h.controller) {
-			return parts[2], true
-		}
-	}
-	return "", false
-}
-
-// mounts yields root and mount point of each mount of the hierarchy from lines
-// such as "35 31 0:32 /box /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory".
-func (h hierarchy) mounts(text []byte) func(yield func(root, point string) bool) {
-	return func(yield func(root, point string) bool) {
-		for line := range bytes.Lines(text) {
-			before, after, _ := strings.Cut(string(line), " - ")
-			left, right := strings.Fields(before), strings.Fields(after)
-			if len(left) < 5 || len(right) < 3 || right[0] != h.fsType {
-				continue
-			}
-			if h.controller != "" && !slices.Contains(strings.Split(right[2], ","), h.controller) {
-				continue
-			}
-			if !yield(unescape(left[3]), unescape(left[4])) {
-				return
-			}
-		}
-	}
-}
-
-// unescape undoes what the kernel does to blanks and backslashes in mountinfo.
-func unescape(field string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(field)
-}
-
-// below maps the process's cgroup path into a mount that shows only the subtree
-// mountRoot, as a container's bind mount does. A path outside is answered with
-// the mount's own root: its limits bind the process more likely than none.
-func below(mountRoot, member string) string {
-	member = path.Clean("/" + member)
-	if mountRoot == "/" {
-		return member
-	}
-	rest, ok := strings.CutPrefix(member+"/", mountRoot+"/")
-	if !ok {
-		return "/"
-	}
-	return path.Clean("/" + rest)
-}
-
-// walk reads the limit at dir and every level above it up to the mount point.
-func (h hierarchy) walk(root fs.FS, mountPoint, dir string) (int64, error) {
-	tightest := int64(0)
-	var errs []error
-	for ; ; dir = path.Dir(dir) {
-		for _, file := range h.limitFiles {
-			limit, err := readLimit(root, strings.TrimPrefix(path.Join(mountPoint, dir, file), "/"))
-			tightest = tighter(tightest, limit)
-			errs = append(errs, err)
-		}
-		if dir == "/" {
-			return tightest, errors.Join(errs...)
-		}
-	}
-}
-
-// readLimit answers 0 for "max", for v1's page-rounded maximum and for a level
-// without the file, such as v2's root.
-func readLimit(root fs.FS, name string) (int64, error) {
-	text, err := fs.ReadFile(root, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the cgroup's limit: %w", err)
-	}
-	word := strings.TrimSpace(string(text))
-	if word == "max" {
-		return 0, nil
-	}
-	limit, err := strconv.ParseInt(word, 10, 64)
-	if err != nil || limit < 0 {
-		return 0, fmt.Errorf("cannot parse the cgroup's limit %q of /%s", word, name)
-	}
-	if limit >= 1<<62 {
-		return 0, nil
-	}
-	return limit, nil
-}
-
-func tighter(a, b int64) int64 {
-	if a == 0 || (b > 0 && b < a) {
-		return b
-	}
-	return a
+	limits, err := memlimit.Read(root)
+	return budget{cgroup: limits.Cgroup(), host: limits.Host}, err
 }

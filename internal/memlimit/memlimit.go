@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package memlimit
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+)
+
+// atStart is GOMEMLIMIT as the environment had it. Later on somebody may have changed the runtime's own limit, which is
+// then a conclusion from the same limits and no limit itself.
+var atStart = debug.SetMemoryLimit(-1)
+
+// Available returns how much memory the process may use, 0 if that is not known.
+func Available() int64 {
+	limits, _ := Read(os.DirFS("/")) // what cannot be read is no limit
+	return limits.available(atStart)
+}
+
+// Cgroup is the tighter of a cgroup's limits, 0 if there is none.
+func (l Limits) Cgroup() int64 { return tighter(l.Max, l.High) }
+
+func (l Limits) available(goLimit int64) int64 {
+	if goLimit <= 0 || goLimit == math.MaxInt64 {
+		goLimit = 0
+	}
+	return tighter(l.Cgroup(), tighter(goLimit, l.Host))
+}
+
+// A Share is a limit that nobody has set: a part of the memory there is, within bounds.
+type Share struct {
+	// Part is the share's divisor: 4 is a quarter of the memory.
+	Part int64
+	// Least and Most bound it, in bytes. Most is the share where it is not known how much memory there is.
+	Least, Most int64
+}
+
+// Of returns the share of so much memory.
+func (s Share) Of(memory int64) int64 {
+	if memory <= 0 {
+		return s.Most
+	}
+	return min(max(memory/s.Part, s.Least), s.Most)
+}
+
+// Why says where the share of so much memory comes from, "" if it is the most that a share is.
+func (s Share) Why(memory int64) string {
+	switch n := s.Of(memory); n {
+	case s.Most:
+		return ""
+	case s.Least:
+		return fmt.Sprintf("the least there is, with %s of memory", Size(memory))
+	default:
+		return fmt.Sprintf("%s of the memory there is (%s)", fraction(s.Part), Size(memory))
+	}
+}
+
+func fraction(part int64) string {
+	switch part {
+	case 2:
+		return "half"
+	case 4:
+		return "a quarter"
+	case 8:
+		return "an eighth"
+	default:
+		return fmt.Sprintf("a %dth", part)
+	}
+}
+
+// Size writes a number of bytes as people read it: 512MiB, or in bytes if it is no whole number of KiB.
+func Size(n int64) string {
+	switch {
+	case n >= 10<<30 || n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%dGiB", n>>30)
+	case n >= 10<<20 || n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
+}
