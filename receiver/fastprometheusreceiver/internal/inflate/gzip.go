@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"math"
 )
@@ -112,47 +111,10 @@ func (g *growing) grow() {
 // It returns how many bytes it yielded. Output beyond limit is ErrLimit; an error of yield ends it. len(buf) is at
 // least MinWindow.
 func (d *Decoder) Stream(buf, src []byte, limit int64, yield func(chunk []byte) error) (int64, error) {
-	d.src = src
+	m := members{decoder: d}
 	defer d.release()
-	if len(buf) < MinWindow {
-		return 0, fmt.Errorf("cannot decode into a window of %d bytes: it takes %d", len(buf), MinWindow)
-	}
-	total := int64(0)
-	for pos := 0; ; {
-		stream, err := header(src, pos)
-		if err != nil {
-			return total, err
-		}
-		d.start(stream, 0)
-		sum, size, op := uint32(0), uint32(0), 0
-		for d.phase != finished {
-			begin := op
-			if op, err = d.run(buf, op); err != nil {
-				return total, err
-			}
-			chunk := buf[begin:op]
-			total += int64(len(chunk))
-			if total > limit {
-				return total, ErrLimit
-			}
-			sum = crc32.Update(sum, crc32.IEEETable, chunk)
-			size += uint32(len(chunk))
-			if len(chunk) > 0 {
-				if err := yield(chunk); err != nil {
-					return total, err
-				}
-			}
-			if moved := op - window; moved > 0 {
-				copy(buf, buf[moved:op])
-				d.base = max(d.base-moved, 0)
-				op = window
-			}
-		}
-		pos, err = footer(src, d.pos, sum, size)
-		if err != nil || pos == len(src) {
-			return total, err
-		}
-	}
+	_, err := m.decode(buf, src, true, limit, yield)
+	return m.total, err
 }
 
 // MinWindow is the least buffer of Stream.

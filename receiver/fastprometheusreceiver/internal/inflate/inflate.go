@@ -67,20 +67,30 @@ func (d *Decoder) start(pos, base int) {
 }
 
 // run decodes into out from op on until the stream has ended or out has less than Slack left. It returns how far it came.
+//
+// So it does with ErrTruncated: all that src gives has been decoded, and run may go on when d.src has what is left of it,
+// from d.pos on, and what comes next.
 func (d *Decoder) run(out []byte, op int) (int, error) {
 	for {
 		var err error
 		switch d.phase {
 		case blockHeader:
-			err = d.header()
+			before := d.mark()
+			if err = d.header(); errors.Is(err, ErrTruncated) {
+				d.back(before)
+			}
 		case storedBlock:
-			n := min(d.stored, len(out)-op)
+			n := min(d.stored, len(out)-op, len(d.src)-d.pos)
 			copy(out[op:op+n], d.src[d.pos:])
 			op, d.pos, d.stored = op+n, d.pos+n, d.stored-n
-			if d.stored > 0 {
+			switch {
+			case d.stored == 0:
+				d.endBlock()
+			case d.pos == len(d.src):
+				return op, ErrTruncated
+			default:
 				return op, nil
 			}
-			d.endBlock()
 		case codedBlock:
 			if op = d.fast(out, op); op < 0 {
 				return 0, ErrCorrupt
@@ -96,10 +106,23 @@ func (d *Decoder) run(out []byte, op int) (int, error) {
 			return op, nil
 		}
 		if err != nil {
-			return 0, err
+			return op, err
 		}
 	}
 }
+
+// A mark is a place in the input between two blocks or symbols.
+type mark struct {
+	pos  int
+	bits uint64
+	have uint
+	last bool
+}
+
+func (d *Decoder) mark() mark { return mark{d.pos, d.bits, d.have, d.last} }
+
+// back returns to a place in the input, since what comes there could not be read to its end.
+func (d *Decoder) back(to mark) { d.pos, d.bits, d.have, d.last = to.pos, to.bits, to.have, to.last }
 
 func (d *Decoder) endBlock() {
 	d.phase = blockHeader
@@ -113,6 +136,13 @@ func (d *Decoder) endBlock() {
 func (d *Decoder) unload() {
 	d.pos -= int(d.have >> 3)
 	d.bits, d.have = 0, 0
+}
+
+// pause gives whole bytes back, and keeps what is left of the one before them: d.src is going to be another.
+func (d *Decoder) pause() {
+	d.pos -= int(d.have >> 3)
+	d.have &= 7
+	d.bits &= 1<<d.have - 1
 }
 
 // refill loads bytes one by one, for where eight may not be left.
@@ -149,9 +179,6 @@ func (d *Decoder) header() error {
 			return ErrCorrupt
 		}
 		d.pos += 4
-		if len(d.src)-d.pos < int(n) {
-			return ErrTruncated
-		}
 		d.stored = int(n)
 		d.phase = storedBlock
 		return nil
@@ -161,8 +188,11 @@ func (d *Decoder) header() error {
 		return nil
 	case 2:
 		d.lits, d.dists = &d.lit, &d.dist
+		if err := d.dynamic(); err != nil {
+			return err
+		}
 		d.phase = codedBlock
-		return d.dynamic()
+		return nil
 	default:
 		return ErrCorrupt
 	}
@@ -203,6 +233,9 @@ func (d *Decoder) dynamic() error {
 			return ErrCorrupt
 		}
 		n := uint(e & 0xff)
+		if n > d.have {
+			return ErrTruncated
+		}
 		symbol := e >> 16
 		run, value, extra := 1, uint8(symbol), uint(0)
 		switch rest := d.bits >> n; symbol {
@@ -235,13 +268,15 @@ func (d *Decoder) dynamic() error {
 	return nil
 }
 
-// careful decodes symbol by symbol what fast leaves: the last bytes of the input.
+// careful decodes symbol by symbol what fast leaves: the last bytes of the input. A match whose distance is not there yet
+// is not taken.
 func (d *Decoder) careful(out []byte, op int) (int, error) {
 	for len(out)-op >= Slack {
 		d.refill()
+		before := d.mark()
 		e, err := d.symbol(d.lits[:], litBits)
 		if err != nil {
-			return 0, err
+			return op, err
 		}
 		if e&literal != 0 {
 			out[op] = byte(e >> 16)
@@ -255,11 +290,12 @@ func (d *Decoder) careful(out []byte, op int) (int, error) {
 		length := int(e)
 		d.refill()
 		if e, err = d.symbol(d.dists[:], distBits); err != nil {
-			return 0, err
+			d.back(before)
+			return op, err
 		}
 		distance := int(e)
 		if distance > op-d.base {
-			return 0, ErrCorrupt
+			return op, ErrCorrupt
 		}
 		for range length {
 			out[op] = out[op-distance]
