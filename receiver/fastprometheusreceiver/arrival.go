@@ -15,6 +15,7 @@ import (
 type arrival struct {
 	target *target
 	at     time.Time
+	body   fetch.Body
 	scrape *page.Scrape // nil until something has come
 	fault  error        // the page's own, not one of how it came
 	wire   int64        // bytes, as transferred
@@ -30,12 +31,14 @@ func (in *arrival) part(r fetch.Response) error {
 	err := in.begin(r.ContentType)
 	if err == nil {
 		in.wire += int64(len(r.Body))
-		in.size = in.wire
-		err = in.feed(r.Body)
+		in.size, err = in.body.Part(&slot.decoder, r, in.target.bodyLimit(), in.feed)
 	}
 	owner.counters.processing.Add(int64(time.Since(began)))
 	return err
 }
+
+// bodyLimit is how many bytes a page of the target may have.
+func (t *target) bodyLimit() int64 { return int64(t.have.gear.cfg.BodySizeLimit) }
 
 func (in *arrival) begin(contentType string) error {
 	if in.scrape == nil {
@@ -58,10 +61,11 @@ func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.De
 	if err == nil {
 		in.wire += int64(len(r.Body))
 		if err = in.begin(r.ContentType); err == nil {
-			in.size, err = d.Decode(r, int64(t.have.gear.cfg.BodySizeLimit), in.feed)
+			in.size, err = in.body.End(d, r, t.bodyLimit(), in.feed)
 		}
 	}
 	why = fetch.Reason(err)
+	err = t.job.owner.limits.explain(err, t.bodyLimit())
 	report := page.Report{Duration: time.Since(start), BodyBytes: in.size, Err: err}
 	if why == fetch.ReasonBodySize {
 		report.BodyBytes = -1
@@ -82,5 +86,5 @@ func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.De
 	c.misses.Add(int64(result.Misses))
 	c.limited.Add(int64(result.Limited))
 	c.late.Add(int64(result.Late))
-	return result, why, result.Err
+	return result, why, t.job.owner.limits.explain(result.Err, t.bodyLimit())
 }

@@ -4,50 +4,147 @@
 package fastprometheusreceiver
 
 import (
+	"context"
+	"fmt"
 	"math/bits"
 	"sync"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// Sizes of the buffers that bodies are received into, in powers of two. There are larger ones, each for pages of its size.
+// Sizes of the buffers that are used again, in powers of two. Larger ones are made for the body that needs one.
 const (
 	minBuffer = 4 << 10
 	maxBuffer = 4 << 20
 )
 
-// buffers are shared by all targets. What is taken is put back. Those that nobody takes for a while go to the garbage
-// collector, so that no page that was huge once pins memory for ever.
+// bodiesShare is how much of the memory the bodies in flight may hold together, besides fetch.Share for each of them.
+var bodiesShare = memlimit.Share{Part: 8, Least: 16 << 20, Most: 128 << 20}
+
+// bodyPart is how many parts that has of which one body may hold one.
+const bodyPart = 8
+
+// buffers are what all targets receive bodies into. Those that nobody takes for a while go to the garbage collector, so that
+// no page that was huge once pins memory for ever.
 type buffers struct {
-	sizes [11]sync.Pool // of *[]byte, from minBuffer to maxBuffer
-	large sync.Pool
+	sizes   [11]sync.Pool // of *[]byte, from minBuffer to maxBuffer
+	holders sync.Pool     // of *[]byte without a buffer
+
+	most int64 // what may be lent of buffers larger than fetch.Share
+
+	mu    sync.Mutex
+	lent  int64
+	freed chan struct{} // closed when something comes back; nil if nobody waits for that
 }
 
-// get returns an empty buffer with room for size bytes.
-func (b *buffers) get(size int) *[]byte {
-	class := sizeClass(size)
-	if class < len(b.sizes) {
-		if buf, ok := b.sizes[class].Get().(*[]byte); ok {
-			return buf
+// Take implements [fetch.Memory].
+func (b *buffers) Take(size int) []byte {
+	size = bufferSize(size)
+	if !b.lend(size) {
+		return nil
+	}
+	return b.buffer(size)
+}
+
+// Wait implements [fetch.Memory].
+func (b *buffers) Wait(ctx context.Context, size int) ([]byte, error) {
+	size = bufferSize(size)
+	if int64(size) > b.most/bodyPart {
+		return nil, fmt.Errorf("%w: more than %s in zstd, which cannot be read by and by: have the target compress the page with gzip",
+			fetch.ErrBodySize, memlimit.Size(b.most/bodyPart))
+	}
+	for {
+		if b.lend(size) {
+			return b.buffer(size), nil
 		}
-		size = minBuffer << class
-	} else if buf, ok := b.large.Get().(*[]byte); ok && cap(*buf) >= size {
-		return buf
+		b.mu.Lock()
+		if b.freed == nil {
+			b.freed = make(chan struct{})
+		}
+		freed := b.freed
+		fits := b.lent+int64(size) <= b.most // it may have come back meanwhile
+		b.mu.Unlock()
+		if fits {
+			continue
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	buf := make([]byte, 0, size)
-	return &buf
 }
 
-func (b *buffers) put(buf *[]byte) {
-	class := sizeClass(cap(*buf))
-	if minBuffer<<class > cap(*buf) {
-		class-- // grown to something between two sizes: it serves the smaller
+// Give implements [fetch.Memory].
+func (b *buffers) Give(buf []byte) {
+	if cap(buf) > fetch.Share {
+		b.mu.Lock()
+		b.lent -= int64(cap(buf))
+		if b.freed != nil {
+			close(b.freed)
+			b.freed = nil
+		}
+		b.mu.Unlock()
 	}
-	*buf = (*buf)[:0]
-	switch {
-	case cap(*buf) > maxBuffer:
-		b.large.Put(buf)
-	case class >= 0:
-		b.sizes[class].Put(buf)
+	class := sizeClass(cap(buf))
+	if minBuffer<<class > cap(buf) {
+		class-- // of something between two sizes: it serves the smaller
 	}
+	if class < 0 || cap(buf) > maxBuffer {
+		return
+	}
+	holder, ok := b.holders.Get().(*[]byte)
+	if !ok {
+		holder = new([]byte)
+	}
+	*holder = buf[:0]
+	b.sizes[class].Put(holder)
+}
+
+// lend notes that a buffer is lent, unless that were too much: for one body, or for all of them. Small ones are lent in
+// any case.
+func (b *buffers) lend(size int) bool {
+	if size <= fetch.Share {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lent+int64(size) > b.most || int64(size) > b.most/bodyPart {
+		return false
+	}
+	b.lent += int64(size)
+	return true
+}
+
+// buffer returns a buffer of a size that [bufferSize] returned.
+func (b *buffers) buffer(size int) []byte {
+	if size > maxBuffer {
+		return make([]byte, size)
+	}
+	holder, ok := b.sizes[sizeClass(size)].Get().(*[]byte)
+	if !ok {
+		return make([]byte, size)
+	}
+	buf := *holder
+	*holder = nil
+	b.holders.Put(holder)
+	return buf[:size:size]
+}
+
+// held returns how many bytes are lent, but for small buffers.
+func (b *buffers) held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lent
+}
+
+// bufferSize is how large a buffer is lent to whom size bytes are enough.
+func bufferSize(size int) int {
+	if size > maxBuffer {
+		return size
+	}
+	return minBuffer << sizeClass(size)
 }
 
 // sizeClass returns the first class with room for size bytes.

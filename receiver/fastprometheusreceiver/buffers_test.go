@@ -4,20 +4,88 @@
 package fastprometheusreceiver
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
 func TestBuffersHaveTheRoomThatWasAskedFor(t *testing.T) {
-	var b buffers
+	b := buffers{most: 1 << 30}
 	for _, size := range []int{1, minBuffer, minBuffer + 1, maxBuffer, maxBuffer + 1, 3 * maxBuffer, 2 * maxBuffer, 100, 5 * maxBuffer} {
 		for range 3 {
-			buf := b.get(size)
-			require.GreaterOrEqual(t, cap(*buf), size)
-			require.Empty(t, *buf)
-			*buf = append((*buf)[:cap(*buf)], 1)[:size] // grown to any capacity
-			b.put(buf)
+			buf := b.Take(size)
+			require.GreaterOrEqual(t, len(buf), size)
+			require.Equal(t, len(buf), cap(buf))
+			b.Give(buf[:size/2])
 		}
 	}
+	require.Zero(t, b.held())
+	for _, odd := range []int{0, 1, minBuffer - 1, minBuffer + 1, fetch.Share - 1} {
+		b.Give(make([]byte, odd)) // from elsewhere
+	}
+	require.GreaterOrEqual(t, len(b.Take(2*minBuffer)), 2*minBuffer)
+	require.Zero(t, b.held())
+}
+
+// However much others hold, a body has its share; and no body has more than a quarter of all.
+func TestBuffersAreBounded(t *testing.T) {
+	const most = 8 << 20
+	b := buffers{most: most}
+	require.Nil(t, b.Take(most/bodyPart+1))
+	_, err := b.Wait(t.Context(), 2*most/bodyPart)
+	require.ErrorContains(t, err, "more than 1MiB in zstd")
+	var taken [][]byte
+	for buf := b.Take(256 << 10); buf != nil; buf = b.Take(256 << 10) {
+		taken = append(taken, buf)
+	}
+	require.Len(t, taken, most/(256<<10))
+	require.EqualValues(t, most, b.held())
+	for range 1000 {
+		require.NotNil(t, b.Take(fetch.Share))
+	}
+	for _, buf := range taken {
+		b.Give(buf)
+	}
+	require.Zero(t, b.held())
+}
+
+func TestWaitingForABuffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := buffers{most: 8 << 20}
+		var taken [][]byte
+		for range 8 {
+			taken = append(taken, b.Take(1<<20))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := b.Wait(ctx, 1<<20)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		var waiting sync.WaitGroup
+		for range 20 { // more than there is room for at a time
+			waiting.Go(func() {
+				buf, err := b.Wait(t.Context(), 1<<20)
+				if err == nil {
+					time.Sleep(time.Second)
+					b.Give(buf)
+				} else {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		for _, buf := range taken {
+			b.Give(buf)
+		}
+		waiting.Wait()
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Zero(t, b.held())
+	})
 }

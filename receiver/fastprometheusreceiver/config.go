@@ -66,11 +66,12 @@ type Config struct {
 	MaxConcurrentScrapes int `mapstructure:"max_concurrent_scrapes"`
 
 	// MaxBodySize limits an uncompressed body, in bytes, for jobs without a body_size_limit. A larger one fails its
-	// scrape. Default 268435456 (256 MiB).
+	// scrape. Default 0: a quarter of the memory there is, from 32 MiB to 256 MiB.
 	MaxBodySize int64 `mapstructure:"max_body_size"`
 
 	// MaxPageMemory limits the memory that a page may take, in bytes, by an estimate of what its series do: while it is read,
-	// and what is remembered of it. One that would take more fails its scrape. Default 2147483648 (2 GiB).
+	// and what is remembered of it. One that would take more fails its scrape. Default 0: half of the memory there is, from
+	// 64 MiB to 2 GiB.
 	MaxPageMemory int64 `mapstructure:"max_page_memory"`
 
 	// ReloadInterval is how often scrape_config_files are checked for changes. Default 10s; 0 means never.
@@ -119,17 +120,13 @@ func (c *Config) Validate() error {
 	if !slices.Contains([]string{reuseAuto, reuseAlways, reuseNever}, c.Reuse) {
 		errs = append(errs, fmt.Errorf("`reuse` must be auto, always or never, got %q", c.Reuse))
 	}
-	if c.MaxBodySize <= 0 {
-		errs = append(errs, fmt.Errorf("`max_body_size` must be positive, got %d", c.MaxBodySize))
-	}
-	if c.MaxPageMemory <= 0 {
-		errs = append(errs, fmt.Errorf("`max_page_memory` must be positive, got %d", c.MaxPageMemory))
-	}
 	for _, n := range []struct {
 		key   string
 		value int64
 	}{
 		{"series_limit", int64(c.SeriesLimit)},
+		{"max_body_size", c.MaxBodySize},
+		{"max_page_memory", c.MaxPageMemory},
 		{"max_concurrent_scrapes", int64(c.MaxConcurrentScrapes)},
 		{"initial_scrape_offset", int64(c.InitialScrapeOffset)},
 		{"reload_interval", int64(c.ReloadInterval)},

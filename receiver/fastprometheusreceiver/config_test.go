@@ -47,7 +47,7 @@ func TestLoadConfig(t *testing.T) {
 	assert.Equal(t, "node", job.JobName)
 	assert.Equal(t, promconfig.DefaultGlobalConfig.ScrapeInterval, job.ScrapeInterval)
 	assert.Equal(t, promconfig.PrometheusText0_0_4, job.ScrapeFallbackProtocol)
-	assert.EqualValues(t, 256<<20, job.BodySizeLimit)
+	assert.Zero(t, job.BodySizeLimit, "it follows the memory")
 }
 
 func TestLoadEveryKey(t *testing.T) {

@@ -34,8 +34,6 @@ func createDefaultConfig() component.Config {
 		StaleMarkers:    true,
 		Reuse:           reuseAuto,
 		LocalIdentity:   true,
-		MaxBodySize:     256 << 20,
-		MaxPageMemory:   2 << 30,
 		ReloadInterval:  10 * time.Second,
 	}
 }

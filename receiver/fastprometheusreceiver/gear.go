@@ -113,6 +113,7 @@ func (r *scraper) fetchOptions(cfg *promconfig.ScrapeConfig) fetch.Options {
 	return fetch.Options{
 		UserAgent:     r.settings.BuildInfo.Command + "/" + r.settings.BuildInfo.Version,
 		LocalIdentity: r.cfg.LocalIdentity,
+		Memory:        &r.buffers,
 		MaxWire:       int64(cfg.BodySizeLimit),
 		Dial:          r.dial,
 	}

@@ -164,28 +164,36 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	t := a.gear.client.NewTarget(a.URL, a.Socket, a.Timeout, a.gear.accept)
 	defer t.Close()
 	began := time.Now()
-	response, err := t.Show(ctx)
-	if err != nil {
-		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", err)
-	}
-	page := inspect.Page{
-		URL: withoutUser(a.URL), Status: response.Status, ContentType: response.ContentType, Encoding: response.Encoding.String(),
-		WireBytes: len(response.Body), Took: time.Since(began),
-	}
-	var body bytes.Buffer
-	_, err = new(fetch.Decoder).Decode(response, int64(a.gear.cfg.BodySizeLimit), func(chunk []byte) error {
-		if room := limit - body.Len(); len(chunk) > room {
-			body.Write(chunk[:room])
+	page := inspect.Page{URL: withoutUser(a.URL)}
+	var (
+		text    bytes.Buffer
+		body    fetch.Body
+		decoder fetch.Decoder
+	)
+	defer body.Close()
+	take := func(chunk []byte) error {
+		if room := limit - text.Len(); len(chunk) > room {
+			text.Write(chunk[:room])
 			page.Truncated = true
 			return errEnough
 		}
-		body.Write(chunk)
+		text.Write(chunk)
 		return nil
+	}
+	err := t.Show(ctx, func(r fetch.Response, last bool) error {
+		page.Status, page.ContentType, page.Encoding = r.Status, r.ContentType, r.Encoding.String()
+		page.WireBytes, page.Took = int(r.Before)+len(r.Body), time.Since(began)
+		decode := body.Part
+		if last {
+			decode = body.End
+		}
+		_, err := decode(&decoder, r, int64(a.gear.cfg.BodySizeLimit), take)
+		return err
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return inspect.Page{}, fmt.Errorf("cannot read the page: %w", err)
+		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", err)
 	}
-	page.Body = body.Bytes()
+	page.Body = text.Bytes()
 	return page, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
@@ -37,7 +38,8 @@ const lastScrapes = 256
 
 // A scraper is the receiver.
 type scraper struct {
-	cfg       *Config
+	cfg       *Config // with limits in place of those that nobody has set
+	limits    limits
 	settings  receiver.Settings
 	next      consumer.Metrics
 	obsreport *receiverhelper.ObsReport
@@ -91,13 +93,15 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
+	limits := newLimits(cfg, memlimit.Available())
 	r := &scraper{
-		cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
+		cfg: limits.applied(cfg), limits: limits, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
 		shard:    discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
 		jobs:     map[string]*job{},
 		gate:     newGate(),
 		offers:   make(chan offer),
 		registry: prometheus.NewRegistry(),
+		buffers:  buffers{most: limits.bodies},
 
 		unregister: func() {},
 	}

@@ -132,7 +132,7 @@ config:
 	r := prepare(t, configure(t, text))
 	before, err := r.cfg.read()
 	require.NoError(t, err)
-	after, err := configure(t, text).read()
+	after, err := r.limits.applied(configure(t, text)).read()
 	require.NoError(t, err)
 	for i := range before.jobs {
 		old, err := r.newGear(before.jobs[i], nil)

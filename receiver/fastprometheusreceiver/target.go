@@ -79,17 +79,17 @@ func (t *target) scrape(at time.Time) {
 		t.fail(at, start, reasonTargetLimit, *tooMany)
 		return
 	}
-	buf := r.buffers.get(t.fetch.Room())
 	in := &arrival{target: t, at: at}
-	response, err := t.fetch.Get(r.fetching, *buf, in.part)
-	*buf = response.Body // it may have grown
+	defer in.body.Close()
+	response, err := t.fetch.Get(r.fetching, r.buffers.Take(minBuffer), in.part)
 	if r.fetching.Err() != nil {
-		r.buffers.put(buf)
+		r.buffers.Give(response.Body)
 		return // shutting down: that says nothing about the target
 	}
 	slot := r.slots.take()
 	result, why, err := in.end(start, response, err, &slot.decoder)
-	r.buffers.put(buf) // before the metrics are handed on, which may take long
+	in.body.Close()
+	r.buffers.Give(response.Body) // before the metrics are handed on, which may take long
 	t.report(at, time.Since(start), why, err, result)
 	r.deliver(result, slot)
 }

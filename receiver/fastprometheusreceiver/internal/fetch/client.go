@@ -27,6 +27,8 @@ type Options struct {
 	// LocalIdentity asks targets on this host for pages that are not compressed: the network costs nothing there, and
 	// compression both sides.
 	LocalIdentity bool
+	// Memory lends the buffers that bodies are received into. Default: the heap, without a bound.
+	Memory Memory
 	// MaxWire bounds the bytes of a body as they are transferred, compressed or not. Default DefaultMaxWire. The
 	// job's body_size_limit bounds them, too.
 	MaxWire int64
@@ -67,6 +69,9 @@ type tail struct {
 
 // NewClient prepares the client of a job. It fails where Prometheus' client would.
 func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
+	if options.Memory == nil {
+		options.Memory = heap{}
+	}
 	if options.Dial == nil {
 		options.Dial = (&net.Dialer{}).DialContext
 	} else {

@@ -35,6 +35,7 @@ const (
 type Decoder struct {
 	gzip   inflate.Decoder
 	buf    []byte
+	packed []byte        // a part of a compressed page and what is left of the one before
 	whole  *zstd.Decoder // decodes into buf
 	stream *zstd.Decoder // decodes pieces
 	in     bytes.Reader
@@ -90,7 +91,7 @@ func (d *Decoder) gunzip(body []byte, most int64, yield func([]byte) error) (int
 		case err == nil:
 			return int64(len(page)), give(page, yield)
 		case !errors.Is(err, inflate.ErrLimit) || most <= large:
-			return int64(len(page)), d.failed(Gzip, body, most, err)
+			return int64(len(page)), failed(Gzip, int64(len(body)), most, err)
 		}
 	}
 	buf := d.room(window + piece + inflate.Slack)
@@ -102,23 +103,23 @@ func (d *Decoder) gunzip(body []byte, most int64, yield func([]byte) error) (int
 	if own != nil {
 		return n, own
 	}
-	return n, d.failed(Gzip, body, most, err)
+	return n, failed(Gzip, int64(len(body)), most, err)
 }
 
 // failed says what is wrong with a body.
-func (*Decoder) failed(encoding Encoding, body []byte, most int64, err error) error {
+func failed(encoding Encoding, size, most int64, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, inflate.ErrLimit):
 		return tooLarge(most)
 	}
-	return &encodingError{fmt.Errorf("cannot decode %s body of %d bytes: %w", encoding, len(body), err)}
+	return &encodingError{fmt.Errorf("cannot decode %s body of %d bytes: %w", encoding, size, err)}
 }
 
 func (d *Decoder) unzstd(body []byte, most int64, yield func([]byte) error) (int64, error) {
 	if len(body) == 0 {
-		return 0, d.failed(Zstd, body, most, io.ErrUnexpectedEOF)
+		return 0, failed(Zstd, int64(len(body)), most, io.ErrUnexpectedEOF)
 	}
 	if size := d.expected(body); size <= large {
 		// What is wrong with it, if it is more than a lack of room, shows again below.
@@ -167,7 +168,7 @@ func (d *Decoder) unzstdPieces(body []byte, most int64, yield func([]byte) error
 	d.in.Reset(body)
 	defer d.in.Reset(nil)
 	if err := d.stream.Reset(&d.in); err != nil {
-		return 0, d.failed(Zstd, body, most, err)
+		return 0, failed(Zstd, int64(len(body)), most, err)
 	}
 	buf := d.room(piece)[:piece]
 	for err == nil {
@@ -187,5 +188,5 @@ func (d *Decoder) unzstdPieces(body []byte, most int64, yield func([]byte) error
 	if errors.Is(err, io.EOF) {
 		return n, nil
 	}
-	return n, d.failed(Zstd, body, most, err)
+	return n, failed(Zstd, int64(len(body)), most, err)
 }

@@ -30,7 +30,7 @@ func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response)
 		}
 	}
 	r, err := t.throughLibrary(ctx, buf, part)
-	if err == nil || ctx.Err() == nil || !isTimeoutOrCanceled(err) || as[*credentialsError](err) {
+	if err == nil || ctx.Err() == nil || !isTimeoutOrCanceled(err) || as[*credentialsError](err) || as[*MemoryError](err) {
 		return r, err
 	}
 	if request := (*url.Error)(nil); errors.As(err, &request) {
@@ -89,14 +89,15 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 func (t *Target) readAll(response *http.Response, r Response, part func(Response) error) (Response, error) {
 	w := wire{
 		conn: response.Body, buf: r.Body[:cap(r.Body)], page: r,
-		hint: max(t.hint(), int(min(response.ContentLength, mostTrusted))),
+		hint:   max(t.hint(part), int(min(response.ContentLength, mostTrusted))),
+		memory: t.client.options.Memory, waiting: response.Request.Context(),
 	}
 	most := t.client.wire
 	if r.Encoding == Identity {
 		most = t.client.most
-		if held := t.held(response.ContentLength); held > 0 && part != nil {
-			w.split(held, part)
-		}
+	}
+	if inParts(r.Encoding) && part != nil {
+		w.split(piece, part)
 	}
 	if response.ContentLength > most {
 		return r, tooLarge(most)

@@ -27,11 +27,11 @@ const (
 // getPlain exchanges request and response on the target's own connection. The buffer serves for both: the request is
 // written from it, and the response is parsed and unchunked where it was read to.
 func (t *Target) getPlain(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
-	w := wire{buf: buf[:cap(buf)], hint: t.hint()}
 	deadline := time.Now().Add(t.timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
+	w := wire{buf: buf[:cap(buf)], hint: t.hint(part), memory: t.client.options.Memory, waiting: ctx, deadline: deadline}
 	stop := t.watch(ctx)
 	err := t.exchange(ctx, &w, deadline, part)
 	t.unwatch(stop)
@@ -57,7 +57,7 @@ func (t *Target) explain(ctx context.Context, err error) error {
 	case as[*net.OpError](err) && isTimeout(err):
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
-	if inBody || as[*StatusError](err) || as[*encodingError](err) || errors.Is(err, errRedirected) {
+	if inBody || as[*StatusError](err) || as[*encodingError](err) || as[*MemoryError](err) || errors.Is(err, errRedirected) {
 		return err
 	}
 	return &url.Error{Op: "Get", URL: t.url, Err: err}
@@ -167,9 +167,9 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	w.page.ContentType, w.page.Encoding = t.intern(h.contentType), encoding
 	if encoding == Identity {
 		most = t.client.most
-		if held := t.held(h.length); held > 0 && part != nil {
-			w.split(held, t.untimed(ctx, deadline, part))
-		}
+	}
+	if inParts(encoding) && part != nil {
+		w.split(piece, t.untimed(ctx, deadline, part))
 	}
 	if err := w.body(&h, most); err != nil {
 		return &bodyError{err}

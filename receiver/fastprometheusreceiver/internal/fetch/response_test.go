@@ -18,7 +18,7 @@ import (
 // readWire reads a response through a wire, as much at a time as the reader gives.
 func readWire(r io.Reader, most int64) (head, string, error) {
 	var h head
-	w := wire{conn: r, buf: make([]byte, 64)}
+	w := wire{conn: r, buf: make([]byte, 64), memory: heap{}}
 	if err := w.head(&h); err != nil {
 		return h, "", err
 	}

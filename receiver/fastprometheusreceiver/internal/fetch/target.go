@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Response is a page, still compressed, or a part of one that is not.
+// A Response is a page as it was transferred, or a part of one.
 type Response struct {
 	// Status is that of an error, as code and reason. Only Show returns such pages.
 	Status      string
@@ -134,37 +134,17 @@ func (t *Target) Encoding() Encoding { return t.encoding }
 // Size is how large the last page was, as it was transferred.
 func (t *Target) Size() int { return t.size }
 
-// Room is what a buffer for Get should have.
-func (t *Target) Room() int {
-	if t.size == 0 || t.inParts() {
-		return t.hint()
-	}
-	return room(t.size)
-}
-
 // hint is how much of the next page may have to be held.
-func (t *Target) hint() int {
-	if t.inParts() {
-		return piece
+func (t *Target) hint(part func(Response) error) int {
+	if part != nil && inParts(t.encoding) {
+		return min(t.size, piece)
 	}
 	return t.size
 }
 
-// inParts tells whether the last page came in parts, as far as can be known.
-func (t *Target) inParts() bool { return t.encoding == Identity && t.size > large }
-
-// held is how much of a body that is not compressed is held before a part of it is given away. It is zero when there
-// will be no parts.
-func (t *Target) held(length int64) int {
-	switch {
-	case length >= 0 && length <= large:
-		return 0
-	case length > large || t.inParts():
-		return piece
-	default:
-		return large
-	}
-}
+// inParts tells whether large pages of an encoding come in parts. What it takes to go on with one in the middle is more
+// with zstd than such a page is, as a rule.
+func inParts(e Encoding) bool { return e != Zstd }
 
 // offered is the Accept-Encoding of the next request.
 func (t *Target) offered() string {
@@ -177,7 +157,10 @@ func (t *Target) offered() string {
 // Get fetches the page into buf, whose content is overwritten and which is replaced when it is too small. It ends with
 // the target's timeout or with ctx. Errors are in Prometheus' words; Reason sorts them.
 //
-// A large page that is not compressed is given to part as it comes in, all but its end; a part is valid until part
+// Buffers are the Options' Memory's: buf may be one of those, as small as one likes, and the one that the response has at
+// the end is to be given back. There is a large one only once a small one is full, however large a page is said to be.
+//
+// A large page, unless it is in zstd, is given to part as it comes in, all but its end; a part is valid until part
 // returns. The time that takes does not count for the timeout. An error of part's ends it; its reason is ReasonOther. Without
 // part, every page is held as a whole.
 func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
@@ -194,11 +177,17 @@ func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error)
 	return t.done(t.getLibrary(ctx, buf, part))
 }
 
-// Show fetches the page for people, who want to see what an error says, too.
-func (t *Target) Show(ctx context.Context) (Response, error) {
+// Show fetches the page for people, who want to see what an error says, too. It is given to take part by part; a part is
+// valid until take returns.
+func (t *Target) Show(ctx context.Context, take func(r Response, last bool) error) error {
 	t.any = true
 	defer func() { t.any = false }()
-	return t.Get(ctx, nil, nil)
+	r, err := t.Get(ctx, nil, func(r Response) error { return take(r, false) })
+	if err == nil {
+		err = take(r, true)
+	}
+	t.client.options.Memory.Give(r.Body)
+	return err
 }
 
 // errRedirected hands an exchange on to net/http.

@@ -5,9 +5,11 @@ package fetch
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // A wire reads one response in place. Its buffer has three parts: the body so far, a hole that chunk headers left, and
@@ -22,15 +24,22 @@ type wire struct {
 	hint     int  // how large the body may turn out
 	answered bool // a byte has come
 
+	memory   Memory
+	waiting  context.Context // for memory, until deadline if that is set
+	deadline time.Time
+
 	part func(Response) error // takes the body so far when the buffer is full; without it, all is held
-	held int                  // how large the buffer gets before that
+	held int                  // how large the buffer gets before that; 0 when it has to get larger
 	page Response             // what the parts have in common, and how much there was in them
 }
 
 const (
 	leastBuffer = 8 << 10
-	// mostTrusted is how much room a Content-Length is given before any of it has come.
-	mostTrusted = 1 << 20
+	// growth is how many times as large a buffer may get once it is full. However large a page was the last time, or is
+	// said to be, it takes no more memory than so many times what has come of it, or Share.
+	growth = 4
+	// mostTrusted bounds what is made of a Content-Length.
+	mostTrusted = 1 << 30
 	// maxLine bounds a chunk's header, and maxTrailer all trailers.
 	maxLine    = 4 << 10
 	maxTrailer = 64 << 10
@@ -39,7 +48,9 @@ const (
 // room is what a response takes up whose body is like the last.
 func room(last int) int { return last + last/16 + leastBuffer }
 
-func (w *wire) reset(conn io.Reader, buf []byte) { *w = wire{conn: conn, buf: buf, hint: w.hint} }
+func (w *wire) reset(conn io.Reader, buf []byte) {
+	*w = wire{conn: conn, buf: buf, hint: w.hint, memory: w.memory, waiting: w.waiting, deadline: w.deadline}
+}
 
 // fill reads more. It keeps what is unread, but may move it.
 func (w *wire) fill() error {
@@ -47,7 +58,20 @@ func (w *wire) fill() error {
 		w.r, w.end = w.n, w.n
 	}
 	if w.end == len(w.buf) {
-		w.room()
+		if err := w.room(); err != nil {
+			return err
+		}
+	}
+	if w.end == len(w.buf) { // there is no memory for a larger buffer
+		if err := w.pour(); err != nil {
+			return err
+		}
+	}
+	if w.end == len(w.buf) {
+		w.held = 0 // nothing to give away: it has to wait
+		if err := w.grow(w.end + 1); err != nil {
+			return err
+		}
 	}
 	n, err := w.conn.Read(w.buf[w.end:])
 	if n > 0 {
@@ -62,31 +86,68 @@ func (w *wire) fill() error {
 }
 
 // room makes free space: of the hole when it is large, of a larger buffer otherwise.
-func (w *wire) room() {
+func (w *wire) room() error {
 	if hole := w.r - w.n; hole >= leastBuffer/2 {
 		w.end = w.n + copy(w.buf[w.n:], w.buf[w.r:w.end])
 		w.r = w.n
-		return
+		return nil
 	}
-	w.grow(w.end + 1)
+	return w.grow(w.end + 1)
 }
 
-// grow makes the buffer hold at least size bytes. It doubles small ones; large ones would waste too much that way.
-func (w *wire) grow(size int) {
-	next := 2 * len(w.buf)
-	if len(w.buf) > large {
-		next = len(w.buf) + len(w.buf)/4
+// grow makes the buffer hold at least size bytes. Small ones grow fast; large ones would waste too much that way.
+func (w *wire) grow(size int) error {
+	have := len(w.buf)
+	most := max(growth*have, Share)
+	next := growth * have
+	if have >= large {
+		next = 2 * have
 	}
-	if hinted := room(w.hint); len(w.buf) < hinted {
-		next = max(next, hinted)
+	if hinted := room(w.hint); have < hinted {
+		next = min(hinted, most)
 	}
 	next = max(next, size, leastBuffer)
-	if w.part != nil && len(w.buf) < w.held {
+	if w.part != nil && have < w.held {
 		next = min(next, w.held)
 	}
-	grown := make([]byte, next)
+	grown := w.memory.Take(next)
+	if grown == nil && w.part != nil && w.held > 0 && have >= Share {
+		w.held = have // what has come is given away instead, by and by
+		return nil
+	}
+	if grown == nil {
+		var err error
+		if grown, err = w.wait(next); err != nil {
+			return err
+		}
+	}
+	if w.part != nil && w.held >= next {
+		grown = grown[:min(len(grown), w.held)]
+	}
 	copy(grown, w.buf[:w.end])
+	w.memory.Give(w.buf)
 	w.buf = grown
+	return nil
+}
+
+// wait waits for memory.
+func (w *wire) wait(size int) ([]byte, error) {
+	ctx := w.waiting
+	if !w.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, w.deadline)
+		defer cancel()
+	}
+	buf, err := w.memory.Wait(ctx, size)
+	switch {
+	case err == nil:
+		return buf, nil
+	case errors.Is(context.Cause(w.waiting), context.Canceled):
+		return nil, context.Canceled
+	case ctx.Err() != nil:
+		err = context.DeadlineExceeded
+	}
+	return nil, &MemoryError{err}
 }
 
 // split has part take a page that is larger than held.
@@ -97,11 +158,14 @@ func (w *wire) split(held int, part func(Response) error) {
 
 // pour gives the body so far away if there is little room for more.
 func (w *wire) pour() error {
-	if w.part == nil || len(w.buf) < w.held || w.n+leastBuffer < len(w.buf) {
+	if w.part == nil || w.held == 0 || len(w.buf) < w.held || w.n+leastBuffer < len(w.buf) {
 		return nil
 	}
 	w.page.Body = w.buf[:w.n]
 	if err := w.part(w.page); err != nil {
+		if as[*readerError](err) || as[*encodingError](err) || errors.Is(err, ErrBodySize) {
+			return err
+		}
 		return &readerError{err}
 	}
 	w.page.Before += int64(w.n)
@@ -183,6 +247,7 @@ func (w *wire) exactly(size, most int64) error {
 	if size > most {
 		return tooLarge(most)
 	}
+	w.hint = int(min(size, mostTrusted))
 	size -= w.take(size)
 	for size > 0 {
 		w.r, w.end = w.n, w.n
@@ -190,7 +255,12 @@ func (w *wire) exactly(size, most int64) error {
 			return err
 		}
 		if w.n == len(w.buf) {
-			w.grow(w.n + int(min(size, mostTrusted)))
+			if err := w.grow(w.n + 1); err != nil {
+				return err
+			}
+			if err := w.pour(); err != nil {
+				return err
+			}
 		}
 		n, err := w.conn.Read(w.buf[w.n:min(int64(len(w.buf)), int64(w.n)+size)])
 		w.n += n

@@ -14,15 +14,29 @@ import (
 // ErrMemory is what Result.Err is, in the sense of errors.Is, when a page would take more memory than Config.MaxMemory.
 var ErrMemory = errors.New("page takes too much memory")
 
-// A memoryError says how much a page may take.
-type memoryError int64
+// A MemoryError says how much a page may take by Config.MaxMemory.
+type MemoryError int64
 
-func (e memoryError) Error() string {
+func (e MemoryError) Error() string {
 	return fmt.Sprintf("cannot read page: its series would take more memory than `max_page_memory` allows (%d bytes)", int64(e))
 }
 
 // Is makes the error one of ErrMemory.
-func (e memoryError) Is(target error) bool { return target == ErrMemory }
+func (e MemoryError) Is(target error) bool { return target == ErrMemory }
+
+// maxLine bounds a line that comes in several chunks: it is held until its end is there. One of a real page has some hundred
+// bytes, one of those made to be long a megabyte.
+const maxLine = 8 << 20
+
+// A lineError is a line that is too long to be held.
+type lineError struct{}
+
+func (lineError) Error() string {
+	return fmt.Sprintf("cannot read page: it has a line of more than %d bytes", maxLine)
+}
+
+// Is makes the error one of ErrMemory.
+func (lineError) Is(target error) bool { return target == ErrMemory }
 
 // What things take that a cohort knows, in bytes, besides their texts: with their slots in tables and their share of maps.
 const (
@@ -113,7 +127,7 @@ func (s *Scrape) spend(n int64) { s.left -= n }
 // afford returns an error when more memory was taken than there was.
 func (s *Scrape) afford() error {
 	if s.left < 0 {
-		return memoryError(s.target.cohort.job.cfg.MaxMemory)
+		return MemoryError(s.target.cohort.job.cfg.MaxMemory)
 	}
 	return nil
 }

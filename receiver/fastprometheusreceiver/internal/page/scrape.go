@@ -140,6 +140,9 @@ func (s *Scrape) Feed(chunk []byte) error {
 	if s.err = s.feed(chunk); s.err == nil {
 		s.err = s.afford()
 	}
+	if s.err == nil && !s.whole && len(s.carry) > maxLine {
+		s.err = lineError{}
+	}
 	return s.err
 }
 

@@ -1,0 +1,193 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"testing"
+
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/stretchr/testify/require"
+)
+
+// noiseOf is a page that does not get smaller by being compressed.
+func noiseOf(size int) []byte {
+	out := make([]byte, size)
+	r := rand.New(rand.NewPCG(5, 5))
+	for i := range out {
+		out[i] = byte(r.Uint32())
+	}
+	return out
+}
+
+// A large page in gzip is never held, neither as it comes nor as it is: only a part of it, and what that comes to.
+func TestGivesLargeGzipPagesInParts(t *testing.T) {
+	page := noiseOf(3 * large)
+	body := gzipped(t, page)
+	for name, framing := range framings {
+		server := answering(t, head200+"Content-Encoding: gzip\r\n"+framing(body), name == "until the end")
+		t.Run(name, func(t *testing.T) {
+			bothRoads(t, server, func(t *testing.T, target *Target) {
+				var d Decoder
+				for range 2 {
+					var b Body
+					var got []byte
+					take := func(chunk []byte) error {
+						require.LessOrEqual(t, len(chunk), window+piece+1024)
+						got = append(got, chunk...)
+						return nil
+					}
+					parts := 0
+					r, err := target.Get(t.Context(), nil, func(r Response) error {
+						parts++
+						n, err := b.Part(&d, r, 0, take)
+						require.EqualValues(t, len(got), n)
+						return err
+					})
+					require.NoError(t, err)
+					n, err := b.End(&d, r, 0, take)
+					require.NoError(t, err)
+					require.EqualValues(t, len(page), n)
+					require.True(t, bytes.Equal(page, got))
+					require.Greater(t, parts, len(body)/piece/2)
+					require.LessOrEqual(t, cap(r.Body), piece)
+					require.Equal(t, len(body), target.Size())
+					b.Close()
+				}
+				require.LessOrEqual(t, cap(d.buf)+cap(d.packed), 3*piece)
+			})
+		})
+	}
+}
+
+// A part that is more than a page may have ends it, and one that does not decode, too.
+func TestPartsOfBadGzip(t *testing.T) {
+	page := make([]byte, 64<<20)
+	bomb := gzipped(t, page)
+	nothing := func([]byte) error { return nil }
+	f := func(body []byte, limit int64, reason string) {
+		t.Helper()
+		var b Body
+		var d Decoder
+		r := Response{Encoding: Gzip}
+		var err error
+		for len(body) > 10_000 && err == nil {
+			r.Body, body = body[:10_000], body[10_000:]
+			_, err = b.Part(&d, r, limit, nothing)
+			r.Before += 10_000
+		}
+		if err == nil {
+			r.Body = body
+			_, err = b.End(&d, r, limit, nothing)
+		}
+		require.Equal(t, reason, Reason(err), "%v", err)
+		b.Close()
+		b.Close() // does nothing
+	}
+	f(bomb, 32<<20, ReasonBodySize)
+	f(bomb, 64<<20, ReasonBodySize)
+	f(bomb, 64<<20+1, "")
+	f(bomb[:len(bomb)-1], 0, ReasonEncoding)
+	f(append(bytes.Clone(bomb[:40_000]), bomb[:30_000]...), 0, ReasonEncoding)
+}
+
+// rationed is memory that has so much beyond everybody's share, and none after that.
+type rationed struct {
+	heap
+
+	left, most int
+}
+
+func (m *rationed) Take(size int) []byte {
+	m.most = max(m.most, size)
+	if size > Share {
+		if size > m.left {
+			return nil
+		}
+		m.left -= size
+	}
+	return make([]byte, size)
+}
+
+// Without memory, pages are read in parts that are as small as it takes.
+func TestPartsAreSmallWithoutMemory(t *testing.T) {
+	page := pageOf(3 * large)
+	for name, framing := range framings {
+		for encoding, body := range map[string][]byte{"identity": page, "gzip": gzipped(t, page)} {
+			server := answering(t, head200+"Content-Encoding: "+encoding+"\r\n"+framing(body), name == "until the end")
+			t.Run(name+"/"+encoding, func(t *testing.T) {
+				for _, left := range []int{0, piece, 100 << 20} {
+					for _, road := range []Road{Plain, NetHTTP} {
+						target := newTarget(t, road, server, patient)
+						m := &rationed{left: left}
+						target.client.options.Memory = m
+						var d Decoder
+						var b Body
+						var got []byte
+						take := func(chunk []byte) error {
+							got = append(got, chunk...)
+							return nil
+						}
+						r, err := target.Get(t.Context(), nil, func(r Response) error {
+							_, err := b.Part(&d, r, 0, take)
+							return err
+						})
+						require.NoError(t, err)
+						_, err = b.End(&d, r, 0, take)
+						require.NoError(t, err)
+						require.True(t, bytes.Equal(page, got))
+						require.LessOrEqual(t, m.most, piece)
+						if left == 0 {
+							require.LessOrEqual(t, cap(r.Body), 2*Share)
+						}
+						b.Close()
+					}
+				}
+			})
+		}
+	}
+}
+
+// However much a target says that it is going to send, and has sent the last time: what has not come takes no memory.
+func TestMemoryIsForWhatHasCome(t *testing.T) {
+	page := pageOf(1 << 20)
+	for name, sent := range map[string]int{"nothing": -1, "a head": 0, "a line": 50, "a little": 20_000} {
+		t.Run(name, func(t *testing.T) {
+			good := true
+			server := serveRaw(t, func(conn net.Conn, _ int) {
+				requests(conn, func(*http.Request) bool {
+					response := []byte(head200 + framings["sized"](page))
+					if !good {
+						response = response[:max(0, len(response)-len(page)+sent)]
+						if sent < 0 {
+							response = nil
+						}
+					}
+					conn.Write(response)
+					if !good {
+						hold(conn)
+					}
+					return good
+				})
+			})
+			for _, road := range []Road{Plain, NetHTTP} {
+				good = true
+				target := newTarget(t, road, server, hasty, func(c *promconfig.ScrapeConfig) {})
+				target.timeout = patient
+				m := &rationed{left: 100 << 20}
+				target.client.options.Memory = m
+				part := func(Response) error { return nil }
+				_, err := target.Get(t.Context(), make([]byte, 0, 4<<10), part)
+				require.NoError(t, err)
+				good, m.most, target.timeout = false, 0, hasty
+				_, err = target.Get(t.Context(), make([]byte, 0, 4<<10), part)
+				require.Equal(t, ReasonTimeout, Reason(err))
+				require.LessOrEqual(t, m.most, max(Share, growth*sent))
+			}
+		})
+	}
+}

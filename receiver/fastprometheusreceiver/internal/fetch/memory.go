@@ -1,0 +1,43 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"context"
+	"errors"
+)
+
+// Share is what every body in flight may have of the memory, whatever the others hold: enough for a page of a node as it
+// is usually compressed, and for the head of any response.
+const Share = 64 << 10
+
+// Memory lends the buffers that bodies are received into. It is safe for concurrent use.
+type Memory interface {
+	// Take returns a buffer with a length of size or more. It is nil when size is more than Share and bodies hold too much
+	// already.
+	Take(size int) []byte
+	// Wait returns one as soon as it may be had. It fails when ctx ends before that, or when it may never be had.
+	Wait(ctx context.Context, size int) ([]byte, error)
+	// Give takes back a buffer that was lent, or another.
+	Give(buf []byte)
+}
+
+// heap is memory without a bound.
+type heap struct{}
+
+func (heap) Take(size int) []byte                             { return make([]byte, size) }
+func (heap) Wait(_ context.Context, size int) ([]byte, error) { return make([]byte, size), nil }
+func (heap) Give([]byte)                                      {}
+
+// A MemoryError is a body that there was no memory for.
+type MemoryError struct{ Err error }
+
+func (e *MemoryError) Error() string {
+	if errors.Is(e.Err, context.DeadlineExceeded) {
+		return "cannot hold the page: the bodies of other scrapes took all the memory there is for them until the timeout"
+	}
+	return e.Err.Error()
+}
+
+func (e *MemoryError) Unwrap() error { return e.Err }
