@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 
 	promconfig "github.com/prometheus/prometheus/config"
 
@@ -17,8 +19,15 @@ import (
 
 // An offer is what a target allocator would have the jobs be, besides those of the configuration.
 type offer struct {
-	jobs   []*promconfig.ScrapeConfig
-	answer chan error // has room for the one
+	allocator.Answer
+
+	answer chan verdict // has room for the one
+}
+
+// A verdict is what came of an offer: jobs that cannot be used, by name, or why none of it can be.
+type verdict struct {
+	broken map[string]error
+	err    error
 }
 
 // newAllocator makes the client of the target allocator, if there is one.
@@ -36,30 +45,43 @@ func (r *scraper) newAllocator(ctx context.Context, host component.Host) error {
 
 // allocate passes on what the target allocator says, until the receiver no longer follows it.
 func (r *scraper) allocate() {
-	r.allocator.Run(r.following, func(jobs []*promconfig.ScrapeConfig) error {
-		o := offer{jobs: jobs, answer: make(chan error, 1)}
+	r.allocator.Run(r.following, func(answer allocator.Answer) (map[string]error, error) {
+		o := offer{Answer: answer, answer: make(chan verdict, 1)}
 		select {
 		case r.offers <- o:
-			return <-o.answer
+			v := <-o.answer
+			return v.broken, v.err
 		case <-r.following.Done():
-			return r.following.Err()
+			return nil, r.following.Err()
 		}
 	})
 }
 
-// accept applies an offer, or changes nothing.
-func (r *scraper) accept(own, offered []*promconfig.ScrapeConfig) error {
-	var errs []error
-	jobs := make([]*promconfig.ScrapeConfig, 0, len(offered))
-	for _, job := range offered {
-		job, err := complete(job, r.cfg.MaxBodySize)
-		jobs = append(jobs, job)
-		errs = append(errs, err)
+// accept applies an offer. Jobs of it that cannot be used stay as they were, if they were there.
+func (r *scraper) accept(own []*promconfig.ScrapeConfig, offered allocator.Answer) verdict {
+	s, err := r.prepare(own, offered)
+	if err != nil {
+		r.count(err)
+		return verdict{err: err}
 	}
-	err := errors.Join(errs...)
-	if err == nil {
-		err = r.apply(own, jobs)
+	r.offered = offered
+	before := r.broken
+	r.broken = s.broken
+	if isAsBroken(s.broken, before) && reflect.DeepEqual(s.allocated, r.allocatedJobs()) {
+		return verdict{s.broken, s.logs.close()} // it was offered again, and is still wrong
 	}
-	r.count(err)
-	return err
+	if err = r.apply(s); err == nil && len(s.broken) > 0 {
+		r.count(errBroken)
+	} else {
+		r.count(err)
+	}
+	return verdict{s.broken, err}
 }
+
+// isAsBroken tells whether the same jobs are wrong as before, and some are.
+func isAsBroken(now, before map[string]error) bool {
+	return len(now) > 0 && maps.EqualFunc(now, before, func(error, error) bool { return true })
+}
+
+// errBroken is what counts as a change for the worse, though some of it was applied.
+var errBroken = errors.New("some jobs of the target allocator cannot be used")

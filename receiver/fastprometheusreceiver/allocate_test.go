@@ -6,6 +6,7 @@ package fastprometheusreceiver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -154,7 +155,7 @@ func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	assert.Greater(t, r.counters.applied.Load(), applied)
 	for _, name := range []string{"theirs", "third"} {
 		assert.NotNil(t, r.gearOf(name), name)
-		assert.EqualValues(t, 256<<20, r.gearOf(name).cfg.BodySizeLimit)
+		assert.EqualValues(t, r.limits.body, r.gearOf(name).cfg.BodySizeLimit)
 		assert.EqualValues(t, "PrometheusText0.0.4", r.gearOf(name).cfg.ScrapeFallbackProtocol)
 	}
 	metric, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_allocator_failures")
@@ -177,4 +178,107 @@ func TestTargetAllocatorThatHangs(t *testing.T) {
 	r := run(t, fmt.Sprintf(allocated, hanging.URL)+fmt.Sprintf(static, a.address()))
 	r.await(t, is("requests", 42))
 	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+// set changes what a job of the office's says.
+func (o *office) set(name, key string, value any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	job := maps.Clone(o.jobs[name].(map[string]any))
+	job[key] = value
+	o.jobs[name] = job
+}
+
+// A job whose files are missing fails alone, also when it is there from the beginning, and works as soon as they are there.
+func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
+	a, b := newEndpoint(t, text), newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "missing")
+	for key, value := range map[string]any{
+		"authorization":   map[string]any{"type": "Bearer", "credentials_file": file},
+		"tls_config":      map[string]any{"ca_file": file},
+		"relabel_configs": []any{map[string]any{"regex": "("}},
+	} {
+		t.Run(key, func(t *testing.T) {
+			o := newOffice(t)
+			o.assign("good", "", a.address())
+			o.assign("bad", "", b.address())
+			o.set("bad", key, value)
+			r := run(t, fmt.Sprintf(allocated, o.URL))
+			r.await(t, of(a, is("requests", 42)))
+			require.Eventually(t, func() bool { return r.allocator.Failures() > 2 }, patience, glance)
+			require.Nil(t, r.gearOf("bad"))
+			told := r.log.FilterMessageSnippet("Cannot use a job").All()
+			require.Len(t, told, 1)
+			assert.Equal(t, "bad", told[0].ContextMap()["job"])
+			assert.EqualValues(t, 1, r.counters.rejected.Load(), "offered again, it is no other change")
+
+			// The others change, come and go as if it were not there.
+			o.assign("third", "", a.address())
+			require.Eventually(t, func() bool { return r.gearOf("third") != nil }, patience, glance)
+			o.withdraw("third")
+			o.assign("bad", "", b.address())
+			r.await(t, of(b, is("requests", 42)))
+			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("no longer wrong").Len() == 1 }, patience, glance)
+
+			// One that was right goes on as it was.
+			before := r.gearOf("bad")
+			o.set("bad", key, value)
+			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Cannot use a job").Len() == 2 }, patience, glance)
+			assert.Same(t, before.client, r.gearOf("bad").client)
+			r.sink.Reset()
+			r.await(t, of(b, is("requests", 42)))
+			assert.Empty(t, r.some(stale("requests")))
+		})
+	}
+}
+
+// A file that a job names may come later.
+func TestAllocatorsJobIsTriedAgain(t *testing.T) {
+	a := newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "token")
+	o := newOffice(t)
+	o.assign("late", "", a.address())
+	o.set("late", "authorization", map[string]any{"credentials_file": file})
+	r := run(t, fmt.Sprintf(allocated, o.URL))
+	require.Eventually(t, func() bool { return r.allocator.Failures() > 1 }, patience, glance)
+	fill(t, file, "secret")
+	r.await(t, of(a, is("requests", 42)))
+}
+
+// An allocator has no file written, nor one read that it may not name.
+func TestAllocatorAndFiles(t *testing.T) {
+	a := newEndpoint(t, text)
+	written := filepath.Join(t.TempDir(), "written")
+	read := filepath.Join(t.TempDir(), "read")
+	fill(t, read, "secret")
+	o := newOffice(t)
+	o.assign("writes", "", "127.0.0.1:1")
+	o.set("writes", "scrape_failure_log_file", written)
+	o.assign("reads", "", a.address())
+	o.set("reads", "authorization", map[string]any{"credentials_file": read})
+	r := run(t, fmt.Sprintf(allocated, o.URL)+"  allowed_files: [/var/run/secrets/*]\n")
+	require.Eventually(t, func() bool { return r.census()[stateFailing] == 1 }, patience, glance)
+	require.NoFileExists(t, written)
+	require.Nil(t, r.gearOf("reads"))
+	require.Zero(t, a.served.Load())
+}
+
+// Jobs that come and go with every answer leave nothing behind.
+func TestAllocatorThatChangesItsMind(t *testing.T) {
+	a := newEndpoint(t, text)
+	o := newOffice(t)
+	r := run(t, fmt.Sprintf(allocated, o.URL))
+	for i := range 30 {
+		name := fmt.Sprint("job", i%2)
+		o.assign(name, "", a.address())
+		require.Eventually(t, func() bool { return r.gearOf(name) != nil }, patience, glance)
+		o.withdraw(name)
+	}
+	o.assign("last", "", a.address())
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.jobs) == 1 && r.jobs["last"] != nil
+	}, patience, glance)
+	require.Zero(t, r.allocator.Failures())
 }

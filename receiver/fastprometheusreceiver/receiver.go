@@ -70,7 +70,9 @@ type scraper struct {
 
 	allocator *allocator.Client // nil if there is none
 	offers    chan offer
-	following context.Context // ends when the receiver stops following the allocator
+	offered   allocator.Answer // the last one; only follow has to do with it, and with
+	broken    map[string]error // what of it is wrong
+	following context.Context  // ends when the receiver stops following the allocator
 	unfollow  context.CancelFunc
 
 	mu        sync.Mutex
@@ -127,7 +129,7 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	}
 	r.source = source
 	r.clock = schedule.New(r.cfg.MaxConcurrentScrapes)
-	if err := errors.Join(r.newAllocator(ctx, host), r.apply(watched.jobs, nil), r.observe()); err != nil {
+	if err := errors.Join(r.newAllocator(ctx, host), r.begin(watched.jobs), r.observe()); err != nil {
 		return errors.Join(err, r.Shutdown(context.Background()))
 	}
 	if err := r.serve(ctx, host); err != nil {
@@ -139,6 +141,15 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	}
 	r.unregister = inspect.Register(host, r.inspection())
 	return nil
+}
+
+// begin applies the configuration's own jobs.
+func (r *scraper) begin(own []*promconfig.ScrapeConfig) error {
+	s, err := r.prepare(own, allocator.Answer{})
+	if err != nil {
+		return err
+	}
+	return r.apply(s)
 }
 
 // follow takes up what discovery finds, what scrape_config_files become and what the allocator offers, until the source
@@ -160,7 +171,7 @@ func (r *scraper) follow(current reading) {
 		case <-check:
 			current = r.reload(current)
 		case o := <-r.offers:
-			o.answer <- r.accept(current.jobs, o.jobs)
+			o.answer <- r.accept(current.jobs, o.Answer)
 		}
 	}
 }

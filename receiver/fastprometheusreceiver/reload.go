@@ -6,11 +6,15 @@ package fastprometheusreceiver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/prometheus/config"
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 )
 
 // reload applies the configuration as it is in its files, if that is not how it is applied already.
@@ -20,7 +24,11 @@ func (r *scraper) reload(current reading) reading {
 		return current
 	}
 	if err == nil {
-		err = r.apply(next.jobs, r.allocated)
+		var s *setup
+		if s, err = r.prepare(next.jobs, r.offered); err == nil {
+			err = r.apply(s)
+			r.tellBroken(s.broken)
+		}
 	}
 	r.count(err)
 	if err != nil {
@@ -29,6 +37,16 @@ func (r *scraper) reload(current reading) reading {
 	}
 	r.settings.Logger.Info("Applied changed configuration files")
 	return next
+}
+
+// tellBroken tells of jobs of the target allocator that a change of the configuration has made wrong.
+func (r *scraper) tellBroken(now map[string]error) {
+	for name, err := range now {
+		if r.broken[name] == nil {
+			r.settings.Logger.Error("Cannot use a job of the target allocator's with the new configuration", zap.String("job", name), zap.Error(err))
+		}
+	}
+	r.broken = now
 }
 
 // count notes what came of a change of the configuration.
@@ -43,31 +61,73 @@ func (r *scraper) count(err error) {
 	r.mu.Unlock()
 }
 
-// apply makes the jobs these, or changes nothing if one of them cannot be made.
-func (r *scraper) apply(own, allocated []*promconfig.ScrapeConfig) error {
-	configs := slices.Concat(own, allocated)
-	gears := make(map[string]*gear, len(configs))
-	logs := failureLogs{}
+// A setup is jobs with what they are scraped with.
+type setup struct {
+	own       []*promconfig.ScrapeConfig
+	allocated []*promconfig.ScrapeConfig // by the target allocator, as far as they can be used
+	broken    map[string]error           // jobs of the target allocator that cannot be used
+	gears     map[string]*gear
+	logs      failureLogs
+}
+
+// prepare sets up jobs. It fails when one of the configuration's own cannot be used. One that the target allocator offers is
+// set up as it was, if it was there, when it cannot be used.
+func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answer) (*setup, error) {
+	s := &setup{own: own, broken: maps.Clone(offered.Broken), gears: map[string]*gear{}, logs: failureLogs{}}
 	var errs []error
-	for _, cfg := range configs {
-		if gears[cfg.JobName] != nil {
-			errs = append(errs, fmt.Errorf("cannot set up job %q: both `config` and the target allocator have it", cfg.JobName))
-			continue
-		}
-		g, err := r.newGear(cfg, r.gearOf(cfg.JobName))
-		if err == nil {
-			g.failures, err = logs.logger(cfg)
-		}
-		if err != nil {
+	for _, cfg := range own {
+		if err := r.equip(s, cfg); err != nil {
 			errs = append(errs, fmt.Errorf("cannot set up job %q: %w", cfg.JobName, err))
 		}
-		gears[cfg.JobName] = g
 	}
 	if err := errors.Join(errs...); err != nil {
-		return errors.Join(err, logs.close())
+		return nil, errors.Join(err, s.logs.close())
 	}
+	if s.broken == nil {
+		s.broken = map[string]error{}
+	}
+	for _, offer := range offered.Jobs {
+		if s.gears[offer.JobName] != nil {
+			s.broken[offer.JobName] = errors.New("both `config` and the target allocator have it")
+			continue
+		}
+		cfg, err := complete(offer, r.cfg.MaxBodySize)
+		if err == nil {
+			err = r.equip(s, cfg)
+		}
+		if err != nil {
+			s.broken[offer.JobName] = err
+			continue
+		}
+		s.allocated = append(s.allocated, cfg)
+	}
+	for _, cfg := range r.allocatedJobs() {
+		if s.broken[cfg.JobName] != nil && s.gears[cfg.JobName] == nil {
+			s.gears[cfg.JobName] = r.gearOf(cfg.JobName)
+			s.allocated = append(s.allocated, cfg)
+		}
+	}
+	slices.SortFunc(s.allocated, func(a, b *promconfig.ScrapeConfig) int { return strings.Compare(a.JobName, b.JobName) })
+	return s, nil
+}
+
+// equip makes what a job is scraped with.
+func (r *scraper) equip(s *setup, cfg *promconfig.ScrapeConfig) error {
+	g, err := r.newGear(cfg, r.gearOf(cfg.JobName))
+	if err != nil {
+		return err
+	}
+	if g.failures, err = s.logs.logger(cfg); err != nil {
+		return err
+	}
+	s.gears[cfg.JobName] = g
+	return nil
+}
+
+// apply makes the jobs those of the setup, and no others.
+func (r *scraper) apply(s *setup) error {
 	r.mu.Lock()
-	for name, g := range gears {
+	for name, g := range s.gears {
 		if r.jobs[name] == nil {
 			r.jobs[name] = newJob(r, name)
 			r.made++
@@ -75,16 +135,23 @@ func (r *scraper) apply(own, allocated []*promconfig.ScrapeConfig) error {
 		r.jobs[name].equip(g)
 	}
 	old := r.logs
-	r.logs = logs
-	r.allocated, r.applied = allocated, time.Now()
+	r.logs = s.logs
+	r.allocated, r.applied = s.allocated, time.Now()
 	r.mu.Unlock()
 	for _, j := range r.allJobs() {
-		if gears[j.name] == nil && !j.ended {
+		if s.gears[j.name] == nil && !j.ended {
 			j.end()
 			r.forget(j)
 		}
 	}
-	return errors.Join(old.close(), r.source.Apply(configs))
+	return errors.Join(old.close(), r.source.Apply(slices.Concat(s.own, s.allocated)))
+}
+
+// allocatedJobs are those of the target allocator's that are applied.
+func (r *scraper) allocatedJobs() []*promconfig.ScrapeConfig {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.allocated
 }
 
 func (r *scraper) gearOf(name string) *gear {

@@ -7,8 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +42,13 @@ type Client struct {
 	failures  atomic.Int64
 }
 
+// An Answer is what an allocator says the jobs are.
+type Answer struct {
+	Jobs []*promconfig.ScrapeConfig
+	// Broken are jobs by their names, of which it has one each, that make no sense.
+	Broken map[string]error
+}
+
 // New returns a client. Jobs get from global what they do not say themselves.
 func New(ctx context.Context, cfg Config, global promconfig.GlobalConfig, host component.Host, set component.TelemetrySettings) (*Client, error) {
 	targets, err := cfg.discovery()
@@ -52,40 +62,59 @@ func New(ctx context.Context, cfg Config, global promconfig.GlobalConfig, host c
 	if client.Timeout == 0 {
 		client.Timeout = longestWait
 	}
+	if cfg.Discovery.url != "" {
+		set.Logger.Warn("`target_allocator::http_sd_config::url` is left out: the allocator's `endpoint` is where targets come from",
+			zap.String("url", withoutUser(cfg.Discovery.url)))
+	}
 	return &Client{cfg: cfg, global: global, discovery: targets, http: client, logger: set.Logger, limit: maxAnswer}, nil
 }
 
-// Failures returns how often the jobs could not be had, or not be used.
+// withoutUser returns a URL as it may be logged.
+func withoutUser(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Redacted()
+}
+
+// Failures returns how often the jobs could not be had, and for each of them how often it could not be used.
 func (c *Client) Failures() int64 { return c.failures.Load() }
 
 // Run asks for the jobs until ctx ends, and hands them to apply when they are not those it took before. What it does
-// not take is offered again.
-func (c *Client) Run(ctx context.Context, apply func([]*promconfig.ScrapeConfig) error) {
+// not take is offered again: all of them, or those that it says it cannot use, and with them the others.
+func (c *Client) Run(ctx context.Context, apply func(Answer) (broken map[string]error, _ error)) {
 	defer c.http.CloseIdleConnections()
 	var (
-		taken   uint64
+		taken   state
 		failing bool
 		retry   = firstRetry
 	)
 	for {
-		sum, err := c.sync(ctx, taken, apply)
+		next, err := c.sync(ctx, taken, apply)
 		if ctx.Err() != nil {
 			return
 		}
-		wait := c.cfg.Interval
 		if err == nil {
 			if failing {
 				c.logger.Info("The target allocator's jobs are up to date again")
 			}
-			taken, failing, retry = sum, false, firstRetry
+			c.compare(taken.broken, next.broken)
+			c.failures.Add(int64(len(next.broken)))
+			taken, failing = next, false
 		} else {
 			c.failures.Add(1)
 			if !failing {
 				c.logger.Error("Keeping the jobs: those of the target allocator cannot be had", zap.Error(err))
 			}
 			failing = true
+		}
+		wait := c.cfg.Interval
+		if failing || len(taken.broken) > 0 {
 			wait = min(wait, retry)
 			retry = min(2*retry, c.cfg.Interval)
+		} else {
+			retry = firstRetry
 		}
 		select {
 		case <-ctx.Done():
@@ -95,29 +124,52 @@ func (c *Client) Run(ctx context.Context, apply func([]*promconfig.ScrapeConfig)
 	}
 }
 
-// sync hands on the jobs if they are not those of the sum, and returns theirs.
-func (c *Client) sync(ctx context.Context, taken uint64, apply func([]*promconfig.ScrapeConfig) error) (uint64, error) {
+// A state is what was made of an answer.
+type state struct {
+	sum    uint64 // of the answer
+	broken map[string]error
+}
+
+// sync hands on the jobs if they are not those that were taken, or if some of these could not be used.
+func (c *Client) sync(ctx context.Context, taken state, apply func(Answer) (map[string]error, error)) (state, error) {
 	body, err := c.fetch(ctx)
 	if err != nil {
-		return 0, err
+		return state{}, err
 	}
 	body = withShard(body, os.LookupEnv)
 	sum := xxhash.Sum64(body)
-	if sum == taken {
-		return sum, nil
+	if sum == taken.sum && len(taken.broken) == 0 {
+		return taken, nil
 	}
 	jobs, unknown, err := c.read(body)
 	if err != nil {
-		return 0, err
+		return state{}, err
 	}
-	if unknown != nil {
-		c.logger.Warn("The target allocator's jobs say what this receiver does not know", zap.Error(unknown))
+	if unknown != nil && sum != taken.sum {
+		c.logger.Warn("The target allocator's jobs say what this receiver leaves out", zap.Error(unknown))
 	}
-	if err := apply(jobs); err != nil {
-		return 0, err
+	broken, err := apply(jobs)
+	if err != nil {
+		return state{}, err
 	}
-	c.logger.Info("Applied the target allocator's jobs", zap.Int("jobs", len(jobs)))
-	return sum, nil
+	if sum != taken.sum {
+		c.logger.Info("Applied the target allocator's jobs", zap.Int("jobs", len(jobs.Jobs)+len(jobs.Broken)-len(broken)))
+	}
+	return state{sum, broken}, nil
+}
+
+// compare tells of jobs that can no longer be used, and of those that can be used again.
+func (c *Client) compare(before, now map[string]error) {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if err := now[name]; before[name] == nil || before[name].Error() != err.Error() {
+			c.logger.Error("Cannot use a job of the target allocator's: if it was there before, it stays as it was", zap.String("job", name), zap.Error(err))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if now[name] == nil {
+			c.logger.Info("A job of the target allocator's is no longer wrong", zap.String("job", name))
+		}
+	}
 }
 
 func (c *Client) fetch(ctx context.Context) ([]byte, error) {

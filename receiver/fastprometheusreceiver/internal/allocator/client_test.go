@@ -6,6 +6,7 @@ package allocator
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -75,17 +77,32 @@ type taker struct {
 	refuse bool
 	offers int
 	jobs   []*promconfig.ScrapeConfig
+	broken map[string]error
+	wrong  string // the job that it cannot use
 }
 
-func (k *taker) take(jobs []*promconfig.ScrapeConfig) error {
+func (k *taker) take(answer Answer) (map[string]error, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.offers++
 	if k.refuse {
-		return errors.New("no, thanks")
+		return nil, errors.New("no, thanks")
 	}
-	k.jobs = jobs
-	return nil
+	k.jobs, k.broken = nil, maps.Clone(answer.Broken)
+	for _, job := range answer.Jobs {
+		if job.JobName == k.wrong {
+			k.broken[job.JobName] = errors.New("its file is missing")
+			continue
+		}
+		k.jobs = append(k.jobs, job)
+	}
+	return k.broken, nil
+}
+
+func (k *taker) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
 }
 
 func (k *taker) names() []string {
@@ -176,13 +193,8 @@ func TestBadAnswersChangeNothing(t *testing.T) {
 		"page":            "<html>hello</html>",
 		"cut off":         twoJobs[:30],
 		"binary":          "\x00\xff\x1f\x8b",
-		"empty job":       `{"a": null}`,
-		"job of a scalar": `{"a": 7}`,
-		"wrong type":      `{"a": {"job_name": "a", "scrape_interval": "often"}}`,
-		"bad regex":       `{"a": {"job_name": "a", "relabel_configs": [{"regex": "("}]}}`,
-		"null rule":       `{"a": {"job_name": "a", "relabel_configs": [null]}}`,
-		"invalid job":     `{"a": {"job_name": "a"}, "b": {"job_name": "b", "scrape_interval": "1s", "scrape_timeout": "2s"}}`,
-		"one name twice":  `{"a": {"job_name": "a"}, "b": {"job_name": "a"}}`,
+		"no list":         "null",
+		"no list in YAML": "~",
 		"large":           `{"a": {"job_name": "a", "metrics_path": "/` + strings.Repeat("x", 5000) + `"}}`,
 		"many aliases":    "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n",
 		"deep":            strings.Repeat(`{"a":`, 700) + "1" + strings.Repeat("}", 700),
@@ -200,6 +212,100 @@ func TestBadAnswersChangeNothing(t *testing.T) {
 			k.awaitJobs(t, "a", "b")
 		})
 	}
+}
+
+// A job that makes no sense, or that cannot be used, is left out alone. It is named when that begins and when it ends, counted
+// each time, and tried again.
+func TestBrokenJobsFailAlone(t *testing.T) {
+	for name, job := range map[string]string{
+		"empty":             `null`,
+		"a scalar":          `7`,
+		"a list":            `[]`,
+		"a duration":        `{"job_name": "bad", "scrape_interval": "often"}`,
+		"a regex":           `{"job_name": "bad", "relabel_configs": [{"regex": "("}]}`,
+		"a rule":            `{"job_name": "bad", "relabel_configs": [null]}`,
+		"a timeout":         `{"job_name": "bad", "scrape_interval": "1s", "scrape_timeout": "2s"}`,
+		"of another's name": `{"job_name": "a"}`,
+		"a scheme":          `{"job_name": "bad", "tls_config": {"min_version": "TLS99"}}`,
+		"names a file":      `{"job_name": "bad", "authorization": {"credentials_file": "/etc/shadow"}}`,
+		"refused":           `{"job_name": "refused"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, k := newService(t, http.StatusOK, `{"a": {"job_name": "a"}, "bad": `+job+`}`), &taker{wrong: "refused"}
+			c, log := newClient(t, s, func(cfg *Config) { cfg.AllowedFiles = []string{"/var/run/secrets/*"} })
+			run(t, c, k)
+			k.awaitJobs(t, "a")
+			require.Eventually(t, func() bool { return c.Failures() > 2 }, patience, glance)
+			k.set(func() { assert.Len(t, k.broken, 1) })
+			told := log.FilterMessageSnippet("Cannot use a job")
+			require.Equal(t, 1, told.Len(), "%v", log.All())
+			s.answer(http.StatusOK, twoJobs)
+			k.awaitJobs(t, "a", "b")
+			require.Eventually(t, func() bool { return log.FilterMessageSnippet("no longer wrong").Len() == 1 }, patience, glance)
+			failures := c.Failures()
+			s.await(t)
+			assert.Equal(t, failures, c.Failures())
+		})
+	}
+}
+
+// Which files jobs may name can be said. However one is written, it is the same.
+func TestAllowedFiles(t *testing.T) {
+	c, _ := newClient(t, newService(t, http.StatusOK, ""), func(cfg *Config) {
+		cfg.AllowedFiles = []string{"/var/run/secrets/*/token", "/etc/certs/ca.pem"}
+	})
+	f := func(job string, allowed bool) {
+		t.Helper()
+		got, _, err := c.read([]byte(`{"a": {"job_name": "a", ` + job + `}}`))
+		require.NoError(t, err)
+		require.Equal(t, allowed, len(got.Jobs) == 1, "%v", got.Broken)
+	}
+	f(`"honor_labels": true`, true)
+	f(`"bearer_token_file": "/var/run/secrets/app/token"`, true)
+	f(`"bearer_token_file": "/var/run/secrets/app/../app/token"`, true)
+	f(`"bearer_token_file": "/var/run/secrets/app/../../../../etc/shadow"`, false)
+	f(`"bearer_token_file": "/var/run/secrets/app/more/token"`, false)
+	f(`"bearer_token_file": "token"`, false)
+	f(`"authorization": {"credentials_file": "/etc/shadow"}`, false)
+	f(`"basic_auth": {"username": "a", "password_file": "/etc/shadow"}`, false)
+	f(`"basic_auth": {"username_file": "/etc/shadow"}`, false)
+	f(`"tls_config": {"ca_file": "/etc/certs/ca.pem"}`, true)
+	f(`"tls_config": {"ca_file": "/etc/certs/ca.pem", "cert_file": "/etc/cert", "key_file": "/etc/key"}`, false)
+	f(`"oauth2": {"client_id": "a", "token_url": "http://t/", "client_secret_file": "/etc/shadow"}`, false)
+	f(`"oauth2": {"client_id": "a", "client_secret": "b", "token_url": "http://t/", "tls_config": {"ca_file": "/etc/shadow"}}`, false)
+	f(`"http_headers": {"X-A": {"files": ["/var/run/secrets/app/token", "/etc/shadow"]}}`, false)
+	f(`"http_headers": {"X-A": {"values": ["/etc/shadow"]}}`, true)
+}
+
+// Nobody has files written here over the network.
+func TestNoFilesAreWrittenForJobs(t *testing.T) {
+	s, k := newService(t, http.StatusOK, `{"a": {"job_name": "a", "scrape_failure_log_file": "/etc/passwd"}}`), &taker{}
+	c, log := newClient(t, s, nil)
+	c.global.ScrapeFailureLogFile = "/var/log/failures"
+	run(t, c, k)
+	k.awaitJobs(t, "a")
+	k.set(func() {
+		assert.Equal(t, "/var/log/failures", k.jobs[0].ScrapeFailureLogFile, "the configuration says so for all jobs")
+	})
+	s.await(t)
+	warnings := log.FilterMessageSnippet("leaves out").All()
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0].ContextMap()["error"], "`scrape_failure_log_file`")
+}
+
+// A URL for targets, as examples of the operator have it, means nothing, which is said.
+func TestDiscoveryURLIsLeftOut(t *testing.T) {
+	cfg := NewDefaultConfig()
+	conf := confmap.NewFromStringMap(map[string]any{"http_sd_config": map[string]any{"url": "http://user:secret@elsewhere/", "refresh_interval": "7s"}})
+	require.NoError(t, conf.Unmarshal(&cfg))
+	c, log := newClient(t, newService(t, http.StatusOK, ""), func(to *Config) { to.Discovery = cfg.Discovery })
+	warnings := log.FilterMessageSnippet("`target_allocator::http_sd_config::url` is left out").All()
+	require.Len(t, warnings, 1)
+	assert.Equal(t, "http://user:xxxxx@elsewhere/", warnings[0].ContextMap()["url"])
+	jobs, _, err := c.read([]byte(oneJob))
+	require.NoError(t, err)
+	assert.Contains(t, targetsOf(t, jobs.Jobs[0]).URL, c.cfg.Client.Endpoint)
+	assert.EqualValues(t, 7*time.Second, targetsOf(t, jobs.Jobs[0]).RefreshInterval)
 }
 
 func TestBadStatusesChangeNothing(t *testing.T) {
@@ -269,7 +375,7 @@ func TestUnknownKeys(t *testing.T) {
 	run(t, c, k)
 	k.awaitJobs(t, "a")
 	assert.True(t, k.jobs[0].HonorLabels)
-	warnings := log.FilterMessageSnippet("does not know").All()
+	warnings := log.FilterMessageSnippet("leaves out").All()
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0].ContextMap()["error"], "invented_later")
 }

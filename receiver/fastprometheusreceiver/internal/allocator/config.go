@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,6 +29,10 @@ type Config struct {
 	// Discovery is Prometheus's http_sd_config, without its URL: how the targets of a job are asked for. Default: every
 	// 30s.
 	Discovery Discovery `mapstructure:"http_sd_config"`
+
+	// AllowedFiles are patterns of the files that jobs may name to be read: tokens, passwords, certificates. A job that names
+	// another is not used. Default: any.
+	AllowedFiles []string `mapstructure:"allowed_files"`
 
 	// Scrape is a Prometheus HTTP client configuration that replaces those of the jobs. Default: each job has its own.
 	Scrape Scrape `mapstructure:"http_scrape_config"`
@@ -57,6 +62,11 @@ func (c *Config) Validate() error {
 	}
 	if c.Client.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("`timeout` must not be negative, got %s", c.Client.Timeout))
+	}
+	for _, pattern := range c.AllowedFiles {
+		if _, err := filepath.Match(pattern, ""); err != nil || !filepath.IsAbs(pattern) {
+			errs = append(errs, fmt.Errorf("`allowed_files` must be absolute paths, in which * stands for a part of a name, got %q", pattern))
+		}
 	}
 	if _, err := c.discovery(); err != nil {
 		errs = append(errs, err)

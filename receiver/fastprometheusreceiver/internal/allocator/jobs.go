@@ -29,43 +29,64 @@ func withShard(body []byte, lookup func(string) (string, bool)) []byte {
 	return bytes.ReplaceAll(body, []byte(shardVariable), []byte(shard))
 }
 
-// read makes jobs of an answer, in the order of their names. What the jobs say that this version of Prometheus does not
-// know is returned too, and left out: the allocator may be newer.
-func (c *Client) read(body []byte) (jobs []*promconfig.ScrapeConfig, unknown, err error) {
+// read makes jobs of an answer, in the order of their names. One that is wrong is so alone. What the jobs say that this
+// version of Prometheus does not know is returned too, and left out: the allocator may be newer.
+func (c *Client) read(body []byte) (out Answer, unknown, err error) {
 	trees, err := parse(body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot parse the jobs (%d bytes): %w", len(body), err)
+		return out, nil, fmt.Errorf("cannot parse the jobs (%d bytes): %w", len(body), err)
 	}
-	var errs, unknowns []error
+	var unknowns []error
 	seen := map[string]bool{}
+	out.Broken = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(trees)) {
 		job, unknown, err := c.job(name, trees[name])
 		if err == nil && seen[job.JobName] {
-			err = errors.New("there are two of them")
+			err = fmt.Errorf("there is another one called %q", job.JobName)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("cannot use job %q: %w", name, err))
+			out.Broken[nameOf(name, trees[name], seen)] = err
 			continue
 		}
 		if unknown != nil {
 			unknowns = append(unknowns, fmt.Errorf("job %q: %w", name, unknown))
 		}
 		seen[job.JobName] = true
-		jobs = append(jobs, job)
+		delete(out.Broken, job.JobName) // of two, one is right
+		out.Jobs = append(out.Jobs, job)
 	}
-	return jobs, errors.Join(unknowns...), errors.Join(errs...)
+	return out, errors.Join(unknowns...), nil
+}
+
+// nameOf is what a job that is wrong is called: as it says, or else as it is listed.
+func nameOf(listed string, tree any, seen map[string]bool) string {
+	if tree, ok := tree.(map[string]any); ok {
+		if name, ok := tree["job_name"].(string); ok && !seen[name] {
+			return name
+		}
+	}
+	return listed
 }
 
 // job makes one job, whose targets the allocator names.
-func (c *Client) job(name string, tree map[string]any) (job *promconfig.ScrapeConfig, unknown, err error) {
-	if tree == nil {
-		return nil, nil, errors.New("it is empty")
+func (c *Client) job(name string, value any) (job *promconfig.ScrapeConfig, unknown, err error) {
+	tree, ok := value.(map[string]any)
+	if !ok || tree == nil {
+		return nil, nil, errors.New("it is empty, or no job at all")
+	}
+	if err := c.cfg.checkFiles(tree); err != nil {
+		return nil, nil, err
 	}
 	for key := range tree {
 		// How the allocator finds targets is its own business, and need not be in this binary.
 		if strings.HasSuffix(key, "_sd_configs") || key == "static_configs" {
 			delete(tree, key)
 		}
+	}
+	var leftOut error
+	if file := tree[failureLog]; file != nil {
+		leftOut = fmt.Errorf("`%s` is for jobs of the configuration only: %q is not written", failureLog, file)
+		delete(tree, failureLog)
 	}
 	if tree["job_name"] == nil {
 		tree["job_name"] = name
@@ -87,17 +108,26 @@ func (c *Client) job(name string, tree map[string]any) (job *promconfig.ScrapeCo
 	if c.cfg.Scrape.read != nil {
 		job.HTTPClientConfig = *c.cfg.Scrape.read
 	}
-	return job, unknown, job.Validate(c.global)
+	return job, errors.Join(leftOut, unknown), job.Validate(c.global)
 }
 
+// failureLog is the key of a job that has a file written. Who names jobs over the network has none written here.
+const failureLog = "scrape_failure_log_file"
+
 // parse reads an answer: JSON, or YAML.
-func parse(body []byte) (map[string]map[string]any, error) {
+func parse(body []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, errors.New("there is nothing in it: the allocator may not be ready")
 	}
-	var out map[string]map[string]any
+	var out map[string]any
 	if !json.Valid(body) {
-		return out, yaml.Unmarshal(body, &out)
+		if err := yaml.Unmarshal(body, &out); err != nil {
+			return nil, err
+		}
+		for name, value := range out {
+			out[name] = withStrings(value)
+		}
+		return out, isList(out)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -107,7 +137,32 @@ func parse(body []byte) (map[string]map[string]any, error) {
 	for _, tree := range out {
 		withNumbers(tree)
 	}
-	return out, nil
+	return out, isList(out)
+}
+
+// isList tells a list without jobs from none.
+func isList(jobs map[string]any) error {
+	if jobs == nil {
+		return errors.New("there is no list of jobs in it")
+	}
+	return nil
+}
+
+// withStrings returns the value with strings for the keys of its maps, which YAML allows to be anything.
+func withStrings(value any) any {
+	switch v := value.(type) {
+	case map[any]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[fmt.Sprint(key)] = withStrings(value)
+		}
+		return out
+	case []any:
+		for i := range v {
+			v[i] = withStrings(v[i])
+		}
+	}
+	return value
 }
 
 // withNumbers replaces JSON's numbers, which YAML would take for strings.

@@ -17,10 +17,11 @@ import (
 func readJobs(t *testing.T, change func(*Config), body string) []*promconfig.ScrapeConfig {
 	t.Helper()
 	c, _ := newClient(t, newService(t, http.StatusOK, ""), change)
-	jobs, unknown, err := c.read([]byte(body))
+	answer, unknown, err := c.read([]byte(body))
 	require.NoError(t, err)
 	require.NoError(t, unknown)
-	return jobs
+	require.Empty(t, answer.Broken)
+	return answer.Jobs
 }
 
 // The names of jobs, as an operator makes them, have slashes and may have anything.
@@ -82,10 +83,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("a:\n  job_name: a\n  relabel_configs: [{regex: x}]\n"))
 	c := &Client{cfg: NewDefaultConfig(), global: promconfig.DefaultGlobalConfig}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		jobs, _, err := c.read(body)
+		answer, _, err := c.read(body)
 		if err != nil {
 			return
 		}
+		jobs := answer.Jobs
 		names := map[string]bool{}
 		for _, job := range jobs {
 			names[job.JobName] = true
@@ -93,5 +95,8 @@ func FuzzRead(f *testing.F) {
 			targetsOf(t, job)
 		}
 		assert.Len(t, names, len(jobs))
+		for name := range answer.Broken {
+			assert.NotContains(t, names, name)
+		}
 	})
 }

@@ -4,7 +4,6 @@
 package allocator
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 
@@ -19,6 +18,7 @@ import (
 // Discovery is Prometheus's http_sd_config. The zero value is the default.
 type Discovery struct { //nolint:recvcheck // read into a pointer, written from a value
 	read *promhttp.SDConfig
+	url  string // that was set, and means nothing
 }
 
 // Scrape is Prometheus's HTTP client configuration. The zero value leaves jobs theirs.
@@ -42,8 +42,8 @@ func (d *Discovery) Unmarshal(conf *confmap.Conf) error {
 	if len(tree) == 0 {
 		return nil
 	}
-	if _, set := tree["url"]; set {
-		return errors.New("`http_sd_config::url` must not be set: the allocator's `endpoint` is where targets come from")
+	if set := tree["url"]; set != nil {
+		d.url = fmt.Sprint(set)
 	}
 	tree = maps.Clone(tree)
 	tree["url"] = nowhere

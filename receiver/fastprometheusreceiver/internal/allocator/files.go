@@ -1,0 +1,62 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocator
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// checkFiles finds files that a job may not name. Every key of a job's that names a file to be read ends in _file, or is the
+// list files of a header.
+func (c *Config) checkFiles(job any) error {
+	if len(c.AllowedFiles) == 0 {
+		return nil
+	}
+	switch v := job.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			err := c.checkFiles(v[key])
+			if strings.HasSuffix(key, "_file") || key == "files" {
+				err = c.checkNames(key, v[key])
+			}
+			if err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, one := range v {
+			if err := c.checkFiles(one); err != nil {
+				return err
+			}
+		}
+	default:
+	}
+	return nil
+}
+
+func (c *Config) checkNames(key string, value any) error {
+	names, isList := value.([]any)
+	if !isList {
+		names = []any{value}
+	}
+	for _, name := range names {
+		text, _ := name.(string)
+		if text != "" && key != failureLog && !c.allows(text) {
+			return fmt.Errorf("its `%s` %q is not among `target_allocator::allowed_files`", key, text)
+		}
+	}
+	return nil
+}
+
+// allows tells whether a job may name a file. What a relative path is relative to is not for a job to rely on.
+func (c *Config) allows(name string) bool {
+	return filepath.IsAbs(name) && slices.ContainsFunc(c.AllowedFiles, func(pattern string) bool {
+		matches, err := filepath.Match(pattern, filepath.Clean(name))
+		return err == nil && matches
+	})
+}
