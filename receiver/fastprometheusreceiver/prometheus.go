@@ -6,6 +6,7 @@ package fastprometheusreceiver
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v2"
 
+	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/regularfile"
 )
 
@@ -151,6 +153,9 @@ func (p Prometheus) read(maxBody int64) (reading, error) {
 	}
 	sum, err := p.sumFiles()
 	out := reading{sum: sum}
+	if err == nil {
+		err = p.checkSizes()
+	}
 	if err != nil {
 		return out, fmt.Errorf("cannot read `scrape_config_files`: %w", err)
 	}
@@ -197,12 +202,38 @@ func (p Prometheus) sumFiles() (uint64, error) {
 				errs = append(errs, err)
 				continue
 			}
-			text, err := os.ReadFile(name) //nolint:gosec // the configuration names it
-			_, _ = fmt.Fprintln(&sum, name, len(text), err)
-			_, _ = sum.Write(text)
+			_, _ = fmt.Fprintln(&sum, name)
+			size, err := copyFile(&sum, name)
+			_, _ = fmt.Fprintln(&sum, size, err)
 		}
 	}
 	return sum.Sum64(), errors.Join(errs...)
+}
+
+// maxJobFile bounds a file of scrape_config_files, in bytes. A job takes about one kilobyte.
+const maxJobFile = 64 << 20
+
+// copyFile copies a file, or as much of it as it may have and a byte.
+func copyFile(to io.Writer, name string) (int64, error) {
+	file, err := os.Open(name) //nolint:gosec // the configuration names it
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	return io.Copy(to, io.LimitReader(file, maxJobFile+1))
+}
+
+// checkSizes finds scrape_config_files that are too large to be read.
+func (p Prometheus) checkSizes() error {
+	for _, pattern := range p.loaded.ScrapeConfigFiles {
+		names, _ := filepath.Glob(pattern)
+		for _, name := range names {
+			if info, err := os.Stat(name); err == nil && info.Size() > maxJobFile {
+				return fmt.Errorf("%s is larger than %s", name, memlimit.Size(maxJobFile))
+			}
+		}
+	}
+	return nil
 }
 
 // checkFiles finds credentials and certificates that are not there, of scraping and of service discovery.

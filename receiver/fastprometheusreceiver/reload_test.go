@@ -60,6 +60,12 @@ func TestReloadForTheWorse(t *testing.T) {
 		"not: [yaml",
 		"scrape_configs: [{job_name: job, tls_config: {ca_file: /nowhere/ca}}]",
 		"scrape_configs: [{job_name: job, scrape_failure_log_file: /nowhere/log}]",
+		jobFile("job", a.address(), "")[:40], // half written
+		"\x00\xff",
+		"a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
+			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\nscrape_configs: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n",
+		"scrape_configs: " + strings.Repeat("[", 100_000),
+		"scrape_configs: " + strings.Repeat("{a: ", 20_000) + strings.Repeat("}", 20_000),
 	} {
 		fill(t, file, wrong)
 		require.Eventually(t, func() bool { return r.counters.rejected.Load() == int64(i+1) }, patience, glance)
@@ -67,7 +73,18 @@ func TestReloadForTheWorse(t *testing.T) {
 		r.await(t, is("requests", 42))
 		assert.Equal(t, int64(i+1), r.counters.rejected.Load())
 	}
-	assert.Equal(t, 4, r.log.FilterMessageSnippet("Keeping the configuration").Len())
+	rejected := r.counters.rejected.Load()
+	huge, err := os.Create(file + ".huge")
+	require.NoError(t, err)
+	require.NoError(t, huge.Truncate(1<<40)) // of holes
+	require.NoError(t, huge.Close())
+	require.NoError(t, os.Rename(file+".huge", file))
+	require.Eventually(t, func() bool { return r.counters.rejected.Load() == rejected+1 }, patience, glance)
+	r.sink.Reset()
+	r.await(t, is("requests", 42))
+	told := r.log.FilterMessageSnippet("Keeping the configuration").All()
+	assert.Len(t, told, int(rejected)+1)
+	assert.Contains(t, fmt.Sprint(told[rejected].ContextMap()["error"]), "larger than 64MiB")
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 
 	fill(t, file, jobFile("job", a.address(), "  params: {a: [b]}\n"))

@@ -8,15 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	_ "github.com/prometheus/prometheus/plugins" // registers the discovery mechanisms that the build tags choose
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
 // Groups are the target groups of each job.
@@ -37,7 +41,11 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer) (*Source, err
 		return nil, fmt.Errorf("cannot register service discovery: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	manager := discovery.NewManager(ctx, slog.New(zapslog.NewHandler(logger.Core())), registry, metrics)
+	// With HTTP/2 nothing that is written is a request, so that an answer would have no beginning.
+	manager := discovery.NewManager(ctx, slog.New(zapslog.NewHandler(logger.Core())), registry, metrics, discovery.HTTPClientOptions(
+		commonconfig.WithDialContextFunc(bounded((&net.Dialer{}).DialContext, answerShare.Of(memlimit.Available()))),
+		commonconfig.WithHTTP2Disabled(),
+	))
 	if manager == nil {
 		cancel()
 		return nil, errors.New("cannot create the discovery manager: the log says why")

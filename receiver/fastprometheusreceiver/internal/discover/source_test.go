@@ -4,6 +4,12 @@
 package discover
 
 import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,4 +65,46 @@ func TestSourcesAreIndependent(t *testing.T) {
 	s.Close()
 	_, open := <-s.Updates()
 	assert.False(t, open)
+}
+
+// An answer that does not end is given up; the answers of a connection may come to any size.
+func TestAnswersAreBounded(t *testing.T) {
+	const limit = 1 << 20
+	var endless atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !endless.Load() {
+			_, _ = w.Write([]byte(`[{"targets": ["a:1"]}]`))
+			return
+		}
+		for err := error(nil); err == nil; {
+			_, err = w.Write(bytes.Repeat([]byte(" "), 64<<10))
+		}
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{DialContext: bounded((&net.Dialer{}).DialContext, limit)}}
+	get := func() (int, error) {
+		response, err := client.Get(server.URL)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return len(text), err
+	}
+	for range 10_000 { // with their heads together more than the limit
+		n, err := get()
+		require.NoError(t, err)
+		require.Equal(t, 22, n)
+	}
+	endless.Store(true)
+	n, err := get()
+	require.ErrorContains(t, err, "the answer is larger than 1MiB")
+	require.LessOrEqual(t, n, limit)
+	client.CloseIdleConnections()
+	endless.Store(false)
+
+	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Apply([]*config.ScrapeConfig{job(t, "  http_sd_configs: [{url: "+server.URL+", refresh_interval: 10ms}]\n")}))
+	next(t, s, func(g Groups) bool { return len(g["test"]) == 1 && len(g["test"][0].Targets) == 1 })
 }
