@@ -68,6 +68,7 @@ func bombs(t *testing.T) []bomb {
 	add("comments", "", "# a comment of which there are a great many\n", typeText, fetch.ReasonBodySize)
 	add("one type", "", "# TYPE a gauge\n", typeText, reasonPageMemory)
 	add("one series", "", "a 1\n", typeText, reasonPageMemory)
+	add("a few series", "", "a 1\nb 1\nc{d=\"e\"} 1\n", typeText, reasonPageMemory)
 	add("empty lines", "", "\n", typeText, fetch.ReasonBodySize)
 
 	split := len(all)

@@ -219,8 +219,8 @@ func copyFile(to io.Writer, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close()
-	return io.Copy(to, io.LimitReader(file, maxJobFile+1))
+	size, err := io.Copy(to, io.LimitReader(file, maxJobFile+1))
+	return size, errors.Join(err, file.Close())
 }
 
 // checkSizes finds scrape_config_files that are too large to be read.

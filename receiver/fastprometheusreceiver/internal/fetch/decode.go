@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -30,14 +31,17 @@ const (
 	least = 64 << 10
 )
 
-// A Decoder decodes one page after the other, and keeps its buffers in between: up to large for pages, and what zstd
-// needs. Its zero value is ready.
+// streams are decoders of zstd that decode piece by piece. Each may have a window of 8 MiB, which the garbage collector may
+// have when nobody needs it.
+var streams sync.Pool
+
+// A Decoder decodes one page after the other, and keeps its buffers in between, up to large for pages. Its zero value is
+// ready.
 type Decoder struct {
 	gzip   inflate.Decoder
 	buf    []byte
 	packed []byte        // a part of a compressed page and what is left of the one before
 	whole  *zstd.Decoder // decodes into buf
-	stream *zstd.Decoder // decodes pieces
 	in     bytes.Reader
 }
 
@@ -159,15 +163,20 @@ func (d *Decoder) unzstdWhole(body []byte, size int) ([]byte, error) {
 }
 
 func (d *Decoder) unzstdPieces(body []byte, most int64, yield func([]byte) error) (n int64, err error) {
-	if d.stream == nil {
-		d.stream, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
+	stream, ok := streams.Get().(*zstd.Decoder)
+	if !ok {
+		stream, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
 		if err != nil {
 			return 0, err
 		}
 	}
 	d.in.Reset(body)
-	defer d.in.Reset(nil)
-	if err := d.stream.Reset(&d.in); err != nil {
+	defer func() {
+		_ = stream.Reset(nil) // lets go of the body
+		streams.Put(stream)
+		d.in.Reset(nil)
+	}()
+	if err := stream.Reset(&d.in); err != nil {
 		return 0, failed(Zstd, int64(len(body)), most, err)
 	}
 	buf := d.room(piece)[:piece]
@@ -175,7 +184,7 @@ func (d *Decoder) unzstdPieces(body []byte, most int64, yield func([]byte) error
 		k := 0
 		for k < piece && err == nil {
 			var read int
-			read, err = d.stream.Read(buf[k:])
+			read, err = stream.Read(buf[k:])
 			k += read
 		}
 		if n += int64(k); n > most {

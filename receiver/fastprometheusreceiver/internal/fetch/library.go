@@ -97,7 +97,7 @@ func (t *Target) readAll(response *http.Response, r Response, part func(Response
 		most = t.client.most
 	}
 	if inParts(r.Encoding) && part != nil {
-		w.split(piece, part)
+		w.split(part)
 	}
 	if response.ContentLength > most {
 		return r, tooLarge(most)

@@ -118,7 +118,7 @@ func TestPartsOfWhatIsReadByAndBy(t *testing.T) {
 		w := wire{conn: r, buf: make([]byte, leastBuffer), memory: heap{}}
 		require.NoError(t, w.head(&h), name)
 		w.page.ContentType = "text/plain"
-		w.split(piece, c.take)
+		w.split(c.take)
 		require.NoError(t, w.body(&h, int64(len(page))), name)
 		require.True(t, bytes.Equal(page, append(c.page, w.buf[:w.n]...)), name)
 		require.LessOrEqual(t, len(w.buf), piece+maxTrailer, name)

@@ -169,7 +169,7 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 		most = t.client.most
 	}
 	if inParts(encoding) && part != nil {
-		w.split(piece, t.untimed(ctx, deadline, part))
+		w.split(t.untimed(ctx, deadline, part))
 	}
 	if err := w.body(&h, most); err != nil {
 		return &bodyError{err}

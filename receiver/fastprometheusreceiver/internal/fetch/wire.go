@@ -150,10 +150,10 @@ func (w *wire) wait(size int) ([]byte, error) {
 	return nil, &MemoryError{err}
 }
 
-// split has part take a page that is larger than held.
-func (w *wire) split(held int, part func(Response) error) {
-	w.part, w.held = part, held
-	w.buf = w.buf[:min(len(w.buf), max(held, w.end))]
+// split has part take a page that is larger than a piece.
+func (w *wire) split(part func(Response) error) {
+	w.part, w.held = part, piece
+	w.buf = w.buf[:min(len(w.buf), max(piece, w.end))]
 }
 
 // pour gives the body so far away if there is little room for more.
@@ -171,7 +171,7 @@ func (w *wire) pour() error {
 	w.page.Before += int64(w.n)
 	w.end = copy(w.buf, w.buf[w.r:w.end])
 	w.n, w.r = 0, 0
-	w.split(piece, w.part) // what comes now may as well stay in the processor's cache
+	w.split(w.part) // what comes now may as well stay in the processor's cache
 	return nil
 }
 

@@ -42,6 +42,7 @@ type Scrape struct {
 	search   search
 	strayed  bool // from the plan: lines has what came instead
 	lost     int  // lines in a row that were not the next
+	look     int  // how many samples there are when it is time to look for repeats
 
 	lines     []*line
 	values    []float64
@@ -81,6 +82,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	s.in = plainSetting
 	c := t.cohort
 	s.left = c.job.budget()
+	s.look = manyLines
 	if s.plan = t.plan; s.plan == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
 		if s.plan = c.latest; s.plan != nil {
@@ -142,6 +144,9 @@ func (s *Scrape) Feed(chunk []byte) error {
 	}
 	if s.err == nil && !s.whole && len(s.carry) > maxLine {
 		s.err = lineError{}
+	}
+	if s.err == nil {
+		s.err = s.repeats()
 	}
 	return s.err
 }

@@ -1,0 +1,56 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+const (
+	// manyLines is how many lines a page has before anybody looks whether they are the same again and again.
+	manyLines = 1 << 17
+	// linesPerLook is how many lines there are for each that is looked at.
+	linesPerLook = 128
+)
+
+// A repeatError is a page with nothing new on it. Its values would count once, but each takes memory until the page's end.
+type repeatError int
+
+func (e repeatError) Error() string {
+	return fmt.Sprintf("cannot read page: its first %d lines are nearly all the same few again and again", int(e))
+}
+
+// Is makes the error one of ErrMemory.
+func (repeatError) Is(target error) bool { return target == ErrMemory }
+
+// repeats finds out whether the page has hundreds of samples for each series and time, as only one has that is made to take
+// memory: compressed, it is nothing. Lines that are those of the plan need no look.
+func (s *Scrape) repeats() error {
+	if len(s.values) < s.look {
+		return nil
+	}
+	s.look = 2 * len(s.values)
+	if !s.strayed || len(s.lines) < manyLines {
+		return nil
+	}
+	type sample struct {
+		line *line
+		time int64
+	}
+	looks := len(s.lines) / linesPerLook
+	seen := make(map[sample]struct{}, looks)
+	for range looks {
+		i := rand.IntN(len(s.lines)) //nolint:gosec // nobody can tell which, and that is enough
+		one := sample{line: s.lines[i]}
+		if i < len(s.times) {
+			one.time = s.times[i]
+		}
+		seen[one] = struct{}{}
+	}
+	if len(seen) < looks/2 {
+		return repeatError(len(s.lines))
+	}
+	return nil
+}
