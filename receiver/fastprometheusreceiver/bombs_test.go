@@ -60,15 +60,15 @@ func bombs(t *testing.T) []bomb {
 			bomb{name + " in gzip", contentType, "gzip", head, tail, "", reason},
 			bomb{name, contentType, "", []byte(begin), []byte(strings.Repeat(again, 64<<10/len(again))), "", reason})
 	}
-	add("zeros", "", "\x00", typeText, reasonPageMemory)
-	add("one line", "", "a", typeText, reasonPageMemory)
-	add("one comment", "# ", "a", typeText, reasonPageMemory)
-	add("one label value", "a{b=\"", "c", typeText, reasonPageMemory)
-	add("one label value of many lines", "a{b=\"", "c\n", typeText, reasonPageMemory)
+	add("zeros", "", "\x00", typeText, fetch.ReasonBodySize)
+	add("one line", "", "a", typeText, fetch.ReasonBodySize)
+	add("one comment", "# ", "a", typeText, fetch.ReasonBodySize)
+	add("one label value", "a{b=\"", "c", typeText, fetch.ReasonBodySize)
+	add("one label value of many lines", "a{b=\"", "c\n", typeText, fetch.ReasonBodySize)
 	add("comments", "", "# a comment of which there are a great many\n", typeText, fetch.ReasonBodySize)
-	add("one type", "", "# TYPE a gauge\n", typeText, reasonPageMemory)
-	add("one series", "", "a 1\n", typeText, reasonPageMemory)
-	add("a few series", "", "a 1\nb 1\nc{d=\"e\"} 1\n", typeText, reasonPageMemory)
+	add("one type", "", "# TYPE a gauge\n", typeText, fetch.ReasonBodySize)
+	add("one series", "", "a 1\n", typeText, fetch.ReasonBodySize)
+	add("a few series", "", "a 1\nb 1\nc{d=\"e\"} 1\n", typeText, fetch.ReasonBodySize)
 	add("empty lines", "", "\n", typeText, fetch.ReasonBodySize)
 
 	split := len(all)
@@ -83,7 +83,7 @@ func bombs(t *testing.T) []bomb {
 	_, err := w.Write(make([]byte, 1<<20))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	all = append(all, bomb{"gzip of many members", typeText, "gzip", nil, member.Bytes(), "", reasonPageMemory})
+	all = append(all, bomb{"gzip of many members", typeText, "gzip", nil, member.Bytes(), "", fetch.ReasonBodySize})
 	noise := make([]byte, 1<<20)
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range noise {

@@ -149,6 +149,20 @@ var hostilePages = func() []trial {
 	in("text/html", "HTML taken for OpenMetrics", om+"# EOF\n", "", "fallback_scrape_protocol: OpenMetricsText1.0.0")
 	in("text/html", "HTML taken for OpenMetrics, without end", om, "parse", "fallback_scrape_protocol: OpenMetricsText1.0.0")
 	in("text/html", "HTML taken for protobuf", om, "parse", "fallback_scrape_protocol: PrometheusProto")
+	for _, coding := range []string{"utf-8", "text/plain; version=0.0.4", "none", "identity", "\"gzip\""} {
+		all = append(all, trial{"encoding " + coding, "", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", coding)
+			answers(typeText, "a 1\n")(w, r)
+		}, ""})
+	}
+	all = append(all, trial{"folded header", "", func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/plain;\r\n version=0.0.4\r\nContent-Length: 4\r\n\r\na 1\n")
+	}, ""})
 	return all
 }()
 

@@ -145,6 +145,9 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	}
 	var h head
 	if err := w.head(&h); err != nil {
+		if errors.Is(err, errFolded) {
+			return errRedirected
+		}
 		return err
 	}
 	if h.redirects() && t.client.config.FollowRedirects {

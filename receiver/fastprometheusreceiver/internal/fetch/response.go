@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // maxHead bounds the head of a response: status line, headers, and the interim responses before it.
@@ -52,6 +53,9 @@ func parseHead(b []byte, h *head) (int, error) {
 		if len(line) == 0 {
 			break
 		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return 0, errFolded
+		}
 		if err := h.field(line); err != nil {
 			return 0, err
 		}
@@ -61,6 +65,9 @@ func parseHead(b []byte, h *head) (int, error) {
 	}
 	return n, nil
 }
+
+// errFolded is a header in several lines, as nobody should send them any more. Who does so is talked to by net/http.
+var errFolded = malformed("malformed MIME header line: it is the rest of another", nil)
 
 // cutLine returns the first line of b without its end, and its size with it: zero when b holds no whole line.
 func cutLine(b []byte) ([]byte, int) {
@@ -198,7 +205,23 @@ func parseEncoding(value []byte) (Encoding, error) {
 		return Gzip, nil
 	case is(value, encodings[Zstd]):
 		return Zstd, nil
-	default:
+	case isCompression(value):
 		return Identity, &encodingError{fmt.Errorf("unsupported content encoding %.64q", value)}
+	default:
+		return Identity, nil
 	}
+}
+
+// compressions are what a body may be encoded by that nobody asked for. All else is said by servers that mean something
+// other than an encoding, such as a charset; to Prometheus, whose clients know gzip only, they send plain pages.
+var compressions = []string{"aes128gcm", "br", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "lz4", "pack200-gzip", "snappy", "x-bzip2", "x-compress", "x-gzip", "x-snappy", "xz", "zstd"}
+
+func isCompression(value []byte) bool {
+	for part := range bytes.SplitSeq(value, []byte(",")) {
+		part = bytes.Trim(part, " \t")
+		if slices.ContainsFunc(compressions, func(name string) bool { return is(part, name) }) {
+			return true
+		}
+	}
+	return false
 }

@@ -25,6 +25,16 @@ func (e repeatError) Error() string {
 // Is makes the error one of ErrMemory.
 func (repeatError) Is(target error) bool { return target == ErrMemory }
 
+// futile tells why there is no use in reading on: the page is made to take memory. What is still to come is passed over,
+// since most such pages are also larger than they may be, which says more.
+func (s *Scrape) futile() error {
+	if !s.whole && len(s.carry) > maxLine {
+		s.carry = nil
+		return lineError{}
+	}
+	return s.repeats()
+}
+
 // repeats finds out whether the page has hundreds of samples for each series and time, as only one has that is made to take
 // memory: compressed, it is nothing. Lines that are those of the plan need no look.
 func (s *Scrape) repeats() error {

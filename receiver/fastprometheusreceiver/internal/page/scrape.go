@@ -40,9 +40,10 @@ type Scrape struct {
 	expected []*line // the last page's
 	next     int     // of expected
 	search   search
-	strayed  bool // from the plan: lines has what came instead
-	lost     int  // lines in a row that were not the next
-	look     int  // how many samples there are when it is time to look for repeats
+	strayed  bool  // from the plan: lines has what came instead
+	lost     int   // lines in a row that were not the next
+	look     int   // how many samples there are when it is time to look for repeats
+	vain     error // there is no use in reading on
 
 	lines     []*line
 	values    []float64
@@ -139,14 +140,14 @@ func (s *Scrape) Feed(chunk []byte) error {
 		return s.err
 	}
 	s.size += int64(len(chunk))
+	if s.vain != nil {
+		return nil
+	}
 	if s.err = s.feed(chunk); s.err == nil {
 		s.err = s.afford()
 	}
-	if s.err == nil && !s.whole && len(s.carry) > maxLine {
-		s.err = lineError{}
-	}
 	if s.err == nil {
-		s.err = s.repeats()
+		s.vain = s.futile()
 	}
 	return s.err
 }
@@ -377,6 +378,9 @@ func (s *Scrape) miss(l *line) {
 
 // finish ends the reading.
 func (s *Scrape) finish() error {
+	if s.err == nil {
+		s.err = s.vain
+	}
 	if s.err != nil {
 		return s.err
 	}
