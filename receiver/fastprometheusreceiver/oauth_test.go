@@ -185,5 +185,6 @@ config:
 	began := time.Now()
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Less(t, time.Since(began), patience/2)
+	b.trouble.Store(nil)       // the client asks again when it is hung up on
 	b.CloseClientConnections() // of Prometheus' service discovery, which does not
 }
