@@ -62,3 +62,37 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 		})
 	}
 }
+
+// A shutdown that is out of time ends the parts of a page, whatever a pipeline makes of its context. Those to come are counted as
+// refused.
+func TestTheShutdownEndsTheParts(t *testing.T) {
+	const series, report, part = 40_000, 5, 2048
+	var text strings.Builder
+	for i := range series {
+		fmt.Fprintf(&text, "m{id=\"%d\"} 1\n", i)
+	}
+	parts := 0
+	var r *rig
+	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+		if parts++; parts == 2 {
+			r.abort()
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	r = prepare(t, configure(t, fmt.Sprintf(static, "localhost:1")), withConsumer(next))
+	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
+	r.slots = newSlots(1)
+	read, err := r.cfg.read()
+	require.NoError(t, err)
+	job, err := page.NewJob(r.pageConfig(read.jobs[0]))
+	require.NoError(t, err)
+	s, err := job.NewTarget(labels.EmptyLabels(), labels.FromStrings("job", "test", "instance", "host:80")).Begin(time.Now(), "text/plain")
+	require.NoError(t, err)
+	require.NoError(t, s.Feed([]byte(text.String())))
+	r.deliver(s.End(page.Report{}), r.slots.take())
+	require.Equal(t, 2, parts)
+	m, err := r.telemetry.GetMetric("otelcol_receiver_refused_metric_points")
+	require.NoError(t, err)
+	require.InDelta(t, series+report-2*part, total(t, m), 0)
+}

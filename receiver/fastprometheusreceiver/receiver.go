@@ -237,7 +237,8 @@ func (r *scraper) hand(result page.Result, slot *slot) (err error) {
 	points := result.Metrics.DataPointCount()
 	slot.lend(func() {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
-		if points > 0 {
+		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
+		if err = r.sending.Err(); err == nil && points > 0 {
 			err = r.next.ConsumeMetrics(ctx, result.Metrics)
 		}
 		if err != nil {
