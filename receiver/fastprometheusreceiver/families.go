@@ -22,7 +22,7 @@ func describe(t *page.Target, result page.Result) said {
 	var text []byte
 	t.Families(result, func(f page.Family) {
 		for _, part := range [...]string{f.Name, f.Type, f.Help, f.Unit} {
-			text = strconv.AppendQuote(text, part)
+			text = append(text, strconv.Quote(part)...) // AppendQuote copies all that is there
 		}
 	})
 	return unique.Make(string(text))

@@ -106,6 +106,8 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		MaxMemory:      r.cfg.MaxPageMemory,
 		Reuse:          r.reuse,
 		Logger:         r.settings.Logger,
+
+		BrokenHistograms: &r.counters.brokenHistograms,
 	}
 }
 

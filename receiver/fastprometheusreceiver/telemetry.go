@@ -21,6 +21,7 @@ type counters struct {
 	scrapes, refused, skipped atomic.Int64
 	handed                    atomic.Int64 // points, to the pipeline
 	samples, limited, late    atomic.Int64
+	brokenHistograms          atomic.Int64
 	hits, misses              atomic.Int64
 	wireBytes, bodyBytes      atomic.Int64
 	processing                atomic.Int64 // nanoseconds
@@ -64,6 +65,7 @@ func (r *scraper) observe() error {
 		{t.RegisterReceiverFastprometheusSamplesScrapedCallback, &c.samples},
 		{t.RegisterReceiverFastprometheusLimitedSamplesCallback, &c.limited},
 		{t.RegisterReceiverFastprometheusLateSamplesCallback, &c.late},
+		{t.RegisterReceiverFastprometheusBrokenHistogramsCallback, &c.brokenHistograms},
 		{t.RegisterReceiverFastprometheusPlanHitsCallback, &c.hits},
 		{t.RegisterReceiverFastprometheusPlanMissesCallback, &c.misses},
 		{t.RegisterReceiverFastprometheusWireBytesCallback, &c.wireBytes},

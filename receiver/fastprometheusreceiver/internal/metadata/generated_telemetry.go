@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                           []metric.Registration
 	ReceiverFastprometheusAllocatorFailures metric.Int64ObservableCounter
 	ReceiverFastprometheusBodyBytes         metric.Int64ObservableCounter
+	ReceiverFastprometheusBrokenHistograms  metric.Int64ObservableCounter
 	ReceiverFastprometheusConfigReloads     metric.Int64ObservableCounter
 	ReceiverFastprometheusLateSamples       metric.Int64ObservableCounter
 	ReceiverFastprometheusLimitedSamples    metric.Int64ObservableCounter
@@ -80,6 +81,21 @@ func (builder *TelemetryBuilder) RegisterReceiverFastprometheusBodyBytesCallback
 		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusBodyBytes, obs: o})
 		return nil
 	}, builder.ReceiverFastprometheusBodyBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverFastprometheusBrokenHistogramsCallback sets callback for observable ReceiverFastprometheusBrokenHistograms metric.
+func (builder *TelemetryBuilder) RegisterReceiverFastprometheusBrokenHistogramsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusBrokenHistograms, obs: o})
+		return nil
+	}, builder.ReceiverFastprometheusBrokenHistograms)
 	if err != nil {
 		return err
 	}
@@ -377,6 +393,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_fastprometheus_body_bytes",
 		metric.WithDescription("Size of the bodies after decompression. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverFastprometheusBrokenHistograms, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_fastprometheus_broken_histograms",
+		metric.WithDescription("Histograms that were left out because their buckets fall, exceed the count or are no numbers. [Alpha]"),
+		metric.WithUnit("{histogram}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusConfigReloads, err = builder.meter.Int64ObservableCounter(

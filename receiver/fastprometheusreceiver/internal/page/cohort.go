@@ -5,6 +5,7 @@ package page
 
 import (
 	"hash/maphash"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -265,7 +266,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 			from = model.QuantileLabel
 		}
 		bound, err := strconv.ParseFloat(set.Get(from), 64)
-		if err != nil {
+		if err != nil || math.IsNaN(bound) {
 			return
 		}
 		c.bounds.set(l, bound)
@@ -327,7 +328,7 @@ func (c *cohort) scope(set labels.Labels) *scope {
 		return kept
 	}
 	s := scope{isDefault: isDefault}
-	k := ""
+	var key []byte
 	set.Range(func(l labels.Label) {
 		switch {
 		case !strings.HasPrefix(l.Name, scopePrefix):
@@ -341,8 +342,9 @@ func (c *cohort) scope(set labels.Labels) *scope {
 		default:
 			s.attributes = append(s.attributes, labels.Label{Name: strings.Clone(l.Name[len(scopePrefix):]), Value: strings.Clone(l.Value)})
 		}
-		k += strconv.Quote(l.Name) + strconv.Quote(l.Value)
+		key = append(append(key, strconv.Quote(l.Name)...), strconv.Quote(l.Value)...) // AppendQuote copies all that is there
 	})
+	k := string(key)
 	if s.isDefault {
 		s.name, s.version = defaultScope, c.job.cfg.Version
 	}

@@ -5,9 +5,11 @@ package page
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -18,14 +20,21 @@ import (
 func (s *Scrape) collected() error {
 	var tooLarge error
 	for b := s.carry; len(b) > 0; {
-		section := b
+		section, isAmended := b, false
 		if s.target.format == protobufFormat {
-			section = s.section(b)
+			var err error
+			if section, isAmended, err = s.section(b); err != nil {
+				return err
+			}
 		}
 		if err := s.afford(); err != nil {
 			return err
 		}
-		p, err := s.opened(section)
+		read := section
+		if isAmended {
+			read = amendSection(section)
+		}
+		p, err := s.opened(read)
 		if err == nil {
 			err = s.parse(p, &tooLarge)
 		}
@@ -117,6 +126,22 @@ func (s *Scrape) expect(text []byte) *line {
 	return nil
 }
 
+// nativeMark ends the text of a native histogram's line, but for its representation. No other text has it.
+const nativeMark = "\xff#"
+
+// native returns which representation of a histogram the line has.
+func (l *line) native() native {
+	switch text := string(*l.body); { // which is whole, being the parser's
+
+	case strings.HasSuffix(text, nativeMark+"1"):
+		return exponential
+	case strings.HasSuffix(text, nativeMark+"2"):
+		return custom
+	default:
+		return classic
+	}
+}
+
 func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema int32, tooLarge *error) error {
 	var (
 		text []byte
@@ -126,7 +151,10 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 	)
 	if isHistogram {
 		text, ts, n.h, n.fh = p.Histogram()
-		text = strconv.AppendInt(append(text[:len(text):len(text)], "\xff#"...), int64(n.representation()), 10)
+		if n.h == nil && n.fh == nil {
+			return fmt.Errorf("cannot read histogram %.200q: it has neither integers nor floats", text)
+		}
+		text = strconv.AppendInt(append(text[:len(text):len(text)], nativeMark...), int64(n.representation()), 10)
 	} else {
 		text, ts, v = p.Series()
 	}

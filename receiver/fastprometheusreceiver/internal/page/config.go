@@ -35,8 +35,10 @@ type Config struct {
 	// MaxMemory bounds, by an estimate in bytes, what a page may take while it is read and afterwards. 0 is no limit.
 	MaxMemory int64
 	// Reuse says that nobody keeps or changes metrics once they are released.
-	Reuse  bool
-	Logger *zap.Logger
+	Reuse bool
+	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
+	BrokenHistograms *atomic.Int64
+	Logger           *zap.Logger
 }
 
 // A Job is what the targets of a scrape configuration share.
@@ -63,6 +65,9 @@ func NewJob(cfg Config) (*Job, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
+	}
+	if cfg.BrokenHistograms == nil {
+		cfg.BrokenHistograms = &atomic.Int64{}
 	}
 	for _, r := range cfg.Scrape.MetricRelabelConfigs {
 		if err := r.Validate(cfg.Scrape.MetricNameValidationScheme); err != nil {

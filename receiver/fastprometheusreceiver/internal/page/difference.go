@@ -3,12 +3,29 @@
 
 package page
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A difference is how a page departs from a plan: lines that are missing, and extra ones.
 type difference struct {
 	edits  []edit
 	extras []*line
+}
+
+// A lineSet is some of the lines of a plan, by their numbers.
+type lineSet []uint64
+
+func (s lineSet) has(i int32) bool { return i >= 0 && int(i/64) < len(s) && s[i/64]&(1<<(i%64)) != 0 }
+
+func (s lineSet) add(i int32) { s[i/64] |= 1 << (i % 64) }
+
+// none returns an empty set that has room for so many lines, in the memory of another.
+func (s lineSet) none(lines int) lineSet {
+	s = slices.Grow(s[:0], (lines+63)/64)[:(lines+63)/64]
+	clear(s)
+	return s
 }
 
 // An edit leaves out lines of the plan, from one on, and has the next of the extras in their place.
@@ -121,6 +138,15 @@ func (d *difference) align(dst, values []float64, lines int) []float64 {
 		i, from = int(e.at+e.gone), from+same+int(e.extra)
 	}
 	return append(dst, values[from:from+lines-i]...)
+}
+
+// missing adds the lines of the plan that the page has not.
+func (d *difference) missing(to lineSet) {
+	for _, e := range d.edits {
+		for i := e.at; i < e.at+e.gone; i++ {
+			to.add(i)
+		}
+	}
 }
 
 // beyond appends the values of the extras.

@@ -32,16 +32,12 @@ func (v *view) change(metric, next int) (change, int) {
 	return change{}, next
 }
 
-// A stale marker ends a series. A point without a value has ended before, and is not there.
+// A stale marker ends a series. A page in protobuf may say it too, and any other NaN: so what the scrape knows of a line is
+// never told by its value.
 var (
 	staleMarker = math.Float64frombits(value.StaleNaN)
 	staleBits   = math.Float64bits(staleMarker)
-	absent      = math.Float64frombits(value.StaleNaN + 1)
-	absentBits  = math.Float64bits(absent)
 )
-
-// isGone tells whether a value is none: pages have but one NaN.
-func isGone(v float64) bool { return isStale(v) || math.Float64bits(v) == absentBits }
 
 func isStale(v float64) bool { return math.Float64bits(v) == staleBits }
 
@@ -70,7 +66,7 @@ func (v *view) started(i int32) pcommon.Timestamp {
 	return pcommon.Timestamp(whole*1e9 + int64((s-float64(whole))*1e9))
 }
 
-// emit builds a tree anew. whole is false when a point had to be left out.
+// emit builds a tree anew. whole is false when a histogram had to be left out.
 func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
 	c := cursor{view: v, layout: l}
@@ -90,10 +86,11 @@ func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 		}
 		c.metric(m, f.scope(m.scope).AppendEmpty(), k, false)
 	}
-	if c.left {
+	if c.broken.count > 0 {
 		removeEmpty(md)
 	}
-	return md, !c.left
+	c.broken.report(v.target, true)
+	return md, c.broken.count == 0
 }
 
 // A frame is the resources and scopes of metrics in the making: in the order of their first metrics.
@@ -146,9 +143,11 @@ func (s *scope) fill(sm pmetric.ScopeMetrics) {
 	if s.schema != "" {
 		sm.SetSchemaUrl(s.schema)
 	}
+	attrs := fillAttributes(sm.Scope().Attributes(), len(s.attributes))
 	for _, a := range s.attributes {
-		sm.Scope().Attributes().PutStr(a.Name, a.Value)
+		attrs.put(a.Name, a.Value)
 	}
+	attrs.flush()
 }
 
 // fill puts the attributes of one of the target's resources.
@@ -164,23 +163,33 @@ func (t *Target) fill(m pcommon.Map, r *placedResource) {
 		}
 		attrs = resourceAttributes(nil, job, instance, t.common)
 	}
-	m.EnsureCapacity(len(attrs))
+	most := len(attrs)
+	for _, p := range r.info {
+		most += len(p.form.keys.names)
+	}
+	all := fillAttributes(m, most)
 	for _, a := range attrs {
-		m.PutStr(a.Name, a.Value)
+		all.put(a.Name, a.Value)
 	}
 	for _, p := range r.info {
-		p.fill(m, t)
+		p.put(&all, t)
 	}
+	all.flush()
 }
 
 // fill puts the attributes of a point.
 func (p *point) fill(m pcommon.Map, t *Target) {
-	m.EnsureCapacity(len(p.form.keys.names))
+	all := fillAttributes(m, len(p.form.keys.names))
+	p.put(&all, t)
+	all.flush()
+}
+
+func (p *point) put(all *attributes, t *Target) {
 	var v string
 	at := 0
 	for i, name := range p.form.keys.names {
 		v, at = p.value(i, at, t)
-		m.PutStr(name, v)
+		all.put(name, v)
 	}
 }
 

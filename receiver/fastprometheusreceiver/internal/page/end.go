@@ -4,6 +4,7 @@
 package page
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -67,11 +68,11 @@ func (s *Scrape) End(r Report) Result {
 	}
 	if err == nil && s.size > 0 && s.exact() {
 		s.plan.count(&res)
-		if over(c.job, res.PostRelabel) {
+		if over(c.job, res.PostRelabel-s.plan.repeats) { // exact pages with timestamps have none
 			res.Err = errSampleLimit
 		} else {
-			t.alive, t.past = true, true
-			if t.lingering != nil && t.forget() {
+			t.succeed()
+			if t.forget() {
 				t.settled = false
 			}
 			return s.repeat(r, res)
@@ -101,14 +102,18 @@ func (s *Scrape) exact() bool {
 	if s.times == nil {
 		return t.timed == nil
 	}
-	if s.plan.repeats || !slices.Equal(s.timed(), t.timed) || slices.Max(s.times) > latest(time.Now()) {
+	if s.plan.repeats > 0 || !slices.Equal(s.timed(), t.timed) || slices.Max(s.times) > latest(time.Now()) {
 		return false
 	}
-	return s.together(s.plan.layout)
+	return s.together(s.plan)
 }
 
-// together tells whether the samples of each point have one time.
-func (s *Scrape) together(l *layout) bool {
+// together tells whether the samples of each point have one time. It is not said of points that have more samples than they take.
+func (s *Scrape) together(p *plan) bool {
+	if p.owners(); p.loose {
+		return false
+	}
+	l := p.layout
 	for i := range l.groups {
 		g := &l.groups[i]
 		at := s.times[g.count]
@@ -197,17 +202,17 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		res.Limited = n.limited
 		if s.left = p.most - c.held(); s.left < 0 {
 			res.Err = s.afford()
-		} else if over(c.job, res.PostRelabel-n.repeats) {
+		} else if over(c.job, res.PostRelabel-n.ignored) {
 			res.Err = errSampleLimit
 		} else if s.isReordered(p, n) {
-			t.alive = true
+			t.succeed()
 			c.mu.Unlock()
 			s.values, s.aligned = s.aligned, s.values
 			return s.repeat(r, res)
 		}
 	}
 	if res.Err != nil {
-		c.countFailed(p.was, lines, s.tooLarge, &res)
+		s.countFailed(p.was, lines, ahead, &res)
 		res.Samples += s.refused
 		p.begin(t)
 		page, s.times, s.natives, s.exemplars = nil, nil, nil, nil
@@ -272,12 +277,15 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 // values into the plan's.
 func (s *Scrape) isReordered(p *pass, n counts) bool {
 	t, q := s.target, s.target.plan
-	if s.size == 0 || q == nil || q.layout == nil || q.repeats || !t.settled || !t.diff.isEmpty() ||
+	if s.size == 0 || q == nil || q.layout == nil || q.repeats > 0 || !t.settled || !t.diff.isEmpty() ||
 		s.times != nil || t.timed != nil || s.natives != nil || len(s.exemplars) > 0 ||
 		n != (counts{samples: q.samples, dropped: q.dropped, limited: q.limited}) || len(t.lingering) > 0 || !same(p.said, t.said) {
 		return false
 	}
 	owner := q.owners()
+	if q.loose { // one of several samples of a point counts, and which one the order decides
+		return false
+	}
 	s.aligned = s.aligned[:0]
 	for i, l := range q.body(len(p.report)) {
 		v := 0.0
@@ -300,9 +308,9 @@ func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64)
 		q.layout = p.lay(0, all, nil, nil, ahead)
 	}
 	l = q.layout
-	isPlain := res.Late == 0 && (s.times == nil || !q.repeats && s.together(l))
+	isPlain := res.Late == 0 && (s.times == nil || q.repeats == 0 && s.together(q))
 	if isPlain && len(s.gone) > 0 {
-		x = p.end(l, all, s.gone)
+		x = p.without(l, all, s.gone)
 		isPlain = x != nil
 	}
 	if !isPlain {
@@ -310,7 +318,7 @@ func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64)
 	}
 	timed := s.timed()
 	isNew := q.said == nil
-	knew := t.said
+	knew := len(t.said)+len(t.lingering) > 0
 	changed := t.learn(p.said, q.said)
 	if isNew {
 		q.said = t.said
@@ -319,9 +327,11 @@ func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64)
 	t.settled = !changed || p.same(t, all, s.natives)
 	if isNew && len(t.lingering) == 0 {
 		blank := &Target{cohort: c}
-		q.pure = (knew == nil || p.same(blank, all, s.natives)) && same(p.said, q.said)
+		q.pure = (!knew || p.same(blank, all, s.natives)) && same(p.said, q.said)
+		q.steady = t.settled
 	}
-	t.timed, t.alive, t.past = timed, true, true
+	t.timed = timed
+	t.succeed()
 	return l, x
 }
 
@@ -331,30 +341,71 @@ func (p *pass) same(t *Target, lines []*line, natives map[int32]nativeValue) boo
 	return p.page(lines, nil, 0, natives).placed == 0
 }
 
-// countFailed counts what was read of a page before it failed.
-func (c *cohort) countFailed(was, lines []*line, tooLarge int, res *Result) {
-	if res.Err == errSampleLimit { //nolint:errorlint // it is ours
-		res.Added = min(res.Added, int(c.job.cfg.Scrape.SampleLimit))
-		return
-	}
-	c.epoch++
+// countFailed counts what was read of a page that failed: up to where it did, or, when it was beyond a limit, all of it. Series
+// are new that neither the last good page had nor one that failed since.
+func (s *Scrape) countFailed(was, lines []*line, ahead int64, res *Result) {
+	t := s.target
+	c := t.cohort
+	c.epoch += 2
 	for _, l := range was {
+		l.epoch = c.epoch - 1
+	}
+	res.Samples, res.PostRelabel, res.Added = 0, 0, 0
+	left := math.MaxInt // until the sample limit
+	if most := int(c.job.cfg.Scrape.SampleLimit); most > 0 {
+		left = most
+	}
+	var seen []uint64
+	for i, l := range lines {
+		if l.kind == droppedLine {
+			res.Samples++
+		}
+		if l.kind != seriesLine {
+			continue
+		}
+		res.Samples++
+		res.PostRelabel++
+		hasTime := s.times != nil && s.times[i] != noTime
+		isRepeat := l.epoch == c.epoch
+		if isRepeat && !hasTime {
+			continue
+		}
+		if left--; left < 0 || isRepeat || hasTime && s.times[i] > ahead {
+			continue
+		}
+		if l.epoch != c.epoch-1 {
+			hash := l.hash()
+			if seen = append(seen, hash); !t.failed.hasHash(hash) && (s.tooLarge == 0 || i < s.tooLarge) {
+				res.Added++
+			}
+		}
 		l.epoch = c.epoch
 	}
-	for i, l := range lines {
-		switch l.kind {
-		case droppedLine:
-			res.Samples++
-		case seriesLine:
-			res.Samples++
-			res.PostRelabel++
-			if l.epoch != c.epoch && (tooLarge == 0 || i < tooLarge) {
-				res.Added++
-				l.epoch = c.epoch
-			}
-		default:
-		}
+	t.failed = t.failed.with(seen, len(was))
+}
+
+// failedSeries are texts, hashed, of series that only failed pages had, since the last good one.
+type failedSeries map[uint64]struct{}
+
+func (f failedSeries) hasHash(hash uint64) bool {
+	_, ok := f[hash]
+	return ok
+}
+
+func (f failedSeries) has(l *line) bool { return len(f) > 0 && f.hasHash(l.hash()) }
+
+// with adds the series of another failed page. When there are many more than the last good page had, only those stay.
+func (f failedSeries) with(hashes []uint64, good int) failedSeries {
+	if len(hashes) == 0 {
+		return f
 	}
+	if f == nil || len(f)+len(hashes) > 2*good+1000 {
+		f = make(failedSeries, len(hashes))
+	}
+	for _, h := range hashes {
+		f[h] = struct{}{}
+	}
+	return f
 }
 
 // gone appends the lines whose series the target had and the page of this pass has not.
@@ -363,19 +414,50 @@ func (p *pass) gone(dst []*line) []*line {
 	if !t.alive || t.plan == nil || p.job.cfg.NoStaleMarkers {
 		return dst
 	}
+	var points []int32
 	for i, l := range p.was {
 		if l.kind != seriesLine || l.epoch == p.epoch || t.timed != nil && t.timed[i/64]&(1<<(i%64)) != 0 {
 			continue
 		}
 		l.epoch = p.epoch // once
-		if l.role != nativeRole {
-			if b := p.base(l.name, classic); l.point == nil || l.point.family.base != b {
-				p.place(l, b, classic)
-			}
+		if points == nil {
+			points = t.points()
 		}
-		if l.role != noRole && l.role != targetInfoRole {
+		if points[i] < 0 {
+			continue // nothing came of it
+		}
+		if p.end(l); l.role != noRole && l.role != targetInfoRole {
 			dst = append(dst, l)
 		}
 	}
 	return dst
+}
+
+// end places a line whose series ends, as the page now has it.
+func (p *pass) end(l *line) {
+	as := l.native()
+	b := p.base(l.name, as)
+	if l.point == nil || l.point.family.base != b {
+		p.place(l, b, as)
+	}
+	if as == classic && l.role == noRole && b.kind == pmetric.MetricTypeHistogram && l.name.final == b.name {
+		// What was another metric is now a histogram of that name, which has no such part: it ends as a native one.
+		p.place(l, p.base(l.name, exponential), exponential)
+	}
+}
+
+// points returns for each line of the target's last page the point that it was part of, or -1 for none. Points that the plan
+// has not are 0.
+func (t *Target) points() []int32 {
+	owner := t.plan.owners()
+	if t.diff.isEmpty() {
+		return owner
+	}
+	var out []int32
+	i := int32(0)
+	for _, e := range t.diff.edits {
+		out = append(append(out, owner[i:e.at]...), make([]int32, e.extra)...)
+		i = e.at + e.gone
+	}
+	return append(out, owner[i:]...)
 }

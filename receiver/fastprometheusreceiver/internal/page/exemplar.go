@@ -99,7 +99,7 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 func fillExemplar(x *exemplar.Exemplar, out pmetric.Exemplar) {
 	out.SetTimestamp(pcommon.Timestamp(x.Ts * 1e6))
 	out.SetDoubleValue(x.Value)
-	out.FilteredAttributes().EnsureCapacity(x.Labels.Len())
+	attrs := fillAttributes(out.FilteredAttributes(), x.Labels.Len())
 	x.Labels.Range(func(l labels.Label) {
 		switch strings.ToLower(l.Name) {
 		case translator.ExemplarTraceIDKey:
@@ -115,8 +115,9 @@ func fillExemplar(x *exemplar.Exemplar, out pmetric.Exemplar) {
 				return
 			}
 		}
-		out.FilteredAttributes().PutStr(l.Name, l.Value)
+		attrs.put(l.Name, l.Value)
 	})
+	attrs.flush()
 }
 
 // decodeID reads hexadecimal digits: a short id fills the end, of a long one the end is ignored.

@@ -18,7 +18,7 @@ type cursor struct {
 	*view
 	*layout
 
-	left     bool // a point was left out
+	broken   broken // histograms that were left out
 	seen     []bool
 	fresh    []int32
 	recycled recycled
@@ -133,7 +133,7 @@ func (k choice) and(c *cursor, ch change) choice {
 }
 
 func (c *cursor) isAbsent(point int32) bool {
-	return math.Float64bits(c.values[c.anchor(point)]) == absentBits
+	return c.absent.has(c.anchor(point))
 }
 
 const cumulative = pmetric.AggregationTemporalityCumulative
@@ -157,13 +157,13 @@ func (c *cursor) metric(m *placedMetric, out pmetric.Metric, k choice, there boo
 		for i := range k.count {
 			at := k.at(i)
 			p := c.point(at)
-			if k.kept == 0 && !c.sound(p, b.custom) {
-				c.left = true
-				continue
+			if !c.sound(p, b.custom) {
+				c.broken.add(b.out)
+				continue // where the point is there already, the tree is of no use
 			}
 			dp := next(dps, i, k.kept)
 			c.attributes(p, k, i, dp.Attributes())
-			c.left = !c.histogram(at, b.custom, dp) || c.left
+			c.histogram(at, b.custom, dp)
 		}
 	case pmetric.MetricTypeSummary:
 		if !there {
@@ -289,43 +289,15 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 	}
 }
 
-// sound tells whether the buckets of a histogram can be told apart: numbers that do not fall, none above the count.
-func (c *cursor) sound(p placedPoint, isCustom bool) bool {
-	if isCustom {
-		n, ok := c.natives[p.at]
-		if !ok || n.stale() {
-			return true
-		}
-		count, sum := n.totals()
-		return count != 0 || sum == 0 // a sum without a count says that there was none
-	}
-	g := c.group(p.at)
-	if g.isStale(c.view) {
-		return true
-	}
-	last := 0.0
-	for i := range g.parts {
-		b := c.values[g.parts[i].at]
-		if !(b >= last) { // nor is NaN
-			return false
-		}
-		last = b
-	}
-	return c.values[g.count] >= last
-}
-
 func (g *group) isStale(v *view) bool { return isStale(v.value(g.count)) || isStale(v.value(g.sum)) }
 
-// histogram fills a histogram's point, and tells whether it could.
-func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint) bool {
+// histogram fills the point of a histogram that is sound.
+func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint) {
 	p := c.point(i)
-	if !c.sound(p, isCustom) {
-		return false
-	}
 	if isCustom {
 		c.custom(p, dp)
 		c.hang(i, dp.Exemplars())
-		return true
+		return
 	}
 	g := c.group(p.at)
 	counts, n := dp.BucketCounts(), len(g.parts)
@@ -366,7 +338,6 @@ func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint
 	if c.hanging {
 		c.hang(i, dp.Exemplars())
 	}
-	return true
 }
 
 func sameBounds(s pcommon.Float64Slice, bounds []float64) bool {

@@ -26,21 +26,27 @@ func least(prepare func() func()) time.Duration {
 }
 
 // requireLinear wants what is done to sixteen times as much to take about as long as to do it sixteen times: both are as
-// long, so a busy machine lengthens both.
+// long, so a busy machine lengthens both. What one attempt shows needs no other.
 func requireLinear(t *testing.T, n int, prepare func(n int) func()) {
 	t.Helper()
-	few := least(func() func() {
+	took := func(all ...func()) time.Duration {
+		began := time.Now()
+		for _, do := range all {
+			do()
+		}
+		return time.Since(began)
+	}
+	few, many := time.Hour, time.Hour
+	for range 5 {
 		var all []func()
 		for range 16 {
 			all = append(all, prepare(n))
 		}
-		return func() {
-			for _, do := range all {
-				do()
-			}
+		few, many = min(few, took(all...)), min(many, took(prepare(16*n)))
+		if many < 6*few {
+			return
 		}
-	})
-	many := least(func() func() { return prepare(16 * n) })
+	}
 	require.Less(t, many, 6*few, "%v for a few at a time", few)
 }
 

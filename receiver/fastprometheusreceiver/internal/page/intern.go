@@ -96,17 +96,27 @@ func (p *point) hash() uint64 {
 // mostForms bounds how many forms are shared. Those of a large page's points are much the same, being lengths.
 const mostForms = 1 << 14
 
+// mostSearched is for how many values a text is searched. Further ones, of which only hostile lines have some, are kept beside
+// it: a search takes as long as the text is.
+const mostSearched = 64
+
 // pack writes down the values of labels that are not the target's to fill in: their lengths, doubled, and which piece of the
 // text they are in, and where, or, the length being odd, themselves.
 func (c *cohort) pack(k *keys, t *text, ls []labels.Label) *form {
 	b := k.start(c.packing[:0])
 	begin := len(b)
+	left := mostSearched
 	for _, l := range ls {
 		if marked(l.Value) >= 0 {
 			continue
 		}
 		n := uint64(len(l.Value)) << 1
-		if piece, at := t.find(l.Value); at >= 0 {
+		piece, at := noPiece, -1
+		if left > 0 {
+			piece, at = t.find(l.Value)
+			left--
+		}
+		if at >= 0 {
 			b = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, n), uint64(piece)), uint64(at))
 		} else {
 			b = append(binary.AppendUvarint(b, n|1), l.Value...)

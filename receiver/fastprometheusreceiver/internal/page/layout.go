@@ -147,7 +147,11 @@ func (b *builder) add(l *line, i int, time int64) {
 	p := &b.points[order]
 	count := b.count(p)
 	if at >= b.stale && (p.at >= 0 && p.at < b.stale || count >= 0 && count < b.stale || l.role == createdRole) {
-		return // the point lives: what it lost is no reason to declare it stale
+		isLastSum := l.role == sumRole && f.base.kind == pmetric.MetricTypeSummary && b.group(p).sum < 0
+		if !isLastSum {
+			return // the point lives: what it lost is no reason to declare it stale
+		}
+		// But a summary cannot say that it has no sum, and 0 would be one: so it ends, and is another from the next page on.
 	}
 	switch l.role {
 	case valueRole, nativeRole:
@@ -310,10 +314,16 @@ func (b *builder) finish() *layout {
 	return l
 }
 
-// finish sorts the parts and takes the bounds out of them, sharing last when they are the same.
+// finish sorts the parts and takes the bounds out of them, sharing last when they are the same. Of parts with one bound, as
+// relabeling may make them, the last on the page counts.
 func (g *group) finish(k pmetric.MetricType, last []float64) group {
 	slices.SortStableFunc(g.parts, func(a, b part) int { return cmp.Compare(a.bound, b.bound) })
-	parts := slices.Clone(g.parts)
+	parts := make([]part, 0, len(g.parts))
+	for i, p := range g.parts {
+		if i+1 == len(g.parts) || p.bound != g.parts[i+1].bound {
+			parts = append(parts, p)
+		}
+	}
 	if n := len(parts); k == pmetric.MetricTypeHistogram && n > 0 && math.IsInf(parts[n-1].bound, 1) {
 		g.rest = parts[n-1].at
 		parts = parts[:n-1]

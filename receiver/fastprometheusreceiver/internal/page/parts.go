@@ -77,7 +77,7 @@ func (l *layout) size(v *view) int {
 func (p *parts) next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	f := p.frame(md, p.target)
-	p.left = false
+	p.broken = broken{}
 	p.given, p.held = p.given[:0], nil
 	most := p.target.cohort.job.part
 	for room := most; room > 0 && p.advance() && (p.rest.count <= room || p.rest.count > most); {
@@ -96,10 +96,17 @@ func (p *parts) next() pmetric.Metrics {
 		}
 	}
 	p.held = f.scopes
-	if p.left {
+	if p.broken.count > 0 {
 		removeEmpty(md)
 		p.given = p.given[:0] // nothing is where it was
 	}
+	isLast := !p.advance()
+	if isLast {
+		p.pending = 0 // whatever the count says: there is no next part
+	} else {
+		p.pending = max(p.pending, 1)
+	}
+	p.broken.report(p.target, isLast)
 	return md
 }
 

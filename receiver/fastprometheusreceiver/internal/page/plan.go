@@ -17,7 +17,7 @@ type plan struct {
 	hash    uint64
 	lines   []*line
 	said    map[string]metadata // by the page
-	repeats bool                // a line is there twice
+	repeats int                 // lines that were there before
 	newest  uint32              // the highest number of a line
 	samples int                 // lines that are samples
 	dropped int                 // and of those, dropped by relabeling
@@ -28,6 +28,7 @@ type plan struct {
 	loose  bool    // a sample has none: parts of a point that may yet come
 
 	pure      bool // a target that knows nothing yet would make the same of the page
+	steady    bool // and one that knows what the page says, and nothing else
 	refs      int  // targets, under the cohort's lock
 	mu        sync.Mutex
 	trees     []*tree
@@ -127,9 +128,12 @@ func (p *pass) page(lines []*line, times []int64, latest int64, natives map[int3
 		}
 		if l.epoch == p.epoch {
 			c.repeats++
+			if times == nil || times[i] == noTime {
+				c.ignored++
+			}
 			continue
 		}
-		isNew := l.epoch != p.epoch-1
+		isNew := l.epoch != p.epoch-1 && !p.target.failed.has(l)
 		l.epoch, l.number = p.epoch, int32(i)
 		switch {
 		case times != nil && times[i] > latest:
@@ -153,7 +157,10 @@ func (p *pass) page(lines []*line, times []int64, latest int64, natives map[int3
 }
 
 type counts struct {
-	samples, dropped, limited, repeats, late, added, placed int
+	samples, dropped, limited, late, added, placed int
+
+	repeats int // of a line that was there before
+	ignored int // of those, the ones without a timestamp: they are not taken
 }
 
 func (v nativeValue) representation() native {
@@ -185,7 +192,7 @@ func (p *pass) plan(lines []*line, c counts) *plan {
 	}
 	q := &plan{
 		hash: h, lines: slices.Clone(lines),
-		repeats: c.repeats > 0, samples: c.samples, dropped: c.dropped, limited: c.limited,
+		repeats: c.repeats, samples: c.samples, dropped: c.dropped, limited: c.limited,
 	}
 	for _, l := range lines {
 		q.newest = max(q.newest, l.id)

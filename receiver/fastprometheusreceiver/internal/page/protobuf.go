@@ -3,7 +3,12 @@
 
 package page
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+
+	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
+)
 
 // Prometheus' parser of protobuf takes the families of a page one after the other, and calls itself for each that is empty: a
 // page of nothing else would use up the stack, which ends the process. It also decodes each metric as a whole before anything
@@ -15,60 +20,231 @@ const (
 	decodedBytes = 24
 	// foundBytes are of a metric in the parser's list of those of a family.
 	foundBytes = 48
-	// metricField is the number of the metrics in a family.
+	// typeField and metricField are numbers of fields of a family.
+	typeField   = 3
 	metricField = 4
+	metricTag   = metricField<<3 | 2
 )
 
-// section returns the next few families of a page.
-func (s *Scrape) section(b []byte) []byte {
+// section returns the next few families of a page. isAmended tells whether the parser must see others in their place.
+func (s *Scrape) section(b []byte) (section []byte, isAmended bool, err error) {
 	at := 0
 	for n := 0; n < sectionFamilies && at < len(b); n++ {
 		length, size := binary.Uvarint(b[at:])
 		if size <= 0 || length > uint64(len(b)-at-size) {
-			return b // the parser has words for it, when it gets there
+			return b, false, nil // the parser has words for it, when it gets there
 		}
 		begin := at + size
 		at = begin + int(length)
-		s.spendLongest(toDecode(b[begin:at]))
+		f := readFamily(b[begin:at])
+		s.spendLongest(f.cost)
+		if !f.isReadable && length > largeMetric {
+			return nil, false, errUnreadable
+		}
+		isAmended = isAmended || f.isAmended()
 	}
-	return b[:at]
+	return b[:at], isAmended, nil
 }
 
-// toDecode returns what it may take to decode a family: of its metrics there is one at a time.
-func toDecode(family []byte) int64 {
-	var found, longest int64
+// A familyReading is what there is to say of a family before it is decoded, a metric at a time.
+type familyReading struct {
+	cost       int64 // what it may take
+	longest    int   // metric
+	isUntyped  bool
+	isReadable bool
+}
+
+// isAmended tells whether the parser must not see the family as it is.
+func (f familyReading) isAmended() bool {
+	return f.isReadable && (f.longest > largeMetric || f.isUntyped)
+}
+
+func readFamily(family []byte) (f familyReading) {
+	found := int64(0)
 	for b := family; len(b) > 0; {
-		tag, n := binary.Uvarint(b)
-		if n <= 0 {
-			return unreadable(family)
+		number, value, length := field(b)
+		if length <= 0 {
+			// This is the worst that the parser may make of it, if it can read it at all.
+			return familyReading{cost: (decodedBytes + foundBytes/2) * int64(len(family))}
 		}
-		b = b[n:]
-		length := -1 // unless the field has one
-		switch tag & 7 {
-		case 0:
-			_, length = binary.Uvarint(b)
-		case 1:
-			length = 8
-		case 2:
-			size, n := binary.Uvarint(b)
-			if n <= 0 || size > uint64(len(b)-n) {
-				return unreadable(family)
-			}
-			if length = n + int(size); tag>>3 == metricField {
-				found++
-				longest = max(longest, int64(size))
-			}
-		case 5:
-			length = 4
+		switch number {
+		case metricField:
+			found++
+			f.longest = max(f.longest, len(value))
+		case typeField:
+			f.isUntyped = string(b[length-1:length]) == "\x03"
 		default:
-		}
-		if length <= 0 || length > len(b) {
-			return unreadable(family)
 		}
 		b = b[length:]
 	}
-	return foundBytes*found + decodedBytes*longest
+	f.cost, f.isReadable = foundBytes*found+decodedBytes*int64(f.longest), true
+	return f
 }
 
-// unreadable is the worst that the parser may make of a family, if it can read it at all.
-func unreadable(family []byte) int64 { return (decodedBytes + foundBytes/2) * int64(len(family)) }
+// field reads the field that b starts with, and returns its number, its value if it has a length of its own, and how long it is all
+// in all: 0 if it cannot be read.
+func field(b []byte) (number uint64, value []byte, length int) {
+	tag, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil, 0
+	}
+	rest := b[n:]
+	size := 0
+	switch tag & 7 {
+	case 0:
+		_, size = binary.Uvarint(rest)
+	case 1:
+		size = 8
+	case 2:
+		bytes, n := binary.Uvarint(rest)
+		if n <= 0 || bytes > uint64(len(rest)-n) {
+			return 0, nil, 0
+		}
+		size = n + int(bytes)
+		value = rest[n:size]
+	case 5:
+		size = 4
+	default:
+	}
+	if size <= 0 || size > len(rest) {
+		return 0, nil, 0
+	}
+	return tag >> 3, value, n + size
+}
+
+var errUnreadable = errors.New("cannot read page: a family has a field that is cut off or of an unknown kind")
+
+// largeMetric is how many bytes a metric has of which empty buckets are taken out before Prometheus' parser sees it. That takes them
+// out one by one, and moves all behind each: for a hostile histogram of a megabyte it takes minutes.
+const largeMetric = 1 << 12
+
+// untypedZero is the field of a metric that is untyped, and zero. It is put in front of each such metric: Prometheus' decoder
+// takes a value that is not there, as zero may be left out, for the one of the metric before.
+const untypedZero = "\x2a\x09\x09\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// amendSection returns families as the parser is to see them.
+func amendSection(section []byte) []byte {
+	out := make([]byte, 0, len(section))
+	for b := section; len(b) > 0; {
+		length, size := binary.Uvarint(b)
+		if size <= 0 || length > uint64(len(b)-size) {
+			return append(out, b...)
+		}
+		end := size + int(length)
+		if f := readFamily(b[size:end]); f.isAmended() {
+			family := amendFamily(b[size:end], f.isUntyped)
+			out = append(binary.AppendUvarint(out, uint64(len(family))), family...)
+		} else {
+			out = append(out, b[:end]...)
+		}
+		b = b[end:]
+	}
+	return out
+}
+
+func amendFamily(family []byte, isUntyped bool) []byte {
+	out := make([]byte, 0, len(family))
+	for b := family; len(b) > 0; {
+		number, value, length := field(b)
+		switch {
+		case number != metricField || value == nil:
+			out = append(out, b[:length]...)
+		case isUntyped:
+			out = binary.AppendUvarint(append(out, metricTag), uint64(len(untypedZero)+len(value)))
+			out = append(append(out, untypedZero...), value...)
+		case len(value) > largeMetric:
+			value = compactMetric(value)
+			fallthrough
+		default:
+			out = append(binary.AppendUvarint(append(out, metricTag), uint64(len(value))), value...)
+		}
+		b = b[length:]
+	}
+	return out
+}
+
+// compactMetric returns a metric without the empty buckets of its native histogram. One that cannot be read is left to the parser.
+func compactMetric(b []byte) []byte {
+	var m dto.Metric
+	if m.Unmarshal(b) != nil || m.Histogram == nil {
+		return b
+	}
+	h := m.Histogram
+	if isFloat := h.SampleCountFloat > 0 || h.ZeroCountFloat > 0; isFloat { // as the parser decides it; of the others it takes none
+		h.PositiveDelta, h.NegativeDelta = nil, nil
+		h.PositiveSpan, h.PositiveCount = compactFloats(h.PositiveSpan, h.PositiveCount)
+		h.NegativeSpan, h.NegativeCount = compactFloats(h.NegativeSpan, h.NegativeCount)
+	} else {
+		h.PositiveCount, h.NegativeCount = nil, nil
+		h.PositiveSpan, h.PositiveDelta = compactDeltas(h.PositiveSpan, h.PositiveDelta)
+		h.NegativeSpan, h.NegativeDelta = compactDeltas(h.NegativeSpan, h.NegativeDelta)
+	}
+	out, err := m.Marshal()
+	if err != nil {
+		return b
+	}
+	return out
+}
+
+// compactFloats leaves out empty buckets.
+func compactFloats(spans []dto.BucketSpan, counts []float64) ([]dto.BucketSpan, []float64) {
+	kept := 0
+	compact, ok := compactSpans(spans, len(counts), func(i int) bool {
+		if counts[i] == 0 {
+			return false
+		}
+		counts[kept] = counts[i]
+		kept++
+		return true
+	})
+	if !ok {
+		return spans, counts
+	}
+	return compact, counts[:kept]
+}
+
+// compactDeltas leaves out empty buckets, of which each says how much more it has than the one before.
+func compactDeltas(spans []dto.BucketSpan, deltas []int64) ([]dto.BucketSpan, []int64) {
+	kept, count, last := 0, int64(0), int64(0)
+	compact, ok := compactSpans(spans, len(deltas), func(i int) bool {
+		if count += deltas[i]; count == 0 {
+			return false
+		}
+		deltas[kept], last = count-last, count
+		kept++
+		return true
+	})
+	if !ok {
+		return spans, deltas
+	}
+	return compact, deltas[:kept]
+}
+
+// compactSpans returns the spans of the buckets to keep. ok is false, and nothing was asked, when there are more or less buckets than
+// spans say, which is an error.
+func compactSpans(spans []dto.BucketSpan, buckets int, keep func(i int) bool) (compact []dto.BucketSpan, ok bool) {
+	sum := uint64(0)
+	for _, s := range spans {
+		sum += uint64(s.Length)
+	}
+	if sum != uint64(buckets) {
+		return nil, false
+	}
+	at, end := int64(0), int64(0) // the bucket, and the one behind the last that was kept
+	i := 0
+	for _, s := range spans {
+		at += int64(s.Offset)
+		for range s.Length {
+			if keep(i) {
+				if gap := int32(at - end); len(compact) == 0 || gap != 0 {
+					compact = append(compact, dto.BucketSpan{Offset: gap})
+				}
+				compact[len(compact)-1].Length++
+				end = at + 1
+			}
+			i++
+			at++
+		}
+	}
+	return compact, true
+}

@@ -122,7 +122,7 @@ func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
 			b.Set(name, l.Value)
 		}
 	}
-	if !relabel.ProcessBuilder(b, cfg.MetricRelabelConfigs...) {
+	if !applyRules(b, exposed.Len(), cfg.MetricRelabelConfigs) {
 		return labels.EmptyLabels(), nil
 	}
 	set := b.Labels()
@@ -145,6 +145,51 @@ func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
 		return set, fmt.Errorf("cannot use series %.200s: no metric name", exposed)
 	}
 	return set, nil
+}
+
+// manyLabels is from how many labels on relabeling keeps its builder short: a builder compares each label with all that were set
+// and deleted, and rules about names may set or delete them all.
+const manyLabels = 64
+
+// applyRules applies rules to labels of about some number, and tells whether they are kept.
+func applyRules(b *labels.Builder, about int, rules []*relabel.Config) bool {
+	if about <= manyLabels {
+		return relabel.ProcessBuilder(b, rules...)
+	}
+	for _, r := range rules {
+		set := b.Labels()
+		b.Reset(set)
+		if r.Action == relabel.LabelMap {
+			b.Reset(mapNames(set, r))
+		} else if !relabel.ProcessBuilder(b, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// mapNames does what a rule with the action labelmap does: labels are copied to other names, the last that goes by a name to it,
+// and one without a value removes it.
+func mapNames(set labels.Labels, r *relabel.Config) labels.Labels {
+	mapped := map[string]string{}
+	set.Range(func(l labels.Label) {
+		if r.Regex.MatchString(l.Name) {
+			mapped[r.Regex.ReplaceAllString(l.Name, r.Replacement)] = l.Value
+		}
+	})
+	b := labels.NewScratchBuilder(set.Len() + len(mapped))
+	set.Range(func(l labels.Label) {
+		if _, isMapped := mapped[l.Name]; !isMapped {
+			b.Add(l.Name, l.Value)
+		}
+	})
+	for name, v := range mapped {
+		if v != "" {
+			b.Add(name, v)
+		}
+	}
+	b.Sort()
+	return b.Labels()
 }
 
 // external sets the external labels.

@@ -152,7 +152,11 @@ func (t *tree) refill(v *view) (whole, moved bool) {
 		}
 		c.metric(m, out, k, true)
 	}
-	return !c.left, moved
+	if c.broken.count > 0 {
+		return false, moved
+	}
+	c.broken.report(v.target, true)
+	return true, moved
 }
 
 // isComplete tells whether a list, if there is one, has all points of a metric and no others.

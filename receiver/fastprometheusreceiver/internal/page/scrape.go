@@ -56,6 +56,8 @@ type Scrape struct {
 	carry []byte // the start of a line whose end is in the next chunk
 	retry int    // carry is not worth another look while it is shorter
 
+	missing lineSet   // of the plan, see variation
+	absent  lineSet   // of the plan, see variation
 	page    []*line   // expected, when it is not the plan's
 	aligned []float64 // values in the order of the plan
 	spare   []int64   // for times
@@ -129,6 +131,7 @@ func (s *Scrape) release() {
 	*s = Scrape{
 		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
 		carry: s.carry[:0], gone: s.gone[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
+		missing: s.missing[:0], absent: s.absent[:0],
 		builder: s.builder, entry: s.entry,
 	}
 	scrapes.Put(s)

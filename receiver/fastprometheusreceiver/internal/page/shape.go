@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"strconv"
 	"strings"
 
@@ -42,10 +43,14 @@ type shapedValue struct {
 // mostShapes bounds the shapes a cohort knows. Lines of others take the long way.
 const mostShapes = 1 << 12
 
+// mostShapedLabels is how many labels a line has at most that has a shape. To work out one of more takes long: each label is
+// compared with all others.
+const mostShapedLabels = 64
+
 // shape returns the shape of a line, or nil when it is not known to come again: it is worked out when it comes for the
 // second time.
 func (c *cohort) shape(e *expo.Entry, in setting) *shape {
-	if c.job.rules.all || bytes.IndexByte(e.Text, '\\') >= 0 {
+	if c.job.rules.all || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
 		return nil
 	}
 	key := append(append(append(c.keying[:0], byte(in)), e.Metric()...), 0xff)
@@ -89,7 +94,7 @@ func (c *cohort) cast(e *expo.Entry, in setting) *shape {
 	sh := &shape{}
 	exposed := c.expose(e, in)
 	b := labels.NewBuilder(exposed)
-	for i := range min(e.Labels(), mostVariables) {
+	for i := range e.Labels() {
 		if name, _ := e.Label(i); !c.job.rules.fixes(string(name)) {
 			b.Set(string(name), ofLine.of(i))
 		}
@@ -116,7 +121,7 @@ func (c *cohort) cast(e *expo.Entry, in setting) *shape {
 			return
 		case l.Name == model.BucketLabel || l.Name == model.QuantileLabel:
 			sh.bound, err = strconv.ParseFloat(l.Value, 64)
-			sh.plain = sh.plain && sh.limit == "" && err == nil
+			sh.plain = sh.plain && sh.limit == "" && err == nil && !math.IsNaN(sh.bound)
 			sh.limit = strings.Clone(l.Name)
 			return
 		}

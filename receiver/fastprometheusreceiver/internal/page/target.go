@@ -31,11 +31,14 @@ type Target struct {
 	diff    difference // of the last page from the plan
 	carried int        // extras that pages had in common, since the plan was made
 	settled bool       // the plan needs no pass: nothing the target knows besides it can change what it means
-	alive   bool       // the last scrape went well
-	past    bool       // there was a scrape
-	timed   []uint64   // lines of the plan that had timestamps of their own, and so no end to mark; nil if none
+	broken  brokenState
+	alive   bool         // the last scrape went well
+	past    bool         // there was a scrape
+	failed  failedSeries // since then
+	timed   []uint64     // lines of the plan that had timestamps of their own, and so no end to mark; nil if none
 
 	iteration uint64
+	good      uint64              // the last scrape that went well
 	said      map[string]metadata // by the last page; shared with its plan
 	lingering map[string]lingering
 	admitted  map[uint64]struct{} // texts, hashed
@@ -104,6 +107,9 @@ func flag(ls labels.Labels, name string, otherwise bool) bool {
 	return otherwise
 }
 
+// succeed notes that the scrape went well.
+func (t *Target) succeed() { t.alive, t.past, t.failed, t.good = true, true, nil, t.iteration }
+
 // leave gives up what the target shares.
 func (t *Target) leave() {
 	c := t.cohort
@@ -111,7 +117,7 @@ func (t *Target) leave() {
 	c.abandon(t.plan)
 	c.differ(t, difference{})
 	c.mu.Unlock()
-	t.plan, t.settled, t.past, t.alive = nil, false, false, false
+	t.plan, t.settled, t.past, t.alive, t.failed = nil, false, false, false, nil
 	j := c.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -136,7 +142,7 @@ func (t *Target) learn(said, shared map[string]metadata) (changed bool) {
 			if t.lingering == nil {
 				t.lingering = map[string]lingering{}
 			}
-			t.lingering[family] = lingering{md, t.iteration - 1}
+			t.lingering[family] = lingering{md, t.good}
 			changed = true
 		}
 	}

@@ -16,6 +16,8 @@ import (
 type variation struct {
 	difference
 
+	missing lineSet // lines of the plan that are not on the page
+	absent  lineSet // and of those the ones that have ended before: they have no point
 	extra   *layout // of extras and of those that end; its samples are numbered from the plan's last on
 	ended   int     // how many of its samples end
 	carried int     // extras the last page had too
@@ -30,7 +32,7 @@ type change struct{ metric, absent, first, count int32 }
 func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	t, p := s.target, s.plan
 	c := t.cohort
-	if p == nil || p.layout == nil || p.repeats || s.times != nil || s.natives != nil || t.timed != nil || !t.follows(p) {
+	if p == nil || t.failed != nil || p.layout == nil || p.repeats > 0 || s.times != nil || s.natives != nil || t.timed != nil || !t.follows(p) {
 		return res, false
 	}
 	d := t.diff
@@ -49,10 +51,13 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	}
 	if t.plan != p {
 		c.adopt(t, p)
-		t.said, t.settled = p.said, true
+		t.said, t.settled = p.said, p.steady
 	}
 	t.carried += x.carried
-	t.alive, t.past = true, true
+	t.succeed()
+	if t.forget() {
+		t.settled = false
+	}
 	c.differ(t, d)
 	delete(c.reading, s) // not before: until here nothing else has the extras
 	c.sweep()
@@ -122,7 +127,9 @@ func (c *cohort) vary(s *Scrape, d difference, res *Result) *variation {
 	for _, l := range t.diff.extras {
 		l.epoch = was
 	}
-	x := &variation{difference: d}
+	s.missing, s.absent = s.missing.none(len(p.lines)), s.absent.none(len(p.lines))
+	x := &variation{difference: d, missing: s.missing, absent: s.absent}
+	d.missing(x.missing)
 	p.count(res)
 	dropped := res.Samples - res.PostRelabel
 	extras := d.extras
@@ -139,7 +146,7 @@ func (c *cohort) vary(s *Scrape, d difference, res *Result) *variation {
 				if l.setting == refusedSetting {
 					res.Limited--
 				}
-			} else if !p.layout.isGone(p.owner[int(e.at)+i], s.aligned) {
+			} else if !p.layout.isMissing(p.owner[int(e.at)+i], x.missing) {
 				return nil
 			}
 		}
@@ -178,7 +185,7 @@ func (c *cohort) vary(s *Scrape, d difference, res *Result) *variation {
 		}
 	}
 	x.ended = len(s.gone)
-	c.bury(s, x, isEnding, res)
+	c.bury(t, p, x, isEnding, res)
 	if t.plan != p {
 		res.Added = res.PostRelabel
 	}
@@ -258,14 +265,13 @@ func (c *cohort) fits(p *plan, l *line) bool {
 }
 
 // bury lays points to rest that ended earlier, and notes which metrics have some.
-func (c *cohort) bury(s *Scrape, x *variation, isEnding bool, res *Result) {
-	t, p := s.target, s.plan
+func (c *cohort) bury(t *Target, p *plan, x *variation, isEnding bool, res *Result) {
 	body := int32(len(p.lines) - len(c.report))
 	had := t.diff.edits
 	for _, e := range had {
 		for i := e.at; i < e.at+e.gone; i++ {
-			if isGone(s.aligned[i]) {
-				s.aligned[i] = absent
+			if x.missing.has(i) {
+				x.absent.add(i)
 			} else if p.lines[i].kind == seriesLine {
 				res.Added++
 			}
@@ -275,9 +281,9 @@ func (c *cohort) bury(s *Scrape, x *variation, isEnding bool, res *Result) {
 		for i := e.at; i < min(e.at+e.gone, body); i++ {
 			l := p.lines[i]
 			if !isEnding {
-				s.aligned[i] = absent
+				x.absent.add(i)
 			}
-			if l.kind != seriesLine || isStale(s.aligned[i]) {
+			if l.kind != seriesLine || !x.absent.has(i) {
 				continue
 			}
 			if at := p.owner[i]; p.layout.anchor(at) == i {
@@ -338,9 +344,9 @@ func (x *variation) find(l *layout) bool {
 	return true
 }
 
-// end varies the layout of lines by the points of others that end. It returns nil when a point goes on without them, or a
+// without varies the layout of lines by the points of others that end. It returns nil when a point goes on without them, or a
 // metric ends.
-func (p *pass) end(l *layout, lines, gone []*line) *variation {
+func (p *pass) without(l *layout, lines, gone []*line) *variation {
 	p.cohort.epoch++
 	for _, l := range lines {
 		if l.point != nil {
@@ -374,13 +380,13 @@ func (l *layout) anchor(point int32) int32 {
 	return p.at
 }
 
-// isGone tells whether no sample of a point is left.
-func (l *layout) isGone(point int32, values []float64) bool {
-	gone := point >= 0
-	if gone {
-		l.samples(int(point), func(i int32) { gone = gone && isGone(values[i]) })
+// isMissing tells whether no sample of a point is left.
+func (l *layout) isMissing(point int32, missing lineSet) bool {
+	all := point >= 0
+	if all {
+		l.samples(int(point), func(i int32) { all = all && missing.has(i) })
 	}
-	return gone
+	return all
 }
 
 // behind makes a layout's groups follow those of another.

@@ -1,0 +1,43 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// manyAttributes is from how many attributes on a map is filled all at once. One by one, pcommon.Map compares each with all
+// that are there already, which for the labels of a hostile line takes seconds.
+const manyAttributes = 64
+
+// attributes fill a map. They are to be flushed at the end.
+type attributes struct {
+	pcommon.Map
+
+	many map[string]any // nil when there are few
+}
+
+// fillAttributes begins to fill a map, which is empty, with up to so many attributes.
+func fillAttributes(m pcommon.Map, most int) attributes {
+	if most > manyAttributes {
+		return attributes{m, make(map[string]any, most)}
+	}
+	m.EnsureCapacity(most)
+	return attributes{Map: m}
+}
+
+// put sets an attribute.
+func (a *attributes) put(name, value string) {
+	if a.many != nil {
+		a.many[name] = value
+	} else {
+		a.PutStr(name, value)
+	}
+}
+
+func (a *attributes) flush() {
+	if a.many != nil {
+		_ = a.FromRaw(a.many) // there is no string that it cannot take
+	}
+}
