@@ -199,7 +199,7 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			continue
 		}
 		err = d.Send(ctx, lease.Blocks, lease.Deadlines)
-		later := (*send.Later)(nil)
+		later := (*send.LaterError)(nil)
 		switch {
 		case err == nil:
 			lease.Done()

@@ -229,7 +229,7 @@ func TestRefusalsOfSeveralBlocksSealTheFateOfEach(t *testing.T) {
 // has what it says it has. In parts it would find them all older than what it has already, and they would be counted as lost.
 func TestWhatWasWrittenTogetherIsNotSentAgain(t *testing.T) {
 	const blocks, size = 6, 100
-	for _, message := range []string{"1.0", "2.0"} {
+	for _, message := range []string{"1.0", auto} {
 		t.Run(message, func(t *testing.T) {
 			release := make(chan struct{})
 			var d *received
@@ -300,8 +300,8 @@ func TestFormatsAreTriedInOrder(t *testing.T) {
 func TestServersThatFailAtFormats(t *testing.T) {
 	for _, code := range []int{400, 404, 406, 415, 422, 500, 501, 502} {
 		for name, unknown := range map[string]func(http.Header) bool{
-			"zstd": func(h http.Header) bool { return h.Get("Content-Encoding") == zstd },
-			"2.0":  func(h http.Header) bool { return h.Get("X-Prometheus-Remote-Write-Version") == "2.0.0" },
+			"zstd":            func(h http.Header) bool { return h.Get("Content-Encoding") == zstd },
+			"the new version": func(h http.Header) bool { return h.Get("X-Prometheus-Remote-Write-Version") == "2.0.0" },
 			"all but 1.0 with snappy": func(h http.Header) bool {
 				return h.Get("Content-Encoding") == zstd || h.Get("X-Prometheus-Remote-Write-Version") == "2.0.0"
 			},

@@ -59,7 +59,7 @@ func refusing(t *testing.T, code int, header ...string) (d *received, serve func
 	var served atomic.Bool
 	answer := status(math.MaxInt, code, header...)
 	d = newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
-		return r.Header.Get("X-Scope-OrgID") == "bad" && !served.Load() && answer(n, w, r)
+		return r.Header.Get("X-Scope-Orgid") == "bad" && !served.Load() && answer(n, w, r)
 	})
 	return d, func() { served.Store(true) }
 }
@@ -109,7 +109,7 @@ func TestRetryAfterOfATenantIsItsAlone(t *testing.T) {
 	eventually(t, func() bool { return d.samples() == 200 }, "the data of others arrives")
 	refused := 0
 	for _, h := range d.headers() {
-		if h.Get("X-Scope-OrgID") == "bad" {
+		if h.Get("X-Scope-Orgid") == "bad" {
 			refused++
 		}
 	}

@@ -189,7 +189,7 @@ func TestHostileClients(t *testing.T) {
 
 func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 	t.Helper()
-	for name, b := range map[string]*budget{"bodies": r.memory.bodies.memory, "plain": r.memory.plain, "metrics": r.memory.metrics} {
+	for name, b := range map[string]*budget{"bodies": r.memory.bodies.memory, "inflated": r.memory.plain, "decoded": r.memory.metrics} {
 		require.Eventually(t, func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -129,7 +129,7 @@ func leastLimit(root fs.FS) int64 {
 		if len(parts) != 3 {
 			continue
 		}
-		mount, file := "", ""
+		var mount, file string
 		switch parts[1] {
 		case "":
 			mount, file = "sys/fs/cgroup", "memory.max"

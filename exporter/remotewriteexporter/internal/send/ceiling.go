@@ -18,10 +18,11 @@ const firstPause = 10 * time.Second
 // by a proxy that has gone, so from time to time twice as much is tried: a request that is refused for its size is sent in
 // halves, so that costs a trip, and no data.
 type ceiling struct {
+	size // 0 while nothing was too large; mu guards it, too
+
 	longest time.Duration // a pause can last
 
-	mu   sync.Mutex
-	size // 0 while nothing was too large
+	mu sync.Mutex
 	// reached is whether a request near the ceiling was delivered since the ceiling changed.
 	reached bool
 	pause   time.Duration

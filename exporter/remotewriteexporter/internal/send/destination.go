@@ -127,14 +127,14 @@ func (d *Destination) ThrottledUntil() time.Time { return d.gate.askedFor() }
 func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }
 
 // Send returns nil when the destination is done with all blocks, delivered or dropped, and an error when ctx ends first:
-// they are then as undelivered as before, except for parts of what was sent in pieces. A *Later says that the destination
+// they are then as undelivered as before, except for parts of what was sent in pieces. A *LaterError says that the destination
 // would not serve the tenant of the blocks, and how many it is done with. Several blocks, which must be of one
 // tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
 // has its fate sealed block by block.
 func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) error {
 	all := len(blocks)
 	rest, err := d.sendAll(ctx, blocks, deadlines)
-	if later := (*Later)(nil); errors.As(err, &later) {
+	if later := (*LaterError)(nil); errors.As(err, &later) {
 		later.Done = all - rest
 	}
 	return err
@@ -192,7 +192,7 @@ func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadl
 			}
 		}
 		f, err := d.deliver(ctx, part, started, deadline, false)
-		if later := (*Later)(nil); begun && errors.As(err, &later) {
+		if later := (*LaterError)(nil); begun && errors.As(err, &later) {
 			// What has been sent of the block would be sent again, should it go back: the rest waits here.
 			if err = sleep(ctx, later.Wait); err == nil {
 				continue

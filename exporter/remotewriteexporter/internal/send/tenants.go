@@ -14,15 +14,15 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// Later says that a destination would not serve a tenant for the moment, while it may well serve others: so whoever sends had
+// LaterError says that a destination would not serve a tenant for the moment, while it may well serve others: so whoever sends had
 // better go on with those.
-type Later struct {
+type LaterError struct {
 	Done int // blocks that the destination is done with
 	Wait time.Duration
 	code int
 }
 
-func (l *Later) Error() string {
+func (l *LaterError) Error() string {
 	return fmt.Sprintf("cannot deliver now: the destination answers the tenant with %d", l.code)
 }
 
@@ -62,7 +62,7 @@ func (t *tenants) well(tenant string) {
 
 // later notes that a tenant was refused, and says how long its data is to wait. Answers to requests that were under way
 // together count once.
-func (d *Destination) later(tenant string, v verdict, a answer) *Later {
+func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 	d.telemetry.Retried(a.reason())
 	t := &d.served
 	t.mu.Lock()
@@ -105,5 +105,5 @@ func (d *Destination) later(tenant string, v verdict, a answer) *Later {
 		d.log.Warn("destination does not take the data of a tenant; it stays in the queue and is tried again, others go on",
 			append(a.fields(), zap.String("tenant", tenant))...)
 	}
-	return &Later{Wait: wait, code: a.code}
+	return &LaterError{Wait: wait, code: a.code}
 }
