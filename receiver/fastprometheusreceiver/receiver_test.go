@@ -321,7 +321,7 @@ func TestTelemetry(t *testing.T) {
 		"scrapes": 1, "samples_scraped": 2, "wire_bytes": 10, "body_bytes": 10, "plans": 0, "plan_bytes": 0,
 		"plan_misses": 0, "plan_hits": 0, "process_time": 0, "refused_scrapes": 0, "skipped_scrapes": 0, "limited_samples": 0, "late_samples": 0,
 		"broken_histograms": 0,
-		"scrape_failures": 0, "config_reloads": 0, "targets": 1,
+		"scrape_failures":   0, "config_reloads": 0, "targets": 1,
 	} {
 		got, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_" + name)
 		require.NoError(t, err, name)

@@ -26,7 +26,7 @@ func least(prepare func() func()) time.Duration {
 }
 
 // requireLinear wants what is done to sixteen times as much to take about as long as to do it sixteen times: both are as
-// long, so a busy machine lengthens both. What one attempt shows needs no other.
+// long, so a busy machine lengthens both, if not by as much each time: what one of many attempts shows needs no other.
 func requireLinear(t *testing.T, n int, prepare func(n int) func()) {
 	t.Helper()
 	took := func(all ...func()) time.Duration {
@@ -37,7 +37,7 @@ func requireLinear(t *testing.T, n int, prepare func(n int) func()) {
 		return time.Since(began)
 	}
 	few, many := time.Hour, time.Hour
-	for range 5 {
+	for range 15 {
 		var all []func()
 		for range 16 {
 			all = append(all, prepare(n))

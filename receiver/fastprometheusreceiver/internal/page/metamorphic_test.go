@@ -441,14 +441,14 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 	if seed%7 == 0 {
 		shared.shapes = int(seed % 3)
 	}
-	make := func(j *Job, i int) *Target {
+	newTarget := func(j *Job, i int) *Target {
 		return testTarget(j, i, "rack", fmt.Sprint("r", i%2), "zone", fmt.Sprint("z", i))
 	}
 	var targets []*Target
 	var witnesses []*witness
 	for i := range 3 {
-		targets = append(targets, make(shared, i))
-		witnesses = append(witnesses, &witness{target: make(newTestJob(t, Config{Scrape: scrape}), i)})
+		targets = append(targets, newTarget(shared, i))
+		witnesses = append(witnesses, &witness{target: newTarget(newTestJob(t, Config{Scrape: scrape}), i)})
 	}
 	for n := range pages {
 		page := g.page()
@@ -465,7 +465,7 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 				got.Release()
 			}
 			if good := slices.ContainsFunc(witnesses[i].last[:len(witnesses[i].last)-1], isGoodPage); good && seed/4%2 > 0 && r.IntN(6) == 0 {
-				fresh := make(newTestJob(t, Config{Scrape: scrape}), i)
+				fresh := newTarget(newTestJob(t, Config{Scrape: scrape}), i)
 				var last Result
 				for _, page := range witnesses[i].last {
 					last = show(fresh, at, media, page, 1<<20)
@@ -476,8 +476,8 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 			}
 			if r.IntN(40) == 0 {
 				target.Retire(at)
-				targets[i] = make(shared, i)
-				witnesses[i].target = make(newTestJob(t, Config{Scrape: scrape}), i)
+				targets[i] = newTarget(shared, i)
+				witnesses[i].target = newTarget(newTestJob(t, Config{Scrape: scrape}), i)
 				witnesses[i].last = nil
 			}
 		}
