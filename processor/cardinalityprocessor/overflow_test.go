@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
 func TestOverflowSeries(t *testing.T) {
@@ -183,14 +185,10 @@ func TestDryRunCountsTheSame(t *testing.T) {
 				}
 			}
 			counts := map[string]int64{"places": r.gaugeNow(ruleTotal), "members": r.gauge("overflow_members", "")}
-			for _, l := range r.policy.limits {
-				for _, reason := range reasonNames {
-					for _, action := range actionNames {
-						if n := r.rejected(l.name, reason, action); n > 0 {
-							counts[l.name+" "+reason+" "+action] = n
-						}
-					}
-				}
+			got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rejected_points")
+			require.NoError(t, err)
+			for _, p := range got.Data.(metricdata.Sum[int64]).DataPoints {
+				counts[p.Attributes.Encoded(attribute.DefaultEncoder())] = p.Value
 			}
 			rejected[mode] = counts
 		}

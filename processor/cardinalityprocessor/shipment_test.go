@@ -143,9 +143,9 @@ func TestLargeFlushesGoInPieces(t *testing.T) {
 		rule.Exceed.Gauge = "last"
 	}))
 	r.send(point{name: "other"})
-	const series = 18_000
+	const series = 4500
 	for i := range series {
-		p := point{name: "m", kind: []kind{delta, gauge, histogram}[i%3], attrs: attrs{"route": fmt.Sprintf("/api/v1/customers/%d/orders", i)}}
+		p := point{name: "m", kind: []kind{delta, gauge, histogram}[i%3], attrs: attrs{"route": fmt.Sprint(strings.Repeat("/customers", 60), i)}}
 		if i%2 == 0 {
 			p.resource = attrs{"pod": strings.Repeat("p", 50) + strconv.Itoa(i)}
 		}
