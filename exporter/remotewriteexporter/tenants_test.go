@@ -22,6 +22,7 @@ import (
 func TestManyTenantsTakeTheirTime(t *testing.T) {
 	in := create(t, func(c *Config) {
 		c.Endpoint, c.Tenant.Header, c.Tenant.FromResourceAttribute = "http://127.0.0.1:1", "X-Scope-OrgID", "tenant"
+		c.Tenant.Max = 1 // all others are refused, which takes the same for each
 	}).intake
 	took := func(times, tenants int) time.Duration {
 		var all []pmetric.Metrics
