@@ -22,7 +22,7 @@ func everything(c *Config) {
 	c.Memory.OverflowStateMiB = 4
 	c.Memory.MaxGroups = 1000
 	c.Exempt = []MatchConfig{{Metric: "exempt.*", Attributes: map[string]string{"k": "*x*y*z"}}}
-	all := ExceedConfig{OnExceed: []string{"collapse_worst", "overflow", "sample"}, KeepLabels: []string{"k", "keep"}, SampleRate: 0.1, Gauge: "mean"}
+	all := ExceedConfig{OnExceed: []string{"collapse_worst", "overflow", "sample"}, KeepLabels: []string{"k", "keep"}, SampleRate: 0.1, Gauge: nameMax}
 	c.Defaults = DefaultsConfig{MaxSeriesPerMetric: 50, Exceed: all}
 	c.Rules = []RuleConfig{
 		{

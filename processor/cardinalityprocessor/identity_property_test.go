@@ -110,10 +110,8 @@ func TestFingerprintsAreEqualExactlyOfEqualSeries(t *testing.T) {
 		}
 		name, scope := []string{"", "a", "b"}[r.IntN(3)], []string{"", "a", "b"}[r.IntN(3)]
 		unit, version := []string{"", "a"}[r.IntN(2)], []string{"", "a"}[r.IntN(2)]
-		spelling := fmt.Sprintf("%q %q %q %q", name, unit, scope, version)
-		for _, n := range of {
-			spelling += " " + n.spell()
-		}
+		spelling := fmt.Sprintf("%q %q %q %q ", name, unit, scope, version)
+		spelling += of[0].spell() + of[1].spell() + of[2].spell()
 		md, err := unmarshal.UnmarshalMetrics(fmt.Appendf(nil, `{"resourceMetrics":[{"resource":{"attributes":%s},"scopeMetrics":[{"scope":`+
 			`{"name":%q,"version":%q,"attributes":%s},"metrics":[{"name":%q,"unit":%q,"gauge":{"dataPoints":[{"attributes":%s}]}}]}]}]}`,
 			of[0].list(r), scope, version, of[1].list(r), name, unit, of[2].list(r)))

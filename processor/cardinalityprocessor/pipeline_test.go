@@ -45,10 +45,12 @@ func TestPipelineOfAnInstance(t *testing.T) {
 		"no instance": (*startHost)(nil),
 		"something else": &struct {
 			component.Host
+
 			InstanceID *int
 		}{},
 		"not exported": &struct {
 			component.Host
+
 			instanceID instance
 		}{instanceID: instance{"a"}},
 	} {
