@@ -122,7 +122,7 @@ func (j *job) schedule(t *target, f *discover.Target) {
 	if t.task == nil {
 		first = first.Add(j.owner.cfg.InitialScrapeOffset)
 	}
-	t.task = j.owner.clock.Every(f.Interval, first, t.scrape)
+	t.task = j.owner.clock.Every(f.Interval, first, t.scrape, nil)
 }
 
 // leave calls the target's series stale when it has missed two scrapes. Until then it may come back as if nothing had

@@ -6,6 +6,7 @@ package schedule
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -37,7 +38,12 @@ type Clock struct {
 	loop  sync.WaitGroup
 
 	mu      sync.Mutex
-	tasks   queue
+	tasks   queue         // by their next tick, those that run or wait for a place included
+	waiting []*Task       // for a place, in the order in which they were due
+	late    []*Task       // whose last run took too long, in the order in which the next may begin
+	missed  []*Task       // to be told, once for each tick
+	rate    float64       // runs in a second, when each task keeps its interval
+	turn    time.Duration // when another late run may begin
 	running int
 	parked  int
 	offset  time.Duration // of the wall clock from this one, in Unix nanoseconds
@@ -47,32 +53,53 @@ type Clock struct {
 // A Task is something a Clock does. Its fields are the Clock's.
 type Task struct {
 	run      func(at time.Time)
+	miss     func()        // nil if nobody wants to know
 	interval time.Duration // 0: once
-	due      time.Duration // since the Clock's start
+	due      time.Duration // the next tick, since the Clock's start
+	tick     time.Duration // the one that the run stands for which is under way or waits for a place
+	state    state
+	passed   int           // ticks since the run began
+	turn     time.Duration // when it may begin, if it is late
 	index    int           // in the heap; -1 outside
 	canceled bool
 }
 
-// New returns a running Clock. No more than limit tasks run at a time; 0 means no limit.
+// state is what a task is doing.
+type state uint8
+
+const (
+	idle    state = iota // until its next tick
+	waiting              // for a place
+	running
+)
+
+// New returns a running Clock. No more than limit tasks run at a time; 0 means no limit. Those that wait for a place get
+// one in the order in which they were due.
 func New(limit int) *Clock {
 	now := time.Now()
 	c := &Clock{
 		start: now, offset: time.Duration(now.UnixNano()), limit: limit,
 		ready: make(chan *Task), wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
-	c.loop.Go(c.tick)
+	c.loop.Go(c.loopUntilStopped)
 	return c
 }
 
-// Every runs a task at a time of the wall clock, and from then on each interval. A run that lasts beyond its interval is
-// followed by the next at once; more ticks than one are not made up for. A task never runs twice at a time.
+// Every runs a task at a time of the wall clock, and from then on each interval. It never runs twice at a time. A run that
+// is still under way at the next tick is followed by another when it ends; more ticks than one are not made up for. When
+// something held up very many runs and they all end in the same moment, those that follow begin one after another, twice
+// as fast as all tasks do by their intervals.
+//
+// miss is called for every tick that comes to nothing, soon after the tick, while the run that is in its way still lasts,
+// or when it ends. It may be nil, and must not block.
 //
 // A run is given the time it was due if it begins within the tolerance, else the time at which it begins.
-func (c *Clock) Every(interval time.Duration, first time.Time, run func(at time.Time)) *Task {
+func (c *Clock) Every(interval time.Duration, first time.Time, run func(at time.Time), miss func()) *Task {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.follow(time.Now())
-	return c.add(&Task{run: run, interval: interval, due: time.Duration(first.UnixNano()) - c.offset})
+	c.rate += 1 / interval.Seconds()
+	return c.add(&Task{run: run, miss: miss, interval: interval, due: time.Duration(first.UnixNano()) - c.offset})
 }
 
 // Once runs a task after a delay. It is given the time at which it begins.
@@ -84,24 +111,40 @@ func (c *Clock) Once(delay time.Duration, run func(at time.Time)) *Task {
 
 func (c *Clock) add(t *Task) *Task {
 	t.index = -1
-	c.push(t)
+	if c.stopped {
+		return t
+	}
+	heap.Push(&c.tasks, t)
+	if t.index == 0 {
+		c.alarm()
+	}
 	return t
 }
 
 // Cancel keeps a task from running again. A run that has begun goes on. It returns the time at which the task would
 // have run next, and whether it was waiting for it.
-func (c *Clock) Cancel(t *Task) (next time.Time, waiting bool) {
+func (c *Clock) Cancel(t *Task) (next time.Time, wasWaiting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.follow(time.Now())
-	due := t.due
-	if waiting = t.index >= 0; waiting {
+	if t.index >= 0 {
 		heap.Remove(&c.tasks, t.index)
-	} else {
-		due += t.interval
+	}
+	if !t.canceled && t.interval > 0 {
+		c.rate -= 1 / t.interval.Seconds()
 	}
 	t.canceled = true
-	return c.wall(due), waiting
+	switch t.state {
+	case idle:
+		return c.wall(t.due), true
+	case waiting:
+		isTask := func(other *Task) bool { return other == t }
+		c.waiting, c.late = slices.DeleteFunc(c.waiting, isTask), slices.DeleteFunc(c.late, isTask)
+		t.state = idle
+		return c.wall(t.tick), true
+	default:
+		return c.wall(t.tick + t.interval), false
+	}
 }
 
 // Stop cancels all tasks and waits, within ctx, for those that run.
@@ -109,7 +152,10 @@ func (c *Clock) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	if !c.stopped {
 		c.stopped = true
-		c.tasks = nil
+		for _, t := range c.tasks {
+			t.index = -1
+		}
+		c.tasks, c.waiting, c.late = nil, nil, nil
 		close(c.quit)
 	}
 	c.mu.Unlock()
@@ -128,8 +174,8 @@ func (c *Clock) Stop(ctx context.Context) error {
 	}
 }
 
-// tick starts what is due and sleeps until something is.
-func (c *Clock) tick() {
+// loopUntilStopped starts what is due and sleeps until something is.
+func (c *Clock) loopUntilStopped() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -146,28 +192,92 @@ func (c *Clock) tick() {
 // startDue returns how long there is nothing to do, unless c.wake says otherwise.
 func (c *Clock) startDue() time.Duration {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	now := c.now()
-	for len(c.tasks) > 0 && (c.limit == 0 || c.running < c.limit) {
-		t := c.tasks[0]
-		if t.due > now {
-			return t.due - now
+	for len(c.tasks) > 0 && c.tasks[0].due <= now {
+		c.tick(c.tasks[0])
+	}
+	n := 0
+	for n < len(c.late) && c.late[n].turn <= now {
+		n++
+	}
+	c.waiting = append(c.waiting, c.late[:n]...)
+	c.late = slices.Delete(c.late, 0, n)
+	c.fillPlaces()
+	rest := time.Hour
+	if len(c.tasks) > 0 {
+		rest = c.tasks[0].due - now
+	}
+	if len(c.late) > 0 {
+		rest = min(rest, c.late[0].turn-now)
+	}
+	missed := c.missed
+	c.missed = nil
+	c.mu.Unlock()
+	tell(missed)
+	return rest
+}
+
+// tell calls those that want to know of a tick that came to nothing.
+func tell(missed []*Task) {
+	for _, t := range missed {
+		if t.miss != nil {
+			t.miss()
 		}
-		heap.Pop(&c.tasks)
+	}
+}
+
+// tick is the task's next one, whatever the task is doing.
+func (c *Clock) tick(t *Task) {
+	tick := t.due
+	if t.interval == 0 {
+		heap.Remove(&c.tasks, t.index)
+	} else {
+		t.due += t.interval
+		heap.Fix(&c.tasks, t.index)
+	}
+	switch t.state {
+	case idle:
+		t.tick, t.state = tick, waiting
+		c.waiting = append(c.waiting, t)
+	case waiting: // its run, when there is a place, stands for this tick as well
+		c.missed = append(c.missed, t)
+	case running:
+		if t.passed++; t.passed > 1 {
+			c.missed = append(c.missed, t)
+		}
+	}
+}
+
+// tickUntil is for a task that runs: the loop may not have got round to its ticks yet.
+func (c *Clock) tickUntil(t *Task, now time.Duration) {
+	for t.interval > 0 && t.index >= 0 && t.due <= now {
+		c.tick(t)
+	}
+}
+
+// fillPlaces starts those that wait, as far as there are places.
+func (c *Clock) fillPlaces() {
+	n := 0
+	for n < len(c.waiting) && (c.limit == 0 || c.running < c.limit) {
+		t := c.waiting[n]
+		n++
 		c.running++
+		t.state, t.passed = running, 0
 		select {
 		case c.ready <- t:
 		default:
 			c.runs.Go(func() { c.work(t) })
 		}
 	}
-	return time.Hour
+	c.waiting = slices.Delete(c.waiting, 0, n)
 }
 
 // work runs a task, and further ones as long as there is room to wait for them.
 func (c *Clock) work(t *Task) {
 	for {
-		c.run(t)
+		at := c.stamp(t)
+		t.run(at)
+		c.finish(t)
 		if !c.park() {
 			return
 		}
@@ -196,37 +306,50 @@ func (c *Clock) unpark() {
 	c.mu.Unlock()
 }
 
-func (c *Clock) run(t *Task) {
-	at, began := c.stamp(t)
-	t.run(at)
-
+// finish sees to what comes after a run.
+func (c *Clock) finish(t *Task) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running == c.limit {
-		c.alarm() // others may be waiting for a place
-	}
+	now := c.now()
+	c.tickUntil(t, now)
+	t.state = idle
 	c.running--
-	if t.canceled || t.interval == 0 {
-		return
+	if t.passed > 0 && !t.canceled && !c.stopped {
+		t.tick, t.state = t.due-t.interval, waiting
+		t.turn = max(now, c.turn)
+		c.turn = t.turn + time.Duration(float64(time.Second)/(2*c.rate))
+		c.late = append(c.late, t)
 	}
-	// Ticks that passed before it began are its own: the next has a later time than this one's. Of those that passed
-	// since, one is made up for, the latest.
-	t.due += max(began-t.due, 0).Truncate(t.interval) + t.interval
-	t.due += max(c.now()-t.due, 0).Truncate(t.interval)
-	c.push(t)
+	if len(c.waiting)+len(c.late)+len(c.missed) > 0 {
+		c.alarm()
+	}
+	c.mu.Unlock()
 }
 
-// stamp returns the timestamp of a run that begins now, and when that is since the Clock's start.
-func (c *Clock) stamp(t *Task) (at time.Time, since time.Duration) {
+// isOnTime tells whether a run may begin so late and still be given the time it was due.
+func (*Clock) isOnTime(t *Task, late time.Duration) bool {
+	return late <= min(t.interval/100, tolerance)
+}
+
+// stamp returns the timestamp of a run that begins now. Ticks that passed before are the run's own: the next run has a later
+// time than this one.
+func (c *Clock) stamp(t *Task) time.Time {
 	now := time.Now()
-	since = now.Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.follow(now)
-	if t.interval == 0 || since-t.due > min(t.interval/100, tolerance) {
-		return now.Round(0), since
+	since := now.Sub(c.start)
+	if t.interval > 0 {
+		c.tickUntil(t, since)
+		if t.passed > 0 {
+			t.passed = 0
+			c.missed = append(c.missed, t)
+			c.alarm()
+		}
+		if c.isOnTime(t, since-t.tick) {
+			return c.wall(t.tick)
+		}
 	}
-	return c.wall(t.due), since
+	return now.Round(0)
 }
 
 // follow takes up where the wall clock is. The two drift apart only when someone sets it, which may be years: machines
@@ -234,16 +357,6 @@ func (c *Clock) stamp(t *Task) (at time.Time, since time.Duration) {
 func (c *Clock) follow(now time.Time) {
 	if offset := time.Duration(now.UnixNano()) - now.Sub(c.start); (offset - c.offset).Abs() > tolerance {
 		c.offset = offset
-	}
-}
-
-func (c *Clock) push(t *Task) {
-	if c.stopped {
-		return
-	}
-	heap.Push(&c.tasks, t)
-	if t.index == 0 {
-		c.alarm()
 	}
 }
 

@@ -47,7 +47,7 @@ func TestEveryRunsAtItsTimes(t *testing.T) {
 		start := time.Now()
 		c := New(0)
 		var r record
-		c.Every(10*time.Second, start.Add(3*time.Second), r.add)
+		c.Every(10*time.Second, start.Add(3*time.Second), r.add, nil)
 		time.Sleep(34 * time.Second)
 		require.NoError(t, c.Stop(t.Context()))
 		assert.Equal(t, []time.Duration{3 * time.Second, 13 * time.Second, 23 * time.Second, 33 * time.Second}, r.since(start))
@@ -61,11 +61,14 @@ func TestOverrun(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts time.Duration
 		want  []time.Duration
+		miss  int
 	}{
-		"none":       {9 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}},
-		"one tick":   {12 * time.Second, []time.Duration{0, 12 * time.Second, 20 * time.Second, 30 * time.Second}},
-		"two ticks":  {25 * time.Second, []time.Duration{0, 25 * time.Second, 30 * time.Second, 40 * time.Second}},
-		"to the dot": {20 * time.Second, []time.Duration{0, 20 * time.Second, 30 * time.Second, 40 * time.Second}},
+		"none":        {9 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, 0},
+		"one tick":    {12 * time.Second, []time.Duration{0, 12 * time.Second, 20 * time.Second, 30 * time.Second}, 0},
+		"one, just":   {10 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, 0},
+		"two ticks":   {25 * time.Second, []time.Duration{0, 25 * time.Second, 30 * time.Second, 40 * time.Second}, 1},
+		"three ticks": {32 * time.Second, []time.Duration{0, 32 * time.Second, 40 * time.Second}, 2},
+		"to the dot":  {20 * time.Second, []time.Duration{0, 20 * time.Second, 30 * time.Second, 40 * time.Second}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,13 +76,16 @@ func TestOverrun(t *testing.T) {
 				c := New(0)
 				var r record
 				var once sync.Once
+				var missed atomic.Int32
 				c.Every(10*time.Second, start, func(at time.Time) {
 					r.add(at)
 					once.Do(func() { time.Sleep(test.lasts) })
-				})
+				}, func() { missed.Add(1) })
 				time.Sleep(45 * time.Second)
 				require.NoError(t, c.Stop(t.Context()))
-				assert.Equal(t, test.want, r.since(start)[:4])
+				assert.Equal(t, test.want, r.since(start)[:len(test.want)])
+				assert.Equal(t, test.miss, int(missed.Load()))
+				assert.Equal(t, 5, len(r.since(start))+test.miss, "every tick is one or the other")
 			})
 		})
 	}
@@ -96,7 +102,7 @@ func TestAlignment(t *testing.T) {
 			start := time.Now()
 			c := New(1)
 			var r record
-			c.Every(10*time.Second, start, r.add)
+			c.Every(10*time.Second, start, r.add, nil)
 			time.Sleep(time.Second)
 			c.Once(8*time.Second, func(time.Time) { time.Sleep(time.Second + late) }) // takes the only place
 			time.Sleep(15 * time.Second)
@@ -112,7 +118,7 @@ func TestTimesNeverStepBack(t *testing.T) {
 		start := time.Now()
 		c := New(1)
 		var r record
-		c.Every(10*time.Second, start, r.add)
+		c.Every(10*time.Second, start, r.add, nil)
 		time.Sleep(time.Second)
 		c.Once(8*time.Second, func(time.Time) { time.Sleep(11*time.Second + time.Millisecond) }) // takes the only place
 		time.Sleep(40 * time.Second)
@@ -125,9 +131,9 @@ func TestTimesNeverStepBack(t *testing.T) {
 func TestAlignmentOfShortIntervals(t *testing.T) {
 	c := &Clock{start: time.Now()}
 	c.offset = time.Duration(c.start.UnixNano())
-	task := &Task{interval: 10 * time.Millisecond, due: time.Since(c.start) - time.Millisecond}
-	at, _ := c.stamp(task)
-	assert.NotEqual(t, c.wall(task.due), at)
+	tick := time.Since(c.start) - time.Millisecond
+	task := &Task{interval: 10 * time.Millisecond, tick: tick, due: tick + 10*time.Millisecond, index: -1}
+	assert.NotEqual(t, c.wall(tick), c.stamp(task))
 }
 
 // step makes the wall clock what it would be to c if it had been set by d since c last looked.
@@ -144,8 +150,8 @@ func TestClockStep(t *testing.T) {
 			start := time.Now()
 			c := New(0)
 			var before, after, canceled record
-			c.Every(10*time.Second, start.Add(3*time.Second), before.add)
-			gone := c.Every(10*time.Second, start.Add(4*time.Second), canceled.add)
+			c.Every(10*time.Second, start.Add(3*time.Second), before.add, nil)
+			gone := c.Every(10*time.Second, start.Add(4*time.Second), canceled.add, nil)
 			time.Sleep(6 * time.Second)
 			step(c, d)
 			next, waiting := c.Cancel(gone)
@@ -153,7 +159,7 @@ func TestClockStep(t *testing.T) {
 			assert.Equal(t, 14*time.Second, next.Sub(start.Round(0)), d)
 
 			step(c, d)
-			c.Every(10*time.Second, start.Add(8*time.Second), after.add)
+			c.Every(10*time.Second, start.Add(8*time.Second), after.add, nil)
 			time.Sleep(3 * time.Second)
 			step(c, d)
 			time.Sleep(15 * time.Second)
@@ -176,7 +182,7 @@ func TestLimit(t *testing.T) {
 				time.Sleep(time.Second)
 				running.Add(-1)
 				runs.Add(1)
-			})
+			}, nil)
 		}
 		time.Sleep(30 * time.Second)
 		require.NoError(t, c.Stop(t.Context()))
@@ -185,13 +191,133 @@ func TestLimit(t *testing.T) {
 	})
 }
 
+// Ticks come to nothing while there is no place, too, and while a run lasts that never ends. Both are told of when it happens.
+func TestMissedTicksAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(1)
+		start := time.Now()
+		release := make(chan struct{})
+		var stuck, kept atomic.Int32
+		c.Every(10*time.Second, start, func(time.Time) { <-release }, func() { stuck.Add(1) })
+		var r record
+		c.Every(10*time.Second, start.Add(time.Second), r.add, func() { kept.Add(1) })
+		time.Sleep(5 * time.Second)
+		for minute := range 3 {
+			time.Sleep(time.Minute)
+			assert.Equal(t, 6*minute+5, int(stuck.Load()), "all but that of its own run, and one that may be made up for")
+			assert.Equal(t, 6*minute+6, int(kept.Load()), "all but one that waits")
+		}
+		close(release)
+		time.Sleep(15 * time.Second)
+		assert.Equal(t, []time.Duration{185 * time.Second, 191 * time.Second}, r.since(start))
+		require.NoError(t, c.Stop(t.Context()))
+	})
+}
+
+// Who waits for a place gets it in turn: none of those that are always late has it more often than the others.
+func TestPlacesAreGivenInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(2)
+		start := time.Now()
+		const tasks = 7
+		var runs [tasks]atomic.Int32
+		for i := range runs {
+			c.Every(time.Second, start.Add(time.Duration(i)*time.Millisecond), func(time.Time) {
+				runs[i].Add(1)
+				time.Sleep(1500 * time.Millisecond)
+			}, nil)
+		}
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, c.Stop(t.Context()))
+		for i := range runs {
+			assert.InEpsilon(t, 2*600/1.5/tasks, runs[i].Load(), 0.1, i)
+		}
+	})
+}
+
+// A task that is canceled while it waits for a place, or while it runs beyond its next tick, does not run again.
+func TestCancelOfTasksThatAreLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(1)
+		start := time.Now()
+		var late, kept record
+		long := c.Every(10*time.Second, start, func(at time.Time) {
+			late.add(at)
+			time.Sleep(15 * time.Second)
+		}, nil)
+		waits := c.Every(10*time.Second, start.Add(time.Second), kept.add, nil)
+		time.Sleep(12 * time.Second)
+		next, idle := c.Cancel(long)
+		assert.False(t, idle)
+		assert.Equal(t, 10*time.Second, next.Sub(start.Round(0)), "the first that it has not run for")
+		next, idle = c.Cancel(waits)
+		assert.True(t, idle)
+		assert.Equal(t, time.Second, next.Sub(start.Round(0)))
+		time.Sleep(time.Minute)
+		assert.Len(t, late.since(start), 1)
+		assert.Empty(t, kept.since(start))
+		require.NoError(t, c.Stop(t.Context()))
+	})
+}
+
+// When ten thousand runs that were held up end at once, the next do not begin at once: their rate is bounded, and none is
+// left out for it.
+func TestLateRunsBeginInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tasks, interval = 10_000, 10 * time.Second
+		c := New(0)
+		start := time.Now()
+		released := start.Add(time.Minute)
+		var perSecond [30]atomic.Int32
+		var runs, missed atomic.Int32
+		for range tasks {
+			c.Every(interval, Next(start, interval, rand.Uint64()), func(time.Time) {
+				if since := time.Since(released); since >= 0 && since < 30*time.Second {
+					perSecond[since/time.Second].Add(1)
+				}
+				runs.Add(1)
+				time.Sleep(time.Until(released))
+			}, func() { missed.Add(1) })
+		}
+		time.Sleep(90*time.Second - time.Millisecond)
+		for second := range perSecond {
+			assert.LessOrEqual(t, perSecond[second].Load(), int32(3.3*tasks/10), "the late ones and those of the second")
+		}
+		assert.Equal(t, int32(9*tasks), runs.Load()+missed.Load())
+		// Of the six in which they were held up one was made and one made up for, some of those with the tick that followed.
+		assert.GreaterOrEqual(t, missed.Load(), int32(4*tasks))
+		assert.LessOrEqual(t, missed.Load(), int32(4.5*tasks))
+		require.NoError(t, c.Stop(t.Context()))
+	})
+}
+
+// One task that takes a little more than its interval is always at work.
+func TestRunsFollowAtOnce(t *testing.T) {
+	for _, lasts := range []time.Duration{1010, 1500, 1999, 2500} {
+		synctest.Test(t, func(t *testing.T) {
+			c := New(0)
+			var runs, missed atomic.Int32
+			for i := range 100 {
+				c.Every(time.Second, time.Now().Add(time.Duration(i)*10*time.Millisecond), func(time.Time) {
+					runs.Add(1)
+					time.Sleep(lasts * time.Millisecond)
+				}, func() { missed.Add(1) })
+			}
+			time.Sleep(100*time.Second + time.Millisecond)
+			assert.InEpsilon(t, 100*100_000/float64(lasts), runs.Load(), 0.03, lasts)
+			assert.InDelta(t, 100*100, runs.Load()+missed.Load(), 300, "but for those that wait to be made up for")
+			require.NoError(t, c.Stop(t.Context()))
+		})
+	}
+}
+
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		c := New(0)
 		var r record
-		waiting := c.Every(10*time.Second, start, r.add)
-		running := c.Every(10*time.Second, start, func(time.Time) { time.Sleep(5 * time.Second) })
+		waiting := c.Every(10*time.Second, start, r.add, nil)
+		running := c.Every(10*time.Second, start, func(time.Time) { time.Sleep(5 * time.Second) }, nil)
 		time.Sleep(time.Second)
 
 		next, idle := c.Cancel(waiting)
@@ -230,7 +356,7 @@ func TestManyTasks(t *testing.T) {
 		for range tasks {
 			c.Every(interval, Next(start, interval, rand.Uint64()), func(at time.Time) {
 				perSecond[int(at.Sub(start.Round(0))/time.Second)%10].Add(1)
-			})
+			}, nil)
 		}
 		synctest.Wait()
 		assert.LessOrEqual(t, working(), maxParked)
@@ -278,7 +404,7 @@ func TestParkedGoroutines(t *testing.T) {
 			c.Every(time.Minute, start, func(time.Time) {
 				time.Sleep(time.Second)
 				runs.Add(1)
-			})
+			}, nil)
 		}
 		for minute := range 3 {
 			time.Sleep(30 * time.Second)
