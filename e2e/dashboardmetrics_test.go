@@ -27,6 +27,7 @@ var unwatched = map[string]string{
 	"otelcol_extension_runtimeprofile_gc_cpu_time":           "its share of the CPU is there",
 	"otelcol_processor_cardinality_farewell_points":          "they go with expired series, which are there",
 	"otelcol_processor_cardinality_interned_strings":         "it is for those who wonder whether interning pays; the memory is there",
+	"otelcol_receiver_fastprometheus_backlog_bytes":          "scrapes that are left out for it are there, and scrapes in the pipeline",
 	"otelcol_receiver_fastprometheus_reuse":                  "it follows from the configuration, and the log says why",
 }
 

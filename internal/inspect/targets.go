@@ -59,6 +59,8 @@ type Target struct {
 	Bytes        int64 // of the last page as transferred
 	PlanHits     int   // lines of the last page that the plan foresaw
 	PlanMisses   int   // those that it did not
+	Refused      int64 // scrapes whose metrics the pipeline did not take
+	Skipped      int64 // scrapes that were due and not made
 }
 
 // A Looker fetches a target's page as a scrape would, and counts and changes nothing by it.

@@ -4,6 +4,8 @@
 package fastprometheusreceiver
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
@@ -20,25 +22,74 @@ type arrival struct {
 	fault  error        // the page's own, not one of how it came
 	wire   int64        // bytes, as transferred
 	size   int64        // as read
+
+	slot  *slot // while it reads
+	began time.Time
+	read  time.Duration // time that reading took until it began
+	fed   int           // bytes since others could have their turn
+	late  bool          // reading takes too long
 }
 
 // part reads a part of a page, and more is to come.
 func (in *arrival) part(r fetch.Response) error {
-	owner := in.target.job.owner
-	slot := owner.slots.take()
+	slot := in.resume()
 	defer slot.release()
-	began := time.Now()
+	defer in.pause()
 	err := in.begin(r.ContentType)
 	if err == nil {
 		in.wire += int64(len(r.Body))
 		in.size, err = in.body.Part(&slot.decoder, r, in.target.bodyLimit(), in.feed)
 	}
-	owner.counters.processing.Add(int64(time.Since(began)))
 	return err
 }
 
 // bodyLimit is how many bytes a page of the target may have.
 func (t *target) bodyLimit() int64 { return int64(t.have.gear.cfg.BodySizeLimit) }
+
+// resume takes a slot to read with.
+func (in *arrival) resume() *slot {
+	r := slow
+	if in.target.quick && in.scrape == nil {
+		r = quick
+	}
+	in.slot = in.target.takeSlot(r)
+	in.target.enter(phaseReading)
+	in.began = time.Now()
+	return in.slot
+}
+
+// pause stops the time that reading takes.
+func (in *arrival) pause() {
+	took := time.Since(in.began)
+	in.read += took
+	in.target.job.owner.counters.processing.Add(int64(took))
+	in.target.enter(phaseTarget)
+}
+
+// checkpoint lets others go first, if it is their turn. It returns an error when reading has taken too long.
+func (in *arrival) checkpoint() error {
+	t := in.target
+	if limit := t.have.Timeout; in.read+time.Since(in.began) > limit {
+		in.late = true
+		return &lateError{limit}
+	}
+	in.pause()
+	t.enter(phaseWaiting)
+	in.slot.pause()
+	t.enter(phaseReading)
+	in.began = time.Now()
+	return nil
+}
+
+// A lateError says that a page has come in time, and takes too long to read.
+type lateError struct{ limit time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("cannot read page within `scrape_timeout` (%v)", e.limit)
+}
+
+// Is makes it one of those that other timeouts are.
+func (*lateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func (in *arrival) begin(contentType string) error {
 	if in.scrape == nil {
@@ -47,9 +98,25 @@ func (in *arrival) begin(contentType string) error {
 	return in.fault
 }
 
+// piece is what is read of a page until others may have their turn.
+const piece = 256 << 10
+
 func (in *arrival) feed(chunk []byte) error {
-	in.fault = in.scrape.Feed(chunk)
-	return in.fault
+	for {
+		n := min(len(chunk), piece)
+		if in.fault = in.scrape.Feed(chunk[:n]); in.fault != nil {
+			return in.fault
+		}
+		if in.fed += n; in.fed >= piece {
+			in.fed = 0
+			if err := in.checkpoint(); err != nil {
+				return err
+			}
+		}
+		if chunk = chunk[n:]; len(chunk) == 0 {
+			return nil
+		}
+	}
 }
 
 // end reads the page, or what was not read of it yet, unless an error says that it has not come. It returns what came
@@ -57,7 +124,6 @@ func (in *arrival) feed(chunk []byte) error {
 func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.Decoder) (result page.Result, why string, _ error) {
 	t := in.target
 	c := &t.job.owner.counters
-	began := time.Now()
 	if err == nil {
 		in.wire += int64(len(r.Body))
 		if err = in.begin(r.ContentType); err == nil {
@@ -78,7 +144,11 @@ func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.De
 	if in.fault != nil || err == nil && result.Err != nil {
 		why = pageReason(result.Err)
 	}
-	c.processing.Add(int64(time.Since(began)))
+	if in.late {
+		why = fetch.ReasonTimeout
+	}
+	in.pause()
+	t.quick = in.read < turn
 	c.wireBytes.Add(in.wire)
 	c.bodyBytes.Add(in.size)
 	c.samples.Add(int64(result.Samples))

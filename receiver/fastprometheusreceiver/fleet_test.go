@@ -46,7 +46,8 @@ const (
 // receiver's, and time is synctest's. The metrics are only counted.
 type fleet struct {
 	latency time.Duration
-	down    atomic.Bool // they refuse connections
+	down    atomic.Bool                        // they refuse connections
+	answers func(address string) time.Duration // after how long, in place of latency; nil if they are all alike
 
 	open    atomic.Int64 // connections
 	crowd   atomic.Int64 // the most that ever were open
@@ -94,13 +95,13 @@ func (h *histogram) assertSpread(t *testing.T, want int) {
 	assert.Less(t, deviation, 62.0, "chance deviates as much once in a million times: chi-square of 19 degrees")
 }
 
-func (f *fleet) dial(context.Context, string, string) (net.Conn, error) {
+func (f *fleet) dial(_ context.Context, _, address string) (net.Conn, error) {
 	f.count()
 	if f.down.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
 	atMost(&f.crowd, f.open.Add(1))
-	return &link{fleet: f}, nil
+	return &link{fleet: f, address: address}, nil
 }
 
 func (f *fleet) count() { atMost(&f.routines, int64(runtime.NumGoroutine())) }
@@ -113,8 +114,9 @@ func atMost(most *atomic.Int64, n int64) {
 
 // A link is a connection to a target of a fleet.
 type link struct {
-	fleet *fleet
-	known bool // it has been asked before
+	fleet   *fleet
+	address string
+	known   bool // it has been asked before
 
 	mu       sync.Mutex
 	deadline time.Time
@@ -134,6 +136,10 @@ func (l *link) Write(request []byte) (int, error) {
 
 func (l *link) Read(buf []byte) (int, error) {
 	defer l.fleet.waiting.Add(-1)
+	latency := l.fleet.latency
+	if l.fleet.answers != nil {
+		latency = l.fleet.answers(l.address)
+	}
 	l.mu.Lock()
 	left := time.Until(l.deadline)
 	l.wake = make(chan struct{})
@@ -142,9 +148,9 @@ func (l *link) Read(buf []byte) (int, error) {
 	select {
 	case <-wake:
 		return 0, os.ErrDeadlineExceeded
-	case <-time.After(min(left, l.fleet.latency)):
+	case <-time.After(min(left, latency)):
 	}
-	if left < l.fleet.latency {
+	if left < latency {
 		return 0, os.ErrDeadlineExceeded
 	}
 	return copy(buf, fleetPage), nil

@@ -4,65 +4,143 @@
 package fastprometheusreceiver
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
-// probeInterval is how often a scrape is let through while the pipeline refuses metrics.
-const probeInterval = time.Second
+const (
+	// evidence is how many targets must have been refused, and none taken between, until it is the pipeline that refuses
+	// and not a verdict on what one target says.
+	evidence = 16
+	// probeInterval is how often a scrape is let through while the pipeline refuses metrics.
+	probeInterval = time.Second
+)
 
-// A gate keeps scrapes from being made for nothing. Once the pipeline has refused metrics, most likely for want of
-// memory, no more than a probe each probeInterval passes until one is taken. Lots are drawn for it: schedules are
-// regular, so the first to come would be the same target each time, and nothing would be known of the others.
+// A gate keeps scrapes from being made for nothing, while a pipeline refuses whatever it is given, most likely for want of
+// memory. It holds a target back only if
+//
+//   - metrics of many targets were refused since any were last taken,
+//   - this target's were among them: one that was not refused, or was never heard, is always scraped, and
+//   - it is known of each refusal that nobody took the metrics. An error of several pipelines or exporters does not say
+//     that: one of them may be well.
+//
+// Those that are held back come through at random, one of all each probeInterval. As soon as the metrics of one are taken,
+// all are scraped again.
 type gate struct {
-	start    time.Time
-	refusing atomic.Bool
+	behind paths
+
+	faced atomic.Bool // targets were refused in this era; spares those that are taken the lock
 
 	mu      sync.Mutex
-	ends    time.Duration // of this interval, since start: the wall clock may be set, and nobody would ask for hours
-	came    int           // scrapes that were to be made in this interval
-	without int           // intervals one after the other in which nobody won
-	lots    int           // one of so many wins; none when 0
+	era     uint64 // ends when metrics are taken
+	refused int    // targets, in this era
+	partly  bool   // metrics were refused in this era that somebody may have taken
 }
 
-func newGate() *gate { return &gate{start: time.Now()} }
+// A refusal is what the gate knows of a target. Its scrape in flight guards it.
+type refusal struct {
+	era  uint64    // in which the target was refused; 0 if never
+	next time.Time // when it comes through though held back
+	said bool      // in the log
+}
 
-// admit reports whether a scrape may be made.
-func (g *gate) admit() bool {
-	if !g.refusing.Load() {
+func newGate(behind paths) *gate { return &gate{behind: behind, era: 1} }
+
+// admits reports whether the target is to be scraped.
+func (g *gate) admits(r *refusal) bool {
+	if !g.faced.Load() {
 		return true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now := time.Since(g.start); now >= g.ends {
-		if g.lots > 0 {
-			g.without++
-		}
-		g.lots = max(1, g.came>>max(0, g.without-1)) // as many come again, and soon one of them must win
-		g.came, g.ends = 0, now+probeInterval
-	}
-	g.came++
-	if g.lots == 0 || rand.IntN(g.lots) > 0 { //nolint:gosec // it is no secret
-		return false
-	}
-	g.lots, g.without = 0, 0
-	return true
+	return g.refused < evidence || g.partly || r.era != g.era || !time.Now().Before(r.next)
 }
 
-// refused reports whether the gate has just closed.
-func (g *gate) refused() bool {
+// refuse notes that a target's metrics were refused. It reports whether that makes it the pipeline that refuses, from now
+// on or since before, and whether the gate holds targets back for it.
+func (g *gate) refuse(r *refusal, err error) (begins, refusing, holding bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refusing.Swap(true) {
-		return false
+	g.faced.Store(true)
+	if r.era != g.era {
+		r.era = g.era
+		g.refused++
+		begins = g.refused == evidence
 	}
-	g.ends, g.came, g.without, g.lots = time.Since(g.start)+probeInterval, 0, 0, 0
-	return true
+	g.partly = g.partly || !g.behind.refuse(err)
+	// With so many targets held back, each until such a random time, one of all comes through each interval.
+	r.next = time.Now().Add(rand.N(time.Duration(2*g.refused) * probeInterval)) //nolint:gosec // it is no secret
+	return begins, g.refused >= evidence, g.refused >= evidence && !g.partly
 }
 
-// taken reports whether the gate has just opened.
-func (g *gate) taken() bool {
-	return g.refusing.Load() && g.refusing.Swap(false)
+// take notes that metrics were taken. It reports whether the pipeline was refusing until now.
+func (g *gate) take() bool {
+	if !g.faced.Load() {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.refused >= evidence
+	g.era++
+	g.refused, g.partly = 0, false
+	g.faced.Store(false)
+	return was
+}
+
+// paths are the ways that metrics go from a receiver: its pipelines, and their exporters. They are zero if nobody knows.
+type paths struct{ pipelines, exporters int }
+
+// pathsFrom asks the extensions where a receiver's metrics go.
+func pathsFrom(host component.Host, receiver component.ID) (p paths) {
+	for _, extension := range host.GetExtensions() {
+		if known, ok := extension.(interface {
+			MetricsPaths(receiver component.ID) (pipelines, exporters int)
+		}); ok {
+			if p.pipelines, p.exporters = known.MetricsPaths(receiver); p != (paths{}) {
+				return p
+			}
+		}
+	}
+	return paths{}
+}
+
+// refuse tells whether an error says that all of them refused, and may not next time.
+func (p paths) refuse(err error) bool {
+	switch {
+	case consumererror.IsPermanent(err):
+		return false
+	case p.pipelines == 1 && p.exporters == 1:
+		return true
+	default:
+		return p.pipelines > 0 && limited(err) >= p.pipelines
+	}
+}
+
+// memoryLimited is what memory_limiter says, which has no type that others could know. It comes before all exporters.
+const memoryLimited = "data refused due to high memory usage"
+
+// limited counts the memory limiters whose words are in an error.
+func limited(err error) (n int) {
+	if err == nil {
+		return 0
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // unwrapped here, one by one
+		for _, one := range several.Unwrap() {
+			n += limited(one)
+		}
+		return n
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		return limited(inner)
+	}
+	if err.Error() == memoryLimited {
+		n++
+	}
+	return n
 }

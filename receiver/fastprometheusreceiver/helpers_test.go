@@ -29,6 +29,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
 )
 
@@ -130,6 +131,11 @@ func prepare(t testing.TB, cfg *Config, options ...option) *rig {
 	require.NoError(t, err)
 	r.scraper = s
 	return r
+}
+
+// stranger returns a target that is never scraped.
+func (r *rig) stranger() *target {
+	return &target{job: newJob(r.scraper, "test"), have: &aim{Target: &discover.Target{URL: "http://host:80"}}}
 }
 
 var _ receiver.Metrics = (*scraper)(nil)

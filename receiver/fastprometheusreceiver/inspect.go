@@ -91,6 +91,7 @@ func (t *target) inspect(id string) inspect.Target {
 		ID: id, URL: withoutUser(a.URL), Labels: (*aimLabels)(a), Interval: a.Interval, Timeout: a.Timeout,
 		State: cmp.Or(s.state, stateUnknown), LastScrape: s.at, LastDuration: s.duration,
 		Samples: s.samples, Bytes: int64(s.wire), PlanHits: s.hits, PlanMisses: s.misses,
+		Refused: t.refused.Load(), Skipped: t.skipped.Load(),
 	}
 	if s.err != nil {
 		out.LastError, out.Reason = s.err.Error(), s.reason

@@ -122,7 +122,7 @@ func (j *job) schedule(t *target, f *discover.Target) {
 	if t.task == nil {
 		first = first.Add(j.owner.cfg.InitialScrapeOffset)
 	}
-	t.task = j.owner.clock.Every(f.Interval, first, t.scrape, nil)
+	t.task = j.owner.clock.Every(f.Interval, first, t.scrape, t.miss)
 }
 
 // leave calls the target's series stale when it has missed two scrapes. Until then it may come back as if nothing had
@@ -178,9 +178,12 @@ func (j *job) all() []*target {
 	return slices.AppendSeq(slices.Collect(maps.Values(j.targets)), maps.Values(j.leaving))
 }
 
-// active returns the targets that are not leaving.
-func (j *job) active() []*target {
+// halt keeps the targets that are not leaving from being scraped again, and returns them.
+func (j *job) halt() []*target {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for _, t := range j.targets {
+		j.owner.clock.Cancel(t.task)
+	}
 	return slices.Collect(maps.Values(j.targets))
 }

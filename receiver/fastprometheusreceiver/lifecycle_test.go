@@ -92,7 +92,7 @@ config:
       file_sd_configs: [{files: [%q]}]
       scrape_timeout: 1s
 `, file), withConsumer(next))
-	require.Greater(t, 40, cap(r.slots.free))
+	require.Greater(t, 40, r.slots.keep)
 	require.Eventually(t, func() bool { return inside.Load() == 40 }, patience, glance)
 	close(release)
 }

@@ -38,7 +38,8 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			require.NoError(t, err)
 			r := prepare(t, configure(t, fmt.Sprintf(static, "localhost:1")), withConsumer(next))
 			t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
-			r.slots = newSlots(1)
+			r.backlog, r.gate = &backlog{most: 1 << 30}, newGate(paths{})
+			r.slots = newSlots(1, r.backlog)
 			read, err := r.cfg.read()
 			require.NoError(t, err)
 			job, err := page.NewJob(r.pageConfig(read.jobs[0]))
@@ -48,9 +49,9 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Feed([]byte(text.String())))
 
-			r.deliver(s.End(page.Report{}), r.slots.take())
+			r.deliver(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
 			require.Equal(t, want.parts, parts)
-			r.slots.take().release() // it is back
+			r.slots.take(quick).release() // it is back
 			count := func(name string) float64 {
 				m, err := r.telemetry.GetMetric(name)
 				require.NoError(t, err)

@@ -18,7 +18,6 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
@@ -52,9 +51,12 @@ type scraper struct {
 
 	source   *discover.Source
 	clock    *schedule.Clock
-	slots    slots
+	slots    *slots
+	backlog  *backlog // of the pipeline
 	buffers  buffers
 	gate     *gate
+	refusals refusals
+	skips    skips
 	fetching context.Context // ends when the receiver stops fetching
 	stop     context.CancelFunc
 	sending  context.Context // ends when Shutdown runs out of time
@@ -100,7 +102,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		cfg: limits.applied(cfg), limits: limits, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
 		shard:    discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
 		jobs:     map[string]*job{},
-		gate:     newGate(),
+		skips:    skips{log: set.Logger},
 		offers:   make(chan offer),
 		registry: prometheus.NewRegistry(),
 		buffers:  buffers{most: limits.bodies},
@@ -117,7 +119,9 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.decideReuse(host)
 	r.seed = seed(r.cfg.Prometheus.external().String())
-	r.slots = newSlots(runtime.GOMAXPROCS(0))
+	r.gate = newGate(pathsFrom(host, r.settings.ID))
+	r.backlog = &backlog{most: backlogShare.Of(memlimit.Available())}
+	r.slots = newSlots(runtime.GOMAXPROCS(0), r.backlog)
 
 	watched, err := r.cfg.read()
 	if err != nil {
@@ -198,33 +202,34 @@ func (r *scraper) forget(j *job) {
 	}
 }
 
-// deliver hands metrics to the pipeline, those of a large page part by part, and releases the slot. What the pipeline
-// refuses is lost, and with it the parts that would follow.
-func (r *scraper) deliver(result page.Result, slot *slot) {
+// deliver hands a target's metrics to the pipeline, those of a large page part by part, and releases the slot. What the
+// pipeline refuses is lost, and with it the parts that would follow.
+func (r *scraper) deliver(t *target, result page.Result, slot *slot) {
 	if result.Metrics.DataPointCount() == 0 && result.Pending() == 0 {
 		slot.release()
 		result.Release()
 		return
 	}
-	err := r.hand(result, slot)
-	for err == nil && result.Pending() > 0 {
-		slot = r.slots.take()
+	err := r.hand(t, result, slot)
+	for pending := result.Pending(); err == nil && pending > 0; pending = result.Pending() {
+		slot = t.takeSlot(slow)
+		if err = r.sending.Err(); err != nil { // nobody waits for the other parts any more
+			slot.release()
+			r.lose(pending, err)
+			break
+		}
 		result = result.Next()
-		err = r.hand(result, slot)
+		err = r.hand(t, result, slot)
+		if err == nil && result.Pending() >= pending {
+			err = errNoParts
+			r.lose(pending, err)
+		}
 	}
-	switch {
-	case err == nil:
-		result.Release() // not after an error: who refuses metrics may yet try again
-		if r.gate.taken() {
-			r.settings.Logger.Info("The pipeline takes metrics again")
-		}
-	case r.sending.Err() != nil:
-	default:
-		r.counters.refused.Add(1)
-		// What is refused for good would be refused the next time too, whatever is done about scraping.
-		if !consumererror.IsPermanent(err) && r.gate.refused() {
-			r.settings.Logger.Warn("The pipeline refuses metrics: scraping only to see whether it still does", zap.Error(err))
-		}
+	if err != nil {
+		r.refuse(t, err) // and no Release: who refuses metrics may yet try again
+	} else {
+		result.Release()
+		r.take(t)
 	}
 }
 
@@ -232,10 +237,15 @@ func (r *scraper) deliver(result page.Result, slot *slot) {
 // queue would keep the process for ever, since exporters are stopped after receivers and the Collector sets no deadline.
 const lastWait = 5 * time.Second
 
-// hand hands on what the result has now. If it is refused, the parts to come count as refused, too.
-func (r *scraper) hand(result page.Result, slot *slot) (err error) {
+// giveUpWait is how long it waits for a pipeline to return that has been told to give up.
+const giveUpWait = time.Second
+
+// hand hands on what the result has now, and releases the slot. If it is refused, the parts to come count as refused, too.
+func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 	points := result.Metrics.DataPointCount()
-	slot.lend(func() {
+	before := t.enter(phasePipeline)
+	t.last.Store(int32(phasePipeline))
+	slot.lend(weigh(result, points), func() {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
 		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
 		if err = r.sending.Err(); err == nil && points > 0 {
@@ -248,7 +258,16 @@ func (r *scraper) hand(result page.Result, slot *slot) (err error) {
 		}
 		r.obsreport.EndMetricsOp(ctx, "prometheus", points, err)
 	})
+	t.enter(before)
 	return err
+}
+
+// errNoParts ends the handing on of a page of which nothing more comes, against what was promised.
+var errNoParts = errors.New("cannot make metrics of the rest of the page")
+
+// lose counts points that are not handed on.
+func (r *scraper) lose(points int, err error) {
+	r.obsreport.EndMetricsOp(r.obsreport.StartMetricsOp(r.sending), "prometheus", points, err)
 }
 
 // Shutdown stops scraping. Scrapes that are being fetched are dropped; those that have been are handed on, within ctx
@@ -272,9 +291,15 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		r.scrapeOnce(waiting)
 	}
 	r.stop()
+	hangUp := (*target).close
 	if r.clock.Stop(waiting) != nil {
 		r.abort()
-		_ = r.clock.Stop(context.Background()) // they have been told to give up
+		giveUp, cancel := context.WithTimeout(context.Background(), giveUpWait)
+		defer cancel()
+		if r.clock.Stop(giveUp) != nil {
+			hangUp = (*target).hangUp // the others do so when they return
+			r.settings.Logger.Warn("The pipeline does not return, though it was told to give up: it is left to itself")
+		}
 		if ctx.Err() != nil {
 			err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", ctx.Err()))
 		} else {
@@ -283,7 +308,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	}
 	for _, j := range r.allJobs() {
 		for _, t := range j.all() {
-			t.close()
+			hangUp(t)
 		}
 		j.gear.client.Close()
 	}
@@ -295,19 +320,28 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 // scrapeOnce scrapes all targets now, as far as that can be done within ctx.
 func (r *scraper) scrapeOnce(ctx context.Context) {
 	defer context.AfterFunc(ctx, r.stop)()
-	var running sync.WaitGroup
-	defer running.Wait()
+	if r.fetching.Err() != nil {
+		return // it has stopped already
+	}
 	places := make(chan struct{}, lastScrapes)
 	for _, j := range r.allJobs() {
-		for _, t := range j.active() {
-			if ctx.Err() != nil {
+		for _, t := range j.halt() {
+			select {
+			case places <- struct{}{}:
+			case <-ctx.Done():
 				return
 			}
-			places <- struct{}{}
-			running.Go(func() {
-				t.scrape(time.Now().Round(0))
+			r.clock.Once(0, func(at time.Time) {
+				t.scrapeLast(at)
 				<-places
 			})
+		}
+	}
+	for range lastScrapes {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

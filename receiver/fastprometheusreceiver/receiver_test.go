@@ -232,30 +232,6 @@ func TestUnixSocket(t *testing.T) {
 	assert.Equal(t, "behind:80", <-host)
 }
 
-// A pipeline that refuses is asked again once a second, and not bothered otherwise.
-func TestRefusal(t *testing.T) {
-	target := newEndpoint(t, text)
-	var refuse atomic.Bool
-	refuse.Store(true)
-	var taken atomic.Int64
-	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
-		if refuse.Load() {
-			return errors.New("data refused due to high memory usage")
-		}
-		taken.Add(1)
-		return nil
-	})
-	require.NoError(t, err)
-	r := run(t, fmt.Sprintf(static, target.address()), withConsumer(next))
-	require.Eventually(t, func() bool { return r.counters.skipped.Load() >= 20 }, patience, glance)
-	assert.LessOrEqual(t, r.counters.refused.Load(), r.counters.skipped.Load())
-	assert.Equal(t, 1, r.log.FilterMessageSnippet("The pipeline refuses metrics").Len())
-	assert.Equal(t, 1, r.census()[stateHealthy], "the target is not to blame")
-	refuse.Store(false)
-	require.Eventually(t, func() bool { return taken.Load() >= 3 }, patience, glance)
-	assert.Equal(t, 1, r.log.FilterMessage("The pipeline takes metrics again").Len())
-}
-
 // Data that is bad for good says nothing about the next.
 func TestPermanentRefusal(t *testing.T) {
 	target := newEndpoint(t, text)
@@ -265,7 +241,7 @@ func TestPermanentRefusal(t *testing.T) {
 	require.NoError(t, err)
 	r := run(t, fmt.Sprintf(static, target.address()), withConsumer(next))
 	require.Eventually(t, func() bool { return r.counters.refused.Load() >= 5 }, patience, glance)
-	assert.Zero(t, r.counters.skipped.Load())
+	assert.Zero(t, r.skips.total())
 }
 
 func TestSnapshot(t *testing.T) {
@@ -320,8 +296,8 @@ func TestTelemetry(t *testing.T) {
 	for name, least := range map[string]float64{
 		"scrapes": 1, "samples_scraped": 2, "wire_bytes": 10, "body_bytes": 10, "plans": 0, "plan_bytes": 0,
 		"plan_misses": 0, "plan_hits": 0, "process_time": 0, "refused_scrapes": 0, "skipped_scrapes": 0, "limited_samples": 0, "late_samples": 0,
-		"broken_histograms": 0,
-		"scrape_failures":   0, "config_reloads": 0, "targets": 1,
+		"broken_histograms": 0, "in_flight_scrapes": 0, "backlog_bytes": 0,
+		"scrape_failures": 0, "config_reloads": 0, "targets": 1,
 	} {
 		got, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_" + name)
 		require.NoError(t, err, name)

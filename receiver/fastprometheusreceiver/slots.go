@@ -4,59 +4,228 @@
 package fastprometheusreceiver
 
 import (
+	"sync"
 	"time"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// lendLimit is how long a slot stays with a scrape whose metrics the pipeline is taking. A pipeline that works returns
-// sooner; one that waits, for a network or a full queue, must not keep the processors from other scrapes.
-const lendLimit = 20 * time.Millisecond
+// turn is how long a slot keeps its place, whatever its scrape does meanwhile. Most pages are read and handed on in a
+// small part of it.
+const turn = 20 * time.Millisecond
 
-// maxLent bounds the scrapes that wait in the pipeline without a slot, each of which holds its metrics. With so many
-// waiting, the next keep their slots, and all others wait before they are read.
-const maxLent = 64
+// awayFactor bounds the pages that are being read without a place, by processors. There may be twice as many when pages
+// that used to be quick have become slow.
+const awayFactor = 4
 
-// slots are as many as there are processors. Bodies are decompressed and read, and their metrics handed on, only with
-// one in hand, so the memory this takes is bounded by processors and not by targets.
+// slots are what bodies are decompressed and read with, and their metrics handed on. As many as there are processors have
+// a place, so the memory and the CPU this takes are bounded by processors and not by targets.
+//
+// No scrape keeps its place from others for long. After its turn it goes on without: if it reads, it asks for a place
+// again before the next piece of the page; if the pipeline takes its metrics, they are counted as waiting there. Both are
+// bounded, the first by number and the second by memory. At the bound a slot keeps its place, and others wait before they
+// begin: all but those whose pages are quick, of which a few more may begin.
 type slots struct {
-	free chan *slot
-	lent chan struct{}
+	waiting *backlog // in the pipeline
+	most    int      // slots that read without a place
+	keep    int      // slots to be used again
+
+	mu     sync.Mutex
+	free   int
+	idle   []*slot
+	queues [3][]*slot // by rank
+	grants int
+	away   int
 }
 
+// A rank says who gets a place first.
+type rank int
+
+const (
+	quick rank = iota // its last page took less than a turn
+	begun             // has read some of its page already
+	slow              // its last page took longer, or it had none yet
+)
+
+// A slot is one scrape's.
 type slot struct {
-	home    slots
+	home    *slots
 	decoder fetch.Decoder
+	timer   *time.Timer
+	granted chan struct{}
+
+	// What follows is guarded by home.mu.
+	placed  bool
+	away    bool // it reads, and has no place
+	handing bool
+	weight  int64     // of the metrics that are being handed on
+	lent    bool      // they count as waiting in the pipeline
+	until   time.Time // the end of its turn
 }
 
-func newSlots(n int) slots {
-	s := slots{free: make(chan *slot, n), lent: make(chan struct{}, maxLent)}
-	for range n {
-		s.free <- &slot{home: s}
+func newSlots(processors int, waiting *backlog) *slots {
+	return &slots{waiting: waiting, most: awayFactor * processors, keep: processors, free: processors}
+}
+
+// take returns a slot with a place.
+func (h *slots) take(r rank) *slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var s *slot
+	if n := len(h.idle); n > 0 {
+		s, h.idle[n-1] = h.idle[n-1], nil
+		h.idle = h.idle[:n-1]
+	} else {
+		s = &slot{home: h, granted: make(chan struct{}, 1)}
+		s.timer = time.AfterFunc(time.Hour, s.expire)
 	}
+	s.wait(r)
 	return s
 }
 
-func (s slots) take() *slot { return <-s.free }
+// wait begins a turn when there is a place.
+func (s *slot) wait(r rank) {
+	h := s.home
+	h.queues[r] = append(h.queues[r], s)
+	h.fill()
+	s.sleep()
+}
 
-func (s *slot) release() { s.home.free <- s }
-
-// lend runs f and then releases the slot, or earlier if f takes long.
-func (s *slot) lend(f func()) {
-	late := make(chan bool, 1) // whether the slot was released early, once there was cause to
-	timer := time.AfterFunc(lendLimit, func() {
-		select {
-		case s.home.lent <- struct{}{}:
-			late <- true
-			s.release()
-		default:
-			late <- false
-		}
-	})
-	f()
-	if timer.Stop() || !<-late {
-		s.release()
-		return
+// sleep waits for the place.
+func (s *slot) sleep() {
+	h := s.home
+	if !s.placed {
+		h.mu.Unlock()
+		<-s.granted
+		h.mu.Lock()
+	} else {
+		<-s.granted
 	}
-	<-s.home.lent
+	s.timer.Reset(turn)
+}
+
+// fill gives away free places.
+func (h *slots) fill() {
+	for h.free > 0 {
+		r, ok := h.next()
+		if !ok {
+			return
+		}
+		h.grant(r)
+	}
+}
+
+// grant gives a free place to the next of a rank.
+func (h *slots) grant(r rank) {
+	s := h.queues[r][0]
+	h.queues[r][0] = nil
+	h.queues[r] = h.queues[r][1:]
+	h.free--
+	s.placed = true
+	if s.away {
+		s.away = false
+		h.away--
+	}
+	s.until = time.Now().Add(turn)
+	s.granted <- struct{}{}
+}
+
+// next says of which rank the next is that gets a place, if there is anybody who may.
+func (h *slots) next() (rank, bool) {
+	order := [...]rank{quick, begun, slow}
+	if h.grants++; h.grants%4 == 0 { // quick ones alone could keep the others waiting for ever
+		order = [...]rank{begun, slow, quick}
+	}
+	for _, r := range order {
+		if len(h.queues[r]) > 0 && (r != slow || h.away < h.most) {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// goAway gives up the place of a slot that reads, and reports whether it may.
+func (s *slot) goAway() bool {
+	h := s.home
+	if h.away >= h.most && (len(h.queues[quick]) == 0 || h.away >= 2*h.most) {
+		return false
+	}
+	s.placed, s.away = false, true
+	h.away++
+	h.free++
+	h.fill()
+	return true
+}
+
+// expire ends a turn, if that can be done without the scrape's help.
+func (s *slot) expire() {
+	h := s.home
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch left := time.Until(s.until); {
+	case !s.placed:
+	case left > 0: // this is the next turn already
+		s.timer.Reset(left)
+	case s.handing && h.waiting.enter(s.weight):
+		s.placed, s.lent = false, true
+		h.free++
+		h.fill()
+	case s.handing || !s.goAway():
+		s.timer.Reset(turn)
+	}
+}
+
+// pause is called between two pieces of a page. It returns when the slot has a place.
+func (s *slot) pause() {
+	h := s.home
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.placed {
+		switch {
+		case time.Now().Before(s.until) || len(h.queues[quick])+len(h.queues[begun])+len(h.queues[slow]) == 0:
+			return
+		case s.goAway():
+		case len(h.queues[begun]) > 0: // as many are away as may be: it changes places with one of those
+			s.placed, s.away = false, true
+			h.away++
+			h.free++
+			h.grant(begun)
+		default:
+			return
+		}
+	}
+	s.wait(begun)
+}
+
+// lend hands on metrics of a weight by calling f, and then releases the slot.
+func (s *slot) lend(weight int64, f func()) {
+	s.pause()
+	h := s.home
+	h.mu.Lock()
+	s.handing, s.weight = true, weight
+	h.mu.Unlock()
+	f()
+	s.release()
+}
+
+// release gives the slot back.
+func (s *slot) release() {
+	h := s.home
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.timer.Stop()
+	if s.placed {
+		h.free++
+	}
+	if s.away {
+		h.away--
+	}
+	if s.lent {
+		h.waiting.leave(s.weight)
+	}
+	s.placed, s.away, s.handing, s.lent = false, false, false, false
+	if len(h.idle) < h.keep {
+		h.idle = append(h.idle, s)
+	}
+	h.fill()
 }

@@ -29,6 +29,12 @@ type target struct {
 	fetch   *fetch.Target
 	page    *page.Target
 	scraped bool
+	quick   bool    // its last page took little time to read
+	leftOut bool    // its last scrape was not made for want of room
+	refusal refusal // of its metrics
+
+	phase, last      atomic.Int32 // what its scrape does, and what may have taken it long
+	skipped, refused atomic.Int64 // scrapes
 
 	mu     sync.Mutex
 	status status
@@ -65,13 +71,27 @@ const (
 
 // scrape fetches the page, reads it and hands on what it says, or that it could not be had.
 func (t *target) scrape(at time.Time) {
-	r := t.job.owner
-	if !r.gate.admit() {
-		r.counters.skipped.Add(1)
-		return
-	}
 	t.busy.Lock()
 	defer t.busy.Unlock()
+	t.scrapeBusy(at)
+}
+
+// scrapeLast scrapes the target once more on shutdown, unless a scrape is still under way, which is the last then.
+func (t *target) scrapeLast(at time.Time) {
+	if t.busy.TryLock() {
+		defer t.busy.Unlock()
+		t.scrapeBusy(at)
+	}
+}
+
+// scrapeBusy is scrape for who holds busy.
+func (t *target) scrapeBusy(at time.Time) {
+	r := t.job.owner
+	if !t.isWorthIt() {
+		return
+	}
+	t.enter(phaseTarget)
+	defer t.rest()
 	t.takeAim(at)
 
 	start := time.Now()
@@ -86,21 +106,60 @@ func (t *target) scrape(at time.Time) {
 		r.buffers.Give(response.Body)
 		return // shutting down: that says nothing about the target
 	}
-	slot := r.slots.take()
+	slot := in.resume()
+	if r.sending.Err() != nil {
+		slot.release()
+		r.buffers.Give(response.Body)
+		r.refuse(t, r.sending.Err())
+		return // nobody waits for it any more
+	}
 	result, why, err := in.end(start, response, err, &slot.decoder)
 	in.body.Close()
 	r.buffers.Give(response.Body) // before the metrics are handed on, which may take long
 	t.report(at, time.Since(start), why, err, result)
-	r.deliver(result, slot)
+	r.deliver(t, result, slot)
+}
+
+// rest ends a scrape.
+func (t *target) rest() {
+	r := t.job.owner
+	t.enter(phaseIdle)
+	r.skips.settle()
+	if r.fetching.Err() != nil {
+		t.fetch.Close() // Shutdown may not have waited
+	}
+}
+
+// isWorthIt tells whether a scrape's metrics would be taken. If not, the scrape is left out, and counted.
+func (t *target) isWorthIt() bool {
+	r := t.job.owner
+	if !r.gate.admits(&t.refusal) {
+		r.skips.count(skipRefused, t)
+		return false
+	}
+	if t.leftOut = r.backlog.isFull(t.leftOut); t.leftOut {
+		r.skips.count(skipBacklog, t)
+		return false
+	}
+	return true
+}
+
+// takeSlot waits for a slot.
+func (t *target) takeSlot(r rank) *slot {
+	before := t.enter(phaseWaiting)
+	t.last.Store(int32(phaseWaiting))
+	slot := t.job.owner.slots.take(r)
+	t.enter(before)
+	return slot
 }
 
 // fail hands on that the page could not be had.
 func (t *target) fail(at, start time.Time, why string, err error) {
-	slot := t.job.owner.slots.take()
+	slot := t.takeSlot(quick)
 	duration := time.Since(start)
 	result := t.page.Fail(at, page.Report{Duration: duration, Err: err})
 	t.report(at, duration, why, err, result)
-	t.job.owner.deliver(result, slot)
+	t.job.owner.deliver(t, result, slot)
 }
 
 // report counts the scrape and notes what came of it. Only a change of state is logged.
@@ -149,8 +208,8 @@ func (t *target) takeAim(at time.Time) {
 	if have == nil || want.gear.page != have.gear.page {
 		if t.scraped {
 			// The series that the new configuration still has go on a millisecond later; the others end here.
-			slot := t.job.owner.slots.take()
-			t.job.owner.deliver(t.page.Retire(at.Add(-time.Millisecond)), slot)
+			slot := t.takeSlot(quick)
+			t.job.owner.deliver(t, t.page.Retire(at.Add(-time.Millisecond)), slot)
 		}
 		t.page = want.gear.page.NewTarget(want.Resource(), want.Labels)
 	}
@@ -170,8 +229,10 @@ func (t *target) takeAim(at time.Time) {
 func (t *target) retire(at time.Time) {
 	t.busy.Lock()
 	if t.scraped {
-		slot := t.job.owner.slots.take()
-		t.job.owner.deliver(t.page.Retire(at), slot)
+		t.enter(phaseWaiting)
+		slot := t.takeSlot(quick)
+		t.job.owner.deliver(t, t.page.Retire(at), slot)
+		t.enter(phaseIdle)
 	}
 	t.busy.Unlock()
 	t.close()

@@ -18,15 +18,15 @@ import (
 
 // counters are what scrapes count. They are read when someone collects, so counting costs a scrape next to nothing.
 type counters struct {
-	scrapes, refused, skipped atomic.Int64
-	handed                    atomic.Int64 // points, to the pipeline
-	samples, limited, late    atomic.Int64
-	brokenHistograms          atomic.Int64
-	hits, misses              atomic.Int64
-	wireBytes, bodyBytes      atomic.Int64
-	processing                atomic.Int64 // nanoseconds
-	failures                  [len(reasons)]atomic.Int64
-	applied, rejected         atomic.Int64
+	scrapes, refused       atomic.Int64
+	handed                 atomic.Int64 // points, to the pipeline
+	samples, limited, late atomic.Int64
+	brokenHistograms       atomic.Int64
+	hits, misses           atomic.Int64
+	wireBytes, bodyBytes   atomic.Int64
+	processing             atomic.Int64 // nanoseconds
+	failures               [len(reasons)]atomic.Int64
+	applied, rejected      atomic.Int64
 }
 
 // The reasons for which a scrape fails, beyond those of fetch.
@@ -61,7 +61,6 @@ func (r *scraper) observe() error {
 	}{
 		{t.RegisterReceiverFastprometheusScrapesCallback, &c.scrapes},
 		{t.RegisterReceiverFastprometheusRefusedScrapesCallback, &c.refused},
-		{t.RegisterReceiverFastprometheusSkippedScrapesCallback, &c.skipped},
 		{t.RegisterReceiverFastprometheusSamplesScrapedCallback, &c.samples},
 		{t.RegisterReceiverFastprometheusLimitedSamplesCallback, &c.limited},
 		{t.RegisterReceiverFastprometheusLateSamplesCallback, &c.late},
@@ -87,6 +86,24 @@ func (r *scraper) observe() error {
 			for i := range c.failures {
 				o.Observe(c.failures[i].Load(), label("reason", reasons[i]))
 			}
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusSkippedScrapesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			for i := range r.skips.counts {
+				o.Observe(r.skips.counts[i].Load(), label("reason", skipReasons[i]))
+			}
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusInFlightScrapesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			for p, n := range r.inFlight() {
+				if phase(p) != phaseIdle {
+					o.Observe(n, label("phase", phaseNames[p]))
+				}
+			}
+			return nil
+		}),
+		t.RegisterReceiverFastprometheusBacklogBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(r.backlog.held.Load())
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusConfigReloadsCallback(func(_ context.Context, o metric.Int64Observer) error {

@@ -29,9 +29,11 @@ type TelemetryBuilder struct {
 	mu                                      sync.Mutex
 	registrations                           []metric.Registration
 	ReceiverFastprometheusAllocatorFailures metric.Int64ObservableCounter
+	ReceiverFastprometheusBacklogBytes      metric.Int64ObservableGauge
 	ReceiverFastprometheusBodyBytes         metric.Int64ObservableCounter
 	ReceiverFastprometheusBrokenHistograms  metric.Int64ObservableCounter
 	ReceiverFastprometheusConfigReloads     metric.Int64ObservableCounter
+	ReceiverFastprometheusInFlightScrapes   metric.Int64ObservableGauge
 	ReceiverFastprometheusLateSamples       metric.Int64ObservableCounter
 	ReceiverFastprometheusLimitedSamples    metric.Int64ObservableCounter
 	ReceiverFastprometheusPlanBytes         metric.Int64ObservableGauge
@@ -66,6 +68,21 @@ func (builder *TelemetryBuilder) RegisterReceiverFastprometheusAllocatorFailures
 		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusAllocatorFailures, obs: o})
 		return nil
 	}, builder.ReceiverFastprometheusAllocatorFailures)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverFastprometheusBacklogBytesCallback sets callback for observable ReceiverFastprometheusBacklogBytes metric.
+func (builder *TelemetryBuilder) RegisterReceiverFastprometheusBacklogBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusBacklogBytes, obs: o})
+		return nil
+	}, builder.ReceiverFastprometheusBacklogBytes)
 	if err != nil {
 		return err
 	}
@@ -111,6 +128,21 @@ func (builder *TelemetryBuilder) RegisterReceiverFastprometheusConfigReloadsCall
 		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusConfigReloads, obs: o})
 		return nil
 	}, builder.ReceiverFastprometheusConfigReloads)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverFastprometheusInFlightScrapesCallback sets callback for observable ReceiverFastprometheusInFlightScrapes metric.
+func (builder *TelemetryBuilder) RegisterReceiverFastprometheusInFlightScrapesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverFastprometheusInFlightScrapes, obs: o})
+		return nil
+	}, builder.ReceiverFastprometheusInFlightScrapes)
 	if err != nil {
 		return err
 	}
@@ -389,6 +421,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverFastprometheusBacklogBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_fastprometheus_backlog_bytes",
+		metric.WithDescription("Memory of the metrics that wait in the pipeline, by an estimate. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusBodyBytes, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_body_bytes",
 		metric.WithDescription("Size of the bodies after decompression. [Alpha]"),
@@ -405,6 +443,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_fastprometheus_config_reloads",
 		metric.WithDescription("Changes of scrape_config_files and of the target allocator's jobs that were noticed. [Alpha]"),
 		metric.WithUnit("{reload}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverFastprometheusInFlightScrapes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_fastprometheus_in_flight_scrapes",
+		metric.WithDescription("Scrapes under way. [Alpha]"),
+		metric.WithUnit("{scrape}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusLateSamples, err = builder.meter.Int64ObservableCounter(
@@ -481,7 +525,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusSkippedScrapes, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_skipped_scrapes",
-		metric.WithDescription("Scrapes that were left out because the pipeline was refusing metrics. [Alpha]"),
+		metric.WithDescription("Scrapes that were due and not made. [Alpha]"),
 		metric.WithUnit("{scrape}"),
 	)
 	errs = errors.Join(errs, err)

@@ -37,6 +37,20 @@ func AssertEqualReceiverFastprometheusAllocatorFailures(t *testing.T, tt *compon
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualReceiverFastprometheusBacklogBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_fastprometheus_backlog_bytes",
+		Description: "Memory of the metrics that wait in the pipeline, by an estimate. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_fastprometheus_backlog_bytes")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverFastprometheusBodyBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_body_bytes",
@@ -81,6 +95,20 @@ func AssertEqualReceiverFastprometheusConfigReloads(t *testing.T, tt *componentt
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_fastprometheus_config_reloads")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverFastprometheusInFlightScrapes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_fastprometheus_in_flight_scrapes",
+		Description: "Scrapes under way. [Alpha]",
+		Unit:        "{scrape}",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_fastprometheus_in_flight_scrapes")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -274,7 +302,7 @@ func AssertEqualReceiverFastprometheusScrapes(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverFastprometheusSkippedScrapes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_skipped_scrapes",
-		Description: "Scrapes that were left out because the pipeline was refusing metrics. [Alpha]",
+		Description: "Scrapes that were due and not made. [Alpha]",
 		Unit:        "{scrape}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

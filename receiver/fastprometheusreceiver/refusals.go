@@ -1,0 +1,75 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/zap"
+)
+
+// refusalLines is how many targets the log names in a minute because their metrics are refused.
+const refusalLines = 10
+
+// refusals bound the lines in the log about targets whose metrics are refused.
+type refusals struct {
+	mu    sync.Mutex
+	since time.Time
+	lines int
+}
+
+func (r *refusals) mayTell() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.since) >= time.Minute {
+		r.since, r.lines = now, 0
+	}
+	r.lines++
+	return r.lines <= refusalLines
+}
+
+// refuse notes that a target's metrics were refused, and lost.
+func (r *scraper) refuse(t *target, err error) {
+	r.counters.refused.Add(1)
+	t.refused.Add(1)
+	if r.sending.Err() != nil {
+		return // shutting down: that says nothing about anybody
+	}
+	if consumererror.IsPermanent(err) {
+		// It would be refused the next time too, whatever is done about scraping, and says nothing about other metrics.
+		r.tellRefused(t, err)
+		return
+	}
+	switch begins, refusing, holding := r.gate.refuse(&t.refusal, err); {
+	case begins && holding:
+		r.settings.Logger.Warn("The pipeline refuses metrics: scraping only to see whether it still does", zap.Error(err))
+	case begins:
+		r.settings.Logger.Warn("The metrics of all targets are refused, by one pipeline or exporter at least: scraping goes on for those that may take them", zap.Error(err))
+	case !refusing:
+		r.tellRefused(t, err)
+	}
+}
+
+func (r *scraper) tellRefused(t *target, err error) {
+	if t.refusal.said || !r.refusals.mayTell() {
+		return
+	}
+	t.refusal.said = true
+	r.settings.Logger.Warn("The pipeline refuses the metrics of a target",
+		zap.String("job", t.job.name), zap.String("target", t.have.URL), zap.Error(err))
+}
+
+// take notes that a target's metrics were taken.
+func (r *scraper) take(t *target) {
+	if r.gate.take() {
+		r.settings.Logger.Info("The pipeline takes metrics again")
+	}
+	if t.refusal.said {
+		t.refusal.said = false
+		r.settings.Logger.Info("The pipeline takes the metrics of a target again",
+			zap.String("job", t.job.name), zap.String("target", t.have.URL))
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A skip is why a scrape that was due is not made.
+type skip int
+
+const (
+	skipBacklog     skip = iota // metrics that wait in the pipeline take as much memory as they may
+	skipConcurrency             // as many scrapes are under way as may be
+	skipPipeline                // the target's last metrics are still in the pipeline
+	skipReading                 // its last page is being read, or waits for a processor
+	skipRefused                 // the pipeline refuses metrics
+	skipTarget                  // the target has not answered yet
+	skipKinds
+)
+
+// skipReasons are the values of the metric's attribute, sorted.
+var skipReasons = [skipKinds]string{"backlog", "concurrency", "pipeline", "reading", "refused", "target"}
+
+// skipWords say in the log what is the matter, and what can be done.
+var skipWords = [skipKinds]string{
+	skipBacklog:     "the pipeline is slow, and the metrics that wait in it take as much memory as they may",
+	skipConcurrency: "as many scrapes are under way as `max_concurrent_scrapes` allows",
+	skipPipeline:    "the pipeline takes longer for metrics than targets' intervals are",
+	skipReading:     "there are not enough processors to read all pages in time",
+	skipTarget:      "targets take longer to answer than their intervals are",
+}
+
+// calm is for how long no scrape must have been left out for the log to say so.
+const calm = time.Minute
+
+// skips count scrapes that were due and not made. That this begins, and that it is over, is a line in the log for each
+// reason.
+type skips struct {
+	log    *zap.Logger
+	counts [skipKinds]atomic.Int64
+	active atomic.Int32 // reasons that the log knows of
+
+	mu    sync.Mutex
+	kinds [skipKinds]struct {
+		active bool
+		last   time.Time
+		count  int64 // when it began
+	}
+}
+
+func (s *skips) total() (n int64) {
+	for i := range s.counts {
+		n += s.counts[i].Load()
+	}
+	return n
+}
+
+// count notes that a scrape of the target was not made.
+func (s *skips) count(k skip, t *target) {
+	n := s.counts[k].Add(1)
+	t.skipped.Add(1)
+	if k == skipRefused {
+		return // the log has it that the pipeline refuses
+	}
+	s.mu.Lock()
+	kind := &s.kinds[k]
+	begins := !kind.active
+	kind.last = time.Now()
+	if begins {
+		kind.active, kind.count = true, n-1
+		s.active.Add(1)
+	}
+	s.mu.Unlock()
+	if begins {
+		s.log.Warn("Scrapes are left out: "+skipWords[k], zap.String("reason", skipReasons[k]),
+			zap.String("job", t.job.name), zap.String("target", t.aim.Load().URL))
+	}
+}
+
+// settle notes what is over.
+func (s *skips) settle() {
+	if s.active.Load() == 0 {
+		return
+	}
+	var left [skipKinds]int64
+	s.mu.Lock()
+	for k := range s.kinds {
+		if kind := &s.kinds[k]; kind.active && time.Since(kind.last) >= calm {
+			kind.active = false
+			s.active.Add(-1)
+			left[k] = s.counts[k].Load() - kind.count
+		}
+	}
+	s.mu.Unlock()
+	for k, n := range left {
+		if n > 0 {
+			s.log.Info("No more scrapes are left out", zap.String("reason", skipReasons[k]), zap.Int64("left out", n))
+		}
+	}
+}
+
+// A phase is what a scrape is doing.
+type phase int32
+
+const (
+	phaseIdle     phase = iota
+	phaseTarget         // asks the target, and waits for its answer
+	phaseWaiting        // for a processor, to read the answer or to go on with it
+	phaseReading        // reads it
+	phasePipeline       // hands on its metrics
+	phases
+)
+
+var phaseNames = [phases]string{"idle", "target", "waiting", "reading", "pipeline"}
+
+// enter notes what the target's scrape does next. It returns what it did before.
+func (t *target) enter(p phase) phase {
+	return phase(t.phase.Swap(int32(p)))
+}
+
+// miss is called when the target is due and not scraped, for its last scrape is still under way or none may begin.
+func (t *target) miss() {
+	s := &t.job.owner.skips
+	switch p := phase(t.phase.Load()); {
+	case p == phaseIdle && t.job.owner.cfg.MaxConcurrentScrapes > 0:
+		s.count(skipConcurrency, t)
+	case p == phaseIdle:
+		s.count(phase(t.last.Load()).skips(), t)
+	default:
+		s.count(p.skips(), t)
+	}
+}
+
+// skips says which skip a scrape in this phase is the cause of.
+func (p phase) skips() skip {
+	switch p {
+	case phasePipeline:
+		return skipPipeline
+	case phaseTarget:
+		return skipTarget
+	default:
+		return skipReading
+	}
+}
+
+// inFlight counts scrapes by what they do.
+func (r *scraper) inFlight() (n [phases]int64) {
+	for _, j := range r.allJobs() {
+		for _, t := range j.all() {
+			n[t.phase.Load()]++
+		}
+	}
+	return n
+}
