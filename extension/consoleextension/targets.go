@@ -36,6 +36,8 @@ type (
 		Bytes        int64           `json:"bytes"`
 		PlanHits     int             `json:"plan_hits"`
 		PlanMisses   int             `json:"plan_misses"`
+		Refused      int64           `json:"refused"` // scrapes whose metrics the pipeline did not take
+		Skipped      int64           `json:"skipped"` // scrapes that were due and not made
 		LastError    string          `json:"last_error"`
 		Reason       string          `json:"reason"`
 		ReasonText   string          `json:"reason_text"`
@@ -356,7 +358,7 @@ func (e entry) json() targetJSON {
 		ID: t.ID, Receiver: e.source.name(), Job: e.job.Name, URL: redactor.Text(t.URL), State: t.State, Labels: e.labels(),
 		Interval: t.Interval.Seconds(), Timeout: t.Timeout.Seconds(), LastDuration: t.LastDuration.Seconds(),
 		Samples: t.Samples, Bytes: t.Bytes, PlanHits: t.PlanHits, PlanMisses: t.PlanMisses,
-		LastError: redactor.Text(cut(t.LastError, 10_000)), Reason: t.Reason,
+		Refused: t.Refused, Skipped: t.Skipped, LastError: redactor.Text(cut(t.LastError, 10_000)), Reason: t.Reason,
 	}
 	if t.State == inspect.Failing {
 		out.ReasonText = failure(t.Reason)

@@ -143,6 +143,8 @@ export interface Target {
   bytes: number;
   plan_hits: number;
   plan_misses: number;
+  refused: number;
+  skipped: number;
   last_error: string;
   reason: string;
   reason_text: string;
