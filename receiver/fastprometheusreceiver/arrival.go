@@ -49,7 +49,10 @@ func (t *target) bodyLimit() int64 { return int64(t.have.gear.cfg.BodySizeLimit)
 // resume takes a slot to read with.
 func (in *arrival) resume() *slot {
 	r := slow
-	if in.target.quick && in.scrape == nil {
+	switch {
+	case in.scrape != nil:
+		r = begun
+	case in.target.quick:
 		r = quick
 	}
 	in.slot = in.target.takeSlot(r)

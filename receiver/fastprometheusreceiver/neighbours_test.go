@@ -238,7 +238,7 @@ func TestPipelineThatRefuses(t *testing.T) {
 		{2, 3}: multierr.Append(errLimited, errLimited),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := scene{targets: 400, interval: 10 * time.Second, paths: behind}
+			s := scene{targets: 200, interval: 10 * time.Second, paths: behind}
 			var refusing atomic.Bool
 			p := &pipeline{consume: func(context.Context, string) error {
 				if refusing.Load() {
@@ -256,7 +256,7 @@ func TestPipelineThatRefuses(t *testing.T) {
 			const minutes = 5
 			time.Sleep(minutes * time.Minute)
 			made := r.counters.scrapes.Load() - before
-			assert.InDelta(t, minutes*60, made, minutes*60, "about one each second")
+			assert.Less(t, made, int64(2*minutes*60), "about one each second")
 			assert.Greater(t, made, int64(minutes*60/3))
 			assert.Equal(t, r.skips.total(), r.skips.counts[skipRefused].Load())
 			sure, _ := r.accounted()
@@ -315,10 +315,10 @@ func TestPipelineSlowerThanTheInterval(t *testing.T) {
 // A pipeline that takes nothing for a minute: memory stays within its bound, every scrape that is left out is counted while
 // that lasts, and when it goes on there is no rush.
 func TestPipelineThatBlocksForAMinute(t *testing.T) {
-	for name, most := range map[string]int64{"room for all": 1 << 30, "room for some": 100 * scrapeWeight} {
+	for name, most := range map[string]int64{"room for all": 1 << 30, "room for some": 50 * scrapeWeight} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := scene{targets: 400, interval: 10 * time.Second, most: most}
+				s := scene{targets: 200, interval: 10 * time.Second, most: most}
 				s.fleet.latency = fleetLatency
 				blocked := make(chan struct{})
 				var blocks atomic.Bool
@@ -369,7 +369,7 @@ func TestPipelineThatBlocksForAMinute(t *testing.T) {
 // With little memory the targets share what the pipeline takes.
 func TestLittleRoomIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := scene{targets: 200, interval: 10 * time.Second, most: 40 * scrapeWeight}
+		s := scene{targets: 100, interval: 10 * time.Second, most: 20 * scrapeWeight}
 		p := &pipeline{consume: func(context.Context, string) error {
 			time.Sleep(3 * time.Second)
 			return nil
@@ -440,7 +440,7 @@ func TestShutdownWhileThePipelineFails(t *testing.T) {
 			for _, most := range []int64{1 << 30, 10 * scrapeWeight} {
 				t.Run(fmt.Sprint(name, " ", options, " ", most), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						s := scene{targets: 100, interval: 10 * time.Second, most: most, options: options}
+						s := scene{targets: 50, interval: 10 * time.Second, most: most, options: options}
 						s.fleet.latency = fleetLatency
 						p := &pipeline{consume: test.consume}
 						r := s.launch(t, p)

@@ -65,6 +65,7 @@ func TestPagesArePausedBetweenPieces(t *testing.T) {
 		n := 0
 		for ; !stop.Load(); n++ {
 			h.take(quick).release()
+			time.Sleep(time.Millisecond)
 		}
 		others <- n
 	}()

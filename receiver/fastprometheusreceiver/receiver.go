@@ -212,7 +212,7 @@ func (r *scraper) deliver(t *target, result page.Result, slot *slot) {
 	}
 	err := r.hand(t, result, slot)
 	for pending := result.Pending(); err == nil && pending > 0; pending = result.Pending() {
-		slot = t.takeSlot(slow)
+		slot = t.takeSlot(begun)
 		if err = r.sending.Err(); err != nil { // nobody waits for the other parts any more
 			slot.release()
 			r.lose(pending, err)

@@ -126,9 +126,12 @@ func (t *target) enter(p phase) phase {
 
 // miss is called when the target is due and not scraped, for its last scrape is still under way or none may begin.
 func (t *target) miss() {
-	s := &t.job.owner.skips
+	r := t.job.owner
+	s := &r.skips
 	switch p := phase(t.phase.Load()); {
-	case p == phaseIdle && t.job.owner.cfg.MaxConcurrentScrapes > 0:
+	case p == phaseWaiting && r.backlog.isFull(false): // those who have the places keep them until there is room
+		s.count(skipBacklog, t)
+	case p == phaseIdle && r.cfg.MaxConcurrentScrapes > 0:
 		s.count(skipConcurrency, t)
 	case p == phaseIdle:
 		s.count(phase(t.last.Load()).skips(), t)

@@ -117,9 +117,12 @@ func (h *slots) fill() {
 
 // grant gives a free place to the next of a rank.
 func (h *slots) grant(r rank) {
-	s := h.queues[r][0]
-	h.queues[r][0] = nil
-	h.queues[r] = h.queues[r][1:]
+	q := h.queues[r]
+	s := q[0]
+	q[0] = nil
+	if h.queues[r] = q[1:]; len(q) == 1 {
+		h.queues[r] = q[:0] // the next needs no other array
+	}
 	h.free--
 	s.placed = true
 	if s.away {
