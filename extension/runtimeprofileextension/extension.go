@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
@@ -40,6 +41,7 @@ type runtimeProfile struct {
 	unregister func() // of what is shown
 
 	mu          sync.Mutex
+	conf        *confmap.Conf // the effective one, nil until told
 	lease       *lease // nil unless started
 	planner     planner
 	budget      budget
@@ -117,6 +119,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 		return nil
 	}
 	e.mu.Lock()
+	e.conf = conf
 	limiter, err := findLimiter(conf, e.budget.total())
 	e.limiter = limiter
 	e.mu.Unlock()
