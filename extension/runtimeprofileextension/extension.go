@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
@@ -42,7 +42,7 @@ type runtimeProfile struct {
 
 	mu          sync.Mutex
 	conf        *confmap.Conf // the effective one, nil until told
-	lease       *lease // nil unless started
+	lease       *lease        // nil unless started
 	planner     planner
 	budget      budget
 	budgetFault string // the last one logged
