@@ -107,7 +107,7 @@ var scraping = []Option{
 	{"align_scrapes", values("true", "false")},
 	{"max_concurrent_scrapes", values("1")},
 	{"max_body_size", []Value{{Text: "100000"}, {Text: "50", Loses: true}}},
-	{"max_page_memory", values("1", "100000")},
+	{"max_page_memory", []Value{{Text: "100000000"}, {Text: "1", Loses: true}}},
 	{"reload_interval", values("100ms", "0s")},
 }
 
