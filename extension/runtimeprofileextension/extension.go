@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
@@ -41,8 +40,7 @@ type runtimeProfile struct {
 	unregister func() // of what is shown
 
 	mu          sync.Mutex
-	conf        *confmap.Conf // the effective one, nil until told
-	lease       *lease        // nil unless started
+	lease       *lease // nil unless started
 	planner     planner
 	budget      budget
 	budgetFault string // the last one logged
@@ -119,7 +117,6 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 		return nil
 	}
 	e.mu.Lock()
-	e.conf = conf
 	limiter, err := findLimiter(conf, e.budget.total())
 	e.limiter = limiter
 	e.mu.Unlock()

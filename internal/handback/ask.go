@@ -4,13 +4,14 @@
 package handback
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pipeline"
+
+	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
 // An Obstacle is a reason not to use the memory of metrics again.
@@ -29,7 +30,7 @@ func (o Obstacle) String() string { return o.What + " " + o.Why }
 // may. Receivers ask when they start: all that is behind them has started by then.
 func Ask(host component.Host, receiver component.ID) []Obstacle {
 	found := gates()
-	roads, err := readGraph(host, receiver)
+	roads, err := hostgraph.Behind(host, receiver)
 	if err != nil {
 		return append(found, Obstacle{What: "the host", Why: err.Error(), Silent: true})
 	}
@@ -48,51 +49,23 @@ func gates() (found []Obstacle) {
 	return found
 }
 
-// A road is what metrics meet in one pipeline.
-type road struct {
-	pipeline   string
-	processors []node
-	exporters  []node
-}
-
-// A node is a component of a pipeline.
-type node struct {
-	kind    component.Kind
-	id      string
-	kindOf  string  // its type
-	address uintptr // of its instance, 0 if it is no pointer
-}
-
-func (n node) String() string { return fmt.Sprintf("%s %q", lower(n.kind), n.id) }
-
-func lower(k component.Kind) string {
-	switch k {
-	case component.KindProcessor:
-		return "processor"
-	case component.KindConnector:
-		return "connector"
-	default:
-		return "exporter"
-	}
-}
-
-func judge(host component.Host, roads []road) (found []Obstacle) {
+func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 	if len(roads) != 1 {
 		why := fmt.Sprintf("is in %d pipelines, which share metrics", len(roads))
 		return []Obstacle{{What: "the receiver", Why: why}}
 	}
 	r := roads[0]
-	for _, n := range r.processors {
+	for _, n := range r.Processors {
 		if o, ok := processorObstacle(host, n); ok {
 			found = append(found, o)
 		}
 	}
-	if len(r.exporters) != 1 {
-		why := fmt.Sprintf("has %d exporters, which share metrics", len(r.exporters))
-		return append(found, Obstacle{What: fmt.Sprintf("pipeline %q", r.pipeline), Why: why})
+	if len(r.Exporters) != 1 {
+		why := fmt.Sprintf("has %d exporters, which share metrics", len(r.Exporters))
+		return append(found, Obstacle{What: fmt.Sprintf("pipeline %q", r.Name), Why: why})
 	}
-	n := r.exporters[0]
-	if n.kind == component.KindConnector {
+	n := r.Exporters[0]
+	if n.Kind == component.KindConnector {
 		return append(found, Obstacle{What: n.String(), Why: "may hand metrics to any pipeline, or keep them"})
 	}
 	if o, ok := exporterObstacle(host, n); ok {
@@ -101,8 +74,8 @@ func judge(host component.Host, roads []road) (found []Obstacle) {
 	return found
 }
 
-func processorObstacle(host component.Host, n node) (Obstacle, bool) {
-	if known, ok := registered.Load(n.address); ok && n.address != 0 {
+func processorObstacle(host component.Host, n hostgraph.Node) (Obstacle, bool) {
+	if known, ok := registered.Load(n.Address); ok && n.Address != 0 {
 		return answer(n, known.(registration).answers)
 	}
 	if isMemoryLimiter(host, n) {
@@ -111,7 +84,7 @@ func processorObstacle(host component.Host, n node) (Obstacle, bool) {
 	return silent(n), true
 }
 
-func exporterObstacle(host component.Host, n node) (Obstacle, bool) {
+func exporterObstacle(host component.Host, n hostgraph.Node) (Obstacle, bool) {
 	instance := exporterOf(host, n)
 	if r, ok := instance.(Releaser); ok {
 		return answer(n, r)
@@ -122,7 +95,7 @@ func exporterObstacle(host component.Host, n node) (Obstacle, bool) {
 	return silent(n), true
 }
 
-func answer(n node, r Releaser) (Obstacle, bool) {
+func answer(n hostgraph.Node, r Releaser) (Obstacle, bool) {
 	err := r.ReleasesMetrics()
 	if err == nil {
 		return Obstacle{}, false
@@ -130,11 +103,9 @@ func answer(n node, r Releaser) (Obstacle, bool) {
 	return Obstacle{What: n.String(), Why: err.Error()}, true
 }
 
-func silent(n node) Obstacle {
+func silent(n hostgraph.Node) Obstacle {
 	return Obstacle{What: n.String(), Why: "does not say whether it keeps metrics", Silent: true}
 }
-
-var errNoGraph = errors.New("does not show its pipelines in a way that is known")
 
 // exporters is what the Collector's host implements.
 type exporters interface {
@@ -142,13 +113,13 @@ type exporters interface {
 }
 
 // exporterOf returns the instance of an exporter of metrics, nil if the host does not have it.
-func exporterOf(host component.Host, n node) component.Component {
+func exporterOf(host component.Host, n hostgraph.Node) component.Component {
 	shown, ok := host.(exporters)
 	if !ok {
 		return nil
 	}
 	for id, instance := range shown.GetExporters()[pipeline.SignalMetrics] {
-		if id.String() == n.id && addressOf(reflect.ValueOf(instance)) == n.address {
+		if id.String() == n.ID && hostgraph.AddressOf(reflect.ValueOf(instance)) == n.Address {
 			return instance
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pipeline"
+
+	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
 // releasing is a component that answers.
@@ -52,17 +54,17 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 	host := exportingHost{nopHost{}, map[component.ID]component.Component{
 		component.MustNewID("yes"): yes, component.MustNewID("no"): no, component.MustNewID("silent"): silentOne,
 	}}
-	a := func(kind component.Kind, name string, instance component.Component) node {
-		n := node{kind: kind, id: name, kindOf: name}
+	a := func(kind component.Kind, name string, instance component.Component) hostgraph.Node {
+		n := hostgraph.Node{Kind: kind, ID: name, Type: name}
 		if instance != nil {
-			n.address = addressOf(reflect.ValueOf(instance))
+			n.Address = hostgraph.AddressOf(reflect.ValueOf(instance))
 		}
 		return n
 	}
-	exporter := func(name string, instance component.Component) []node {
-		return []node{a(component.KindExporter, name, instance)}
+	exporter := func(name string, instance component.Component) []hostgraph.Node {
+		return []hostgraph.Node{a(component.KindExporter, name, instance)}
 	}
-	processor := func(name string, instance component.Component) node {
+	processor := func(name string, instance component.Component) hostgraph.Node {
 		return a(component.KindProcessor, name, instance)
 	}
 	known, unknown, keeper := &releasing{}, &releasing{}, &quiet{}
@@ -70,22 +72,22 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 	t.Cleanup(Register(keeper, no)) // a wrapper, for which another answers
 	toYes := exporter("yes", yes)
 	for name, c := range map[string]struct {
-		roads []road
+		roads []hostgraph.Pipeline
 		want  []string
 	}{
-		"an exporter that lets go":       {[]road{{"metrics", nil, toYes}}, nil},
-		"one that keeps metrics":         {[]road{{"metrics", nil, exporter("no", no)}}, []string{`exporter "no" keeps them`}},
-		"one that says nothing":          {[]road{{"metrics", nil, exporter("silent", silentOne)}}, []string{`exporter "silent" does not say whether it keeps metrics`}},
-		"one that is another instance":   {[]road{{"metrics", nil, exporter("yes", &releasing{})}}, []string{`exporter "yes" does not say whether it keeps metrics`}},
-		"a connector":                    {[]road{{"metrics", nil, []node{a(component.KindConnector, "forward", yes)}}}, []string{`connector "forward" may hand metrics to any pipeline, or keep them`}},
-		"a processor that lets go":       {[]road{{"metrics", []node{processor("p", known)}, toYes}}, nil},
-		"one that did not register":      {[]road{{"metrics", []node{processor("p", unknown)}, toYes}}, []string{`processor "p" does not say whether it keeps metrics`}},
-		"one without an address":         {[]road{{"metrics", []node{processor("p", nil)}, toYes}}, []string{`processor "p" does not say whether it keeps metrics`}},
-		"one that keeps them":            {[]road{{"metrics", []node{processor("p", keeper)}, toYes}}, []string{`processor "p" keeps them`}},
-		"a memory_limiter of who knows":  {[]road{{"metrics", []node{processor("memory_limiter", unknown)}, toYes}}, []string{`processor "memory_limiter" does not say whether it keeps metrics`}},
-		"two exporters":                  {[]road{{"metrics", nil, append(toYes, toYes...)}}, []string{`pipeline "metrics" has 2 exporters, which share metrics`}},
-		"two pipelines":                  {[]road{{"metrics", nil, toYes}, {"metrics/2", nil, toYes}}, []string{"the receiver is in 2 pipelines, which share metrics"}},
-		"several things, the nearest at": {[]road{{"metrics", []node{processor("a", unknown), processor("b", keeper)}, exporter("no", no)}}, []string{`processor "a" does not say whether it keeps metrics`, `processor "b" keeps them`, `exporter "no" keeps them`}},
+		"an exporter that lets go":       {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: toYes}}, nil},
+		"one that keeps metrics":         {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: exporter("no", no)}}, []string{`exporter "no" keeps them`}},
+		"one that says nothing":          {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: exporter("silent", silentOne)}}, []string{`exporter "silent" does not say whether it keeps metrics`}},
+		"one that is another instance":   {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: exporter("yes", &releasing{})}}, []string{`exporter "yes" does not say whether it keeps metrics`}},
+		"a connector":                    {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: []hostgraph.Node{a(component.KindConnector, "forward", yes)}}}, []string{`connector "forward" may hand metrics to any pipeline, or keep them`}},
+		"a processor that lets go":       {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", known)}, Exporters: toYes}}, nil},
+		"one that did not register":      {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", unknown)}, Exporters: toYes}}, []string{`processor "p" does not say whether it keeps metrics`}},
+		"one without an address":         {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", nil)}, Exporters: toYes}}, []string{`processor "p" does not say whether it keeps metrics`}},
+		"one that keeps them":            {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", keeper)}, Exporters: toYes}}, []string{`processor "p" keeps them`}},
+		"a memory_limiter of who knows":  {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("memory_limiter", unknown)}, Exporters: toYes}}, []string{`processor "memory_limiter" does not say whether it keeps metrics`}},
+		"two exporters":                  {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: append(toYes, toYes...)}}, []string{`pipeline "metrics" has 2 exporters, which share metrics`}},
+		"two pipelines":                  {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: toYes}, {Name: "metrics/2", Processors: nil, Exporters: toYes}}, []string{"the receiver is in 2 pipelines, which share metrics"}},
+		"several things, the nearest at": {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("a", unknown), processor("b", keeper)}, Exporters: exporter("no", no)}}, []string{`processor "a" does not say whether it keeps metrics`, `processor "b" keeps them`, `exporter "no" keeps them`}},
 	} {
 		var got []string
 		for _, o := range judge(host, c.roads) {
@@ -98,13 +100,13 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 func TestAHostThatShowsNothing(t *testing.T) {
 	for _, host := range []component.Host{nil, nopHost{}, exportingHost{}, &exportingHost{}} {
 		got := Ask(host, component.MustNewID("receiver"))
-		require.Equal(t, []Obstacle{{What: "the host", Why: errNoGraph.Error(), Silent: true}}, got)
+		require.Equal(t, []Obstacle{{What: "the host", Why: hostgraph.ErrUnknown.Error(), Silent: true}}, got)
 	}
 }
 
 func TestWhoForgetsIsUnknown(t *testing.T) {
 	r := &releasing{}
-	n := node{kind: component.KindProcessor, id: "p", kindOf: "p", address: addressOf(reflect.ValueOf(r))}
+	n := hostgraph.Node{Kind: component.KindProcessor, ID: "p", Type: "p", Address: hostgraph.AddressOf(reflect.ValueOf(r))}
 	forget := Register(r, r)
 	_, stands := processorObstacle(nopHost{}, n)
 	require.False(t, stands)

@@ -29,9 +29,8 @@
 // # Who is asked
 //
 // [Ask] looks at the graph of the host: the receiver must be in one pipeline, with one exporter, and each component on
-// the way must let go. There is no public way to see the graph, so it is read by reflection, without unsafe and only if each
-// field is what it is in the version that this was written for. With any other host the answer is that the graph cannot
-// be read. Nothing has to be configured for this, and no extension is involved.
+// the way must let go. The graph is package hostgraph's to read; with a host that it does not know the answer is no. Nothing has
+// to be configured for this, and no extension is involved.
 //
 // # What forbids it
 //

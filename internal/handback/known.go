@@ -7,6 +7,8 @@ import (
 	"reflect"
 
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
 // The components of the Collector that are known to let go. They are told by the packages of their types: a name is
@@ -25,12 +27,12 @@ type factories interface {
 // returns either the metrics as they came, for the helper to hand on, or an error; it never stores, changes or moves them
 // (memorylimiterprocessor v0.159.0, memorylimiter.go). The instance is the helper's, as that of most processors, so it is the
 // type of the configuration that tells.
-func isMemoryLimiter(host component.Host, n node) bool {
+func isMemoryLimiter(host component.Host, n hostgraph.Node) bool {
 	f, ok := host.(factories)
 	if !ok {
 		return false
 	}
-	kind, err := component.NewType(n.kindOf)
+	kind, err := component.NewType(n.Type)
 	if err != nil {
 		return false
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
 // A Releaser is an exporter or a processor that knows whether it lets go of metrics before it returns.
@@ -28,18 +30,10 @@ type registration struct {
 // Register makes known who answers for a processor. The instance is what the factory returned, which may be a helper's
 // wrapper, and must be a pointer. A processor does so before its pipeline runs, and calls forget when it shuts down.
 func Register(instance component.Component, answers Releaser) (forget func()) {
-	at := addressOf(reflect.ValueOf(instance))
+	at := hostgraph.AddressOf(reflect.ValueOf(instance))
 	if at == 0 {
 		return func() {}
 	}
 	registered.Store(at, registration{instance, answers})
 	return func() { registered.Delete(at) }
-}
-
-// addressOf returns where a pointer points to, 0 of anything else.
-func addressOf(v reflect.Value) uintptr {
-	if v.Kind() != reflect.Pointer {
-		return 0
-	}
-	return v.Pointer()
 }

@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+
+	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
 const (
@@ -96,18 +98,22 @@ func (g *gate) take() bool {
 // paths are the ways that metrics go from a receiver: its pipelines, and their exporters. They are zero if nobody knows.
 type paths struct{ pipelines, exporters int }
 
-// pathsFrom asks the extensions where a receiver's metrics go.
-func pathsFrom(host component.Host, receiver component.ID) (p paths) {
-	for _, extension := range host.GetExtensions() {
-		if known, ok := extension.(interface {
-			MetricsPaths(receiver component.ID) (pipelines, exporters int)
-		}); ok {
-			if p.pipelines, p.exporters = known.MetricsPaths(receiver); p != (paths{}) {
-				return p
+// pathsBehind reads the host's graph. Behind a connector there are more pipelines, so nothing is known then.
+func pathsBehind(host component.Host, receiver component.ID) paths {
+	behind, err := hostgraph.Behind(host, receiver)
+	if err != nil {
+		return paths{}
+	}
+	p := paths{pipelines: len(behind)}
+	for _, pipeline := range behind {
+		for _, exporter := range pipeline.Exporters {
+			if exporter.Kind == component.KindConnector {
+				return paths{}
 			}
+			p.exporters++
 		}
 	}
-	return paths{}
+	return p
 }
 
 // refuse tells whether an error says that all of them refused, and may not next time.

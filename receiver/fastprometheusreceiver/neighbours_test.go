@@ -24,29 +24,6 @@ import (
 	"go.uber.org/multierr"
 )
 
-// A pathHost knows where the receiver's metrics go.
-type pathHost struct {
-	component.Host
-
-	paths paths
-}
-
-// pathKnower is the extension that says so.
-type pathKnower struct {
-	component.StartFunc
-	component.ShutdownFunc
-
-	paths paths
-}
-
-func (k pathKnower) MetricsPaths(component.ID) (pipelines, exporters int) {
-	return k.paths.pipelines, k.paths.exporters
-}
-
-func (h pathHost) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{component.MustNewID("paths"): pathKnower{paths: h.paths}}
-}
-
 // A pipeline takes the metrics of a fleet as a test wants it to.
 type pipeline struct {
 	consume func(ctx context.Context, instance string) error
@@ -117,7 +94,8 @@ func (s *scene) launch(t *testing.T, next *pipeline) *rig {
 		s.options, s.interval, list.String())
 	r := prepare(t, configure(t, text), withConsumer(next), withoutTraces)
 	r.dial = s.fleet.dial
-	require.NoError(t, r.Start(t.Context(), pathHost{componenttest.NewNopHost(), s.paths}))
+	r.behind = func(component.Host, component.ID) paths { return s.paths }
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	if s.most > 0 {
 		r.backlog.most = s.most
 	}

@@ -39,7 +39,8 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			r := prepare(t, configure(t, fmt.Sprintf(static, "localhost:1")), withConsumer(next))
 			t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 			r.backlog, r.gate = &backlog{most: 1 << 30}, newGate(paths{})
-			r.slots = newSlots(1, r.backlog)
+			r.backlog = &backlog{most: 1 << 30}
+	r.slots = newSlots(1, r.backlog)
 			read, err := r.cfg.read()
 			require.NoError(t, err)
 			job, err := page.NewJob(r.pageConfig(read.jobs[0]))
@@ -83,7 +84,8 @@ func TestTheShutdownEndsTheParts(t *testing.T) {
 	require.NoError(t, err)
 	r = prepare(t, configure(t, fmt.Sprintf(static, "localhost:1")), withConsumer(next))
 	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
-	r.slots = newSlots(1)
+	r.backlog = &backlog{most: 1 << 30}
+	r.slots = newSlots(1, r.backlog)
 	read, err := r.cfg.read()
 	require.NoError(t, err)
 	job, err := page.NewJob(r.pageConfig(read.jobs[0]))
@@ -91,7 +93,7 @@ func TestTheShutdownEndsTheParts(t *testing.T) {
 	s, err := job.NewTarget(labels.EmptyLabels(), labels.FromStrings("job", "test", "instance", "host:80")).Begin(time.Now(), "text/plain")
 	require.NoError(t, err)
 	require.NoError(t, s.Feed([]byte(text.String())))
-	r.deliver(s.End(page.Report{}), r.slots.take())
+	r.deliver(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
 	require.Equal(t, 2, parts)
 	m, err := r.telemetry.GetMetric("otelcol_receiver_refused_metric_points")
 	require.NoError(t, err)

@@ -63,6 +63,8 @@ type scraper struct {
 	abort    context.CancelFunc
 	watch    sync.WaitGroup
 
+	behind func(host component.Host, receiver component.ID) paths // pathsBehind; a test has no graph
+
 	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil: into the network
 
 	unregister func() // of what is shown
@@ -108,6 +110,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		buffers:  buffers{most: limits.bodies},
 
 		unregister: func() {},
+		behind:     pathsBehind,
 	}
 	r.fetching, r.stop = context.WithCancel(context.Background())
 	r.following, r.unfollow = context.WithCancel(context.Background())
@@ -119,7 +122,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.decideReuse(host)
 	r.seed = seed(r.cfg.Prometheus.external().String())
-	r.gate = newGate(pathsFrom(host, r.settings.ID))
+	r.gate = newGate(r.behind(host, r.settings.ID))
 	r.backlog = &backlog{most: backlogShare.Of(memlimit.Available())}
 	r.slots = newSlots(runtime.GOMAXPROCS(0), r.backlog)
 

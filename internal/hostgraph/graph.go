@@ -1,9 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package handback
+package hostgraph
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,51 +52,89 @@ var graphLayout = map[string][]string{
 	},
 }
 
-// readGraph finds the pipelines that have a receiver of metrics. Nothing is written, and no value is taken out of a field
+// ErrUnknown says that the host is not the Collector's, or not of the version that is known.
+var ErrUnknown = errors.New("does not show its pipelines in a way that is known")
+
+// A Pipeline is what metrics meet in one.
+type Pipeline struct {
+	Name       string
+	Processors []Node
+	Exporters  []Node // and connectors
+}
+
+// A Node is a component of a pipeline.
+type Node struct {
+	Kind    component.Kind
+	ID      string
+	Type    string
+	Address uintptr // of its instance, 0 if it is no pointer
+}
+
+func (n Node) String() string {
+	kind := "exporter"
+	switch n.Kind {
+	case component.KindProcessor:
+		kind = "processor"
+	case component.KindConnector:
+		kind = "connector"
+	default:
+	}
+	return fmt.Sprintf("%s %q", kind, n.ID)
+}
+
+// AddressOf returns where a pointer points to, 0 of anything else.
+func AddressOf(v reflect.Value) uintptr {
+	if v.Kind() != reflect.Pointer {
+		return 0
+	}
+	return v.Pointer()
+}
+
+// Behind finds the pipelines of metrics that a receiver is in. Nothing is written, and no value is taken out of a field
 // that is not exported but strings, types and addresses, so no unsafe is needed. The Collector starts receivers one after
 // the other, and changes the graph only between that, so there is nobody to race with.
-func readGraph(host component.Host, receiver component.ID) ([]road, error) {
+func Behind(host component.Host, receiver component.ID) ([]Pipeline, error) {
 	wrapper, ok := pointed(reflect.ValueOf(host), "HostWrapper")
 	if !ok {
-		return nil, errNoGraph
+		return nil, ErrUnknown
 	}
 	shown := wrapper.Field(0)
 	if shown.IsNil() || !isStruct(shown.Elem(), "Host") {
-		return nil, errNoGraph
+		return nil, ErrUnknown
 	}
 	graph, ok := pointed(shown.Elem().FieldByName("Pipelines"), "Graph")
 	if !ok {
-		return nil, errNoGraph
+		return nil, ErrUnknown
 	}
-	var roads []road
+	var found []Pipeline
 	pipelines := graph.FieldByName("pipelines")
 	for it := pipelines.MapRange(); it.Next(); {
 		signal, name, ok := readID(it.Key(), "signal", "name")
 		nodes, has := pointed(it.Value(), "pipelineNodes")
 		if !ok || !has {
-			return nil, errNoGraph
+			return nil, ErrUnknown
 		}
 		if signal != pipeline.SignalMetrics.String() {
 			continue
 		}
-		r := road{pipeline: join(signal, name)}
-		leads, ok := r.read(nodes, receiver.String())
+		p := Pipeline{Name: join(signal, name)}
+		leads, ok := p.read(nodes, receiver.String())
 		if !ok {
-			return nil, errNoGraph
+			return nil, ErrUnknown
 		}
 		if leads {
-			roads = append(roads, r)
+			found = append(found, p)
 		}
 	}
-	if len(roads) == 0 {
-		return nil, errNoGraph // it asks from within one
+	if len(found) == 0 {
+		return nil, ErrUnknown // it asks from within one
 	}
-	slices.SortFunc(roads, func(a, b road) int { return strings.Compare(a.pipeline, b.pipeline) })
-	return roads, nil
+	slices.SortFunc(found, func(a, b Pipeline) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
 }
 
 // read fills in a pipeline, and tells whether a receiver leads into it.
-func (r *road) read(nodes reflect.Value, receiver string) (leads, ok bool) {
+func (p *Pipeline) read(nodes reflect.Value, receiver string) (leads, ok bool) {
 	for it := nodes.FieldByName("receivers").MapRange(); it.Next(); {
 		n, ok := readNode(it.Value(), "receiverNode")
 		if !ok {
@@ -103,7 +143,7 @@ func (r *road) read(nodes reflect.Value, receiver string) (leads, ok bool) {
 			}
 			continue
 		}
-		leads = leads || n.id == receiver
+		leads = leads || n.ID == receiver
 	}
 	processors := nodes.FieldByName("processors")
 	for i := range processors.Len() {
@@ -111,41 +151,41 @@ func (r *road) read(nodes reflect.Value, receiver string) (leads, ok bool) {
 		if !ok {
 			return false, false
 		}
-		n.kind = component.KindProcessor
-		r.processors = append(r.processors, n)
+		n.Kind = component.KindProcessor
+		p.Processors = append(p.Processors, n)
 	}
 	for it := nodes.FieldByName("exporters").MapRange(); it.Next(); {
 		n, ok := readNode(it.Value(), "exporterNode")
-		n.kind = component.KindExporter
+		n.Kind = component.KindExporter
 		if !ok {
 			if n, ok = readNode(it.Value(), "connectorNode"); !ok {
 				return false, false
 			}
-			n.kind = component.KindConnector
+			n.Kind = component.KindConnector
 		}
-		r.exporters = append(r.exporters, n)
+		p.Exporters = append(p.Exporters, n)
 	}
 	return leads, true
 }
 
 // readNode reads a component that an interface holds, if it is of a type.
-func readNode(v reflect.Value, name string) (n node, ok bool) {
+func readNode(v reflect.Value, name string) (n Node, ok bool) {
 	if v.Kind() != reflect.Interface || v.IsNil() {
-		return node{}, false
+		return Node{}, false
 	}
 	s, ok := pointed(v.Elem(), name)
 	if !ok {
-		return node{}, false
+		return Node{}, false
 	}
 	id := s.FieldByName("componentID")
 	kind, named, ok := readID(id, "typeVal", "nameVal")
 	if !ok {
-		return node{}, false
+		return Node{}, false
 	}
 	if instance := s.FieldByName("Component"); !instance.IsNil() {
-		n.address = addressOf(instance.Elem())
+		n.Address = AddressOf(instance.Elem())
 	}
-	n.id, n.kindOf = join(kind, named), kind
+	n.ID, n.Type = join(kind, named), kind
 	return n, true
 }
 
