@@ -281,7 +281,7 @@ func (in *intake) addByResource(md pmetric.Metrics) error {
 
 func (in *intake) tenantOf(r pcommon.Resource) string {
 	if v, ok := r.Attributes().Get(in.cfg.Tenant.FromResourceAttribute); ok {
-		if name := v.AsString(); name != "" {
+		if name := encode.PlainText(v); name != "" {
 			return name
 		}
 	}

@@ -40,7 +40,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 			r.backlog, r.gate = &backlog{most: 1 << 30}, newGate(paths{})
 			r.backlog = &backlog{most: 1 << 30}
-	r.slots = newSlots(1, r.backlog)
+			r.slots = newSlots(1, r.backlog)
 			read, err := r.cfg.read()
 			require.NoError(t, err)
 			job, err := page.NewJob(r.pageConfig(read.jobs[0]))

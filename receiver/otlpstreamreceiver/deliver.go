@@ -127,7 +127,8 @@ func decodeLogs(f format, data []byte) (plog.Logs, error) {
 	return request.Logs(), err
 }
 
-// maxDepth is how deep JSON may be nested: OTLP itself takes a dozen levels, and three more for each that attributes have.
+// maxDepth is how deep messages and JSON may be nested: OTLP itself takes a dozen levels, and three more for each that
+// attributes have. pdata goes down by recursion, and a stack that has no more room ends the process.
 const maxDepth = 256
 
 func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte) error {
@@ -137,6 +138,8 @@ func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f forma
 		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: nested deeper than %d", len(data), f, maxDepth)
 	case f == formatJSON:
 		from = json
+	case decode.Nested(data, maxDepth):
+		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: nested deeper than %d", len(data), f, maxDepth)
 	case decode.Weight(signal, data) > decode.Room(len(data)):
 		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: they would take more than %d of memory, since most of what they hold is empty",
 			len(data), f, decode.Room(len(data)))

@@ -41,3 +41,38 @@ func TestHollowRequestsAreRefused(t *testing.T) {
 	refused(err)
 	require.ErrorContains(t, err, "nested deeper than")
 }
+
+// pdata decodes values within values by recursion, and a stack without room ends the process: such requests are refused.
+func TestRequestsThatAreNestedTooDeepAreRefused(t *testing.T) {
+	value := []byte{}
+	in := func(body []byte, numbers ...protowire.Number) []byte {
+		for _, number := range numbers {
+			body = protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), body)
+		}
+		return body
+	}
+	var nested func(depth int) []byte
+	nested = func(depth int) []byte {
+		for range depth {
+			value = in(value, 1, 5) // a list of one
+		}
+		return in(append(in([]byte("k"), 1), in(value, 2)...), 1, 1, 1) // an attribute of a resource
+	}
+	for depth, isRefused := range map[int]bool{50: false, 2000: true} {
+		value = value[:0]
+		body := nested(depth)
+		for _, decodes := range []func() error{
+			func() error { _, err := decodeMetrics(formatProto, body); return err },
+			func() error { _, err := decodeTraces(formatProto, body); return err },
+			func() error { _, err := decodeLogs(formatProto, body); return err },
+		} {
+			err := decodes()
+			if !isRefused {
+				require.NoError(t, err)
+				continue
+			}
+			require.Equal(t, codes.InvalidArgument, status.Code(err))
+			require.ErrorContains(t, err, "nested deeper than")
+		}
+	}
+}

@@ -45,7 +45,7 @@ func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
 			return false
 		}
 		if kind != k.kinds[i] {
-			if k.kinds[i] != pcommon.ValueTypeEmpty || v.AsString() != "" {
+			if k.kinds[i] != pcommon.ValueTypeEmpty || PlainText(v) != "" {
 				return false
 			}
 			i++
@@ -83,13 +83,13 @@ func (k *keys) same(m pcommon.Map) bool {
 }
 
 func kindOf(v pcommon.Value) pcommon.ValueType {
-	if v.AsString() == "" {
+	if PlainText(v) == "" {
 		return pcommon.ValueTypeEmpty
 	}
 	return v.Type()
 }
 
-// textIs is v.AsString() == text, without making a string where that is easy.
+// textIs is PlainText(v) == text, without making a string where that is easy.
 func textIs(v pcommon.Value, text string) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:
@@ -98,7 +98,7 @@ func textIs(v pcommon.Value, text string) bool {
 	case pcommon.ValueTypeBool:
 		return strconv.FormatBool(v.Bool()) == text
 	default:
-		return v.AsString() == text
+		return PlainText(v) == text
 	}
 }
 
@@ -158,7 +158,7 @@ func (e *Encoder) hashMap(h uint64, m pcommon.Map) uint64 {
 		if v.Type() == pcommon.ValueTypeStr {
 			h = e.hashString(h, v.Str())
 		} else {
-			h = mix(e.hashString(h, v.AsString()), uint64(v.Type()))
+			h = mix(e.hashString(h, PlainText(v)), uint64(v.Type()))
 		}
 	}
 	return h

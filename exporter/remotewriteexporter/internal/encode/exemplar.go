@@ -67,7 +67,7 @@ func (w *walk) encodeExemplar(x pmetric.Exemplar) {
 	}
 	for k, v := range x.FilteredAttributes().All() {
 		name, err := w.e.labelNamer.Build(k)
-		value := strings.ToValidUTF8(v.AsString(), "\uFFFD")
+		value := strings.ToValidUTF8(PlainText(v), "\uFFFD")
 		if err != nil || value == "" || slices.ContainsFunc(all, func(l label) bool { return l.name == name }) {
 			continue
 		}

@@ -92,7 +92,7 @@ func (r *row) equal(o *row) bool {
 func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) uint32 {
 	plain := true
 	for _, v := range m.All() {
-		text := v.AsString()
+		text := PlainText(v)
 		plain = plain && utf8.ValidString(text)
 	}
 	var like *keys

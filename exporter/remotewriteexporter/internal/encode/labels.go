@@ -53,7 +53,7 @@ func placesFor(n int) places {
 func (e *Encoder) attributeLabels(m pcommon.Map, skip func(key string) bool) ([]label, error) {
 	list := make([]label, 0, m.Len()+4)
 	for k, v := range m.All() {
-		if value := v.AsString(); value != "" && (skip == nil || !skip(k)) {
+		if value := PlainText(v); value != "" && (skip == nil || !skip(k)) {
 			list = append(list, label{k, value})
 		}
 	}
@@ -243,7 +243,7 @@ func (e *Encoder) scope(t *tenant, s pcommon.InstrumentationScope, scraped bool)
 	add("version", c.version)
 	for k, v := range s.Attributes().All() {
 		if k != "name" && k != "version" && k != "schema_url" {
-			add(k, strings.Clone(v.AsString()))
+			add(k, strings.Clone(PlainText(v)))
 		}
 	}
 	if e.listed < e.cfg.MaxSeries {

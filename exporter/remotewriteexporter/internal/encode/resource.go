@@ -82,7 +82,7 @@ func (e *Encoder) resource(t *tenant, r pcommon.Resource) *resource {
 func identity(m pcommon.Map) (job, instance string) {
 	text := func(key string) string {
 		if v, ok := m.Get(key); ok {
-			return v.AsString()
+			return PlainText(v)
 		}
 		return ""
 	}

@@ -45,7 +45,7 @@ func (t *symbols) pack(dst ids, m pcommon.Map) {
 	defer t.mu.Unlock()
 	i := 0
 	for _, v := range m.All() {
-		dst[i] = t.add(v.AsString())
+		dst[i] = t.add(PlainText(v))
 		i++
 	}
 }

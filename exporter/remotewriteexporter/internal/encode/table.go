@@ -222,7 +222,7 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, n uint32, known bool) {
 	h := f.id
 	for k, v := range m.All() { // keys mostly are the family's, but whoever chooses them may choose others each time
-		h = e.hashString(e.hashString(h, k), v.AsString())
+		h = e.hashString(e.hashString(h, k), PlainText(v))
 	}
 	for _, b := range bounds {
 		h = mix(h, math.Float64bits(b))

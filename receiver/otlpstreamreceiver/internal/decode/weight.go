@@ -101,6 +101,43 @@ func walk(message []byte, f func(tag uint64, body []byte)) {
 	}
 }
 
+// Nested tells whether messages are nested deeper than limit. It takes whatever has a length for a message, as far as it
+// reads like one; no text reads like one that is as deep as that. Each byte is looked at once.
+func Nested(data []byte, limit int) bool {
+	ends := []int{len(data)} // of the messages that at is in
+	for at := 0; ; {
+		end := ends[len(ends)-1]
+		if at == end {
+			if ends = ends[:len(ends)-1]; len(ends) == 0 {
+				return false
+			}
+			continue
+		}
+		c := cursor{message: data[:end], at: at}
+		switch c.number() & 7 {
+		case varint:
+			c.number()
+		case fixed64:
+			c.fixed64()
+		case fixed32:
+			c.fixed32()
+		case length:
+			body := c.bytes()
+			if c.bad {
+				break
+			}
+			if len(ends) == limit {
+				return true
+			}
+			ends = append(ends, c.at)
+			c.at -= len(body)
+		default:
+			c.fail() // no message after all
+		}
+		at = c.at
+	}
+}
+
 // Depth is how deep JSON is nested, as far as limit.
 func Depth(text []byte, limit int) (deepest int) {
 	depth, quoted := 0, false

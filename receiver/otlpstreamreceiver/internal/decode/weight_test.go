@@ -70,3 +70,68 @@ func TestDepthOfJSON(t *testing.T) {
 	f(`"[[[[\"[[["`, 0)
 	f(strings.Repeat("[", 1000), 100)
 }
+
+func nest(depth int, field byte) (message []byte) {
+	for range depth {
+		message = append(protowire.AppendVarint([]byte{field<<3 | length}, uint64(len(message))), message...)
+	}
+	return message
+}
+
+func TestNesting(t *testing.T) {
+	const limit = 20
+	require.False(t, Nested(nil, limit))
+	require.False(t, Nested(nest(limit-1, 1), limit))
+	require.True(t, Nested(nest(limit, 1), limit))
+	require.True(t, Nested(append(nest(3, 2), nest(limit, 5)...), limit), "anywhere")
+	require.False(t, Nested(append(nest(limit-1, 2), nest(limit-1, 5)...), limit), "one beside the other is not one in the other")
+	require.True(t, Nested(append(nest(limit, 1), 0xff), limit), "what is malformed further on counts, too")
+	for _, text := range []string{"bbbbbbbbbb", strings.Repeat("b", 10_000), strings.Repeat("zJ2*", 10_000), strings.Repeat("\n\x7e", 10_000)} {
+		require.False(t, Nested(append(protowire.AppendVarint([]byte{1<<3 | length}, uint64(len(text))), text...), 256), "text: %.10q", text)
+	}
+}
+
+// It takes time by the size of the message, not by its depth times its size.
+func TestNestingIsFoundInOnePass(t *testing.T) {
+	deep := nest(200, 1)
+	wide := bytes.Repeat(deep, 20_000) // some 15 MB
+	require.False(t, Nested(wide, 256))
+}
+
+func FuzzNested(f *testing.F) {
+	f.Add(nest(30, 1), 20)
+	f.Add([]byte("bbbb"), 3)
+	f.Fuzz(func(t *testing.T, data []byte, limit int) {
+		limit = 1 + limit&0xff
+		require.Equal(t, deepest(data) >= limit, Nested(data, limit))
+	})
+}
+
+// deepest is the slower twin: by recursion.
+func deepest(message []byte) (depth int) {
+	for len(message) > 0 {
+		tag, n := protowire.ConsumeVarint(message)
+		if n < 0 {
+			return depth
+		}
+		message = message[n:]
+		switch kind := protowire.Type(tag & 7); kind {
+		case protowire.BytesType:
+			body, m := protowire.ConsumeBytes(message)
+			if m < 0 {
+				return depth
+			}
+			depth = max(depth, 1+deepest(body))
+			message = message[m:]
+		case protowire.VarintType, protowire.Fixed32Type, protowire.Fixed64Type:
+			m := protowire.ConsumeFieldValue(1, kind, message)
+			if m < 0 {
+				return depth
+			}
+			message = message[m:]
+		default:
+			return depth
+		}
+	}
+	return depth
+}

@@ -1,0 +1,57 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+func nestedValue(v pcommon.Value, depth int, inMaps bool) {
+	for range depth {
+		if inMaps {
+			v = v.SetEmptyMap().PutEmpty("k")
+		} else {
+			v = v.SetEmptySlice().AppendEmpty()
+		}
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	for _, inMaps := range []bool{false, true} {
+		v := pcommon.NewValueEmpty()
+		nestedValue(v, maxNesting, inMaps)
+		require.Equal(t, v.AsString(), PlainText(v))
+		nestedValue(v, maxNesting+1, inMaps)
+		require.Equal(t, tooDeep, PlainText(v))
+	}
+}
+
+// Wherever an attribute becomes text, one that is nested a million times must not end the process.
+func TestValuesThatAreNestedDeepEndNoProcess(t *testing.T) {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	sm := rm.ScopeMetrics().AppendEmpty()
+	dp := sm.Metrics().AppendEmpty()
+	dp.SetName("x")
+	point := dp.SetEmptySum().DataPoints().AppendEmpty()
+	point.SetDoubleValue(1)
+	point.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+	dp.Sum().SetIsMonotonic(true)
+	dp.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	x := point.Exemplars().AppendEmpty()
+	x.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+	for _, attributes := range []pcommon.Map{rm.Resource().Attributes(), sm.Scope().Attributes(), point.Attributes(), x.FilteredAttributes()} {
+		nestedValue(attributes.PutEmpty("service.name"), 1_000_000, false)
+		nestedValue(attributes.PutEmpty("deep"), 1_000_000, true)
+	}
+	e, _ := newEncoder(t, func(c *Config) { c.ScopeLabels = ScopeLabelsOn })
+	require.NoError(t, e.Add(md, ""))
+	for _, f := range formats {
+		flushAll(e, f)
+	}
+}
