@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,17 +30,33 @@ var errBusy = fmt.Errorf("cannot listen: %w", &net.OpError{Op: "listen", Net: "t
 type watched struct {
 	Server
 
+	mu     sync.Mutex
 	waited []error
 	opened []bool
+}
+
+// told returns what was written down so far.
+func (w *watched) told() (waited []error, opened []bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.waited), slices.Clone(w.opened)
 }
 
 func watch(listen func(context.Context) (net.Listener, error)) *watched {
 	w := &watched{}
 	w.Server = Server{
-		HTTP:    &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute},
-		Listen:  listen,
-		Waiting: func(err error) { w.waited = append(w.waited, err) },
-		Open:    func(_ net.Addr, late bool) { w.opened = append(w.opened, late) },
+		HTTP:   &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute},
+		Listen: listen,
+		Waiting: func(err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.waited = append(w.waited, err)
+		},
+		Open: func(_ net.Addr, late bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.opened = append(w.opened, late)
+		},
 	}
 	return w
 }
@@ -88,20 +106,23 @@ func TestABusyAddressIsTriedAgain(t *testing.T) {
 		})
 		start := time.Now()
 		require.NoError(t, w.Start(t.Context()))
-		require.Equal(t, []error{errBusy}, w.waited)
-		for len(w.opened) == 0 {
+		waited, opened := w.told()
+		require.Equal(t, []error{errBusy}, waited)
+		for len(opened) == 0 {
 			time.Sleep(firstPause)
 			synctest.Wait()
+			waited, opened = w.told()
 		}
-		require.Equal(t, []bool{true}, w.opened)
-		require.Len(t, w.waited, 1, "said once")
+		require.Equal(t, []bool{true}, opened)
+		require.Len(t, waited, 1, "said once")
 		require.Equal(t, (1+2+4+8+16+4*30)*time.Second, time.Since(start))
 
 		listener.fails <- errors.New("broken")
 		time.Sleep(2 * firstPause)
 		synctest.Wait()
-		require.Len(t, w.waited, 2, "an address that is lost is missed")
-		require.Equal(t, []bool{true, true}, w.opened)
+		waited, opened = w.told()
+		require.Len(t, waited, 2, "an address that is lost is missed")
+		require.Equal(t, []bool{true, true}, opened)
 		require.NoError(t, w.Shutdown(t.Context()))
 	})
 }
