@@ -341,7 +341,7 @@ func TestTenThousandTargetsDown(t *testing.T) {
 		time.Sleep(fleetInterval + time.Second)
 		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
 		assert.Equal(t, fleetTargets, r.log.FilterMessage("Target is up again").Len())
-		assert.Equal(t, 2*fleetTargets, r.log.Len())
+		assert.Equal(t, 1+2*fleetTargets, r.log.Len(), "the first is about memory")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,25 +163,25 @@ func TestMemoryIsForWhatHasCome(t *testing.T) {
 	page := pageOf(1 << 20)
 	for name, sent := range map[string]int{"nothing": -1, "a head": 0, "a line": 50, "a little": 20_000} {
 		t.Run(name, func(t *testing.T) {
-			good := true
+			var good atomic.Bool
 			server := serveRaw(t, func(conn net.Conn, _ int) {
 				requests(conn, func(*http.Request) bool {
 					response := []byte(head200 + framings["sized"](page))
-					if !good {
+					if !good.Load() {
 						response = response[:max(0, len(response)-len(page)+sent)]
 						if sent < 0 {
 							response = nil
 						}
 					}
 					conn.Write(response)
-					if !good {
+					if !good.Load() {
 						hold(conn)
 					}
-					return good
+					return good.Load()
 				})
 			})
 			for _, road := range []Road{Plain, NetHTTP} {
-				good = true
+				good.Store(true)
 				target := newTarget(t, road, server, hasty)
 				target.timeout = patient
 				m := &rationed{left: 100 << 20}
@@ -188,7 +189,8 @@ func TestMemoryIsForWhatHasCome(t *testing.T) {
 				part := func(Response) error { return nil }
 				_, err := target.Get(t.Context(), make([]byte, 0, 4<<10), part)
 				require.NoError(t, err)
-				good, m.most, target.timeout = false, 0, hasty
+				good.Store(false)
+				m.most, target.timeout = 0, hasty
 				_, err = target.Get(t.Context(), make([]byte, 0, 4<<10), part)
 				require.Equal(t, ReasonTimeout, Reason(err))
 				require.LessOrEqual(t, m.most, max(Share, growth*sent))
