@@ -24,32 +24,32 @@ import (
 // Config says what a farm serves.
 type Config struct {
 	// Targets is the number of targets, each on a loopback address of its own.
-	Targets int
+	Targets int `json:"targets"`
 	// Page is node, app, ksm, kubelet or mixed.
-	Page string
+	Page string `json:"page"`
 	// NodePage is the file of the captured node_exporter page.
-	NodePage string
+	NodePage string `json:"node_page"`
 	// Samples sizes the generated pages. Zero means 5,000 for app, 310,000 for ksm, 500 for kubelet, 20,000 for the largest of mixed.
-	Samples int
+	Samples int `json:"samples"`
 	// Cardinality is from how many names the labels of generated pages are drawn. Zero means 50.
-	Cardinality int
+	Cardinality int `json:"cardinality"`
 	// Change is the share of values that change from scrape to scrape.
-	Change float64
+	Change float64 `json:"change"`
 	// Churn is the share of series that are new in each scrape.
-	Churn float64
+	Churn float64 `json:"churn"`
 	// Bodies is the best coding that targets know: identity, gzip or zstd. Empty means zstd.
-	Bodies string
+	Bodies string `json:"bodies"`
 	// Steps is how many states of a page exist; then they begin again. Zero means 6, 3 for ksm, and 2 for mixed. Pages of
 	// kubelets are made for each scrape.
-	Steps int
+	Steps int `json:"steps"`
 	// Own gives each series a label value that no other target has.
-	Own bool
+	Own bool `json:"own"`
 	// TLS puts targets behind TLS, and has them ask for Token.
-	TLS bool
+	TLS bool `json:"tls"`
 	// Relabelled leaves out of the account what Rules drop.
-	Relabelled bool
+	Relabelled bool `json:"relabelled"`
 	// Hostile puts two more targets beside the others: a gzip bomb, and one that says a byte a second for ever.
-	Hostile bool
+	Hostile bool `json:"hostile"`
 }
 
 // Scrape is one page that was served whole.

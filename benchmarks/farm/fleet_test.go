@@ -5,6 +5,7 @@ package farm
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -32,7 +33,7 @@ func parse(t *testing.T, page string) map[string]labels.Labels {
 	all := map[string]labels.Labels{}
 	for {
 		entry, err := p.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {

@@ -96,12 +96,13 @@ func fleets(dir string) (string, error) {
 		return "", nil
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.cpu, a.cpu) })
-	text := "Fleets whose targets are no twins, or not well-behaved: ours to vmagent's, with zstd, the worst first.\n\n" +
-		header("Work", "CPU µs/sample", "RSS MB mean", "Wire B/sample", "Lost samples")
+	var text strings.Builder
+	text.WriteString("Fleets whose targets are no twins, or not well-behaved: ours to vmagent's, with zstd, the worst first.\n\n" +
+		header("Work", "CPU µs/sample", "RSS MB mean", "Wire B/sample", "Lost samples"))
 	for _, l := range lines {
-		text += l.text
+		text.WriteString(l.text)
 	}
-	return text + "\n", nil
+	return text.String() + "\n", nil
 }
 
 // rowOf is an agent's row if it ran.
