@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"go.opentelemetry.io/collector/config/configcompression"
 	"google.golang.org/grpc"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -20,7 +21,7 @@ type compressor struct{}
 func withCompressor() grpc.DialOption { return grpc.WithCompressor(compressor{}) } //nolint:staticcheck // see above
 
 // Type is the name of the encoding.
-func (compressor) Type() string { return "zstd" }
+func (compressor) Type() string { return string(configcompression.TypeZstd) }
 
 // Do compresses a message.
 func (compressor) Do(w io.Writer, message []byte) error {

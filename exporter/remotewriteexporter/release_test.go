@@ -20,10 +20,12 @@ import (
 // configuration.
 func TestMetricsAreReleased(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"as it is":            func(*Config) {},
-		"tenants, resources":  func(c *Config) { c.Tenant.Header, c.Tenant.FromResourceAttribute = "X-Scope-OrgID", "tenant" },
-		"tenants, metadata":   func(c *Config) { c.Tenant.Header, c.Tenant.FromMetadata = "X-Scope-OrgID", "x-tenant" },
-		"too many tenants":    func(c *Config) { c.Tenant.Header, c.Tenant.FromResourceAttribute, c.Tenant.Max = "X-Scope-OrgID", "tenant", 1 },
+		"as it is":           func(*Config) {},
+		"tenants, resources": func(c *Config) { c.Tenant.Header, c.Tenant.FromResourceAttribute = "X-Scope-OrgID", "tenant" },
+		"tenants, metadata":  func(c *Config) { c.Tenant.Header, c.Tenant.FromMetadata = "X-Scope-OrgID", "x-tenant" },
+		"too many tenants": func(c *Config) {
+			c.Tenant.Header, c.Tenant.FromResourceAttribute, c.Tenant.Max = "X-Scope-OrgID", "tenant", 1
+		},
 		"custom buckets":      func(c *Config) { c.ConvertExplicitHistogramsToNHCB = true },
 		"without a cache":     func(c *Config) { c.Cache.MaxSeries = 1 },
 		"without target_info": func(c *Config) { c.TargetInfo.Enabled = false },

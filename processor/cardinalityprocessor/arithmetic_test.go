@@ -161,7 +161,7 @@ func TestGaugesByChoice(t *testing.T) {
 	f("last", 2)
 	f("min", 1)
 	f(nameMax, 9)
-	f("mean", 4)
+	f(nameMean, 4)
 }
 
 // Histograms of different bounds come together in those that all have, where each has an exact count. One that has none of

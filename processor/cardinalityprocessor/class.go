@@ -54,8 +54,9 @@ const (
 const (
 	nameLast = "last"
 	nameMax  = "max"
+	nameMean = "mean"
 )
 
 var gaugeModes = map[string]gaugeMode{
-	nameDrop: gaugeDrop, nameLast: gaugeLast, "min": gaugeMin, nameMax: gaugeMax, "mean": gaugeMean,
+	nameDrop: gaugeDrop, nameLast: gaugeLast, "min": gaugeMin, nameMax: gaugeMax, nameMean: gaugeMean,
 }

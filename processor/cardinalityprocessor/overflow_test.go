@@ -154,7 +154,7 @@ func TestDryRunCountsTheSame(t *testing.T) {
 			r := newRig(t, func(c *Config) {
 				c.Mode = mode
 				c.Memory.MaxSeries = 30
-				c.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: "mean"}
+				c.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: nameMean}
 				c.Rules = []RuleConfig{
 					{Name: "r", GroupBy: []string{"metric"}, MaxSeries: 2 + random.IntN(4), LabelLimits: map[string]int{"user": 2}},
 					{Name: "s", GroupBy: []string{"route"}, MaxSeries: 6, Adaptive: AdaptiveConfig{ShareBy: []string{"user"}}},

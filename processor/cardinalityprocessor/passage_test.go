@@ -57,7 +57,7 @@ var errBusy = errors.New("sending queue is full")
 func TestRefusedBatchesAddNothing(t *testing.T) {
 	for _, k := range []kind{cumulative, delta, upDown, histogram, exponential, summary, gauge} {
 		for _, refusal := range []error{errBusy, consumererror.NewPermanent(errBusy)} {
-			p := newPiped(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = "mean" }))
+			p := newPiped(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = nameMean }))
 			start := p.clock
 			batch := func(n int64) pmetric.Metrics {
 				md := pmetric.NewMetrics()

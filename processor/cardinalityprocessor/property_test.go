@@ -240,7 +240,7 @@ func TestSameInputSameOutput(t *testing.T) {
 			}
 			s := newSchedule(seed)
 			cfg := s.config()
-			cfg.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: "mean"}
+			cfg.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: nameMean}
 			cfg.Rules = append(cfg.Rules, RuleConfig{Name: "shared", MaxSeries: 12, Adaptive: AdaptiveConfig{ShareBy: []string{"service", "scope"}}})
 			r := newRig(t, func(c *Config) { *c = *cfg })
 			for range 100 {

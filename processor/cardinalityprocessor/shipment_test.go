@@ -81,7 +81,7 @@ func TestOverflowOfEachTenantIsSentAsTheirs(t *testing.T) {
 
 // Gauges that could not be sent are sent with those that come next, as the rule wants them.
 func TestGaugesAreKeptWhenTheyCannotBeSent(t *testing.T) {
-	for mode, want := range map[string]float64{"last": 4, "min": 2, nameMax: 9, "mean": 5} {
+	for mode, want := range map[string]float64{"last": 4, "min": 2, nameMax: 9, nameMean: 5} {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = mode }))
 		next := &refusing{Metrics: r.sink, err: errBusy}
 		r.next = next

@@ -54,26 +54,26 @@ func gzipBomb(t *testing.T, begin, again string) (head, tail []byte) {
 func bombs(t *testing.T) []bomb {
 	t.Helper()
 	var all []bomb
-	add := func(name, begin, again, contentType, reason string) {
+	add := func(name, begin, again, contentType string) {
 		head, tail := gzipBomb(t, begin, again)
 		all = append(all,
-			bomb{name + " in gzip", contentType, "gzip", head, tail, "", reason},
-			bomb{name, contentType, "", []byte(begin), []byte(strings.Repeat(again, 64<<10/len(again))), "", reason})
+			bomb{name + " in gzip", contentType, "gzip", head, tail, "", fetch.ReasonBodySize},
+			bomb{name, contentType, "", []byte(begin), []byte(strings.Repeat(again, 64<<10/len(again))), "", fetch.ReasonBodySize})
 	}
-	add("zeros", "", "\x00", typeText, fetch.ReasonBodySize)
-	add("one line", "", "a", typeText, fetch.ReasonBodySize)
-	add("one comment", "# ", "a", typeText, fetch.ReasonBodySize)
-	add("one label value", "a{b=\"", "c", typeText, fetch.ReasonBodySize)
-	add("one label value of many lines", "a{b=\"", "c\n", typeText, fetch.ReasonBodySize)
-	add("comments", "", "# a comment of which there are a great many\n", typeText, fetch.ReasonBodySize)
-	add("one type", "", "# TYPE a gauge\n", typeText, fetch.ReasonBodySize)
-	add("one series", "", "a 1\n", typeText, fetch.ReasonBodySize)
-	add("a few series", "", "a 1\nb 1\nc{d=\"e\"} 1\n", typeText, fetch.ReasonBodySize)
-	add("empty lines", "", "\n", typeText, fetch.ReasonBodySize)
+	add("zeros", "", "\x00", typeText)
+	add("one line", "", "a", typeText)
+	add("one comment", "# ", "a", typeText)
+	add("one label value", "a{b=\"", "c", typeText)
+	add("one label value of many lines", "a{b=\"", "c\n", typeText)
+	add("comments", "", "# a comment of which there are a great many\n", typeText)
+	add("one type", "", "# TYPE a gauge\n", typeText)
+	add("one series", "", "a 1\n", typeText)
+	add("a few series", "", "a 1\nb 1\nc{d=\"e\"} 1\n", typeText)
+	add("empty lines", "", "\n", typeText)
 
 	split := len(all)
-	add("families without a name", "", "\x00", typeProtobuf, fetch.ReasonBodySize)
-	add("a family that does not end", "\xff\xff\xff\xff\x0f", "a", typeProtobuf, fetch.ReasonBodySize)
+	add("families without a name", "", "\x00", typeProtobuf)
+	add("a family that does not end", "\xff\xff\xff\xff\x0f", "a", typeProtobuf)
 	for i := split; i < len(all); i++ {
 		all[i].keys = "body_size_limit: 10MB" // a page in protobuf is held as a whole
 	}

@@ -136,7 +136,7 @@ func limited(err error) (n int) {
 	if err == nil {
 		return 0
 	}
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // unwrapped here, one by one
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
 			n += limited(one)
 		}

@@ -13,6 +13,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
+// reuseKey is the setting, as errors and the log have it.
+const reuseKey = "`reuse`"
+
 // decideReuse finds out whether the memory of metrics is used again, and says so.
 func (r *scraper) decideReuse(host component.Host) {
 	obstacle := r.obstacle(host)
@@ -29,7 +32,7 @@ func (r *scraper) decideReuse(host component.Host) {
 // exporter that keeps metrics, a pipeline that changes them.
 func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 	if r.cfg.Reuse == reuseNever {
-		return &handback.Obstacle{What: "`reuse`", Why: "is never"}
+		return &handback.Obstacle{What: reuseKey, Why: "is never"}
 	}
 	for _, o := range handback.Ask(host, r.settings.ID) {
 		switch {

@@ -36,7 +36,7 @@ func TestReuse(t *testing.T) {
 		"always":                             {reuse: reuseAlways},
 		"always, but metrics are changed":    {reuse: reuseAlways, options: []option{withConsumer(changing)}, because: "the host"},
 		"always, but metrics are freed":      {reuse: reuseAlways, pooling: true, because: "gate pdata.useProtoPooling"},
-		"never":                              {reuse: reuseNever, because: "`reuse`"},
+		"never":                              {reuse: reuseNever, because: reuseKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.pooling {

@@ -24,8 +24,11 @@ const (
 	skipKinds
 )
 
+// nameTarget is of a phase and of a reason: both are the target's doing.
+const nameTarget = "target"
+
 // skipReasons are the values of the metric's attribute, sorted.
-var skipReasons = [skipKinds]string{"backlog", "concurrency", "pipeline", "reading", "refused", "target"}
+var skipReasons = [skipKinds]string{"backlog", "concurrency", "pipeline", "reading", "refused", nameTarget}
 
 // skipWords say in the log what is the matter, and what can be done.
 var skipWords = [skipKinds]string{
@@ -117,7 +120,7 @@ const (
 	phases
 )
 
-var phaseNames = [phases]string{"idle", "target", "waiting", "reading", "pipeline"}
+var phaseNames = [phases]string{"idle", nameTarget, "waiting", "reading", "pipeline"}
 
 // enter notes what the target's scrape does next. It returns what it did before.
 func (t *target) enter(p phase) phase {

@@ -51,8 +51,7 @@ func TestRequestsThatAreNestedTooDeepAreRefused(t *testing.T) {
 		}
 		return body
 	}
-	var nested func(depth int) []byte
-	nested = func(depth int) []byte {
+	nested := func(depth int) []byte {
 		for range depth {
 			value = in(value, 1, 5) // a list of one
 		}

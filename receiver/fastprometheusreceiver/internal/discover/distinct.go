@@ -15,8 +15,8 @@ import (
 // jobs that a target allocator may hand out this took minutes, in which neither the jobs nor the end of the process got
 // through. Those that differ now do so in the first field.
 type distinct struct {
-	sum uint64
-	discovery.Config
+	sum              uint64 // first, so that it is compared first
+	discovery.Config        //nolint:embeddedstructfieldcheck // see there
 }
 
 // distinguish returns the configurations with their sums. Those that are equal have equal ones.
@@ -24,7 +24,7 @@ func distinguish(configs discovery.Configs) discovery.Configs {
 	out := make(discovery.Configs, len(configs))
 	for i, cfg := range configs {
 		text, _ := yaml.Marshal(cfg) // what cannot be written has the sum of nothing, and is compared as before
-		out[i] = distinct{xxhash.Sum64(text), cfg}
+		out[i] = distinct{sum: xxhash.Sum64(text), Config: cfg}
 	}
 	return out
 }

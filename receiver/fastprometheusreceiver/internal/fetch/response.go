@@ -193,7 +193,9 @@ const (
 	Zstd
 )
 
-var encodings = [...]string{Identity: identity, Gzip: "gzip", Zstd: "zstd"}
+const gzipCoding = "gzip"
+
+var encodings = [...]string{Identity: identity, Gzip: gzipCoding, Zstd: "zstd"}
 
 func (e Encoding) String() string { return encodings[e] }
 
@@ -214,7 +216,7 @@ func parseEncoding(value []byte) (Encoding, error) {
 
 // compressions are what a body may be encoded by that nobody asked for. All else is said by servers that mean something
 // other than an encoding, such as a charset; to Prometheus, whose clients know gzip only, they send plain pages.
-var compressions = []string{"aes128gcm", "br", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "lz4", "pack200-gzip", "snappy", "x-bzip2", "x-compress", "x-gzip", "x-snappy", "xz", "zstd"}
+var compressions = []string{"aes128gcm", "br", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", gzipCoding, "lz4", "pack200-gzip", "snappy", "x-bzip2", "x-compress", "x-gzip", "x-snappy", "xz", "zstd"}
 
 func isCompression(value []byte) bool {
 	for part := range bytes.SplitSeq(value, []byte(",")) {

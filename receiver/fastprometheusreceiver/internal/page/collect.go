@@ -132,7 +132,6 @@ const nativeMark = "\xff#"
 // native returns which representation of a histogram the line has.
 func (l *line) native() native {
 	switch text := string(*l.body); { // which is whole, being the parser's
-
 	case strings.HasSuffix(text, nativeMark+"1"):
 		return exponential
 	case strings.HasSuffix(text, nativeMark+"2"):

@@ -20,10 +20,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// gauges is a family of n gauges, numbered, without some, of which some have a NaN with a payload.
-func gauges(n int, without, odd func(i int) bool, payload uint64) string {
+// gauges is a family of forty gauges, numbered, without some, of which some have a NaN with a payload.
+func gauges(without, odd func(i int) bool, payload uint64) string {
 	f := &dto.MetricFamily{Name: "g", Type: dto.MetricType_GAUGE}
-	for i := range n {
+	for i := range 40 {
 		if without(i) {
 			continue
 		}
@@ -56,8 +56,8 @@ func TestNoValueMeansThatThereIsNone(t *testing.T) {
 			target := testTarget(j, 1)
 			last := ""
 			for n, page := range []string{
-				gauges(40, none, none, 0), gauges(40, only(5), none, 0), gauges(40, only(5), only(7), payload),
-				gauges(40, only(7), only(5), payload), gauges(40, only(5), only(6), payload), gauges(40, none, only(5), payload),
+				gauges(none, none, 0), gauges(only(5), none, 0), gauges(only(5), only(7), payload),
+				gauges(only(7), only(5), payload), gauges(only(5), only(6), payload), gauges(none, only(5), payload),
 			} {
 				fresh := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 				if last != "" {
@@ -75,7 +75,7 @@ func TestNoValueMeansThatThereIsNone(t *testing.T) {
 func TestPartsComeToAnEnd(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	j.part, j.round = 3, 4
-	r := show(testTarget(j, 1), start, typeProto, gauges(40, none, none, 0), 1<<20)
+	r := show(testTarget(j, 1), start, typeProto, gauges(none, none, 0), 1<<20)
 	r.parts.pending += 1000
 	for range 40 {
 		if r.Pending() > 0 {
@@ -332,7 +332,7 @@ func TestLargeHistogramsAreCompacted(t *testing.T) {
 		same := func(want []histogram.Span, got []dto.BucketSpan) {
 			require.Len(t, got, len(want))
 			for i := range want {
-				require.Equal(t, want[i], histogram.Span{Offset: got[i].Offset, Length: got[i].Length})
+				require.Equal(t, histogram.Span{Offset: got[i].Offset, Length: got[i].Length}, want[i])
 			}
 		}
 		gotSpans, gotDeltas := compactDeltas(spans, deltas)

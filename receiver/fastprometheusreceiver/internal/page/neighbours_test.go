@@ -315,7 +315,7 @@ func TestMetricsThatComeBackAreFilledAgain(t *testing.T) {
 			r := show(target, start.Add(time.Duration(n)*time.Second), typeText, mixedPage(0, false), 1<<20)
 			if n > 1 {
 				require.Equal(t, last, r.Metrics)
-				require.True(t, last == r.Metrics)
+				require.True(t, last == r.Metrics) //nolint:testifylint // the same, not equal
 			}
 			last = r.Metrics
 			r.Release()

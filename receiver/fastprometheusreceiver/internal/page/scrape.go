@@ -144,7 +144,7 @@ func (s *Scrape) Feed(chunk []byte) error {
 	}
 	s.size += int64(len(chunk))
 	if s.vain != nil {
-		return nil
+		return nil //nolint:nilerr // that is an error of the page's end: the rest is passed over until then
 	}
 	if s.err = s.feed(chunk); s.err == nil {
 		s.err = s.afford()

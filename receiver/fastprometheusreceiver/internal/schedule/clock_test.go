@@ -293,18 +293,18 @@ func TestLateRunsBeginInTurn(t *testing.T) {
 
 // One task that takes a little more than its interval is always at work.
 func TestRunsFollowAtOnce(t *testing.T) {
-	for _, lasts := range []time.Duration{1010, 1500, 1999, 2500} {
+	for _, lasts := range []time.Duration{1010 * time.Millisecond, 1500 * time.Millisecond, 1999 * time.Millisecond, 2500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			c := New(0)
 			var runs, missed atomic.Int32
 			for i := range 100 {
 				c.Every(time.Second, time.Now().Add(time.Duration(i)*10*time.Millisecond), func(time.Time) {
 					runs.Add(1)
-					time.Sleep(lasts * time.Millisecond)
+					time.Sleep(lasts)
 				}, func() { missed.Add(1) })
 			}
 			time.Sleep(100*time.Second + time.Millisecond)
-			assert.InEpsilon(t, 100*100_000/float64(lasts), runs.Load(), 0.03, lasts)
+			assert.InEpsilon(t, 100*100_000/float64(lasts.Milliseconds()), runs.Load(), 0.03, lasts)
 			assert.InDelta(t, 100*100, runs.Load()+missed.Load(), 300, "but for those that wait to be made up for")
 			require.NoError(t, c.Stop(t.Context()))
 		})
