@@ -266,7 +266,8 @@ func startIll(t *testing.T) map[string]*collector {
 		return targets.Page{Body: text.String()}
 	})
 	late := targets.NewFunc(t, func(int) targets.Page {
-		return targets.Page{Body: fmt.Sprintf("tomorrow 1 %d\n", time.Now().Add(time.Hour).UnixMilli())}
+		const broken = "# TYPE broken histogram\nbroken_bucket{le=\"1\"} 5\nbroken_bucket{le=\"+Inf\"} 3\nbroken_sum 1\nbroken_count 3\n"
+		return targets.Page{Body: fmt.Sprintf("%stomorrow 1 %d\n", broken, time.Now().Add(time.Hour).UnixMilli())}
 	})
 	programs, tiny := freeport.Addr(t), freeport.Addr(t)
 	w := wire.New(t, streams)

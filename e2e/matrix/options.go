@@ -86,6 +86,7 @@ var scraping = []Option{
 	{"target_allocator::endpoint", []Value{{Text: "$ALLOCATOR", With: "receivers: {$ID: {target_allocator: {collector_id: me, interval: 1s}}}"}}},
 	{"target_allocator::interval", []Value{{Text: "1s", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me}}}"}}},
 	{"target_allocator::collector_id", []Value{{Text: "other", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, interval: 1s}}}"}}},
+	{"target_allocator::allowed_files", []Value{{Text: "[/var/run/secrets/*]", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me, interval: 1s}}}"}}},
 	{"target_allocator::http_sd_config", []Value{{Text: "{refresh_interval: 1s}", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me, interval: 1s}}}"}}},
 	{"target_allocator::http_scrape_config", []Value{{Text: "{follow_redirects: false}", With: "receivers: {$ID: {target_allocator: {endpoint: $ALLOCATOR, collector_id: me, interval: 1s}}}"}}},
 	{"api_server::enabled", []Value{{Text: "true", With: "receivers: {$ID: {api_server: {server_config: {endpoint: 127.0.0.1:$PORT}}}}"}}},
@@ -191,6 +192,7 @@ var writing = []Option{
 	{"queue::storage", []Value{{Text: "file_storage", With: stored}}},
 	{"queue::on_full", values("drop_oldest", "drop_newest")},
 	{"queue::max_age", values("1m")},
+	{"queue::block_timeout", values("1s", "0s")},
 	{"retry::initial_interval", values("1ms")},
 	{"retry::randomization_factor", values("0", "1")},
 	{"retry::multiplier", values("1")},
@@ -323,6 +325,7 @@ var written = []Option{
 	{"keep_alives_enabled", values("false")},
 	{"path", []Value{{Text: "/elsewhere", Peer: "exporters: {remotewrite: {endpoint: http://$WRITE/elsewhere}}"}}},
 	{"max_decoded_body_size", values("1000000")},
+	{"max_memory", values("16777216", "268435456")},
 }
 
 var streamed = []Option{
