@@ -14,7 +14,7 @@ import (
 
 // answerShare bounds what a server of targets may answer: Prometheus' mechanisms read it as a whole, and it takes several
 // times as much when it is parsed.
-var answerShare = memlimit.Share{Part: 32, Least: 8 << 20, Most: 256 << 20}
+var answerShare = memlimit.Share{Part: 32, Least: 8 << 20, Most: 64 << 20}
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
