@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -189,7 +190,7 @@ receivers:
         - {job_name: refused, static_configs: [{targets: ["127.0.0.1:1"]}]}
         - {job_name: many, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%[3]q]}]}
         - {job_name: late, static_configs: [{targets: [%[4]q]}]}
-  fastprometheus/tiny: {config: {scrape_configs: [{job_name: many, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%[3]q]}]}]}}
+  fastprometheus/tiny: {config: {scrape_configs: [{job_name: many, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [%[8]s]}]}}
 processors:
   memory_limiter/tiny: {check_interval: 1s, limit_mib: 2, spike_limit_mib: 1}
   cardinality: {rules: [], rules_file: %[5]q, rules_poll_interval: 1s, idle_timeout: 10s, overflow: {interval: 1s}}
@@ -269,11 +270,15 @@ func startIll(t *testing.T) map[string]*collector {
 		const broken = "# TYPE broken histogram\nbroken_bucket{le=\"1\"} 5\nbroken_bucket{le=\"+Inf\"} 3\nbroken_sum 1\nbroken_count 3\n"
 		return targets.Page{Body: fmt.Sprintf("%stomorrow 1 %d\n", broken, time.Now().Add(time.Hour).UnixMilli())}
 	})
+	herd := make([]string, 20) // so many that it is the pipeline that refuses, and not what one of them says
+	for i := range herd {
+		herd[i] = fmt.Sprintf("{targets: [%q], labels: {number: %q}}", many.Addr(), strconv.Itoa(i))
+	}
 	programs, tiny := freeport.Addr(t), freeport.Addr(t)
 	w := wire.New(t, streams)
 	agent := startDistribution(t, "godwit-agent",
 		fmt.Sprintf(watchedAgent, programs, geese(t).Addr(), "http://"+writes+"/api/v1/write", w.Addr()),
-		fmt.Sprintf(illAgent, tiny, jobsFile, many.Addr(), late.Addr(), rulesFile, refusing.URL(), down.URL()))
+		fmt.Sprintf(illAgent, tiny, jobsFile, many.Addr(), late.Addr(), rulesFile, refusing.URL(), down.URL(), strings.Join(herd, ", ")))
 	stored := freeport.Addr(t)
 	stuck := startUnder(t, fewBlocks, "godwit-agent", fmt.Sprintf(impatient, down.URL(), stored), withQueue)
 	for _, addr := range []string{programs, tiny, queued, stored} {

@@ -92,7 +92,7 @@ func TestTenantsOfScrapedResources(t *testing.T) {
 	}
 	tenants := map[string]bool{}
 	for _, r := range server.Requests() {
-		tenants[r.Header.Get("X-Scope-OrgID")] = true
+		tenants[r.Header.Get("X-Scope-Orgid")] = true
 	}
 	assert.Equal(t, map[string]bool{"a": true, "b": true}, tenants)
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))

@@ -129,6 +129,8 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	} else {
 		p.apply(p.cfg)
 	}
+	// From the start, so that the first one shows as a rate.
+	p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0)
 	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
