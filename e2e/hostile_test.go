@@ -39,7 +39,7 @@ const (
 	fairShare = 0.9
 	// How often a share is measured before it counts as too small: the machine does other things too, and whoever is
 	// starved by an attack is so each time.
-	shareTries = 4
+	shareTries = 10
 	// What an attack may make a process hold, in MiB with the pages of its binary, and how much of a core it may take
 	// while an attacker sends a few times a second, and once it is gone.
 	maxBesieged                    = 384
