@@ -28,11 +28,17 @@ func TestReloadKeepsTheQueueInMemory(t *testing.T) {
 			}
 		}
 	}
-	e := start(t, componenttest.NewNopHost(), to(healthy, down))
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		to(healthy, down)(c)
+		c.Shards.Max, c.CircuitBreaker.OpenFor = 1, time.Minute
+	})
 	for n := range 20 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
 	}
 	eventually(t, func() bool { return healthy.samples() == 200 }, "one destination has all")
+	// A request whose answer the shutdown does not wait for may be taken after it, and is sent again: it would count twice.
+	eventually(t, func() bool { return e.intake.queue.Stats(0).Blocks == 0 }, "and the exporter knows it")
+	eventually(t, e.destinations[1].BreakerOpen, "the other is asked nothing")
 	require.NoError(t, e.Shutdown(t.Context()))
 	require.Equal(t, map[string]int64{"shutdown": 200}, e.telemetry.destinations[1].snapshot().Dropped, "should there be no other")
 
