@@ -189,7 +189,8 @@ func TestTargetsShareWhatTheyMay(t *testing.T) {
 		r := show(testTarget(j, i, "pod", fmt.Sprint("pod", i)), start, typeText, node, 100)
 		require.Equal(t, i != 1, has(r.Metrics, "bare"))
 	}
-	require.Equal(t, 3, j.Stats().Cohorts)
+	require.Equal(t, 1, j.Stats().Cohorts)
+	require.Equal(t, 2, j.Stats().Plans, "of those the rule keeps, and of the one it drops")
 }
 
 func TestTargetsScrapeConcurrently(t *testing.T) {

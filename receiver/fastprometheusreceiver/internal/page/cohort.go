@@ -4,9 +4,9 @@
 package page
 
 import (
+	"errors"
 	"hash/maphash"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +25,14 @@ type cohort struct {
 	key      string
 	labels   []labels.Label // the targets' public labels, with marks for what may differ
 	switches switches
-	targets  int // under the job's lock
+
+	variables  int                   // labels that may differ
+	derived    int                   // values that rules make of them
+	questions  map[string]*question  // by the rule and what it reads
+	conditions map[string]*condition // by their answers
+	asking     inquiry
+
+	targets int // under the job's lock
 
 	mu         sync.Mutex
 	lines      table[line, *line]
@@ -42,8 +49,10 @@ type cohort struct {
 	scopes     map[string]*scope
 	families   map[familyID]*family // beyond the first of a base
 	keySets    map[string]*keys
+	named      map[string]*keys  // the first by its names
 	attributes map[string]string // their names
 	shapes     map[uint64]*shape // by the hash of their keys; nil until the second line
+	cast       int               // shapes, about
 	points     table[point, *point]
 	forms      map[string]*form
 	plans      map[uint64]*plan
@@ -78,15 +87,17 @@ type familyID struct {
 
 var seed = maphash.MakeSeed()
 
-func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
+func newCohort(j *Job, key string, ls []labels.Label, variables int, sw switches) *cohort {
 	c := &cohort{
-		job: j, key: key, labels: ls, switches: sw,
+		job: j, key: key, labels: ls, variables: variables, switches: sw,
+		questions: map[string]*question{}, conditions: map[string]*condition{}, named: map[string]*keys{},
 		metas: map[*line]meta{}, exposed: map[*line]labels.Labels{}, untold: map[*line]struct{}{},
 		resources: map[[2]string]*resource{},
 		scopes:    map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
 		forms: map[string]*form{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
 		reading: map[*Scrape]struct{}{},
 	}
+	c.asking.cohort = c
 	c.exposing, c.finishing = labels.NewScratchBuilder(16), labels.NewBuilder(labels.EmptyLabels())
 	c.scratch = pass{cohort: c, said: map[string]metadata{}, families: map[familyKey]*base{}}
 	for _, n := range j.report {
@@ -96,7 +107,7 @@ func newCohort(j *Job, key string, ls []labels.Label, sw switches) *cohort {
 			b.Set(l.Name, l.Value)
 		}
 		set := c.external(b.Labels())
-		l := c.newLine(whole(c.name(set.Get(model.MetricNameLabel), n), n+"\xff"), reportLine, anySetting)
+		l := c.newLine(whole(c.name(set.Get(model.MetricNameLabel), n, nil), n+"\xff"), reportLine, anySetting)
 		c.exposed[l], c.untold[l] = set, struct{}{}
 		c.report = append(c.report, l)
 	}
@@ -115,13 +126,18 @@ func (c *cohort) makeLine(l *line, t text, kind lineKind, in setting) *line {
 	return l
 }
 
-// find returns the line of a text, if it is known.
-func (c *cohort) find(text []byte, in setting) *line {
-	return c.hashed(maphash.Bytes(seed, text), text, in)
+// find returns a target's line of a text, if it is known.
+func (c *cohort) find(t *Target, text []byte, in setting) *line {
+	return c.hashed(t, maphash.Bytes(seed, text), text, in)
 }
 
-func (c *cohort) hashed(hash uint64, text []byte, in setting) *line {
-	return c.lines.find(hash, func(l *line) bool { return l.setting == in && l.is(text) })
+// shared returns the line of a text that means the same to all targets, if it is known.
+func (c *cohort) shared(text []byte, in setting) *line {
+	return c.lines.find(maphash.Bytes(seed, text), func(l *line) bool { return l.setting == in && l.name.cond == nil && l.is(text) })
+}
+
+func (c *cohort) hashed(t *Target, hash uint64, text []byte, in setting) *line {
+	return c.lines.find(hash^t.pin.pinned(), func(l *line) bool { return l.setting == in && l.is(text) && t.meets(l.name.cond) })
 }
 
 // series returns the line of a sample that a scrape has read.
@@ -133,21 +149,28 @@ func (c *cohort) series(s *Scrape, e *expo.Entry, in setting) (*line, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	hash := maphash.Bytes(seed, e.Text)
-	if l := c.hashed(hash, e.Text, setting); l != nil {
+	if l := c.hashed(s.target, hash, e.Text, setting); l != nil {
 		return c.hold(s, l), nil
 	}
 	defer c.charge(s, c.held())
-	if sh := c.shape(e, setting); sh != nil {
+	if sh := c.shape(s.target, e, setting); sh != nil {
 		l := c.mould(sh, e, setting, c.keepText(s, sh.name, e))
 		c.lines.insert(l, hash)
 		return c.hold(s, l), nil
 	}
 	exposed := c.expose(e, in)
-	set, err := c.final(exposed)
+	set, cond, err := c.final(exposed, s.target)
+	if errors.Is(err, errPinned) {
+		c.pin(s.target)
+		if l := c.hashed(s.target, hash, e.Text, setting); l != nil {
+			return c.hold(s, l), nil
+		}
+		set, cond, err = c.final(exposed, s.target)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(s, c.addSeries(c.keepText(s, c.nameOf(exposed, set), e), setting, set, true)), nil
+	return c.hold(s, c.addSeries(c.keepText(s, c.nameOf(exposed, set, cond), e), setting, set, true)), nil
 }
 
 // charge has a scrape pay for what the cohort holds more than it did.
@@ -202,10 +225,10 @@ func (c *cohort) metadata(s *Scrape, b, family []byte, m meta) *line {
 	if m.kind == typeLine {
 		in = settingOf(m.typ)
 	}
-	l := c.find(b, in)
+	l := c.shared(b, in)
 	if l == nil {
 		defer c.charge(s, c.held())
-		l = c.newLine(whole(c.name(string(family), string(family)), b), m.kind, in)
+		l = c.newLine(whole(c.name(string(family), string(family), nil), b), m.kind, in)
 		c.lines.add(l)
 		c.metas[l] = m
 		c.size += metaBytes + int64(len(m.text))
@@ -214,16 +237,16 @@ func (c *cohort) metadata(s *Scrape, b, family []byte, m meta) *line {
 }
 
 // nameOf returns the name of a series: no final one if relabeling dropped it.
-func (c *cohort) nameOf(exposed, set labels.Labels) *name {
-	return c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel))
+func (c *cohort) nameOf(exposed, set labels.Labels, cond *condition) *name {
+	return c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel), cond)
 }
 
-func (c *cohort) name(final, exposed string) *name {
-	asked := name{final: final, exposed: exposed}
+func (c *cohort) name(final, exposed string, cond *condition) *name {
+	asked := name{final: final, exposed: exposed, cond: cond}
 	hash := asked.hash()
-	n := c.names.find(hash, func(n *name) bool { return n.final == final && n.exposed == exposed })
+	n := c.names.find(hash, func(n *name) bool { return n.final == final && n.exposed == exposed && n.cond == cond })
 	if n == nil {
-		n = &name{final: strings.Clone(final)}
+		n = &name{final: strings.Clone(final), cond: cond}
 		n.exposed = n.final
 		if exposed != final {
 			n.exposed = strings.Clone(exposed)
@@ -251,7 +274,7 @@ func (c *cohort) place(l *line, b *base, as native) {
 	if as == custom && !b.custom || as == exponential && b.custom {
 		return // a family has one representation
 	}
-	r := c.resource(set)
+	r := c.resource(set, l.name.cond)
 	if metric == translator.TargetInfoMetricName {
 		l.role = targetInfoRole
 		l.point = c.intern(c.family(b, r, nil), l, set, func(n string) bool {
@@ -294,15 +317,15 @@ func (l *line) claim() {
 // again gives the final labels of a line that was placed before, under other metadata.
 func (c *cohort) again(l *line) labels.Labels {
 	e, _ := l.parse()
-	set, err := c.final(c.expose(&e, l.setting))
+	set, err := c.finalAgain(c.expose(&e, l.setting), l.name.cond)
 	if err != nil { // it went well the first time
 		return labels.EmptyLabels()
 	}
 	return set
 }
 
-func (c *cohort) resource(set labels.Labels) *resource {
-	k := [2]string{c.own(set, model.JobLabel), c.own(set, model.InstanceLabel)}
+func (c *cohort) resource(set labels.Labels, cond *condition) *resource {
+	k := [2]string{c.own(set, model.JobLabel, cond), c.own(set, model.InstanceLabel, cond)}
 	r := c.resources[k]
 	if r == nil {
 		r = &resource{job: strings.Clone(k[0]), instance: strings.Clone(k[1])}
@@ -313,10 +336,12 @@ func (c *cohort) resource(set labels.Labels) *resource {
 }
 
 // own returns the value of a label, empty when it is the target's.
-func (c *cohort) own(set labels.Labels, name string) string {
+func (c *cohort) own(set labels.Labels, name string, cond *condition) string {
 	v := set.Get(name)
-	if marked(v) >= 0 || slices.Contains(c.labels, labels.Label{Name: name, Value: v}) {
-		return ""
+	for _, l := range c.labels {
+		if l.Name == name && cond.valueOf(l) == v {
+			return ""
+		}
 	}
 	return v
 }

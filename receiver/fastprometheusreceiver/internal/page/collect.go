@@ -220,13 +220,20 @@ func (c *cohort) parsed(s *Scrape, b []byte, in setting, set labels.Labels) (*li
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.find(b, setting); l != nil {
+	if l := c.find(s.target, b, setting); l != nil {
 		return c.hold(s, l), nil
 	}
 	defer c.charge(s, c.held())
-	final, err := c.final(set)
+	final, cond, err := c.final(set, s.target)
+	if errors.Is(err, errPinned) {
+		c.pin(s.target)
+		if l := c.find(s.target, b, setting); l != nil {
+			return c.hold(s, l), nil
+		}
+		final, cond, err = c.final(set, s.target)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(s, c.addSeries(whole(c.nameOf(set, final), b), setting, final, false)), nil
+	return c.hold(s, c.addSeries(whole(c.nameOf(set, final, cond), b), setting, final, false)), nil
 }

@@ -51,6 +51,8 @@ type Job struct {
 	whole  int // texts of a cohort before they are cut
 	shapes int // that a cohort knows
 
+	questions int // that a cohort asks
+
 	changed atomic.Bool // metrics came back that were not as they had been
 
 	mu      sync.Mutex
@@ -75,15 +77,17 @@ func NewJob(cfg Config) (*Job, error) {
 		}
 	}
 	return &Job{
-		cfg:     cfg,
-		rules:   newRules(cfg.Scrape),
-		report:  reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
-		part:    partPoints,
-		round:   roundPoints,
-		whole:   mostWhole,
-		shapes:  mostShapes,
-		formats: map[string]format{},
-		cohorts: map[string]*cohort{},
+		cfg:    cfg,
+		rules:  newRules(cfg.Scrape),
+		report: reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
+		part:   partPoints,
+		round:  roundPoints,
+		whole:  mostWhole,
+		shapes: mostShapes,
+
+		questions: mostQuestions,
+		formats:   map[string]format{},
+		cohorts:   map[string]*cohort{},
 	}, nil
 }
 

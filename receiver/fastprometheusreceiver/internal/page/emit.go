@@ -152,15 +152,9 @@ func (s *scope) fill(sm pmetric.ScopeMetrics) {
 
 // fill puts the attributes of one of the target's resources.
 func (t *Target) fill(m pcommon.Map, r *placedResource) {
-	job, instance := r.resource.job, r.resource.instance
 	attrs := t.attrs
-	if job != "" || instance != "" {
-		if job == "" {
-			job = t.job
-		}
-		if instance == "" {
-			instance = t.host
-		}
+	if r.resource.isNamed() {
+		job, instance := t.of(r.resource)
 		attrs = resourceAttributes(nil, job, instance, t.common)
 	}
 	most := len(attrs)

@@ -194,10 +194,22 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		s.left = -1
 		res.Err = s.afford()
 	}
+	if t.turned {
+		lines = s.exchange(lines)
+		page = lines
+	}
 	p.begin(t)
 	if res.Err == nil {
 		p.most = c.held() + s.left
 		n = p.page(lines, s.times, ahead, s.natives)
+		if p.clashes(lines) {
+			c.pin(t)
+			lines = s.exchange(lines)
+			page = lines
+			p.begin(t)
+			p.most = c.held() + s.left
+			n = p.page(lines, s.times, ahead, s.natives)
+		}
 		res.Samples, res.PostRelabel, res.Added, res.Late = n.samples, n.samples-n.dropped, n.added, n.late
 		res.Limited = n.limited
 		if s.left = p.most - c.held(); s.left < 0 {
@@ -273,11 +285,18 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	return res
 }
 
+// exchange puts the target's own lines in the place of those that it shares.
+func (s *Scrape) exchange(lines []*line) []*line {
+	s.lines = s.target.cohort.turn(s.target, lines)
+	s.strayed = true
+	return s.lines
+}
+
 // isReordered tells whether a page that was just passed has the lines of the plan in another order, and brings their
 // values into the plan's.
 func (s *Scrape) isReordered(p *pass, n counts) bool {
 	t, q := s.target, s.target.plan
-	if s.size == 0 || q == nil || q.layout == nil || q.repeats > 0 || !t.settled || !t.diff.isEmpty() ||
+	if s.size == 0 || q == nil || q.layout == nil || q.repeats > 0 || t.turned || !t.settled || !t.diff.isEmpty() ||
 		s.times != nil || t.timed != nil || s.natives != nil || len(s.exemplars) > 0 ||
 		n != (counts{samples: q.samples, dropped: q.dropped, limited: q.limited}) || len(t.lingering) > 0 || !same(p.said, t.said) {
 		return false
@@ -374,7 +393,7 @@ func (s *Scrape) countFailed(was, lines []*line, ahead int64, res *Result) {
 			continue
 		}
 		if l.epoch != c.epoch-1 {
-			hash := l.hash()
+			hash := l.text.hash()
 			if seen = append(seen, hash); !t.failed.hasHash(hash) && (s.tooLarge == 0 || i < s.tooLarge) {
 				res.Added++
 			}
@@ -392,7 +411,7 @@ func (f failedSeries) hasHash(hash uint64) bool {
 	return ok
 }
 
-func (f failedSeries) has(l *line) bool { return len(f) > 0 && f.hasHash(l.hash()) }
+func (f failedSeries) has(l *line) bool { return len(f) > 0 && f.hasHash(l.text.hash()) }
 
 // with adds the series of another failed page. When there are many more than the last good page had, only those stay.
 func (f failedSeries) with(hashes []uint64, good int) failedSeries {

@@ -51,8 +51,19 @@ func (c *cohort) keysOf(kept []labels.Label) *keys {
 		}
 		c.keySets[string(key)] = ks
 		c.size += ks.bytes(len(key))
+		c.contest(ks)
 	}
 	return ks
+}
+
+// contest notes whether there are keys with the same names as others.
+func (c *cohort) contest(k *keys) {
+	all := strings.Join(k.names, "\xff")
+	if first, ok := c.named[all]; ok {
+		first.contested, k.contested = true, true
+		return
+	}
+	c.named[all] = k
 }
 
 // attribute keeps the name of an attribute, the same for all keys: then it takes less to see that two are the same.

@@ -25,6 +25,9 @@ type line struct {
 	bound   boundNumber // of a bucket or quantile
 }
 
+// hash is that of the text, unless the line is of one target only.
+func (l *line) hash() uint64 { return l.text.hash() ^ l.name.cond.pinned() }
+
 type lineKind uint8
 
 const (
@@ -96,7 +99,8 @@ type meta struct {
 // A name is the name of a metric and, when relabelling changed it, the name it was exposed under.
 type name struct {
 	final, exposed string
-	head           string // of texts in pieces
+	cond           *condition // on which it is the name, with all other labels; nil if they are the same for all targets
+	head           string     // of texts in pieces
 	epoch          uint32
 	first          int32    // of its samples in the marked plan
 	base           [2]*base // in this epoch; the second is for native histograms
@@ -107,7 +111,7 @@ func (n *name) hash() uint64 {
 	if n.exposed != n.final {
 		h = (h ^ maphash.String(seed, n.exposed)) * 0x9e3779b97f4a7c15
 	}
-	return h
+	return h ^ n.cond.pinned()
 }
 
 // A point is the identity of a data point: what makes samples parts of one.
@@ -148,6 +152,8 @@ type keys struct {
 	names  []string
 	from   []int16 // -1: the point has it
 	marked bool    // some value is the target's
+	// contested says that others have the same names, and a line's own value where these have the target's.
+	contested bool
 }
 
 // A family is a metric in the tree: a base within a scope of a resource.
@@ -167,6 +173,9 @@ type resource struct {
 	epoch         uint32
 	slot          int32
 }
+
+// isNamed tells whether lines name it.
+func (r *resource) isNamed() bool { return r.job != "" || r.instance != "" }
 
 type scope struct {
 	name, version, schema string

@@ -43,7 +43,7 @@ const (
 	slotBytes        = 10
 	lineBytes        = 48 + slotBytes
 	pointBytes       = 32 + slotBytes
-	nameBytes        = 80 + slotBytes
+	nameBytes        = 88 + slotBytes
 	baseBytes        = 144 + slotBytes
 	familyBytes      = 48
 	metaBytes        = 88
@@ -58,6 +58,8 @@ const (
 	resourceBytes    = 112
 	scopeBytes       = 200
 	saidBytes        = 96
+	conditionBytes   = 160
+	givenBytes       = 24
 	sweepBytes       = 4 << 20 // that may be too many without a sweep
 )
 
@@ -76,6 +78,8 @@ func (n *name) bytes() int64 {
 }
 
 func (k *keys) bytes(key int) int64 { return keysBytes + int64(key) + keyBytes*int64(len(k.names)) }
+
+func (cond *condition) bytes() int64 { return conditionBytes + givenBytes*int64(len(cond.answers)) }
 
 func (r *resource) bytes() int64 { return resourceBytes + int64(len(r.job)+len(r.instance)) }
 

@@ -29,7 +29,9 @@ type plan struct {
 
 	pure      bool // a target that knows nothing yet would make the same of the page
 	steady    bool // and one that knows what the page says, and nothing else
-	refs      int  // targets, under the cohort's lock
+	contested bool // lines might be the same series for another target
+	conds     []*condition
+	refs      int // targets, under the cohort's lock
 	mu        sync.Mutex
 	trees     []*tree
 	abandoned bool
@@ -57,6 +59,8 @@ type pass struct {
 	was      []*line             // the target's last page
 	said     map[string]metadata // by the page up to here, over what the target knew before
 	families map[familyKey]*base
+	// contested says that lines might be the same series for the target, and not for others.
+	contested bool
 }
 
 // begin starts a pass. The lines of the target's last page bear the epoch before it until the page has them.
@@ -64,7 +68,10 @@ func (p *pass) begin(t *Target) {
 	p.cohort.epoch += 2
 	p.epoch, p.target = p.cohort.epoch, t
 	p.marked = nil
-	p.was = t.last()
+	if p.was = t.last(); t.turned {
+		p.was = p.turn(t, p.was)
+	}
+	p.contested = false
 	for _, l := range p.was {
 		l.epoch = p.epoch - 1
 	}
@@ -152,6 +159,9 @@ func (p *pass) page(lines []*line, times []int64, latest int64, natives map[int3
 				return c
 			}
 		}
+		if q := l.point; q != nil && (q.form.keys.contested || q.family.resource.isNamed()) {
+			p.contested = true
+		}
 	}
 	return c
 }
@@ -192,10 +202,15 @@ func (p *pass) plan(lines []*line, c counts) *plan {
 	}
 	q := &plan{
 		hash: h, lines: slices.Clone(lines),
-		repeats: c.repeats, samples: c.samples, dropped: c.dropped, limited: c.limited,
+		repeats: c.repeats, samples: c.samples, dropped: c.dropped, limited: c.limited, contested: p.contested,
 	}
+	p.cohort.epoch++
 	for _, l := range lines {
 		q.newest = max(q.newest, l.id)
+		if cond := l.name.cond; cond != nil && cond.epoch != p.cohort.epoch {
+			cond.epoch = p.cohort.epoch
+			q.conds = append(q.conds, cond)
+		}
 	}
 	p.plans[h] = q
 	return q
@@ -240,7 +255,7 @@ func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest
 func (c *cohort) adopt(t *Target, p *plan) {
 	c.differ(t, difference{})
 	t.carried = 0
-	if t.plan == p {
+	if t.turned = false; t.plan == p {
 		return
 	}
 	p.refs++

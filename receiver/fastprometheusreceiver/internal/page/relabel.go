@@ -15,38 +15,39 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// rules tells which labels of a target can decide what becomes of a line. Only their values split targets into cohorts;
-// of all others a line knows but that they are there, and takes the value from the target when it is emitted.
+// rules tells which labels of a line can decide what becomes of it, besides their names. Of the target's labels a line knows
+// but that they are there, and takes the values from the target when it is emitted; see question.
 type rules struct {
-	all  bool
-	seen map[string]bool
-	read map[string]bool // those seen, by the names that labels had when they were exposed
+	opaque bool            // all can
+	read   map[string]bool // by the names that labels had when they were exposed
 }
 
 func newRules(cfg *promconfig.ScrapeConfig) rules {
-	r := rules{seen: map[string]bool{}, read: map[string]bool{}}
-	// A series' own label may stand in for a target's, and equal another target's; a limit may bite on one target only.
-	r.all = cfg.HonorLabels || cfg.LabelValueLengthLimit > 0
+	r := rules{read: map[string]bool{}}
+	r.opaque = cfg.LabelValueLengthLimit > 0
+	isMapped := false // the label that a rule reads may have been another
 	for _, c := range cfg.MetricRelabelConfigs {
 		switch c.Action {
 		case relabel.LabelDrop, relabel.LabelKeep:
 			continue // look at names only
 		case relabel.LabelMap:
-			r.all = true
+			isMapped = true
+			continue
 		default:
 		}
 		for _, n := range c.SourceLabels {
-			r.seen[string(n)] = true
+			r.read[exposedName(string(n))] = true
 		}
-		r.seen[c.TargetLabel] = true
-		if strings.Contains(c.TargetLabel, "$") {
-			r.all = true
-		}
-	}
-	for n := range r.seen {
-		r.read[exposedName(n)] = true
+		r.read[exposedName(c.TargetLabel)] = true
+		r.opaque = r.opaque || isMapped
 	}
 	return r
+}
+
+// isTooLong tells whether a label's value is beyond a limit.
+func (j *Job) isTooLong(value string) bool {
+	most := int(j.cfg.Scrape.LabelValueLengthLimit)
+	return most > 0 && len(value) > most
 }
 
 // exposedName returns the name of a label without what is put before it to make way for a target's.
@@ -60,12 +61,6 @@ func exposedName(name string) string {
 // fixes tells whether the value of a line's own label can decide what becomes of the line.
 func (r *rules) fixes(name string) bool {
 	return r.read[exposedName(name)] || strings.HasPrefix(name, scopePrefix) ||
-		name == model.BucketLabel || name == model.QuantileLabel
-}
-
-// decides tells whether the value of a target's label must be known to read a line.
-func (r *rules) decides(name string) bool {
-	return r.all || r.seen[name] || strings.HasPrefix(name, scopePrefix) ||
 		name == model.BucketLabel || name == model.QuantileLabel
 }
 
@@ -95,14 +90,37 @@ const mostVariables = 64 * 64
 
 // final returns the labels of a sample after honor_labels, metric_relabel_configs and external labels, as Prometheus
 // and the stock receiver set them, with marks for what the target is to fill in. Nothing is left of a dropped sample.
-func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
+func (c *cohort) final(exposed labels.Labels, t *Target) (labels.Labels, *condition, error) {
+	q := &c.asking
+	q.target, q.known, q.given = t, nil, q.given[:0]
+	set, err := q.final(exposed)
+	return set, q.condition(), err
+}
+
+// finalAgain returns them once more, under the condition on which they were what they are.
+func (c *cohort) finalAgain(exposed labels.Labels, cond *condition) (labels.Labels, error) {
+	q := &c.asking
+	q.target, q.known, q.given = nil, cond, q.given[:0]
+	return q.final(exposed)
+}
+
+// valueOf returns the value of a target's label, as lines with the condition have it.
+func (cond *condition) valueOf(l labels.Label) string {
+	if i := marked(l.Value); i >= 0 && cond.pinned() != 0 {
+		return cond.values[i]
+	}
+	return l.Value
+}
+
+func (q *inquiry) final(exposed labels.Labels) (labels.Labels, error) {
+	c, pin := q.cohort, q.pin()
 	cfg := c.job.cfg.Scrape
 	b := c.finishing
 	b.Reset(exposed)
 	if cfg.HonorLabels {
 		for _, l := range c.labels {
 			if !exposed.Has(l.Name) {
-				b.Set(l.Name, l.Value)
+				b.Set(l.Name, pin.valueOf(l))
 			}
 		}
 	} else {
@@ -111,7 +129,7 @@ func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
 			if v := exposed.Get(l.Name); v != "" {
 				moved = append(moved, labels.Label{Name: l.Name, Value: v})
 			}
-			b.Set(l.Name, l.Value)
+			b.Set(l.Name, pin.valueOf(l))
 		}
 		slices.SortStableFunc(moved, func(a, b labels.Label) int { return len(a.Name) - len(b.Name) })
 		for _, l := range moved {
@@ -122,10 +140,13 @@ func (c *cohort) final(exposed labels.Labels) (labels.Labels, error) {
 			b.Set(name, l.Value)
 		}
 	}
-	if !applyRules(b, exposed.Len(), cfg.MetricRelabelConfigs) {
-		return labels.EmptyLabels(), nil
+	if isKept, err := q.apply(b, exposed.Len()); err != nil || !isKept {
+		return labels.EmptyLabels(), err
 	}
-	set := b.Labels()
+	set, err := q.spelled(b)
+	if err != nil {
+		return set, err
+	}
 	switch {
 	case set.IsEmpty():
 		return set, nil
@@ -217,7 +238,7 @@ func (c *cohort) withinLimits(set labels.Labels) error {
 			return limitErrorf("label_name_length_limit exceeded (metric: %.50s, label name: %.50s, length: %d, limit: %d)",
 				name, l.Name, len(l.Name), nameMost)
 		}
-		if valueMost > 0 && len(l.Value) > valueMost {
+		if valueMost > 0 && len(l.Value) > valueMost && marked(l.Value) < 0 {
 			return limitErrorf("label_value_length_limit exceeded (metric: %.50s, label name: %.50s, value: %.50q, length: %d, limit: %d)",
 				name, l.Name, l.Value, len(l.Value), valueMost)
 		}

@@ -86,9 +86,12 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	c := t.cohort
 	s.left = c.job.budget()
 	s.look = manyLines
-	if s.plan = t.plan; s.plan == nil && c.job.cfg.SeriesLimit == 0 {
+	if s.plan = t.plan; s.plan == nil && t.pin == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
-		if s.plan = c.latest; s.plan != nil {
+		if s.plan = c.latest; s.plan != nil && !t.meetsAll(s.plan.conds) {
+			s.plan = nil
+		}
+		if s.plan != nil {
 			s.plan.refs++
 			s.borrowed = true
 		}

@@ -6,6 +6,7 @@ package page
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/maphash"
 	"math"
 	"strconv"
@@ -23,7 +24,9 @@ import (
 // a line. It is worked out once, with marks in place of those values; of the next such line only the values are taken.
 type shape struct {
 	key    string
-	plain  bool // or else lines of it take the long way
+	cond   *condition
+	other  *shape // that the line has under another condition
+	plain  bool   // or else lines of it take the long way
 	kind   lineKind
 	name   *name
 	keys   *keys
@@ -49,8 +52,8 @@ const mostShapedLabels = 64
 
 // shape returns the shape of a line, or nil when it is not known to come again: it is worked out when it comes for the
 // second time.
-func (c *cohort) shape(e *expo.Entry, in setting) *shape {
-	if c.job.rules.all || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
+func (c *cohort) shape(t *Target, e *expo.Entry, in setting) *shape {
+	if c.job.rules.opaque || t.pin != nil || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
 		return nil
 	}
 	key := append(append(append(c.keying[:0], byte(in)), e.Metric()...), 0xff)
@@ -66,21 +69,37 @@ func (c *cohort) shape(e *expo.Entry, in setting) *shape {
 	}
 	c.keying = key
 	h := maphash.Bytes(seed, key)
-	sh, seen := c.shapes[h]
-	switch {
-	case sh != nil:
-		if !sh.plain || sh.key != string(key) {
-			return nil
-		}
-		return sh
-	case !seen:
-		if len(c.shapes) < c.job.shapes {
+	first, seen := c.shapes[h]
+	if !seen {
+		if c.cast < c.job.shapes {
 			c.shapes[h] = nil
+			c.cast++
 		}
 		return nil
 	}
-	sh = c.cast(e, in)
-	sh.key = string(c.keying)
+	for sh := first; sh != nil; sh = sh.other {
+		switch {
+		case sh.key != string(key):
+			return nil
+		case t.meets(sh.cond):
+			if !sh.plain {
+				return nil
+			}
+			return sh
+		default:
+		}
+	}
+	if first != nil {
+		if c.cast >= c.job.shapes {
+			return nil
+		}
+		c.cast++
+	}
+	sh, err := c.shapeOf(t, e, in)
+	if err != nil {
+		return nil
+	}
+	sh.key, sh.other = string(c.keying), first
 	c.shapes[h] = sh
 	c.size += shapeBytes + int64(len(sh.key)) + shapedValueBytes*int64(len(sh.values))
 	if !sh.plain {
@@ -89,8 +108,8 @@ func (c *cohort) shape(e *expo.Entry, in setting) *shape {
 	return sh
 }
 
-// cast works a shape out. It is not plain when there is more to the line than a shape can say.
-func (c *cohort) cast(e *expo.Entry, in setting) *shape {
+// shapeOf works a shape out. It is not plain when there is more to the line than a shape can say.
+func (c *cohort) shapeOf(t *Target, e *expo.Entry, in setting) (*shape, error) {
 	sh := &shape{}
 	exposed := c.expose(e, in)
 	b := labels.NewBuilder(exposed)
@@ -99,14 +118,16 @@ func (c *cohort) cast(e *expo.Entry, in setting) *shape {
 			b.Set(string(name), ofLine.of(i))
 		}
 	}
-	set, err := c.final(b.Labels())
-	if err != nil {
-		return sh
+	set, cond, err := c.final(b.Labels(), t)
+	if sh.cond = cond; errors.Is(err, errPinned) {
+		return nil, err
+	} else if err != nil {
+		return sh, nil
 	}
-	sh.name = c.nameOf(exposed, set)
+	sh.name = c.nameOf(exposed, set, cond)
 	if sh.plain = true; set.IsEmpty() {
 		sh.kind = droppedLine
-		return sh
+		return sh, nil
 	}
 	metric := set.Get(model.MetricNameLabel)
 	sh.plain = metric != translator.TargetInfoMetricName
@@ -138,9 +159,9 @@ func (c *cohort) cast(e *expo.Entry, in setting) *shape {
 	sh.alone = sh.limit == "" && suffix != sumSuffix && suffix != countSuffix && suffix != createdSuffix
 	if sh.plain {
 		sh.keys = c.keysOf(kept)
-		sh.blank = family{resource: c.resource(set), scope: c.scope(set), shape: sh}
+		sh.blank = family{resource: c.resource(set, cond), scope: c.scope(set), shape: sh}
 	}
-	return sh
+	return sh, nil
 }
 
 // isApart tells whether a label says something else about a point than its attributes do.

@@ -106,7 +106,7 @@ func TestShapesMeanWhatLinesMean(t *testing.T) {
 							require.Equal(t, points(long, n, page), points(shared, n, page))
 						}
 						for _, c := range shared.cohorts {
-							require.Equal(t, honor || name == "map", len(c.shapes) == 0)
+							require.NotEmpty(t, c.shapes)
 						}
 					}
 				})

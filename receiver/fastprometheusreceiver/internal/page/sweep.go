@@ -32,6 +32,9 @@ func (c *cohort) sweep() {
 				kept++
 			}
 			l.name.epoch = c.epoch
+			if l.name.cond != nil {
+				l.name.cond.epoch = c.epoch
+			}
 			if l.point != nil {
 				l.point.keep(c.epoch)
 			}
@@ -56,6 +59,7 @@ func (c *cohort) sweep() {
 	c.lines.makeRoom(kept)
 	// These are for lines to share that come at once. Those to come have little to share with these.
 	c.pieces, c.forms, c.shapes = table[piece, *piece]{}, map[string]*form{}, map[uint64]*shape{}
+	c.cast = 0
 	c.size = 0
 	metas := make(map[*line]meta)
 	for l := range lines.all {
@@ -119,12 +123,19 @@ func (c *cohort) sweepShared() {
 	for k, s := range c.scopes {
 		c.size += s.bytes(len(k))
 	}
+	c.conditions = kept(c.conditions, func(cond *condition) bool { return cond.epoch == c.epoch })
+	for _, cond := range c.conditions {
+		c.size += cond.bytes()
+	}
+	c.named = map[string]*keys{}
 	attributes := make(map[string]string)
 	for key, k := range c.keySets {
 		c.size += k.bytes(len(key))
 		for _, name := range k.names {
 			attributes[name] = name
 		}
+		k.contested = false
+		c.contest(k)
 	}
 	c.attributes = attributes
 	for name := range attributes {

@@ -21,7 +21,10 @@ type Target struct {
 	cohort  *cohort
 	job     string
 	host    string         // the instance
-	values  []string       // of the labels with marks
+	values  []string       // of the labels with marks, and what rules make of them
+	answers []uint16       // to the cohort's questions, by their numbers, plus one
+	pin     *condition     // of lines that are the target's own; nil while it shares them
+	turned  bool           // it still has a page of lines that it shared
 	attrs   []labels.Label // of its own resource
 	common  []labels.Label // of any resource of its: what discovery tells
 	timeout time.Duration
@@ -66,7 +69,7 @@ func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
 			return
 		}
 		l = labels.Label{Name: strings.Clone(l.Name), Value: strings.Clone(l.Value)}
-		if !j.rules.decides(l.Name) && len(t.values) < mostVariables {
+		if !isStructural(l.Name) && !j.isTooLong(l.Value) && len(t.values) < mostVariables/2 {
 			t.values = append(t.values, l.Value)
 			l.Value = ofTarget.of(len(t.values) - 1)
 		}
@@ -92,7 +95,7 @@ func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
 	defer j.mu.Unlock()
 	c := j.cohorts[key.String()]
 	if c == nil {
-		c = newCohort(j, key.String(), own, sw)
+		c = newCohort(j, key.String(), own, len(t.values), sw)
 		j.cohorts[c.key] = c
 	}
 	c.targets++
@@ -192,14 +195,14 @@ func (t *Target) admit(s *Scrape, l *line) *line {
 	if most == 0 || l.kind != seriesLine {
 		return l
 	}
-	text := l.hash()
+	text := l.text.hash()
 	if _, ok := t.admitted[text]; ok {
 		return l
 	}
 	if len(t.admitted) >= most {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		refused := c.find([]byte(l.String()), refusedSetting)
+		refused := c.find(t, []byte(l.String()), refusedSetting)
 		if refused == nil {
 			refused = c.newLine(l.text, droppedLine, refusedSetting)
 			c.lines.add(refused)

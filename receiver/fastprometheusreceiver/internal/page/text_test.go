@@ -24,7 +24,7 @@ func TestTextsShareTheirPieces(t *testing.T) {
 		)
 		_, err := p.Next([]byte(series+" 1\n"), &e)
 		require.NoError(t, err)
-		return c.text(c.name(string(e.Metric()), string(e.Metric())), &e)
+		return c.text(c.name(string(e.Metric()), string(e.Metric()), nil), &e)
 	}
 	pieces := func(x text) (all []string) {
 		for _, p := range x.pieces {

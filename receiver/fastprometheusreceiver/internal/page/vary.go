@@ -32,7 +32,7 @@ type change struct{ metric, absent, first, count int32 }
 func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	t, p := s.target, s.plan
 	c := t.cohort
-	if p == nil || t.failed != nil || p.layout == nil || p.repeats > 0 || s.times != nil || s.natives != nil || t.timed != nil || !t.follows(p) {
+	if p == nil || t.turned || t.plan != p && p.contested || t.failed != nil || p.layout == nil || p.repeats > 0 || s.times != nil || s.natives != nil || t.timed != nil || !t.follows(p) {
 		return res, false
 	}
 	d := t.diff
@@ -168,7 +168,7 @@ func (c *cohort) vary(s *Scrape, d difference, res *Result) *variation {
 				if l.setting == refusedSetting {
 					res.Limited++
 				}
-			} else if !c.fits(p, l) {
+			} else if !c.fits(p, l) || t.pin == nil && l.point.form.keys.contested {
 				return nil
 			}
 		}
@@ -180,9 +180,13 @@ func (c *cohort) vary(s *Scrape, d difference, res *Result) *variation {
 	s.gone = s.gone[:0]
 	isEnding := t.alive && !c.job.cfg.NoStaleMarkers
 	for _, l := range t.diff.extras {
-		if isEnding && l.kind == seriesLine && l.epoch == was && c.fits(p, l) {
-			s.gone = append(s.gone, l)
+		if !isEnding || l.kind != seriesLine || l.epoch != was {
+			continue
 		}
+		if !c.fits(p, l) {
+			return nil // it did, but others have had lines of the same series since
+		}
+		s.gone = append(s.gone, l)
 	}
 	x.ended = len(s.gone)
 	c.bury(t, p, x, isEnding, res)
