@@ -56,6 +56,7 @@ type cohort struct {
 	points     table[point, *point]
 	forms      map[string]*form
 	plans      map[uint64]*plan
+	pools      map[uint64]*pool // by their metrics
 	report     []*line
 	latest     *plan
 	marked     *plan // whose lines know their number
@@ -94,7 +95,7 @@ func newCohort(j *Job, key string, ls []labels.Label, variables int, sw switches
 		metas: map[*line]meta{}, exposed: map[*line]labels.Labels{}, untold: map[*line]struct{}{},
 		resources: map[[2]string]*resource{},
 		scopes:    map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
-		forms: map[string]*form{}, plans: map[uint64]*plan{}, differing: map[*Target]struct{}{},
+		forms: map[string]*form{}, plans: map[uint64]*plan{}, pools: map[uint64]*pool{}, differing: map[*Target]struct{}{},
 		reading: map[*Scrape]struct{}{},
 	}
 	c.asking.cohort = c

@@ -187,12 +187,15 @@ func (p *point) put(all *attributes, t *Target) {
 	}
 }
 
-// refill puts the attributes of a point in place of another's. What is the same stays, or is taken from a giver, if any.
-func (p *point) refill(m pcommon.Map, t *Target, giver pcommon.Map) {
-	if !p.overwrite(m, t, giver) {
+// refill puts the attributes of a point in place of another's, and tells whether the names are the same. What is the same stays,
+// or is taken from a giver, if any.
+func (p *point) refill(m pcommon.Map, t *Target, giver pcommon.Map) bool {
+	same := p.overwrite(m, t, giver)
+	if !same {
 		m.RemoveIf(func(string, pcommon.Value) bool { return true })
 		p.fill(m, t)
 	}
+	return same
 }
 
 // overwrite gives a map other values, if it has the point's keys.

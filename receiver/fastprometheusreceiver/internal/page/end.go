@@ -259,11 +259,20 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	)
 	if res.Err == nil && s.size > 0 {
 		if c.job.cfg.Reuse && t.plan != nil {
-			tr = t.plan.take()
+			if tr = t.plan.take(); tr != nil && tr.layout != t.plan.layout {
+				t.plan.pool.give(tr)
+				tr = nil
+			}
 		}
 		l, v.variation = s.adopt(p, all, n, &res, ahead)
-		if res.plan = t.plan; l != t.plan.layout || tr != nil && !c.move(tr, l) {
+		res.plan = t.plan
+		switch {
+		case l != t.plan.layout:
 			tr = nil
+		case tr != nil && c.move(tr, l):
+		case c.job.cfg.Reuse:
+			tr = t.plan.take()
+		default:
 		}
 	} else {
 		l = p.lay(0, all, s.times, s.gone, ahead)
@@ -325,6 +334,7 @@ func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64)
 	q := p.plan(all, n)
 	if q.layout == nil {
 		q.layout = p.lay(0, all, nil, nil, ahead)
+		q.pool = c.pool(q.layout)
 	}
 	l = q.layout
 	isPlain := res.Late == 0 && (s.times == nil || q.repeats == 0 && s.together(q))

@@ -22,6 +22,7 @@ type cursor struct {
 	seen     []bool
 	fresh    []int32
 	recycled recycled
+	rebuilt  bool // a point has other attributes than the one that was there
 }
 
 // point returns a point by its number: those of the variation follow the layout's.
@@ -47,9 +48,10 @@ type choice struct {
 	kept  int
 	drop  []bool
 	renew []bool // of those kept: they are to become others
+	isNew bool   // all are
 }
 
-func (k choice) renews(i int) bool { return i < len(k.renew) && k.renew[i] }
+func (k choice) renews(i int) bool { return k.isNew || i < len(k.renew) && k.renew[i] }
 
 func (k choice) at(i int) int32 {
 	if k.list != nil {
@@ -239,7 +241,7 @@ func (c *cursor) attributes(p placedPoint, k choice, i int, m pcommon.Map) {
 	case i >= k.kept:
 		p.point.fill(m, c.target)
 	case k.renews(i):
-		p.point.refill(m, c.target, pcommon.Map{})
+		c.rebuilt = !p.point.refill(m, c.target, pcommon.Map{}) || c.rebuilt
 	}
 }
 

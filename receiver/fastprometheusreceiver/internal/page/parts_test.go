@@ -60,7 +60,7 @@ func TestLargePagesComeInParts(t *testing.T) {
 			require.Equal(t, []int{5*roundPoints + 5, 5*roundPoints + 5, 5*roundPoints + 6, 5*roundPoints + 6}[i], points)
 			r.Release()
 		}
-		require.Empty(t, target.plan.trees)
+		require.Empty(t, target.plan.pool.trees)
 	}
 }
 

@@ -32,10 +32,12 @@ type plan struct {
 	contested bool // lines might be the same series for another target
 	conds     []*condition
 	refs      int // targets, under the cohort's lock
-	mu        sync.Mutex
-	trees     []*tree
-	abandoned bool
+	pool      *pool
+	mu        sync.Mutex // of owner
 }
+
+// take returns a tree to fill, if one is free.
+func (p *plan) take() *tree { return p.pool.take(p.layout) }
 
 // body returns the lines without those of the report.
 func (p *plan) body(report int) []*line { return p.lines[:len(p.lines)-report] }
@@ -271,7 +273,9 @@ func (c *cohort) abandon(p *plan) {
 	}
 	if p.refs--; p.refs == 0 {
 		delete(c.plans, p.hash)
-		p.drop()
+		if p.pool != nil {
+			c.leave(p.pool)
+		}
 		if c.marked == p {
 			c.marked = nil
 		}

@@ -4,9 +4,7 @@
 package page
 
 import (
-	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,40 +19,11 @@ type tree struct {
 	lists        [][]int32 // by metric, of those whose points are not the layout's
 	target       *Target   // whose it was last
 	hasExemplars bool
-	handed       record // what it was when it was handed out
-	poisoned     bool   // it was overwritten when it came back
+	handed       record  // what it was when it was handed out
+	poisoned     bool    // it was overwritten when it came back
+	foreign      bool    // its points are not yet the layout's
+	had          []int32 // how many points each metric has, when they are not
 }
-
-// take returns a tree of the plan to fill, if one is free.
-func (p *plan) take() *tree {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.trees)
-	if n == 0 {
-		return nil
-	}
-	t := p.trees[n-1]
-	p.trees[n-1] = nil
-	p.trees = p.trees[:n-1]
-	retained.Add(-int64(len(t.layout.points)))
-	return t
-}
-
-// drop forgets the trees of a plan that has no target any more.
-func (p *plan) drop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, t := range p.trees {
-		retained.Add(-int64(len(t.layout.points)))
-	}
-	p.trees, p.abandoned = nil, true
-}
-
-// retained counts the points of trees that wait to be filled. Pages that no other target has cost a tree each; past the
-// bound such trees go to the collector, and their pages are built anew.
-var retained atomic.Int64
-
-const retainedPoints = 1 << 16
 
 // Release says that the consumer has returned without an error. With Config.Reuse the metrics may then be filled again;
 // without, the call means nothing.
@@ -69,17 +38,7 @@ func (r Result) Release() {
 		return
 	}
 	r.tree.poisoned = handback.Poisons()
-	p, n := r.plan, len(r.tree.layout.points)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	most := runtime.GOMAXPROCS(0) // as many as scrapes can be filling
-	if len(p.trees) > 0 && retained.Load() > retainedPoints || retained.Load() > 4*retainedPoints {
-		most = 0
-	}
-	if !p.abandoned && len(p.trees) < most {
-		p.trees = append(p.trees, r.tree)
-		retained.Add(int64(n))
-	}
+	r.plan.pool.give(r.tree)
 }
 
 // render makes metrics of a view, out of a tree where there is one. They can come back as the tree returned, if any.
@@ -94,13 +53,16 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 		if t.poisoned {
 			t.restore()
 		}
+		if t.layout != l {
+			t.become(l)
+		}
 		hanging := v.hanging
 		v.hanging = hanging || t.hasExemplars
-		if t.target != v.target {
+		if t.target != v.target || t.foreign {
 			t.own(v.target)
 		}
 		if whole, moved := t.refill(v); whole {
-			t.target, t.hasExemplars = v.target, hanging
+			t.target, t.hasExemplars, t.foreign = v.target, hanging, false
 			if moved {
 				t.record()
 			}
@@ -143,6 +105,13 @@ func (t *tree) refill(v *view) (whole, moved bool) {
 		k := m.all(true)
 		had := t.list(i)
 		switch ch, next = v.change(i, next); {
+		case t.foreign:
+			if ch != (change{}) {
+				k = c.choose(m, ch, nil, false)
+				t.setList(i, k.list)
+			}
+			k = k.over(int(t.had[i]))
+			moved = moved || k.count != int(t.had[i])
 		case ch == (change{}) && l.isComplete(m, had):
 			k.list = had
 		default:
@@ -156,7 +125,7 @@ func (t *tree) refill(v *view) (whole, moved bool) {
 		return false, moved
 	}
 	c.broken.report(v.target, true)
-	return true, moved
+	return true, moved || c.rebuilt
 }
 
 // isComplete tells whether a list, if there is one, has all points of a metric and no others.
@@ -178,11 +147,7 @@ func (c *cohort) move(t *tree, l *layout) bool {
 	if old == l {
 		return true
 	}
-	if !slices.Equal(old.scopes, l.scopes) ||
-		!slices.EqualFunc(old.resources, l.resources, func(a, b placedResource) bool {
-			return a.resource == b.resource && slices.Equal(a.info, b.info)
-		}) ||
-		!slices.EqualFunc(old.metrics, l.metrics, func(a, b placedMetric) bool { return a.family == b.family && a.scope == b.scope }) {
+	if !old.hasMetricsOf(l) || !slices.EqualFunc(old.resources, l.resources, func(a, b placedResource) bool { return slices.Equal(a.info, b.info) }) {
 		return false
 	}
 	c.epoch++
@@ -306,7 +271,7 @@ func (t *tree) ownResources(target *Target) {
 func (t *tree) own(target *Target) {
 	t.ownResources(target)
 	l := t.layout
-	if !l.marked {
+	if !l.marked || t.foreign {
 		return
 	}
 	w := walk{tree: t}

@@ -1,0 +1,112 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ofItsOwn gives a page that is like another's values of its own, and leaves out some of its lines.
+func ofItsOwn(page string, target int, r *rand.Rand) string {
+	var b strings.Builder
+	skip := ""
+	for line := range strings.Lines(page) {
+		if skip != "" && strings.Contains(line, skip) {
+			continue
+		}
+		if _, id, ok := strings.Cut(line, `id="`); ok && r.IntN(40) == 0 {
+			skip = `id="` + id[:strings.IndexByte(id, '"')+1] // all lines of a point
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(line, `id="`, fmt.Sprintf(`id="target %d's `, target)))
+	}
+	return b.String()
+}
+
+// Targets that show the same metrics about things of their own fill each other's trees.
+func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
+	waiting := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		g := newGenerator(seed, seed%2 == 1, false)
+		m := media(g.openMetrics)
+		cfg := Config{Scrape: testScrapeConfig()}
+		reusing := cfg
+		reusing.Reuse = true
+		trees, fresh := newTestJob(t, reusing), newTestJob(t, cfg)
+		var targets, oracles []*Target
+		for i := range fewPlans + 3 {
+			targets = append(targets, testTarget(trees, i, "zone", fmt.Sprint("z", i)))
+			oracles = append(oracles, testTarget(fresh, i, "zone", fmt.Sprint("z", i)))
+		}
+		filled := 0
+		for n := range 12 {
+			at := start.Add(time.Duration(n) * time.Second)
+			page := g.page()
+			for i := range targets {
+				own := ofItsOwn(page, i, rand.New(rand.NewPCG(seed, uint64(n/3*100+i))))
+				want, got := show(oracles[i], at, m, own, 1<<20), show(targets[i], at, m, own, 1+r.IntN(200))
+				require.NoError(t, want.Err)
+				require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, own)
+				if got.tree != nil {
+					filled++
+				}
+				if r.IntN(8) > 0 {
+					got.Release()
+				}
+			}
+			if n%3 == 2 {
+				g.change()
+			}
+		}
+		require.Positive(t, filled)
+		require.False(t, trees.changed.Load(), "nobody changed what was handed out")
+		for _, c := range trees.cohorts {
+			for _, p := range c.pools {
+				waiting += len(p.trees)
+				require.LessOrEqual(t, len(p.trees), p.most)
+			}
+		}
+		for _, target := range targets {
+			target.Retire(start)
+		}
+		for _, c := range trees.cohorts {
+			require.Empty(t, c.pools)
+		}
+	}
+	require.Positive(t, waiting)
+}
+
+// A scrape of a page that is like no other allocates one value for each label that other targets have not.
+func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
+	const points = 500
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	var targets []*Target
+	var pages []string
+	for i := range 4 * fewPlans {
+		var b strings.Builder
+		for n := range points {
+			fmt.Fprintf(&b, "m%d{device=\"d%d\",pod=\"app-%d\"} %d\n", n%50, n, i, n)
+		}
+		targets, pages = append(targets, testTarget(j, i)), append(pages, b.String())
+	}
+	n := 0
+	scrape := func() {
+		i := n % len(targets)
+		r := show(targets[i], start.Add(time.Duration(n)*time.Second), typeText, pages[i], 1<<20)
+		require.NoError(t, r.Err)
+		r.Release()
+		n++
+	}
+	for range 3 * len(targets) {
+		scrape()
+	}
+	require.Less(t, testing.AllocsPerRun(4*len(targets), scrape), 1.2*points)
+}
