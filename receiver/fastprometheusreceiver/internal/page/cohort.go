@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"github.com/prometheus/common/model"
@@ -31,8 +32,10 @@ type cohort struct {
 	questions  map[string]*question  // by the rule and what it reads
 	conditions map[string]*condition // by their answers
 	asking     inquiry
+	slots      map[string]int // of values of targets' own, by label
+	templating []byte
 
-	targets int // under the job's lock
+	targets atomic.Int32
 
 	mu         sync.Mutex
 	lines      table[line, *line]
@@ -49,10 +52,10 @@ type cohort struct {
 	scopes     map[string]*scope
 	families   map[familyID]*family // beyond the first of a base
 	keySets    map[string]*keys
-	named      map[string]*keys  // the first by its names
-	attributes map[string]string // their names
-	shapes     map[uint64]*shape // by the hash of their keys; nil until the second line
-	cast       int               // shapes, about
+	named      map[string][]*keys // by their names
+	attributes map[string]string  // their names
+	shapes     map[uint64]*shape  // by the hash of their keys; nil until the second line
+	cast       int                // shapes, about
 	points     table[point, *point]
 	forms      map[string]*form
 	plans      map[uint64]*plan
@@ -91,7 +94,7 @@ var seed = maphash.MakeSeed()
 func newCohort(j *Job, key string, ls []labels.Label, variables int, sw switches) *cohort {
 	c := &cohort{
 		job: j, key: key, labels: ls, variables: variables, switches: sw,
-		questions: map[string]*question{}, conditions: map[string]*condition{}, named: map[string]*keys{},
+		slots: map[string]int{}, questions: map[string]*question{}, conditions: map[string]*condition{}, named: map[string][]*keys{},
 		metas: map[*line]meta{}, exposed: map[*line]labels.Labels{}, untold: map[*line]struct{}{},
 		resources: map[[2]string]*resource{},
 		scopes:    map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
@@ -149,11 +152,19 @@ func (c *cohort) series(s *Scrape, e *expo.Entry, in setting) (*line, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	held := c.held()
+	if l, err := c.ownLine(s.target, e, in, setting); l != nil {
+		c.charge(s, held)
+		return c.hold(s, l), nil
+	} else if err != nil && !errors.Is(err, errPinned) {
+		return nil, err
+	}
 	hash := maphash.Bytes(seed, e.Text)
 	if l := c.hashed(s.target, hash, e.Text, setting); l != nil {
 		return c.hold(s, l), nil
 	}
-	defer c.charge(s, c.held())
+	defer c.charge(s, held)
+	s.fresh++
 	if sh := c.shape(s.target, e, setting); sh != nil {
 		l := c.mould(sh, e, setting, c.keepText(s, sh.name, e))
 		c.lines.insert(l, hash)

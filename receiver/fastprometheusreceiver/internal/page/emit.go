@@ -232,7 +232,7 @@ func give(giver pcommon.Map, name, value string, to pcommon.Value) bool {
 // value returns the value of an attribute, packed at a place unless it is the target's, and where the next one is packed.
 func (p *point) value(i, at int, t *Target) (v string, next int) {
 	if from := p.form.keys.from[i]; from >= 0 {
-		return t.values[from], at
+		return t.value(int(from)), at
 	}
 	s, next := unpack(p.form.values, at)
 	return p.text(s), next

@@ -198,6 +198,11 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		lines = s.exchange(lines)
 		page = lines
 	}
+	own, version := t.own, t.version
+	if res.Err == nil && s.size > 0 {
+		lines = s.settleOwn(lines)
+		page = lines
+	}
 	p.begin(t)
 	if res.Err == nil {
 		p.most = c.held() + s.left
@@ -226,6 +231,7 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 	if res.Err != nil {
 		s.countFailed(p.was, lines, ahead, &res)
 		res.Samples += s.refused
+		t.own, t.version, t.restated = own, version, nil
 		p.begin(t)
 		page, s.times, s.natives, s.exemplars = nil, nil, nil, nil
 		s.values = s.values[:0]
@@ -403,7 +409,7 @@ func (s *Scrape) countFailed(was, lines []*line, ahead int64, res *Result) {
 			continue
 		}
 		if l.epoch != c.epoch-1 {
-			hash := l.text.hash()
+			hash := t.seriesHash(l)
 			if seen = append(seen, hash); !t.failed.hasHash(hash) && (s.tooLarge == 0 || i < s.tooLarge) {
 				res.Added++
 			}
@@ -421,7 +427,7 @@ func (f failedSeries) hasHash(hash uint64) bool {
 	return ok
 }
 
-func (f failedSeries) has(l *line) bool { return len(f) > 0 && f.hasHash(l.text.hash()) }
+func (f failedSeries) has(t *Target, l *line) bool { return len(f) > 0 && f.hasHash(t.seriesHash(l)) }
 
 // with adds the series of another failed page. When there are many more than the last good page had, only those stay.
 func (f failedSeries) with(hashes []uint64, good int) failedSeries {

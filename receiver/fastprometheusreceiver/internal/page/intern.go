@@ -56,14 +56,18 @@ func (c *cohort) keysOf(kept []labels.Label) *keys {
 	return ks
 }
 
-// contest notes whether there are keys with the same names as others.
+// contest notes whether there are keys with the same names that have a line's own value where these have the target's. Values of
+// pages do not count: a line that has one always has its slot.
 func (c *cohort) contest(k *keys) {
 	all := strings.Join(k.names, "\xff")
-	if first, ok := c.named[all]; ok {
-		first.contested, k.contested = true, true
-		return
+	for _, other := range c.named[all] {
+		for i, from := range k.from {
+			if other.from[i] != from && min(from, other.from[i]) < ownBase && (from >= 0 && from < ownBase || other.from[i] >= 0 && other.from[i] < ownBase) {
+				k.contested, other.contested = true, true
+			}
+		}
 	}
-	c.named[all] = k
+	c.named[all] = append(c.named[all], k)
 }
 
 // attribute keeps the name of an attribute, the same for all keys: then it takes less to see that two are the same.

@@ -12,12 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nodePages are those of node exporters which tell of their host in the first label or in the last.
-func nodePages(hosts int, isFirst bool) (pages [][]byte) {
+// nodePages are those of node exporters which tell of their host in the first label or in the last; in parts of it, a line about
+// each, so that no value is on many lines.
+func nodePages(hosts int, isFirst bool, parts int) (pages [][]byte) {
 	for i := range hosts {
 		var b strings.Builder
-		host := fmt.Sprintf("host=\"node-%d.example.org\"", i)
+		n := 0
 		for line := range strings.Lines(nodePage(1)) {
+			n++
+			host := fmt.Sprintf("host=\"node-%d.%d.example.org\"", i, n%parts)
 			series, value, _ := strings.Cut(line, " ")
 			name, ls, isLabeled := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 			switch {
@@ -51,8 +54,8 @@ func textOf(pages [][]byte) (series, length int) {
 	return series, length
 }
 
-// A series of a shape not seen before takes its text and 120 B, on pages as exporters have them. Short lines that have
-// nothing in common but the name and part of the labels, as if there were one metric, take more.
+// A series of a shape not seen before takes its text and 120 B, on large pages as exporters have them. Lines that have little in
+// common with others take more, up to twice that.
 func TestMemoryOfNewSeries(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -61,8 +64,9 @@ func TestMemoryOfNewSeries(t *testing.T) {
 	}{
 		{"a page about pods", 120, [][]byte{[]byte(kubeText(100_000))}},
 		{"a larger one", 120, [][]byte{[]byte(kubeText(170_000))}},
-		{"nodes, by the first label", 120, nodePages(250, true)},
-		{"nodes, by the last label", 120, nodePages(250, false)},
+		{"nodes in parts, by the first label", 220, nodePages(250, true, 20)},
+		{"nodes in parts, by the last label", 220, nodePages(250, false, 20)},
+		{"nodes, each line of a part of its own", 245, nodePages(250, false, 400)},
 		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -93,4 +97,27 @@ func TestMemoryOfNewSeries(t *testing.T) {
 			runtime.KeepAlive(k.pages)
 		})
 	}
+}
+
+// What targets tell of themselves on every line takes next to nothing: the lines are the same for all.
+func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
+	pages := nodePages(250, false, 1)
+	series, _ := textOf(pages)
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	before := heap()
+	var targets []*Target
+	for i := range pages {
+		targets = append(targets, testTarget(j, i))
+	}
+	for range 2 {
+		for i, page := range pages {
+			r := showBytes(targets[i], start, typeText, page)
+			require.NoError(t, r.Err)
+			r.Release()
+		}
+	}
+	require.Equal(t, 1, j.Stats().Plans)
+	require.Less(t, float64(heap()-before)/float64(series), 20.0, "with the texts")
+	runtime.KeepAlive(targets)
+	runtime.KeepAlive(pages)
 }

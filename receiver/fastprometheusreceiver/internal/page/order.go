@@ -126,8 +126,10 @@ func (c *cohort) about(l *line) string {
 }
 
 // parse reads the text of a line again.
-func (l *line) parse() (e expo.Entry, ok bool) {
-	b := []byte(l.String() + " 0\n")
+func (l *line) parse() (e expo.Entry, ok bool) { return parse(l.String()) }
+
+func parse(series string) (e expo.Entry, ok bool) {
+	b := []byte(series + " 0\n")
 	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
 		if _, err := p.Next(b, &e); err == nil {
 			return e, true

@@ -70,7 +70,10 @@ func (p *pass) begin(t *Target) {
 	p.cohort.epoch += 2
 	p.epoch, p.target = p.cohort.epoch, t
 	p.marked = nil
-	if p.was = t.last(); t.turned {
+	if p.was = t.restated; p.was == nil {
+		p.was = t.last()
+	}
+	if t.turned {
 		p.was = p.turn(t, p.was)
 	}
 	p.contested = false
@@ -142,7 +145,7 @@ func (p *pass) page(lines []*line, times []int64, latest int64, natives map[int3
 			}
 			continue
 		}
-		isNew := l.epoch != p.epoch-1 && !p.target.failed.has(l)
+		isNew := l.epoch != p.epoch-1 && !p.target.failed.has(p.target, l)
 		l.epoch, l.number = p.epoch, int32(i)
 		switch {
 		case times != nil && times[i] > latest:
@@ -257,7 +260,8 @@ func (p *pass) lay(first int, lines []*line, times []int64, gone []*line, latest
 func (c *cohort) adopt(t *Target, p *plan) {
 	c.differ(t, difference{})
 	t.carried = 0
-	if t.turned = false; t.plan == p {
+	t.turned, t.restated = false, nil
+	if t.plan == p {
 		return
 	}
 	p.refs++

@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ofItsOwn gives a page that is like another's values of its own, and leaves out some of its lines.
-func ofItsOwn(page string, target int, r *rand.Rand) string {
+// ofItsOwn gives a page that is like another's values of its own, and leaves out some of its lines. Many of the lines tell of an
+// application.
+func ofItsOwn(page string, target int, app string, r *rand.Rand) string {
 	var b strings.Builder
 	skip := ""
 	for line := range strings.Lines(page) {
@@ -25,7 +26,13 @@ func ofItsOwn(page string, target int, r *rand.Rand) string {
 			skip = `id="` + id[:strings.IndexByte(id, '"')+1] // all lines of a point
 			continue
 		}
-		b.WriteString(strings.ReplaceAll(line, `id="`, fmt.Sprintf(`id="target %d's `, target)))
+		if name, rest, ok := strings.Cut(line, "{"); ok && line[0] != '#' && strings.Contains(rest, "id=") && app != "" {
+			line = name + `{app="` + app + `",` + rest
+		}
+		if target%2 == 0 { // half of the targets have all lines for themselves
+			line = strings.ReplaceAll(line, `id="`, fmt.Sprintf(`id="target %d's `, target))
+		}
+		b.WriteString(line)
 	}
 	return b.String()
 }
@@ -51,7 +58,8 @@ func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
 			at := start.Add(time.Duration(n) * time.Second)
 			page := g.page()
 			for i := range targets {
-				own := ofItsOwn(page, i, rand.New(rand.NewPCG(seed, uint64(n/3*100+i))))
+				app := []string{"", fmt.Sprint("app-", i), fmt.Sprint("app-", i), fmt.Sprint("app-", i+n/5)}[seed%4]
+				own := ofItsOwn(page, i, app, rand.New(rand.NewPCG(seed, uint64(n/3*100+i))))
 				want, got := show(oracles[i], at, m, own, 1<<20), show(targets[i], at, m, own, 1+r.IntN(200))
 				require.NoError(t, want.Err)
 				require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, own)

@@ -132,9 +132,21 @@ func (t *Target) answer(q *question) (int, error) {
 // resolve returns the value that a mark stands for.
 func (t *Target) resolve(v string) string {
 	if i := marked(v); i >= 0 {
-		return t.values[i]
+		return t.value(i)
 	}
 	return v
+}
+
+// value returns a value of the target's by its number: none where it has not the lines of a plan that it borrows.
+func (t *Target) value(i int) string {
+	values := t.values
+	if i >= ownBase {
+		i, values = i-ownBase, t.own
+	}
+	if i >= len(values) {
+		return ""
+	}
+	return values[i]
 }
 
 const absent = "\x01" // no label has this value
@@ -394,7 +406,7 @@ func (c *cohort) turnLine(t *Target, l *line) *line {
 	if l.kind.isMetadata() || l.kind == reportLine || l.name.cond == t.pin {
 		return l
 	}
-	text := []byte(l.String())
+	text := []byte(spell(l, t.own))
 	if own := c.find(t, text, l.setting); own != nil {
 		return own
 	}

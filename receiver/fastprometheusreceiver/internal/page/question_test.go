@@ -172,6 +172,7 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 	type shown struct {
 		*Target
 
+		app    string // on most of its lines
 		labels labels.Labels
 		series []string // of its last page, which was good; nil after another
 	}
@@ -183,7 +184,7 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 			b.Set("pod", one(r, "p-1", "p-2", "host1:80"))
 		}
 		ls := b.Labels()
-		targets = append(targets, &shown{Target: j.NewTarget(labels.FromStrings("__scheme__", "http"), ls), labels: ls})
+		targets = append(targets, &shown{Target: j.NewTarget(labels.FromStrings("__scheme__", "http"), ls), labels: ls, app: fmt.Sprint("app-", i)})
 	}
 	exposed := func(n int) labels.Labels {
 		b := labels.NewBuilder(labels.FromStrings("__name__", fmt.Sprint("m", n%4)))
@@ -194,7 +195,10 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 		}
 		return b.Labels()
 	}
-	page := make([]labels.Labels, 12)
+	// Lines that tell of their target do so by a label that rules read, or do not, or that the target has, too.
+	app := one(r, "app", "app", "app", "a", "exported_app", "pod", "c")
+	told := r.IntN(5)
+	page := make([]labels.Labels, 12+r.IntN(20))
 	for i := range page {
 		page[i] = exposed(i)
 	}
@@ -210,11 +214,17 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 			if r.IntN(6) == 0 && n > 0 {
 				continue
 			}
+			if r.IntN(12) == 0 {
+				target.app = fmt.Sprint("app-", r.IntN(7))
+			}
 			var text strings.Builder
 			want, good := map[string]bool{}, true
 			for k, l := range page {
 				if i == 3 && k%5 == 0 || i == 4 && k%2 == 0 {
 					continue
+				}
+				if k%4 < told {
+					l = labels.NewBuilder(l).Set(app, target.app).Labels()
 				}
 				fmt.Fprintf(&text, "%s%s 1\n", l.Get("__name__"), l.DropMetricName())
 				set, ok := prometheusLabels(cfg, target.labels, l)

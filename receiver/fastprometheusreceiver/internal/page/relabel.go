@@ -18,28 +18,30 @@ import (
 // rules tells which labels of a line can decide what becomes of it, besides their names. Of the target's labels a line knows
 // but that they are there, and takes the values from the target when it is emitted; see question.
 type rules struct {
-	opaque bool            // all can
-	read   map[string]bool // by the names that labels had when they were exposed
+	opaque   bool            // all can
+	isMapped bool            // a label may get another's value
+	read     map[string]bool // by the names that labels had when they were exposed
 }
 
 func newRules(cfg *promconfig.ScrapeConfig) rules {
 	r := rules{read: map[string]bool{}}
 	r.opaque = cfg.LabelValueLengthLimit > 0
-	isMapped := false // the label that a rule reads may have been another
 	for _, c := range cfg.MetricRelabelConfigs {
 		switch c.Action {
 		case relabel.LabelDrop, relabel.LabelKeep:
 			continue // look at names only
 		case relabel.LabelMap:
-			isMapped = true
+			r.isMapped = true
 			continue
 		default:
 		}
+		// A rule may read, or write, what was another label.
+		r.opaque = r.opaque || r.isMapped
+		r.isMapped = r.isMapped || strings.Contains(c.TargetLabel, "$")
 		for _, n := range c.SourceLabels {
 			r.read[exposedName(string(n))] = true
 		}
 		r.read[exposedName(c.TargetLabel)] = true
-		r.opaque = r.opaque || isMapped
 	}
 	return r
 }
@@ -74,13 +76,16 @@ var (
 
 // number returns which label a value stands for, or -1.
 func (m mark) number(v string) int {
-	if len(v) != len(m)+2 || !strings.HasPrefix(v, string(m)) {
+	if len(v) != len(m)+3 || !strings.HasPrefix(v, string(m)) {
 		return -1
 	}
-	return int(v[len(m)]-'0')*64 + int(v[len(m)+1]-'0')
+	n := v[len(m):]
+	return int(n[0]-'0')<<12 + int(n[1]-'0')<<6 + int(n[2]-'0')
 }
 
-func (m mark) of(i int) string { return string(m) + string([]byte{'0' + byte(i/64), '0' + byte(i%64)}) }
+func (m mark) of(i int) string {
+	return string(m) + string([]byte{'0' + byte(i>>12), '0' + byte(i>>6&63), '0' + byte(i&63)})
+}
 
 // marked returns which of the target's labels a value stands for, or -1.
 func marked(v string) int { return ofTarget.number(v) }

@@ -18,6 +18,7 @@ type tree struct {
 	layout       *layout
 	lists        [][]int32 // by metric, of those whose points are not the layout's
 	target       *Target   // whose it was last
+	version      int       // of the target's own values
 	hasExemplars bool
 	handed       record  // what it was when it was handed out
 	poisoned     bool    // it was overwritten when it came back
@@ -58,11 +59,11 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 		}
 		hanging := v.hanging
 		v.hanging = hanging || t.hasExemplars
-		if t.target != v.target || t.foreign {
+		if t.target != v.target || t.version != v.target.version || t.foreign {
 			t.own(v.target)
 		}
 		if whole, moved := t.refill(v); whole {
-			t.target, t.hasExemplars, t.foreign = v.target, hanging, false
+			t.target, t.version, t.hasExemplars, t.foreign = v.target, v.target.version, hanging, false
 			if moved {
 				t.record()
 			}
@@ -74,7 +75,7 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 	if !reuse || !whole || len(l.metrics) == 0 {
 		return md, nil
 	}
-	fresh := &tree{metrics: md, layout: l, target: v.target, hasExemplars: v.hanging}
+	fresh := &tree{metrics: md, layout: l, target: v.target, version: v.target.version, hasExemplars: v.hanging}
 	if v.variation != nil {
 		c := cursor{view: v, layout: l}
 		for _, ch := range v.changes {
@@ -292,8 +293,8 @@ func (p *point) own(m pcommon.Map, t *Target) {
 		if from < 0 {
 			continue
 		}
-		if a, ok := m.Get(p.form.keys.names[i]); ok {
-			a.SetStr(t.values[from])
+		if a, ok := m.Get(p.form.keys.names[i]); ok && a.Str() != t.value(int(from)) {
+			a.SetStr(t.value(int(from)))
 		}
 	}
 }

@@ -37,6 +37,8 @@ type Scrape struct {
 	plan     *plan
 	borrowed bool    // it is not the target's
 	held     []*line // found by their text
+	fresh    int     // lines that were not known
+	mixed    bool    // lines may have values that the page has shown to be the target's own since
 	expected []*line // the last page's
 	next     int     // of expected
 	search   search
@@ -236,7 +238,10 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 
 // match reads the line b starts with, if it is the expected one, and returns its length.
 func (s *Scrape) match(b []byte, l *line) int {
-	text := l.match(b)
+	text := l.match(b, s.target.own)
+	if text == 0 && s.borrowed && l.isSlotted() {
+		text = s.learn(b, l)
+	}
 	if text == 0 || len(b) == text {
 		return 0
 	}

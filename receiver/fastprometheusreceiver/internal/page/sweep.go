@@ -127,7 +127,7 @@ func (c *cohort) sweepShared() {
 	for _, cond := range c.conditions {
 		c.size += cond.bytes()
 	}
-	c.named = map[string]*keys{}
+	c.named = map[string][]*keys{}
 	attributes := make(map[string]string)
 	for key, k := range c.keySets {
 		c.size += k.bytes(len(key))
@@ -135,6 +135,8 @@ func (c *cohort) sweepShared() {
 			attributes[name] = name
 		}
 		k.contested = false
+	}
+	for _, k := range c.keySets {
 		c.contest(k)
 	}
 	c.attributes = attributes
@@ -168,7 +170,7 @@ func (c *cohort) slim() {
 func (c *cohort) stats(s *Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Targets += c.targets
+	s.Targets += int(c.targets.Load())
 	s.Plans += len(c.plans)
 	s.Lines += c.lines.count
 	s.Points += c.points.count

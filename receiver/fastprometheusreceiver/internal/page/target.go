@@ -20,14 +20,18 @@ const unknownType = model.MetricTypeUnknown
 type Target struct {
 	cohort  *cohort
 	job     string
-	host    string         // the instance
-	values  []string       // of the labels with marks, and what rules make of them
-	answers []uint16       // to the cohort's questions, by their numbers, plus one
-	pin     *condition     // of lines that are the target's own; nil while it shares them
-	turned  bool           // it still has a page of lines that it shared
-	attrs   []labels.Label // of its own resource
-	common  []labels.Label // of any resource of its: what discovery tells
-	timeout time.Duration
+	host    string     // the instance
+	values  []string   // of the labels with marks, and what rules make of them
+	answers []uint16   // to the cohort's questions, by their numbers, plus one
+	pin     *condition // of lines that are the target's own; nil while it shares them
+	turned  bool       // it still has a page of lines that it shared
+	own     []string   // values that most lines of its page have, by their slots
+	version int        // counts how often these were others
+	// restated has the lines of the last page by values that this one has.
+	restated []*line
+	attrs    []labels.Label // of its own resource
+	common   []labels.Label // of any resource of its: what discovery tells
+	timeout  time.Duration
 
 	format  format
 	plan    *plan
@@ -98,7 +102,7 @@ func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
 		c = newCohort(j, key.String(), own, len(t.values), sw)
 		j.cohorts[c.key] = c
 	}
-	c.targets++
+	c.targets.Add(1)
 	t.cohort = c
 	return t
 }
@@ -124,7 +128,7 @@ func (t *Target) leave() {
 	j := c.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if c.targets--; c.targets == 0 {
+	if c.targets.Add(-1) == 0 {
 		delete(j.cohorts, c.key)
 	}
 }
@@ -195,16 +199,20 @@ func (t *Target) admit(s *Scrape, l *line) *line {
 	if most == 0 || l.kind != seriesLine {
 		return l
 	}
-	text := l.text.hash()
+	text := t.seriesHash(l)
 	if _, ok := t.admitted[text]; ok {
 		return l
 	}
 	if len(t.admitted) >= most {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		refused := c.find(t, []byte(l.String()), refusedSetting)
+		asShown := l.text
+		if l.isSlotted() {
+			asShown = whole(l.name, spell(l, t.own))
+		}
+		refused := c.find(t, []byte(asShown.String()), refusedSetting)
 		if refused == nil {
-			refused = c.newLine(l.text, droppedLine, refusedSetting)
+			refused = c.newLine(asShown, droppedLine, refusedSetting)
 			c.lines.add(refused)
 		}
 		return c.hold(s, refused)

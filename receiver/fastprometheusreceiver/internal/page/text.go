@@ -43,8 +43,11 @@ func whole[T string | []byte](n *name, t T) text {
 
 func (t *text) isWhole() bool { return t.tail == nil }
 
-// match returns the length of the text if b starts with it, or 0.
-func (t *text) match(b []byte) int {
+// match returns the length of the text if b starts with it, or 0. own is for its slots.
+func (t *text) match(b []byte, own []string) int {
+	if t.tail == slotted {
+		return t.matchOwn(b, own)
+	}
 	begin := 0
 	if t.tail != nil {
 		if begin = len(t.name.head); len(b) < begin || string(b[:begin]) != t.name.head {
@@ -65,7 +68,9 @@ func (t *text) match(b []byte) int {
 	return end
 }
 
-func (t *text) is(b []byte) bool { return t.match(b) == len(b) && t.len() == len(b) }
+func (t *text) is(b []byte) bool {
+	return !t.isSlotted() && t.match(b, nil) == len(b) && t.len() == len(b)
+}
 
 // The numbers of pieces.
 const (
@@ -88,7 +93,7 @@ func (t *text) piece(i int) string {
 
 // pieces visits what the text is made of.
 func (t *text) pieces(yield func(int, string) bool) {
-	if t.isWhole() {
+	if t.isWhole() || t.isSlotted() {
 		yield(bodyPiece, t.piece(bodyPiece))
 		return
 	}
@@ -126,8 +131,11 @@ func (t *text) String() string {
 
 // hash returns what maphash.Bytes does of the text.
 func (t *text) hash() uint64 {
-	if t.isWhole() {
+	switch t.tail {
+	case nil:
 		return t.body.hash()
+	case slotted:
+		return t.body.hash() ^ slottedSalt
 	}
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -51,10 +51,10 @@ func TestTextsShareTheirPieces(t *testing.T) {
 		require.Equal(t, len(series), x.len())
 		require.Equal(t, maphash.String(seed, series), x.hash())
 		require.True(t, x.is([]byte(series)))
-		require.Equal(t, len(series), x.match([]byte(series+" 1")))
+		require.Equal(t, len(series), x.match([]byte(series+" 1"), nil))
 		for i := range series {
 			require.False(t, x.is([]byte(series[:i])), "a part of it")
-			require.Zero(t, x.match([]byte(series[:i])))
+			require.Zero(t, x.match([]byte(series[:i]), nil))
 			require.False(t, x.is([]byte(series[:i]+"~"+series[i+1:])), "another")
 		}
 		for i, p := range x.pieces {

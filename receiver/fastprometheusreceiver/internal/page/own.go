@@ -1,0 +1,313 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// Programs tell on every line who they are: a pod, an instance of an application. Such a value is the target's own, as are its
+// labels, though the page has it: lines have a slot in its place and are the same for all targets. Which slot a value has goes
+// by the name of its label, so a target has one value of its own for each name, and a line that has it always has the slot.
+
+const (
+	// ownBase is from where on the values that a target has for itself are its pages', not discovery's and not the rules'.
+	ownBase = mostVariables
+	// mostOwn bounds the labels that have slots.
+	mostOwn = 16
+	// fewFresh is how many new lines of a page are not worth a look.
+	fewFresh = 16
+)
+
+// slotted is the tail of texts with slots. Their body is what is between the values, each piece after its length, and the
+// numbers of the slots.
+var slotted = new(piece)
+
+const slottedSalt = 0x5851f42d4c957f2d
+
+func (t *text) isSlotted() bool { return t.tail == slotted }
+
+// parts visits what is before each slot of a text, and the slot; after the last piece there is none.
+func (t *text) parts(yield func(before string, slot int) bool) {
+	s := string(*t.body)
+	for i := 0; ; {
+		n, at := number(s, i)
+		before := s[at : at+n]
+		if i = at + n; i == len(s) {
+			yield(before, -1)
+			return
+		}
+		slot, next := number(s, i)
+		if !yield(before, slot) {
+			return
+		}
+		i = next
+	}
+}
+
+// matchOwn returns the length of a text with slots if b starts with it, or 0.
+func (t *text) matchOwn(b []byte, own []string) int {
+	s, end := string(*t.body), 0
+	for i := 0; ; {
+		n, at := number(s, i)
+		i = at + n
+		if len(b)-end < n || string(b[end:end+n]) != s[at:i] {
+			return 0
+		}
+		if end += n; i == len(s) {
+			return end
+		}
+		var slot int
+		slot, i = number(s, i)
+		if slot >= len(own) || own[slot] == "" || len(b)-end < len(own[slot]) || string(b[end:end+len(own[slot])]) != own[slot] {
+			return 0
+		}
+		end += len(own[slot])
+	}
+}
+
+// learn matches a line of another target's plan, and takes the values that stand where the target has none yet for its own.
+func (s *Scrape) learn(b []byte, l *line) int {
+	t := s.target
+	own := append(make([]string, 0, mostOwn), t.own...)
+	end := 0
+	for before, slot := range l.parts {
+		if len(b)-end < len(before) || string(b[end:end+len(before)]) != before {
+			return 0
+		}
+		if end += len(before); slot < 0 {
+			break
+		}
+		for len(own) <= slot {
+			own = append(own, "")
+		}
+		n := len(own[slot])
+		if n == 0 {
+			n = bytes.IndexByte(b[end:], '"')
+			if n <= 0 || bytes.IndexByte(b[end:end+n], '\\') >= 0 || !utf8.Valid(b[end:end+n]) || t.cohort.job.isTooLong(string(b[end:end+n])) {
+				return 0
+			}
+			own[slot] = string(b[end : end+n])
+		}
+		if len(b)-end < n || string(b[end:end+n]) != own[slot] {
+			return 0
+		}
+		end += n
+	}
+	t.own = own
+	s.mixed = s.mixed || s.strayed
+	return end
+}
+
+// spell returns the text of a line as the target's page has it, given what its own values are.
+func spell(l *line, own []string) string {
+	if !l.isSlotted() {
+		return l.String()
+	}
+	var b strings.Builder
+	for before, slot := range l.parts {
+		if b.WriteString(before); slot >= 0 {
+			b.WriteString(own[slot])
+		}
+	}
+	return b.String()
+}
+
+// seriesHash is one of the text as the target's page has it.
+func (t *Target) seriesHash(l *line) uint64 {
+	if !l.isSlotted() {
+		return l.text.hash()
+	}
+	return maphash.String(seed, spell(l, t.own))
+}
+
+// template returns the text of an entry with slots for the target's own values, for a moment; nil if it has none of them.
+func (c *cohort) template(t *Target, e *expo.Entry) []byte {
+	b, at := c.templating[:0], 0
+	for i := range e.Labels() {
+		name, value := e.Label(i)
+		slot, ok := c.slots[string(name)]
+		if !ok || slot >= len(t.own) || t.own[slot] == "" || t.own[slot] != string(value) {
+			continue
+		}
+		begin, end := e.Span(i)
+		b = append(binary.AppendUvarint(b, uint64(begin-at)), e.Text[at:begin]...)
+		b = binary.AppendUvarint(b, uint64(slot))
+		at = end
+	}
+	if at == 0 {
+		return nil
+	}
+	b = append(binary.AppendUvarint(b, uint64(len(e.Text)-at)), e.Text[at:]...)
+	c.templating = b
+	return b
+}
+
+// ownLine returns the line of an entry that has values of the target's own, nil if it has none.
+func (c *cohort) ownLine(t *Target, e *expo.Entry, in, kept setting) (*line, error) {
+	if t.pin != nil || len(t.own) == 0 {
+		return nil, nil
+	}
+	b := c.template(t, e)
+	if b == nil {
+		return nil, nil
+	}
+	hash := maphash.Bytes(seed, b) ^ slottedSalt
+	l := c.lines.find(hash, func(l *line) bool {
+		return l.setting == kept && l.isSlotted() && string(*l.body) == string(b) && t.meets(l.name.cond)
+	})
+	if l != nil {
+		return l, nil
+	}
+	exposed := c.expose(e, in)
+	set := labels.NewBuilder(exposed)
+	for i := range e.Labels() {
+		name, value := e.Label(i)
+		if slot, ok := c.slots[string(name)]; ok && slot < len(t.own) && t.own[slot] != "" && t.own[slot] == string(value) {
+			set.Set(string(name), ofTarget.of(ownBase+slot))
+		}
+	}
+	final, cond, err := c.final(set.Labels(), t)
+	if err != nil {
+		return nil, err
+	}
+	body := piece(b)
+	return c.addSeries(text{name: c.nameOf(exposed, final, cond), body: &body, tail: slotted}, kept, final, false), nil
+}
+
+// restate returns what a line is once the target's own values are others than they were.
+func (c *cohort) restate(t *Target, l *line, was []string) *line {
+	if l.kind != seriesLine && l.kind != droppedLine || l.setting == refusedSetting {
+		return l
+	}
+	if _, untold := c.untold[l]; untold && !l.isSlotted() {
+		return l
+	}
+	text := spell(l, was)
+	e, ok := parse(text)
+	if !ok {
+		return l
+	}
+	own, err := c.ownLine(t, &e, l.setting, l.setting)
+	switch {
+	case own != nil:
+		return own
+	case err != nil || !l.isSlotted():
+		return l
+	}
+	if had := c.find(t, []byte(text), l.setting); had != nil {
+		return had
+	}
+	exposed := c.expose(&e, l.setting)
+	final, cond, err := c.final(exposed, t)
+	if err != nil {
+		return l
+	}
+	return c.addSeries(whole(c.nameOf(exposed, final, cond), text), l.setting, final, true)
+}
+
+func (c *cohort) restateAll(t *Target, lines []*line, was []string) []*line {
+	out := make([]*line, len(lines))
+	for i, l := range lines {
+		out[i] = c.restate(t, l, was)
+	}
+	return out
+}
+
+// isFresh tells whether so many of a page's lines are new that it pays to look for values that are the target's own.
+func (s *Scrape) isFresh(lines int) bool {
+	c := s.target.cohort
+	return s.fresh >= fewFresh && 8*s.fresh >= lines && s.target.pin == nil && !c.job.rules.isMapped && c.targets.Load() > 1 && !c.job.isLarge(lines)
+}
+
+// ownValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have.
+func (c *cohort) ownValues(s *Scrape, lines []*line) []string {
+	t := s.target
+	if !s.isFresh(len(lines)) {
+		return nil
+	}
+	counts := map[labelPair]int{}
+	series := 0
+	for _, l := range lines {
+		if l.kind != seriesLine {
+			continue
+		}
+		series++
+		if e, ok := parse(spell(l, t.own)); ok {
+			for i := range e.Labels() {
+				name, value := e.Label(i)
+				counts[labelPair{string(name), string(value)}]++
+			}
+		}
+	}
+	var own []string
+	var often []labelPair
+	for pair, n := range counts {
+		if 4*n > series && c.canBeOwn(pair) {
+			often = append(often, pair)
+		}
+	}
+	slices.SortFunc(often, func(a, b labelPair) int {
+		return cmp.Or(strings.Compare(a.name, b.name), counts[b]-counts[a], strings.Compare(a.value, b.value))
+	})
+	often = slices.CompactFunc(often, func(a, b labelPair) bool { return a.name == b.name })
+	for _, pair := range often {
+		slot, ok := c.slots[pair.name]
+		if !ok {
+			if slot = len(c.slots); slot == mostOwn {
+				continue
+			}
+			c.slots[pair.name] = slot
+		}
+		if own == nil {
+			own = append(make([]string, 0, mostOwn), t.own...)
+		}
+		for len(own) <= slot {
+			own = append(own, "")
+		}
+		own[slot] = pair.value
+	}
+	if own == nil || slices.Equal(own, t.own) {
+		return nil
+	}
+	return own
+}
+
+type labelPair struct{ name, value string }
+
+// canBeOwn tells whether a label is no more than an attribute, whatever its value is.
+func (c *cohort) canBeOwn(l labelPair) bool {
+	return l.value != "" && strings.IndexByte(l.value, '\\') < 0 && strings.IndexByte(l.name, '\\') < 0 && !c.job.isTooLong(l.value) &&
+		!isApart(l.name) && !c.job.rules.fixes(l.name) && !strings.HasPrefix(l.name, model.ExportedLabelPrefix) &&
+		!slices.ContainsFunc(c.labels, func(own labels.Label) bool { return own.Name == l.name })
+}
+
+// settleOwn finds out what is the target's own, and restates the lines of its page, and of its last, by that.
+func (s *Scrape) settleOwn(lines []*line) []*line {
+	t := s.target
+	c := t.cohort
+	own, was := c.ownValues(s, lines), t.own
+	if own == nil && !s.mixed {
+		return lines
+	}
+	if own != nil {
+		t.own = own
+		t.version++
+	}
+	t.restated = c.restateAll(t, t.last(), was)
+	s.lines = c.restateAll(t, lines, was)
+	s.strayed = true
+	return s.lines
+}
