@@ -34,6 +34,7 @@ type cohort struct {
 	asking     inquiry
 	slots      map[string]int // of values of targets' own, by label
 	templating []byte
+	kinds      map[uint64]uint8 // pioneers of pages, by what these are about
 
 	targets atomic.Int32
 
@@ -94,7 +95,7 @@ var seed = maphash.MakeSeed()
 func newCohort(j *Job, key string, ls []labels.Label, variables int, sw switches) *cohort {
 	c := &cohort{
 		job: j, key: key, labels: ls, variables: variables, switches: sw,
-		slots: map[string]int{}, questions: map[string]*question{}, conditions: map[string]*condition{}, named: map[string][]*keys{},
+		slots: map[string]int{}, kinds: map[uint64]uint8{}, questions: map[string]*question{}, conditions: map[string]*condition{}, named: map[string][]*keys{},
 		metas: map[*line]meta{}, exposed: map[*line]labels.Labels{}, untold: map[*line]struct{}{},
 		resources: map[[2]string]*resource{},
 		scopes:    map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
@@ -152,9 +153,15 @@ func (c *cohort) series(s *Scrape, e *expo.Entry, in setting) (*line, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held := c.held()
+	held, newest := c.held(), c.lastID
+	if s.since == 0 {
+		s.since = newest
+	}
 	if l, err := c.ownLine(s.target, e, in, setting); l != nil {
 		c.charge(s, held)
+		if l.id > newest {
+			s.fresh++
+		}
 		return c.hold(s, l), nil
 	} else if err != nil && !errors.Is(err, errPinned) {
 		return nil, err

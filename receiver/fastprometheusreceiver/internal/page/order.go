@@ -125,8 +125,8 @@ func (c *cohort) about(l *line) string {
 	return strings.TrimRight(s, "}")
 }
 
-// parse reads the text of a line again.
-func (l *line) parse() (e expo.Entry, ok bool) { return parse(l.String()) }
+// parse reads the text of a line again, with marks in its slots.
+func (l *line) parse() (e expo.Entry, ok bool) { return parse(spell(l, slotMarks)) }
 
 func parse(series string) (e expo.Entry, ok bool) {
 	b := []byte(series + " 0\n")

@@ -29,6 +29,10 @@ const (
 	mostOwn = 16
 	// fewFresh is how many new lines of a page are not worth a look.
 	fewFresh = 16
+	// pioneers is how many targets of a kind have lines with slots though nobody else has them yet.
+	pioneers = 3
+	// mostKinds bounds the kinds of pages for which pioneers are counted.
+	mostKinds = 1 << 10
 )
 
 // slotted is the tail of texts with slots. Their body is what is between the values, each piece after its length, and the
@@ -111,6 +115,14 @@ func (s *Scrape) learn(b []byte, l *line) int {
 	return end
 }
 
+// slotMarks are what stands for the values in slots.
+var slotMarks = func() (marks []string) {
+	for slot := range mostOwn {
+		marks = append(marks, ofTarget.of(ownBase+slot))
+	}
+	return marks
+}()
+
 // spell returns the text of a line as the target's page has it, given what its own values are.
 func spell(l *line, own []string) string {
 	if !l.isSlotted() {
@@ -155,6 +167,13 @@ func (c *cohort) template(t *Target, e *expo.Entry) []byte {
 	return b
 }
 
+// slotted returns the target's line of a template, if it is known.
+func (c *cohort) slotted(t *Target, template []byte, in setting) *line {
+	return c.lines.find(maphash.Bytes(seed, template)^slottedSalt, func(l *line) bool {
+		return l.setting == in && l.isSlotted() && string(*l.body) == string(template) && t.meets(l.name.cond)
+	})
+}
+
 // ownLine returns the line of an entry that has values of the target's own, nil if it has none.
 func (c *cohort) ownLine(t *Target, e *expo.Entry, in, kept setting) (*line, error) {
 	if t.pin != nil || len(t.own) == 0 {
@@ -164,11 +183,7 @@ func (c *cohort) ownLine(t *Target, e *expo.Entry, in, kept setting) (*line, err
 	if b == nil {
 		return nil, nil
 	}
-	hash := maphash.Bytes(seed, b) ^ slottedSalt
-	l := c.lines.find(hash, func(l *line) bool {
-		return l.setting == kept && l.isSlotted() && string(*l.body) == string(b) && t.meets(l.name.cond)
-	})
-	if l != nil {
+	if l := c.slotted(t, b, kept); l != nil {
 		return l, nil
 	}
 	exposed := c.expose(e, in)
@@ -184,7 +199,7 @@ func (c *cohort) ownLine(t *Target, e *expo.Entry, in, kept setting) (*line, err
 		return nil, err
 	}
 	body := piece(b)
-	return c.addSeries(text{name: c.nameOf(exposed, final, cond), body: &body, tail: slotted}, kept, final, false), nil
+	return c.addSeries(text{name: c.nameOf(exposed, final, cond), body: &body, tail: slotted}, kept, final, true), nil
 }
 
 // restate returns what a line is once the target's own values are others than they were.
@@ -192,7 +207,7 @@ func (c *cohort) restate(t *Target, l *line, was []string) *line {
 	if l.kind != seriesLine && l.kind != droppedLine || l.setting == refusedSetting {
 		return l
 	}
-	if _, untold := c.untold[l]; untold && !l.isSlotted() {
+	if _, untold := c.untold[l]; untold {
 		return l
 	}
 	text := spell(l, was)
@@ -235,9 +250,6 @@ func (s *Scrape) isFresh(lines int) bool {
 // ownValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have.
 func (c *cohort) ownValues(s *Scrape, lines []*line) []string {
 	t := s.target
-	if !s.isFresh(len(lines)) {
-		return nil
-	}
 	counts := map[labelPair]int{}
 	series := 0
 	for _, l := range lines {
@@ -279,10 +291,50 @@ func (c *cohort) ownValues(s *Scrape, lines []*line) []string {
 		}
 		own[slot] = pair.value
 	}
-	if own == nil || slices.Equal(own, t.own) {
-		return nil
+	if own == nil {
+		return t.own
 	}
 	return own
+}
+
+// shares tells whether most lines of a page that have the target's own values were there before the page, or whether the target
+// may be among the first of its kind.
+func (c *cohort) shares(s *Scrape, lines []*line, own []string) bool {
+	t := s.target
+	was := t.own
+	t.own = own
+	have, found := 0, 0
+	kind := uint64(0)
+	var last *name
+	for _, l := range lines {
+		if l.kind != seriesLine {
+			continue
+		}
+		if l.name != last {
+			last = l.name
+			kind = (kind ^ maphash.String(seed, last.exposed)) * 0x9e3779b97f4a7c15
+		}
+		e, ok := parse(spell(l, was))
+		if !ok {
+			continue
+		}
+		if template := c.template(t, &e); template != nil {
+			have++
+			if l := c.slotted(t, template, l.setting); l != nil && l.id <= s.since {
+				found++
+			}
+		}
+	}
+	t.own = was
+	if 4*found >= have {
+		return true
+	}
+	n, ok := c.kinds[kind]
+	if n >= pioneers || !ok && len(c.kinds) == mostKinds {
+		return false
+	}
+	c.kinds[kind] = n + 1
+	return true
 }
 
 type labelPair struct{ name, value string }
@@ -298,14 +350,17 @@ func (c *cohort) canBeOwn(l labelPair) bool {
 func (s *Scrape) settleOwn(lines []*line) []*line {
 	t := s.target
 	c := t.cohort
-	own, was := c.ownValues(s, lines), t.own
-	if own == nil && !s.mixed {
+	own, was := t.own, t.own
+	if s.isFresh(len(lines)) {
+		if own = c.ownValues(s, lines); own != nil && !c.shares(s, lines, own) {
+			own = nil
+		}
+	}
+	if !s.mixed && slices.Equal(own, was) {
 		return lines
 	}
-	if own != nil {
-		t.own = own
-		t.version++
-	}
+	t.own = own
+	t.version++
 	t.restated = c.restateAll(t, t.last(), was)
 	s.lines = c.restateAll(t, lines, was)
 	s.strayed = true

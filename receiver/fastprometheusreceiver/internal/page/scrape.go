@@ -38,6 +38,7 @@ type Scrape struct {
 	borrowed bool    // it is not the target's
 	held     []*line // found by their text
 	fresh    int     // lines that were not known
+	since    uint32  // the highest number of a line before the first that was looked for
 	mixed    bool    // lines may have values that the page has shown to be the target's own since
 	expected []*line // the last page's
 	next     int     // of expected
