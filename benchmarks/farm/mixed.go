@@ -41,11 +41,15 @@ func Mixed(largest int, nodePage string) ([]*Page, error) {
 	return pages, nil
 }
 
-// repeat makes the page one of so many samples: the first of them, or all for several zones.
+// repeat makes the page one of so many samples, or of some more, so that its last family is whole: the first of them, or all for
+// several zones.
 func (p *Page) repeat(samples int) *Page {
 	out := &Page{groups: p.groups}
 	for zone := 0; out.Samples() < samples; zone++ {
 		for _, l := range p.lines {
+			if l.kind == comment && out.Samples() >= samples {
+				break // with the family: a part of one is no page
+			}
 			if l.kind == comment && zone > 0 {
 				continue // said above
 			}
@@ -58,9 +62,6 @@ func (p *Page) repeat(samples int) *Page {
 				}
 			}
 			out.lines = append(out.lines, l)
-			if out.Samples() >= samples {
-				break
-			}
 		}
 	}
 	return out
