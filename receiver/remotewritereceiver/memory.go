@@ -4,14 +4,8 @@
 package remotewritereceiver
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"io/fs"
-	"math"
-	"path"
-	"runtime/debug"
-	"strconv"
-	"strings"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
@@ -95,67 +89,7 @@ func (h *hold) done() {
 	*h = hold{of: h.of}
 }
 
-// memoryFor is what requests in flight may take up in all, when nobody configured it.
-func memoryFor(root fs.FS, goLimit int64) int {
-	there := int64(unknownMemory)
-	if n := leastLimit(root); n > 0 {
-		there = n
-	}
-	if goLimit > 0 && goLimit < math.MaxInt64 {
-		there = min(there, goLimit)
-	}
-	return int(max(there/memoryShare, leastMemory))
-}
-
-// goLimit is GOMEMLIMIT, or what has been set since.
-func goLimit() int64 { return debug.SetMemoryLimit(-1) }
-
-// leastLimit is the least of the host's memory and the limits of the process's cgroup, of either version; 0 if none is known.
-func leastLimit(root fs.FS) int64 {
-	least := int64(0)
-	note := func(n int64) {
-		if n > 0 && n < 1<<62 && (least == 0 || n < least) {
-			least = n
-		}
-	}
-	text, _ := fs.ReadFile(root, "proc/meminfo")
-	if fields := strings.Fields(lineWith(text, "MemTotal:")); len(fields) > 1 {
-		kib, _ := strconv.ParseInt(fields[1], 10, 64)
-		note(kib << 10)
-	}
-	cgroups, _ := fs.ReadFile(root, "proc/self/cgroup")
-	for line := range bytes.Lines(cgroups) {
-		parts := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		var mount, file string
-		switch parts[1] {
-		case "":
-			mount, file = "sys/fs/cgroup", "memory.max"
-		case "memory":
-			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		default:
-			continue
-		}
-		// In a container the path may be the host's, of which only the root is to be seen: all levels are tried.
-		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
-			limit, _ := fs.ReadFile(root, path.Join(mount, dir, file))
-			n, _ := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64) // "max" is none
-			note(n)
-			if dir == "/" {
-				break
-			}
-		}
-	}
-	return least
-}
-
-func lineWith(text []byte, prefix string) string {
-	for line := range bytes.Lines(text) {
-		if strings.HasPrefix(string(line), prefix) {
-			return string(line)
-		}
-	}
-	return ""
+// memoryFor is what requests in flight may take up in all, when nobody configured it, of so much memory; 0 is not known.
+func memoryFor(available int64) int {
+	return int(max(cmp.Or(available, unknownMemory)/memoryShare, leastMemory))
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"sync"
 
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
@@ -94,7 +94,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 func (r *remoteWriteReceiver) prepare() {
 	size := r.cfg.MaxMemory
 	if size == 0 {
-		size = memoryFor(os.DirFS("/"), goLimit())
+		size = memoryFor(memlimit.Available())
 	}
 	r.memory = newMemory(size)
 	r.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
