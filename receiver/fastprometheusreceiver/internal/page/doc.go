@@ -6,7 +6,9 @@
 // A page rarely changes its series, only its values. So a target keeps a plan: the lines of its last page, in order,
 // and the layout of the metrics they make. The next page is compared with it, line by line, and of a line that is as
 // expected only the number is read. What a line means - its labels after relabelling, its place in a metric - is decided
-// once, when it is first seen, and kept for all targets of the job whose labels cannot make a difference: their cohort.
+// once, when it is first seen, and kept for all targets of the job that have the same names of labels: their cohort. Where a
+// rule reads the value of a target's label, each target is asked what the rule makes of it, and the answers are a condition of
+// the line. What a page says of its target on many lines is one of the target's values, too: a slot in the lines' texts.
 //
 // Targets with the same page share the plan itself, too. One whose page lacks some of its lines and has others instead
 // keeps the plan, and besides it the difference: what that changes is worked out for the lines that differ, and the metrics

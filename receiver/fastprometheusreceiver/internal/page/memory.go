@@ -64,7 +64,7 @@ const (
 )
 
 func (l *line) bytes() int64 {
-	if !l.isWhole() || string(*l.body) == l.name.exposed {
+	if !l.isWhole() && !l.isSlotted() || string(*l.body) == l.name.exposed {
 		return lineBytes + pieceBytes
 	}
 	return lineBytes + pieceBytes + int64(len(*l.body))

@@ -14,8 +14,8 @@ import (
 
 // nodePages are those of node exporters which tell of their host in the first label or in the last; in parts of it, a line about
 // each, so that no value is on many lines.
-func nodePages(hosts int, isFirst bool, parts int) (pages [][]byte) {
-	for i := range hosts {
+func nodePages(isFirst bool, parts int) (pages [][]byte) {
+	for i := range 250 {
 		var b strings.Builder
 		n := 0
 		for line := range strings.Lines(nodePage(1)) {
@@ -64,9 +64,9 @@ func TestMemoryOfNewSeries(t *testing.T) {
 	}{
 		{"a page about pods", 120, [][]byte{[]byte(kubeText(100_000))}},
 		{"a larger one", 120, [][]byte{[]byte(kubeText(170_000))}},
-		{"nodes in parts, by the first label", 220, nodePages(250, true, 20)},
-		{"nodes in parts, by the last label", 220, nodePages(250, false, 20)},
-		{"nodes, each line of a part of its own", 245, nodePages(250, false, 400)},
+		{"nodes in parts, by the first label", 220, nodePages(true, 20)},
+		{"nodes in parts, by the last label", 220, nodePages(false, 20)},
+		{"nodes, each line of a part of its own", 245, nodePages(false, 400)},
 		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestMemoryOfNewSeries(t *testing.T) {
 
 // What targets tell of themselves on every line takes next to nothing: the lines are the same for all.
 func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
-	pages := nodePages(250, false, 1)
+	pages := nodePages(false, 1)
 	series, _ := textOf(pages)
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	before := heap()

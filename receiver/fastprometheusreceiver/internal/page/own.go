@@ -31,6 +31,8 @@ const (
 	fewFresh = 16
 	// pioneers is how many targets of a kind have lines with slots though nobody else has them yet.
 	pioneers = 3
+	// mostCounted bounds the values of a page that are counted: what many lines have comes soon.
+	mostCounted = 1 << 12
 	// mostKinds bounds the kinds of pages for which pioneers are counted.
 	mostKinds = 1 << 10
 )
@@ -85,8 +87,7 @@ func (t *text) matchOwn(b []byte, own []string) int {
 // learn matches a line of another target's plan, and takes the values that stand where the target has none yet for its own.
 func (s *Scrape) learn(b []byte, l *line) int {
 	t := s.target
-	own := append(make([]string, 0, mostOwn), t.own...)
-	end := 0
+	own, end, learned := t.own, 0, false
 	for before, slot := range l.parts {
 		if len(b)-end < len(before) || string(b[end:end+len(before)]) != before {
 			return 0
@@ -94,14 +95,20 @@ func (s *Scrape) learn(b []byte, l *line) int {
 		if end += len(before); slot < 0 {
 			break
 		}
-		for len(own) <= slot {
-			own = append(own, "")
+		n := 0
+		if slot < len(own) {
+			n = len(own[slot])
 		}
-		n := len(own[slot])
 		if n == 0 {
 			n = bytes.IndexByte(b[end:], '"')
 			if n <= 0 || bytes.IndexByte(b[end:end+n], '\\') >= 0 || !utf8.Valid(b[end:end+n]) || t.cohort.job.isTooLong(string(b[end:end+n])) {
 				return 0
+			}
+			if !learned {
+				own, learned = append(make([]string, 0, mostOwn), own...), true
+			}
+			for len(own) <= slot {
+				own = append(own, "")
 			}
 			own[slot] = string(b[end : end+n])
 		}
@@ -110,8 +117,10 @@ func (s *Scrape) learn(b []byte, l *line) int {
 		}
 		end += n
 	}
-	t.own = own
-	s.mixed = s.mixed || s.strayed
+	if learned {
+		t.own = own
+		s.mixed = s.mixed || s.strayed
+	}
 	return end
 }
 
@@ -257,10 +266,13 @@ func (c *cohort) ownValues(s *Scrape, lines []*line) []string {
 			continue
 		}
 		series++
-		if e, ok := parse(spell(l, t.own)); ok {
+		if e, ok := parse(spell(l, t.own)); ok && e.Labels() <= mostShapedLabels {
 			for i := range e.Labels() {
 				name, value := e.Label(i)
-				counts[labelPair{string(name), string(value)}]++
+				pair := labelPair{string(name), string(value)}
+				if n := counts[pair]; n > 0 || len(counts) < mostCounted {
+					counts[pair] = n + 1
+				}
 			}
 		}
 	}
@@ -351,6 +363,10 @@ func (s *Scrape) settleOwn(lines []*line) []*line {
 	t := s.target
 	c := t.cohort
 	own, was := t.own, t.own
+	if !s.mixed && 3*s.size+mostWeight*int64(len(lines)) > s.left {
+		return lines // what it has now, and would have, is there together for a while
+	}
+	defer c.charge(s, c.held())
 	if s.isFresh(len(lines)) {
 		if own = c.ownValues(s, lines); own != nil && !c.shares(s, lines, own) {
 			own = nil

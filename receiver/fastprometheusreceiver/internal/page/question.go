@@ -271,7 +271,7 @@ func (q *inquiry) ask(rule int, names, values []string) (*question, string, erro
 // apply applies the rules to labels of about some number, and tells whether they are kept.
 func (q *inquiry) apply(b *labels.Builder, about int) (isKept bool, err error) {
 	rules := q.job.cfg.Scrape.MetricRelabelConfigs
-	if q.cohort.variables == 0 || q.pin() != nil {
+	if q.variables == 0 || q.pin() != nil {
 		return applyRules(b, about, rules), nil
 	}
 	for i, r := range rules {
@@ -460,9 +460,10 @@ func (p *pass) clashes(lines []*line) bool {
 		}
 		q.epoch = p.cohort.epoch
 		h := uint64(0)
-		at, v := 0, ""
+		at := 0
 		for i, name := range q.form.keys.names {
-			v, at = q.value(i, at, t)
+			v, next := q.value(i, at, t)
+			at = next
 			h = (h ^ maphash.String(seed, name)) * 0x9e3779b97f4a7c15
 			h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
 			h ^= h >> 29

@@ -137,7 +137,7 @@ func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 	return live, ended
 }
 
-// Rules that read targets' labels mean what they mean to Prmetheus, whatever targets share.
+// Rules that read targets' labels mean what they mean to Prometheus, whatever targets share.
 func TestRulesThatReadTargetsAgainstPrometheus(t *testing.T) {
 	for seed := range uint64(1500) {
 		checkRules(t, seed, mostQuestions)
@@ -226,7 +226,7 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 				if k%4 < told {
 					l = labels.NewBuilder(l).Set(app, target.app).Labels()
 				}
-				fmt.Fprintf(&text, "%s%s 1\n", l.Get("__name__"), l.DropMetricName())
+				fmt.Fprintf(&text, "%s%s 1\n", l.Get("__name__"), labels.NewBuilder(l).Del("__name__").Labels())
 				set, ok := prometheusLabels(cfg, target.labels, l)
 				if good = good && ok; !set.IsEmpty() {
 					want[set.String()] = true

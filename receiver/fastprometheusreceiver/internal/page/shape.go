@@ -119,10 +119,12 @@ func (c *cohort) shapeOf(t *Target, e *expo.Entry, in setting) (*shape, error) {
 		}
 	}
 	set, cond, err := c.final(b.Labels(), t)
-	if sh.cond = cond; errors.Is(err, errPinned) {
+	sh.cond = cond
+	switch {
+	case errors.Is(err, errPinned):
 		return nil, err
-	} else if err != nil {
-		return sh, nil
+	case err != nil:
+		return sh, nil //nolint:nilerr // lines of it take the long way, which tells of the error
 	}
 	sh.name = c.nameOf(exposed, set, cond)
 	if sh.plain = true; set.IsEmpty() {
