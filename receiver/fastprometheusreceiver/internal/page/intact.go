@@ -255,12 +255,13 @@ func match[P attributed, S pointSlice[P]](c *check, handed []P, next *int, dps S
 	return true
 }
 
-// restore puts back what poison has overwritten and filling does not.
-func (t *tree) restore() {
-	t.poisoned = false
+// restore puts back what poison has overwritten and filling does not, for a target: the last one may be having its next page.
+func (t *tree) restore(target *Target) {
+	t.poisoned, t.target = false, target
+	t.version = target.version
 	l := t.layout
 	t.each(func(scope int32, sm pmetric.ScopeMetrics, _ pmetric.ResourceMetrics) { l.scopes[scope].scope.fill(sm) })
-	t.ownResources(t.target)
+	t.ownResources(target)
 	w := walk{tree: t}
 	for i := range l.metrics {
 		m := &l.metrics[i]
@@ -271,7 +272,7 @@ func (t *tree) restore() {
 		k := t.chosen(i)
 		for j := range k.count {
 			if at := int(k.at(j)); at >= 0 && at < len(l.points) { // others are renewed or dropped
-				l.points[at].refill(attributesOf(out, j), t.target, pcommon.Map{})
+				l.points[at].refill(attributesOf(out, j), target, pcommon.Map{})
 			}
 		}
 	}

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -90,6 +94,38 @@ func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
 		}
 	}
 	require.Positive(t, waiting)
+}
+
+func TestTargetsOfTheirOwnAtTheSameTime(t *testing.T) {
+	cfg := Config{Scrape: testScrapeConfig()}
+	cfg.Scrape.MetricRelabelConfigs = []*relabel.Config{{
+		SourceLabels: model.LabelNames{"instance"}, Regex: relabel.MustNewRegexp("(.*):.*"), TargetLabel: "node", Replacement: "$1",
+		Action: relabel.Replace, Separator: ";", NameValidationScheme: cfg.Scrape.MetricNameValidationScheme,
+	}}
+	reusing := cfg
+	reusing.Reuse = true
+	shared := newTestJob(t, reusing)
+	var done sync.WaitGroup
+	for i := range 2 * fewPlans {
+		done.Go(func() {
+			g := newGenerator(uint64(i/4), false, false)
+			target, oracle := testTarget(shared, i), testTarget(newTestJob(t, cfg), i)
+			for n := range 30 {
+				at := start.Add(time.Duration(n) * time.Second)
+				page := ofItsOwn(g.page(), i, fmt.Sprint("app-", i+n/20), rand.New(rand.NewPCG(1, uint64(n/5))))
+				want, got := show(oracle, at, typeText, page, 1<<20), show(target, at, typeText, page, 100)
+				assert.Equal(t, canon(want.Metrics), canon(got.Metrics))
+				got.Release()
+				if n%4 == 0 {
+					g.change()
+				}
+			}
+			target.Retire(start)
+		})
+	}
+	done.Wait()
+	require.False(t, shared.changed.Load())
+	require.Equal(t, Stats{}, shared.Stats())
 }
 
 // A scrape of a page that is like no other allocates one value for each label that other targets have not.

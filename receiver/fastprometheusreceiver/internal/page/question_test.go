@@ -139,7 +139,7 @@ func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 
 // Rules that read targets' labels mean what they mean to Prometheus, whatever targets share.
 func TestRulesThatReadTargetsAgainstPrometheus(t *testing.T) {
-	for seed := range uint64(1500) {
+	for seed := range uint64(700) {
 		checkRules(t, seed, mostQuestions)
 	}
 }
@@ -153,7 +153,7 @@ func FuzzRulesThatReadTargets(f *testing.F) {
 
 // Where rules ask too much targets have lines of their own, from one page to the next, and no series ends by that.
 func TestRulesThatAskTooMuchAgainstPrometheus(t *testing.T) {
-	for seed := range uint64(1500) {
+	for seed := range uint64(700) {
 		checkRules(t, seed, int(seed%7))
 	}
 }

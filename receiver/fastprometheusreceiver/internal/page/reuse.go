@@ -52,7 +52,7 @@ func (l *layout) render(t *tree, v *view) (pmetric.Metrics, *tree) {
 	}
 	if t != nil {
 		if t.poisoned {
-			t.restore()
+			t.restore(v.target)
 		}
 		if t.layout != l {
 			t.become(l)
