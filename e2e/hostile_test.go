@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -73,14 +74,17 @@ type siege struct {
 	t      *testing.T
 	p      *process.Process
 	window time.Duration
+	// control counts what a client of a server gets that is not attacked.
+	control *atomic.Int64
 	// gets tells how much each neighbour got up to now.
 	gets map[string]func() int
 }
 
 // stretch tells what each neighbour gets in a window and how many cores the process takes meanwhile.
-func (s *siege) stretch() (got map[string]int, cores float64) {
+func (s *siege) stretch() (got map[string]int, beats int, cores float64) {
 	s.t.Helper()
 	got = map[string]int{}
+	beats = -int(s.control.Load())
 	for name, gets := range s.gets {
 		got[name] = -gets()
 	}
@@ -89,15 +93,16 @@ func (s *siege) stretch() (got map[string]int, cores float64) {
 	for name, gets := range s.gets {
 		got[name] += gets()
 	}
+	beats += int(s.control.Load())
 	require.True(s.t, s.p.Running(), "it ended by itself")
-	return got, (s.p.Usage().CPU - cpu).Seconds() / time.Since(start).Seconds()
+	return got, beats, (s.p.Usage().CPU - cpu).Seconds() / time.Since(start).Seconds()
 }
 
 // withstand measures the neighbours alone, then beside an attack that goes on until its context ends, and then what is
 // left of it.
 func (s *siege) withstand(attack func(ctx context.Context)) {
 	s.t.Helper()
-	alone, _ := s.stretch()
+	alone, calm, _ := s.stretch()
 	for name, n := range alone {
 		require.Positive(s.t, n, "%s gets nothing even alone", name)
 	}
@@ -105,23 +110,25 @@ func (s *siege) withstand(attack func(ctx context.Context)) {
 	defer cancel()
 	var attacker sync.WaitGroup
 	attacker.Go(func() { attack(ctx) })
-	s.share("beside the attack", alone, maxBesiegedCores)
+	s.share("beside the attack", alone, calm, maxBesiegedCores)
 	cancel()
 	attacker.Wait()
-	s.share("after the attack", alone, maxRestCores)
+	s.share("after the attack", alone, calm, maxRestCores)
 	s.end()
 }
 
-// share measures until each neighbour gets its share and the process takes no more CPU than it may.
-func (s *siege) share(when string, alone map[string]int, cores float64) {
+// share measures until each neighbour gets its share and the process takes no more CPU than it may. calm is what the control
+// did when the neighbours were alone: when the machine has less time for the control, it has less for the neighbours, too.
+func (s *siege) share(when string, alone map[string]int, calm int, cores float64) {
 	s.t.Helper()
 	var why []string
 	for range shareTries {
 		why = nil
-		got, took := s.stretch()
+		got, beats, took := s.stretch()
+		load := min(1, float64(beats)/float64(max(calm, 1)))
 		for name, n := range got {
-			if float64(n) < fairShare*float64(alone[name])-1 {
-				why = append(why, fmt.Sprintf("%s gets %d, %d alone", name, n, alone[name]))
+			if float64(n) < fairShare*load*float64(alone[name])-1 {
+				why = append(why, fmt.Sprintf("%s gets %d, %d alone, and the control %d, %d then", name, n, alone[name], beats, calm))
 			}
 		}
 		if took > cores {
@@ -165,7 +172,7 @@ func besiegeAgent(t *testing.T, overlay string, lines ...string) *siege {
 	good := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(matrixPage, scrape)} })
 	lines = append(lines, job("good", good.Addr(), ", scrape_interval: 100ms, scrape_timeout: 100ms"))
 	c := startCollector(t, fmt.Sprintf(besiegedAgent, server.URL(), jobs(lines...)), overlay)
-	s := &siege{t, c.Process, siegeWindow(t), map[string]func() int{"the good target": func() int { n, _, _, _ := arrived.of("good"); return n }}}
+	s := &siege{t, c.Process, siegeWindow(t), newControl(t), map[string]func() int{"the good target": func() int { n, _, _, _ := arrived.of("good"); return n }}}
 	wait.Until(t, firstSeries, func() (bool, string) { return s.gets["the good target"]() > fewBeats, "nothing is scraped" })
 	return s
 }
@@ -214,7 +221,7 @@ func besiegeGateway(t *testing.T) (*siege, inputs) {
 		cancel()
 		clients.Wait()
 	})
-	s := &siege{t, c.Process, siegeWindow(t), map[string]func() int{
+	s := &siege{t, c.Process, siegeWindow(t), newControl(t), map[string]func() int{
 		"a client of remote write": func() int { return int(written.Load()) },
 		"a client of OTLP":         func() int { return int(streamed.Load()) },
 	}}
@@ -225,6 +232,21 @@ func besiegeGateway(t *testing.T) (*siege, inputs) {
 }
 
 const neighbourPause = 50 * time.Millisecond
+
+// newControl starts a client that does what neighbours do with a server of its own, which nobody attacks, and counts the answers.
+func newControl(t *testing.T) *atomic.Int64 {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	ctx, cancel := context.WithCancel(t.Context())
+	var beats atomic.Int64
+	var client sync.WaitGroup
+	client.Go(func() { writeSteadily(ctx, server.Listener.Addr().String(), &beats) })
+	t.Cleanup(func() {
+		cancel()
+		client.Wait()
+		server.Close()
+	})
+	return &beats
+}
 
 // writeSteadily sends a sample at a time until ctx ends, and counts what was taken.
 func writeSteadily(ctx context.Context, addr string, taken *atomic.Int64) {
