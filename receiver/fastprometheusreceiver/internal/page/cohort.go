@@ -27,18 +27,12 @@ type cohort struct {
 	labels   []labels.Label // the targets' public labels, with marks for what may differ
 	switches switches
 
-	variables  int                   // labels that may differ
-	derived    int                   // values that rules make of them
-	questions  map[string]*question  // by the rule and what it reads
-	conditions map[string]*condition // by their answers
-	asking     inquiry
-	slots      map[string]int // of values of targets' own, by label
-	templating []byte
-	kinds      map[uint64]uint8 // pioneers of pages, by what these are about
-
 	targets atomic.Int32
 
-	mu         sync.Mutex
+	mu sync.Mutex
+	asked
+	ownSlots
+
 	lines      table[line, *line]
 	pieces     table[piece, *piece] // of texts, since the last sweep
 	written    int64                // bytes of pieces and forms that are there, about
@@ -94,8 +88,8 @@ var seed = maphash.MakeSeed()
 
 func newCohort(j *Job, key string, ls []labels.Label, variables int, sw switches) *cohort {
 	c := &cohort{
-		job: j, key: key, labels: ls, variables: variables, switches: sw,
-		slots: map[string]int{}, kinds: map[uint64]uint8{}, questions: map[string]*question{}, conditions: map[string]*condition{}, named: map[string][]*keys{},
+		job: j, key: key, labels: ls, switches: sw, asked: newAsked(variables), ownSlots: newOwnSlots(),
+		named: map[string][]*keys{},
 		metas: map[*line]meta{}, exposed: map[*line]labels.Labels{}, untold: map[*line]struct{}{},
 		resources: map[[2]string]*resource{},
 		scopes:    map[string]*scope{}, families: map[familyID]*family{}, keySets: map[string]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},

@@ -37,6 +37,15 @@ const (
 	mostKinds = 1 << 10
 )
 
+// ownSlots are those that the lines of a cohort have.
+type ownSlots struct {
+	slots      map[string]int   // by the name of the label
+	kinds      map[uint64]uint8 // pioneers of pages, by what these are about
+	templating []byte
+}
+
+func newOwnSlots() ownSlots { return ownSlots{slots: map[string]int{}, kinds: map[uint64]uint8{}} }
+
 // slotted is the tail of texts with slots. Their body is what is between the values, each piece after its length, and the
 // numbers of the slots.
 var slotted = new(piece)
