@@ -27,6 +27,8 @@ const (
 	ownBase = mostVariables
 	// mostOwn bounds the labels that have slots.
 	mostOwn = 16
+	// longestOwn bounds a value: targets keep theirs beside their lines, where nothing counts them.
+	longestOwn = 256
 	// fewFresh is how many new lines of a page are not worth a look.
 	fewFresh = 16
 	// pioneers is how many targets of a kind have lines with slots though nobody else has them yet.
@@ -110,7 +112,7 @@ func (s *Scrape) learn(b []byte, l *line) int {
 		}
 		if n == 0 {
 			n = bytes.IndexByte(b[end:], '"')
-			if n <= 0 || bytes.IndexByte(b[end:end+n], '\\') >= 0 || !utf8.Valid(b[end:end+n]) || t.cohort.job.isTooLong(string(b[end:end+n])) {
+			if n <= 0 || n > longestOwn || bytes.IndexByte(b[end:end+n], '\\') >= 0 || !utf8.Valid(b[end:end+n]) || t.cohort.job.isTooLong(string(b[end:end+n])) {
 				return 0
 			}
 			if !learned {
@@ -362,7 +364,7 @@ type labelPair struct{ name, value string }
 
 // canBeOwn tells whether a label is no more than an attribute, whatever its value is.
 func (c *cohort) canBeOwn(l labelPair) bool {
-	return l.value != "" && strings.IndexByte(l.value, '\\') < 0 && strings.IndexByte(l.name, '\\') < 0 && !c.job.isTooLong(l.value) &&
+	return l.value != "" && len(l.value) <= longestOwn && strings.IndexByte(l.value, '\\') < 0 && strings.IndexByte(l.name, '\\') < 0 && !c.job.isTooLong(l.value) &&
 		!isApart(l.name) && !c.job.rules.fixes(l.name) && !strings.HasPrefix(l.name, model.ExportedLabelPrefix) &&
 		!slices.ContainsFunc(c.labels, func(own labels.Label) bool { return own.Name == l.name })
 }

@@ -128,6 +128,29 @@ func TestTargetsOfTheirOwnAtTheSameTime(t *testing.T) {
 	require.Equal(t, Stats{}, shared.Stats())
 }
 
+// What a target keeps besides its lines is short, whatever its page says of it.
+func TestLongValuesAreNoTargetsOwn(t *testing.T) {
+	for length, isOwn := range map[int]bool{longestOwn: true, longestOwn + 1: false} {
+		j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+		var targets []*Target
+		for i := range 4 {
+			targets = append(targets, testTarget(j, i))
+		}
+		for i, target := range targets {
+			app := strings.Repeat(fmt.Sprint(i), length)
+			if i == 3 { // nor is it learned from a plan of others
+				app, isOwn = strings.Repeat("3", longestOwn+1), false
+			}
+			var page strings.Builder
+			for n := range 2 * fewFresh {
+				fmt.Fprintf(&page, "m{n=\"%d\",app=%q} 1\n", n, app)
+			}
+			require.NoError(t, show(target, start, typeText, page.String(), 1<<20).Err)
+			require.Equal(t, isOwn, len(target.own) > 0)
+		}
+	}
+}
+
 // A scrape of a page that is like no other allocates one value for each label that other targets have not.
 func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
 	const points = 500
