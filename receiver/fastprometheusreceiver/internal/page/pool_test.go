@@ -151,6 +151,27 @@ func TestLongValuesAreNoTargetsOwn(t *testing.T) {
 	}
 }
 
+// A limit counts series as the target shows them, whatever of their lines is in slots.
+func TestSeriesLimitCountsLinesWithSlots(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), SeriesLimit: 20})
+	var targets []*Target
+	for i := range 3 {
+		targets = append(targets, testTarget(j, i))
+	}
+	for n := range 4 {
+		for i, target := range targets {
+			var page strings.Builder
+			for k := range 2 * fewFresh {
+				fmt.Fprintf(&page, "m{n=\"%d\",app=\"app-%d\"} %d\n", (k+n*i)%(2*fewFresh), i, n)
+			}
+			r := show(target, start.Add(time.Duration(n)*time.Second), typeText, page.String(), 1<<20)
+			require.NoError(t, r.Err)
+			require.Equal(t, 2*fewFresh-20, r.Limited)
+			require.Equal(t, 20, find(t, r.Metrics, "m").Gauge().DataPoints().Len())
+		}
+	}
+}
+
 // A scrape of a page that is like no other allocates one value for each label that other targets have not.
 func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
 	const points = 500
