@@ -22,6 +22,9 @@ import (
 
 // A cohort is the targets of a job to which a line means the same. It knows every line in use by one of them.
 type cohort struct {
+	asked    // under its lock, as most of it
+	ownSlots // likewise
+
 	job      *Job
 	key      string
 	labels   []labels.Label // the targets' public labels, with marks for what may differ
@@ -29,10 +32,7 @@ type cohort struct {
 
 	targets atomic.Int32
 
-	mu sync.Mutex
-	asked
-	ownSlots
-
+	mu         sync.Mutex
 	lines      table[line, *line]
 	pieces     table[piece, *piece] // of texts, since the last sweep
 	written    int64                // bytes of pieces and forms that are there, about
