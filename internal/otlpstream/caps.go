@@ -31,15 +31,18 @@ const (
 	CapWindow
 	// CapWorking of a client: it knows that Response.Working is no answer, and waits on.
 	CapWorking
+	// CapOrdered of a client: it wants requests about the same resource handed on in the order of the stream. Of a server:
+	// it does that.
+	CapOrdered
 )
 
-// AllCaps are those that this package knows.
+// AllCaps are those that every peer here has. A server has CapOrdered, too, and a client where order is asked of it.
 const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow | CapWorking
 
 var capNames = []struct {
 	bit  Caps
 	name string
-}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}, {CapWindow, "window"}, {CapWorking, "working"}}
+}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}, {CapWindow, "window"}, {CapWorking, "working"}, {CapOrdered, "ordered"}}
 
 func (c Caps) String() string {
 	var names []string

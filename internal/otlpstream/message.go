@@ -5,6 +5,7 @@ package otlpstream
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -25,6 +26,7 @@ const (
 	fieldIDs     = 18
 	fieldDrain   = 19
 	fieldWorking = 20
+	fieldReject  = 21
 )
 
 // Request carries one batch of telemetry.
@@ -178,6 +180,9 @@ type Response struct {
 	// Working says that this is no answer: the server has read the requests of these IDs and is still at work on them.
 	// Only for clients that announced CapWorking.
 	Working bool
+	// Rejected is how many items were refused for good of a request that is a Success otherwise, and Message says why. It is
+	// about ID alone.
+	Rejected uint64
 }
 
 // Append appends the message.
@@ -186,7 +191,7 @@ func (r *Response) Append(dst []byte) []byte {
 	dst = appendUint(dst, fieldCode, uint64(r.Code))
 	dst = appendUint(dst, fieldDelay, uint64(max(0, r.Delay.Milliseconds())))
 	if r.Message != "" {
-		dst = protowire.AppendString(protowire.AppendTag(dst, fieldMessage, protowire.BytesType), r.Message)
+		dst = protowire.AppendString(protowire.AppendTag(dst, fieldMessage, protowire.BytesType), strings.ToValidUTF8(r.Message, "\uFFFD"))
 	}
 	if len(r.IDs) > 0 {
 		size := 0
@@ -204,7 +209,7 @@ func (r *Response) Append(dst []byte) []byte {
 	if r.Working {
 		dst = appendUint(dst, fieldWorking, 1)
 	}
-	return dst
+	return appendUint(dst, fieldReject, r.Rejected)
 }
 
 // maxDelay keeps a delay in the range of a time.Duration whatever the peer says. No sane one comes near.
@@ -269,6 +274,8 @@ func (r *Response) set(number protowire.Number, v uint64) {
 		r.Drain = v != 0
 	case fieldWorking:
 		r.Working = v != 0
+	case fieldReject:
+		r.Rejected = v
 	}
 }
 

@@ -48,6 +48,7 @@ var oracle = func() protoreflect.FileDescriptor {
 				field("id", 1, number, false), field("code", 2, number, false),
 				field("delay", 16, number, false), field("message", 17, text, false),
 				field("ids", 18, number, true), field("drain", 19, truth, false),
+				field("working", 20, truth, false), field("rejected", 21, number, false),
 			}},
 			// As the specification has them, without the extensions.
 			{Name: proto.String("PlainRequest"), Field: []*descriptorpb.FieldDescriptorProto{
@@ -161,6 +162,12 @@ func TestResponseIsWhatTheSchemaSays(t *testing.T) {
 	require.Equal(t, "busy", get(m, "message").String())
 	require.EqualValues(t, 1<<40, get(m, "ids").List().Get(1).Uint())
 	require.True(t, get(m, "drain").Bool())
+	require.NoError(t, proto.Unmarshal((&Response{ID: 9, Rejected: 1 << 40, Message: "broken \xff"}).Append(nil), m), "whatever the message says")
+	require.Equal(t, uint64(1<<40), get(m, "rejected").Uint())
+	require.Equal(t, "broken \uFFFD", get(m, "message").String())
+	var part Response
+	require.NoError(t, part.Parse((&Response{ID: 9, Rejected: 7, Working: true}).Append(nil)))
+	require.Equal(t, uint64(7), part.Rejected)
 
 	var got Response
 	require.NoError(t, got.Parse(wire))
@@ -230,12 +237,19 @@ func TestPayloadChangesForm(t *testing.T) {
 }
 
 func TestRejected(t *testing.T) {
-	require.Zero(t, Rejected(nil))
-	require.Zero(t, Rejected([]byte{0xff}))
-	response := []byte{0x0a, 4, 0x08, 200, 1, 0x12}
-	require.Zero(t, Rejected(response[:4]), "cut short")
-	require.Equal(t, 200, Rejected([]byte{0x0a, 3, 0x08, 200, 1}))
-	require.Equal(t, 200, Rejected([]byte{0x78, 1, 0x0a, 5, 0x78, 1, 0x08, 200, 1}))
+	is := func(items int, message string, response ...byte) {
+		t.Helper()
+		n, text := Rejected(response)
+		require.Equal(t, items, n)
+		require.Equal(t, message, text)
+	}
+	is(0, "")
+	is(0, "", 0xff)
+	is(0, "", 0x0a, 4, 0x08, 200) // cut short
+	is(200, "", 0x0a, 3, 0x08, 200, 1)
+	is(200, "", 0x78, 1, 0x0a, 5, 0x78, 1, 0x08, 200, 1)
+	is(200, "no", 0x0a, 7, 0x08, 200, 1, 0x12, 2, 'n', 'o')
+	is(0, "no", 0x0a, 4, 0x12, 2, 'n', 'o')
 }
 
 func TestCodecSharesPayloads(t *testing.T) {

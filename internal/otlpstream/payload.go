@@ -38,17 +38,22 @@ func inForm(payload []byte, from, to byte) ([]byte, error) {
 	return changed, retag(changed, from, to)
 }
 
-// Rejected is how many items a response of standard OTLP says were rejected for good.
-func Rejected(response []byte) int {
-	const fieldPartialSuccess, fieldRejected = 1, 1
+// Rejected is how many items a response of standard OTLP says were rejected for good, and what it says of that. It may also
+// warn where none were.
+func Rejected(response []byte) (items int, message string) {
+	const fieldPartialSuccess, fieldRejected, fieldErrorMessage = 1, 1, 2
 	var rejected uint64
 	for partial := range field(response, fieldPartialSuccess, protowire.BytesType) {
 		partial, _ = protowire.ConsumeBytes(partial)
 		for value := range field(partial, fieldRejected, protowire.VarintType) {
 			rejected, _ = protowire.ConsumeVarint(value)
 		}
+		for value := range field(partial, fieldErrorMessage, protowire.BytesType) {
+			text, _ := protowire.ConsumeBytes(value)
+			message = string(text)
+		}
 	}
-	return int(min(rejected, math.MaxInt32))
+	return int(min(rejected, math.MaxInt32)), message
 }
 
 // field iterates over the values of one field, up to the first fault.

@@ -38,7 +38,7 @@ func (in *arrival) part(r fetch.Response) error {
 	err := in.begin(r.ContentType)
 	if err == nil {
 		in.wire += int64(len(r.Body))
-		in.size, err = in.body.Part(&slot.decoder, r, in.target.bodyLimit(), in.feed)
+		in.size, err = in.body.Part(slot.decoder, r, in.target.bodyLimit(), in.feed)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ package fastprometheusreceiver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"maps"
@@ -77,7 +78,7 @@ var differences = map[string]difference{
 	"body_size_limit":                    {"10B", "reason body_size", "text"},
 	"convert_classic_histograms_to_nhcb": {"true", "scrape_samples_post_metric_relabeling \"The number of samples remaining after metric relabeling was applied\" Gauge {} [3 ", "text"},
 	"enable_compression":                 {"false", "Accept-Encoding:[identity]", "text"},
-	"enable_http2":                       {"false\nscheme: https\ntls_config: {ca_file: AUTHORITY}", "HTTP/1.1", "tls"},
+	"enable_http2":                       {"false\nscheme: https\ntls_config: {ca_file: AUTHORITY}", "-HTTP/2.0", "http2"},
 	"extra_scrape_metrics":               {"true", "scrape_timeout_seconds", "text"},
 	"fallback_scrape_protocol":           {"OpenMetricsText1.0.0", "reason parse", "untyped"},
 	"follow_redirects":                   {"false", "reason status", "moved"},
@@ -232,6 +233,21 @@ func (g *gallery) has(job, words string) (seen, certain bool) {
 	return seen, seen || of.reports > 2 || of.empty
 }
 
+// startHTTP2 starts a server that speaks HTTP/2 alone. Go's would speak HTTP/1.1 with who does not offer it.
+func startHTTP2(s *httptest.Server) {
+	s.EnableHTTP2 = true
+	s.TLS = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		config := s.TLS.Clone()
+		config.GetConfigForClient = nil
+		config.NextProtos = []string{"h2"}
+		if !slices.Contains(hello.SupportedProtos, "h2") {
+			config.NextProtos = []string{"h3"}
+		}
+		return config, nil
+	}}
+	startTLS(s)
+}
+
 // Whatever a job may say makes a difference to its scrapes.
 func TestEveryKeyOfAJobMakesADifference(t *testing.T) {
 	require.Equal(t, keysOf(promconfig.ScrapeConfig{}), slices.Sorted(maps.Keys(differences)), "Prometheus has other keys than this test")
@@ -243,6 +259,9 @@ func TestEveryKeyOfAJobMakesADifference(t *testing.T) {
 	secure.EnableHTTP2 = true
 	startTLS(secure)
 	defer secure.Close()
+	alone := httptest.NewUnstartedServer(g.serve(b))
+	startHTTP2(alone)
+	defer alone.Close()
 	t.Setenv("HTTP_PROXY", server.URL)
 	files := map[string]string{
 		"ca": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})), "key": "honk",
@@ -260,8 +279,11 @@ func TestEveryKeyOfAJobMakesADifference(t *testing.T) {
 		names[key] = [2]string{key + "/with", key + "/without"}
 		for i, job := range names[key] {
 			address := server.Listener.Addr()
-			if d.kind == "tls" {
+			switch d.kind {
+			case "tls":
 				address = secure.Listener.Addr()
+			case "http2":
+				address = alone.Listener.Addr()
 			}
 			lines := []string{fmt.Sprintf("static_configs: [{targets: [%q]}]", address), rest}
 			if i == 0 {
@@ -271,7 +293,7 @@ func TestEveryKeyOfAJobMakesADifference(t *testing.T) {
 				lines = append(lines, "job_name: "+job)
 			}
 			if key != "metrics_path" || i > 0 {
-				lines = append(lines, fmt.Sprintf("metrics_path: /%s/%s", strings.Replace(d.kind, "tls", "text", 1), job))
+				lines = append(lines, fmt.Sprintf("metrics_path: /%s/%s", strings.NewReplacer("tls", "text", "http2", "text").Replace(d.kind), job))
 			}
 			config.WriteString("    - " + strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n      ") + "\n")
 		}

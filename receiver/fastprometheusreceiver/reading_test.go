@@ -29,7 +29,7 @@ func TestReadingHasItsTime(t *testing.T) {
 		in := &arrival{target: target, at: time.Now(), read: before}
 		slot := in.resume()
 		defer slot.release()
-		result, why, err := in.end(time.Now(), fetch.Response{ContentType: typeText, Body: page}, nil, &slot.decoder)
+		result, why, err := in.end(time.Now(), fetch.Response{ContentType: typeText, Body: page}, nil, slot.decoder)
 		result.Release()
 		return result.Samples, why, err
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/owned"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
@@ -252,7 +253,7 @@ func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
 		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
 		if err = r.sending.Err(); err == nil && points > 0 {
-			err = r.next.ConsumeMetrics(ctx, result.Metrics)
+			err = owned.Metrics(ctx, r.next, result.Metrics)
 		}
 		if err != nil {
 			points += result.Pending()

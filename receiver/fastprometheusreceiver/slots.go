@@ -30,12 +30,13 @@ type slots struct {
 	most    int      // slots that read without a place
 	keep    int      // slots to be used again
 
-	mu     sync.Mutex
-	free   int
-	idle   []*slot
-	queues [3][]*slot // by rank
-	grants int
-	away   int
+	mu       sync.Mutex
+	decoders decoders
+	free     int
+	idle     []*slot
+	queues   [3][]*slot // by rank
+	grants   int
+	away     int
 }
 
 // A rank says who gets a place first.
@@ -50,7 +51,7 @@ const (
 // A slot is one scrape's.
 type slot struct {
 	home    *slots
-	decoder fetch.Decoder
+	decoder *fetch.Decoder // from when it has a place until the page has been read
 	timer   *time.Timer
 	granted chan struct{}
 
@@ -64,7 +65,7 @@ type slot struct {
 }
 
 func newSlots(processors int, waiting *backlog) *slots {
-	return &slots{waiting: waiting, most: awayFactor * processors, keep: processors, free: processors}
+	return &slots{waiting: waiting, most: awayFactor * processors, keep: processors, free: processors, decoders: decoders{keep: processors}}
 }
 
 // take returns a slot with a place.
@@ -80,6 +81,7 @@ func (h *slots) take(r rank) *slot {
 		s.timer = time.AfterFunc(time.Hour, s.expire)
 	}
 	s.wait(r)
+	s.decoder = h.decoders.take()
 	return s
 }
 
@@ -206,9 +208,15 @@ func (s *slot) lend(weight int64, f func()) {
 	h := s.home
 	h.mu.Lock()
 	s.handing, s.weight = true, weight
+	s.giveDecoder()
 	h.mu.Unlock()
 	f()
 	s.release()
+}
+
+func (s *slot) giveDecoder() {
+	s.home.decoders.give(s.decoder)
+	s.decoder = nil
 }
 
 // release gives the slot back.
@@ -227,6 +235,7 @@ func (s *slot) release() {
 		h.waiting.leave(s.weight)
 	}
 	s.placed, s.away, s.handing, s.lent = false, false, false, false
+	s.giveDecoder()
 	if len(h.idle) < h.keep {
 		h.idle = append(h.idle, s)
 	}

@@ -113,7 +113,7 @@ func (t *target) scrapeBusy(at time.Time) {
 		r.refuse(t, r.sending.Err())
 		return // nobody waits for it any more
 	}
-	result, why, err := in.end(start, response, err, &slot.decoder)
+	result, why, err := in.end(start, response, err, slot.decoder)
 	in.body.Close()
 	r.buffers.Give(response.Body) // before the metrics are handed on, which may take long
 	t.report(at, time.Since(start), why, err, result)

@@ -6,6 +6,7 @@ package otlpstreamreceiver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/owned"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
@@ -32,7 +34,7 @@ const (
 
 // deliver decodes an OTLP request and hands it to the pipeline, in a span. The request is not kept. A nil status is
 // success.
-func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request) *status.Status {
+func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request) (st *status.Status, refused part) {
 	r.traffic.raw.Add(int64(len(request.Data)))
 	var items int
 	var err error
@@ -43,37 +45,59 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var td ptrace.Traces
 		if td, err = decodeTraces(f, request.Data); err == nil {
 			if items = td.SpanCount(); items > 0 {
-				err = r.traces.ConsumeTraces(ctx, td)
+				err = owned.Traces(ctx, r.traces, td)
 			}
 		}
-		obs.EndTracesOp(ctx, string(f), items, err)
+		refused = partOf(err, items)
+		obs.EndTracesOp(ctx, string(f), items-refused.items, whole(err, refused))
 	case otlpstream.Metrics:
 		ctx = obs.StartMetricsOp(ctx)
 		describe(ctx, request)
 		var md pmetric.Metrics
 		if md, err = decodeMetrics(f, request.Data); err == nil {
 			if items = md.DataPointCount(); items > 0 {
-				err = r.metrics.ConsumeMetrics(ctx, md)
+				err = owned.Metrics(ctx, r.metrics, md)
 			}
 		}
-		obs.EndMetricsOp(ctx, string(f), items, err)
+		refused = partOf(err, items)
+		obs.EndMetricsOp(ctx, string(f), items-refused.items, whole(err, refused))
 	case otlpstream.Logs:
 		ctx = obs.StartLogsOp(ctx)
 		describe(ctx, request)
 		var ld plog.Logs
 		if ld, err = decodeLogs(f, request.Data); err == nil {
 			if items = ld.LogRecordCount(); items > 0 {
-				err = r.logs.ConsumeLogs(ctx, ld)
+				err = owned.Logs(ctx, r.logs, ld)
 			}
 		}
-		obs.EndLogsOp(ctx, string(f), items, err)
+		refused = partOf(err, items)
+		obs.EndLogsOp(ctx, string(f), items-refused.items, whole(err, refused))
 	}
-	st := statusOf(err)
+	if refused.items > 0 {
+		refuse(ctx, signal, obs, refused.items, err)
+		r.traffic.countPart(ctx, signal, items, refused)
+		return nil, refused
+	}
+	st = statusOf(err)
+	switch {
+	case err == nil && items > 0:
+		r.pressure[signal].taken()
+	case limited(err) && retryable(st):
+		st = otlpstream.Busy(st.Message(), r.pressure[signal].refused(time.Now()))
+	}
 	r.traffic.count(ctx, signal, items, st)
-	return st
+	return st, refused
 }
 
-// refuse counts the items of a request that is turned away undecoded.
+// whole is an error that is about all of a request.
+func whole(err error, refused part) error {
+	if refused.items > 0 {
+		return nil
+	}
+	return err
+}
+
+// refuse counts items of a request that is turned away undecoded, or of which a part is.
 func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, items int, err error) {
 	switch signal {
 	case otlpstream.Traces:
@@ -162,11 +186,11 @@ func statusOf(err error) *status.Status {
 	case ok && st.Code() == codes.OK:
 		return nil
 	case consumererror.IsPermanent(err) && (!known || retryable(st)):
-		return status.New(codes.Internal, err.Error())
+		return status.New(codes.Internal, validText(err.Error()))
 	case known:
 		return st
 	}
-	return status.New(codes.Unavailable, err.Error())
+	return status.New(codes.Unavailable, validText(err.Error()))
 }
 
 // retryable is more generous than what OTLP asks of clients: who ran out of a resource, such as the memory limiter,

@@ -80,7 +80,6 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 		})
 	}
 	numbered := func() unaryRequest { return numberedRequest{r.request()} }
-	plain := func() unaryRequest { return plainRequest{r.request()} }
 	for _, signal := range otlpstream.Signals() {
 		if !r.has(signal) {
 			continue
@@ -91,7 +90,7 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 			addStream(stream, signal)
 			addUnary(unary, signal.Method(), signal, numbered)
 		}
-		addUnary(signal.OTLPService(), "Export", signal, plain)
+		addUnary(signal.OTLPService(), "Export", signal, func() unaryRequest { return plainRequest{r.request(), signal} })
 	}
 	for _, s := range services {
 		server.RegisterService(s, nil)
@@ -110,7 +109,7 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	}
 	maxMessage := cmp.Or(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
 	header := metadata.Pairs(append(r.limits(maxMessage).Headers(),
-		otlpstream.HeaderCaps, otlpstream.AllCaps.String())...)
+		otlpstream.HeaderCaps, serverCaps.String())...)
 	// At once: the client keeps what it has sent until it sees them.
 	if err := stream.SendHeader(header); err != nil {
 		r.leave()
@@ -162,7 +161,8 @@ func (m *inbound) UnmarshalProto(buf []byte) error {
 // unaryRequest is the request of a unary method.
 type unaryRequest interface {
 	request() *otlpstream.Request
-	answer() any
+	// answer is the answer to what the pipeline has taken, but for a part.
+	answer(part) (any, error)
 }
 
 // numberedRequest is the specification's.
@@ -170,10 +170,16 @@ type numberedRequest struct{ *otlpstream.Request }
 
 func (m numberedRequest) request() *otlpstream.Request { return m.Request }
 
-func (m numberedRequest) answer() any { return &otlpstream.Response{ID: m.ID} }
+func (m numberedRequest) answer(p part) (any, error) {
+	return &otlpstream.Response{ID: m.ID, Rejected: uint64(p.items), Message: p.message}, nil
+}
 
 // plainRequest is standard OTLP's, and stays encoded until there is room for what it holds.
-type plainRequest struct{ *otlpstream.Request }
+type plainRequest struct {
+	*otlpstream.Request
+
+	signal otlpstream.Signal
+}
 
 func (m plainRequest) request() *otlpstream.Request { return m.Request }
 
@@ -184,18 +190,24 @@ func (m plainRequest) UnmarshalProto(buf []byte) error {
 	return nil
 }
 
-// answer is an empty message, which says that all was taken.
-func (plainRequest) answer() any { return new(otlpstream.Raw) }
+// answer is an empty message where all was taken.
+func (m plainRequest) answer(p part) (any, error) {
+	if p.items == 0 {
+		return new(otlpstream.Raw), nil
+	}
+	b, err := p.response(m.signal, formatProto)
+	return (*otlpstream.Raw)(&b), err
+}
 
 func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fresh func() unaryRequest) grpc.MethodHandler {
 	handle := func(ctx context.Context, request any) (any, error) {
 		m := request.(unaryRequest)
-		st, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request())
-		r.count(transportUnary, resultName(resultOf(st), refused), 1)
+		st, rejected, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request())
+		r.count(transportUnary, resultName(resultOf(st), refused, rejected), 1)
 		if st != nil {
 			return nil, st.Err()
 		}
-		return m.answer(), nil
+		return m.answer(rejected)
 	}
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		request := fresh()
@@ -211,12 +223,13 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 }
 
 // takeUnary sees one request through from its bytes to the pipeline's answer.
-func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, request *otlpstream.Request) (st *status.Status, refused bool) {
+func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, request *otlpstream.Request) (st *status.Status, rejected part, refused bool) {
 	size := len(request.Data)
 	if st := r.admit(ctx, signal, r.obs[t], size, request.Items); st != nil {
-		return st, true
+		return st, part{}, true
 	}
 	taken := time.Now()
 	defer func() { r.admission.release(size, taken, time.Now()) }()
-	return r.deliver(ctx, signal, r.obs[t], f, request), false
+	st, rejected = r.deliver(ctx, signal, r.obs[t], f, request)
+	return st, rejected, false
 }

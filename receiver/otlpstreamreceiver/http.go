@@ -103,14 +103,19 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 		writeStatus(w, f, code, st)
 		return
 	}
-	st, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, &otlpstream.Request{Data: body.Bytes()})
-	r.count(transportHTTP, resultName(resultOf(st), refused), 1)
+	st, rejected, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, &otlpstream.Request{Data: body.Bytes()})
+	r.count(transportHTTP, resultName(resultOf(st), refused, rejected), 1)
 	if st != nil {
 		writeStatus(w, f, httpCode(st), st)
 		return
 	}
 	w.Header().Set("Content-Type", f.contentType())
-	if f == formatJSON {
+	switch {
+	case rejected.items > 0:
+		if answer, err := rejected.response(signal, f); err == nil { // they are in memory, and always can be
+			_, _ = w.Write(answer)
+		}
+	case f == formatJSON:
 		_, _ = io.WriteString(w, "{}")
 	}
 }

@@ -45,17 +45,23 @@ func (t transport) option(more ...string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }
 
-// overload is the result of what the pipeline never saw.
-const overload = "overload"
+// overload is the result of what the pipeline never saw, and partialSuccess of what it has taken a part of.
+const (
+	overload       = "overload"
+	partialSuccess = "partial_success"
+)
 
 // results are what can become of a request.
 var results = [...]string{
-	otlpstream.Success.String(), otlpstream.FailedNoneRetryable.String(), otlpstream.FailedRetryable.String(), overload,
+	otlpstream.Success.String(), otlpstream.FailedNoneRetryable.String(), otlpstream.FailedRetryable.String(), overload, partialSuccess,
 }
 
-func resultName(code otlpstream.ResultCode, refused bool) string {
-	if refused {
+func resultName(code otlpstream.ResultCode, refused bool, rejected part) string {
+	switch {
+	case refused:
 		return overload
+	case rejected.items > 0:
+		return partialSuccess
 	}
 	return code.String()
 }

@@ -121,7 +121,7 @@ func TestV05V06AcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
 			gate := make(chan struct{})
 			p := &pipeline{do: func(context.Context, string) error { <-gate; return nil }}
 			c := dial(t, start(t, p), caps)
-			require.Equal(t, otlpstream.AllCaps.String(), c.header(otlpstream.HeaderCaps))
+			require.Equal(t, serverCaps.String(), c.header(otlpstream.HeaderCaps))
 			require.Equal(t, "256", c.header(otlpstream.HeaderWindowRequests))
 			const n = 200
 			for id := uint64(1); id <= n; id++ {

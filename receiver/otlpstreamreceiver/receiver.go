@@ -44,6 +44,7 @@ type otlpReceiver struct {
 	logs    consumer.Logs
 
 	admission admission
+	pressure  [otlpstream.Logs + 1]pressure
 	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{} // places for streams
 	waiting   chan struct{} // for those who wait for one
@@ -206,11 +207,16 @@ func (r *otlpReceiver) has(signal otlpstream.Signal) bool {
 
 // admit lets a request in by its size, before any work is done for it. A status is the refusal.
 func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) *status.Status {
-	wait, ok := r.admission.acquire(size, time.Now())
-	if ok {
-		return nil
+	now, why := time.Now(), memoryLimited
+	wait := r.pressure[signal].left(now)
+	if wait == 0 {
+		var ok bool
+		if wait, ok = r.admission.acquire(size, now); ok {
+			return nil
+		}
+		why = "too much is in flight"
 	}
-	st := otlpstream.Busy("too much is in flight", wait)
+	st := otlpstream.Busy(why, wait)
 	refuse(ctx, signal, obs, int(min(items, uint64(size))), st.Err())
 	r.traffic.fail(ctx, httpCode(st), 0, st.Message())
 	return st

@@ -72,6 +72,9 @@ type session struct {
 	// work is what has been taken and not answered.
 	work inWork
 
+	// order belongs to receive; nil where requests may overtake each other.
+	order *order
+
 	// What a snapshot tells.
 	since    time.Time
 	client   net.Addr
@@ -96,8 +99,9 @@ const (
 type answer struct {
 	id     uint64
 	status *status.Status
-	// refused tells that there was no room for the request.
-	refused bool
+	// refused tells that there was no room for the request, and rejected what the pipeline did not take of it.
+	refused  bool
+	rejected part
 }
 
 func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, maxMessage int) *session {
@@ -111,6 +115,9 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 		retire:   make(chan struct{}),
 		stuck:    make(chan struct{}),
 		unpacker: otlpstream.NewUnpacker(maxMessage),
+	}
+	if caps&otlpstream.CapOrdered != 0 {
+		s.order = newOrder()
 	}
 	s.late = time.AfterFunc(time.Hour, sync.OnceFunc(s.unread))
 	s.late.Stop()
@@ -306,13 +313,16 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 		return
 	}
 	s.work.begin(request.ID, taken)
+	turn := s.order.next(request.Data)
 	s.r.streams.Go(func() {
 		id := request.ID
-		st := s.r.deliver(ctx, s.signal, obs, formatProto, request)
+		turn.wait()
+		st, rejected := s.r.deliver(ctx, s.signal, obs, formatProto, request)
+		turn.end()
 		s.r.recycle(request)
 		s.r.admission.release(size, taken, time.Now())
 		s.work.end(id)
-		s.reply(answer{id: id, status: st})
+		s.reply(answer{id: id, status: st, rejected: rejected})
 	})
 }
 
@@ -320,19 +330,19 @@ func (s *session) reply(a answer) { s.answers <- a }
 
 // send sends an answer, and with it those that are ready by now and say no more than that all went well.
 func (s *session) send(a answer) error {
-	response := otlpstream.Response{ID: a.id}
+	response := otlpstream.Response{ID: a.id, Rejected: uint64(a.rejected.items), Message: a.rejected.message}
 	n := 1
 	var other *answer
 	if a.status != nil {
 		response.Code = resultOf(a.status)
 		response.Message = a.status.Message()
 		response.Delay, _ = otlpstream.RetryDelay(a.status)
-	} else if s.caps&otlpstream.CapCoalesce != 0 {
+	} else if a.rejected.items == 0 && s.caps&otlpstream.CapCoalesce != 0 {
 		runtime.Gosched() // requests that are about to finish may do so
 		response.IDs, other = s.ready()
 		n += len(response.IDs)
 	}
-	result := resultName(response.Code, a.refused)
+	result := resultName(response.Code, a.refused, a.rejected)
 	s.r.count(s.transport, result, n)
 	s.answered[resultIndex(result)].Add(int64(n))
 	err := s.say(&response)
@@ -365,12 +375,12 @@ func (s *session) unread() {
 	}
 }
 
-// ready takes the answers that wait, up to the first that is no success.
+// ready takes the answers that wait, up to the first that says more.
 func (s *session) ready() (ids []uint64, other *answer) {
 	for {
 		select {
 		case a := <-s.answers:
-			if a.status != nil {
+			if a.status != nil || a.rejected.items > 0 {
 				return ids, &a
 			}
 			ids = append(ids, a.id)

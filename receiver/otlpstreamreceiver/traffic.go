@@ -53,9 +53,20 @@ func (t *traffic) count(ctx context.Context, signal otlpstream.Signal, items int
 	t.fail(ctx, httpCode(st), lost, st.Message())
 }
 
+// countPart notes that the pipeline has taken a request but for a part of it, which nobody has any more.
+func (t *traffic) countPart(ctx context.Context, signal otlpstream.Signal, items int, refused part) {
+	s := &t.signals[signal]
+	s.in.Add(int64(items))
+	s.out.Add(int64(items - refused.items))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropped += int64(refused.items)
+	t.last.At = time.Now()
+	t.last.Text = fmt.Sprintf("took all but %d items from %s: %s", refused.items, clientOf(ctx), refused.message)
+}
+
 // fail notes a request that was answered with an error, and how many of its items nobody has any more.
 func (t *traffic) fail(ctx context.Context, code, lost int, message string) {
-	const maxText = 1000
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failed == nil {

@@ -31,7 +31,7 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	}
 	defer r.leave()
 	limit := int(r.cfg.Protocols.HTTP.Get().MaxRequestBodySize)
-	headers := append(r.limits(limit).Headers(), otlpstream.HeaderCaps, otlpstream.AllCaps.String())
+	headers := append(r.limits(limit).Headers(), otlpstream.HeaderCaps, serverCaps.String())
 	for i := 0; i < len(headers); i += 2 {
 		w.Header().Set(headers[i], headers[i+1])
 	}

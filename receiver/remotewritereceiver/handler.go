@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/owned"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -83,7 +84,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	points := batch.written.Samples + batch.written.Histograms
 	answer := response{code: http.StatusNoContent, points: points, rejects: batch.rejects, wire: wire, plain: batch.plain}
 	if points > 0 {
-		err = r.next.ConsumeMetrics(ctx, batch.metrics)
+		err = owned.Metrics(ctx, r.next, batch.metrics)
 	}
 	r.obsreport.EndMetricsOp(ctx, "remotewrite", points, err)
 	if err != nil {

@@ -54,6 +54,7 @@ type Client struct {
 	plain   bool  // whether targets may take the plain road
 
 	library *http.Client
+	secure  *secure
 	oauth   *oauth // nil without OAuth2
 
 	mu      sync.Mutex
@@ -93,6 +94,7 @@ func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
 		options: options,
 		offered: identity,
 		library: library,
+		secure:  newSecure(config.TLSConfig),
 		oauth:   oauth,
 		sockets: map[string]*http.Client{},
 		tails:   map[tail]string{},

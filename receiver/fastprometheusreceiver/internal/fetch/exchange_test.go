@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"testing"
 
+	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/require"
 )
 
@@ -93,14 +94,26 @@ func (g generated) send(w io.Writer) {
 func TestBothRoadsReadTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	next := make(chan generated, 1)
-	server := serveRaw(t, func(conn net.Conn, _ int) {
+	handle := func(conn net.Conn, _ int) {
 		requests(conn, func(*http.Request) bool {
 			g := <-next
 			g.send(conn)
 			return !g.closes
 		})
+	}
+	t.Run("plain", func(t *testing.T) {
+		server := serveRaw(t, handle)
+		readTheSame(t, r, next, [2]*Target{Plain: newTarget(t, Plain, server, patient), NetHTTP: newTarget(t, NetHTTP, server, patient)})
 	})
-	targets := [2]*Target{Plain: newTarget(t, Plain, server, patient), NetHTTP: newTarget(t, NetHTTP, server, patient)}
+	t.Run("TLS", func(t *testing.T) {
+		server, trust := throughTLS(t, handle)
+		never := func(c *promconfig.ScrapeConfig) { c.HTTPClientConfig.EnableHTTP2 = false }
+		readTheSame(t, r, next, [2]*Target{Plain: newTarget(t, Plain, server, patient, trust, never), NetHTTP: newTarget(t, NetHTTP, server, patient, trust, never)})
+	})
+}
+
+func readTheSame(t *testing.T, r *rand.Rand, next chan<- generated, targets [2]*Target) {
+	t.Helper()
 	d := &Decoder{}
 	for i := range 400 {
 		g := generate(t, r)

@@ -21,21 +21,26 @@ func TestSurvivesHostilePeers(t *testing.T) {
 	// f has each road ask a peer; the reason is the same for both unless two are given.
 	f := func(name string, handle func(conn net.Conn), timeout time.Duration, want string, reasons ...string) {
 		t.Helper()
-		server := serveRaw(t, func(conn net.Conn, _ int) {
+		once := func(conn net.Conn, _ int) {
 			requests(conn, func(*http.Request) bool {
 				handle(conn)
 				return false
 			})
-		})
+		}
+		bounded := func(c *promconfig.ScrapeConfig) { c.BodySizeLimit, c.HTTPClientConfig.EnableHTTP2 = 1<<20, false }
+		fails := func(t *testing.T, road Road, target *Target) {
+			t.Helper()
+			r, err := target.Get(t.Context(), make([]byte, 0, 1000), nil)
+			require.ErrorContains(t, err, want)
+			require.Equal(t, reasons[min(int(road), len(reasons)-1)], Reason(err), "%v", err)
+			require.Empty(t, r.Body)
+			require.LessOrEqual(t, cap(r.Body), 2<<20)
+		}
+		server := serveRaw(t, once)
+		secured, trust := throughTLS(t, once)
 		for _, road := range []Road{Plain, NetHTTP} {
-			t.Run(name+"/"+road.String(), func(t *testing.T) {
-				target := newTarget(t, road, server, timeout, func(c *promconfig.ScrapeConfig) { c.BodySizeLimit = 1 << 20 })
-				r, err := target.Get(t.Context(), make([]byte, 0, 1000), nil)
-				require.ErrorContains(t, err, want)
-				require.Equal(t, reasons[min(int(road), len(reasons)-1)], Reason(err), "%v", err)
-				require.Empty(t, r.Body)
-				require.LessOrEqual(t, cap(r.Body), 2<<20)
-			})
+			t.Run(name+"/"+road.String(), func(t *testing.T) { fails(t, road, newTarget(t, road, server, timeout, bounded)) })
+			t.Run(name+"/TLS/"+road.String(), func(t *testing.T) { fails(t, road, newTarget(t, road, secured, timeout, bounded, trust)) })
 		}
 	}
 	send := func(text string) func(net.Conn) {
@@ -62,7 +67,7 @@ func TestSurvivesHostilePeers(t *testing.T) {
 	reset := func(text string) func(net.Conn) {
 		return func(conn net.Conn) {
 			io.WriteString(conn, text)
-			conn.(*net.TCPConn).SetLinger(0)
+			reset(conn)
 			conn.Close()
 		}
 	}

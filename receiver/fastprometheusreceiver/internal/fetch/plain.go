@@ -76,6 +76,9 @@ func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time, part
 	if t.conn != nil && time.Since(t.used) > maxIdle {
 		t.drop()
 	}
+	if err := t.renew(); err != nil {
+		return err
+	}
 	reused := t.conn != nil
 	if reused {
 		err := t.once(ctx, w, deadline, part)
@@ -114,6 +117,11 @@ func (t *Target) dial(ctx context.Context, deadline time.Time) error {
 		return err
 	}
 	t.local = t.client.options.LocalIdentity && (t.near || isLocal(conn))
+	if t.secured {
+		if conn, err = t.handshake(ctx, conn); err != nil {
+			return err
+		}
+	}
 	t.mu.Lock()
 	t.conn = conn
 	t.mu.Unlock()
@@ -145,7 +153,7 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	}
 	var h head
 	if err := w.head(&h); err != nil {
-		if errors.Is(err, errFolded) {
+		if errors.Is(err, errFolded) || t.speaksHTTP2() && w.answered && !w.isHTTP1() {
 			return errRedirected
 		}
 		return err
@@ -179,6 +187,14 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	}
 	keep = h.reusable
 	return nil
+}
+
+// isHTTP1 tells whether what has come may be the beginning of a response of HTTP/1. No frame of HTTP/2 is.
+func (w *wire) isHTTP1() bool {
+	const begin = "HTTP/1."
+	came := w.buf[w.r:w.end]
+	n := min(len(came), len(begin))
+	return string(came[:n]) == begin[:n]
 }
 
 // untimed is part, less the time it takes: that is not the target's.

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -84,6 +85,20 @@ func requests(conn net.Conn, answer func(r *http.Request) bool) {
 	}
 }
 
+// throughTLS has a handler of plain connections serve ones of TLS.
+func throughTLS(tb testing.TB, handle func(conn net.Conn, n int)) (url string, trust func(*promconfig.ScrapeConfig)) {
+	tb.Helper()
+	dir := tb.TempDir()
+	a := newAuthority(tb, dir, "ca")
+	node, _, _ := a.pair(tb, dir, "node.example")
+	plain := serveRaw(tb, func(conn net.Conn, n int) {
+		secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{node}})
+		handle(secured, n)
+		_ = secured.Close()
+	})
+	return "https" + plain[len("http"):], tlsJob(func(c *promcommon.TLSConfig) { c.CAFile = a.path })
+}
+
 // answering serves the same bytes to each request. It closes the connection after them if told to.
 func answering(tb testing.TB, response string, closing bool) string {
 	tb.Helper()
@@ -114,6 +129,14 @@ func serveFast(tb testing.TB, response []byte) string {
 			}
 		}
 	})
+}
+
+// reset has a connection end without a word once it is closed.
+func reset(conn net.Conn) {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	_ = conn.(*net.TCPConn).SetLinger(0) // the test says if it did not
 }
 
 // hold keeps a connection open until the peer closes it.

@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -32,7 +33,7 @@ type Road uint8
 
 // The roads.
 const (
-	Plain   Road = iota // our own exchange
+	Plain   Road = iota // our own exchange, through TLS or not
 	NetHTTP             // net/http
 )
 
@@ -48,6 +49,9 @@ type Target struct {
 	accept  string
 	socket  string
 	timeout time.Duration
+
+	secured  bool        // by TLS
+	settings *tls.Config // of its connection
 
 	contentType string // the last one, so that the same one again costs nothing
 	size        int    // of the last body, as transferred
@@ -80,9 +84,13 @@ func (c *Client) NewTarget(rawURL, unixSocket string, timeout time.Duration, acc
 		return t
 	}
 	t.road = Plain
-	t.address = u.Host
+	t.address, t.secured = u.Host, u.Scheme == schemeTLS
 	if u.Port() == "" {
-		t.address = net.JoinHostPort(u.Hostname(), "80")
+		port := "80"
+		if t.secured {
+			port = "443"
+		}
+		t.address = net.JoinHostPort(u.Hostname(), port)
 	}
 	if unixSocket != "" {
 		t.address = unixSocket
@@ -92,9 +100,11 @@ func (c *Client) NewTarget(rawURL, unixSocket string, timeout time.Duration, acc
 	return t
 }
 
+const schemeTLS = "https"
+
 // isPlain reports whether the plain road can send a request for u exactly as net/http would.
 func isPlain(u *url.URL) bool {
-	if u.Scheme != "http" || u.User != nil || u.Opaque != "" || u.Hostname() == "" {
+	if u.Scheme != "http" && u.Scheme != schemeTLS || u.User != nil || u.Opaque != "" || u.Hostname() == "" {
 		return false
 	}
 	for _, c := range []byte(u.Host) {

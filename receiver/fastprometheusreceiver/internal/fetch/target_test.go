@@ -88,9 +88,8 @@ func TestReplacesStaleConnections(t *testing.T) {
 	var conns atomic.Int32
 	f := func(leave func(conn net.Conn)) {
 		t.Helper()
-		conns.Store(0)
 		gone := make(chan struct{}, 10)
-		server := serveRaw(t, func(conn net.Conn, _ int) {
+		handle := func(conn net.Conn, _ int) {
 			conns.Add(1)
 			requests(conn, func(*http.Request) bool {
 				io.WriteString(conn, page200)
@@ -99,18 +98,22 @@ func TestReplacesStaleConnections(t *testing.T) {
 			})
 			conn.Close()
 			gone <- struct{}{}
-		})
-		target := newTarget(t, Plain, server, patient)
-		for range 3 {
-			page, err := get(target)
-			require.NoError(t, err)
-			require.Equal(t, "up 1\n", page)
-			<-gone
 		}
-		require.EqualValues(t, 3, conns.Load())
+		secured, trust := throughTLS(t, handle)
+		for _, target := range []*Target{newTarget(t, Plain, serveRaw(t, handle), patient), newTarget(t, Plain, secured, patient, trust)} {
+			conns.Store(0)
+			for range 3 {
+				page, err := get(target)
+				require.NoError(t, err)
+				require.Equal(t, "up 1\n", page)
+				<-gone
+			}
+			require.EqualValues(t, 3, conns.Load())
+			require.Equal(t, Plain, target.Road())
+		}
 	}
 	f(func(net.Conn) {})
-	f(func(conn net.Conn) { require.NoError(t, conn.(*net.TCPConn).SetLinger(0)) })
+	f(reset)
 	f(func(conn net.Conn) {
 		io.WriteString(conn, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 	})
@@ -133,14 +136,16 @@ func TestAsksOnceWhoNeverAnswers(t *testing.T) {
 
 func TestEndsWithItsContext(t *testing.T) {
 	asked := make(chan struct{}, 1)
-	server := serveRaw(t, func(conn net.Conn, _ int) {
+	handle := func(conn net.Conn, _ int) {
 		requests(conn, func(*http.Request) bool {
 			asked <- struct{}{}
 			hold(conn)
 			return false
 		})
-	})
-	bothRoads(t, server, func(t *testing.T, target *Target) {
+	}
+	server := serveRaw(t, handle)
+	ends := func(t *testing.T, target *Target) {
+		t.Helper()
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			<-asked
@@ -151,7 +156,12 @@ func TestEndsWithItsContext(t *testing.T) {
 		require.Equal(t, ReasonCanceled, Reason(err))
 		_, err = target.Get(ctx, nil, nil)
 		require.ErrorIs(t, err, context.Canceled)
-	})
+	}
+	bothRoads(t, server, ends)
+	secured, trust := throughTLS(t, handle)
+	for _, road := range []Road{Plain, NetHTTP} {
+		t.Run("TLS/"+road.String(), func(t *testing.T) { ends(t, newTarget(t, road, secured, patient, trust)) })
+	}
 }
 
 func TestIdleTargetsHaveNoGoroutines(t *testing.T) {

@@ -39,7 +39,7 @@ func (c *cohort) turnLine(t *Target, l *line) *line {
 	if l.kind.isMetadata() || l.kind == reportLine || l.name.cond == t.pin {
 		return l
 	}
-	text := []byte(spell(l, t.own))
+	text := l.appendSpelled(nil, t.own)
 	if own := c.find(t, text, l.setting); own != nil {
 		return own
 	}

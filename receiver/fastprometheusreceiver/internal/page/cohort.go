@@ -68,6 +68,7 @@ type cohort struct {
 	sweptSize  int64 // and bytes
 	scratch    pass
 	builder    builder
+	reread     reread
 	exposing   labels.ScratchBuilder
 	finishing  *labels.Builder
 	cuts       []int
@@ -329,8 +330,8 @@ func (l *line) claim() {
 
 // again gives the final labels of a line that was placed before, under other metadata.
 func (c *cohort) again(l *line) labels.Labels {
-	e, _ := l.parse()
-	set, err := c.finalAgain(c.expose(&e, l.setting), l.name.cond)
+	e, _ := c.reread.line(l, slotMarks)
+	set, err := c.finalAgain(c.expose(e, l.setting), l.name.cond)
 	if err != nil { // it went well the first time
 		return labels.EmptyLabels()
 	}

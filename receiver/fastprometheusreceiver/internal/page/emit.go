@@ -5,10 +5,13 @@ package page
 
 import (
 	"math"
+	"sync"
 
 	"github.com/prometheus/prometheus/model/value"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // A view is the samples of a scrape as a layout names them.
@@ -66,10 +69,15 @@ func (v *view) started(i int32) pcommon.Timestamp {
 	return pcommon.Timestamp(whole*1e9 + int64((s-float64(whole))*1e9))
 }
 
+// slabs are what metrics are made of that are made anew. Those that stay, to be filled again, have points come and go one by one:
+// there, what is left of a slab would be kept for the sake of a few.
+var slabs = sync.Pool{New: func() any { return new(slab.Slabs) }}
+
 // emit builds a tree anew. whole is false when a histogram had to be left out.
 func (l *layout) emit(v *view) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
-	c := cursor{view: v, layout: l}
+	c := cursor{view: v, layout: l, slabs: slabs.Get().(*slab.Slabs)}
+	defer slabs.Put(c.slabs)
 	f := l.frame(md, v.target)
 	if len(l.scopes) == 1 && len(l.metrics) > 0 {
 		f.scope(0).EnsureCapacity(len(l.metrics))
@@ -172,8 +180,8 @@ func (t *Target) fill(m pcommon.Map, r *placedResource) {
 }
 
 // fill puts the attributes of a point.
-func (p *point) fill(m pcommon.Map, t *Target) {
-	all := fillAttributes(m, len(p.form.keys.names))
+func (p *point) fill(m pcommon.Map, t *Target, slabs *slab.Slabs) {
+	all := fillOnce(m, len(p.form.keys.names), slabs)
 	p.put(&all, t)
 	all.flush()
 }
@@ -193,7 +201,7 @@ func (p *point) refill(m pcommon.Map, t *Target, giver pcommon.Map) bool {
 	same := p.overwrite(m, t, giver)
 	if !same {
 		m.RemoveIf(func(string, pcommon.Value) bool { return true })
-		p.fill(m, t)
+		p.fill(m, t, nil)
 	}
 	return same
 }
@@ -210,7 +218,7 @@ func (p *point) overwrite(m pcommon.Map, t *Target, giver pcommon.Map) bool {
 			return false
 		}
 		if v, at = p.value(i, at, t); had.Str() != v && !give(giver, name, v, had) {
-			had.SetStr(v) // allocates
+			slab.ChangeStr(had, v)
 		}
 		i++
 	}

@@ -4,13 +4,14 @@
 package page
 
 import (
-	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // A cursor fills the points of a layout, and those that a variation adds.
@@ -22,7 +23,8 @@ type cursor struct {
 	seen     []bool
 	fresh    []int32
 	recycled recycled
-	rebuilt  bool // a point has other attributes than the one that was there
+	slabs    *slab.Slabs // of metrics that are made anew
+	rebuilt  bool        // a point has other attributes than the one that was there
 }
 
 // point returns a point by its number: those of the variation follow the layout's.
@@ -188,7 +190,7 @@ func (c *cursor) metric(m *placedMetric, out pmetric.Metric, k choice, there boo
 		for i := range k.count {
 			at := k.at(i)
 			fresh := pmetric.NewExponentialHistogramDataPoint()
-			c.point(at).point.fill(fresh.Attributes(), c.target)
+			c.point(at).point.fill(fresh.Attributes(), c.target, c.slabs)
 			c.exponential(at, fresh)
 			fresh.MoveTo(next(dps, i, k.kept))
 		}
@@ -239,7 +241,7 @@ func next[P any, S slice[P]](dps S, i, kept int) P {
 func (c *cursor) attributes(p placedPoint, k choice, i int, m pcommon.Map) {
 	switch {
 	case i >= k.kept:
-		p.point.fill(m, c.target)
+		p.point.fill(m, c.target, c.slabs)
 	case k.renews(i):
 		c.rebuilt = !p.point.refill(m, c.target, pcommon.Map{}) || c.rebuilt
 	}
@@ -260,20 +262,21 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		v := c.values[p.at]
 		if i < k.kept && isStale(v) && dps.At(i).ValueType() != pmetric.NumberDataPointValueTypeEmpty {
 			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be taken back
-			p.point.fill(dps.At(i).Attributes(), c.target)
+			p.point.fill(dps.At(i).Attributes(), c.target, nil)
 		}
-		dp := next(dps, i, k.kept)
+		dp := c.number(dps, i, k.kept)
 		switch {
 		case isStale(v):
 			dp.SetFlags(noValue)
+		case i >= k.kept && c.slabs != nil:
+			c.slabs.SetDouble(dp, v)
 		case i >= k.kept:
 			dp.SetDoubleValue(v)
 		case dp.ValueType() != pmetric.NumberDataPointValueTypeDouble:
 			dp.SetFlags(noFlags)
 			dp.SetDoubleValue(v)
-		case math.Float64bits(v) != math.Float64bits(dp.DoubleValue()):
-			dp.SetDoubleValue(v) // allocates: worth a look before
 		default:
+			slab.ChangeDouble(dp, v)
 		}
 		dp.SetTimestamp(c.time(p.at))
 		if p.created >= 0 || i < k.kept {
@@ -289,6 +292,14 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 			c.hang(at, dp.Exemplars())
 		}
 	}
+}
+
+// number is next for numbers.
+func (c *cursor) number(dps pmetric.NumberDataPointSlice, i, kept int) pmetric.NumberDataPoint {
+	if i >= kept && c.slabs != nil {
+		return c.slabs.AppendNumber(dps)
+	}
+	return next(dps, i, kept)
 }
 
 func (g *group) isStale(v *view) bool { return isStale(v.value(g.count)) || isStale(v.value(g.sum)) }

@@ -6,8 +6,6 @@ package page
 import (
 	"slices"
 	"strings"
-
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
 // A run is points of a metric that follow each other on a large page.
@@ -115,25 +113,12 @@ func (c *cohort) about(l *line) string {
 	if !l.isWhole() {
 		return strings.TrimRight(s, "}")
 	}
-	if e, ok := l.parse(); ok {
-		if cuts := c.cut(&e); len(cuts) > 1 {
+	if e, ok := c.reread.line(l, slotMarks); ok {
+		if cuts := c.cut(e); len(cuts) > 1 {
 			s = s[cuts[0]:cuts[1]]
 		} else if len(cuts) > 0 {
 			s = s[cuts[0]:]
 		}
 	}
 	return strings.TrimRight(s, "}")
-}
-
-// parse reads the text of a line again, with marks in its slots.
-func (l *line) parse() (e expo.Entry, ok bool) { return parse(spell(l, slotMarks)) }
-
-func parse(series string) (e expo.Entry, ok bool) {
-	b := []byte(series + " 0\n")
-	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
-		if _, err := p.Next(b, &e); err == nil {
-			return e, true
-		}
-	}
-	return e, false
 }

@@ -29,6 +29,8 @@ const (
 	mostOwn = 16
 	// longestOwn bounds a value: targets keep theirs beside their lines, where nothing counts them.
 	longestOwn = 256
+	// ownPart is the part of a page's series, one in so many, that have a value if it is the target's own.
+	ownPart = 4
 	// fewFresh is how many new lines of a page are not worth a look.
 	fewFresh = 16
 	// pioneers is how many targets of a kind have lines with slots though nobody else has them yet.
@@ -143,26 +145,12 @@ var slotMarks = func() (marks []string) {
 	return marks
 }()
 
-// spell returns the text of a line as the target's page has it, given what its own values are.
-func spell(l *line, own []string) string {
-	if !l.isSlotted() {
-		return l.String()
-	}
-	var b strings.Builder
-	for before, slot := range l.parts {
-		if b.WriteString(before); slot >= 0 {
-			b.WriteString(own[slot])
-		}
-	}
-	return b.String()
-}
-
 // seriesHash is one of the text as the target's page has it.
 func (t *Target) seriesHash(l *line) uint64 {
 	if !l.isSlotted() {
 		return l.text.hash()
 	}
-	return maphash.String(seed, spell(l, t.own))
+	return maphash.Bytes(seed, l.appendSpelled(nil, t.own))
 }
 
 // template returns the text of an entry with slots for the target's own values, for a moment; nil if it has none of them.
@@ -230,27 +218,26 @@ func (c *cohort) restate(t *Target, l *line, was []string) *line {
 	if _, untold := c.untold[l]; untold {
 		return l
 	}
-	text := spell(l, was)
-	e, ok := parse(text)
+	e, ok := c.reread.line(l, was)
 	if !ok {
 		return l
 	}
-	own, err := c.ownLine(t, &e, l.setting, l.setting)
+	own, err := c.ownLine(t, e, l.setting, l.setting)
 	switch {
 	case own != nil:
 		return own
 	case err != nil || !l.isSlotted():
 		return l
 	}
-	if had := c.find(t, []byte(text), l.setting); had != nil {
+	if had := c.find(t, e.Text, l.setting); had != nil {
 		return had
 	}
-	exposed := c.expose(&e, l.setting)
+	exposed := c.expose(e, l.setting)
 	final, cond, err := c.final(exposed, t)
 	if err != nil {
 		return l
 	}
-	return c.addSeries(whole(c.nameOf(exposed, final, cond), text), l.setting, final, true)
+	return c.addSeries(whole(c.nameOf(exposed, final, cond), e.Text), l.setting, final, true)
 }
 
 func (c *cohort) restateAll(t *Target, lines []*line, was []string) []*line {
@@ -261,28 +248,39 @@ func (c *cohort) restateAll(t *Target, lines []*line, was []string) []*line {
 	return out
 }
 
-// isFresh tells whether so many of a page's lines are new that it pays to look for values that are the target's own.
-func (s *Scrape) isFresh(lines int) bool {
+// isFresh tells whether so many of a page's lines are new that a value which is on them all could be the target's own.
+func (s *Scrape) isFresh(lines []*line) bool {
 	c := s.target.cohort
-	return s.fresh >= fewFresh && 8*s.fresh >= lines && s.target.pin == nil && !c.job.rules.isMapped && c.targets.Load() > 1 && !c.job.isLarge(lines)
+	if s.fresh < fewFresh || s.target.pin != nil || c.job.rules.isMapped || c.targets.Load() < 2 || c.job.isLarge(len(lines)) {
+		return false
+	}
+	series := 0
+	for _, l := range lines {
+		if l.kind == seriesLine {
+			series++
+		}
+	}
+	return ownPart*s.fresh > series
 }
 
 // ownValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have.
 func (c *cohort) ownValues(s *Scrape, lines []*line) []string {
 	t := s.target
-	counts := map[labelPair]int{}
+	counts := map[labelPair]*int{}
 	series := 0
 	for _, l := range lines {
 		if l.kind != seriesLine {
 			continue
 		}
 		series++
-		if e, ok := parse(spell(l, t.own)); ok && e.Labels() <= mostShapedLabels {
+		if e, ok := c.reread.line(l, t.own); ok && e.Labels() <= mostShapedLabels {
 			for i := range e.Labels() {
 				name, value := e.Label(i)
-				pair := labelPair{string(name), string(value)}
-				if n := counts[pair]; n > 0 || len(counts) < mostCounted {
-					counts[pair] = n + 1
+				if n := counts[labelPair{string(name), string(value)}]; n != nil {
+					*n++
+				} else if len(counts) < mostCounted {
+					once := 1
+					counts[labelPair{string(name), string(value)}] = &once
 				}
 			}
 		}
@@ -290,12 +288,12 @@ func (c *cohort) ownValues(s *Scrape, lines []*line) []string {
 	var own []string
 	var often []labelPair
 	for pair, n := range counts {
-		if 4*n > series && c.canBeOwn(pair) {
+		if ownPart**n > series && c.canBeOwn(pair) {
 			often = append(often, pair)
 		}
 	}
 	slices.SortFunc(often, func(a, b labelPair) int {
-		return cmp.Or(strings.Compare(a.name, b.name), counts[b]-counts[a], strings.Compare(a.value, b.value))
+		return cmp.Or(strings.Compare(a.name, b.name), *counts[b]-*counts[a], strings.Compare(a.value, b.value))
 	})
 	often = slices.CompactFunc(often, func(a, b labelPair) bool { return a.name == b.name })
 	for _, pair := range often {
@@ -337,11 +335,11 @@ func (c *cohort) shares(s *Scrape, lines []*line, own []string) bool {
 			last = l.name
 			kind = (kind ^ maphash.String(seed, last.exposed)) * 0x9e3779b97f4a7c15
 		}
-		e, ok := parse(spell(l, was))
+		e, ok := c.reread.line(l, was)
 		if !ok {
 			continue
 		}
-		if template := c.template(t, &e); template != nil {
+		if template := c.template(t, e); template != nil {
 			have++
 			if l := c.slotted(t, template, l.setting); l != nil && l.id <= s.since {
 				found++
@@ -378,7 +376,7 @@ func (s *Scrape) settleOwn(lines []*line) []*line {
 		return lines // what it has now, and would have, is there together for a while
 	}
 	defer c.charge(s, c.held())
-	if s.isFresh(len(lines)) {
+	if s.isFresh(lines) {
 		if own = c.ownValues(s, lines); own != nil && !c.shares(s, lines, own) {
 			own = nil
 		}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 const (
@@ -49,7 +50,7 @@ type given struct {
 
 func newParts(l *layout, v *view) *parts {
 	v.hanging = len(v.exemplars) > 0
-	p := &parts{cursor: cursor{view: v, layout: l}, pending: l.size(v), runs: l.runs, done: make([]int32, len(l.metrics))}
+	p := &parts{cursor: cursor{view: v, layout: l, slabs: new(slab.Slabs)}, pending: l.size(v), runs: l.runs, done: make([]int32, len(l.metrics))}
 	if p.runs == nil {
 		p.runs = v.target.cohort.inTurn(l)
 	}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // A tree is metrics that were handed out and came back, to be filled again: names, attributes and bounds are there.
@@ -294,7 +295,7 @@ func (p *point) own(m pcommon.Map, t *Target) {
 			continue
 		}
 		if a, ok := m.Get(p.form.keys.names[i]); ok && a.Str() != t.value(int(from)) {
-			a.SetStr(t.value(int(from)))
+			slab.ChangeStr(a, t.value(int(from)))
 		}
 	}
 }

@@ -208,7 +208,7 @@ func (t *Target) admit(s *Scrape, l *line) *line {
 		defer c.mu.Unlock()
 		asShown := l.text
 		if l.isSlotted() {
-			asShown = whole(l.name, spell(l, t.own))
+			asShown = whole(l.name, l.appendSpelled(nil, t.own))
 		}
 		refused := c.find(t, []byte(asShown.String()), refusedSetting)
 		if refused == nil {

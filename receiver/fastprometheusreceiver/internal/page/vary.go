@@ -32,7 +32,7 @@ type change struct{ metric, absent, first, count int32 }
 func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	t, p := s.target, s.plan
 	c := t.cohort
-	if p == nil || t.turned || s.mixed || s.isFresh(len(s.seen())) || t.plan != p && p.contested || t.failed != nil || p.layout == nil || p.repeats > 0 || s.times != nil || s.natives != nil || t.timed != nil || !t.follows(p) {
+	if p == nil || t.turned || s.mixed || s.isFresh(s.seen()) || t.plan != p && p.contested || t.failed != nil || p.layout == nil || p.repeats > 0 || s.times != nil || s.natives != nil || t.timed != nil || !t.follows(p) {
 		return res, false
 	}
 	d := t.diff

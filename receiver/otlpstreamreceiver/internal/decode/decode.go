@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/slab"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // Room is the most that the messages of a payload may weigh: a multiple that leaves room for points with a time and nothing

@@ -32,3 +32,9 @@ func (*Slabs) SetInt(of pmetric.NumberDataPoint, value int64) { of.SetIntValue(v
 
 // SetDouble is described at SetInt.
 func (*Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
+
+// ChangeStr sets a value, in the memory of the string that it is.
+func ChangeStr(of pcommon.Value, value string) { of.SetStr(value) }
+
+// ChangeDouble sets the value of a point, in the memory of the float that it is.
+func ChangeDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }

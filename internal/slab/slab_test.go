@@ -106,6 +106,46 @@ func TestSlabsHoldWhatPdataHolds(t *testing.T) {
 	}
 }
 
+// What is changed in its place reads as if it was set, whatever it was before, and nothing else changes.
+func TestChangesValuesInPlace(t *testing.T) {
+	values := map[string]func(pcommon.Value){
+		"nothing": func(pcommon.Value) {},
+		"string":  func(v pcommon.Value) { v.SetStr("before") },
+		"number":  func(v pcommon.Value) { v.SetInt(7) },
+		"bool":    func(v pcommon.Value) { v.SetBool(true) },
+		"list":    func(v pcommon.Value) { v.SetEmptySlice().AppendEmpty().SetStr("x") },
+	}
+	for name, set := range values {
+		v, copied := pcommon.NewValueEmpty(), pcommon.NewValueEmpty()
+		set(v)
+		v.CopyTo(copied)
+		before := copied.AsRaw()
+		ChangeStr(v, "after")
+		require.Equal(t, "after", v.Str(), name)
+		require.Equal(t, before, copied.AsRaw(), "a copy of %s stays", name)
+	}
+	for name, set := range map[string]func(pmetric.NumberDataPoint){
+		"nothing": func(pmetric.NumberDataPoint) {},
+		"double":  func(p pmetric.NumberDataPoint) { p.SetDoubleValue(1) },
+		"int":     func(p pmetric.NumberDataPoint) { p.SetIntValue(1) },
+	} {
+		p, copied := pmetric.NewNumberDataPoint(), pmetric.NewNumberDataPoint()
+		set(p)
+		p.CopyTo(copied)
+		was := copied.ValueType()
+		ChangeDouble(p, math.Inf(-1))
+		require.Equal(t, pmetric.NumberDataPointValueTypeDouble, p.ValueType(), name)
+		require.True(t, math.IsInf(p.DoubleValue(), -1), name)
+		require.Equal(t, was, copied.ValueType(), "a copy of %s stays", name)
+		require.False(t, math.IsInf(copied.DoubleValue(), -1), "a copy of %s stays", name)
+	}
+	moved, from := pmetric.NewNumberDataPoint(), pmetric.NewNumberDataPoint()
+	from.SetDoubleValue(1)
+	from.MoveTo(moved)
+	ChangeDouble(from, 2)
+	require.InDelta(t, 1, moved.DoubleValue(), 0, "what was moved away is another's")
+}
+
 // ruin changes, adds and removes.
 func ruin(md pmetric.Metrics) {
 	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()

@@ -28,6 +28,10 @@ type (
 		key         string
 		keyStrindex int32
 	}
+	value struct {
+		orig  *anyValue
+		state *opaque
+	}
 	anyValue    struct{ value any } // a pointer to one of these two, or to something else
 	stringValue struct{ stringValue string }
 	intValue    struct{ intValue int64 }
@@ -60,6 +64,7 @@ var known = look()
 
 func look() bool {
 	if !alike(reflect.TypeFor[attributeMap](), reflect.TypeFor[pcommon.Map]()) ||
+		!alike(reflect.TypeFor[value](), reflect.TypeFor[pcommon.Value]()) ||
 		!alike(reflect.TypeFor[numberDataPointSlice](), reflect.TypeFor[pmetric.NumberDataPointSlice]()) ||
 		!alike(reflect.TypeFor[numberPoint](), reflect.TypeFor[pmetric.NumberDataPoint]()) {
 		return false
@@ -118,6 +123,8 @@ func box(kind, data unsafe.Pointer) (value any) {
 }
 
 func attributesOf(m pcommon.Map) *[]keyValue { return (*attributeMap)(unsafe.Pointer(&m)).orig }
+
+func valueOf(v pcommon.Value) *anyValue { return (*value)(unsafe.Pointer(&v)).orig }
 
 func pointOf(p pmetric.NumberDataPoint) *numberDataPoint {
 	return (*numberPoint)(unsafe.Pointer(&p)).orig

@@ -102,6 +102,28 @@ func (s *Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) {
 	pointOf(of).value = s.box(kinds.asDouble, math.Float64bits(value))
 }
 
+// ChangeStr sets a value, in the memory of the string that it is.
+func ChangeStr(of pcommon.Value, value string) {
+	if known {
+		if v := (*boxed)(unsafe.Pointer(&valueOf(of).value)); v.kind == kinds.str {
+			(*stringValue)(v.data).stringValue = value
+			return
+		}
+	}
+	of.SetStr(value)
+}
+
+// ChangeDouble sets the value of a point, in the memory of the float that it is.
+func ChangeDouble(of pmetric.NumberDataPoint, value float64) {
+	if known {
+		if v := (*boxed)(unsafe.Pointer(&pointOf(of).value)); v.kind == kinds.asDouble {
+			(*asDouble)(v.data).asDouble = value
+			return
+		}
+	}
+	of.SetDoubleValue(value)
+}
+
 // box returns a value of eight bytes.
 func (s *Slabs) box(kind unsafe.Pointer, bits uint64) any {
 	v := piece(&s.numbers)

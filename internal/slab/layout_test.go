@@ -75,6 +75,18 @@ func TestUnknownLayout(t *testing.T) {
 	known = false
 	defer func() { known = true }()
 	TestSlabsHoldWhatPdataHolds(t)
+	TestChangesValuesInPlace(t)
+}
+
+func TestChangesAllocateNothing(t *testing.T) {
+	p := pmetric.NewNumberDataPoint()
+	p.SetDoubleValue(1)
+	p.Attributes().PutStr("key", "before")
+	v, _ := p.Attributes().Get("key")
+	require.Zero(t, alloctest.PerRun(func() {
+		ChangeDouble(p, 2)
+		ChangeStr(v, "after")
+	}))
 }
 
 // TestSlabsAllocateSeldom: pdata's API allocates five times for each of these points.

@@ -1,0 +1,51 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package owned hands data to pipelines for receivers, and keeps it alive until all of them have returned.
+//
+// With its gate pdata.useProtoPooling the Collector frees data as soon as the first of its components to have been given it
+// returns. Behind a fan-out, with no processor before it, that is one of several: the others are given what was freed, and
+// what it is used for next. Data that has an owner already is left alone.
+package owned
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/xpdata/pref"
+)
+
+// Metrics hands metrics to next. They are not to be used afterwards, unless they had an owner or the gate is off.
+func Metrics(ctx context.Context, next interface {
+	ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error
+}, md pmetric.Metrics,
+) error {
+	if pref.MarkPipelineOwnedMetrics(md) {
+		defer pref.UnrefMetrics(md)
+	}
+	return next.ConsumeMetrics(ctx, md)
+}
+
+// Logs is like [Metrics].
+func Logs(ctx context.Context, next interface {
+	ConsumeLogs(ctx context.Context, ld plog.Logs) error
+}, ld plog.Logs,
+) error {
+	if pref.MarkPipelineOwnedLogs(ld) {
+		defer pref.UnrefLogs(ld)
+	}
+	return next.ConsumeLogs(ctx, ld)
+}
+
+// Traces is like [Metrics].
+func Traces(ctx context.Context, next interface {
+	ConsumeTraces(ctx context.Context, td ptrace.Traces) error
+}, td ptrace.Traces,
+) error {
+	if pref.MarkPipelineOwnedTraces(td) {
+		defer pref.UnrefTraces(td)
+	}
+	return next.ConsumeTraces(ctx, td)
+}

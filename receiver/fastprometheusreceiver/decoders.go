@@ -1,0 +1,30 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+
+// decoders are those that no page is being read with. One holds the largest page it has read, so only as many are kept as
+// pages are read at a time; many more scrapes may wait for their place. The lock of the slots guards them.
+type decoders struct {
+	keep int
+	idle []*fetch.Decoder // the last one back is the first one out: its memory is in the caches
+}
+
+func (d *decoders) take() *fetch.Decoder {
+	n := len(d.idle)
+	if n == 0 {
+		return new(fetch.Decoder)
+	}
+	out := d.idle[n-1]
+	d.idle[n-1] = nil
+	d.idle = d.idle[:n-1]
+	return out
+}
+
+func (d *decoders) give(back *fetch.Decoder) {
+	if back != nil && len(d.idle) < d.keep {
+		d.idle = append(d.idle, back)
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"hash/maphash"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// serverCaps are what the receiver is capable of.
+const serverCaps = otlpstream.AllCaps | otlpstream.CapOrdered
+
+// order has the requests of a stream wait for those before them that are about the same resources; all others overtake each
+// other. It belongs to the goroutine that receives, but for what its turns have of their own. Nil keeps no order.
+type order struct {
+	seed maphash.Seed
+	// last is the request that came last of those about a resource, and barrier the last one about so many that
+	// nobody passes it. Those that are done stay in it until they are met, or swept.
+	last    map[uint64]*turn
+	barrier *turn
+	swept   int // what was left of last
+}
+
+// turn is a request's place in the order.
+type turn struct {
+	before []*turn
+	done   chan struct{} // closed when the pipeline has answered
+}
+
+// maxResources is how many resources of a request are told apart.
+const maxResources = 4096
+
+func newOrder() *order {
+	return &order{seed: maphash.MakeSeed(), last: map[uint64]*turn{}}
+}
+
+// next gives a request its place, in the order of arrival.
+func (o *order) next(data []byte) *turn {
+	if o == nil {
+		return nil
+	}
+	t := &turn{done: make(chan struct{})}
+	t.after(o.barrier)
+	keys, ok := o.resources(data)
+	if !ok {
+		for _, other := range o.last {
+			t.after(other)
+		}
+		o.barrier = t
+		clear(o.last)
+		return t
+	}
+	for _, key := range keys {
+		t.after(o.last[key])
+		o.last[key] = t
+	}
+	o.sweep()
+	return t
+}
+
+// sweep forgets requests that are done, whenever there are twice as many resources as the last time.
+func (o *order) sweep() {
+	if len(o.last) < 2*o.swept+64 {
+		return
+	}
+	for key, t := range o.last {
+		if t.isDone() {
+			delete(o.last, key)
+		}
+	}
+	o.swept = len(o.last)
+}
+
+// resources are hashes of the resources of a payload in OTLP form. What has too many, or is malformed, has none.
+func (o *order) resources(data []byte) (keys []uint64, ok bool) {
+	const fieldResource = 1
+	for len(data) > 0 {
+		_, _, tag := protowire.ConsumeTag(data)
+		if tag < 0 || len(keys) == maxResources {
+			return nil, false
+		}
+		content, n := protowire.ConsumeBytes(data[tag:])
+		if n < 0 {
+			return nil, false
+		}
+		data = data[tag+n:]
+		var resource []byte
+		for len(content) > 0 { // it comes first, mostly
+			number, kind, tag := protowire.ConsumeTag(content)
+			if tag < 0 {
+				return nil, false
+			}
+			n := protowire.ConsumeFieldValue(number, kind, content[tag:])
+			if n < 0 {
+				return nil, false
+			}
+			if number == fieldResource && kind == protowire.BytesType {
+				resource, _ = protowire.ConsumeBytes(content[tag:])
+				break
+			}
+			content = content[tag+n:]
+		}
+		keys = append(keys, maphash.Bytes(o.seed, resource))
+	}
+	return keys, true
+}
+
+// after has a request wait for another, if there is one that is not done.
+func (t *turn) after(other *turn) {
+	if other == nil || other == t || other.isDone() || len(t.before) > 0 && t.before[len(t.before)-1] == other {
+		return
+	}
+	t.before = append(t.before, other)
+}
+
+func (t *turn) isDone() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait returns when it is the request's turn, end when it is that of those behind it.
+func (t *turn) wait() {
+	if t == nil {
+		return
+	}
+	for _, other := range t.before {
+		<-other.done
+	}
+	t.before = nil
+}
+
+func (t *turn) end() {
+	if t != nil {
+		close(t.done)
+	}
+}
