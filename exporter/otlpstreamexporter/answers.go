@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -21,12 +22,18 @@ func (s *slot) read(l *link) {
 	defer l.cancel()
 	limits, caps := l.conn.greeting()
 	l.packs.Store(caps&otlpstream.CapWindow != 0 && s.client.Compression == configcompression.TypeZstd)
+	l.orders.Store(caps&otlpstream.CapOrdered != 0)
+	if s.line != nil {
+		s.keepsOrder.Store(l.orders.Load())
+		s.greet()
+	}
 	if limits.MaxMessage > 0 {
 		s.maxMessage.Store(int64(limits.MaxMessage))
 	}
 	s.mu.Lock()
 	l.credit.Limits = limits
 	s.mu.Unlock()
+	s.wakeUp()
 	var response otlpstream.Response
 	for {
 		if err := l.conn.recv(&response); err != nil {
@@ -65,6 +72,9 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 		}
 		s.release(e)
 		s.tally.acked(s.ctx, now.Sub(e.Sent))
+		if id == r.ID && r.Code == otlpstream.Success {
+			s.partial(e.Value, int(min(r.Rejected, math.MaxInt32)), r.Message, now)
+		}
 		e.Value.done <- outcomeOf(r)
 	}
 	if r.ID != 0 || len(r.IDs) == 0 && !r.Drain {
@@ -130,14 +140,21 @@ func (s *slot) release(e *entry) {
 // ended deals with what is pending on a stream that is over.
 func (s *slot) ended(l *link, err error) {
 	reason := s.reasonOf(l, err)
+	s.mu.Lock()
+	if reason == endBroken && l.acks > 0 && !l.credit.Spent() {
+		reason = endIdle // such as by a proxy: nobody misses anything
+	}
+	s.mu.Unlock()
 	s.tally.closed[reason].Add(1)
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked && !errors.Is(err, io.EOF) {
 		s.throttle(delay)
 	}
 	reroutes := reason == endUnimplemented && s.cfg.Mode == modeAuto
+	refused := s.refusedOrigin(err)
 	switch {
 	case reroutes:
 		s.refused()
+	case refused:
 	case reason == endBroken || reason == endSilent || reason == endUnimplemented:
 		s.health.fault(s.destination, time.Now(), err)
 	}
@@ -159,7 +176,7 @@ func (s *slot) ended(l *link, err error) {
 	}
 	suspect := len(left) > 0 && !errors.Is(err, io.EOF) && suspicious(err)
 	for _, e := range left {
-		if suspect && len(left) == 1 {
+		if suspect && len(left) == 1 || refused {
 			e.Value.strikes++
 		}
 		switch {

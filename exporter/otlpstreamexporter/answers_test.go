@@ -70,7 +70,7 @@ func TestC07AnswersMayComeInAnyOrder(t *testing.T) {
 		e.export(0, 500)
 		require.Equal(t, int64(500), e.settled().acked)
 		require.Len(t, s.seen(), 500)
-		require.Zero(t, e.dest.slots[0].pending.Len())
+		require.Zero(t, e.dest.common.slots[0].pending.Len())
 	})
 }
 
@@ -184,7 +184,9 @@ func TestAnAnswerThatIsLateCounts(t *testing.T) {
 			}
 		}}, transport)
 		e := newTestExporter(t, transport, s.addr)
-		e.export(0, 2)
+		e.export(0, 1)
+		eventually(t, func() bool { return len(s.seen()) == 1 }, "it is sent first")
+		e.export(1, 1)
 		eventually(t, func() bool { return e.balanced().acked == 1 }, "the other is answered")
 		e.expire(0)
 		e.expire(2 * e.cfg.AckTimeout)
@@ -218,7 +220,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 		e.export(0, 3) // two of which the server does not get to read
 		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().pending == 3 }, "the pipeline has it")
 		heard := func() time.Time {
-			slot := e.dest.slots[0]
+			slot := e.dest.common.slots[0]
 			slot.mu.Lock()
 			defer slot.mu.Unlock()
 			at, _ := slot.links[0].progress.snapshot()
@@ -303,7 +305,7 @@ func TestC18C19C20RejectedRequestsAreDroppedAndCounted(t *testing.T) {
 		require.ErrorContains(t, err, "because")
 		require.Len(t, s.seen(), 1)
 		require.Equal(t, int64(7), e.balanced().dropped[dropRejected])
-		require.Zero(t, e.dest.slots[0].pending.Len())
+		require.Zero(t, e.dest.common.slots[0].pending.Len())
 	})
 }
 
@@ -340,7 +342,7 @@ func TestC26DuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 		e.export(0, 100)
 		require.Equal(t, int64(100), e.settled().acked)
 		eventually(t, func() bool { return e.dest.tally.unexpected.Load() == 5*100 }, "all of them are counted")
-		require.Zero(t, e.dest.slots[0].pending.Len())
+		require.Zero(t, e.dest.common.slots[0].pending.Len())
 		require.Zero(t, e.dest.tally.closed[endBroken].Load(), "the stream lives on")
 	})
 }

@@ -36,7 +36,7 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 			cfg.Rebalance.Requests = 1
 		})
 		t.Cleanup(func() { close(over) })
-		d, slot := e.dest, e.dest.slots[0]
+		d, slot := e.dest, e.dest.common.slots[0]
 		for i := range 4 { // in this order
 			e.export(i, 1)
 			eventually(t, func() bool { b := e.balanced(); return b.queued == 0 && (i != 0 && i != 3 || b.acked > int64(i/3)) }, "it is sent")

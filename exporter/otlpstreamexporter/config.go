@@ -6,6 +6,8 @@ package otlpstreamexporter
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -37,6 +39,18 @@ type Config struct {
 
 	// ReprobeInterval is how long auto sends unary requests before it tries a stream again. Default 5m.
 	ReprobeInterval time.Duration `mapstructure:"reprobe_interval"`
+
+	// Ordered sends requests in the order of the queue, and has the server hand them on in that order where they are about the
+	// same resource. Default false.
+	Ordered bool `mapstructure:"ordered"`
+
+	// MetadataKeys are keys of client metadata that requests take along: each set of values has streams of its own, which say
+	// so in headers of these names. Default none.
+	MetadataKeys []string `mapstructure:"metadata_keys"`
+
+	// MetadataCardinalityLimit bounds the sets that have streams at a time, for each destination. Requests of others are sent
+	// one by one, or wait where Mode is stream. Default 100.
+	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
 
 	// Streams is the number of streams used at a time. They are opened when there is something to send. Default
 	// half the CPUs, at least 1 and at most 4.
@@ -223,7 +237,7 @@ func (c *Config) Validate() error {
 	default:
 		fault("`rebalance::scope` must be stream or connection, got %q", c.Rebalance.Scope)
 	}
-	return errors.Join(append(errs, c.validateEndpoints(), c.validateTransport())...)
+	return errors.Join(append(errs, c.validateEndpoints(), c.validateTransport(), c.validateMetadata())...)
 }
 
 func (c *Config) validateEndpoints() error {
@@ -251,6 +265,48 @@ func (c *Config) validateEndpoints() error {
 		names[d.Name] = true
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) validateMetadata() error {
+	var errs []error
+	if c.MetadataCardinalityLimit <= 0 {
+		errs = append(errs, fmt.Errorf("`metadata_cardinality_limit` must be positive, got %d", c.MetadataCardinalityLimit))
+	}
+	seen := map[string]bool{}
+	for _, key := range c.MetadataKeys {
+		lower := strings.ToLower(key)
+		switch {
+		case seen[lower]:
+			errs = append(errs, fmt.Errorf("`metadata_keys` must have each key once, got %q again", key))
+		case !isHeader(lower):
+			errs = append(errs, fmt.Errorf("`metadata_keys` must have names of headers that are free to be set, got %q", key))
+		}
+		seen[lower] = true
+		for _, d := range c.destinations() {
+			for name := range d.Client.Headers.Iter {
+				if strings.EqualFold(name, key) {
+					errs = append(errs, fmt.Errorf("`headers` must not have %q, which is one of `metadata_keys`: it would be sent twice", name))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isHeader tells whether requests may have a header of that name, which is in lower case, for what a client says of itself.
+func isHeader(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-_."
+	if name == "" || strings.Trim(name, letters) != "" || strings.HasSuffix(name, "-bin") {
+		return false
+	}
+	for _, taken := range []string{"grpc-", "otlp-stream-", "sec-websocket-", "proxy-", "content-"} {
+		if strings.HasPrefix(name, taken) {
+			return false
+		}
+	}
+	return !slices.Contains([]string{
+		"connection", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "accept-encoding",
+	}, name)
 }
 
 func (c *Config) validateTransport() error {

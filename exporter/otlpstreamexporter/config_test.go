@@ -29,6 +29,7 @@ func TestConfigHasEveryKey(t *testing.T) {
 	want.Client.TLS.Insecure = true
 	want.Client.Headers = configopaque.MapList{{Name: "tenant", Value: "blue"}}
 	want.Streams = 2
+	want.MetadataKeys = []string{"x-scope-orgid"}
 	id := component.MustNewID("file_storage")
 	want.Queue.Get().Storage = &id
 	require.Equal(t, want, cfg, "apart from these, the file shows the defaults")

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/trace"
@@ -29,6 +30,10 @@ type delivery struct {
 	// since is when the exporter began with it, and sent how often it has sent it.
 	since time.Time
 	sent  uint64
+	// origin is whose data it is, as far as the server is told.
+	origin origin
+	// passes lets the next request be sent, where they go in order.
+	passes func()
 	// unary tells that a server without streams had it, and step how far it is down the compressions that it may take.
 	unary bool
 	step  int
@@ -54,6 +59,7 @@ func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *
 	return &delivery{
 		data: data, items: items,
 		done: make(chan outcome, 1), since: time.Now(), span: trace.SpanFromContext(ctx),
+		origin: originOf(d.cfg.MetadataKeys, client.FromContext(ctx).Metadata),
 	}
 }
 
@@ -83,6 +89,12 @@ func (d *destination) deliver(ctx context.Context, req *request) error {
 	defer context.AfterFunc(d.ctx, func() { cancel(errShutdown) })()
 	whole := d.newDelivery(ctx, req.data, req.items)
 	whole.memory = req.memory
+	if d.line != nil {
+		whole.passes = func() { d.line.pass(req.number) }
+		if d.line.wait(ctx, req.number) != nil {
+			return d.abandon(ctx, whole).err
+		}
+	}
 	whole.noteDestination(d.name)
 	err := d.seeThrough(ctx, whole)
 	if err == nil {
@@ -92,6 +104,11 @@ func (d *destination) deliver(ctx context.Context, req *request) error {
 }
 
 func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
+	for _, h := range p.origin.headers() {
+		if !h.fits() {
+			return d.drop(p, dropRejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.key, h.value))
+		}
+	}
 	limit := d.maxMessage.Load()
 	if !exceeds(p, limit) {
 		out := d.asAWhole(ctx, p)
@@ -125,6 +142,9 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 		errs  []error
 	)
 	parts.SetLimit(partsAtOnce)
+	if d.cfg.Ordered {
+		parts.SetLimit(1)
+	}
 	for data, items := range otlpstream.Split(d.signal, p.data, int(limit)-messageOverhead) {
 		if items == 0 {
 			continue // empty resources are not worth a message
@@ -216,28 +236,54 @@ func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
 	if p.unary || !d.modes.stream(time.Now()) {
 		return d.unary(ctx, p)
 	}
-	if out, ok := d.hand(ctx, p); !ok {
+	l := d.enter(p.origin, time.Now())
+	if l == nil {
+		d.tally.crowded.Add(1)
+		if d.cfg.Mode != modeStream {
+			return d.unary(ctx, p)
+		}
+		if l = d.enterSoon(ctx, p); l == nil {
+			if ctx.Err() != nil {
+				return outcome{verdict: retry, err: ctx.Err()}
+			}
+			return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no place for streams of its client")}
+		}
+	}
+	defer d.leave(l)
+	if out, ok := l.hand(ctx, p); !ok {
 		return out
 	}
-	select {
-	case out := <-p.done:
-		return out
-	case <-ctx.Done():
-		return outcome{verdict: retry, err: ctx.Err()}
+	// The next may follow as soon as the server is known to keep the order of a stream.
+	greeted := d.greeted
+	if p.passes == nil {
+		greeted = nil
+	}
+	for {
+		select {
+		case out := <-p.done:
+			return out
+		case <-greeted:
+			greeted = nil
+			if d.keepsOrder.Load() {
+				p.passes()
+			}
+		case <-ctx.Done():
+			return outcome{verdict: retry, err: ctx.Err()}
+		}
 	}
 }
 
 // hand gives a delivery to a slot that has room; so it waits for the gate and for a connection, too.
-func (d *destination) hand(ctx context.Context, p *delivery) (outcome, bool) {
+func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
 	select {
-	case d.ready <- p:
+	case l.ready <- p:
 		return outcome{}, true
 	default:
 	}
-	expired, stop := d.expiry(p)
+	expired, stop := l.expiry(p)
 	defer stop()
 	select {
-	case d.ready <- p:
+	case l.ready <- p:
 		return outcome{}, true
 	case <-expired:
 		return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no stream to send it on")}, false
@@ -260,7 +306,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	d.account.move(p, pending)
 	p.noteUnary(p.sent - 1)
 	p.memory.Retain() // for good: clients of HTTP may not be done with it when the answer is there
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.AckTimeout)
+	ctx, cancel := context.WithTimeout(withOrigin(withAuth(ctx), p.origin), d.cfg.AckTimeout)
 	defer cancel()
 	sent := time.Now()
 	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.unary(ctx, data, c) })
@@ -276,7 +322,8 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	case err == nil:
 		d.health.ok(d, time.Now())
 		d.tally.acked(ctx, time.Since(sent))
-		d.account.reject(p, otlpstream.Rejected(response))
+		rejected, message := otlpstream.Rejected(response)
+		d.partial(p, rejected, message, time.Now())
 		return outcome{}
 	case otlpstream.Transient(st):
 		if ctx.Err() == nil {

@@ -51,15 +51,20 @@ type destination struct {
 	modes      modes
 	fallback   *fallback
 	health     health
-	slots      []*slot
-	// ready hands deliveries to whichever slot has room first.
-	ready chan *delivery
+	complaints complaints
+	line       *line // where requests are sent in order, else nil
+	joining    sync.Mutex
+	keepsOrder atomic.Bool   // the server does, on a stream, as the last one has told
+	greeted    chan struct{} // closed when the first one has
+	greet      func()
+	common     *lane
+	lanes      lanes
 
 	requests, bytes *semaphore.Weighted
 	maxMessage      atomic.Int64 // what the server said last; 0 is no limit
 	slowAcks        bool         // as the log says
 
-	// ctx ends when deliveries are given up; quit is closed, after that, to end the slots.
+	// ctx ends when deliveries are given up; quit is closed, after that, to end what watches over them.
 	ctx    context.Context
 	giveUp context.CancelFunc
 	quit   chan struct{}
@@ -78,7 +83,6 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 		tally:          newTally(e, endpoint.Name),
 		gate:           gate{multiplier: e.cfg.Retry.Multiplier, ceiling: e.cfg.Retry.MaxInterval},
 		modes:          modes{mode: e.cfg.Mode, reprobe: e.cfg.ReprobeInterval},
-		ready:          make(chan *delivery),
 		requests:       semaphore.NewWeighted(int64(e.cfg.InFlight.Requests)),
 		bytes:          semaphore.NewWeighted(e.cfg.InFlight.Bytes),
 		fallback:       newFallback(endpoint.Client.Compression),
@@ -86,11 +90,12 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 	}
 	d.ctx, d.giveUp = context.WithCancel(context.Background())
 	d.cut, d.cutOff = context.WithCancel(context.Background())
-	if e.cfg.Mode != modeUnary {
-		for i := range e.cfg.Streams {
-			d.slots = append(d.slots, newSlot(d, i))
-		}
+	d.lanes = lanes{byOrigin: map[origin]*lane{}, left: make(chan struct{}, 1)}
+	if e.cfg.Ordered {
+		d.line, d.greeted = newLine(), make(chan struct{})
+		d.greet = sync.OnceFunc(func() { close(d.greeted) })
 	}
+	d.common = d.newLane("")
 	return d, d.newHelper(ctx)
 }
 
@@ -113,7 +118,7 @@ func (d *destination) newHelper(ctx context.Context) error {
 			BlockOnOverflow: queue.BlockOnOverflow,
 			StorageID:       queue.Storage,
 			NumConsumers:    d.cfg.InFlight.Requests,
-		}), xexporterhelper.QueueBatchSettings{Encoding: encoding{unary: d.cfg.Mode == modeUnary}}))
+		}), xexporterhelper.QueueBatchSettings{Encoding: d.encoding()}))
 	}
 	switch d.signal {
 	case otlpstream.Traces:
@@ -143,9 +148,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 	d.transport = t
 	d.propagates = propagates()
 	d.health.host = host
-	for _, s := range d.slots {
-		d.running.Go(s.run)
-	}
+	d.common.start()
 	d.running.Go(d.watch)
 	return nil
 }
@@ -164,7 +167,16 @@ func (d *destination) take(ctx context.Context, memory *otlpstream.Memory, items
 func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, items int) error {
 	d.account.receive(items)
 	memory.Retain()
-	err := d.enqueue(carrying(ctx, &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch}))
+	r := &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch}
+	if d.line != nil && d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage == nil {
+		d.joining.Lock() // numbers are in the order of the queue
+		defer d.joining.Unlock()
+		r.number = d.line.join()
+	}
+	err := d.enqueue(carrying(ctx, r))
+	if err != nil && r.number > 0 {
+		d.line.pass(r.number)
+	}
 	if err != nil && d.cfg.Queue.HasValue() {
 		memory.Release() // the queue has not taken it
 	}
@@ -178,6 +190,12 @@ func (d *destination) push(ctx context.Context, r xexporterhelper.Request) error
 		// An earlier run has left it in the queue on disk.
 		req.epoch = d.epoch
 		d.account.receive(req.items)
+	}
+	if d.line != nil {
+		if req.number == 0 { // without a queue
+			req.number = d.line.join()
+		}
+		defer d.line.pass(req.number)
 	}
 	err := d.deliver(ctx, req)
 	if err == nil {
@@ -201,9 +219,10 @@ func (d *destination) watch() {
 	for {
 		select {
 		case now := <-tick.C:
-			for _, s := range d.slots {
+			for _, s := range d.slots() {
 				s.expire(now)
 			}
+			d.sweep(now)
 			d.compareAcks()
 		case <-d.quit:
 			return
@@ -241,6 +260,7 @@ func (d *destination) close(context.Context) error {
 	const moment = time.Second
 	d.giveUp()
 	t := time.AfterFunc(moment, d.cutOff)
+	d.quitLanes()
 	close(d.quit)
 	d.running.Wait()
 	t.Stop()

@@ -36,12 +36,15 @@ func createDefaultConfig() component.Config {
 		ReprobeInterval: 5 * time.Minute,
 		Streams:         max(1, min(4, runtime.NumCPU()/2)),
 		Connections:     1,
-		Rebalance:       Rebalance{Scope: scopeStream, Timeout: 30 * time.Second, Requests: 1000},
-		InFlight:        InFlight{Requests: 128, Bytes: 32 << 20},
-		AckTimeout:      30 * time.Second,
-		ResendUnacked:   true,
-		Shutdown:        Shutdown{WaitForAcks: true, Timeout: 10 * time.Second},
-		Retry:           configretry.NewDefaultBackOffConfig(),
+
+		MetadataCardinalityLimit: 100,
+
+		Rebalance:     Rebalance{Scope: scopeStream, Timeout: 30 * time.Second, Requests: 1000},
+		InFlight:      InFlight{Requests: 128, Bytes: 32 << 20},
+		AckTimeout:    30 * time.Second,
+		ResendUnacked: true,
+		Shutdown:      Shutdown{WaitForAcks: true, Timeout: 10 * time.Second},
+		Retry:         configretry.NewDefaultBackOffConfig(),
 		Queue: configoptional.Some(QueueConfig{
 			QueueSize: 1000, Sizer: exporterhelper.RequestSizerTypeRequests,
 		}),

@@ -66,6 +66,6 @@ func FuzzAnswers(f *testing.F) {
 		b := e.balanced()
 		require.Equal(t, int64(1+2+3), b.received)
 		require.Zero(t, b.queued+b.pending)
-		require.Zero(t, e.dest.slots[0].current)
+		require.Zero(t, e.dest.common.slots[0].current)
 	})
 }

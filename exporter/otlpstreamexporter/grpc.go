@@ -34,6 +34,10 @@ type grpcTransport struct {
 	conns  []*grpc.ClientConn
 	// alone gives each stream a connection of its own.
 	alone bool
+	// caps are what this end is capable of.
+	caps otlpstream.Caps
+	// authenticated tells that an authenticator sets headers, and with its own those of the origin.
+	authenticated bool
 	// compression is what calls have unless they say otherwise.
 	compression configcompression.Type
 }
@@ -45,7 +49,7 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 	reconnects := grpcbackoff.DefaultConfig
 	reconnects.BaseDelay = 200 * time.Millisecond
 	reconnects.MaxDelay = max(d.cfg.Retry.MaxInterval, reconnects.BaseDelay)
-	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression}
+	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression, caps: d.caps()}
 	options := []configgrpc.ToClientConnOption{
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
 		configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(d.tally)),
@@ -63,8 +67,12 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 		options = append(options, configgrpc.WithGrpcDialOption(withCompressor()))
 	}
 	ctx = context.WithoutCancel(ctx)
+	extensions := host.GetExtensions()
+	if t.authenticated = client.Auth.HasValue(); t.authenticated {
+		extensions = originators(extensions, client.Auth.Get().AuthenticatorID)
+	}
 	t.dial = func() (*grpc.ClientConn, error) {
-		return client.ToClientConn(ctx, host.GetExtensions(), d.set.TelemetrySettings, options...)
+		return client.ToClientConn(ctx, extensions, d.set.TelemetrySettings, options...)
 	}
 	for range d.cfg.Connections {
 		cc, err := t.dial()
@@ -102,7 +110,7 @@ func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.
 		}
 		cc, done = own, func() { _ = own.Close() }
 	}
-	ctx = metadata.AppendToOutgoingContext(ctx, otlpstream.HeaderCaps, otlpstream.AllCaps.String())
+	ctx = metadata.AppendToOutgoingContext(t.outgoing(ctx), otlpstream.HeaderCaps, t.caps.String())
 	stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
 		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // we resend; the library need not keep what it has sent
@@ -113,9 +121,17 @@ func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.
 	return grpcConn{stream, done}, nil
 }
 
+// outgoing is the context of a call whose headers tell its origin.
+func (t *grpcTransport) outgoing(ctx context.Context) context.Context {
+	if t.authenticated {
+		return ctx
+	}
+	return outgoing(ctx)
+}
+
 func (t *grpcTransport) unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error) {
 	var response otlpstream.Raw
-	err := t.conns[0].Invoke(ctx, t.signal.OTLPMethod(), otlpstream.Raw(data), &response, t.options(c)...)
+	err := t.conns[0].Invoke(t.outgoing(ctx), t.signal.OTLPMethod(), otlpstream.Raw(data), &response, t.options(c)...)
 	return response, serversOwn(err)
 }
 

@@ -19,6 +19,8 @@ type modes struct {
 	// streamed tells that some stream has worked, and refusals how many in a row were refused since.
 	streamed bool
 	refusals int
+	// forgone tells that streams cannot say what requests have to.
+	forgone bool
 }
 
 // A destination that has streamed may be several servers, some of them older. One refusal says nothing then; so many
@@ -36,6 +38,9 @@ func (m *modes) stream(now time.Time) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.forgone {
+		return false
+	}
 	if m.unaryUntil.IsZero() {
 		return true
 	}
@@ -66,9 +71,18 @@ func (m *modes) refused(now time.Time) (news bool) {
 	return news
 }
 
+// forgo does without streams from now on, where there is another way, and tells whether that is news.
+func (m *modes) forgo() (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	news = !m.forgone
+	m.forgone = true
+	return news
+}
+
 // streaming tells which way requests go, without a say in it.
 func (m *modes) streaming() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.mode != modeUnary && m.unaryUntil.IsZero()
+	return m.mode == modeStream || m.mode == modeAuto && m.unaryUntil.IsZero() && !m.forgone
 }

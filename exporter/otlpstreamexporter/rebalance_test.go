@@ -44,7 +44,7 @@ func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 			_, open := s.opened()
 			return open == 0
 		}, "at its age it is closed")
-		require.Equal(t, int64(1), e.dest.tally.closed[endDone].Load())
+		eventually(t, func() bool { return e.dest.tally.closed[endDone].Load() == 1 }, "and counted, once the server's end has come back")
 		streams, _ := s.opened()
 		require.Equal(t, 1, streams, "and has no successor")
 		e.export(1, 1)

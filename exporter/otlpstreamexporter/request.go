@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 
@@ -23,6 +25,8 @@ type request struct {
 	items  int
 	// epoch is the run of the exporter that has counted the items.
 	epoch uint64
+	// number is its place among those that are sent in order; 0 where it has none yet.
+	number uint64
 }
 
 // ItemsCount is the number of spans, data points or log records.
@@ -49,20 +53,49 @@ func carried[T any](ctx context.Context, _ T) (xexporterhelper.Request, error) {
 	return ctx.Value(requestKey{}).(*request), nil
 }
 
-// encoding is how requests are kept on disk: epoch, number of items, data.
+// encoding is how requests are kept on disk: epoch, number of items, what is kept of the client, data.
 type encoding struct {
 	// unary tells that requests are sent in OTLP form. A run of another mode may have stored what is read in stream form,
 	// or the other way round: it has to be sent as it is now, or the server would see no data in it.
 	unary bool
+	// keys are those of the client's metadata that are kept; without any, all are that are there, if anybody may look at them.
+	keys []string
+	all  bool
+	// line gives requests their numbers when they are read, where they are sent in order.
+	line *line
+}
+
+// encoding is that of the destination's queue. It keeps what requests take along, and else what an authenticator or
+// middleware may ask for, as the queues of the Collector's own exporters do.
+func (d *destination) encoding() encoding {
+	return encoding{
+		unary: d.cfg.Mode == modeUnary,
+		keys:  d.cfg.MetadataKeys,
+		line:  d.line,
+		all:   len(d.cfg.MetadataKeys) == 0 && (d.client.Auth.HasValue() || len(d.client.Middlewares) > 0),
+	}
+}
+
+// kept is what is stored of the client that a request came from.
+func (e encoding) kept(ctx context.Context) origin {
+	md := client.FromContext(ctx).Metadata
+	if e.all {
+		return originOf(slices.Sorted(md.Keys()), md)
+	}
+	return originOf(e.keys, md)
 }
 
 // Marshal encodes a request.
-func (encoding) Marshal(_ context.Context, r xexporterhelper.Request) ([]byte, error) {
+func (e encoding) Marshal(ctx context.Context, r xexporterhelper.Request) ([]byte, error) {
 	req := r.(*request)
-	b := make([]byte, 0, 8+binary.MaxVarintLen64+len(req.data))
+	if req.number > 0 { // it was read to be put behind the others, when the queue was opened
+		e.line.pass(req.number)
+	}
+	from := e.kept(ctx).asResource(req.data)
+	b := make([]byte, 0, 8+binary.MaxVarintLen64+len(from)+len(req.data))
 	b = binary.LittleEndian.AppendUint64(b, req.epoch)
 	b = binary.AppendUvarint(b, uint64(req.items))
-	return append(b, req.data...), nil
+	return append(append(b, from...), req.data...), nil
 }
 
 // Unmarshal decodes a request, which keeps b.
@@ -74,14 +107,22 @@ func (e encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request,
 	if n <= 0 || int(items) < 0 {
 		return nil, nil, fmt.Errorf("cannot read the number of items of a request of %d bytes from the queue", len(b))
 	}
-	data := b[8+n:]
+	from, data := cutOrigin(b[8+n:])
+	md, err := from.metadata()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read a request of %d items from the queue: %w", items, err)
+	}
 	if !e.unary {
-		var err error
 		if data, err = otlpstream.InStreamForm(data); err != nil {
 			return nil, nil, fmt.Errorf("cannot read a request of %d items from the queue: %w", items, err)
 		}
 	}
-	return context.Background(), &request{epoch: binary.LittleEndian.Uint64(b), items: int(items), data: data}, nil
+	ctx := client.NewContext(context.Background(), client.Info{Metadata: md})
+	r := &request{epoch: binary.LittleEndian.Uint64(b), items: int(items), data: data}
+	if e.line != nil {
+		r.number = e.line.join() // the queue reads one at a time
+	}
+	return ctx, r, nil
 }
 
 func newEpoch() uint64 { return rand.Uint64() } //nolint:gosec // it is no secret

@@ -25,7 +25,7 @@ type entry = otlpstream.Entry[*delivery]
 // slot is a place for one stream at a time. run alone opens streams and sends on them; each stream has a goroutine
 // that reads its answers, also when the slot uses another stream already.
 type slot struct {
-	*destination
+	*lane
 
 	number int
 	// wake tells run that there is room, or that something is to be sent again.
@@ -47,9 +47,9 @@ type slot struct {
 	failures, silences int
 }
 
-func newSlot(d *destination, number int) *slot {
+func newSlot(l *lane, number int) *slot {
 	return &slot{
-		destination: d, number: number,
+		lane: l, number: number,
 		wake:    make(chan struct{}, 1),
 		pending: otlpstream.NewPending[*delivery](),
 	}
@@ -234,7 +234,14 @@ func (s *slot) passGate() bool {
 // fits tells whether the stream may carry another request now.
 func (s *slot) fits(l *link, bytes int) bool {
 	unanswered := l.credit
-	if s.suspects > 0 {
+	if s.cfg.Ordered {
+		for _, other := range s.links {
+			if other != l && other.credit.Spent() {
+				return false // a server knows the order of a stream, and none among streams
+			}
+		}
+	}
+	if s.suspects > 0 || s.cfg.Ordered && !l.orders.Load() {
 		unanswered.Requests = 1
 	}
 	return unanswered.Fits(bytes)
@@ -289,7 +296,16 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 			return nil, false
 		}
 		ctx, cancel := context.WithCancel(s.cut)
-		c, err := s.transport.open(ctx, s.number, s.fallback.inUse())
+		asked := s.opening(ctx)
+		c, err := s.transport.open(asked, s.number, s.fallback.inUse())
+		if s.inVain(asked) {
+			cancel()
+			if err == nil {
+				s.running.Go(func() { s.hangUp(c) })
+			}
+			s.reroute(e, p)
+			return nil, true
+		}
 		if err != nil {
 			cancel()
 			if s.failed(err, e, p) {
@@ -317,17 +333,49 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked {
 		s.throttle(delay)
 	}
+	if s.refusedOrigin(err) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.strikes++
+		if p.strikes < strikesOut {
+			return false
+		}
+		if e == nil || s.pending.Take(e.ID) != nil {
+			p.done <- outcome{verdict: failure, reason: dropRejected, err: err}
+		}
+		return true
+	}
 	if status.Code(err) != codes.Unimplemented || s.cfg.Mode != modeAuto {
 		s.health.fault(s.destination, time.Now(), err)
 		return false
 	}
 	s.refused()
+	s.reroute(e, p)
+	return true
+}
+
+// refusedOrigin tells whether the server has something against the origin of requests, as it would have of a unary request.
+// That is no fault of the destination's, and does not keep others waiting.
+func (l *lane) refusedOrigin(err error) bool {
+	code := status.Code(err)
+	return l.origin != "" && (code == codes.Unauthenticated || code == codes.PermissionDenied)
+}
+
+// reroute has a request sent without a stream.
+func (s *slot) reroute(e *entry, p *delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e == nil || s.pending.Take(e.ID) != nil {
 		p.done <- outcome{verdict: reroute}
 	}
-	return true
+}
+
+// hangUp reads a stream to its end that nothing is sent on.
+func (*slot) hangUp(c conn) {
+	var response otlpstream.Response
+	for err := error(nil); err == nil; {
+		err = c.recv(&response)
+	}
 }
 
 func (s *slot) refused() {

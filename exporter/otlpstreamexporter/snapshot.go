@@ -84,7 +84,7 @@ func (d *destination) snapshot() DestinationSnapshot {
 			s.Closed[endReason(reason).String()] = n
 		}
 	}
-	for _, slot := range d.slots {
+	for _, slot := range d.slots() {
 		open, draining := slot.count()
 		s.Open += open
 		s.Draining += draining

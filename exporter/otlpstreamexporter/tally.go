@@ -19,6 +19,7 @@ type endReason uint8
 const (
 	endBroken endReason = iota
 	endDone
+	endIdle
 	endSilent
 	endThrottled
 	endUnimplemented
@@ -26,7 +27,7 @@ const (
 )
 
 func (r endReason) String() string {
-	return [...]string{"broken", "done", "silent", "throttled", "unimplemented"}[r]
+	return [...]string{"broken", "done", "idle", "silent", "throttled", "unimplemented"}[r]
 }
 
 // tally counts what happens at a destination, apart from what becomes of items.
@@ -36,6 +37,7 @@ type tally struct {
 	option     metric.MeasurementOption
 
 	acks         latencies
+	crowded      atomic.Int64
 	divided      atomic.Int64
 	resent       atomic.Int64
 	retryable    atomic.Int64

@@ -34,6 +34,8 @@ func (e *streamExporter) observe() error {
 			}
 			return 0
 		})),
+		t.RegisterExporterOtlpstreamMetadataSetsCallback(each(func(d *destination) int64 { return int64(d.origins()) })),
+		t.RegisterExporterOtlpstreamCrowdedRequestsCallback(each(func(d *destination) int64 { return d.tally.crowded.Load() })),
 		t.RegisterExporterOtlpstreamDividedRequestsCallback(each(func(d *destination) int64 { return d.tally.divided.Load() })),
 		t.RegisterExporterOtlpstreamResentRequestsCallback(each(func(d *destination) int64 { return d.tally.resent.Load() })),
 		t.RegisterExporterOtlpstreamRetryableFailuresCallback(each(func(d *destination) int64 { return d.tally.retryable.Load() })),

@@ -262,7 +262,7 @@ func TestNoContextIsSentWhereTheCollectorPropagatesNone(t *testing.T) {
 }
 
 func TestASpanThatNobodyRecordsCostsNothing(t *testing.T) {
-	d := &destination{}
+	d := &destination{streamExporter: &streamExporter{cfg: &Config{}}}
 	p := d.newDelivery(context.Background(), []byte("x"), 1)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		p.noteDestination("a")

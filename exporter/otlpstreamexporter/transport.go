@@ -41,6 +41,14 @@ type conn interface {
 // itself.
 type holding interface{ flush() error }
 
+// caps are what streams are opened with.
+func (d *destination) caps() otlpstream.Caps {
+	if d.cfg.Ordered {
+		return otlpstream.AllCaps | otlpstream.CapOrdered
+	}
+	return otlpstream.AllCaps
+}
+
 func newTransport(ctx context.Context, d *destination, host component.Host) (transport, error) {
 	if d.cfg.Transport == transportWebSocket {
 		return newWebSocketTransport(ctx, d, host)
@@ -56,7 +64,9 @@ type link struct {
 	// maxAge is the age at which it is closed, 0 being never.
 	maxAge time.Duration
 	// packs is set once the server is known to unpack; packer belongs to the goroutine that sends.
-	packs  atomic.Bool
+	packs atomic.Bool
+	// orders is set once the server is known to keep the order of requests.
+	orders atomic.Bool
 	packer *otlpstream.Packer
 
 	sent int

@@ -37,6 +37,7 @@ const (
 // webSocketTransport streams over WebSocket, and sends unary requests as OTLP/HTTP.
 type webSocketTransport struct {
 	signal      otlpstream.Signal
+	caps        otlpstream.Caps
 	base        string
 	client      *http.Client
 	idle        func()
@@ -54,7 +55,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	if err != nil {
 		return nil, fmt.Errorf("cannot load `tls`: %w", err)
 	}
-	t := &webSocketTransport{signal: d.signal, wire: &d.tally.wire, header: http.Header{"User-Agent": {userAgent(d.set)}}}
+	t := &webSocketTransport{signal: d.signal, caps: d.caps(), wire: &d.tally.wire, header: http.Header{"User-Agent": {userAgent(d.set)}}}
 	scheme, address, found := strings.Cut(client.Endpoint, "://")
 	if !found {
 		scheme, address = "https", client.Endpoint
@@ -113,7 +114,8 @@ func framesOf(c configcompression.Type) otlpstream.Compression {
 
 func (t *webSocketTransport) open(ctx context.Context, _ int, _ configcompression.Type) (conn, error) {
 	header := t.header.Clone()
-	header.Set(otlpstream.HeaderCaps, otlpstream.AllCaps.String())
+	header.Set(otlpstream.HeaderCaps, t.caps.String())
+	addOrigin(ctx, header)
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	// Answers are small: many IDs, or a message for people, after a byte that says how they are compressed.
@@ -148,6 +150,7 @@ func (t *webSocketTransport) unary(ctx context.Context, data []byte, c configcom
 	if c.IsCompressed() {
 		req.Header.Set("Content-Encoding", string(c))
 	}
+	addOrigin(ctx, req.Header)
 	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(req.Header))
 	response, err := t.client.Do(req)
 	if err != nil {

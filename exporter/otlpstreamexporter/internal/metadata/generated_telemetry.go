@@ -30,10 +30,12 @@ type TelemetryBuilder struct {
 	registrations                       []metric.Registration
 	ExporterOtlpstreamAckLatency        metric.Float64Histogram
 	ExporterOtlpstreamAckedItems        metric.Int64ObservableCounter
+	ExporterOtlpstreamCrowdedRequests   metric.Int64ObservableCounter
 	ExporterOtlpstreamDividedRequests   metric.Int64ObservableCounter
 	ExporterOtlpstreamDroppedItems      metric.Int64ObservableCounter
 	ExporterOtlpstreamInFlightBytes     metric.Int64ObservableGauge
 	ExporterOtlpstreamInFlightRequests  metric.Int64ObservableGauge
+	ExporterOtlpstreamMetadataSets      metric.Int64ObservableGauge
 	ExporterOtlpstreamPendingItems      metric.Int64ObservableGauge
 	ExporterOtlpstreamQueuedItems       metric.Int64ObservableGauge
 	ExporterOtlpstreamReceivedItems     metric.Int64ObservableCounter
@@ -63,6 +65,21 @@ func (builder *TelemetryBuilder) RegisterExporterOtlpstreamAckedItemsCallback(cb
 		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamAckedItems, obs: o})
 		return nil
 	}, builder.ExporterOtlpstreamAckedItems)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamCrowdedRequestsCallback sets callback for observable ExporterOtlpstreamCrowdedRequests metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamCrowdedRequestsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamCrowdedRequests, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamCrowdedRequests)
 	if err != nil {
 		return err
 	}
@@ -123,6 +140,21 @@ func (builder *TelemetryBuilder) RegisterExporterOtlpstreamInFlightRequestsCallb
 		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamInFlightRequests, obs: o})
 		return nil
 	}, builder.ExporterOtlpstreamInFlightRequests)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterOtlpstreamMetadataSetsCallback sets callback for observable ExporterOtlpstreamMetadataSets metric.
+func (builder *TelemetryBuilder) RegisterExporterOtlpstreamMetadataSetsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterOtlpstreamMetadataSets, obs: o})
+		return nil
+	}, builder.ExporterOtlpstreamMetadataSets)
 	if err != nil {
 		return err
 	}
@@ -333,6 +365,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExporterOtlpstreamCrowdedRequests, err = builder.meter.Int64ObservableCounter(
+		"otelcol_exporter_otlpstream_crowded_requests",
+		metric.WithDescription("Requests that found streams of `metadata_cardinality_limit` other sets of metadata, and were sent one by one or had to wait. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterOtlpstreamDividedRequests, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_divided_requests",
 		metric.WithDescription("Requests sent in parts, because the destination takes no message of their size. [Alpha]"),
@@ -355,6 +393,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_otlpstream_in_flight_requests",
 		metric.WithDescription("Requests that are sent and not acknowledged. [Alpha]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterOtlpstreamMetadataSets, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_otlpstream_metadata_sets",
+		metric.WithDescription("Sets of values of `metadata_keys` that have streams of their own. [Alpha]"),
+		metric.WithUnit("{set}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterOtlpstreamPendingItems, err = builder.meter.Int64ObservableGauge(

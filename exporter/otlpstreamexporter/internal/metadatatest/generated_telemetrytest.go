@@ -52,6 +52,22 @@ func AssertEqualExporterOtlpstreamAckedItems(t *testing.T, tt *componenttest.Tel
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualExporterOtlpstreamCrowdedRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_otlpstream_crowded_requests",
+		Description: "Requests that found streams of `metadata_cardinality_limit` other sets of metadata, and were sent one by one or had to wait. [Alpha]",
+		Unit:        "{request}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_otlpstream_crowded_requests")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualExporterOtlpstreamDividedRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_otlpstream_divided_requests",
@@ -108,6 +124,20 @@ func AssertEqualExporterOtlpstreamInFlightRequests(t *testing.T, tt *componentte
 		},
 	}
 	got, err := tt.GetMetric("otelcol_exporter_otlpstream_in_flight_requests")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualExporterOtlpstreamMetadataSets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_otlpstream_metadata_sets",
+		Description: "Sets of values of `metadata_keys` that have streams of their own. [Alpha]",
+		Unit:        "{set}",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_otlpstream_metadata_sets")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -1,0 +1,191 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/extensionauth"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+)
+
+// inquiry is the context in which a stream is opened: all that is known of the client whose requests it will carry is
+// their origin. It notes whether anybody asks for the client, as authenticators do that set headers by what it has sent. To
+// answer that there is none would put the data of every client under the name of nobody.
+type inquiry struct {
+	context.Context
+
+	known        client.Info
+	asked        atomic.Bool // for the client
+	askedForAuth atomic.Bool // for how it has been authenticated, which a stream never knows
+}
+
+// clientKey is what contexts have clients under.
+var clientKey = func() any {
+	var k keyCatcher
+	client.FromContext(&k)
+	return k.key
+}()
+
+type keyCatcher struct {
+	context.Context
+
+	key any
+}
+
+func (k *keyCatcher) Value(key any) any { k.key = key; return nil }
+
+// Value is the client where that is asked for.
+func (i *inquiry) Value(key any) any {
+	if key != clientKey {
+		return i.Context.Value(key)
+	}
+	i.asked.Store(true)
+	info := i.known
+	info.Auth = i
+	return info
+}
+
+// GetAttribute knows nothing.
+func (i *inquiry) GetAttribute(string) any { i.askedForAuth.Store(true); return nil }
+
+// GetAttributeNames knows nothing.
+func (i *inquiry) GetAttributeNames() []string { i.askedForAuth.Store(true); return nil }
+
+// inVain tells whether a stream has been opened with less than was asked for, and says so the first time. The requests it
+// was opened for can go one by one then, each with the client that it came from.
+func (s *slot) inVain(i *inquiry) (forgone bool) {
+	if !i.askedForAuth.Load() && (!i.asked.Load() || len(s.cfg.MetadataKeys) > 0) {
+		return false
+	}
+	if s.modes.forgo() {
+		advice := "list the keys that it takes in `metadata_keys`, and each client has streams of its own"
+		if i.askedForAuth.Load() {
+			advice = "what a client was authenticated as is known only with `mode: unary`"
+		}
+		text := "The authenticator sets headers by the client that a request came from, which a stream does not know: requests are sent one by one"
+		if s.cfg.Mode == modeStream {
+			text = "The authenticator sets headers by the client that a request came from, which a stream does not know: it sets its defaults for all"
+		}
+		s.set.Logger.Warn(text, zap.String("endpoint", s.client.Endpoint), zap.String("advice", advice))
+	}
+	return s.cfg.Mode != modeStream
+}
+
+// strangers have been authenticated as nobody. Some who ask do not expect that there is no answer.
+type strangers struct{}
+
+func (strangers) GetAttribute(string) any { return nil }
+
+func (strangers) GetAttributeNames() []string { return nil }
+
+// withAuth returns a context whose client has been authenticated, if only as nobody.
+func withAuth(ctx context.Context) context.Context {
+	info := client.FromContext(ctx)
+	if info.Auth != nil {
+		return ctx
+	}
+	info.Auth = strangers{}
+	return client.NewContext(ctx, info)
+}
+
+type originKey struct{}
+
+// withOrigin returns the context of a stream or request that tells its origin in headers.
+func withOrigin(ctx context.Context, o origin) context.Context {
+	if o == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, originKey{}, o)
+}
+
+func headersOf(ctx context.Context) []header {
+	o, _ := ctx.Value(originKey{}).(origin)
+	return o.headers()
+}
+
+// addOrigin sets the headers of a request over HTTP. An authenticator comes after it, and may set others.
+func addOrigin(ctx context.Context, to http.Header) {
+	for _, h := range headersOf(ctx) {
+		to.Add(h.key, h.value)
+	}
+}
+
+// outgoing sets those of a call over gRPC, where no authenticator does.
+func outgoing(ctx context.Context) context.Context {
+	var pairs []string
+	for _, h := range headersOf(ctx) {
+		pairs = append(pairs, h.key, h.value)
+	}
+	if pairs == nil {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, pairs...)
+}
+
+// originators are extensions of which the authenticator sets headers of the origin, too. gRPC would send a header twice
+// that is set by both.
+func originators(extensions map[component.ID]component.Component, id component.ID) map[component.ID]component.Component {
+	authenticator, ok := extensions[id].(extensionauth.GRPCClient)
+	if !ok {
+		return extensions // and its absence is reported by who looks for it
+	}
+	extensions = maps.Clone(extensions)
+	extensions[id] = originator{extensions[id], authenticator}
+	return extensions
+}
+
+type originator struct {
+	component.Component
+
+	inner extensionauth.GRPCClient
+}
+
+func (o originator) PerRPCCredentials() (credentials.PerRPCCredentials, error) {
+	inner, err := o.inner.PerRPCCredentials()
+	if err != nil || inner == nil {
+		return inner, err
+	}
+	return originCredentials{inner}, nil
+}
+
+func contains(set map[string]string, lower string) bool {
+	for key := range set {
+		if strings.EqualFold(key, lower) {
+			return true
+		}
+	}
+	return false
+}
+
+type originCredentials struct{ credentials.PerRPCCredentials }
+
+func (c originCredentials) GetRequestMetadata(ctx context.Context, uri ...string) (map[string]string, error) {
+	set, err := c.PerRPCCredentials.GetRequestMetadata(ctx, uri...)
+	own := headersOf(ctx)
+	if err != nil || len(own) == 0 {
+		return set, err
+	}
+	all := map[string]string{}
+	for key, value := range set {
+		all[strings.ToLower(key)] = value
+	}
+	for _, h := range own {
+		switch first, ok := all[h.key]; {
+		case !ok:
+			all[h.key] = h.value
+		case ok && !contains(set, h.key): // the same header, again: a list, as HTTP has it
+			all[h.key] = first + "," + h.value
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,115 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+)
+
+func originNamed(name string) (context.Context, origin) {
+	md := client.NewMetadata(map[string][]string{"x-tenant": {name}})
+	return client.NewContext(context.Background(), client.Info{Metadata: md}), originOf([]string{"x-tenant"}, md)
+}
+
+func byTenant(limit int) func(*Config) {
+	return func(cfg *Config) {
+		cfg.MetadataKeys = []string{"x-tenant"}
+		cfg.MetadataCardinalityLimit = limit
+	}
+}
+
+func TestPlacesOfOriginsAreBounded(t *testing.T) {
+	s := run(t, &server{stream: echo}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr, byTenant(2))
+	d, now := e.dest, time.Now()
+	_, a := originNamed("a")
+	_, b := originNamed("b")
+	_, c := originNamed("c")
+	first, second := d.enter(a, now), d.enter(b, now)
+	require.NotNil(t, first)
+	require.Nil(t, d.enter(c, now.Add(time.Hour)), "both are in use")
+	require.Same(t, first, d.enter(a, now))
+	d.leave(first)
+	d.leave(first)
+	require.Nil(t, d.enter(c, now), "it may come back at once")
+	require.NotNil(t, d.enter(c, now.Add(time.Hour)))
+	require.Equal(t, 2, d.origins())
+	require.NotSame(t, first, d.enter("", now))
+	d.leave(second)
+	require.NotNil(t, d.enter(a, now.Add(time.Hour)), "the other is idle by now")
+	require.Len(t, d.lanes.leaving, 2)
+	d.sweep(now)
+	require.Empty(t, d.lanes.leaving, "they had no streams")
+}
+
+func TestRequestsWithoutAPlaceAreCounted(t *testing.T) {
+	hold := make(chan struct{})
+	s := run(t, &server{stream: func(p *peer) error {
+		for {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
+			}
+			<-hold
+			p.ack(r.id)
+		}
+	}}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr, byTenant(1))
+	for i, tenant := range []string{"a", "b"} {
+		ctx, _ := originNamed(tenant)
+		require.NoError(t, e.ConsumeTraces(ctx, spans(batch(i), 1)))
+		eventually(t, func() bool { return len(s.seen()) == i+1 }, "it is there")
+	}
+	require.Equal(t, -1, s.seen()[1].stream, "as a unary request")
+	require.Equal(t, int64(1), e.dest.tally.crowded.Load())
+	close(hold)
+	require.Equal(t, int64(2), e.settled().acked)
+}
+
+func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr, byTenant(10))
+		bad, _ := originNamed("line\nbreak")
+		good, _ := originNamed("blue")
+		require.NoError(t, e.ConsumeTraces(bad, spans("bad", 1)))
+		require.NoError(t, e.ConsumeTraces(good, spans("good", 1)))
+		b := e.settled()
+		require.Equal(t, int64(1), b.acked)
+		require.Equal(t, int64(1), b.dropped[dropRejected])
+	})
+}
+
+// Lanes come and go while their streams are lost, and nothing is.
+func TestOriginsComeAndGo(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for range 5 {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				p.ack(r.id)
+			}
+			return nil
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, byTenant(4), func(cfg *Config) {
+			cfg.Mode, cfg.Streams, cfg.InFlight.Requests = modeStream, 2, 16
+		})
+		const n = 400
+		for i := range n {
+			ctx, _ := originNamed(fmt.Sprint(i % 9))
+			eventually(t, func() bool { return e.ConsumeTraces(ctx, spans(batch(i), 1)) == nil }, "there is room")
+		}
+		require.Equal(t, int64(n), e.settled().acked)
+		require.Len(t, s.names(), n)
+		require.LessOrEqual(t, e.dest.origins(), 4)
+	})
+}

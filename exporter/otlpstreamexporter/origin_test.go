@@ -1,0 +1,170 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/config/configauth"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+func all(md client.Metadata) map[string][]string {
+	values := map[string][]string{}
+	for key := range md.Keys() {
+		values[key] = md.Get(key)
+	}
+	return values
+}
+
+func TestAnOriginIsWhatItWasMadeOf(t *testing.T) {
+	text := func() string {
+		b := make([]byte, rand.IntN(200))
+		for i := range b {
+			b[i] = byte(rand.Uint32())
+		}
+		return string(b)
+	}
+	seen := map[origin]map[string][]string{}
+	for range 1000 {
+		md := map[string][]string{}
+		for range rand.IntN(4) {
+			key := strings.ToLower(text())
+			for range 1 + rand.IntN(3) {
+				md[key] = append(md[key], text())
+			}
+		}
+		o := originOf(slices.Sorted(maps.Keys(md)), client.NewMetadata(md))
+		got, err := o.metadata()
+		require.NoError(t, err)
+		require.Equal(t, md, all(got))
+		require.Equal(t, len(md) == 0, o == "")
+		if before, ok := seen[o]; ok {
+			require.Equal(t, before, md, "two origins are never the same")
+		}
+		seen[o] = md
+	}
+	for o := range seen {
+		for n := range len(o) {
+			_, err := o[:n].metadata() // what is cut short may be an error, and is nothing worse
+			_ = err
+		}
+	}
+	_, err := origin("\x01a\xff\xff\xff\xff\x0f").metadata()
+	require.ErrorIs(t, err, errOrigin)
+}
+
+func TestAnOriginHasTheKeysThatAreAskedFor(t *testing.T) {
+	md := client.NewMetadata(map[string][]string{"X-Tenant": {"blue"}, "authorization": {"secret"}})
+	o := originOf([]string{"x-TENANT", "absent"}, md)
+	require.Equal(t, []header{{"x-tenant", "blue"}}, o.headers())
+	require.Empty(t, originOf([]string{"absent"}, md))
+	require.Empty(t, originOf(nil, md))
+	require.True(t, header{"a", "printable ~"}.fits())
+	for _, value := range []string{"a\nb", "\x00", "ü", "\x7f", "\xff"} {
+		require.False(t, header{"a", value}.fits(), value)
+	}
+}
+
+var tenants = client.NewContext(context.Background(), client.Info{
+	Metadata: client.NewMetadata(map[string][]string{"x-tenant": {"blue"}, "authorization": {"secret"}}),
+})
+
+func TestAQueueOnDiskKeepsTheOrigin(t *testing.T) {
+	data := testRequest(t, "a")
+	otlp, err := otlpstream.InOTLPForm(data)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		writes, reads encoding
+		data, want    []byte
+		kept          map[string][]string
+	}{
+		"keys":              {encoding{keys: []string{"x-tenant"}}, encoding{}, data, data, map[string][]string{"x-tenant": {"blue"}}},
+		"all":               {encoding{all: true}, encoding{}, data, data, map[string][]string{"x-tenant": {"blue"}, "authorization": {"secret"}}},
+		"nothing":           {encoding{}, encoding{}, data, data, map[string][]string{}},
+		"unary":             {encoding{unary: true, all: true}, encoding{unary: true}, otlp, otlp, map[string][]string{"x-tenant": {"blue"}, "authorization": {"secret"}}},
+		"unary to a stream": {encoding{unary: true, keys: []string{"x-tenant"}}, encoding{}, otlp, data, map[string][]string{"x-tenant": {"blue"}}},
+		"no data":           {encoding{all: true}, encoding{}, []byte{}, []byte{}, map[string][]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := c.writes.Marshal(tenants, &request{data: c.data, items: 1, epoch: 7})
+			require.NoError(t, err)
+			ctx, got, err := c.reads.Unmarshal(b)
+			require.NoError(t, err)
+			require.Equal(t, &request{data: c.want, items: 1, epoch: 7}, got)
+			require.Equal(t, c.kept, all(client.FromContext(ctx).Metadata))
+			for n := range b {
+				_, _, _ = c.reads.Unmarshal(b[:n])
+			}
+		})
+	}
+}
+
+// before is the encoding as it was without origins: what it has written is read, and what is written now it can read.
+func before(b []byte) []byte {
+	_, n := binary.Uvarint(b[8:])
+	return b[8+n:]
+}
+
+func TestAnEarlierVersionMayReadTheQueue(t *testing.T) {
+	data := testRequest(t, "a")
+	b, err := encoding{all: true}.Marshal(tenants, &request{data: data, items: 1})
+	require.NoError(t, err)
+	sent, err := otlpstream.InOTLPForm(before(b))
+	require.NoError(t, err)
+	// It is sent as it is, and a server makes of it what is in it.
+	decoded := ptraceotlp.NewExportRequest()
+	require.NoError(t, decoded.UnmarshalProto(sent))
+	require.Equal(t, 1, decoded.Traces().SpanCount())
+	require.Zero(t, decoded.Traces().ResourceSpans().At(0).Resource().Attributes().Len())
+
+	old := append(binary.AppendUvarint(make([]byte, 8), 1), data...)
+	_, got, err := encoding{keys: []string{"x-tenant"}}.Unmarshal(old)
+	require.NoError(t, err)
+	require.Equal(t, data, got.(*request).data)
+}
+
+func TestWhatAQueueKeeps(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   encoding
+	}{
+		"nothing":       {func(*Config) {}, encoding{}},
+		"keys":          {func(cfg *Config) { cfg.MetadataKeys = []string{"a"}; authenticated(cfg) }, encoding{keys: []string{"a"}}},
+		"authenticated": {authenticated, encoding{all: true}},
+	} {
+		cfg := testConfig(transportGRPC, "localhost:1", c.change)
+		require.Equal(t, c.want, (&destination{streamExporter: &streamExporter{cfg: cfg}, client: cfg.Client}).encoding(), name)
+	}
+}
+
+func authenticated(cfg *Config) {
+	cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: diskID})
+}
+
+func TestMetadataKeysAreNamesOfHeaders(t *testing.T) {
+	for _, keys := range [][]string{{"x-tenant", "X-Tenant"}, {""}, {"content-type"}, {"Host"}, {"a b"}, {"x-bytes-bin"}, {"grpc-timeout"}, {":path"}} {
+		cfg := testConfig(transportGRPC, "localhost:1", func(cfg *Config) { cfg.MetadataKeys = keys })
+		require.ErrorContains(t, cfg.Validate(), "`metadata_keys`", keys)
+	}
+	cfg := testConfig(transportGRPC, "localhost:1", func(cfg *Config) {
+		cfg.MetadataKeys = []string{"Authorization", "x-scope-orgid"}
+		cfg.MetadataCardinalityLimit = 0
+		cfg.Client.Headers = configopaque.MapList{{Name: "X-Scope-OrgID", Value: "blue"}}
+	})
+	require.EqualError(t, cfg.Validate(), "`metadata_cardinality_limit` must be positive, got 0\n"+
+		"`headers` must not have \"X-Scope-OrgID\", which is one of `metadata_keys`: it would be sent twice")
+}

@@ -1,0 +1,56 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// complaintInterval is how often the log tells what a destination says of requests that it has taken.
+const complaintInterval = time.Minute
+
+// complaints are what a destination says of requests that it has taken: that it refused some of their items for good, or a
+// warning. The log has the first at once, and after that one in each interval, with how many there were since.
+type complaints struct {
+	mu    sync.Mutex
+	told  time.Time // the last
+	items int       // refused since then, and of how many requests
+	n     int
+}
+
+// due notes a complaint, and tells whether it is time for the log, and of how much.
+func (c *complaints) due(rejected int, now time.Time) (items, requests int, due bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.items += rejected
+	c.n++
+	if !c.told.IsZero() && now.Sub(c.told) < complaintInterval {
+		return 0, 0, false
+	}
+	items, requests = c.items, c.n
+	c.told, c.items, c.n = now, 0, 0
+	return items, requests, true
+}
+
+// partial notes what the server says of a request that it has taken.
+func (d *destination) partial(p *delivery, rejected int, message string, now time.Time) {
+	if rejected == 0 && message == "" {
+		return
+	}
+	if rejected > 0 {
+		d.account.reject(p, rejected)
+	}
+	items, requests, due := d.complaints.due(rejected, now)
+	if !due {
+		return
+	}
+	const maxText = 1000
+	d.set.Logger.Warn("The destination has taken requests, but not all of them, or not without a warning",
+		zap.String("endpoint", d.client.Endpoint), zap.Int("rejected_items", items), zap.Int("requests", requests),
+		zap.String("message", strings.ToValidUTF8(message[:min(len(message), maxText)], "\uFFFD")))
+}

@@ -1,0 +1,85 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+func TestAPartThatIsRefusedIsCountedAndLogged(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				_ = p.send(otlpstream.Response{ID: r.id, Rejected: 2, Message: "too old"})
+			}
+		}}, transport)
+		core, logs := observer.New(zap.WarnLevel)
+		set := exportertest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		const n = 20
+		for i := range n {
+			require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 3)))
+		}
+		b := e.settled()
+		require.Equal(t, int64(n), b.acked)
+		require.Equal(t, int64(2*n), b.dropped[dropRejected])
+		require.Len(t, s.names(), n)
+		require.Equal(t, 1, logs.Len(), "not a line for each")
+		require.Equal(t, map[string]any{"endpoint": s.addr, "rejected_items": int64(2), "requests": int64(1), "message": "too old"}, logs.All()[0].ContextMap())
+	})
+}
+
+func TestComplaintsAreAddedUpUntilTheNextLine(t *testing.T) {
+	var c complaints
+	now := time.Now()
+	is := func(items, requests int, due bool, rejected int, at time.Time) {
+		t.Helper()
+		gotItems, gotRequests, gotDue := c.due(rejected, at)
+		require.Equal(t, []any{items, requests, due}, []any{gotItems, gotRequests, gotDue})
+	}
+	is(3, 1, true, 3, now)
+	is(0, 0, false, 4, now.Add(time.Second))
+	is(0, 0, false, 0, now.Add(complaintInterval-1))
+	is(9, 3, true, 5, now.Add(complaintInterval))
+	is(0, 0, false, 1, now.Add(complaintInterval))
+}
+
+// Answers to several requests say nothing of a part of one, and more than there is cannot be refused.
+func TestWhatIsSaidOfPartsIsDoubted(t *testing.T) {
+	s := run(t, &server{stream: func(p *peer) error {
+		for i := 0; ; i++ {
+			r, err := p.recv()
+			if err != nil {
+				return eof(err)
+			}
+			if i == 0 {
+				_ = p.send(otlpstream.Response{IDs: []uint64{r.id}, Rejected: 1})
+				continue
+			}
+			_ = p.send(otlpstream.Response{ID: r.id, Rejected: 1 << 63})
+		}
+	}}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr)
+	e.export(0, 1)
+	require.Equal(t, int64(1), e.settled().acked)
+	require.NoError(t, e.ConsumeTraces(context.Background(), spans("b", 3)))
+	b := e.settled()
+	require.Equal(t, []int64{1, 3}, []int64{b.acked, b.dropped[dropRejected]})
+}
