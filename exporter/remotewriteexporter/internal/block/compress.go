@@ -23,7 +23,7 @@ const (
 	window = 1 << 20
 )
 
-// frameEncoders keeps idle encoders for messages of 2.0 at the lowest level: never more than there are processors.
+// frameEncoders keeps idle encoders for what is told at the lowest level, and for 2.0: never more than there are processors.
 var frameEncoders = make(chan *frame.Encoder, runtime.GOMAXPROCS(0))
 
 // zstdEncoders keeps those for all else by level: each holds megabytes.
@@ -40,6 +40,9 @@ func Compress(dst []byte, f Format, raw []byte, runs ...frame.Run) ([]byte, erro
 	case promwrite.Identity:
 		return append(dst, raw...), nil
 	case promwrite.Snappy:
+		if f.Version == promwrite.V2 && f.Level <= minLevel && mostly(runs, len(raw)) {
+			return compressSnappy(dst, raw, runs), nil
+		}
 		start := len(dst)
 		dst = slices.Grow(dst, s2.MaxEncodedLen(len(raw)))
 		room := dst[start:cap(dst)]
@@ -48,12 +51,21 @@ func Compress(dst []byte, f Format, raw []byte, runs ...frame.Run) ([]byte, erro
 		}
 		return dst[:start+len(s2.EncodeSnappy(room, raw))], nil
 	case promwrite.Zstd:
-		if f.Version == promwrite.V2 && f.Level <= minLevel {
+		if f.Level <= minLevel && (f.Version == promwrite.V2 || mostly(runs, len(raw))) {
 			return compressFrame(dst, raw, runs), nil
 		}
 		return compressZstd(dst, f.Level, raw)
 	}
 	return dst, fmt.Errorf("cannot compress as encoding %d: it is unknown", f.Compression)
+}
+
+// mostly says whether half of a request or more is told: in what is not, the encoders of others find more.
+func mostly(runs []frame.Run, size int) bool {
+	told := 0
+	for i := range runs {
+		told += runs[i].Count * runs[i].Length
+	}
+	return 2*told >= size
 }
 
 func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
@@ -80,7 +92,7 @@ func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// compressFrame is for messages that each repeat the one before but for a few bytes.
+// compressFrame is for messages that mostly repeat the one before but for a few bytes.
 func compressFrame(dst, raw []byte, runs []frame.Run) []byte {
 	var enc *frame.Encoder
 	select {
@@ -91,6 +103,25 @@ func compressFrame(dst, raw []byte, runs []frame.Run) []byte {
 	dst = enc.Append(dst, raw, runs...)
 	select {
 	case frameEncoders <- enc:
+	default: // as many idle as processors: this one goes
+	}
+	return dst
+}
+
+// snappyEncoders keeps idle encoders: never more than there are processors.
+var snappyEncoders = make(chan *frame.Snappy, runtime.GOMAXPROCS(0))
+
+// compressSnappy is compressFrame for snappy.
+func compressSnappy(dst, raw []byte, runs []frame.Run) []byte {
+	var enc *frame.Snappy
+	select {
+	case enc = <-snappyEncoders:
+	default:
+		enc = &frame.Snappy{}
+	}
+	dst = enc.Append(dst, raw, runs...)
+	select {
+	case snappyEncoders <- enc:
 	default: // as many idle as processors: this one goes
 	}
 	return dst

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
@@ -146,7 +148,7 @@ func (w *flusher) layOut(b *buffer) {
 		w.order = append(w.order, uint32(i))
 	}
 	slices.SortStableFunc(w.order, func(x, y uint32) int {
-		return cmp.Compare(b.batches[x].labels.order, b.batches[y].labels.order)
+		return cmp.Compare(w.rank(b.batches[x].labels), w.rank(b.batches[y].labels))
 	})
 	w.places = slices.Grow(w.places[:0], len(b.batches))[:len(b.batches)]
 	for _, i := range w.order {
@@ -169,8 +171,17 @@ func (w *flusher) layOut(b *buffer) {
 		w.sort(b)
 	}
 	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
-		return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.labels.order, y.labels.order), cmp.Compare(x.time, y.time))
+		return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(w.rank(x.labels), w.rank(y.labels)), cmp.Compare(x.time, y.time))
 	})
+}
+
+// rank sorts resources: in the order in which they were made, which is much that of their times. In 1.0, which has their
+// values in each message, those of one length come together, since their messages are of one length then.
+func (w *flusher) rank(r *resourceLabels) uint64 {
+	if w.format.Version == promwrite.V1 {
+		return uint64(r.weight)<<32 | uint64(r.order)
+	}
+	return uint64(r.order)
 }
 
 // inOrder says whether the samples are sorted already.
@@ -296,7 +307,7 @@ func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
 		return nil
 	}
 	before := func(x *exemplar) bool {
-		return x.slot < slot || x.slot == slot && x.labels.order < r.order
+		return x.slot < slot || x.slot == slot && w.rank(x.labels) < w.rank(r)
 	}
 	i := 0
 	for i < len(w.exemplars) && before(&w.exemplars[i]) {
@@ -326,7 +337,7 @@ func (w *flusher) finish() {
 	if w.points() == 0 {
 		return
 	}
-	length := len(w.body)
+	length := len(w.body) + len(w.meta)
 	raw := w.whole()
 	for i := range w.runs { // which whole moved
 		w.runs[i].At += len(raw) - length

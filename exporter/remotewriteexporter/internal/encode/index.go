@@ -6,9 +6,10 @@ package encode
 import "iter"
 
 // index finds the entries of a slab by hash. Those of one hash, and their neighbours, are side by side, so that what is
-// not there costs one look into memory.
+// not there costs one look into memory. They are in the order of their hashes, so that the index need not double to grow: a
+// larger one is filled from front to back.
 type index struct {
-	slots []indexed // a power of two of them, some of them always free
+	slots []indexed // some of them always free
 	used  int
 }
 
@@ -19,14 +20,29 @@ type indexed struct {
 
 const minIndex = 8
 
+// isFull says whether so many entries are too many for slots: the looks that a miss takes grow fast beyond.
+func isFull(used, slots int) bool { return 5*used > 4*slots }
+
+// slotsFor is how many slots an index gets that is to grow by a quarter.
+func slotsFor(used int) int { return max(minIndex, used+used/2+used/16) }
+
+// start is where the entries of a hash begin.
+func (x *index) start(hash uint32) int { return int(uint64(hash) * uint64(len(x.slots)) >> 32) }
+
+func (x *index) after(i int) int {
+	if i++; i < len(x.slots) {
+		return i
+	}
+	return 0
+}
+
 // of yields the entries of a hash.
 func (x *index) of(hash uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		if x.used == 0 {
 			return
 		}
-		last := uint32(len(x.slots) - 1)
-		for i := hash & last; x.slots[i].entry != 0; i = (i + 1) & last {
+		for i := x.start(hash); x.slots[i].entry != 0; i = x.after(i) {
 			if s := x.slots[i]; s.hash == hash && !yield(s.entry) {
 				return
 			}
@@ -35,18 +51,17 @@ func (x *index) of(hash uint32) iter.Seq[uint32] {
 }
 
 func (x *index) insert(hash, entry uint32) {
-	if 5*(x.used+1) > 4*len(x.slots) {
-		x.resize(max(minIndex, 2*len(x.slots)))
+	if isFull(x.used+1, len(x.slots)) {
+		x.resize(slotsFor(x.used))
 	}
 	x.used++
 	x.put(indexed{hash, entry})
 }
 
 func (x *index) put(s indexed) {
-	last := uint32(len(x.slots) - 1)
-	i := s.hash & last
+	i := x.start(s.hash)
 	for x.slots[i].entry != 0 {
-		i = (i + 1) & last
+		i = x.after(i)
 	}
 	x.slots[i] = s
 }
@@ -79,8 +94,8 @@ func (x *index) sweep(keep func(entry uint32) bool) {
 	// What stays has to move up to where it will be looked for.
 	x.used = left
 	n := len(x.slots)
-	for n > minIndex && 5*left <= 4*(n/4) {
-		n /= 2
+	if enough := slotsFor(left); 2*enough < n {
+		n = enough
 	}
 	x.resize(n)
 }

@@ -19,22 +19,27 @@ const (
 	maxAlike = 64
 )
 
-// alike is what runs have in common whose messages are likely to differ in the same way.
+// alike is what is to be known of a run to find those after it whose messages differ in the same way.
 type alike struct {
-	length, value int
+	length, value int    // of a message, and where its number is
 	place         uint32 // of the first resource
 	bits          uint64 // of the first number
 }
 
-// writeNumbers appends series messages of 2.0 with one number each and nothing else, as far as there are cells for such and
-// there is room. It returns how many.
+// writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
+// room. It returns how many.
 func (w *flusher) writeNumbers(b *buffer, s *row, cells []sample) int {
-	if w.format.Version != promwrite.V2 || len(w.exemplars) > 0 {
+	if len(w.exemplars) > 0 {
 		return 0
 	}
 	done, room := 0, min(len(cells), max(w.sampleLimit-w.points(), 0))
 	for done < room {
-		n := w.writeRun(b, s, cells[done:], room-done)
+		var n int
+		if w.format.Version == promwrite.V2 {
+			n = w.writeRun(b, s, cells[done:], room-done)
+		} else {
+			n = w.writeTexts(s, cells[done:], room-done)
+		}
 		if n == 0 {
 			break
 		}
@@ -53,8 +58,15 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	}
 	w.turn(s, c.of)
 	begin := len(w.body)
-	w.body = append(w.body, w.prefix.bytes...)
-	body, number := wire.AppendNumber(w.body, begin, c.bits, c.time, b.start(c))
+	split := w.prefix.cut > 0 && len(cells) >= minRun
+	var body []byte
+	var number wire.Number
+	shift := 0
+	if split {
+		body, number, shift = w.appendSplit(w.body, c, b.start(c))
+	} else {
+		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.bits, c.time, b.start(c))
+	}
 	body = append(body, w.metadata(s.layout.meta)...)
 	w.body = wire.End(body, begin+2)
 	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
@@ -63,16 +75,34 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	if len(message) > maxMessage || !number.Fixed() {
 		return 1
 	}
-	done := 1 + w.repeat(b, s, message, number, cells[1:], room-1)
+	done := 1 + w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	if done >= minRun {
-		w.tell(begin, len(message), done, number, c)
+		w.tell(begin, len(message), done, shift, number, c)
 	}
 	return done
 }
 
+// appendSplit appends a message with the number between the labels: after those of the series, before the first one of the
+// resource. So what the messages of a target have in common, its times and its labels, is in one piece, which
+// compression finds in the run before. Labels remain in their order. It returns by how much those of the resource have moved.
+func (w *flusher) appendSplit(dst []byte, c *sample, start int64) (body []byte, number wire.Number, shift int) {
+	p := &w.prefix
+	const head = 4 // the tags of the message and of the labels, and their lengths
+	begin := len(dst)
+	dst = append(dst, p.bytes[:2]...)
+	if p.cut > head {
+		dst = append(dst, byte(wire.RefsV2), byte(p.cut-head))
+		dst = append(dst, p.bytes[head:p.cut]...)
+	}
+	dst, number = wire.AppendNumber(dst, begin, c.bits, c.time, start)
+	dst = append(dst, byte(wire.RefsV2), byte(len(p.bytes)-p.cut))
+	shift = len(dst) - begin - p.cut
+	return append(dst, p.bytes[p.cut:]...), number, shift
+}
+
 // repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
-// of them at most. It returns how many.
-func (w *flusher) repeat(b *buffer, s *row, message []byte, number wire.Number, cells []sample, room int) int {
+// of them at most. Values of the resource are so much further on than in the prefix. It returns how many.
+func (w *flusher) repeat(b *buffer, s *row, message []byte, shift int, number wire.Number, cells []sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < room; done++ {
@@ -87,7 +117,7 @@ func (w *flusher) repeat(b *buffer, s *row, message []byte, number wire.Number, 
 		at := len(body)
 		body = append(body, message...)
 		next := body[at:]
-		if !w.fill(next, c.of) {
+		if !w.fill(next[shift:], c.of) {
 			body = body[:at]
 			break
 		}
@@ -105,7 +135,7 @@ func lone(cells []sample) bool {
 
 // full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.
 func (w *flusher) full(length int, s *row, place uint32) bool {
-	return len(w.symbols)+length-w.room+int(s.series.weight)+maxNumber+w.weights[place] > w.rawLimit
+	return len(w.symbols)+len(w.meta)+length-w.room+int(s.series.weight)+maxNumber+w.weights[place] > w.rawLimit
 }
 
 // fill puts the references of the values of the resource in a place into a message like the one that the prefix is of. It is
@@ -129,21 +159,38 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 }
 
 // tell tells compression of count messages, which begin with that of a cell.
-func (w *flusher) tell(begin, length, count int, number wire.Number, c *sample) {
+func (w *flusher) tell(begin, length, count, shift int, number wire.Number, c *sample) {
+	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
 	from, words := 0, 0 // where the values of the resource are
 	if holes := w.prefix.resource; len(holes) > 0 {
 		last := holes[len(holes)-1]
+		from = holes[0].at + shift
 		words = (last.at + last.size - holes[0].at + 7) / 8
-		from = min(holes[0].at, number.Value-8*words) // so that the last word ends before the number's first begins
 	}
-	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Key: number.Value}
-	if from < 0 || !r.Differ(from, words) || !r.Differ(number.Value, number.Words()) {
-		return
+	var told bool
+	if shift > 0 {
+		told = r.Differ(number.Value, number.Words()) && r.Differ(from, words)
+	} else {
+		from = min(from, number.Value-8*words) // so that the last word ends before the number's first begins
+		told = from >= 0 && r.Differ(from, words) && r.Differ(number.Value, number.Words())
 	}
-	a := alike{length, number.Value, c.of, c.bits}
+	if told {
+		w.note(r, alike{length, number.Value, c.of, c.bits})
+	}
+}
+
+// note adds a run, and says which of the last ones is alike: the last that is of the same targets, but better the last whose
+// numbers are the same as well.
+func (w *flusher) note(r frame.Run, a alike) {
 	for i := len(w.alikes) - 1; i >= max(len(w.alikes)-maxAlike, 0); i-- {
-		if w.alikes[i] == a {
-			r.Like = r.At - w.runs[i].At
+		o := w.alikes[i]
+		if o.length != a.length || o.place != a.place {
+			continue
+		}
+		if o.bits == a.bits || r.Like == 0 {
+			r.Like = r.At + a.value - w.runs[i].At - o.value
+		}
+		if o.bits == a.bits {
 			break
 		}
 	}

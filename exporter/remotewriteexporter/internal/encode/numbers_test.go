@@ -5,9 +5,11 @@ package encode
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 )
 
 // fleet is scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
@@ -79,8 +86,14 @@ func fleet(r *rand.Rand, targets int) pmetric.Metrics {
 // TestCompressionsHoldTheSame: what compression is told of a request is believed, so that a word of it that is wrong would
 // come back as another request.
 func TestCompressionsHoldTheSame(t *testing.T) {
+	for _, pair := range [][2]Format{{v2Zstd, v2Snappy}, {v1Zstd, v1Snappy}} {
+		t.Run(pair[0].Version.String(), func(t *testing.T) { compressionsHoldTheSame(t, pair[0], pair[1]) })
+	}
+}
+
+func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat Format) {
 	told := 0
-	for seed := range uint64(300) {
+	for seed := range uint64(60) {
 		change := func(c *Config) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			c.Metadata, c.StartTimestamps = r.IntN(3) > 0, true
@@ -91,7 +104,7 @@ func TestCompressionsHoldTheSame(t *testing.T) {
 				c.PromoteResourceAttributes = []string{"*"}
 			}
 			if r.IntN(3) == 0 {
-				c.ExternalLabels = map[string]string{"another_label": "outside"}
+				c.ExternalLabels = map[string]string{"another_label": strings.Repeat("outside", r.IntN(40))}
 			}
 		}
 		zstd, _ := newEncoder(t, change)
@@ -101,7 +114,7 @@ func TestCompressionsHoldTheSame(t *testing.T) {
 			md := fleet(r, 1+r.IntN(1+r.IntN(600)))
 			require.NoError(t, zstd.Add(md, ""))
 			require.NoError(t, snappy.Add(md, ""))
-			got, want := flushAll(zstd, v2Zstd), flushAll(snappy, v2Snappy)
+			got, want := flushAll(zstd, zstdFormat), flushAll(snappy, snappyFormat)
 			require.Len(t, got, len(want))
 			for i := range got {
 				a, err := got[i].Raw()
@@ -111,15 +124,78 @@ func TestCompressionsHoldTheSame(t *testing.T) {
 				require.True(t, bytes.Equal(a, b), "request %d of seed %d", i, seed)
 			}
 			decode(t, got)
+			require.Equal(t, canonical(decodePrometheus(t, got)), canonical(decodePrometheus(t, want)))
 		}
 		w := zstd.flusher()
 		told += len(w.runs)
 	}
-	assert.Greater(t, told, 100, "there were no runs: this was no test")
+	assert.Greater(t, told, 50, "there were no runs: this was no test")
+}
+
+// TestMessagesAreInPiecesThatServersTake: Mimir wants each piece of the references of labels to be of whole pairs, and the
+// name before the metadata.
+func TestMessagesAreInPiecesThatServersTake(t *testing.T) {
+	several := 0
+	for seed := range uint64(20) {
+		e, _ := newEncoder(t, func(c *Config) { c.StartTimestamps = true })
+		require.NoError(t, e.Add(fleet(rand.New(rand.NewPCG(seed, 2)), 300), ""))
+		for _, b := range flushAll(e, v2Zstd) {
+			raw, err := b.Raw()
+			require.NoError(t, err)
+			var symbols []string
+			eachField(t, raw, func(tag byte, content []byte) {
+				switch wire.Tag(tag) {
+				case wire.SymbolV2:
+					symbols = append(symbols, string(content))
+				case wire.SeriesV2:
+					named, pieces := false, 0
+					eachField(t, content, func(tag byte, content []byte) {
+						switch wire.Tag(tag) {
+						case wire.RefsV2:
+							pieces++
+							n := 0
+							for ; len(content) > 0; n++ {
+								ref, size := binary.Uvarint(content)
+								content = content[size:]
+								named = named || n%2 == 0 && symbols[ref] == nameLabel
+							}
+							require.Zero(t, n%2)
+						case wire.MetaV2:
+							require.True(t, named)
+						}
+					})
+					if pieces > 1 {
+						several++
+					}
+				}
+			})
+		}
+	}
+	assert.Greater(t, several, 1000, "there were no pieces: this was no test")
+}
+
+// eachField yields the fields of a message that hold bytes.
+func eachField(t *testing.T, message []byte, yield func(tag byte, content []byte)) {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeField(message)
+		require.Positive(t, n)
+		if kind == protowire.BytesType {
+			_, _, head := protowire.ConsumeTag(message)
+			content, _ := protowire.ConsumeBytes(message[head:])
+			yield(byte(number<<3)|byte(kind), content)
+		}
+		message = message[n:]
+	}
 }
 
 // TestNumbersComeBack: each number, with its times, is under its labels.
 func TestNumbersComeBack(t *testing.T) {
+	for _, f := range []Format{v2Zstd, v1Zstd} {
+		t.Run(f.Version.String(), func(t *testing.T) { numbersComeBack(t, f) })
+	}
+}
+
+func numbersComeBack(t *testing.T, f Format) {
 	type key struct {
 		instance, name, point string
 	}
@@ -139,14 +215,14 @@ func TestNumbersComeBack(t *testing.T) {
 						value = float64(dp.IntValue())
 					}
 					start := int64(0)
-					if dp.StartTimestamp() != 0 {
+					if dp.StartTimestamp() != 0 && f.Version == promwrite.V2 {
 						start = max(1, int64(dp.StartTimestamp()/1e6))
 					}
 					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start)
 				}
 			}
 		}
-		series, _ := decode(t, flushAll(e, v2Zstd))
+		series, _ := decode(t, flushAll(e, f))
 		got := map[key]string{}
 		for _, s := range series {
 			label := map[string]string{}

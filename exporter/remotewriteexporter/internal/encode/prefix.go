@@ -15,6 +15,7 @@ type prefix struct {
 	series *series // of which it is; nil if of none
 	layout *layout
 	bytes  []byte
+	cut    int // where the first label of the resource begins; 0 if there is none, or if it is too late in bytes to cut there
 	// Values that may differ: of points, and of resources.
 	own, resource []hole
 }
@@ -93,7 +94,11 @@ func (w *flusher) compose(s *row, place uint32) {
 	w.metadata(s.layout.meta)
 	m, _ := wire.Begin(p.bytes[:0], wire.SeriesV2)
 	m, content := wire.Begin(m, wire.RefsV2)
+	p.cut = 0
 	for _, l := range s.layout.labels {
+		if l.value&fromResource != 0 && p.cut == 0 {
+			p.cut = len(m)
+		}
 		m = binary.AppendUvarint(m, uint64(w.ref(l.name)))
 		x := hole{at: len(m), value: l.value & placeMask}
 		if l.value&fromResource != 0 {
@@ -112,6 +117,9 @@ func (w *flusher) compose(s *row, place uint32) {
 	}
 	p.bytes = wire.End(m, content)
 	moved := len(p.bytes) - len(m) // what made room for a longer length
+	if moved > 0 {
+		p.cut = 0
+	}
 	for _, holes := range [...][]hole{p.own, p.resource} {
 		for i := range holes {
 			holes[i].at += moved

@@ -42,6 +42,7 @@ type request struct {
 	prepared *series
 	labels   []byte
 	cuts     []cut
+	texts    []text
 
 	part []byte
 	// The references of an exemplar.

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// forgetAtOnce is how many blocks the storage is told of in one batch, where it has failed before: what is less may fit
-	// where more does not.
+	// forgetAtOnce is how many blocks the storage is told of in one batch, where all of them at once have failed: what is less
+	// may fit where more does not. It may be the other way round, too: bbolt needs no page for those of which nothing is left,
+	// and writes anew those of which something is.
 	forgetAtOnce = 2
 	// forgetPause is how long after a failure that is tried again by itself.
 	forgetPause = time.Second
@@ -46,8 +47,13 @@ func (q *Queue) forget(finished []*entry) bool {
 	q.mu.Unlock()
 	d.owed = append(d.owed, finished...)
 	for len(d.owed) > 0 {
-		n := min(len(d.owed), forgetAtOnce)
-		if err := q.tell(d.owed[:n]); err != nil {
+		n := len(d.owed)
+		err := q.tell(d.owed)
+		if err != nil && n > forgetAtOnce {
+			n = forgetAtOnce
+			err = q.tell(d.owed[:n])
+		}
+		if err != nil {
 			if len(finished) > 0 { // else it is no news
 				q.cfg.StorageFailed(err)
 			}

@@ -10,31 +10,32 @@ import (
 )
 
 const (
-	maxWords = 6
+	// maxWords is enough for a number and for texts of 100 bytes in all.
+	maxWords = 16
 	// minLike is how much of another run must be alike to refer to it rather than to the stretch before.
-	minLike = 16
+	minLike = 4
 )
 
 // Run tells what need not be searched for: Count stretches of Length bytes, the first of them at At, each of which is what
 // the Length bytes before it are, but for what Differ says. This is believed, not looked at.
 type Run struct {
 	At, Length, Count int
-	// Like is how far before there are stretches of another run that may differ in the same way, and Key is where in a
-	// stretch eight bytes are from which that is seen. Zero if there are none.
-	Like, Key int
+	// Like is how far before there are stretches of another run that may differ from each other in the same way, in some of
+	// the places. That is looked at. Zero if there are none.
+	Like int
 
-	words [maxWords]uint8 // where in a stretch eight bytes begin that may differ
+	words [maxWords]uint16 // where in a stretch eight bytes begin that may differ
 	used  uint8
 }
 
 // Differ says that what follows at in each stretch, in so many words of eight bytes, may differ. Words come in order and do
 // not overlap; the last may reach into the next stretch, before its first. It is false where there is no room to take note.
 func (r *Run) Differ(at, words int) bool {
-	if int(r.used)+words > maxWords || at+8*words > math.MaxUint8 {
+	if int(r.used)+words > maxWords || at+8*words > math.MaxUint16 {
 		return false
 	}
 	for range words {
-		r.words[r.used] = uint8(at)
+		r.words[r.used] = uint16(at)
 		r.used++
 		at += 8
 	}
@@ -54,13 +55,12 @@ func (r *Run) skip(at int) {
 
 // repeat takes the first n stretches of a run. What follows anchor has no sequence yet; it returns where that is in the end.
 func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
-	at, length, like, key, words := r.At, r.Length, r.Like, r.Key, r.words[:r.used]
+	at, length, like, words := r.At, r.Length, r.Like, r.words[:r.used]
 	if like < 0 || like >= window || like > at {
 		like = 0
 	}
 	literals, match := anchor, at // of the sequence to come
 	for range n {
-		alike := like > 0 && binary.LittleEndian.Uint64(src[at+key:]) == binary.LittleEndian.Uint64(src[at+key-like:])
 		for _, word := range words {
 			p := at + int(word)
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
@@ -71,18 +71,18 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 				continue
 			}
 			first, end := p+bits.TrailingZeros64(d)>>3, p+8-bits.LeadingZeros64(d)>>3
-			if first < match+minMatch {
-				match = end
+			from := match // literals would go on there
+			if first >= match+minMatch {
+				e.append(src, literals, match, first, e.offset(length, match > literals))
+				literals, from = first, first
+			}
+			match = end
+			if like == 0 {
 				continue
 			}
-			e.append(src, literals, match, first, e.offset(length, match > literals))
-			literals, match = first, end
-			if !alike {
-				continue
-			}
-			if n := common(src[:at+length], first, like); n >= minLike {
-				e.append(src, first, first, first+n, e.offset(like, false))
-				literals, match = first+n, first+n
+			if n := common(src[:at+length], from, like); n >= minLike && from+n >= end {
+				e.append(src, literals, from, from+n, e.offset(like, from > literals))
+				literals, match = from+n, from+n
 			}
 		}
 		at += length

@@ -27,7 +27,7 @@ func (h *herd) grow(length, count int, words []int, often int) {
 	for i := range stretch {
 		stretch[i] = byte(h.r.Uint32())
 	}
-	run := Run{At: len(h.data) + length, Length: length, Count: count - 1, Key: min(words[0], length-8)}
+	run := Run{At: len(h.data) + length, Length: length, Count: count - 1}
 	for _, w := range words {
 		if !run.Differ(w, 1) {
 			break
@@ -122,16 +122,54 @@ func TestRunsAreWorthIt(t *testing.T) {
 	assert.Less(t, told, alone-alone/4, "the second of two runs differs from the first in nothing that is not told")
 }
 
-func TestRunsHaveRoomForSixWords(t *testing.T) {
+func TestRunsHaveRoomForSomeWords(t *testing.T) {
 	r := Run{Length: 200, Count: 3}
 	assert.True(t, r.Differ(0, 2))
-	assert.True(t, r.Differ(100, 3))
-	assert.False(t, r.Differ(130, 2))
-	assert.False(t, r.Differ(250, 1), "too far")
+	assert.True(t, r.Differ(20, maxWords-3))
+	assert.False(t, r.Differ(190, 2))
+	assert.False(t, r.Differ(1<<16-8, 1), "too far")
 	assert.Equal(t, 3, r.Count)
 	assert.True(t, r.Differ(196, 1))
 	assert.Equal(t, 2, r.Count, "what follows the last stretch is not known")
 	assert.False(t, r.Differ(196, 1))
+}
+
+// What differs from the stretch before, and is the same in another run, is one match there, whatever else differs.
+func TestWhatAnotherRunHasIsFoundThere(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	h := &herd{r: r}
+	var targets [100][6]byte
+	for i := range targets {
+		for j := range targets[i] {
+			targets[i][j] = byte(r.Uint32())
+		}
+	}
+	for series := range 20 {
+		stretch := make([]byte, 40)
+		for i := range stretch {
+			stretch[i] = byte(r.Uint32())
+		}
+		run := Run{At: len(h.data) + len(stretch), Length: len(stretch), Count: len(targets) - 1}
+		require.True(t, run.Differ(8, 1))
+		require.True(t, run.Differ(20, 1))
+		if series > 0 {
+			run.Like = len(targets) * len(stretch)
+		}
+		for i := range targets {
+			stretch[9] = byte(r.Uint32())
+			copy(stretch[20:], targets[i][:])
+			h.data = append(h.data, stretch...)
+		}
+		h.runs = append(h.runs, run)
+	}
+	var e Encoder
+	told := len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	requireSame(t, reader(t), &e, h.data)
+	for i := range h.runs {
+		h.runs[i].Like = 0
+	}
+	alone := len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	assert.Less(t, told, alone/2)
 }
 
 func TestRunsAllocateNothing(t *testing.T) {
@@ -153,7 +191,7 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		word, next := int(first)%len(stretch), int(second)%len(stretch)
-		r := Run{At: len(stretch), Length: len(stretch), Count: int(count), Like: int(like), Key: word % (len(stretch) - 7)}
+		r := Run{At: len(stretch), Length: len(stretch), Count: int(count), Like: int(like)}
 		if next < word+8 || next+8 > len(stretch)+word || !r.Differ(word, 1) || !r.Differ(next, 1) {
 			return
 		}

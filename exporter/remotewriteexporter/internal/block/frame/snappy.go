@@ -1,0 +1,177 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
+)
+
+const (
+	// maxOffset is how far back a copy of two bytes more than its tag goes, nearOffset one of a byte more.
+	maxOffset  = 1<<16 - 1
+	nearOffset = 1<<11 - 1
+	// maxCopy is the longest copy, maxNear the longest of those that are near.
+	maxCopy = 64
+	maxNear = 11
+
+	snappyBits = 14
+)
+
+// Snappy writes requests in the format of snappy's blocks, told of the same runs. There is no coding of what is left: each
+// literal takes its bytes and a tag, each copy two bytes or three. Its zero value is ready.
+type Snappy struct {
+	seen [1 << snappyBits]uint32 // by hash, one more than where it was last
+	dst  []byte
+	src  []byte
+}
+
+// Append appends src as a block to dst. Runs are in order and do not overlap; they are used up.
+func (e *Snappy) Append(dst, src []byte, runs ...Run) []byte {
+	clear(e.seen[:])
+	dst = slices.Grow(dst, s2.MaxEncodedLen(len(src)))
+	e.dst, e.src = binary.AppendUvarint(dst, uint64(len(src))), src
+	at, anchor := 0, 0
+	for i := range runs {
+		r := &runs[i]
+		r.skip(at)
+		if r.Count > 0 && r.Length <= maxOffset {
+			anchor = e.search(at, r.At, anchor)
+			anchor = e.repeat(r, anchor)
+			at = r.At + r.Count*r.Length
+		}
+	}
+	anchor = e.search(at, len(src), anchor)
+	e.literal(anchor, len(src))
+	dst = e.dst
+	e.dst, e.src = nil, nil
+	return dst
+}
+
+// search looks for matches from at to end. What follows anchor is not yet written; it returns where that is in the end.
+func (e *Snappy) search(at, end, anchor int) int {
+	src := e.src
+	for s := max(at, anchor); s < min(end, len(src)-margin); {
+		here := binary.LittleEndian.Uint64(src[s:])
+		slot := &e.seen[hash(here)>>(hashBits-snappyBits)]
+		from := int(*slot) - 1
+		*slot = uint32(s + 1)
+		if from < 0 || s-from > maxOffset || binary.LittleEndian.Uint32(src[from:]) != uint32(here) {
+			s += 1 + (s-anchor)>>patience
+			continue
+		}
+		for s > anchor && from > 0 && src[s-1] == src[from-1] {
+			s, from = s-1, from-1
+		}
+		n := min(common(src, s, s-from), end-s)
+		if n < minMatch {
+			break
+		}
+		e.literal(anchor, s)
+		e.copy(s-from, n)
+		s += n
+		anchor = s
+	}
+	return anchor
+}
+
+// repeat writes the stretches of a run. What follows anchor is not yet written; it returns where that is in the end.
+func (e *Snappy) repeat(r *Run, anchor int) int {
+	src, at, length, like := e.src, r.At, r.Length, r.Like
+	if like < 0 || like > maxOffset || like > at {
+		like = 0
+	}
+	literals, match := anchor, at // what is to be written, and where the copy after it begins
+	for range r.Count {
+		for _, word := range r.words[:r.used] {
+			p := at + int(word)
+			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
+			if p < match {
+				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it, or all, is in a copy
+			}
+			if d == 0 {
+				continue
+			}
+			first, end := p+bits.TrailingZeros64(d)>>3, p+8-bits.LeadingZeros64(d)>>3
+			from := match // literals would go on there
+			if first >= match+minMatch {
+				e.literal(literals, match)
+				e.copy(length, first-match)
+				literals, from = first, first
+			}
+			match = end
+			if like == 0 {
+				continue
+			}
+			n := common(src[:at+length], from, like)
+			if n > maxNear && like <= nearOffset && from+maxNear >= end && common(src[:from+n], from+maxNear, length) == n-maxNear {
+				n = maxNear // what is left will be in the next copy, and this one is shorter
+			}
+			if from+n >= end && e.better(from, end, n, length, like, from > literals) {
+				e.literal(literals, from)
+				e.copy(like, n)
+				literals, match = from+n, from+n
+			}
+		}
+		at += length
+	}
+	if at < match+minMatch {
+		return literals
+	}
+	e.literal(literals, match)
+	e.copy(length, at-match)
+	return at
+}
+
+// better says whether a copy of n bytes from another run takes no more than the literals up to end, or spares others later.
+func (e *Snappy) better(from, end, n, length, like int, more bool) bool {
+	literals, copied := end-from, 3
+	if !more {
+		literals++ // the tag
+	}
+	if n <= maxNear && like <= nearOffset {
+		copied = 2
+	}
+	return n >= minMatch && (literals >= copied || common(e.src[:from+n], end, length) < from+n-end)
+}
+
+// literal writes what is from one place to another, if anything is.
+func (e *Snappy) literal(from, to int) {
+	n := to - from - 1
+	switch {
+	case n < 0:
+		return
+	case n < 60:
+		e.dst = append(e.dst, byte(n)<<2)
+	case n < 1<<8:
+		e.dst = append(e.dst, 60<<2, byte(n))
+	case n < 1<<16:
+		e.dst = append(e.dst, 61<<2, byte(n), byte(n>>8))
+	case n < 1<<24:
+		e.dst = append(e.dst, 62<<2, byte(n), byte(n>>8), byte(n>>16))
+	default:
+		e.dst = append(e.dst, 63<<2, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	}
+	e.dst = append(e.dst, e.src[from:to]...)
+}
+
+// copy writes that n bytes are what was an offset before.
+func (e *Snappy) copy(offset, n int) {
+	for n > maxCopy {
+		step := maxCopy
+		if n < maxCopy+minMatch { // the rest has to be long enough to be near
+			step = n - minMatch
+		}
+		e.dst = append(e.dst, byte(step-1)<<2|2, byte(offset), byte(offset>>8))
+		n -= step
+	}
+	if n >= minMatch && n <= maxNear && offset <= nearOffset {
+		e.dst = append(e.dst, byte(offset>>8)<<5|byte(n-minMatch)<<2|1, byte(offset))
+		return
+	}
+	e.dst = append(e.dst, byte(n-1)<<2|2, byte(offset), byte(offset>>8))
+}

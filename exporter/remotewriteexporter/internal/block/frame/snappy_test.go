@@ -1,0 +1,129 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/s2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+)
+
+// requireSnappy asks two decoders of others.
+func requireSnappy(t testing.TB, e *Snappy, src []byte, runs ...Run) {
+	t.Helper()
+	packed := e.Append([]byte("before"), src, runs...)
+	require.Equal(t, "before", string(packed[:6]))
+	if len(runs) == 0 {
+		require.LessOrEqual(t, len(packed)-6, s2.MaxEncodedLen(len(src)))
+	}
+	for _, decode := range []func(dst, src []byte) ([]byte, error){snappy.Decode, s2.Decode} {
+		got, err := decode(nil, packed[6:])
+		require.NoError(t, err, "%d bytes", len(src))
+		require.True(t, bytes.Equal(src, got), "%d bytes", len(src))
+	}
+}
+
+func TestOthersReadSnappy(t *testing.T) {
+	for name, content := range contents {
+		t.Run(name, func(t *testing.T) {
+			r, e := rand.New(rand.NewPCG(1, 2)), &Snappy{}
+			for _, limit := range []int{0, 60, 1 << 8, 1 << 16, 1 << 20} { // where tags and offsets change
+				for _, more := range []int{-1, 0, 1, margin - 1, margin, margin + 1} {
+					if size := limit + more; size >= 0 {
+						requireSnappy(t, e, content(r, size))
+					}
+				}
+			}
+			for range 50 {
+				requireSnappy(t, e, content(r, r.IntN(1<<r.IntN(21))))
+			}
+		})
+	}
+}
+
+func TestOthersReadRunsInSnappy(t *testing.T) {
+	r, e := rand.New(rand.NewPCG(3, 4)), &Snappy{}
+	for range 300 {
+		h := newHerd(r, 1<<r.IntN(22))
+		requireSnappy(t, e, h.data, slices.Clone(h.runs)...)
+	}
+}
+
+// Every copy there can be comes back.
+func TestCopiesOfEveryLength(t *testing.T) {
+	for _, offset := range []int{1, 4, nearOffset, nearOffset + 1, maxOffset} {
+		for n := minMatch; n < 300; n++ {
+			src := make([]byte, offset, offset+n)
+			for i := range src {
+				src[i] = byte(i * i >> 3)
+			}
+			for range n {
+				src = append(src, src[len(src)-offset])
+			}
+			e := &Snappy{src: src, dst: binary.AppendUvarint(nil, uint64(len(src)))}
+			e.literal(0, offset)
+			e.copy(offset, n)
+			got, err := snappy.Decode(nil, e.dst)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(src, got), "%d bytes from %d before", n, offset)
+		}
+	}
+}
+
+// What is told takes fewer bytes than what others find.
+func TestRunsInSnappyAreWorthIt(t *testing.T) {
+	h := &herd{r: rand.New(rand.NewPCG(3, 4))}
+	for range 20 {
+		h.grow(42, 100, []int{8, 20, 28}, 2)
+		h.again()
+	}
+	told := len(new(Snappy).Append(nil, h.data, slices.Clone(h.runs)...))
+	found := len(s2.EncodeSnappy(nil, h.data))
+	assert.Less(t, told, found)
+}
+
+func TestSnappyAllocatesNothing(t *testing.T) {
+	h := newHerd(rand.New(rand.NewPCG(3, 4)), 1<<20)
+	e, runs := &Snappy{}, slices.Clone(h.runs)
+	dst := e.Append(nil, h.data, runs...)
+	assert.Zero(t, alloctest.PerRun(func() {
+		copy(runs, h.runs)
+		dst = e.Append(dst[:0], h.data, runs...)
+	}))
+}
+
+func FuzzSnappy(f *testing.F) {
+	f.Add([]byte("a message that differs in a few places, as others do"), []byte("differences"), uint8(3), uint8(20), uint16(100), int32(300))
+	f.Fuzz(func(t *testing.T, stretch, differences []byte, first, second uint8, count uint16, like int32) {
+		e := &Snappy{}
+		requireSnappy(t, e, stretch)
+		if len(stretch) < 16 || len(stretch) > 200 || len(differences) == 0 {
+			return
+		}
+		word, next := int(first)%len(stretch), int(second)%len(stretch)
+		r := Run{At: len(stretch), Length: len(stretch), Count: int(count), Like: int(like)}
+		if next < word+8 || next+8 > len(stretch)+word || !r.Differ(word, 1) || !r.Differ(next, 1) {
+			return
+		}
+		data := slices.Clone(stretch)
+		for i := range int(count) {
+			for j, w := range r.words[:r.used] {
+				for k := int(w); k < min(int(w)+8, len(stretch)); k++ {
+					stretch[k] ^= differences[(i*(j+1)+k)%len(differences)]
+				}
+			}
+			data = append(data, stretch...)
+		}
+		requireSnappy(t, e, data, r)
+	})
+}
