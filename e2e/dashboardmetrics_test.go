@@ -20,12 +20,16 @@ import (
 // Metrics of ours that are in no dashboard and no alert, and why nobody misses them there.
 var unwatched = map[string]string{
 	"otelcol_exporter_otlpstream_in_flight_requests":         "bytes in flight and pending items say the same",
+	"otelcol_exporter_otlpstream_metadata_sets":              "requests that find no place are there, and the limit bounds the others",
 	"otelcol_exporter_remotewrite_cache_series":              "the hits say whether the cache is large enough",
 	"otelcol_exporter_remotewrite_dropped_blocks":            "dropped items are what is lost, by the same reasons",
 	"otelcol_exporter_remotewrite_queued_blocks":             "the queue is bounded in bytes, which are there",
 	"otelcol_extension_runtimeprofile_binary_pages_released": "it is resident memory that is looked at",
 	"otelcol_extension_runtimeprofile_gc_cpu_time":           "its share of the CPU is there",
+	"otelcol_processor_cardinality_ended_series":             "they go with expired series, which are there",
+	"otelcol_processor_cardinality_promoted_series":          "members and series are there, and what it does shows in both",
 	"otelcol_processor_cardinality_farewell_points":          "they go with expired series, which are there",
+	"otelcol_processor_cardinality_overflow_refused_points":  "what is lost of them is there, and the log tells of a change",
 	"otelcol_processor_cardinality_interned_strings":         "it is for those who wonder whether interning pays; the memory is there",
 	"otelcol_receiver_fastprometheus_backlog_bytes":          "scrapes that are left out for it are there, and scrapes in the pipeline",
 	"otelcol_receiver_fastprometheus_reuse":                  "it follows from the configuration, and the log says why",

@@ -27,6 +27,7 @@ type batch struct {
 	exempt []*matcher // that match the metric, and look at points, too
 	recall recall
 	fps    []uint64
+	marks  []int // of the points at hand, those that are stale markers
 	drop   []bool
 	counts []counted // by limit
 	met    []*limit  // that anything is counted of
@@ -41,6 +42,8 @@ type batch struct {
 	staged     staged
 	departures []departure
 	paid       []paid
+	views      map[uint64]view   // members that have said something in this batch
+	ending     map[uint64]uint32 // series that have said that they end
 
 	weighed bool // statistics are told how many points there are
 
@@ -94,7 +97,7 @@ func zeroed[T any](s []T, n int) []T {
 // letGo lets go of the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
 func (b *batch) letGo() {
 	if cap(b.fps) > maxRetained {
-		b.fps, b.drop = nil, nil
+		b.fps, b.drop, b.marks = nil, nil, nil
 	}
 	b.recall.forget()
 	clear(b.exempt)
@@ -107,8 +110,8 @@ func (b *batch) letGo() {
 	b.account, b.at, b.owner, b.attributes = account{series: stats.Series{Labels: labels[:0]}}, location{}, owner{}, pcommon.Map{}
 }
 
-// end makes a batch ready for the next one.
-func (b *batch) end() {
+// reset makes a batch ready for the next one.
+func (b *batch) reset() {
 	for _, l := range b.met { // and not all: rules may be many, and batches small
 		b.counts[l.index] = counted{}
 	}
@@ -119,13 +122,20 @@ func (b *batch) end() {
 		b.departures, b.parted = nil, nil
 	}
 	clear(b.parted)
+	if len(b.views)+len(b.ending) > maxStaged {
+		b.views, b.ending = nil, nil
+	}
+	clear(b.views)
+	clear(b.ending)
 	*b = batch{
-		recall: b.recall, fps: b.fps[:0], drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
+		recall: b.recall, fps: b.fps[:0], marks: b.marks[:0], drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
 		account:    b.account,
 		staged:     b.staged,
 		departures: b.departures[:0],
 		paid:       b.paid[:0],
+		views:      b.views,
+		ending:     b.ending,
 		sighting: sighting{
 			limits: b.limits[:0], places: b.places[:0], values: b.values[:0], collapsed: b.collapsed[:0], parted: b.parted,
 		},
@@ -188,7 +198,7 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	b.limits = b.limits[:0]
 	b.moment = b.p.limiter.now()
 	b.at.m, b.at.metric = m, b.hash.metric(scope, m)
-	b.fps = b.recall.fingerprints(b.hash, b.fps[:0], b.at.metric, m)
+	b.fps, b.marks = b.recall.fingerprints(b.hash, b.fps[:0], b.marks[:0], b.at.metric, m)
 	if b.weighed {
 		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
 	}
@@ -213,6 +223,9 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 		}
 		b.drop[i] = true
 	}
+	if len(b.marks)+len(b.ending) > 0 {
+		b.end(dropped)
+	}
 	return dropped
 }
 
@@ -222,31 +235,64 @@ func (b *batch) decide(i int, s *set) bool {
 	var v verdict
 	if s == nil {
 		b.match()
-		var held bool
 		b.class, b.noValue = classOf(b.at.m), whenAt(b.at.m, i).noValue
-		if v, held = b.heldBack(i); held {
-			b.witness()
-			b.p.limiter.lastWord(b.fps[i], &b.sighting, &v)
-			return b.exceed(i, v)
+		held, asks, owns := b.heldBack(i)
+		if held.limit == nil || asks {
+			b.promoted = asks
+			s, v = b.p.limiter.see(b.fps[i], &b.sighting)
+			b.promoted = false
 		}
-		if s, v = b.p.limiter.see(b.fps[i], &b.sighting); s != nil {
-			if b.fresh && (b.class == classCumulative || b.class == classUpDown) {
-				b.p.overflow.release(b.fps[i])
+		switch {
+		case s != nil:
+			b.welcome(i, asks)
+		case owns:
+			return b.demote(i, v)
+		case held.limit != nil:
+			if asks { // this is what keeps it there now
+				held.limit, held.reason = v.limit, v.reason
+			} else {
+				b.witness()
 			}
-			if b.due {
-				b.observe(i)
-			}
+			b.p.limiter.lastWord(b.fps[i], &b.sighting, &held)
+			return b.exceed(i, held)
 		}
 	}
-	if s != nil && s.output {
+	switch {
+	case s == nil:
+		return b.exceed(i, v)
+	case s.output:
 		return b.join(i)
+	case s.promoted:
+		return b.own(i, s)
+	default:
+		return b.tolled(i, s)
 	}
-	if s != nil && len(s.tolls) > 0 && s.generation == b.policy.generation {
-		if v = s.pay(b.now); v.limit == nil {
-			b.pays(s)
-		}
+}
+
+// welcome is for a series that was seen, and given a place if it had none. It may stay a member.
+func (b *batch) welcome(i int, member bool) {
+	switch {
+	case member:
+		b.p.overflow.grant(b.fps[i])
+	case b.fresh && (b.class == classCumulative || b.class == classUpDown):
+		b.p.overflow.release(b.fps[i])
 	}
-	return v.limit == nil || b.exceed(i, v)
+	if b.due {
+		b.observe(i)
+	}
+}
+
+// tolled has a point pay, and says whether it passes.
+func (b *batch) tolled(i int, s *set) bool {
+	if len(s.tolls) == 0 || s.generation != b.policy.generation {
+		return true
+	}
+	v := s.pay(b.now)
+	if v.limit != nil {
+		return b.exceed(i, v)
+	}
+	b.pays(s)
+	return true
 }
 
 // match finds the limits that apply to the metric. The total always does, so this is done once for each.

@@ -115,6 +115,10 @@ func conserve(t *testing.T, seed uint64) {
 		default:
 			x.deliver(x.random.IntN(3) > 0)
 		}
+		if x.random.IntN(30) == 0 {
+			x.reload()
+			x.epochs(2) // those that ask for a place do so once in an epoch
+		}
 		require.LessOrEqual(t, x.overflow.used, x.overflow.budget)
 	}
 	for len(x.aloft) > 0 {
@@ -130,6 +134,14 @@ func conserve(t *testing.T, seed uint64) {
 	}
 	require.Equal(t, x.unaccounted(""), x.unaccounted("not_finite")+x.unaccounted("no_sum"), "nothing else is missing")
 	require.Zero(t, x.overflow.staged)
+}
+
+// reload makes room for series that are added up, or leaves less of it.
+func (x *traffic) reload() {
+	cfg := *x.cfg
+	cfg.Rules = slices.Clone(cfg.Rules)
+	cfg.Rules[0].MaxSeries, cfg.Rules[0].LabelLimits = 1+x.random.IntN(20), map[string]int{"user": x.random.IntN(8)}
+	x.apply(&cfg)
 }
 
 func (x *traffic) add() {

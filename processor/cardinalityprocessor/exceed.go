@@ -119,19 +119,21 @@ func (b *batch) act(i int, v verdict) action {
 	return actionDrop
 }
 
-// heldBack repeats the verdict on a series that has to stay in the overflow. The rule may be another by now, or gone.
-func (b *batch) heldBack(i int) (verdict, bool) {
+// heldBack repeats the verdict on a series that is a member of one made here. It says whether it should ask for a place, and
+// whether it had one.
+func (b *batch) heldBack(i int) (v verdict, asks, owns bool) {
 	if b.class != classCumulative || b.p.limiter.placed(b.fps[i], &b.sighting) { // who has a place waits for nobody here
-		return verdict{}, false
+		return verdict{}, false, false
 	}
-	v := b.p.overflow.held(b.fps[i], b.at.m, i)
-	if v.limit == nil {
-		return verdict{}, false
+	if v, asks, owns = b.p.overflow.held(b.fps[i], b.at.m, i, b.moment.epoch()); v.limit == nil {
+		return v, false, false
 	}
-	if v.limit = b.policy.named[v.limit.name]; v.limit == nil {
-		v.limit = b.policy.named[ruleTotal]
+	if to, ok := b.parted[b.fps[i]]; ok && to == leftValue { // in this batch: the mark comes next
+		asks, owns = false, false
+	} else if id, _ := b.p.limiter.series.touch(b.fps[i], b.moment); id == leftValue && !owns {
+		asks = false
 	}
-	return v, true
+	return b.present(v), asks, owns
 }
 
 // join adds a point that came in to the series made here that has the same identity, so that there are not two. It says

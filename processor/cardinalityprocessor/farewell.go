@@ -104,8 +104,13 @@ func (l *limiter) part(p departure, now moment) {
 	if id, _ := sh.touch(p.fp, now); id != from {
 		return
 	}
+	if from == 0 { // a killed process had no time to note where it was
+		sh.insert(p.fp, to, now)
+		l.groups.pass(to, 1)
+		return
+	}
 	l.groups.leave(from)
-	if to == 0 || to == leftMark && l.groups.remembers() <= 0 {
+	if to == 0 || from == leftValue && l.groups.remembers() <= 0 { // of who was not a member only this is known
 		sh.remove(p.fp)
 		return
 	}

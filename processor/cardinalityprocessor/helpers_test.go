@@ -274,6 +274,15 @@ func (r *rig) rejected(rule, reason, action string) int64 {
 	return sumOf(got, attrs{"rule": rule, "reason": reason, "action": action})
 }
 
+// waited reads how many points were withheld because their series wait for a place.
+func (r *rig) waited() int64 {
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rejected_points")
+	if err != nil {
+		return 0
+	}
+	return sumOf(got, attrs{"action": nameWait})
+}
+
 // unaccounted reads how many points were not added for a reason, or for any.
 func (r *rig) unaccounted(reason string) int64 {
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points")

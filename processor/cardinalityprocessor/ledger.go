@@ -22,7 +22,7 @@ import (
 // is killed. What such a one added up since then nobody has seen, and cumulative inputs say it again. It is closed, and has
 // the deltas that could not be sent, when the process ends as it should:
 //
-//	magic | closed | certain | outputs | rule names | members | CRC-32
+//	magic | closed | certain | outputs | rule names | members | those with series of their own | CRC-32
 const snapshotLedger = "overflow"
 
 // saveLedger writes the ledger as it is now.
@@ -45,8 +45,10 @@ func (p *cardinalityProcessor) loadLedger(ctx context.Context) (damaged bool, er
 	if len(saved) > 0 && !p.dryRun {
 		now := p.limiter.now()
 		damaged = p.overflow.restoreLedger(saved, now.epoch()) != nil
-		for fp := range p.overflow.members {
-			p.limiter.lapse(fp, now)
+		for fp, m := range p.overflow.members {
+			if p.limiter.lapse(fp, now, m.own != nil) && m.own == nil {
+				p.overflow.grant(fp)
+			}
 		}
 	}
 	if p.saveLedger(ctx, false) != nil { // as it will be when it is next written
@@ -55,19 +57,27 @@ func (p *cardinalityProcessor) loadLedger(ctx context.Context) (damaged bool, er
 	return damaged, nil
 }
 
-// lapse takes its place from a series that is a member: who was killed had no time to note it. It has said its value.
-func (l *limiter) lapse(fp uint64, now moment) {
+// lapse takes its place from a series that is a member, unless it has it as one: who was killed had no time to note it. It
+// has said its value. One that has a series of its own is not among those who left. It says who keeps a place.
+func (l *limiter) lapse(fp uint64, now moment, owns bool) (keeps bool) {
 	sh := l.series.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
 	defer l.groups.mu.Unlock()
 	id, _ := sh.touch(fp, now)
-	if id == 0 || id == leftValue || id == leftMark || l.groups.set(id).output {
-		return
+	switch {
+	case id == 0 || l.groups.set(id).output:
+	case l.groups.set(id).promoted:
+		return true
+	case owns:
+		l.groups.leave(id)
+		sh.remove(fp)
+	case id != leftValue && id != leftMark:
+		l.groups.leave(id)
+		sh.assign(fp, leftValue)
+		l.groups.pass(leftValue, 1)
 	}
-	l.groups.leave(id)
-	sh.assign(fp, leftValue)
-	l.groups.pass(leftValue, 1)
+	return false
 }
 
 func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
@@ -109,6 +119,7 @@ func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
 		last.cells = m.bounds.coarsen(last.cells, m.output.bounds)
 		dst = last.append(dst)
 	}
+	dst = o.appendOwn(dst)
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
 }
 
@@ -151,6 +162,10 @@ func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
 		m.output.members++
 		o.members[fp] = m
 		o.used += m.cost
+		m.exact = m.last.shape != shapeHistogram || m.bounds == nil // else it is not known before its next value
+	}
+	if err := o.restoreOwn(r); err != nil {
+		return err
 	}
 	if closed && r.err == nil {
 		o.certain = certain // another one may have been killed earlier

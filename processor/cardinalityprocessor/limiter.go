@@ -25,7 +25,9 @@ type limiter struct {
 	cursor int           // the next shard to sweep
 	gone   []uint32      // by the last sweep
 
-	admitted, expired atomic.Int64
+	patience int64 // for how long a newcomer waits that a pace has no room for, in ns
+
+	admitted, expired, ended atomic.Int64
 }
 
 const (
@@ -56,6 +58,7 @@ type sighting struct {
 	attributes pcommon.Map
 	collapsed  []string // labels whose values do not count any more
 	output     bool     // it is a series that is made here
+	promoted   bool     // it is a member of one
 	class      class
 	noValue    bool
 	due        bool // statistics are to be told of it
@@ -112,6 +115,27 @@ func (l *limiter) placed(fp uint64, x *sighting) bool {
 	return s != nil && !s.output
 }
 
+// peek is placed without renewing anything.
+func (l *limiter) peek(fp uint64) bool {
+	s := l.groups.set(l.series.peek(fp))
+	return s != nil && s.left == 0 && !s.output
+}
+
+// ordinary is for a series that has a place and is no member of another one any more.
+func (l *limiter) ordinary(fp uint64, x *sighting) {
+	x.locate()
+	sh := l.series.lock(fp)
+	defer sh.mu.Unlock()
+	l.groups.mu.Lock()
+	defer l.groups.mu.Unlock()
+	id, _ := sh.touch(fp, x.moment)
+	if s := l.groups.set(id); id == 0 || s == nil || !s.promoted || l.groups.exhausted() {
+		return
+	}
+	sh.assign(fp, l.groups.join(x.policy.generation, x.places, x.kind()))
+	l.groups.leave(id)
+}
+
 // see decides about a series that is not simply known: new, admitted under earlier rules, or with label values that must
 // not expire before it does. It returns the set of what it admits.
 func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
@@ -149,7 +173,9 @@ func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	return l.groups.set(id), verdict{}
 }
 
-func (x *sighting) kind() setKind { return setKind{labelled: len(x.values) > 0, output: x.output} }
+func (x *sighting) kind() setKind {
+	return setKind{labelled: len(x.values) > 0, output: x.output, promoted: x.promoted}
+}
 
 // locate finds the places that a series needs.
 func (x *sighting) locate() {
@@ -181,7 +207,8 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 	for _, v := range x.values {
 		bound := &v.limit.labels[v.label].values
 		if l.groups.full(bound, v.place.key, 0) && !l.values.has(v.fp) {
-			return verdict{limit: v.limit, reason: reasonLabel, label: v.label}
+			short := l.groups.short(bound, v.place.key, 0)
+			return verdict{limit: v.limit, reason: reasonLabel, label: v.label, waits: !short && l.lately(x)}
 		}
 	}
 	var party *place
@@ -194,12 +221,16 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 				return verdict{limit: p.limit, reason: reasonShare}
 			}
 		case p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key, x.spares(p.limit)):
-			return verdict{limit: p.limit, reason: reasonSeries, waits: p.limit.share != nil && l.groups.starve(party, fp)}
+			short := l.groups.short(&p.limit.series, p.key, x.spares(p.limit))
+			return verdict{
+				limit: p.limit, reason: reasonSeries,
+				waits: p.limit.share != nil && l.groups.starve(party, fp) || !short && l.lately(x),
+			}
 		}
 	}
 	for _, p := range x.places {
 		if l.groups.hurried(p.limit, p.key, x.now) {
-			return verdict{limit: p.limit, reason: reasonSeriesRate}
+			return verdict{limit: p.limit, reason: reasonSeriesRate, waits: l.groups.brief(p.key, x.now, l.patience)}
 		}
 	}
 	crowded := l.groups.crowded(x.policy.generation, x.places, x.kind())
@@ -211,6 +242,9 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 	}
 	return verdict{}
 }
+
+// lately says whether the rules were changed a short time ago: by then it is soon known what counts where.
+func (l *limiter) lately(x *sighting) bool { return x.now-x.policy.begun < l.patience }
 
 // spares is what a newcomer has to leave of a limit's room for series of collapsed labels.
 func (x *sighting) spares(l *limit) int {
@@ -246,8 +280,8 @@ func (l *limiter) own(fp uint64, x *sighting) {
 func (l *limiter) renew(sh *shard, fp uint64, id uint32, x *sighting) uint32 {
 	l.keepValues(x)
 	was, kind := l.groups.set(id), x.kind()
-	kind.output = kind.output || was.output
-	if was.generation == x.policy.generation && was.output == kind.output || l.groups.exhausted() {
+	kind.output, kind.promoted = kind.output || was.output, kind.promoted || was.promoted
+	if was.generation == x.policy.generation && was.output == kind.output && was.promoted == kind.promoted || l.groups.exhausted() {
 		return id
 	}
 	to := l.groups.join(x.policy.generation, x.places, kind)

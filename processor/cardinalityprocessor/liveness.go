@@ -39,6 +39,7 @@ func (l *liveness) silent(now time.Time) time.Duration {
 
 // begin begins the time of limits that are new.
 func (p *policy) begin(now time.Time) {
+	p.begun = now.UnixNano()
 	for _, l := range p.limits {
 		l.alive.begun.CompareAndSwap(0, now.UnixNano())
 	}

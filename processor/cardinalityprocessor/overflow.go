@@ -34,6 +34,8 @@ type overflow struct {
 	resting []resting         // the first for the longest time
 	rested  int64             // memory of those
 	asleep  int               // and how many they are
+	granted []uint64          // members that have a place, and begin with the next flush
+	owning  int               // members that are awake and have a series of their own
 	begin   pcommon.Timestamp // no new cumulative output may begin earlier
 	certain pcommon.Timestamp // what began before may have been counted by a process that was killed
 }
@@ -77,6 +79,12 @@ type member struct {
 	rests  bool
 	gone   bool
 	cost   int64
+
+	exact   bool   // last has all that the input says: no bounds of it are missing
+	tried   uint32 // epoch in which it last asked for a place, and one more
+	granted bool   // it has one
+	pins    int    // points that wait to be added
+	own     *own   // since it says by itself what it grows by
 }
 
 // resting is a member that was silent since an epoch. If it was not, it has come back.
@@ -145,17 +153,25 @@ func newOverflow(budget int64, idle time.Duration, begin time.Time) *overflow {
 	}
 }
 
-// held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice.
-func (o *overflow) held(fp uint64, m pmetric.Metric, i int) verdict {
+// held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
+// whether it should ask for a place, and whether it had one and says by itself what it grows by.
+func (o *overflow) held(fp uint64, m pmetric.Metric, i int, epoch uint32) (v verdict, asks, owns bool) {
 	w := whenAt(m, i)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if m := o.members[fp]; m != nil {
-		if w.start == m.start || w.noValue { // the end may come without a beginning
-			return verdict{limit: m.limit, reason: m.reason, held: m.output}
-		}
+	of := o.members[fp]
+	if of == nil || w.start != of.start && !w.noValue { // the end may come without a beginning
+		return verdict{}, false, false
 	}
-	return verdict{}
+	v = verdict{limit: of.limit, reason: of.reason, held: of.output}
+	if of.own != nil {
+		return v, true, true
+	}
+	asks = of.exact && of.time != 0 && !w.noValue && of.tried != epoch+1
+	if asks {
+		of.tried = epoch + 1
+	}
+	return v, asks, false
 }
 
 // detach gives an output strings of its own: those of the data that it was made of may each be a part of something large.
@@ -195,6 +211,9 @@ func (o *overflow) rest(fp uint64, m *member) {
 	}
 	m.rests = true
 	m.output.members--
+	if m.own != nil {
+		o.owning--
+	}
 	o.rested += m.cost
 	o.asleep++
 	o.resting = append(o.resting, resting{fp: fp, member: m, since: m.seen})
@@ -204,6 +223,9 @@ func (o *overflow) rest(fp uint64, m *member) {
 func (o *overflow) wake(m *member) {
 	m.rests = false
 	m.output.members++
+	if m.own != nil {
+		o.owning++
+	}
 	o.rested -= m.cost
 	o.asleep--
 }
@@ -229,6 +251,7 @@ func (o *overflow) forget(fp uint64, m *member) {
 		m.output.total.add(m.last.opposite())
 	}
 	m.output.members--
+	o.disown(m)
 	m.gone = true
 	o.used -= m.cost
 	delete(o.members, fp)
@@ -285,11 +308,11 @@ func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output)
 	return ended
 }
 
-// sizes returns the number of outputs and of members that are not resting, and the memory accounted for all.
+// sizes returns the number of outputs and of members that add to them now, and the memory accounted for all.
 func (o *overflow) sizes() (outputs, members int, used int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.order), len(o.members) - o.asleep, o.used
+	return len(o.order), len(o.members) - o.asleep - o.owning, o.used
 }
 
 // flush takes what there is to send, by tenant and in pieces that are not too large, and begins a new interval.

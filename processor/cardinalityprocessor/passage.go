@@ -89,7 +89,7 @@ func (p *cardinalityProcessor) conclude(ctx context.Context, b *batch, accepted 
 	} else {
 		p.discard(b)
 	}
-	b.end()
+	b.reset()
 	p.scratch.Put(b)
 }
 
@@ -97,7 +97,7 @@ func (p *cardinalityProcessor) conclude(ctx context.Context, b *batch, accepted 
 func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
 	p.pointsIn.Add(b.came)
 	p.pointsPassed.Add(b.came - b.gone)
-	if len(b.staged.additions) > 0 || len(b.departures) > 0 {
+	if len(b.staged.additions)+len(b.departures)+len(b.ending) > 0 {
 		p.rules.RLock()
 		defer p.rules.RUnlock()
 		x := sighting{policy: p.policy, moment: p.limiter.now()}
@@ -111,6 +111,7 @@ func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
 		for _, departure := range b.departures { // after what they say was added
 			p.limiter.part(departure, x.moment)
 		}
+		p.endAll(b.ending, x.moment)
 	}
 	b.report(ctx)
 }

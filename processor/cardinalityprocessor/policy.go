@@ -24,6 +24,7 @@ const (
 // policy is the compiled, immutable form of the limits. Which of them are met is a matter of the registry.
 type policy struct {
 	generation uint32
+	begun      int64 // when it came in force
 	exempt     []matcher
 	limits     []*limit          // in the order they are asked: rules, defaults, total
 	named      map[string]*limit // the same, by name
@@ -115,9 +116,10 @@ const (
 	nameSample   = "sample"
 
 	nameCollapseWorst = "collapse_worst"
+	nameWait          = "wait" // not to be chosen
 )
 
-var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample, nameCollapseWorst, "wait"}
+var actionNames = [actions]string{nameDrop, nameCollapse, nameOverflow, nameSample, nameCollapseWorst, nameWait}
 
 // source is one part of a group's key.
 type source struct {

@@ -13,7 +13,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
@@ -62,8 +61,8 @@ type cardinalityProcessor struct {
 
 	id          component.ID
 	storage     *keyedStorage
-	storageErr  error // of the last save
-	refused     error // of the last flush
+	storageErr  error    // of the last save
+	delivery    delivery // of the last flush
 	saveFailure atomic.Int64
 
 	unregister func() // of what is shown
@@ -93,6 +92,7 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 
 		unregister: func() {},
 	}
+	p.limiter.patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
 	p.scratch.New = func() any { return &batch{} }
 	if cfg.Statistics.Enabled {
 		p.book = stats.NewBook(time.Now(), p.hash.text)
@@ -206,21 +206,6 @@ func (p *cardinalityProcessor) sweeps(ctx context.Context) {
 	}
 }
 
-// flushes is beside sweeps, whose time goes on while the next consumer is busy.
-func (p *cardinalityProcessor) flushes(ctx context.Context) {
-	flush := time.NewTimer(p.untilFlush())
-	defer flush.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-flush.C:
-			p.flush(ctx)
-			flush.Reset(p.untilFlush())
-		}
-	}
-}
-
 // sweepSome sweeps as many shards as take little time together, and returns their number.
 func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
 	for work := 0; shards < atMost && work < sweptAtOnce; shards++ {
@@ -265,50 +250,6 @@ func (p *cardinalityProcessor) share() {
 	p.rules.RUnlock()
 	for l, n := range p.limiter.share(policy) {
 		p.telemetry.ProcessorCardinalityShedSeries.Add(context.Background(), int64(n), l.measured)
-	}
-}
-
-func (p *cardinalityProcessor) untilFlush() time.Duration {
-	now := p.now()
-	return now.Truncate(p.cfg.Overflow.Interval).Add(p.cfg.Overflow.Interval).Sub(now)
-}
-
-// flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
-// for the next time.
-func (p *cardinalityProcessor) flush(ctx context.Context) {
-	shipments := p.overflow.flush(p.limiter.now().epoch(), p.now())
-	if p.dryRun { // they go on by themselves
-		return
-	}
-	if p.saveLedger(ctx, false) != nil && ctx.Err() == nil {
-		p.saveFailure.Add(1)
-	}
-	refused, points := error(nil), 0
-	for i := range shipments {
-		s := &shipments[i]
-		err := p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
-		if err == nil {
-			p.pointsMade.Add(int64(s.points))
-			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
-			p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, int64(len(s.ended)))
-			continue
-		}
-		lost := s.points
-		if !consumererror.IsPermanent(err) {
-			lost = p.overflow.restore(s)
-		}
-		if lost > 0 {
-			p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost))
-		}
-		refused, points = err, points+s.points
-	}
-	if refused != nil && p.refused == nil {
-		p.logger.Warn("Cannot send the overflow", zap.Int("points", points), zap.Error(refused))
-	} else if refused == nil && p.refused != nil && len(shipments) > 0 {
-		p.logger.Info("The overflow is sent again")
-	}
-	if len(shipments) > 0 {
-		p.refused = refused
 	}
 }
 
@@ -373,6 +314,10 @@ func (p *cardinalityProcessor) observe() error {
 			for l, n := range p.limiter.groups.contended(p.policy.limits) {
 				o.Observe(int64(n), l.measured)
 			}
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityEndedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.limiter.ended.Load())
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {

@@ -65,36 +65,54 @@ func (r *recall) fingerprint(h *hasher, metric uint64, attributes pcommon.Map) u
 	return settled(mix(metric, r.attributes(h, attributes)))
 }
 
-// fingerprints appends one for each point of m.
-func (r *recall) fingerprints(h *hasher, dst []uint64, metric uint64, m pmetric.Metric) []uint64 {
+// fingerprints appends one for each point of m, and to marks where stale markers are.
+func (r *recall) fingerprints(h *hasher, dst []uint64, marks []int, metric uint64, m pmetric.Metric) ([]uint64, []int) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		return r.numbers(h, dst, metric, m.Gauge().DataPoints())
+		return r.numbers(h, dst, marks, metric, m.Gauge().DataPoints())
 	case pmetric.MetricTypeSum:
-		return r.numbers(h, dst, metric, m.Sum().DataPoints())
+		return r.numbers(h, dst, marks, metric, m.Sum().DataPoints())
 	case pmetric.MetricTypeHistogram:
 		points := m.Histogram().DataPoints()
 		for i := range points.Len() {
-			dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
+			dp := points.At(i)
+			dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+			if dp.Flags().NoRecordedValue() {
+				marks = append(marks, i)
+			}
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		points := m.ExponentialHistogram().DataPoints()
 		for i := range points.Len() {
-			dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
+			dp := points.At(i)
+			dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+			if dp.Flags().NoRecordedValue() {
+				marks = append(marks, i)
+			}
 		}
 	case pmetric.MetricTypeSummary:
 		points := m.Summary().DataPoints()
 		for i := range points.Len() {
-			dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
+			dp := points.At(i)
+			dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+			if dp.Flags().NoRecordedValue() {
+				marks = append(marks, i)
+			}
 		}
 	default:
 	}
-	return dst
+	return dst, marks
 }
 
-func (r *recall) numbers(h *hasher, dst []uint64, metric uint64, points pmetric.NumberDataPointSlice) []uint64 {
+func (r *recall) numbers(
+	h *hasher, dst []uint64, marks []int, metric uint64, points pmetric.NumberDataPointSlice,
+) ([]uint64, []int) {
 	for i := range points.Len() {
-		dst = append(dst, r.fingerprint(h, metric, points.At(i).Attributes()))
+		dp := points.At(i)
+		dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+		if ends(dp) {
+			marks = append(marks, i)
+		}
 	}
-	return dst
+	return dst, marks
 }

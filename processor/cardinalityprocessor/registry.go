@@ -45,6 +45,8 @@ type group struct {
 	about *about // nil while nobody asked for the members of it
 
 	newcomers int64        // what its pace of new series remembers
+	pressed   int64        // since when there have been more than that
+	denied    int64        // when one of them last found no room
 	points    atomic.Int64 // what its pace of points remembers
 }
 
@@ -59,7 +61,7 @@ type set struct {
 
 	key        uint64
 	generation uint32
-	plain      bool // neither made here nor with tolls: known is all there is to know
+	plain      bool // neither made here nor a member nor with tolls: known is all there is to know
 	groups     []*group
 	tolls      []toll
 	members    int
@@ -70,6 +72,7 @@ type setKind struct {
 	labelled bool // label values belong to its series
 	values   bool // its members are label values
 	output   bool // its series are made here: points of theirs that come in are added to them
+	promoted bool // its series are members of others, and have a place all the same
 
 	left uint32 // its own id if its series have no place any more
 }
@@ -126,6 +129,9 @@ func (r *registry) full(b *bound, key uint64, reserve int) bool {
 	return r.used(key)+r.pending(b) >= b.max-reserve
 }
 
+// short says whether a bound has no room for one more, of what was counted there already.
+func (r *registry) short(b *bound, key uint64, reserve int) bool { return r.used(key) >= b.max-reserve }
+
 // pending is how many series may belong to a bound without having been counted there.
 func (r *registry) pending(b *bound) (n int) {
 	if r.oldest >= b.since { // fast path: rules change seldom
@@ -154,6 +160,16 @@ func (r *registry) hurried(l *limit, key uint64, now int64) bool {
 	return !ok
 }
 
+// brief notes that a group has no room for the pace of newcomers, and says whether that has not lasted for long.
+func (r *registry) brief(key uint64, now, patience int64) bool {
+	g := r.groups[key]
+	if d := now - g.denied; d > patience || d < 0 {
+		g.pressed = now
+	}
+	g.denied = now
+	return now-g.pressed < patience
+}
+
 // welcome takes one from the share of each group.
 func (r *registry) welcome(places []place, now int64) {
 	for _, p := range places {
@@ -168,12 +184,15 @@ func (r *registry) welcome(places []place, now int64) {
 func (r *registry) exhausted() bool { return r.last == maxSets && len(r.free) == 0 }
 
 func setKey(generation uint32, places []place, kind setKind) uint64 {
-	sum := uint64(generation) << 2
+	sum := uint64(generation) << 3
 	if kind.labelled {
 		sum |= 1
 	}
 	if kind.output {
 		sum |= 2
+	}
+	if kind.promoted {
+		sum |= 4
 	}
 	for _, p := range places {
 		sum = mix(sum, p.key)
@@ -230,7 +249,7 @@ func (r *registry) add(s *set, places []place) uint32 {
 			s.tolls = append(s.tolls, toll{limit: p.limit, group: g})
 		}
 	}
-	s.plain = !s.output && len(s.tolls) == 0
+	s.plain = !s.output && !s.promoted && len(s.tolls) == 0
 	var id uint32
 	if n := len(r.free); n > 0 {
 		id, r.free = r.free[n-1], r.free[:n-1]

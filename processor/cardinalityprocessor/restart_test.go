@@ -21,18 +21,23 @@ import (
 
 // TestSumsAreConservedOverRestarts: over restarts, kills at any time and consumers that refuse what they are given, batches
 // or what was made here, the sums over what leaves are those over what came and was accepted, less first values that are counted as unaccounted, and less deltas that a process which was
-// killed had added up since it last sent them. Not one increment counts twice.
+// killed had added up since it last sent them. Not one increment counts twice. Series end and come back, rules change, and
+// those that were added up get places of their own.
 func TestSumsAreConservedOverRestarts(t *testing.T) {
-	kills, lost := 0, int64(0)
+	kills, lost, promoted, ended := 0, int64(0), int64(0), int64(0)
 	for seed := range uint64(8) {
 		l := live(t, seed)
 		kills += l.kills
+		promoted += l.promoted
+		ended += l.ended
 		for _, n := range l.lost {
 			lost += n
 		}
 	}
 	require.Positive(t, kills)
 	require.Positive(t, lost)
+	require.Greater(t, promoted, int64(20))
+	require.Greater(t, ended, int64(20))
 }
 
 func FuzzSumsAreConservedOverRestarts(f *testing.F) {
@@ -65,6 +70,8 @@ type life struct {
 	host   *memory
 	kills  int
 
+	promoted, ended int64
+
 	sources, gone []*sender
 	pending       map[string]int64 // deltas that wait for the next flush, by metric
 
@@ -94,7 +101,8 @@ func newLife(t *testing.T, seed uint64, shareBy []string) *life {
 		c.Memory.MaxSeries = 5 + random.IntN(40)
 		c.Rules = []RuleConfig{{
 			Name: "r", GroupBy: []string{"metric"}, MaxSeries: 1 + random.IntN(8), LabelLimits: map[string]int{"user": random.IntN(4)},
-			Exceed: ExceedConfig{KeepLabels: []string{"route"}}, Adaptive: AdaptiveConfig{ShareBy: shareBy},
+			MaxNewSeriesPerMinute: []int{0, 2, 20}[random.IntN(3)],
+			Exceed:                ExceedConfig{KeepLabels: []string{"route"}}, Adaptive: AdaptiveConfig{ShareBy: shareBy},
 		}}
 	})
 	l := &life{
@@ -118,11 +126,15 @@ func (l *life) step() {
 		l.sources = slices.Delete(l.sources, at, at+1)
 	}
 	for _, s := range l.sources {
-		if l.random.IntN(3) > 0 {
+		switch l.random.IntN(30) {
+		case 0, 1:
+			l.end(s)
+		case 2, 3, 4, 5, 6, 7, 8, 9:
+		default:
 			l.say(s)
 		}
 	}
-	switch l.random.IntN(24) {
+	switch l.random.IntN(25) {
 	case 0, 1, 2, 3, 4:
 		l.epochs(1)
 	case 5, 6, 7, 8, 9, 10:
@@ -133,6 +145,8 @@ func (l *life) step() {
 		l.restart()
 	case 14, 15:
 		l.kill()
+	case 24:
+		l.reload()
 	default:
 	}
 }
@@ -181,9 +195,33 @@ func (l *life) say(s *sender) {
 	case l.more(nameBaseline):
 		s.missing += s.sent - s.counted
 		s.counted = s.sent
-	case !l.more(actionNames[actionWait]):
+	case !l.more(nameWait):
 		s.counted = s.sent
 	}
+}
+
+// end has an input say that it ends. It may come back.
+func (l *life) end(s *sender) {
+	md := l.timed(s.point, s.start, l.clock, 0)
+	silence(onlyMetricOf(md), 0)
+	if passed, accepted := l.hand(md); accepted {
+		require.False(l.t, l.leaves(passed))
+		l.more(nameWait) // and may have waited
+	}
+}
+
+// reload changes the limits.
+func (l *life) reload() {
+	before, pace, total := l.config, []int{0, 2, 20}[l.random.IntN(3)], 5+l.random.IntN(40)
+	n, users := 1+l.random.IntN(8), l.random.IntN(4)
+	l.config = func(c *Config) {
+		before(c)
+		c.Memory.MaxSeries = total
+		c.Rules[0].MaxSeries, c.Rules[0].MaxNewSeriesPerMinute, c.Rules[0].LabelLimits = n, pace, map[string]int{"user": users}
+	}
+	cfg := *l.cfg
+	l.config(&cfg)
+	l.apply(&cfg)
 }
 
 // hand is a batch to a consumer that may refuse it, several times, and that may be given up then.
@@ -210,11 +248,11 @@ func (s *sender) all() { s.counted, s.kept, s.missing = s.sent, s.sent, 0 }
 // series that wait for a place.
 func (l *life) more(what string) bool {
 	n := int64(0)
-	if what == actionNames[actionWait] {
-		n = l.rejected("r", "max_series", what)
+	if what == nameWait {
+		n = l.waited()
 	} else if lost, err := l.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
 		n = sumOf(lost, attrs{"reason": what})
-		require.Equal(l.t, n, sumOf(lost, nil))
+		require.Equal(l.t, n+sumOf(lost, attrs{"reason": "no_value"}), sumOf(lost, nil))
 	}
 	before := l.counters[what]
 	l.counters[what] = n
@@ -307,6 +345,10 @@ func (l *life) kill() {
 }
 
 func (l *life) again(host *memory) {
+	l.ended += l.limiter.ended.Load()
+	if got, err := l.telemetry.GetMetric("otelcol_processor_cardinality_promoted_series"); err == nil {
+		l.promoted += sumOf(got, nil)
+	}
 	now := l.clock.Add(time.Duration(l.random.IntN(10)) * time.Second)
 	l.host = host
 	l.piped = newPiped(l.t, l.config)

@@ -219,11 +219,14 @@ func (k setKind) byte() (b byte) {
 	if k.output {
 		b |= 4
 	}
+	if k.promoted {
+		b |= 64
+	}
 	return b | byte(k.left<<3)
 }
 
 func kindOfByte(b byte) setKind {
-	return setKind{labelled: b&1 != 0, values: b&2 != 0, output: b&4 != 0, left: uint32(b >> 3)}
+	return setKind{labelled: b&1 != 0, values: b&2 != 0, output: b&4 != 0, promoted: b&64 != 0, left: uint32(b >> 3 & 7)}
 }
 
 // restorePart admits what was saved. Its silence is counted from now on.

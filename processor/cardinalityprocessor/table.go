@@ -206,6 +206,17 @@ func (sh *shard) touch(fp uint64, now moment) (set, since uint32) {
 	}
 }
 
+// peek returns the set of fp without touching it.
+func (t *table) peek(fp uint64) uint32 {
+	sh := t.lock(fp)
+	defer sh.mu.Unlock()
+	s := sh.slots.Load()
+	if i := s.find(fp); i >= 0 {
+		return atomic.LoadUint32(&s.words[i]) >> setShift
+	}
+	return 0
+}
+
 // has looks without touching.
 func (t *table) has(fp uint64) bool {
 	sh := t.lock(fp)

@@ -25,31 +25,34 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                    metric.Meter
-	mu                                       sync.Mutex
-	registrations                            []metric.Registration
-	ProcessorCardinalityAdmittedSeries       metric.Int64ObservableCounter
-	ProcessorCardinalityContendedGroups      metric.Int64ObservableGauge
-	ProcessorCardinalityExpiredSeries        metric.Int64ObservableCounter
-	ProcessorCardinalityFarewellPoints       metric.Int64Counter
-	ProcessorCardinalityGroups               metric.Int64ObservableGauge
-	ProcessorCardinalityInternedStrings      metric.Int64ObservableCounter
-	ProcessorCardinalityMemory               metric.Int64ObservableGauge
-	ProcessorCardinalityOverflowFailedPoints metric.Int64Counter
-	ProcessorCardinalityOverflowMembers      metric.Int64ObservableGauge
-	ProcessorCardinalityOverflowPoints       metric.Int64Counter
-	ProcessorCardinalityOverflowSeries       metric.Int64ObservableGauge
-	ProcessorCardinalityOverflowState        metric.Int64ObservableGauge
-	ProcessorCardinalityRejectedPoints       metric.Int64Counter
-	ProcessorCardinalityRejectedSeries       metric.Int64ObservableGauge
-	ProcessorCardinalityRuleSilence          metric.Int64ObservableGauge
-	ProcessorCardinalityRulesApplied         metric.Int64ObservableCounter
-	ProcessorCardinalityRulesBad             metric.Int64ObservableGauge
-	ProcessorCardinalityRulesFailed          metric.Int64ObservableCounter
-	ProcessorCardinalitySeries               metric.Int64ObservableGauge
-	ProcessorCardinalityShedSeries           metric.Int64Counter
-	ProcessorCardinalitySnapshotFailures     metric.Int64ObservableCounter
-	ProcessorCardinalityUnaccountedPoints    metric.Int64Counter
+	meter                                     metric.Meter
+	mu                                        sync.Mutex
+	registrations                             []metric.Registration
+	ProcessorCardinalityAdmittedSeries        metric.Int64ObservableCounter
+	ProcessorCardinalityContendedGroups       metric.Int64ObservableGauge
+	ProcessorCardinalityEndedSeries           metric.Int64ObservableCounter
+	ProcessorCardinalityExpiredSeries         metric.Int64ObservableCounter
+	ProcessorCardinalityFarewellPoints        metric.Int64Counter
+	ProcessorCardinalityGroups                metric.Int64ObservableGauge
+	ProcessorCardinalityInternedStrings       metric.Int64ObservableCounter
+	ProcessorCardinalityMemory                metric.Int64ObservableGauge
+	ProcessorCardinalityOverflowFailedPoints  metric.Int64Counter
+	ProcessorCardinalityOverflowMembers       metric.Int64ObservableGauge
+	ProcessorCardinalityOverflowPoints        metric.Int64Counter
+	ProcessorCardinalityOverflowRefusedPoints metric.Int64Counter
+	ProcessorCardinalityOverflowSeries        metric.Int64ObservableGauge
+	ProcessorCardinalityOverflowState         metric.Int64ObservableGauge
+	ProcessorCardinalityPromotedSeries        metric.Int64Counter
+	ProcessorCardinalityRejectedPoints        metric.Int64Counter
+	ProcessorCardinalityRejectedSeries        metric.Int64ObservableGauge
+	ProcessorCardinalityRuleSilence           metric.Int64ObservableGauge
+	ProcessorCardinalityRulesApplied          metric.Int64ObservableCounter
+	ProcessorCardinalityRulesBad              metric.Int64ObservableGauge
+	ProcessorCardinalityRulesFailed           metric.Int64ObservableCounter
+	ProcessorCardinalitySeries                metric.Int64ObservableGauge
+	ProcessorCardinalityShedSeries            metric.Int64Counter
+	ProcessorCardinalitySnapshotFailures      metric.Int64ObservableCounter
+	ProcessorCardinalityUnaccountedPoints     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -84,6 +87,21 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityContendedGroupsCall
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityContendedGroups, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityContendedGroups)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityEndedSeriesCallback sets callback for observable ProcessorCardinalityEndedSeries metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityEndedSeriesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityEndedSeries, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityEndedSeries)
 	if err != nil {
 		return err
 	}
@@ -343,6 +361,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{group}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityEndedSeries, err = builder.meter.Int64ObservableCounter(
+		"otelcol_processor_cardinality_ended_series",
+		metric.WithDescription("Series that gave their place back with a stale marker. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityExpiredSeries, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_cardinality_expired_series",
 		metric.WithDescription("Series that lost their place because they were idle. [Alpha]"),
@@ -391,6 +415,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityOverflowRefusedPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_overflow_refused_points",
+		metric.WithDescription("Data points of series made here that the pipeline did not take. Unless it was for good, they go with the next flush. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityOverflowSeries, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_overflow_series",
 		metric.WithDescription("Series made here, of collapsed labels and of the overflow. [Alpha]"),
@@ -401,6 +431,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_cardinality_overflow_state",
 		metric.WithDescription("Memory accounted for series made here and their members. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityPromotedSeries, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_promoted_series",
+		metric.WithDescription("Cumulative series that were added to others and got a place of their own. [Alpha]"),
+		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityRejectedPoints, err = builder.meter.Int64Counter(

@@ -28,6 +28,10 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterProcessorCardinalityEndedSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -87,6 +91,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorCardinalityFarewellPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowFailedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowPoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityOverflowRefusedPoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityPromotedSeries.Add(context.Background(), 1)
 	tb.ProcessorCardinalityRejectedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityShedSeries.Add(context.Background(), 1)
 	tb.ProcessorCardinalityUnaccountedPoints.Add(context.Background(), 1)
@@ -94,6 +100,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityContendedGroups(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityEndedSeries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityExpiredSeries(t, testTel,
@@ -120,10 +129,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorCardinalityOverflowPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityOverflowRefusedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityOverflowSeries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityOverflowState(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityPromotedSeries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityRejectedPoints(t, testTel,

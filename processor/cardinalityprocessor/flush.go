@@ -1,0 +1,150 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+)
+
+// flushes is beside sweeps, whose time goes on while the next consumer is busy.
+func (p *cardinalityProcessor) flushes(ctx context.Context) {
+	flush := time.NewTimer(p.untilFlush())
+	defer flush.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-flush.C:
+			p.flush(ctx)
+			flush.Reset(p.untilFlush())
+		}
+	}
+}
+
+func (p *cardinalityProcessor) untilFlush() time.Duration {
+	now := p.now()
+	return now.Truncate(p.cfg.Overflow.Interval).Add(p.cfg.Overflow.Interval).Sub(now)
+}
+
+// delivery is what became of a message of a flush.
+type delivery uint8
+
+const (
+	deliveryTaken     delivery = iota
+	deliveryRefused            // for now
+	deliveryPermanent          // for good
+	deliveryPanic              // the next consumer had a defect, and may not have the next time
+	deliveries
+)
+
+const namePanic = "panic"
+
+// deliveryOptions are the attributes of each refusal.
+var deliveryOptions = func() (all [deliveries]metric.MeasurementOption) {
+	for i, name := range [deliveries]string{"", "refused", "permanent", namePanic} {
+		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(labelReason, name)))
+	}
+	return all
+}()
+
+// flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
+// for the next time.
+func (p *cardinalityProcessor) flush(ctx context.Context) {
+	shipments := p.overflow.flush(p.limiter.now().epoch(), p.now())
+	begin := p.overflow.promote(p.limiter.peek)
+	noted := p.dryRun || p.saveLedger(ctx, false) == nil
+	p.overflow.confirm(begin, noted)
+	if noted {
+		p.telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(len(begin)))
+	} else if ctx.Err() == nil {
+		p.saveFailure.Add(1)
+	}
+	if p.dryRun { // they go on by themselves
+		return
+	}
+	worst, points, cause := deliveryTaken, 0, error(nil)
+	for i := range shipments {
+		s := &shipments[i]
+		err := p.deliver(ctx, s)
+		of := deliveryOf(err)
+		if of == deliveryTaken {
+			p.pointsMade.Add(int64(s.points))
+			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
+			p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, int64(len(s.ended)))
+			continue
+		}
+		p.telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.points), deliveryOptions[of])
+		lost := s.points
+		if of != deliveryPermanent {
+			lost = p.overflow.restore(s)
+		}
+		if lost > 0 {
+			p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost))
+		}
+		if points += s.points; of >= worst {
+			worst, cause = of, err
+		}
+	}
+	if len(shipments) > 0 {
+		p.tell(worst, points, cause)
+	}
+}
+
+// tell logs what became of a flush, when it is not what became of the last one.
+func (p *cardinalityProcessor) tell(worst delivery, points int, cause error) {
+	before := p.delivery
+	p.delivery = worst
+	var panicked *panicError
+	switch {
+	case worst == deliveryTaken && before != deliveryTaken:
+		p.logger.Info("The overflow is sent again")
+	case worst == deliveryPanic && before != deliveryPanic && errors.As(cause, &panicked):
+		p.logger.Error("Cannot send the overflow: the next component has a defect",
+			zap.Int("points", points), zap.Error(cause), zap.ByteString("stack", panicked.stack))
+	case worst != deliveryTaken && before == deliveryTaken:
+		p.logger.Warn("Cannot send the overflow", zap.Int("points", points), zap.Error(cause))
+	}
+}
+
+func deliveryOf(err error) delivery {
+	var panicked *panicError
+	switch {
+	case err == nil:
+		return deliveryTaken
+	case errors.As(err, &panicked):
+		return deliveryPanic
+	case consumererror.IsPermanent(err):
+		return deliveryPermanent
+	default:
+		return deliveryRefused
+	}
+}
+
+// panicError is what the next consumer panicked with.
+type panicError struct {
+	cause any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("the next consumer panicked: %v", e.cause) }
+
+// deliver gives a message to the next consumer. Nobody else stands between this goroutine, which is the processor's own, and
+// the end of the process: what the next consumer panics with must go no further.
+func (p *cardinalityProcessor) deliver(ctx context.Context, s *shipment) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &panicError{cause: cause, stack: debug.Stack()}
+		}
+	}()
+	return p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
+}
