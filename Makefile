@@ -14,9 +14,9 @@ manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifes
 
 # Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
-# Modules that stand outside the workspace, so that their dependencies do not move ours. One of them has code.
-APART   := benchmarks benchmarks/rivals/prometheus internal/tools internal/tools/lint
-ALL     := $(MODULES) benchmarks
+# Modules that stand outside the workspace, so that their dependencies do not move ours. Two of them have code.
+APART   := benchmarks benchmarks/rivals/prometheus internal/tools internal/tools/ci internal/tools/lint packaging
+ALL     := $(MODULES) benchmarks packaging
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -30,11 +30,11 @@ run: bin/godwit-agent ## Build and start the agent on its own config; ctrl-C dra
 	@GODWIT_TARGETS=run/targets exec bin/godwit-agent --config distributions/godwit-agent/config.yaml
 
 .PHONY: build
-build: $(DISTRIBUTIONS:%=bin/%) ## Build the three distributions into bin/
+build: $(DISTRIBUTIONS:%=bin/%) ## Build the three distributions into bin/ (DISCOVERY="dns" links that service discovery only, beside file, http and static)
 
 ##@ Check
 
-CHECKS := check-versions check-headers check-changelog check-generate check-tidy
+CHECKS := check-versions check-headers check-workflows check-changelog check-generate check-tidy
 
 .PHONY: test
 test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generated files, docs
@@ -49,7 +49,7 @@ check: lint $(CHECKS) ## Run the checks that are not tests
 unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every module, each on its own
 
 .PHONY: e2e
-e2e: build test/e2e ## Run the built binaries as processes and look at them from outside
+e2e: build bin/packaging .tools/.ci test/e2e ## Run the built binaries as processes and look at them from outside
 
 .PHONY: e2e-prometheus
 e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and ask it what arrived (PROMETHEUS=path takes another)
@@ -76,7 +76,7 @@ hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, al
 race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
 
 .PHONY: lint
-lint: .tools/.lint lint/benchmarks ## Run golangci-lint in the workspace, once for all modules, and in what stands apart
+lint: .tools/.lint lint/benchmarks lint/packaging ## Run golangci-lint in the workspace, once for all modules, and in what stands apart
 	@$(GO) list -deps work >/dev/null # it resolves as a whole
 	@$(MAKE) --no-print-directory -f Makefile.Common lint GOWORK=$(ROOT)/go.work PACKAGES="$(MODULES:%=./%/...)"
 
@@ -106,6 +106,41 @@ change: tools ## Start a changelog entry: make change NAME=short-name
 .PHONY: changelog
 changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v0.1.0
 	@chloggen update --config .chloggen/config.yaml --version "$(or $(VERSION),$(error VERSION=vX.Y.Z is needed))"
+
+##@ Release
+
+# What a release is made for.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
+.PHONY: release
+release: check-release cross bin/packaging ## Make archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z (GODWIT_SIGNING_KEY signs)
+	@bin/packaging -version $(VERSION) -commit "$$(git rev-parse HEAD)" -date "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" \
+		-platforms $(subst $(empty) $(empty),$(comma),$(strip $(PLATFORMS)))
+	@echo "bin/release:"; ls -l bin/release
+
+.PHONY: tags
+tags: ## Tag the commit for each module of versions.yaml, and as a release: make tags VERSION=vX.Y.Z
+	@internal/tools/tag.sh "$(or $(VERSION),$(error VERSION=vX.Y.Z is needed))"
+
+.PHONY: vulncheck
+vulncheck: build bin/packaging .tools/.ci ## Look up what is linked in Go's vulnerability database (STRICT=1 fails where it cannot be reached)
+	@STRICT=$(STRICT) internal/tools/vulncheck.sh $(DISTRIBUTIONS:%=bin/%) bin/packaging
+
+.PHONY: check-release
+check-release:
+	@internal/tools/check-release.sh "$(or $(VERSION),$(error VERSION=vX.Y.Z is needed))"
+
+.PHONY: push
+push: bin/packaging ## Send the images of bin/release to a registry: make push REGISTRY=registry.example.com/godwit
+	@bin/packaging push -to "$(or $(REGISTRY),$(error REGISTRY= is needed, such as registry.example.com/godwit))"
+
+.PHONY: cross
+cross: $(foreach p,$(PLATFORMS),$(DISTRIBUTIONS:%=bin/cross/$(subst /,_,$p)/%)) ## Build the distributions for PLATFORMS into bin/cross/<os>_<arch>/
+
+.PHONY: bin/packaging
+bin/packaging:
+	@mkdir -p bin
+	@cd packaging && GOWORK=off $(GO) build -trimpath -buildvcs=false -o $(ROOT)/$@ .
 
 ##@ Measure
 
@@ -150,6 +185,10 @@ check-versions: ## Fail when versions.yaml, go.work, manifests and go.mod files 
 check-headers: ## Fail when a source file lacks its SPDX header
 	@internal/tools/check-headers.sh
 
+.PHONY: check-workflows
+check-workflows: .tools/.ci ## Fail when a workflow of .github is malformed, or calls a verb that is not here
+	@internal/tools/check-workflows.sh
+
 .PHONY: check-changelog
 check-changelog: tools ## Fail when a changelog entry is malformed
 	@chloggen validate --config .chloggen/config.yaml
@@ -167,6 +206,11 @@ tools: .tools/.tools ## Build the pinned tools into .tools/
 .tools/.lint: internal/tools/lint/go.mod internal/tools/lint/go.sum
 	@echo "building golangci-lint"
 	@cd internal/tools/lint && GOBIN=$(TOOLS) GOWORK=off $(GO) install -trimpath tool
+	@touch $@
+
+.tools/.ci: internal/tools/ci/go.mod internal/tools/ci/go.sum
+	@echo "building actionlint and govulncheck"
+	@cd internal/tools/ci && GOBIN=$(TOOLS) GOWORK=off $(GO) install -trimpath tool
 	@touch $@
 
 .PHONY: clean
@@ -189,8 +233,24 @@ $(ALL:%=lint/%): .tools/.lint
 # go build decides what is stale; make does not try to.
 $(DISTRIBUTIONS:%=bin/%): bin/%: FORCE
 	@mkdir -p bin
-	@cd distributions/$* && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags "-s -w" \
-		-tags "$$(sed -n 's/^  build_tags: *//p' $(ROOT)/$(call manifest,$*))" -o $(ROOT)/$@ .
+	@$(call compile,$*,$@)
+
+# compile builds a distribution, for the platform of the environment, into a file.
+compile = cd distributions/$1 && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags "-s -w" \
+	-tags "$(call tags,$1)" -o $(ROOT)/$2 .
+# tags are the manifest's; where DISCOVERY is given, even as nothing, it says which service discovery is linked.
+tags = $(if $(filter undefined,$(origin DISCOVERY)),$(call manifest_tags,$1),$(subst $(empty) $(empty),$(comma),$(strip \
+	$(filter-out remove_all_sd enable_%_sd,$(subst $(comma), ,$(call manifest_tags,$1))) remove_all_sd $(DISCOVERY:%=enable_%_sd))))
+manifest_tags = $(shell sed -n 's/^  build_tags: *//p' $(ROOT)/$(call manifest,$1))
+comma := ,
+empty :=
+
+# bin/cross/<os>_<arch>/<name>: Windows wants another ending.
+bin/cross/%: FORCE
+	@mkdir -p $(@D)
+	@echo "building $*"
+	@GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$(patsubst %/,%,$(dir $*)))); export GOOS GOARCH; \
+		$(call compile,$(notdir $*),$@$(if $(findstring windows_,$*),.exe))
 
 # ocb reads its paths from the repository's root. It runs go mod tidy itself.
 .PHONY: $(DISTRIBUTIONS:%=ocb/%)

@@ -30,7 +30,7 @@ var claims = []struct {
 	}},
 	{"metadata of a component", func(name string, _ map[string]any) bool { return path.Base(name) == "metadata.yaml" }},
 	{"configuration of a tool", func(name string, _ map[string]any) bool {
-		return name == ".golangci.yml" || name == "versions.yaml" || path.Dir(name) == ".chloggen"
+		return name == ".golangci.yml" || strings.HasPrefix(name, ".github/") || name == "versions.yaml" || path.Dir(name) == ".chloggen"
 	}},
 	{benchmarkAgent, func(name string, _ map[string]any) bool {
 		return path.Dir(name) == "benchmarks/agents" || path.Dir(name) == "benchmarks/limit/agents"

@@ -31,14 +31,19 @@ func TestReproducibleBuild(t *testing.T) {
 	}
 	build := exec.CommandContext(t.Context(), "make", "bin/godwit-agent")
 	build.Dir = elsewhere
-	build.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // of the make that runs this test
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}, name)
-	})
+	build.Env = withoutMake()
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "cannot build in another folder: %s", out)
 	assert.Equal(t, sum(t, here), sum(t, filepath.Join(elsewhere, "bin", "godwit-agent")),
 		"bin/godwit-agent is not what its sources give: run `make build`, then see what tells the two apart")
+}
+
+// withoutMake is the environment, less what belongs to the make that runs this test.
+func withoutMake() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "DISCOVERY"}, name)
+	})
 }
 
 func copyFile(t *testing.T, from, to string) {

@@ -17,7 +17,7 @@ faults=$(
 		[ "$module" = "$want" ] || echo "$file: module $module, not $want"
 		grep -q "^ *- $module\$" versions.yaml || echo "$file: not in versions.yaml"
 		case $dir in
-		internal/tools* | benchmarks*) ;;
+		internal/tools* | benchmarks* | packaging) ;;
 		.) grep -q '^	\.$' go.work || echo "$file: not in go.work" ;;
 		*) grep -q "^	\./$dir\$" go.work || echo "$file: not in go.work" ;;
 		esac

@@ -1,0 +1,184 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// What the maintainer scripts call.
+var scriptPrograms = []string{"sh", "sed", "grep", "chgrp", "chmod", "rm"}
+
+// A gateway with a full queue is upgraded: the administrator's configuration stays, and nothing that was acknowledged
+// is lost. Then it is removed, and purged.
+func TestPackageUpgradeWithAFullQueue(t *testing.T) {
+	t.Parallel()
+	needs(t, "dpkg", "unshare", "ldd", "useradd")
+	const name = "godwit-gateway"
+	root := cleanRoot(t, append(scriptPrograms, "useradd")...)
+	dpkg(t, root, "--install", artefact(t, name, "v0.0.9", "deb", "*.deb"))
+
+	destination := freeport.Addr(t) // where nobody listens yet
+	g := &gateway{grpc: freeport.Addr(t), http: freeport.Addr(t), data: filepath.Join(root, "var/lib", name)}
+	health := freeport.Addr(t)
+	g.health = "http://" + health + "/"
+	etc := filepath.Join(root, "etc", name)
+	overlay := fmt.Sprintf(gatewayOverlay, g.grpc, g.http, freeport.Addr(t), health, freeport.Addr(t), freeport.Get(t))
+	require.NoError(t, os.WriteFile(filepath.Join(etc, "own.yaml"), []byte(overlay), 0o644))
+	replace(t, filepath.Join(etc, name+".conf"), "/config.yaml\"", "/config.yaml --config=/etc/"+name+"/own.yaml\"")
+	replace(t, filepath.Join(etc, name+".conf"), "#GODWIT_OTLP_ENDPOINT=otlp.example.com:4317", "GODWIT_OTLP_ENDPOINT="+destination)
+	replace(t, filepath.Join(etc, "config.yaml"), "queue_size: 268435456", "queue_size: 100000")
+
+	g.Process = startUnit(t, root, name)
+	g.ready()
+	runsAs(t, g.Process, accountOf(t, root, name))
+	l := &ledger{padding: 1000}
+	l.fill(t, dial(t, g.grpc), 10, "queue is full")
+	require.NotEmpty(t, g.queueFiles(), "the queues are on disk")
+	edited := read(t, filepath.Join(etc, name+".conf"))
+
+	// What the new package's script does by systemd: the service runs until its files are there, and is started again.
+	dpkg(t, root, "--force-confdef", "--force-confold", "--install", artefact(t, name, "v0.1.0", "deb", "*.deb"))
+	assert.Contains(t, dpkg(t, root, "--status", name), "Version: 0.1.0-1")
+	assert.Equal(t, edited, read(t, filepath.Join(etc, name+".conf")), "the administrator's file")
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+	server := otlpserver.New(t, otlpserver.Options{GRPCAddr: destination})
+	g.Process = startUnit(t, root, name)
+	wait.Until(t, delivery, l.arrived(server))
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+
+	dpkg(t, root, "--remove", name)
+	assert.NoFileExists(t, filepath.Join(root, "usr/bin", name))
+	assert.NoFileExists(t, filepath.Join(root, "usr/lib/systemd/system", name+".service"))
+	assert.FileExists(t, filepath.Join(etc, name+".conf"), "configuration stays until the package is purged")
+	assert.NotEmpty(t, g.queueFiles(), "and so do the queues")
+	require.NoError(t, os.Remove(filepath.Join(etc, "own.yaml")))
+	dpkg(t, root, "--purge", name)
+	assert.NoDirExists(t, etc)
+	assert.NoDirExists(t, g.data)
+}
+
+// The agent's package, in a root with nothing at all: the scripts work on it from outside, and the unit's command runs.
+func TestPackageInAnEmptyRoot(t *testing.T) {
+	t.Parallel()
+	needs(t, "dpkg", "unshare", "systemd-sysusers")
+	const name = "godwit-agent"
+	root := cleanRoot(t)
+	dpkg(t, root, "--force-script-chrootless", "--install", artefact(t, name, "v0.1.0", "deb", "*.deb"))
+	who := accountOf(t, root, name)
+	checkUnit(t, root, name)
+
+	for _, file := range []string{"config.yaml", name + ".conf"} {
+		info, err := os.Stat(filepath.Join(root, "etc", name, file))
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o640), info.Mode(), "%s may hold credentials", file)
+		assert.EqualValues(t, who.gid, info.Sys().(*syscall.Stat_t).Gid, "the service reads %s", file)
+	}
+	assert.FileExists(t, filepath.Join(root, "usr/share/doc", name, "sbom.cdx.json"))
+	if _, err := exec.LookPath("systemctl"); err == nil {
+		wants := filepath.Join(root, "etc/systemd/system/multi-user.target.wants", name+".service")
+		_, err := os.Lstat(wants)
+		assert.NoError(t, err, "the service starts with the machine")
+	}
+
+	health := freeport.Get(t)
+	conf := filepath.Join(root, "etc", name, name+".conf")
+	text := []string{read(t, conf)}
+	for variable, port := range map[string]int{
+		"HEALTH": health, "CONSOLE": freeport.Get(t), "TELEMETRY": freeport.Get(t), "LOOPBACK": freeport.Get(t), "LOOK": freeport.Get(t),
+	} {
+		text = append(text, fmt.Sprintf("GODWIT_%s_PORT=%d\n", variable, port))
+	}
+	require.NoError(t, os.WriteFile(conf, []byte(strings.Join(text, "")), 0o640))
+	agent := startUnit(t, root, name)
+	agent.WaitHTTP(firstWords, fmt.Sprintf("http://127.0.0.1:%d/", health), nil)
+	agent.WaitLog(firstWords, "flowing")
+	runsAs(t, agent, who)
+	queues, err := filepath.Glob(filepath.Join(root, "var/lib", name, "*"))
+	require.NoError(t, err)
+	assert.NotEmpty(t, queues, "its queue is on disk")
+	assert.Zero(t, agent.Stop(syscall.SIGTERM, drainTime))
+
+	dpkg(t, root, "--force-script-chrootless", "--purge", name)
+	assert.NoDirExists(t, filepath.Join(root, "var/lib", name))
+	assert.NoFileExists(t, conf)
+}
+
+// The rpm, by rpm itself: its files, its user, and its configuration that outlives an upgrade.
+func TestPackageByRPM(t *testing.T) {
+	t.Parallel()
+	needs(t, "rpm", "unshare", "ldd", "useradd")
+	const name = "godwit-agent"
+	root := cleanRoot(t, append(scriptPrograms, "useradd")...)
+	rpm := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command("rpm", append([]string{"--root", root, "--nodeps"}, args...)...).CombinedOutput()
+		require.NoError(t, err, "rpm %s: %s", strings.Join(args, " "), out)
+		assert.NotContains(t, string(out), "scriptlet failed")
+	}
+	rpm("--install", artefact(t, name, "v0.0.9", "rpm", "*.rpm"))
+	who := accountOf(t, root, name)
+	conf := filepath.Join(root, "etc", name, name+".conf")
+	info, err := os.Stat(conf)
+	require.NoError(t, err)
+	assert.EqualValues(t, who.gid, info.Sys().(*syscall.Stat_t).Gid)
+	assert.Equal(t, os.FileMode(0o640), info.Mode())
+	replace(t, conf, "/targets", "/flock")
+	rpm("--upgrade", artefact(t, name, "v0.1.0", "rpm", "*.rpm"))
+	assert.Contains(t, read(t, conf), "/flock", "the administrator's file")
+	rpm("--verify", "--nofiles", name)
+	p := inRoot(t, root, "/", who, nil, []string{"/usr/bin/" + name, "--version"})
+	assert.Zero(t, p.Wait(commandTimeout), p.Output())
+	rpm("--erase", name)
+	assert.NoFileExists(t, filepath.Join(root, "usr/bin", name))
+	assert.FileExists(t, conf+".rpmsave")
+}
+
+// checkUnit lets systemd itself read a unit, and say how far it can reach.
+func checkUnit(t *testing.T, root, name string) {
+	t.Helper()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Log("not checked: there is no systemd-analyze on this machine")
+		return
+	}
+	text := read(t, filepath.Join(root, "usr/lib/systemd/system", name+".service"))
+	file := filepath.Join(t.TempDir(), name+".service")
+	text = strings.ReplaceAll(text, "/usr/bin/"+name, root+"/usr/bin/"+name) // it looks whether the command is there
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.NotContains(t, string(out), name+".service:", "it warns")
+	out, err = exec.Command("systemd-analyze", "security", "--offline=yes", "--threshold=25", "--no-pager", file).CombinedOutput()
+	assert.NoError(t, err, "the unit is exposed to more than 2.5 of 10: %s", out)
+}
+
+// replace edits a file as an administrator does. What is replaced must be there.
+func replace(t *testing.T, file, old, with string) {
+	t.Helper()
+	text := read(t, file)
+	require.Contains(t, text, old, file)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, old, with)), info.Mode()))
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Copyright The Godwit Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Stops the service before its files go. An upgrade leaves it running until the new files are there.
+set -e
+name={{.Name}}
+
+[ "$1" = remove ] || exit 0
+if [ -z "${DPKG_ROOT:-}" ] && [ -d /run/systemd/system ]; then
+	systemctl stop "$name.service"
+fi
