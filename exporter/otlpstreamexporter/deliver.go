@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -31,7 +32,7 @@ type delivery struct {
 	since time.Time
 	sent  uint64
 	// origin is whose data it is, as far as the server is told.
-	origin origin
+	origin origin.Origin
 	// passes lets the next request be sent, where they go in order.
 	passes func()
 	// unary tells that a server without streams had it, and step how far it is down the compressions that it may take.
@@ -59,7 +60,7 @@ func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *
 	return &delivery{
 		data: data, items: items,
 		done: make(chan outcome, 1), since: time.Now(), span: trace.SpanFromContext(ctx),
-		origin: originOf(d.cfg.MetadataKeys, client.FromContext(ctx).Metadata),
+		origin: origin.Of(d.cfg.MetadataKeys, client.FromContext(ctx).Metadata),
 	}
 }
 
@@ -104,9 +105,9 @@ func (d *destination) deliver(ctx context.Context, req *request) error {
 }
 
 func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
-	for _, h := range p.origin.headers() {
-		if !h.fits() {
-			return d.drop(p, dropRejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.key, h.value))
+	for _, h := range p.origin.Headers() {
+		if !h.Fits() {
+			return d.drop(p, dropRejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.Key, h.Value))
 		}
 	}
 	limit := d.maxMessage.Load()

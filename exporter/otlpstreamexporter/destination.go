@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -90,7 +91,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 	}
 	d.ctx, d.giveUp = context.WithCancel(context.Background())
 	d.cut, d.cutOff = context.WithCancel(context.Background())
-	d.lanes = lanes{byOrigin: map[origin]*lane{}, left: make(chan struct{}, 1)}
+	d.lanes = lanes{byOrigin: map[origin.Origin]*lane{}, left: make(chan struct{}, 1)}
 	if e.cfg.Ordered {
 		d.line, d.greeted = newLine(), make(chan struct{})
 		d.greet = sync.OnceFunc(func() { close(d.greeted) })

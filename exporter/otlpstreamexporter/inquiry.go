@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
@@ -16,60 +15,20 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/godwit-otel/godwit/internal/inquiry"
+	"github.com/godwit-otel/godwit/internal/origin"
 )
-
-// inquiry is the context in which a stream is opened: all that is known of the client whose requests it will carry is
-// their origin. It notes whether anybody asks for the client, as authenticators do that set headers by what it has sent. To
-// answer that there is none would put the data of every client under the name of nobody.
-type inquiry struct {
-	context.Context
-
-	known        client.Info
-	asked        atomic.Bool // for the client
-	askedForAuth atomic.Bool // for how it has been authenticated, which a stream never knows
-}
-
-// clientKey is what contexts have clients under.
-var clientKey = func() any {
-	var k keyCatcher
-	client.FromContext(&k)
-	return k.key
-}()
-
-type keyCatcher struct {
-	context.Context
-
-	key any
-}
-
-func (k *keyCatcher) Value(key any) any { k.key = key; return nil }
-
-// Value is the client where that is asked for.
-func (i *inquiry) Value(key any) any {
-	if key != clientKey {
-		return i.Context.Value(key)
-	}
-	i.asked.Store(true)
-	info := i.known
-	info.Auth = i
-	return info
-}
-
-// GetAttribute knows nothing.
-func (i *inquiry) GetAttribute(string) any { i.askedForAuth.Store(true); return nil }
-
-// GetAttributeNames knows nothing.
-func (i *inquiry) GetAttributeNames() []string { i.askedForAuth.Store(true); return nil }
 
 // inVain tells whether a stream has been opened with less than was asked for, and says so the first time. The requests it
 // was opened for can go one by one then, each with the client that it came from.
-func (s *slot) inVain(i *inquiry) (forgone bool) {
-	if !i.askedForAuth.Load() && (!i.asked.Load() || len(s.cfg.MetadataKeys) > 0) {
+func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
+	if !i.AskedForAuth() && (!i.Asked() || len(s.cfg.MetadataKeys) > 0) {
 		return false
 	}
 	if s.modes.forgo() {
 		advice := "list the keys that it takes in `metadata_keys`, and each client has streams of its own"
-		if i.askedForAuth.Load() {
+		if i.AskedForAuth() {
 			advice = "what a client was authenticated as is known only with `mode: unary`"
 		}
 		text := "The authenticator sets headers by the client that a request came from, which a stream does not know: requests are sent one by one"
@@ -101,22 +60,22 @@ func withAuth(ctx context.Context) context.Context {
 type originKey struct{}
 
 // withOrigin returns the context of a stream or request that tells its origin in headers.
-func withOrigin(ctx context.Context, o origin) context.Context {
+func withOrigin(ctx context.Context, o origin.Origin) context.Context {
 	if o == "" {
 		return ctx
 	}
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-func headersOf(ctx context.Context) []header {
-	o, _ := ctx.Value(originKey{}).(origin)
-	return o.headers()
+func headersOf(ctx context.Context) []origin.Header {
+	o, _ := ctx.Value(originKey{}).(origin.Origin)
+	return o.Headers()
 }
 
 // addOrigin sets the headers of a request over HTTP. An authenticator comes after it, and may set others.
 func addOrigin(ctx context.Context, to http.Header) {
 	for _, h := range headersOf(ctx) {
-		to.Add(h.key, h.value)
+		to.Add(h.Key, h.Value)
 	}
 }
 
@@ -124,7 +83,7 @@ func addOrigin(ctx context.Context, to http.Header) {
 func outgoing(ctx context.Context) context.Context {
 	var pairs []string
 	for _, h := range headersOf(ctx) {
-		pairs = append(pairs, h.key, h.value)
+		pairs = append(pairs, h.Key, h.Value)
 	}
 	if pairs == nil {
 		return ctx
@@ -180,11 +139,11 @@ func (c originCredentials) GetRequestMetadata(ctx context.Context, uri ...string
 		all[strings.ToLower(key)] = value
 	}
 	for _, h := range own {
-		switch first, ok := all[h.key]; {
+		switch first, ok := all[h.Key]; {
 		case !ok:
-			all[h.key] = h.value
-		case ok && !contains(set, h.key): // the same header, again: a list, as HTTP has it
-			all[h.key] = first + "," + h.value
+			all[h.Key] = h.Value
+		case ok && !contains(set, h.Key): // the same header, again: a list, as HTTP has it
+			all[h.Key] = first + "," + h.Value
 		}
 	}
 	return all, nil

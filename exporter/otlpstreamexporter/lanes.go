@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/collector/client"
+	"github.com/godwit-otel/godwit/internal/inquiry"
+	"github.com/godwit-otel/godwit/internal/origin"
 )
 
 // lane is the streams of requests of one origin. What opens a stream says whose it is, in its headers, and that holds for
@@ -17,7 +18,7 @@ import (
 type lane struct {
 	*destination
 
-	origin origin
+	origin origin.Origin
 	// ready hands deliveries to whichever slot has room first.
 	ready chan *delivery
 	slots []*slot
@@ -32,7 +33,7 @@ type lane struct {
 // something to send, up to a limit.
 type lanes struct {
 	mu       sync.Mutex
-	byOrigin map[origin]*lane
+	byOrigin map[origin.Origin]*lane
 	leaving  []*lane // those that take no requests any more and are read to their end
 	slots    int     // ever made
 	// left is told when a delivery is done with a lane, to whoever waits for a place.
@@ -46,7 +47,7 @@ const (
 )
 
 // newLane makes a lane. The lock is held, or nobody else has the destination yet.
-func (d *destination) newLane(o origin) *lane {
+func (d *destination) newLane(o origin.Origin) *lane {
 	l := &lane{destination: d, origin: o, ready: make(chan *delivery), quit: make(chan struct{}), used: time.Now()}
 	if d.cfg.Mode != modeUnary {
 		streams := d.cfg.Streams
@@ -68,7 +69,7 @@ func (l *lane) start() {
 }
 
 // enter returns the lane of an origin, or nil where there is no place for it. Who is done with it leaves it.
-func (d *destination) enter(o origin, now time.Time) *lane {
+func (d *destination) enter(o origin.Origin, now time.Time) *lane {
 	if o == "" {
 		return d.common
 	}
@@ -198,7 +199,7 @@ func (d *destination) quitLanes() {
 }
 
 // opening is the context in which a stream of the lane is opened.
-func (l *lane) opening(ctx context.Context) *inquiry {
-	md, _ := l.origin.metadata()
-	return &inquiry{Context: withOrigin(ctx, l.origin), known: client.Info{Metadata: md}}
+func (l *lane) opening(ctx context.Context) *inquiry.Context {
+	known, _ := l.origin.Metadata()
+	return inquiry.New(withOrigin(ctx, l.origin), known)
 }

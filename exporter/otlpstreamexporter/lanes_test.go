@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
+
+	"github.com/godwit-otel/godwit/internal/origin"
 )
 
-func originNamed(name string) (context.Context, origin) {
+func originNamed(name string) (context.Context, origin.Origin) {
 	md := client.NewMetadata(map[string][]string{"x-tenant": {name}})
-	return client.NewContext(context.Background(), client.Info{Metadata: md}), originOf([]string{"x-tenant"}, md)
+	return client.NewContext(context.Background(), client.Info{Metadata: md}), origin.Of([]string{"x-tenant"}, md)
 }
 
 func byTenant(limit int) func(*Config) {

@@ -6,10 +6,6 @@ package otlpstreamexporter
 import (
 	"context"
 	"encoding/binary"
-	"maps"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,55 +24,6 @@ func all(md client.Metadata) map[string][]string {
 		values[key] = md.Get(key)
 	}
 	return values
-}
-
-func TestAnOriginIsWhatItWasMadeOf(t *testing.T) {
-	text := func() string {
-		b := make([]byte, rand.IntN(200))
-		for i := range b {
-			b[i] = byte(rand.Uint32())
-		}
-		return string(b)
-	}
-	seen := map[origin]map[string][]string{}
-	for range 1000 {
-		md := map[string][]string{}
-		for range rand.IntN(4) {
-			key := strings.ToLower(text())
-			for range 1 + rand.IntN(3) {
-				md[key] = append(md[key], text())
-			}
-		}
-		o := originOf(slices.Sorted(maps.Keys(md)), client.NewMetadata(md))
-		got, err := o.metadata()
-		require.NoError(t, err)
-		require.Equal(t, md, all(got))
-		require.Equal(t, len(md) == 0, o == "")
-		if before, ok := seen[o]; ok {
-			require.Equal(t, before, md, "two origins are never the same")
-		}
-		seen[o] = md
-	}
-	for o := range seen {
-		for n := range len(o) {
-			_, err := o[:n].metadata() // what is cut short may be an error, and is nothing worse
-			_ = err
-		}
-	}
-	_, err := origin("\x01a\xff\xff\xff\xff\x0f").metadata()
-	require.ErrorIs(t, err, errOrigin)
-}
-
-func TestAnOriginHasTheKeysThatAreAskedFor(t *testing.T) {
-	md := client.NewMetadata(map[string][]string{"X-Tenant": {"blue"}, "authorization": {"secret"}})
-	o := originOf([]string{"x-TENANT", "absent"}, md)
-	require.Equal(t, []header{{"x-tenant", "blue"}}, o.headers())
-	require.Empty(t, originOf([]string{"absent"}, md))
-	require.Empty(t, originOf(nil, md))
-	require.True(t, header{"a", "printable ~"}.fits())
-	for _, value := range []string{"a\nb", "\x00", "ü", "\x7f", "\xff"} {
-		require.False(t, header{"a", value}.fits(), value)
-	}
 }
 
 var tenants = client.NewContext(context.Background(), client.Info{

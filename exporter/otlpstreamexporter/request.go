@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 
+	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -77,12 +78,12 @@ func (d *destination) encoding() encoding {
 }
 
 // kept is what is stored of the client that a request came from.
-func (e encoding) kept(ctx context.Context) origin {
+func (e encoding) kept(ctx context.Context) origin.Origin {
 	md := client.FromContext(ctx).Metadata
 	if e.all {
-		return originOf(slices.Sorted(md.Keys()), md)
+		return origin.Of(slices.Sorted(md.Keys()), md)
 	}
-	return originOf(e.keys, md)
+	return origin.Of(e.keys, md)
 }
 
 // Marshal encodes a request.
@@ -91,7 +92,7 @@ func (e encoding) Marshal(ctx context.Context, r xexporterhelper.Request) ([]byt
 	if req.number > 0 { // it was read to be put behind the others, when the queue was opened
 		e.line.pass(req.number)
 	}
-	from := e.kept(ctx).asResource(req.data)
+	from := asResource(e.kept(ctx), req.data)
 	b := make([]byte, 0, 8+binary.MaxVarintLen64+len(from)+len(req.data))
 	b = binary.LittleEndian.AppendUint64(b, req.epoch)
 	b = binary.AppendUvarint(b, uint64(req.items))
@@ -108,7 +109,7 @@ func (e encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request,
 		return nil, nil, fmt.Errorf("cannot read the number of items of a request of %d bytes from the queue", len(b))
 	}
 	from, data := cutOrigin(b[8+n:])
-	md, err := from.metadata()
+	md, err := from.Metadata()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read a request of %d items from the queue: %w", items, err)
 	}

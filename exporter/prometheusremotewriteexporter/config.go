@@ -6,6 +6,7 @@ package prometheusremotewriteexporter
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ type Config struct {
 	Retry configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// Queue is the queue.
 	Queue QueueConfig `mapstructure:"remote_write_queue"`
-	// WAL stands for a write-ahead log, which there is not.
+	// WAL keeps the queue on disk, in place of contrib's write-ahead log.
 	WAL configoptional.Optional[WALConfig] `mapstructure:"wal"`
 	// MaxBatchSizeBytes is the most bytes of a request before compression. Default 3000000.
 	MaxBatchSizeBytes int `mapstructure:"max_batch_size_bytes"`
@@ -34,7 +35,7 @@ type Config struct {
 	MaxBatchRequestParallelism *int `mapstructure:"max_batch_request_parallelism"`
 	// ProtobufMessage is prometheus.WriteRequest, io.prometheus.write.v2.Request, or auto, which contrib does not know.
 	ProtobufMessage string `mapstructure:"protobuf_message"`
-	// IncludeMetadataKeys is the key of client metadata that becomes a header. At most one.
+	// IncludeMetadataKeys are the keys of client metadata that become headers.
 	IncludeMetadataKeys []string `mapstructure:"include_metadata_keys"`
 
 	// What follows says how points become series.
@@ -63,8 +64,9 @@ type QueueConfig struct {
 	_ struct{}
 }
 
-// WALConfig is contrib's write-ahead log.
+// WALConfig is contrib's write-ahead log, of which the directory is used.
 type WALConfig struct {
+	// Directory is where the queue is kept.
 	Directory          string        `mapstructure:"directory"`
 	BufferSize         int           `mapstructure:"buffer_size"`
 	TruncateFrequency  time.Duration `mapstructure:"truncate_frequency"`
@@ -132,10 +134,29 @@ func defaultClient() confighttp.ClientConfig {
 	return client
 }
 
+// ownKeys are those at the top that are not the client's.
+var ownKeys = func() map[string]bool {
+	keys := map[string]bool{}
+	for i := range reflect.TypeFor[Config]().NumField() {
+		field := reflect.TypeFor[Config]().Field(i)
+		if name, _, _ := strings.Cut(field.Tag.Get("mapstructure"), ","); name != "" {
+			keys[name] = true
+		}
+	}
+	return keys
+}()
+
 // Unmarshal lets the block `http` win over the keys at the top.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
+	}
+	if isEnabled(gateRemoveTopLevel) {
+		for key := range conf.ToStringMap() {
+			if !ownKeys[key] { // it is known, so it is the client's
+				return fmt.Errorf("`%s` must be under `http`: the feature gate %s is enabled", key, gateRemoveTopLevel)
+			}
+		}
 	}
 	if !conf.IsSet("http") {
 		c.HTTP = c.Client
@@ -165,8 +186,8 @@ func (c *Config) Validate() error {
 	if c.Queue.QueueSize < 0 || c.Queue.Enabled && c.Queue.QueueSize == 0 {
 		fault("`remote_write_queue.queue_size` must be positive, got %d", c.Queue.QueueSize)
 	}
-	if len(c.IncludeMetadataKeys) > 1 {
-		fault("`include_metadata_keys` must have one key at most, got %d: requests are kept apart by one header", len(c.IncludeMetadataKeys))
+	if c.WAL.HasValue() && c.WAL.Get().Directory == "" {
+		fault("`wal.directory` must be set: the queue is kept there")
 	}
 	for _, key := range c.IncludeMetadataKeys {
 		if slices.ContainsFunc(reserved, func(header string) bool { return strings.EqualFold(header, key) }) {

@@ -55,7 +55,8 @@ func TestKeysAreTranslated(t *testing.T) {
 	want.Batch.MaxRawBytes, want.Batch.MaxBytes = 5_000_000, 5_000_000
 	want.Shards.Max = 3
 	want.ShutdownTimeout = 10 * time.Second
-	want.Tenant.Header, want.Tenant.FromMetadata = "X-Scope-OrgID", "X-Scope-OrgID"
+	want.Queue.Size = walSize
+	want.Tenant.MetadataKeys, want.Tenant.Max = []string{"X-Scope-OrgID"}, maxTenants
 	want.Namespace, want.ExternalLabels = "test-space", map[string]string{"cluster": "north"}
 	want.PromoteResourceAttributes, want.ResourceAttributesWin = []string{"*"}, true
 	want.ExcludeResourceAttributes = serviceAttributes
@@ -77,9 +78,7 @@ func TestWarningsSayWhatHappensInstead(t *testing.T) {
 		key    string
 		change func(*Config)
 	}{
-		{"`wal`", func(c *Config) { c.WAL.GetOrInsertDefault() }},
-		{"`remote_write_queue.enabled: false`", func(c *Config) { c.Queue.Enabled = false }},
-		{"`remote_write_queue.queue_size`", func(c *Config) { c.Queue.QueueSize = 1 }},
+		{"`wal`", func(c *Config) { *c.WAL.GetOrInsertDefault() = WALConfig{Directory: "d", BufferSize: 1} }},
 		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.ConvertExplicitHistogramsToNHCB = true }},
 		{"`add_metric_suffixes`", func(c *Config) { c.AddMetricSuffixes = false }},
 	} {
@@ -103,7 +102,7 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`max_batch_request_parallelism`", func(c *Config) { c.MaxBatchRequestParallelism = &zero }},
 		{"`remote_write_queue.num_consumers`", func(c *Config) { c.Queue.NumConsumers = -1 }},
 		{"`remote_write_queue.queue_size`", func(c *Config) { c.Queue.QueueSize = 0 }},
-		{"`include_metadata_keys`", func(c *Config) { c.IncludeMetadataKeys = []string{"a", "b"} }},
+		{"`wal.directory`", func(c *Config) { c.WAL.GetOrInsertDefault() }},
 		{"`include_metadata_keys`", func(c *Config) { c.IncludeMetadataKeys = []string{"content-type"} }},
 		{"`protobuf_message`", func(c *Config) { c.ProtobufMessage = "3.0" }},
 		{"`translation_strategy`", func(c *Config) { c.TranslationStrategy = "Underscore" }},

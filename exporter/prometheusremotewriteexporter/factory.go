@@ -21,10 +21,15 @@ func NewFactory() exporter.Factory {
 		xexporter.WithDeprecatedTypeAlias(metadata.DeprecatedType))
 }
 
-func createMetrics(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
+func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
 	theirs := cfg.(*Config)
 	for _, warning := range theirs.warnings() {
 		set.Logger.Warn(warning)
 	}
-	return remotewriteexporter.New(theirs.translate(), set)
+	warnOfGates(set.Logger)
+	options, err := theirs.withWAL(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	return remotewriteexporter.New(theirs.translate(), set, options...)
 }

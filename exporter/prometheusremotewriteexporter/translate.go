@@ -4,12 +4,18 @@
 package prometheusremotewriteexporter
 
 import (
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/config/configretry"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter"
+)
+
+const (
+	// maxTenants is how many values of `include_metadata_keys` there may be at a time, where contrib's exporter has no bound.
+	maxTenants = 10_000
+	// maxQueueGrowth is how many times the bytes of the default may be queued in memory for a longer `queue_size`.
+	maxQueueGrowth = 16
 )
 
 // translate makes the configuration of the remotewrite exporter. Defaults are chosen so that the same series come out as
@@ -44,15 +50,25 @@ func (c *Config) translate() *remotewriteexporter.Config {
 		cfg.Retry.MaxElapsedTime = time.Nanosecond // it has passed before the second attempt
 	}
 	cfg.Queue.OnFull = "drop_newest"
+	switch {
+	case c.WAL.HasValue():
+		cfg.Queue.Size = walSize
+	case !c.Queue.Enabled:
+		cfg.Queue.OnFull, cfg.Queue.WaitForResult = "block", true
+	default:
+		cfg.Queue.MaxBatches = int64(c.Queue.QueueSize)
+		if more := float64(c.Queue.QueueSize) / defaultQueueSize; more > 1 {
+			cfg.Queue.Size = int64(float64(cfg.Queue.Size) * min(more, maxQueueGrowth))
+		}
+	}
 	cfg.Batch.MaxRawBytes = defaultMaxBatch
 	if c.MaxBatchSizeBytes > 0 {
 		cfg.Batch.MaxRawBytes = c.MaxBatchSizeBytes
 	}
 	cfg.Batch.MaxBytes = cfg.Batch.MaxRawBytes // contrib does not know a limit after compression
 	cfg.Shards.Max = c.parallelism()
-	if len(c.IncludeMetadataKeys) > 0 {
-		cfg.Tenant.Header, cfg.Tenant.FromMetadata = c.IncludeMetadataKeys[0], c.IncludeMetadataKeys[0]
-	}
+	cfg.Tenant.MetadataKeys = c.IncludeMetadataKeys
+	cfg.Tenant.Max = maxTenants
 
 	cfg.Namespace = c.Namespace
 	cfg.ExternalLabels = c.ExternalLabels
@@ -97,18 +113,8 @@ func (c *Config) speaksV1() bool {
 // warnings say what happens in place of what some keys ask for.
 func (c *Config) warnings() []string {
 	var list []string
-	ours := remotewriteexporter.NewDefaultConfig()
-	if c.WAL.HasValue() {
-		list = append(list, "`wal` is ignored: the queue is in memory and does not survive the process; "+
-			"for one on disk use the remotewrite exporter with `queue.storage`")
-	}
-	if !c.Queue.Enabled {
-		list = append(list, "`remote_write_queue.enabled: false` is ignored: requests are always queued; the remotewrite "+
-			"exporter with `queue.storage` acknowledges data once it is stored")
-	}
-	if c.Queue.Enabled && c.Queue.QueueSize != defaultQueueSize {
-		list = append(list, fmt.Sprintf("`remote_write_queue.queue_size` is ignored: the queue holds %d bytes of compressed requests "+
-			"whatever their number; the remotewrite exporter has `queue.size`", ours.Queue.Size))
+	if wal := c.WAL.Get(); wal != nil && *wal != (WALConfig{Directory: wal.Directory}) {
+		list = append(list, "`wal` keeps the queue in a file of `wal.directory`: its other keys have no effect")
 	}
 	if c.ConvertExplicitHistogramsToNHCB && c.speaksV1() {
 		list = append(list, "`convert_explicit_histograms_to_nhcb` is ignored with "+messageV1+", which has no custom buckets: "+

@@ -130,6 +130,12 @@ type QueueConfig struct {
 	BlockTimeout time.Duration `mapstructure:"block_timeout"`
 	// MaxAge drops data that has been queued for longer. Default 0: none.
 	MaxAge time.Duration `mapstructure:"max_age"`
+	// MaxBatches bounds how many of the pipeline's batches may be undelivered, besides Size. Not with Storage. Default 0: any
+	// number.
+	MaxBatches int64 `mapstructure:"max_batches"`
+	// WaitForResult makes whoever brings data wait until every destination is done with it, and gives them an error if one
+	// could not be delivered it. Not with Storage. Default false.
+	WaitForResult bool `mapstructure:"wait_for_result"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -188,6 +194,9 @@ type TenantConfig struct {
 	FromResourceAttribute string `mapstructure:"from_resource_attribute"`
 	// Default is the tenant of data that names none. Default none: no header is sent.
 	Default string `mapstructure:"default"`
+	// MetadataKeys are keys of client metadata that go along as headers of the same names, with all their values: whoever
+	// differs in one is another tenant. In place of the keys above.
+	MetadataKeys []string `mapstructure:"metadata_keys"`
 	// Max bounds the number of tenants; data of further ones is dropped and counted. Default 1000.
 	Max int `mapstructure:"max"`
 

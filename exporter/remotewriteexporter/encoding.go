@@ -36,6 +36,7 @@ func (c *Config) encoding(shards int) encode.Config {
 		Shards:                    shards,
 		MaxSeries:                 c.Cache.MaxSeries,
 		MaxTenants:                c.Tenant.Max,
+		CheckTenant:               naming{&c.Tenant}.check,
 		IdleGenerations:           cacheGenerations,
 		MaxSamples:                c.Batch.MaxSamples,
 		MaxRawBytes:               c.Batch.MaxRawBytes,

@@ -35,6 +35,7 @@ type remoteWrite struct {
 	intake       *intake
 	queue        *queue.Queue
 	destinations []*send.Destination
+	ownStorage   storage.Extension // nil unless it has one
 
 	taken, turnedDown atomic.Int64 // points, of those that the pipeline brought
 
@@ -87,7 +88,8 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Destinations:  identities(clients),
 		Size:          e.cfg.Queue.Size,
 		OnFull:        onFull[e.cfg.Queue.OnFull],
-		Tenants:       e.cfg.Tenant.Header != "",
+		Batches:       e.cfg.Queue.MaxBatches,
+		Tenants:       e.cfg.Tenant.any(),
 		MaxAge:        e.cfg.Queue.MaxAge,
 		Storage:       client,
 		Legacy:        legacy,
@@ -96,7 +98,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	})
 	if err != nil {
 		if client != nil {
-			err = errors.Join(err, client.Close(ctx))
+			err = errors.Join(err, client.Close(ctx), e.closeOwnStorage(ctx))
 		}
 		return err
 	}
@@ -104,13 +106,13 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	for i := range clients {
 		d, err := e.newDestination(ctx, host, &clients[i], e.telemetry.destinations[i])
 		if err != nil {
-			return errors.Join(err, q.Close(ctx))
+			return errors.Join(err, q.Close(ctx), e.closeOwnStorage(ctx))
 		}
 		destinations = append(destinations, d)
 	}
 	e.queue, e.destinations = q, destinations
 	if err := e.telemetry.observe(e); err != nil {
-		return errors.Join(err, q.Close(ctx))
+		return errors.Join(err, q.Close(ctx), e.closeOwnStorage(ctx))
 	}
 
 	run, cancel := context.WithCancel(context.Background())
@@ -139,14 +141,19 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 		return nil, fmt.Errorf("cannot make the client for `%s`: %w", c.endpointKey, err)
 	}
 	log := e.set.Logger.With(zap.String("destination", t.name))
+	watchAuth(client, &cfg, &e.cfg.Tenant, log)
+	var tenants send.Tenants
+	if e.cfg.Tenant.any() {
+		tenants = naming{&e.cfg.Tenant}
+	}
 	return send.New(send.Config{
-		URL:          cfg.Endpoint,
-		Client:       client,
-		Formats:      e.cfg.formats(),
-		Timeout:      timeout,
-		Reprobe:      e.cfg.ReprobeInterval,
-		TenantHeader: e.cfg.Tenant.Header,
-		UserAgent:    fmt.Sprintf("%s/%s", e.set.BuildInfo.Command, e.set.BuildInfo.Version),
+		URL:       cfg.Endpoint,
+		Client:    client,
+		Formats:   e.cfg.formats(),
+		Timeout:   timeout,
+		Reprobe:   e.cfg.ReprobeInterval,
+		Tenants:   tenants,
+		UserAgent: fmt.Sprintf("%s/%s", e.set.BuildInfo.Command, e.set.BuildInfo.Version),
 		Retry: send.Retry{
 			InitialInterval:     e.cfg.Retry.InitialInterval,
 			MaxInterval:         e.cfg.Retry.MaxInterval,
@@ -162,6 +169,16 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 
 // storage finds the client of the storage extension; nil if none is configured.
 func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage.Client, error) {
+	if e.ownStorage != nil {
+		if err := e.ownStorage.Start(ctx, host); err != nil {
+			return nil, fmt.Errorf("cannot start the storage of the queue: %w", err)
+		}
+		client, err := e.ownStorage.GetClient(ctx, component.KindExporter, e.set.ID, "remotewrite")
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot open the storage of the queue: %w", err), e.ownStorage.Shutdown(ctx))
+		}
+		return client, nil
+	}
 	id := e.cfg.Queue.Storage
 	if id == nil {
 		return nil, nil
@@ -198,13 +215,13 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			}
 			continue
 		}
-		err = d.Send(ctx, lease.Blocks, lease.Deadlines)
+		lost, err := d.Send(ctx, lease.Blocks, lease.Deadlines)
 		later := (*send.LaterError)(nil)
 		switch {
 		case err == nil:
-			lease.Done()
+			lease.Done(lost)
 		case errors.As(err, &later):
-			lease.Later(later.Done, later.Wait)
+			lease.Later(later.Done, lost, later.Wait)
 		default:
 			lease.Release()
 			return // the context has ended
@@ -252,7 +269,7 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	e.intake.stop()
 	bound, cancel := context.WithTimeout(ctx, e.cfg.ShutdownTimeout)
 	defer cancel()
-	if e.cfg.Queue.Storage == nil {
+	if !e.intake.durable {
 		e.queue.Drain(bound)
 	}
 	// From here on only the requests under way are waited for.
@@ -269,5 +286,12 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	for _, d := range e.destinations {
 		d.Close()
 	}
-	return e.queue.Close(ctx)
+	return errors.Join(e.queue.Close(ctx), e.closeOwnStorage(ctx))
+}
+
+func (e *remoteWrite) closeOwnStorage(ctx context.Context) error {
+	if e.ownStorage == nil {
+		return nil
+	}
+	return e.ownStorage.Shutdown(ctx)
 }

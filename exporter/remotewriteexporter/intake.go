@@ -26,6 +26,7 @@ import (
 const (
 	memoryTimeout  = time.Second
 	storageTimeout = 200 * time.Millisecond
+	resultTimeout  = 5 * time.Millisecond // whoever waits sends no more meanwhile
 	// cacheGenerations is how many times idle entries are looked for in cache.idle_timeout.
 	cacheGenerations = 5
 	// maxRequests bounds a round, in full requests, however many shards there are.
@@ -49,7 +50,7 @@ type intake struct {
 	telemetry    *telemetry
 	queue        *queue.Queue
 	destinations []*send.Destination
-	durable      bool // callers wait until their data is stored
+	durable      bool // the queue is stored, and callers wait until their data is
 	timeout      time.Duration
 	arrived      chan struct{} // the first data of a round
 	full         chan struct{} // the round is enough for a request
@@ -78,12 +79,31 @@ type intake struct {
 
 // A round is what is encoded and stored together.
 type round struct {
-	taken  chan struct{} // closed when encoding begins: what is added now belongs to the next round
-	stored chan struct{} // closed when the blocks are in the queue, or err says why not
-	err    error
+	taken   chan struct{} // closed when encoding begins: what is added now belongs to the next round
+	queued  chan struct{} // closed when the blocks are in the queue, or err says why not
+	err     error
+	batches atomic.Int64 // of the pipeline
+	fate    *queue.Fate  // of its blocks; nil if there are none
 }
 
-func newRound() *round { return &round{taken: make(chan struct{}), stored: make(chan struct{})} }
+func newRound() *round { return &round{taken: make(chan struct{}), queued: make(chan struct{})} }
+
+// result waits for what becomes of a round that is queued.
+func (r *round) result(ctx context.Context) error {
+	if r.fate == nil {
+		return nil
+	}
+	select {
+	case <-r.fate.Sealed():
+	case <-ctx.Done():
+		return fmt.Errorf("cannot wait for the data to be delivered: %w", ctx.Err())
+	}
+	err := r.fate.Err()
+	if lost := (*send.LostError)(nil); errors.As(err, &lost) && !lost.Again() {
+		return consumererror.NewPermanent(err)
+	}
+	return err
+}
 
 func newIntake(cfg *Config, t *telemetry) (*intake, error) {
 	in := &intake{
@@ -106,7 +126,10 @@ func (in *intake) start(q *queue.Queue, destinations []*send.Destination, durabl
 	in.timeout = in.cfg.Batch.Timeout
 	if in.timeout == 0 {
 		in.timeout = memoryTimeout
-		if durable {
+		switch {
+		case in.cfg.Queue.WaitForResult:
+			in.timeout = resultTimeout
+		case durable:
 			in.timeout = storageTimeout
 		}
 	}
@@ -138,15 +161,18 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 		in.telemetry.blocked(blocks)
 	}
 	r, err := in.take(ctx, md, tenants, int64(points))
-	if err != nil || !in.durable {
+	if err != nil || !in.durable && !in.cfg.Queue.WaitForResult {
 		return err
 	}
 	select {
-	case <-r.stored:
-		return r.err
+	case <-r.queued:
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait for the queue to be stored: %w", ctx.Err())
+		return fmt.Errorf("cannot wait for the data to be queued: %w", ctx.Err())
 	}
+	if r.err != nil || !in.cfg.Queue.WaitForResult {
+		return r.err
+	}
+	return r.result(ctx)
 }
 
 // take adds md to a round that has room for it, and returns that round.
@@ -198,6 +224,8 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, points int64) (r 
 		notify(in.full)
 		return in.round, false, nil
 	}
+	in.round.batches.Add(1)
+	in.queue.Take()
 	err = in.add(ctx, md)
 	notify(in.arrived)
 	if open+points > in.enough() { // as much again would make a request too many
@@ -252,8 +280,8 @@ func (in *intake) weigh(blocks []block.Block) {
 func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
 	t := &in.cfg.Tenant
 	switch {
-	case t.FromMetadata != "":
-		return in.encoder.Add(md, in.tenantOfCaller(ctx))
+	case t.ofCaller():
+		return in.encoder.Add(md, t.nameOf(ctx))
 	case t.FromResourceAttribute != "":
 		return in.addByResource(md)
 	}
@@ -337,7 +365,7 @@ func (in *intake) await() {
 // answer counts while nobody waits for data to be stored: there is no telling for how long.
 func (in *intake) behind() bool {
 	for i, d := range in.destinations {
-		if s := in.queue.Stats(i); s.Waiting >= in.shards.count() && (d.Answers() || !in.durable) {
+		if s := in.queue.Stats(i); s.Waiting >= in.shards.count() && (d.Answers() || !in.durable && !in.cfg.Queue.WaitForResult) {
 			return true
 		}
 	}
@@ -352,15 +380,30 @@ func (in *intake) flush() {
 		in.mu.Lock()
 		r, tenants := in.next()
 		in.mu.Unlock()
-		in.settle(r, in.push(in.encode(tenants)))
+		in.enqueue(r, in.encode(tenants))
 	}
 	in.flushed = time.Now()
 }
 
-// settle says what became of a round's blocks.
-func (in *intake) settle(r *round, err error) {
-	r.err = err
-	close(r.stored)
+// enqueue puts a round's blocks into the queue, and tells those who wait for that.
+func (in *intake) enqueue(r *round, blocks []block.Block) {
+	defer close(r.queued)
+	batches := r.batches.Load()
+	if len(blocks) == 0 {
+		in.queue.Return(batches)
+		return
+	}
+	if in.durable { // who is told that it is stored waits for nothing more
+		in.queue.Return(batches)
+		r.err = in.push(blocks, nil)
+		return
+	}
+	fate := queue.NewFate(batches, in.cfg.Queue.WaitForResult)
+	if r.err = in.push(blocks, fate); r.err != nil {
+		in.queue.Return(batches)
+		return
+	}
+	r.fate = fate
 }
 
 // next begins another round; the caller holds mu. What was added before is cut off, for the tenants that it returns.
@@ -403,11 +446,8 @@ func (in *intake) encode(tenants []string) []block.Block {
 }
 
 // push queues blocks. Without a storage it cannot fail.
-func (in *intake) push(blocks []block.Block) error {
-	if len(blocks) == 0 {
-		return nil
-	}
-	err := in.queue.Push(context.Background(), in.epoch, blocks)
+func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
+	err := in.queue.Push(context.Background(), in.epoch, blocks, fate)
 	if err != nil {
 		in.telemetry.storageFailed(err)
 	} else {

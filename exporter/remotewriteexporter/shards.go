@@ -154,6 +154,6 @@ func (in *intake) reshard(n int) {
 	in.encoder.SetShards(n)
 	in.shards.now.Store(int64(n))
 	in.mu.Unlock()
-	in.settle(r, in.push(blocks))
+	in.enqueue(r, blocks)
 	in.epoch++
 }

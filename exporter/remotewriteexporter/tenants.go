@@ -5,11 +5,20 @@ package remotewriteexporter
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+	"github.com/godwit-otel/godwit/internal/origin"
 )
+
+// maxTenantName bounds what names a tenant: servers refuse requests with more than some kilobytes of headers.
+const maxTenantName = 4 << 10
 
 // noTenant is whose data it is where there are no tenants.
 var noTenant = []string{""}
@@ -18,8 +27,8 @@ var noTenant = []string{""}
 func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
 	t := &in.cfg.Tenant
 	switch {
-	case t.FromMetadata != "":
-		return []string{in.tenantOfCaller(ctx)}
+	case t.ofCaller():
+		return []string{t.nameOf(ctx)}
 	case t.FromResourceAttribute != "":
 		var tenants []string
 		for _, rm := range md.ResourceMetrics().All() {
@@ -33,11 +42,54 @@ func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
 	return noTenant
 }
 
-// tenantOfCaller is what the client's metadata names.
-func (in *intake) tenantOfCaller(ctx context.Context) string {
-	t := &in.cfg.Tenant
-	if values := client.FromContext(ctx).Metadata.Get(t.FromMetadata); len(values) > 0 && values[0] != "" {
+// any tells whether there are tenants.
+func (t *TenantConfig) any() bool { return t.Header != "" || len(t.MetadataKeys) > 0 }
+
+// ofCaller tells whether a call of the pipeline brings the data of one tenant, which the client's metadata names.
+func (t *TenantConfig) ofCaller() bool { return t.FromMetadata != "" || len(t.MetadataKeys) > 0 }
+
+// nameOf is the tenant that the client's metadata names: the value of a header or, with metadata_keys, an origin.
+func (t *TenantConfig) nameOf(ctx context.Context) string {
+	md := client.FromContext(ctx).Metadata
+	if len(t.MetadataKeys) > 0 {
+		return string(origin.Of(t.MetadataKeys, md))
+	}
+	if values := md.Get(t.FromMetadata); len(values) > 0 && values[0] != "" {
 		return values[0]
 	}
 	return t.Default
+}
+
+// naming puts tenants into requests.
+type naming struct{ *TenantConfig }
+
+var _ send.Tenants = naming{}
+
+// SetHeaders says in the headers of a request whose data it carries.
+func (n naming) SetHeaders(h http.Header, tenant string) error {
+	if len(n.MetadataKeys) > 0 {
+		return origin.Origin(tenant).SetHeaders(h)
+	}
+	if header := (origin.Header{Key: n.Header, Value: tenant}); !header.Fits() {
+		return fmt.Errorf("cannot put a tenant into %s: it has other characters than ASCII that can be printed", n.Header)
+	}
+	h.Set(n.Header, tenant)
+	return nil
+}
+
+// Name is a tenant for people.
+func (n naming) Name(tenant string) string {
+	if len(n.MetadataKeys) > 0 {
+		return origin.Origin(tenant).String()
+	}
+	return tenant
+}
+
+// check says what is wrong with a tenant. Any client may name one, and a name that no request can bear would hold up
+// everybody's.
+func (n naming) check(tenant string) error {
+	if len(tenant) > maxTenantName {
+		return errors.New("its name is too long for a header")
+	}
+	return n.SetHeaders(http.Header{}, tenant)
 }

@@ -82,6 +82,12 @@ func (c *Config) Validate() error {
 	if _, ok := onFull[c.Queue.OnFull]; !ok {
 		fault("`queue.on_full` must be block, drop_oldest or drop_newest, got %q", c.Queue.OnFull)
 	}
+	if c.Queue.WaitForResult && c.Queue.Storage != nil {
+		fault("`queue.wait_for_result` must not be set along with `queue.storage`, which answers once data is stored: choose one")
+	}
+	if c.Queue.MaxBatches > 0 && c.Queue.Storage != nil {
+		fault("`queue.max_batches` must not be set along with `queue.storage`, which `queue.size` bounds: remove one")
+	}
 	if !slices.Contains([]string{auto, always, never}, c.ScopeLabels) {
 		fault("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
 	}
@@ -115,6 +121,7 @@ func (c *Config) Validate() error {
 		{"batch.timeout", int64(c.Batch.Timeout), true},
 		{"queue.size", c.Queue.Size, false},
 		{"queue.max_age", int64(c.Queue.MaxAge), true},
+		{"queue.max_batches", c.Queue.MaxBatches, true},
 		{"retry.initial_interval", int64(c.Retry.InitialInterval), false},
 		{"retry.max_interval", int64(c.Retry.MaxInterval), false},
 		{"retry.max_elapsed_time", int64(c.Retry.MaxElapsedTime), true},
@@ -171,6 +178,11 @@ func (c *Config) validateClient(key, endpointKey string, client *confighttp.Clie
 		if slices.Contains(reserved, canonical) {
 			errs = append(errs, fmt.Errorf("`%sheaders` must not have %q: the protocol says what it is", key, name))
 		}
+		for _, key := range c.Tenant.MetadataKeys {
+			if canonical == textproto.CanonicalMIMEHeaderKey(key) {
+				errs = append(errs, fmt.Errorf("`%sheaders` must not have %q, which is of `tenant.metadata_keys`", key, name))
+			}
+		}
 		if c.Tenant.Header != "" && canonical == textproto.CanonicalMIMEHeaderKey(c.Tenant.Header) {
 			errs = append(errs, fmt.Errorf("`%sheaders` must not have %q, which is `tenant.header`: use `tenant.default`", key, name))
 		}
@@ -180,20 +192,34 @@ func (c *Config) validateClient(key, endpointKey string, client *confighttp.Clie
 
 func (c *TenantConfig) validate() error {
 	var errs []error
+	for _, key := range c.MetadataKeys {
+		switch {
+		case slices.Contains(reserved, textproto.CanonicalMIMEHeaderKey(key)):
+			errs = append(errs, fmt.Errorf("`tenant.metadata_keys` must not have %q: the protocol says what that header is", key))
+		case !isHeaderName(key):
+			errs = append(errs, fmt.Errorf("`tenant.metadata_keys` must be names of headers, got %q", key))
+		}
+	}
 	switch {
+	case len(c.MetadataKeys) > 0:
+		if c.Header != "" || c.FromMetadata != "" || c.FromResourceAttribute != "" || c.Default != "" {
+			errs = append(errs, errors.New("`tenant.metadata_keys` must not be set along with `header`, `from_metadata`, `from_resource_attribute` or `default`"))
+		}
 	case c.Header == "":
 		if c.FromMetadata != "" || c.FromResourceAttribute != "" || c.Default != "" {
 			errs = append(errs, errors.New("`tenant.header` must be set, for example to X-Scope-OrgID"))
 		}
 	case slices.Contains(reserved, textproto.CanonicalMIMEHeaderKey(c.Header)):
 		errs = append(errs, fmt.Errorf("`tenant.header` must not be %q: the protocol says what it is", c.Header))
-	case strings.ContainsAny(c.Header, " \t\r\n:"):
+	case !isHeaderName(c.Header):
 		errs = append(errs, fmt.Errorf("`tenant.header` must be a header's name, got %q", c.Header))
 	case (c.FromMetadata == "") == (c.FromResourceAttribute == ""):
 		errs = append(errs, errors.New("one of `tenant.from_metadata` and `tenant.from_resource_attribute` must be set"))
 	}
 	return errors.Join(errs...)
 }
+
+func isHeaderName(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n:") }
 
 // A namedClient is a destination, the prefix of its keys, and the key of its endpoint.
 type namedClient struct {

@@ -118,6 +118,8 @@ type TopQuery struct {
 
 // Top is a list, and what it is a part of.
 type Top struct {
+	// Total is the series that rows are of: those there are and, where more of them ended lately, these as well; of labels
+	// also those that are rejected.
 	Total float64 `json:"total_series"`
 	Rows  []Row   `json:"rows"`
 	More  bool    `json:"more"` // there are rows beyond

@@ -20,10 +20,13 @@ import (
 // Top implements inspect.Cardinality.
 func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 	s := i.snapshot()
+	// What is counted in the statistics stays in them for a while after its end.
+	total := max(float64(i.series()), float64(s.Sampled)*s.Factor)
 	var rows []inspect.Row
 	switch q.Of {
 	case inspect.TopLabels:
 		rows = i.labels(&s, q.Metric)
+		total += i.rejected().Value // labels are counted in these as well
 	case inspect.TopPairs:
 		rows = i.pairs(&s, q)
 	case inspect.TopGroups:
@@ -55,7 +58,7 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 	}
 	slices.SortStableFunc(rows, func(a, b inspect.Row) int { return cmp.Compare(by(&b), by(&a)) })
 	n := min(max(q.N, 1), maxShown, len(rows))
-	return inspect.Top{Total: float64(i.series()), Rows: rows[:n], More: n < len(rows)}
+	return inspect.Top{Total: math.Round(total), Rows: rows[:n], More: n < len(rows)}
 }
 
 // perMinute makes a rate of what was counted since a time.

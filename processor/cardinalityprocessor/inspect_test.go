@@ -110,6 +110,8 @@ func TestListsSayWhatHasTheMost(t *testing.T) {
 	require.Equal(t, "user", labels.Rows[0].Name)
 	require.True(t, labels.Rows[0].IDLike)
 	near(t, 2000, labels.Rows[0].Values)
+	near(t, 2000, labels.Rows[0].Series)
+	near(t, 2010, inspect.Estimate{Value: labels.Total})
 
 	pairs := i.Top(inspect.TopQuery{Of: inspect.TopPairs, N: 10, Label: "service.name"})
 	require.Equal(t, []string{"shop", "db"}, []string{pairs.Rows[0].Value, pairs.Rows[1].Value})
@@ -183,6 +185,27 @@ func TestStatisticsKnowWhatIsAlive(t *testing.T) {
 	near(t, 300, top.Rows[0].Series)
 	require.Zero(t, top.Rows[0].NewPerMinute.Value)
 	require.Equal(t, 310, inspection{r.cardinalityProcessor}.Overview().SampleSize)
+}
+
+// What ended a moment ago is in the statistics still, and so in what they are a part of.
+func TestNothingIsMoreThanAllOfIt(t *testing.T) {
+	f := newFleet(t, func(*Config) {})
+	for n := range 10 {
+		clear(f.pods)
+		f.begin(10*n, 10*n+10)
+		f.clock = f.clock.Add(15 * time.Second)
+		f.scrape()
+		f.end(10*n, 10*n+10)
+	}
+	i := inspection{f.cardinalityProcessor}
+	require.Less(t, i.series(), int64(20))
+	for _, of := range []string{inspect.TopMetrics, inspect.TopLabels, inspect.TopPairs} {
+		top := i.Top(inspect.TopQuery{Of: of, N: 100})
+		require.NotEmpty(t, top.Rows)
+		for _, row := range top.Rows {
+			require.LessOrEqual(t, row.Series.Value-row.Series.Error, top.Total, "%s %s", of, row.Name)
+		}
+	}
 }
 
 func TestTSDBStatusReadsLikePrometheus(t *testing.T) {

@@ -31,6 +31,19 @@ func (f *fleet) begin(from, to int) {
 	}
 }
 
+// end sends stale markers.
+func (f *fleet) end(from, to int) {
+	md := pmetric.NewMetrics()
+	f.clock = f.clock.Add(time.Millisecond)
+	for i := from; i < to; i++ {
+		end := f.timed(series(i), f.pods[i], f.clock, 0)
+		silence(onlyMetricOf(end), 0)
+		end.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+		delete(f.pods, i)
+	}
+	f.count(f.consume(md))
+}
+
 // scrape sends all, and returns how many left as they are, or as series of their own.
 func (f *fleet) scrape() (passed int) {
 	md := pmetric.NewMetrics()
@@ -134,15 +147,7 @@ func TestRollingUpdateAtTheLimit(t *testing.T) {
 	for i := range 20 {
 		old += int64(f.clock.Sub(f.pods[i]).Seconds())
 	}
-	md := pmetric.NewMetrics()
-	f.clock = f.clock.Add(time.Millisecond)
-	for i := range 20 {
-		end := f.timed(series(i), f.pods[i], f.clock, 0)
-		silence(onlyMetricOf(end), 0)
-		end.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
-		delete(f.pods, i)
-	}
-	f.count(f.consume(md))
+	f.end(0, 20)
 	require.Zero(t, f.gaugeNow("r"), "the places are free at once")
 	require.Equal(t, int64(20), f.limiter.ended.Load())
 	for range 3 {

@@ -6,6 +6,7 @@ package encode
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -69,6 +70,13 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 		err = fmt.Errorf("cannot encode metrics: panic: %v", cause)
 		return all()
 	})
+	if check := e.cfg.CheckTenant; tenant != "" && check != nil {
+		if err := check(tenant); err != nil {
+			name := strconv.Quote(tenant[:min(len(tenant), 64)])
+			e.dropped(ReasonTenantName, name, all())
+			return fmt.Errorf("cannot take metrics of tenant %s: %w", name, err)
+		}
+	}
 	t := e.tenant(tenant)
 	if t == nil {
 		e.dropped(ReasonTenants, tenant, all())

@@ -83,6 +83,8 @@ type Config struct {
 	MaxSeries int
 	// MaxTenants bounds tenants; points of further ones are dropped and counted.
 	MaxTenants int
+	// CheckTenant says what is wrong with a tenant's name; points of such are dropped and counted. nil takes all.
+	CheckTenant func(tenant string) error
 	// IdleGenerations is how many calls of Expire an entry survives without being seen.
 	IdleGenerations int
 

@@ -24,6 +24,7 @@ const (
 	ReasonDeltaLimit    Reason = "delta_limit"    // a delta series too many
 	ReasonDuplicate     Reason = "duplicate"      // a second point of a series at the same time
 	ReasonTenants       Reason = "tenants"        // a tenant too many
+	ReasonTenantName    Reason = "tenant_name"    // a tenant that no header can name
 	ReasonCustomBuckets Reason = "custom_buckets" // a histogram of custom buckets for a receiver of 1.0
 	ReasonTooLarge      Reason = "too_large"      // a single sample over the size of a request
 	ReasonPanic         Reason = "panic"          // it met a defect of this program

@@ -29,7 +29,7 @@ func TestStoredBlocksSurvive(t *testing.T) {
 	q, _ := open(t, 2, 10, stored(on(m)))
 	push(t, q, 7, blockOf(1, 0), blockOf(2, 1))
 	push(t, q, 8, blockOf(3, 0))
-	next(t, q, 0, 1).Done()
+	next(t, q, 0, 1).Done(nil)
 	held := next(t, q, 1, 1)
 	held.Release()
 	require.NoError(t, q.Close(t.Context()))
@@ -47,7 +47,7 @@ func TestOrderOfDestinationsMayChange(t *testing.T) {
 	m := newMedium()
 	q, _ := open(t, 2, 10, stored(on(m)))
 	push(t, q, 0, blockOf(1, 0))
-	next(t, q, 0, 1).Done()
+	next(t, q, 0, 1).Done(nil)
 
 	q, _ = open(t, 3, 10, func(c *Config) { c.Storage, c.Destinations = on(m), []string{"b", "c", "a"} })
 	require.Equal(t, []int{1}, contents(t, q, 0))
@@ -60,7 +60,7 @@ func TestDestinationThatIsGoneLeavesNothingBehind(t *testing.T) {
 	m := newMedium()
 	q, _ := open(t, 2, 10, stored(on(m)))
 	push(t, q, 0, blockOf(1, 0))
-	next(t, q, 0, 1).Done()
+	next(t, q, 0, 1).Done(nil)
 	open(t, 1, 10, stored(on(m)))
 	require.Len(t, m.values, kept)
 }
@@ -87,7 +87,7 @@ func TestStoredBodiesLeaveMemory(t *testing.T) {
 		l, err := q.Next(t.Context(), 0, Bound{})
 		require.NoError(t, err)
 		require.Len(t, l.Blocks[0].Body(), len(big))
-		l.Done()
+		l.Done(nil)
 	}
 	require.Zero(t, q.retained)
 }
@@ -131,7 +131,7 @@ func TestCorruptBlocksTellWhatIsLost(t *testing.T) {
 			m := newMedium()
 			q, _ := open(t, 3, 10, stored(on(m)))
 			push(t, q, 0, blockOf(1, 0))
-			next(t, q, 1, 1).Done()
+			next(t, q, 1, 1).Done(nil)
 			k := key(blockPrefix, 0)
 			m.values[k] = test.damage(m.values[k])
 
@@ -165,8 +165,8 @@ func TestDamageAmongBlocksThatGoTogetherCostsNoOther(t *testing.T) {
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0), blockOf(4, 0))
 	q, dropped := open(t, 1, 10, stored(on(m)))
 	delete(m.values, key(blockPrefix, 1))
-	together(t, q, anyNumber, 1).Done()
-	together(t, q, anyNumber, 3, 4).Done()
+	together(t, q, anyNumber, 1).Done(nil)
+	together(t, q, anyNumber, 3, 4).Done(nil)
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
 	require.Len(t, m.values, kept, "only the index and the reserve are left")
 }
@@ -175,7 +175,7 @@ func TestLostIndexIsFoundAgain(t *testing.T) {
 	m := newMedium()
 	q, _ := open(t, 1, 10, stored(on(m)))
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
-	next(t, q, 0, 1).Done()
+	next(t, q, 0, 1).Done(nil)
 	m.values[indexKey] = []byte("nonsense")
 
 	q, dropped := open(t, 1, 10, stored(walkingClient{on(m)}))
@@ -213,14 +213,14 @@ func TestFullStorage(t *testing.T) {
 		m.limit = room + 5*(bodySize+80)
 		q, dropped := open(t, 1, 10, stored(on(m)))
 		held := 0
-		for q.Push(t.Context(), 0, []block.Block{blockOf(2*held, 0), blockOf(2*held+1, 0)}) == nil {
+		for q.Push(t.Context(), 0, []block.Block{blockOf(2*held, 0), blockOf(2*held+1, 0)}, nil) == nil {
 			held++
 		}
 		require.GreaterOrEqual(t, held, 4)
-		next(t, q, 0, 0).Done()
-		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(100, 0)}), storage.ErrStorageFull, "some room is left free")
+		next(t, q, 0, 0).Done(nil)
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(100, 0)}, nil), storage.ErrStorageFull, "some room is left free")
 		for n := 1; n <= held; n++ {
-			next(t, q, 0, n).Done()
+			next(t, q, 0, n).Done(nil)
 		}
 		push(t, q, 0, blockOf(101, 0))
 		var want []int
@@ -281,7 +281,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 					number++
 					blocks = append(blocks, blockOf(number, random.IntN(lanes)))
 				}
-				err := q.Push(t.Context(), epoch, blocks)
+				err := q.Push(t.Context(), epoch, blocks, nil)
 				for _, b := range blocks {
 					acknowledged[numberOf(b)] = err == nil
 				}
@@ -310,7 +310,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 				}
 			}
 			if client.lives != 0 {
-				l.Done()
+				l.Done(nil)
 			}
 			// The operation after which the client is dead still happened; what comes next is lost.
 			if alive = client.lives != 0 || round == rounds && alive; !alive {
@@ -345,10 +345,10 @@ func TestDeletionsThatFailAreMadeUpFor(t *testing.T) {
 		}
 		client.setFull(true)
 		for n := range 8 {
-			next(t, q, 0, n).Done()
+			next(t, q, 0, n).Done(nil)
 		}
 		require.Positive(t, failures)
-		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(10, 0)}), storage.ErrStorageFull)
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(10, 0)}, nil), storage.ErrStorageFull)
 		require.Len(t, m.values, kept+10)
 		client.setFull(false)
 		push(t, q, 0, blockOf(10, 0))
@@ -371,8 +371,8 @@ func TestDeletionsThatFailAreTriedAgain(t *testing.T) {
 		q, _ := open(t, 1, 100, stored(client))
 		push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
 		client.setFull(true)
-		next(t, q, 0, 1).Done()
-		next(t, q, 0, 2).Done()
+		next(t, q, 0, 1).Done(nil)
+		next(t, q, 0, 2).Done(nil)
 		time.Sleep(time.Minute)
 		require.Equal(t, kept+2, m.count())
 		client.setFull(false)
@@ -390,7 +390,7 @@ func TestOldestAreNotDroppedInVain(t *testing.T) {
 		push(t, q, 0, blockOf(n, 0))
 	}
 	client.setFull(true)
-	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(50, 0)}), storage.ErrStorageFull)
+	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(50, 0)}, nil), storage.ErrStorageFull)
 	require.LessOrEqual(t, dropped[ReasonFull], 2)
 	client.setFull(false)
 	push(t, q, 0, blockOf(51, 0))
@@ -406,7 +406,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 	dead := maps.Clone(m.values)
 	for range 19 {
-		next(t, q, 0, 20-q.Stats(0).Blocks).Done()
+		next(t, q, 0, 20-q.Stats(0).Blocks).Done(nil)
 	}
 	push(t, q, 0, blockOf(20, 0)) // the index begins with the last of them
 	for k, v := range dead {

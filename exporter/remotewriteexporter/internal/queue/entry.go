@@ -15,8 +15,8 @@ import (
 type entry struct {
 	seq    uint64
 	queued time.Time
-	block  *block.Block // nil when it is only stored
-	done   []string     // destinations done with it
+	block  *held    // nil when it is only stored
+	done   []string // destinations done with it
 
 	epoch                          uint32
 	tenant                         uint32 // its number in the queue
@@ -30,16 +30,31 @@ type entry struct {
 
 func newEntry(seq uint64, epoch uint32, queued time.Time, b block.Block) *entry {
 	return &entry{
-		seq: seq, epoch: epoch, queued: queued, block: &b,
+		seq: seq, epoch: epoch, queued: queued, block: &held{Block: b},
 		shard: uint16(b.Shard), size: uint32(len(b.Body()) + entryOverhead), version: b.Version,
 		samples: uint32(b.Samples), histograms: uint32(b.Histograms), exemplars: uint32(b.Exemplars),
 	}
 }
 
+// held is a block in memory.
+type held struct {
+	block.Block
+
+	fate *Fate // of what was pushed with it; nil if nobody waits for it
+}
+
+// fate is nil if nobody waits for it, as for what is stored.
+func (e *entry) fate() *Fate {
+	if e.block == nil {
+		return nil
+	}
+	return e.block.fate
+}
+
 // known is the block as far as it is in memory: without a body, and with little of a header, when it is only stored.
 func (e *entry) known() block.Block {
 	if e.block != nil {
-		return *e.block
+		return e.block.Block
 	}
 	return block.New(block.Header{
 		Version: e.version, Shard: int(e.shard),

@@ -199,6 +199,7 @@ func (d *destination) removed(e *entry) {
 	d.blocks--
 	if d.shares[e.tenant] -= int64(e.size); d.shares[e.tenant] == 0 {
 		delete(d.shares, e.tenant)
+		delete(d.paused, e.tenant)
 	}
 }
 

@@ -5,6 +5,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, 
 			return nil, err
 		case reason != "":
 			q.cfg.Dropped(destination, reason, entries[0].known().Header)
-			l.Done()
+			l.Done([]error{errors.New("the queue dropped the data: " + reason)})
 		default:
 			return l, nil
 		}
@@ -87,7 +88,7 @@ func (q *Queue) read(ctx context.Context, e *entry) (b block.Block, deadline tim
 		return b, deadline, "", fmt.Errorf("cannot read block %d from the storage: %w", e.seq, err)
 	}
 	if read, err := parseEntry(stored); err == nil {
-		return *read.block, deadline, "", nil
+		return read.block.Block, deadline, "", nil
 	}
 	return b, deadline, ReasonCorrupt, nil
 }
@@ -117,13 +118,17 @@ func (l *Lease) shorten(n int) {
 	l.entries = l.entries[:n]
 }
 
-// Done says that the destination is done with the blocks, sent or dropped.
-func (l *Lease) Done() {
+// Done says that the destination is done with the blocks, sent or dropped: lost says which were not delivered, and is nil
+// where all were.
+func (l *Lease) Done(lost []error) {
 	q := l.queue
 	var finished []*entry
 	q.mu.Lock()
 	q.destinations[l.destination].release(l.entries, true)
-	for _, e := range l.entries {
+	for i, e := range l.entries {
+		if i < len(lost) && lost[i] != nil {
+			e.fate().lost(lost[i])
+		}
 		finished = q.finish(l.destination, e, finished)
 	}
 	q.mu.Unlock()

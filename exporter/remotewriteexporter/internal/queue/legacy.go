@@ -30,7 +30,7 @@ func (l *Legacy) Header() (h block.Header, blocks int) {
 func (l *Legacy) Destinations() []string { return l.destinations }
 
 // Leave drops what a queue in memory holds, and returns it for one that is opened later. Call it between Stop and Close, when
-// all leases have ended. It is nil if there is nothing.
+// all leases have ended. What somebody waits for, and will bring again, is not left. It is nil if there is nothing.
 func (q *Queue) Leave() *Legacy {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -44,15 +44,18 @@ func (q *Queue) Leave() *Legacy {
 			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
 			if !seen[e] {
 				seen[e] = true
-				l.entries = append(l.entries, e)
+				if f := e.fate(); f == nil || !f.Awaited {
+					l.entries = append(l.entries, e)
+				}
 			}
+			q.abandon(e)
 		}
 	}
+	q.roomChanged()
 	if len(l.entries) == 0 {
 		return nil
 	}
 	slices.SortFunc(l.entries, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
-	q.roomChanged()
 	return l
 }
 
@@ -68,6 +71,7 @@ func (q *Queue) inherit(l *Legacy) {
 	for _, old := range l.entries {
 		e := *old
 		e.seq, e.waiting, e.done = q.nextSeq, 0, nil
+		e.block = &held{Block: old.block.Block}
 		e.epoch += epoch
 		e.tenant = q.number(e.block.Tenant)
 		for i, d := range q.destinations {

@@ -50,6 +50,8 @@ const (
 // ErrClosed is returned once the queue is closed.
 var ErrClosed = errors.New("the queue is closed")
 
+var errFull = errors.New("the queue dropped the data for want of room")
+
 const (
 	// entryOverhead is what a queued block costs besides its body. Counting it bounds the number of tiny blocks.
 	entryOverhead = 256
@@ -66,6 +68,8 @@ type Config struct {
 	Size int64
 	// Tenants says that blocks are of several tenants, each with a share of the queue.
 	Tenants bool
+	// Batches bounds the batches of the pipeline that have no fate yet, besides; 0 does not.
+	Batches int64
 	// OnFull is what happens then.
 	OnFull OnFull
 	// MaxAge is how long a block may wait; 0 is for ever.
@@ -89,7 +93,10 @@ type Queue struct {
 	mu           sync.Mutex
 	destinations []*destination
 	tenants      map[string]uint32 // numbers
-	retained     int64             // bytes of stored bodies that are in memory too
+	nextTenant   uint32
+	mostTenants  int   // so many names are kept before those are looked for that have nothing queued
+	batches      int64 // of the pipeline, that have no fate yet
+	retained     int64 // bytes of stored bodies that are in memory too
 	nextSeq      uint64
 	changed      chan struct{} // closed and replaced when room appears
 	stopped      bool          // no more leases
@@ -98,7 +105,7 @@ type Queue struct {
 
 // Open makes a queue and takes up what its storage holds.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}}
+	q := &Queue{cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants}
 	for range cfg.Destinations {
 		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu)))
 	}
@@ -132,18 +139,25 @@ func (q *Queue) NextEpoch() uint32 {
 }
 
 // Push queues blocks for every destination, all or none of them. It returns once they are stored, if there is a
-// storage. It never waits for room: Block is a promise of whoever brings data, made in WaitRoom.
-func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block) error {
+// storage. It never waits for room: Block is a promise of whoever brings data, made in WaitRoom. The fate is what becomes of
+// them in memory; with a storage it must be nil.
+func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fate *Fate) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return ErrClosed
 	}
+	if len(q.tenants) >= q.mostTenants {
+		q.forgetTenants()
+	}
+	if fate != nil {
+		fate.blocks = len(blocks)
+	}
 	now := time.Now()
 	entries := make([]*entry, 0, len(blocks))
 	for i := range blocks {
 		e := newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i])
-		e.tenant = q.number(blocks[i].Tenant)
+		e.tenant, e.block.fate = q.number(blocks[i].Tenant), fate
 		entries = append(entries, e)
 	}
 	q.mu.Unlock()
@@ -203,6 +217,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 			case DropNewest:
 				d.refused = int64(e.size)
 				e.done = append(e.done, q.cfg.Destinations[i])
+				e.fate().lost(errFull)
 				q.cfg.Dropped(i, ReasonFull, e.known().Header)
 				continue
 			case Block:
@@ -212,6 +227,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		d.push(e)
 	}
 	if e.waiting == 0 {
+		q.seal(e.fate())
 		return append(finished, e)
 	}
 	if q.disk != nil {
@@ -236,6 +252,7 @@ func (q *Queue) dropOldest(destination int, room int64, of func(tenant uint32) b
 			return finished
 		}
 		room -= int64(e.size)
+		e.fate().lost(errFull)
 		q.cfg.Dropped(destination, ReasonFull, e.known().Header)
 		finished = q.finish(destination, e, finished)
 	}
@@ -246,6 +263,9 @@ func (q *Queue) dropOldest(destination int, room int64, of func(tenant uint32) b
 func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.waiting--
 	e.done = append(e.done, q.cfg.Destinations[destination])
+	if e.waiting == 0 {
+		q.seal(e.fate())
+	}
 	q.roomChanged()
 	if e.waiting == 0 && e.kept {
 		q.retained -= int64(len(e.block.Body()))
@@ -283,6 +303,7 @@ func (q *Queue) Close(ctx context.Context) error {
 		}
 		for e := d.dropOldest(anyTenant); e != nil; e = d.dropOldest(anyTenant) {
 			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
+			q.abandon(e)
 		}
 	}
 	q.roomChanged()

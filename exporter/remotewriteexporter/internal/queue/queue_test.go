@@ -54,7 +54,7 @@ func open(t *testing.T, destinations, size int, change func(*Config)) (*Queue, d
 
 func push(t *testing.T, q *Queue, epoch uint32, blocks ...block.Block) {
 	t.Helper()
-	require.NoError(t, q.Push(t.Context(), epoch, blocks))
+	require.NoError(t, q.Push(t.Context(), epoch, blocks, nil))
 }
 
 // next leases the next block and requires its number.
@@ -74,7 +74,7 @@ func contents(t *testing.T, q *Queue, destination int) []int {
 		l, err := q.Next(t.Context(), destination, Bound{})
 		require.NoError(t, err)
 		numbers = append(numbers, numberOf(l.Blocks[0]))
-		l.Done()
+		l.Done(nil)
 	}
 	return numbers
 }
@@ -119,10 +119,10 @@ func TestBlocksOfALaneGoTogether(t *testing.T) {
 			require.Equal(t, [3]int{6, 2, 2}, [3]int{s.Blocks, s.Leased, s.Waiting})
 			first.Release()
 			first = together(t, q, most, 1, 3, 4)
-			other.Done()
-			first.Done()
-			together(t, q, most, 5).Done()
-			together(t, q, most, 6).Done()
+			other.Done(nil)
+			first.Done(nil)
+			together(t, q, most, 5).Done(nil)
+			together(t, q, most, 6).Done(nil)
 			require.Equal(t, Stats{Capacity: s.Capacity}, q.Stats(0))
 		})
 	}
@@ -136,7 +136,7 @@ func TestWhatCannotGoTogetherWaits(t *testing.T) {
 	for n := range 3 {
 		l := together(t, q, anyNumber, n+1)
 		idle(t, q)
-		l.Done()
+		l.Done(nil)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestBlocksBehindALeaseOfSeveralCanBeDropped(t *testing.T) {
 	push(t, q, 0, blockOf(4, 0), blockOf(5, 0))
 	require.Equal(t, drops{ReasonFull: 1}, dropped)
 	l.Release()
-	together(t, q, anyNumber, 1, 2, 4, 5).Done()
+	together(t, q, anyNumber, 1, 2, 4, 5).Done(nil)
 }
 
 func TestLaneHasOneBlockOut(t *testing.T) {
@@ -155,11 +155,11 @@ func TestLaneHasOneBlockOut(t *testing.T) {
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 1))
 	first, other := next(t, q, 0, 1), next(t, q, 0, 3)
 	idle(t, q)
-	other.Done()
+	other.Done(nil)
 	idle(t, q)
 	first.Release()
-	next(t, q, 0, 1).Done()
-	next(t, q, 0, 2).Done()
+	next(t, q, 0, 1).Done(nil)
+	next(t, q, 0, 2).Done(nil)
 	require.Zero(t, q.Stats(0).Bytes)
 }
 
@@ -168,13 +168,13 @@ func TestEpochWaitsForTheOneBefore(t *testing.T) {
 	push(t, q, 4, blockOf(1, 0), blockOf(2, 1))
 	push(t, q, 5, blockOf(3, 0), blockOf(4, 2))
 	one, two := next(t, q, 0, 1), next(t, q, 0, 2)
-	one.Done()
+	one.Done(nil)
 	idle(t, q)
 	require.Equal(t, uint32(6), q.NextEpoch())
-	two.Done()
+	two.Done(nil)
 	three := next(t, q, 0, 3)
-	next(t, q, 0, 4).Done()
-	three.Done()
+	next(t, q, 0, 4).Done(nil)
+	three.Done(nil)
 }
 
 func TestDestinationsGoTheirOwnWays(t *testing.T) {
@@ -191,7 +191,7 @@ func TestOldestMakesRoom(t *testing.T) {
 	held := next(t, q, 0, 1)
 	push(t, q, 1, blockOf(4, 0), blockOf(5, 0))
 	require.Equal(t, drops{ReasonFull: 2}, dropped)
-	held.Done()
+	held.Done(nil)
 	require.Equal(t, []int{4, 5}, contents(t, q, 0))
 }
 
@@ -227,10 +227,10 @@ func TestWhoBringsDataWaitsForRoom(t *testing.T) {
 
 		room := make(chan error, 1)
 		go func() { room <- q.WaitRoom(t.Context(), nobody) }()
-		next(t, q, 0, 1).Done()
+		next(t, q, 0, 1).Done(nil)
 		synctest.Wait()
 		require.Empty(t, room, "the other destination is still full")
-		next(t, q, 1, 1).Done()
+		next(t, q, 1, 1).Done(nil)
 		require.NoError(t, <-room)
 	})
 }
@@ -244,7 +244,7 @@ func TestOldBlocksAreDropped(t *testing.T) {
 		l := next(t, q, 0, 3)
 		require.Equal(t, time.Now().Add(time.Minute), l.Deadlines[0])
 		require.Equal(t, drops{ReasonAge: 2}, dropped)
-		l.Done()
+		l.Done(nil)
 	})
 }
 
@@ -268,14 +268,14 @@ func TestDrainWaitsUntilNothingIsQueued(t *testing.T) {
 		push(t, q, 0, blockOf(1, 0))
 		drained := make(chan struct{})
 		go func() { q.Drain(t.Context()); close(drained) }()
-		next(t, q, 0, 1).Done()
+		next(t, q, 0, 1).Done(nil)
 		synctest.Wait()
 		select {
 		case <-drained:
 			t.Fatal("a block is left")
 		default:
 		}
-		next(t, q, 1, 1).Done()
+		next(t, q, 1, 1).Done(nil)
 		<-drained
 	})
 }
@@ -286,7 +286,7 @@ func TestCloseDropsWhatIsInMemory(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, drops{ReasonShutdown: 4}, dropped)
-	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(3, 0)}), ErrClosed)
+	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(3, 0)}, nil), ErrClosed)
 	require.ErrorIs(t, q.WaitRoom(t.Context(), nobody), ErrClosed)
 }
 

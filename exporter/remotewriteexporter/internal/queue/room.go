@@ -40,6 +40,9 @@ func (q *Queue) Blocks(tenants []string) bool {
 
 // full tells whether some destination has no room for one of the tenants; the caller holds mu.
 func (q *Queue) full(tenants []string) bool {
+	if q.crowded() {
+		return true
+	}
 	for _, d := range q.destinations {
 		for _, tenant := range tenants {
 			if q.room(d, q.numberIfKnown(tenant)) <= 0 {
@@ -58,6 +61,9 @@ func (q *Queue) Refuses(tenants []string) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.crowded() {
+		return true
+	}
 	for _, d := range q.destinations {
 		if d.blocks == 0 {
 			return false

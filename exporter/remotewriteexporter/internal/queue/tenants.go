@@ -5,20 +5,36 @@ package queue
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
 // unknown is the number of tenants that have queued nothing so far.
 const unknown = math.MaxUint32
 
-// number is a tenant's, which is found or given. Names are few: whoever makes blocks bounds them. The caller holds mu.
+// minTenants is how many names are kept without a look at who still has something queued.
+const minTenants = 1024
+
+// number is a tenant's, which is found or given. The caller holds mu.
 func (q *Queue) number(tenant string) uint32 {
 	n, ok := q.tenants[tenant]
 	if !ok {
-		n = uint32(len(q.tenants))
+		n = q.nextTenant
+		q.nextTenant = (n + 1) % unknown
 		q.tenants[tenant] = n
 	}
 	return n
+}
+
+// forgetTenants forgets the names of those that have nothing queued; the caller holds mu. Whoever makes blocks bounds the
+// tenants there are, not those there have been.
+func (q *Queue) forgetTenants() {
+	for name, n := range q.tenants {
+		if !slices.ContainsFunc(q.destinations, func(d *destination) bool { return d.shares[n] > 0 }) {
+			delete(q.tenants, name)
+		}
+	}
+	q.mostTenants = max(minTenants, 2*len(q.tenants))
 }
 
 func (q *Queue) numberIfKnown(tenant string) uint32 {
@@ -53,12 +69,12 @@ func (q *Queue) room(d *destination, tenant uint32) int64 {
 
 // Later gives the blocks back, all but the first few that the destination is done with: it would not serve their tenant
 // for so long.
-func (l *Lease) Later(done int, wait time.Duration) {
+func (l *Lease) Later(done int, lost []error, wait time.Duration) {
 	q := l.queue
 	rest := l.entries[done:]
 	if done > 0 {
 		l.shorten(done)
-		l.Done()
+		l.Done(lost)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,6 +5,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,11 @@ func TestTenantsOfAShardHaveLanesOfTheirOwn(t *testing.T) {
 	a := next(t, q, 0, 1)
 	b := next(t, q, 0, 2)
 	idle(t, q)
-	b.Done()
-	next(t, q, 0, 4).Done()
+	b.Done(nil)
+	next(t, q, 0, 4).Done(nil)
 	idle(t, q)
-	a.Done()
-	next(t, q, 0, 3).Done()
+	a.Done(nil)
+	next(t, q, 0, 3).Done(nil)
 	require.Empty(t, q.destinations[0].shares)
 }
 
@@ -42,19 +43,19 @@ func TestPausedTenantIsProbedByOneLane(t *testing.T) {
 		other := tenantBlock(2, "a")
 		other.Shard = 1
 		push(t, q, 0, tenantBlock(1, "a"), other, tenantBlock(3, "b"))
-		next(t, q, 0, 1).Later(0, time.Minute)
-		next(t, q, 0, 3).Done()
+		next(t, q, 0, 1).Later(0, nil, time.Minute)
+		next(t, q, 0, 3).Done(nil)
 		idle(t, q)
 		began := time.Now()
 		probe := next(t, q, 0, 1) // waits
 		require.Equal(t, time.Minute, time.Since(began))
 		idle(t, q)
-		probe.Later(0, time.Hour)
+		probe.Later(0, nil, time.Hour)
 		idle(t, q)
 		probe = next(t, q, 0, 1)
 		require.Equal(t, time.Minute+time.Hour, time.Since(began))
-		probe.Done()
-		next(t, q, 0, 2).Done()
+		probe.Done(nil)
+		next(t, q, 0, 2).Done(nil)
 	})
 }
 
@@ -65,10 +66,10 @@ func TestWhatIsDoneBeforeAPauseIsDone(t *testing.T) {
 		l, err := q.Next(t.Context(), 0, anyNumber)
 		require.NoError(t, err)
 		require.Len(t, l.Blocks, 3)
-		l.Later(2, time.Minute)
+		l.Later(2, nil, time.Minute)
 		require.Equal(t, 1, q.Stats(0).Blocks)
 		require.Zero(t, q.Stats(0).Leased)
-		next(t, q, 0, 3).Done()
+		next(t, q, 0, 3).Done(nil)
 	})
 }
 
@@ -105,4 +106,20 @@ func TestTenantThatDropsDropsItsOwn(t *testing.T) {
 		require.Equal(t, int64(2*(bodySize+entryOverhead)), q.destinations[0].shares[q.tenants["b"]])
 		require.InDelta(t, 441, dropped[ReasonFull], 2)
 	}
+}
+
+// TestTenantsThatWereAreForgotten: there may be few tenants at a time, and many over the years.
+func TestTenantsThatWereAreForgotten(t *testing.T) {
+	q, _ := open(t, 1, 1<<20, shared)
+	push(t, q, 0, tenantBlock(0, "stays"))
+	held := next(t, q, 0, 0)
+	for n := 1; n < 20*minTenants; n++ {
+		push(t, q, 0, tenantBlock(n, fmt.Sprint("passes ", n)))
+		next(t, q, 0, n).Done(nil)
+	}
+	require.LessOrEqual(t, len(q.tenants), minTenants)
+	push(t, q, 0, tenantBlock(-1, "stays"))
+	idle(t, q) // it is still the one whose lane is leased
+	held.Done(nil)
+	next(t, q, 0, -1).Done(nil)
 }

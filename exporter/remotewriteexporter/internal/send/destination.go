@@ -13,6 +13,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ const (
 	ReasonElapsed   = "max_elapsed_time"
 	ReasonAge       = "max_age"
 	ReasonFormat    = "format" // the destination's format cannot express it
+	ReasonTenant    = "tenant" // no request can name its tenant, as after a change of the configuration
 )
 
 // Config says how to deliver.
@@ -47,11 +49,19 @@ type Config struct {
 	Timeout time.Duration
 	// Reprobe is how long a fallback holds before better formats are tried again.
 	Reprobe time.Duration
-	// TenantHeader carries a block's tenant; empty sends none.
-	TenantHeader string
-	UserAgent    string
-	Retry        Retry
-	Breaker      Breaker
+	// Tenants is how requests say whose data they carry; nil where nobody's data is told apart.
+	Tenants   Tenants
+	UserAgent string
+	Retry     Retry
+	Breaker   Breaker
+}
+
+// Tenants puts tenants into requests.
+type Tenants interface {
+	// SetHeaders says in the headers of a request whose data it carries. An error says that no request can.
+	SetHeaders(h http.Header, tenant string) error
+	// Name is a tenant for people.
+	Name(tenant string) string
 }
 
 // Telemetry is told of what happens. Its methods are called from many goroutines and must not block.
@@ -130,43 +140,59 @@ func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }
 // they are then as undelivered as before, except for parts of what was sent in pieces. A *LaterError says that the destination
 // would not serve the tenant of the blocks, and how many it is done with. Several blocks, which must be of one
 // tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
-// has its fate sealed block by block.
-func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) error {
+// has its fate sealed block by block. Of those it is done with, lost says which were not delivered; it is nil where all were.
+func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) (lost []error, err error) {
 	all := len(blocks)
-	rest, err := d.sendAll(ctx, blocks, deadlines)
+	rest, lost, err := d.sendAll(ctx, blocks, deadlines)
 	if later := (*LaterError)(nil); errors.As(err, &later) {
 		later.Done = all - rest
 	}
-	return err
+	return lost, err
 }
 
 // sendAll is Send. It returns how many blocks it did not come to the end of.
-func (d *Destination) sendAll(ctx context.Context, blocks []block.Block, deadlines []time.Time) (rest int, err error) {
+func (d *Destination) sendAll(ctx context.Context, blocks []block.Block, deadlines []time.Time) (rest int, lost []error, err error) {
 	started := time.Now()
+	all := len(blocks)
+	lose := func(block int, err error) {
+		if err == nil {
+			return
+		}
+		if lost == nil {
+			lost = make([]error, all)
+		}
+		lost[block] = err
+	}
 	for len(blocks) > 0 {
+		first := all - len(blocks)
 		n := d.together(blocks)
-		f := apart
+		e := ending{fate: apart}
 		if n > 1 {
 			if whole, err := block.Merge(blocks[:n]); err == nil {
-				if f, err = d.deliver(ctx, whole, started, deadlines[0], true); err != nil {
-					return len(blocks), err
+				if e, err = d.deliver(ctx, whole, started, deadlines[0], true); err != nil {
+					return len(blocks), lost, err
 				}
 			}
 		}
-		switch f {
+		switch e.fate {
 		case late:
 			continue // fewer of them
 		case apart:
 			for i, b := range blocks[:n] {
-				if err := d.sendOne(ctx, b, started, deadlines[i]); err != nil {
-					return len(blocks) - i, err
+				why, err := d.sendOne(ctx, b, started, deadlines[i])
+				if err != nil {
+					return len(blocks) - i, lost, err
 				}
+				lose(first+i, why)
 			}
 		case sealed:
+			for i := range n {
+				lose(first+i, e.lost)
+			}
 		}
 		blocks, deadlines = blocks[n:], deadlines[n:]
 	}
-	return 0, nil
+	return 0, lost, nil
 }
 
 // together is how many of the blocks, from the first on, may travel together.
@@ -180,8 +206,8 @@ func (d *Destination) together(blocks []block.Block) int {
 	return len(blocks)
 }
 
-// sendOne sends a block, in pieces where it is too large.
-func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadline time.Time) error {
+// sendOne sends a block, in pieces where it is too large. What of it could not be delivered is lost.
+func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadline time.Time) (lost, err error) {
 	parts, begun := []block.Block{b}, false
 	for len(parts) > 0 {
 		part := parts[0]
@@ -191,7 +217,7 @@ func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadl
 				continue
 			}
 		}
-		f, err := d.deliver(ctx, part, started, deadline, false)
+		e, err := d.deliver(ctx, part, started, deadline, false)
 		if later := (*LaterError)(nil); begun && errors.As(err, &later) {
 			// What has been sent of the block would be sent again, should it go back: the rest waits here.
 			if err = sleep(ctx, later.Wait); err == nil {
@@ -199,22 +225,22 @@ func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadl
 			}
 		}
 		if err != nil {
-			return err
+			return lost, err
 		}
-		if f == sealed {
-			begun = true
+		if e.fate == sealed {
+			begun, lost = true, cmp.Or(lost, e.lost)
 			parts = parts[1:]
 			continue
 		}
 		first, second, err := block.Split(part)
 		if err != nil || part.RawSize < minSplit {
-			d.drop(part.Header, ReasonTooLarge, answer{code: http.StatusRequestEntityTooLarge, err: err})
+			lost = d.drop(part.Header, ReasonTooLarge, answer{code: http.StatusRequestEntityTooLarge, err: err})
 			parts = parts[1:]
 			continue
 		}
 		parts = append([]block.Block{first, second}, parts[1:]...)
 	}
-	return nil
+	return lost, nil
 }
 
 // fate is what became of a request.
@@ -225,6 +251,12 @@ const (
 	apart              // it has to be sent in pieces
 	late               // what was merged takes too long together
 )
+
+// ending is the fate of a request and, when it is sealed, why its data is lost, or nil.
+type ending struct {
+	fate fate
+	lost error
+}
 
 // learnTime remembers how many points were too many to be taken in time, or were not. Who was slow may become fast again.
 func (d *Destination) learnTime(points int, late bool) {
@@ -238,7 +270,7 @@ func (d *Destination) learnTime(points int, late bool) {
 
 // deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
 // merged has to be whenever all of it would be dropped: not all of its blocks may deserve it.
-func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time, merged bool) (f fate, err error) {
+func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time, merged bool) (e ending, err error) {
 	var tried formatSet // formats that b was turned down in
 	var last answer
 	sent := b // b in the format of the last attempt
@@ -248,7 +280,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 	}
 	for {
 		if err := d.gate.enter(ctx); err != nil {
-			return apart, err
+			return ending{}, err
 		}
 		format, ok := d.formats.choose(b.Version, tried)
 		reason := d.expired(started, deadline, attempt)
@@ -267,17 +299,20 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 		if reason != "" {
 			d.gate.leave()
 			if merged {
-				return apart, nil
+				return ending{fate: apart}, nil
 			}
 			d.served.well(b.Tenant)
-			d.drop(b.Header, reason, last)
-			return sealed, nil
+			return ending{sealed, d.drop(b.Header, reason, last)}, nil
 		}
 
 		a := d.exchange(ctx, sent, attempt)
+		if a.unnamed {
+			d.gate.leave()
+			return ending{sealed, d.drop(b.Header, ReasonTenant, a)}, nil
+		}
 		if ctx.Err() != nil && a.code == 0 {
 			d.gate.leave()
-			return apart, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
+			return ending{}, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
 		}
 		v := d.judge(a, format)
 		if a.mayBeFormat() {
@@ -288,7 +323,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			case !refused:
 				d.served.well(b.Tenant)
 			case !merged || !a.late(): // else it may be the request that is too large
-				return apart, d.later(b.Tenant, v, a)
+				return ending{}, d.later(b.Tenant, v, a)
 			}
 		}
 		d.report(v, a)
@@ -301,27 +336,26 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			if merged {
 				d.learnTime(b.Samples+b.Histograms, false)
 			}
-			return sealed, nil
+			return ending{fate: sealed}, nil
 		case oversized:
 			d.sizes.refused(b.RawSize, len(sent.Body()))
-			return apart, nil
+			return ending{fate: apart}, nil
 		case unsupported: // with another format: no failure, so no pause and no attempt counted
 			tried.add(format)
 			d.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
 		case rejected:
 			if merged && !a.wroteSome() { // what was written would be refused as old when it came again
-				return apart, nil
+				return ending{fate: apart}, nil
 			}
-			d.reject(b, sent, a)
-			return sealed, nil
+			return ending{sealed, d.reject(b, sent, a)}, nil
 		case retry, retrySlowly:
 			d.telemetry.Retried(a.reason())
 			if err := d.cfg.Retry.wait(ctx, attempt, v == retrySlowly, a.retryAfter); err != nil {
-				return apart, err
+				return ending{}, err
 			}
 			if merged && a.late() { // it would be late for ever
 				d.learnTime(b.Samples+b.Histograms, true)
-				return late, nil
+				return ending{fate: late}, nil
 			}
 			attempt++
 		}
@@ -329,15 +363,15 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 }
 
 // reject gives up a block that the destination refused, but for what it says it wrote of it.
-func (d *Destination) reject(b, sent block.Block, a answer) {
+func (d *Destination) reject(b, sent block.Block, a answer) error {
 	if !a.wroteSome() {
-		d.drop(b.Header, ReasonRejected, a)
-		return
+		return d.drop(b.Header, ReasonRejected, a)
 	}
 	loss := lossOf(b, sent, a)
 	loss.Reason = ReasonRejected
 	d.telemetry.Delivered(sent.Header, loss)
 	d.complain(b.Header, ReasonRejected, a)
+	return &LostError{Reason: ReasonRejected, answer: a}
 }
 
 // rewrite puts b in format f; have is an earlier result for b, which may already be it.

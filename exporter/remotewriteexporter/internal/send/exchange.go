@@ -36,6 +36,7 @@ type answer struct {
 	retryAfter time.Duration
 	written    promwrite.Written
 	hasWritten bool
+	unnamed    bool // no request can say whose data it is
 }
 
 // A verdict says what an answer means for the block.
@@ -70,8 +71,10 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 	if attempt > 0 {
 		h.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
-	if d.cfg.TenantHeader != "" && b.Tenant != "" {
-		h.Set(d.cfg.TenantHeader, b.Tenant)
+	if d.tenanted(b) {
+		if err := d.cfg.Tenants.SetHeaders(h, b.Tenant); err != nil {
+			return answer{err: err, unnamed: true}
+		}
 	}
 
 	started := time.Now()

@@ -74,11 +74,34 @@ func (d *Destination) announceFormat(format int) {
 	}
 }
 
-// drop gives up a block.
-func (d *Destination) drop(h block.Header, reason string, a answer) {
+// drop drops a block. The error says why, for whoever brought the data.
+func (d *Destination) drop(h block.Header, reason string, a answer) error {
 	d.telemetry.Dropped(h, reason)
 	d.complain(h, reason, a)
+	return &LostError{Reason: reason, answer: a}
 }
+
+// LostError says that a block, or a part of it, was not delivered.
+type LostError struct {
+	Reason string
+	answer answer
+}
+
+func (l *LostError) Error() string {
+	text := "cannot deliver the data (" + l.Reason + ")"
+	if l.answer.code != 0 {
+		text += fmt.Sprintf(": the destination answers %d", l.answer.code)
+	}
+	if said := l.answer.said(); said != "" {
+		text += ": " + said
+	}
+	return text
+}
+
+func (l *LostError) Unwrap() error { return l.answer.err }
+
+// Again tells whether it may be delivered if it is brought again.
+func (l *LostError) Again() bool { return l.Reason == ReasonElapsed || l.Reason == ReasonAge }
 
 // complain logs that something was lost, when it is for another reason than the last time and once a minute. The
 // counters tell how often.

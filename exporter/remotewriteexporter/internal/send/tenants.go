@@ -41,7 +41,7 @@ type refusal struct {
 }
 
 // tenanted tells whether what is wrong with a request may be its tenant.
-func (d *Destination) tenanted(b block.Block) bool { return d.cfg.TenantHeader != "" && b.Tenant != "" }
+func (d *Destination) tenanted(b block.Block) bool { return d.cfg.Tenants != nil && b.Tenant != "" }
 
 // attempts is how often the tenant's data has been refused, and since when; or now.
 func (t *tenants) attempts(tenant string, now time.Time) (int, time.Time) {
@@ -103,7 +103,7 @@ func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 	}
 	if news {
 		d.log.Warn("destination does not take the data of a tenant; it stays in the queue and is tried again, others go on",
-			append(a.fields(), zap.String("tenant", tenant))...)
+			append(a.fields(), zap.String("tenant", d.cfg.Tenants.Name(tenant)))...)
 	}
 	return &LaterError{Wait: wait, code: a.code}
 }

@@ -1,0 +1,152 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheusremotewriteexporter
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/featuregate"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter/internal/metadata"
+)
+
+// receiver answers with a code, and counts what it has taken.
+type receiver struct {
+	*httptest.Server
+
+	code  atomic.Int64
+	taken atomic.Int64
+	last  atomic.Pointer[http.Header]
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := &receiver{}
+	r.code.Store(http.StatusNoContent)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		code := int(r.code.Load())
+		if code/100 == 2 {
+			r.taken.Add(1)
+		}
+		r.last.Store(&request.Header)
+		w.WriteHeader(code)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// start runs the exporter with some keys of contrib's.
+func start(t *testing.T, keys map[string]any) (e exporter.Metrics, logs *observer.ObservedLogs) {
+	t.Helper()
+	factory := NewFactory()
+	cfg := factory.CreateDefaultConfig().(*Config)
+	require.NoError(t, confmap.NewFromStringMap(keys).Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	core, logs := observer.New(zap.InfoLevel)
+	set := exportertest.NewNopSettings(metadata.Type)
+	set.ID = component.NewID(metadata.Type)
+	set.Logger = zap.New(core)
+	e, err := factory.CreateMetrics(t.Context(), set, cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
+	return e, logs
+}
+
+func soon(t *testing.T, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, 30*time.Second, time.Millisecond, what)
+}
+
+// What is acknowledged with `wal` survives the process, as it does with contrib's log.
+func TestWALKeepsTheQueueOnDisk(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "log")
+	r := newReceiver(t)
+	r.code.Store(http.StatusServiceUnavailable)
+	keys := map[string]any{"endpoint": r.URL, "wal": map[string]any{"directory": directory}, "timeout": "50ms"}
+	e, logs := start(t, keys)
+	require.NoError(t, e.ConsumeMetrics(t.Context(), metrics()))
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Zero(t, r.taken.Load())
+	require.Empty(t, logs.FilterMessageSnippet("wal").All())
+
+	r.code.Store(http.StatusNoContent)
+	_, _ = start(t, keys)
+	soon(t, func() bool { return r.taken.Load() > 0 }, "it arrives")
+
+	require.NoError(t, os.MkdirAll(filepath.Join(directory, contribLog), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(directory, contribLog, "00000000000000000001"), []byte("x"), 0o600))
+	core, logs := observer.New(zap.InfoLevel)
+	(&WALConfig{Directory: directory}).warnOfContribs(zap.New(core))
+	require.Len(t, logs.All(), 1, "what nobody will send is told of")
+}
+
+func TestWithoutAQueueTheCallerIsTold(t *testing.T) {
+	r := newReceiver(t)
+	e, _ := start(t, map[string]any{"endpoint": r.URL, "remote_write_queue": map[string]any{"enabled": false}})
+	for n := range 5 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), metrics()))
+		require.GreaterOrEqual(t, r.taken.Load(), int64(n+1), "it has been delivered")
+	}
+	r.code.Store(http.StatusConflict)
+	err := e.ConsumeMetrics(t.Context(), metrics())
+	require.ErrorContains(t, err, "409")
+	require.True(t, consumererror.IsPermanent(err))
+}
+
+func TestQueueSizeCountsBatches(t *testing.T) {
+	r := newReceiver(t)
+	r.code.Store(http.StatusServiceUnavailable)
+	e, _ := start(t, map[string]any{"endpoint": r.URL, "timeout": "50ms", "remote_write_queue": map[string]any{"queue_size": 3}})
+	for range 3 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), metrics()))
+	}
+	require.Error(t, e.ConsumeMetrics(t.Context(), metrics()))
+	r.code.Store(http.StatusNoContent)
+	soon(t, func() bool { return e.ConsumeMetrics(t.Context(), metrics()) == nil }, "there is room again")
+}
+
+func TestAllMetadataKeysAreForwarded(t *testing.T) {
+	r := newReceiver(t)
+	e, _ := start(t, map[string]any{"endpoint": r.URL, "include_metadata_keys": []any{"X-Scope-OrgID", "x-team"}})
+	md := client.NewMetadata(map[string][]string{"x-scope-orgid": {"blue"}, "x-team": {"birds", "fish"}})
+	require.NoError(t, e.ConsumeMetrics(client.NewContext(t.Context(), client.Info{Metadata: md}), metrics()))
+	soon(t, func() bool { return r.taken.Load() > 0 }, "it arrives")
+	h := *r.last.Load()
+	require.Equal(t, []string{"blue"}, h.Values("X-Scope-Orgid"))
+	require.Equal(t, []string{"birds", "fish"}, h.Values("X-Team"))
+}
+
+func TestGatesOfContribAreKnown(t *testing.T) {
+	registry := featuregate.GlobalRegistry()
+	for _, g := range gates {
+		require.NoError(t, registry.Set(g.id, true), "contrib's own, or ours: it is there")
+		t.Cleanup(func() { _ = registry.Set(g.id, false) })
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	warnOfGates(zap.New(core))
+	require.Len(t, logs.All(), 1)
+
+	read := func(keys map[string]any) error {
+		return confmap.NewFromStringMap(keys).Unmarshal(createDefaultConfig().(*Config))
+	}
+	require.ErrorContains(t, read(map[string]any{"endpoint": "http://localhost"}), "`endpoint` must be under `http`")
+	require.NoError(t, read(map[string]any{"namespace": "a", "http": map[string]any{"endpoint": "http://localhost"}}))
+}

@@ -1,0 +1,130 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+)
+
+func awaiting(url string) func(*Config) {
+	return func(c *Config) {
+		c.Endpoint, c.Queue.WaitForResult = url, true
+		c.Batch.Timeout = 0
+	}
+}
+
+func TestWhoWaitsForTheResultIsTold(t *testing.T) {
+	d := newReceived(t, nil)
+	e := start(t, componenttest.NewNopHost(), awaiting(d.URL))
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
+		require.Equal(t, 10*(n+1), d.samples(), "it has arrived")
+	}
+	d.requireOrdered(t)
+
+	d.setAnswer(status(2, http.StatusServiceUnavailable))
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 20)), "what is repeated is waited for")
+	require.Equal(t, 210, d.samples())
+
+	d.fail(http.StatusConflict)
+	err := e.ConsumeMetrics(t.Context(), gauges(10, 21))
+	require.ErrorContains(t, err, "409")
+	require.True(t, consumererror.IsPermanent(err), "it will never be taken")
+
+	d.fail(http.StatusServiceUnavailable)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err = e.ConsumeMetrics(ctx, gauges(10, 22))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.False(t, consumererror.IsPermanent(err))
+	d.recover()
+}
+
+func TestWhatTookTooLongMayComeAgain(t *testing.T) {
+	d := newReceived(t, nil)
+	d.fail(http.StatusServiceUnavailable)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		awaiting(d.URL)(c)
+		c.Retry.MaxElapsedTime = 20 * time.Millisecond
+	})
+	err := e.ConsumeMetrics(t.Context(), gauges(10, 0))
+	require.ErrorContains(t, err, "max_elapsed_time")
+	require.False(t, consumererror.IsPermanent(err))
+}
+
+// The result is one for all destinations: who brings the data again brings it to each.
+func TestResultIsOfAllDestinations(t *testing.T) {
+	good, bad := newReceived(t, nil), newReceived(t, status(1<<30, http.StatusConflict))
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		awaiting("")(c)
+		for _, url := range []string{good.URL, bad.URL} {
+			endpoint := EndpointConfig{HTTP: defaultClient()}
+			endpoint.HTTP.Endpoint = url
+			c.Endpoints = append(c.Endpoints, endpoint)
+		}
+	})
+	require.ErrorContains(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)), "409")
+	eventually(t, func() bool { return good.samples() == 10 }, "the other has it")
+}
+
+// TestShutdownEndsTheWait: nobody waits for what is not delivered any more, and what was refused them is not left for the
+// next exporter: they bring it again.
+func TestShutdownEndsTheWait(t *testing.T) {
+	d := newReceived(t, nil)
+	d.fail(http.StatusServiceUnavailable)
+	change := func(c *Config) {
+		awaiting(d.URL)(c)
+		c.ShutdownTimeout = 10 * time.Millisecond
+	}
+	e := create(t, change)
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	var waiting sync.WaitGroup
+	for n := range 4 {
+		waiting.Go(func() {
+			err := e.ConsumeMetrics(context.Background(), gauges(10, n))
+			if err == nil || consumererror.IsPermanent(err) {
+				t.Errorf("want an error that says to come again, got %v", err)
+			}
+		})
+	}
+	eventually(t, func() bool { return e.open() == 4 }, "all have come")
+	require.NoError(t, e.Shutdown(t.Context()))
+	waiting.Wait()
+	require.Empty(t, left.take(e.set.ID, identities(e.cfg.clients())))
+}
+
+// open is how many batches have no fate yet.
+func (e *remoteWrite) open() int64 { return e.queue.Open() }
+
+func TestBatchesAreBounded(t *testing.T) {
+	for _, policy := range []string{onFullDropNewest, onFullBlock} {
+		t.Run(policy, func(t *testing.T) {
+			d := newReceived(t, nil)
+			d.fail(http.StatusServiceUnavailable)
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.Queue.OnFull, c.Queue.MaxBatches = d.URL, policy, 3
+				c.Queue.BlockTimeout = 20 * time.Millisecond
+			})
+			for n := range 3 {
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
+			}
+			require.ErrorContains(t, e.ConsumeMetrics(t.Context(), gauges(10, 3)), "`queue.on_full`")
+			d.recover()
+			eventually(t, func() bool { return d.samples() == 30 && e.open() == 0 }, "all that was taken arrives")
+			for n := range 50 {
+				eventually(t, func() bool { return e.ConsumeMetrics(t.Context(), gauges(10, 4+n)) == nil }, "there is room again")
+			}
+			eventually(t, func() bool { return d.samples() == 530 && e.open() == 0 }, "and stays")
+			d.requireOrdered(t)
+		})
+	}
+}
