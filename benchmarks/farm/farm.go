@@ -44,6 +44,8 @@ type Config struct {
 	Steps int `json:"steps"`
 	// Own gives each series a label value that no other target has.
 	Own bool `json:"own"`
+	// Plain leaves out exemplars, which some agents read and do not send.
+	Plain bool `json:"plain,omitempty"`
 	// TLS puts targets behind TLS, and has them ask for Token.
 	TLS bool `json:"tls"`
 	// Relabelled leaves out of the account what Rules drop.
@@ -126,7 +128,7 @@ func New(cfg Config, progress func(done, of int)) (*Farm, error) {
 		f.pages = []*Page{Kubelet(cmp.Or(cfg.Samples, 500))}
 		steps = 1
 	case "mixed":
-		if f.pages, err = Mixed(cmp.Or(cfg.Samples, 20_000), cfg.NodePage); err != nil {
+		if f.pages, err = Mixed(cmp.Or(cfg.Samples, 20_000), cfg.NodePage, !cfg.Plain); err != nil {
 			return nil, err
 		}
 		steps = 2

@@ -56,6 +56,7 @@ func TestPagesOfOtherFleetsAreValid(t *testing.T) {
 		"own":     {Page: "node", NodePage: nodePage, Targets: 2, Own: true},
 		"kubelet": {Page: "kubelet", Targets: 2, Change: 0.3},
 		"mixed":   {Page: "mixed", NodePage: nodePage, Targets: kinds, Samples: 2000, Change: 0.3},
+		"plain":   {Page: "mixed", NodePage: nodePage, Targets: kinds, Samples: 2000, Change: 0.3, Plain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, cfg)
@@ -118,7 +119,7 @@ func TestOneInFiftyPodsIsReplacedFromScrapeToScrape(t *testing.T) {
 }
 
 func TestAMixedFleetHasPagesOfAllSizes(t *testing.T) {
-	pages, err := Mixed(20_000, nodePage)
+	pages, err := Mixed(20_000, nodePage, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,9 @@ const kinds = 40
 
 // Mixed generates the pages of a fleet of programs that have little in common: hosts, applications in Go and Java,
 // OpenMetrics with exemplars, histograms of thirty buckets; of 20 samples up to `largest`, small ones as often as large ones.
+// Exemplars may be left out, since not all send them.
 // There are no native histograms: two of the rivals do not take them, so it would not be the same work.
-func Mixed(largest int, nodePage string) ([]*Page, error) {
+func Mixed(largest int, nodePage string, exemplars bool) ([]*Page, error) {
 	pages := make([]*Page, kinds)
 	for k := range pages {
 		const smallest = 20
@@ -36,6 +37,11 @@ func Mixed(largest int, nodePage string) ([]*Page, error) {
 			pages[k] = fineHistograms(k, samples)
 		default:
 			pages[k] = javaApp(k, samples)
+		}
+		if !exemplars {
+			for i := range pages[k].lines {
+				pages[k].lines[i].exemplar = 0
+			}
 		}
 	}
 	return pages, nil

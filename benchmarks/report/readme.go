@@ -60,7 +60,7 @@ func ReadmeTable(dir string) (string, error) {
 }
 
 // fleetResults are of fleets whose targets are no twins.
-var fleetResults = []string{"own", "relabel", "tls", "kubelet", "mixed", "ksm-changes", "bomb"}
+var fleetResults = []string{"own", "relabel", "tls", "kubelet", "mixed", "mixed-plain", "ksm-changes", "bomb"}
 
 // The two that fleets are measured with.
 const ours, theirs = "godwit-rw2", "vmagent-zstd"

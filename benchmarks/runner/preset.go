@@ -64,6 +64,9 @@ func presets(page string) map[string]Preset {
 		"mixed": others("from 20 to 20,000 samples", Job{
 			Farm: farm.Config{Page: "mixed", NodePage: page, Targets: 400, Change: 0.3}, Interval: 20 * time.Second,
 		}),
+		"mixed-plain": others("from 20 to 20,000 samples, without exemplars", Job{
+			Farm: farm.Config{Page: "mixed", NodePage: page, Targets: 400, Change: 0.3, Plain: true}, Interval: 20 * time.Second,
+		}),
 		"ksm-changes": others("of which 10 % of the values change", Job{Farm: farm.Config{Page: "ksm", Targets: 1, Change: 0.1}, Interval: 15 * time.Second}),
 		"bomb":        others("beside a gzip bomb of 1 GiB and a target that drips for ever", Job{Farm: hostile, Interval: 5 * time.Second, Intervals: 6}),
 

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/gates"
 )
 
 // Config has the keys of contrib's exporter at 0.159.
@@ -151,7 +153,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}
-	if isEnabled(gateRemoveTopLevel) {
+	if gates.Enabled(gateRemoveTopLevel) {
 		for key := range conf.ToStringMap() {
 			if !ownKeys[key] { // it is known, so it is the client's
 				return fmt.Errorf("`%s` must be under `http`: the feature gate %s is enabled", key, gateRemoveTopLevel)

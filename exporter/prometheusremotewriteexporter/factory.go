@@ -26,7 +26,7 @@ func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Con
 	for _, warning := range theirs.warnings() {
 		set.Logger.Warn(warning)
 	}
-	warnOfGates(set.Logger)
+	contribs.Warn(set.Logger)
 	options, err := theirs.withWAL(ctx, set)
 	if err != nil {
 		return nil, err

@@ -136,12 +136,12 @@ func TestAllMetadataKeysAreForwarded(t *testing.T) {
 
 func TestGatesOfContribAreKnown(t *testing.T) {
 	registry := featuregate.GlobalRegistry()
-	for _, g := range gates {
-		require.NoError(t, registry.Set(g.id, true), "contrib's own, or ours: it is there")
-		t.Cleanup(func() { _ = registry.Set(g.id, false) })
+	for _, g := range contribs {
+		require.NoError(t, registry.Set(g.ID, true), "contrib's own, or ours: it is there")
+		t.Cleanup(func() { _ = registry.Set(g.ID, false) })
 	}
 	core, logs := observer.New(zap.InfoLevel)
-	warnOfGates(zap.New(core))
+	contribs.Warn(zap.New(core))
 	require.Len(t, logs.All(), 1)
 
 	read := func(keys map[string]any) error {

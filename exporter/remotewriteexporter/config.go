@@ -58,6 +58,8 @@ type Config struct {
 	ExternalLabels map[string]string `mapstructure:"external_labels"`
 	// TargetInfo is the series that carries the attributes of a resource.
 	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
+	// TypeAndUnitLabels adds __type__ and __unit__, as Prometheus does with its feature type-and-unit-labels. Default false.
+	TypeAndUnitLabels bool `mapstructure:"type_and_unit_labels"`
 	// ScopeLabels says which series bear otel_scope_* labels: always, never, or auto: all but scraped ones.
 	// Default auto.
 	ScopeLabels string `mapstructure:"scope_labels"`
@@ -220,7 +222,7 @@ type CacheConfig struct {
 type TargetInfoConfig struct {
 	// Enabled sends it. Default true.
 	Enabled bool `mapstructure:"enabled"`
-	// Interval is how often it is sent for each resource. Default 1m.
+	// Interval is how often it is sent for each resource; 0 is with all of its data. Default 1m.
 	Interval time.Duration `mapstructure:"interval"`
 
 	// prevent unkeyed literal initialization

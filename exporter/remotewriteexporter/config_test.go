@@ -48,6 +48,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		ShutdownTimeout:                 30 * time.Second,
 		TranslationStrategy:             "NoTranslation",
 		StrictLabels:                    true,
+		TypeAndUnitLabels:               true,
 		Namespace:                       "tundra",
 		ExternalLabels:                  map[string]string{"cluster": "north"},
 		TargetInfo:                      TargetInfoConfig{Interval: 2 * time.Minute},
@@ -63,6 +64,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.HTTP.Timeout = 3 * time.Second
 	want.HTTP.Headers = configopaque.MapList{{Name: "X-Bird", Value: "godwit"}}
 	require.Equal(t, want, loadConfig(t, "remotewrite"))
+
+	waited := loadConfig(t, "remotewrite/waited") // what the one above excludes
+	require.Equal(t, int64(100), waited.Queue.MaxBatches)
+	require.True(t, waited.Queue.WaitForResult)
+	require.Equal(t, []string{"X-Scope-OrgID", "X-Team"}, waited.Tenant.MetadataKeys)
 }
 
 func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
@@ -160,7 +166,7 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`external_labels`: cannot use external label \"a_b\"", func(c *Config) { c.ExternalLabels = map[string]string{"a.b": "1", "a/b": "2"} }},
 		{"`external_labels`: cannot use external label \"\"", func(c *Config) { c.ExternalLabels = map[string]string{"": "1"} }},
 		{"`scope_labels`", func(c *Config) { c.ScopeLabels = "yes" }},
-		{"`target_info.interval`", func(c *Config) { c.TargetInfo.Interval = 0 }},
+		{"`target_info.interval`", func(c *Config) { c.TargetInfo.Interval = -1 }},
 		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.ConvertExplicitHistogramsToNHCB, c.ProtobufMessage = true, oneZero }},
 		{"`delta.max_series`", func(c *Config) { c.Delta.MaxSeries = 0 }},
 	} {

@@ -20,6 +20,7 @@ func (c *Config) encoding(shards int) encode.Config {
 		ScrapedNames:              c.KeepScrapedNames,
 		Namespace:                 c.Namespace,
 		ExternalLabels:            c.ExternalLabels,
+		TypeAndUnitLabels:         c.TypeAndUnitLabels,
 		ScopeLabels:               map[string]encode.ScopeLabels{auto: encode.ScopeLabelsAuto, always: encode.ScopeLabelsOn, never: encode.ScopeLabelsOff}[c.ScopeLabels],
 		PromoteResourceAttributes: c.PromoteResourceAttributes,
 		ExcludeResourceAttributes: c.ExcludeResourceAttributes,

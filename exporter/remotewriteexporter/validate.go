@@ -132,7 +132,7 @@ func (c *Config) Validate() error {
 		{"tenant.max", int64(c.Tenant.Max), false},
 		{"cache.max_series", int64(c.Cache.MaxSeries), false},
 		{"cache.idle_timeout", int64(c.Cache.IdleTimeout), false},
-		{"target_info.interval", int64(c.TargetInfo.Interval), false},
+		{"target_info.interval", int64(c.TargetInfo.Interval), true},
 		{"delta.max_series", int64(c.Delta.MaxSeries), false},
 	} {
 		if f.value < 0 || f.value == 0 && !f.allowZero {

@@ -95,6 +95,17 @@ const (
 	Stateset
 )
 
+// typeNames are those of Prometheus.
+var typeNames = [...]string{"unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset"}
+
+// String is the type's name in Prometheus.
+func (t MetricType) String() string {
+	if t < 0 || int(t) >= len(typeNames) {
+		return typeNames[Unknown]
+	}
+	return typeNames[t]
+}
+
 // ResetHint is what the sender knows about a counter reset before a histogram.
 type ResetHint int32
 

@@ -50,6 +50,8 @@ type Config struct {
 	Namespace string
 	// ExternalLabels are added to each series that has no label of that name.
 	ExternalLabels map[string]string
+	// TypeAndUnitLabels adds the type and the unit of a metric as labels, as a feature of Prometheus does.
+	TypeAndUnitLabels bool
 	// ScopeLabels adds the scope as labels.
 	ScopeLabels ScopeLabels
 	// PromoteResourceAttributes are globs of the resource attributes that become labels of each series,

@@ -15,6 +15,8 @@ const (
 	nameLabel     = "__name__"
 	jobLabel      = "job"
 	instanceLabel = "instance"
+	typeLabel     = "__type__"
+	unitLabel     = "__unit__"
 )
 
 type label struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -109,6 +110,38 @@ func TestLabelSanitisingIsAChoice(t *testing.T) {
 	f(false, "_a", "_a")
 	f(true, "1a", "key_1a")
 	f(false, "1a", "key_1a")
+}
+
+// TestTypeAndUnitAreLabels: as Prometheus' own translation has them.
+func TestTypeAndUnitAreLabels(t *testing.T) {
+	typed := func(c *Config) {
+		c.TypeAndUnitLabels, c.Strategy = true, otlptranslator.UnderscoreEscapingWithoutSuffixes
+	}
+	f := func(change func(pmetric.Metric), want ...string) {
+		t.Helper()
+		md := gauge("bird.weight", 1, epoch, "kind", "godwit")
+		change(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0))
+		series, _ := sent(t, v2Zstd, typed, md)
+		var got []string
+		for _, s := range series {
+			got = append(got, labelsOf(s))
+		}
+		assert.ElementsMatch(t, want, got)
+	}
+	f(func(m pmetric.Metric) { m.SetUnit("g") }, `__name__="bird_weight",__type__="gauge",__unit__="grams",kind="godwit",`)
+	f(func(pmetric.Metric) {}, `__name__="bird_weight",__type__="gauge",kind="godwit",`)
+	f(func(m pmetric.Metric) { m.Metadata().PutStr("prometheus.type", "unknown") }, `__name__="bird_weight",kind="godwit",`)
+	f(func(m pmetric.Metric) {
+		h := m.SetEmptyHistogram()
+		h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		dp := h.DataPoints().AppendEmpty()
+		dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+		dp.SetCount(1)
+		dp.SetSum(1)
+		dp.BucketCounts().FromRaw([]uint64{1})
+	},
+		`__name__="bird_weight_bucket",__type__="histogram",le="+Inf",`, `__name__="bird_weight_count",__type__="histogram",`,
+		`__name__="bird_weight_sum",__type__="histogram",`)
 }
 
 func TestUTF8Strategies(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 func (e *Encoder) makeLayouts(s *form, list []seriesLabel) {
 	f := s.family
 	one := func(name string, more ...label) {
-		s.layouts = append(s.layouts, e.layout(f.schema, s.keys, with(list, append(more, label{nameLabel, name})...), f.meta))
+		s.layouts = append(s.layouts, e.layout(f.schema, s.keys, with(list, append(append(more, f.typed...), label{nameLabel, name})...), f.meta))
 	}
 	switch f.kind {
 	case pmetric.MetricTypeHistogram:

@@ -198,7 +198,9 @@ func (e *Encoder) targetInfo(t *tenant, m pcommon.Map) *series {
 			name = legacyName(name)
 		}
 	}
-	own = set(own, seriesLabel{label: label{nameLabel, name}})
+	for _, l := range append(e.typeAndUnit(promwrite.Gauge, ""), label{nameLabel, name}) {
+		own = set(own, seriesLabel{label: l})
+	}
 	l := e.layout(t.none.schema, nil, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
 	return e.series.one(e.seriesOf(t, l, 0))
 }

@@ -28,8 +28,9 @@ type family struct {
 	monotonic   bool
 	temporality pmetric.AggregationTemporality
 
-	reason Reason // why its points cannot be sent, if they cannot
-	prom   string // the name
+	reason Reason  // why its points cannot be sent, if they cannot
+	prom   string  // the name
+	typed  []label // of type and unit, if these are wanted
 	meta   *meta
 
 	first   atomic.Uint32          // its first point last time
@@ -195,7 +196,23 @@ func (e *Encoder) translate(t *tenant, f *family) {
 		}
 		f.prom = name
 	}
-	f.meta = e.meta(t, metaKey{mtype, f.prom, f.help, e.unitNamer.Build(f.unit)})
+	unit := e.unitNamer.Build(f.unit)
+	f.meta = e.meta(t, metaKey{mtype, f.prom, f.help, unit})
+	f.typed = e.typeAndUnit(mtype, unit)
+}
+
+// typeAndUnit are labels that tell a metric's type and unit, as far as they are known, if such are wanted.
+func (e *Encoder) typeAndUnit(mtype promwrite.MetricType, unit string) (list []label) {
+	if !e.cfg.TypeAndUnitLabels {
+		return nil
+	}
+	if mtype != promwrite.Unknown {
+		list = append(list, label{typeLabel, mtype.String()})
+	}
+	if unit != "" {
+		list = append(list, label{unitLabel, unit})
+	}
+	return list
 }
 
 func isLegacyName(s string) bool {
