@@ -103,6 +103,10 @@ func (t *Target) readAll(response *http.Response, r Response, part func(Response
 		return r, tooLarge(most)
 	}
 	err := w.rest(most)
+	if err == nil && response.ContentLength < 0 && len(response.TransferEncoding) == 0 {
+		// The end of the connection is that of the body, and the timeout may have ended it.
+		err = context.Cause(response.Request.Context())
+	}
 	w.page.Body = w.buf[:w.n]
 	return w.page, err
 }
