@@ -63,7 +63,7 @@ func (e *remoteWrite) delivery() inspect.Delivery {
 			LastError:   t.fault(),
 			Queue: inspect.Queue{
 				Items: int64(queued.Blocks), Bytes: queued.Bytes, Capacity: queued.Capacity, Unit: "bytes",
-				Age: age(queued), OnDisk: e.cfg.Queue.Storage != nil,
+				Age: age(queued), OnDisk: e.intake.durable,
 			},
 			InFlight:  inspect.InFlight{Requests: int64(queued.Leased), MaxRequests: int64(e.cfg.Shards.Max)},
 			Sent:      o.Samples + o.Histograms,

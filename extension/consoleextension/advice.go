@@ -90,6 +90,7 @@ var nextForLoss = map[string]string{
 	"shutdown":          "It was not sent before the process ended: use a storage, or more time to shut down.",
 	"stream_lost":       "The streams broke, and sending again is off: see what cuts them.",
 	reasonTimestamp:     "Clients send times before 1970 or after 2262: see their clocks and units.",
+	"tenant":            "It was stored for a tenant that the configuration of tenants no longer names: send it with the one before, or leave it.",
 	"too_large":         "A single request is more than the destination takes: send smaller batches.",
 	"unwritten":         "The destination says it wrote nothing: it may not speak the protocol that it accepts.",
 }

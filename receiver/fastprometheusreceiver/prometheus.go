@@ -49,7 +49,7 @@ func LoadPrometheus(text []byte) (Prometheus, error) {
 	}
 	loaded, err := promconfig.Load(string(text), slog.New(slog.DiscardHandler))
 	if err != nil {
-		return Prometheus{}, fmt.Errorf("cannot read `config`: %w", err)
+		return Prometheus{}, fmt.Errorf("cannot read `config`: %w", explain(tree, err))
 	}
 	p := Prometheus{loaded: loaded}
 	for _, name := range slices.Sorted(maps.Keys(tree)) {

@@ -1,0 +1,66 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFaultsOfTheConfigurationAreFound(t *testing.T) {
+	const well = "- {job_name: well, static_configs: [{targets: [a]}]}\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"unknown key": {
+			"scrape_configs:\n" + well + "- {job_name: shop, static_config: [{targets: [a]}]}\n",
+			"cannot read `config`: job \"shop\", `static_config`: there is no key `static_config`: did you mean `static_configs`?",
+		},
+		"unknown key of a rule": {
+			"scrape_configs:\n" + well + "- {job_name: shop, relabel_configs: [{target_label: a, replacement: b}, {sourcelabels: [a], target_label: b}]}\n",
+			"job \"shop\", `relabel_configs`, element 2: there is no key `sourcelabels`: did you mean `source_labels`?",
+		},
+		"nothing like it": {"scrape_configs:\n- {job_name: shop, plumage: grey}\n", "job \"shop\", `plumage`: there is no key `plumage`"},
+		"duration":        {"scrape_configs:\n" + well + "- {job_name: shop, scrape_interval: 10x}\n", "job \"shop\", `scrape_interval`: unknown unit \"x\""},
+		"regex": {
+			"scrape_configs:\n- {job_name: shop, metric_relabel_configs: [{source_labels: [a], regex: '(', action: drop}]}\n",
+			"job \"shop\", `metric_relabel_configs`: error parsing regexp",
+		},
+		"two keys":        {"scrape_configs:\n- {job_name: shop, scrape_interval: 1s, scrape_timeout: 2s}\n", "job \"shop\": scrape timeout greater than scrape interval"},
+		"global":          {"global: {scrape_interval: soon}\n", "global, `scrape_interval`: not a valid duration string"},
+		"no name":         {"scrape_configs:\n" + well + "- {static_configs: [{targets: [a]}]}\n", "scrape_configs[1]: job_name is empty"},
+		"not a mapping":   {"scrape_configs: [shop]\n", "scrape_configs[0]: it cannot be the text `shop`"},
+		"a list":          {"scrape_configs:\n- {job_name: shop, scrape_interval: [1s]}\n", "job \"shop\", `scrape_interval`: it cannot be a list"},
+		"only together":   {"scrape_configs:\n" + well + well, "found multiple scrape configs with job name \"well\""},
+		"not in a build":  {"scrape_configs:\n- {job_name: shop, kuma_sd_configs: [{server: 'http://a'}]}\n", "this build has no service discovery `kuma_sd_configs`"},
+		"unknown section": {"scrape_config: []\n", "there is no key `scrape_config`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := LoadPrometheus([]byte(test.text))
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "line ", "it is not the user's")
+			require.NotContains(t, err.Error(), "config.ScrapeConfig")
+		})
+	}
+}
+
+func TestFaultsOfManyJobsAreFew(t *testing.T) {
+	text := "scrape_configs:\n"
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		text += "- {job_name: " + name + ", scrape_interval: 10x}\n"
+	}
+	_, err := LoadPrometheus([]byte(text))
+	require.ErrorContains(t, err, "job \"e\"")
+	require.ErrorContains(t, err, "and more jobs")
+	require.NotContains(t, err.Error(), "job \"f\"")
+}
+
+func TestChanges(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"regex", "regex", 0}, {"regxe", "regex", 1}, {"job", "jobs", 1}, {"abc", "xyz", 3}} {
+		require.Equal(t, test.want, changes(test.a, test.b), "%s %s", test.a, test.b)
+		require.Equal(t, test.want, changes(test.b, test.a))
+	}
+}
