@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 // Config is the configuration of the otlpstream exporter.
@@ -111,6 +113,9 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	}
 	return nil
 }
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // destinations lists all there are.
 func (c *Config) destinations() []EndpointConfig {

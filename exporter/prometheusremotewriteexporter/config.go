@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/godwit-otel/godwit/internal/confkeys"
 	"github.com/godwit-otel/godwit/internal/gates"
 )
 
@@ -150,7 +151,7 @@ var ownKeys = func() map[string]bool {
 
 // Unmarshal lets the block `http` win over the keys at the top.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := conf.Unmarshal(c); err != nil {
+	if err := confkeys.Unmarshal(conf, c); err != nil {
 		return err
 	}
 	if gates.Enabled(gateRemoveTopLevel) {

@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 // Config is the configuration of the remotewrite exporter.
@@ -99,6 +101,9 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	c.HTTP = defaultClient()
 	return conf.Unmarshal(c)
 }
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // BatchConfig bounds a request. Whichever limit is met first ends it.
 type BatchConfig struct {

@@ -12,6 +12,9 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 // defaultEndpoint is near health_check's 13133 and below the ports that systems give to outgoing connections (Linux takes
@@ -37,6 +40,9 @@ var _ component.Config = (*Config)(nil)
 
 // maxBody is the most that a request may have, whatever is configured.
 const maxBody = 1 << 20
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate names every key that cannot work.
 func (c *Config) Validate() error {

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 // Config says what to log, and when.
@@ -48,6 +51,9 @@ const (
 	// no interval bounds it.
 	defaultPatience = time.Minute
 )
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate names every key that cannot work.
 func (c *Config) Validate() error {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 const (
@@ -144,6 +147,9 @@ type OverflowConfig struct {
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {

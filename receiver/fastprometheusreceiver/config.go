@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/godwit-otel/godwit/internal/confkeys"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 )
@@ -101,6 +103,9 @@ const (
 	reuseAlways = "always"
 	reuseNever  = "never"
 )
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {

@@ -17,6 +17,8 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 const (
@@ -135,11 +137,11 @@ func inWords(fault error) error {
 	var parts []string
 	for _, match := range found {
 		key := match[1]
-		text := fmt.Sprintf("there is no key `%s`", key)
+		text := ""
 		if discovery, ok := strings.CutSuffix(key, "_sd_configs"); ok && slices.Contains(discoveries, discovery) {
 			text = fmt.Sprintf("this build has no service discovery `%s`: the distribution godwit has it", key)
-		} else if near := nearest(key, knownKeys()); near != "" {
-			text += fmt.Sprintf(": did you mean `%s`?", near)
+		} else {
+			text = confkeys.Unknown(key, knownKeys())
 		}
 		parts = append(parts, text)
 	}
@@ -152,64 +154,12 @@ var discoveries = strings.Fields("aws azure consul digitalocean dns docker docke
 
 // knownKeys are those of Prometheus' configuration that is about scraping.
 func knownKeys() []string {
-	keys := map[string]bool{"static_configs": true, "file_sd_configs": true, "targets": true, "labels": true}
+	keys := []string{"static_configs", "file_sd_configs", "targets", "labels"}
 	for _, discovery := range discoveries {
-		keys[discovery+"_sd_configs"] = true
+		keys = append(keys, discovery+"_sd_configs")
 	}
-	seen := map[reflect.Type]bool{}
-	var add func(t reflect.Type)
-	add = func(t reflect.Type) {
-		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-			t = t.Elem()
-		}
-		if t.Kind() != reflect.Struct || seen[t] {
-			return
-		}
-		seen[t] = true
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-			if name != "" && name != "-" {
-				keys[name] = true
-			}
-			add(t.Field(i).Type)
-		}
+	for _, t := range []reflect.Type{reflect.TypeFor[promconfig.GlobalConfig](), reflect.TypeFor[promconfig.ScrapeConfig](), reflect.TypeFor[relabel.Config]()} {
+		keys = append(keys, confkeys.Of(t, "yaml")...)
 	}
-	add(reflect.TypeFor[promconfig.GlobalConfig]())
-	add(reflect.TypeFor[promconfig.ScrapeConfig]())
-	add(reflect.TypeFor[relabel.Config]())
-	return slices.Sorted(maps.Keys(keys))
-}
-
-// nearest is the key that takes the fewest changes of a letter to get to, if these are few.
-func nearest(key string, known []string) (near string) {
-	fewest := max(1, len(key)/4) + 1
-	for _, candidate := range known {
-		if n := changes(key, candidate); n < fewest {
-			near, fewest = candidate, n
-		}
-	}
-	return near
-}
-
-// changes is how many letters have to be put in, left out, replaced or swapped with the next to make one text of another.
-func changes(a, b string) int {
-	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
-			}
-		}
-		before, row, next = row, next, before
-	}
-	return row[len(b)]
+	return keys
 }

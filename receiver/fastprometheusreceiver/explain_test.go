@@ -54,13 +54,3 @@ func TestFaultsOfManyJobsAreFew(t *testing.T) {
 	require.ErrorContains(t, err, "and more jobs")
 	require.NotContains(t, err.Error(), "job \"f\"")
 }
-
-func TestChanges(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"regex", "regex", 0}, {"regxe", "regex", 1}, {"job", "jobs", 1}, {"abc", "xyz", 3}} {
-		require.Equal(t, test.want, changes(test.a, test.b), "%s %s", test.a, test.b)
-		require.Equal(t, test.want, changes(test.b, test.a))
-	}
-}

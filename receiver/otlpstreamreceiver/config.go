@@ -11,6 +11,9 @@ import (
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 // Config is the configuration of the otlpstream receiver.
@@ -80,6 +83,9 @@ type Streams struct {
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {

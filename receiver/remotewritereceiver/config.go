@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
 // Config is the configuration of the remotewrite receiver.
@@ -36,6 +39,9 @@ type Config struct {
 
 // minMemory is the least that can be configured: enough for requests of a few thousand samples.
 const minMemory = 16 << 20
+
+// Unmarshal names unknown keys, and those that were meant.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {

@@ -1,0 +1,124 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package confkeys says which key of a configuration was meant where there is
+// none of the name that somebody has written.
+package confkeys
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Unmarshal reads a component's configuration, for its method of that name. An unknown key is an error that names the nearest.
+func Unmarshal(conf *confmap.Conf, cfg any) error {
+	err := conf.Unmarshal(cfg)
+	if err == nil {
+		return nil
+	}
+	known := Of(reflect.TypeOf(cfg), "mapstructure")
+	text := invalidKeys.ReplaceAllStringFunc(err.Error(), func(line string) string {
+		match := invalidKeys.FindStringSubmatch(line)
+		var parts []string
+		for key := range strings.SplitSeq(match[2], ", ") {
+			parts = append(parts, Unknown(key, known))
+		}
+		within := ""
+		if match[1] != "" && !strings.Contains(match[1], ".Config") { // else it is the component's as a whole
+			within = "in `" + match[1] + "` "
+		}
+		return within + strings.Join(parts, "; ")
+	})
+	return &fault{text, err}
+}
+
+var invalidKeys = regexp.MustCompile(`'([^'\n]*)' has invalid keys: ([^\n]+)`)
+
+// fault is an error in other words.
+type fault struct {
+	text string
+	error
+}
+
+func (f *fault) Error() string { return f.text }
+
+func (f *fault) Unwrap() error { return f.error }
+
+// Unknown says that there is no such key, and which may have been meant.
+func Unknown(key string, known []string) string {
+	text := fmt.Sprintf("there is no key `%s`", key)
+	if near := nearest(key, known); near != "" {
+		text += fmt.Sprintf(": did you mean `%s`?", near)
+	}
+	return text
+}
+
+// Of are the keys of a type and of all that is in it, by the tag that names them, sorted.
+func Of(t reflect.Type, tag string) []string {
+	keys, seen := map[string]bool{}, map[reflect.Type]bool{}
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			add(t.Elem())
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get(tag), ",")
+			if name != "" && name != "-" {
+				keys[name] = true
+			}
+			add(f.Type) // what is optional keeps its value in a field without a name
+		}
+	}
+	add(t)
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// nearest is the key that takes the fewest changes of a letter to get to, if these are few.
+func nearest(key string, known []string) (near string) {
+	fewest := max(1, len(key)/4) + 1
+	for _, candidate := range known {
+		if n := changes(key, candidate); n < fewest {
+			near, fewest = candidate, n
+		}
+	}
+	return near
+}
+
+// changes is how many letters have to be put in, left out, replaced or swapped with the next to make one text of another.
+func changes(a, b string) int {
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row, next = row, next, before
+	}
+	return row[len(b)]
+}
