@@ -108,10 +108,10 @@ func TestAuthenticatorsThatAskForTheClientAreToldOrWarnedOf(t *testing.T) {
 		warns  int
 	}{
 		"nobody asks":   {map[string]any{"key": "X-Team", "value": "birds"}, nil, "birds", 0},
-		"in vain":       {map[string]any{"key": "X-Team", "from_context": "x-tenant", "default_value": "none"}, nil, "none", 1},
-		"it is known":   {map[string]any{"key": "X-Team", "from_context": "x-tenant", "default_value": "none"}, []string{"X-Tenant"}, "blue", 0},
+		"in vain":       {map[string]any{"key": "X-Team", "from_context": "x-tenant", "default_value": "nobody"}, nil, "nobody", 1},
+		"it is known":   {map[string]any{"key": "X-Team", "from_context": "x-tenant", "default_value": "nobody"}, []string{"X-Tenant"}, "blue", 0},
 		"never known":   {map[string]any{"key": "X-Team", "from_attribute": "subject"}, []string{"X-Tenant"}, "", 1},
-		"it is another": {map[string]any{"key": "X-Team", "from_context": "other", "default_value": "none"}, []string{"X-Tenant"}, "none", 0},
+		"it is another": {map[string]any{"key": "X-Team", "from_context": "other", "default_value": "nobody"}, []string{"X-Tenant"}, "nobody", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newReceived(t, nil)

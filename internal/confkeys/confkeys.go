@@ -35,15 +35,16 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 		}
 		return within + strings.Join(parts, "; ")
 	})
-	return &fault{text, err}
+	return &fault{err, text}
 }
 
 var invalidKeys = regexp.MustCompile(`'([^'\n]*)' has invalid keys: ([^\n]+)`)
 
 // fault is an error in other words.
 type fault struct {
-	text string
 	error
+
+	text string
 }
 
 func (f *fault) Error() string { return f.text }

@@ -51,7 +51,7 @@ func explain(tree map[string]any, fault error) error {
 			errs = append(errs, errors.New("and more jobs"))
 			break
 		}
-		keys, _ := asMap(job)
+		keys := asMap(job)
 		where, name := fmt.Sprintf("%s[%d]", jobsSection, i), "some"
 		if given, ok := keys[jobNameKey].(string); ok && given != "" {
 			where, name = fmt.Sprintf("job %q", given), given
@@ -67,7 +67,7 @@ func explain(tree map[string]any, fault error) error {
 // blame finds the key of a part that is refused by itself, or with what no part can be without, and the element where that is
 // a list.
 func blame(where string, part any, needed map[string]any, fault error, try func(part any) error) error {
-	keys, _ := asMap(part)
+	keys := asMap(part)
 	only := func(key string, value any) error {
 		smaller := maps.Clone(needed)
 		if smaller == nil {
@@ -105,18 +105,18 @@ func tryLoad(tree map[string]any) error {
 }
 
 // asMap is a mapping of YAML, of which the keys may be of any type.
-func asMap(v any) (map[string]any, bool) {
+func asMap(v any) map[string]any {
 	switch m := v.(type) {
 	case map[string]any:
-		return m, true
+		return m
 	case map[any]any:
 		keys := map[string]any{}
 		for key, value := range m {
 			keys[fmt.Sprint(key)] = value
 		}
-		return keys, true
+		return keys
 	}
-	return nil, false
+	return nil
 }
 
 var (
@@ -137,13 +137,11 @@ func inWords(fault error) error {
 	var parts []string
 	for _, match := range found {
 		key := match[1]
-		text := ""
 		if discovery, ok := strings.CutSuffix(key, "_sd_configs"); ok && slices.Contains(discoveries, discovery) {
-			text = fmt.Sprintf("this build has no service discovery `%s`: the distribution godwit has it", key)
+			parts = append(parts, fmt.Sprintf("this build has no service discovery `%s`: the distribution godwit has it", key))
 		} else {
-			text = confkeys.Unknown(key, knownKeys())
+			parts = append(parts, confkeys.Unknown(key, knownKeys()))
 		}
-		parts = append(parts, text)
 	}
 	return errors.New(strings.Join(parts, "; "))
 }
@@ -154,7 +152,7 @@ var discoveries = strings.Fields("aws azure consul digitalocean dns docker docke
 
 // knownKeys are those of Prometheus' configuration that is about scraping.
 func knownKeys() []string {
-	keys := []string{"static_configs", "file_sd_configs", "targets", "labels"}
+	keys := []string{"static_configs", "file_sd_configs"}
 	for _, discovery := range discoveries {
 		keys = append(keys, discovery+"_sd_configs")
 	}

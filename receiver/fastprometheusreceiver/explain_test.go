@@ -45,11 +45,11 @@ func TestFaultsOfTheConfigurationAreFound(t *testing.T) {
 }
 
 func TestFaultsOfManyJobsAreFew(t *testing.T) {
-	text := "scrape_configs:\n"
+	text := []byte("scrape_configs:\n")
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		text += "- {job_name: " + name + ", scrape_interval: 10x}\n"
+		text = append(text, "- {job_name: "+name+", scrape_interval: 10x}\n"...)
 	}
-	_, err := LoadPrometheus([]byte(text))
+	_, err := LoadPrometheus(text)
 	require.ErrorContains(t, err, "job \"e\"")
 	require.ErrorContains(t, err, "and more jobs")
 	require.NotContains(t, err.Error(), "job \"f\"")

@@ -81,7 +81,7 @@ func (r *roster) GetExtensions() map[component.ID]component.Component {
 	return map[component.ID]component.Component{guardID: r}
 }
 
-func (r *roster) listen(t *testing.T, f receiver.Factory, transport string) (addr string, stop func()) {
+func (r *roster) listen(t *testing.T, f receiver.Factory, transport string) (addr string) {
 	addr = freePort(t)
 	protocol := map[string]string{transportGRPC: "grpc", transportWebSocket: "http"}[transport]
 	cfg := f.CreateDefaultConfig()
@@ -91,9 +91,8 @@ func (r *roster) listen(t *testing.T, f receiver.Factory, transport string) (add
 	made, err := f.CreateTraces(context.Background(), receivertest.NewNopSettings(f.Type()), cfg, r)
 	require.NoError(t, err)
 	require.NoError(t, made.Start(context.Background(), r))
-	stop = sync.OnceFunc(func() { require.NoError(t, made.Shutdown(context.Background())) })
-	t.Cleanup(stop)
-	return addr, stop
+	t.Cleanup(func() { require.NoError(t, made.Shutdown(context.Background())) })
+	return addr
 }
 
 // extensions is a host.
@@ -161,7 +160,7 @@ func TestEachTenantArrivesUnderItsOwnName(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				const tenants, batches = 5, 20
 				to := &roster{}
-				addr, _ := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
+				addr := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
 				host := extensions{}
 				cfg := testConfig(transport, addr, c.configure)
 				if c.header != nil {
@@ -185,7 +184,7 @@ func TestEachTenantArrivesUnderItsOwnName(t *testing.T) {
 func TestAnAuthenticatorMayAskForAttributes(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		to := &roster{}
-		addr, _ := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
+		addr := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
 		setter, id := setter(t, map[string]any{"key": "x-tenant", "from_attribute": "tenant"})
 		e := startExporter(t, exportertest.NewNopSettings(otlpstreamexporter.NewFactory().Type()), extensions{id: setter},
 			testConfig(transport, addr, func(cfg *otlpstreamexporter.Config) {
@@ -209,7 +208,7 @@ func (attributes) GetAttributeNames() []string { return nil }
 func TestATenantThatIsRefusedKeepsNobodyWaiting(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		to := &roster{barred: "tenant-1"}
-		addr, _ := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
+		addr := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
 		e := newTestExporter(t, transport, addr, func(cfg *otlpstreamexporter.Config) {
 			cfg.MetadataKeys = []string{"x-tenant"}
 			cfg.InFlight.Requests = 4 // fewer than the refused tenant has
@@ -227,7 +226,7 @@ func TestATenantThatIsRefusedKeepsNobodyWaiting(t *testing.T) {
 func TestTenantsReachAServerWithoutStreams(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		to := &roster{}
-		addr, _ := to.listen(t, otlpreceiver.NewFactory(), transport)
+		addr := to.listen(t, otlpreceiver.NewFactory(), transport)
 		e := newTestExporter(t, transport, addr, func(cfg *otlpstreamexporter.Config) { cfg.MetadataKeys = []string{"x-tenant"} })
 		want := e.exportAs(3, 10)
 		require.Equal(t, int64(len(want)), e.settled().Acked)
@@ -238,7 +237,7 @@ func TestTenantsReachAServerWithoutStreams(t *testing.T) {
 
 func TestTenantsSurviveAQueueOnDisk(t *testing.T) {
 	keys := func(cfg *otlpstreamexporter.Config) { cfg.MetadataKeys = []string{"x-tenant"} }
-	authenticated := func(cfg *otlpstreamexporter.Config) {}
+	authenticated := func(*otlpstreamexporter.Config) {}
 	bothTransports(t, func(t *testing.T, transport string) {
 		for name, configure := range map[string]func(*otlpstreamexporter.Config){"keys": keys, "headers_setter": authenticated} {
 			for _, modes := range [][2]string{{"auto", "auto"}, {"auto", "unary"}, {"unary", "auto"}} {
@@ -259,7 +258,7 @@ func TestTenantsSurviveAQueueOnDisk(t *testing.T) {
 					require.Equal(t, int64(len(want)), first.items().Queued)
 
 					to := &roster{}
-					addr, _ := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
+					addr := to.listen(t, otlpstreamreceiver.NewFactory(), transport)
 					second := start(addr, modes[1])
 					eventually(t, func() bool { return second.items().Acked == int64(len(want)) }, "all is delivered")
 					require.Equal(t, want, to.seen())
@@ -320,7 +319,7 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 // A stream per tenant does not outlive what it is for: the places of a server are for those who have something to send.
 func TestTenantsThatAreGoneLeaveNoStreams(t *testing.T) {
 	to := &roster{}
-	addr, _ := to.listen(t, otlpstreamreceiver.NewFactory(), transportGRPC)
+	addr := to.listen(t, otlpstreamreceiver.NewFactory(), transportGRPC)
 	e := newTestExporter(t, transportGRPC, addr, func(cfg *otlpstreamexporter.Config) {
 		cfg.MetadataKeys = []string{"x-tenant"}
 		cfg.Rebalance.Timeout = 50 * time.Millisecond
