@@ -172,10 +172,10 @@ func (v *value) scalar() value {
 	return w
 }
 
-// below says whether a counter has less than before.
-func (v *value) below(last *value) bool {
+// fell says whether a counter has less than before.
+func (v *value) fell(last *value) bool {
 	if v.shape == shapeNumber {
-		return v.number() < last.number()
+		return v.below(&last.numeric)
 	}
 	return v.count < last.count
 }
@@ -267,7 +267,7 @@ func (b *batch) restate(i int, v *view, demote bool) (passes bool) {
 		}
 	}
 	said, grown := is.minus(base)
-	anew := !grown || now.below(&v.last)
+	anew := !grown || now.fell(&v.last)
 	if w.time <= v.time {
 		if anew {
 			b.losses[lossOld]++

@@ -43,7 +43,7 @@ func newShipment(t tenant) *shipment {
 func (s *shipment) put(out *output, at pcommon.Timestamp) {
 	total := out.total
 	if out.class == classGauge && out.gauge == gaugeMean {
-		total = value{float: total.number() / float64(out.points), isFloat: true}
+		total = value{numeric: numeric{float: total.number() / float64(out.points), isFloat: true}}
 	}
 	total.writeTo(out.metric, 0)
 	out.start = min(out.start, at) // the clock may have gone back

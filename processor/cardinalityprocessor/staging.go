@@ -83,9 +83,9 @@ func (s *staged) value(add *addition, of shape) (value, *bounds) {
 		h := &s.histograms[add.number]
 		return h.value, h.bounds
 	case add.isFloat:
-		return value{float: math.Float64frombits(add.number), isFloat: true}, nil
+		return value{numeric: numeric{float: math.Float64frombits(add.number), isFloat: true}}, nil
 	default:
-		return value{integer: int64(add.number)}, nil
+		return value{numeric: numeric{integer: int64(add.number)}}, nil
 	}
 }
 
@@ -198,34 +198,41 @@ func check(add *addition, v *bucketed, out *output, kind outputKind, a *arrival)
 	case add.noValue:
 		return lossNone
 	}
-	switch kind.shape {
-	case shapeNumber:
-		if !usable(v.number(), kind.class, mode) {
-			return lossNotFinite
-		}
+	if kind.shape == shapeNumber && !usable(v.number(), kind.class, mode) {
+		return lossNotFinite
+	}
+	var known *bounds
+	if out != nil {
+		known = out.bounds
+	}
+	partial, lost := v.read(a.metric, a.index, known)
+	add.partial = partial
+	return lost
+}
+
+// read finds out in which bounds a value came, and whether it can be added to others that have known ones. It says whether
+// its sum cannot be used.
+func (v *bucketed) read(m pmetric.Metric, i int, known *bounds) (partial bool, lost loss) {
+	switch v.shape {
 	case shapeHistogram:
-		var known *bounds
-		if out != nil {
-			known = out.bounds
-		}
-		of, ok := boundsOf(a.metric.Histogram().DataPoints().At(a.index), known)
+		of, ok := boundsOf(m.Histogram().DataPoints().At(i), known)
 		if !ok || known != nil && known.common(of) == nil {
-			return lossBounds
+			return false, lossBounds
 		}
 		v.bounds = of
 	case shapeExponential:
 		if !finite(v.zeroThreshold) || v.zeroThreshold < 0 {
-			return lossNotFinite
+			return false, lossNotFinite
 		}
 		if v.scale < minScale || v.scale > maxScale {
-			return lossBounds
+			return false, lossBounds
 		}
 	default:
 	}
 	if v.hasSum && !finite(v.sum) {
-		v.sum, v.hasSum, add.partial = 0, false, true
+		v.sum, v.hasSum, partial = 0, false, true
 	}
-	return lossNone
+	return partial, lossNone
 }
 
 // At scales below, all that there is lies in the two buckets around 1; above, buckets are closer together than numbers.

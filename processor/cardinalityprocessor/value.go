@@ -17,12 +17,10 @@ import (
 // together have been brought to the same bounds before. Exponential ones are brought to the lower scale and the wider zero
 // bucket here. Values of different shapes do not come together. The zero value is neutral.
 type value struct {
-	integer int64
-	float   float64
-	carry   float64 // what rounding has left out of float
-	isFloat bool
-	shape   shape
-	hasSum  bool // of at least one of those that were added
+	numeric
+
+	shape  shape
+	hasSum bool // of at least one of those that were added
 
 	count, zero        uint64
 	sum                float64
@@ -30,6 +28,14 @@ type value struct {
 	scale              int32
 	zeroThreshold      float64
 	positive, negative buckets
+}
+
+// numeric is a number, or what numbers add up to.
+type numeric struct {
+	integer int64
+	float   float64
+	carry   float64 // what rounding has left out of float
+	isFloat bool
 }
 
 // shape tells apart what cannot be added.
@@ -95,16 +101,16 @@ func valueAt(m pmetric.Metric, i int) value {
 
 func numberValue(dp pmetric.NumberDataPoint) value {
 	if dp.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return value{integer: dp.IntValue()}
+		return value{numeric: numeric{integer: dp.IntValue()}}
 	}
-	return value{float: dp.DoubleValue(), isFloat: true}
+	return value{numeric: numeric{float: dp.DoubleValue(), isFloat: true}}
 }
 
 func bucketsOf(from pmetric.ExponentialHistogramDataPointBuckets) buckets {
 	return buckets{offset: int64(from.Offset()), counts: from.BucketCounts().AsRaw()}
 }
 
-func (v *value) number() float64 {
+func (v *numeric) number() float64 {
 	if v.isFloat {
 		return v.float + v.carry
 	}
@@ -132,7 +138,7 @@ func (v *value) add(o value) (whole bool) {
 		return false
 	}
 	if v.shape == shapeNumber {
-		return v.addNumber(&o)
+		return v.addNumber(&o.numeric)
 	}
 	v.count += o.count
 	whole = !o.hasSum || finite(v.sum+o.sum)
@@ -161,7 +167,7 @@ func (v *value) add(o value) (whole bool) {
 	return whole
 }
 
-func (v *value) addNumber(o *value) bool {
+func (v *numeric) addNumber(o *numeric) bool {
 	if !v.isFloat && !o.isFloat {
 		if sum := v.integer + o.integer; (sum > v.integer) == (o.integer > 0) {
 			v.integer = sum
@@ -188,9 +194,9 @@ func (v *value) addNumber(o *value) bool {
 // opposite is what takes a number away when it is added.
 func (v *value) opposite() value {
 	if v.isFloat || v.integer == math.MinInt64 {
-		return value{float: -v.number(), isFloat: true}
+		return value{numeric: numeric{float: -v.number(), isFloat: true}}
 	}
-	return value{integer: -v.integer}
+	return value{numeric: numeric{integer: -v.integer}}
 }
 
 // minus returns v less o, and whether v is at least as large: all that counts up must not have gone down. If they are of
@@ -204,8 +210,8 @@ func (v *value) minus(o value) (value, bool) {
 		return w, false
 	}
 	if v.shape == shapeNumber {
-		grown := w.number() > o.number() || w.number() == o.number() && (w.isFloat || o.isFloat || w.integer >= o.integer)
-		w.subNumber(&o)
+		grown := !w.below(&o.numeric)
+		w.subNumber(&o.numeric)
 		return w, grown
 	}
 	if v.shape == shapeExponential {
@@ -227,7 +233,15 @@ func (v *value) minus(o value) (value, bool) {
 	return w, grown
 }
 
-func (v *value) subNumber(o *value) {
+// below says whether a number is less than another one.
+func (v *numeric) below(o *numeric) bool {
+	if !v.isFloat && !o.isFloat {
+		return v.integer < o.integer
+	}
+	return v.number() < o.number()
+}
+
+func (v *numeric) subNumber(o *numeric) {
 	if !v.isFloat && !o.isFloat {
 		if less := v.integer - o.integer; (less < v.integer) == (o.integer > 0) {
 			v.integer = less
@@ -390,7 +404,7 @@ func (v *value) writeTo(m pmetric.Metric, i int) {
 	}
 }
 
-func (v *value) writeNumber(dp pmetric.NumberDataPoint) {
+func (v *numeric) writeNumber(dp pmetric.NumberDataPoint) {
 	if v.isFloat {
 		dp.SetDoubleValue(v.number())
 	} else {

@@ -101,13 +101,13 @@ func TestGrowthOfExponentialHistograms(t *testing.T) {
 }
 
 func TestNumbersStayIntegers(t *testing.T) {
-	a := value{integer: 1 << 60}
-	a.add(value{integer: 1})
-	require.Equal(t, value{integer: 1<<60 + 1}, a)
-	a = value{integer: 3}
-	a.add(value{float: 0.5, isFloat: true})
-	require.Equal(t, value{integer: 3, float: 3.5, isFloat: true}, a)
-	grown, ok := a.minus(value{integer: 1})
+	a := value{numeric: numeric{integer: 1 << 60}}
+	a.add(value{numeric: numeric{integer: 1}})
+	require.Equal(t, value{numeric: numeric{integer: 1<<60 + 1}}, a)
+	a = value{numeric: numeric{integer: 3}}
+	a.add(value{numeric: numeric{float: 0.5, isFloat: true}})
+	require.Equal(t, value{numeric: numeric{integer: 3, float: 3.5, isFloat: true}}, a)
+	grown, ok := a.minus(value{numeric: numeric{integer: 1}})
 	require.True(t, ok)
 	require.InDelta(t, 2.5, grown.number(), 0)
 	_, ok = new(value).minus(a)
