@@ -1,0 +1,230 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// corpus are configurations by their names: those of the scenarios, and those that Prometheus tests itself with.
+func corpus(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	scenarios, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	for _, file := range scenarios {
+		a := readArchive(t, file)
+		for _, name := range a.names {
+			if strings.HasPrefix(name, "prometheus.y") || strings.HasPrefix(name, "scrape.y") || name == "otel.yaml" {
+				all[filepath.Base(file)+"/"+name] = a.files[name]
+			}
+		}
+	}
+	for _, file := range prometheusTestdata(t) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all[filepath.Base(file)] = string(text)
+	}
+	return all
+}
+
+// prometheusTestdata are the files that Prometheus' own tests load.
+func prometheusTestdata(t *testing.T) []string {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/prometheus/prometheus").Output()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "config", "testdata", "*.good.yml"))
+	require.NoError(t, err)
+	require.Greater(t, len(files), 40)
+	return files
+}
+
+// outcome is a result in one text, and what its findings name.
+func outcome(t *testing.T, text string) (all string, paths []string) {
+	t.Helper()
+	result, err := convertText(t, Auto, text)
+	if err != nil {
+		return err.Error(), nil
+	}
+	var report strings.Builder
+	_, err = result.Report.WriteTo(&report)
+	require.NoError(t, err)
+	paths = []string{}
+	for _, f := range result.Report.Findings {
+		paths = append(paths, f.Path)
+	}
+	return string(result.Config) + report.String(), paths
+}
+
+// named tells whether a path, or what it is part of, is in a report.
+func named(path string, paths []string) bool {
+	for _, p := range paths {
+		if p != "" && (p == path || strings.HasPrefix(path, p+".") || strings.HasPrefix(path, p+"[")) {
+			return true
+		}
+	}
+	return false
+}
+
+// visit calls f with each value of a tree and its path.
+func visit(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
+	f(path, n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			visit(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."), f)
+		}
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			visit(c, path+"["+strconv.Itoa(i)+"]", f)
+		}
+	}
+}
+
+func printed(t *testing.T, root *yaml.Node) string {
+	t.Helper()
+	text, err := yaml.Marshal(root)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// Whatever is said in an input, the result says it, or the report names it: any other value gives another result or report.
+func TestNothingIsLostSilently(t *testing.T) {
+	for name, text := range corpus(t) {
+		t.Run(name, func(t *testing.T) {
+			root, err := parse([]byte(text))
+			require.NoError(t, err)
+			if root == nil {
+				return
+			}
+			before, paths := outcome(t, printed(t, root))
+			if paths == nil {
+				assert.Contains(t, before, errNothing.Error())
+				return
+			}
+			leaves := 0
+			visit(root, "", func(path string, n *yaml.Node) {
+				if n.Kind != yaml.ScalarNode || isNull(n) || named(path, paths) {
+					return
+				}
+				leaves++
+				was := n.Value
+				n.Value = another(was)
+				after, _ := outcome(t, printed(t, root))
+				n.Value = was
+				assert.NotEqual(t, before, after, "%s: %s does nothing, and no finding names it", path, was)
+			})
+		})
+	}
+}
+
+// another is a value of the same kind.
+func another(value string) string {
+	if n, err := strconv.Atoi(value); err == nil {
+		return strconv.Itoa(n + 1)
+	}
+	if _, err := duration(value); err == nil {
+		return "17s"
+	}
+	switch strings.ToLower(value) {
+	case "true", "yes", "on":
+		return "false"
+	case "false", "no", "off":
+		return "true"
+	}
+	return value + "zz"
+}
+
+// A key that nobody knows is reported wherever it is, unless anything may stand there, and then it is in the result.
+func TestUnknownKeysAreReported(t *testing.T) {
+	const key = "zz_nobody_knows"
+	for name, text := range corpus(t) {
+		t.Run(name, func(t *testing.T) {
+			root, err := parse([]byte(text))
+			require.NoError(t, err)
+			if root == nil {
+				return
+			}
+			_, paths := outcome(t, printed(t, root))
+			if paths == nil {
+				return // nothing to convert, which is an error
+			}
+			visit(root, "", func(path string, n *yaml.Node) {
+				if n.Kind != yaml.MappingNode || path != "" && named(path, paths) {
+					return
+				}
+				was := n.Content
+				n.Content = append(append([]*yaml.Node{}, was...), str(key), str("x"))
+				after, _ := outcome(t, printed(t, root))
+				n.Content = was
+				assert.Contains(t, after, key, "at %s", path)
+			})
+		})
+	}
+}
+
+// Every output is YAML, with nothing in it that a collector would take for a variable of its own but what says so.
+func TestDollarsAreEscaped(t *testing.T) {
+	for name, text := range corpus(t) {
+		if strings.Contains(name, "otel") {
+			continue
+		}
+		result, err := convertText(t, Auto, text)
+		if err != nil {
+			continue // of files that are none, or say nothing: see the other tests
+		}
+		var tree map[string]any
+		require.NoError(t, yaml.Unmarshal(result.Config, &tree), name)
+		plain := strings.ReplaceAll(string(result.Config), "$$", "")
+		plain = strings.ReplaceAll(plain, "${env:", "")
+		assert.NotContains(t, plain, "$", name)
+	}
+}
+
+func FuzzRun(f *testing.F) {
+	scenarios, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range scenarios {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		_, input, _ := strings.Cut(string(text), " --\n")
+		input, _, _ = strings.Cut(input, "\n-- ")
+		for _, kind := range []string{"auto", "prometheus", "vmagent", "collector"} {
+			f.Add(input, kind)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text, kind string) {
+		result, err := Run(Source{
+			From: Kind(kind), Files: []string{"a"}, Dir: "/d", Distribution: "godwit-agent",
+			Read: func(name string) ([]byte, error) {
+				if name != "a" {
+					return nil, errGone
+				}
+				return []byte(text), nil
+			},
+			Glob: func(string) ([]string, error) { return nil, nil },
+		})
+		if err != nil {
+			return
+		}
+		var tree yaml.Node
+		if err := yaml.Unmarshal(result.Config, &tree); err != nil && !errors.Is(err, errAliases) {
+			t.Fatalf("%v in\n%s", err, result.Config)
+		}
+	})
+}

@@ -1,0 +1,311 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Exit codes of the commands.
+const (
+	exitDone = 0
+	// exitFailed is that of a command without a result.
+	exitFailed = 1
+	// exitIncomplete is that of a result that lacks something, with --strict.
+	exitIncomplete = 3
+)
+
+// A Command is what a distribution was started with.
+type Command struct {
+	// Distribution is the name of the binary.
+	Distribution string
+	Args         []string
+	Stdin        io.Reader
+	Stdout       io.Writer
+	Stderr       io.Writer
+	// Validate looks at the configuration in a file as the distribution's own command does. Errors are written already.
+	Validate func(path string) error
+}
+
+// Intercept runs what the distribution adds to a collector's commands, and ends the process. It returns when the rest is
+// the collector's to do.
+func Intercept(distribution string) {
+	c := Command{
+		Distribution: distribution, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Validate: validate,
+	}
+	if exit, done := c.Run(); done {
+		os.Exit(exit)
+	}
+}
+
+// validate asks the process's own file.
+func validate(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find the file of this program: %w", err)
+	}
+	command := exec.Command(self, "validate", "--config", "file:"+path) //nolint:gosec,noctx // it is this program
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	return command.Run()
+}
+
+// Run runs the command if it is one of these. Else it is the collector's, and done is false.
+func (c *Command) Run() (exit int, done bool) {
+	if len(c.Args) == 0 {
+		return 0, false
+	}
+	switch c.Args[0] {
+	case "convert":
+		return c.convert(c.Args[1:]), true
+	case "check":
+		return c.check(c.Args[1:]), true
+	case "help", "-h", "--help":
+		if len(c.Args) > 1 {
+			return 0, false
+		}
+		_, _ = fmt.Fprintf(c.Stdout, helpText, c.Distribution)
+		return exitDone, true
+	}
+	return c.refuse()
+}
+
+// refuse ends a collector that was given a file of Prometheus.
+func (c *Command) refuse() (exit int, done bool) {
+	for _, path := range configFiles(c.Args) {
+		text, err := readFile(path, maxFile)
+		if err != nil || !IsPrometheus(text) {
+			continue
+		}
+		_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a configuration of Prometheus, not of a collector: make one of it by `%s convert %s -o godwit.yaml`\n",
+			path, c.Distribution, path)
+		return exitFailed, true
+	}
+	return 0, false
+}
+
+// configFiles are the files that --config names.
+func configFiles(args []string) []string {
+	var files []string
+	for i, arg := range args {
+		name, value, given := strings.Cut(arg, "=")
+		switch {
+		case name != "--config" && name != "-config":
+			continue
+		case !given && i+1 < len(args):
+			value = args[i+1]
+		case !given:
+			continue
+		}
+		value = strings.TrimPrefix(value, "file:")
+		if scheme, _, found := strings.Cut(value, ":"); found && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\.`) {
+			continue // another provider's; one letter is a drive
+		}
+		files = append(files, value)
+	}
+	return files
+}
+
+var errNoFile = errors.New("it is no regular file")
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNoFile
+	case info.Size() > limit:
+		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return os.ReadFile(path) //nolint:gosec // the user names it
+}
+
+func (c *Command) read(path string) ([]byte, error) {
+	if path != stdin {
+		return readFile(path, maxFile)
+	}
+	return io.ReadAll(io.LimitReader(c.Stdin, maxFile+1))
+}
+
+func (c *Command) fail(err error) int {
+	_, _ = fmt.Fprintf(c.Stderr, "Error: %v\n", err)
+	return exitFailed
+}
+
+// flagSet makes the flags of a command, and says how it is used.
+func (c *Command) flagSet(name, usage string) *flag.FlagSet {
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	set.SetOutput(c.Stderr)
+	set.Usage = func() {
+		_, _ = fmt.Fprintf(c.Stderr, usage, c.Distribution)
+		set.PrintDefaults()
+	}
+	return set
+}
+
+func (c *Command) source(files, args []string, from Kind, dir, distribution string) Source {
+	return Source{From: from, Files: files, Args: args, Dir: dir, Distribution: distribution, Read: c.read, Glob: filepath.Glob}
+}
+
+// convert is the command of that name.
+func (c *Command) convert(args []string) int {
+	set := c.flagSet("convert", convertUsage)
+	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
+	to := set.String("o", "", "write the configuration to this file, which must not be there, instead of to the standard output")
+	dir := set.String("dir", "", "directory that relative paths in the file are relative to (default: that of the file)")
+	target := set.String("distribution", c.Distribution, "distribution that shall run the result")
+	strict := set.Bool("strict", false, "fail with exit code 3 when something was lost, or the distribution lacks a component")
+	files, flags, err := parseArgs(set, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitDone
+	case err != nil:
+		return exitFailed
+	}
+	result, err := Run(c.source(files, flags, Kind(*from), *dir, *target))
+	if err != nil {
+		return c.fail(err)
+	}
+	if _, err := result.Report.WriteTo(c.Stderr); err != nil {
+		return c.fail(err)
+	}
+	if *to == "" {
+		_, err = c.Stdout.Write(result.Config)
+	} else {
+		err = create(*to, result.Config)
+	}
+	if err != nil {
+		return c.fail(fmt.Errorf("cannot write the configuration: %w", err))
+	}
+	if *strict && !result.Report.Complete() {
+		return exitIncomplete
+	}
+	return exitDone
+}
+
+// create writes a new file that only its owner can read: there may be secrets in it.
+func create(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
+
+// parseArgs takes flags before and after the names of files. What follows -- are flags of vmagent.
+func parseArgs(set *flag.FlagSet, args []string) (files, foreign []string, err error) {
+	for i, arg := range args {
+		if arg == "--" {
+			args, foreign = args[:i], args[i+1:]
+			break
+		}
+	}
+	for {
+		if err := set.Parse(args); err != nil {
+			return nil, nil, err
+		}
+		if args = set.Args(); len(args) == 0 {
+			return files, foreign, nil
+		}
+		files, args = append(files, args[0]), args[1:]
+	}
+}
+
+// check says what a file is, and looks at it.
+func (c *Command) check(args []string) int {
+	set := c.flagSet("check", checkUsage)
+	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
+	files, flags, err := parseArgs(set, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitDone
+	case err != nil:
+		return exitFailed
+	case len(files) == 0:
+		return c.fail(errors.New("cannot check: name a file"))
+	}
+	source := c.source(files, flags, Kind(*from), "", c.Distribution)
+	result, err := Run(source)
+	if err != nil {
+		return c.fail(err)
+	}
+	_, _ = fmt.Fprintf(c.Stdout, "%s is %s\n", files[0], result.Kind)
+	if _, err := result.Report.WriteTo(c.Stdout); err != nil {
+		return c.fail(err)
+	}
+	path, remove := files[0], func() {}
+	if result.Kind != Collector || path == stdin {
+		if path, remove, err = temporary(result.Config); err != nil {
+			return c.fail(err)
+		}
+	}
+	defer remove()
+	if err := c.Validate(path); err != nil {
+		_, _ = fmt.Fprintln(c.Stdout, "not valid")
+		return exitFailed
+	}
+	_, _ = fmt.Fprintln(c.Stdout, "valid")
+	return exitDone
+}
+
+// temporary writes a configuration for `validate` to read.
+func temporary(text []byte) (path string, remove func(), err error) {
+	file, err := os.CreateTemp("", "godwit-*.yaml")
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot write the converted configuration: %w", err)
+	}
+	remove = func() { _ = os.Remove(file.Name()) } // of no use to anybody, wherever it stays
+	if _, err = file.Write(text); err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("cannot write the converted configuration: %w", err)
+	}
+	return file.Name(), remove, nil
+}
+
+const convertUsage = `Makes a configuration of what Prometheus, vmagent or another collector runs with:
+
+  %[1]s convert prometheus.yml > godwit.yaml
+  %[1]s convert vmagent.service scrape.yml relabel.yml > godwit.yaml
+  %[1]s convert --from vmagent -- -promscrape.config=scrape.yml -remoteWrite.url=http://victoria:8428/api/v1/write
+  %[1]s convert otelcol.yaml -o godwit.yaml
+
+The report, on the standard error, has a line for all that is not as it was: lost (left out), needs (the distribution
+lacks it), changed (means something else), note. Exit code 0: written; 1: not; 3: written and incomplete, with --strict.
+
+`
+
+const checkUsage = `Says what a file is, what is deprecated in it or would mean something else here, and whether it is valid:
+
+  %[1]s check FILE
+
+`
+
+const helpText = `Usage: %[1]s --config FILE
+
+Runs a collector. --config may be given several times, and names a file or what a provider reads: file:, env:, yaml:.
+--set receivers.x.key=value replaces one value. SIGHUP reads the configuration again, SIGTERM drains and stops.
+
+Commands:
+  validate      check a configuration: --config FILE
+  check         say what a file is, of Prometheus, vmagent or a collector, what would change, and whether it is valid
+  convert       make a configuration out of one of these
+  print-config  show what a configuration means, with defaults: --config FILE
+  components    list what is built in
+  featuregate   list feature gates; --feature-gates=NAME,-OTHER before or after --config turns them on and off
+  completion    write a completion script for a shell
+
+%[1]s COMMAND --help tells more. %[1]s --version says which this is.
+`

@@ -1,0 +1,172 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	aPrometheus = "scrape_configs:\n  - job_name: a\n    static_configs: [{targets: ['a:1']}]\nremote_write:\n  - url: http://a\n"
+	aCollector  = "receivers: {nop: }\nexporters: {nop: }\nservice: {pipelines: {metrics: {receivers: [nop], exporters: [nop]}}}\n"
+)
+
+// run runs a command of the agent in a directory with some files.
+func run(t *testing.T, validate func(string) error, files map[string]string, args ...string) (exit int, done bool, stdout, stderr string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	var out, errs strings.Builder
+	c := Command{Distribution: "godwit-agent", Args: args, Stdin: strings.NewReader(aPrometheus), Stdout: &out, Stderr: &errs, Validate: validate}
+	exit, done = c.Run()
+	return exit, done, out.String(), errs.String()
+}
+
+func TestConvertWritesAndReports(t *testing.T) {
+	files := map[string]string{"prometheus.yml": aPrometheus + "rule_files: [a]\n"}
+	exit, done, stdout, stderr := run(t, nil, files, "convert", "prometheus.yml")
+	assert.True(t, done)
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stdout, "endpoint: http://a")
+	assert.Contains(t, stderr, "lost: prometheus.yml:6: rule_files: ")
+
+	exit, _, stdout, _ = run(t, nil, files, "convert", "prometheus.yml", "--strict")
+	assert.Equal(t, 3, exit, "something was lost")
+	assert.NotEmpty(t, stdout, "it is written all the same")
+
+	exit, done, _, _ = run(t, nil, map[string]string{"prometheus.yml": aPrometheus}, "convert", "--strict", "prometheus.yml")
+	assert.True(t, done)
+	assert.Equal(t, 0, exit, "nothing was lost")
+
+	exit, _, stdout, _ = run(t, nil, nil, "convert", "--from", "prometheus", "-")
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stdout, "endpoint: http://a")
+
+	exit, _, stdout, _ = run(t, nil, nil, "convert", "--from", "vmagent", "--", "-remoteWrite.url=http://b")
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stdout, "endpoint: http://b")
+}
+
+// What is written has secrets, and may be what somebody has edited since.
+func TestConvertNeverOverwrites(t *testing.T) {
+	files := map[string]string{"prometheus.yml": aPrometheus}
+	exit, _, stdout, _ := run(t, nil, files, "convert", "-o", "godwit.yaml", "prometheus.yml")
+	assert.Equal(t, 0, exit)
+	assert.Empty(t, stdout)
+	info, err := os.Stat("godwit.yaml")
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	files["godwit.yaml"] = "mine"
+	exit, _, _, stderr := run(t, nil, files, "convert", "-o", "godwit.yaml", "prometheus.yml")
+	assert.Equal(t, 1, exit)
+	assert.Contains(t, stderr, "cannot write the configuration")
+	text, err := os.ReadFile("godwit.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, "mine", string(text))
+}
+
+func TestConvertFails(t *testing.T) {
+	for name, args := range map[string][]string{
+		"name a file":                            {"convert"},
+		"cannot read missing.yml":                {"convert", "missing.yml"},
+		"it is rules of Prometheus":              {"convert", "rules.yml"},
+		`cannot convert from "nagios"`:           {"convert", "--from", "nagios", "rules.yml"},
+		"flag provided but not defined: -frm":    {"convert", "--frm", "x"},
+		"it is no configuration that":            {"check", "text.txt"},
+		"did not find expected":                  {"convert", "--from", "prometheus", "text.txt"},
+		"cannot check: name a file":              {"check"},
+		"there is nothing to scrape, to receive": {"convert", "--from", "prometheus", "rules.yml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exit, done, stdout, stderr := run(t, nil, map[string]string{"rules.yml": "groups: []\n", "text.txt": "{ a: [\n"}, args...)
+			assert.True(t, done)
+			assert.Equal(t, 1, exit)
+			assert.Empty(t, stdout)
+			assert.Contains(t, stderr, name)
+		})
+	}
+}
+
+// What is converted is validated as what it becomes, and a collector's own file as it is.
+func TestCheck(t *testing.T) {
+	validated := ""
+	valid := func(path string) error {
+		text, err := os.ReadFile(path)
+		validated = string(text)
+		return err
+	}
+	exit, _, stdout, _ := run(t, valid, map[string]string{"a.yml": aPrometheus}, "check", "a.yml")
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stdout, "a.yml is a configuration of Prometheus\n")
+	assert.True(t, strings.HasSuffix(stdout, "\nvalid\n"), stdout)
+	assert.Contains(t, validated, "fastprometheus:")
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "godwit-*.yaml"))
+	require.NoError(t, err)
+	assert.Empty(t, left, "what was written for that is gone")
+
+	exit, _, stdout, _ = run(t, valid, map[string]string{"a.yml": aCollector}, "check", "a.yml")
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stdout, "a.yml is a configuration of an OpenTelemetry collector\n")
+	assert.Equal(t, aCollector, validated)
+
+	exit, _, stdout, _ = run(t, func(string) error { return errors.New("no") }, map[string]string{"a.yml": aCollector}, "check", "a.yml")
+	assert.Equal(t, 1, exit)
+	assert.Contains(t, stdout, "not valid\n")
+}
+
+func TestPrometheusFilesAreRefused(t *testing.T) {
+	files := map[string]string{"prometheus.yml": "# mine\n" + aPrometheus, "config.yaml": aCollector}
+	for _, args := range [][]string{
+		{"--config", "prometheus.yml"},
+		{"--config=prometheus.yml"},
+		{"--config=file:prometheus.yml"},
+		{"validate", "--config", "config.yaml", "--config", "prometheus.yml"},
+	} {
+		exit, done, _, stderr := run(t, nil, files, args...)
+		assert.True(t, done, args)
+		assert.Equal(t, 1, exit)
+		assert.Equal(t, "Error: cannot use prometheus.yml: it is a configuration of Prometheus, not of a collector: make one of it by "+
+			"`godwit-agent convert prometheus.yml -o godwit.yaml`\n", stderr)
+	}
+	for _, args := range [][]string{
+		{},
+		{"--version"},
+		{"components"},
+		{"help", "validate"},
+		{"--config", "config.yaml"},
+		{"--config", "missing.yaml"},
+		{"--config", "yaml:global::a: b"},
+		{"--config"},
+	} {
+		_, done, stdout, stderr := run(t, nil, files, args...)
+		assert.False(t, done, args)
+		assert.Empty(t, stdout+stderr)
+	}
+}
+
+func TestHelpIsAPage(t *testing.T) {
+	exit, done, stdout, _ := run(t, nil, nil, "--help")
+	assert.True(t, done)
+	assert.Equal(t, 0, exit)
+	assert.Less(t, strings.Count(stdout, "\n"), 25)
+	for _, command := range []string{"convert", "check", "validate", "print-config", "components", "featuregate"} {
+		assert.Contains(t, stdout, "\n  "+command+" ")
+	}
+	exit, _, _, stderr := run(t, nil, nil, "convert", "--help")
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stderr, "-strict")
+}

@@ -1,0 +1,151 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Kinds of files that are met beside those that can be converted.
+const (
+	rules        Kind = "rules of Prometheus"
+	targets      Kind = "a list of targets for file_sd_configs"
+	alertmanager Kind = "a configuration of Alertmanager"
+	manifest     Kind = "a manifest of Kubernetes"
+	unknown      Kind = "unknown"
+)
+
+// String says what a file is, as the end of "it is".
+func (k Kind) String() string {
+	switch k {
+	case Prometheus:
+		return "a configuration of Prometheus"
+	case VMAgent:
+		return "flags or a scrape configuration of vmagent"
+	case Collector:
+		return "a configuration of an OpenTelemetry collector"
+	case unknown:
+		return "no configuration that is known here"
+	}
+	return string(k)
+}
+
+// Sections that tell whose configuration a mapping is.
+var (
+	collectorSections  = []string{"service", "receivers", "exporters", "processors", "connectors", "extensions"}
+	prometheusSections = []string{"scrape_configs", "scrape_config_files", "remote_write", "remote_read", "rule_files", "alerting", "global", "otlp", "storage", "tracing"}
+	// Keys that only vmagent has.
+	vmagentJobKeys = []string{
+		"stream_parse", "scrape_align_interval", "scrape_offset", "series_limit", "no_stale_markers", "disable_compression", "disable_keepalive",
+		"max_scrape_size", "relabel_debug", "metric_relabel_debug", "headers", "proxy_headers",
+	}
+	vmagentRuleKeys = []string{"if", "match", "labels"}
+)
+
+// Detect says what a file is.
+func Detect(text []byte) Kind {
+	if isFlags(text) {
+		return VMAgent
+	}
+	root, err := parse(text)
+	if err != nil || root == nil {
+		return unknown
+	}
+	has := func(keys ...string) bool {
+		for _, key := range keys {
+			if find(root, key) != nil {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("apiVersion") && has("kind"):
+		if len(containerFlags(root)) > 0 {
+			return VMAgent
+		}
+		return manifest
+	case root.Kind == yaml.SequenceNode && len(root.Content) > 0 && find(root.Content[0], "targets") != nil:
+		return targets
+	case root.Kind == yaml.SequenceNode && len(root.Content) > 0 && strings.HasPrefix(root.Content[0].Value, "-"):
+		return VMAgent
+	case has("route") && has("receivers"):
+		return alertmanager
+	case has("service") || has("receivers") && has("exporters"):
+		return Collector
+	case has("groups"):
+		return rules
+	case !has("remote_write", "rule_files", "alerting") && ofVMAgent(find(root, "scrape_configs")):
+		return VMAgent
+	case has(prometheusSections...):
+		return Prometheus
+	case has(collectorSections...):
+		return Collector
+	}
+	return unknown
+}
+
+// ofVMAgent tells whether jobs have what only vmagent knows.
+func ofVMAgent(jobs *yaml.Node) bool {
+	for _, job := range contents(jobs) {
+		for _, key := range vmagentJobKeys {
+			if find(job, key) != nil {
+				return true
+			}
+		}
+		for _, chain := range []string{"relabel_configs", "metric_relabel_configs"} {
+			for _, rule := range contents(find(job, chain)) {
+				for _, key := range vmagentRuleKeys {
+					if find(rule, key) != nil {
+						return true
+					}
+				}
+				if action := find(rule, "action"); action != nil && vmagentActions[action.Value] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isFlags tells files of flags and units of systemd from YAML.
+func isFlags(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0, line[0] == '#', line[0] == ';':
+		case bytes.HasPrefix(line, []byte("[Unit]")), bytes.HasPrefix(line, []byte("[Service]")):
+			return true
+		default:
+			flag := bytes.TrimLeft(line, "-")
+			return len(flag) < len(line) && len(flag) > 0 && flag[0] != ' ' && bytes.ContainsAny(flag[:1], letters) ||
+				bytes.Contains(line, []byte("vmagent")) && bytes.Contains(line, []byte(" -"))
+		}
+	}
+	return false
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// IsPrometheus tells a file that was meant for Prometheus by its top-level keys alone, as cheaply as it can be done: it is asked
+// for every file that a collector starts with.
+func IsPrometheus(text []byte) bool {
+	found := false
+	for line := range bytes.Lines(text) {
+		key, _, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(key) == 0 || !bytes.ContainsAny(key[:1], letters) {
+			continue
+		}
+		if slices.Contains(collectorSections, string(key)) {
+			return false
+		}
+		found = found || slices.Contains(prometheusSections[:6], string(key))
+	}
+	return found
+}

@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDetect(t *testing.T) {
+	for text, want := range map[string]Kind{
+		aPrometheus: Prometheus,
+		"{scrape_configs: [{job_name: a}], remote_write: [{url: a}]}": Prometheus,
+		"global: {external_labels: {a: b}}":                           Prometheus,
+		aCollector:                                                    Collector,
+		"processors: {batch: }":                                       Collector,
+		"scrape_configs: [{job_name: a, stream_parse: true}]":         VMAgent,
+		"scrape_configs: [{metric_relabel_configs: [{if: a}]}]":       VMAgent,
+		"-remoteWrite.url=http://a\n":                                 VMAgent,
+		"# a comment\n--promscrape.config=a --remoteWrite.url=b\n":    VMAgent,
+		"[Unit]\nDescription=a\n[Service]\nExecStart=a":               VMAgent,
+		"/usr/bin/vmagent -remoteWrite.url=a":                         VMAgent,
+		"- -remoteWrite.url=a\n- -promscrape.config=b\n":              VMAgent,
+		"apiVersion: v1\nkind: Pod\n":                                 manifest,
+		"groups: [{name: a, rules: []}]":                              rules,
+		"route: {receiver: a}\nreceivers: [{name: a}]":                alertmanager,
+		"[{targets: ['a:1']}]":                                        targets,
+		"- targets: ['a:1']":                                          targets,
+		"":                                                            unknown,
+		"hello":                                                       unknown,
+		"a: [":                                                        unknown,
+	} {
+		assert.Equal(t, want, Detect([]byte(text)), text)
+	}
+}
+
+// Of what Prometheus tests itself with none is taken for a collector's, and of a collector's own none for Prometheus'.
+func TestIsPrometheus(t *testing.T) {
+	for _, file := range prometheusTestdata(t) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if root, err := parse(text); err == nil && find(root, "scrape_configs") != nil {
+			assert.True(t, IsPrometheus(text), file)
+		}
+	}
+	assert.False(t, IsPrometheus([]byte(aCollector)))
+	assert.False(t, IsPrometheus([]byte("receivers:\n  prometheus:\n    config:\n      scrape_configs:\n")))
+	assert.False(t, IsPrometheus([]byte("a: b\n")))
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]string{
+		"30s": "30s", "1m30s": "1m30s", "1d": "24h", "2w": "336h", "90s": "1m30s", "1h": "1h", "10ms": "10ms", "1.5h": "1h30m", "0": "0s", "1h0m5s": "1h0m5s",
+	} {
+		d, err := duration(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, goDuration(d))
+		again, err := time.ParseDuration(goDuration(d))
+		require.NoError(t, err)
+		assert.Equal(t, d, again)
+	}
+	for _, text := range []string{"a", "5", "5 s", "-5s", "1i"} {
+		_, err := duration(text)
+		assert.Error(t, err, text)
+	}
+}
+
+func TestArrayValues(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":              {""},
+		"a":             {"a"},
+		"a,b":           {"a", "b"},
+		",b":            {"", "b"},
+		`"a,b",'c,d'`:   {"a,b", "c,d"},
+		`{"a":"b,c"},d`: {`{"a":"b,c"}`, "d"},
+		`[a,b],(c,d)`:   {"[a,b]", "(c,d)"},
+		`'it\'s',b`:     {"it's", "b"},
+	} {
+		assert.Equal(t, want, arrayValues(text), text)
+	}
+}

@@ -1,0 +1,428 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A vmFlag is one that was given to vmagent.
+type vmFlag struct {
+	name, value string
+	line        int
+}
+
+// flags are vmagent's. What is read is claimed.
+type flags struct {
+	in      *input
+	file    string
+	all     []vmFlag
+	claimed map[string]bool
+}
+
+var errNoFlags = errors.New("there are no flags of vmagent in it")
+
+// readFlags finds the flags: in arguments, a unit of systemd, a manifest of Kubernetes, a list in YAML, or a file with
+// one or more on a line. It returns nil for a scrape configuration.
+func readFlags(in *input) (*flags, error) {
+	f := &flags{in: in, file: in.name(), claimed: map[string]bool{}}
+	if len(in.source.Args) > 0 {
+		f.file = ""
+		f.add(in.source.Args, 0)
+		return f, nil
+	}
+	if isFlags(in.first) {
+		f.readText(string(in.first))
+	} else {
+		root, err := parse(in.first)
+		if err != nil {
+			return nil, err
+		}
+		switch args := containerFlags(root); {
+		case len(args) > 0:
+			for _, arg := range args {
+				f.add([]string{arg.Value}, arg.Line)
+			}
+		case root != nil && root.Kind == yaml.SequenceNode:
+			for _, arg := range root.Content {
+				f.add([]string{arg.Value}, arg.Line)
+			}
+		default:
+			return nil, nil
+		}
+	}
+	if len(f.all) == 0 {
+		return nil, errNoFlags
+	}
+	return f, nil
+}
+
+// readText reads a unit of systemd, a command line, or lines of flags.
+func (f *flags) readText(text string) {
+	unit := strings.Contains(text, "[Service]")
+	number, began, joined := 0, 0, ""
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		if joined == "" {
+			began = number
+		}
+		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			continue
+		}
+		if rest, more := strings.CutSuffix(line, `\`); more {
+			joined += rest + " "
+			continue
+		}
+		line, joined = joined+line, ""
+		command, starts := strings.CutPrefix(line, "ExecStart=")
+		if unit && !starts {
+			continue
+		}
+		f.add(words(command), began)
+	}
+}
+
+// words splits a command line as a shell does, without its variables.
+func words(line string) []string {
+	var out []string
+	var word strings.Builder
+	quote, in := rune(0), false
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, in = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, in = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if in {
+				out = append(out, word.String())
+				word.Reset()
+				in = false
+			}
+		default:
+			word.WriteRune(r)
+			in = true
+		}
+	}
+	if in {
+		out = append(out, word.String())
+	}
+	return out
+}
+
+// add takes flags up as the package flag of Go would. What is none, such as the program's name, is passed over.
+func (f *flags) add(args []string, line int) {
+	for i := 0; i < len(args); i++ {
+		name := strings.TrimLeft(args[i], "-")
+		if name == args[i] || name == "" {
+			continue
+		}
+		name, value, given := strings.Cut(name, "=")
+		if !given {
+			value = "true"
+			if !slices.Contains(vmagentSwitches, name) && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+				i++
+				value = args[i]
+			}
+		}
+		f.all = append(f.all, vmFlag{name, value, line})
+	}
+}
+
+// containerFlags finds the arguments of vmagent's container in a manifest of Kubernetes.
+func containerFlags(n *yaml.Node) []*yaml.Node {
+	if n == nil {
+		return nil
+	}
+	for _, key := range []string{"args", "command"} {
+		list := contents(find(n, key))
+		for _, arg := range list {
+			name := strings.TrimLeft(arg.Value, "-")
+			if name != arg.Value && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
+				return list
+			}
+		}
+	}
+	for _, child := range n.Content {
+		if found := containerFlags(child); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+func (f *flags) say(kind Outcome, name, text string) {
+	finding := Finding{Kind: kind, File: f.file, Path: "-" + name, Text: text}
+	for _, given := range f.all {
+		if given.name == name {
+			finding.Line = given.line
+		}
+	}
+	f.in.report.add(finding)
+}
+
+// text claims a flag that has one value: the last counts.
+func (f *flags) text(name string) string {
+	f.claimed[name] = true
+	value := ""
+	for _, given := range f.all {
+		if given.name == name {
+			value = given.value
+		}
+	}
+	return value
+}
+
+func (f *flags) has(name string) bool {
+	return slices.ContainsFunc(f.all, func(given vmFlag) bool { return given.name == name })
+}
+
+func (f *flags) yes(name string) bool { return truth(f.text(name)) }
+
+// list claims a flag that may have several values: each time it is given adds some.
+func (f *flags) list(name string) []string {
+	f.claimed[name] = true
+	var values []string
+	for _, given := range f.all {
+		if given.name == name {
+			values = append(values, arrayValues(given.value)...)
+		}
+	}
+	return values
+}
+
+// of claims a flag with a value for each destination, and returns that of one: a single value is for all.
+func (f *flags) of(name string, i int) string {
+	values := f.list(name)
+	switch {
+	case i < len(values):
+		return values[i]
+	case len(values) == 1:
+		return values[0]
+	}
+	return ""
+}
+
+// arrayValues splits a value at commas that are not within quotes or brackets, as vmagent does.
+func arrayValues(text string) []string {
+	closing := map[byte]byte{'"': '"', '\'': '\'', '[': ']', '{': '}', '(': ')'}
+	var values []string
+	var until []byte
+	begin := 0
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case len(until) > 0 && c == '\\':
+			i++
+		case len(until) > 0 && c == until[len(until)-1]:
+			until = until[:len(until)-1]
+		case len(until) > 0 && (until[len(until)-1] == '"' || until[len(until)-1] == '\''):
+		case closing[c] != 0:
+			until = append(until, closing[c])
+		case c == ',' && len(until) == 0:
+			values = append(values, unquote(text[begin:i]))
+			begin = i + 1
+		}
+	}
+	return append(values, unquote(text[begin:]))
+}
+
+func unquote(text string) string {
+	if len(text) > 1 && text[0] == '"' {
+		if plain, err := strconv.Unquote(text); err == nil {
+			return plain
+		}
+	}
+	if len(text) > 1 && text[0] == '\'' && text[len(text)-1] == '\'' {
+		return strings.ReplaceAll(text[1:len(text)-1], `\'`, "'")
+	}
+	return text
+}
+
+// duration converts a duration of a destination, if there is one.
+func (f *flags) duration(name string, i int, to table, key string) {
+	text := f.of(name, i)
+	if text == "" {
+		return
+	}
+	d, err := duration(text)
+	if err != nil {
+		if seconds, number := strconv.ParseFloat(text, 64); number == nil {
+			d, err = time.Duration(seconds*float64(time.Second)), nil
+		}
+	}
+	if err != nil {
+		f.say(Lost, name, err.Error())
+		return
+	}
+	to.set(key, goDuration(d))
+}
+
+// number converts a whole number that is not 0, or a size in bytes.
+func (f *flags) number(name string, i int) int64 {
+	text := f.of(name, i)
+	if text == "" {
+		return 0
+	}
+	n, err := bytesOf(text)
+	if err != nil {
+		f.say(Lost, name, err.Error())
+	}
+	return n
+}
+
+var byteUnits = []struct {
+	suffix string
+	factor float64
+}{
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"KB", 1e3},
+	{"MB", 1e6},
+	{"GB", 1e9},
+	{"TB", 1e12},
+}
+
+// bytesOf reads a size as vmagent writes it.
+func bytesOf(text string) (int64, error) {
+	factor, number := 1.0, text
+	for _, u := range byteUnits {
+		if before, ok := strings.CutSuffix(strings.ToLower(text), strings.ToLower(u.suffix)); ok {
+			factor, number = u.factor, before
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number or size, such as 16MiB", text)
+	}
+	return int64(n * factor), nil
+}
+
+// close reports the flags that nobody has claimed.
+func (f *flags) close() {
+	for _, given := range f.all {
+		if f.claimed[given.name] {
+			continue
+		}
+		kind, text := Lost, "this flag is not known here"
+		for _, known := range vmagentFlags {
+			if strings.HasPrefix(given.name, known.prefix) {
+				kind, text = known.kind, known.text
+				break
+			}
+		}
+		f.say(kind, given.name, text)
+	}
+}
+
+// vmagentFlags says what becomes of flags that are not converted, by how they begin.
+var vmagentFlags = []struct {
+	prefix string
+	kind   Outcome
+	text   string
+}{
+	{"remoteWrite.streamAggr.", Lost, streamAggregation},
+	{"streamAggr.", Lost, streamAggregation},
+	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations: the exporter `loadbalancing` of the distribution godwit does so over OTLP"},
+	{"remoteWrite.significantFigures", Lost, "values are sent as they are"},
+	{"remoteWrite.roundDigits", Lost, "values are sent as they are"},
+	{"remoteWrite.mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},
+	{"mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},
+	{"remoteWrite.obfuscateLabels", Lost, "labels are sent as they are: `action: labeldrop` under `write_relabel_configs` leaves them out"},
+	{"remoteWrite.rateLimit", Lost, "there is no limit on bytes a second: `shards::max` bounds the requests under way"},
+	{"maxIngestionRate", Lost, "there is no limit on samples a second: `max_points_per_second` of the processor `cardinality` drops what is more"},
+	{"remoteWrite.oauth2.", Lost, "only with `-remoteWrite.oauth2.clientID` and `.tokenUrl`"},
+	{"remoteWrite.aws.ec2Endpoint", Lost, "set AWS_EC2_METADATA_SERVICE_ENDPOINT"},
+	{"remoteWrite.aws.stsEndpoint", Lost, "set AWS_ENDPOINT_URL_STS"},
+	{"remoteWrite.aws.", Lost, "keys are read from where AWS' own tools read them: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+	{"remoteWrite.tlsHandshakeTimeout", Note, "the timeout of a request bounds it"},
+	{"remoteWrite.showURL", Note, "metrics name the destination's host and path, without credentials"},
+	{"remoteWrite.keepDanglingQueues", Note, "a queue on disk stays until its destination is configured again"},
+	{"remoteWrite.inmemoryQueues", Note, "requests on disk and new ones share the shards"},
+	{"remoteWrite.maxMetadataPerBlock", Note, "metadata goes with the samples"},
+	{"remoteWrite.vmProtoCompressLevel", Note, "`compression_level` is from 1, fastest, to 4, smallest; the default is 1"},
+	{"sortLabels", Note, "labels are always sorted"},
+	{"usePromCompatibleNaming", Note, "names are made so unless `translation_strategy` says otherwise"},
+	{"maxLabel", Lost, "`label_limit`, `label_name_length_limit` and `label_value_length_limit` under `global` fail a scrape that is beyond them"},
+	{"promscrape.cluster.memberURLTemplate", Note, "the console links to no other members"},
+	{"promscrape.cluster.name", Note, "nothing removes duplicates by it"},
+	{"promscrape.cluster.shardByLabels", Lost, "targets are divided by all of their labels and their URL"},
+	{"promscrape.disableKeepAlive", Lost, "connections to targets are kept"},
+	{"promscrape.configCheckInterval", Lost, "jobs in the collector's own file are read at the start: put them in files that `scrape_config_files` names, which are looked at each `reload_interval`"},
+	{"promscrape.kubernetes.attach", Lost, "set `attach_metadata` under each of `kubernetes_sd_configs`"},
+	{"promscrape.config.", Note, "`validate` does so"},
+	{"promscrape.", Note, "there is nothing to set here: pages are read in parts, errors are logged when they begin and end, and discovered targets are taken up at once"},
+	{"influx", Lost, "no distribution of Godwit takes InfluxDB's protocol: build one with contrib's receiver `influxdb`"},
+	{"graphite", Lost, "no distribution of Godwit takes Graphite's protocol: build one with contrib's receiver `carbon`"},
+	{"opentsdb", Lost, "no distribution of Godwit takes OpenTSDB's protocol"},
+	{"datadog", Lost, "no distribution of Godwit takes Datadog's protocol: build one with contrib's receiver `datadog`"},
+	{"newrelic", Lost, "no distribution of Godwit takes New Relic's protocol"},
+	{"zabbixconnector", Lost, "no distribution of Godwit takes Zabbix' protocol"},
+	{"opentelemetry.", Lost, "add the receiver `otlp`; `translation_strategy` and `promote_resource_attributes` of the exporter say what becomes of names and attributes"},
+	{"enableMultitenan", Lost, "the exporter's `tenant` says whose data it is, and the receivers keep headers with `include_metadata`"},
+	{"pushmetrics.", Lost, "a job that scrapes 127.0.0.1:8888 sends the collector's own metrics"},
+	{"envflag.", Lost, "flags in the environment are not seen here: give them as arguments"},
+	{"http", Lost, "what listens says so itself: `console`, `health_check`, and each receiver"},
+	{"tls", Lost, "what listens says so itself: `tls` of each receiver and extension"},
+	{"logger", Note, "`service::telemetry::logs` says what is logged"},
+	{"memory.allowed", Note, "that is for caches: `memory_limiter` bounds the process, at 80 % of the memory there is"},
+	{"memory.", Note, nothingToSet},
+	{"fs.", Note, nothingToSet},
+	{"filestream.", Note, nothingToSet},
+	{"internString", Note, nothingToSet},
+	{"blockcache.", Note, nothingToSet},
+	{"cacheExpireDuration", Note, nothingToSet},
+	{"prevCacheRemovalPercent", Note, nothingToSet},
+	{"denyQueryTracing", Note, nothingToSet},
+	{"csvTrimTimestamp", Note, nothingToSet},
+	{"import.", Note, nothingToSet},
+	{"insert.", Note, nothingToSet},
+	{"maxConcurrentInserts", Note, nothingToSet},
+	{"maxInsertRequestSize", Note, nothingToSet},
+	{"metrics", Note, nothingToSet},
+	{"pprofAuthKey", Note, nothingToSet},
+	{"flagsAuthKey", Note, nothingToSet},
+	{"configAuthKey", Note, nothingToSet},
+	{"reloadAuthKey", Note, nothingToSet},
+	{"secret.flags", Note, nothingToSet},
+	{"version", Note, nothingToSet},
+	{"dryRun", Note, nothingToSet},
+	{"enableTCP6", Note, nothingToSet},
+}
+
+const nothingToSet = "there is nothing to set here"
+
+const streamAggregation = "stream aggregation is not converted: the processor `cardinality` adds up and limits series, see its README"
+
+// vmagentSwitches are flags that take no value but after an equals sign.
+var vmagentSwitches = []string{
+	"dryRun", "enableMetadata", "enableMultitenancyViaHeaders", "enableMultitenantHandlers", "enableTCP6", "envflag.enable",
+	"promscrape.config.dryRun", "promscrape.config.strictParse", "promscrape.disableCompression", "promscrape.disableKeepAlive",
+	"promscrape.dropOriginalLabels", "promscrape.noStaleMarkers", "promscrape.streamParse", "promscrape.suppressDuplicateScrapeTargetErrors",
+	"promscrape.suppressScrapeErrors", "promscrape.kubernetes.attachNamespaceMetadataAll", "promscrape.kubernetes.attachNodeMetadataAll",
+	"promscrape.kubernetes.useHTTP2Client", "remoteWrite.dropSamplesOnOverload", "remoteWrite.keepDanglingQueues", "remoteWrite.shardByURL",
+	"remoteWrite.showURL", "remoteWrite.disableMetadata", "remoteWrite.disableOnDiskQueue", "remoteWrite.forcePromProto",
+	"remoteWrite.forceVMProto", "remoteWrite.mdx.enable", "remoteWrite.tlsInsecureSkipVerify", "remoteWrite.aws.useSigv4",
+	"remoteWrite.streamAggr.dropInput", "remoteWrite.streamAggr.keepInput", "remoteWrite.streamAggr.ignoreOldSamples",
+	"remoteWrite.streamAggr.enableWindows", "sortLabels", "streamAggr.dropInput", "streamAggr.keepInput", "streamAggr.ignoreOldSamples",
+	"streamAggr.enableWindows", "usePromCompatibleNaming", "http.disableCORS", "http.disableKeepAlive", "http.disableResponseCompression",
+	"loggerDisableTimestamps", "metrics.exposeMetadata", "fs.disableMmap", "tls", "version",
+}
