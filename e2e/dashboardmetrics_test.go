@@ -24,6 +24,7 @@ var unwatched = map[string]string{
 	"otelcol_exporter_remotewrite_cache_series":              "the hits say whether the cache is large enough",
 	"otelcol_exporter_remotewrite_dropped_blocks":            "dropped items are what is lost, by the same reasons",
 	"otelcol_exporter_remotewrite_queued_blocks":             "the queue is bounded in bytes, which are there",
+	"otelcol_exporter_remotewrite_relabel_dropped_points":    "what rules drop is what somebody wanted dropped",
 	"otelcol_extension_runtimeprofile_binary_pages_released": "it is resident memory that is looked at",
 	"otelcol_extension_runtimeprofile_gc_cpu_time":           "its share of the CPU is there",
 	"otelcol_processor_cardinality_ended_series":             "they go with expired series, which are there",

@@ -3,6 +3,8 @@
 
 package matrix
 
+import "slices"
+
 // Option is a key with values other than its default.
 type Option struct {
 	// Key as Keys has it, or one below it of another module's type. What stands before the first * is set.
@@ -60,8 +62,8 @@ var Components = []Component{
 	{Agent, "receivers", "fastprometheus", "receiver/fastprometheusreceiver", scraping, nil},
 	{Agent, "receivers", "prometheus", "receiver/fastprometheusreceiver", scraping, nil},
 	{Agent, "processors", "cardinality", "processor/cardinalityprocessor", limiting, nil},
-	{Agent, "exporters", "remotewrite", "exporter/remotewriteexporter", append(writing, writingToTheGateway...), wroteApart},
-	{Agent, "exporters", "prometheusremotewrite", "exporter/prometheusremotewriteexporter", dropIn, nil},
+	{Agent, "exporters", "remotewrite", "exporter/remotewriteexporter", slices.Concat(writing, relabelling, writingToTheGateway), wroteApart},
+	{Agent, "exporters", "prometheusremotewrite", "exporter/prometheusremotewriteexporter", slices.Concat(dropIn, relabelling), nil},
 	{Agent, "exporters", "otlpstream", "exporter/otlpstreamexporter", streaming, nil},
 	{Agent, "extensions", "console", "extension/consoleextension", console, nil},
 	{Agent, "extensions", "pulse", "extension/pulseextension", pulse, nil},
@@ -69,7 +71,7 @@ var Components = []Component{
 	{Gateway, "receivers", "remotewrite", "receiver/remotewritereceiver", written, nil},
 	{Gateway, "receivers", "otlpstream", "receiver/otlpstreamreceiver", streamed, nil},
 	{Gateway, "processors", "cardinality", "processor/cardinalityprocessor", limiting, nil},
-	{Gateway, "exporters", "remotewrite", "exporter/remotewriteexporter", writing, wroteApart},
+	{Gateway, "exporters", "remotewrite", "exporter/remotewriteexporter", slices.Concat(writing, relabelling), wroteApart},
 	{Gateway, "extensions", "runtimeprofile", "extension/runtimeprofileextension", profile, nil},
 }
 
@@ -234,6 +236,17 @@ var writing = []Option{
 	{"keep_classic_histograms", []Value{{Text: "true", With: "exporters: {remotewrite: {convert_explicit_histograms_to_nhcb: true}}"}}},
 	{"delta::to_cumulative", values("true")},
 	{"delta::max_series", []Value{{Text: "1", With: "exporters: {remotewrite: {delta: {to_cumulative: true}}}"}}},
+}
+
+// relabelling are rules for series, which both exporters have.
+var relabelling = []Option{
+	{"write_relabel_configs::*::source_labels", []Value{{Text: "[{source_labels: [__name__, instance], target_label: new}]"}, {Text: "[{source_labels: [job], action: drop}]", Loses: true}}},
+	{"write_relabel_configs::*::separator", values("[{source_labels: [__name__, job], separator: '@', target_label: new}]")},
+	{"write_relabel_configs::*::regex", values("[{regex: none.*, action: labeldrop}]")},
+	{"write_relabel_configs::*::modulus", values("[{source_labels: [instance], modulus: 1, target_label: part, action: hashmod}, {source_labels: [part], regex: 0, action: keep}]")},
+	{"write_relabel_configs::*::target_label", values("[{source_labels: [job], target_label: copy}]")},
+	{"write_relabel_configs::*::replacement", values("[{target_label: flock, replacement: north}]")},
+	{"write_relabel_configs::*::action", values("[{regex: (.*), replacement: new_$1, action: labelmap}]", "[{source_labels: [le], target_label: new, action: uppercase}]")},
 }
 
 var dropIn = []Option{

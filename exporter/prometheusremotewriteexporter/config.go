@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	"github.com/godwit-otel/godwit/internal/confkeys"
 	"github.com/godwit-otel/godwit/internal/gates"
 )
@@ -52,6 +53,8 @@ type Config struct {
 	SendMetadata                    bool                `mapstructure:"send_metadata"`
 	ConvertExplicitHistogramsToNHCB bool                `mapstructure:"convert_explicit_histograms_to_nhcb"`
 	KeepClassicHistograms           bool                `mapstructure:"keep_classic_histograms"`
+	// WriteRelabelConfigs are Prometheus' rules of that name, which contrib does not have.
+	WriteRelabelConfigs []remotewriteexporter.RelabelConfig `mapstructure:"write_relabel_configs"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}

@@ -69,6 +69,15 @@ func TestKeysAreTranslated(t *testing.T) {
 	require.Equal(t, "http://proxy:3128", cfg.HTTP.ProxyURL)
 }
 
+func TestRulesAreTranslated(t *testing.T) {
+	cfg := load(t, "prometheus_remote_write/rules").translate()
+	require.Len(t, cfg.WriteRelabelConfigs, 1)
+	require.Equal(t, "drop", cfg.WriteRelabelConfigs[0].Action)
+	require.Equal(t, ";", cfg.WriteRelabelConfigs[0].Separator, "Prometheus' default")
+	cfg.WriteRelabelConfigs[0].Action = "dorp"
+	require.ErrorContains(t, cfg.Validate(), "`write_relabel_configs[0]`: `action`")
+}
+
 func TestBlockOfTheClientWins(t *testing.T) {
 	require.Equal(t, "https://prometheus:9090/api/v1/write", load(t, "prometheus_remote_write/block").translate().HTTP.Endpoint)
 }

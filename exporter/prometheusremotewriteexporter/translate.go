@@ -72,6 +72,7 @@ func (c *Config) translate() *remotewriteexporter.Config {
 
 	cfg.Namespace = c.Namespace
 	cfg.ExternalLabels = c.ExternalLabels
+	cfg.WriteRelabelConfigs = c.WriteRelabelConfigs
 	if c.ResourceToTelemetry.Enabled {
 		cfg.PromoteResourceAttributes = []string{"*"}
 		cfg.ResourceAttributesWin = true

@@ -4,6 +4,7 @@
 package remotewriteexporter
 
 import (
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -71,6 +72,8 @@ type Config struct {
 	ExcludeResourceAttributes []string `mapstructure:"exclude_resource_attributes"`
 	// ResourceAttributesWin lets a promoted attribute replace a point's own of the same name. Default false.
 	ResourceAttributesWin bool `mapstructure:"resource_attributes_win"`
+	// WriteRelabelConfigs are Prometheus' rules of that name: applied to each series last, in order. Default none.
+	WriteRelabelConfigs []RelabelConfig `mapstructure:"write_relabel_configs"`
 	// SendMetadata sends type, help and unit. Default true.
 	SendMetadata bool `mapstructure:"send_metadata"`
 	// Exemplars sends exemplars. Default true.
@@ -98,6 +101,10 @@ type EndpointConfig struct {
 
 // Unmarshal begins with the defaults of a client, which an element of a list would lack.
 func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
+	if conf.IsSet("write_relabel_configs") {
+		return errors.New("`write_relabel_configs` must not be in `endpoints`, whose data is encoded once for all: " +
+			"give that destination an exporter of its own")
+	}
 	c.HTTP = defaultClient()
 	return conf.Unmarshal(c)
 }

@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	yamlv2 "go.yaml.in/yaml/v2"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/internal/promwrite"
@@ -41,21 +45,25 @@ func TestEveryKeyIsRead(t *testing.T) {
 			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
 			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},
 		},
-		Shards:                          ShardsConfig{Min: 2, Max: 16},
-		CircuitBreaker:                  BreakerConfig{ConsecutiveFailures: 3, OpenFor: 20 * time.Second},
-		Tenant:                          TenantConfig{Header: "X-Scope-OrgID", FromResourceAttribute: "tenant", Default: "nobody", Max: 50},
-		Cache:                           CacheConfig{MaxSeries: 200_000, IdleTimeout: 5 * time.Minute},
-		ShutdownTimeout:                 30 * time.Second,
-		TranslationStrategy:             "NoTranslation",
-		StrictLabels:                    true,
-		TypeAndUnitLabels:               true,
-		Namespace:                       "tundra",
-		ExternalLabels:                  map[string]string{"cluster": "north"},
-		TargetInfo:                      TargetInfoConfig{Interval: 2 * time.Minute},
-		ScopeLabels:                     "never",
-		PromoteResourceAttributes:       []string{"k8s.*", "host.name"},
-		ExcludeResourceAttributes:       []string{"k8s.pod.uid"},
-		ResourceAttributesWin:           true,
+		Shards:                    ShardsConfig{Min: 2, Max: 16},
+		CircuitBreaker:            BreakerConfig{ConsecutiveFailures: 3, OpenFor: 20 * time.Second},
+		Tenant:                    TenantConfig{Header: "X-Scope-OrgID", FromResourceAttribute: "tenant", Default: "nobody", Max: 50},
+		Cache:                     CacheConfig{MaxSeries: 200_000, IdleTimeout: 5 * time.Minute},
+		ShutdownTimeout:           30 * time.Second,
+		TranslationStrategy:       "NoTranslation",
+		StrictLabels:              true,
+		TypeAndUnitLabels:         true,
+		Namespace:                 "tundra",
+		ExternalLabels:            map[string]string{"cluster": "north"},
+		TargetInfo:                TargetInfoConfig{Interval: 2 * time.Minute},
+		ScopeLabels:               "never",
+		PromoteResourceAttributes: []string{"k8s.*", "host.name"},
+		ExcludeResourceAttributes: []string{"k8s.pod.uid"},
+		ResourceAttributesWin:     true,
+		WriteRelabelConfigs: []RelabelConfig{{
+			SourceLabels: []string{"__name__", "instance"}, Separator: "@", Regex: "(go_.*)@(.*)", Modulus: 4, TargetLabel: "kept",
+			Replacement: "${1}", Action: "Keep",
+		}},
 		ConvertExplicitHistogramsToNHCB: true,
 		KeepClassicHistograms:           true,
 		Delta:                           DeltaConfig{ToCumulative: true, MaxSeries: 5000},
@@ -84,6 +92,54 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	several[0], several[1] = several[1], several[0]
 	require.ElementsMatch(t, ids, identities(several))
 	require.NotEqual(t, identities(append(simple, simple...))[0], identities(append(simple, simple...))[1])
+}
+
+// TestRulesAreWrittenAsInPrometheus: what is left out has Prometheus' default, and what is not in quotes is a text there.
+func TestRulesAreWrittenAsInPrometheus(t *testing.T) {
+	load := func(yaml string) (*Config, error) {
+		retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+		require.NoError(t, err)
+		conf, err := retrieved.AsConf()
+		require.NoError(t, err)
+		cfg := NewDefaultConfig()
+		cfg.Endpoint = "http://localhost:9090/api/v1/write"
+		if err := conf.Unmarshal(cfg); err != nil {
+			return nil, err
+		}
+		return cfg, cfg.Validate()
+	}
+	for _, rule := range []string{
+		"{source_labels: [a, b], target_label: c}",
+		"{action: Drop, source_labels: [a], regex: 5}",
+		"{target_label: c, replacement: true}",
+		"{target_label: c, replacement: '', separator: '', regex: ''}",
+		"{action: hashmod, modulus: 7, target_label: c}",
+		"{action: keepequal, source_labels: [a], target_label: c}",
+		"{action: labelmap, regex: a_(.*)}",
+	} {
+		cfg, err := load("write_relabel_configs: [" + rule + "]")
+		require.NoError(t, err)
+		got, err := cfg.relabelling()
+		require.NoError(t, err)
+		var want relabel.Config
+		require.NoError(t, yamlv2.UnmarshalStrict([]byte(rule), &want))
+		require.NoError(t, want.Validate(model.LegacyValidation))
+		text := func(c relabel.Config) string {
+			out, err := yamlv2.Marshal(&c)
+			require.NoError(t, err)
+			return string(out)
+		}
+		require.Equal(t, text(want), text(got[0]))
+	}
+	fault := func(yaml, want string) {
+		t.Helper()
+		_, err := load(yaml)
+		require.ErrorContains(t, err, want)
+	}
+	fault("write_relabel_configs: [{target_label: c, replacement: 1.5}]", "`replacement` must be a text, got the number 1.5: put it in quotes")
+	fault("write_relabel_configs: [{action: keep}, {target_lable: c}]", "write_relabel_configs[1]")
+	fault("write_relabel_configs: [{target_lable: c}]", "there is no key `target_lable`: did you mean `target_label`?")
+	fault("endpoints: [{write_relabel_configs: []}]", "give that destination an exporter of its own")
 }
 
 func TestFormatsFollowTheConfiguration(t *testing.T) {
@@ -169,6 +225,11 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`target_info.interval`", func(c *Config) { c.TargetInfo.Interval = -1 }},
 		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.ConvertExplicitHistogramsToNHCB, c.ProtobufMessage = true, oneZero }},
 		{"`delta.max_series`", func(c *Config) { c.Delta.MaxSeries = 0 }},
+		{"`write_relabel_configs[0]`: `action` must be one of replace,", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "dorp"}} }},
+		{"`write_relabel_configs[0]`: `regex` must", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", Regex: "("}} }},
+		{"`write_relabel_configs[0]`: relabel configuration for replace action requires 'target_label'", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "replace"}} }},
+		{"`write_relabel_configs[0]`: \"a.b\" is invalid 'target_label'", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "replace", TargetLabel: "a.b"}} }},
+		{"`write_relabel_configs[0]`: `source_labels`", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", SourceLabels: []string{""}}} }},
 	} {
 		cfg := NewDefaultConfig()
 		cfg.Endpoint = "http://localhost:9090/api/v1/write"

@@ -14,6 +14,7 @@ import (
 
 // encoding is the part of the configuration that says how points become series.
 func (c *Config) encoding(shards int) encode.Config {
+	rules, _ := c.relabelling() // which Validate has checked
 	cfg := encode.Config{
 		Strategy:                  otlptranslator.TranslationStrategyOption(c.TranslationStrategy),
 		StrictLabels:              c.StrictLabels,
@@ -25,6 +26,7 @@ func (c *Config) encoding(shards int) encode.Config {
 		PromoteResourceAttributes: c.PromoteResourceAttributes,
 		ExcludeResourceAttributes: c.ExcludeResourceAttributes,
 		ResourceWins:              c.ResourceAttributesWin,
+		Rules:                     rules,
 		TargetInfo:                c.TargetInfo.Enabled,
 		TargetInfoInterval:        c.TargetInfo.Interval,
 		Metadata:                  c.SendMetadata,

@@ -69,6 +69,10 @@ func (t *telemetry) refused(points int) {
 
 // Dropped counts what the encoder left out.
 func (t *telemetry) Dropped(reason encode.Reason, n int) {
+	if reason == encode.ReasonRelabelled { // nothing is wrong with it
+		t.builder.ExporterRemotewriteRelabelDroppedPoints.Add(context.Background(), int64(n), t.exporter)
+		return
+	}
 	t.mu.Lock()
 	if t.untranslated == nil {
 		t.untranslated = map[string]int64{}

@@ -105,6 +105,8 @@ func (c *Config) Validate() error {
 	if err := encoding.CheckExternalLabels(); err != nil {
 		fault("`external_labels`: %w", err)
 	}
+	_, err := c.relabelling()
+	errs = append(errs, err)
 
 	for _, f := range []struct {
 		key       string

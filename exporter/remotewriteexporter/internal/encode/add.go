@@ -30,6 +30,7 @@ type walk struct {
 	hits     uint64
 	misses   uint64
 	moves    uint64
+	ruledOut int // samples that rules drop
 }
 
 // Add takes every point of md into the open columns of tenant. It keeps no reference to md. What cannot be sent is
@@ -94,6 +95,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 	e.counters.hits.Add(w.hits)
 	e.counters.misses.Add(w.misses)
 	e.counters.moves.Add(w.moves)
+	e.dropped(ReasonRelabelled, "", w.ruledOut)
 	return nil
 }
 
@@ -121,7 +123,7 @@ func points(rm pmetric.ResourceMetrics) (n int) {
 
 func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 	w.resource = w.e.resource(w.t, rm.Resource())
-	w.schema = w.resource.labels.schema
+	w.schema = w.resource.schema
 	w.family, w.latest = nil, 0
 	w.s.begin(w.resource.labels)
 	scopes := rm.ScopeMetrics()
@@ -140,7 +142,7 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 	if r := w.resource; r.info != nil && w.latest != 0 &&
 		due(&r.infoSent, w.latest, w.e.cfg.TargetInfoInterval.Milliseconds()) {
 		w.s.begin(w.t.none)
-		w.s.add(r.info, w.latest, math.Float64bits(1), 0)
+		w.part(r.info, w.latest, math.Float64bits(1), 0)
 	}
 }
 
@@ -194,7 +196,7 @@ func countPoints(m pmetric.Metric) int {
 // known is a point that was recognised: its series.
 type known struct {
 	one   *series   // of a number or a native histogram; nil if there is none
-	parts []*series // of a classic histogram or a summary
+	parts []*series // of a classic histogram or a summary; some may be an outcome's
 }
 
 // point recognises a data point: as the one that followed its predecessor last time, else by hash. It is false if
@@ -232,7 +234,11 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 		k.parts = *w.e.parts.one(p.parts)
 	}
 	if k.one == nil && k.parts == nil {
-		w.e.dropped(ReasonLabel, w.family.name, 1)
+		if out := w.e.outcomeOf(p.parts); out == nil {
+			w.e.dropped(ReasonLabel, w.family.name, 1)
+		} else if w.leaveOut(&out.series); time >= 1e6 {
+			w.latest = max(w.latest, millis(time)) // it is there, only not wanted
+		}
 		return k, false
 	}
 	if p.form == 0 && w.family.temporality == pmetric.AggregationTemporalityDelta {
@@ -303,12 +309,21 @@ func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
 			continue
 		}
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
-		w.s.add(p.parts[partSum], time, orStale(dp.Sum(), stale), start)
-		w.s.add(p.parts[partCount], time, orStale(float64(dp.Count()), stale), start)
+		w.part(p.parts[partSum], time, orStale(dp.Sum(), stale), start)
+		w.part(p.parts[partCount], time, orStale(float64(dp.Count()), stale), start)
 		for j := range quantiles.Len() {
-			w.s.add(p.parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
+			w.part(p.parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
 		}
 	}
+}
+
+// part adds a number to a series that rules may have left nothing of.
+func (w *walk) part(s *series, time int64, bits uint64, start int64) {
+	if s.layout == 0 {
+		w.leaveOut(s)
+		return
+	}
+	w.s.add(s, time, bits, start)
 }
 
 func orStale(v float64, stale bool) uint64 {

@@ -105,11 +105,18 @@ func textIs(v pcommon.Value, text string) bool {
 // pointKeys are keys with room for the values of points. The table is locked.
 func (e *Encoder) pointKeys(m pcommon.Map) *keys {
 	k := e.keys(m)
-	if k.values = e.values[m.Len()]; k.values == nil {
-		k.values = newSlab[uint32](m.Len())
-		e.values[m.Len()] = k.values
-	}
+	k.values = e.valuesOf(m.Len())
 	return k
+}
+
+// valuesOf is where sets of n values are. The table is locked.
+func (e *Encoder) valuesOf(n int) *slab[uint32] {
+	s := e.values[n]
+	if s == nil {
+		s = newSlab[uint32](n)
+		e.values[n] = s
+	}
+	return s
 }
 
 // keys copies the keys of m.

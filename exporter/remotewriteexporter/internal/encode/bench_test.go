@@ -13,6 +13,7 @@ import (
 
 	"github.com/golang/snappy"
 	contrib "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheusremotewrite"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
@@ -44,13 +45,41 @@ func BenchmarkKnownPages(b *testing.B) {
 			{"v1/zstd", v1Zstd},
 			{"v1/snappy", v1Snappy},
 		} {
-			b.Run(fmt.Sprintf("%s/targets=%d", f.name, targets), func(b *testing.B) { benchmarkPages(b, pages, total, f.format) })
+			b.Run(fmt.Sprintf("%s/targets=%d", f.name, targets), func(b *testing.B) { benchmarkPages(b, pages, total, f.format, nil) })
 		}
 	}
 }
 
-func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f Format) {
-	e, _ := newEncoder(b, nil)
+// BenchmarkRules is the same with write_relabel_configs: of none, without values of resources, of the job, which all targets
+// share, and of the instance, which makes each target's series its own.
+func BenchmarkRules(b *testing.B) {
+	pages, total := labPages(b, 100)
+	drop := func(regex string, names ...labelName) relabel.Config {
+		return rule(relabel.Drop, func(c *relabel.Config) { c.SourceLabels, c.Regex = names, relabel.MustNewRegexp(regex) })
+	}
+	for _, r := range []struct {
+		name  string
+		rules []relabel.Config
+	}{
+		{"none", nil},
+		{"names", []relabel.Config{drop("nothing_.*", "__name__"), drop("nowhere;.*", "device", "__name__")}},
+		{"job", []relabel.Config{drop("nobody;.*", "job", "__name__")}},
+		{"instance", []relabel.Config{drop("nowhere;.*", "instance", "__name__")}},
+		{"changed", []relabel.Config{rule(relabel.Replace, func(c *relabel.Config) {
+			c.SourceLabels, c.TargetLabel = []labelName{"__name__"}, "copy"
+		})}},
+	} {
+		b.Run("rules="+r.name, func(b *testing.B) {
+			before := live()
+			e := benchmarkPages(b, pages, total, v2Zstd, func(c *Config) { c.Rules = r.rules })
+			b.ReportMetric(float64(live()-before)/float64(total), "heapB/series")
+			b.ReportMetric(float64(e.Stats().Series), "known")
+		})
+	}
+}
+
+func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f Format, change func(*Config)) *Encoder {
+	e, _ := newEncoder(b, change)
 	var blocks []block.Block
 	round := func() (wire, samples int) {
 		for _, md := range pages {
@@ -79,6 +108,7 @@ func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f Format) 
 	}
 	b.ReportMetric(float64(cpuTime(b)-cpu)/float64(b.N)/float64(samples), "cpu-ns/sample")
 	b.ReportMetric(float64(wire)/float64(samples), "wireB/sample")
+	return e
 }
 
 // BenchmarkLargePage is one page of 310,000 known points in requests of several sizes: each repeats the symbols.

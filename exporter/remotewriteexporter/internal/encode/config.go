@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/otlptranslator"
+	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
@@ -59,6 +60,8 @@ type Config struct {
 	PromoteResourceAttributes []string
 	ExcludeResourceAttributes []string
 	ResourceWins              bool
+	// Rules are applied to the labels of each series last, as those of Prometheus' write_relabel_configs are.
+	Rules []relabel.Config
 
 	// TargetInfo adds a target_info series for each resource, once per TargetInfoInterval of its points' time.
 	TargetInfo         bool

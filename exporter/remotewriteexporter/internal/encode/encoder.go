@@ -22,6 +22,7 @@ type Encoder struct {
 	labelNamer  otlptranslator.LabelNamer
 	unitNamer   otlptranslator.UnitNamer
 	external    []label // sorted by name
+	rules       *rules  // nil if there are none
 	seed        maphash.Seed
 	hashMask    uint64 // all ones; tests make everything collide
 	symbols     *symbols
@@ -47,6 +48,9 @@ type Encoder struct {
 	forms      *slab[form]
 	parts      *slab[[]*series]
 	values     map[int]*slab[uint32] // of points, by how many a point has
+	widths     map[int]*keys         // of values that are no attributes', by how many there are
+	ruling     []label               // scratch
+	out        [2]outcome            // of series that rules leave none of
 	hashed     []byte                // scratch
 	resources  int
 	familyIDs  uint64
@@ -73,6 +77,7 @@ type tenant struct {
 	schemas   map[string]*schema
 	scopes    map[uint64]*scope
 	metas     map[metaKey]*meta
+	layouts   index           // of series that rules have changed
 	none      *resourceLabels // what contributes no labels
 }
 
@@ -99,6 +104,7 @@ func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
 		forms:       newSlab[form](1),
 		parts:       newSlab[[]*series](1),
 		values:      map[int]*slab[uint32]{},
+		widths:      map[int]*keys{},
 		firsts:      map[Reason]bool{},
 	}
 	e.compressed.Store(int64(cfg.MaxCompressedBytes))
@@ -110,6 +116,12 @@ func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
 		return nil, err
 	}
 	e.external = external
+	if e.rules, err = newRules(cfg.Rules, cfg.Strategy.ShouldEscape()); err != nil {
+		return nil, fmt.Errorf("cannot make an encoder: %w", err)
+	}
+	for i := range e.out {
+		e.out[i].parts = e.parts.add()
+	}
 	return e, nil
 }
 

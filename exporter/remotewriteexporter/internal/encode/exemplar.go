@@ -47,7 +47,9 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 			if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
 				part = partBound + j
 			}
-			w.s.addExemplar(p.parts[part], time, math.Float64bits(value))
+			if isSeries(p.parts[part]) {
+				w.s.addExemplar(p.parts[part], time, math.Float64bits(value))
+			}
 		}
 	}
 }

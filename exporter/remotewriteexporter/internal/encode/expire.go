@@ -68,7 +68,7 @@ type expiry struct {
 }
 
 func (x *expiry) keepSeries(s *series) {
-	if s == nil || s.marked == x.mark {
+	if s == nil || s.layout == 0 || s.marked == x.mark {
 		return
 	}
 	s.marked = x.mark
@@ -93,6 +93,8 @@ func (x *expiry) keepLayout(l *layout) {
 		x.keepMeta(m)
 	}
 }
+
+func (x *expiry) keepSchema(s *schema) { s.marked, s.places().marked = x.mark, x.mark }
 
 func (x *expiry) keepForm(s *form) {
 	if s.marked == x.mark {
@@ -175,7 +177,7 @@ func (x *expiry) tenant(t *tenant) bool {
 		if f.dead {
 			return false
 		}
-		f.schema.marked = x.mark
+		x.keepSchema(f.schema)
 		if f.scope != nil && f.scope.marked != x.mark {
 			f.scope.marked = x.mark
 			x.keepValues(f.scope.attributes.values)
@@ -208,6 +210,7 @@ func (x *expiry) tenant(t *tenant) bool {
 		x.e.resources++
 		x.keepValues(r.attributes.values)
 		x.keepLabels(r.labels)
+		x.keepSchema(r.schema)
 		x.keepSeries(r.info)
 		if f := r.first.Load(); f != nil && f.dead {
 			r.first.Store(nil)
@@ -218,6 +221,7 @@ func (x *expiry) tenant(t *tenant) bool {
 		func(l *resourceLabels) bool { return l.marked == x.mark })
 	sweep(t.scopes, func(s *scope) **scope { return &s.sibling }, func(s *scope) bool { return s.marked == x.mark })
 	t.series.sweep(func(n uint32) bool { return x.e.series.one(n).marked == x.mark })
+	t.layouts.sweep(func(n uint32) bool { return x.e.layouts.one(n).marked == x.mark })
 	for k, s := range t.schemas {
 		if s.marked != x.mark {
 			delete(t.schemas, k)
@@ -246,6 +250,9 @@ func (x *expiry) buffer(b *buffer) bool {
 func (x *expiry) slabs() {
 	e := x.e
 	parts := make([]bool, e.parts.size())
+	for i := range e.out {
+		parts[e.out[i].parts] = true
+	}
 	e.points.sweep(func(n uint32) bool {
 		p := e.points.one(n)
 		if p.form != 0 {

@@ -89,7 +89,7 @@ func (r *row) equal(o *row) bool {
 }
 
 // form finds or makes the form of a new point. The table is locked.
-func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) uint32 {
+func (e *Encoder) form(t *tenant, f *family, m pcommon.Map, bounds []float64) uint32 {
 	plain := true
 	for _, v := range m.All() {
 		text := PlainText(v)
@@ -119,7 +119,7 @@ func (e *Encoder) form(f *family, m pcommon.Map, bounds []float64) uint32 {
 			list[i].attribute = 0
 		}
 	}
-	e.makeLayouts(s, list)
+	e.makeLayouts(t, s, list)
 	if plain {
 		if len(f.forms) >= maxForms {
 			f.forms = slices.Delete(f.forms, 0, 1)
@@ -155,14 +155,9 @@ func (e *Encoder) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
 }
 
 // layout fixes a set of labels, in any order. The table is locked.
-func (e *Encoder) layout(f *schema, k *keys, list []seriesLabel, m *meta) uint32 {
+func (e *Encoder) layout(t *tenant, f *schema, k *keys, list []seriesLabel, m *meta) uint32 {
 	slices.SortFunc(list, func(a, b seriesLabel) int { return byName(a.label, b.label) })
-	n := e.layouts.add()
-	l := e.layouts.one(n)
-	*l = layout{schema: f, meta: m, keys: k, labels: make([]labelRef, 0, len(list)), weight: 64}
-	if m != nil {
-		l.weight += len(m.help) + len(m.unit) + len(m.name)
-	}
+	l := layout{schema: f.places(), meta: m, keys: k, labels: make([]labelRef, 0, len(list)), weight: m.weight()}
 	for _, x := range list {
 		ref := labelRef{name: e.symbols.intern(x.name)}
 		l.weight += len(x.name) + 16
@@ -177,6 +172,14 @@ func (e *Encoder) layout(f *schema, k *keys, list []seriesLabel, m *meta) uint32
 		}
 		l.labels = append(l.labels, ref)
 	}
+	if e.rules != nil { // many schemas may have the same
+		if k != nil {
+			l.keys = e.width(len(k.names))
+		}
+		return e.sharedLayout(t, l)
+	}
+	n := e.layouts.add()
+	*e.layouts.one(n) = l
 	return n
 }
 

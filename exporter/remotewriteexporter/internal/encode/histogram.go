@@ -5,6 +5,7 @@ package encode
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -47,6 +48,13 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 			bounds: w.s.bounds, counts: w.s.counts, count: dp.Count(), sum: dp.Sum(), hasSum: dp.HasSum(),
 			start: w.start(dp.StartTimestamp()),
 		}
+		if p.one == nil && w.e.cfg.CustomBuckets { // else there is one, but for rules
+			w.ruledOut++
+		}
+		if p.one == nil && !slices.ContainsFunc(p.parts, isSeries) { // by rules: nothing is left to sum up for
+			w.classic(p.parts, &h, millis(dp.Timestamp()), stale)
+			continue
+		}
 		if delta && !stale {
 			reason := w.e.deltas.explicit(w.key(p), &h, dp.StartTimestamp(), dp.Timestamp())
 			if reason != "" {
@@ -71,10 +79,10 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 // classic adds a series for each part. A stale histogram has no counts, but its series are known by its bounds.
 func (w *walk) classic(parts []*series, h *explicit, time int64, stale bool) {
 	if h.hasSum || stale {
-		w.s.add(parts[partSum], time, orStale(h.sum, stale), h.start)
+		w.part(parts[partSum], time, orStale(h.sum, stale), h.start)
 	}
 	count := orStale(float64(h.count), stale)
-	w.s.add(parts[partCount], time, count, h.start)
+	w.part(parts[partCount], time, count, h.start)
 	sum := uint64(0)
 	for i := range h.bounds {
 		if i < len(h.counts) {
@@ -82,9 +90,9 @@ func (w *walk) classic(parts []*series, h *explicit, time int64, stale bool) {
 		} else if !stale {
 			break
 		}
-		w.s.add(parts[partBound+i], time, orStale(float64(sum), stale), h.start)
+		w.part(parts[partBound+i], time, orStale(float64(sum), stale), h.start)
 	}
-	w.s.add(parts[len(parts)-1], time, count, h.start)
+	w.part(parts[len(parts)-1], time, count, h.start)
 }
 
 // customBuckets adds a native histogram whose bounds are listed.
@@ -190,6 +198,9 @@ func (w *walk) key(p known) deltaKey {
 	s := p.one
 	if s == nil {
 		s = p.parts[partCount]
+	}
+	if s.layout == 0 {
+		s = p.parts[slices.IndexFunc(p.parts, isSeries)]
 	}
 	return deltaKey{s, w.resource.labels}
 }

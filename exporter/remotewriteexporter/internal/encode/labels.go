@@ -24,7 +24,8 @@ type label struct {
 }
 
 // seriesLabel is a label of a layout being made. Its value is its own or, when from is positive, that of the
-// resource's label from-1 or, when attribute is positive, that of the point's attribute attribute-1.
+// resource's label from-1 or, when attribute is positive, that of the point's attribute attribute-1. One that is from
+// removed only says that no other label of its name is to be there.
 type seriesLabel struct {
 	label
 
@@ -32,6 +33,8 @@ type seriesLabel struct {
 	from      int
 	attribute int
 }
+
+const removed = -1
 
 func byName(a, b label) int { return cmp.Compare(a.name, b.name) }
 
@@ -152,7 +155,7 @@ func (e *Encoder) pointLabels(f *family, m pcommon.Map) ([]seriesLabel, error) {
 	for i, name := range f.schema.names {
 		// Job and instance identify the target: a point's attributes of these names give way.
 		if e.cfg.ResourceWins || name == jobLabel || name == instanceLabel || !out.has(name) {
-			out.set(seriesLabel{label: label{name: name}, from: i + 1})
+			out.set(f.schema.label(i))
 		}
 	}
 	for _, l := range e.external {
@@ -165,7 +168,7 @@ func (e *Encoder) pointLabels(f *family, m pcommon.Map) ([]seriesLabel, error) {
 			out.set(seriesLabel{label: l})
 		}
 	}
-	return out.list, nil
+	return slices.DeleteFunc(out.list, func(l seriesLabel) bool { return l.from == removed }), nil
 }
 
 func indexOf(list []seriesLabel, name string) int {

@@ -17,10 +17,10 @@ const (
 )
 
 // makeLayouts makes the layouts of a form's series from the labels that they share. The table is locked.
-func (e *Encoder) makeLayouts(s *form, list []seriesLabel) {
+func (e *Encoder) makeLayouts(t *tenant, s *form, list []seriesLabel) {
 	f := s.family
 	one := func(name string, more ...label) {
-		s.layouts = append(s.layouts, e.layout(f.schema, s.keys, with(list, append(append(more, f.typed...), label{nameLabel, name})...), f.meta))
+		s.layouts = append(s.layouts, e.layout(t, f.schema, s.keys, with(list, append(append(more, f.typed...), label{nameLabel, name})...), f.meta))
 	}
 	switch f.kind {
 	case pmetric.MetricTypeHistogram:

@@ -26,6 +26,52 @@ type schema struct {
 	names  []string
 	id     uint64
 	marked mark
+	// Where there are rules, what becomes of each label, and the schema of those that keep a place.
+	fates []labelFate
+	left  *schema
+	// For each place of left, the value in it if rules read that.
+	read []string
+}
+
+// labelFate is what rules make of a label that a resource contributes.
+type labelFate struct {
+	kind  fateKind
+	place int    // among those that keep one
+	value string // if rules need it
+}
+
+type fateKind uint8
+
+const (
+	fatePlace  fateKind = iota // rules leave it as it is, though they may read it
+	fateValue                  // rules may change it: the value is that of the series
+	fateRemove                 // rules remove it whatever its value
+)
+
+// places is the schema that the values of resources are for.
+func (s *schema) places() *schema {
+	if s.left != nil {
+		return s.left
+	}
+	return s
+}
+
+// label is the one in a place, for a layout.
+func (s *schema) label(i int) seriesLabel {
+	l := seriesLabel{label: label{name: s.names[i]}}
+	if s.fates == nil {
+		l.from = i + 1
+		return l
+	}
+	switch f := &s.fates[i]; f.kind {
+	case fateValue:
+		l.value = f.value
+	case fateRemove:
+		l.from = removed
+	default:
+		l.from = f.place + 1
+	}
+	return l
 }
 
 // resourceLabels are the values for a schema. Resources that differ in nothing else share them, so that their
@@ -42,6 +88,7 @@ type resourceLabels struct {
 // resource is a resource as it arrives.
 type resource struct {
 	attributes attributes
+	schema     *schema // of its series
 	labels     *resourceLabels
 	info       *series // target_info, or nil
 	infoSent   atomic.Int64
@@ -63,7 +110,8 @@ func (e *Encoder) resource(t *tenant, r pcommon.Resource) *resource {
 			return c
 		}
 	}
-	c := &resource{attributes: e.remember(m), labels: e.resourceLabels(t, m)}
+	c := &resource{attributes: e.remember(m)}
+	c.schema, c.labels = e.resourceLabels(t, m)
 	if e.cfg.TargetInfo {
 		c.info = e.targetInfo(t, m)
 	}
@@ -94,7 +142,7 @@ func identity(m pcommon.Map) (job, instance string) {
 	return job, text(serviceInstance)
 }
 
-func (e *Encoder) resourceLabels(t *tenant, m pcommon.Map) *resourceLabels {
+func (e *Encoder) resourceLabels(t *tenant, m pcommon.Map) (*schema, *resourceLabels) {
 	list, err := e.attributeLabels(m, func(key string) bool {
 		return !globAny(e.cfg.PromoteResourceAttributes, key) || globAny(e.cfg.ExcludeResourceAttributes, key)
 	})
@@ -102,11 +150,44 @@ func (e *Encoder) resourceLabels(t *tenant, m pcommon.Map) *resourceLabels {
 		e.dropped(ReasonLabel, "resource attributes", 1)
 	}
 	list = identify(list, m)
+	slices.SortFunc(list, byName)
+	if e.rules == nil {
+		c := e.labelSet(t, list)
+		return c.schema, c
+	}
+	fates := make([]labelFate, 0, len(list))
+	var left []label
+	alone := true
+	for _, l := range list {
+		f := labelFate{place: len(left)}
+		read, remove := e.rules.read(l.name), e.rules.remove(l.name)
+		switch {
+		case e.rules.set(l.name), read && remove:
+			f.kind = fateValue
+		case remove:
+			f.kind = fateRemove
+		default:
+			left = append(left, l)
+		}
+		if read || f.kind == fateValue {
+			f.value = strings.ToValidUTF8(l.value, "\uFFFD")
+		}
+		alone = alone && f.kind == fatePlace && !read
+		fates = append(fates, f)
+	}
+	c := e.labelSet(t, left)
+	if alone {
+		return c.schema, c
+	}
+	return e.schema(t, list, fates, c.schema), c
+}
+
+// labelSet finds or makes the labels that a resource contributes. The table is locked.
+func (e *Encoder) labelSet(t *tenant, list []label) *resourceLabels {
 	if len(list) == 0 {
 		return t.none
 	}
-	slices.SortFunc(list, byName)
-	c := &resourceLabels{schema: e.schema(t, list), order: e.resourceID + 1}
+	c := &resourceLabels{schema: e.schema(t, list, nil, nil), order: e.resourceID + 1}
 	h := c.schema.id
 	for _, l := range list {
 		c.values = append(c.values, e.symbols.intern(l.value))
@@ -139,21 +220,34 @@ func identify(list []label, m pcommon.Map) []label {
 	return list
 }
 
-func (e *Encoder) schema(t *tenant, list []label) *schema {
-	var key strings.Builder
-	for _, l := range list {
-		key.WriteString(l.name)
-		key.WriteByte(0xff)
+// schema finds or makes that of some labels, and of what rules make of them. The table is locked.
+func (e *Encoder) schema(t *tenant, list []label, fates []labelFate, left *schema) *schema {
+	key := []byte{0}
+	if fates != nil {
+		key[0] = 1 // so that no two kinds of keys are the same
 	}
-	if s := t.schemas[key.String()]; s != nil {
+	for i, l := range list {
+		key = appendText(key, l.name)
+		if fates != nil {
+			key = appendText(append(key, byte(fates[i].kind)), fates[i].value)
+		}
+	}
+	if s := t.schemas[string(key)]; s != nil {
 		return s
 	}
 	e.familyIDs++
-	s := &schema{id: e.familyIDs}
+	s := &schema{id: e.familyIDs, fates: fates, left: left}
 	for _, l := range list {
 		s.names = append(s.names, e.keep(l.name))
 	}
-	t.schemas[key.String()] = s
+	for i := range fates {
+		f := &fates[i]
+		f.value = e.keep(f.value)
+		if f.kind == fatePlace {
+			s.read = append(s.read, f.value)
+		}
+	}
+	t.schemas[string(key)] = s
 	return s
 }
 
@@ -201,8 +295,15 @@ func (e *Encoder) targetInfo(t *tenant, m pcommon.Map) *series {
 	for _, l := range append(e.typeAndUnit(promwrite.Gauge, ""), label{nameLabel, name}) {
 		own = set(own, seriesLabel{label: l})
 	}
-	l := e.layout(t.none.schema, nil, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
-	return e.series.one(e.seriesOf(t, l, 0))
+	l := e.layout(t, t.none.schema, nil, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
+	if e.rules == nil {
+		return e.series.one(e.seriesOf(t, l, 0))
+	}
+	n, out := e.ruled(t, t.none.schema, l, 0)
+	if out != nil {
+		return &out.series
+	}
+	return e.series.one(n)
 }
 
 // legacyName replaces what Prometheus did not always allow in a name.

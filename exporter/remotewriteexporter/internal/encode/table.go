@@ -72,6 +72,15 @@ type meta struct {
 	marked           mark
 }
 
+// weight is how many bytes a message may take up without its labels.
+func (m *meta) weight() int {
+	const head = 64
+	if m == nil {
+		return head
+	}
+	return head + len(m.help) + len(m.unit) + len(m.name)
+}
+
 func (e *Encoder) see(seen *atomic.Uint32) {
 	if g := e.generation.Load(); seen.Load() != g {
 		seen.Store(g)
@@ -255,7 +264,7 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	}
 	n = e.points.add()
 	p = e.points.one(n)
-	form := e.form(f, m, bounds)
+	form := e.form(t, f, m, bounds)
 	e.fill(t, p, e.forms.one(form), m)
 	if e.listed >= e.cfg.MaxSeries {
 		e.overflow.Add(1)
@@ -271,6 +280,10 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 // fill makes the series of a new point. The table is locked.
 func (e *Encoder) fill(t *tenant, p *point, f *form, m pcommon.Map) {
 	p.values = e.pack(f.keys, m)
+	if e.rules != nil {
+		e.fillByRules(t, p, f)
+		return
+	}
 	layouts := f.layouts
 	if f.single {
 		p.one, layouts = e.seriesOf(t, layouts[0], p.values), layouts[1:]

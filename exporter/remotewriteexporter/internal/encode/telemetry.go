@@ -27,6 +27,8 @@ const (
 	ReasonTenantName    Reason = "tenant_name"    // a tenant that no header can name
 	ReasonCustomBuckets Reason = "custom_buckets" // a histogram of custom buckets for a receiver of 1.0
 	ReasonTooLarge      Reason = "too_large"      // a single sample over the size of a request
+	ReasonRelabelled    Reason = "relabelled"     // a sample whose series rules drop: nobody wants it
+	ReasonRules         Reason = "rules"          // a sample whose series rules leave no valid name or label
 	ReasonPanic         Reason = "panic"          // it met a defect of this program
 )
 
@@ -35,7 +37,7 @@ const (
 type Telemetry interface {
 	// Dropped counts n data points, or samples of one, that were not sent.
 	Dropped(reason Reason, n int)
-	// First follows the first Dropped of each reason and names a metric: material for one line in the log.
+	// First follows the first Dropped of each reason but ReasonRelabelled and names a metric: material for one line in the log.
 	First(reason Reason, metric string)
 	// Panicked tells of a defect: with what n points were lost, and where.
 	Panicked(cause any, stack []byte, n int)
@@ -93,6 +95,9 @@ func (e *Encoder) dropped(reason Reason, metric string, n int) {
 		return
 	}
 	e.telemetry.Dropped(reason, n)
+	if reason == ReasonRelabelled {
+		return
+	}
 	e.firstsMu.Lock()
 	known := e.firsts[reason]
 	e.firsts[reason] = true

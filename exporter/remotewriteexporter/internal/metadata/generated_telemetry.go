@@ -25,32 +25,33 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                 metric.Meter
-	mu                                    sync.Mutex
-	registrations                         []metric.Registration
-	ExporterEnqueueFailedMetricPoints     metric.Int64Counter
-	ExporterQueueCapacity                 metric.Int64ObservableGauge
-	ExporterQueueSize                     metric.Int64ObservableGauge
-	ExporterRemotewriteBreakerOpen        metric.Int64ObservableGauge
-	ExporterRemotewriteCacheLookups       metric.Int64ObservableCounter
-	ExporterRemotewriteCacheSeries        metric.Int64ObservableGauge
-	ExporterRemotewriteDroppedBlocks      metric.Int64Counter
-	ExporterRemotewriteDroppedItems       metric.Int64Counter
-	ExporterRemotewriteFallback           metric.Int64ObservableGauge
-	ExporterRemotewriteInFlight           metric.Int64ObservableGauge
-	ExporterRemotewriteOldestBlockAge     metric.Float64ObservableGauge
-	ExporterRemotewriteQueueBytes         metric.Int64ObservableGauge
-	ExporterRemotewriteQueuedBlocks       metric.Int64ObservableGauge
-	ExporterRemotewriteRawBytes           metric.Int64Counter
-	ExporterRemotewriteRequestDuration    metric.Float64Histogram
-	ExporterRemotewriteRequests           metric.Int64Counter
-	ExporterRemotewriteRetries            metric.Int64Counter
-	ExporterRemotewriteShards             metric.Int64ObservableGauge
-	ExporterRemotewriteStorageFailures    metric.Int64Counter
-	ExporterRemotewriteUntranslatedPoints metric.Int64Counter
-	ExporterRemotewriteWireBytes          metric.Int64Counter
-	ExporterSendFailedMetricPoints        metric.Int64Counter
-	ExporterSentMetricPoints              metric.Int64Counter
+	meter                                   metric.Meter
+	mu                                      sync.Mutex
+	registrations                           []metric.Registration
+	ExporterEnqueueFailedMetricPoints       metric.Int64Counter
+	ExporterQueueCapacity                   metric.Int64ObservableGauge
+	ExporterQueueSize                       metric.Int64ObservableGauge
+	ExporterRemotewriteBreakerOpen          metric.Int64ObservableGauge
+	ExporterRemotewriteCacheLookups         metric.Int64ObservableCounter
+	ExporterRemotewriteCacheSeries          metric.Int64ObservableGauge
+	ExporterRemotewriteDroppedBlocks        metric.Int64Counter
+	ExporterRemotewriteDroppedItems         metric.Int64Counter
+	ExporterRemotewriteFallback             metric.Int64ObservableGauge
+	ExporterRemotewriteInFlight             metric.Int64ObservableGauge
+	ExporterRemotewriteOldestBlockAge       metric.Float64ObservableGauge
+	ExporterRemotewriteQueueBytes           metric.Int64ObservableGauge
+	ExporterRemotewriteQueuedBlocks         metric.Int64ObservableGauge
+	ExporterRemotewriteRawBytes             metric.Int64Counter
+	ExporterRemotewriteRelabelDroppedPoints metric.Int64Counter
+	ExporterRemotewriteRequestDuration      metric.Float64Histogram
+	ExporterRemotewriteRequests             metric.Int64Counter
+	ExporterRemotewriteRetries              metric.Int64Counter
+	ExporterRemotewriteShards               metric.Int64ObservableGauge
+	ExporterRemotewriteStorageFailures      metric.Int64Counter
+	ExporterRemotewriteUntranslatedPoints   metric.Int64Counter
+	ExporterRemotewriteWireBytes            metric.Int64Counter
+	ExporterSendFailedMetricPoints          metric.Int64Counter
+	ExporterSentMetricPoints                metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -349,6 +350,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_remotewrite_raw_bytes",
 		metric.WithDescription("Size of delivered requests before compression. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterRemotewriteRelabelDroppedPoints, err = builder.meter.Int64Counter(
+		"otelcol_exporter_remotewrite_relabel_dropped_points",
+		metric.WithDescription("Samples and native histograms that `write_relabel_configs` drop. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterRemotewriteRequestDuration, err = builder.meter.Float64Histogram(

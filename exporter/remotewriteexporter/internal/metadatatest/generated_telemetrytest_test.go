@@ -68,6 +68,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterRemotewriteDroppedBlocks.Add(context.Background(), 1)
 	tb.ExporterRemotewriteDroppedItems.Add(context.Background(), 1)
 	tb.ExporterRemotewriteRawBytes.Add(context.Background(), 1)
+	tb.ExporterRemotewriteRelabelDroppedPoints.Add(context.Background(), 1)
 	tb.ExporterRemotewriteRequestDuration.Record(context.Background(), 1)
 	tb.ExporterRemotewriteRequests.Add(context.Background(), 1)
 	tb.ExporterRemotewriteRetries.Add(context.Background(), 1)
@@ -116,6 +117,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterRemotewriteRawBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterRemotewriteRelabelDroppedPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterRemotewriteRequestDuration(t, testTel,

@@ -1,0 +1,110 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/otlptranslator"
+	"github.com/prometheus/prometheus/model/relabel"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/confkeys"
+)
+
+// RelabelConfig is a rule of Prometheus' relabel_config, with its keys and its defaults.
+type RelabelConfig struct {
+	// SourceLabels are the labels whose values, joined by Separator, Regex is matched against. Default none.
+	SourceLabels []string `mapstructure:"source_labels"`
+	// Separator is put between the values. Default ;.
+	Separator string `mapstructure:"separator"`
+	// Regex has to match the whole text. Default (.*).
+	Regex string `mapstructure:"regex"`
+	// Modulus is that of hashmod.
+	Modulus uint64 `mapstructure:"modulus"`
+	// TargetLabel is the label that is written to, or compared with.
+	TargetLabel string `mapstructure:"target_label"`
+	// Replacement is what is written; parts of what Regex matched may be in it. Default $1.
+	Replacement string `mapstructure:"replacement"`
+	// Action is replace, keep, drop, keepequal, dropequal, hashmod, labelmap, labeldrop, labelkeep, lowercase or uppercase.
+	// Default replace.
+	Action string `mapstructure:"action"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Unmarshal begins with the defaults. In Prometheus' file every value is a text, whatever it looks like.
+func (c *RelabelConfig) Unmarshal(conf *confmap.Conf) error {
+	raw := conf.ToStringMap()
+	for _, key := range []string{"separator", "regex", "target_label", "replacement", "action"} {
+		switch v := raw[key].(type) {
+		case int, int64, uint64, bool:
+			raw[key] = fmt.Sprint(v)
+		case float64:
+			return fmt.Errorf("`%s` must be a text, got the number %v: put it in quotes", key, v)
+		case nil:
+			delete(raw, key) // as if it was not there
+		}
+	}
+	d := relabel.DefaultRelabelConfig
+	c.Separator, c.Regex, c.Replacement, c.Action = d.Separator, d.Regex.String(), d.Replacement, string(d.Action)
+	type plain RelabelConfig // without this method
+	return confkeys.Unmarshal(confmap.NewFromStringMap(raw), (*plain)(c))
+}
+
+// relabelling are the rules as Prometheus has them.
+func (c *Config) relabelling() ([]relabel.Config, error) {
+	scheme := model.UTF8Validation
+	if otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
+		scheme = model.LegacyValidation
+	}
+	var list []relabel.Config
+	var errs []error
+	for i := range c.WriteRelabelConfigs {
+		rule, err := c.WriteRelabelConfigs[i].rule()
+		if err == nil {
+			err = rule.Validate(scheme)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("`write_relabel_configs[%d]`: %w", i, err))
+		}
+		list = append(list, rule)
+	}
+	return list, errors.Join(errs...)
+}
+
+func (c *RelabelConfig) rule() (relabel.Config, error) {
+	rule := relabel.DefaultRelabelConfig
+	rule.Separator, rule.Modulus, rule.TargetLabel, rule.Replacement = c.Separator, c.Modulus, c.TargetLabel, c.Replacement
+	for _, name := range c.SourceLabels {
+		if !model.UTF8Validation.IsValidLabelName(name) {
+			return rule, fmt.Errorf("`source_labels` must be names of labels, got %q", name)
+		}
+		rule.SourceLabels = append(rule.SourceLabels, model.LabelName(name))
+	}
+	if c.Regex != rule.Regex.String() { // that one is compared by its address
+		regex, err := relabel.NewRegexp(c.Regex)
+		if err != nil {
+			return rule, fmt.Errorf("`regex` must be a regular expression of RE2, got %q: %w", c.Regex, err)
+		}
+		rule.Regex = regex
+	}
+	if err := rule.Action.UnmarshalYAML(func(to any) error {
+		*to.(*string) = c.Action
+		return nil
+	}); err != nil {
+		return rule, fmt.Errorf("`action` must be one of %s, got %q", strings.Join(actions, ", "), c.Action)
+	}
+	return rule, nil
+}
+
+var actions = []string{
+	string(relabel.Replace), string(relabel.Keep), string(relabel.Drop), string(relabel.KeepEqual), string(relabel.DropEqual),
+	string(relabel.HashMod), string(relabel.LabelMap), string(relabel.LabelDrop), string(relabel.LabelKeep),
+	string(relabel.Lowercase), string(relabel.Uppercase),
+}
