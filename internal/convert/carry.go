@@ -168,6 +168,9 @@ func (c *carrier) scalar(n *yaml.Node, of, path, key string) {
 	if of == "string" && isPath(key, path) {
 		n.Value = c.in.join(n.Value)
 	}
+	if c.templates && strings.HasPrefix(path, "global.external_labels.") {
+		n.Value = strings.ReplaceAll(n.Value, "$", "$$") // Prometheus' own code reads variables here, and vmagent does not
+	}
 	n.Value = c.text(n.Value)
 }
 

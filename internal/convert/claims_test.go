@@ -174,6 +174,23 @@ func TestUnknownKeysAreReported(t *testing.T) {
 	}
 }
 
+// Of what Prometheus loads nothing is unknown.
+func TestPrometheusKeysAreKnown(t *testing.T) {
+	for _, file := range prometheusTestdata(t) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		result, err := convertText(t, Prometheus, string(text))
+		if err != nil {
+			require.ErrorIs(t, err, errNothing, file)
+			continue
+		}
+		for _, f := range result.Report.Findings {
+			assert.NotContains(t, f.Text, "knows no such key", "%s: %s", file, f)
+			assert.NotContains(t, f.Text, "not known", "%s: %s", file, f)
+		}
+	}
+}
+
 // Every output is YAML, with nothing in it that a collector would take for a variable of its own but what says so.
 func TestDollarsAreEscaped(t *testing.T) {
 	for name, text := range corpus(t) {

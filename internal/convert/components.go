@@ -29,18 +29,26 @@ var distributionsOf = sync.OnceValue(func() map[string][]string {
 	have := map[string][]string{}
 	for line := range strings.Lines(componentsText) {
 		if fields := strings.Fields(line); len(fields) > 2 && fields[0] != "#" {
-			have[fields[0]+" "+fields[1]] = fields[2:]
+			have[plainName(fields[0], fields[1])] = fields[2:]
 		}
 	}
 	return have
 })
+
+// plainName is the same for names of a type that differ in underscores, as old and new ones mostly do.
+func plainName(kind, name string) string {
+	if now := deprecated[kind+" "+name]; now != "" {
+		name = now
+	}
+	return kind + " " + strings.ReplaceAll(name, "_", "")
+}
 
 // everywhere is what all distributions can discover, whatever their build tags.
 var everywhere = []string{"static", "file", "http"}
 
 // missing says what has a component that a distribution does not have, or "" if it has it.
 func missing(distribution, kind, name string) string {
-	have := distributionsOf()[kind+" "+name]
+	have := distributionsOf()[plainName(kind, name)]
 	switch {
 	case distribution == "", slices.Contains(have, distribution), kind == discoveryKind && slices.Contains(everywhere, name):
 		return ""

@@ -48,6 +48,12 @@ func convertPrometheus(in *input) ([]byte, error) {
 
 	out := newOutput()
 	carry := in.carrier(file)
+	carry.unknown = func(key string) string {
+		if slices.Contains(vmagentJobKeys, key) {
+			return "it is vmagent's: `--from vmagent` converts it"
+		}
+		return ""
+	}
 	globals := prometheusGlobal(top, carry)
 	jobs := top.get("scrape_configs")
 	files := top.get("scrape_config_files")

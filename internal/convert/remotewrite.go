@@ -19,8 +19,11 @@ func remoteWrite(out *output, d *section, native bool) (table, string) {
 	settings := newTable()
 	name := d.text("name")
 	url := d.text("url")
-	if url == "" {
+	switch {
+	case url == "":
 		d.say(Lost, nil, "url", "there is none")
+	case !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://"):
+		d.say(Lost, d.get("url"), "url", "it must begin with http:// or https://")
 	}
 	settings.set("endpoint", carry.text(url))
 	setDuration(d, "remote_timeout", settings, "timeout")

@@ -81,6 +81,9 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, error) {
 			merged = append(merged, value)
 			continue
 		}
+		if value.Tag == "!!null" && value.Value == "" && n.Style&yaml.FlowStyle != 0 {
+			value.Value = "null" // nothing is written as an empty text between braces
+		}
 		out.Content = append(out.Content, key, value)
 	}
 	for _, m := range merged {

@@ -198,6 +198,12 @@ func (j *vmJob) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Nod
 	if n := remove(j.node, "stream_parse"); n != nil {
 		j.say(Note, n, "stream_parse", "pages beyond 256 KiB are always read in parts")
 	}
+	for _, sd := range contents(find(j.node, "kubernetes_sd_configs")) {
+		if role := find(sd, "role"); role != nil && role.Value == "endpointslices" {
+			role.Value = "endpointslice"
+			j.say(Note, role, "kubernetes_sd_configs", "Prometheus calls the role endpointslice")
+		}
+	}
 	if n := remove(j.node, "vultr_configs"); n != nil {
 		j.set("vultr_sd_configs", n)
 	}
@@ -286,6 +292,10 @@ func (j *vmJob) takeOptions(f *flags, globals *yaml.Node) {
 func (j *vmJob) headers(from, to string) {
 	list := remove(j.node, from)
 	if list == nil {
+		return
+	}
+	if from == "proxy_headers" && find(j.node, "proxy_url") == nil {
+		j.say(Note, list, from, "there is no `proxy_url`, so they had no effect")
 		return
 	}
 	made := newTable()
