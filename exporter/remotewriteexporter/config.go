@@ -43,6 +43,8 @@ type Config struct {
 	CircuitBreaker BreakerConfig `mapstructure:"circuit_breaker"`
 	Tenant         TenantConfig  `mapstructure:"tenant"`
 	Cache          CacheConfig   `mapstructure:"cache"`
+	// RateLimit is for each destination that has none of its own.
+	RateLimit RateLimitConfig `mapstructure:"rate_limit"`
 	// ShutdownTimeout bounds how long a shutdown waits for what is queued in memory to be sent. What is left then
 	// is dropped and counted; with queue.storage it stays stored. Default 10s.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
@@ -94,6 +96,8 @@ type Config struct {
 // EndpointConfig is one of several destinations.
 type EndpointConfig struct {
 	HTTP confighttp.ClientConfig `mapstructure:",squash"`
+	// RateLimit is in place of the exporter's; 0 in it is none, whatever the exporter has. Default the exporter's.
+	RateLimit *RateLimitConfig `mapstructure:"rate_limit"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -193,6 +197,17 @@ type BreakerConfig struct {
 	ConsecutiveFailures int `mapstructure:"consecutive_failures"`
 	// OpenFor is the pause before each probe. Default 10s.
 	OpenFor time.Duration `mapstructure:"open_for"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// RateLimitConfig bounds what a destination is sent, repeated requests included. What is more waits in the queue.
+type RateLimitConfig struct {
+	// BytesPerSecond is of bodies, after compression. Default 0: any number.
+	BytesPerSecond int `mapstructure:"bytes_per_second"`
+	// SamplesPerSecond counts native histograms as one. Default 0: any number.
+	SamplesPerSecond int `mapstructure:"samples_per_second"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}

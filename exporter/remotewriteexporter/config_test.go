@@ -45,6 +45,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
 			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},
 		},
+		RateLimit:                 RateLimitConfig{BytesPerSecond: 1_000_000, SamplesPerSecond: 200_000},
 		Shards:                    ShardsConfig{Min: 2, Max: 16},
 		CircuitBreaker:            BreakerConfig{ConsecutiveFailures: 3, OpenFor: 20 * time.Second},
 		Tenant:                    TenantConfig{Header: "X-Scope-OrgID", FromResourceAttribute: "tenant", Default: "nobody", Max: 50},
@@ -214,6 +215,7 @@ func TestFaultsNameTheKey(t *testing.T) {
 			c.HTTP.Headers = configopaque.MapList{{Name: "x-scope-orgid"}}
 		}},
 		{"`tenant.max`", func(c *Config) { c.Tenant.Max = 0 }},
+		{"`rate_limit` of `endpoint` must not be negative", func(c *Config) { c.RateLimit.BytesPerSecond = -1 }},
 		{"`cache.max_series`", func(c *Config) { c.Cache.MaxSeries = 0 }},
 		{"`cache.idle_timeout`", func(c *Config) { c.Cache.IdleTimeout = 0 }},
 		{"`shutdown_timeout`", func(c *Config) { c.ShutdownTimeout = -1 }},

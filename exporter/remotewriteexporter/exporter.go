@@ -163,6 +163,7 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 			MaxRetryAfter:       e.cfg.Retry.MaxRetryAfter,
 			StatusCodes:         e.cfg.Retry.StatusCodes,
 		},
+		Rate:    send.Rate{Bytes: c.rate.BytesPerSecond, Samples: c.rate.SamplesPerSecond},
 		Breaker: send.Breaker{Failures: e.cfg.CircuitBreaker.ConsecutiveFailures, OpenFor: e.cfg.CircuitBreaker.OpenFor},
 	}, log, t), nil
 }

@@ -216,6 +216,11 @@ func (d *destinationTelemetry) Retried(reason string) {
 	d.t.builder.ExporterRemotewriteRetries.Add(context.Background(), 1, d.with(attribute.String("reason", reason)))
 }
 
+// Paced implements send.Telemetry.
+func (d *destinationTelemetry) Paced() {
+	d.t.builder.ExporterRemotewriteRateLimitedRequests.Add(context.Background(), 1, d.only)
+}
+
 // Delivered implements send.Telemetry.
 func (d *destinationTelemetry) Delivered(h block.Header, l send.Loss) {
 	ctx, b := context.Background(), d.t.builder

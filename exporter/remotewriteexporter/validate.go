@@ -68,6 +68,10 @@ func (c *Config) Validate() error {
 	}
 	for _, d := range c.clients() {
 		errs = append(errs, c.validateClient(d.key, d.endpointKey, &d.client))
+		if d.rate.BytesPerSecond < 0 || d.rate.SamplesPerSecond < 0 {
+			fault("`rate_limit` of `%s` must not be negative, got %d bytes and %d samples a second; 0 is none", d.endpointKey,
+				d.rate.BytesPerSecond, d.rate.SamplesPerSecond)
+		}
 	}
 
 	if _, ok := versions[c.ProtobufMessage]; !ok && c.ProtobufMessage != auto {
@@ -227,6 +231,7 @@ func isHeaderName(name string) bool { return name != "" && !strings.ContainsAny(
 type namedClient struct {
 	key, endpointKey string
 	client           confighttp.ClientConfig
+	rate             RateLimitConfig
 }
 
 // clients are the destinations.
@@ -235,14 +240,18 @@ func (c *Config) clients() []namedClient {
 		client := c.HTTP
 		if c.Endpoint != "" {
 			client.Endpoint = c.Endpoint
-			return []namedClient{{"http.", "endpoint", client}}
+			return []namedClient{{"http.", "endpoint", client, c.RateLimit}}
 		}
-		return []namedClient{{"http.", "http.endpoint", client}}
+		return []namedClient{{"http.", "http.endpoint", client, c.RateLimit}}
 	}
 	var list []namedClient
 	for i := range c.Endpoints {
 		key := fmt.Sprintf("endpoints[%d].", i)
-		list = append(list, namedClient{key, key + "endpoint", c.Endpoints[i].HTTP})
+		rate := c.RateLimit
+		if own := c.Endpoints[i].RateLimit; own != nil {
+			rate = *own
+		}
+		list = append(list, namedClient{key, key + "endpoint", c.Endpoints[i].HTTP, rate})
 	}
 	return list
 }

@@ -41,6 +41,7 @@ type TelemetryBuilder struct {
 	ExporterRemotewriteOldestBlockAge       metric.Float64ObservableGauge
 	ExporterRemotewriteQueueBytes           metric.Int64ObservableGauge
 	ExporterRemotewriteQueuedBlocks         metric.Int64ObservableGauge
+	ExporterRemotewriteRateLimitedRequests  metric.Int64Counter
 	ExporterRemotewriteRawBytes             metric.Int64Counter
 	ExporterRemotewriteRelabelDroppedPoints metric.Int64Counter
 	ExporterRemotewriteRequestDuration      metric.Float64Histogram
@@ -344,6 +345,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_remotewrite_queued_blocks",
 		metric.WithDescription("Blocks in a destination's queue. [Alpha]"),
 		metric.WithUnit("{block}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterRemotewriteRateLimitedRequests, err = builder.meter.Int64Counter(
+		"otelcol_exporter_remotewrite_rate_limited_requests",
+		metric.WithDescription("Requests that waited for the `rate_limit`. [Alpha]"),
+		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterRemotewriteRawBytes, err = builder.meter.Int64Counter(

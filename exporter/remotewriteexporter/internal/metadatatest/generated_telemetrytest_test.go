@@ -67,6 +67,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterEnqueueFailedMetricPoints.Add(context.Background(), 1)
 	tb.ExporterRemotewriteDroppedBlocks.Add(context.Background(), 1)
 	tb.ExporterRemotewriteDroppedItems.Add(context.Background(), 1)
+	tb.ExporterRemotewriteRateLimitedRequests.Add(context.Background(), 1)
 	tb.ExporterRemotewriteRawBytes.Add(context.Background(), 1)
 	tb.ExporterRemotewriteRelabelDroppedPoints.Add(context.Background(), 1)
 	tb.ExporterRemotewriteRequestDuration.Record(context.Background(), 1)
@@ -114,6 +115,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterRemotewriteQueuedBlocks(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterRemotewriteRateLimitedRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterRemotewriteRawBytes(t, testTel,

@@ -54,6 +54,7 @@ type Config struct {
 	UserAgent string
 	Retry     Retry
 	Breaker   Breaker
+	Rate      Rate
 }
 
 // Tenants puts tenants into requests.
@@ -69,6 +70,8 @@ type Telemetry interface {
 	// Requested tells of an answer, code 0 being none, and what was said unless it was a success.
 	Requested(code int, said string, wireBytes int, took time.Duration)
 	Retried(reason string)
+	// Paced tells of a request that waits for the rate limit.
+	Paced()
 	Delivered(h block.Header, l Loss)
 	Dropped(h block.Header, reason string)
 	// Down says that the destination takes no data, with the reason, or that it does again, with nil.
@@ -88,6 +91,7 @@ type Destination struct {
 	telemetry Telemetry
 	formats   *negotiation
 	gate      *gate
+	pace      pace
 
 	sizes  ceiling
 	served tenants
@@ -109,6 +113,7 @@ func New(cfg Config, log *zap.Logger, telemetry Telemetry) *Destination {
 	return &Destination{
 		cfg: cfg, log: log, telemetry: telemetry,
 		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker), sizes: ceiling{longest: cfg.Reprobe},
+		pace: pace{rate: cfg.Rate},
 	}
 }
 
@@ -279,6 +284,12 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 		attempt, started = d.served.attempts(b.Tenant, started)
 	}
 	for {
+		if wait := d.pace.reserve(len(sent.Body()), sent.Samples+sent.Histograms); wait > 0 {
+			d.telemetry.Paced()
+			if err := sleep(ctx, wait); err != nil {
+				return ending{}, err
+			}
+		}
 		if err := d.gate.enter(ctx); err != nil {
 			return ending{}, err
 		}
