@@ -88,21 +88,25 @@ type round struct {
 
 func newRound() *round { return &round{taken: make(chan struct{}), queued: make(chan struct{})} }
 
-// result waits for what becomes of a round that is queued.
-func (r *round) result(ctx context.Context) error {
+// result waits for what becomes of the data of some tenants in a round that is queued. If any of it may be delivered when it
+// is brought again, the error says so.
+func (r *round) result(ctx context.Context, tenants []string) error {
 	if r.fate == nil {
 		return nil
 	}
-	select {
-	case <-r.fate.Sealed():
-	case <-ctx.Done():
-		return fmt.Errorf("cannot wait for the data to be delivered: %w", ctx.Err())
+	var permanent error
+	for _, tenant := range tenants {
+		err := r.fate.Await(ctx, tenant)
+		lost := (*send.LostError)(nil)
+		switch {
+		case err == nil:
+		case errors.As(err, &lost) && !lost.Again():
+			permanent = consumererror.NewPermanent(err)
+		default:
+			return err
+		}
 	}
-	err := r.fate.Err()
-	if lost := (*send.LostError)(nil); errors.As(err, &lost) && !lost.Again() {
-		return consumererror.NewPermanent(err)
-	}
-	return err
+	return permanent
 }
 
 func newIntake(cfg *Config, t *telemetry) (*intake, error) {
@@ -172,7 +176,7 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	if r.err != nil || !in.cfg.Queue.WaitForResult {
 		return r.err
 	}
-	return r.result(ctx)
+	return r.result(ctx, tenants)
 }
 
 // take adds md to a round that has room for it, and returns that round.

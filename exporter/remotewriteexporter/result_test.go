@@ -6,6 +6,7 @@ package remotewriteexporter
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 func awaiting(url string) func(*Config) {
@@ -127,4 +129,72 @@ func TestBatchesAreBounded(t *testing.T) {
 			d.requireOrdered(t)
 		})
 	}
+}
+
+// TestWhoIsRefusedIsAlone: callers of the same round are told of their tenant's data, whatever becomes of others'.
+func TestWhoIsRefusedIsAlone(t *testing.T) {
+	for code, reason := range map[int]string{http.StatusConflict: "409", http.StatusForbidden: "max_elapsed_time"} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			d, _ := refusing(t, code)
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				byMetadata(d.URL)(c)
+				c.Queue.WaitForResult, c.Batch.Timeout = true, 50*time.Millisecond // so that they are of one round
+				c.Retry.MaxElapsedTime = 20 * time.Millisecond
+			})
+			const callers = 6
+			results := make([]error, callers)
+			var waiting sync.WaitGroup
+			for n := range callers {
+				waiting.Go(func() {
+					tenant := []string{"good", "bad", "other"}[n%3]
+					results[n] = e.ConsumeMetrics(of(tenant), gauges(10, n))
+				})
+			}
+			waiting.Wait()
+			for n, err := range results {
+				if n%3 != 1 {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorContains(t, err, reason)
+				require.Equal(t, code == http.StatusConflict, consumererror.IsPermanent(err))
+			}
+			require.Equal(t, 10*callers*2/3, d.samples())
+			require.Zero(t, e.open())
+		})
+	}
+}
+
+// TestWhatMayComeAgainDoes: a call with the data of several tenants is told to come again if one of them may be served then.
+func TestWhatMayComeAgainDoes(t *testing.T) {
+	d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		switch r.Header.Get("X-Scope-Orgid") {
+		case "never":
+			w.WriteHeader(http.StatusConflict)
+		case "later":
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			return false
+		}
+		return true
+	})
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		awaiting(d.URL)(c)
+		c.Tenant.Header, c.Tenant.FromResourceAttribute = "X-Scope-OrgID", "tenant"
+		c.Retry.InitialInterval, c.Retry.MaxInterval, c.Retry.MaxElapsedTime = time.Millisecond, 5*time.Millisecond, 20*time.Millisecond
+	})
+	call := func(tenants ...string) error {
+		md := pmetric.NewMetrics()
+		for n, tenant := range tenants {
+			one := gauges(10, n)
+			one.ResourceMetrics().At(0).Resource().Attributes().PutStr("tenant", tenant)
+			one.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+		}
+		return e.ConsumeMetrics(t.Context(), md)
+	}
+	require.NoError(t, call("one", "two"))
+	require.True(t, consumererror.IsPermanent(call("one", "never")))
+	err := call("never", "one", "later")
+	require.Error(t, err)
+	require.False(t, consumererror.IsPermanent(err))
 }

@@ -3,58 +3,97 @@
 
 package queue
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // errShutdown is the fate of what a queue in memory still holds when it is closed.
 var errShutdown = errors.New("the exporter was shut down before the data was delivered")
 
-// A Fate tells what becomes of blocks that were pushed together, once every destination is done with all of them. It does
-// not outlive the process: what a storage holds at the next start has none.
+// A Fate tells what becomes of blocks that were pushed together, once every destination is done with all of them: for each
+// tenant by itself, so that nobody is told of what others have lost. It does not outlive the process: what a storage holds at
+// the next start has none.
 type Fate struct {
 	// Batches is how many of the pipeline's batches are in the blocks; Config.Batches bounds those that have no fate yet.
 	Batches int64
 	// Awaited says that whoever brought the data waits for its fate, and brings it again if it is not delivered.
 	Awaited bool
 
+	blocks int
+	shares map[string]*share // by tenant; those there are do not change after the Push
+}
+
+// share is the fate of one tenant's blocks.
+type share struct {
 	sealed chan struct{}
 	blocks int
-	err    error
+	err    error // of the first that was lost
 }
 
 // NewFate makes a fate for one Push.
 func NewFate(batches int64, awaited bool) *Fate {
-	return &Fate{Batches: batches, Awaited: awaited, sealed: make(chan struct{})}
+	return &Fate{Batches: batches, Awaited: awaited, shares: map[string]*share{}}
 }
 
-// Sealed is closed when the fate is known.
-func (f *Fate) Sealed() <-chan struct{} { return f.sealed }
-
-// Err is nil if nothing was lost. It is for those who have seen Sealed.
-func (f *Fate) Err() error { return f.err }
-
-// lost notes that a destination will not have a block; the caller holds Queue.mu.
-func (f *Fate) lost(err error) {
-	if f != nil && f.err == nil {
-		f.err = err
+// Await returns when the fate of a tenant is known, with an error if anything was lost. Call it after the Push.
+func (f *Fate) Await(ctx context.Context, tenant string) error {
+	s := f.shares[tenant]
+	if s == nil {
+		return nil // it has no blocks
+	}
+	select {
+	case <-s.sealed:
+		return s.err
+	case <-ctx.Done():
+		return fmt.Errorf("cannot wait for the data to be delivered: %w", ctx.Err())
 	}
 }
 
-// seal notes that every destination is done with one of the blocks; the caller holds mu.
-func (q *Queue) seal(f *Fate) {
+// expect counts a block of a tenant; the caller holds Queue.mu.
+func (f *Fate) expect(tenant string) {
 	if f == nil {
 		return
 	}
-	if f.blocks--; f.blocks <= 0 {
+	s := f.shares[tenant]
+	if s == nil {
+		s = &share{sealed: make(chan struct{})}
+		f.shares[tenant] = s
+	}
+	f.blocks++
+	s.blocks++
+}
+
+// lost notes that a destination will not have e; the caller holds Queue.mu.
+func (e *entry) lost(err error) {
+	if f := e.fate(); f != nil {
+		if s := f.shares[e.block.Tenant]; s.err == nil {
+			s.err = err
+		}
+	}
+}
+
+// seal notes that every destination is done with e; the caller holds mu.
+func (q *Queue) seal(e *entry) {
+	f := e.fate()
+	if f == nil {
+		return
+	}
+	s := f.shares[e.block.Tenant]
+	if s.blocks--; s.blocks == 0 {
+		close(s.sealed)
+	}
+	if f.blocks--; f.blocks == 0 {
 		q.batches -= f.Batches
-		close(f.sealed)
 	}
 }
 
 // abandon notes that a destination will not have e from this queue; the caller holds mu.
 func (q *Queue) abandon(e *entry) {
-	e.fate().lost(errShutdown)
+	e.lost(errShutdown)
 	if e.waiting--; e.waiting == 0 {
-		q.seal(e.fate())
+		q.seal(e)
 	}
 }
 

@@ -127,7 +127,7 @@ func (l *Lease) Done(lost []error) {
 	q.destinations[l.destination].release(l.entries, true)
 	for i, e := range l.entries {
 		if i < len(lost) && lost[i] != nil {
-			e.fate().lost(lost[i])
+			e.lost(lost[i])
 		}
 		finished = q.finish(l.destination, e, finished)
 	}

@@ -150,14 +150,12 @@ func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fa
 	if len(q.tenants) >= q.mostTenants {
 		q.forgetTenants()
 	}
-	if fate != nil {
-		fate.blocks = len(blocks)
-	}
 	now := time.Now()
 	entries := make([]*entry, 0, len(blocks))
 	for i := range blocks {
 		e := newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i])
 		e.tenant, e.block.fate = q.number(blocks[i].Tenant), fate
+		fate.expect(blocks[i].Tenant)
 		entries = append(entries, e)
 	}
 	q.mu.Unlock()
@@ -217,7 +215,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 			case DropNewest:
 				d.refused = int64(e.size)
 				e.done = append(e.done, q.cfg.Destinations[i])
-				e.fate().lost(errFull)
+				e.lost(errFull)
 				q.cfg.Dropped(i, ReasonFull, e.known().Header)
 				continue
 			case Block:
@@ -227,7 +225,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		d.push(e)
 	}
 	if e.waiting == 0 {
-		q.seal(e.fate())
+		q.seal(e)
 		return append(finished, e)
 	}
 	if q.disk != nil {
@@ -252,7 +250,7 @@ func (q *Queue) dropOldest(destination int, room int64, of func(tenant uint32) b
 			return finished
 		}
 		room -= int64(e.size)
-		e.fate().lost(errFull)
+		e.lost(errFull)
 		q.cfg.Dropped(destination, ReasonFull, e.known().Header)
 		finished = q.finish(destination, e, finished)
 	}
@@ -264,7 +262,7 @@ func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.waiting--
 	e.done = append(e.done, q.cfg.Destinations[destination])
 	if e.waiting == 0 {
-		q.seal(e.fate())
+		q.seal(e)
 	}
 	q.roomChanged()
 	if e.waiting == 0 && e.kept {
