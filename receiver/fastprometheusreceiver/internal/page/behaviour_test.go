@@ -110,7 +110,7 @@ func TestPagesWithTimestampsArePlannedToo(t *testing.T) {
 		require.Equal(t, int64(1000+i)*1e6, int64(find(t, r.Metrics, "a").Gauge().DataPoints().At(0).Timestamp()))
 		r.Release()
 	}
-	require.True(t, target.settled)
+	require.True(t, target.Settled)
 	s := target.begin(start, textFormat)
 	require.NoError(t, s.Feed([]byte("a{x=\"1\"} 1 1\na{x=\"2\"} 1 2\nb 1\n")))
 	require.True(t, s.exact())

@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
 // canon tells what is in metrics, a line for each point, in an order that depends on nothing but the content.
@@ -20,7 +22,7 @@ func canon(md pmetric.Metrics) []string {
 		r := canonMap(rm.Resource().Attributes())
 		for _, sm := range rm.ScopeMetrics().All() {
 			s := fmt.Sprintf("%s %s %s %s", sm.Scope().Name(), sm.Scope().Version(), canonMap(sm.Scope().Attributes()), sm.SchemaUrl())
-			if strings.HasPrefix(s, defaultScope) {
+			if strings.HasPrefix(s, catalog.DefaultScope) {
 				s = ""
 			}
 			for _, m := range sm.Metrics().All() {

@@ -9,11 +9,13 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
 // collected parses a page that was read as a whole.
@@ -65,7 +67,7 @@ func (s *Scrape) opened(b []byte) (textparse.Parser, error) {
 // tooLarge is set when a histogram has too many buckets, which only counts once the page has been read.
 func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 	cfg := s.target.cohort.job.cfg.Scrape
-	schema, most := coarsest(cfg.NativeHistogramMinBucketFactor), int(cfg.NativeHistogramBucketLimit)
+	schema, most := plan.Coarsest(cfg.NativeHistogramMinBucketFactor), int(cfg.NativeHistogramBucketLimit)
 	var text []byte
 	for {
 		kind, err := p.Next()
@@ -78,25 +80,25 @@ func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 		if err != nil {
 			return err
 		}
-		m := meta{}
+		m := catalog.Meta{}
 		var family []byte
 		switch kind {
 		case textparse.EntryType:
-			m.kind = typeLine
-			family, m.typ = p.Type()
-			s.in = settingOf(m.typ)
-			text = append(append(append(append(text[:0], "T "...), family...), ' '), m.typ...)
+			m.Kind = catalog.TypeLine
+			family, m.Type = p.Type()
+			s.in = catalog.SettingOf(m.Type)
+			text = append(append(append(append(text[:0], "T "...), family...), ' '), m.Type...)
 		case textparse.EntryHelp, textparse.EntryUnit:
-			m.kind = helpLine
+			m.Kind = catalog.HelpLine
 			read := p.Help
 			text = append(text[:0], "H "...)
 			if kind == textparse.EntryUnit {
-				m.kind, read = unitLine, p.Unit
+				m.Kind, read = catalog.UnitLine, p.Unit
 				text[0] = 'U'
 			}
 			var said []byte
 			family, said = read()
-			m.text = string(said)
+			m.Text = string(said)
 			text = append(append(append(text, family...), ' '), said...)
 		case textparse.EntrySeries, textparse.EntryHistogram:
 			if err := s.sample(p, kind == textparse.EntryHistogram, most, schema, tooLarge); err != nil {
@@ -107,38 +109,23 @@ func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 			continue
 		}
 		s.entry.HasTS, s.entry.Exemplar.Found = false, false
-		if l := s.expect(text); l != nil && l.kind == m.kind {
+		if l := s.expect(text); l != nil && l.Kind == m.Kind {
 			s.hit(l, 0)
 			continue
 		}
-		s.miss(s.target.cohort.metadata(s, text, family, m))
+		s.miss(s.metadata(text, family, m))
 		if s.times != nil {
-			s.times = append(s.times, noTime)
+			s.times = append(s.times, plan.NoTime)
 		}
 	}
 }
 
 // expect returns the plan's next line if it has the text.
-func (s *Scrape) expect(text []byte) *line {
-	if s.next < len(s.expected) && s.expected[s.next].is(text) {
+func (s *Scrape) expect(text []byte) *catalog.Line {
+	if s.next < len(s.expected) && s.expected[s.next].Is(text) {
 		return s.expected[s.next]
 	}
 	return nil
-}
-
-// nativeMark ends the text of a native histogram's line, but for its representation. No other text has it.
-const nativeMark = "\xff#"
-
-// native returns which representation of a histogram the line has.
-func (l *line) native() native {
-	switch text := string(*l.body); { // which is whole, being the parser's
-	case strings.HasSuffix(text, nativeMark+"1"):
-		return exponential
-	case strings.HasSuffix(text, nativeMark+"2"):
-		return custom
-	default:
-		return classic
-	}
 }
 
 func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema int32, tooLarge *error) error {
@@ -146,30 +133,29 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		text []byte
 		ts   *int64
 		v    float64
-		n    nativeValue
+		n    plan.NativeValue
 	)
 	if isHistogram {
-		text, ts, n.h, n.fh = p.Histogram()
-		if n.h == nil && n.fh == nil {
+		text, ts, n.Integers, n.Floats = p.Histogram()
+		if n.Integers == nil && n.Floats == nil {
 			return fmt.Errorf("cannot read histogram %.200q: it has neither integers nor floats", text)
 		}
-		text = strconv.AppendInt(append(text[:len(text):len(text)], nativeMark...), int64(n.representation()), 10)
+		text = strconv.AppendInt(append(text[:len(text):len(text)], catalog.NativeMark...), int64(n.Representation()), 10)
 	} else {
 		text, ts, v = p.Series()
 	}
 	s.spendLongest(textCopies * int64(len(text)))
 	l := s.expect(text)
-	if l != nil && l.kind != droppedLine && l.kind != seriesLine || s.strayed && l != nil && l.setting > anySetting && l.setting != s.in {
+	if l != nil && l.Kind != catalog.DroppedLine && l.Kind != catalog.SeriesLine || s.strayed && l != nil && l.Setting > catalog.AnySetting && l.Setting != s.in {
 		l = nil
 	}
 	if l != nil {
 		s.hit(l, v)
 	} else {
-		c := s.target.cohort
 		var set labels.Labels
 		p.Labels(&set)
 		var err error
-		if l, err = c.parsed(s, text, s.in, set); err != nil {
+		if l, err = s.parsed(text, set); err != nil {
 			s.refused++
 			return err
 		}
@@ -178,14 +164,14 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		s.values[len(s.values)-1] = v
 	}
 	at := int32(len(s.values) - 1)
-	if isHistogram && l.kind == seriesLine {
+	if isHistogram && l.Kind == catalog.SeriesLine {
 		if s.natives == nil {
-			s.natives = map[int32]nativeValue{}
+			s.natives = map[int32]plan.NativeValue{}
 		}
-		if err := n.limit(most, schema); err != nil && *tooLarge == nil {
+		if err := n.Limit(most, schema); err != nil && *tooLarge == nil {
 			*tooLarge, s.tooLarge = err, int(at)
 		}
-		s.spend(n.bytes())
+		s.spend(n.Bytes())
 		s.natives[at] = n
 	}
 	e := &s.entry
@@ -196,44 +182,18 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 	s.note(l)
 	first := len(s.exemplars)
 	for x := (exemplar.Exemplar{}); p.Exemplar(&x); x = (exemplar.Exemplar{}) {
-		if l.kind != seriesLine || isHistogram && !x.HasTs {
+		if l.Kind != catalog.SeriesLine || isHistogram && !x.HasTs {
 			continue
 		}
 		if !x.HasTs {
 			x.Ts = s.at
-			if s.times != nil && s.times[at] != noTime {
+			if s.times != nil && s.times[at] != plan.NoTime {
 				x.Ts = s.times[at]
 			}
 		}
 		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
-		s.exemplars = append(s.exemplars, placedExemplar{Exemplar: x, sample: at})
+		s.exemplars = append(s.exemplars, plan.PlacedExemplar{Exemplar: x, Sample: at})
 	}
-	slices.SortFunc(s.exemplars[first:], func(a, b placedExemplar) int { return exemplar.Compare(a.Exemplar, b.Exemplar) })
+	slices.SortFunc(s.exemplars[first:], func(a, b plan.PlacedExemplar) int { return exemplar.Compare(a.Exemplar, b.Exemplar) })
 	return nil
-}
-
-// parsed returns the line of a sample that Prometheus' parser read for a scrape.
-func (c *cohort) parsed(s *Scrape, b []byte, in setting, set labels.Labels) (*line, error) {
-	setting := anySetting
-	if set.Has("le") || set.Has("quantile") {
-		setting = in
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l := c.find(s.target, b, setting); l != nil {
-		return c.hold(s, l), nil
-	}
-	defer c.charge(s, c.held())
-	final, cond, err := c.final(set, s.target)
-	if errors.Is(err, errPinned) {
-		c.pin(s.target)
-		if l := c.find(s.target, b, setting); l != nil {
-			return c.hold(s, l), nil
-		}
-		final, cond, err = c.final(set, s.target)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.hold(s, c.addSeries(whole(c.nameOf(set, final, cond), b), setting, final, false)), nil
 }

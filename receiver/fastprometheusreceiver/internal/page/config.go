@@ -10,6 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
+
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.uber.org/zap"
@@ -43,17 +47,10 @@ type Config struct {
 
 // A Job is what the targets of a scrape configuration share.
 type Job struct {
-	cfg    Config
-	rules  rules
-	report []string
-	part   int // points, of what a large page becomes
-	round  int // points of the parts that are about the same
-	whole  int // texts of a cohort before they are cut
-	shapes int // that a cohort knows
-
-	questions int // that a cohort asks
-
-	changed atomic.Bool // metrics came back that were not as they had been
+	cfg   Config
+	rules catalog.Rules
+	book  *plan.Config
+	tree  *tree.Job
 
 	mu      sync.Mutex
 	formats map[string]format // by Content-Type
@@ -76,18 +73,18 @@ func NewJob(cfg Config) (*Job, error) {
 			return nil, fmt.Errorf("cannot use `metric_relabel_configs` of job %q: %w", cfg.Scrape.JobName, err)
 		}
 	}
+	report := reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled())
 	return &Job{
-		cfg:    cfg,
-		rules:  newRules(cfg.Scrape),
-		report: reportNames(cfg.ExtraMetrics || cfg.Scrape.ExtraScrapeMetricsEnabled()),
-		part:   partPoints,
-		round:  roundPoints,
-		whole:  mostWhole,
-		shapes: mostShapes,
-
-		questions: mostQuestions,
-		formats:   map[string]format{},
-		cohorts:   map[string]*cohort{},
+		cfg: cfg,
+		rules: catalog.NewRules(catalog.Config{
+			Scrape: cfg.Scrape, External: cfg.External, Version: cfg.Version, TrimSuffixes: cfg.TrimSuffixes, Report: report,
+		}),
+		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers},
+		tree: &tree.Job{
+			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Part: tree.PartPoints, Round: tree.RoundPoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
+		},
+		formats: map[string]format{},
+		cohorts: map[string]*cohort{},
 	}, nil
 }
 

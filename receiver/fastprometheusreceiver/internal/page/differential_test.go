@@ -236,7 +236,8 @@ func compareWithStock(t *testing.T, o receiverOptions, seqs []sequence) {
 				require.NoError(t, yaml.Unmarshal([]byte(o.external), external))
 				j := newTestJob(t, Config{Scrape: got.config, External: labels.FromMap(external), TrimSuffixes: o.trim, Reuse: kind != "fresh"})
 				if kind == "parts" {
-					j.part, j.round, j.whole = 1+i%5, 1+i%11, i%20
+					setParts(j, 1+i%5, 1+i%11)
+					j.rules.MostWhole = i % 20
 				}
 				discovered := labels.FromStrings("__address__", got.address, "__scheme__", "http", "__metrics_path__", fmt.Sprint("/", i), "job", got.config.JobName)
 				b := labels.NewBuilder(labels.FromStrings("job", got.config.JobName, "instance", got.address))

@@ -9,40 +9,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
-
-// A Result is what came of a scrape.
-type Result struct {
-	// Metrics has the samples, the stale markers of what is gone and the report; of a large page a part of that, until
-	// Next. It may be empty, and is the caller's until Release.
-	Metrics pmetric.Metrics
-	// Err says why up is 0.
-	Err error
-	// Samples were on the page, PostRelabel of them were left by relabeling, Added were of series not on the page before.
-	Samples, PostRelabel, Added int
-	// Hits were lines as expected, Misses were not.
-	Hits, Misses int
-	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
-	Limited, Late int
-
-	plan   *plan
-	tree   *tree
-	layout *layout
-	parts  *parts // nil unless the page is large
-}
-
-// A Family is what was said of a metric.
-type Family struct{ Name, Type, Help, Unit string }
-
-// Families visits what was said of the target's metrics, those of the report aside. One may come more than once.
-func (t *Target) Families(r Result, yield func(Family)) {
-	for i := range r.layout.metrics {
-		if b := r.layout.metrics[i].family.base; !slices.Contains(t.cohort.job.report, b.name) {
-			yield(Family{b.out, string(b.promType), b.help, b.outUnit})
-		}
-	}
-}
 
 // maxAhead is how far in the future a sample's timestamp may be.
 const maxAhead = 10 * time.Minute
@@ -53,7 +24,7 @@ func (s *Scrape) End(r Report) Result {
 	defer s.release()
 	t := s.target
 	c := t.cohort
-	t.iteration++
+	t.Iteration++
 	err := r.Err
 	if err == nil {
 		err = s.finish()
@@ -67,13 +38,13 @@ func (s *Scrape) End(r Report) Result {
 		res.Hits = 0
 	}
 	if err == nil && s.size > 0 && s.exact() {
-		s.plan.count(&res)
-		if over(c.job, res.PostRelabel-s.plan.repeats) { // exact pages with timestamps have none
-			res.Err = errSampleLimit
+		res.count(s.plan.Tally)
+		if over(c.job, res.PostRelabel-s.plan.Repeats) { // exact pages with timestamps have none
+			res.Err = catalog.ErrSampleLimit
 		} else {
-			t.succeed()
-			if t.forget() {
-				t.settled = false
+			t.Succeed()
+			if t.Forget() {
+				t.Settled = false
 			}
 			return s.repeat(r, res)
 		}
@@ -89,50 +60,46 @@ func over(j *Job, samples int) bool {
 	return j.cfg.Scrape.SampleLimit > 0 && samples > int(j.cfg.Scrape.SampleLimit)
 }
 
-func (p *plan) count(r *Result) {
-	r.Samples, r.PostRelabel, r.Limited = p.samples, p.samples-p.dropped, p.limited
-}
-
 // exact tells whether the page is the target's plan, so that nothing needs to be decided anew.
 func (s *Scrape) exact() bool {
 	t := s.target
-	if s.strayed || s.next != len(s.expected) || s.plan == nil || s.plan != t.plan || !t.diff.isEmpty() || !t.settled || s.plan.layout == nil {
+	if s.strayed || s.next != len(s.expected) || s.plan == nil || s.plan != t.Plan || !t.Diff.IsEmpty() || !t.Settled || s.plan.Layout == nil {
 		return false
 	}
 	if s.times == nil {
-		return t.timed == nil
+		return t.Timed == nil
 	}
-	if s.plan.repeats > 0 || !slices.Equal(s.timed(), t.timed) || slices.Max(s.times) > latest(time.Now()) {
+	if s.plan.Repeats > 0 || !slices.Equal(s.timed(), t.Timed) || slices.Max(s.times) > latest(time.Now()) {
 		return false
 	}
 	return s.together(s.plan)
 }
 
 // together tells whether the samples of each point have one time. It is not said of points that have more samples than they take.
-func (s *Scrape) together(p *plan) bool {
-	if p.owners(); p.loose {
+func (s *Scrape) together(p *plan.Plan) bool {
+	if p.Owners(); p.HasUnplaced {
 		return false
 	}
-	l := p.layout
-	for i := range l.groups {
-		g := &l.groups[i]
-		at := s.times[g.count]
-		if g.sum >= 0 && s.times[g.sum] != at {
+	l := p.Layout
+	for i := range l.Groups {
+		g := &l.Groups[i]
+		at := s.times[g.Count]
+		if g.Sum >= 0 && s.times[g.Sum] != at {
 			return false
 		}
-		for _, p := range g.parts {
-			if s.times[p.at] != at {
+		for _, p := range g.Parts {
+			if s.times[p.At] != at {
 				return false
 			}
 		}
 	}
-	for i, created := range l.created {
+	for i, created := range l.Created {
 		if created < 0 {
 			continue
 		}
-		at := l.at[i]
-		if grouped(l.points[i].family.base.kind) {
-			at = l.groups[at].count
+		at := l.At[i]
+		if plan.Grouped(l.Points[i].Family.Base.Kind) {
+			at = l.Groups[at].Count
 		}
 		if s.times[created] != s.times[at] {
 			return false
@@ -151,7 +118,7 @@ func (s *Scrape) timed() []uint64 {
 	bits := make([]uint64, (len(s.times)+63)/64)
 	found := false
 	for i, t := range s.times {
-		if t != noTime {
+		if t != plan.NoTime {
 			bits[i/64] |= 1 << (i % 64)
 			found = true
 		}
@@ -166,73 +133,68 @@ func (s *Scrape) timed() []uint64 {
 func (s *Scrape) repeat(r Report, res Result) Result {
 	t, p := s.target, s.plan
 	s.report(r, &res)
-	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
+	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(s.at * 1e6), Values: s.values, Times: s.times, Natives: s.natives}
 	if len(s.exemplars) > 0 {
-		s.exemplars = deal(s.exemplars, p.owners())
-		v.exemplars = s.exemplars
+		s.exemplars = plan.Deal(s.exemplars, p.Owners())
+		v.Exemplars = s.exemplars
 	}
-	var tr *tree
-	if t.cohort.job.cfg.Reuse {
-		tr = p.take()
-	}
-	res.plan = p
-	s.render(p.layout, tr, &v, &res)
+	s.render(p.Layout, s.free(p), &v, &res)
 	return res
 }
 
 // settle decides what a page means that is not as planned, or that failed.
-func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
+func (s *Scrape) settle(lines []*catalog.Line, r Report, res Result) Result {
 	t := s.target
 	c := t.cohort
 	c.mu.Lock()
 	delete(c.reading, s)
-	p := &c.scratch
+	p := &c.Scratch
 	ahead := latest(time.Now())
-	var n counts
+	var n plan.Counts
 	page := lines
 	if res.Err == nil && !s.fits(lines) {
 		s.left = -1
 		res.Err = s.afford()
 	}
-	if t.turned {
+	if t.Turned {
 		lines = s.exchange(lines)
 		page = lines
 	}
-	own, version := t.own, t.version
+	own, version := t.Own, t.Version
 	if res.Err == nil && s.size > 0 {
 		lines = s.settleOwn(lines)
 		page = lines
 	}
-	p.begin(t)
+	p.Begin(&t.Identity, &t.History)
 	if res.Err == nil {
-		p.most = c.held() + s.left
-		n = p.page(lines, s.times, ahead, s.natives)
-		if p.clashes(lines) {
-			c.pin(t)
+		p.Most = c.Held() + s.left
+		n = p.Page(lines, s.times, ahead, s.natives)
+		if t.Pin == nil && p.Contested && c.Clashes(&t.Identity, lines, p.LastPage) {
+			c.Pin(&t.Identity)
 			lines = s.exchange(lines)
 			page = lines
-			p.begin(t)
-			p.most = c.held() + s.left
-			n = p.page(lines, s.times, ahead, s.natives)
+			p.Begin(&t.Identity, &t.History)
+			p.Most = c.Held() + s.left
+			n = p.Page(lines, s.times, ahead, s.natives)
 		}
-		res.Samples, res.PostRelabel, res.Added, res.Late = n.samples, n.samples-n.dropped, n.added, n.late
-		res.Limited = n.limited
-		if s.left = p.most - c.held(); s.left < 0 {
+		res.Samples, res.PostRelabel, res.Added, res.Late = n.Samples, n.Samples-n.Dropped, n.Added, n.Late
+		res.Limited = n.Limited
+		if s.left = p.Most - c.Held(); s.left < 0 {
 			res.Err = s.afford()
-		} else if over(c.job, res.PostRelabel-n.ignored) {
-			res.Err = errSampleLimit
+		} else if over(c.job, res.PostRelabel-n.Ignored) {
+			res.Err = catalog.ErrSampleLimit
 		} else if s.isReordered(p, n) {
-			t.succeed()
+			t.Succeed()
 			c.mu.Unlock()
 			s.values, s.aligned = s.aligned, s.values
 			return s.repeat(r, res)
 		}
 	}
 	if res.Err != nil {
-		s.countFailed(p.was, lines, ahead, &res)
+		s.countFailed(p.LastPage, lines, ahead, &res)
 		res.Samples += s.refused
-		t.own, t.version, t.restated = own, version, nil
-		p.begin(t)
+		t.Own, t.Version, t.Restated = own, version, nil
+		p.Begin(&t.Identity, &t.History)
 		page, s.times, s.natives, s.exemplars = nil, nil, nil, nil
 		s.values = s.values[:0]
 	}
@@ -240,92 +202,91 @@ func (s *Scrape) settle(lines []*line, r Report, res Result) Result {
 		s.lines = append(s.lines[:0], page...)
 	}
 	page = s.lines
-	s.lines = append(s.lines, c.report...)
+	s.lines = append(s.lines, c.ReportLines...)
 	all := s.lines
-	p.page(c.report, nil, 0, nil)
-	for i, l := range c.report {
-		l.number = int32(len(page) + i)
+	p.Page(c.ReportLines, nil, 0, nil)
+	for i, l := range c.ReportLines {
+		l.Number = int32(len(page) + i)
 	}
-	s.gone = p.gone(s.gone[:0])
+	s.Gone = p.Gone(s.Gone[:0])
 	s.report(r, &res)
 	at := s.values
-	for range s.gone {
-		at = append(at, staleMarker)
+	for range s.Gone {
+		at = append(at, plan.StaleMarker)
 	}
 	s.values = at
 	if s.times != nil {
 		for len(s.times) < len(s.values) {
-			s.times = append(s.times, noTime)
+			s.times = append(s.times, plan.NoTime)
 		}
 	}
-	v := view{target: t, at: pcommon.Timestamp(s.at * 1e6), values: s.values, times: s.times, natives: s.natives}
+	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(s.at * 1e6), Values: s.values, Times: s.times, Natives: s.natives}
 	var (
-		l  *layout
-		tr *tree
+		l  *plan.Layout
+		tr *tree.Tree
 	)
+	isPlanned := false // the metrics are laid out as the plan says, so another page may fill them
 	if res.Err == nil && s.size > 0 {
-		if c.job.cfg.Reuse && t.plan != nil {
-			if tr = t.plan.take(); tr != nil && tr.layout != t.plan.layout {
-				t.plan.pool.give(tr)
+		if t.Plan != nil {
+			if tr = s.free(t.Plan); tr != nil && tr.Layout != t.Plan.Layout {
+				c.pools.Give(tr)
 				tr = nil
 			}
 		}
-		l, v.variation = s.adopt(p, all, n, &res, ahead)
-		res.plan = t.plan
+		l, v.Variation = s.adopt(p, all, n, &res, ahead)
+		isPlanned = l == t.Plan.Layout
 		switch {
-		case l != t.plan.layout:
+		case !isPlanned:
 			tr = nil
-		case tr != nil && c.move(tr, l):
-		case c.job.cfg.Reuse:
-			tr = t.plan.take()
+		case tr != nil && tr.Move(&c.Catalog, l):
 		default:
+			tr = s.free(t.Plan)
 		}
 	} else {
-		l = p.lay(0, all, s.times, s.gone, ahead)
-		t.alive, t.past = false, true
+		l = p.Lay(0, all, s.times, s.Gone, ahead)
+		t.Alive, t.Past = false, true
 		c.sweep()
-		c.slim()
 	}
 	c.mu.Unlock()
 	if len(s.exemplars) > 0 {
-		v.exemplars = deal(s.exemplars, l.owners(0, len(s.values)))
+		v.Exemplars = plan.Deal(s.exemplars, l.Owners(0, len(s.values)))
 	}
-	if v.variation != nil {
-		v.extra.behind(l)
+	if v.Variation != nil {
+		v.Extra.Behind(l)
 	}
 	s.render(l, tr, &v, &res)
-	if res.plan == nil || l != res.plan.layout {
+	if !isPlanned {
 		res.tree = nil
 	}
 	return res
 }
 
 // exchange puts the target's own lines in the place of those that it shares.
-func (s *Scrape) exchange(lines []*line) []*line {
-	s.lines = s.target.cohort.turn(s.target, lines)
+func (s *Scrape) exchange(lines []*catalog.Line) []*catalog.Line {
+	s.lines = s.target.cohort.Turn(&s.target.Identity, lines)
 	s.strayed = true
 	return s.lines
 }
 
 // isReordered tells whether a page that was just passed has the lines of the plan in another order, and brings their
 // values into the plan's.
-func (s *Scrape) isReordered(p *pass, n counts) bool {
-	t, q := s.target, s.target.plan
-	if s.size == 0 || q == nil || q.layout == nil || q.repeats > 0 || t.turned || !t.settled || !t.diff.isEmpty() ||
-		s.times != nil || t.timed != nil || s.natives != nil || len(s.exemplars) > 0 ||
-		n != (counts{samples: q.samples, dropped: q.dropped, limited: q.limited}) || len(t.lingering) > 0 || !same(p.said, t.said) {
+func (s *Scrape) isReordered(p *plan.Pass, n plan.Counts) bool {
+	t, q := s.target, s.target.Plan
+	if s.size == 0 || q == nil || q.Layout == nil || q.Repeats > 0 || t.Turned || !t.Settled || !t.Diff.IsEmpty() ||
+		s.times != nil || t.Timed != nil || s.natives != nil || len(s.exemplars) > 0 ||
+		n != (plan.Counts{Tally: q.Tally}) || len(t.Lingering) > 0 || !plan.Same(p.Said, t.Said) {
 		return false
 	}
-	owner := q.owners()
-	if q.loose { // one of several samples of a point counts, and which one the order decides
+	owner := q.Owners()
+	if q.HasUnplaced { // one of several samples of a point counts, and which one the order decides
 		return false
 	}
 	s.aligned = s.aligned[:0]
-	for i, l := range q.body(len(p.report)) {
+	for i, l := range q.Body {
 		v := 0.0
-		if l.kind == seriesLine {
-			v = s.values[l.number]
-			if at := owner[i]; at >= 0 && q.layout.points[at] != l.point {
+		if l.Kind == catalog.SeriesLine {
+			v = s.values[l.Number]
+			if at := owner[i]; at >= 0 && q.Layout.Points[at] != l.Point {
 				return false
 			}
 		}
@@ -335,55 +296,48 @@ func (s *Scrape) isReordered(p *pass, n counts) bool {
 }
 
 // adopt makes the page the target's plan and returns the layout of this scrape: the plan's, perhaps varied, where it can.
-func (s *Scrape) adopt(p *pass, all []*line, n counts, res *Result, ahead int64) (l *layout, x *variation) {
+func (s *Scrape) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, res *Result, ahead int64) (l *plan.Layout, x *plan.Variation) {
 	t, c := s.target, s.target.cohort
-	q := p.plan(all, n)
-	if q.layout == nil {
-		q.layout = p.lay(0, all, nil, nil, ahead)
-		q.pool = c.pool(q.layout)
+	q := p.Plan(all, n)
+	if q.Layout == nil {
+		q.Layout = p.Lay(0, all, nil, nil, ahead)
+		c.pools.Join(q.Layout)
 	}
-	l = q.layout
-	isPlain := res.Late == 0 && (s.times == nil || q.repeats == 0 && s.together(q))
-	if isPlain && len(s.gone) > 0 {
-		x = p.without(l, all, s.gone)
+	l = q.Layout
+	isPlain := res.Late == 0 && (s.times == nil || q.Repeats == 0 && s.together(q))
+	if isPlain && len(s.Gone) > 0 {
+		x = p.Without(l, all, s.Gone)
 		isPlain = x != nil
 	}
 	if !isPlain {
-		l = p.lay(0, all, s.times, s.gone, ahead)
+		l = p.Lay(0, all, s.times, s.Gone, ahead)
 	}
 	timed := s.timed()
-	isNew := q.said == nil
-	knew := len(t.said)+len(t.lingering) > 0
-	changed := t.learn(p.said, q.said)
+	isNew := q.Said == nil
+	knew := len(t.Said)+len(t.Lingering) > 0
+	changed := t.Learn(p.Said, q.Said)
 	if isNew {
-		q.said = t.said
+		q.Said = t.Said
 	}
 	c.adopt(t, q)
-	t.settled = !changed || p.same(t, all, s.natives)
-	if isNew && len(t.lingering) == 0 {
-		blank := &Target{cohort: c}
-		q.pure = (!knew || p.same(blank, all, s.natives)) && same(p.said, q.said)
-		q.steady = t.settled
+	t.Settled = !changed || p.Same(&t.Identity, &t.History, all, s.natives)
+	if isNew && len(t.Lingering) == 0 {
+		q.Pure = (!knew || p.Same(&catalog.Identity{Catalog: &c.Catalog}, &plan.History{}, all, s.natives)) && plan.Same(p.Said, q.Said)
+		q.Steady = t.Settled
 	}
-	t.timed = timed
-	t.succeed()
+	t.Timed = timed
+	t.Succeed()
 	return l, x
-}
-
-// same tells whether lines that a pass has placed would be placed alike with what a target knows.
-func (p *pass) same(t *Target, lines []*line, natives map[int32]nativeValue) bool {
-	p.begin(t)
-	return p.page(lines, nil, 0, natives).placed == 0
 }
 
 // countFailed counts what was read of a page that failed: up to where it did, or, when it was beyond a limit, all of it. Series
 // are new that neither the last good page had nor one that failed since.
-func (s *Scrape) countFailed(was, lines []*line, ahead int64, res *Result) {
+func (s *Scrape) countFailed(was, lines []*catalog.Line, ahead int64, res *Result) {
 	t := s.target
 	c := t.cohort
-	c.epoch += 2
+	before, now := c.MarkLines(), c.MarkLines()
 	for _, l := range was {
-		l.epoch = c.epoch - 1
+		l.Epoch = before
 	}
 	res.Samples, res.PostRelabel, res.Added = 0, 0, 0
 	left := math.MaxInt // until the sample limit
@@ -392,107 +346,29 @@ func (s *Scrape) countFailed(was, lines []*line, ahead int64, res *Result) {
 	}
 	var seen []uint64
 	for i, l := range lines {
-		if l.kind == droppedLine {
+		if l.Kind == catalog.DroppedLine {
 			res.Samples++
 		}
-		if l.kind != seriesLine {
+		if l.Kind != catalog.SeriesLine {
 			continue
 		}
 		res.Samples++
 		res.PostRelabel++
-		hasTime := s.times != nil && s.times[i] != noTime
-		isRepeat := l.epoch == c.epoch
+		hasTime := s.times != nil && s.times[i] != plan.NoTime
+		isRepeat := l.Epoch == now
 		if isRepeat && !hasTime {
 			continue
 		}
 		if left--; left < 0 || isRepeat || hasTime && s.times[i] > ahead {
 			continue
 		}
-		if l.epoch != c.epoch-1 {
-			hash := t.seriesHash(l)
-			if seen = append(seen, hash); !t.failed.hasHash(hash) && (s.tooLarge == 0 || i < s.tooLarge) {
+		if l.Epoch != before {
+			hash := t.SeriesHash(l)
+			if seen = append(seen, hash); !t.Failed.HasHash(hash) && (s.tooLarge == 0 || i < s.tooLarge) {
 				res.Added++
 			}
 		}
-		l.epoch = c.epoch
+		l.Epoch = now
 	}
-	t.failed = t.failed.with(seen, len(was))
-}
-
-// failedSeries are texts, hashed, of series that only failed pages had, since the last good one.
-type failedSeries map[uint64]struct{}
-
-func (f failedSeries) hasHash(hash uint64) bool {
-	_, ok := f[hash]
-	return ok
-}
-
-func (f failedSeries) has(t *Target, l *line) bool { return len(f) > 0 && f.hasHash(t.seriesHash(l)) }
-
-// with adds the series of another failed page. When there are many more than the last good page had, only those stay.
-func (f failedSeries) with(hashes []uint64, good int) failedSeries {
-	if len(hashes) == 0 {
-		return f
-	}
-	if f == nil || len(f)+len(hashes) > 2*good+1000 {
-		f = make(failedSeries, len(hashes))
-	}
-	for _, h := range hashes {
-		f[h] = struct{}{}
-	}
-	return f
-}
-
-// gone appends the lines whose series the target had and the page of this pass has not.
-func (p *pass) gone(dst []*line) []*line {
-	t := p.target
-	if !t.alive || t.plan == nil || p.job.cfg.NoStaleMarkers {
-		return dst
-	}
-	var points []int32
-	for i, l := range p.was {
-		if l.kind != seriesLine || l.epoch == p.epoch || t.timed != nil && t.timed[i/64]&(1<<(i%64)) != 0 {
-			continue
-		}
-		l.epoch = p.epoch // once
-		if points == nil {
-			points = t.points()
-		}
-		if points[i] < 0 {
-			continue // nothing came of it
-		}
-		if p.end(l); l.role != noRole && l.role != targetInfoRole {
-			dst = append(dst, l)
-		}
-	}
-	return dst
-}
-
-// end places a line whose series ends, as the page now has it.
-func (p *pass) end(l *line) {
-	as := l.native()
-	b := p.base(l.name, as)
-	if l.point == nil || l.point.family.base != b {
-		p.place(l, b, as)
-	}
-	if as == classic && l.role == noRole && b.kind == pmetric.MetricTypeHistogram && l.name.final == b.name {
-		// What was another metric is now a histogram of that name, which has no such part: it ends as a native one.
-		p.place(l, p.base(l.name, exponential), exponential)
-	}
-}
-
-// points returns for each line of the target's last page the point that it was part of, or -1 for none. Points that the plan
-// has not are 0.
-func (t *Target) points() []int32 {
-	owner := t.plan.owners()
-	if t.diff.isEmpty() {
-		return owner
-	}
-	var out []int32
-	i := int32(0)
-	for _, e := range t.diff.edits {
-		out = append(append(out, owner[i:e.at]...), make([]int32, e.extra)...)
-		i = e.at + e.gone
-	}
-	return append(out, owner[i:]...)
+	t.Failed = t.Failed.With(seen, len(was))
 }

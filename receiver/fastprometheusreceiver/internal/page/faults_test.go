@@ -52,7 +52,7 @@ func TestNoValueMeansThatThereIsNone(t *testing.T) {
 		for _, reuse := range []bool{false, true} {
 			cfg := Config{Scrape: testScrapeConfig(), Reuse: reuse}
 			j := newTestJob(t, cfg)
-			j.part, j.round = 3, 4
+			setParts(j, 3, 4)
 			target := testTarget(j, 1)
 			last := ""
 			for n, page := range []string{
@@ -74,9 +74,9 @@ func TestNoValueMeansThatThereIsNone(t *testing.T) {
 // Each part of a large page has points, or it is the last, whatever was counted.
 func TestPartsComeToAnEnd(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
-	j.part, j.round = 3, 4
+	setParts(j, 3, 4)
 	r := show(testTarget(j, 1), start, typeProto, gauges(none, none, 0), 1<<20)
-	r.parts.pending += 1000
+	r.parts.Pending += 1000
 	for range 40 {
 		if r.Pending() > 0 {
 			r = r.Next()
@@ -230,10 +230,10 @@ func TestSeriesOfFailedPagesAreNewOnce(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 	for i := range 50 {
 		show(target, start, typeText, times(100, func(j int) string { return fmt.Sprintf("m%d_%d 1\n", i, j) })+"!\n", 100)
-		require.LessOrEqual(t, len(target.failed), 1000)
+		require.LessOrEqual(t, len(target.Failed), 1000)
 	}
 	require.NoError(t, show(target, start, typeText, "a 1\n", 100).Err)
-	require.Empty(t, target.failed)
+	require.Empty(t, target.Failed)
 }
 
 // Of two histograms that relabelling makes one, the last counts, and its bounds are there once.
@@ -278,7 +278,7 @@ func TestBrokenHistogramsAreCounted(t *testing.T) {
 			var count atomic.Int64
 			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: kind != "fresh", Logger: zap.New(core), BrokenHistograms: &count})
 			if kind == "parts" {
-				j.part, j.round = 1, 1
+				setParts(j, 1, 1)
 			}
 			target := testTarget(j, 1)
 			var messages []string

@@ -52,6 +52,11 @@ func testScrapeConfig() *promconfig.ScrapeConfig {
 	return &c
 }
 
+// setParts makes pages of few points large ones.
+func setParts(j *Job, part, round int) {
+	j.tree.Part, j.tree.Round, j.book.Round = part, round, round
+}
+
 func testTarget(j *Job, n int, more ...string) *Target {
 	discovered := labels.FromStrings("__scheme__", "http")
 	return j.NewTarget(discovered, labels.FromStrings(append([]string{"job", "j", "instance", fmt.Sprintf("host%d:80", n)}, more...)...))
@@ -81,7 +86,8 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 	reusing := cfg
 	reusing.Reuse = true
 	shared, trees, cut := newTestJob(t, cfg), newTestJob(t, reusing), newTestJob(t, reusing)
-	cut.part, cut.round, cut.whole = 1+int(seed%7), 1+int(seed%17), int(seed%13)
+	setParts(cut, 1+int(seed%7), 1+int(seed%17))
+	cut.rules.MostWhole = int(seed % 13)
 	var targets, again, parted []*Target
 	for i := range 3 {
 		targets = append(targets, testTarget(shared, i, "zone", fmt.Sprint("z", i)))
@@ -117,7 +123,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 			g.change()
 		}
 	}
-	require.False(t, trees.changed.Load() || cut.changed.Load(), "nobody changed what was handed out")
+	require.False(t, trees.tree.Changed.Load() || cut.tree.Changed.Load(), "nobody changed what was handed out")
 }
 
 // mutate spoils a page a little.
@@ -168,7 +174,7 @@ func checkPair(t *testing.T, one, two string, size uint16, openMetrics bool) {
 	m := media(openMetrics)
 	// What comes after what: the second page as the target's second, and as another target's first after the first.
 	j := newTestJob(t, cfg)
-	j.whole = int(size % 4)
+	j.rules.MostWhole = int(size % 4)
 	a := testTarget(j, 1)
 	first := show(a, start, m, one, 1+int(size))
 	second := show(a, start, m, two, 1+int(size))

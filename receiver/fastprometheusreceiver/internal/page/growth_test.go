@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/growthtest"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
 // least returns the least time that something takes in some attempts, each prepared anew.
@@ -23,31 +26,6 @@ func least(prepare func() func()) time.Duration {
 		least = min(least, time.Since(began))
 	}
 	return least
-}
-
-// requireLinear wants what is done to sixteen times as much to take about as long as to do it sixteen times: both are as
-// long, so a busy machine lengthens both, if not by as much each time: what one of many attempts shows needs no other.
-func requireLinear(t *testing.T, n int, prepare func(n int) func()) {
-	t.Helper()
-	took := func(all ...func()) time.Duration {
-		began := time.Now()
-		for _, do := range all {
-			do()
-		}
-		return time.Since(began)
-	}
-	few, many := time.Hour, time.Hour
-	for range 15 {
-		var all []func()
-		for range 16 {
-			all = append(all, prepare(n))
-		}
-		few, many = min(few, took(all...)), min(many, took(prepare(16*n)))
-		if many < 6*few {
-			return
-		}
-	}
-	require.Less(t, many, 6*few, "%v for a few at a time", few)
 }
 
 // A page whose lines are in another order, group by group, makes a scrape look ahead in vain again and again. That is no
@@ -70,7 +48,7 @@ func TestSearchesAreBounded(t *testing.T) {
 		s, err := target.Begin(start, typeText)
 		require.NoError(t, err)
 		require.NoError(t, s.Feed([]byte(page())))
-		require.LessOrEqual(t, s.search.vain, (vainPages+vainLines)*lines, "groups of %d", group)
+		require.LessOrEqual(t, s.search.Wasted, plan.MostWasted(lines, lines), "groups of %d", group)
 		res := s.End(Report{})
 		require.Equal(t, lines, res.Samples)
 		require.Zero(t, res.Added)
@@ -93,7 +71,7 @@ func TestSearchesReachFar(t *testing.T) {
 	require.True(t, found)
 	require.NoError(t, s.Feed([]byte(rest)))
 	require.Equal(t, lines, s.next)
-	require.Less(t, s.search.tried, 20)
+	require.Less(t, s.search.Tried, 20)
 	require.Equal(t, 5000, s.End(Report{}).Samples)
 }
 
@@ -121,40 +99,18 @@ func TestPartsOfManyMetrics(t *testing.T) {
 	require.Less(t, many, 40*few, "%v for a few metrics", few)
 }
 
+// What a large page says of one thing after the other is put together in rounds, of however many metrics.
 func TestRoundsOfManyMetrics(t *testing.T) {
-	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
-	j.part, j.round = 4, 4
-	c := testTarget(j, 1).cohort
-	requireLinear(t, 1000, func(n int) func() {
-		l := &layout{}
-		for i := range int32(n) {
-			b := &base{name: fmt.Sprint("m", i)}
-			body := piece(fmt.Sprintf("m%d{pod=\"p%d\"}", i, i))
-			l.points = append(l.points, &point{line: &line{text: text{body: &body}}})
-			l.metrics = append(l.metrics, placedMetric{family: &family{base: b}, first: i, points: 1})
-		}
-		return func() {
-			c.order(l)
-			require.Len(t, l.runs, n)
-		}
-	})
-}
-
-// Metrics that change are found in whatever order they come.
-func TestChangesOfManyMetrics(t *testing.T) {
-	requireLinear(t, 1000, func(n int) func() {
-		l, x := &layout{}, &variation{extra: &layout{}}
-		for range n {
-			l.metrics = append(l.metrics, placedMetric{family: &family{}, points: 1})
-		}
+	growthtest.RequireLinear(t, 1000, func(n int) func() {
+		j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+		setParts(j, 4, 4)
+		var b strings.Builder
 		for i := range n {
-			x.extra.metrics = append(x.extra.metrics, placedMetric{family: l.metrics[n-1-i].family, first: int32(i), points: 1})
+			fmt.Fprintf(&b, "m%d{pod=\"p%d\"} 1\n", i, i)
 		}
-		return func() {
-			require.True(t, x.find(l))
-			require.Len(t, x.changes, n)
-			require.Equal(t, change{metric: int32(n - 1), count: 1}, x.changes[n-1])
-			require.Equal(t, change{metric: 0, first: int32(n - 1), count: 1}, x.changes[0])
-		}
+		s, err := testTarget(j, 1).Begin(start, typeText)
+		require.NoError(t, err)
+		require.NoError(t, s.Feed([]byte(b.String())))
+		return func() { require.NoError(t, s.End(Report{}).Err) }
 	})
 }

@@ -11,6 +11,8 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/growthtest"
 )
 
 // times repeats a text that is made anew each time.
@@ -162,7 +164,7 @@ func TestPagesTakeAsLongAsTheyAreLong(t *testing.T) {
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			cfg := scrapeConfig(t, "  scrape_native_histograms: true\n"+k.job)
-			requireLinear(t, k.n, func(n int) func() {
+			growthtest.RequireLinear(t, k.n, func(n int) func() {
 				page := []byte(k.page(n))
 				return func() {
 					target := testTarget(newTestJob(t, Config{Scrape: cfg}), 1)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -140,7 +142,7 @@ func (g *hostileGenerator) labels() (ls []string) {
 	}
 	switch g.IntN(60) {
 	case 0: // more than are treated one by one
-		for i := range 2 * manyLabels {
+		for i := range 128 {
 			ls = append(ls, fmt.Sprintf("l%d=\"v%d\"", i, i%7))
 		}
 	case 1:
@@ -378,13 +380,13 @@ type witness struct {
 }
 
 // memory is how many pages back a page can matter: that far goes what was said of metrics, when not many fail.
-const memory = metadataScrapes + 8
+const memory = plan.MetadataScrapes + 8
 
 func (w *witness) show(at time.Time, media, page string) Result {
 	w.last = append(w.last, page)
 	w.last = w.last[max(0, len(w.last)-memory):]
 	t := w.target
-	t.settled = false // so that all is decided anew
+	t.Settled = false // so that all is decided anew
 	if page == errorPage {
 		return t.Fail(at, Report{Err: errStatus})
 	}
@@ -392,7 +394,7 @@ func (w *witness) show(at time.Time, media, page string) Result {
 	if err != nil {
 		return t.Fail(at, Report{Err: err})
 	}
-	s.expected, s.search = nil, search{} // and each line is read
+	s.expected, s.search = nil, plan.Search{} // and each line is read
 	_ = s.Feed([]byte(page))
 	return s.End(Report{BodyBytes: int64(len(page))})
 }
@@ -436,10 +438,11 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 	scrape := scrapeConfig(t, "  scrape_native_histograms: true\n"+hostileJobs[int(seed/4)%len(hostileJobs)])
 	shared := newTestJob(t, Config{Scrape: scrape, Reuse: seed%3 > 0})
 	if seed%5 < 2 {
-		shared.part, shared.round, shared.whole = 1+int(seed%7), 1+int(seed%17), int(seed%13)
+		setParts(shared, 1+int(seed%7), 1+int(seed%17))
+		shared.rules.MostWhole = int(seed % 13)
 	}
 	if seed%7 == 0 {
-		shared.shapes = int(seed % 3)
+		shared.rules.MostShapes = int(seed % 3)
 	}
 	newTarget := func(j *Job, i int) *Target {
 		return testTarget(j, i, "rack", fmt.Sprint("r", i%2), "zone", fmt.Sprint("z", i))
@@ -470,7 +473,7 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 				for _, page := range witnesses[i].last {
 					last = show(fresh, at, media, page, 1<<20)
 				}
-				if len(fresh.failed) == 0 || len(witnesses[i].last) < memory { // what failed before the last few pages counts, too
+				if len(fresh.Failed) == 0 || len(witnesses[i].last) < memory { // what failed before the last few pages counts, too
 					requireSame(t, want, last, "after the last few pages: "+about)
 				}
 			}

@@ -95,7 +95,7 @@ var neighbours = map[string]func(pmetric.Metrics){
 		})
 	},
 	"sets flags": func(md pmetric.Metrics) {
-		eachNumber(md, func(dp pmetric.NumberDataPoint) { dp.SetFlags(noValue) })
+		eachNumber(md, func(dp pmetric.NumberDataPoint) { dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)) })
 	},
 	"adds exemplars": func(md pmetric.Metrics) {
 		eachNumber(md, func(dp pmetric.NumberDataPoint) { dp.Exemplars().AppendEmpty().SetDoubleValue(1) })
@@ -182,8 +182,13 @@ func eachPoints(md pmetric.Metrics, f func(points)) {
 	})
 }
 
-func pointsOf[P attributed, S interface {
-	slice[P]
+func pointsOf[P interface {
+	comparable
+	Attributes() pcommon.Map
+}, S interface {
+	At(i int) P
+	AppendEmpty() P
+	RemoveIf(f func(P) bool)
 	Len() int
 	Sort(less func(a, b P) bool)
 }](s S) points {
@@ -273,7 +278,7 @@ func testNeighbour(t *testing.T, kind, name string, touch func(pmetric.Metrics))
 		cfg.HonorLabels = kind == "several"
 		j := newTestJob(t, Config{Scrape: cfg, Reuse: reuse})
 		if kind == "large" {
-			j.part, j.round = 4, 8
+			setParts(j, 4, 8)
 		}
 		targets[i] = [2]*Target{testTarget(j, 1), testTarget(j, 2)}
 	}
@@ -296,7 +301,7 @@ func testNeighbour(t *testing.T, kind, name string, touch func(pmetric.Metrics))
 		}
 	}
 	harmless := []string{"leaves them", "makes them read-only"}
-	said := targets[1][0].cohort.job.changed.Load()
+	said := targets[1][0].cohort.job.tree.Changed.Load()
 	switch {
 	case slices.Contains(harmless, name):
 		require.False(t, said)
@@ -329,7 +334,7 @@ func TestKeepersFindPoison(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 		if large {
-			j.part, j.round = 4, 8
+			setParts(j, 4, 8)
 		}
 		target := testTarget(j, 1)
 		var kept []pmetric.NumberDataPoint
@@ -365,7 +370,7 @@ func TestWhatWasMovedAwayIsLeftAlone(t *testing.T) {
 		for _, part := range []int{4, 1000} {
 			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 			if part == 4 {
-				j.part, j.round = 4, 8
+				setParts(j, 4, 8)
 			}
 			target := testTarget(j, 1)
 			var moved []pmetric.Metrics

@@ -28,13 +28,14 @@ func TestPartsAreAboutTheSame(t *testing.T) {
 		}
 	}
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
-	j.part, j.round, j.whole = 10*perPod, 10*perPod, 30
+	setParts(j, 10*perPod, 10*perPod)
+	j.rules.MostWhole = 30
 	target := testTarget(j, 1)
 	for range 2 {
 		r := show(target, start, typeText, b.String(), 1<<20)
 		require.Equal(t, pods*perPod+5, r.Metrics.DataPointCount()+r.Pending())
 		for part := range pods / 10 {
-			require.Equal(t, j.part, r.Metrics.DataPointCount())
+			require.Equal(t, j.tree.Part, r.Metrics.DataPointCount())
 			metrics := r.Metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 			require.Equal(t, 4, metrics.Len())
 			for _, m := range metrics.All() {
@@ -61,7 +62,7 @@ func TestPartsAboutOneThing(t *testing.T) {
 		names = append(names, fmt.Sprintf("m%02d", i))
 	}
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
-	j.part, j.round = 4, 4
+	setParts(j, 4, 4)
 	r := show(testTarget(j, 1), start, typeText, strings.Join(names, "{a=\"b\"} 1\n")+"{a=\"b\"} 1\n", 1<<20)
 	var got []string
 	for more := true; more; more = r.Pending() > 0 {

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
 // merged puts the parts of a result together.
@@ -23,7 +24,7 @@ func merged(t *testing.T, r Result) pmetric.Metrics {
 		return r.Metrics
 	}
 	all := pmetric.NewMetrics()
-	most := r.parts.target.cohort.job.part
+	most := r.parts.Owner.Tree.Part
 	for {
 		require.LessOrEqual(t, r.Metrics.DataPointCount(), most)
 		part := pmetric.NewMetrics() // the points themselves are filled again
@@ -39,8 +40,8 @@ func merged(t *testing.T, r Result) pmetric.Metrics {
 func TestLargePagesComeInParts(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: reuse}), 1)
-		page := bigText(5 * roundPoints)
-		shorter := strings.Replace(page, fmt.Sprintf("pod=\"pod-%d-", 3*roundPoints), "pod=\"new-", 1)
+		page := bigText(5 * tree.RoundPoints)
+		shorter := strings.Replace(page, fmt.Sprintf("pod=\"pod-%d-", 3*tree.RoundPoints), "pod=\"new-", 1)
 		for i, p := range []string{page, page, shorter, "other 1\n"} {
 			r := show(target, start, typeText, p, 1<<20)
 			require.NoError(t, r.Err)
@@ -50,27 +51,28 @@ func TestLargePagesComeInParts(t *testing.T) {
 			target.Families(r, func(f Family) { names = append(names, f.Name) })
 			require.Equal(t, [][]string{{"m"}, {"m"}, {"m"}, {"other", "m"}}[i], names)
 			parts, points := 1, r.Metrics.DataPointCount()
-			require.Equal(t, partPoints, points)
+			require.Equal(t, tree.PartPoints, points)
 			for ; r.Pending() > 0; parts++ {
 				r = r.Next()
 				points += r.Metrics.DataPointCount()
 			}
-			require.Equal(t, 5*roundPoints/partPoints+1, parts)
+			require.Equal(t, 5*tree.RoundPoints/tree.PartPoints+1, parts)
 			require.True(t, has(r.Metrics, "up"), "the report comes last")
-			require.Equal(t, []int{5*roundPoints + 5, 5*roundPoints + 5, 5*roundPoints + 6, 5*roundPoints + 6}[i], points)
+			require.Equal(t, []int{5*tree.RoundPoints + 5, 5*tree.RoundPoints + 5, 5*tree.RoundPoints + 6, 5*tree.RoundPoints + 6}[i], points)
 			r.Release()
 		}
-		require.Empty(t, target.plan.pool.trees)
+		_, waiting := target.cohort.pools.Waiting()
+		require.Zero(t, waiting)
 	}
 }
 
 func TestARetiringLargePageComesInParts(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
-	show(target, start, typeText, bigText(3*roundPoints), 1<<20)
+	show(target, start, typeText, bigText(3*tree.RoundPoints), 1<<20)
 	r := target.Retire(start)
-	require.Equal(t, 3*roundPoints-partPoints+5, r.Pending())
+	require.Equal(t, 3*tree.RoundPoints-tree.PartPoints+5, r.Pending())
 	all := canon(merged(t, r))
-	require.Len(t, all, 3*roundPoints+5)
+	require.Len(t, all, 3*tree.RoundPoints+5)
 	require.False(t, slices.ContainsFunc(all, func(s string) bool { return !strings.Contains(s, "flags 1") }))
 }
 
@@ -190,7 +192,8 @@ func TestPointsFilledAgainAreAsNew(t *testing.T) {
 		var targets []*Target
 		for _, reuse := range []bool{false, true} {
 			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: reuse})
-			j.part, j.round, j.whole = part, round, whole
+			setParts(j, part, round)
+			j.rules.MostWhole = whole
 			targets = append(targets, testTarget(j, 1))
 		}
 		for range 4 {

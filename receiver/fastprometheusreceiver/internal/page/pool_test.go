@@ -6,6 +6,7 @@ package page
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,9 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
 // ofItsOwn gives a page that is like another's values of its own, and leaves out some of its lines. Many of the lines tell of an
@@ -53,7 +57,7 @@ func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
 		reusing.Reuse = true
 		trees, fresh := newTestJob(t, reusing), newTestJob(t, cfg)
 		var targets, oracles []*Target
-		for i := range fewPlans + 3 {
+		for i := range tree.FewPlans + 3 {
 			targets = append(targets, testTarget(trees, i, "zone", fmt.Sprint("z", i)))
 			oracles = append(oracles, testTarget(fresh, i, "zone", fmt.Sprint("z", i)))
 		}
@@ -79,18 +83,18 @@ func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
 			}
 		}
 		require.Positive(t, filled)
-		require.False(t, trees.changed.Load(), "nobody changed what was handed out")
+		require.False(t, trees.tree.Changed.Load(), "nobody changed what was handed out")
 		for _, c := range trees.cohorts {
-			for _, p := range c.pools {
-				waiting += len(p.trees)
-				require.LessOrEqual(t, len(p.trees), p.most)
-			}
+			pools, some := c.pools.Waiting()
+			waiting += some
+			require.LessOrEqual(t, some, pools*(runtime.GOMAXPROCS(0)+tree.FewPlans-1))
 		}
 		for _, target := range targets {
 			target.Retire(start)
 		}
 		for _, c := range trees.cohorts {
-			require.Empty(t, c.pools)
+			pools, _ := c.pools.Waiting()
+			require.Zero(t, pools)
 		}
 	}
 	require.Positive(t, waiting)
@@ -106,7 +110,7 @@ func TestTargetsOfTheirOwnAtTheSameTime(t *testing.T) {
 	reusing.Reuse = true
 	shared := newTestJob(t, reusing)
 	var done sync.WaitGroup
-	for i := range 2 * fewPlans {
+	for i := range 2 * tree.FewPlans {
 		done.Go(func() {
 			g := newGenerator(uint64(i/4), false, false)
 			target, oracle := testTarget(shared, i), testTarget(newTestJob(t, cfg), i)
@@ -124,13 +128,13 @@ func TestTargetsOfTheirOwnAtTheSameTime(t *testing.T) {
 		})
 	}
 	done.Wait()
-	require.False(t, shared.changed.Load())
+	require.False(t, shared.tree.Changed.Load())
 	require.Equal(t, Stats{}, shared.Stats())
 }
 
 // What a target keeps besides its lines is short, whatever its page says of it.
 func TestLongValuesAreNoTargetsOwn(t *testing.T) {
-	for length, isOwn := range map[int]bool{longestOwn: true, longestOwn + 1: false} {
+	for length, isOwn := range map[int]bool{catalog.LongestOwn: true, catalog.LongestOwn + 1: false} {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 		var targets []*Target
 		for i := range 4 {
@@ -139,14 +143,14 @@ func TestLongValuesAreNoTargetsOwn(t *testing.T) {
 		for i, target := range targets {
 			app := strings.Repeat(fmt.Sprint(i), length)
 			if i == 3 { // nor is it learned from a plan of others
-				app, isOwn = strings.Repeat("3", longestOwn+1), false
+				app, isOwn = strings.Repeat("3", catalog.LongestOwn+1), false
 			}
 			var page strings.Builder
-			for n := range 2 * fewFresh {
+			for n := range 2 * catalog.FewFresh {
 				fmt.Fprintf(&page, "m{n=\"%d\",app=%q} 1\n", n, app)
 			}
 			require.NoError(t, show(target, start, typeText, page.String(), 1<<20).Err)
-			require.Equal(t, isOwn, len(target.own) > 0)
+			require.Equal(t, isOwn, len(target.Own) > 0)
 		}
 	}
 }
@@ -161,12 +165,12 @@ func TestSeriesLimitCountsLinesWithSlots(t *testing.T) {
 	for n := range 4 {
 		for i, target := range targets {
 			var page strings.Builder
-			for k := range 2 * fewFresh {
-				fmt.Fprintf(&page, "m{n=\"%d\",app=\"app-%d\"} %d\n", (k+n*i)%(2*fewFresh), i, n)
+			for k := range 2 * catalog.FewFresh {
+				fmt.Fprintf(&page, "m{n=\"%d\",app=\"app-%d\"} %d\n", (k+n*i)%(2*catalog.FewFresh), i, n)
 			}
 			r := show(target, start.Add(time.Duration(n)*time.Second), typeText, page.String(), 1<<20)
 			require.NoError(t, r.Err)
-			require.Equal(t, 2*fewFresh-20, r.Limited)
+			require.Equal(t, 2*catalog.FewFresh-20, r.Limited)
 			require.Equal(t, 20, find(t, r.Metrics, "m").Gauge().DataPoints().Len())
 		}
 	}
@@ -178,7 +182,7 @@ func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	var targets []*Target
 	var pages []string
-	for i := range 4 * fewPlans {
+	for i := range 4 * tree.FewPlans {
 		var b strings.Builder
 		for n := range points {
 			fmt.Fprintf(&b, "m%d{device=\"d%d\",pod=\"app-%d\"} %d\n", n%50, n, i, n)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -117,7 +120,7 @@ func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 				require.Equal(t, pmetric.MetricTypeGauge, m.Type())
 				for _, dp := range m.Gauge().DataPoints().All() {
 					b := labels.NewBuilder(labels.FromStrings("__name__", m.Name(), "job", job.Str(), "instance", instance.Str()))
-					if n := sm.Scope().Name(); n != defaultScope {
+					if n := sm.Scope().Name(); n != catalog.DefaultScope {
 						b.Set("otel_scope_name", n)
 					}
 					for k, v := range dp.Attributes().All() {
@@ -140,13 +143,13 @@ func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 // Rules that read targets' labels mean what they mean to Prometheus, whatever targets share.
 func TestRulesThatReadTargetsAgainstPrometheus(t *testing.T) {
 	for seed := range uint64(700) {
-		checkRules(t, seed, mostQuestions)
+		checkRules(t, seed, catalog.MostQuestions)
 	}
 }
 
 func FuzzRulesThatReadTargets(f *testing.F) {
 	for seed := range uint64(50) {
-		f.Add(seed, uint16(mostQuestions))
+		f.Add(seed, uint16(catalog.MostQuestions))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, questions uint16) { checkRules(t, seed, int(questions)) })
 }
@@ -167,8 +170,8 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 	}
 	cfg.MetricRelabelConfigs = randomRules(r, cfg)
 	j := newTestJob(t, Config{Scrape: cfg, Reuse: r.IntN(2) == 0})
-	j.questions = questions
-	j.whole = r.IntN(30)
+	j.rules.MostQuestions = questions
+	j.rules.MostWhole = r.IntN(30)
 	type shown struct {
 		*Target
 

@@ -6,6 +6,8 @@ package page
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
 const (
@@ -25,16 +27,6 @@ func (e repeatError) Error() string {
 // Is makes the error one of ErrMemory.
 func (repeatError) Is(target error) bool { return target == ErrMemory }
 
-// futile tells why there is no use in reading on: the page is made to take memory. What is still to come is passed over,
-// since most such pages are also larger than they may be, which says more.
-func (s *Scrape) futile() error {
-	if !s.whole && len(s.carry) > maxLine {
-		s.carry = nil
-		return lineError{}
-	}
-	return s.repeats()
-}
-
 // repeats finds out whether the page has hundreds of samples for each series and time, as only one has that is made to take
 // memory: compressed, it is nothing. Lines that are those of the plan need no look.
 func (s *Scrape) repeats() error {
@@ -46,7 +38,7 @@ func (s *Scrape) repeats() error {
 		return nil
 	}
 	type sample struct {
-		line *line
+		line *catalog.Line
 		time int64
 	}
 	looks := len(s.lines) / linesPerLook
@@ -63,4 +55,14 @@ func (s *Scrape) repeats() error {
 		return repeatError(len(s.lines))
 	}
 	return nil
+}
+
+// futile tells why there is no use in reading on: the page is made to take memory. What is still to come is passed over,
+// since most such pages are also larger than they may be, which says more.
+func (s *Scrape) futile() error {
+	if !s.whole && len(s.carry) > maxLine {
+		s.carry = nil
+		return lineError{}
+	}
+	return s.repeats()
 }

@@ -8,17 +8,16 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-)
 
-const (
-	samplesScraped = "scrape_samples_scraped"
-	seriesAdded    = "scrape_series_added"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
 // reportNames names the series of a report, in the order of their values.
 func reportNames(extra bool) []string {
 	names := []string{
-		"up", "scrape_duration_seconds", samplesScraped, "scrape_samples_post_metric_relabeling", seriesAdded,
+		"up", "scrape_duration_seconds", catalog.SamplesScraped, "scrape_samples_post_metric_relabeling", catalog.SeriesAdded,
 	}
 	if extra {
 		names = append(names, "scrape_timeout_seconds", "scrape_sample_limit", "scrape_body_size_bytes")
@@ -35,12 +34,12 @@ func (s *Scrape) report(r Report, res *Result) {
 	}
 	s.values = append(s.values, up, r.Duration.Seconds(),
 		float64(res.Samples), float64(res.PostRelabel), float64(res.Added))
-	if len(j.report) > 5 {
+	if len(j.rules.Report) > 5 {
 		s.values = append(s.values, s.target.timeout.Seconds(), float64(j.cfg.Scrape.SampleLimit), float64(r.BodyBytes))
 	}
 	if s.times != nil {
 		for len(s.times) < len(s.values) {
-			s.times = append(s.times, noTime)
+			s.times = append(s.times, plan.NoTime)
 		}
 	}
 }
@@ -55,22 +54,23 @@ func (t *Target) Fail(at time.Time, r Report) Result {
 func (t *Target) Retire(at time.Time) Result {
 	var res Result
 	c := t.cohort
-	if t.past && !c.job.cfg.NoStaleMarkers {
+	if t.Past && !c.job.cfg.NoStaleMarkers {
 		c.mu.Lock()
-		p := &c.scratch
-		p.begin(t)
-		p.page(c.report, nil, 0, nil)
-		for i, l := range c.report {
-			l.number = int32(i)
+		p := &c.Scratch
+		p.Begin(&t.Identity, &t.History)
+		p.Page(c.ReportLines, nil, 0, nil)
+		for i, l := range c.ReportLines {
+			l.Number = int32(i)
 		}
-		gone := p.gone(nil)
-		values := make([]float64, len(c.report)+len(gone))
+		gone := p.Gone(nil)
+		values := make([]float64, len(c.ReportLines)+len(gone))
 		for i := range values {
-			values[i] = staleMarker
+			values[i] = plan.StaleMarker
 		}
-		l := p.lay(0, c.report, nil, gone, math.MaxInt64)
+		l := p.Lay(0, c.ReportLines, nil, gone, math.MaxInt64)
 		c.mu.Unlock()
-		new(Scrape).render(l, nil, &view{target: t, at: pcommon.Timestamp(at.UnixMilli() * 1e6), values: values}, &res)
+		s := Scrape{target: t}
+		s.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values}, &res)
 		res.tree = nil // nobody will show the like again
 	}
 	t.leave()

@@ -14,18 +14,22 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
 // A Scrape reads one page. Its samples are numbered as the page has them, metadata included, so that as long as every
 // line is the plan's next the numbers are the plan's.
 type Scrape struct {
+	plan.VaryingRoom
+
 	target *Target
 	at     int64 // milliseconds
 	whole  bool  // the page is collected and parsed at its end
 	parser expo.Parser
 	entry  expo.Entry
-	in     setting
+	in     catalog.Setting
 	err    error
 	ended  bool
 	size   int64 // of what was fed
@@ -34,37 +38,34 @@ type Scrape struct {
 	left    int64 // of the memory that the page may take
 	longest int64 // that a line took of it while it was read
 
-	plan     *plan
-	borrowed bool    // it is not the target's
-	held     []*line // found by their text
-	fresh    int     // lines that were not known
-	since    uint32  // the highest number of a line before the first that was looked for
-	mixed    bool    // lines may have values that the page has shown to be the target's own since
-	expected []*line // the last page's
-	next     int     // of expected
-	search   search
+	plan     *plan.Plan
+	borrowed bool            // it is not the target's
+	held     []*catalog.Line // found by their text
+	fresh    int             // lines that were not known
+	since    uint32          // the highest number of a line before the first that was looked for
+	mixed    bool            // lines may have values that the page has shown to be the target's own since
+	expected []*catalog.Line // the last page's
+	next     int             // of expected
+	search   plan.Search
 	strayed  bool  // from the plan: lines has what came instead
 	lost     int   // lines in a row that were not the next
 	look     int   // how many samples there are when it is time to look for repeats
 	vain     error // there is no use in reading on
 
-	lines     []*line
+	lines     []*catalog.Line
 	values    []float64
 	times     []int64 // nil until a sample has one
-	natives   map[int32]nativeValue
-	exemplars []placedExemplar
+	natives   map[int32]plan.NativeValue
+	exemplars []plan.PlacedExemplar
 	refused   int // samples that failed the page
 	tooLarge  int // samples before the first histogram with too many buckets
 
 	carry []byte // the start of a line whose end is in the next chunk
 	retry int    // carry is not worth another look while it is shorter
 
-	missing lineSet   // of the plan, see variation
-	absent  lineSet   // of the plan, see variation
-	page    []*line   // expected, when it is not the plan's
-	aligned []float64 // values in the order of the plan
-	spare   []int64   // for times
-	gone    []*line
+	page    []*catalog.Line // expected, when it is not the plan's
+	aligned []float64       // values in the order of the plan
+	spare   []int64         // for times
 	builder labels.ScratchBuilder
 }
 
@@ -85,30 +86,25 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	t.format = f
 	s.whole = f == protobufFormat || t.cohort.switches.custom
 	s.parser.OpenMetrics = f == openMetricsFormat
-	s.in = plainSetting
+	s.in = catalog.PlainSetting
 	c := t.cohort
 	s.left = c.job.budget()
 	s.look = manyLines
-	if s.plan = t.plan; s.plan == nil && t.pin == nil && c.job.cfg.SeriesLimit == 0 {
+	if s.plan = t.Plan; s.plan == nil && t.Pin == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
-		if s.plan = c.latest; s.plan != nil && !t.meetsAll(s.plan.conds) {
-			s.plan = nil
-		}
-		if s.plan != nil {
-			s.plan.refs++
-			s.borrowed = true
-		}
+		s.plan = c.Borrow(&t.Identity)
+		s.borrowed = s.plan != nil
 		c.mu.Unlock()
 	}
 	if s.plan != nil {
-		s.expected = s.plan.body(len(c.report))
-		s.search = s.plan.among(nil)
-		if s.plan == t.plan && !t.diff.isEmpty() {
-			s.search = s.plan.among(t.diff.extras)
-			s.page = t.diff.apply(slices.Grow(s.page[:0], len(s.expected)+len(t.diff.extras)), s.expected)
+		s.expected = s.plan.Body
+		s.search = s.plan.Among(nil)
+		if s.plan == t.Plan && !t.Diff.IsEmpty() {
+			s.search = s.plan.Among(t.Diff.Extras)
+			s.page = t.Diff.Apply(slices.Grow(s.page[:0], len(s.expected)+len(t.Diff.Extras)), s.expected)
 			s.expected = s.page
 		}
-		s.values = slices.Grow(s.values, len(s.expected)+len(c.report))
+		s.values = slices.Grow(s.values, len(s.expected)+len(c.ReportLines))
 	}
 	return s
 }
@@ -120,7 +116,7 @@ func (s *Scrape) release() {
 	if s.borrowed {
 		c := s.target.cohort
 		c.mu.Lock()
-		c.abandon(s.plan)
+		c.Abandon(s.plan)
 		c.mu.Unlock()
 	}
 	if s.lent || cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
@@ -131,14 +127,14 @@ func (s *Scrape) release() {
 	}
 	clear(s.lines[:cap(s.lines)])
 	clear(s.exemplars)
-	clear(s.gone)
+	clear(s.Gone)
 	clear(s.held[:cap(s.held)])
 	clear(s.page[:cap(s.page)])
 	*s = Scrape{
 		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
-		carry: s.carry[:0], gone: s.gone[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
-		missing: s.missing[:0], absent: s.absent[:0],
-		builder: s.builder, entry: s.entry,
+		carry: s.carry[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
+		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0]},
+		builder:     s.builder, entry: s.entry,
 	}
 	scrapes.Put(s)
 }
@@ -238,32 +234,32 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 }
 
 // match reads the line b starts with, if it is the expected one, and returns its length.
-func (s *Scrape) match(b []byte, l *line) int {
-	text := l.match(b, s.target.own)
-	if text == 0 && s.borrowed && l.isSlotted() {
+func (s *Scrape) match(b []byte, l *catalog.Line) int {
+	text := l.Match(b, s.target.Own)
+	if text == 0 && s.borrowed && l.IsSlotted() {
 		text = s.learn(b, l)
 	}
 	if text == 0 || len(b) == text {
 		return 0
 	}
 	switch c := b[text]; {
-	case l.kind.isMetadata():
+	case l.Kind.IsMetadata():
 		if c != '\n' {
 			return 0
 		}
-		if l.kind == typeLine {
-			s.in = l.setting
+		if l.Kind == catalog.TypeLine {
+			s.in = l.Setting
 		}
 		s.hit(l, 0)
 		return text + 1
-	case c != ' ' || s.strayed && l.setting > anySetting && l.setting != s.in:
+	case c != ' ' || s.strayed && l.Setting > catalog.AnySetting && l.Setting != s.in:
 		return 0
 	}
 	v, end, ok := expo.FastNumber(b[text+1:])
 	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
 		s.hit(l, v)
 		if s.times != nil {
-			s.times = append(s.times, noTime)
+			s.times = append(s.times, plan.NoTime)
 		}
 		return end + 1
 	}
@@ -277,22 +273,22 @@ func (s *Scrape) match(b []byte, l *line) int {
 }
 
 // hit takes the expected line.
-func (s *Scrape) hit(l *line, v float64) {
+func (s *Scrape) hit(l *catalog.Line, v float64) {
 	s.next++
 	s.lost = 0
 	s.values = append(s.values, v)
 	if s.strayed {
 		s.lines = append(s.lines, l)
 	}
-	if s.times != nil && l.kind.isMetadata() {
-		s.times = append(s.times, noTime)
+	if s.times != nil && l.Kind.IsMetadata() {
+		s.times = append(s.times, plan.NoTime)
 	}
 }
 
 // note takes what a sample has besides its value.
-func (s *Scrape) note(l *line) {
+func (s *Scrape) note(l *catalog.Line) {
 	e := &s.entry
-	time := int64(noTime)
+	time := int64(plan.NoTime)
 	if e.HasTS && s.target.cohort.job.cfg.Scrape.HonorTimestamps {
 		time = e.TS
 		if s.times == nil {
@@ -301,16 +297,16 @@ func (s *Scrape) note(l *line) {
 			}
 			s.times = s.spare[:0]
 			for len(s.times) < len(s.values)-1 {
-				s.times = append(s.times, noTime)
+				s.times = append(s.times, plan.NoTime)
 			}
 		}
 	}
 	if s.times != nil {
 		s.times = append(s.times, time)
 	}
-	if e.Exemplar.Found && l.kind == seriesLine {
+	if e.Exemplar.Found && l.Kind == catalog.SeriesLine {
 		x := exemplar.Exemplar{Value: e.Exemplar.Value, Ts: s.at}
-		if time != noTime {
+		if time != plan.NoTime {
 			x.Ts = time
 		}
 		if e.Exemplar.HasTS {
@@ -321,15 +317,14 @@ func (s *Scrape) note(l *line) {
 		s.builder.Sort()
 		x.Labels = s.builder.Labels()
 		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
-		s.exemplars = append(s.exemplars, placedExemplar{Exemplar: x, sample: int32(len(s.values) - 1)})
+		s.exemplars = append(s.exemplars, plan.PlacedExemplar{Exemplar: x, Sample: int32(len(s.values) - 1)})
 	}
 }
 
 // take takes a line that was not expected.
 func (s *Scrape) take() error {
 	e := &s.entry
-	c := s.target.cohort
-	var l *line
+	var l *catalog.Line
 	if err := s.afford(); err != nil {
 		return err
 	}
@@ -340,12 +335,12 @@ func (s *Scrape) take() error {
 		s.ended = true
 		return nil
 	case expo.Type:
-		l = c.metadata(s, e.Text, e.Name, meta{kind: typeLine, typ: e.Type})
-		s.in = l.setting
+		l = s.metadata(e.Text, e.Name, catalog.Meta{Kind: catalog.TypeLine, Type: e.Type})
+		s.in = l.Setting
 	case expo.Help:
-		l = c.metadata(s, e.Text, e.Name, meta{kind: helpLine, text: s.parser.HelpText(e)})
+		l = s.metadata(e.Text, e.Name, catalog.Meta{Kind: catalog.HelpLine, Text: s.parser.HelpText(e)})
 	case expo.Unit:
-		l = c.metadata(s, e.Text, e.Name, meta{kind: unitLine, text: string(e.Body)})
+		l = s.metadata(e.Text, e.Name, catalog.Meta{Kind: catalog.UnitLine, Text: string(e.Body)})
 	default:
 		s.spendLongest(textCopies*int64(len(e.Text)) + labelBytes*int64(e.Labels()))
 		if n := e.Labels() - fewLabels; n > 0 {
@@ -353,7 +348,7 @@ func (s *Scrape) take() error {
 		}
 		err := s.afford()
 		if err == nil {
-			l, err = c.series(s, e, s.in)
+			l, err = s.series(e)
 		}
 		if err != nil {
 			s.refused++
@@ -362,9 +357,9 @@ func (s *Scrape) take() error {
 		l = s.target.admit(s, l)
 	}
 	s.miss(l)
-	if l.kind.isMetadata() {
+	if l.Kind.IsMetadata() {
 		if s.times != nil {
-			s.times = append(s.times, noTime)
+			s.times = append(s.times, plan.NoTime)
 		}
 		return nil
 	}
@@ -373,8 +368,49 @@ func (s *Scrape) take() error {
 	return nil
 }
 
+// fewLines is how many lines a page has of which what comes and goes is not worth being cut.
+const fewLines = 1 << 12
+
+// series returns the line of a sample.
+func (s *Scrape) series(e *expo.Entry) (*catalog.Line, error) {
+	t := s.target
+	isWhole := t.Plan != nil && len(t.Plan.Lines) < fewLines
+	return s.known(func(c *cohort) (*catalog.Line, error) { return c.Series(&t.Identity, e, s.in, isWhole) })
+}
+
+// parsed returns the line of a sample that Prometheus' parser has read.
+func (s *Scrape) parsed(text []byte, set labels.Labels) (*catalog.Line, error) {
+	return s.known(func(c *cohort) (*catalog.Line, error) { return c.Parsed(&s.target.Identity, text, s.in, set) })
+}
+
+// metadata returns the line of a TYPE, HELP or UNIT.
+func (s *Scrape) metadata(text, family []byte, m catalog.Meta) *catalog.Line {
+	l, _ := s.known(func(c *cohort) (*catalog.Line, error) { return c.Metadata(text, family, m), nil })
+	return l
+}
+
+// known has the catalog find a line, or make it known, and pays for what that takes.
+func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Line, error) {
+	c := s.target.cohort
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held, newest := c.Held(), c.LastID
+	if s.since == 0 {
+		s.since = newest
+	}
+	l, err := find(c)
+	c.charge(s, held)
+	if err != nil {
+		return nil, err
+	}
+	if l.ID > newest && !l.Kind.IsMetadata() {
+		s.fresh++
+	}
+	return c.hold(s, l), nil
+}
+
 // miss takes a line that is not the plan's next, and looks for the place in the plan where to go on.
-func (s *Scrape) miss(l *line) {
+func (s *Scrape) miss(l *catalog.Line) {
 	if !s.strayed {
 		s.strayed = true
 		s.lines = append(slices.Grow(s.lines[:0], len(s.expected)+len(s.expected)/16), s.expected[:s.next]...)
@@ -383,7 +419,7 @@ func (s *Scrape) miss(l *line) {
 	s.values = append(s.values, 0)
 	s.spend(sampleBytes)
 	s.lost++
-	if i := s.search.ahead(s.expected, s.next, s.lost, l); i >= 0 {
+	if i := s.search.Ahead(s.expected, s.next, s.lost, l); i >= 0 {
 		s.next, s.lost = i+1, 0
 	}
 }
@@ -422,7 +458,7 @@ func (s *Scrape) finish() error {
 }
 
 // seen returns the lines of the page up to here.
-func (s *Scrape) seen() []*line {
+func (s *Scrape) seen() []*catalog.Line {
 	if s.strayed {
 		return s.lines
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
-
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
 // shapedLines come in threes of one shape, or of what looks like one.
@@ -79,14 +79,14 @@ func TestShapesMeanWhatLinesMean(t *testing.T) {
 		"bound":    {rule(relabel.Config{SourceLabels: model.LabelNames{"path"}, TargetLabel: "le"})},
 		"upper":    {rule(relabel.Config{Action: relabel.Uppercase, SourceLabels: model.LabelNames{"path"}, TargetLabel: "path"})},
 	} {
-		for _, whole := range []int{mostWhole, 0} {
+		for _, whole := range []int{catalog.MostWhole, 0} {
 			for _, honor := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d/%v", name, whole, honor), func(t *testing.T) {
 					cfg := testScrapeConfig()
 					cfg.MetricRelabelConfigs, cfg.HonorLabels = rules, honor
 					job := func() *Job {
 						j := newTestJob(t, Config{Scrape: cfg, External: labels.FromStrings("host", "outside")})
-						j.whole = whole
+						j.rules.MostWhole = whole
 						return j
 					}
 					points := func(j *Job, n int, page string) []string {
@@ -102,11 +102,11 @@ func TestShapesMeanWhatLinesMean(t *testing.T) {
 								page = strings.ReplaceAll(page, `a="`, fmt.Sprintf(`a="%d`, n))
 							}
 							long := job()
-							long.shapes = 0
+							long.rules.MostShapes = 0
 							require.Equal(t, points(long, n, page), points(shared, n, page))
 						}
 						for _, c := range shared.cohorts {
-							require.NotEmpty(t, c.shapes)
+							require.NotZero(t, c.Counts().Shapes)
 						}
 					}
 				})

@@ -28,7 +28,7 @@ func TestSweepsSpareWhatIsBeingRead(t *testing.T) {
 		for n := range 3000 {
 			require.NoError(t, show(other, start, typeText, fmt.Sprintf("passing_%d_%d 1\n", i, n), 1<<20).Err)
 		}
-		require.Less(t, reader.cohort.lines.count, 2000, "it was swept")
+		require.Less(t, reader.cohort.Counts().Lines, 2000, "it was swept")
 		want := show(alone, start, typeText, page, 1<<20)
 		require.Equal(t, canon(want.Metrics), canon(s.End(Report{}).Metrics), "page %d", i)
 	}
@@ -49,10 +49,10 @@ func TestSweepsSpareWhatIsBeside(t *testing.T) {
 	for n := range 3000 {
 		require.NoError(t, s.Feed(fmt.Appendf(nil, "passing_%d 1\n", n)))
 	}
-	swept := joining.cohort.swept
+	swept := joining.cohort.Counts().Swept
 	require.Equal(t, 4+5, show(joining, start, typeText, page+buckets+count+sum, 1<<20).Metrics.DataPointCount())
-	require.Greater(t, joining.cohort.swept, swept, "it was swept")
-	require.False(t, joining.diff.isEmpty())
+	require.Greater(t, joining.cohort.Counts().Swept, swept, "it was swept")
+	require.False(t, joining.Diff.IsEmpty())
 	again := show(joining, start, typeText, page+buckets+sum+count, 1<<20)
 	require.Zero(t, again.Added, "they were all there")
 	require.Equal(t, 4+5, again.Metrics.DataPointCount())

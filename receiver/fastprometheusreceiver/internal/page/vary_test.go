@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
 // A fleet shows pages of one shape. Points come and go, lines move, exemplars hang on some, and now and then a page lacks
@@ -146,7 +148,8 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 		parted         *Target
 	}
 	kept, trees, cut := newTestJob(t, plain), newTestJob(t, reusing), newTestJob(t, reusing)
-	cut.part, cut.round, cut.whole = 1+int(seed%7), 1+int(seed%17), int(seed%13)
+	setParts(cut, 1+int(seed%7), 1+int(seed%17))
+	cut.rules.MostWhole = int(seed % 13)
 	var all []*shown
 	for i := range 3 {
 		all = append(all, &shown{
@@ -178,7 +181,7 @@ func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
 					got.Release()
 				}
 				scrapes++
-				if !target.diff.isEmpty() {
+				if !target.Diff.IsEmpty() {
 					varied++
 				}
 			}
@@ -271,7 +274,7 @@ func TestReorderedPagesKeepTheirPlan(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	target := testTarget(j, 1)
 	c := newCrowd(1, exporterLines(200, 10), 0, shuffled)
-	var plan *plan
+	var plan *plan.Plan
 	for i := range 20 {
 		page := string(c.next(0, nil))
 		r := show(target, start, typeText, page, 1000)
@@ -283,8 +286,8 @@ func TestReorderedPagesKeepTheirPlan(t *testing.T) {
 		}
 		r.Release()
 		if plan == nil {
-			plan = target.plan
+			plan = target.Plan
 		}
-		require.Same(t, plan, target.plan)
+		require.Same(t, plan, target.Plan)
 	}
 }

@@ -1,0 +1,430 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"hash/maphash"
+	"math"
+	"strconv"
+	"strings"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A Catalog knows what the lines in use by some targets mean. Who uses it has a lock for that.
+type Catalog struct {
+	asked
+	ownSlots
+
+	Rules       *Rules
+	labels      []labels.Label // the targets' public labels, with marks for what may differ
+	ReportLines []*Line        // of the series that a scrape reports about itself
+
+	Lines  table[Line, *Line]
+	metas  map[*Line]Meta
+	Bounds Bounds
+	// exposed has the final labels of lines that are not placed yet, or, being in unspelled too, whose text cannot give them again.
+	exposed     map[*Line]labels.Labels
+	exposedPeak int // how many it has held
+	unspelled   map[*Line]struct{}
+
+	pieces  table[piece, *piece] // of texts, since the last sweep
+	forms   map[string]*form     // likewise
+	written int64                // bytes of pieces and forms that are there, about
+
+	names      table[Name, *Name]
+	bases      table[base, *base]
+	families   map[familyID]*Family // beyond the first of a base
+	resources  map[[2]string]*Resource
+	scopes     map[string]*Scope
+	keySets    map[string]*keys
+	named      map[string][]*keys // by their names
+	attributes map[string]string  // their names
+	shapes     map[uint64]*shape  // by the hash of their keys; nil until the second line
+	shapeCount int                // about
+	points     table[Point, *Point]
+
+	epoch      uint32 // of the last who marked something
+	LinesEpoch uint32 // of the last who marked lines; see markLines
+	LastID     uint32
+	size       int64 // bytes of what is known, about
+	swept      int   // lines left by the last sweep
+	sweptSize  int64 // and bytes
+
+	// Memory that is used again.
+	reread    reread
+	exposing  labels.ScratchBuilder
+	finishing *labels.Builder
+	cuts      []int
+	keying    []byte
+	packing   []byte
+}
+
+type familyID struct {
+	base     *base
+	resource *Resource
+	scope    *Scope
+}
+
+var seed = maphash.MakeSeed()
+
+// Init makes an empty catalog for targets with such labels, of which so many values may differ.
+func (c *Catalog) Init(r *Rules, ls []labels.Label, variables int) {
+	*c = Catalog{
+		Rules: r, labels: ls, asked: newAsked(variables), ownSlots: newOwnSlots(),
+		metas: map[*Line]Meta{}, exposed: map[*Line]labels.Labels{}, unspelled: map[*Line]struct{}{}, forms: map[string]*form{},
+		families: map[familyID]*Family{}, resources: map[[2]string]*Resource{}, scopes: map[string]*Scope{}, keySets: map[string]*keys{},
+		named: map[string][]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
+		exposing: labels.NewScratchBuilder(16), finishing: labels.NewBuilder(labels.EmptyLabels()),
+	}
+	c.asking.Catalog = c
+	for _, n := range r.Report {
+		b := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, n))
+		for _, l := range ls {
+			b.Set(model.ExportedLabelPrefix+l.Name, "")
+			b.Set(l.Name, l.Value)
+		}
+		set := c.external(b.Labels())
+		l := c.NewLine(Whole(c.name(set.Get(model.MetricNameLabel), n, nil), n+"\xff"), ReportLine, AnySetting)
+		c.exposed[l], c.unspelled[l] = set, struct{}{}
+		c.ReportLines = append(c.ReportLines, l)
+	}
+}
+
+// Mark begins to mark what is known, and returns the mark.
+func (c *Catalog) Mark() uint32 {
+	c.epoch++
+	return c.epoch
+}
+
+// MarkLines begins to mark lines of pages, and their names. The marks of another are sure to be there only while linesEpoch is his.
+func (c *Catalog) MarkLines() uint32 {
+	c.LinesEpoch = c.Mark()
+	return c.LinesEpoch
+}
+
+// NewLine makes a line that is not yet known by its text.
+func (c *Catalog) NewLine(t text, kind lineKind, in Setting) *Line {
+	return c.makeLine(new(Line), t, kind, in)
+}
+
+func (c *Catalog) makeLine(l *Line, t text, kind lineKind, in Setting) *Line {
+	c.LastID++
+	l.ID, l.text, l.Kind, l.Setting = c.LastID, t, kind, in
+	c.size += l.bytes()
+	return l
+}
+
+// Find returns a target's line of a text, if it is known.
+func (c *Catalog) Find(t *Identity, text []byte, in Setting) *Line {
+	return c.hashed(t, maphash.Bytes(seed, text), text, in)
+}
+
+// shared returns the line of a text that means the same to all targets, if it is known.
+func (c *Catalog) shared(text []byte, in Setting) *Line {
+	return c.Lines.find(maphash.Bytes(seed, text), func(l *Line) bool { return l.Setting == in && l.Name.Cond == nil && l.Is(text) })
+}
+
+func (c *Catalog) hashed(t *Identity, hash uint64, text []byte, in Setting) *Line {
+	return c.Lines.find(hash^t.Pin.pinned(), func(l *Line) bool { return l.Setting == in && l.Is(text) && t.meets(l.Name.Cond) })
+}
+
+// Series returns the line of a sample, for those who may have a text of its own for each line or texts in pieces. What is not known
+// yet has a number beyond lastID.
+func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (*Line, error) {
+	setting := AnySetting
+	if e.Normalises() {
+		setting = in
+	}
+	if l, err := c.ownLine(t, e, in, setting); l != nil || err != nil && !errors.Is(err, errPinned) {
+		return l, err
+	}
+	hash := maphash.Bytes(seed, e.Text)
+	if l := c.hashed(t, hash, e.Text, setting); l != nil {
+		return l, nil
+	}
+	keep := c.text
+	if isWhole {
+		keep = func(n *Name, e *expo.Entry) text { return Whole(n, e.Text) }
+	}
+	if sh := c.shape(t, e, setting); sh != nil {
+		l := c.mould(sh, e, setting, keep(sh.name, e))
+		c.Lines.insert(l, hash)
+		return l, nil
+	}
+	exposed := c.expose(e, in)
+	set, cond, had, err := c.finalOrPinned(t, exposed, hash, e.Text, setting)
+	if had != nil || err != nil {
+		return had, err
+	}
+	return c.addSeries(keep(c.nameOf(exposed, set, cond), e), setting, set, true), nil
+}
+
+// Refused returns the line that drops a series which a target may not have.
+func (c *Catalog) Refused(t *Identity, l *Line) *Line {
+	asShown := l.text
+	if l.IsSlotted() {
+		asShown = Whole(l.Name, l.AppendSpelled(nil, t.Own))
+	}
+	refused := c.Find(t, []byte(asShown.String()), RefusedSetting)
+	if refused == nil {
+		refused = c.NewLine(asShown, DroppedLine, RefusedSetting)
+		c.Lines.Add(refused)
+	}
+	return refused
+}
+
+// finalOrPinned returns the final labels of a sample. Where rules ask too much of the target's labels it is pinned, and may have a
+// line of that text already.
+func (c *Catalog) finalOrPinned(t *Identity, exposed labels.Labels, hash uint64, text []byte, in Setting) (labels.Labels, *Condition, *Line, error) {
+	set, cond, err := c.final(exposed, t)
+	if !errors.Is(err, errPinned) {
+		return set, cond, nil, err
+	}
+	c.Pin(t)
+	if l := c.hashed(t, hash, text, in); l != nil {
+		return set, nil, l, nil
+	}
+	set, cond, err = c.final(exposed, t)
+	return set, cond, nil, err
+}
+
+// Parsed returns the line of a sample that Prometheus' parser has read, with its labels.
+func (c *Catalog) Parsed(t *Identity, b []byte, in Setting, exposed labels.Labels) (*Line, error) {
+	setting := AnySetting
+	if exposed.Has(model.BucketLabel) || exposed.Has(model.QuantileLabel) {
+		setting = in
+	}
+	hash := maphash.Bytes(seed, b)
+	if l := c.hashed(t, hash, b, setting); l != nil {
+		return l, nil
+	}
+	set, cond, had, err := c.finalOrPinned(t, exposed, hash, b, setting)
+	if had != nil || err != nil {
+		return had, err
+	}
+	return c.addSeries(Whole(c.nameOf(exposed, set, cond), b), setting, set, false), nil
+}
+
+// expose returns the labels of an entry.
+func (c *Catalog) expose(e *expo.Entry, in Setting) labels.Labels {
+	c.exposing.Reset()
+	e.AppendLabels(&c.exposing, in.metricType())
+	c.exposing.Sort()
+	return c.exposing.Labels()
+}
+
+// mostExposed bounds the labels that are kept from when a line is seen to when it is placed. Beyond, as on the first of a
+// large page, a line is read again, if its text tells them.
+const mostExposed = 1 << 12
+
+func (c *Catalog) addSeries(t text, in Setting, set labels.Labels, isSpelled bool) *Line {
+	l := c.NewLine(t, SeriesLine, in)
+	if !isSpelled {
+		c.unspelled[l] = struct{}{}
+	}
+	if set.IsEmpty() {
+		l.Kind = DroppedLine
+	} else if !isSpelled || len(c.exposed) < mostExposed {
+		c.exposed[l] = set
+		c.exposedPeak = max(c.exposedPeak, len(c.exposed))
+	}
+	if !isSpelled {
+		c.size += unspelledBytes + int64(set.ByteSize())
+	}
+	c.Lines.Add(l)
+	return l
+}
+
+// Metadata returns the line of a TYPE, HELP or UNIT.
+func (c *Catalog) Metadata(b, family []byte, m Meta) *Line {
+	in := AnySetting
+	if m.Kind == TypeLine {
+		in = SettingOf(m.Type)
+	}
+	l := c.shared(b, in)
+	if l == nil {
+		l = c.NewLine(Whole(c.name(string(family), string(family), nil), b), m.Kind, in)
+		c.Lines.Add(l)
+		c.metas[l] = m
+		c.size += MetaBytes + int64(len(m.Text))
+	}
+	return l
+}
+
+// nameOf returns the name of a series: no final one if relabeling dropped it.
+func (c *Catalog) nameOf(exposed, set labels.Labels, cond *Condition) *Name {
+	return c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel), cond)
+}
+
+func (c *Catalog) name(final, exposed string, cond *Condition) *Name {
+	asked := Name{Final: final, exposed: exposed, Cond: cond}
+	hash := asked.hash()
+	n := c.names.find(hash, func(n *Name) bool { return n.Final == final && n.exposed == exposed && n.Cond == cond })
+	if n == nil {
+		n = &Name{Final: strings.Clone(final), Cond: cond}
+		n.exposed = n.Final
+		if exposed != final {
+			n.exposed = strings.Clone(exposed)
+		}
+		c.size += n.bytes()
+		c.names.insert(n, hash)
+	}
+	return n
+}
+
+// Place finds out which part of which point a line is.
+func (c *Catalog) Place(l *Line, b *base, as Native) {
+	if as == Classic && c.settle(l, b) {
+		return
+	}
+	set, ok := c.exposed[l]
+	if !ok {
+		set = c.again(l)
+	}
+	if _, unspelled := c.unspelled[l]; !unspelled {
+		delete(c.exposed, l)
+	}
+	l.Point, l.Role = nil, NoRole
+	metric := set.Get(model.MetricNameLabel)
+	if as == Custom && !b.Custom || as == Exponential && b.Custom {
+		return // a family has one representation
+	}
+	r := c.resource(set, l.Name.Cond)
+	if metric == translator.TargetInfoMetricName {
+		l.Role = TargetInfoRole
+		l.Point = c.intern(c.family(b, r, nil), l, set, func(n string) bool {
+			return n == model.JobLabel || n == model.InstanceLabel || n == model.MetricNameLabel
+		})
+		return
+	}
+	role := b.role(metric, as)
+	if role == BucketRole {
+		from := model.BucketLabel
+		if b.Kind == pmetric.MetricTypeSummary {
+			from = model.QuantileLabel
+		}
+		bound, err := strconv.ParseFloat(set.Get(from), 64)
+		if err != nil || math.IsNaN(bound) {
+			return
+		}
+		c.Bounds.set(l, bound)
+	}
+	l.Role = role
+	l.Point = c.intern(c.family(b, r, c.scope(set)), l, set, func(n string) bool {
+		switch n {
+		case model.BucketLabel:
+			return b.Kind == pmetric.MetricTypeHistogram || b.Kind == pmetric.MetricTypeExponentialHistogram
+		case model.QuantileLabel:
+			return b.Kind == pmetric.MetricTypeSummary
+		}
+		return isApart(n)
+	})
+	l.claim()
+}
+
+// claim notes whose point it is.
+func (l *Line) claim() {
+	if l.Role == ValueRole || l.Role == CountRole {
+		l.Point.claim()
+	}
+}
+
+// again gives the final labels of a line that was placed before, under other metadata.
+func (c *Catalog) again(l *Line) labels.Labels {
+	e, _ := c.reread.line(l, slotMarks)
+	set, err := c.finalAgain(c.expose(e, l.Setting), l.Name.Cond)
+	if err != nil { // it went well the first time
+		return labels.EmptyLabels()
+	}
+	return set
+}
+
+func (c *Catalog) resource(set labels.Labels, cond *Condition) *Resource {
+	k := [2]string{c.own(set, model.JobLabel, cond), c.own(set, model.InstanceLabel, cond)}
+	r := c.resources[k]
+	if r == nil {
+		r = &Resource{job: strings.Clone(k[0]), instance: strings.Clone(k[1])}
+		c.resources[[2]string{r.job, r.instance}] = r
+		c.size += r.bytes()
+	}
+	return r
+}
+
+// own returns the value of a label, empty when it is the target's.
+func (c *Catalog) own(set labels.Labels, name string, cond *Condition) string {
+	v := set.Get(name)
+	for _, l := range c.labels {
+		if l.Name == name && cond.valueOf(l) == v {
+			return ""
+		}
+	}
+	return v
+}
+
+func (c *Catalog) scope(set labels.Labels) *Scope {
+	isDefault := true
+	set.Range(func(l labels.Label) { isDefault = isDefault && !strings.HasPrefix(l.Name, scopePrefix) })
+	if kept := c.scopes[""]; isDefault && kept != nil {
+		return kept
+	}
+	s := Scope{isDefault: isDefault}
+	var key []byte
+	set.Range(func(l labels.Label) {
+		switch {
+		case !strings.HasPrefix(l.Name, scopePrefix):
+			return
+		case l.Name == translator.ScopeNameLabelKey:
+			s.Name = l.Value
+		case l.Name == translator.ScopeVersionLabelKey:
+			s.Version = l.Value
+		case l.Name == translator.ScopeSchemaURLLabelKey:
+			s.Schema = l.Value
+		default:
+			s.Attributes = append(s.Attributes, labels.Label{Name: strings.Clone(l.Name[len(scopePrefix):]), Value: strings.Clone(l.Value)})
+		}
+		key = append(append(key, strconv.Quote(l.Name)...), strconv.Quote(l.Value)...) // AppendQuote copies all that is there
+	})
+	k := string(key)
+	if s.isDefault {
+		s.Name, s.Version = DefaultScope, c.Rules.Version
+	}
+	kept := c.scopes[k]
+	if kept == nil {
+		s.Name, s.Version, s.Schema = strings.Clone(s.Name), strings.Clone(s.Version), strings.Clone(s.Schema)
+		kept = &s
+		c.scopes[k] = kept
+		c.size += s.bytes(len(k))
+	}
+	return kept
+}
+
+// DefaultScope is the stock receiver's: dashboards and rules may name it.
+const DefaultScope = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+
+func (c *Catalog) family(b *base, r *Resource, s *Scope) *Family {
+	if f := b.family; f != nil && f.Resource == r && f.Scope == s {
+		return f
+	}
+	k := familyID{b, r, s}
+	f := c.families[k]
+	if f == nil {
+		c.LastID++
+		f = &Family{ID: c.LastID, Base: b, Resource: r, Scope: s}
+		c.size += FamilyBytes
+		if b.family == nil {
+			b.family = f
+		} else {
+			c.families[k] = f
+			c.size += FamilyBytes
+		}
+	}
+	return f
+}

@@ -1,0 +1,118 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"hash/maphash"
+	"iter"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Lines that differ for all others may be one series for a target: one has a value of its own that another gets from the target.
+// Such a target has lines of its own, all its values spelled out.
+
+// Pin gives a target lines of its own from now on, as of no other. Those of its page it still shares are exchanged when the page
+// has ended.
+func (c *Catalog) Pin(t *Identity) {
+	h := uint64(1)
+	for _, v := range t.Values {
+		h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	t.Pin = &Condition{values: t.Values[:c.variables:c.variables], pin: h | 1}
+	t.Turned = true
+}
+
+// Turn exchanges lines that a target shares for its own.
+func (c *Catalog) Turn(t *Identity, lines []*Line) []*Line {
+	out := make([]*Line, len(lines))
+	for i, l := range lines {
+		out[i] = c.turnLine(t, l)
+	}
+	return out
+}
+
+func (c *Catalog) turnLine(t *Identity, l *Line) *Line {
+	if l.Kind.IsMetadata() || l.Kind == ReportLine || l.Name.Cond == t.Pin {
+		return l
+	}
+	text := l.AppendSpelled(nil, t.Own)
+	if own := c.Find(t, text, l.Setting); own != nil {
+		return own
+	}
+	var set labels.Labels
+	_, unspelled := c.unspelled[l]
+	if l.Kind == SeriesLine {
+		var ok bool
+		if set, ok = c.exposed[l]; !ok {
+			set = c.again(l)
+		}
+		b := labels.NewBuilder(set)
+		set.Range(func(l labels.Label) { b.Set(l.Name, t.resolve(l.Value)) })
+		set = b.Labels()
+	}
+	n := c.name(l.Name.Final, l.Name.exposed, t.Pin)
+	if l.Kind == DroppedLine {
+		own := c.NewLine(Whole(n, text), DroppedLine, l.Setting)
+		c.Lines.Add(own)
+		return own
+	}
+	return c.addSeries(Whole(n, text), l.Setting, set, !unspelled)
+}
+
+// Clashes tells whether lines of a page, and that differ for other targets, are the same series for this one: a
+// line has a value of its own where another, or one of the last page, has the target's. They are to be one point.
+func (c *Catalog) Clashes(t *Identity, lines, was []*Line) bool {
+	mark := c.Mark()
+	type identity struct {
+		base          *base
+		scope         *Scope
+		job, instance string
+		attributes    uint64
+	}
+	seen := map[identity]*Point{}
+	for l := range both(lines, was) {
+		q := l.Point
+		if l.Kind != SeriesLine || l.Role == NoRole || q == nil || q.Epoch == mark {
+			continue
+		}
+		r := q.Family.Resource
+		job, instance := t.Of(r)
+		if r.IsNamed() && job == t.Job && instance == t.Host {
+			return true
+		}
+		if !q.Form.Keys.Contested && !r.IsNamed() {
+			continue
+		}
+		q.Epoch = mark
+		h := uint64(0)
+		at := 0
+		for i, name := range q.Form.Keys.Names {
+			v, next := q.Value(i, at, t)
+			at = next
+			h = (h ^ maphash.String(seed, name)) * 0x9e3779b97f4a7c15
+			h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
+			h ^= h >> 29
+		}
+		id := identity{q.Family.Base, q.Family.Scope, job, instance, h}
+		if other := seen[id]; other != nil && other != q { // two that merely have one hash do no more than share nothing
+			return true
+		}
+		seen[id] = q
+	}
+	return false
+}
+
+func both(a, b []*Line) iter.Seq[*Line] {
+	return func(yield func(*Line) bool) {
+		for _, lines := range [][]*Line{a, b} {
+			for _, l := range lines {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}

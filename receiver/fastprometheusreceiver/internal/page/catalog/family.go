@@ -1,0 +1,319 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"hash/maphash"
+	"strings"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/common/model"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// A base is what metadata makes of a metric's name.
+type base struct {
+	Name      string // of the metric
+	source    string // the name its metadata is found under
+	PromType  model.MetricType
+	Help      string
+	unit      string
+	Kind      pmetric.MetricType
+	Monotonic bool
+	Custom    bool // a native histogram with custom buckets
+
+	Out, OutUnit string
+	family       *Family // the first that it has: nearly always the only one
+	epoch        uint32
+}
+
+// hash is one of what tells bases apart.
+func (b *base) hash() uint64 {
+	h := maphash.String(seed, b.Name)
+	for _, s := range [...]string{string(b.PromType), b.Help, b.unit} {
+		h = (h ^ maphash.String(seed, s)) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
+// equals tells whether two bases are the same, whatever families they have.
+func (b *base) equals(other *base) bool {
+	one, two := *b, *other
+	one.family, two.family = nil, nil
+	one.epoch, two.epoch = 0, 0
+	return one == two
+}
+
+const unknownType = model.MetricTypeUnknown
+
+// Metadata is what is known of a family.
+type Metadata struct {
+	typ        model.MetricType
+	help, unit string
+}
+
+const (
+	bucketSuffix  = "_bucket"
+	countSuffix   = "_count"
+	sumSuffix     = "_sum"
+	totalSuffix   = "_total"
+	infoSuffix    = "_info"
+	createdSuffix = "_created"
+
+	scopePrefix = translator.ScopeLabelPrefix
+)
+
+// stem returns a name without the first suffix it has of those that name the parts of a family, and the suffix.
+func stem(name string) (string, string) {
+	for _, s := range [...]string{bucketSuffix, countSuffix, sumSuffix, totalSuffix, infoSuffix, createdSuffix} {
+		if trimmed, ok := strings.CutSuffix(name, s); ok && trimmed != "" {
+			return trimmed, s
+		}
+	}
+	return name, ""
+}
+
+// A Native says which representation of a histogram a sample has.
+type Native uint8
+
+// The representations of histograms.
+const (
+	Classic Native = iota
+	Exponential
+	Custom
+)
+
+// Names of the report's series.
+const (
+	SamplesScraped = "scrape_samples_scraped"
+	SeriesAdded    = "scrape_series_added"
+)
+
+// reportFamilies are the families of the series a scrape reports about itself.
+var reportFamilies = map[string]Metadata{
+	"up":                      {model.MetricTypeGauge, "The scraping was successful", ""},
+	"scrape_duration_seconds": {model.MetricTypeGauge, "Duration of the scrape", "seconds"},
+	SamplesScraped:            {model.MetricTypeGauge, "The number of samples the target exposed", ""},
+	SeriesAdded:               {model.MetricTypeGauge, "The approximate number of new series in this scrape", ""},
+	"scrape_samples_post_metric_relabeling": {
+		model.MetricTypeGauge, "The number of samples remaining after metric relabeling was applied", "",
+	},
+}
+
+// PageMetadata is what a page has said of its metrics up to here, over what was known before.
+type PageMetadata struct {
+	catalog  *Catalog
+	Epoch    uint32 // of names that are resolved
+	Said     map[string]Metadata
+	known    func(family string) (Metadata, bool)
+	resolved map[familyKey]*base
+}
+
+// Begin starts anew, with a mark for names.
+func (p *PageMetadata) Begin(c *Catalog, epoch uint32, known func(family string) (Metadata, bool)) {
+	p.catalog, p.Epoch, p.known = c, epoch, known
+	p.Said, p.resolved = Cleared(p.Said), Cleared(p.resolved)
+}
+
+// mostCleared bounds the maps that are used again: one that was large once would stay so.
+const mostCleared = 1 << 12
+
+// Cleared returns an empty map, the same where it is not too large.
+func Cleared[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil || len(m) > mostCleared {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
+}
+
+// of looks a family up as the page stands.
+func (p *PageMetadata) of(family string) (Metadata, bool) {
+	if md, ok := p.Said[family]; ok {
+		return md, true
+	}
+	return p.known(family)
+}
+
+// Apply takes in what a line of metadata says.
+func (p *PageMetadata) Apply(l *Line) {
+	m := p.catalog.metas[l]
+	md, ok := p.of(l.Name.Final)
+	if !ok {
+		md.typ = unknownType
+	}
+	switch m.Kind {
+	case TypeLine:
+		md.typ = m.Type
+	case HelpLine:
+		md.help = m.Text
+	default:
+		md.unit = m.Text
+	}
+	p.Said[l.Name.Final] = md
+}
+
+// describe finds the metadata of a metric and the name it is known by.
+func (p *PageMetadata) describe(n *Name) (base, Metadata) {
+	if md, ok := reportFamilies[n.Final]; ok {
+		return base{Name: n.Final, source: n.Final}, md
+	}
+	if md, ok := p.of(n.Final); ok {
+		return base{Name: n.Final, source: n.Final}, md
+	}
+	trimmed, suffix := stem(n.Final)
+	if md, ok := p.of(trimmed); ok {
+		return base{Name: familyName(n.Final, trimmed, suffix, md.typ), source: trimmed}, md
+	}
+	if n.exposed != n.Final { // renamed: what was said of the old name still holds
+		if md, ok := p.of(n.exposed); ok {
+			return base{Name: n.Final, source: n.Final}, md
+		}
+		old, suffix := stem(n.exposed)
+		if trimmed, ok := strings.CutSuffix(n.Final, suffix); ok && trimmed != "" {
+			if md, ok := p.of(old); ok {
+				return base{Name: familyName(n.Final, trimmed, suffix, md.typ), source: trimmed}, md
+			}
+		}
+	}
+	return base{Name: n.Final, source: n.Final}, Metadata{typ: model.MetricTypeUnknown}
+}
+
+// familyName names the metric of a sample whose metadata is that of its stem: a counter keeps its suffix.
+func familyName(full, trimmed, suffix string, t model.MetricType) string {
+	switch {
+	case t != model.MetricTypeCounter:
+		return trimmed
+	case suffix == createdSuffix:
+		return trimmed + totalSuffix
+	default:
+		return full
+	}
+}
+
+// Base resolves a name, once in a page: a family is what its first sample makes it.
+func (p *PageMetadata) Base(n *Name, as Native) *base {
+	slot := 0
+	if as != Classic {
+		slot = 1
+	}
+	if n.Epoch != p.Epoch {
+		n.Epoch, n.base = p.Epoch, [2]*base{}
+	}
+	if n.base[slot] == nil {
+		n.base[slot] = p.resolve(n, as)
+	}
+	return n.base[slot]
+}
+
+type familyKey struct {
+	name   string
+	native bool
+}
+
+func (p *PageMetadata) resolve(n *Name, as Native) *base {
+	isNative := as != Classic
+	if b, ok := p.resolved[familyKey{n.Final, isNative}]; ok {
+		return b
+	}
+	family := n.Final
+	if _, ok := p.of(family); !ok {
+		trimmed, suffix := stem(family)
+		if md, ok := p.of(trimmed); ok && suffix == createdSuffix && md.typ == model.MetricTypeCounter {
+			trimmed += totalSuffix
+		}
+		family = trimmed
+	}
+	if b, ok := p.resolved[familyKey{family, isNative}]; ok && b.includes(n.Final) {
+		return b
+	}
+	b, md := p.describe(n)
+	b.PromType, b.Help, b.unit = md.typ, md.help, md.unit
+	if isNative {
+		b.PromType = model.MetricTypeHistogram
+	}
+	b.Custom = as == Custom
+	b.Kind, b.Monotonic = kindOf(b.PromType, as == Exponential)
+	b.Out, b.OutUnit = b.Name, translator.UnitWordToUCUM(b.unit)
+	if p.catalog.Rules.TrimSuffixes {
+		b.Out = translator.TrimPromSuffixes(b.Name, b.Kind, b.unit)
+	}
+	hash := b.hash()
+	kept := p.catalog.bases.find(hash, b.equals)
+	if kept == nil {
+		kept = new(base)
+		*kept = b
+		p.catalog.bases.insert(kept, hash)
+		p.catalog.size += BaseBytes
+	}
+	p.resolved[familyKey{b.Name, isNative}] = kept
+	return kept
+}
+
+// includes tells whether a metric's samples belong to the family.
+func (b *base) includes(metric string) bool {
+	trimmed, _ := stem(metric)
+	switch b.Kind {
+	case pmetric.MetricTypeSum:
+		return trimmed == b.source
+	case pmetric.MetricTypeGauge:
+		return metric == b.Name
+	default:
+		return trimmed == b.Name
+	}
+}
+
+func kindOf(t model.MetricType, exponential bool) (kind pmetric.MetricType, monotonic bool) {
+	switch t {
+	case model.MetricTypeCounter:
+		return pmetric.MetricTypeSum, true
+	case model.MetricTypeInfo, model.MetricTypeStateset:
+		return pmetric.MetricTypeSum, false
+	case model.MetricTypeGauge, model.MetricTypeUnknown:
+		return pmetric.MetricTypeGauge, false
+	case model.MetricTypeSummary:
+		return pmetric.MetricTypeSummary, true
+	case model.MetricTypeHistogram:
+		if exponential {
+			return pmetric.MetricTypeExponentialHistogram, true
+		}
+		return pmetric.MetricTypeHistogram, true
+	default: // a gauge histogram comes out as plain gauges
+		return pmetric.MetricTypeEmpty, false
+	}
+}
+
+// role tells which part of a point a sample of the family is.
+func (b *base) role(metric string, as Native) role {
+	created := metric == b.source+createdSuffix
+	switch {
+	case as != Classic:
+		return NativeRole
+	case b.Kind == pmetric.MetricTypeHistogram || b.Kind == pmetric.MetricTypeSummary:
+		switch {
+		case strings.HasSuffix(metric, sumSuffix):
+			return SumRole
+		case strings.HasSuffix(metric, countSuffix):
+			return CountRole
+		case created:
+			return CreatedRole
+		default:
+			return BucketRole
+		}
+	case b.Kind == pmetric.MetricTypeSum && created:
+		return CreatedRole
+	default:
+		return ValueRole
+	}
+}
+
+// TypeOfPoints is the type that metrics of a family have: what has no kind is a gauge.
+func (b *base) TypeOfPoints() pmetric.MetricType {
+	switch b.Kind {
+	case pmetric.MetricTypeSum, pmetric.MetricTypeHistogram, pmetric.MetricTypeSummary, pmetric.MetricTypeExponentialHistogram:
+		return b.Kind
+	default:
+		return pmetric.MetricTypeGauge
+	}
+}

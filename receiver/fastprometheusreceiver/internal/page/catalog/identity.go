@@ -1,0 +1,116 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"strings"
+)
+
+// An Identity is what a catalog knows of one target: the values that lines leave to it.
+type Identity struct {
+	Catalog *Catalog
+	Job     string
+	Host    string     // the instance
+	Values  []string   // of the labels with marks, and what rules make of them
+	answers []uint16   // to the catalog's questions, by their numbers, plus one
+	Pin     *Condition // of lines that are the target's own; nil while it shares them
+	Turned  bool       // it still has a page of lines that it shared
+	Own     []string   // values that most lines of its page have, by their slots
+	Version int        // counts how often these were others
+}
+
+// meets tells whether a line with a condition is the target's.
+func (t *Identity) meets(cond *Condition) bool {
+	if cond == nil || cond == t.Pin {
+		return t.Pin == nil || cond == t.Pin
+	}
+	if t.Pin != nil || cond.pin != 0 {
+		return false
+	}
+	for _, g := range cond.answers {
+		if n, err := t.answer(g.question); err != nil || n != g.answer {
+			return false
+		}
+	}
+	return true
+}
+
+// MeetsAll tells whether lines with all these conditions are the target's.
+func (t *Identity) MeetsAll(conds []*Condition) bool {
+	for _, cond := range conds {
+		if !t.meets(cond) {
+			return false
+		}
+	}
+	return true
+}
+
+// answer returns the number of the target's answer.
+func (t *Identity) answer(q *question) (int, error) {
+	for len(t.answers) <= q.id {
+		t.answers = append(t.answers, 0)
+	}
+	if n := t.answers[q.id]; n > 0 {
+		return int(n) - 1, nil
+	}
+	text, value := q.ask(t)
+	n := slices.Index(q.answers, text)
+	if n < 0 {
+		if n = len(q.answers); n == mostAnswers {
+			return 0, errPinned
+		}
+		q.answers = append(q.answers, strings.Clone(text))
+	}
+	if text == answerValue {
+		if q.number < 0 {
+			if t.Catalog.variables+t.Catalog.derived == MostVariables {
+				return 0, errPinned
+			}
+			q.number = t.Catalog.variables + t.Catalog.derived
+			t.Catalog.derived++
+		}
+		for len(t.Values) <= q.number {
+			t.Values = append(t.Values, "")
+		}
+		t.Values[q.number] = value
+	}
+	t.answers[q.id] = uint16(n) + 1
+	return n, nil
+}
+
+// resolve returns the value that a mark stands for.
+func (t *Identity) resolve(v string) string {
+	if i := marked(v); i >= 0 {
+		return t.Value(i)
+	}
+	return v
+}
+
+// Value returns a value of the target's by its number: none where it has not the lines of a plan that it borrows.
+func (t *Identity) Value(i int) string {
+	values := t.Values
+	if i >= ownBase {
+		i, values = i-ownBase, t.Own
+	}
+	if i >= len(values) {
+		return ""
+	}
+	return values[i]
+}
+
+// Of returns the job and the instance that name a resource.
+func (t *Identity) Of(r *Resource) (job, instance string) {
+	return cmp.Or(t.resolve(r.job), t.Job), cmp.Or(t.resolve(r.instance), t.Host)
+}
+
+// SeriesHash is one of the text as the target's page has it.
+func (t *Identity) SeriesHash(l *Line) uint64 {
+	if !l.IsSlotted() {
+		return l.text.hash()
+	}
+	return maphash.Bytes(seed, l.AppendSpelled(nil, t.Own))
+}

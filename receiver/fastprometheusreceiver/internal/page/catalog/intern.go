@@ -1,0 +1,196 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// intern returns the point of a family that has the given labels but those to skip. Most of their values are in the text.
+func (c *Catalog) intern(f *Family, l *Line, set labels.Labels, skip func(name string) bool) *Point {
+	var (
+		all  [16]labels.Label
+		kept = all[:0]
+	)
+	set.Range(func(l labels.Label) {
+		if l.Value != "" && !skip(l.Name) {
+			kept = append(kept, l)
+		}
+	})
+	return c.internPoint(&Point{Family: f, Form: c.pack(c.keysOf(kept), &l.text, kept), Line: l})
+}
+
+// internPoint returns the point that is like one, if it is known, or else the one.
+func (c *Catalog) internPoint(p *Point) *Point {
+	had := c.points.count
+	p = c.points.intern(p, p.equals)
+	c.size += PointBytes * int64(c.points.count-had)
+	return p
+}
+
+// keysOf returns the keys of labels that become attributes.
+func (c *Catalog) keysOf(kept []labels.Label) *keys {
+	key := c.packing[:0]
+	for _, l := range kept {
+		key = append(append(strconv.AppendInt(key, int64(marked(l.Value)), 10), l.Name...), 0xff)
+	}
+	c.packing = key
+	ks := c.keySets[string(key)]
+	if ks == nil {
+		c.LastID++
+		ks = &keys{id: c.LastID, Names: make([]string, len(kept)), From: make([]int16, len(kept))}
+		for i, l := range kept {
+			ks.Names[i], ks.From[i] = c.attribute(l.Name), int16(marked(l.Value))
+			ks.Marked = ks.Marked || ks.From[i] >= 0
+		}
+		c.keySets[string(key)] = ks
+		c.size += ks.bytes(len(key))
+		c.contest(ks)
+	}
+	return ks
+}
+
+// contest notes whether there are keys with the same names that have a line's own value where these have the target's. Values of
+// pages do not count: a line that has one always has its slot.
+func (c *Catalog) contest(k *keys) {
+	all := strings.Join(k.Names, "\xff")
+	for _, other := range c.named[all] {
+		for i, from := range k.From {
+			if other.From[i] != from && min(from, other.From[i]) < ownBase && (from >= 0 && from < ownBase || other.From[i] >= 0 && other.From[i] < ownBase) {
+				k.Contested, other.Contested = true, true
+			}
+		}
+	}
+	c.named[all] = append(c.named[all], k)
+}
+
+// attribute keeps the name of an attribute, the same for all keys: then it takes less to see that two are the same.
+func (c *Catalog) attribute(name string) string {
+	kept, ok := c.attributes[name]
+	if !ok {
+		kept = strings.Clone(name)
+		c.attributes[kept] = kept
+		c.size += attributeBytes + int64(len(kept))
+	}
+	return kept
+}
+
+// equals tells whether two points are the same.
+func (p *Point) equals(q *Point) bool {
+	if p.Family != q.Family || p.Form.Keys != q.Form.Keys {
+		return false
+	}
+	var v, w span
+	for i, j := 0, 0; i < len(p.Form.values); {
+		v, i = unpack(p.Form.values, i)
+		if w, j = unpack(q.Form.values, j); p.text(v) != q.text(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// hash is one of all that makes the point what it is.
+func (p *Point) hash() uint64 {
+	h := (uint64(p.Family.ID)<<32 | uint64(p.Form.Keys.id)) * 0x9e3779b97f4a7c15
+	var v span
+	for i := 0; i < len(p.Form.values); {
+		v, i = unpack(p.Form.values, i)
+		h = (h ^ maphash.String(seed, p.text(v))) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return h
+}
+
+// mostForms bounds how many forms are shared. Those of a large page's points are much the same, being lengths.
+const mostForms = 1 << 14
+
+// mostSearched is for how many values a text is searched. Further ones, of which only hostile lines have some, are kept beside
+// it: a search takes as long as the text is.
+const mostSearched = 64
+
+// pack writes down the values of labels that are not the target's to fill in: their lengths, doubled, and which piece of the
+// text they are in, and where, or, the length being odd, themselves.
+func (c *Catalog) pack(k *keys, t *text, ls []labels.Label) *form {
+	b := k.start(c.packing[:0])
+	begin := len(b)
+	left := mostSearched
+	for _, l := range ls {
+		if marked(l.Value) >= 0 {
+			continue
+		}
+		n := uint64(len(l.Value)) << 1
+		piece, at := noPiece, -1
+		if left > 0 {
+			piece, at = t.find(l.Value)
+			left--
+		}
+		if at >= 0 {
+			b = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, n), uint64(piece)), uint64(at))
+		} else {
+			b = append(binary.AppendUvarint(b, n|1), l.Value...)
+		}
+	}
+	c.packing = b
+	return c.form(k, b, begin)
+}
+
+// start begins what a form is known by.
+func (k *keys) start(b []byte) []byte { return binary.AppendUvarint(b, uint64(k.id)) }
+
+// form returns the form with these keys and the values that are packed in b from begin on.
+func (c *Catalog) form(k *keys, b []byte, begin int) *form {
+	f := c.forms[string(b)]
+	if f == nil {
+		all := string(b)
+		if f = (&form{k, all[begin:]}); len(c.forms) < mostForms {
+			c.forms[all] = f
+			c.written += formSlotBytes
+		}
+		c.written += formBytes + int64(len(all))
+	}
+	return f
+}
+
+// A span is where a value is: in a piece of a line's text or, in noPiece, among the packed values.
+type span struct{ piece, at, size int }
+
+// text returns a value of the point.
+func (p *Point) text(s span) string {
+	if s.piece == noPiece {
+		return p.Form.values[s.at : s.at+s.size]
+	}
+	return p.Line.piece(s.piece)[s.at : s.at+s.size]
+}
+
+// unpack returns where the value is that is packed at i, and where the next one is packed.
+func unpack(values string, i int) (s span, next int) {
+	if len(values)-i > 2 && values[i]&1 == 0 && values[i]|values[i+1]|values[i+2] < 0x80 { // fast path: nearly all are short
+		return span{int(values[i+1]), int(values[i+2]), int(values[i] >> 1)}, i + 3
+	}
+	n, i := number(values, i)
+	size := n >> 1
+	if n&1 == 1 {
+		return span{noPiece, i, size}, i + size
+	}
+	piece, i := number(values, i)
+	at, i := number(values, i)
+	return span{piece, at, size}, i
+}
+
+// number reads a varint.
+func number(s string, i int) (n, next int) {
+	for shift := 0; ; shift += 7 {
+		b := s[i]
+		n |= int(b&0x7f) << shift
+		if i++; b < 0x80 {
+			return n, i
+		}
+	}
+}

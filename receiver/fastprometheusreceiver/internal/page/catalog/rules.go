@@ -1,0 +1,274 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	promconfig "github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// A Config is what decides what the lines of a job mean.
+type Config struct {
+	// Scrape gives honor_labels, metric_relabel_configs, the limits of labels and the naming scheme.
+	Scrape *promconfig.ScrapeConfig
+	// External labels are set on every series, over its own.
+	External labels.Labels
+	// Version is that of the default scope.
+	Version string
+	// TrimSuffixes removes type and unit from the names of metrics.
+	TrimSuffixes bool
+	// Report names the series that a scrape reports about itself.
+	Report []string
+}
+
+// Rules are a job's, for all its catalogs. They tell which labels of a line can decide what becomes of it, besides their names. Of
+// the target's labels a line knows but that they are there, and takes the values from the target when it is emitted; see question.
+type Rules struct {
+	Config
+
+	opaque   bool            // all labels can decide
+	IsMapped bool            // a label may get another's value
+	read     map[string]bool // by the names that labels had when they were exposed
+
+	MostWhole     int // texts of a catalog before they are cut
+	MostShapes    int // that a catalog knows
+	MostQuestions int // that it asks
+}
+
+// NewRules makes the rules of a job.
+func NewRules(cfg Config) Rules {
+	r := Rules{Config: cfg, read: map[string]bool{}, MostWhole: MostWhole, MostShapes: mostShapes, MostQuestions: MostQuestions}
+	r.opaque = cfg.Scrape.LabelValueLengthLimit > 0
+	for _, c := range cfg.Scrape.MetricRelabelConfigs {
+		switch c.Action {
+		case relabel.LabelDrop, relabel.LabelKeep:
+			continue // look at names only
+		case relabel.LabelMap:
+			r.IsMapped = true
+			continue
+		default:
+		}
+		// A rule may read, or write, what was another label.
+		r.opaque = r.opaque || r.IsMapped
+		r.IsMapped = r.IsMapped || strings.Contains(c.TargetLabel, "$")
+		for _, n := range c.SourceLabels {
+			r.read[exposedName(string(n))] = true
+		}
+		r.read[exposedName(c.TargetLabel)] = true
+	}
+	return r
+}
+
+// exposedName returns the name of a label without what is put before it to make way for a target's.
+func exposedName(name string) string {
+	for strings.HasPrefix(name, model.ExportedLabelPrefix) {
+		name = name[len(model.ExportedLabelPrefix):]
+	}
+	return name
+}
+
+// fixes tells whether the value of a line's own label can decide what becomes of the line.
+func (r *Rules) fixes(name string) bool {
+	return r.read[exposedName(name)] || strings.HasPrefix(name, scopePrefix) ||
+		name == model.BucketLabel || name == model.QuantileLabel
+}
+
+// A mark stands for the value of a label, followed by its number. Nobody exposes it, or it would be guessed.
+type mark string
+
+var (
+	// OfTarget marks values of a target's.
+	OfTarget = mark("\x01" + rand.Text() + "\x02")
+	ofLine   = mark("\x01" + rand.Text() + "\x02")
+)
+
+// number returns which label a value stands for, or -1.
+func (m mark) number(v string) int {
+	if len(v) != len(m)+3 || !strings.HasPrefix(v, string(m)) {
+		return -1
+	}
+	n := v[len(m):]
+	return int(n[0]-'0')<<12 + int(n[1]-'0')<<6 + int(n[2]-'0')
+}
+
+func (m mark) Of(i int) string {
+	return string(m) + string([]byte{'0' + byte(i>>12), '0' + byte(i>>6&63), '0' + byte(i&63)})
+}
+
+// marked returns which of the target's labels a value stands for, or -1.
+func marked(v string) int { return OfTarget.number(v) }
+
+// MostVariables bounds how many labels of a target a mark can name; targets with more have a cohort of their own.
+const MostVariables = 64 * 64
+
+// final returns the labels of a sample after honor_labels, metric_relabel_configs and external labels, as Prometheus
+// and the stock receiver set them, with marks for what the target is to fill in. Nothing is left of a dropped sample.
+func (c *Catalog) final(exposed labels.Labels, t *Identity) (labels.Labels, *Condition, error) {
+	q := &c.asking
+	q.target, q.known, q.given = t, nil, q.given[:0]
+	set, err := q.final(exposed)
+	return set, q.condition(), err
+}
+
+// finalAgain returns them once more, under the condition on which they were what they are.
+func (c *Catalog) finalAgain(exposed labels.Labels, cond *Condition) (labels.Labels, error) {
+	q := &c.asking
+	q.target, q.known, q.given = nil, cond, q.given[:0]
+	return q.final(exposed)
+}
+
+// valueOf returns the value of a target's label, as lines with the condition have it.
+func (cond *Condition) valueOf(l labels.Label) string {
+	if i := marked(l.Value); i >= 0 && cond.pinned() != 0 {
+		return cond.values[i]
+	}
+	return l.Value
+}
+
+func (q *inquiry) final(exposed labels.Labels) (labels.Labels, error) {
+	c, pin := q.Catalog, q.pin()
+	cfg := c.Rules.Scrape
+	b := c.finishing
+	b.Reset(exposed)
+	if cfg.HonorLabels {
+		for _, l := range c.labels {
+			if !exposed.Has(l.Name) {
+				b.Set(l.Name, pin.valueOf(l))
+			}
+		}
+	} else {
+		var moved []labels.Label
+		for _, l := range c.labels {
+			if v := exposed.Get(l.Name); v != "" {
+				moved = append(moved, labels.Label{Name: l.Name, Value: v})
+			}
+			b.Set(l.Name, pin.valueOf(l))
+		}
+		slices.SortStableFunc(moved, func(a, b labels.Label) int { return len(a.Name) - len(b.Name) })
+		for _, l := range moved {
+			name := model.ExportedLabelPrefix + l.Name
+			for b.Get(name) != "" {
+				name = model.ExportedLabelPrefix + name
+			}
+			b.Set(name, l.Value)
+		}
+	}
+	if isKept, err := q.apply(b, exposed.Len()); err != nil || !isKept {
+		return labels.EmptyLabels(), err
+	}
+	set, err := q.spelled(b)
+	if err != nil {
+		return set, err
+	}
+	switch {
+	case set.IsEmpty():
+		return set, nil
+	case !set.Has(model.MetricNameLabel):
+		return set, fmt.Errorf("cannot use series %.200s: no metric name after relabeling", exposed)
+	case !set.IsValid(cfg.MetricNameValidationScheme):
+		return set, fmt.Errorf("cannot use series %.200s: invalid metric name or label names", exposed)
+	}
+	if err := c.withinLimits(set); err != nil {
+		return set, err
+	}
+	set = c.external(set)
+	if name, found := set.HasDuplicateLabelNames(); found {
+		return set, fmt.Errorf("cannot use series %.200s: label %q is there twice", exposed, name)
+	}
+	if set.Get(model.MetricNameLabel) == "" {
+		return set, fmt.Errorf("cannot use series %.200s: no metric name", exposed)
+	}
+	return set, nil
+}
+
+// manyLabels is from how many labels on relabeling keeps its builder short: a builder compares each label with all that were set
+// and deleted, and rules about names may set or delete them all.
+const manyLabels = 64
+
+// applyRules applies rules to labels of about some number, and tells whether they are kept.
+func applyRules(b *labels.Builder, about int, rules []*relabel.Config) bool {
+	if about <= manyLabels {
+		return relabel.ProcessBuilder(b, rules...)
+	}
+	for _, r := range rules {
+		set := b.Labels()
+		b.Reset(set)
+		if r.Action == relabel.LabelMap {
+			b.Reset(mapNames(set, r))
+		} else if !relabel.ProcessBuilder(b, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// mapNames does what a rule with the action labelmap does: labels are copied to other names, the last that goes by a name to it,
+// and one without a value removes it.
+func mapNames(set labels.Labels, r *relabel.Config) labels.Labels {
+	mapped := map[string]string{}
+	set.Range(func(l labels.Label) {
+		if r.Regex.MatchString(l.Name) {
+			mapped[r.Regex.ReplaceAllString(l.Name, r.Replacement)] = l.Value
+		}
+	})
+	b := labels.NewScratchBuilder(set.Len() + len(mapped))
+	set.Range(func(l labels.Label) {
+		if _, isMapped := mapped[l.Name]; !isMapped {
+			b.Add(l.Name, l.Value)
+		}
+	})
+	for name, v := range mapped {
+		if v != "" {
+			b.Add(name, v)
+		}
+	}
+	b.Sort()
+	return b.Labels()
+}
+
+// external sets the external labels.
+func (c *Catalog) external(set labels.Labels) labels.Labels {
+	if c.Rules.External.IsEmpty() {
+		return set
+	}
+	b := labels.NewBuilder(set)
+	c.Rules.External.Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
+	return b.Labels()
+}
+
+func (c *Catalog) withinLimits(set labels.Labels) error {
+	cfg := c.Rules.Scrape
+	name := set.Get(model.MetricNameLabel)
+	if most := int(cfg.LabelLimit); most > 0 && set.Len() > most {
+		return limitErrorf("label_limit exceeded (metric: %.50s, number of labels: %d, limit: %d)", name, set.Len(), most)
+	}
+	nameMost, valueMost := int(cfg.LabelNameLengthLimit), int(cfg.LabelValueLengthLimit)
+	if nameMost == 0 && valueMost == 0 {
+		return nil
+	}
+	return set.Validate(func(l labels.Label) error {
+		if nameMost > 0 && len(l.Name) > nameMost {
+			return limitErrorf("label_name_length_limit exceeded (metric: %.50s, label name: %.50s, length: %d, limit: %d)",
+				name, l.Name, len(l.Name), nameMost)
+		}
+		if valueMost > 0 && len(l.Value) > valueMost && marked(l.Value) < 0 {
+			return limitErrorf("label_value_length_limit exceeded (metric: %.50s, label name: %.50s, value: %.50q, length: %d, limit: %d)",
+				name, l.Name, l.Value, len(l.Value), valueMost)
+		}
+		return nil
+	})
+}
+
+// IsTooLong tells whether a label's value is beyond a limit.
+func (r *Rules) IsTooLong(value string) bool {
+	most := int(r.Scrape.LabelValueLengthLimit)
+	return most > 0 && len(value) > most
+}

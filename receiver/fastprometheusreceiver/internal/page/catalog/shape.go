@@ -1,0 +1,247 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"math"
+	"strconv"
+	"strings"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A shape is what lines have in common that differ in nothing but the values of labels which cannot decide what becomes of
+// a line. It is worked out once, with marks in place of those values; of the next such line only the values are taken.
+type shape struct {
+	key    string
+	cond   *Condition
+	other  *shape // that the line has under another condition
+	plain  bool   // or else lines of it take the long way
+	kind   lineKind
+	name   *Name
+	keys   *keys
+	values []shapedValue // one for each key that is not the target's to fill in
+	blank  Family        // of the points of lines that are not placed yet
+	limit  string        // the label that is a bound, if there is one: of a bucket or quantile
+	bound  float64
+	alone  bool // most likely, a line has a point of its own
+}
+
+// A shapedValue is that of one of the line's labels, or, label being -1, always the same.
+type shapedValue struct {
+	label int
+	fixed string
+}
+
+// mostShapes bounds the shapes a cohort knows. Lines of others take the long way.
+const mostShapes = 1 << 12
+
+// mostShapedLabels is how many labels a line has at most that has a shape. To work out one of more takes long: each label is
+// compared with all others.
+const mostShapedLabels = 64
+
+// shape returns the shape of a line, or nil when it is not known to come again: it is worked out when it comes for the
+// second time.
+func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting) *shape {
+	if c.Rules.opaque || t.Pin != nil || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
+		return nil
+	}
+	key := append(append(append(c.keying[:0], byte(in)), e.Metric()...), 0xff)
+	for i := range e.Labels() {
+		name, value := e.Label(i)
+		if len(value) == 0 {
+			return nil
+		}
+		key = append(append(key, name...), 0xff)
+		if c.Rules.fixes(string(name)) {
+			key = append(append(key, value...), 0xff)
+		}
+	}
+	c.keying = key
+	h := maphash.Bytes(seed, key)
+	first, seen := c.shapes[h]
+	if !seen {
+		if c.shapeCount < c.Rules.MostShapes {
+			c.shapes[h] = nil
+			c.shapeCount++
+		}
+		return nil
+	}
+	for sh := first; sh != nil; sh = sh.other {
+		switch {
+		case sh.key != string(key):
+			return nil
+		case t.meets(sh.cond):
+			if !sh.plain {
+				return nil
+			}
+			return sh
+		default:
+		}
+	}
+	if first != nil {
+		if c.shapeCount >= c.Rules.MostShapes {
+			return nil
+		}
+		c.shapeCount++
+	}
+	sh, err := c.shapeOf(t, e, in)
+	if err != nil {
+		return nil
+	}
+	sh.key, sh.other = string(c.keying), first
+	c.shapes[h] = sh
+	c.size += shapeBytes + int64(len(sh.key)) + shapedValueBytes*int64(len(sh.values))
+	if !sh.plain {
+		return nil
+	}
+	return sh
+}
+
+// shapeOf works a shape out. It is not plain when there is more to the line than a shape can say.
+func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting) (*shape, error) {
+	sh := &shape{}
+	exposed := c.expose(e, in)
+	b := labels.NewBuilder(exposed)
+	for i := range e.Labels() {
+		if name, _ := e.Label(i); !c.Rules.fixes(string(name)) {
+			b.Set(string(name), ofLine.Of(i))
+		}
+	}
+	set, cond, err := c.final(b.Labels(), t)
+	sh.cond = cond
+	switch {
+	case errors.Is(err, errPinned):
+		return nil, err
+	case err != nil:
+		return sh, nil //nolint:nilerr // lines of it take the long way, which tells of the error
+	}
+	sh.name = c.nameOf(exposed, set, cond)
+	if sh.plain = true; set.IsEmpty() {
+		sh.kind = DroppedLine
+		return sh, nil
+	}
+	metric := set.Get(model.MetricNameLabel)
+	sh.plain = metric != translator.TargetInfoMetricName
+	var kept []labels.Label
+	set.Range(func(l labels.Label) {
+		at := ofLine.number(l.Value)
+		switch {
+		case l.Value == "":
+			return
+		case isApart(l.Name):
+			sh.plain = sh.plain && at < 0
+			return
+		case l.Name == model.BucketLabel || l.Name == model.QuantileLabel:
+			sh.bound, err = strconv.ParseFloat(l.Value, 64)
+			sh.plain = sh.plain && sh.limit == "" && err == nil && !math.IsNaN(sh.bound)
+			sh.limit = strings.Clone(l.Name)
+			return
+		}
+		kept = append(kept, l)
+		if marked(l.Value) < 0 {
+			v := shapedValue{label: at}
+			if at < 0 {
+				v.fixed = strings.Clone(l.Value)
+			}
+			sh.values = append(sh.values, v)
+		}
+	})
+	_, suffix := stem(metric)
+	sh.alone = sh.limit == "" && suffix != sumSuffix && suffix != countSuffix && suffix != createdSuffix
+	if sh.plain {
+		sh.keys = c.keysOf(kept)
+		sh.blank = Family{Resource: c.resource(set, cond), Scope: c.scope(set), shape: sh}
+	}
+	return sh, nil
+}
+
+// isApart tells whether a label says something else about a point than its attributes do.
+func isApart(name string) bool {
+	switch name {
+	case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
+		return true
+	}
+	return strings.HasPrefix(name, scopePrefix)
+}
+
+// mould makes a line of a shape. Its point is complete but for the family.
+func (c *Catalog) mould(sh *shape, e *expo.Entry, in Setting, t text) *Line {
+	if sh.kind == DroppedLine {
+		return c.NewLine(t, sh.kind, in)
+	}
+	l, p := sh.allocate()
+	c.makeLine(l, t, sh.kind, in)
+	b := sh.keys.start(c.packing[:0])
+	begin := len(b)
+	for _, v := range sh.values {
+		if v.label < 0 {
+			b = append(binary.AppendUvarint(b, uint64(len(v.fixed))<<1|1), v.fixed...)
+			continue
+		}
+		at, end := e.Span(v.label)
+		size, piece := end-at, bodyPiece
+		if !l.isWhole() { // cut where the text was
+			if len(c.cuts) > 1 && c.cuts[1] <= at {
+				piece = tailPiece
+			}
+			at -= c.cuts[piece-1]
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(size)<<1), uint64(piece))
+		b = binary.AppendUvarint(b, uint64(at))
+	}
+	c.packing = b
+	p.Family, p.Form, p.Line = &sh.blank, c.form(sh.keys, b, begin), l
+	l.Point = p
+	return l
+}
+
+// allocate makes the memory of a line and of its point, in one go if they will last as long.
+func (sh *shape) allocate() (*Line, *Point) {
+	if !sh.alone {
+		return new(Line), new(Point)
+	}
+	var both struct {
+		line  Line
+		point Point
+	}
+	return &both.line, &both.point
+}
+
+// settle places a line as its shape says. It returns false when the shape does not say it.
+func (c *Catalog) settle(l *Line, b *base) bool {
+	p := l.Point
+	if p == nil || p.Family.shape == nil {
+		return false
+	}
+	sh := p.Family.shape
+	limit := ""
+	switch b.Kind {
+	case pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
+		limit = model.BucketLabel
+	case pmetric.MetricTypeSummary:
+		limit = model.QuantileLabel
+	default:
+	}
+	role := b.role(l.Name.Final, Classic)
+	if sh.limit != "" && sh.limit != limit || sh.limit == "" && role == BucketRole || b.Custom {
+		return false
+	}
+	if l.Role = role; role == BucketRole {
+		c.Bounds.set(l, sh.bound)
+	}
+	p.Family = c.family(b, p.Family.Resource, p.Family.Scope)
+	l.Point = c.internPoint(p)
+	l.claim()
+	return true
+}

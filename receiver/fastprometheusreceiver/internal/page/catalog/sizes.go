@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+// What things take that a catalog knows, in bytes, besides their texts: with their slots in tables and their share of maps.
+const (
+	slotBytes        = 10
+	LineBytes        = 48 + slotBytes
+	PointBytes       = 32 + slotBytes
+	NameBytes        = 88 + slotBytes
+	BaseBytes        = 144 + slotBytes
+	FamilyBytes      = 48
+	MetaBytes        = 88
+	unspelledBytes   = 64
+	formBytes        = 40
+	formSlotBytes    = 40
+	shapeBytes       = 256
+	shapedValueBytes = 24
+	keysBytes        = 160
+	keyBytes         = 18
+	attributeBytes   = 64
+	resourceBytes    = 112
+	scopeBytes       = 200
+	SaidBytes        = 96
+	conditionBytes   = 160
+	givenBytes       = 24
+)
+
+func (l *Line) bytes() int64 {
+	if !l.isWhole() && !l.IsSlotted() || string(*l.body) == l.Name.exposed {
+		return LineBytes + PieceBytes
+	}
+	return LineBytes + PieceBytes + int64(len(*l.body))
+}
+
+func (n *Name) bytes() int64 {
+	if n.exposed != n.Final {
+		return NameBytes + int64(len(n.Final)+len(n.exposed))
+	}
+	return NameBytes + int64(len(n.Final))
+}
+
+func (k *keys) bytes(key int) int64 { return keysBytes + int64(key) + keyBytes*int64(len(k.Names)) }
+
+func (cond *Condition) bytes() int64 { return conditionBytes + givenBytes*int64(len(cond.answers)) }
+
+func (r *Resource) bytes() int64 { return resourceBytes + int64(len(r.job)+len(r.instance)) }
+
+func (s *Scope) bytes(key int) int64 {
+	return scopeBytes + 2*int64(key) + attributeBytes*int64(len(s.Attributes))
+}
+
+// Held returns how many bytes the catalog knows, about.
+func (c *Catalog) Held() int64 { return c.size + c.written }
+
+// Counts is how much a catalog has.
+type Counts struct {
+	Lines, Points, Pieces, Shapes int
+	RareBounds                    int // of lines whose bound is not among the common ones
+	Swept                         int // lines that the last sweep left
+}
+
+// Counts tells how much the catalog has.
+func (c *Catalog) Counts() Counts {
+	return Counts{
+		Lines: c.Lines.count, Points: c.points.count, Pieces: c.pieces.count, Shapes: len(c.shapes), RareBounds: len(c.Bounds.rare), Swept: c.swept,
+	}
+}
+
+// Weigh returns what memory a page of lines takes, about, whatever of it is known already, and so much besides
+// for each line and each metric.
+func (c *Catalog) Weigh(lines []*Line, perLine, perMetric int64) (n int64) {
+	mark := c.MarkLines()
+	for _, l := range lines {
+		n += LineBytes + PointBytes + PieceBytes + perLine + int64(l.len())
+		if l.Name.Epoch != mark {
+			l.Name.Epoch = mark
+			n += l.Name.bytes() + BaseBytes + FamilyBytes + perMetric
+		}
+		if m, ok := c.metas[l]; ok {
+			n += MetaBytes + SaidBytes + int64(len(m.Text))
+		}
+	}
+	return n
+}

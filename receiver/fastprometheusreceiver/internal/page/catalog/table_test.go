@@ -1,0 +1,91 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A crowded thing has a hash that many others have.
+type crowded int
+
+func (c *crowded) hash() uint64 { return uint64(*c % 7) }
+
+func TestTable(t *testing.T) {
+	var table table[crowded, *crowded]
+	find := func(c crowded) *crowded {
+		return table.find(c.hash(), func(p *crowded) bool { return *p == c })
+	}
+	for c := range crowded(500) {
+		require.Nil(t, find(c))
+		table.Add(&c)
+		require.Same(t, &c, find(c))
+	}
+	require.Equal(t, 500, table.count)
+	seen := map[crowded]int{}
+	for p := range table.all {
+		seen[*p]++
+	}
+	require.Len(t, seen, 500)
+	for c, n := range seen {
+		require.Equal(t, 1, n)
+		require.NotNil(t, find(c))
+	}
+	for range table.all {
+		break
+	}
+	table.makeRoom(500)
+	require.Zero(t, table.count)
+	slots := len(table.slots)
+	for c := range crowded(500) {
+		table.Add(&c)
+	}
+	require.Len(t, table.slots, slots, "there was room")
+	table.makeRoom(5000)
+	for c := range crowded(500) {
+		require.Same(t, &c, table.intern(&c, func(p *crowded) bool { return *p == c }))
+	}
+	table.retain(func(*crowded) bool { return true })
+	require.Len(t, table.slots, slots)
+	require.Equal(t, 500, table.count)
+	for c := range crowded(500) {
+		require.Equal(t, c, *find(c))
+	}
+	require.Nil(t, find(500))
+	table.retain(func(p *crowded) bool { return *p%5 == 0 })
+	require.Equal(t, 100, table.count)
+	require.Less(t, len(table.slots), slots)
+	for c := range crowded(500) {
+		require.Equal(t, c%5 == 0, find(c) != nil, c)
+	}
+}
+
+// A scattered thing has a hash of its own, and says how often that was asked for.
+type scattered struct{ at, asked int }
+
+func (s *scattered) hash() uint64 {
+	s.asked++
+	return uint64(s.at) * 0x9e3779b97f4a7c15
+}
+
+// What a sweep keeps comes in the order of the hashes. It must not pile up.
+func TestRetainIsLinear(t *testing.T) {
+	var table table[scattered, *scattered]
+	for i := range 10_000 {
+		table.Add(&scattered{at: i})
+	}
+	table.retain(func(s *scattered) bool { s.asked = 0; return s.at%2 == 0 })
+	require.Equal(t, 5000, table.count)
+	moved := 0
+	for i, s := range table.slots {
+		if s == nil {
+			continue
+		}
+		require.Equal(t, 1, s.asked, "the table was large enough at once")
+		moved += (i - table.start(s.hash()) + len(table.slots)) % len(table.slots)
+	}
+	require.Less(t, moved, 20*table.count)
+}

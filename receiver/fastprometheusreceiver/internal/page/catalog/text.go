@@ -1,0 +1,211 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"hash/maphash"
+	"strings"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
+
+// A text is that of a line. On a large page the labels that say what a sample is about come again with every metric. So
+// there a text is in pieces: what is before the labels, which the name has, the first few of them, and the others. Texts
+// that come between two sweeps have the same piece once, and no value of a label is in two.
+type text struct {
+	Name       *Name  // of the series, or the family that metadata is about
+	body, tail *piece // there is no tail when the body is the whole text
+}
+
+type piece string
+
+// PieceBytes is what a piece takes besides what is in it.
+const PieceBytes = 16
+
+func (p *piece) hash() uint64 { return maphash.String(seed, string(*p)) }
+
+const (
+	// MostWhole is how many lines of a cohort have a text of their own before they are cut.
+	MostWhole = 1 << 13
+	// pieceLabels is how many labels the body has.
+	pieceLabels = 3
+)
+
+// Whole is a text in one piece. That of a series without labels is its name.
+func Whole[T string | []byte](n *Name, t T) text {
+	p := piece(n.exposed)
+	if string(t) != n.exposed {
+		p = piece(t)
+	}
+	return text{Name: n, body: &p}
+}
+
+func (t *text) isWhole() bool { return t.tail == nil }
+
+// Match returns the length of the text if b starts with it, or 0. own is for its slots.
+func (t *text) Match(b []byte, own []string) int {
+	if t.tail == slotted {
+		return t.matchOwn(b, own)
+	}
+	begin := 0
+	if t.tail != nil {
+		if begin = len(t.Name.head); len(b) < begin || string(b[:begin]) != t.Name.head {
+			return 0
+		}
+	}
+	end := begin + len(*t.body)
+	if len(b) < end || string(b[begin:end]) != string(*t.body) {
+		return 0
+	}
+	if t.tail == nil || *t.tail == "" {
+		return end
+	}
+	begin = end
+	if end += len(*t.tail); len(b) < end || string(b[begin:end]) != string(*t.tail) {
+		return 0
+	}
+	return end
+}
+
+func (t *text) Is(b []byte) bool {
+	return !t.IsSlotted() && t.Match(b, nil) == len(b) && t.len() == len(b)
+}
+
+// The numbers of pieces.
+const (
+	headPiece = iota
+	bodyPiece
+	tailPiece
+	noPiece
+)
+
+func (t *text) piece(i int) string {
+	switch i {
+	case headPiece:
+		return t.Name.head
+	case bodyPiece:
+		return string(*t.body)
+	default:
+		return string(*t.tail)
+	}
+}
+
+// pieces visits what the text is made of.
+func (t *text) pieces(yield func(int, string) bool) {
+	if t.isWhole() || t.IsSlotted() {
+		yield(bodyPiece, t.piece(bodyPiece))
+		return
+	}
+	for i := range noPiece {
+		if !yield(i, t.piece(i)) {
+			return
+		}
+	}
+}
+
+func (t *text) len() (n int) {
+	for _, p := range t.pieces {
+		n += len(p)
+	}
+	return n
+}
+
+// find returns in which piece some text is, and where; -1 is nowhere.
+func (t *text) find(s string) (piece, at int) {
+	for i, p := range t.pieces {
+		if at = strings.Index(p, s); at >= 0 {
+			return i, at
+		}
+		piece = i
+	}
+	return piece, at
+}
+
+func (t *text) String() string {
+	if t.isWhole() {
+		return string(*t.body)
+	}
+	return t.Name.head + string(*t.body) + string(*t.tail)
+}
+
+// hash returns what maphash.Bytes does of the text.
+func (t *text) hash() uint64 {
+	switch t.tail {
+	case nil:
+		return t.body.hash()
+	case slotted:
+		return t.body.hash() ^ slottedSalt
+	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, p := range t.pieces {
+		_, _ = h.WriteString(p)
+	}
+	return h.Sum64()
+}
+
+// text keeps the text of an entry.
+func (c *Catalog) text(n *Name, e *expo.Entry) text {
+	if c.Lines.count < c.Rules.MostWhole {
+		return Whole(n, e.Text)
+	}
+	b, cuts := e.Text, c.cut(e)
+	if len(cuts) == 0 || !n.startsAll(b[:cuts[0]]) {
+		return Whole(n, b)
+	}
+	end := len(b)
+	if len(cuts) > 1 {
+		end = cuts[1]
+	}
+	return text{Name: n, body: c.piece(b[cuts[0]:end]), tail: c.piece(b[end:])}
+}
+
+// startsAll tells whether a head is that of all texts about the name which are in pieces. The first makes it so.
+func (n *Name) startsAll(head []byte) bool {
+	if n.head == "" {
+		n.head = string(head)
+	}
+	return n.head == string(head)
+}
+
+// cut returns where a text is cut, for a moment.
+func (c *Catalog) cut(e *expo.Entry) []int {
+	c.cuts = e.Cut(c.cuts[:0], pieceLabels)
+	c.cuts = c.cuts[:min(len(c.cuts), 2)]
+	return c.cuts
+}
+
+// noTail is that of a text with few labels.
+var noTail = new(piece)
+
+func (c *Catalog) piece(b []byte) *piece {
+	if len(b) == 0 {
+		return noTail
+	}
+	hash := maphash.Bytes(seed, b)
+	p := c.pieces.find(hash, func(p *piece) bool { return string(*p) == string(b) })
+	if p == nil {
+		kept := piece(b)
+		p = &kept
+		c.pieces.insert(p, hash)
+		c.written += int64(len(b)) + PieceBytes + slotBytes
+	}
+	return p
+}
+
+// About returns the labels that tell what a line is about: the first few.
+func (c *Catalog) About(l *Line) string {
+	s := string(*l.body)
+	if !l.isWhole() {
+		return strings.TrimRight(s, "}")
+	}
+	if e, ok := c.reread.line(l, slotMarks); ok {
+		if cuts := c.cut(e); len(cuts) > 1 {
+			s = s[cuts[0]:cuts[1]]
+		} else if len(cuts) > 0 {
+			s = s[cuts[0]:]
+		}
+	}
+	return strings.TrimRight(s, "}")
+}

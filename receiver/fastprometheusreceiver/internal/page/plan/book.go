@@ -1,0 +1,146 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+
+// A Config is what a job's plans go by.
+type Config struct {
+	// Round is how many points the parts of a large page's metrics have that are about the same things.
+	Round int
+	// NoStaleMarkers leaves series that vanish without a last word.
+	NoStaleMarkers bool
+}
+
+// A Book has the plans of targets that share a catalog. It is used under the catalog's lock.
+type Book struct {
+	*catalog.Catalog
+
+	cfg       *Config
+	Plans     map[uint64]*Plan
+	Ended     func(*Plan) // is called with a plan that no target has any more
+	latest    *Plan
+	marked    *Plan // whose lines know their number, as long as nobody else has marked lines since markEpoch
+	markEpoch uint32
+	differing map[*History]struct{} // from their plans
+	Scratch   Pass
+	builder   builder
+}
+
+// Init makes an empty book over a catalog.
+func (b *Book) Init(c *catalog.Catalog, cfg *Config) {
+	*b = Book{Catalog: c, cfg: cfg, Plans: map[uint64]*Plan{}, differing: map[*History]struct{}{}, Ended: func(*Plan) {}}
+	b.Scratch.Book = b
+}
+
+// IsLarge tells whether metrics of so many points come in parts.
+func (b *Book) IsLarge(points int) bool { return points > 2*b.cfg.Round }
+
+// Borrow returns the plan that was adopted last, if its lines mean to a target what they mean to others. It is to be abandoned.
+func (b *Book) Borrow(t *catalog.Identity) *Plan {
+	if b.latest == nil || !t.MeetsAll(b.latest.conds) {
+		return nil
+	}
+	b.latest.refs++
+	return b.latest
+}
+
+// Adopt makes a plan the one that a target's pages are compared with.
+func (b *Book) Adopt(h *History, p *Plan) {
+	b.Differ(h, difference{})
+	h.Carried = 0
+	h.Restated = nil
+	if h.Plan == p {
+		return
+	}
+	p.refs++
+	b.Abandon(h.Plan)
+	h.Plan, b.latest = p, p
+}
+
+// Abandon gives up one use of a plan.
+func (b *Book) Abandon(p *Plan) {
+	if p == nil {
+		return
+	}
+	if p.refs--; p.refs > 0 {
+		return
+	}
+	delete(b.Plans, p.hash)
+	if b.marked == p {
+		b.marked = nil
+	}
+	if b.latest == p {
+		b.latest = nil
+	}
+	b.Ended(p)
+}
+
+// Leave gives up what a target has.
+func (b *Book) Leave(h *History) {
+	b.Abandon(h.Plan)
+	b.Differ(h, difference{})
+	h.Plan, h.Settled, h.Past, h.Alive, h.Failed = nil, false, false, false, nil
+}
+
+// Differ notes how a target's page differs from its plan.
+func (b *Book) Differ(h *History, d difference) {
+	h.Diff = d
+	if d.IsEmpty() {
+		delete(b.differing, h)
+	} else {
+		b.differing[h] = struct{}{}
+	}
+}
+
+// number lets the lines of a plan know where they stand in it, and names where they stand first.
+func (b *Book) number(p *Plan) {
+	if b.marked == p && b.markEpoch == b.LinesEpoch {
+		return
+	}
+	b.marked, b.markEpoch = p, b.MarkLines()
+	for i, l := range p.Lines {
+		l.Epoch, l.Number = b.markEpoch, int32(i)
+		if (l.Kind == catalog.SeriesLine || l.Kind == catalog.ReportLine) && l.Name.Epoch != b.markEpoch {
+			l.Name.Epoch, l.Name.First = b.markEpoch, int32(i)
+		}
+	}
+}
+
+// HeldLines visits the lines of plans, and those that pages have besides.
+func (b *Book) HeldLines(yield func([]*catalog.Line) bool) {
+	for h := range b.differing {
+		if !yield(h.Diff.Extras) {
+			return
+		}
+	}
+	for _, p := range b.Plans {
+		if !yield(p.Lines) {
+			return
+		}
+	}
+}
+
+// HeldPoints visits the points of plans.
+func (b *Book) HeldPoints(yield func([]*catalog.Point) bool) {
+	for _, p := range b.Plans {
+		if p.Layout != nil && !yield(p.Layout.Points) {
+			return
+		}
+	}
+}
+
+// Bytes estimates what plans take.
+func (b *Book) Bytes() (n int64) {
+	for _, p := range b.Plans {
+		n += 8*int64(len(p.Lines)) + catalog.SaidBytes*int64(len(p.Said))
+		if p.Layout != nil {
+			n += p.Layout.bytes()
+		}
+	}
+	for h := range b.differing {
+		n += 8*int64(len(h.Diff.Extras)) + 12*int64(len(h.Diff.edits))
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+)
+
+// Same tells whether lines that a pass has placed would be placed alike with what a target knows.
+func (p *Pass) Same(t *catalog.Identity, h *History, lines []*catalog.Line, natives map[int32]NativeValue) bool {
+	p.Begin(t, h)
+	return p.Page(lines, nil, 0, natives).placed == 0
+}
+
+// failedSeries are texts, hashed, of series that only failed pages had, since the last good one.
+type failedSeries map[uint64]struct{}
+
+func (f failedSeries) HasHash(hash uint64) bool {
+	_, ok := f[hash]
+	return ok
+}
+
+func (f failedSeries) has(t *catalog.Identity, l *catalog.Line) bool {
+	return len(f) > 0 && f.HasHash(t.SeriesHash(l))
+}
+
+// With adds the series of another failed page. When there are many more than the last good page had, only those stay.
+func (f failedSeries) With(hashes []uint64, good int) failedSeries {
+	if len(hashes) == 0 {
+		return f
+	}
+	if f == nil || len(f)+len(hashes) > 2*good+1000 {
+		f = make(failedSeries, len(hashes))
+	}
+	for _, h := range hashes {
+		f[h] = struct{}{}
+	}
+	return f
+}
+
+// Gone appends the lines whose series the target had and the page of this pass has not.
+func (p *Pass) Gone(dst []*catalog.Line) []*catalog.Line {
+	h := p.history
+	if !h.Alive || h.Plan == nil || p.cfg.NoStaleMarkers {
+		return dst
+	}
+	var points []int32
+	for i, l := range p.LastPage {
+		if l.Kind != catalog.SeriesLine || l.Epoch == p.Epoch || h.Timed != nil && h.Timed[i/64]&(1<<(i%64)) != 0 {
+			continue
+		}
+		l.Epoch = p.Epoch // once
+		if points == nil {
+			points = h.points()
+		}
+		if points[i] < 0 {
+			continue // nothing came of it
+		}
+		if p.end(l); l.Role != catalog.NoRole && l.Role != catalog.TargetInfoRole {
+			dst = append(dst, l)
+		}
+	}
+	return dst
+}
+
+// end places a line whose series ends, as the page now has it.
+func (p *Pass) end(l *catalog.Line) {
+	as := l.Native()
+	b := p.Base(l.Name, as)
+	if l.Point == nil || l.Point.Family.Base != b {
+		p.Place(l, b, as)
+	}
+	if as == catalog.Classic && l.Role == catalog.NoRole && b.Kind == pmetric.MetricTypeHistogram && l.Name.Final == b.Name {
+		// What was another metric is now a histogram of that name, which has no such part: it ends as a native one.
+		p.Place(l, p.Base(l.Name, catalog.Exponential), catalog.Exponential)
+	}
+}
+
+// points returns for each line of the target's last page the point that it was part of, or -1 for none. Points that the plan
+// has not are 0.
+func (h *History) points() []int32 {
+	owner := h.Plan.Owners()
+	if h.Diff.IsEmpty() {
+		return owner
+	}
+	var out []int32
+	i := int32(0)
+	for _, e := range h.Diff.edits {
+		out = append(append(out, owner[i:e.at]...), make([]int32, e.extra)...)
+		i = e.at + e.gone
+	}
+	return append(out, owner[i:]...)
+}

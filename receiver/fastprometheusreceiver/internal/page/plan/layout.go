@@ -1,0 +1,354 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+)
+
+// A Layout is the tree that the samples of a page make, without their values. Samples are named by their number in the
+// page, none is -1.
+type Layout struct {
+	Resources []PlacedResource
+	Scopes    []placedScope
+	Metrics   []PlacedMetric   // in the order of their first samples
+	Points    []*catalog.Point // metric by metric
+	At        []int32          // the sample that each takes its value from; of a histogram or a summary, a group
+	Created   []int32          // and the one that says since when it is; nil if there is none for any
+	Groups    []Group          // the parts of histograms and summaries
+	Marked    bool             // some attribute is the target's to fill in
+	Runs      []Run            // in which order a large page's points are handed on
+	About     []int32          // and what each is about
+}
+
+// A PlacedResource is a resource in a layout.
+type PlacedResource struct {
+	Resource *catalog.Resource
+	Info     []*catalog.Point // target_info
+}
+
+type placedScope struct {
+	Resource int32
+	Scope    *catalog.Scope
+}
+
+// A PlacedMetric is a metric in a layout.
+type PlacedMetric struct {
+	Family *catalog.Family
+	Scope  int32
+	First  int32 // of its points
+	Points int32
+}
+
+// A PlacedPoint is what a layout has of a point.
+type PlacedPoint struct {
+	Point       *catalog.Point
+	At, Created int32
+}
+
+// Placed returns a point by its number.
+func (l *Layout) Placed(i int) PlacedPoint {
+	p := PlacedPoint{l.Points[i], l.At[i], -1}
+	if l.Created != nil {
+		p.Created = l.Created[i]
+	}
+	return p
+}
+
+// A Group is where the numbers of a histogram or a summary are.
+type Group struct {
+	Count, Sum int32
+	rest       int32  // the bucket without a bound: its value is the count's, its exemplars are its own
+	Parts      []part // by bound
+	Bounds     []float64
+}
+
+type part struct {
+	Bound float64
+	At    int32
+}
+
+// isGrouped tells whether the point has a group.
+func (p PlacedPoint) isGrouped() bool {
+	return Grouped(p.Point.Family.Base.Kind) && !p.Point.Family.Base.Custom
+}
+
+// A builder makes layouts. Its memory is used again, under the cohort's lock.
+type builder struct {
+	epoch     uint32
+	resources []PlacedResource
+	scopes    []placedScope
+	nearest   int32                 // of the scopes: nearly always that of the next metric, too
+	places    map[placedScope]int32 // of scopes
+	metrics   []builtMetric
+	points    []builtPoint
+	groups    []Group
+	splits    map[split]int32
+	stale     int32 // samples from here on are stale markers
+	bounds    *catalog.Bounds
+	anchored  int
+	grouped   int
+	created   bool // a point has it
+}
+
+type builtMetric struct {
+	family      *catalog.Family
+	scope       int32
+	first, last int32 // of its points
+}
+
+// A builtPoint may be the only one of its metric, so metrics have no lists of theirs.
+type builtPoint struct {
+	point       *catalog.Point
+	time        int64
+	at, created int32
+	group       int32 // -1: none
+	next        int32 // point of the metric, or -1
+}
+
+// A split is a point that is there more than once, at different times.
+type split struct {
+	point *catalog.Point
+	time  int64
+}
+
+func (b *builder) reset(epoch uint32, stale int, bounds *catalog.Bounds) {
+	b.epoch, b.stale, b.bounds = epoch, int32(stale), bounds
+	b.resources, b.scopes, b.metrics = b.resources[:0], b.scopes[:0], b.metrics[:0]
+	b.points, b.groups, b.nearest = b.points[:0], b.groups[:0], 0
+	b.anchored, b.grouped, b.created = 0, 0, false
+	b.splits, b.places = catalog.Cleared(b.splits), catalog.Cleared(b.places)
+}
+
+// add places sample number i.
+func (b *builder) add(l *catalog.Line, i int, time int64) {
+	switch l.Role {
+	case catalog.NoRole:
+		return
+	case catalog.TargetInfoRole:
+		r := &b.resources[b.resource(l.Point.Family.Resource)]
+		r.Info = append(r.Info, l.Point)
+		return
+	}
+	at := int32(i)
+	f := l.Point.Family
+	if f.Epoch != b.epoch {
+		b.metric(f)
+	}
+	m := &b.metrics[f.Slot]
+	order := b.find(l.Point, time)
+	if at >= b.stale && order < 0 && l.Role == catalog.CreatedRole {
+		return // a marker of no value
+	}
+	if order < 0 {
+		order = b.open(m, l.Point, time)
+	}
+	p := &b.points[order]
+	count := b.count(p)
+	if at >= b.stale && (p.at >= 0 && p.at < b.stale || count >= 0 && count < b.stale || l.Role == catalog.CreatedRole) {
+		isLastSum := l.Role == catalog.SumRole && f.Base.Kind == pmetric.MetricTypeSummary && b.group(p).Sum < 0
+		if !isLastSum {
+			return // the point lives: what it lost is no reason to declare it stale
+		}
+		// But a summary cannot say that it has no sum, and 0 would be one: so it ends, and is another from the next page on.
+	}
+	switch l.Role {
+	case catalog.ValueRole, catalog.NativeRole:
+		p.at = at
+	case catalog.CreatedRole:
+		p.created = at
+	case catalog.SumRole:
+		b.group(p).Sum = at
+	case catalog.CountRole:
+		b.group(p).Count = at
+	case catalog.BucketRole:
+		g := b.group(p)
+		g.Parts = append(g.Parts, part{b.bounds.Of(l), at})
+	default:
+	}
+}
+
+// count returns the sample that is the count of a histogram or a summary, or -1.
+func (b *builder) count(p *builtPoint) int32 {
+	if p.group < 0 {
+		return -1
+	}
+	return b.groups[p.group].Count
+}
+
+// group returns the group of a point, for a moment.
+func (b *builder) group(p *builtPoint) *Group {
+	if p.group < 0 {
+		n := len(b.groups)
+		var parts []part
+		if n < cap(b.groups) {
+			parts = b.groups[:n+1][n].Parts[:0]
+		}
+		p.group = int32(n)
+		b.groups = append(b.groups, Group{Count: -1, Sum: -1, rest: -1, Parts: parts})
+	}
+	return &b.groups[p.group]
+}
+
+func (b *builder) resource(r *catalog.Resource) int32 {
+	if r.Epoch != b.epoch {
+		r.Epoch, r.Slot = b.epoch, int32(len(b.resources))
+		b.resources = append(b.resources, PlacedResource{Resource: r})
+	}
+	return r.Slot
+}
+
+func (b *builder) metric(f *catalog.Family) {
+	f.Epoch, f.Slot = b.epoch, int32(len(b.metrics))
+	b.metrics = append(b.metrics, builtMetric{f, b.scope(placedScope{b.resource(f.Resource), f.Scope}), -1, -1})
+}
+
+func (b *builder) scope(s placedScope) int32 {
+	if n := int(b.nearest); n < len(b.scopes) && b.scopes[n] == s {
+		return b.nearest
+	}
+	at, ok := b.places[s]
+	if !ok {
+		if b.places == nil {
+			b.places = map[placedScope]int32{}
+		}
+		at = int32(len(b.scopes))
+		b.places[s] = at
+		b.scopes = append(b.scopes, s)
+	}
+	b.nearest = at
+	return at
+}
+
+// find returns which point is the one at a time, or -1.
+func (b *builder) find(p *catalog.Point, time int64) int32 {
+	if p.Epoch != b.epoch {
+		return -1
+	}
+	if order := p.Order(); b.points[order].time == time {
+		return order
+	}
+	if order, ok := b.splits[split{p, time}]; ok {
+		return order
+	}
+	return -1
+}
+
+func (b *builder) open(m *builtMetric, p *catalog.Point, time int64) int32 {
+	order := int32(len(b.points))
+	if p.Epoch != b.epoch {
+		p.Epoch = b.epoch
+		p.SetOrder(order)
+	} else {
+		if b.splits == nil {
+			b.splits = map[split]int32{}
+		}
+		b.splits[split{p, time}] = order
+	}
+	b.points = append(b.points, builtPoint{point: p, time: time, at: -1, created: -1, group: -1, next: -1})
+	if m.last < 0 {
+		m.first = order
+	} else {
+		b.points[m.last].next = order
+	}
+	m.last = order
+	return order
+}
+
+// Grouped tells whether points of a kind are histograms or summaries.
+func Grouped(k pmetric.MetricType) bool {
+	return k == pmetric.MetricTypeHistogram || k == pmetric.MetricTypeSummary
+}
+
+// finish copies what was built into a layout of its own. A point without a value, or without the count that a histogram
+// or a summary must have, is left out.
+func (b *builder) finish() *Layout {
+	for i := range b.points {
+		p := &b.points[i]
+		if p.at >= 0 {
+			b.anchored++
+		} else if b.count(p) >= 0 {
+			b.anchored++
+			b.grouped++
+		}
+		b.created = b.created || p.created >= 0
+	}
+	l := &Layout{
+		Resources: slices.Clone(b.resources),
+		Scopes:    slices.Clone(b.scopes),
+		Metrics:   make([]PlacedMetric, 0, len(b.metrics)),
+		Points:    make([]*catalog.Point, 0, b.anchored),
+		At:        make([]int32, 0, b.anchored),
+		Groups:    make([]Group, 0, b.grouped),
+	}
+	if b.created {
+		l.Created = make([]int32, 0, b.anchored)
+	}
+	clear(b.resources)
+	var last []float64
+	for i := range b.metrics {
+		m := &b.metrics[i]
+		first := len(l.Points)
+		for j := m.first; j >= 0; j = b.points[j].next {
+			p := &b.points[j]
+			at := p.at
+			if at < 0 {
+				if b.count(p) < 0 {
+					continue
+				}
+				at = int32(len(l.Groups))
+				g := b.groups[p.group].finish(m.family.Base.Kind, last)
+				last = g.Bounds
+				l.Groups = append(l.Groups, g)
+			}
+			l.Points, l.At = append(l.Points, p.point), append(l.At, at)
+			if b.created {
+				l.Created = append(l.Created, p.created)
+			}
+			l.Marked = l.Marked || p.point.Form.Keys.Marked
+		}
+		if n := len(l.Points) - first; n > 0 {
+			l.Metrics = append(l.Metrics, PlacedMetric{m.family, m.scope, int32(first), int32(n)})
+		}
+	}
+	return l
+}
+
+// finish sorts the parts and takes the bounds out of them, sharing last when they are the same. Of parts with one bound, as
+// relabeling may make them, the last on the page counts.
+func (g *Group) finish(k pmetric.MetricType, last []float64) Group {
+	slices.SortStableFunc(g.Parts, func(a, b part) int { return cmp.Compare(a.Bound, b.Bound) })
+	parts := make([]part, 0, len(g.Parts))
+	for i, p := range g.Parts {
+		if i+1 == len(g.Parts) || p.Bound != g.Parts[i+1].Bound {
+			parts = append(parts, p)
+		}
+	}
+	if n := len(parts); k == pmetric.MetricTypeHistogram && n > 0 && math.IsInf(parts[n-1].Bound, 1) {
+		g.rest = parts[n-1].At
+		parts = parts[:n-1]
+	}
+	if !slices.EqualFunc(parts, last, func(p part, f float64) bool { return p.Bound == f }) {
+		last = make([]float64, len(parts))
+		for i, p := range parts {
+			last[i] = p.Bound
+		}
+	}
+	return Group{Count: g.Count, Sum: g.Sum, rest: g.rest, Parts: parts, Bounds: last}
+}
+
+func (l *Layout) bytes() int64 {
+	n := 24*int64(len(l.Metrics)) + 12*int64(len(l.Points)) + 4*int64(len(l.Created)+len(l.About)) + 12*int64(len(l.Runs)) +
+		40*int64(len(l.Resources)+len(l.Scopes))
+	for i := range l.Groups {
+		n += 64 + 16*int64(len(l.Groups[i].Parts))
+	}
+	return n
+}

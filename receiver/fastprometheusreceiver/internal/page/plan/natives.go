@@ -1,0 +1,131 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+)
+
+// Width is how many buckets there are, those between spans included.
+func Width(spans []histogram.Span) (n int) {
+	for i, s := range spans {
+		if n += int(s.Length); i > 0 {
+			n += int(max(s.Offset, 0))
+		}
+	}
+	return n
+}
+
+// Totals returns the count and the sum.
+func (v NativeValue) Totals() (count, sum float64) {
+	if v.Integers != nil {
+		return float64(v.Integers.Count), v.Integers.Sum
+	}
+	return v.Floats.Count, v.Floats.Sum
+}
+
+// Stale tells whether it is a stale marker.
+func (v NativeValue) Stale() bool {
+	_, sum := v.Totals()
+	return IsStale(sum)
+}
+
+// Coarsest returns the largest schema whose buckets grow by at least a factor.
+func Coarsest(factor float64) int32 {
+	if factor <= 1 {
+		return histogram.ExponentialSchemaMax
+	}
+	schema := math.Floor(-math.Log2(math.Log2(factor)))
+	return int32(min(max(schema, float64(histogram.ExponentialSchemaMin)), float64(histogram.ExponentialSchemaMax)))
+}
+
+// Limit merges buckets until there are at most as many as native_histogram_bucket_limit says and none is narrower than
+// native_histogram_min_bucket_factor allows.
+func (v NativeValue) Limit(most int, schema int32) error {
+	if schema < histogram.ExponentialSchemaMax {
+		if v.Integers != nil && histogram.IsExponentialSchemaReserved(v.Integers.Schema) && v.Integers.Schema > schema {
+			if err := v.Integers.ReduceResolution(schema); err != nil {
+				return err
+			}
+		}
+		if v.Floats != nil && histogram.IsExponentialSchemaReserved(v.Floats.Schema) && v.Floats.Schema > schema {
+			if err := v.Floats.ReduceResolution(schema); err != nil {
+				return err
+			}
+		}
+	}
+	for most > 0 && v.buckets() > most {
+		var err error
+		switch s := v.schema(); {
+		case !histogram.IsExponentialSchema(s), s <= histogram.ExponentialSchemaMin:
+			return catalog.ErrBucketLimit
+		case v.Integers != nil:
+			err = v.Integers.ReduceResolution(s - 1)
+		default:
+			err = v.Floats.ReduceResolution(s - 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v NativeValue) schema() int32 {
+	if v.Integers != nil {
+		return v.Integers.Schema
+	}
+	return v.Floats.Schema
+}
+
+func (v NativeValue) buckets() int {
+	if v.Integers != nil {
+		return len(v.Integers.PositiveBuckets) + len(v.Integers.NegativeBuckets)
+	}
+	return len(v.Floats.PositiveBuckets) + len(v.Floats.NegativeBuckets)
+}
+
+// Bytes is what a native histogram takes, and what it comes to: buckets between spans have counts, too.
+func (v NativeValue) Bytes() int64 {
+	n := int64(nativeBytes)
+	for _, spans := range v.spans() {
+		n += spanBytes*int64(len(spans)) + countBytes*int64(Width(spans))
+	}
+	return n + bucketBytes*int64(v.buckets())
+}
+
+func (v NativeValue) spans() [2][]histogram.Span {
+	if v.Integers != nil {
+		return [2][]histogram.Span{v.Integers.PositiveSpans, v.Integers.NegativeSpans}
+	}
+	return [2][]histogram.Span{v.Floats.PositiveSpans, v.Floats.NegativeSpans}
+}
+
+// What native histograms take, in bytes.
+const (
+	// nativeBytes are of a native histogram, spanBytes and bucketBytes of its parts. There are countBytes in metrics of each
+	// bucket and of those between two spans.
+	nativeBytes = 512
+	spanBytes   = 16
+	bucketBytes = 8
+	countBytes  = 8
+)
+
+// A NativeValue is a native histogram, of integers or of floats.
+type NativeValue struct {
+	Integers *histogram.Histogram
+	Floats   *histogram.FloatHistogram
+}
+
+// Representation tells what kind of histogram it is.
+func (v NativeValue) Representation() catalog.Native {
+	if v.Integers != nil && v.Integers.Schema == histogram.CustomBucketsSchema || v.Floats != nil && v.Floats.Schema == histogram.CustomBucketsSchema {
+		return catalog.Custom
+	}
+	return catalog.Exponential
+}

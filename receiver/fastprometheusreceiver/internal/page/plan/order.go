@@ -1,0 +1,109 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+)
+
+// A Run is points of a metric that follow each other on a large page.
+type Run struct {
+	Metric, Points int32
+	Ends           bool // and with it the round
+}
+
+// order decides in which order the points of a large page are handed on: the report's last. Such a page says one thing
+// after the other about all pods, say. Who takes its parts would meet the texts of each pod again with every metric, long
+// after they were last seen. So what is said of a pod goes together: a round has, of every metric, the points about the same
+// few of them. Points of a metric stay in their order.
+func (b *Book) order(l *Layout) {
+	var (
+		about = make([]int32, len(l.Points)) // numbers, as they come first
+		known = map[string]int32{}
+		sizes []int
+	)
+	for m := range l.Metrics {
+		reports := l.Metrics[m].isReport(b.Rules)
+		for i := l.Metrics[m].First; i < l.Metrics[m].First+l.Metrics[m].Points; i++ {
+			if reports {
+				about[i] = AboutNothing
+				continue
+			}
+			s := b.About(l.Points[i].Line)
+			at, ok := known[s]
+			if !ok {
+				at = int32(len(sizes))
+				known[s] = at
+				sizes = append(sizes, 0)
+			}
+			about[i] = at
+			sizes[at]++
+		}
+	}
+	round := make([]int32, len(sizes))
+	last, room := int32(0), b.cfg.Round
+	for i, n := range sizes {
+		if n > room && room < b.cfg.Round {
+			last++
+			room = b.cfg.Round
+		}
+		round[i] = last
+		room -= n
+	}
+	rounds := make([][]Run, last+1) // filled metric by metric: most of many metrics have nothing to say in most of many rounds
+	for i := range l.Metrics {
+		m := &l.Metrics[i]
+		if m.isReport(b.Rules) {
+			continue
+		}
+		var (
+			at  *Run
+			now int32
+		)
+		for _, a := range about[m.First : m.First+m.Points] {
+			if at == nil || round[a] > now {
+				now = round[a]
+				rounds[now] = append(rounds[now], Run{Metric: int32(i)})
+				at = &rounds[now][len(rounds[now])-1]
+			}
+			at.Points++
+		}
+	}
+	for _, runs := range rounds[:last] {
+		if n := len(runs); n > 0 {
+			runs[n-1].Ends = true
+		}
+	}
+	l.Runs, l.About = slices.Clip(l.reported(b.Rules, slices.Concat(rounds...))), about
+}
+
+// AboutNothing is what the report's points are about.
+const AboutNothing = -1
+
+// InTurn is the order of the page, but for the report.
+func (l *Layout) InTurn(r *catalog.Rules) []Run {
+	runs := make([]Run, 0, len(l.Metrics))
+	for i := range l.Metrics {
+		if m := &l.Metrics[i]; !m.isReport(r) {
+			runs = append(runs, Run{Metric: int32(i), Points: m.Points})
+		}
+	}
+	return l.reported(r, runs)
+}
+
+func (l *Layout) reported(r *catalog.Rules, runs []Run) []Run {
+	for i := range l.Metrics {
+		if m := &l.Metrics[i]; m.isReport(r) {
+			runs = append(runs, Run{Metric: int32(i), Points: m.Points})
+		}
+	}
+	return runs
+}
+
+// isReport tells whether a metric is the report's.
+func (m *PlacedMetric) isReport(r *catalog.Rules) bool {
+	return slices.Contains(r.Report, m.Family.Base.Name)
+}

@@ -1,0 +1,228 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+)
+
+// A Plan is a page, values aside: its lines in order, the report's last, and what they come to. Targets with the same
+// page share it. It never changes but for its trees.
+type Plan struct {
+	Tally // of its pages, when nothing is new
+
+	hash    uint64
+	Lines   []*catalog.Line
+	Body    []*catalog.Line             // without those of the report
+	Said    map[string]catalog.Metadata // by the page
+	Repeats int                         // lines that were there before
+	newest  uint32                      // the highest number of a line
+
+	Layout      *Layout // nil until a page has come out as the plan says
+	owner       []int32 // of each sample its point, when somebody asked
+	HasUnplaced bool    // a sample has none: parts of a point that may yet come
+
+	Pure      bool // a target that knows nothing yet would make the same of the page
+	Steady    bool // and one that knows what the page says, and nothing else
+	Contested bool // lines might be the same series for another target
+	conds     []*catalog.Condition
+	refs      int        // targets
+	mu        sync.Mutex // of owner
+}
+
+// A Pass reads the lines of a whole page, once they are known.
+type Pass struct {
+	*Book
+	catalog.PageMetadata
+
+	identity *catalog.Identity
+	history  *History
+	Most     int64           // that the catalog may hold, when the page is not to take more
+	LastPage []*catalog.Line // the target's last page
+	// Contested says that lines might be the same series for the target, and not for others.
+	Contested bool
+}
+
+// Begin starts a pass. The lines of the target's last page bear the mark before it until the page has them.
+func (p *Pass) Begin(t *catalog.Identity, h *History) {
+	c := p.Catalog
+	before := c.MarkLines()
+	p.PageMetadata.Begin(c, c.MarkLines(), h.known)
+	p.identity, p.history = t, h
+	if p.LastPage = h.Restated; p.LastPage == nil {
+		p.LastPage = h.Last()
+	}
+	if t.Turned {
+		p.LastPage = c.Turn(t, p.LastPage)
+	}
+	p.Contested = false
+	for _, l := range p.LastPage {
+		l.Epoch = before
+	}
+	p.Most = math.MaxInt64
+}
+
+// Page resolves the lines of a page and counts them. Afterwards each line's number is that of its first sample.
+func (p *Pass) Page(lines []*catalog.Line, times []int64, latest int64, natives map[int32]NativeValue) (c Counts) {
+	for i, l := range lines {
+		switch l.Kind {
+		case catalog.TypeLine, catalog.HelpLine, catalog.UnitLine:
+			p.Apply(l)
+			continue
+		case catalog.DroppedLine:
+			c.Samples++
+			c.Dropped++
+			if l.Setting == catalog.RefusedSetting {
+				c.Limited++
+			}
+			continue
+		case catalog.SeriesLine:
+			c.Samples++
+		default:
+		}
+		if l.Epoch == p.Epoch {
+			c.repeats++
+			if times == nil || times[i] == NoTime {
+				c.Ignored++
+			}
+			continue
+		}
+		isNew := l.Epoch != p.Epoch-1 && !p.history.Failed.has(p.identity, l)
+		l.Epoch, l.Number = p.Epoch, int32(i)
+		switch {
+		case times != nil && times[i] > latest:
+			c.Late++
+		case isNew && l.Kind == catalog.SeriesLine:
+			c.Added++
+		default:
+		}
+		as := catalog.Classic
+		if v, ok := natives[int32(i)]; ok {
+			as = v.Representation()
+		}
+		if b := p.Base(l.Name, as); l.Point == nil || l.Point.Family.Base != b {
+			p.Place(l, b, as)
+			if c.placed++; p.Held() > p.Most {
+				return c
+			}
+		}
+		if q := l.Point; q != nil && (q.Form.Keys.Contested || q.Family.Resource.IsNamed()) {
+			p.Contested = true
+		}
+	}
+	return c
+}
+
+// Counts are those of the lines of a page.
+type Counts struct {
+	Tally
+
+	Late    int // samples of too far in the future
+	placed  int
+	repeats int // of a line that was there before
+	Ignored int // of those, the ones without a timestamp: they are not taken
+}
+
+// Plan returns the plan of a page that was just passed.
+func (p *Pass) Plan(lines []*catalog.Line, c Counts) *Plan {
+	h := uint64(len(lines))
+	for _, l := range lines {
+		id := uint64(l.ID)<<8 | uint64(l.Role)
+		if l.Point != nil {
+			id ^= uint64(l.Point.Family.ID) << 32
+		}
+		h = (h ^ id) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	for ; ; h++ {
+		q := p.Plans[h]
+		if q == nil {
+			break
+		}
+		if slices.Equal(q.Lines, lines) {
+			return q
+		}
+	}
+	q := &Plan{
+		hash: h, Lines: slices.Clone(lines),
+		Repeats: c.repeats, Tally: Tally{Samples: c.Samples, Dropped: c.Dropped, Limited: c.Limited}, Contested: p.Contested,
+	}
+	q.Body = q.Lines[:len(lines)-len(p.ReportLines)]
+	mark := p.Mark()
+	for _, l := range lines {
+		q.newest = max(q.newest, l.ID)
+		if cond := l.Name.Cond; cond != nil && cond.Epoch != mark {
+			cond.Epoch = mark
+			q.conds = append(q.conds, cond)
+		}
+	}
+	p.Plans[h] = q
+	return q
+}
+
+// Lay builds the layout of lines, the samples of which are numbered from first on, and of the markers of lines that are
+// gone, which come after them.
+func (p *Pass) Lay(first int, lines []*catalog.Line, times []int64, gone []*catalog.Line, latest int64) *Layout {
+	b := &p.builder
+	b.reset(p.Mark(), first+len(lines), &p.Bounds)
+	for i, l := range lines {
+		if l.Kind != catalog.SeriesLine && l.Kind != catalog.ReportLine {
+			continue
+		}
+		time := int64(NoTime)
+		if times != nil {
+			time = times[i]
+		}
+		if time == NoTime && first == 0 && int(l.Number) != i {
+			continue // exposed before: the first counts
+		}
+		if time > latest {
+			continue
+		}
+		b.add(l, first+i, time)
+	}
+	for i, l := range gone {
+		b.add(l, first+len(lines)+i, NoTime)
+	}
+	l := b.finish()
+	if p.IsLarge(len(lines)) || p.IsLarge(len(l.Points)) {
+		*b = builder{}
+	}
+	if p.IsLarge(len(l.Points)) {
+		p.order(l)
+	}
+	return l
+}
+
+// A Tally counts the samples of a page.
+type Tally struct {
+	Samples int
+	Dropped int // by relabeling, or for the series limit
+	Limited int // for that
+	Added   int // of series that the last page had not
+}
+
+// HasMetricsOf tells whether two layouts have the same metrics.
+func (l *Layout) HasMetricsOf(other *Layout) bool {
+	return l == other || slices.Equal(l.Scopes, other.Scopes) &&
+		slices.EqualFunc(l.Resources, other.Resources, func(a, b PlacedResource) bool { return a.Resource == b.Resource }) &&
+		slices.EqualFunc(l.Metrics, other.Metrics, func(a, b PlacedMetric) bool { return a.Family == b.Family && a.Scope == b.Scope })
+}
+
+// IsComplete tells whether a list, if there is one, has all points of a metric and no others.
+func (l *Layout) IsComplete(m *PlacedMetric, list []int32) bool {
+	if list == nil {
+		return true
+	}
+	for _, at := range list {
+		if at < 0 || int(at) >= len(l.Points) {
+			return false
+		}
+	}
+	return len(list) == int(m.Points)
+}

@@ -1,0 +1,98 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/value"
+)
+
+// A PlacedExemplar is an exemplar, the sample it came with and, once a layout has said so, the point it goes to.
+type PlacedExemplar struct {
+	exemplar.Exemplar
+
+	Sample, Point int32
+}
+
+// Owners returns the point of each of a number of samples, from one on, or -1.
+func (l *Layout) Owners(first, samples int) []int32 {
+	owner := make([]int32, samples)
+	for i := range owner {
+		owner[i] = -1
+	}
+	for i := range l.Points {
+		l.samples(i, func(sample int32) {
+			if j := int(sample) - first; j >= 0 && j < samples {
+				owner[j] = int32(i)
+			}
+		})
+	}
+	return owner
+}
+
+// samples visits the samples of a point.
+func (l *Layout) samples(point int, f func(sample int32)) {
+	p := l.Placed(point)
+	each := func(sample int32) {
+		if sample >= 0 {
+			f(sample)
+		}
+	}
+	each(p.Created)
+	if !p.isGrouped() {
+		each(p.At)
+		return
+	}
+	g := &l.Groups[p.At]
+	each(g.Count)
+	each(g.Sum)
+	each(g.rest)
+	for _, part := range g.Parts {
+		each(part.At)
+	}
+}
+
+// Owners returns the point of each of the plan's samples.
+func (p *Plan) Owners() []int32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.owner == nil {
+		p.owner = p.Layout.Owners(0, len(p.Lines))
+		for i, l := range p.Lines {
+			isLoose := p.owner[i] < 0 && l.Kind == catalog.SeriesLine && l.Name.Final != translator.TargetInfoMetricName
+			p.HasUnplaced = p.HasUnplaced || isLoose
+		}
+	}
+	return p.owner
+}
+
+// Deal finds the point of each exemplar and puts them in the order of points; of one point they stay in that of the page.
+func Deal(xs []PlacedExemplar, owner []int32) []PlacedExemplar {
+	for i := range xs {
+		xs[i].Point = owner[xs[i].Sample]
+	}
+	xs = slices.DeleteFunc(xs, func(x PlacedExemplar) bool { return x.Point < 0 })
+	slices.SortStableFunc(xs, func(a, b PlacedExemplar) int { return cmp.Compare(a.Point, b.Point) })
+	return xs
+}
+
+// NoTime is the timestamp of a sample that has none of its own.
+const NoTime = -1 << 63
+
+// A stale marker ends a series. A page in protobuf may say it too, and any other NaN: so what the scrape knows of a line is
+// never told by its value.
+var (
+	StaleMarker = math.Float64frombits(value.StaleNaN)
+	staleBits   = math.Float64bits(StaleMarker)
+)
+
+// IsStale tells whether a value is a stale marker.
+func IsStale(v float64) bool { return math.Float64bits(v) == staleBits }

@@ -1,0 +1,321 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+)
+
+// A Variation is what a difference makes of a plan's layout: some points are absent, and there are extra ones.
+type Variation struct {
+	difference
+
+	missing lineSet // lines of the plan that are not on the page
+	Absent  lineSet // and of those the ones that have ended before: they have no point
+	Extra   *Layout // of extras and of those that end; its samples are numbered from the plan's last on
+	Ended   int     // how many of its samples end
+	Carried int     // extras the last page had too
+	Changes []Change
+}
+
+// A Change is what is to be done to a metric of the plan: points are absent, and extra ones follow.
+type Change struct{ Metric, Absent, First, Count int32 }
+
+// A VaryingRoom is memory that variations are made in, one after the other.
+type VaryingRoom struct {
+	Missing lineSet
+	Absent  lineSet
+	Gone    []*catalog.Line // that end
+}
+
+// Vary finds out what a difference means for a target, and counts the page's samples. It returns nil when it means more than some points.
+func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room *VaryingRoom) (*Variation, Tally) {
+	n := p.Tally
+	if p.Owners(); p.HasUnplaced { // from here on, owner is read without its lock: it stays as it is
+		return nil, n
+	}
+	b.number(p)
+	was, now := b.Mark(), b.Mark()
+	for _, l := range h.Diff.Extras {
+		l.Epoch = was
+	}
+	room.Missing, room.Absent = room.Missing.none(len(p.Lines)), room.Absent.none(len(p.Lines))
+	x := &Variation{difference: d, missing: room.Missing, Absent: room.Absent}
+	d.missing(x.missing)
+	extras := d.Extras
+	for _, e := range d.edits {
+		gone, came := p.Lines[e.at:e.at+e.gone], extras[:e.extra]
+		extras = extras[e.extra:]
+		if !b.inOrder(p, &e, came) {
+			return nil, n
+		}
+		for i, l := range gone {
+			n.add(l, -1)
+			if l.Kind != catalog.DroppedLine && !p.Layout.isMissing(p.owner[int(e.at)+i], x.missing) {
+				return nil, n
+			}
+		}
+		for _, l := range came {
+			if l.Epoch == b.markEpoch || l.Epoch == now {
+				return nil, n // it is there elsewhere, too
+			}
+			switch {
+			case l.Epoch == was:
+				x.Carried++
+			case l.Kind == catalog.SeriesLine:
+				n.Added++
+			default:
+			}
+			l.Epoch = now
+			n.add(l, 1)
+			if l.Kind != catalog.DroppedLine && (!b.fits(p, l) || t.Pin == nil && l.Point.Form.Keys.Contested) {
+				return nil, n
+			}
+		}
+	}
+	if len(d.Extras) > len(p.Lines)/16 && h.Carried+x.Carried > len(p.Lines) {
+		return nil, n // by now a plan of its own would have paid
+	}
+	room.Gone = room.Gone[:0]
+	isEnding := h.Alive && !b.cfg.NoStaleMarkers
+	for _, l := range h.Diff.Extras {
+		if !isEnding || l.Kind != catalog.SeriesLine || l.Epoch != was {
+			continue
+		}
+		if !b.fits(p, l) {
+			return nil, n // it did, but others have had lines of the same series since
+		}
+		room.Gone = append(room.Gone, l)
+	}
+	x.Ended = len(room.Gone)
+	n.Added += h.markAbsent(p, x, isEnding)
+	if h.Plan != p {
+		n.Added = n.Samples - n.Dropped
+	}
+	x.Extra = b.Scratch.Lay(len(p.Lines), d.Extras, nil, room.Gone, math.MaxInt64)
+	placed := 0
+	for _, at := range x.Extra.Owners(len(p.Lines), len(d.Extras)) {
+		if at >= 0 {
+			placed++
+		}
+	}
+	for _, l := range d.Extras {
+		if l.Kind == catalog.SeriesLine {
+			placed--
+		}
+	}
+	if placed != 0 || !x.find(p.Layout) {
+		return nil, n
+	}
+	return x, n
+}
+
+// add counts a line that is a sample so many times.
+func (n *Tally) add(l *catalog.Line, times int) {
+	n.Samples += times
+	if l.Kind == catalog.DroppedLine {
+		n.Dropped += times
+		if l.Setting == catalog.RefusedSetting {
+			n.Limited += times
+		}
+	}
+}
+
+// inOrder tells whether names still come in the order they have in the plan: the first sample of a name decides what
+// its family is, given what the page said before.
+func (b *Book) inOrder(p *Plan, e *edit, came []*catalog.Line) bool {
+	var room [2][8]*catalog.Name
+	had, has := room[0][:0], room[1][:0]
+	end := e.at + e.gone
+	for i, l := range p.Lines[e.at:end] {
+		if l.Kind.IsMetadata() {
+			return false
+		}
+		if l.Kind == catalog.SeriesLine && l.Name.First == e.at+int32(i) {
+			had = append(had, l.Name)
+		}
+	}
+	see := func(l *catalog.Line) {
+		if l.Kind != catalog.DroppedLine && l.Name.First >= e.at && !slices.Contains(has, l.Name) {
+			has = append(has, l.Name)
+		}
+	}
+	for _, l := range came {
+		if l.Kind.IsMetadata() || l.Kind == catalog.SeriesLine && l.Name.Epoch != b.markEpoch || len(has) > 32 {
+			return false
+		}
+		see(l)
+	}
+	if next := p.Lines[end]; !next.Kind.IsMetadata() && next.Kind != catalog.DroppedLine {
+		if next.Name.First == end {
+			had = append(had, next.Name)
+		}
+		see(next)
+	}
+	return slices.Equal(had, has)
+}
+
+// fits places a line that the plan has not among its families, if it makes a point of its own, or a part of one.
+func (b *Book) fits(p *Plan, l *catalog.Line) bool {
+	at := p.owner[l.Name.First]
+	if at < 0 {
+		return false
+	}
+	of := p.Layout.Points[at].Family.Base
+	if of.Custom || of.Kind == pmetric.MetricTypeExponentialHistogram {
+		return false
+	}
+	if l.Point == nil || l.Point.Family.Base != of {
+		b.Place(l, of, catalog.Classic)
+	}
+	switch l.Role {
+	case catalog.ValueRole, catalog.CountRole:
+		return !l.Point.IsSeveral()
+	case catalog.BucketRole, catalog.SumRole, catalog.CreatedRole:
+		return true
+	default:
+		return false
+	}
+}
+
+// markAbsent marks points whose stale marker was sent, and notes which metrics have some. It returns how many series are back that the
+// last page had not.
+func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool) (back int) {
+	body := int32(len(p.Body))
+	for _, e := range h.Diff.edits {
+		for i := e.at; i < e.at+e.gone; i++ {
+			if x.missing.Has(i) {
+				x.Absent.add(i)
+			} else if p.Lines[i].Kind == catalog.SeriesLine {
+				back++
+			}
+		}
+	}
+	for _, e := range x.edits {
+		for i := e.at; i < min(e.at+e.gone, body); i++ {
+			l := p.Lines[i]
+			if !isEnding {
+				x.Absent.add(i)
+			}
+			if l.Kind != catalog.SeriesLine || !x.Absent.Has(i) {
+				continue
+			}
+			if at := p.owner[i]; p.Layout.Anchor(at) == i {
+				x.remove(p.Layout, at)
+			}
+		}
+	}
+	return back
+}
+
+// remove notes that a point is absent.
+func (x *Variation) remove(l *Layout, point int32) {
+	if n := len(x.Changes); n > 0 {
+		if last := &x.Changes[n-1]; l.Metrics[last.Metric].has(point) {
+			last.Absent++
+			return
+		}
+	}
+	x.Changes = append(x.Changes, Change{Metric: l.metricOf(point), Absent: 1})
+}
+
+func (m *PlacedMetric) has(point int32) bool { return point >= m.First && point < m.First+m.Points }
+
+// find finds the metrics of a layout that change. It returns false when a metric has nothing left, or would be new.
+func (x *Variation) find(l *Layout) bool {
+	for k := range x.Extra.Metrics { // so that none is looked for: they come in any order
+		x.Extra.Metrics[k].Family.Slot = int32(k)
+	}
+	left := len(x.Extra.Metrics)
+	for i := 0; i < len(l.Metrics) && left > 0; i++ {
+		f := l.Metrics[i].Family
+		if k := int(f.Slot); k < len(x.Extra.Metrics) && x.Extra.Metrics[k].Family == f {
+			m := &x.Extra.Metrics[k]
+			x.Changes = append(x.Changes, Change{Metric: int32(i), First: m.First, Count: m.Points})
+			left--
+		}
+	}
+	if left > 0 {
+		return false
+	}
+	slices.SortFunc(x.Changes, func(a, b Change) int { return cmp.Compare(a.Metric, b.Metric) })
+	merged := x.Changes[:0]
+	for _, c := range x.Changes {
+		if n := len(merged); n > 0 && merged[n-1].Metric == c.Metric {
+			merged[n-1].Absent += c.Absent
+			if c.Count > 0 {
+				merged[n-1].First, merged[n-1].Count = c.First, c.Count
+			}
+			continue
+		}
+		merged = append(merged, c)
+	}
+	x.Changes = merged
+	for _, c := range merged {
+		if c.Absent == l.Metrics[c.Metric].Points && c.Count == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Without varies the layout of lines by the points of others that end. It returns nil when a point goes on without them, or a
+// metric ends.
+func (p *Pass) Without(l *Layout, lines, gone []*catalog.Line) *Variation {
+	mark := p.Mark()
+	for _, l := range lines {
+		if l.Point != nil {
+			l.Point.Epoch = mark
+		}
+	}
+	for _, l := range gone {
+		if l.Point.Epoch == mark {
+			return nil
+		}
+	}
+	x := &Variation{Extra: p.Lay(len(lines), nil, nil, gone, math.MaxInt64)}
+	if !x.find(l) {
+		return nil
+	}
+	return x
+}
+
+// metricOf returns which metric a point belongs to.
+func (l *Layout) metricOf(point int32) int32 {
+	i, _ := slices.BinarySearchFunc(l.Metrics, point+1, func(m PlacedMetric, p int32) int { return cmp.Compare(m.First+m.Points, p) })
+	return int32(i)
+}
+
+// Anchor returns the sample without which a point is none.
+func (l *Layout) Anchor(point int32) int32 {
+	p := l.Placed(int(point))
+	if p.isGrouped() {
+		return l.Groups[p.At].Count
+	}
+	return p.At
+}
+
+// isMissing tells whether no sample of a point is left.
+func (l *Layout) isMissing(point int32, missing lineSet) bool {
+	all := point >= 0
+	if all {
+		l.samples(int(point), func(i int32) { all = all && missing.Has(i) })
+	}
+	return all
+}
+
+// Behind makes a layout's groups follow those of another.
+func (l *Layout) Behind(other *Layout) {
+	for i := range l.Points {
+		if l.Placed(i).isGrouped() {
+			l.At[i] += int32(len(other.Groups))
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
+)
+
+// A Result is what came of a scrape.
+type Result struct {
+	// Metrics has the samples, the stale markers of what is gone and the report; of a large page a part of that, until
+	// Next. It may be empty, and is the caller's until Release.
+	Metrics pmetric.Metrics
+	// Err says why up is 0.
+	Err error
+	// Samples were on the page, PostRelabel of them were left by relabeling, Added were of series not on the page before.
+	Samples, PostRelabel, Added int
+	// Hits were lines as expected, Misses were not.
+	Hits, Misses int
+	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
+	Limited, Late int
+
+	tree   *tree.Tree  // that can be filled again
+	pools  *tree.Pools // to give it to
+	layout *plan.Layout
+	parts  *tree.Parts // nil unless the page is large
+}
+
+// ErrLimit is what Result.Err is, in the sense of errors.Is, when a page is beyond a limit of its job's.
+var ErrLimit = catalog.ErrLimit
+
+// A Family is what was said of a metric.
+type Family struct{ Name, Type, Help, Unit string }
+
+// Families visits what was said of the target's metrics, those of the report aside. One may come more than once.
+func (t *Target) Families(r Result, yield func(Family)) {
+	for i := range r.layout.Metrics {
+		if b := r.layout.Metrics[i].Family.Base; !slices.Contains(t.cohort.Rules.Report, b.Name) {
+			yield(Family{b.Out, string(b.PromType), b.Help, b.OutUnit})
+		}
+	}
+}
+
+// render makes metrics of the scrape, or the first part of them.
+func (s *Scrape) render(l *plan.Layout, t *tree.Tree, v *tree.View, res *Result) {
+	res.layout = l
+	if v.Owner.Tree.IsLarge(v.Size(l)) {
+		s.lent = true
+		res.parts = tree.NewParts(l, v)
+		res.Metrics = res.parts.Next()
+		return
+	}
+	res.Metrics, res.tree = tree.Render(l, t, v)
+	res.pools = &s.target.cohort.pools
+}
+
+// Pending returns how many points the parts to come have, at most.
+func (r Result) Pending() int {
+	if r.parts == nil {
+		return 0
+	}
+	return r.parts.Pending
+}
+
+// Next returns the result with the next part of a large page's metrics, in place of the one before, which must have been
+// consumed.
+func (r Result) Next() Result {
+	consumed := r.Metrics
+	r.Metrics = pmetric.Metrics{} // may go while the next is built
+	r.Metrics = r.parts.After(consumed)
+	return r
+}
+
+// Release says that the consumer has returned without an error. With Config.Reuse the metrics may then be filled again;
+// without, the call means nothing.
+func (r Result) Release() {
+	if r.Metrics.IsReadOnly() { // shared by several consumers: their flag cannot be taken back
+		return
+	}
+	if handback.Poisons() && (r.tree != nil || r.parts != nil && r.parts.Owner.Tree.Reuse) {
+		handback.Overwrite(r.Metrics)
+	}
+	if r.tree == nil {
+		return
+	}
+	r.tree.Poisoned = handback.Poisons()
+	r.pools.Give(r.tree)
+}
+
+// count takes over how many samples the page had.
+func (r *Result) count(n plan.Tally) {
+	r.Samples, r.PostRelabel, r.Limited, r.Added = n.Samples, n.Samples-n.Dropped, n.Limited, n.Added
+}

@@ -1,0 +1,58 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// manyAttributes is from how many attributes on a map is filled all at once. One by one, pcommon.Map compares each with all
+// that are there already, which for the labels of a hostile line takes seconds.
+const manyAttributes = 64
+
+// attributes fill a map. They are to be flushed at the end.
+type attributes struct {
+	pcommon.Map
+
+	many  map[string]any // nil when there are few
+	slabs *slab.Slabs    // nil when a name may come twice, or the map lasts
+}
+
+// fillAttributes begins to fill a map, which is empty, with up to so many attributes.
+func fillAttributes(m pcommon.Map, most int) attributes {
+	if most > manyAttributes {
+		return attributes{Map: m, many: make(map[string]any, most)}
+	}
+	m.EnsureCapacity(most)
+	return attributes{Map: m}
+}
+
+// put sets an attribute.
+func (a *attributes) put(name, value string) {
+	switch {
+	case a.many != nil:
+		a.many[name] = value
+	case a.slabs != nil:
+		a.slabs.PutStr(a.Map, name, value)
+	default:
+		a.PutStr(name, value)
+	}
+}
+
+// fillOnce begins to fill a map with attributes whose names are all different. It is made of slabs, if there are some.
+func fillOnce(m pcommon.Map, most int, slabs *slab.Slabs) attributes {
+	if slabs == nil || most > manyAttributes {
+		return fillAttributes(m, most)
+	}
+	slabs.Reserve(m, most)
+	return attributes{Map: m, slabs: slabs}
+}
+
+func (a *attributes) flush() {
+	if a.many != nil {
+		_ = a.FromRaw(a.many) // there is no string that it cannot take
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// broken histograms were left out of metrics.
+type broken struct {
+	count int64
+	first string // the name of the first one's metric
+}
+
+func (b *broken) add(metric string) {
+	if b.count++; b.count == 1 {
+		b.first = metric
+	}
+}
+
+// report notes how many histograms of a page, or of a part of it, were left out. What a target has said before is said again when
+// a whole page was without.
+func (b *broken) report(o *Owner, isLast bool) {
+	if b.count > 0 {
+		o.Tree.BrokenHistograms.Add(b.count)
+		if o.broken == soundPages {
+			o.Tree.Logger.Warn("Histograms are left out: their buckets fall, exceed the count or are no numbers",
+				zap.String("job", o.Job), zap.String("instance", o.Host), zap.String("metric", b.first))
+		}
+		o.broken = brokenPage
+	}
+	if !isLast {
+		return
+	}
+	switch o.broken {
+	case brokenPage:
+		o.broken = brokenBefore
+	case brokenBefore:
+		o.broken = soundPages
+		o.Tree.Logger.Info("Histograms are no longer left out", zap.String("job", o.Job), zap.String("instance", o.Host))
+	default:
+	}
+}
+
+// A brokenState is what a target's pages have had of broken histograms.
+type brokenState uint8
+
+const (
+	soundPages   brokenState = iota // none
+	brokenPage                      // some, on this page
+	brokenBefore                    // some, on the last page
+)
+
+// sound tells whether the buckets of a histogram can be told apart: numbers that do not fall, none above the count.
+func (c *cursor) sound(p plan.PlacedPoint, isCustom bool) bool {
+	if isCustom {
+		n, ok := c.Natives[p.At]
+		if !ok || n.Stale() {
+			return true
+		}
+		count, sum := n.Totals()
+		return count != 0 || sum == 0 // a sum without a count says that there was none
+	}
+	g := c.group(p.At)
+	if c.isStaleGroup(g) {
+		return true
+	}
+	last := 0.0
+	for i := range g.Parts {
+		b := c.Values[g.Parts[i].At]
+		if !(b >= last) { // nor is NaN
+			return false
+		}
+		last = b
+	}
+	return c.Values[g.Count] >= last
+}

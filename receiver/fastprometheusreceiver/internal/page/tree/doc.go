@@ -1,0 +1,14 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree makes pmetric.Metrics of values and layouts.
+//
+// A View is what a scrape has read; a cursor goes through a Layout, or the points that a variation adds, and fills metrics from it.
+// What has been handed out and come back is filled again: a Tree waits in a Pool for the next page with the same metrics, and is
+// looked at before, since others had it (intact.go). The metrics of a large page are made in Parts, each after the one before has
+// been consumed, so that they are never there as a whole.
+//
+//	Pools ── Pool ── Tree ── record           for pages with the same metrics
+//	Parts ── recycled                         for large pages
+//	cursor ── View ── Owner                   whose values fill what lines leave to the target
+package tree

@@ -1,0 +1,220 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"math"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// A View is the samples of a scrape as a layout names them.
+type View struct {
+	*plan.Variation // nil when the page has what the layout has
+
+	Owner     *Owner
+	At        pcommon.Timestamp
+	Values    []float64
+	Times     []int64 // nil when no sample has a time of its own
+	Natives   map[int32]plan.NativeValue
+	Exemplars []plan.PlacedExemplar // by point
+	hanging   bool                  // there are exemplars, or were
+}
+
+// change returns what the variation, if any, changes in a metric. Calls are for one metric after another.
+func (v *View) change(metric, next int) (plan.Change, int) {
+	if v.Variation != nil && next < len(v.Changes) && int(v.Changes[next].Metric) == metric {
+		return v.Changes[next], next + 1
+	}
+	return plan.Change{}, next
+}
+
+// value returns sample i; of none it is NaN.
+func (v *View) value(i int32) float64 {
+	if i < 0 {
+		return math.NaN()
+	}
+	return v.Values[i]
+}
+
+func (v *View) time(i int32) pcommon.Timestamp {
+	if v.Times == nil || i < 0 || int(i) >= len(v.Times) || v.Times[i] == plan.NoTime {
+		return v.At
+	}
+	return pcommon.Timestamp(v.Times[i] * 1e6)
+}
+
+// started returns the start time that a sample of a _created series gives, 0 for none.
+func (v *View) started(i int32) pcommon.Timestamp {
+	s := v.value(i)
+	if math.IsNaN(s) || s == 0 {
+		return 0
+	}
+	whole := int64(s)
+	return pcommon.Timestamp(whole*1e9 + int64((s-float64(whole))*1e9))
+}
+
+// slabs are what metrics are made of that are made anew. Those that stay, to be filled again, have points come and go one by one:
+// there, what is left of a slab would be kept for the sake of a few.
+var slabs = sync.Pool{New: func() any { return new(slab.Slabs) }}
+
+// emit builds a tree anew. whole is false when a histogram had to be left out.
+func emit(l *plan.Layout, v *View) (md pmetric.Metrics, whole bool) {
+	md = pmetric.NewMetrics()
+	c := cursor{View: v, Layout: l, slabs: slabs.Get().(*slab.Slabs)}
+	defer slabs.Put(c.slabs)
+	f := newFrame(l, md, v.Owner)
+	if len(l.Scopes) == 1 && len(l.Metrics) > 0 {
+		f.scope(0).EnsureCapacity(len(l.Metrics))
+	}
+	var (
+		ch   plan.Change
+		next int
+	)
+	for i := range l.Metrics {
+		m := &l.Metrics[i]
+		k := allOf(m, false)
+		if ch, next = v.change(i, next); ch != (plan.Change{}) {
+			k = c.choose(m, ch, nil, false)
+		}
+		c.metric(m, f.scope(m.Scope).AppendEmpty(), k, false)
+	}
+	if c.broken.count > 0 {
+		removeEmpty(md)
+	}
+	c.broken.report(v.Owner, true)
+	return md, c.broken.count == 0
+}
+
+// A frame is the resources and scopes of metrics in the making: in the order of their first metrics.
+type frame struct {
+	*plan.Layout
+
+	metrics   pmetric.Metrics
+	owner     *Owner
+	resources []pmetric.ResourceMetrics
+	scopes    []pmetric.ScopeMetrics
+}
+
+func newFrame(l *plan.Layout, md pmetric.Metrics, o *Owner) frame {
+	return frame{
+		Layout: l, metrics: md, owner: o,
+		resources: make([]pmetric.ResourceMetrics, len(l.Resources)), scopes: make([]pmetric.ScopeMetrics, len(l.Scopes)),
+	}
+}
+
+// scope returns the metrics of a scope, which is there from then on.
+func (f *frame) scope(at int32) pmetric.MetricSlice {
+	if f.scopes[at] == (pmetric.ScopeMetrics{}) {
+		s := f.Scopes[at]
+		if f.resources[s.Resource] == (pmetric.ResourceMetrics{}) {
+			f.resources[s.Resource] = f.metrics.ResourceMetrics().AppendEmpty()
+			f.owner.fill(f.resources[s.Resource].Resource().Attributes(), &f.Resources[s.Resource])
+		}
+		f.scopes[at] = f.resources[s.Resource].ScopeMetrics().AppendEmpty()
+		fillScope(s.Scope, f.scopes[at])
+	}
+	return f.scopes[at].Metrics()
+}
+
+// removeEmpty removes metrics all points of which were left out.
+func removeEmpty(md pmetric.Metrics) {
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				return m.Type() == pmetric.MetricTypeHistogram && m.Histogram().DataPoints().Len() == 0
+			})
+			return sm.Metrics().Len() == 0
+		})
+		return rm.ScopeMetrics().Len() == 0
+	})
+}
+
+func fillScope(s *catalog.Scope, sm pmetric.ScopeMetrics) {
+	sm.Scope().SetName(s.Name)
+	sm.Scope().SetVersion(s.Version)
+	if s.Schema != "" {
+		sm.SetSchemaUrl(s.Schema)
+	}
+	attrs := fillAttributes(sm.Scope().Attributes(), len(s.Attributes))
+	for _, a := range s.Attributes {
+		attrs.put(a.Name, a.Value)
+	}
+	attrs.flush()
+}
+
+// fillPoint puts the attributes of a point.
+func fillPoint(m pcommon.Map, p *catalog.Point, o *Owner, slabs *slab.Slabs) {
+	all := fillOnce(m, len(p.Form.Keys.Names), slabs)
+	putPoint(&all, p, o)
+	all.flush()
+}
+
+func putPoint(all *attributes, p *catalog.Point, o *Owner) {
+	var v string
+	at := 0
+	for i, name := range p.Form.Keys.Names {
+		v, at = p.Value(i, at, o.Identity)
+		all.put(name, v)
+	}
+}
+
+// refillPoint puts the attributes of a point in place of another's, and tells whether the names are the same. What is the same stays,
+// or is taken from a giver, if any.
+func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner, giver pcommon.Map) bool {
+	same := overwrite(m, p, o, giver)
+	if !same {
+		m.RemoveIf(func(string, pcommon.Value) bool { return true })
+		fillPoint(m, p, o, nil)
+	}
+	return same
+}
+
+// overwrite gives a map other values, if it has the point's keys.
+func overwrite(m pcommon.Map, p *catalog.Point, o *Owner, giver pcommon.Map) bool {
+	if m.Len() != len(p.Form.Keys.Names) {
+		return false
+	}
+	var v string
+	i, at := 0, 0
+	for name, had := range m.All() {
+		if name != p.Form.Keys.Names[i] {
+			return false
+		}
+		if v, at = p.Value(i, at, o.Identity); had.Str() != v && !give(giver, name, v, had) {
+			slab.ChangeStr(had, v)
+		}
+		i++
+	}
+	return true
+}
+
+// give moves a value from a map, if that has it.
+func give(giver pcommon.Map, name, value string, to pcommon.Value) bool {
+	if giver == (pcommon.Map{}) {
+		return false
+	}
+	had, ok := giver.Get(name)
+	if ok = ok && had.Str() == value; ok {
+		had.MoveTo(to)
+	}
+	return ok
+}
+
+// Size returns how many points a view of the layout has.
+func (v *View) Size(l *plan.Layout) int {
+	n := len(l.Points)
+	if v.Variation != nil {
+		for _, ch := range v.Changes {
+			n += int(ch.Count - ch.Absent)
+		}
+	}
+	return n
+}

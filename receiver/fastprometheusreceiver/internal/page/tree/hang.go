@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"cmp"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// hang gives a point its exemplars, in place of those it had.
+func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
+	if out.Len() > 0 {
+		out.RemoveIf(func(pmetric.Exemplar) bool { return true })
+	}
+	i, _ := slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
+	for ; i < len(c.Exemplars) && c.Exemplars[i].Point == point; i++ {
+		fillExemplar(&c.Exemplars[i].Exemplar, out.AppendEmpty())
+	}
+}
+
+func fillExemplar(x *exemplar.Exemplar, out pmetric.Exemplar) {
+	out.SetTimestamp(pcommon.Timestamp(x.Ts * 1e6))
+	out.SetDoubleValue(x.Value)
+	attrs := fillAttributes(out.FilteredAttributes(), x.Labels.Len())
+	x.Labels.Range(func(l labels.Label) {
+		switch strings.ToLower(l.Name) {
+		case translator.ExemplarTraceIDKey:
+			var id pcommon.TraceID
+			if decodeID(id[:], l.Value) {
+				out.SetTraceID(id)
+				return
+			}
+		case translator.ExemplarSpanIDKey:
+			var id pcommon.SpanID
+			if decodeID(id[:], l.Value) {
+				out.SetSpanID(id)
+				return
+			}
+		}
+		attrs.put(l.Name, l.Value)
+	})
+	attrs.flush()
+}
+
+// decodeID reads hexadecimal digits: a short id fills the end, of a long one the end is ignored.
+func decodeID(dst []byte, s string) bool {
+	n := min(hex.DecodedLen(len(s)), len(dst))
+	if len(s) > hex.EncodedLen(len(dst)) {
+		s = s[:hex.EncodedLen(len(dst))]
+	}
+	_, err := hex.Decode(dst[len(dst)-n:], []byte(s))
+	return err == nil
+}

@@ -1,0 +1,319 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// A record is what a tree was when it was handed out. Whoever had it has promised to leave it as it was, and a promise may
+// be broken: a tree that is not what its record says is not filled again. Of points it has which they are and how many
+// attributes they have; their values are overwritten anyway, and to compare their attributes would cost as much as to
+// build them.
+type record struct {
+	resources []string // the attributes of each, and their values
+
+	numbers      []pmetric.NumberDataPoint
+	histograms   []pmetric.HistogramDataPoint
+	summaries    []pmetric.SummaryDataPoint
+	exponentials []pmetric.ExponentialHistogramDataPoint
+	attributes   []uint8 // of each of these points, by kind, metric by metric; modulo 256
+}
+
+// record notes what the tree is.
+func (t *Tree) record() {
+	r := &t.handed
+	r.numbers, r.histograms, r.summaries, r.exponentials = r.numbers[:0], r.histograms[:0], r.summaries[:0], r.exponentials[:0]
+	r.attributes = r.attributes[:0]
+	w := walk{Tree: t}
+	for i := range t.Layout.Metrics {
+		out := w.metric(&t.Layout.Metrics[i])
+		switch out.Type() {
+		case pmetric.MetricTypeGauge:
+			r.numbers = note(r, r.numbers, out.Gauge().DataPoints())
+		case pmetric.MetricTypeSum:
+			r.numbers = note(r, r.numbers, out.Sum().DataPoints())
+		case pmetric.MetricTypeHistogram:
+			r.histograms = note(r, r.histograms, out.Histogram().DataPoints())
+		case pmetric.MetricTypeSummary:
+			r.summaries = note(r, r.summaries, out.Summary().DataPoints())
+		case pmetric.MetricTypeExponentialHistogram:
+			r.exponentials = note(r, r.exponentials, out.ExponentialHistogram().DataPoints())
+		default:
+		}
+	}
+	t.recordResources()
+}
+
+// recordResources notes the attributes of the resources, which another target may have changed.
+func (t *Tree) recordResources() {
+	said := t.handed.resources[:0]
+	for _, rm := range t.metrics.ResourceMetrics().All() {
+		for k, v := range rm.Resource().Attributes().All() {
+			said = append(said, k, v.Str())
+		}
+	}
+	t.handed.resources = said
+}
+
+type attributed interface {
+	comparable
+	Attributes() pcommon.Map
+}
+
+type pointSlice[P any] interface {
+	At(i int) P
+	Len() int
+}
+
+func note[P attributed, S pointSlice[P]](r *record, to []P, dps S) []P {
+	for i := range dps.Len() {
+		dp := dps.At(i)
+		to = append(to, dp)
+		r.attributes = append(r.attributes, uint8(dp.Attributes().Len()))
+	}
+	return to
+}
+
+// A check goes through a record as a tree is gone through.
+type check struct {
+	*Tree
+
+	numbers, histograms, summaries, exponentials, attributes int
+}
+
+// isIntact tells whether the tree is what it was when it was handed out, as far as that can be seen for little.
+func (t *Tree) isIntact() bool {
+	if !t.isFramed() {
+		return false
+	}
+	w, c := walk{Tree: t}, check{Tree: t}
+	for i := range t.Layout.Metrics {
+		m := &t.Layout.Metrics[i]
+		if !c.metric(m, w.metric(m)) {
+			return false
+		}
+	}
+	return c.numbers == len(t.handed.numbers) && c.histograms == len(t.handed.histograms) &&
+		c.summaries == len(t.handed.summaries) && c.exponentials == len(t.handed.exponentials)
+}
+
+// isFramed tells whether there are the resources and scopes that there were, and in each scope as many metrics.
+func (t *Tree) isFramed() bool {
+	l, rms := t.Layout, t.metrics.ResourceMetrics()
+	if !t.hasResources() {
+		return false
+	}
+	if len(l.Scopes) == 1 {
+		if rms.Len() != 1 || rms.At(0).ScopeMetrics().Len() != 1 {
+			return false
+		}
+		return t.hasScope(rms.At(0).ScopeMetrics().At(0), 0, len(l.Metrics))
+	}
+	scopes, metrics := make([]int32, len(l.Resources)), make([]int, len(l.Scopes))
+	resources := 0
+	for i := range l.Metrics {
+		scope := l.Metrics[i].Scope
+		if metrics[scope]++; metrics[scope] > 1 {
+			continue
+		}
+		r := l.Scopes[scope].Resource
+		if scopes[r]++; scopes[r] == 1 {
+			resources++
+		}
+	}
+	if rms.Len() != resources {
+		return false
+	}
+	if !t.hasScopes(scopes) {
+		return false
+	}
+	fits := true
+	t.each(func(scope int32, sm pmetric.ScopeMetrics, _ pmetric.ResourceMetrics) {
+		fits = fits && t.hasScope(sm, scope, metrics[scope])
+	})
+	return fits
+}
+
+// hasResources tells whether the resources have the attributes that they had.
+func (t *Tree) hasResources() bool {
+	if t.Poisoned {
+		return true
+	}
+	said := t.handed.resources
+	for _, rm := range t.metrics.ResourceMetrics().All() {
+		for k, v := range rm.Resource().Attributes().All() {
+			if len(said) < 2 || k != said[0] || v.Str() != said[1] {
+				return false
+			}
+			said = said[2:]
+		}
+	}
+	return len(said) == 0
+}
+
+func (t *Tree) hasScope(sm pmetric.ScopeMetrics, scope int32, metrics int) bool {
+	return sm.Metrics().Len() == metrics && (t.Poisoned || sm.Scope().Name() == t.Layout.Scopes[scope].Scope.Name)
+}
+
+// hasScopes tells whether the resources, in the order of their first metrics, have so many scopes each.
+func (t *Tree) hasScopes(of []int32) bool {
+	l, rms := t.Layout, t.metrics.ResourceMetrics()
+	seen := make([]bool, len(l.Resources))
+	next := 0
+	for i := range l.Metrics {
+		r := l.Scopes[l.Metrics[i].Scope].Resource
+		if seen[r] {
+			continue
+		}
+		seen[r] = true
+		if rms.At(next).ScopeMetrics().Len() != int(of[r]) {
+			return false
+		}
+		next++
+	}
+	return true
+}
+
+func (c *check) metric(m *plan.PlacedMetric, out pmetric.Metric) bool {
+	b := m.Family.Base
+	if !c.Poisoned && (out.Name() != b.Out || out.Description() != b.Help || out.Unit() != b.OutUnit) ||
+		out.Metadata().Len() != 1 || out.Type() != b.TypeOfPoints() {
+		return false
+	}
+	h := &c.handed
+	switch b.Kind {
+	case pmetric.MetricTypeSum:
+		s := out.Sum()
+		return s.AggregationTemporality() == cumulative && s.IsMonotonic() == b.Monotonic && c.areNumbers(s.DataPoints())
+	case pmetric.MetricTypeHistogram:
+		return out.Histogram().AggregationTemporality() == cumulative &&
+			match(c, h.histograms, &c.histograms, out.Histogram().DataPoints(), c.isPlainHistogram)
+	case pmetric.MetricTypeSummary:
+		return match(c, h.summaries, &c.summaries, out.Summary().DataPoints(), func(pmetric.SummaryDataPoint) bool { return true })
+	case pmetric.MetricTypeExponentialHistogram:
+		return out.ExponentialHistogram().AggregationTemporality() == cumulative &&
+			match(c, h.exponentials, &c.exponentials, out.ExponentialHistogram().DataPoints(),
+				func(pmetric.ExponentialHistogramDataPoint) bool { return true }) // is built anew as a whole
+	default:
+		return c.areNumbers(out.Gauge().DataPoints())
+	}
+}
+
+func (c *check) areNumbers(dps pmetric.NumberDataPointSlice) bool {
+	h := &c.handed
+	for i := range dps.Len() {
+		at := c.numbers
+		if at >= len(h.numbers) {
+			return false
+		}
+		dp := dps.At(i)
+		if dp != h.numbers[at] || uint8(dp.Attributes().Len()) != h.attributes[c.attributes] ||
+			!isPlain(dp) || !c.hasExemplars && dp.Exemplars().Len() > 0 {
+			return false
+		}
+		c.numbers++
+		c.attributes++
+	}
+	return true
+}
+
+func (c *check) isPlainHistogram(dp pmetric.HistogramDataPoint) bool {
+	return (c.hasExemplars || dp.Exemplars().Len() == 0) && !dp.HasMin() && !dp.HasMax()
+}
+
+// isPlain tells whether a number has no more than filling it again puts right.
+func isPlain(dp pmetric.NumberDataPoint) bool {
+	return dp.Flags() == noFlags || dp.ValueType() == pmetric.NumberDataPointValueTypeEmpty
+}
+
+func match[P attributed, S pointSlice[P]](c *check, handed []P, next *int, dps S, fits func(P) bool) bool {
+	for i := range dps.Len() {
+		if *next >= len(handed) {
+			return false
+		}
+		dp := dps.At(i)
+		if dp != handed[*next] || uint8(dp.Attributes().Len()) != c.handed.attributes[c.attributes] || !fits(dp) {
+			return false
+		}
+		*next++
+		c.attributes++
+	}
+	return true
+}
+
+// restore puts back what poison has overwritten and filling does not, for a target: the last one may be having its next page.
+func (t *Tree) restore(o *Owner) {
+	t.Poisoned, t.owner = false, o.Identity
+	t.version = o.Version
+	l := t.Layout
+	t.each(func(scope int32, sm pmetric.ScopeMetrics, _ pmetric.ResourceMetrics) {
+		fillScope(l.Scopes[scope].Scope, sm)
+	})
+	t.ownResources(o)
+	w := walk{Tree: t}
+	for i := range l.Metrics {
+		m := &l.Metrics[i]
+		out := w.metric(m)
+		out.SetName(m.Family.Base.Out)
+		out.SetDescription(m.Family.Base.Help)
+		out.SetUnit(m.Family.Base.OutUnit)
+		k := t.chosen(i)
+		for j := range k.count {
+			if at := int(k.at(j)); at >= 0 && at < len(l.Points) { // others are renewed or dropped
+				refillPoint(attributesOf(out, j), l.Points[at], o, pcommon.Map{})
+			}
+		}
+	}
+}
+
+// intact returns the metrics of the last part that are what and where they were. Points that are taken from them are given
+// their attributes anew, so these do not matter.
+func (p *Parts) intact(md pmetric.Metrics) (came []given) {
+	there := map[pmetric.ScopeMetrics]bool{}
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			there[sm] = true
+		}
+	}
+	changed := false
+	for _, g := range p.given {
+		sm := p.held[g.scope]
+		if !there[sm] || g.place >= sm.Metrics().Len() || sm.Metrics().At(g.place) != g.Metric ||
+			g.Name() != p.Metrics[g.number].Family.Base.Out || g.Type() != p.Metrics[g.number].Family.Base.TypeOfPoints() {
+			changed = true
+			continue
+		}
+		var dps pmetric.NumberDataPointSlice
+		switch g.Type() {
+		case pmetric.MetricTypeGauge:
+			dps = g.Gauge().DataPoints()
+		case pmetric.MetricTypeSum:
+			dps = g.Sum().DataPoints()
+		default:
+			continue
+		}
+		if dps.Len() == g.points && arePlain(dps, p.hanging) {
+			came = append(came, g)
+		} else {
+			changed = true
+		}
+	}
+	if changed {
+		p.Owner.Tree.cameBackChanged()
+	}
+	return came
+}
+
+func arePlain(dps pmetric.NumberDataPointSlice, hanging bool) bool {
+	for i := range dps.Len() {
+		if dp := dps.At(i); !isPlain(dp) || !hanging && dp.Exemplars().Len() > 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,44 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"sync/atomic"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// PartPoints is how many points a part of a large page's metrics has.
+	PartPoints = 1 << 11
+	// RoundPoints is how many the parts have that are about the same things: several, for what an attribute needs to have a
+	// value is handed from point to point, and few, for they are all there.
+	RoundPoints = 4 * PartPoints
+)
+
+// A Job is what the metrics of a job's targets are made by.
+type Job struct {
+	Name string
+	// Reuse says that nobody keeps or changes metrics once they are released.
+	Reuse bool
+	// Part is how many points a part of a large page's metrics has, Round how many the parts have that are about the same things.
+	Part, Round int
+	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
+	BrokenHistograms *atomic.Int64
+	Logger           *zap.Logger
+
+	Changed atomic.Bool // metrics came back that were not as they had been
+}
+
+// IsLarge tells whether metrics of so many points come in parts.
+func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }
+
+// cameBackChanged says, once, that somebody does not keep the promise on which memory is used again. It costs no more than
+// that: the metrics are made anew.
+func (j *Job) cameBackChanged() {
+	if !j.Changed.Swap(true) {
+		j.Logger.Warn("Metrics came back changed from a pipeline that was to leave them as they were: they are made anew",
+			zap.String("job", j.Name))
+	}
+}

@@ -1,0 +1,49 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// An Owner is the target whose metrics are made.
+type Owner struct {
+	*catalog.Identity
+
+	Tree   *Job
+	attrs  []labels.Label // of its own resource
+	common []labels.Label // of any resource of its: what discovery tells
+	broken brokenState
+}
+
+// NewOwner makes the owner of a target's metrics, with what discovery has said.
+func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
+	common := discoveredAttributes(discovered)
+	return Owner{Identity: id, Tree: j, common: common, attrs: resourceAttributes(nil, id.Job, id.Host, common)}
+}
+
+// fill puts the attributes of one of the target's resources.
+func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
+	attrs := o.attrs
+	if r.Resource.IsNamed() {
+		job, instance := o.Of(r.Resource)
+		attrs = resourceAttributes(nil, job, instance, o.common)
+	}
+	most := len(attrs)
+	for _, p := range r.Info {
+		most += len(p.Form.Keys.Names)
+	}
+	all := fillAttributes(m, most)
+	for _, a := range attrs {
+		all.put(a.Name, a.Value)
+	}
+	for _, p := range r.Info {
+		putPoint(&all, p, o)
+	}
+	all.flush()
+}

@@ -1,0 +1,192 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// A pool has trees that wait to be filled, for all plans that have the same metrics, whatever their points. Targets that show
+// the same metrics about things of their own so share a tree for each scrape that may be under way, not one for each plan.
+type pool struct {
+	key   uint64
+	plans int // under the lock of pools
+
+	mu        sync.Mutex
+	trees     []*Tree
+	most      int // trees
+	abandoned bool
+}
+
+// retained counts the points of trees that wait to be filled. Past the bound those of pages that are like no other go to the
+// collector, and such pages are built anew.
+var retained atomic.Int64
+
+const (
+	retainedPoints = 1 << 16
+	// FewPlans is for how many plans a tree is kept for each: it then has the plan's points, and needs values alone.
+	FewPlans = 8
+)
+
+// Pools are those of the layouts of plans that are in use.
+type Pools struct {
+	mu     sync.Mutex
+	shared map[uint64]*pool // by their metrics
+	of     map[*plan.Layout]*pool
+}
+
+// Join makes the pool of a layout's plan.
+func (ps *Pools) Join(l *plan.Layout) {
+	key := uint64(len(l.Metrics))
+	for i := range l.Metrics {
+		key = (key ^ uint64(l.Metrics[i].Family.ID)) * 0x9e3779b97f4a7c15
+		key ^= key >> 29
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.shared == nil {
+		ps.shared, ps.of = map[uint64]*pool{}, map[*plan.Layout]*pool{}
+	}
+	p := ps.shared[key]
+	if p == nil {
+		p = &pool{key: key}
+		ps.shared[key] = p
+	}
+	ps.of[l] = p
+	p.plans++
+	p.bound()
+}
+
+// Leave drops the trees of a layout's plan when there is no plan any more that has use for them.
+func (ps *Pools) Leave(l *plan.Layout) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.of[l]
+	if p == nil {
+		return
+	}
+	delete(ps.of, l)
+	if p.plans--; p.plans > 0 {
+		p.bound()
+		return
+	}
+	delete(ps.shared, p.key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.trees) > 0 {
+		p.remove(0)
+	}
+	p.abandoned = true
+}
+
+// Take returns a tree to fill, if one is free. It may be given back.
+func (ps *Pools) Take(l *plan.Layout) *Tree {
+	if p := ps.pool(l); p != nil {
+		return p.take(l)
+	}
+	return nil
+}
+
+// Give takes a tree back.
+func (ps *Pools) Give(t *Tree) {
+	if p := ps.pool(t.Layout); p != nil {
+		p.give(t)
+	}
+}
+
+func (ps *Pools) pool(l *plan.Layout) *pool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.of[l]
+}
+
+// Waiting returns how many pools there are, and how many trees wait in them to be filled.
+func (ps *Pools) Waiting() (pools, trees int) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.shared {
+		p.mu.Lock()
+		trees += len(p.trees)
+		p.mu.Unlock()
+	}
+	return len(ps.shared), trees
+}
+
+func (p *pool) bound() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.most = runtime.GOMAXPROCS(0) // as many as scrapes can be filling
+	if p.plans <= FewPlans {
+		p.most += p.plans - 1
+	}
+	for len(p.trees) > p.most {
+		p.remove(0)
+	}
+}
+
+// remove takes out a tree.
+func (p *pool) remove(i int) *Tree {
+	t := p.trees[i]
+	p.trees = slices.Delete(p.trees, i, i+1)
+	retained.Add(-int64(len(t.Layout.Points)))
+	return t
+}
+
+// take returns a tree to fill, if one is free: best one that has a layout's points.
+func (p *pool) take(l *plan.Layout) *Tree {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := -1
+	for i, t := range p.trees {
+		if t.Layout == l {
+			return p.remove(i)
+		}
+		if t.Layout.HasMetricsOf(l) {
+			found = i
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	return p.remove(found)
+}
+
+// give takes a tree back.
+func (p *pool) give(t *Tree) {
+	n := int64(len(t.Layout.Points))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.abandoned || len(p.trees) >= p.most || retained.Load() > retainedPoints && len(p.trees) > 0 || retained.Load() > 2*retainedPoints {
+		return
+	}
+	p.trees = append(p.trees, t)
+	retained.Add(n)
+}
+
+// become makes a tree one of another layout that has the same metrics. Its points are to be renewed.
+func (t *Tree) become(l *plan.Layout) {
+	t.had = t.had[:0]
+	for i := range t.Layout.Metrics {
+		t.had = append(t.had, int32(t.chosen(i).count))
+	}
+	t.Layout, t.lists, t.foreign = l, nil, true
+}
+
+// over chooses the same points in place of as many others, as far as these go.
+func (k choice) over(had int) choice {
+	k.kept, k.isNew = min(had, k.count), true
+	k.drop, k.renew = nil, nil
+	if had > k.count {
+		k.drop = make([]bool, had)
+		for i := k.count; i < had; i++ {
+			k.drop[i] = true
+		}
+	}
+	return k
+}

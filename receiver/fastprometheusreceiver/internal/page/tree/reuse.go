@@ -1,0 +1,289 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// A Tree is metrics that were handed out and came back, to be filled again: names, attributes and bounds are there.
+type Tree struct {
+	metrics      pmetric.Metrics
+	Layout       *plan.Layout
+	lists        [][]int32         // by metric, of those whose points are not the layout's
+	owner        *catalog.Identity // whose it was last
+	version      int               // of the target's own values
+	hasExemplars bool
+	handed       record  // what it was when it was handed out
+	Poisoned     bool    // it was overwritten when it came back
+	foreign      bool    // its points are not yet the layout's
+	had          []int32 // how many points each metric has, when they are not
+}
+
+// Render makes metrics of a view, out of a tree where there is one. They can come back as the tree returned, if any.
+func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
+	v.hanging = len(v.Exemplars) > 0
+	reuse := v.Owner.Tree.Reuse
+	if t != nil && !t.isIntact() {
+		v.Owner.Tree.cameBackChanged()
+		t = nil
+	}
+	if t != nil {
+		if t.Poisoned {
+			t.restore(v.Owner)
+		}
+		if t.Layout != l {
+			t.become(l)
+		}
+		hanging := v.hanging
+		v.hanging = hanging || t.hasExemplars
+		if t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign {
+			t.own(v.Owner)
+		}
+		if whole, moved := t.refill(v); whole {
+			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, hanging, false
+			if moved {
+				t.record()
+			}
+			return t.metrics, t
+		}
+		v.hanging = hanging
+	}
+	md, whole := emit(l, v)
+	if !reuse || !whole || len(l.Metrics) == 0 {
+		return md, nil
+	}
+	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hanging}
+	if v.Variation != nil {
+		c := cursor{View: v, Layout: l}
+		for _, ch := range v.Changes {
+			k := c.choose(&l.Metrics[ch.Metric], ch, nil, false)
+			fresh.setList(int(ch.Metric), k.list)
+		}
+	}
+	fresh.record()
+	return md, fresh
+}
+
+// refill gives every point its new value. It is not whole when a point must be left out; the tree is of no use then. moved
+// says that there may be other points than before.
+func (t *Tree) refill(v *View) (whole, moved bool) {
+	l := t.Layout
+	c := cursor{View: v, Layout: t.Layout}
+	w := walk{Tree: t}
+	var (
+		ch   plan.Change
+		next int
+	)
+	for i := range t.Layout.Metrics {
+		m := &t.Layout.Metrics[i]
+		out := w.metric(m)
+		if out == (pmetric.Metric{}) {
+			return false, true
+		}
+		k := allOf(m, true)
+		had := t.list(i)
+		switch ch, next = v.change(i, next); {
+		case t.foreign:
+			if ch != (plan.Change{}) {
+				k = c.choose(m, ch, nil, false)
+				t.setList(i, k.list)
+			}
+			k = k.over(int(t.had[i]))
+			moved = moved || k.count != int(t.had[i])
+		case ch == (plan.Change{}) && l.IsComplete(m, had):
+			k.list = had
+		default:
+			k = c.choose(m, ch, had, true)
+			t.setList(i, k.list)
+			moved = true
+		}
+		c.metric(m, out, k, true)
+	}
+	if c.broken.count > 0 {
+		return false, moved
+	}
+	c.broken.report(v.Owner, true)
+	return true, moved || c.rebuilt
+}
+
+// Move makes a tree one of another layout, if that has the same metrics.
+func (t *Tree) Move(c *catalog.Catalog, l *plan.Layout) bool {
+	old := t.Layout
+	if old == l {
+		return true
+	}
+	if !old.HasMetricsOf(l) || !slices.EqualFunc(old.Resources, l.Resources, func(a, b plan.PlacedResource) bool { return slices.Equal(a.Info, b.Info) }) {
+		return false
+	}
+	mark := c.Mark()
+	for i, p := range l.Points {
+		p.Epoch = mark
+		p.SetOrder(int32(i))
+	}
+	lists := make([][]int32, len(l.Metrics))
+	for i := range old.Metrics {
+		k := allOf(&old.Metrics[i], true)
+		if k.list = t.list(i); k.list != nil {
+			k.count = len(k.list)
+		}
+		lists[i] = make([]int32, k.count)
+		for j := range lists[i] {
+			lists[i][j] = -1
+			if at := int(k.at(j)); at < len(old.Points) && old.Points[at].Epoch == mark {
+				lists[i][j] = old.Points[at].Order()
+			}
+		}
+	}
+	t.Layout, t.lists = l, lists
+	return true
+}
+
+// list returns the numbers of a metric's points, nil if they are the layout's.
+func (t *Tree) list(metric int) []int32 {
+	if t.lists == nil {
+		return nil
+	}
+	return t.lists[metric]
+}
+
+func (t *Tree) setList(metric int, list []int32) {
+	if t.lists == nil {
+		t.lists = make([][]int32, len(t.Layout.Metrics))
+	}
+	t.lists[metric] = list
+}
+
+// A walk finds the metrics of a tree in the order of its layout.
+type walk struct {
+	*Tree
+
+	slices []pmetric.MetricSlice // by scope
+	next   []int
+	one    [1]pmetric.MetricSlice
+	zero   [1]int
+}
+
+func (w *walk) metric(m *plan.PlacedMetric) pmetric.Metric {
+	if w.slices == nil {
+		w.slices, w.next = w.one[:], w.zero[:]
+		if n := len(w.Layout.Scopes); n > 1 {
+			w.slices, w.next = make([]pmetric.MetricSlice, n), make([]int, n)
+		}
+		w.each(func(scope int32, sm pmetric.ScopeMetrics, _ pmetric.ResourceMetrics) { w.slices[scope] = sm.Metrics() })
+	}
+	ms, i := w.slices[m.Scope], w.next[m.Scope]
+	if ms == (pmetric.MetricSlice{}) || i >= ms.Len() {
+		return pmetric.Metric{}
+	}
+	w.next[m.Scope]++
+	return ms.At(i)
+}
+
+// each visits the scopes as a frame has them: in the order of their first metrics.
+func (t *Tree) each(f func(scope int32, sm pmetric.ScopeMetrics, rm pmetric.ResourceMetrics)) {
+	l := t.Layout
+	if len(l.Scopes) == 1 {
+		rm := t.metrics.ResourceMetrics().At(0)
+		f(0, rm.ScopeMetrics().At(0), rm)
+		return
+	}
+	seen := make([]bool, len(l.Scopes))
+	at, used := make([]int, len(l.Resources)), make([]int, len(l.Resources))
+	resources := 0
+	for i := range l.Metrics {
+		scope := l.Metrics[i].Scope
+		if seen[scope] {
+			continue
+		}
+		seen[scope] = true
+		r := l.Scopes[scope].Resource
+		if used[r] == 0 {
+			at[r] = resources
+			resources++
+		}
+		rm := t.metrics.ResourceMetrics().At(at[r])
+		f(scope, rm.ScopeMetrics().At(used[r]), rm)
+		used[r]++
+	}
+}
+
+// chosen returns the points that a metric has.
+func (t *Tree) chosen(metric int) choice {
+	k := allOf(&t.Layout.Metrics[metric], true)
+	if k.list = t.list(metric); k.list != nil {
+		k.count = len(k.list)
+	}
+	return k
+}
+
+// ownResources gives the resources a target's attributes.
+func (t *Tree) ownResources(o *Owner) {
+	l := t.Layout
+	done := make([]bool, len(l.Resources))
+	t.each(func(scope int32, _ pmetric.ScopeMetrics, rm pmetric.ResourceMetrics) {
+		r := l.Scopes[scope].Resource
+		if done[r] {
+			return
+		}
+		done[r] = true
+		rm.Resource().Attributes().Clear()
+		o.fill(rm.Resource().Attributes(), &l.Resources[r])
+	})
+	t.recordResources()
+}
+
+// own gives the tree another target's attributes.
+func (t *Tree) own(o *Owner) {
+	t.ownResources(o)
+	l := t.Layout
+	if !l.Marked || t.foreign {
+		return
+	}
+	w := walk{Tree: t}
+	for i := range l.Metrics {
+		m := &l.Metrics[i]
+		out := w.metric(m)
+		k := t.chosen(i)
+		for j := range k.count {
+			if at := int(k.at(j)); at >= 0 && at < len(l.Points) && l.Points[at].Form.Keys.Marked {
+				ownPoint(attributesOf(out, j), l.Points[at], o)
+			}
+		}
+	}
+}
+
+func ownPoint(m pcommon.Map, p *catalog.Point, o *Owner) {
+	for i, from := range p.Form.Keys.From {
+		if from < 0 {
+			continue
+		}
+		if a, ok := m.Get(p.Form.Keys.Names[i]); ok && a.Str() != o.Value(int(from)) {
+			slab.ChangeStr(a, o.Value(int(from)))
+		}
+	}
+}
+
+// attributesOf returns the attributes of a metric's point.
+func attributesOf(m pmetric.Metric, i int) pcommon.Map {
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().At(i).Attributes()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().At(i).Attributes()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().At(i).Attributes()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().At(i).Attributes()
+	default:
+		return m.Gauge().DataPoints().At(i).Attributes()
+	}
+}
