@@ -185,13 +185,18 @@ func isPath(key, path string) bool {
 	return false
 }
 
-var template = regexp.MustCompile(`%\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+// expression compiles an expression when it is first asked for: most processes never convert anything.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
+var template = expression(`%\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // text escapes what a collector would read as a variable.
 func (c *carrier) text(value string) string {
 	value = strings.ReplaceAll(value, "$", "$$")
 	if c.templates {
-		value = template.ReplaceAllString(value, "$${env:$1}")
+		value = template().ReplaceAllString(value, "$${env:$1}")
 	}
 	return value
 }

@@ -5,7 +5,6 @@ package convert
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -336,7 +335,7 @@ func setDuration(s *section, from string, to table, key string) {
 }
 
 var (
-	durationPart = regexp.MustCompile(`^(\d+(?:\.\d+)?)(ms|y|w|d|h|m|s)`)
+	durationPart = expression(`^(\d+(?:\.\d+)?)(ms|y|w|d|h|m|s)`)
 	units        = map[string]time.Duration{
 		"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
 		"d": 24 * time.Hour, "w": 7 * 24 * time.Hour, "y": 365 * 24 * time.Hour,
@@ -350,7 +349,7 @@ func duration(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	for rest := text; rest != ""; {
-		part := durationPart.FindStringSubmatch(rest)
+		part := durationPart().FindStringSubmatch(rest)
 		if part == nil {
 			return 0, fmt.Errorf("%q is no duration, such as 30s or 5m", text)
 		}

@@ -170,6 +170,9 @@ func vmagentFormat(f *flags, settings table, i int) {
 	if queues := f.number("remoteWrite.queues", i); queues > 0 {
 		settings.set("shards", newTable().set("max", queues))
 	}
+	if limit := f.number("remoteWrite.rateLimit", i); limit > 0 {
+		settings.set("rate_limit", newTable().set("bytes_per_second", limit))
+	}
 	retry := newTable()
 	f.duration("remoteWrite.retryMinInterval", i, retry, "initial_interval")
 	longest := "remoteWrite.retryMaxInterval"

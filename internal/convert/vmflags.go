@@ -347,7 +347,6 @@ var vmagentFlags = []struct {
 	{"remoteWrite.mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},
 	{"mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},
 	{"remoteWrite.obfuscateLabels", Lost, "labels are sent as they are: `action: labeldrop` under `write_relabel_configs` leaves them out"},
-	{"remoteWrite.rateLimit", Lost, "there is no limit on bytes a second: `shards::max` bounds the requests under way"},
 	{"maxIngestionRate", Lost, "there is no limit on samples a second: `max_points_per_second` of the processor `cardinality` drops what is more"},
 	{"remoteWrite.oauth2.", Lost, "only with `-remoteWrite.oauth2.clientID` and `.tokenUrl`"},
 	{"remoteWrite.aws.ec2Endpoint", Lost, "set AWS_EC2_METADATA_SERVICE_ENDPOINT"},

@@ -188,7 +188,7 @@ func (r *rule) graphite() []*yaml.Node {
 	var made []*yaml.Node
 	write := func(label, value string) {
 		made = append(made, newTable().set("source_labels", []string{"__name__"}).set("regex", expression.String()).
-			set("target_label", label).set("replacement", graphiteGroup.ReplaceAllString(value, "$${$1}")).node)
+			set("target_label", label).set("replacement", graphiteGroup().ReplaceAllString(value, "$${$1}")).node)
 	}
 	name := ""
 	for i := 0; i+1 < len(labels.Content); i += 2 {
@@ -204,7 +204,7 @@ func (r *rule) graphite() []*yaml.Node {
 	return made
 }
 
-var graphiteGroup = regexp.MustCompile(`\$\{?(\d+)\}?`)
+var graphiteGroup = expression(`\$\{?(\d+)\}?`)
 
 // conditional puts a condition in front of what a rule reads.
 func (r *rule) conditional(action string, condition *yaml.Node) []*yaml.Node {
@@ -353,13 +353,13 @@ type matcher struct {
 }
 
 var (
-	selectorName = regexp.MustCompile(`^\s*([a-zA-Z_:][a-zA-Z0-9_:.]*)?\s*`)
-	selectorPart = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_.]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `)\s*(,|$)`)
+	selectorName = expression(`^\s*([a-zA-Z_:][a-zA-Z0-9_:.]*)?\s*`)
+	selectorPart = expression(`^\s*([a-zA-Z_][a-zA-Z0-9_.]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `)\s*(,|$)`)
 )
 
 // parseSelector reads a selector of series such as name{label="value"}. One with `or` in it is not read.
 func parseSelector(text string) ([]matcher, bool) {
-	head := selectorName.FindStringSubmatch(text)
+	head := selectorName().FindStringSubmatch(text)
 	var matchers []matcher
 	if head[1] != "" {
 		matchers = append(matchers, matcher{label: "__name__", regex: regexp.QuoteMeta(head[1]), literal: true})
@@ -372,7 +372,7 @@ func parseSelector(text string) ([]matcher, bool) {
 		return nil, false
 	}
 	for rest = strings.TrimSpace(rest[1 : len(rest)-1]); rest != ""; {
-		part := selectorPart.FindStringSubmatch(rest)
+		part := selectorPart().FindStringSubmatch(rest)
 		if part == nil {
 			return nil, false
 		}

@@ -6,7 +6,6 @@ package convert
 import (
 	"errors"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -451,12 +450,12 @@ func promDuration(d time.Duration) string {
 	return strconv.FormatInt(int64(d/time.Millisecond), 10) + "ms"
 }
 
-var checkInterval = regexp.MustCompile(`^promscrape\.([a-z0-9]+)SDCheckInterval$`)
+var checkInterval = expression(`^promscrape\.([a-z0-9]+)SDCheckInterval$`)
 
 // refresh puts intervals of discovery, which are flags of vmagent, where Prometheus has them.
 func (j *vmJob) refresh(f *flags) {
 	for _, given := range f.all {
-		match := checkInterval.FindStringSubmatch(given.name)
+		match := checkInterval().FindStringSubmatch(given.name)
 		if match == nil {
 			continue
 		}
