@@ -7,6 +7,7 @@
 package slab
 
 import (
+	"iter"
 	"math"
 	"unsafe"
 
@@ -58,6 +59,19 @@ func (s *Slabs) PutStr(into pcommon.Map, key, value string) {
 	v := piece(&s.strings)
 	v.stringValue = value
 	put(into, key, box(kinds.str, unsafe.Pointer(v)))
+}
+
+// PutAll puts many strings under keys that differ into a map that is empty, in their order where that can be had: pcommon.Map
+// compares each key that it is given one by one with all it has.
+func (s *Slabs) PutAll(into pcommon.Map, n int, all iter.Seq2[string, string]) {
+	if !known {
+		putRaw(into, n, all)
+		return
+	}
+	into.EnsureCapacity(n)
+	for key, value := range all {
+		s.PutStr(into, key, value)
+	}
 }
 
 // PutInt is described at PutStr.

@@ -6,6 +6,8 @@
 package slab
 
 import (
+	"iter"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -18,6 +20,9 @@ func (*Slabs) Reserve(into pcommon.Map, n int) { into.EnsureCapacity(n) }
 
 // PutStr puts a string under a key that is not in the map, and PutInt a number.
 func (*Slabs) PutStr(into pcommon.Map, key, value string) { into.PutStr(key, value) }
+
+// PutAll puts many strings under keys that differ into a map that is empty, in no order.
+func (*Slabs) PutAll(into pcommon.Map, n int, all iter.Seq2[string, string]) { putRaw(into, n, all) }
 
 // PutInt is described at PutStr.
 func (*Slabs) PutInt(into pcommon.Map, key string, value int64) { into.PutInt(key, value) }

@@ -17,14 +17,39 @@ const manyAttributes = 64
 type attributes struct {
 	pcommon.Map
 
-	many  map[string]any // nil when there are few
-	slabs *slab.Slabs    // nil when a name may come twice, or the map lasts
+	many  *namedValues // nil when there are few
+	slabs *slab.Slabs  // nil when a name may come twice, or the map lasts
+}
+
+// namedValues are attributes in the order in which their names came first. The same order each time lets those who take the metrics
+// know the series again.
+type namedValues struct {
+	names, values []string
+	at            map[string]int
+}
+
+func (n *namedValues) put(name, value string) {
+	i, ok := n.at[name]
+	if !ok {
+		i = len(n.names)
+		n.at[name] = i
+		n.names, n.values = append(n.names, name), append(n.values, "")
+	}
+	n.values[i] = value
+}
+
+func (n *namedValues) all(yield func(name, value string) bool) {
+	for i, name := range n.names {
+		if !yield(name, n.values[i]) {
+			return
+		}
+	}
 }
 
 // fillAttributes begins to fill a map, which is empty, with up to so many attributes.
 func fillAttributes(m pcommon.Map, most int) attributes {
 	if most > manyAttributes {
-		return attributes{Map: m, many: make(map[string]any, most)}
+		return attributes{Map: m, many: &namedValues{at: make(map[string]int, most)}}
 	}
 	m.EnsureCapacity(most)
 	return attributes{Map: m}
@@ -34,7 +59,7 @@ func fillAttributes(m pcommon.Map, most int) attributes {
 func (a *attributes) put(name, value string) {
 	switch {
 	case a.many != nil:
-		a.many[name] = value
+		a.many.put(name, value)
 	case a.slabs != nil:
 		a.slabs.PutStr(a.Map, name, value)
 	default:
@@ -53,6 +78,6 @@ func fillOnce(m pcommon.Map, most int, slabs *slab.Slabs) attributes {
 
 func (a *attributes) flush() {
 	if a.many != nil {
-		_ = a.FromRaw(a.many) // there is no string that it cannot take
+		new(slab.Slabs).PutAll(a.Map, len(a.many.names), a.many.all)
 	}
 }
