@@ -48,8 +48,8 @@ func readFlags(in *input) (*flags, error) {
 		}
 		switch args := containerFlags(root); {
 		case len(args) > 0:
-			for _, arg := range args {
-				f.add([]string{arg.Value}, arg.Line)
+			for _, arg := range args { // $(NAME) is Kubernetes' own
+				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, arg.Line)
 			}
 		case root != nil && root.Kind == yaml.SequenceNode:
 			for _, arg := range root.Content {
@@ -64,6 +64,12 @@ func readFlags(in *input) (*flags, error) {
 	}
 	return f, nil
 }
+
+// Variables of those who start vmagent. They become %{NAME}, which is vmagent's own.
+var (
+	manifestVariable = expression(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
+	unitVariable     = expression(`\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?`)
+)
 
 // readText reads a unit of systemd, a command line, or lines of flags.
 func (f *flags) readText(text string) {
@@ -86,6 +92,9 @@ func (f *flags) readText(text string) {
 		command, starts := strings.CutPrefix(line, "ExecStart=")
 		if unit && !starts {
 			continue
+		}
+		if unit { // $NAME and ${NAME} are systemd's own
+			command = unitVariable().ReplaceAllString(command, "%{$1}")
 		}
 		f.add(words(command), began)
 	}
