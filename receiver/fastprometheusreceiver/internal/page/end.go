@@ -38,7 +38,7 @@ func (s *Scrape) End(r Report) Result {
 		res.Hits = 0
 	}
 	if err == nil && s.size > 0 && s.exact() {
-		res.count(s.plan.Tally)
+		res = res.with(s.plan.Tally)
 		if over(c.job, res.PostRelabel-s.plan.Repeats) { // exact pages with timestamps have none
 			res.Err = catalog.ErrSampleLimit
 		} else {

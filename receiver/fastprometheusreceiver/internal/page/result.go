@@ -95,7 +95,8 @@ func (r Result) Release() {
 	r.pools.Give(r.tree)
 }
 
-// count takes over how many samples the page had.
-func (r *Result) count(n plan.Tally) {
+// with returns the result with how many samples the page had.
+func (r Result) with(n plan.Tally) Result {
 	r.Samples, r.PostRelabel, r.Limited, r.Added = n.Samples, n.Samples-n.Dropped, n.Limited, n.Added
+	return r
 }

@@ -30,7 +30,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	s.aligned = d.Align(s.aligned[:0], s.values, len(p.Body))
 	c.mu.Lock()
 	x, n := c.Vary(p, d, &t.Identity, &t.History, &s.VaryingRoom)
-	res.count(n)
+	res = res.with(n)
 	if x == nil || over(c.job, res.PostRelabel) {
 		c.mu.Unlock()
 		return res, false
