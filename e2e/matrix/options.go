@@ -199,6 +199,7 @@ var writing = []Option{
 	{"queue::size", values("1", "100000")},
 	{"queue::storage", []Value{{Text: "file_storage", With: stored}}},
 	{"queue::on_full", values("drop_oldest", "drop_newest")},
+	{"queue::fresh_first_after", values("1ms", "1m")},
 	{"queue::max_age", values("1m")},
 	{"queue::max_batches", values("1000")},
 	{"queue::wait_for_result", values("true")},

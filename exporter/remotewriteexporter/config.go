@@ -146,6 +146,9 @@ type QueueConfig struct {
 	// BlockTimeout is how long block makes the pipeline wait for room, which then gets an error that says to come again. A
 	// shutdown waits for those who wait. Default 15s; 0 is for ever.
 	BlockTimeout time.Duration `mapstructure:"block_timeout"`
+	// FreshFirstAfter is how long data may wait before what came later goes first, for destinations that take samples out of
+	// order. Default 0: what has waited longest always goes first.
+	FreshFirstAfter time.Duration `mapstructure:"fresh_first_after"`
 	// MaxAge drops data that has been queued for longer. Default 0: none.
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxBatches bounds how many of the pipeline's batches may be undelivered, besides Size. Not with Storage. Default 0: any

@@ -40,7 +40,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		CompressionLevel: 2,
 		ReprobeInterval:  30 * time.Minute,
 		Batch:            BatchConfig{MaxSamples: 20_000, MaxBytes: 500_000, MaxRawBytes: 4_000_000, Timeout: 2 * time.Second},
-		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, OnFull: "drop_oldest", BlockTimeout: 5 * time.Second, MaxAge: 2 * time.Hour},
+		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, OnFull: "drop_oldest", BlockTimeout: 5 * time.Second, FreshFirstAfter: time.Minute, MaxAge: 2 * time.Hour},
 		Retry: RetryConfig{
 			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
 			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},
@@ -194,6 +194,7 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`batch.timeout`", func(c *Config) { c.Batch.Timeout = -1 }},
 		{"`queue.size`", func(c *Config) { c.Queue.Size = 0 }},
 		{"`queue.on_full`", func(c *Config) { c.Queue.OnFull = "panic" }},
+		{"`queue.fresh_first_after`", func(c *Config) { c.Queue.FreshFirstAfter = -1 }},
 		{"`queue.max_age`", func(c *Config) { c.Queue.MaxAge = -1 }},
 		{"`retry.initial_interval`", func(c *Config) { c.Retry.InitialInterval = 0 }},
 		{"`retry.max_interval`", func(c *Config) { c.Retry.MaxInterval = 1 }},

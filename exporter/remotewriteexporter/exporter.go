@@ -91,6 +91,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Batches:       e.cfg.Queue.MaxBatches,
 		Tenants:       e.cfg.Tenant.any(),
 		MaxAge:        e.cfg.Queue.MaxAge,
+		FreshFor:      e.cfg.Queue.FreshFirstAfter,
 		Storage:       client,
 		Legacy:        legacy,
 		Dropped:       e.telemetry.queueDropped,

@@ -126,6 +126,7 @@ func (c *Config) Validate() error {
 		{"batch.max_raw_bytes", int64(c.Batch.MaxRawBytes), false},
 		{"batch.timeout", int64(c.Batch.Timeout), true},
 		{"queue.size", c.Queue.Size, false},
+		{"queue.fresh_first_after", int64(c.Queue.FreshFirstAfter), true},
 		{"queue.max_age", int64(c.Queue.MaxAge), true},
 		{"queue.max_batches", c.Queue.MaxBatches, true},
 		{"retry.initial_interval", int64(c.Retry.InitialInterval), false},

@@ -4,6 +4,7 @@
 package queue
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -11,16 +12,23 @@ import (
 
 // A destination is one endpoint's view of the blocks. Queue.mu guards it.
 type destination struct {
-	wake   *sync.Cond
-	groups []*group // by epoch; blocks are leased from the first only
-	bytes  int64
-	blocks int
-	leased int // lanes
-	held   int // blocks with senders
+	wake *sync.Cond
+	fresh,
+	late row // what has waited for so long that fresh blocks go first
+	freshFor time.Duration // 0 is for ever
+	bytes    int64
+	blocks   int
+	leased   int // lanes
+	held     int // blocks with senders
 	// refused is the size of the block that was last left out for want of room.
 	refused int64
 	shares  map[uint32]int64  // bytes of each tenant that has blocks
 	paused  map[uint32]*pause // of tenants that the destination would not serve
+}
+
+// A row is blocks that go in the order of their epochs.
+type row struct {
+	groups []*group // by epoch; blocks are leased from the first only
 }
 
 // A group holds the blocks of one epoch, in a lane for each shard of each tenant, while there are blocks in it.
@@ -28,6 +36,8 @@ type group struct {
 	epoch uint32
 	lanes []*lane
 	byKey map[laneKey]*lane
+	// mayMix says that entries may come while older ones are yet to come back.
+	mayMix bool
 }
 
 type laneKey struct {
@@ -37,21 +47,19 @@ type laneKey struct {
 
 // A lane holds the blocks of one shard and tenant in order. The first of them, while leased, are with a sender.
 type lane struct {
+	of      *group
 	key     laneKey
 	at      int // in the lanes of the group
 	entries []*entry
 	held    int
 }
 
-func newDestination(wake *sync.Cond) *destination {
-	return &destination{wake: wake, shares: map[uint32]int64{}, paused: map[uint32]*pause{}}
+func newDestination(wake *sync.Cond, freshFor time.Duration) *destination {
+	return &destination{wake: wake, freshFor: freshFor, shares: map[uint32]int64{}, paused: map[uint32]*pause{}}
 }
 
 func (d *destination) push(e *entry) {
-	if n := len(d.groups); n == 0 || d.groups[n-1].epoch != e.epoch {
-		d.groups = append(d.groups, &group{epoch: e.epoch, byKey: map[laneKey]*lane{}})
-	}
-	l := d.groups[len(d.groups)-1].lane(laneKey{e.shard, e.tenant})
+	l := d.fresh.last(e.epoch).lane(laneKey{e.shard, e.tenant})
 	l.entries = append(l.entries, e)
 	d.bytes += int64(e.size)
 	d.shares[e.tenant] += int64(e.size)
@@ -59,11 +67,21 @@ func (d *destination) push(e *entry) {
 	d.wake.Signal()
 }
 
+// last finds or makes the group of an epoch that is none before the last.
+func (r *row) last(epoch uint32) *group {
+	if n := len(r.groups); n == 0 || r.groups[n-1].epoch != epoch {
+		r.groups = append(r.groups, newGroup(epoch))
+	}
+	return r.groups[len(r.groups)-1]
+}
+
+func newGroup(epoch uint32) *group { return &group{epoch: epoch, byKey: map[laneKey]*lane{}} }
+
 // lane finds or makes a lane.
 func (g *group) lane(key laneKey) *lane {
 	l := g.byKey[key]
 	if l == nil {
-		l = &lane{key: key, at: len(g.lanes)}
+		l = &lane{of: g, key: key, at: len(g.lanes)}
 		g.byKey[key] = l
 		g.lanes = append(g.lanes, l)
 	}
@@ -85,20 +103,21 @@ func (g *group) leave(l *lane) {
 
 // lease takes the oldest block whose lane is free, and those that follow it there as far as the bound allows; nil without
 // one.
-func (d *destination) lease(most Bound) []*entry {
-	d.settle()
-	if len(d.groups) == 0 {
-		return nil
-	}
+func (d *destination) lease(most Bound) (*lane, []*entry) {
 	now := time.Now()
-	best := d.groups[0].oldest(func(l *lane) *entry {
+	d.age(now)
+	free := func(l *lane) *entry {
 		if l.held > 0 || d.isPaused(l.key.tenant, now) {
 			return nil
 		}
 		return l.entry(0)
-	})
+	}
+	best := d.fresh.first(free)
 	if best == nil {
-		return nil
+		best = d.late.first(free)
+	}
+	if best == nil {
+		return nil, nil
 	}
 	if p := d.paused[best.key.tenant]; p != nil {
 		p.probing = true
@@ -106,7 +125,16 @@ func (d *destination) lease(most Bound) []*entry {
 	best.held = best.within(most)
 	d.leased++
 	d.held += best.held
-	return slices.Clone(best.entries[:best.held])
+	return best, slices.Clone(best.entries[:best.held])
+}
+
+// first is the lane of the first epoch whose candidate came first, or nil without a candidate.
+func (r *row) first(candidate func(*lane) *entry) *lane {
+	r.settle()
+	if len(r.groups) == 0 {
+		return nil
+	}
+	return r.groups[0].oldest(candidate)
 }
 
 // within is how many of a lane's blocks go together: at least the first.
@@ -124,48 +152,46 @@ func (l *lane) within(most Bound) int {
 }
 
 // settle leaves epochs behind that are done.
-func (d *destination) settle() {
-	for len(d.groups) > 0 && len(d.groups[0].lanes) == 0 {
-		d.groups[0] = nil
-		d.groups = d.groups[1:]
+func (r *row) settle() {
+	for len(r.groups) > 0 && len(r.groups[0].lanes) == 0 {
+		r.groups[0] = nil
+		r.groups = r.groups[1:]
 	}
 }
 
-// release ends the lease of entries: done takes them out of their lane, else they are the next to be leased again.
-func (d *destination) release(entries []*entry, done bool) {
-	d.shorten(entries, 0)
+// release ends the lease of a lane's entries: done takes them out of it, else they are the next to be leased again.
+func (d *destination) release(l *lane, entries []*entry, done bool) {
 	d.leased--
 	tenant := entries[0].tenant
 	if done {
-		l := d.laneOf(entries)
+		d.held -= l.held
+		l.held = 0
 		for _, e := range entries {
 			l.remove(0)
 			d.removed(e)
 		}
-		d.groups[0].leave(l)
+		l.of.leave(l)
 		delete(d.paused, tenant) // it is served
-	} else if p := d.paused[tenant]; p != nil {
-		p.probing = false
+	} else {
+		d.shorten(l, entries, 0)
+		if p := d.paused[tenant]; p != nil {
+			p.probing = false
+		}
 	}
 	// A finished epoch may free every lane of the next.
 	d.wake.Broadcast()
 }
 
 // shorten gives back all but the first n entries of a lease.
-func (d *destination) shorten(entries []*entry, n int) {
-	d.laneOf(entries).held = n
+func (d *destination) shorten(l *lane, entries []*entry, n int) {
+	l.held = n
 	d.held -= len(entries) - n
-}
-
-// laneOf is the lane of leased entries: nothing behind the first group is ever leased.
-func (d *destination) laneOf(entries []*entry) *lane {
-	return d.groups[0].byKey[laneKey{entries[0].shard, entries[0].tenant}]
+	l.tidy()
 }
 
 // dropOldest takes out the oldest block that is not leased, of those that may be dropped, or nil.
 func (d *destination) dropOldest(of func(tenant uint32) bool) *entry {
-	d.settle()
-	for _, g := range d.groups {
+	for g := range d.groups() {
 		l := g.oldest(func(l *lane) *entry {
 			if !of(l.key.tenant) {
 				return nil
@@ -185,13 +211,28 @@ func (d *destination) dropOldest(of func(tenant uint32) bool) *entry {
 }
 
 // oldest is the block that has waited longest, leased or not.
-func (d *destination) oldest() *entry {
-	for _, g := range d.groups {
-		if l := g.oldest(func(l *lane) *entry { return l.entry(0) }); l != nil {
-			return l.entries[0]
+func (d *destination) oldest() (first *entry) {
+	for _, r := range []*row{&d.late, &d.fresh} {
+		l := r.first(func(l *lane) *entry { return l.entry(0) })
+		if l != nil && (first == nil || l.entries[0].seq < first.seq) {
+			first = l.entries[0]
 		}
 	}
-	return nil
+	return first
+}
+
+// groups are all there are, those first that came first.
+func (d *destination) groups() iter.Seq[*group] {
+	return func(yield func(*group) bool) {
+		for _, r := range []*row{&d.late, &d.fresh} {
+			r.settle()
+			for _, g := range r.groups {
+				if !yield(g) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (d *destination) removed(e *entry) {

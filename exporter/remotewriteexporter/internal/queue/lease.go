@@ -26,6 +26,7 @@ type Lease struct {
 
 	queue       *Queue
 	destination int
+	lane        *lane
 	entries     []*entry
 }
 
@@ -34,11 +35,11 @@ type Lease struct {
 // it is.
 func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, error) {
 	for {
-		entries, err := q.lease(destination, most)
+		from, entries, err := q.lease(destination, most)
 		if err != nil {
 			return nil, err
 		}
-		l := &Lease{queue: q, destination: destination, entries: entries}
+		l := &Lease{queue: q, destination: destination, lane: from, entries: entries}
 		switch reason, err := l.read(ctx, most.Raw); {
 		case err != nil:
 			l.Release()
@@ -94,16 +95,16 @@ func (q *Queue) read(ctx context.Context, e *entry) (b block.Block, deadline tim
 }
 
 // lease waits for entries. What it returns is the caller's to read until its lease ends.
-func (q *Queue) lease(destination int, most Bound) ([]*entry, error) {
+func (q *Queue) lease(destination int, most Bound) (*lane, []*entry, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
 	for {
 		if q.stopped {
-			return nil, ErrClosed
+			return nil, nil, ErrClosed
 		}
-		if entries := d.lease(most); entries != nil {
-			return entries, nil
+		if from, entries := d.lease(most); entries != nil {
+			return from, entries, nil
 		}
 		d.wake.Wait()
 	}
@@ -114,7 +115,7 @@ func (l *Lease) shorten(n int) {
 	q := l.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.destinations[l.destination].shorten(l.entries, n)
+	q.destinations[l.destination].shorten(l.lane, l.entries, n)
 	l.entries = l.entries[:n]
 }
 
@@ -124,7 +125,7 @@ func (l *Lease) Done(lost []error) {
 	q := l.queue
 	var finished []*entry
 	q.mu.Lock()
-	q.destinations[l.destination].release(l.entries, true)
+	q.destinations[l.destination].release(l.lane, l.entries, true)
 	for i, e := range l.entries {
 		if i < len(lost) && lost[i] != nil {
 			e.lost(lost[i])
@@ -139,6 +140,6 @@ func (l *Lease) Done(lost []error) {
 func (l *Lease) Release() {
 	q := l.queue
 	q.mu.Lock()
-	q.destinations[l.destination].release(l.entries, false)
+	q.destinations[l.destination].release(l.lane, l.entries, false)
 	q.mu.Unlock()
 }

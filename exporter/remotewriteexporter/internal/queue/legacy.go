@@ -64,7 +64,7 @@ func (q *Queue) Leave() *Legacy {
 func (q *Queue) inherit(l *Legacy) {
 	var epoch uint32
 	for _, d := range q.destinations {
-		for _, g := range d.groups {
+		for _, g := range d.fresh.groups { // nothing is late yet
 			epoch = max(epoch, g.epoch+1)
 		}
 	}

@@ -72,6 +72,9 @@ type Config struct {
 	Batches int64
 	// OnFull is what happens then.
 	OnFull OnFull
+	// FreshFor is how long a block may wait before those that came later go first; 0 is for ever. What waits longer goes in its
+	// own order, when nothing else can.
+	FreshFor time.Duration
 	// MaxAge is how long a block may wait; 0 is for ever.
 	MaxAge time.Duration
 	// Legacy is what earlier queues in memory left.
@@ -107,7 +110,7 @@ type Queue struct {
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	q := &Queue{cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants}
 	for range cfg.Destinations {
-		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu)))
+		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), cfg.FreshFor))
 	}
 	if cfg.Storage == nil {
 		for _, l := range cfg.Legacy {
@@ -131,7 +134,7 @@ func (q *Queue) NextEpoch() uint32 {
 	defer q.mu.Unlock()
 	var next uint32
 	for _, d := range q.destinations {
-		for _, g := range d.groups {
+		for g := range d.groups() {
 			next = max(next, g.epoch+1)
 		}
 	}

@@ -81,7 +81,7 @@ func (l *Lease) Later(done int, lost []error, wait time.Duration) {
 	d := q.destinations[l.destination]
 	d.paused[rest[0].tenant] = &pause{until: time.Now().Add(wait)}
 	if done == 0 {
-		d.release(l.entries, false)
+		d.release(l.lane, l.entries, false)
 	}
 	time.AfterFunc(wait, func() {
 		q.mu.Lock()
