@@ -67,20 +67,8 @@ func TestConvertedPrometheusFileRuns(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	converted := filepath.Join(dir, "godwit.yaml")
-	exit, output := command(t, "godwit-agent", nil, "convert", "-o", converted, filepath.Join(dir, "prometheus.yml"))
-	require.Zero(t, exit, output)
+	c, output := startConverted(t, dir, filepath.Join(dir, "prometheus.yml"))
 	assert.Contains(t, output, "rule_files: rules are evaluated by the server")
-
-	telemetry := freeport.Get(t)
-	c := &collector{telemetry: fmt.Sprintf("http://127.0.0.1:%d/metrics", telemetry)}
-	c.Process = process.Start(t, process.Settings{Path: process.Binary(t, "godwit-agent"), Args: []string{
-		"--config", converted,
-		"--config", configFile(t, fmt.Sprintf(exampleTelemetry, telemetry)),
-		"--config", configFile(t, "extensions: {console: {endpoint: "+freeport.Addr(t)+"}}"),
-		"--config", configFile(t, tryOften),
-	}})
-	c.running()
 	host := strings.Replace(target.Addr(), ":", "-", 1)
 	arrives(t, server, "geese_flying", "job", "geese", "cluster", "main", "version", "1.10", "host", host)
 	arrives(t, server, "up", "job", "geese")
@@ -89,6 +77,53 @@ func TestConvertedPrometheusFileRuns(t *testing.T) {
 	user, password, _ := request.BasicAuth()
 	assert.Equal(t, []string{"me", "secret"}, []string{user, password})
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// Flags of vmagent and the files that they name become one that runs: labels are added last, rules with conditions drop and
+// keep what they should, and the queue is on disk.
+func TestConvertedVMAgentRuns(t *testing.T) {
+	t.Parallel()
+	server := rwserver.New(t, rwserver.Options{Versions: []string{rwserver.V1}}) // as VictoriaMetrics
+	dir := t.TempDir()
+	target := geese(t)
+	for name, text := range map[string]string{
+		"scrape.yml":  fmt.Sprintf("global: {scrape_interval: 0.5s}\nscrape_configs: [{job_name: geese, static_configs: [{targets: [%q]}]}]\n", target.URL()),
+		"relabel.yml": "- {if: 'go_threads{job=~\"g.*\"}', action: drop}\n- {if: '{flock!=\"south\",job=\"geese\"}', target_label: dc, replacement: replaced}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	data := filepath.Join(dir, "data")
+	c, _ := startConverted(t, dir, "--dir", dir, "--", "-promscrape.config=scrape.yml", "-remoteWrite.url="+server.URL(),
+		"-remoteWrite.urlRelabelConfig=relabel.yml", "-remoteWrite.label=env=test,dc=last", "-remoteWrite.tmpDataPath="+data, "-remoteWrite.maxDiskUsagePerURL=100MB")
+	arrives(t, server, "geese_flying", "job", "geese", "env", "test", "dc", "last", "instance", target.Addr())
+	for _, series := range server.Series("geese_flying") {
+		assert.NotContains(t, fmt.Sprint(series.Labels), "__tmp", "labels of conditions are gone")
+	}
+	arrives(t, server, "up", "job", "geese")
+	assert.Empty(t, server.Series("go_threads"), "a rule drops it")
+	files, err := os.ReadDir(data)
+	require.NoError(t, err)
+	assert.NotEmpty(t, files, "there is a queue on disk")
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+	assert.Empty(t, server.Violations())
+}
+
+// startConverted converts, and starts the agent on what came of it.
+func startConverted(t *testing.T, dir string, args ...string) (c *collector, report string) {
+	t.Helper()
+	converted := filepath.Join(dir, "godwit.yaml")
+	exit, output := command(t, "godwit-agent", nil, append([]string{"convert", "-o", converted}, args...)...)
+	require.Zero(t, exit, output)
+	telemetry := freeport.Get(t)
+	c = &collector{telemetry: fmt.Sprintf("http://127.0.0.1:%d/metrics", telemetry)}
+	c.Process = process.Start(t, process.Settings{Path: process.Binary(t, "godwit-agent"), Args: []string{
+		"--config", converted,
+		"--config", configFile(t, fmt.Sprintf(exampleTelemetry, telemetry)),
+		"--config", configFile(t, "extensions: {console: {endpoint: "+freeport.Addr(t)+"}}"),
+		"--config", configFile(t, tryOften),
+	}})
+	c.running()
+	return c, output
 }
 
 func TestCheckSaysWhatAFileIs(t *testing.T) {

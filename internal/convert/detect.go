@@ -16,7 +16,7 @@ const (
 	rules        Kind = "rules of Prometheus"
 	targets      Kind = "a list of targets for file_sd_configs"
 	alertmanager Kind = "a configuration of Alertmanager"
-	manifest     Kind = "a manifest of Kubernetes"
+	manifest     Kind = "a manifest of Kubernetes without flags of vmagent: give the configuration that is in it as a file"
 	unknown      Kind = "unknown"
 )
 
