@@ -45,6 +45,9 @@ type batch struct {
 	views      map[uint64]view   // members that have said something in this batch
 	ending     map[uint64]uint32 // series that have said that they end
 
+	gathered gathered
+	made     bool // by aggregation, so it is not aggregated
+
 	weighed bool // statistics are told how many points there are
 
 	account account
@@ -117,6 +120,7 @@ func (b *batch) reset() {
 	}
 	clear(b.met)
 	b.staged.reset()
+	b.gathered.reset()
 	clear(b.paid)
 	if len(b.departures) > maxStaged {
 		b.departures, b.parted = nil, nil
@@ -132,6 +136,7 @@ func (b *batch) reset() {
 		candidates: b.candidates[:0],
 		account:    b.account,
 		staged:     b.staged,
+		gathered:   b.gathered,
 		departures: b.departures[:0],
 		paid:       b.paid[:0],
 		views:      b.views,
@@ -202,10 +207,13 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	if b.weighed {
 		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
 	}
-	dropped := false
+	dropped := len(b.policy.aggregates) > 0 && !b.made && b.gather()
 	for i, fp := range b.fps {
 		if i%warmed == 0 {
 			b.p.limiter.series.warm(b.fps[i:min(i+warmed, len(b.fps))])
+		}
+		if dropped && b.drop[i] { // it was gathered
+			continue
 		}
 		if len(b.exempt) > 0 && b.passesPoint(attributesAt(m, i)) {
 			continue
@@ -225,6 +233,9 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 	}
 	if len(b.marks)+len(b.ending) > 0 {
 		b.end(dropped)
+	}
+	if len(b.gathered.leaving) > 0 {
+		b.leave(dropped)
 	}
 	return dropped
 }
@@ -345,6 +356,7 @@ func (b *batch) report(ctx context.Context) {
 		}
 		b.p.note(l, all, b.now)
 	}
+	b.reportGathered(ctx)
 	if b.marked > 0 {
 		b.p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, b.marked)
 	}

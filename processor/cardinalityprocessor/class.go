@@ -58,5 +58,5 @@ const (
 )
 
 var gaugeModes = map[string]gaugeMode{
-	nameDrop: gaugeDrop, nameLast: gaugeLast, "min": gaugeMin, nameMax: gaugeMax, nameMean: gaugeMean,
+	nameDrop: gaugeDrop, nameLast: gaugeLast, nameMin: gaugeMin, nameMax: gaugeMax, nameMean: gaugeMean,
 }

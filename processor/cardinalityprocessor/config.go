@@ -113,6 +113,10 @@ type MemoryConfig struct {
 	// of, about 3000 for each MiB. Default 64.
 	OverflowStateMiB int `mapstructure:"overflow_state_mib"`
 
+	// AggregateStateMiB bounds the memory for what rules with `aggregate` make, and for the last values of what they make it
+	// of: about 9000 numbers for each MiB. Series beyond it pass as they are. Default 64.
+	AggregateStateMiB int `mapstructure:"aggregate_state_mib"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -169,6 +173,9 @@ func (c *Config) Validate() error {
 	if c.Memory.OverflowStateMiB <= 0 {
 		errs = append(errs, fmt.Errorf("`memory::overflow_state_mib` must be positive, got %d", c.Memory.OverflowStateMiB))
 	}
+	if c.Memory.AggregateStateMiB <= 0 {
+		errs = append(errs, fmt.Errorf("`memory::aggregate_state_mib` must be positive, got %d", c.Memory.AggregateStateMiB))
+	}
 	if c.Overflow.Interval < time.Second {
 		errs = append(errs, fmt.Errorf("`overflow::interval` must be at least 1s, got %s", c.Overflow.Interval))
 	}
@@ -183,7 +190,7 @@ func (c *Config) Validate() error {
 	}
 	for _, from := range c.Tenant.From {
 		kind, key, _ := strings.Cut(from, ":")
-		if kind != "metadata" && kind != byResource || key == "" {
+		if kind != byMetadata && kind != byResource || key == "" {
 			errs = append(errs, fmt.Errorf("`tenant::from` must list metadata:KEY or resource:KEY, got %q", from))
 		}
 	}

@@ -57,6 +57,10 @@ type RuleConfig struct {
 	// LabelLimits is the limit on the distinct values of an attribute of points, by its name, in a group. 0 allows none.
 	LabelLimits map[string]int `mapstructure:"label_limits"`
 
+	// Aggregate makes few series of those that the rule matches. The limits of the rule are then for what is made. Default
+	// none.
+	Aggregate *AggregateConfig `mapstructure:"aggregate"`
+
 	// Exceed says what is not as in the defaults.
 	Exceed ExceedConfig `mapstructure:",squash"`
 
@@ -146,15 +150,18 @@ func (r *RuleConfig) validate(c *Config) error {
 		}
 		errs = append(errs, validateSource("group_by", by, c))
 	}
+	if r.Aggregate != nil {
+		errs = append(errs, r.Aggregate.validate(c))
+	}
 	return errors.Join(append(errs, r.Adaptive.validate(r.MaxSeries, c))...)
 }
 
 func validateSource(key, by string, c *Config) error {
 	kind, attribute, ok := strings.Cut(by, ":")
 	switch {
-	case by == "" || ok && (kind == byResource || kind == "attribute") && attribute == "":
+	case by == "" || ok && (kind == byResource || kind == byAttribute) && attribute == "":
 		return fmt.Errorf("`%s` must name an attribute, got %q", key, by)
-	case kind == "metadata":
+	case kind == byMetadata:
 		return fmt.Errorf("`%s` has no metadata of its own: name %q in `tenant::from` and write tenant", key, by)
 	case by == byTenant && len(c.Tenant.From) == 0:
 		return fmt.Errorf("`%s` has tenant, so `tenant::from` must say where it is found", key)

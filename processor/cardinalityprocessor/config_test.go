@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
@@ -29,7 +30,7 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, &Config{
 		Mode:              "enforce",
 		IdleTimeout:       10 * time.Minute,
-		Memory:            MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64},
+		Memory:            MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64, AggregateStateMiB: 64},
 		Defaults:          DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{"collapse", "overflow"}, Gauge: "drop"}},
 		Overflow:          OverflowConfig{Interval: time.Minute},
 		RulesPollInterval: 10 * time.Second,
@@ -43,7 +44,7 @@ func TestConfig(t *testing.T) {
 	want := &Config{
 		Mode:        "dry_run",
 		IdleTimeout: 20 * time.Minute,
-		Memory:      MemoryConfig{MaxSeries: 500_000, MaxGroups: 20_000, OverflowStateMiB: 32},
+		Memory:      MemoryConfig{MaxSeries: 500_000, MaxGroups: 20_000, OverflowStateMiB: 32, AggregateStateMiB: 16},
 		Tenant:      TenantConfig{From: []string{"metadata:x-scope-orgid", "resource:tenant.id"}},
 		Exempt: []MatchConfig{
 			{Metric: "otelcol_*"},
@@ -71,6 +72,10 @@ func TestConfig(t *testing.T) {
 			MaxNewSeriesPerMinute: 1000,
 			MaxPointsPerSecond:    2000,
 			LabelLimits:           map[string]int{"user.id": 0, "url.path": 200},
+			Aggregate: &AggregateConfig{
+				Without: []string{"resource:k8s.pod.name", "attribute:server.port", "client.address"}, Interval: 30 * time.Second,
+				Outputs: []string{"sum", "max"}, KeepInput: true,
+			},
 			Exceed: ExceedConfig{
 				OnExceed:   []string{"collapse", "overflow", "sample", "drop"},
 				KeepLabels: []string{"http.response.status_code"}, SampleRate: 0.01, Gauge: "max",
@@ -98,6 +103,7 @@ func TestConfigFaultsAreAllNamed(t *testing.T) {
 	err := cfg.Validate()
 	for _, key := range []string{
 		"`mode`", "`idle_timeout`", "`memory::max_series`", "`memory::max_groups`", "`memory::overflow_state_mib`",
+		"`memory::aggregate_state_mib`",
 		"`overflow::interval`", "`tenant::from`", "`exempt::0`", "`defaults::max_series_per_metric`", "`defaults`: `sample_rate`",
 		"`defaults::on_exceed`", "`rules::0::name`", "`rules::1::name`", "`rules::3::name`", "`rules_poll_interval`", "`snapshot_interval`",
 	} {
@@ -118,6 +124,25 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	f("`max_new_series_per_minute`", func(r *RuleConfig) { r.MaxNewSeriesPerMinute = -1 })
 	f("`max_points_per_second`", func(r *RuleConfig) { r.MaxPointsPerSecond = -1 })
 	f("`label_limits`", func(r *RuleConfig) { r.LabelLimits = map[string]int{"x": -1} })
+	for _, a := range []struct {
+		key string
+		cfg AggregateConfig
+	}{
+		{"either `by` or `without`", AggregateConfig{}},
+		{"either `by` or `without`", AggregateConfig{By: []string{"a"}, Without: []string{"b"}}},
+		{"`aggregate::without` must name", AggregateConfig{Without: []string{}}},
+		{"`aggregate::by` must name an attribute", AggregateConfig{By: []string{"resource:"}}},
+		{"`aggregate::by` cannot have metric", AggregateConfig{By: []string{"metric"}}},
+		{"`aggregate::without` cannot have tenant", AggregateConfig{Without: []string{"tenant"}}},
+		{"`aggregate::by` cannot have \"metadata:org\"", AggregateConfig{By: []string{"metadata:org"}}},
+		{"`aggregate::by` must not list \"a\" twice", AggregateConfig{By: []string{"a", "a"}}},
+		{"`aggregate::interval`", AggregateConfig{By: []string{}, Interval: time.Millisecond}},
+		{"`aggregate::interval`", AggregateConfig{By: []string{}, Interval: time.Hour}},
+		{"`aggregate::outputs`", AggregateConfig{By: []string{}, Outputs: []string{"total"}}},
+		{"`aggregate::outputs`", AggregateConfig{By: []string{}, Outputs: []string{"sum", "sum"}}},
+	} {
+		f(a.key, func(r *RuleConfig) { r.Aggregate = &a.cfg })
+	}
 	f("`label_limits`", func(r *RuleConfig) { r.LabelLimits = map[string]int{"x": 1}; r.GroupBy = []string{"attribute:x"} })
 	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"": "web"} })
 	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"reason": "web"} })
@@ -158,4 +183,14 @@ func TestRulesBelongEitherHereOrInTheFile(t *testing.T) {
 	cfg.RulesFile = "rules.yaml"
 	cfg.Rules = []RuleConfig{{Name: "r"}}
 	require.ErrorContains(t, cfg.Validate(), "`rules_file`")
+}
+
+// An empty list is a list.
+func TestNoAttributeMayStay(t *testing.T) {
+	cfg := defaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"rules": []any{map[string]any{"name": "a", "aggregate": map[string]any{"by": []any{}}}},
+	}).Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	require.NotNil(t, cfg.Rules[0].Aggregate.By)
 }

@@ -24,7 +24,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Mode:        modeEnforce,
 		IdleTimeout: 10 * time.Minute,
-		Memory:      MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64},
+		Memory:      MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64, AggregateStateMiB: 64},
 		Defaults:    DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{nameCollapse, nameOverflow}, Gauge: nameDrop}},
 		Overflow:    OverflowConfig{Interval: time.Minute},
 

@@ -96,23 +96,23 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 		}
 	}
 	if len(shipments) > 0 {
-		p.tell(worst, points, cause)
+		before := p.delivery
+		p.delivery = worst
+		p.tell(before, worst, "overflow", points, cause)
 	}
 }
 
 // tell logs what became of a flush, when it is not what became of the last one.
-func (p *cardinalityProcessor) tell(worst delivery, points int, cause error) {
-	before := p.delivery
-	p.delivery = worst
+func (p *cardinalityProcessor) tell(before, worst delivery, what string, points int, cause error) {
 	var panicked *panicError
 	switch {
 	case worst == deliveryTaken && before != deliveryTaken:
-		p.logger.Info("The overflow is sent again")
+		p.logger.Info("The " + what + " is sent again")
 	case worst == deliveryPanic && before != deliveryPanic && errors.As(cause, &panicked):
-		p.logger.Error("Cannot send the overflow: the next component has a defect",
+		p.logger.Error("Cannot send the "+what+": the next component has a defect",
 			zap.Int("points", points), zap.Error(cause), zap.ByteString("stack", panicked.stack))
 	case worst != deliveryTaken && before == deliveryTaken:
-		p.logger.Warn("Cannot send the overflow", zap.Int("points", points), zap.Error(cause))
+		p.logger.Warn("Cannot send the "+what, zap.Int("points", points), zap.Error(cause))
 	}
 }
 

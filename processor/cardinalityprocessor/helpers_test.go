@@ -193,6 +193,10 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 		return r.clock
 	}
 	p.overflow.begin = pcommon.NewTimestampFromTime(r.clock)
+	for _, s := range p.aggregator.states {
+		s.since = p.overflow.begin
+		s.flushed = s.since
+	}
 	return r
 }
 
@@ -334,11 +338,20 @@ func (r *rig) flushed(after time.Duration) pmetric.Metrics {
 	return all
 }
 
+// requireNoDuplicates: no series says a value twice, nor its end.
 func requireNoDuplicates(t testing.TB, md pmetric.Metrics) {
-	seen := map[string]bool{}
-	for _, id := range identities(md) {
-		require.False(t, seen[id], "%s twice", id)
-		seen[id] = true
+	seen, ids, at := map[string]bool{}, identities(md), 0
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for i := range pointCount(m) {
+					id := fmt.Sprint(ids[at], " ends: ", whenAt(m, i).noValue)
+					at++
+					require.False(t, seen[id], "%s twice", id)
+					seen[id] = true
+				}
+			}
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"maps"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -93,13 +95,33 @@ func (k *keyedStorage) Get(ctx context.Context, name string) ([]byte, error) {
 
 // Set saves the key first, if it is not.
 func (k *keyedStorage) Set(ctx context.Context, name string, value []byte) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.saved {
-		if err := k.Client.Set(ctx, snapshotKeyOf, appendKey(nil, k.key)); err != nil {
-			return fmt.Errorf("cannot save the key: %w", err)
-		}
-		k.saved = true
+	if err := k.saveKey(ctx); err != nil {
+		return err
 	}
 	return k.Client.Set(ctx, name, append(k.mark[:len(k.mark):len(k.mark)], value...))
+}
+
+// setAll saves several values at once.
+func (k *keyedStorage) setAll(ctx context.Context, values map[string][]byte) error {
+	if err := k.saveKey(ctx); err != nil {
+		return err
+	}
+	var all []*storage.Operation
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, storage.SetOperation(name, append(k.mark[:len(k.mark):len(k.mark)], values[name]...)))
+	}
+	return k.Batch(ctx, all...)
+}
+
+func (k *keyedStorage) saveKey(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.saved {
+		return nil
+	}
+	if err := k.Client.Set(ctx, snapshotKeyOf, appendKey(nil, k.key)); err != nil {
+		return fmt.Errorf("cannot save the key: %w", err)
+	}
+	k.saved = true
+	return nil
 }

@@ -205,13 +205,9 @@ func (r *reader) output() *output {
 	if r.err != nil {
 		return nil
 	}
-	var from pmetric.ProtoUnmarshaler
-	md, err := from.UnmarshalMetrics(data)
-	if err != nil || md.ResourceMetrics().Len() != 1 || md.ResourceMetrics().At(0).ScopeMetrics().Len() != 1 ||
-		md.MetricCount() != 1 || md.DataPointCount() != 1 {
+	if out.data, out.metric = onlyPoint(data); out.metric == (pmetric.Metric{}) {
 		return nil
 	}
-	out.data, out.metric = md, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 	out.class = classOf(out.metric)
 	if out.metric.Type() == pmetric.MetricTypeHistogram {
 		if upper := out.metric.Histogram().DataPoints().At(0).ExplicitBounds().AsRaw(); len(upper) > 0 {
@@ -224,6 +220,17 @@ func (r *reader) output() *output {
 	}
 	out.cost = out.weight(len(data))
 	return out
+}
+
+// onlyPoint reads data with one point. Its metric is the zero value if it is something else.
+func onlyPoint(data []byte) (md pmetric.Metrics, m pmetric.Metric) {
+	var from pmetric.ProtoUnmarshaler
+	md, err := from.UnmarshalMetrics(data)
+	if err != nil || md.ResourceMetrics().Len() != 1 || md.ResourceMetrics().At(0).ScopeMetrics().Len() != 1 ||
+		md.MetricCount() != 1 || md.DataPointCount() != 1 {
+		return md, m
+	}
+	return md, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 }
 
 // keeps says whether a value may be added to those of the output.

@@ -110,14 +110,23 @@ const (
 	lossGauge          // gauges are dropped
 	lossState          // no memory for it in the budget
 	lossKind           // another kind of data than that of the output or member of its fingerprint
+	lossOutput         // nothing that the rule makes is made of this type
+	lossSummary        // quantiles cannot be added
 	losses
 )
 
 var lossNames = [losses]string{
-	"", nameBaseline, "out_of_order", "no_value", "not_finite", "no_sum", "bounds", "gauge", "state_full", "kind",
+	"", nameBaseline, nameOutOfOrder, nameNoValue, nameNotFinite, nameNoSum, "bounds", "gauge", "state_full", "kind", "output",
+	"summary",
 }
 
-const nameBaseline = "baseline"
+const (
+	nameBaseline   = "baseline"
+	nameNoSum      = "no_sum"
+	nameNoValue    = "no_value"
+	nameOutOfOrder = "out_of_order"
+	nameNotFinite  = "not_finite"
+)
 
 // outputKind is what the points of an output have in common.
 type outputKind struct {
@@ -176,13 +185,20 @@ func (o *overflow) held(fp uint64, m pmetric.Metric, i int, epoch uint32) (v ver
 
 // detach gives an output strings of its own: those of the data that it was made of may each be a part of something large.
 func (out *output) detach() {
+	out.data, out.metric = detached(out.data)
+	out.tenant = out.tenant.detached()
+}
+
+// detached returns a copy of data with one metric, and that, with strings of its own.
+func detached(data pmetric.Metrics) (pmetric.Metrics, pmetric.Metric) {
 	var to pmetric.ProtoMarshaler
 	var from pmetric.ProtoUnmarshaler
-	data, _ := to.MarshalMetrics(out.data)
-	out.data, _ = from.UnmarshalMetrics(data) // it was just made of the same
-	out.metric = out.data.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
-	out.tenant.name = strings.Clone(out.tenant.name)
+	raw, _ := to.MarshalMetrics(data)
+	data, _ = from.UnmarshalMetrics(raw) // it was just made of the same
+	return data, data.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 }
+
+func (t tenant) detached() tenant { return tenant{name: strings.Clone(t.name), key: t.key} }
 
 // weight is the memory of an output whose data is of a size, and of all that its total may become.
 func (out *output) weight(size int) int64 {

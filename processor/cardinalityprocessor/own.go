@@ -37,7 +37,9 @@ type view struct {
 	reason      reason
 	start, time pcommon.Timestamp
 	last        value
+	bounds      *bounds // of last
 	exact       bool
+	pinned      bool
 	own         *own
 	noted       bool
 }
@@ -51,8 +53,8 @@ func (o *overflow) view(fp uint64) view {
 		return view{}
 	}
 	return view{
-		member: m, limit: m.limit, reason: m.reason, start: m.start, time: m.time, last: m.last, exact: m.exact, own: m.own,
-		noted: m.own != nil && m.own.noted,
+		member: m, limit: m.limit, reason: m.reason, start: m.start, time: m.time, last: m.last, bounds: m.bounds, exact: m.exact,
+		pinned: m.pins > 0, own: m.own, noted: m.own != nil && m.own.noted,
 	}
 }
 

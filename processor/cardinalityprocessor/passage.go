@@ -113,13 +113,29 @@ func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
 		}
 		p.endAll(b.ending, x.moment)
 	}
+	if len(b.gathered.intakes) > 0 {
+		p.feed(b)
+	}
 	b.report(ctx)
 }
 
 // discard is as if the batch had never come.
 func (p *cardinalityProcessor) discard(b *batch) {
 	p.overflow.discard(&b.staged)
+	p.aggregator.spurn(&b.gathered)
 	for _, paid := range b.paid {
 		paid.refund()
+	}
+}
+
+// feed lets what was gathered of a batch feed aggregates.
+func (p *cardinalityProcessor) feed(b *batch) {
+	p.aggregator.settle(&feeding{
+		gathered: &b.gathered, aggregator: p.aggregator, epoch: p.limiter.now().epoch(), latest: latestOf(p.now()), batch: b,
+	})
+	for i := range b.gathered.births {
+		if fp := b.gathered.births[i].ousts; fp != 0 {
+			p.overflow.release(fp)
+		}
 	}
 }

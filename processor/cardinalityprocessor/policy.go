@@ -28,6 +28,7 @@ type policy struct {
 	exempt     []matcher
 	limits     []*limit          // in the order they are asked: rules, defaults, total
 	named      map[string]*limit // the same, by name
+	aggregates []*aggregation    // of all limits
 	known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
 }
 
@@ -45,7 +46,8 @@ type limit struct {
 	newcomers pace
 	points    pace
 	exceed    exceed
-	demand    *demand // of what is rejected
+	aggregate *aggregation // nil: it makes no series of others
+	demand    *demand      // of what is rejected
 	alive     *liveness
 
 	owner    map[string]string
@@ -134,6 +136,9 @@ const (
 	byMetric   = "metric"
 	byTenant   = "tenant"
 	byResource = "resource"
+
+	byAttribute = "attribute"
+	byMetadata  = "metadata"
 )
 
 const (
@@ -153,7 +158,7 @@ func newSource(by string) source {
 		return source{kind: fromTenant}
 	case kind == byResource && key != "":
 		return source{kind: fromResource, key: key}
-	case kind == "attribute" && key != "":
+	case kind == byAttribute && key != "":
 		return source{kind: fromAttribute, key: key}
 	default:
 		return source{kind: fromEither, key: by}
@@ -211,6 +216,10 @@ func (p *policy) add(l *limit, known map[uint64]uint32) {
 			b.since = since
 		}
 	}
+	if l.aggregate != nil {
+		l.aggregate.index = len(p.aggregates)
+		p.aggregates = append(p.aggregates, l.aggregate)
+	}
 	p.limits = append(p.limits, l)
 	p.named[l.name] = l
 }
@@ -227,7 +236,8 @@ func (p *policy) bounds() map[uint64]uint32 {
 	return all
 }
 
-func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
+func newLimit(rule *RuleConfig, defaults *ExceedConfig, tenants []string) *limit {
+	keep := tenants
 	l := &limit{
 		name:      rule.Name,
 		match:     newMatcher(rule.Match),
@@ -256,21 +266,29 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, keep []string) *limit {
 		})
 	}
 	l.owner = rule.Owner
-	attributes := []attribute.KeyValue{attribute.String(labelRule, l.name)}
-	for key, value := range l.owner {
-		attributes = append(attributes, attribute.String(key, value))
-	}
-	l.measured = metric.WithAttributeSet(attribute.NewSet(attributes...))
+	l.measured = metric.WithAttributeSet(attribute.NewSet(l.ownAttributes()...))
 	for why := range l.rejected {
 		for what := range l.rejected[why] {
 			l.rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(append(
-				slices.Clone(attributes),
+				l.ownAttributes(),
 				attribute.String(labelReason, reasonNames[why]),
 				attribute.String(labelAction, actionNames[what]),
 			)...))
 		}
 	}
+	if rule.Aggregate != nil {
+		l.aggregate = newAggregation(rule, l, tenants)
+	}
 	return l
+}
+
+// ownAttributes are those of all that is measured of a rule.
+func (l *limit) ownAttributes() []attribute.KeyValue {
+	all := []attribute.KeyValue{attribute.String(labelRule, l.name)}
+	for key, value := range l.owner {
+		all = append(all, attribute.String(key, value))
+	}
+	return all
 }
 
 // measured are the attributes of what is measured of a rule, which may not be in force any more.
@@ -278,6 +296,10 @@ func (p *policy) measured(rule string) metric.MeasurementOption {
 	if l := p.named[rule]; l != nil {
 		return l.measured
 	}
+	return measuredAs(rule)
+}
+
+func measuredAs(rule string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String(labelRule, rule))
 }
 

@@ -26,13 +26,16 @@ import (
 )
 
 type cardinalityProcessor struct {
-	cfg       *Config
-	dryRun    bool
-	tenants   []tenantSource
-	next      consumer.Metrics
-	logger    *zap.Logger
-	limiter   *limiter
-	overflow  *overflow
+	cfg      *Config
+	dryRun   bool
+	tenants  []tenantSource
+	next     consumer.Metrics
+	logger   *zap.Logger
+	limiter  *limiter
+	overflow *overflow
+
+	aggregator *aggregator
+
 	telemetry *metadata.TelemetryBuilder
 	book      *stats.Book // nil without statistics
 	events    events
@@ -63,6 +66,7 @@ type cardinalityProcessor struct {
 	storage     *keyedStorage
 	storageErr  error    // of the last save
 	delivery    delivery // of the last flush
+	poured      delivery // of what was aggregated, the last time
 	saveFailure atomic.Int64
 
 	unregister func() // of what is shown
@@ -90,8 +94,11 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 		now:       time.Now,
 		cancel:    func() {},
 
+		aggregator: newAggregator(int64(cfg.Memory.AggregateStateMiB)<<20, cfg.IdleTimeout),
+
 		unregister: func() {},
 	}
+	p.aggregator.bind(p.policy.aggregates, time.Now())
 	p.limiter.patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
 	p.scratch.New = func() any { return &batch{} }
 	if cfg.Statistics.Enabled {
@@ -136,6 +143,7 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	p.cancel = cancel
 	p.done.Go(func() { p.sweeps(background) })
 	p.done.Go(func() { p.flushes(background) })
+	p.done.Go(func() { p.pours(background) })
 	if p.storage != nil {
 		p.done.Go(func() { every(background, p.cfg.SnapshotInterval, func() { p.snapshot(background) }) })
 	}
@@ -258,6 +266,7 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	p.unregister()
 	p.cancel()
 	p.done.Wait()
+	p.pour(ctx, p.aggregator.all(p.now())) // first, for limits may add it to the overflow
 	p.flush(ctx)
 	p.telemetry.Shutdown()
 	if p.storage == nil {
@@ -265,7 +274,7 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	}
 	err := p.save(ctx)
 	if !p.dryRun {
-		err = errors.Join(err, p.saveLedger(ctx, err == nil))
+		err = errors.Join(err, p.saveLedger(ctx, err == nil), p.closeFeeders(ctx))
 	}
 	err = errors.Join(err, p.storage.Close(ctx))
 	p.storage = nil
@@ -306,6 +315,20 @@ func (p *cardinalityProcessor) observe() error {
 	return errors.Join(
 		p.telemetry.RegisterProcessorCardinalityAdmittedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(p.limiter.admitted.Load())
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityAggregateMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, feeders := p.aggregator.sizes()
+			p.observeRules(o, feeders)
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityAggregateSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			made, _ := p.aggregator.sizes()
+			p.observeRules(o, made)
+			return nil
+		}),
+		p.telemetry.RegisterProcessorCardinalityAggregateStateCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(p.aggregator.used.Load())
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -403,6 +426,15 @@ func (p *cardinalityProcessor) observe() error {
 			return nil
 		}),
 	)
+}
+
+// observeRules observes a number for each rule.
+func (p *cardinalityProcessor) observeRules(o metric.Int64Observer, by map[string]int64) {
+	p.rules.RLock()
+	defer p.rules.RUnlock()
+	for rule, n := range by {
+		o.Observe(n, p.policy.measured(rule))
+	}
 }
 
 // lossOptions are the attributes of each loss.

@@ -80,10 +80,11 @@ func (p *cardinalityProcessor) loadRules() error {
 
 // apply swaps the rules between two batches, which do not wait for them to be compiled. All series keep their places.
 func (p *cardinalityProcessor) apply(cfg *Config) {
-	next := p.policy.next(cfg)
-	next.begin(p.now())
+	next, now := p.policy.next(cfg), p.now()
+	next.begin(now)
 	p.rules.Lock()
 	defer p.rules.Unlock()
+	p.aggregator.bind(next.aggregates, now)
 	p.policy = next
 }
 

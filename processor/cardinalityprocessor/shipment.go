@@ -73,19 +73,8 @@ func (s *shipment) end(out *output, at pcommon.Timestamp) {
 // add adds an output's point as it is and returns the metric that it is the last of.
 func (s *shipment) add(out *output) pmetric.Metric {
 	s.points++
-	scope, ok := s.scopes[out.keys.scope]
-	from := out.data.ResourceMetrics().At(0)
+	scope := s.scopeOf(out.keys.scope, out.data)
 	var sizer pmetric.ProtoMarshaler
-	if !ok {
-		s.bytes += sizer.ResourceMetricsSize(from)
-		rm := s.md.ResourceMetrics().AppendEmpty()
-		from.Resource().CopyTo(rm.Resource())
-		rm.SetSchemaUrl(from.SchemaUrl())
-		scope = rm.ScopeMetrics().AppendEmpty()
-		from.ScopeMetrics().At(0).Scope().CopyTo(scope.Scope())
-		scope.SetSchemaUrl(from.ScopeMetrics().At(0).SchemaUrl())
-		s.scopes[out.keys.scope] = scope
-	}
 	metric, ok := s.metrics[out.keys.metric]
 	if ok {
 		s.bytes += sizer.MetricSize(out.metric) // and less, by the name
@@ -97,6 +86,24 @@ func (s *shipment) add(out *output) pmetric.Metric {
 	out.metric.CopyTo(metric)
 	s.metrics[out.keys.metric] = metric
 	return metric
+}
+
+// scopeOf returns the scope of a key, which is that of the data.
+func (s *shipment) scopeOf(key uint64, data pmetric.Metrics) pmetric.ScopeMetrics {
+	if scope, ok := s.scopes[key]; ok {
+		return scope
+	}
+	from := data.ResourceMetrics().At(0)
+	var sizer pmetric.ProtoMarshaler
+	s.bytes += sizer.ResourceMetricsSize(from)
+	rm := s.md.ResourceMetrics().AppendEmpty()
+	from.Resource().CopyTo(rm.Resource())
+	rm.SetSchemaUrl(from.SchemaUrl())
+	scope := rm.ScopeMetrics().AppendEmpty()
+	from.ScopeMetrics().At(0).Scope().CopyTo(scope.Scope())
+	scope.SetSchemaUrl(from.ScopeMetrics().At(0).SchemaUrl())
+	s.scopes[key] = scope
+	return scope
 }
 
 func appendPointOf(to, from pmetric.Metric) {
@@ -114,21 +121,23 @@ func appendPointOf(to, from pmetric.Metric) {
 	}
 }
 
-func setTimes(m pmetric.Metric, start, at pcommon.Timestamp) {
+func setTimes(m pmetric.Metric, start, at pcommon.Timestamp) { setTimesAt(m, 0, start, at) }
+
+func setTimesAt(m pmetric.Metric, i int, start, at pcommon.Timestamp) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		m.Gauge().DataPoints().At(0).SetTimestamp(at)
+		m.Gauge().DataPoints().At(i).SetTimestamp(at)
 	case pmetric.MetricTypeSum:
-		m.Sum().DataPoints().At(0).SetStartTimestamp(start)
-		m.Sum().DataPoints().At(0).SetTimestamp(at)
+		m.Sum().DataPoints().At(i).SetStartTimestamp(start)
+		m.Sum().DataPoints().At(i).SetTimestamp(at)
 	case pmetric.MetricTypeHistogram:
-		m.Histogram().DataPoints().At(0).SetStartTimestamp(start)
-		m.Histogram().DataPoints().At(0).SetTimestamp(at)
+		m.Histogram().DataPoints().At(i).SetStartTimestamp(start)
+		m.Histogram().DataPoints().At(i).SetTimestamp(at)
 	case pmetric.MetricTypeExponentialHistogram:
-		m.ExponentialHistogram().DataPoints().At(0).SetStartTimestamp(start)
-		m.ExponentialHistogram().DataPoints().At(0).SetTimestamp(at)
+		m.ExponentialHistogram().DataPoints().At(i).SetStartTimestamp(start)
+		m.ExponentialHistogram().DataPoints().At(i).SetTimestamp(at)
 	default:
-		m.Summary().DataPoints().At(0).SetStartTimestamp(start)
-		m.Summary().DataPoints().At(0).SetTimestamp(at)
+		m.Summary().DataPoints().At(i).SetStartTimestamp(start)
+		m.Summary().DataPoints().At(i).SetTimestamp(at)
 	}
 }

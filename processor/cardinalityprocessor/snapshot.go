@@ -115,10 +115,12 @@ func (p *cardinalityProcessor) load(ctx context.Context) error {
 	if err != nil {
 		damaged++
 	}
-	if bad, err := p.loadLedger(ctx); err != nil {
-		return err
-	} else if bad {
-		damaged++
+	for _, load := range []func(context.Context) (bool, error){p.loadLedger, p.loadFeeders} {
+		if bad, err := load(ctx); err != nil {
+			return err
+		} else if bad {
+			damaged++
+		}
 	}
 	if p.storage.foreign > 0 {
 		p.logger.Warn("The snapshot is of another key or of an earlier version, and left out", zap.Int("parts", p.storage.foreign))

@@ -71,6 +71,21 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 	return m.broken
 }
 
+// Batch is one write.
+func (m *memory) Batch(_ context.Context, all ...*storage.Operation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, op := range all {
+		if m.broken == nil && m.writes != 1 {
+			m.data[op.Key] = op.Value
+		}
+	}
+	if m.writes > 1 {
+		m.writes--
+	}
+	return m.broken
+}
+
 // keep gives the rig a storage that it was not started with.
 func (r *rig) keep(host *memory) {
 	keyed, err := openKeyed(r.t.Context(), host, r.hash.key)

@@ -38,6 +38,14 @@ type numeric struct {
 	isFloat bool
 }
 
+// numberOf is the number with some bits.
+func numberOf(bits uint64, isFloat bool) numeric {
+	if isFloat {
+		return numeric{float: math.Float64frombits(bits), isFloat: true}
+	}
+	return numeric{integer: int64(bits)}
+}
+
 // shape tells apart what cannot be added.
 type shape uint8
 
@@ -380,7 +388,11 @@ func (v *value) writeTo(m pmetric.Metric, i int) {
 		if v.hasSum {
 			dp.SetSum(v.sum)
 		}
-		dp.BucketCounts().FromRaw(v.cells)
+		cells := v.cells
+		if n := dp.ExplicitBounds().Len(); n > 0 && len(cells) == 0 { // nothing was added yet
+			cells = make([]uint64, n+1)
+		}
+		dp.BucketCounts().FromRaw(cells)
 	case pmetric.MetricTypeExponentialHistogram:
 		dp := m.ExponentialHistogram().DataPoints().At(i)
 		dp.SetCount(v.count)

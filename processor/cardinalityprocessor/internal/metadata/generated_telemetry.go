@@ -25,34 +25,42 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                     metric.Meter
-	mu                                        sync.Mutex
-	registrations                             []metric.Registration
-	ProcessorCardinalityAdmittedSeries        metric.Int64ObservableCounter
-	ProcessorCardinalityContendedGroups       metric.Int64ObservableGauge
-	ProcessorCardinalityEndedSeries           metric.Int64ObservableCounter
-	ProcessorCardinalityExpiredSeries         metric.Int64ObservableCounter
-	ProcessorCardinalityFarewellPoints        metric.Int64Counter
-	ProcessorCardinalityGroups                metric.Int64ObservableGauge
-	ProcessorCardinalityInternedStrings       metric.Int64ObservableCounter
-	ProcessorCardinalityMemory                metric.Int64ObservableGauge
-	ProcessorCardinalityOverflowFailedPoints  metric.Int64Counter
-	ProcessorCardinalityOverflowMembers       metric.Int64ObservableGauge
-	ProcessorCardinalityOverflowPoints        metric.Int64Counter
-	ProcessorCardinalityOverflowRefusedPoints metric.Int64Counter
-	ProcessorCardinalityOverflowSeries        metric.Int64ObservableGauge
-	ProcessorCardinalityOverflowState         metric.Int64ObservableGauge
-	ProcessorCardinalityPromotedSeries        metric.Int64Counter
-	ProcessorCardinalityRejectedPoints        metric.Int64Counter
-	ProcessorCardinalityRejectedSeries        metric.Int64ObservableGauge
-	ProcessorCardinalityRuleSilence           metric.Int64ObservableGauge
-	ProcessorCardinalityRulesApplied          metric.Int64ObservableCounter
-	ProcessorCardinalityRulesBad              metric.Int64ObservableGauge
-	ProcessorCardinalityRulesFailed           metric.Int64ObservableCounter
-	ProcessorCardinalitySeries                metric.Int64ObservableGauge
-	ProcessorCardinalityShedSeries            metric.Int64Counter
-	ProcessorCardinalitySnapshotFailures      metric.Int64ObservableCounter
-	ProcessorCardinalityUnaccountedPoints     metric.Int64Counter
+	meter                                      metric.Meter
+	mu                                         sync.Mutex
+	registrations                              []metric.Registration
+	ProcessorCardinalityAdmittedSeries         metric.Int64ObservableCounter
+	ProcessorCardinalityAggregateFailedPoints  metric.Int64Counter
+	ProcessorCardinalityAggregateMembers       metric.Int64ObservableGauge
+	ProcessorCardinalityAggregatePoints        metric.Int64Counter
+	ProcessorCardinalityAggregateRefusedPoints metric.Int64Counter
+	ProcessorCardinalityAggregateSeries        metric.Int64ObservableGauge
+	ProcessorCardinalityAggregateState         metric.Int64ObservableGauge
+	ProcessorCardinalityAggregatedPoints       metric.Int64Counter
+	ProcessorCardinalityContendedGroups        metric.Int64ObservableGauge
+	ProcessorCardinalityEndedSeries            metric.Int64ObservableCounter
+	ProcessorCardinalityExpiredSeries          metric.Int64ObservableCounter
+	ProcessorCardinalityFarewellPoints         metric.Int64Counter
+	ProcessorCardinalityGroups                 metric.Int64ObservableGauge
+	ProcessorCardinalityInternedStrings        metric.Int64ObservableCounter
+	ProcessorCardinalityMemory                 metric.Int64ObservableGauge
+	ProcessorCardinalityOverflowFailedPoints   metric.Int64Counter
+	ProcessorCardinalityOverflowMembers        metric.Int64ObservableGauge
+	ProcessorCardinalityOverflowPoints         metric.Int64Counter
+	ProcessorCardinalityOverflowRefusedPoints  metric.Int64Counter
+	ProcessorCardinalityOverflowSeries         metric.Int64ObservableGauge
+	ProcessorCardinalityOverflowState          metric.Int64ObservableGauge
+	ProcessorCardinalityPromotedSeries         metric.Int64Counter
+	ProcessorCardinalityRejectedPoints         metric.Int64Counter
+	ProcessorCardinalityRejectedSeries         metric.Int64ObservableGauge
+	ProcessorCardinalityRuleSilence            metric.Int64ObservableGauge
+	ProcessorCardinalityRulesApplied           metric.Int64ObservableCounter
+	ProcessorCardinalityRulesBad               metric.Int64ObservableGauge
+	ProcessorCardinalityRulesFailed            metric.Int64ObservableCounter
+	ProcessorCardinalitySeries                 metric.Int64ObservableGauge
+	ProcessorCardinalityShedSeries             metric.Int64Counter
+	ProcessorCardinalitySnapshotFailures       metric.Int64ObservableCounter
+	ProcessorCardinalityUnaccountedPoints      metric.Int64Counter
+	ProcessorCardinalityUnaggregatedPoints     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -72,6 +80,51 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityAdmittedSeriesCallb
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityAdmittedSeries, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityAdmittedSeries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityAggregateMembersCallback sets callback for observable ProcessorCardinalityAggregateMembers metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityAggregateMembersCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityAggregateMembers, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityAggregateMembers)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityAggregateSeriesCallback sets callback for observable ProcessorCardinalityAggregateSeries metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityAggregateSeriesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityAggregateSeries, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityAggregateSeries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityAggregateStateCallback sets callback for observable ProcessorCardinalityAggregateState metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityAggregateStateCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityAggregateState, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityAggregateState)
 	if err != nil {
 		return err
 	}
@@ -355,6 +408,48 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregateFailedPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_aggregate_failed_points",
+		metric.WithDescription("Data points that rules made and that the pipeline refused for good; of what is cumulative the next ones have all. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregateMembers, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_aggregate_members",
+		metric.WithDescription("Series that a rule makes others of. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregatePoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_aggregate_points",
+		metric.WithDescription("Data points that a rule made, less those that the pipeline did not take. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregateRefusedPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_aggregate_refused_points",
+		metric.WithDescription("Data points that rules made and that the pipeline did not take. Unless it was for good, they go with the next. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregateSeries, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_aggregate_series",
+		metric.WithDescription("Series that a rule makes, several outputs of the same ones counted once. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregateState, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_aggregate_state",
+		metric.WithDescription("Memory accounted for what rules make, and for the last values of what they make it of. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregatedPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_aggregated_points",
+		metric.WithDescription("Data points that a rule made others of. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityContendedGroups, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_contended_groups",
 		metric.WithDescription("Groups with an adaptive limit in which parties are held to their shares. [Alpha]"),
@@ -496,6 +591,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorCardinalityUnaccountedPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_cardinality_unaccounted_points",
 		metric.WithDescription("Data points over a limit whose values are missing from the series made of them. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityUnaggregatedPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_unaggregated_points",
+		metric.WithDescription("Data points that a rule matches and that are not, or not as a whole, in what it makes. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

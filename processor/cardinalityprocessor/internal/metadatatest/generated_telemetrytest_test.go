@@ -24,6 +24,18 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterProcessorCardinalityAggregateMembersCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterProcessorCardinalityAggregateSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterProcessorCardinalityAggregateStateCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -88,6 +100,10 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ProcessorCardinalityAggregateFailedPoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityAggregatePoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityAggregateRefusedPoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityAggregatedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityFarewellPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowFailedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowPoints.Add(context.Background(), 1)
@@ -96,7 +112,29 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorCardinalityRejectedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityShedSeries.Add(context.Background(), 1)
 	tb.ProcessorCardinalityUnaccountedPoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityUnaggregatedPoints.Add(context.Background(), 1)
 	AssertEqualProcessorCardinalityAdmittedSeries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregateFailedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregateMembers(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregatePoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregateRefusedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregateSeries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregateState(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityAggregatedPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityContendedGroups(t, testTel,
@@ -169,6 +207,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityUnaccountedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorCardinalityUnaggregatedPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,143 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+)
+
+// clients has a rule add the points of all clients up: 50 series of any number. In a dry run all is done but to remove the
+// points, so the same ones can come again.
+func clients(c *Config) {
+	c.Mode = modeDryRun
+	aggregating(AggregateConfig{Without: []string{"client.id"}})(c)
+	c.Statistics.Enabled = false
+	c.Memory.AggregateStateMiB = 1024
+}
+
+// later moves the points of counters on, as the next batch has them. Their values stay: to set
+// them would allocate.
+func later(md pmetric.Metrics, begin time.Time, round int) {
+	start, at := pcommon.NewTimestampFromTime(begin), pcommon.NewTimestampFromTime(begin.Add(time.Duration(round)*time.Second))
+	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		points := m.Sum().DataPoints()
+		for i := range points.Len() {
+			dp := points.At(i)
+			dp.SetStartTimestamp(start)
+			dp.SetTimestamp(at)
+		}
+	}
+}
+
+// TestKnownSeriesAreAggregatedWithoutAllocation, but one for each batch and rule: to tell how many points it took.
+func TestKnownSeriesAreAggregatedWithoutAllocation(t *testing.T) {
+	r := newRig(t, clients)
+	md, round := workload(1000), 0
+	next := func() {
+		round++
+		later(md, r.clock, round)
+		_, _ = r.process(t.Context(), md)
+	}
+	next()
+	next()
+	require.LessOrEqual(t, alloctest.PerRun(next), 1.0)
+	require.Equal(t, int64(1000), r.aggregator.states[0].feeders.Load())
+}
+
+// BenchmarkAggregate is the cost of a counter's point that is added to another series, from fingerprint to sum: with few
+// others in the table and with a million.
+func BenchmarkAggregate(b *testing.B) {
+	for _, background := range []int{0, 1_000_000} {
+		b.Run(fmt.Sprintf("background=%d", background), func(b *testing.B) {
+			r := newRig(b, clients)
+			feedMany(r.aggregator, background)
+			md, round := workload(10_000), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				round++
+				later(md, r.clock, round)
+				_, _ = r.process(b.Context(), md)
+			}
+			require.Zero(b, r.limiter.admitted.Load())
+			require.Equal(b, int64(10_000+background), r.aggregator.states[0].feeders.Load())
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+		})
+	}
+}
+
+// BenchmarkAggregateParallel shows how that scales, with the same outputs from all sides: run it with -cpu 1,2.
+func BenchmarkAggregateParallel(b *testing.B) {
+	r := newRig(b, clients)
+	b.RunParallel(func(pb *testing.PB) {
+		md, round := workload(10_000), 0
+		md.ResourceMetrics().At(0).Resource().Attributes().PutInt("client.id", rand.Int64()) // each side has clients of its own
+		for pb.Next() {
+			round++
+			later(md, r.clock, round)
+			_, _ = r.process(b.Context(), md)
+		}
+	})
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+}
+
+// feedMany adds n feeders that nobody will hear of again, to 50 aggregates.
+func feedMany(a *aggregator, n int) {
+	if n == 0 {
+		return
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	s := a.states[0]
+	var to []*aggregate
+	for i := range 50 {
+		g, _ := a.pin(s, uint64(i)+2, 0, func() *aggregate {
+			md := metricsOf(point{name: "background" + strconv.Itoa(i), kind: cumulative})
+			g := &aggregate{rule: s.rule, data: md, metric: onlyMetricOf(md), class: classCumulative, outputs: []operation{operationSum}}
+			return g
+		})
+		to = append(to, g)
+	}
+	for i := range n {
+		key := settled(random.Uint64())
+		shard := a.shardOf(key)
+		f := feeding{aggregator: a, gathered: &gathered{births: []birth{{to: to[i%50], cost: feederCost + portionCost}}}}
+		a.used.Add(feederCost + portionCost)
+		f.bear(&a.shards[shard], shard, &intake{key: key, birth: 1})
+	}
+}
+
+// TestBytesPerFeeder counts all that is on the heap, at sizes on the way: there is none at which the tables have just grown
+// and take more, nor more than is accounted for.
+func TestBytesPerFeeder(t *testing.T) {
+	heap := func() int64 {
+		for range 3 {
+			runtime.GC()
+		}
+		var mem runtime.MemStats
+		runtime.ReadMemStats(&mem)
+		return int64(mem.HeapAlloc)
+	}
+	r := newRig(t, clients)
+	before, have, most := heap(), 0, int64(0)
+	for n := 100_000; n <= 300_000; n += n / 12 {
+		feedMany(r.aggregator, n-have)
+		have = n
+		taken := heap() - before
+		require.Less(t, taken, 120*int64(n))
+		require.LessOrEqual(t, taken, r.aggregator.used.Load())
+		most = max(most, taken/int64(n))
+	}
+	t.Logf("at most %d bytes for each", most)
+	runtime.KeepAlive(r)
+}
