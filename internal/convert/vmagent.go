@@ -6,6 +6,7 @@ package convert
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -227,21 +228,33 @@ func vmagentQueue(f *flags, out *output, settings table, i int, storage *string)
 	settings.set("queue", queue)
 }
 
-// limits converts limits on series of all destinations.
+// limits converts limits on series of all destinations, and stream aggregation: both are the processor's.
 func limits(f *flags, out *output) {
+	settings := newTable()
 	hourly, daily := f.number("remoteWrite.maxHourlySeries", 0), f.number("remoteWrite.maxDailySeries", 0)
-	name, limit, idle := "remoteWrite.maxHourlySeries", hourly, "1h"
+	name, limit, idle := "remoteWrite.maxHourlySeries", hourly, time.Hour
 	if hourly <= 0 {
-		name, limit, idle = "remoteWrite.maxDailySeries", daily, "24h"
+		name, limit, idle = "remoteWrite.maxDailySeries", daily, 24*time.Hour
 	} else if daily > 0 {
 		f.say(Lost, "remoteWrite.maxDailySeries", "there is one limit on all series: that of an hour is kept")
 	}
+	aggregated := aggregations(f)
 	if limit <= 0 {
-		return
+		idle = 10 * time.Minute // the processor's default
 	}
-	f.say(Changed, name, "the processor `cardinality` keeps series that were there first, until they were silent for "+idle+"; vmagent forgets all of them each time")
-	out.process("cardinality", newTable().set("idle_timeout", idle).
-		set("memory", newTable().set("max_series", limit)).set("defaults", newTable().set("on_exceed", []string{"drop"})))
+	if limit > 0 || aggregated.longest > idle {
+		settings.set("idle_timeout", goDuration(max(idle, aggregated.longest)))
+	}
+	if limit > 0 {
+		f.say(Changed, name, "the processor `cardinality` keeps series that were there first, until they were silent for "+goDuration(idle)+"; vmagent forgets all of them each time")
+		settings.set("memory", newTable().set("max_series", limit)).set("defaults", newTable().set("on_exceed", []string{"drop"}))
+	}
+	if len(aggregated.rules) > 0 {
+		settings.set("rules", sequence(aggregated.rules...))
+	}
+	if !settings.empty() {
+		out.process("cardinality", settings)
+	}
 }
 
 func logs(f *flags, out *output) {

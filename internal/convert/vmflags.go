@@ -348,8 +348,8 @@ var vmagentFlags = []struct {
 	kind   Outcome
 	text   string
 }{
-	{"remoteWrite.streamAggr.", Lost, streamAggregation},
-	{"streamAggr.", Lost, streamAggregation},
+	{"remoteWrite.streamAggr.", Note, streamAggregation},
+	{"streamAggr.", Note, streamAggregation},
 	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations: the exporter `loadbalancing` of the distribution godwit does so over OTLP"},
 	{"remoteWrite.significantFigures", Lost, "values are sent as they are"},
 	{"remoteWrite.roundDigits", Lost, "values are sent as they are"},
@@ -364,7 +364,7 @@ var vmagentFlags = []struct {
 	{"remoteWrite.tlsHandshakeTimeout", Note, "the timeout of a request bounds it"},
 	{"remoteWrite.showURL", Note, "metrics name the destination's host and path, without credentials"},
 	{"remoteWrite.keepDanglingQueues", Note, "a queue on disk stays until its destination is configured again"},
-	{"remoteWrite.inmemoryQueues", Note, "requests on disk and new ones share the shards"},
+	{"remoteWrite.inmemoryQueues", Changed, "`queue::fresh_first_after` sends what is new before what has waited"},
 	{"remoteWrite.maxMetadataPerBlock", Note, "metadata goes with the samples"},
 	{"remoteWrite.vmProtoCompressLevel", Note, "`compression_level` is from 1, fastest, to 4, smallest; the default is 1"},
 	{"sortLabels", Note, "labels are always sorted"},
@@ -418,7 +418,7 @@ var vmagentFlags = []struct {
 
 const nothingToSet = "there is nothing to set here"
 
-const streamAggregation = "stream aggregation is not converted: the processor `cardinality` adds up and limits series, see its README"
+const streamAggregation = "stream aggregation is the processor's `cardinality`, whose rules with `aggregate` need none of it"
 
 // vmagentSwitches are flags that take no value but after an equals sign.
 var vmagentSwitches = []string{
