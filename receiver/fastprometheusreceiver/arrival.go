@@ -17,11 +17,14 @@ import (
 type arrival struct {
 	target *target
 	at     time.Time
+	start  time.Time // of the request
 	body   fetch.Body
 	scrape *page.Scrape // nil until something has come
 	fault  error        // the page's own, not one of how it came
 	wire   int64        // bytes, as transferred
 	size   int64        // as read
+
+	learner *learner // while nothing of its kind is known
 
 	slot  *slot // while it reads
 	began time.Time
@@ -32,6 +35,9 @@ type arrival struct {
 
 // part reads a part of a page, and more is to come.
 func (in *arrival) part(r fetch.Response) error {
+	if err := in.learn(); err != nil {
+		return err
+	}
 	slot := in.resume()
 	defer slot.release()
 	defer in.pause()
@@ -41,6 +47,22 @@ func (in *arrival) part(r fetch.Response) error {
 		in.size, err = in.body.Part(slot.decoder, r, in.target.bodyLimit(), in.feed)
 	}
 	return err
+}
+
+// learn waits, before a page begins that nothing is known of, until few others like that are being read.
+func (in *arrival) learn() error {
+	t := in.target
+	if in.scrape != nil || t.page.IsKnown() {
+		return nil
+	}
+	t.enter(phaseWaiting)
+	defer t.enter(phaseTarget)
+	r := t.job.owner
+	if in.learner = r.learners.take(r.fetching, t.have.Timeout-time.Since(in.start)); in.learner == nil {
+		in.late = true
+		return &lateError{t.have.Timeout}
+	}
+	return nil
 }
 
 // bodyLimit is how many bytes a page of the target may have.
@@ -125,6 +147,7 @@ func (in *arrival) feed(chunk []byte) error {
 // end reads the page, or what was not read of it yet, unless an error says that it has not come. It returns what came
 // of the scrape, and if it failed why.
 func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.Decoder) (result page.Result, why string, _ error) {
+	defer in.learner.leave()
 	t := in.target
 	c := &t.job.owner.counters
 	if err == nil {

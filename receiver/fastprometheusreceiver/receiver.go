@@ -53,6 +53,7 @@ type scraper struct {
 	source   *discover.Source
 	clock    *schedule.Clock
 	slots    *slots
+	learners *learners
 	backlog  *backlog // of the pipeline
 	buffers  buffers
 	gate     *gate
@@ -126,6 +127,7 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.gate = newGate(r.behind(host, r.settings.ID))
 	r.backlog = &backlog{most: backlogShare.Of(memlimit.Available())}
 	r.slots = newSlots(runtime.GOMAXPROCS(0), r.backlog)
+	r.learners = newLearners(runtime.GOMAXPROCS(0))
 
 	watched, err := r.cfg.read()
 	if err != nil {

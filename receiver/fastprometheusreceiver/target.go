@@ -99,7 +99,7 @@ func (t *target) scrapeBusy(at time.Time) {
 		t.fail(at, start, reasonTargetLimit, *tooMany)
 		return
 	}
-	in := &arrival{target: t, at: at}
+	in := &arrival{target: t, at: at, start: start}
 	defer in.body.Close()
 	response, err := t.fetch.Get(r.fetching, r.buffers.Take(minBuffer), in.part)
 	if r.fetching.Err() != nil {
