@@ -24,7 +24,7 @@ type arrival struct {
 	wire   int64        // bytes, as transferred
 	size   int64        // as read
 
-	learner *learner // while nothing of its kind is known
+	learner learner
 
 	slot  *slot // while it reads
 	began time.Time
@@ -49,16 +49,18 @@ func (in *arrival) part(r fetch.Response) error {
 	return err
 }
 
-// learn waits, before a page begins that nothing is known of, until few others like that are being read.
+// learn waits, before a further part of a page that is not the one that was expected, until there is room for what it holds.
 func (in *arrival) learn() error {
 	t := in.target
-	if in.scrape != nil || t.page.IsKnown() {
+	if in.scrape == nil || !in.scrape.IsLearning() {
 		return nil
 	}
 	t.enter(phaseWaiting)
 	defer t.enter(phaseTarget)
 	r := t.job.owner
-	if in.learner = r.learners.take(r.fetching, t.have.Timeout-time.Since(in.start)); in.learner == nil {
+	in.learner.home = r.learners
+	in.learner.hold(in.scrape.Held())
+	if !in.learner.wait(r.fetching, t.have.Timeout-time.Since(in.start)) {
 		in.late = true
 		return &lateError{t.have.Timeout}
 	}
@@ -147,7 +149,7 @@ func (in *arrival) feed(chunk []byte) error {
 // end reads the page, or what was not read of it yet, unless an error says that it has not come. It returns what came
 // of the scrape, and if it failed why.
 func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.Decoder) (result page.Result, why string, _ error) {
-	defer in.learner.leave()
+	defer in.learner.end()
 	t := in.target
 	c := &t.job.owner.counters
 	if err == nil {

@@ -5,85 +5,127 @@ package fastprometheusreceiver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
 const (
-	// learnersFactor bounds the learners, by processors.
+	// learnersFactor is how many learners, by processors, go on when there is no more room.
 	learnersFactor = 2
-	// learningTurn is how long a learner keeps its place: one whose page drips in holds little, and may not keep others waiting.
-	learningTurn = time.Second
+	// learningTurn is how long one of these keeps its place: one whose page comes slowly may not keep others waiting.
+	learningTurn = 200 * time.Millisecond
+	// heldLineBytes is what a line takes that is held.
+	heldLineBytes = 56
 )
 
-// learners bounds the pages that are read in parts while nothing of their kind is known. Each line that is read of such a page is held
-// until the page's end has come; of one that is known, next to nothing is. After a start all targets of a kind come at once: the few
-// that have a place make known what the others have, who begin when that is done, and whose bodies wait with their senders.
+// learningShare is how much of the memory lines may take that are held until their pages have ended.
+var learningShare = memlimit.Share{Part: 128, Least: 2 << 20, Most: 8 << 20}
+
+// learners bounds what pages hold that come in parts and are not those that were expected. Each line that is read of such a page is held
+// until the page's end has come; of one that is known, next to nothing is. After a start, or a rollout, all targets of a kind come at
+// once. Once they hold more than there is room for, a few go on and the bodies of the others wait with their senders; nearly always
+// the few make known what the others have.
 type learners struct {
+	most int64 // bytes
+
 	mu      sync.Mutex
-	free    int
+	held    int64
+	free    int        // places beyond that
 	waiting []*learner // the first for the longest time
 }
 
-// A learner has a place.
+// A learner is a page that holds lines. Its zero value holds none.
 type learner struct {
-	home    *learners
-	granted chan struct{}
-	turn    *time.Timer
-	hasLeft bool
+	home     *learners
+	held     int64
+	goesOn   chan struct{} // while it waits
+	isPlaced bool
+	turn     *time.Timer
 }
 
-func newLearners(processors int) *learners { return &learners{free: learnersFactor * processors} }
+func newLearners(processors int, most int64) *learners {
+	return &learners{most: most, free: learnersFactor * processors}
+}
 
-// take returns a learner with a place, or nil when there is none within a limit.
-func (h *learners) take(ctx context.Context, limit time.Duration) *learner {
-	l := &learner{home: h, granted: make(chan struct{}, 1)}
+// hold notes how many lines a page holds.
+func (l *learner) hold(lines int) {
+	h := l.home
 	h.mu.Lock()
-	if h.free > 0 {
-		h.free--
-		l.granted <- struct{}{}
+	defer h.mu.Unlock()
+	h.held += heldLineBytes*int64(lines) - l.held
+	l.held = heldLineBytes * int64(lines)
+}
+
+// wait returns when the page may go on, and tells whether it may within a limit.
+func (l *learner) wait(ctx context.Context, limit time.Duration) bool {
+	h := l.home
+	h.mu.Lock()
+	if l.goesOn = make(chan struct{}); l.isPlaced {
+		close(l.goesOn)
 	} else {
 		h.waiting = append(h.waiting, l)
+		h.fill()
 	}
 	h.mu.Unlock()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
-	case <-l.granted:
-		l.turn = time.AfterFunc(learningTurn, l.leave)
-		return l
+	case <-l.goesOn:
+		return true
+	default:
+	}
+	select {
+	case <-l.goesOn:
+		return true
 	case <-late.C:
 	case <-ctx.Done():
 	}
-	l.leave()
-	return nil
+	return false
 }
 
-// leave gives the place to the next, if that was not done.
-func (l *learner) leave() {
-	if l == nil {
+// fill lets go on whom there is room for.
+func (h *learners) fill() {
+	for len(h.waiting) > 0 && (h.held <= h.most || h.free > 0) {
+		l := h.waiting[0]
+		h.waiting = h.waiting[1:]
+		if h.held > h.most {
+			h.free--
+			l.isPlaced = true
+			l.turn = time.AfterFunc(learningTurn, l.giveUpPlace)
+		}
+		close(l.goesOn)
+	}
+}
+
+func (l *learner) giveUpPlace() {
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
+	l.leavePlace()
+}
+
+func (l *learner) leavePlace() {
+	if l.isPlaced {
+		l.isPlaced = false
+		l.turn.Stop()
+		l.home.free++
+		l.home.fill()
+	}
+}
+
+// end gives back what the page has held.
+func (l *learner) end() {
+	h := l.home
+	if h == nil {
 		return
 	}
-	h := l.home
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l.hasLeft {
-		return
-	}
-	l.hasLeft = true
-	if l.turn != nil {
-		l.turn.Stop()
-	}
-	for i, other := range h.waiting {
-		if other == l { // it never had one
-			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
-			return
-		}
-	}
-	if len(h.waiting) == 0 {
-		h.free++
-		return
-	}
-	h.waiting[0].granted <- struct{}{}
-	h.waiting = h.waiting[1:]
+	h.waiting = slices.DeleteFunc(h.waiting, func(other *learner) bool { return other == l })
+	h.held -= l.held
+	l.held = 0
+	l.leavePlace()
+	h.fill()
 }

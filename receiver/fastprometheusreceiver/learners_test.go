@@ -12,41 +12,67 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLearnersAreFew(t *testing.T) {
+func TestLearnersShareTheirRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newLearners(1)
+		h := newLearners(1, 10*heldLineBytes)
+		first := &learner{home: h}
+		first.hold(10)
+		require.True(t, first.wait(t.Context(), 0), "there is room")
+		first.hold(11)
 		var has []*learner
 		for range learnersFactor {
-			has = append(has, h.take(t.Context(), 0))
-			require.NotNil(t, has[len(has)-1])
+			l := &learner{home: h}
+			require.True(t, l.wait(t.Context(), 0), "a few go on without")
+			require.True(t, l.wait(t.Context(), 0), "for their turn")
+			has = append(has, l)
 		}
 		began := time.Now()
-		require.Nil(t, h.take(t.Context(), learningTurn/2), "there is no place")
+		late := &learner{home: h}
+		require.False(t, late.wait(t.Context(), learningTurn/2))
 		require.Equal(t, learningTurn/2, time.Since(began))
+		late.end()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.Nil(t, h.take(ctx, time.Hour), "nobody waits for it any more")
+		require.False(t, late.wait(ctx, time.Hour), "nobody waits for it any more")
+		late.end()
 
 		var order []int
 		for i := range 3 {
 			go func() {
-				l := h.take(t.Context(), time.Hour)
-				order = append(order, i)
+				l := &learner{home: h}
+				if l.wait(t.Context(), time.Hour) {
+					order = append(order, i)
+				}
+				l.hold(1)
 				time.Sleep(time.Millisecond)
-				l.leave()
+				l.end()
+				l.end()
 			}()
 			synctest.Wait()
 		}
 		require.Empty(t, order)
-		has[0].leave()
-		has[0].leave()
+		has[0].end()
 		time.Sleep(10 * time.Millisecond)
-		require.Equal(t, []int{0, 1, 2}, order, "the first to wait is the first to have one")
+		require.Equal(t, []int{0, 1, 2}, order, "the first to wait is the first to go on")
 		require.Equal(t, 1, h.free)
 		time.Sleep(learningTurn)
 		require.Equal(t, learnersFactor, h.free, "a place is kept for a turn, whatever its page does")
-		has[1].leave()
+
+		go func() {
+			l := &learner{home: h}
+			for i := range 2 * learnersFactor { // places that are free go to the first
+				require.Equal(t, i < learnersFactor, l.wait(t.Context(), time.Millisecond))
+				l = &learner{home: h}
+			}
+			order = nil
+		}()
+		time.Sleep(10 * time.Millisecond)
+		require.Nil(t, order)
+		first.end()
+		require.Zero(t, h.held)
+		(&learner{}).end()
+		time.Sleep(learningTurn)
 		require.Equal(t, learnersFactor, h.free)
-		(*learner)(nil).leave()
+		require.Len(t, h.waiting, 0)
 	})
 }

@@ -127,7 +127,7 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.gate = newGate(r.behind(host, r.settings.ID))
 	r.backlog = &backlog{most: backlogShare.Of(memlimit.Available())}
 	r.slots = newSlots(runtime.GOMAXPROCS(0), r.backlog)
-	r.learners = newLearners(runtime.GOMAXPROCS(0))
+	r.learners = newLearners(runtime.GOMAXPROCS(0), learningShare.Of(memlimit.Available()))
 
 	watched, err := r.cfg.read()
 	if err != nil {

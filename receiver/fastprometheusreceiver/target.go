@@ -101,6 +101,7 @@ func (t *target) scrapeBusy(at time.Time) {
 	}
 	in := &arrival{target: t, at: at, start: start}
 	defer in.body.Close()
+	defer in.learner.end()
 	response, err := t.fetch.Get(r.fetching, r.buffers.Take(minBuffer), in.part)
 	if r.fetching.Err() != nil {
 		r.buffers.Give(response.Body)

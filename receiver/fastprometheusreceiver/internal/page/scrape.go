@@ -424,6 +424,15 @@ func (s *Scrape) miss(l *catalog.Line) {
 	}
 }
 
+// manyHeld is how many lines a page holds that was not expected to have them.
+const manyHeld = 1 << 10
+
+// IsLearning tells whether what is read is held line by line, since the page has other lines than were expected.
+func (s *Scrape) IsLearning() bool { return len(s.held) > manyHeld }
+
+// Held returns how many lines are held that were not expected.
+func (s *Scrape) Held() int { return len(s.held) }
+
 // finish ends the reading.
 func (s *Scrape) finish() error {
 	if s.err == nil {

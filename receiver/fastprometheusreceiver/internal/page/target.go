@@ -74,14 +74,6 @@ func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
 	return t
 }
 
-// IsKnown tells whether there is a page to compare the target's with: its last, or one of a target like it.
-func (t *Target) IsKnown() bool {
-	c := t.cohort
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return t.Plan != nil || c.HasLatest()
-}
-
 func flag(ls labels.Labels, name string, otherwise bool) bool {
 	if v, err := strconv.ParseBool(ls.Get(name)); err == nil {
 		return v

@@ -46,9 +46,6 @@ func (b *Book) Borrow(t *catalog.Identity) *Plan {
 	return b.latest
 }
 
-// HasLatest tells whether there may be a plan to borrow.
-func (b *Book) HasLatest() bool { return b.latest != nil }
-
 // Adopt makes a plan the one that a target's pages are compared with.
 func (b *Book) Adopt(h *History, p *Plan) {
 	b.Differ(h, difference{})
