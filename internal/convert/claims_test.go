@@ -234,7 +234,7 @@ func FuzzRun(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			for _, part := range strings.Split(string(text), " --\n") {
+			for part := range strings.SplitSeq(string(text), " --\n") {
 				part, _, _ = strings.Cut(part, "\n-- ")
 				f.Add("-"+flag+"=b\n", "vmagent", part)
 			}
