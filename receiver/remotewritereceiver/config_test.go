@@ -40,6 +40,10 @@ func TestConfig(t *testing.T) {
 	want.Path = "/write"
 	want.MaxDecodedBodySize = 8 << 20
 	want.MaxMemory = 256 << 20
+	want.Replicas = ReplicasConfig{
+		Deduplicate: true, ClusterLabel: "prometheus", ReplicaLabel: "replica", FailoverTimeout: time.Minute, MaxClusters: 20,
+		TenantHeader: "X-Team",
+	}
 	require.Equal(t, want, load(""))
 }
 

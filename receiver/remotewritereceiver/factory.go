@@ -32,6 +32,10 @@ func createDefaultConfig() component.Config {
 		HTTP:               server,
 		Path:               "/api/v1/write",
 		MaxDecodedBodySize: 32 << 20,
+		Replicas: ReplicasConfig{
+			ClusterLabel: "cluster", ReplicaLabel: labelReplica, FailoverTimeout: 30 * time.Second, MaxClusters: 1000,
+			TenantHeader: "X-Scope-OrgID",
+		},
 	}
 }
 

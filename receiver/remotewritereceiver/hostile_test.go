@@ -213,7 +213,7 @@ func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held)
+		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held, nil)
 		runtime.ReadMemStats(&after)
 		held.done()
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(m.metrics.size+3*size), name)
@@ -301,11 +301,11 @@ func TestWorkersLetGo(t *testing.T) {
 		body, err := nodes(targets, 500).Marshal()
 		require.NoError(t, err)
 		held := hold{of: newMemory(512 << 20)}
-		_, err = w.work(t.Context(), promwrite.V2, promwrite.Snappy, compress(t, promwrite.Snappy, body), &held)
+		_, err = w.work(t.Context(), promwrite.V2, promwrite.Snappy, compress(t, promwrite.Snappy, body), &held, nil)
 		require.NoError(t, err)
 	}
 	held := hold{of: newMemory(512 << 20)}
-	_, err = w.work(t.Context(), promwrite.V1, promwrite.Zstd, compress(t, promwrite.Zstd, make([]byte, 32<<20)), &held)
+	_, err = w.work(t.Context(), promwrite.V1, promwrite.Zstd, compress(t, promwrite.Zstd, make([]byte, 32<<20)), &held, nil)
 	require.Error(t, err)
 	require.True(t, w.oversized(), "what was refused is no measure")
 	w, err = newWorker(32 << 20)
@@ -335,7 +335,7 @@ func TestSurprises(t *testing.T) {
 			changed[random.IntN(len(changed))] = byte(random.Uint32())
 		}
 		held := hold{of: m}
-		if _, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, changed, &held); err != nil {
+		if _, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, changed, &held, nil); err != nil {
 			refused++
 		}
 		held.done()

@@ -32,16 +32,18 @@ const (
 	labelName     = "__name__"
 	labelJob      = "job"
 	labelInstance = "instance"
+	labelReplica  = "__replica__" // unless another is configured
 )
 
 // identity is what a series' labels say beside the attributes of its points.
 type identity struct {
 	name     string
 	resource resourceKey
+	replica  replicaKey // empty where replicas are not told apart
 }
 
 // identify checks labels, and sorts them should their sender not have.
-func identify(labels []promwrite.Label) (identity, error) {
+func identify(labels []promwrite.Label, b *ballot) (identity, error) {
 	var id identity
 	if len(labels) > maxLabels {
 		return id, errLabels
@@ -57,6 +59,16 @@ func identify(labels []promwrite.Label) (identity, error) {
 			id.resource.job = l.Value
 		case labelInstance:
 			id.resource.instance = l.Value
+		default:
+			if b == nil { // fast path: nobody asks who has sent it
+				break
+			}
+			switch l.Name {
+			case b.of.cfg.ClusterLabel:
+				id.replica.cluster = l.Value
+			case b.of.cfg.ReplicaLabel:
+				id.replica.replica = l.Value
+			}
 		}
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
 			return id, errLabelUTF8
@@ -81,6 +93,7 @@ func identify(labels []promwrite.Label) (identity, error) {
 type attributes struct {
 	first pcommon.Map
 	made  bool
+	less  string // a label that is left out; empty for none
 }
 
 // put sets labels on a point, less those that became its metric's name and its resource. Prometheus takes an empty
@@ -93,7 +106,7 @@ func (a *attributes) put(dst pcommon.Map, labels []promwrite.Label) {
 	dst.EnsureCapacity(len(labels))
 	for _, l := range labels {
 		switch {
-		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance:
+		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance, l.Name == a.less:
 		default:
 			dst.PutStr(l.Name, l.Value)
 		}

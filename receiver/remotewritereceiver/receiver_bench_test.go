@@ -75,7 +75,7 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	require.NoError(t, err)
 	work := func() pmetric.Metrics {
 		held := hold{of: newMemory(64 << 20)}
-		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held)
+		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil)
 		require.NoError(t, err)
 		require.Equal(t, 1000, b.metrics.DataPointCount())
 		return b.metrics

@@ -48,14 +48,17 @@ type metricKey struct {
 type batch struct {
 	metrics pmetric.Metrics
 	written promwrite.Written // what metrics holds
+	left    promwrite.Written // what another replica sends
 	rejects rejects
-	plain   int // bytes of its body, decoded
+	plain   int     // bytes of its body, decoded
+	ballot  *ballot // nil where replicas are not told apart
 }
 
 // translate borrows series, and may sort their labels. The batch holds nothing of the translator.
-func (t *translator) translate(series []promwrite.Series) batch {
+func (t *translator) translate(series []promwrite.Series, b *ballot) batch {
 	t.reset()
 	defer t.reset()
+	t.ballot = b
 	t.batch.metrics = pmetric.NewMetrics()
 	t.exemplars.collect(series)
 	for i := range series {
@@ -63,9 +66,18 @@ func (t *translator) translate(series []promwrite.Series) batch {
 		if len(s.Samples)+len(s.Histograms) == 0 {
 			continue
 		}
-		id, err := identify(s.Labels)
+		id, err := identify(s.Labels, b)
 		if err != nil {
 			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, err)
+			continue
+		}
+		switch b.vote(&id) {
+		case voteTake:
+		case voteLeave:
+			t.leave(s)
+			continue
+		case voteFull:
+			t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, errClusters)
 			continue
 		}
 		t.hasLast = false
@@ -102,7 +114,7 @@ func reuse[M ~map[K]V, K comparable, V any](m M) M {
 func (t *translator) samples(index int, s *promwrite.Series, id identity) {
 	shape := shapeOf(id.name, s.Type)
 	var last pmetric.NumberDataPoint
-	var attrs attributes
+	attrs := t.attributes(&id)
 	written := 0
 	for _, sample := range s.Samples {
 		at, ok := nanoseconds(sample.Timestamp)
@@ -132,6 +144,26 @@ func (t *translator) samples(index int, s *promwrite.Series, id identity) {
 		t.written.Samples += written
 		t.last, t.hasLast = last.Exemplars(), true
 	}
+}
+
+// leave leaves a series out that another replica sends. It counts as written: that is where it will be found.
+func (t *translator) leave(s *promwrite.Series) {
+	t.left.Samples += len(s.Samples)
+	t.left.Histograms += len(s.Histograms)
+	t.left.Exemplars += len(s.Exemplars)
+	if len(t.exemplars) > 0 {
+		t.key = appendKey(t.key[:0], s.Labels)
+		t.left.Exemplars += len(t.exemplars[string(t.key)])
+		delete(t.exemplars, string(t.key))
+	}
+}
+
+// attributes are those of a series that are not yet made.
+func (t *translator) attributes(id *identity) (a attributes) {
+	if id.replica.cluster != "" && id.replica.replica != "" {
+		a.less = t.ballot.of.cfg.ReplicaLabel
+	}
+	return a
 }
 
 // shapeOf says whether a float series is a Sum or a Gauge. Counters are Sums, and so are the series of a classic

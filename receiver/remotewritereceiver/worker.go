@@ -32,7 +32,9 @@ func newWorker(maxDecodedBodySize int) (*worker, error) {
 }
 
 // work decodes body, in memory that it takes from m first. The batch it returns refers neither to body nor to the worker.
-func (w *worker) work(ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold) (batch, error) {
+func (w *worker) work(
+	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold, ballot *ballot,
+) (batch, error) {
 	msg, err := w.inflate(ctx, encoding, body, m)
 	if err != nil {
 		return batch{}, err
@@ -50,7 +52,7 @@ func (w *worker) work(ctx context.Context, version promwrite.Version, encoding p
 		return batch{}, err
 	}
 	defer w.decoder.Reset() // what it refers to is the batch's alone
-	b := w.translator.translate(w.decoder.Series)
+	b := w.translator.translate(w.decoder.Series, ballot)
 	b.plain = len(msg)
 	return b, nil
 }
