@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
 // aggregating is a rule that aggregates all that it matches.
@@ -95,6 +97,7 @@ func TestCountersAreSummedWithoutALabel(t *testing.T) {
 	_, start := reading(m, 0)
 	require.Equal(t, pcommon.NewTimestampFromTime(begin), start)
 	require.Equal(t, int64(2), r.gauge("series", "total"), "one place for each")
+	require.Equal(t, inspect.Flow{In: 18, Out: 2}, r.flow(), "no limit had a part in it")
 }
 
 func TestACounterThatWasThereBeforeBeginsWithWhatItGrowsBy(t *testing.T) {

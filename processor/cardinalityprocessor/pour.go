@@ -235,7 +235,8 @@ func (a *aggregator) adopt() {
 			if s == was.state {
 				break
 			}
-			if g := a.made[mix(s.key, was.identity)]; g != nil && s.name == was.state.name && slices.Equal(was.names(), g.names()) {
+			g := a.made[mix(s.key, was.identity)]
+			if g != nil && g.feeders > 0 && s.name == was.state.name && slices.Equal(was.names(), g.names()) {
 				g.goOn(was)
 				break
 			}
@@ -259,6 +260,7 @@ func (g *aggregate) goOn(was *aggregate) {
 	}
 	g.points, g.sent, g.spoke = g.points+was.points, g.sent || was.sent, g.spoke || was.spoke
 	was.total, was.points, was.sent, was.spoke = bucketed{bounds: was.total.bounds}, 0, false, false
+	was.start = max(was.start, g.state.flushed) // what it may still say is another series
 }
 
 // plus adds to the total, and says whether that has bounds for it.
