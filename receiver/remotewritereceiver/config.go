@@ -34,6 +34,10 @@ type Config struct {
 	// that the process may use: the least of GOMEMLIMIT, the limits of its cgroup, and the host's.
 	MaxMemory int `mapstructure:"max_memory"`
 
+	// ScopesFromLabels makes instrumentation scopes of the labels otel_scope_*, of which points are rid. Default false: they
+	// are attributes of points like others.
+	ScopesFromLabels bool `mapstructure:"scopes_from_labels"`
+
 	// Replicas says what becomes of data that several replicas of one Prometheus send.
 	Replicas ReplicasConfig `mapstructure:"replicas"`
 

@@ -40,6 +40,7 @@ func TestConfig(t *testing.T) {
 	want.Path = "/write"
 	want.MaxDecodedBodySize = 8 << 20
 	want.MaxMemory = 256 << 20
+	want.ScopesFromLabels = true
 	want.Replicas = ReplicasConfig{
 		Deduplicate: true, ClusterLabel: "prometheus", ReplicaLabel: "replica", FailoverTimeout: time.Minute, MaxClusters: 20,
 		TenantHeader: "X-Team",

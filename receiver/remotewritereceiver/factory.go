@@ -33,7 +33,7 @@ func createDefaultConfig() component.Config {
 		Path:               "/api/v1/write",
 		MaxDecodedBodySize: 32 << 20,
 		Replicas: ReplicasConfig{
-			ClusterLabel: "cluster", ReplicaLabel: labelReplica, FailoverTimeout: 30 * time.Second, MaxClusters: 1000,
+			ClusterLabel: labelCluster, ReplicaLabel: labelReplica, FailoverTimeout: 30 * time.Second, MaxClusters: 1000,
 			TenantHeader: "X-Scope-OrgID",
 		},
 	}

@@ -150,7 +150,7 @@ func (r *remoteWriteReceiver) worker() (*worker, error) {
 	if w, ok := r.idle.Get().(*worker); ok {
 		return w, nil
 	}
-	return newWorker(r.cfg.MaxDecodedBodySize)
+	return newWorker(r.cfg.MaxDecodedBodySize, r.cfg.ScopesFromLabels)
 }
 
 // decodeCode says whose fault it is that nothing was decoded.

@@ -203,7 +203,7 @@ func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
 	const size = 2 << 20
 	for name, plain := range bombs(size) {
-		w, err := newWorker(size)
+		w, err := newWorker(size, false)
 		require.NoError(t, err)
 		m := newMemory(32 << 20)
 		held := hold{of: m}
@@ -295,7 +295,7 @@ func TestBodiesHaveATime(t *testing.T) {
 
 // TestWorkersLetGo: a worker that has grown for one request is not kept for those that need little.
 func TestWorkersLetGo(t *testing.T) {
-	w, err := newWorker(32 << 20)
+	w, err := newWorker(32<<20, false)
 	require.NoError(t, err)
 	work := func(targets int) {
 		body, err := nodes(targets, 500).Marshal()
@@ -308,7 +308,7 @@ func TestWorkersLetGo(t *testing.T) {
 	_, err = w.work(t.Context(), promwrite.V1, promwrite.Zstd, compress(t, promwrite.Zstd, make([]byte, 32<<20)), &held, nil)
 	require.Error(t, err)
 	require.True(t, w.oversized(), "what was refused is no measure")
-	w, err = newWorker(32 << 20)
+	w, err = newWorker(32<<20, false)
 	require.NoError(t, err)
 	work(40)
 	require.False(t, w.oversized(), "it may be asked for as much again")
@@ -324,7 +324,7 @@ func TestWorkersLetGo(t *testing.T) {
 func TestSurprises(t *testing.T) {
 	body, err := nodes(2, 20).Marshal()
 	require.NoError(t, err)
-	w, err := newWorker(1 << 20)
+	w, err := newWorker(1<<20, false)
 	require.NoError(t, err)
 	m := newMemory(32 << 20)
 	random := rand.New(rand.NewPCG(1, 1))

@@ -71,7 +71,7 @@ func BenchmarkReceiver(b *testing.B) {
 func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	body, err := nodes(2, 500).Marshal()
 	require.NoError(t, err)
-	w, err := newWorker(1 << 20)
+	w, err := newWorker(1<<20, false)
 	require.NoError(t, err)
 	work := func() pmetric.Metrics {
 		held := hold{of: newMemory(64 << 20)}

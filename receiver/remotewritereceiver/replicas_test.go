@@ -95,7 +95,7 @@ func TestReplicasAreDeduplicated(t *testing.T) {
 		ts := sample(1, 1000, 0)
 		ts.Exemplars = []writev2.Exemplar{{Value: 1, Timestamp: 1000}}
 		return &newV2().series(ts, writev2.Metadata_METRIC_TYPE_GAUGE, "", "",
-			append([]string{"__name__", "up", labelReplica, replica, "cluster", "north", "job", "j"}, more...)...).Request
+			append([]string{"__name__", "up", labelReplica, replica, labelCluster, "north", "job", "j"}, more...)...).Request
 	}
 	written := promwrite.Written{Samples: 1, Exemplars: 1}
 	for _, replica := range []string{"a", "b", "a", "b"} {
@@ -105,16 +105,16 @@ func TestReplicasAreDeduplicated(t *testing.T) {
 	}
 	require.Len(t, sink.AllMetrics(), 2)
 	attributes := sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes()
-	require.Equal(t, map[string]any{"cluster": "north"}, attributes.AsRaw())
+	require.Equal(t, map[string]any{labelCluster: "north"}, attributes.AsRaw())
 
 	// A series is of a replica by its own labels, whatever else the request has.
 	mixed := newV2()
 	for _, labels := range [][]string{
-		{"__name__", "x", labelReplica, "b", "cluster", "north"}, // left out
-		{"__name__", "x", labelReplica, "b", "cluster", "south"},
+		{"__name__", "x", labelReplica, "b", labelCluster, "north"}, // left out
+		{"__name__", "x", labelReplica, "b", labelCluster, "south"},
 		{"__name__", "x", labelReplica, "b"}, // of no cluster
-		{"__name__", "x", "cluster", "north"},
-		{"__name__", "x", labelReplica, "b", "cluster", "west"}, // one too many
+		{"__name__", "x", labelCluster, "north"},
+		{"__name__", "x", labelReplica, "b", labelCluster, "west"}, // one too many
 	} {
 		mixed.series(sample(1, 1000, 0), writev2.Metadata_METRIC_TYPE_GAUGE, "", "", labels...)
 	}
@@ -128,7 +128,7 @@ func TestReplicasAreDeduplicated(t *testing.T) {
 	for _, p := range points.All() {
 		got = append(got, p.Attributes().AsRaw())
 	}
-	require.Equal(t, []map[string]any{{"cluster": "south"}, {labelReplica: "b"}, {"cluster": "north"}}, got)
+	require.Equal(t, []map[string]any{{labelCluster: "south"}, {labelReplica: "b"}, {labelCluster: "north"}}, got)
 }
 
 // TestOnlyWhatIsTakenIsHeardOf: a replica whose data the pipeline refuses does not keep another from being elected.
@@ -148,7 +148,7 @@ func TestOnlyWhatIsTakenIsHeardOf(t *testing.T) {
 	r.prepare()
 	ask := func(code int) time.Time {
 		t.Helper()
-		body := v1(t, []string{"__name__", "up", labelReplica, "a", "cluster", "north"})
+		body := v1(t, []string{"__name__", "up", labelReplica, "a", labelCluster, "north"})
 		req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 		req.Header.Set("Content-Type", promwrite.ContentTypeV1)
 		req.Header.Set("Content-Encoding", "identity")

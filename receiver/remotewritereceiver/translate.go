@@ -20,7 +20,10 @@ import (
 type translator struct {
 	batch
 
+	scoped bool // whether labels say what a series' scope is
+
 	resources map[resourceKey]pmetric.MetricSlice
+	targets   map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
 	metrics   map[metricKey]pmetric.Metric
 	exemplars exemplars
 	buckets   bucketScratch
@@ -35,7 +38,8 @@ type translator struct {
 	lastMetric pmetric.Metric
 }
 
-type resourceKey struct{ job, instance string }
+// resourceKey is a resource and, where labels say what that is, a scope of it.
+type resourceKey struct{ job, instance, scope string }
 
 type metricKey struct {
 	resource   resourceKey
@@ -71,6 +75,9 @@ func (t *translator) translate(series []promwrite.Series, b *ballot) batch {
 			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, err)
 			continue
 		}
+		if t.scoped {
+			id.resource.scope = t.scope(s.Labels)
+		}
 		switch b.vote(&id) {
 		case voteTake:
 		case voteLeave:
@@ -96,6 +103,7 @@ const maxRetained = 1 << 16
 func (t *translator) reset() {
 	t.batch = batch{}
 	t.resources = reuse(t.resources)
+	t.targets = reuse(t.targets)
 	t.metrics = reuse(t.metrics)
 	t.exemplars = reuse(t.exemplars)
 	t.lastKey, t.lastMetric = metricKey{}, pmetric.Metric{}
@@ -163,6 +171,7 @@ func (t *translator) attributes(id *identity) (a attributes) {
 	if id.replica.cluster != "" && id.replica.replica != "" {
 		a.less = t.ballot.of.cfg.ReplicaLabel
 	}
+	a.scope = t.scoped
 	return a
 }
 
@@ -213,17 +222,38 @@ func (t *translator) metric(s *promwrite.Series, id identity, shape pmetric.Metr
 	return m
 }
 
-// resource finds or makes the metrics of a resource. Their scope has no name: an exporter would add it to each
-// series as a label that the sender never wrote.
+// resource finds or makes the metrics of a resource and scope. Unless labels say what that is, the scope has no name: an
+// exporter would add it to each series as a label that the sender never wrote.
 func (t *translator) resource(key resourceKey) pmetric.MetricSlice {
 	metrics, ok := t.resources[key]
 	if !ok {
-		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
-		key.setAttributes(rm.Resource().Attributes())
-		metrics = rm.ScopeMetrics().AppendEmpty().Metrics()
+		sm := t.target(resourceKey{job: key.job, instance: key.instance}).AppendEmpty()
+		setScope(sm, key.scope)
+		metrics = sm.Metrics()
 		t.resources[key] = metrics
 	}
 	return metrics
+}
+
+// target finds or makes a resource.
+func (t *translator) target(key resourceKey) pmetric.ScopeMetricsSlice {
+	scopes, ok := t.targets[key]
+	if !ok {
+		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
+		key.setAttributes(rm.Resource().Attributes())
+		scopes = rm.ScopeMetrics()
+		t.targets[key] = scopes
+	}
+	return scopes
+}
+
+// scope is what labels say of one; series that follow each other mostly are of the same.
+func (t *translator) scope(labels []promwrite.Label) string {
+	t.key = appendScope(t.key[:0], labels)
+	if string(t.key) == t.lastKey.resource.scope {
+		return t.lastKey.resource.scope
+	}
+	return string(t.key)
 }
 
 var typeNames = [...]string{

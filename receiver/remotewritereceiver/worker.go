@@ -23,12 +23,12 @@ type worker struct {
 // spareMemory is what a worker may keep that its last requests did not need.
 const spareMemory = 4 << 20
 
-func newWorker(maxDecodedBodySize int) (*worker, error) {
+func newWorker(maxDecodedBodySize int, scoped bool) (*worker, error) {
 	decompressor, err := promwrite.NewDecompressor(maxDecodedBodySize)
 	if err != nil {
 		return nil, err
 	}
-	return &worker{decompressor: decompressor}, nil
+	return &worker{decompressor: decompressor, translator: translator{scoped: scoped}}, nil
 }
 
 // work decodes body, in memory that it takes from m first. The batch it returns refers neither to body nor to the worker.
