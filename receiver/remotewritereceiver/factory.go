@@ -11,14 +11,16 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
-// NewFactory creates the factory of the remotewrite receiver.
+// NewFactory creates the factory of the remotewrite receiver, which prometheusremotewrite, the name of contrib's, names too.
 func NewFactory() receiver.Factory {
-	return receiver.NewFactory(metadata.Type, createDefaultConfig,
-		receiver.WithMetrics(createMetrics, metadata.MetricsStability))
+	return xreceiver.NewFactory(metadata.Type, createDefaultConfig,
+		xreceiver.WithMetrics(createMetrics, metadata.MetricsStability),
+		xreceiver.WithDeprecatedTypeAlias(metadata.DeprecatedType))
 }
 
 func createDefaultConfig() component.Config {
