@@ -20,7 +20,7 @@ type pouring struct {
 	*shipment
 
 	said  []said
-	rules map[*aggregationState]int64 // points
+	rules map[*aggregation]int64 // points
 }
 
 // said is what a pouring took out of an aggregate.
@@ -152,8 +152,8 @@ func (p *cardinalityProcessor) send(ctx context.Context, s *pouring) (err error)
 		p.pointsMade.Add(int64(n))
 	}
 	accepted = true
-	for state, n := range s.rules {
-		p.telemetry.ProcessorCardinalityAggregatePoints.Add(ctx, n, state.rule.taken)
+	for rule, n := range s.rules {
+		p.telemetry.ProcessorCardinalityAggregatePoints.Add(ctx, n, rule.taken)
 	}
 	return nil
 }
@@ -304,7 +304,7 @@ func (a *aggregator) put(due map[*aggregationState]pcommon.Timestamp) (all []*po
 		}
 		s := open[g.tenant]
 		if s == nil || s.bytes >= shipmentBytes {
-			s = &pouring{shipment: newShipment(g.tenant), rules: map[*aggregationState]int64{}}
+			s = &pouring{shipment: newShipment(g.tenant), rules: map[*aggregation]int64{}}
 			open[g.tenant] = s
 			all = append(all, s)
 		}
@@ -362,7 +362,7 @@ func (s *pouring) put(g *aggregate, at pcommon.Timestamp, ends bool) {
 			}
 			g.total.writeTo(m, i)
 		}
-		s.rules[g.state]++
+		s.rules[g.state.rule]++
 		s.points++
 	}
 	g.sent = !ends && (g.class != classDelta || g.outputs[len(g.outputs)-1] == operationCount)
