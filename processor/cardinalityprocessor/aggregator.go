@@ -206,7 +206,7 @@ func (a *aggregator) lastOf(key uint64, epoch uint32) *begun {
 	if i < 0 || slots.feeders[i].flags&feederBegun == 0 {
 		return nil
 	}
-	slots.seen[i].Store(epoch)
+	slots.heads[i].seen.Store(epoch)
 	f := &slots.feeders[i]
 	b := &begun{start: f.start, time: f.time}
 	if of := sh.portions[f.portion].of; of.shape() == shapeNumber {

@@ -40,8 +40,8 @@ type savedFeeders struct {
 func (c *savedFeeders) copy(s *feederShard) {
 	*c = savedFeeders{keys: c.keys[:0], feeders: c.feeders[:0], of: c.of[:0], histograms: c.histograms[:0]}
 	slots := s.slots.Load()
-	for at := range slots.keys {
-		key := slots.keys[at].Load()
+	for at := range slots.heads {
+		key := slots.heads[at].key.Load()
 		if key == 0 {
 			continue
 		}

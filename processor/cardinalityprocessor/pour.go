@@ -206,9 +206,9 @@ func (a *aggregator) drainShard(i int, due map[*aggregationState]pcommon.Timesta
 		return
 	}
 	slots := s.slots.Load()
-	for at := range slots.keys {
+	for at := range slots.heads {
 		f := &slots.feeders[at]
-		if slots.keys[at].Load() == 0 || f.flags&(feederResting|feederBegun) != feederBegun {
+		if slots.heads[at].key.Load() == 0 || f.flags&(feederResting|feederBegun) != feederBegun {
 			continue
 		}
 		if g := s.portions[f.portion].of; due[g.state] != 0 && g.folds() {
