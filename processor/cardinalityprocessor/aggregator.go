@@ -138,7 +138,7 @@ func (a *aggregator) bind(rules []*aggregation, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.states {
-		s.gone = !slices.ContainsFunc(rules, func(r *aggregation) bool { return r.identity == s.identity }) || s.gone
+		s.gone = !slices.ContainsFunc(rules, func(r *aggregation) bool { return r.identity == s.identity && r.limit.name == s.name }) || s.gone
 	}
 	for _, r := range rules {
 		r.state = a.stateFor(r, now)

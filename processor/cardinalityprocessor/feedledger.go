@@ -266,7 +266,7 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 		if flags&4 != 0 {
 			s.rule.outputs = s.rule.outputs[:1]
 		}
-		s.rule.limit = &limit{name: s.name}
+		s.rule.limit = &limit{name: s.name, alive: &liveness{}}
 		s.rule.taken = measuredAs(s.name)
 		l.states = append(l.states, s)
 	}
