@@ -357,6 +357,13 @@ var written = []Option{
 	{"path", []Value{{Text: "/elsewhere", Peer: "exporters: {remotewrite: {endpoint: http://$WRITE/elsewhere}}"}}},
 	{"max_decoded_body_size", values("1000000")},
 	{"max_memory", values("16777216", "268435456")},
+	{"scopes_from_labels", values("true")},
+	{"replicas::deduplicate", values("true")},
+	{"replicas::cluster_label", []Value{{Text: "flock", With: "receivers: {remotewrite: {replicas: {deduplicate: true}}}"}}},
+	{"replicas::replica_label", []Value{{Text: "replica", With: "receivers: {remotewrite: {replicas: {deduplicate: true}}}"}}},
+	{"replicas::failover_timeout", values("1s")},
+	{"replicas::max_clusters", values("1")},
+	{"replicas::tenant_header", values("X-Flock")},
 }
 
 var streamed = []Option{

@@ -36,7 +36,8 @@ func TestFreshDataIsFirstAfterAnOutage(t *testing.T) {
 				n := 0
 				fly := func(seconds int) {
 					for range seconds {
-						go func() { _ = e.ConsumeMetrics(t.Context(), gauges(flockSize, 1000*n)) }()
+						md := gauges(flockSize, 1000*n)
+						go func() { _ = e.ConsumeMetrics(t.Context(), md) }() // which may wait for the storage
 						time.Sleep(time.Second)
 						n++
 					}
@@ -58,6 +59,8 @@ func TestFreshDataIsFirstAfterAnOutage(t *testing.T) {
 				fly(60)
 				time.Sleep(2 * time.Second)
 				require.Equal(t, n*flockSize, d.samples())
+				d.mu.Lock()
+				defer d.mu.Unlock()
 				for key, points := range d.series {
 					require.Len(t, points, n, key)
 					slices.SortFunc(points, func(a, b point) int { return int(a.time - b.time) })

@@ -220,21 +220,36 @@ func FuzzRun(f *testing.F) {
 			f.Fatal(err)
 		}
 		_, input, _ := strings.Cut(string(text), " --\n")
-		input, _, _ = strings.Cut(input, "\n-- ")
+		input, more, _ := strings.Cut(input, "\n-- ")
+		_, more, _ = strings.Cut(more, " --\n")
+		more, _, _ = strings.Cut(more, "\n-- ")
 		for _, kind := range []string{"auto", "prometheus", "vmagent", "collector"} {
-			f.Add(input, kind)
+			f.Add(input, kind, more)
 		}
 	}
-	f.Fuzz(func(t *testing.T, text, kind string) {
+	// What flags name, whatever its name is, is the second text.
+	for _, flag := range []string{"promscrape.config", "remoteWrite.relabelConfig", "streamAggr.config"} {
+		for _, file := range []string{"vmagent-aggregate", "vmagent-relabel", "vmagent-jobs", "vmagent-unit"} {
+			text, err := os.ReadFile("testdata/" + file + ".txtar")
+			if err != nil {
+				f.Fatal(err)
+			}
+			for part := range strings.SplitSeq(string(text), " --\n") {
+				part, _, _ = strings.Cut(part, "\n-- ")
+				f.Add("-"+flag+"=b\n", "vmagent", part)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, text, kind, more string) {
 		result, err := Run(Source{
 			From: Kind(kind), Files: []string{"a"}, Dir: "/d", Distribution: "godwit-agent",
 			Read: func(name string) ([]byte, error) {
 				if name != "a" {
-					return nil, errGone
+					return []byte(more), nil
 				}
 				return []byte(text), nil
 			},
-			Glob: func(string) ([]string, error) { return nil, nil },
+			Glob: func(string) ([]string, error) { return []string{"c"}, nil },
 		})
 		if err != nil {
 			return

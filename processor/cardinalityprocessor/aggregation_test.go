@@ -4,7 +4,9 @@
 package cardinalityprocessor
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -15,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
 // aggregating is a rule that aggregates all that it matches.
@@ -95,6 +99,7 @@ func TestCountersAreSummedWithoutALabel(t *testing.T) {
 	_, start := reading(m, 0)
 	require.Equal(t, pcommon.NewTimestampFromTime(begin), start)
 	require.Equal(t, int64(2), r.gauge("series", "total"), "one place for each")
+	require.Equal(t, inspect.Flow{In: 18, Out: 2}, r.flow(), "no limit had a part in it")
 }
 
 func TestACounterThatWasThereBeforeBeginsWithWhatItGrowsBy(t *testing.T) {
@@ -367,4 +372,43 @@ func TestADamagedLedgerOfAggregatesIsLeftOut(t *testing.T) {
 		}
 	}
 	require.Greater(t, damaged, 100)
+}
+
+// Whoever can write to the storage can write what agrees with its checksum. It may come to strange sums, but to no end.
+func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
+	config := withStorage(aggregating(AggregateConfig{By: []string{}}))
+	host := newMemory()
+	r := newRig(t, config)
+	require.NoError(t, r.begin(host))
+	say := func(r *rig, seconds int) {
+		for _, k := range []kind{cumulative, gauge, histogram, exponential, delta} {
+			p := pod(k, "a", "/")
+			p.name = fmt.Sprint("m", int(k))
+			r.consume(r.timed(p, r.clock, r.at(seconds), 10))
+		}
+	}
+	say(r, 1)
+	r.poured(time.Second)
+	r.storage = nil // killed
+	for key, saved := range host.data {
+		if !strings.HasPrefix(key, snapshotAggregates) {
+			continue
+		}
+		for at := keyMarkSize + len(snapshotMagic); at < len(saved)-crc32.Size; at++ {
+			strange := host.killed()
+			value := slices.Clone(saved)
+			value[at] ^= byte(1 << (at % 8))
+			body := value[keyMarkSize : len(value)-crc32.Size]
+			binary.LittleEndian.PutUint32(value[len(value)-crc32.Size:], crc32.ChecksumIEEE(body))
+			strange.data[key] = value
+			next := newRig(t, config)
+			require.NoError(t, next.begin(strange))
+			say(next, 2)
+			for range 2 {
+				next.pour(t.Context(), next.aggregator.all(next.clock))
+				next.epochs(restsAfter + 1)
+			}
+			next.storage = nil
+		}
+	}
 }

@@ -138,7 +138,7 @@ func (a *aggregator) bind(rules []*aggregation, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.states {
-		s.gone = !slices.ContainsFunc(rules, func(r *aggregation) bool { return r.identity == s.identity }) || s.gone
+		s.gone = !slices.ContainsFunc(rules, func(r *aggregation) bool { return r.identity == s.identity && r.limit.name == s.name }) || s.gone
 	}
 	for _, r := range rules {
 		r.state = a.stateFor(r, now)
@@ -206,7 +206,7 @@ func (a *aggregator) lastOf(key uint64, epoch uint32) *begun {
 	if i < 0 || slots.feeders[i].flags&feederBegun == 0 {
 		return nil
 	}
-	slots.seen[i].Store(epoch)
+	slots.heads[i].seen.Store(epoch)
 	f := &slots.feeders[i]
 	b := &begun{start: f.start, time: f.time}
 	if of := sh.portions[f.portion].of; of.shape() == shapeNumber {

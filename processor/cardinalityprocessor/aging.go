@@ -33,12 +33,12 @@ func (a *aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
 	defer s.mu.Unlock()
 	slots := s.slots.Load()
 	var gone []uint64
-	for at := range slots.keys {
-		key := slots.keys[at].Load()
+	for at := range slots.heads {
+		key := slots.heads[at].key.Load()
 		if key == 0 {
 			continue
 		}
-		silent := epoch - slots.seen[at].Load()
+		silent := epoch - slots.heads[at].seen.Load()
 		if silent > restsAfter {
 			f := &slots.feeders[at]
 			s.portions[f.portion].rest(f)

@@ -35,6 +35,7 @@ type batch struct {
 	marked int64
 	came   int64 // points
 	gone   int64 // of these, removed
+	taken  int64 // of these, because they are aggregated
 
 	candidates []string // labels of the point at hand that may be collapsed
 
@@ -208,6 +209,13 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
 	}
 	dropped := len(b.policy.aggregates) > 0 && !b.made && b.gather()
+	if dropped && !b.p.dryRun {
+		for _, drop := range b.drop {
+			if drop {
+				b.taken++
+			}
+		}
+	}
 	for i, fp := range b.fps {
 		if i%warmed == 0 {
 			b.p.limiter.series.warm(b.fps[i:min(i+warmed, len(b.fps))])

@@ -167,7 +167,13 @@ func (x *traffic) live() {
 		}
 		if x.random.IntN(30) == 0 {
 			x.reload()
-			x.epochs(2) // those that ask for a place do so once in an epoch
+			epochs := 2 // those that ask for a place do so once in one
+			if x.aggregates {
+				epochs = 1 // batches are on their way all the time, and must not be so for an idle timeout
+			}
+			for range epochs * x.limiter.shards() {
+				x.sweep()
+			}
 		}
 		require.LessOrEqual(t, x.overflow.used, x.overflow.budget)
 	}

@@ -39,9 +39,8 @@ type histogramFeeder struct {
 // feederShard has the feeders of a part of all keys, and what these have added up since the last flush. Nothing that a
 // known feeder says takes another lock than that of its shard.
 //
-//	keys     |k|k| |k|...   0 = free; open addressing, at most four in five taken
-//	seen     |e|e| |e|...   the epoch in which it last came
-//	feeders  |f|f| |f|...
+//	heads    |k e|k e|   |k e|...   key, 0 = free; and the epoch in which it last came. At most four in five are taken
+//	feeders  | f | f |   | f |...
 //
 // Whether a key is there is found out without the lock. Who finds it not has to look again under the lock: it may be moving.
 type feederShard struct {
@@ -57,9 +56,14 @@ type feederShard struct {
 }
 
 type feederSlots struct {
-	keys    []atomic.Uint64
-	seen    []atomic.Uint32
+	heads   []feederHead
 	feeders []feeder // under the lock
+}
+
+// feederHead is what is looked at without the lock.
+type feederHead struct {
+	key  atomic.Uint64
+	seen atomic.Uint32
 }
 
 // portion is what the feeders of one shard add to one aggregate.
@@ -84,23 +88,23 @@ func newFeederShards(n int) []feederShard {
 
 // home is where a key belongs. The first bits of keys have chosen the shard.
 func (s *feederSlots) home(key uint64) int {
-	hi, _ := bits.Mul64(key<<maxFeederShardBits, uint64(len(s.keys)))
+	hi, _ := bits.Mul64(key<<maxFeederShardBits, uint64(len(s.heads)))
 	return int(hi)
 }
 
 // find returns where a key is, -1 if nowhere.
 func (s *feederSlots) find(key uint64) int {
-	if len(s.keys) == 0 {
+	if len(s.heads) == 0 {
 		return -1
 	}
 	for i := s.home(key); ; {
-		switch s.keys[i].Load() {
+		switch s.heads[i].key.Load() {
 		case key:
 			return i
 		case 0:
 			return -1
 		}
-		if i++; i == len(s.keys) {
+		if i++; i == len(s.heads) {
 			i = 0
 		}
 	}
@@ -109,7 +113,7 @@ func (s *feederSlots) find(key uint64) int {
 // knows says whether a key is there, and sees to it that it stays while its batch is on its way.
 func (s *feederShard) knows(key uint64, epoch uint32) bool {
 	slots := s.slots.Load()
-	if i := slots.find(key); i >= 0 && slots.seen[i].Load() == epoch { // fast path: it came in this epoch
+	if i := slots.find(key); i >= 0 && slots.heads[i].seen.Load() == epoch { // fast path: it came in this epoch
 		return true
 	}
 	s.mu.Lock()
@@ -119,15 +123,15 @@ func (s *feederShard) knows(key uint64, epoch uint32) bool {
 	if i < 0 {
 		return false
 	}
-	slots.seen[i].Store(epoch)
+	slots.heads[i].seen.Store(epoch)
 	return true
 }
 
 // insert adds a key that is not there. The lock is held, here and below.
 func (s *feederShard) insert(key uint64, f feeder, epoch uint32) (slots *feederSlots, at int) {
 	slots = s.slots.Load()
-	if (s.live+1)*5 > len(slots.keys)*4 {
-		slots = s.resize(max(minFeederSlots, len(slots.keys)*3/2))
+	if (s.live+1)*5 > len(slots.heads)*4 {
+		slots = s.resize(max(minFeederSlots, len(slots.heads)*3/2))
 	}
 	s.live++
 	return slots, slots.put(key, f, epoch)
@@ -135,23 +139,23 @@ func (s *feederShard) insert(key uint64, f feeder, epoch uint32) (slots *feederS
 
 func (s *feederSlots) put(key uint64, f feeder, epoch uint32) int {
 	i := s.home(key)
-	for s.keys[i].Load() != 0 {
-		if i++; i == len(s.keys) {
+	for s.heads[i].key.Load() != 0 {
+		if i++; i == len(s.heads) {
 			i = 0
 		}
 	}
 	s.feeders[i] = f
-	s.seen[i].Store(epoch)
-	s.keys[i].Store(key)
+	s.heads[i].seen.Store(epoch)
+	s.heads[i].key.Store(key)
 	return i
 }
 
 func (s *feederShard) resize(n int) *feederSlots {
 	old := s.slots.Load()
-	slots := &feederSlots{keys: make([]atomic.Uint64, n), seen: make([]atomic.Uint32, n), feeders: make([]feeder, n)}
-	for i := range old.keys {
-		if key := old.keys[i].Load(); key != 0 {
-			slots.put(key, old.feeders[i], old.seen[i].Load())
+	slots := &feederSlots{heads: make([]feederHead, n), feeders: make([]feeder, n)}
+	for i := range old.heads {
+		if key := old.heads[i].key.Load(); key != 0 {
+			slots.put(key, old.feeders[i], old.heads[i].seen.Load())
 		}
 	}
 	s.slots.Store(slots)
@@ -162,29 +166,29 @@ func (s *feederShard) resize(n int) *feederSlots {
 func (s *feederShard) remove(i int) {
 	slots := s.slots.Load()
 	s.live--
-	n := len(slots.keys)
+	n := len(slots.heads)
 	for j := i; ; {
 		if j++; j == n {
 			j = 0
 		}
-		key := slots.keys[j].Load()
+		key := slots.heads[j].key.Load()
 		if key == 0 {
 			break
 		}
 		if home := slots.home(key); (j-home+n)%n >= (j-i+n)%n { // i is between its home and where it is
 			slots.feeders[i] = slots.feeders[j]
-			slots.seen[i].Store(slots.seen[j].Load())
-			slots.keys[i].Store(key)
+			slots.heads[i].seen.Store(slots.heads[j].seen.Load())
+			slots.heads[i].key.Store(key)
 			i = j
 		}
 	}
-	slots.keys[i].Store(0)
+	slots.heads[i].key.Store(0)
 	slots.feeders[i] = feeder{}
 }
 
 // shrink gives memory back when little of it is used.
 func (s *feederShard) shrink() {
-	if n := len(s.slots.Load().keys); n > minFeederSlots && s.live*3 < n {
+	if n := len(s.slots.Load().heads); n > minFeederSlots && s.live*3 < n {
 		s.resize(max(minFeederSlots, s.live*8/5))
 	}
 }

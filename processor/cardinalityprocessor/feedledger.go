@@ -40,8 +40,8 @@ type savedFeeders struct {
 func (c *savedFeeders) copy(s *feederShard) {
 	*c = savedFeeders{keys: c.keys[:0], feeders: c.feeders[:0], of: c.of[:0], histograms: c.histograms[:0]}
 	slots := s.slots.Load()
-	for at := range slots.keys {
-		key := slots.keys[at].Load()
+	for at := range slots.heads {
+		key := slots.heads[at].key.Load()
 		if key == 0 {
 			continue
 		}
@@ -266,7 +266,7 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 		if flags&4 != 0 {
 			s.rule.outputs = s.rule.outputs[:1]
 		}
-		s.rule.limit = &limit{name: s.name}
+		s.rule.limit = &limit{name: s.name, alive: &liveness{}}
 		s.rule.taken = measuredAs(s.name)
 		l.states = append(l.states, s)
 	}

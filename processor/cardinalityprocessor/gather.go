@@ -255,7 +255,7 @@ func (b *batch) bear(a *aggregation, i int, class class, in intake, v *bucketed)
 	attributes := attributesAt(m, i)
 	scope, metric, identity := b.identify(a, attributes)
 	of := birth{passes: placed && class == classCumulative, stays: placed && class != classDelta, begun: earlier}
-	if !a.keepInput && !placed && class.keeps() {
+	if !a.keepInput && !placed && earlier == nil && class.keeps() {
 		seen := overflow.view(fp)
 		switch {
 		case seen.member == nil:

@@ -30,8 +30,8 @@ func (p *cardinalityProcessor) source() inspect.Source {
 }
 
 func (p *cardinalityProcessor) flow() inspect.Flow {
-	in, passed, made := p.pointsIn.Load(), p.pointsPassed.Load(), p.pointsMade.Load()
-	return inspect.Flow{In: in, Out: passed + made, Limited: max(0, in-passed)}
+	in, passed, taken, made := p.pointsIn.Load(), p.pointsPassed.Load(), p.pointsTaken.Load(), p.pointsMade.Load()
+	return inspect.Flow{In: in, Out: passed + made, Limited: max(0, in-passed-taken)} // what is aggregated is not lost to a limit
 }
 
 // inspection answers questions. It reads counters, sketches and a sample, and holds up new series for a moment at most.

@@ -97,6 +97,7 @@ func (p *cardinalityProcessor) conclude(ctx context.Context, b *batch, accepted 
 func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
 	p.pointsIn.Add(b.came)
 	p.pointsPassed.Add(b.came - b.gone)
+	p.pointsTaken.Add(b.taken)
 	if len(b.staged.additions)+len(b.departures)+len(b.ending) > 0 {
 		p.rules.RLock()
 		defer p.rules.RUnlock()

@@ -20,7 +20,7 @@ type pouring struct {
 	*shipment
 
 	said  []said
-	rules map[*aggregationState]int64 // points
+	rules map[*aggregation]int64 // points
 }
 
 // said is what a pouring took out of an aggregate.
@@ -152,8 +152,8 @@ func (p *cardinalityProcessor) send(ctx context.Context, s *pouring) (err error)
 		p.pointsMade.Add(int64(n))
 	}
 	accepted = true
-	for state, n := range s.rules {
-		p.telemetry.ProcessorCardinalityAggregatePoints.Add(ctx, n, state.rule.taken)
+	for rule, n := range s.rules {
+		p.telemetry.ProcessorCardinalityAggregatePoints.Add(ctx, n, rule.taken)
 	}
 	return nil
 }
@@ -206,9 +206,9 @@ func (a *aggregator) drainShard(i int, due map[*aggregationState]pcommon.Timesta
 		return
 	}
 	slots := s.slots.Load()
-	for at := range slots.keys {
+	for at := range slots.heads {
 		f := &slots.feeders[at]
-		if slots.keys[at].Load() == 0 || f.flags&(feederResting|feederBegun) != feederBegun {
+		if slots.heads[at].key.Load() == 0 || f.flags&(feederResting|feederBegun) != feederBegun {
 			continue
 		}
 		if g := s.portions[f.portion].of; due[g.state] != 0 && g.folds() {
@@ -235,7 +235,8 @@ func (a *aggregator) adopt() {
 			if s == was.state {
 				break
 			}
-			if g := a.made[mix(s.key, was.identity)]; g != nil && s.name == was.state.name && slices.Equal(was.names(), g.names()) {
+			g := a.made[mix(s.key, was.identity)]
+			if g != nil && g.feeders > 0 && s.name == was.state.name && slices.Equal(was.names(), g.names()) {
 				g.goOn(was)
 				break
 			}
@@ -259,6 +260,7 @@ func (g *aggregate) goOn(was *aggregate) {
 	}
 	g.points, g.sent, g.spoke = g.points+was.points, g.sent || was.sent, g.spoke || was.spoke
 	was.total, was.points, was.sent, was.spoke = bucketed{bounds: was.total.bounds}, 0, false, false
+	was.start = max(was.start, g.state.flushed) // what it may still say is another series
 }
 
 // plus adds to the total, and says whether that has bounds for it.
@@ -302,7 +304,7 @@ func (a *aggregator) put(due map[*aggregationState]pcommon.Timestamp) (all []*po
 		}
 		s := open[g.tenant]
 		if s == nil || s.bytes >= shipmentBytes {
-			s = &pouring{shipment: newShipment(g.tenant), rules: map[*aggregationState]int64{}}
+			s = &pouring{shipment: newShipment(g.tenant), rules: map[*aggregation]int64{}}
 			open[g.tenant] = s
 			all = append(all, s)
 		}
@@ -360,7 +362,7 @@ func (s *pouring) put(g *aggregate, at pcommon.Timestamp, ends bool) {
 			}
 			g.total.writeTo(m, i)
 		}
-		s.rules[g.state]++
+		s.rules[g.state.rule]++
 		s.points++
 	}
 	g.sent = !ends && (g.class != classDelta || g.outputs[len(g.outputs)-1] == operationCount)

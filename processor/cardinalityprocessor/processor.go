@@ -42,7 +42,7 @@ type cardinalityProcessor struct {
 	glimpse   glimpse
 	interner  *interner // nil without interning
 
-	pointsIn, pointsPassed, pointsMade atomic.Int64
+	pointsIn, pointsPassed, pointsTaken, pointsMade atomic.Int64
 
 	batches atomic.Uint64
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
@@ -33,8 +34,63 @@ type Config struct {
 	// that the process may use: the least of GOMEMLIMIT, the limits of its cgroup, and the host's.
 	MaxMemory int `mapstructure:"max_memory"`
 
+	// ScopesFromLabels makes instrumentation scopes of the labels otel_scope_*, of which points are rid. Default false: they
+	// are attributes of points like others.
+	ScopesFromLabels bool `mapstructure:"scopes_from_labels"`
+
+	// Replicas says what becomes of data that several replicas of one Prometheus send.
+	Replicas ReplicasConfig `mapstructure:"replicas"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
+}
+
+// ReplicasConfig is about Prometheus servers that scrape the same and send the same, so that one may fail: the data of one is
+// taken, as Mimir does it.
+type ReplicasConfig struct {
+	// Deduplicate takes the data of one replica of each cluster. Default false: all is taken as it comes.
+	Deduplicate bool `mapstructure:"deduplicate"`
+	// ClusterLabel and ReplicaLabel tell who sends a series; the second is removed from it. Series without one of them are
+	// taken as they come. Default cluster and __replica__.
+	ClusterLabel string `mapstructure:"cluster_label"`
+	ReplicaLabel string `mapstructure:"replica_label"`
+	// FailoverTimeout is how long nothing must have come from the replica that is taken before another one is. Default 30s.
+	FailoverTimeout time.Duration `mapstructure:"failover_timeout"`
+	// MaxClusters bounds the clusters of all tenants together. Series of further ones are refused with 400. Default 1000.
+	MaxClusters int `mapstructure:"max_clusters"`
+	// TenantHeader is the header of requests that names the tenant: clusters of the same name are others in another tenant.
+	// Default X-Scope-OrgID.
+	TenantHeader string `mapstructure:"tenant_header"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func (c *ReplicasConfig) validate() error {
+	if !c.Deduplicate {
+		return nil
+	}
+	var errs []error
+	check := func(key, label string) {
+		switch label {
+		case "":
+			errs = append(errs, fmt.Errorf("`replicas.%s` must be the name of a label", key))
+		case labelName, labelJob, labelInstance:
+			errs = append(errs, fmt.Errorf("`replicas.%s` must not be %s, which is of the target: choose one that the sender adds", key, label))
+		}
+	}
+	check("cluster_label", c.ClusterLabel)
+	check("replica_label", c.ReplicaLabel)
+	if c.ClusterLabel == c.ReplicaLabel && c.ClusterLabel != "" {
+		errs = append(errs, fmt.Errorf("`replicas.cluster_label` and `replicas.replica_label` must differ, both are %s", c.ClusterLabel))
+	}
+	if c.FailoverTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("`replicas.failover_timeout` must be positive, got %s", c.FailoverTimeout))
+	}
+	if c.MaxClusters <= 0 {
+		errs = append(errs, fmt.Errorf("`replicas.max_clusters` must be positive, got %d", c.MaxClusters))
+	}
+	return errors.Join(errs...)
 }
 
 // minMemory is the least that can be configured: enough for requests of a few thousand samples.
@@ -61,5 +117,6 @@ func (c *Config) Validate() error {
 	if c.MaxMemory != 0 && c.MaxMemory < minMemory {
 		errs = append(errs, fmt.Errorf("`max_memory` must be 0 or at least %d, got %d", minMemory, c.MaxMemory))
 	}
+	errs = append(errs, c.Replicas.validate())
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
@@ -40,6 +41,11 @@ func TestConfig(t *testing.T) {
 	want.Path = "/write"
 	want.MaxDecodedBodySize = 8 << 20
 	want.MaxMemory = 256 << 20
+	want.ScopesFromLabels = true
+	want.Replicas = ReplicasConfig{
+		Deduplicate: true, ClusterLabel: "prometheus", ReplicaLabel: "replica", FailoverTimeout: time.Minute, MaxClusters: 20,
+		TenantHeader: "X-Team",
+	}
 	require.Equal(t, want, load(""))
 }
 
@@ -50,4 +56,17 @@ func TestConfigFaultsAreAllNamed(t *testing.T) {
 	for _, key := range []string{"`endpoint`", "`compression_algorithms`", "`path`", "`max_decoded_body_size`", "`max_memory`"} {
 		require.ErrorContains(t, err, key)
 	}
+}
+
+// TestNameOfContribsReceiver: a configuration of contrib's receiver has the same keys, and its type is known.
+func TestNameOfContribsReceiver(t *testing.T) {
+	create := func(name string) error {
+		set := settings()
+		set.ID = component.NewID(component.MustNewType(name))
+		_, err := NewFactory().CreateMetrics(t.Context(), set, createDefaultConfig(), consumertest.NewNop())
+		return err
+	}
+	require.NoError(t, create("remotewrite"))
+	require.NoError(t, create("prometheusremotewrite"))
+	require.Error(t, create("prometheus"))
 }

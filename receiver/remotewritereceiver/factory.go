@@ -11,14 +11,16 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
-// NewFactory creates the factory of the remotewrite receiver.
+// NewFactory creates the factory of the remotewrite receiver, which prometheusremotewrite, the name of contrib's, names too.
 func NewFactory() receiver.Factory {
-	return receiver.NewFactory(metadata.Type, createDefaultConfig,
-		receiver.WithMetrics(createMetrics, metadata.MetricsStability))
+	return xreceiver.NewFactory(metadata.Type, createDefaultConfig,
+		xreceiver.WithMetrics(createMetrics, metadata.MetricsStability),
+		xreceiver.WithDeprecatedTypeAlias(metadata.DeprecatedType))
 }
 
 func createDefaultConfig() component.Config {
@@ -32,6 +34,10 @@ func createDefaultConfig() component.Config {
 		HTTP:               server,
 		Path:               "/api/v1/write",
 		MaxDecodedBodySize: 32 << 20,
+		Replicas: ReplicasConfig{
+			ClusterLabel: labelCluster, ReplicaLabel: labelReplica, FailoverTimeout: 30 * time.Second, MaxClusters: 1000,
+			TenantHeader: "X-Scope-OrgID",
+		},
 	}
 }
 

@@ -80,6 +80,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		return response{code: decodeCode(err), err: err, wire: wire}
 	}
 	batch.rejects.count(ctx, r.telemetry)
+	r.countReplicas(ctx, &batch)
 
 	points := batch.written.Samples + batch.written.Histograms
 	answer := response{code: http.StatusNoContent, points: points, rejects: batch.rejects, wire: wire, plain: batch.plain}
@@ -91,12 +92,29 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		answer.code, answer.err = consumeCode(err), fmt.Errorf("cannot pass %d points on: %w", points, err)
 		return answer
 	}
+	batch.ballot.passed()
 	answer.taken, answer.written = true, batch.written
+	answer.written.Samples += batch.left.Samples
+	answer.written.Histograms += batch.left.Histograms
+	answer.written.Exemplars += batch.left.Exemplars
 	if err := batch.rejects.err(); err != nil {
 		// The rest is written, and the headers say how much that is: sending it again would not help.
 		answer.code, answer.err = http.StatusBadRequest, err
 	}
 	return answer
+}
+
+// countReplicas counts what became of the data of replicas in a request.
+func (r *remoteWriteReceiver) countReplicas(ctx context.Context, b *batch) {
+	if b.ballot == nil {
+		return
+	}
+	if n := b.left.Samples + b.left.Histograms; n > 0 {
+		r.telemetry.ReceiverRemotewriteDeduplicatedPoints.Add(ctx, int64(n))
+	}
+	if n := b.ballot.tell(); n > 0 {
+		r.telemetry.ReceiverRemotewriteFailovers.Add(ctx, int64(n))
+	}
 }
 
 // decode reads the body at the sender's pace, and only then takes a worker. It returns the size of the body, too.
@@ -119,7 +137,7 @@ func (r *remoteWriteReceiver) decode(
 	if err != nil {
 		return batch{}, wire, err
 	}
-	decoded, err = worker.work(ctx, version, encoding, body, held)
+	decoded, err = worker.work(ctx, version, encoding, body, held, r.replicas.ballot(req.Header.Get(r.cfg.Replicas.TenantHeader)))
 	held.translated()
 	if !worker.oversized() {
 		r.idle.Put(worker)
@@ -132,7 +150,7 @@ func (r *remoteWriteReceiver) worker() (*worker, error) {
 	if w, ok := r.idle.Get().(*worker); ok {
 		return w, nil
 	}
-	return newWorker(r.cfg.MaxDecodedBodySize)
+	return newWorker(r.cfg.MaxDecodedBodySize, r.cfg.ScopesFromLabels)
 }
 
 // decodeCode says whose fault it is that nothing was decoded.

@@ -25,7 +25,7 @@ var (
 // histograms adds a series' native histograms: exponential ones, and explicit ones where the bounds are listed.
 func (t *translator) histograms(index int, s *promwrite.Series, id identity) {
 	var last pmetric.ExemplarSlice
-	var attrs attributes
+	attrs := t.attributes(&id)
 	written := 0
 	for i := range s.Histograms {
 		h := &s.Histograms[i]

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
@@ -32,16 +33,20 @@ const (
 	labelName     = "__name__"
 	labelJob      = "job"
 	labelInstance = "instance"
+	labelCluster  = "cluster" // unless others are configured
+	labelReplica  = "__replica__"
+	scopePrefix   = "otel_scope_"
 )
 
 // identity is what a series' labels say beside the attributes of its points.
 type identity struct {
 	name     string
 	resource resourceKey
+	replica  replicaKey // empty where replicas are not told apart
 }
 
 // identify checks labels, and sorts them should their sender not have.
-func identify(labels []promwrite.Label) (identity, error) {
+func identify(labels []promwrite.Label, b *ballot) (identity, error) {
 	var id identity
 	if len(labels) > maxLabels {
 		return id, errLabels
@@ -57,6 +62,16 @@ func identify(labels []promwrite.Label) (identity, error) {
 			id.resource.job = l.Value
 		case labelInstance:
 			id.resource.instance = l.Value
+		default:
+			if b == nil { // fast path: nobody asks who has sent it
+				break
+			}
+			switch l.Name {
+			case b.of.cfg.ClusterLabel:
+				id.replica.cluster = l.Value
+			case b.of.cfg.ReplicaLabel:
+				id.replica.replica = l.Value
+			}
 		}
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
 			return id, errLabelUTF8
@@ -81,6 +96,8 @@ func identify(labels []promwrite.Label) (identity, error) {
 type attributes struct {
 	first pcommon.Map
 	made  bool
+	less  string // a label that is left out; empty for none
+	scope bool   // whether labels of the scope are left out
 }
 
 // put sets labels on a point, less those that became its metric's name and its resource. Prometheus takes an empty
@@ -93,7 +110,8 @@ func (a *attributes) put(dst pcommon.Map, labels []promwrite.Label) {
 	dst.EnsureCapacity(len(labels))
 	for _, l := range labels {
 		switch {
-		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance:
+		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance, l.Name == a.less,
+			a.scope && strings.HasPrefix(l.Name, scopePrefix):
 		default:
 			dst.PutStr(l.Name, l.Value)
 		}
@@ -114,6 +132,37 @@ func (key resourceKey) setAttributes(dst pcommon.Map) {
 	}
 	if key.instance != "" {
 		dst.PutStr("service.instance.id", key.instance)
+	}
+}
+
+// appendScope appends what labels, which are sorted, say of a scope: pairs of texts, each closed with a byte that is in no
+// UTF-8 text.
+func appendScope(dst []byte, labels []promwrite.Label) []byte {
+	for _, l := range labels {
+		if l.Value != "" && strings.HasPrefix(l.Name, scopePrefix) {
+			dst = append(append(dst, l.Name[len(scopePrefix):]...), 0xff)
+			dst = append(append(dst, l.Value...), 0xff)
+		}
+	}
+	return dst
+}
+
+// setScope undoes what exporters do to a scope.
+func setScope(dst pmetric.ScopeMetrics, scope string) {
+	for scope != "" {
+		var name, value string
+		name, scope, _ = strings.Cut(scope, "\xff")
+		value, scope, _ = strings.Cut(scope, "\xff")
+		switch name {
+		case "name":
+			dst.Scope().SetName(value)
+		case "version":
+			dst.Scope().SetVersion(value)
+		case "schema_url":
+			dst.SetSchemaUrl(value)
+		default:
+			dst.Scope().Attributes().PutStr(name, value)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ type remoteWriteReceiver struct {
 	obsreport *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
 
+	replicas *replicas // nil unless they are told apart
+
 	memory *memory       // of all requests in flight
 	slots  chan struct{} // one for each CPU, taken while a worker works
 	idle   sync.Pool     // of workers
@@ -97,6 +99,9 @@ func (r *remoteWriteReceiver) prepare() {
 		size = memoryFor(memlimit.Available())
 	}
 	r.memory = newMemory(size)
+	if r.cfg.Replicas.Deduplicate {
+		r.replicas = newReplicas(r.cfg.Replicas, r.settings.Logger)
+	}
 	r.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
 }
 

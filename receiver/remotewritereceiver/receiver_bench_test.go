@@ -71,11 +71,11 @@ func BenchmarkReceiver(b *testing.B) {
 func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	body, err := nodes(2, 500).Marshal()
 	require.NoError(t, err)
-	w, err := newWorker(1 << 20)
+	w, err := newWorker(1<<20, false)
 	require.NoError(t, err)
 	work := func() pmetric.Metrics {
 		held := hold{of: newMemory(64 << 20)}
-		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held)
+		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil)
 		require.NoError(t, err)
 		require.Equal(t, 1000, b.metrics.DataPointCount())
 		return b.metrics

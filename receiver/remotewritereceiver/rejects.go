@@ -26,10 +26,11 @@ const (
 	reasonTimestamp
 	reasonHistogram
 	reasonOrphanExemplar
+	reasonClusters
 	reasons
 )
 
-var reasonNames = [reasons]string{"labels", "timestamp", "histogram", "orphan_exemplar"}
+var reasonNames = [reasons]string{"labels", "timestamp", "histogram", "orphan_exemplar", "clusters"}
 
 // add counts items of the series at index. The error is nil when the sender is not at fault.
 func (r *rejects) add(why reason, items, index int, name string, err error) {

@@ -20,7 +20,10 @@ import (
 type translator struct {
 	batch
 
+	scoped bool // whether labels say what a series' scope is
+
 	resources map[resourceKey]pmetric.MetricSlice
+	targets   map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
 	metrics   map[metricKey]pmetric.Metric
 	exemplars exemplars
 	buckets   bucketScratch
@@ -35,7 +38,8 @@ type translator struct {
 	lastMetric pmetric.Metric
 }
 
-type resourceKey struct{ job, instance string }
+// resourceKey is a resource and, where labels say what that is, a scope of it.
+type resourceKey struct{ job, instance, scope string }
 
 type metricKey struct {
 	resource   resourceKey
@@ -48,14 +52,17 @@ type metricKey struct {
 type batch struct {
 	metrics pmetric.Metrics
 	written promwrite.Written // what metrics holds
+	left    promwrite.Written // what another replica sends
 	rejects rejects
-	plain   int // bytes of its body, decoded
+	plain   int     // bytes of its body, decoded
+	ballot  *ballot // nil where replicas are not told apart
 }
 
 // translate borrows series, and may sort their labels. The batch holds nothing of the translator.
-func (t *translator) translate(series []promwrite.Series) batch {
+func (t *translator) translate(series []promwrite.Series, b *ballot) batch {
 	t.reset()
 	defer t.reset()
+	t.ballot = b
 	t.batch.metrics = pmetric.NewMetrics()
 	t.exemplars.collect(series)
 	for i := range series {
@@ -63,9 +70,21 @@ func (t *translator) translate(series []promwrite.Series) batch {
 		if len(s.Samples)+len(s.Histograms) == 0 {
 			continue
 		}
-		id, err := identify(s.Labels)
+		id, err := identify(s.Labels, b)
 		if err != nil {
 			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, err)
+			continue
+		}
+		if t.scoped {
+			id.resource.scope = t.scope(s.Labels)
+		}
+		switch b.vote(&id) {
+		case voteTake:
+		case voteLeave:
+			t.leave(s)
+			continue
+		case voteFull:
+			t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, errClusters)
 			continue
 		}
 		t.hasLast = false
@@ -84,6 +103,7 @@ const maxRetained = 1 << 16
 func (t *translator) reset() {
 	t.batch = batch{}
 	t.resources = reuse(t.resources)
+	t.targets = reuse(t.targets)
 	t.metrics = reuse(t.metrics)
 	t.exemplars = reuse(t.exemplars)
 	t.lastKey, t.lastMetric = metricKey{}, pmetric.Metric{}
@@ -102,7 +122,7 @@ func reuse[M ~map[K]V, K comparable, V any](m M) M {
 func (t *translator) samples(index int, s *promwrite.Series, id identity) {
 	shape := shapeOf(id.name, s.Type)
 	var last pmetric.NumberDataPoint
-	var attrs attributes
+	attrs := t.attributes(&id)
 	written := 0
 	for _, sample := range s.Samples {
 		at, ok := nanoseconds(sample.Timestamp)
@@ -132,6 +152,27 @@ func (t *translator) samples(index int, s *promwrite.Series, id identity) {
 		t.written.Samples += written
 		t.last, t.hasLast = last.Exemplars(), true
 	}
+}
+
+// leave leaves a series out that another replica sends. It counts as written: that is where it will be found.
+func (t *translator) leave(s *promwrite.Series) {
+	t.left.Samples += len(s.Samples)
+	t.left.Histograms += len(s.Histograms)
+	t.left.Exemplars += len(s.Exemplars)
+	if len(t.exemplars) > 0 {
+		t.key = appendKey(t.key[:0], s.Labels)
+		t.left.Exemplars += len(t.exemplars[string(t.key)])
+		delete(t.exemplars, string(t.key))
+	}
+}
+
+// attributes are those of a series that are not yet made.
+func (t *translator) attributes(id *identity) (a attributes) {
+	if id.replica.cluster != "" && id.replica.replica != "" {
+		a.less = t.ballot.of.cfg.ReplicaLabel
+	}
+	a.scope = t.scoped
+	return a
 }
 
 // shapeOf says whether a float series is a Sum or a Gauge. Counters are Sums, and so are the series of a classic
@@ -181,17 +222,38 @@ func (t *translator) metric(s *promwrite.Series, id identity, shape pmetric.Metr
 	return m
 }
 
-// resource finds or makes the metrics of a resource. Their scope has no name: an exporter would add it to each
-// series as a label that the sender never wrote.
+// resource finds or makes the metrics of a resource and scope. Unless labels say what that is, the scope has no name: an
+// exporter would add it to each series as a label that the sender never wrote.
 func (t *translator) resource(key resourceKey) pmetric.MetricSlice {
 	metrics, ok := t.resources[key]
 	if !ok {
-		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
-		key.setAttributes(rm.Resource().Attributes())
-		metrics = rm.ScopeMetrics().AppendEmpty().Metrics()
+		sm := t.target(resourceKey{job: key.job, instance: key.instance}).AppendEmpty()
+		setScope(sm, key.scope)
+		metrics = sm.Metrics()
 		t.resources[key] = metrics
 	}
 	return metrics
+}
+
+// target finds or makes a resource.
+func (t *translator) target(key resourceKey) pmetric.ScopeMetricsSlice {
+	scopes, ok := t.targets[key]
+	if !ok {
+		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
+		key.setAttributes(rm.Resource().Attributes())
+		scopes = rm.ScopeMetrics()
+		t.targets[key] = scopes
+	}
+	return scopes
+}
+
+// scope is what labels say of one; series that follow each other mostly are of the same.
+func (t *translator) scope(labels []promwrite.Label) string {
+	t.key = appendScope(t.key[:0], labels)
+	if string(t.key) == t.lastKey.resource.scope {
+		return t.lastKey.resource.scope
+	}
+	return string(t.key)
 }
 
 var typeNames = [...]string{

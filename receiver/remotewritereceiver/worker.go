@@ -23,16 +23,18 @@ type worker struct {
 // spareMemory is what a worker may keep that its last requests did not need.
 const spareMemory = 4 << 20
 
-func newWorker(maxDecodedBodySize int) (*worker, error) {
+func newWorker(maxDecodedBodySize int, scoped bool) (*worker, error) {
 	decompressor, err := promwrite.NewDecompressor(maxDecodedBodySize)
 	if err != nil {
 		return nil, err
 	}
-	return &worker{decompressor: decompressor}, nil
+	return &worker{decompressor: decompressor, translator: translator{scoped: scoped}}, nil
 }
 
 // work decodes body, in memory that it takes from m first. The batch it returns refers neither to body nor to the worker.
-func (w *worker) work(ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold) (batch, error) {
+func (w *worker) work(
+	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold, ballot *ballot,
+) (batch, error) {
 	msg, err := w.inflate(ctx, encoding, body, m)
 	if err != nil {
 		return batch{}, err
@@ -50,7 +52,7 @@ func (w *worker) work(ctx context.Context, version promwrite.Version, encoding p
 		return batch{}, err
 	}
 	defer w.decoder.Reset() // what it refers to is the batch's alone
-	b := w.translator.translate(w.decoder.Series)
+	b := w.translator.translate(w.decoder.Series, ballot)
 	b.plain = len(msg)
 	return b, nil
 }

@@ -22,8 +22,12 @@ const (
 	outUnusable = 1 // what they leave cannot be sent
 )
 
-// maxRuled is the most bytes of labels that rules are applied to: regular expressions may take long, and make more of them.
-const maxRuled = 1 << 20
+// Rules are applied to no more bytes of labels, and no more of these: regular expressions may take long, and what some rules
+// take grows with the square of the labels.
+const (
+	maxRuled       = 1 << 20
+	maxRuledLabels = 2000
+)
 
 func isSeries(s *series) bool { return s.layout != 0 }
 
@@ -91,7 +95,7 @@ func (e *Encoder) ruled(t *tenant, s *schema, n, values uint32) (uint32, *outcom
 	}
 	e.ruling = list
 	defer clear(list)
-	if size > maxRuled {
+	if size > maxRuled || len(list) > maxRuledLabels {
 		return 0, &e.out[outUnusable]
 	}
 	before, after, keep := e.rules.apply(list)

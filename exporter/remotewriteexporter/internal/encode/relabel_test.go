@@ -446,3 +446,20 @@ func TestRulesWithoutValuesOfResourcesShareSeries(t *testing.T) {
 	assert.Equal(t, 40, known(labelRule(relabel.Drop, "node;eth1", "job", "device")), "all are of one job")
 	assert.Equal(t, 20*40, known(labelRule(relabel.Drop, "127.0.0.1.*", "instance")))
 }
+
+// TestRulesForManyLabels: whoever sends very many has none of them looked at, with the table locked.
+func TestRulesForManyLabels(t *testing.T) {
+	attributes := make([]string, 0, 4*maxRuledLabels)
+	for i := range 2 * maxRuledLabels {
+		attributes = append(attributes, fmt.Sprintf("a%d", i), "v")
+	}
+	for n, want := range map[int]int{100: 0, maxRuledLabels - 1: 0, maxRuledLabels: 1, 2 * maxRuledLabels: 1} { // and the name
+		series, d := sent(t, v2Zstd, func(c *Config) {
+			c.Rules = []relabel.Config{rule(relabel.LabelMap, func(c *relabel.Config) {
+				c.Regex, c.Replacement = relabel.MustNewRegexp("a(.*)"), "b$1"
+			})}
+		}, gauge("g", 1, epoch, attributes[:2*n]...))
+		require.Len(t, series, 1-want)
+		require.Equal(t, want, d.counts[ReasonRules])
+	}
+}

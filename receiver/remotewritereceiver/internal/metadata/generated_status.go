@@ -9,8 +9,9 @@ import (
 )
 
 var (
-	Type      = component.MustNewType("remotewrite")
-	ScopeName = "github.com/godwit-otel/godwit/receiver/remotewritereceiver"
+	Type           = component.MustNewType("remotewrite")
+	DeprecatedType = component.MustNewType("prometheusremotewrite")
+	ScopeName      = "github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 )
 
 const (

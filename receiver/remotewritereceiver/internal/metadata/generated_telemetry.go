@@ -23,11 +23,13 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                            metric.Meter
-	mu                               sync.Mutex
-	registrations                    []metric.Registration
-	ReceiverRemotewriteRejectedItems metric.Int64Counter
-	ReceiverRemotewriteRequests      metric.Int64Counter
+	meter                                 metric.Meter
+	mu                                    sync.Mutex
+	registrations                         []metric.Registration
+	ReceiverRemotewriteDeduplicatedPoints metric.Int64Counter
+	ReceiverRemotewriteFailovers          metric.Int64Counter
+	ReceiverRemotewriteRejectedItems      metric.Int64Counter
+	ReceiverRemotewriteRequests           metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -59,6 +61,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverRemotewriteDeduplicatedPoints, err = builder.meter.Int64Counter(
+		"otelcol_receiver_remotewrite_deduplicated_points",
+		metric.WithDescription("Samples and native histograms of replicas other than the one whose data is taken. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRemotewriteFailovers, err = builder.meter.Int64Counter(
+		"otelcol_receiver_remotewrite_failovers",
+		metric.WithDescription("Times that another replica's data was taken because nothing came from the one before. [Alpha]"),
+		metric.WithUnit("{failover}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverRemotewriteRejectedItems, err = builder.meter.Int64Counter(
 		"otelcol_receiver_remotewrite_rejected_items",
 		metric.WithDescription("Samples, histograms and exemplars that had no place in the data model and were left out of their request. [Alpha]"),

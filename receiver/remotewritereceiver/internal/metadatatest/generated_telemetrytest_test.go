@@ -19,8 +19,16 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	tb.ReceiverRemotewriteDeduplicatedPoints.Add(context.Background(), 1)
+	tb.ReceiverRemotewriteFailovers.Add(context.Background(), 1)
 	tb.ReceiverRemotewriteRejectedItems.Add(context.Background(), 1)
 	tb.ReceiverRemotewriteRequests.Add(context.Background(), 1)
+	AssertEqualReceiverRemotewriteDeduplicatedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverRemotewriteFailovers(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverRemotewriteRejectedItems(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

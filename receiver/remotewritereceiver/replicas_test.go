@@ -1,0 +1,179 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+func electing(change func(*ReplicasConfig)) *replicas {
+	cfg := createDefaultConfig().(*Config).Replicas
+	cfg.Deduplicate = true
+	if change != nil {
+		change(&cfg)
+	}
+	return newReplicas(cfg, zap.NewNop())
+}
+
+func TestOneReplicaIsElected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := electing(nil)
+		north := clusterKey{"", "north"}
+		vote := func(key clusterKey, replica string, want vote, wantFrom string) {
+			t.Helper()
+			got, from := r.vote(key, replica)
+			require.Equal(t, want, got)
+			require.Equal(t, wantFrom, from)
+		}
+		vote(north, "a", voteTake, "")
+		vote(north, "b", voteLeave, "")
+		vote(clusterKey{"", "south"}, "b", voteTake, "")
+		vote(clusterKey{"other", "north"}, "b", voteTake, "")
+		for range 10 { // as long as the pipeline takes what one sends, the other is not needed
+			time.Sleep(20 * time.Second)
+			vote(north, "a", voteTake, "")
+			r.heard(north, "a")
+			vote(north, "b", voteLeave, "")
+		}
+		time.Sleep(30 * time.Second)
+		vote(north, "b", voteLeave, "")
+		vote(north, "a", voteTake, "") // which the pipeline does not take
+		time.Sleep(time.Second)
+		vote(north, "b", voteTake, "a")
+		r.heard(north, "a") // too late
+		vote(north, "a", voteLeave, "")
+		time.Sleep(31 * time.Second)
+		vote(north, "a", voteTake, "b")
+	})
+}
+
+func TestClustersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := electing(func(c *ReplicasConfig) { c.MaxClusters = 3 })
+		for n := range 5 {
+			got, _ := r.vote(clusterKey{"", fmt.Sprint(n)}, "a")
+			require.Equal(t, n >= 3, got == voteFull)
+		}
+		time.Sleep(20 * time.Second)
+		r.heard(clusterKey{"", "1"}, "a")
+		time.Sleep(20 * time.Second)
+		got, _ := r.vote(clusterKey{"", "4"}, "a")
+		require.Equal(t, voteTake, got, "others are silent")
+		got, _ = r.vote(clusterKey{"", "1"}, "b")
+		require.Equal(t, voteLeave, got, "this one is not")
+		require.Len(t, r.clusters, 2)
+	})
+}
+
+// TestReplicasAreDeduplicated: what the elected replica sends arrives without the label that tells them apart; what others send
+// is acknowledged as if it was written.
+func TestReplicasAreDeduplicated(t *testing.T) {
+	sink := new(consumertest.MetricsSink)
+	url := start(t, settings(), sink, func(c *Config) {
+		c.Replicas.Deduplicate, c.Replicas.MaxClusters = true, 2
+	})
+	request := func(replica string, more ...string) *writev2.Request {
+		ts := sample(1, 1000, 0)
+		ts.Exemplars = []writev2.Exemplar{{Value: 1, Timestamp: 1000}}
+		return &newV2().series(ts, writev2.Metadata_METRIC_TYPE_GAUGE, "", "",
+			append([]string{"__name__", "up", labelReplica, replica, labelCluster, "north", "job", "j"}, more...)...).Request
+	}
+	written := promwrite.Written{Samples: 1, Exemplars: 1}
+	for _, replica := range []string{"a", "b", "a", "b"} {
+		a := postV2(t, url, request(replica))
+		require.Equal(t, http.StatusNoContent, a.code, a.body)
+		require.Equal(t, written, a.written)
+	}
+	require.Len(t, sink.AllMetrics(), 2)
+	attributes := sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes()
+	require.Equal(t, map[string]any{labelCluster: "north"}, attributes.AsRaw())
+
+	// A series is of a replica by its own labels, whatever else the request has.
+	mixed := newV2()
+	for _, labels := range [][]string{
+		{"__name__", "x", labelReplica, "b", labelCluster, "north"}, // left out
+		{"__name__", "x", labelReplica, "b", labelCluster, "south"},
+		{"__name__", "x", labelReplica, "b"}, // of no cluster
+		{"__name__", "x", labelCluster, "north"},
+		{"__name__", "x", labelReplica, "b", labelCluster, "west"}, // one too many
+	} {
+		mixed.series(sample(1, 1000, 0), writev2.Metadata_METRIC_TYPE_GAUGE, "", "", labels...)
+	}
+	sink.Reset()
+	a := postV2(t, url, &mixed.Request)
+	require.Equal(t, http.StatusBadRequest, a.code)
+	require.Contains(t, a.body, "`replicas.max_clusters`")
+	require.Equal(t, promwrite.Written{Samples: 4}, a.written)
+	points := sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints()
+	var got []map[string]any
+	for _, p := range points.All() {
+		got = append(got, p.Attributes().AsRaw())
+	}
+	require.Equal(t, []map[string]any{{labelCluster: "south"}, {labelReplica: "b"}, {labelCluster: "north"}}, got)
+}
+
+// TestOnlyWhatIsTakenIsHeardOf: a replica whose data the pipeline refuses does not keep another from being elected.
+func TestOnlyWhatIsTakenIsHeardOf(t *testing.T) {
+	var refuses atomic.Bool
+	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+		if refuses.Load() {
+			return errors.New("busy")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	cfg.Replicas.Deduplicate = true
+	r, err := newReceiver(cfg, settings(), next)
+	require.NoError(t, err)
+	r.prepare()
+	ask := func(code int) time.Time {
+		t.Helper()
+		body := v1(t, []string{"__name__", "up", labelReplica, "a", labelCluster, "north"})
+		req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+		req.Header.Set("Content-Type", promwrite.ContentTypeV1)
+		req.Header.Set("Content-Encoding", "identity")
+		req.Header.Set("X-Scope-Orgid", "flock")
+		answer := httptest.NewRecorder()
+		r.ServeHTTP(answer, req)
+		require.Equal(t, code, answer.Code)
+		return r.replicas.clusters[clusterKey{"flock", "north"}].seen
+	}
+	first := ask(http.StatusNoContent)
+	refuses.Store(true)
+	require.Equal(t, first, ask(http.StatusServiceUnavailable))
+	refuses.Store(false)
+	require.Greater(t, ask(http.StatusNoContent), first)
+}
+
+func TestFaultsOfReplicasAreNamed(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Replicas.MaxClusters = 0
+	require.NoError(t, cfg.Validate(), "it is off")
+	cfg.Replicas = ReplicasConfig{Deduplicate: true, ClusterLabel: "job"}
+	err := cfg.Validate()
+	for _, key := range []string{"cluster_label", "replica_label", "failover_timeout", "max_clusters"} {
+		require.ErrorContains(t, err, "`replicas."+key+"`")
+	}
+	cfg.Replicas.ClusterLabel, cfg.Replicas.ReplicaLabel = "a", "a"
+	require.ErrorContains(t, cfg.Validate(), "must differ")
+}
