@@ -229,10 +229,10 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, points int64) (r 
 		return in.round, false, nil
 	}
 	in.round.batches.Add(1)
-	in.queue.Take()
+	isLast := in.queue.Take()
 	err = in.add(ctx, md)
 	notify(in.arrived)
-	if open+points > in.enough() { // as much again would make a request too many
+	if isLast || open+points > in.enough() { // nothing more can come, or as much again would make a request too many
 		notify(in.full)
 	}
 	if err != nil {

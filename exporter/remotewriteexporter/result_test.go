@@ -131,6 +131,21 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
+// TestAFullQueueIsNotHeldOpen: once there is room for no more batches, nothing is waited for that could go with them.
+func TestAFullQueueIsNotHeldOpen(t *testing.T) {
+	d := newReceived(t, nil)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		c.Endpoint, c.Queue.OnFull, c.Queue.MaxBatches, c.Batch.Timeout = d.URL, onFullDropNewest, 2, time.Hour
+	})
+	for n := range 20 {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 2*n)))
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 2*n+1)))
+		eventually(t, func() bool { return e.open() == 0 }, "they are delivered")
+	}
+	require.Equal(t, 400, d.samples())
+	d.requireOrdered(t)
+}
+
 // TestWhoIsRefusedIsAlone: callers of the same round are told of their tenant's data, whatever becomes of others'.
 func TestWhoIsRefusedIsAlone(t *testing.T) {
 	for code, reason := range map[int]string{http.StatusConflict: "409", http.StatusForbidden: "max_elapsed_time"} {

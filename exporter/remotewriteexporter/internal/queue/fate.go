@@ -97,11 +97,13 @@ func (q *Queue) abandon(e *entry) {
 	}
 }
 
-// Take counts a batch as one that has no fate yet. It ends with the fate of a Push, or with Return.
-func (q *Queue) Take() {
+// Take counts a batch as one that has no fate yet, and tells whether it is the last that there is room for. It ends with the fate
+// of a Push, or with Return.
+func (q *Queue) Take() (isLast bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.batches++
+	return q.crowded()
 }
 
 // Return says that nothing was pushed of so many batches.
