@@ -101,10 +101,10 @@ func TestTargetAllocator(t *testing.T) {
 	o.mu.Unlock()
 
 	// A job that is added leaves the others alone: targets, plans and connections are kept.
-	before, target := r.gearOf(monitor), r.onlyTarget(t)
+	before, target := r.toolsOf(monitor), r.onlyTarget(t)
 	o.assign("second", "", b.address())
 	r.await(t, of(b, is("requests", 42)))
-	after := r.gearOf(monitor)
+	after := r.toolsOf(monitor)
 	assert.Same(t, before.client, after.client)
 	assert.Same(t, before.page, after.page)
 	r.mu.Lock()
@@ -141,22 +141,22 @@ func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	assert.True(t, rejected)
 	o.withdraw("own")
 	o.assign("theirs", "honor_labels", b.address())
-	require.Eventually(t, func() bool { return r.gearOf("theirs").cfg.HonorLabels }, patience, glance)
+	require.Eventually(t, func() bool { return r.toolsOf("theirs").cfg.HonorLabels }, patience, glance)
 
 	// A file that changes leaves the allocator's jobs alone, also when it changes for the worse.
 	applied := r.counters.applied.Load()
 	fill(t, file, "not: [yaml")
 	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Keeping the configuration").Len() == 1 }, patience, glance)
 	o.assign("third", "", b.address())
-	require.Eventually(t, func() bool { return r.gearOf("third") != nil }, patience, glance)
-	assert.NotNil(t, r.gearOf("own"))
+	require.Eventually(t, func() bool { return r.toolsOf("third") != nil }, patience, glance)
+	assert.NotNil(t, r.toolsOf("own"))
 	fill(t, file, jobFile("own", a.address(), "  honor_labels: true\n"))
-	require.Eventually(t, func() bool { return r.gearOf("own").cfg.HonorLabels }, patience, glance)
+	require.Eventually(t, func() bool { return r.toolsOf("own").cfg.HonorLabels }, patience, glance)
 	assert.Greater(t, r.counters.applied.Load(), applied)
 	for _, name := range []string{"theirs", "third"} {
-		assert.NotNil(t, r.gearOf(name), name)
-		assert.EqualValues(t, r.limits.body, r.gearOf(name).cfg.BodySizeLimit)
-		assert.EqualValues(t, "PrometheusText0.0.4", r.gearOf(name).cfg.ScrapeFallbackProtocol)
+		assert.NotNil(t, r.toolsOf(name), name)
+		assert.EqualValues(t, r.limits.body, r.toolsOf(name).cfg.BodySizeLimit)
+		assert.EqualValues(t, "PrometheusText0.0.4", r.toolsOf(name).cfg.ScrapeFallbackProtocol)
 	}
 	metric, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_allocator_failures")
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			r := run(t, fmt.Sprintf(allocated, o.URL))
 			r.await(t, of(a, is("requests", 42)))
 			require.Eventually(t, func() bool { return r.allocator.Failures() > 2 }, patience, glance)
-			require.Nil(t, r.gearOf("bad"))
+			require.Nil(t, r.toolsOf("bad"))
 			told := r.log.FilterMessageSnippet("Cannot use a job").All()
 			require.Len(t, told, 1)
 			assert.Equal(t, "bad", told[0].ContextMap()["job"])
@@ -214,17 +214,17 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 
 			// The others change, come and go as if it were not there.
 			o.assign("third", "", a.address())
-			require.Eventually(t, func() bool { return r.gearOf("third") != nil }, patience, glance)
+			require.Eventually(t, func() bool { return r.toolsOf("third") != nil }, patience, glance)
 			o.withdraw("third")
 			o.assign("bad", "", b.address())
 			r.await(t, of(b, is("requests", 42)))
 			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("no longer wrong").Len() == 1 }, patience, glance)
 
 			// One that was right goes on as it was.
-			before := r.gearOf("bad")
+			before := r.toolsOf("bad")
 			o.set("bad", key, value)
 			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Cannot use a job").Len() == 2 }, patience, glance)
-			assert.Same(t, before.client, r.gearOf("bad").client)
+			assert.Same(t, before.client, r.toolsOf("bad").client)
 			r.sink.Reset()
 			r.await(t, of(b, is("requests", 42)))
 			assert.Empty(t, r.some(stale("requests")))
@@ -259,7 +259,7 @@ func TestAllocatorAndFiles(t *testing.T) {
 	r := run(t, fmt.Sprintf(allocated, o.URL)+"  allowed_files: [/var/run/secrets/*]\n")
 	require.Eventually(t, func() bool { return r.census()[stateFailing] == 1 }, patience, glance)
 	require.NoFileExists(t, written)
-	require.Nil(t, r.gearOf("reads"))
+	require.Nil(t, r.toolsOf("reads"))
 	require.Zero(t, a.served.Load())
 }
 
@@ -271,7 +271,7 @@ func TestAllocatorThatChangesItsMind(t *testing.T) {
 	for i := range 30 {
 		name := fmt.Sprint("job", i%2)
 		o.assign(name, "", a.address())
-		require.Eventually(t, func() bool { return r.gearOf(name) != nil }, patience, glance)
+		require.Eventually(t, func() bool { return r.toolsOf(name) != nil }, patience, glance)
 		o.withdraw(name)
 	}
 	o.assign("last", "", a.address())

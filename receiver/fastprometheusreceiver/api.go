@@ -106,7 +106,7 @@ func (v view) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(poolsMade, prometheus.CounterValue, float64(made))
 	for _, j := range v.allJobs() {
 		j.mu.Lock()
-		targets, limit, ended := len(j.targets), j.gear.cfg.TargetLimit, j.ended
+		targets, limit, ended := len(j.targets), j.tools.cfg.TargetLimit, j.ended
 		j.mu.Unlock()
 		if !ended {
 			out <- prometheus.MustNewConstMetric(poolTargets, prometheus.GaugeValue, float64(targets), j.name)

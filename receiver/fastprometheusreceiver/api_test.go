@@ -185,7 +185,7 @@ func TestAPIUnderLoad(t *testing.T) {
 	for i := range 5 {
 		o.withdraw(fmt.Sprint("job", i))
 		o.assign(fmt.Sprint("job", i+5), "", a.address())
-		require.Eventually(t, func() bool { return r.gearOf(fmt.Sprint("job", i+5)) != nil }, patience, glance)
+		require.Eventually(t, func() bool { return r.toolsOf(fmt.Sprint("job", i+5)) != nil }, patience, glance)
 	}
 	require.NoError(t, r.Shutdown(t.Context()))
 	<-done

@@ -68,7 +68,7 @@ func (in *arrival) learn() error {
 }
 
 // bodyLimit is how many bytes a page of the target may have.
-func (t *target) bodyLimit() int64 { return int64(t.have.gear.cfg.BodySizeLimit) }
+func (t *target) bodyLimit() int64 { return int64(t.have.tools.cfg.BodySizeLimit) }
 
 // resume takes a slot to read with.
 func (in *arrival) resume() *slot {

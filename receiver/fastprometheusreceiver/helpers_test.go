@@ -135,7 +135,7 @@ func prepare(t testing.TB, cfg *Config, options ...option) *rig {
 
 // stranger returns a target that is never scraped.
 func (r *rig) stranger() *target {
-	return &target{job: newJob(r.scraper, "test"), have: &aim{Target: &discover.Target{URL: "http://host:80"}}}
+	return &target{job: newJob(r.scraper, "test"), have: &assignment{Target: &discover.Target{URL: "http://host:80"}}}
 }
 
 var _ receiver.Metrics = (*scraper)(nil)

@@ -83,12 +83,12 @@ func (j *job) identify(hash uint64) string {
 }
 
 func (t *target) inspect(id string) inspect.Target {
-	a := t.aim.Load()
+	a := t.assignment.Load()
 	t.mu.Lock()
 	s := t.status
 	t.mu.Unlock()
 	out := inspect.Target{
-		ID: id, URL: withoutUser(a.URL), Labels: (*aimLabels)(a), Interval: a.Interval, Timeout: a.Timeout,
+		ID: id, URL: withoutUser(a.URL), Labels: (*assignmentLabels)(a), Interval: a.Interval, Timeout: a.Timeout,
 		State: cmp.Or(s.state, stateUnknown), LastScrape: s.at, LastDuration: s.duration,
 		Samples: s.samples, Bytes: int64(s.wire), PlanHits: s.hits, PlanMisses: s.misses,
 		Refused: t.refused.Load(), Skipped: t.skipped.Load(),
@@ -109,10 +109,10 @@ func withoutUser(text string) string {
 	return u.String()
 }
 
-// aimLabels are a target's labels for people.
-type aimLabels aim
+// assignmentLabels are a target's labels for people.
+type assignmentLabels assignment
 
-func (a *aimLabels) Labels() []inspect.Label {
+func (a *assignmentLabels) Labels() []inspect.Label {
 	out := make([]inspect.Label, 0, a.Target.Labels.Len())
 	a.Target.Labels.Range(func(l labels.Label) {
 		if len(l.Name) < 2 || l.Name[:2] != "__" {
@@ -122,7 +122,7 @@ func (a *aimLabels) Labels() []inspect.Label {
 	return out
 }
 
-func (a *aimLabels) Discovered() []inspect.Label { return inspectLabels(a.Target.Discovered()) }
+func (a *assignmentLabels) Discovered() []inspect.Label { return inspectLabels(a.Target.Discovered()) }
 
 // droppedLabels are those of a target that is none.
 type droppedLabels func() labels.Labels
@@ -162,7 +162,7 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.fetching, cancel)()
-	t := a.gear.client.NewTarget(a.URL, a.Socket, a.Timeout, a.gear.accept)
+	t := a.tools.client.NewTarget(a.URL, a.Socket, a.Timeout, a.tools.accept)
 	defer t.Close()
 	began := time.Now()
 	page := inspect.Page{URL: withoutUser(a.URL)}
@@ -188,7 +188,7 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 		if last {
 			decode = body.End
 		}
-		_, err := decode(&decoder, r, int64(a.gear.cfg.BodySizeLimit), take)
+		_, err := decode(&decoder, r, int64(a.tools.cfg.BodySizeLimit), take)
 		return err
 	})
 	if err != nil && !errors.Is(err, errEnough) {
@@ -199,13 +199,13 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 }
 
 // find returns what the target with this ID is scraped with; nil if there is none.
-func (r *scraper) find(id string) *aim {
+func (r *scraper) find(id string) *assignment {
 	for _, j := range r.allJobs() {
 		j.mu.Lock()
 		for hash, t := range j.targets {
 			if !j.ended && j.identify(hash) == id {
 				j.mu.Unlock()
-				return t.aim.Load()
+				return t.assignment.Load()
 			}
 		}
 		j.mu.Unlock()

@@ -27,7 +27,7 @@ type job struct {
 	tooMany atomic.Pointer[error] // set while there are more targets than target_limit; fails all scrapes
 
 	mu      sync.Mutex
-	gear    *gear
+	tools   *tools
 	ended   bool // the configuration no longer has the job
 	deriver *discover.Deriver
 	targets map[uint64]*target
@@ -40,19 +40,19 @@ func newJob(owner *scraper, name string) *job {
 }
 
 // equip gives the job a new configuration. Targets get it with the next update of discovery.
-func (j *job) equip(g *gear) {
+func (j *job) equip(g *tools) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.gear, j.ended = g, false
+	j.tools, j.ended = g, false
 	j.deriver = discover.NewDeriver(g.cfg, j.owner.shard)
 }
 
-// failures is the log of scrape_failure_log_file, nil without. It is not that of a target's aim, whose file a reload has
+// failures is the log of scrape_failure_log_file, nil without. It is not that of a target's assignment, whose file a reload has
 // closed when discovery has yet to say what the targets are.
 func (j *job) failures() *slog.Logger {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.gear.failures
+	return j.tools.failures
 }
 
 // end lets all targets leave.
@@ -77,8 +77,8 @@ func (j *job) sync(groups []*targetgroup.Group) {
 		if t == nil {
 			t = j.arrive(f.Hash)
 		}
-		if a := t.aim.Load(); a == nil || a.Target != f || a.gear != j.gear {
-			t.aim.Store(&aim{Target: f, gear: j.gear})
+		if a := t.assignment.Load(); a == nil || a.Target != f || a.tools != j.tools {
+			t.assignment.Store(&assignment{Target: f, tools: j.tools})
 		}
 		j.schedule(t, f)
 		current[f.Hash] = t
@@ -147,7 +147,7 @@ func (j *job) leave(hash uint64, t *target) {
 }
 
 func (j *job) checkLimit() {
-	limit := j.gear.cfg.TargetLimit
+	limit := j.tools.cfg.TargetLimit
 	if limit == 0 || uint(len(j.targets)) <= limit {
 		j.tooMany.Store(nil)
 		return
@@ -168,7 +168,7 @@ type moment struct {
 func (j *job) now() moment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return moment{cfg: j.gear.cfg, found: j.found, targets: maps.Clone(j.targets), ended: j.ended}
+	return moment{cfg: j.tools.cfg, found: j.found, targets: maps.Clone(j.targets), ended: j.ended}
 }
 
 // all returns the targets, those that are leaving included.

@@ -22,12 +22,12 @@ func TestNobodyWaitsForWhatIsShown(t *testing.T) {
 	j := newJob(&scraper{}, "node")
 	cfg := promconfig.DefaultScrapeConfig
 	cfg.ScrapeInterval, cfg.ScrapeTimeout = promconfig.DefaultGlobalConfig.ScrapeInterval, promconfig.DefaultGlobalConfig.ScrapeTimeout
-	j.gear = &gear{cfg: &cfg}
+	j.tools = &tools{cfg: &cfg}
 	group := &targetgroup.Group{Targets: []model.LabelSet{{"__address__": "a:1"}}}
 	found := discover.NewDeriver(&cfg, discover.Shard{}).Derive([]*targetgroup.Group{group})
 	require.Len(t, found.Targets, 1)
 	slow := &target{job: j}
-	slow.aim.Store(&aim{Target: found.Targets[0], gear: j.gear})
+	slow.assignment.Store(&assignment{Target: found.Targets[0], tools: j.tools})
 	j.targets[1] = slow
 	for _, show := range []func(){
 		func() { j.snapshot() },

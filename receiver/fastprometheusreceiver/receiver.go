@@ -204,7 +204,7 @@ func (r *scraper) forget(j *job) {
 	defer j.mu.Unlock()
 	if j.ended && len(j.targets)+len(j.leaving) == 0 {
 		delete(r.jobs, j.name)
-		j.gear.client.Close()
+		j.tools.client.Close()
 	}
 }
 
@@ -316,7 +316,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		for _, t := range j.all() {
 			hangUp(t)
 		}
-		j.gear.client.Close()
+		j.tools.client.Close()
 	}
 	logs := r.logs
 	r.logs = nil
@@ -367,7 +367,7 @@ func (r *scraper) plans() (count, size int64) {
 	seen := map[*page.Job]bool{}
 	for _, j := range r.allJobs() {
 		j.mu.Lock()
-		p := j.gear.page
+		p := j.tools.page
 		j.mu.Unlock()
 		if seen[p] {
 			continue

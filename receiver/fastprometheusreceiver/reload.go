@@ -66,14 +66,14 @@ type setup struct {
 	own       []*promconfig.ScrapeConfig
 	allocated []*promconfig.ScrapeConfig // by the target allocator, as far as they can be used
 	broken    map[string]error           // jobs of the target allocator that cannot be used
-	gears     map[string]*gear
+	tools     map[string]*tools
 	logs      failureLogs
 }
 
 // prepare sets up jobs. It fails when one of the configuration's own cannot be used. One that the target allocator offers is
 // set up as it was, if it was there, when it cannot be used.
 func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answer) (*setup, error) {
-	s := &setup{own: own, broken: maps.Clone(offered.Broken), gears: map[string]*gear{}, logs: failureLogs{}}
+	s := &setup{own: own, broken: maps.Clone(offered.Broken), tools: map[string]*tools{}, logs: failureLogs{}}
 	var errs []error
 	for _, cfg := range own {
 		if err := r.equip(s, cfg); err != nil {
@@ -87,7 +87,7 @@ func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answ
 		s.broken = map[string]error{}
 	}
 	for _, offer := range offered.Jobs {
-		if s.gears[offer.JobName] != nil {
+		if s.tools[offer.JobName] != nil {
 			s.broken[offer.JobName] = errors.New("both `config` and the target allocator have it")
 			continue
 		}
@@ -102,8 +102,8 @@ func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answ
 		s.allocated = append(s.allocated, cfg)
 	}
 	for _, cfg := range r.allocatedJobs() {
-		if s.broken[cfg.JobName] != nil && s.gears[cfg.JobName] == nil {
-			s.gears[cfg.JobName] = r.gearOf(cfg.JobName)
+		if s.broken[cfg.JobName] != nil && s.tools[cfg.JobName] == nil {
+			s.tools[cfg.JobName] = r.toolsOf(cfg.JobName)
 			s.allocated = append(s.allocated, cfg)
 		}
 	}
@@ -113,21 +113,21 @@ func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answ
 
 // equip makes what a job is scraped with.
 func (r *scraper) equip(s *setup, cfg *promconfig.ScrapeConfig) error {
-	g, err := r.newGear(cfg, r.gearOf(cfg.JobName))
+	g, err := r.newTools(cfg, r.toolsOf(cfg.JobName))
 	if err != nil {
 		return err
 	}
 	if g.failures, err = s.logs.logger(cfg); err != nil {
 		return err
 	}
-	s.gears[cfg.JobName] = g
+	s.tools[cfg.JobName] = g
 	return nil
 }
 
 // apply makes the jobs those of the setup, and no others.
 func (r *scraper) apply(s *setup) error {
 	r.mu.Lock()
-	for name, g := range s.gears {
+	for name, g := range s.tools {
 		if r.jobs[name] == nil {
 			r.jobs[name] = newJob(r, name)
 			r.made++
@@ -139,7 +139,7 @@ func (r *scraper) apply(s *setup) error {
 	r.allocated, r.applied = s.allocated, time.Now()
 	r.mu.Unlock()
 	for _, j := range r.allJobs() {
-		if s.gears[j.name] == nil && !j.ended {
+		if s.tools[j.name] == nil && !j.ended {
 			j.end()
 			r.forget(j)
 		}
@@ -154,11 +154,11 @@ func (r *scraper) allocatedJobs() []*promconfig.ScrapeConfig {
 	return r.allocated
 }
 
-func (r *scraper) gearOf(name string) *gear {
+func (r *scraper) toolsOf(name string) *tools {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if j := r.jobs[name]; j != nil {
-		return j.gear
+		return j.tools
 	}
 	return nil
 }

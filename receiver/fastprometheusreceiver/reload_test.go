@@ -98,14 +98,14 @@ func TestReloadKeepsWhatStillFits(t *testing.T) {
 	fill(t, file, jobFile("job", a.address(), ""))
 	r := run(t, fmt.Sprintf(reloading, file))
 	r.await(t, is("requests", 42))
-	gear := r.gearOf("job")
+	tools := r.toolsOf("job")
 	target := r.onlyTarget(t)
 
 	fill(t, file, strings.ReplaceAll(jobFile("job", a.address(), "  target_limit: 10\n"), "interval: 100ms", "interval: 150ms"))
 	require.Eventually(t, func() bool { return r.Snapshot().Jobs[0].Targets[0].Interval == 150*time.Millisecond }, patience, glance)
-	assert.Same(t, gear.page, r.gearOf("job").page)
-	assert.Same(t, gear.client, r.gearOf("job").client)
-	assert.NotSame(t, gear, r.gearOf("job"))
+	assert.Same(t, tools.page, r.toolsOf("job").page)
+	assert.Same(t, tools.client, r.toolsOf("job").client)
+	assert.NotSame(t, tools, r.toolsOf("job"))
 	assert.Same(t, target, r.onlyTarget(t))
 	r.sink.Reset()
 	r.await(t, is("requests", 42))
@@ -113,7 +113,7 @@ func TestReloadKeepsWhatStillFits(t *testing.T) {
 
 	// A change of what pages mean ends the series that it leaves out, at once.
 	fill(t, file, jobFile("job", a.address(), "  metric_relabel_configs: [{source_labels: [code], regex: \"500\", action: drop}]\n"))
-	require.Eventually(t, func() bool { return r.gearOf("job").page != gear.page }, patience, glance)
+	require.Eventually(t, func() bool { return r.toolsOf("job").page != tools.page }, patience, glance)
 	marker := r.await(t, stale("requests"))
 	assert.Same(t, target, r.onlyTarget(t))
 	r.sink.Reset()
@@ -152,9 +152,9 @@ config:
 	after, err := r.limits.applied(configure(t, text)).read()
 	require.NoError(t, err)
 	for i := range before.jobs {
-		old, err := r.newGear(before.jobs[i], nil)
+		old, err := r.newTools(before.jobs[i], nil)
 		require.NoError(t, err)
-		g, err := r.newGear(after.jobs[i], old)
+		g, err := r.newTools(after.jobs[i], old)
 		require.NoError(t, err)
 		assert.Same(t, old.client, g.client, old.cfg.JobName)
 		assert.Same(t, old.page, g.page, old.cfg.JobName)
@@ -188,7 +188,7 @@ config:
 	find := func(p *endpoint) *target {
 		for _, j := range r.allJobs() {
 			for _, target := range j.all() {
-				if target.aim.Load().URL == p.URL+"/metrics" {
+				if target.assignment.Load().URL == p.URL+"/metrics" {
 					return target
 				}
 			}
@@ -204,7 +204,7 @@ config:
 	r.await(t, of(comes, is("requests", 42)))
 	r.await(t, of(goes, stale("requests")))
 	assert.Same(t, target, find(stays))
-	assert.Equal(t, "2", target.aim.Load().Discovered().Get("__meta_round"))
+	assert.Equal(t, "2", target.assignment.Load().Discovered().Get("__meta_round"))
 	lineAfter, planAfter := target.parts()
 	assert.Same(t, line, lineAfter)
 	assert.Same(t, plan, planAfter)

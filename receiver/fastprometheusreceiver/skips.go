@@ -82,7 +82,7 @@ func (s *skips) count(k skip, t *target) {
 	s.mu.Unlock()
 	if begins {
 		s.log.Warn("Scrapes are left out: "+skipWords[k], zap.String("reason", skipReasons[k]),
-			zap.String("job", t.job.name), zap.String("target", t.aim.Load().URL))
+			zap.String("job", t.job.name), zap.String("target", t.assignment.Load().URL))
 	}
 }
 

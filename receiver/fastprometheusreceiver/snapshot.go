@@ -66,7 +66,7 @@ func (j *job) snapshot() JobSnapshot {
 }
 
 func (t *target) snapshot() TargetSnapshot {
-	a := t.aim.Load()
+	a := t.assignment.Load()
 	t.mu.Lock()
 	s := t.status
 	t.mu.Unlock()

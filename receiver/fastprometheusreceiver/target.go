@@ -19,13 +19,13 @@ import (
 
 // A target is scraped by one goroutine at a time, and has none in between.
 type target struct {
-	job      *job
-	aim      atomic.Pointer[aim] // the wanted state; scrapes take it up when they begin
-	task     *schedule.Task      // guarded by job.mu, like interval
-	interval time.Duration
+	job        *job
+	assignment atomic.Pointer[assignment] // the wanted state; scrapes take it up when they begin
+	task       *schedule.Task             // guarded by job.mu, like interval
+	interval   time.Duration
 
 	busy    sync.Mutex // held by the scrape in flight; guards what follows
-	have    *aim
+	have    *assignment
 	fetch   *fetch.Target
 	page    *page.Target
 	scraped bool
@@ -41,11 +41,11 @@ type target struct {
 	said   said // kept only for the API
 }
 
-// An aim is what to scrape, and with what.
-type aim struct {
+// An assignment is what to scrape, and with what.
+type assignment struct {
 	*discover.Target
 
-	gear *gear
+	tools *tools
 }
 
 // status is what the last scrape said.
@@ -92,7 +92,7 @@ func (t *target) scrapeBusy(at time.Time) {
 	}
 	t.enter(phaseTarget)
 	defer t.rest()
-	t.takeAim(at)
+	t.takeAssignment(at)
 
 	start := time.Now()
 	if tooMany := t.job.tooMany.Load(); tooMany != nil {
@@ -200,28 +200,28 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	}
 }
 
-// takeAim turns to what the configuration and discovery now say.
-func (t *target) takeAim(at time.Time) {
-	want, have := t.aim.Load(), t.have
+// takeAssignment turns to what the configuration and discovery now say.
+func (t *target) takeAssignment(at time.Time) {
+	want, have := t.assignment.Load(), t.have
 	if want == have {
 		return
 	}
-	if have == nil || want.gear.page != have.gear.page {
+	if have == nil || want.tools.page != have.tools.page {
 		if t.scraped {
 			// The series that the new configuration still has go on a millisecond later; the others end here.
 			slot := t.takeSlot(quick)
 			t.job.owner.deliver(t, t.page.Retire(at.Add(-time.Millisecond)), slot)
 		}
-		t.page = want.gear.page.NewTarget(want.Resource(), want.Labels)
+		t.page = want.tools.page.NewTarget(want.Resource(), want.Labels)
 	}
-	if have == nil || want.gear.client != have.gear.client || want.gear.accept != have.gear.accept || want.Timeout != have.Timeout {
+	if have == nil || want.tools.client != have.tools.client || want.tools.accept != have.tools.accept || want.Timeout != have.Timeout {
 		if have != nil {
 			t.fetch.Close()
 		}
-		if have != nil && want.gear.client != have.gear.client {
-			have.gear.client.Close()
+		if have != nil && want.tools.client != have.tools.client {
+			have.tools.client.Close()
 		}
-		t.fetch = want.gear.client.NewTarget(want.URL, want.Socket, want.Timeout, want.gear.accept)
+		t.fetch = want.tools.client.NewTarget(want.URL, want.Socket, want.Timeout, want.tools.accept)
 	}
 	t.have = want
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// A gear is what the targets of a job are scraped with. It never changes: a new configuration makes a new one, with as
-// much of the old as still fits.
-type gear struct {
+// tools are what the targets of a job are scraped with. They never change: a new configuration makes new ones, with as
+// much of the old ones as still fits.
+type tools struct {
 	cfg      *promconfig.ScrapeConfig
 	client   *fetch.Client
 	page     *page.Job
@@ -27,13 +27,13 @@ type gear struct {
 	failures *slog.Logger // of scrape_failure_log_file; nil without
 }
 
-// newGear makes the gear of a job. What old has that the change leaves alone is kept: connections, plans, series.
-func (r *scraper) newGear(cfg *promconfig.ScrapeConfig, old *gear) (*gear, error) {
+// newTools makes the tools of a job. What old has that the change leaves alone is kept: connections, plans, series.
+func (r *scraper) newTools(cfg *promconfig.ScrapeConfig, old *tools) (*tools, error) {
 	accept, err := acceptHeader(cfg)
 	if err != nil {
 		return nil, err
 	}
-	g := &gear{cfg: cfg, accept: accept}
+	g := &tools{cfg: cfg, accept: accept}
 	if old != nil && reflect.DeepEqual(clientConfig(old.cfg), clientConfig(cfg)) {
 		g.client = old.client
 	} else if g.client, err = fetch.NewClient(cfg, r.fetchOptions(cfg)); err != nil {
