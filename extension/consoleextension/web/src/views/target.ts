@@ -38,7 +38,7 @@ export function targetDetail(t: api.TargetDetail, page: Page): Child {
       { label: "Every", value: duration(t.interval_seconds), note: `receiver ${t.receiver}` },
       { label: "Samples", value: count(t.samples), note: "on the last page" },
       { label: "Size", value: bytes(t.bytes), note: "as transferred" },
-      { label: "Plan hits", value: hits(t), note: `${count(t.plan_misses)} lines were new` },
+      { label: "Parse-cache hits", value: hits(t), note: `${count(t.plan_misses)} lines were new` },
     ),
     section(
       "Labels",

@@ -90,7 +90,7 @@ function list(all: api.TargetList, route: Route, page: Page): Child {
           { title: "Took", sort: "duration", descending: true, numeric: true, class: "minor", cell: (t) => (t.last_scrape ? duration(t.last_duration_seconds) : unknown) },
           { title: "Samples", sort: "samples", descending: true, numeric: true, cell: (t) => count(t.samples) },
           { title: "Size", sort: "bytes", descending: true, numeric: true, class: "minor", cell: (t) => bytes(t.bytes) },
-          { title: "Plan hits", sort: "plan", numeric: true, class: "minor", cell: (t) => hits(t) },
+          { title: "Parse-cache hits", sort: "plan", numeric: true, class: "minor", cell: (t) => hits(t) },
         ],
       }),
       pager(route, all.offset, all.limit, all.matched, choice(route, "limit", "Rows", sizes, "50")),
