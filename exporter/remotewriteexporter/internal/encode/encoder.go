@@ -41,7 +41,7 @@ type Encoder struct {
 	// tableMu guards looking up and adding entries; entries themselves do not change.
 	tableMu    sync.Mutex
 	tenants    map[string]*tenant
-	listed     int // points in the tables
+	listed     int // places of points in the tables
 	points     *slab[point]
 	series     *slab[series]
 	layouts    *slab[layout]

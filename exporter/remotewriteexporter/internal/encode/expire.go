@@ -158,8 +158,8 @@ func (x *expiry) tenant(t *tenant) bool {
 			p.form = 0
 			return false
 		}
-		x.e.listed++
 		f := x.e.forms.one(p.form)
+		x.e.listed += placesOf(len(f.keys.names))
 		x.keepForm(f)
 		x.keepValuesOf(f.keys, p.values)
 		if p.one != 0 {

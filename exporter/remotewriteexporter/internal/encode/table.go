@@ -244,6 +244,21 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 	return m
 }
 
+// manyAttributes is from how many attributes on a point takes more than one place, one for each placeAttributes: whoever sends the same
+// tens of thousands in another order each time would have as many copies of them kept as there are places.
+const (
+	manyAttributes  = 64
+	placeAttributes = 8
+)
+
+// placesOf returns how many places a point of n attributes takes.
+func placesOf(n int) int {
+	if n < manyAttributes {
+		return 1
+	}
+	return n / placeAttributes
+}
+
 // find finds or makes a point that did not stand where it was expected. Its number is 0 if the cache is full.
 func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, n uint32, known bool) {
 	h := f.id
@@ -266,11 +281,12 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	p = e.points.one(n)
 	form := e.form(t, f, m, bounds)
 	e.fill(t, p, e.forms.one(form), m)
-	if e.listed >= e.cfg.MaxSeries {
+	places := placesOf(m.Len())
+	if e.listed+places > e.cfg.MaxSeries {
 		e.overflow.Add(1)
 		return p, 0, false // the next Expire frees it
 	}
-	e.listed++
+	e.listed += places
 	p.form = form
 	p.seen.Store(e.generation.Load())
 	t.points.insert(hash, n)
