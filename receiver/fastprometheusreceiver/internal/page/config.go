@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
-
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
 // A Config says how the pages of a job are read.

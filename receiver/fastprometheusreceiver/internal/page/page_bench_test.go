@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
-
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 

@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
-
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
 // randomRules returns rules of every action, most of which read labels of targets.

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	promconfig "github.com/prometheus/prometheus/config"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"

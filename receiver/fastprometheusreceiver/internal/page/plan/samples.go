@@ -8,11 +8,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
-
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
 // A PlacedExemplar is an exemplar, the sample it came with and, once a layout has said so, the point it goes to.

@@ -6,14 +6,12 @@ package tree
 import (
 	"slices"
 
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
-
-	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
-
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
 // A cursor fills the points of a layout, and those that a variation adds.

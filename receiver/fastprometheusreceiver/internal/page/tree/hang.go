@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
-
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
 // hang gives a point its exemplars, in place of those it had.
