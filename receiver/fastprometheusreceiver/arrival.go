@@ -58,7 +58,6 @@ func (in *arrival) learn() error {
 	t.enter(phaseWaiting)
 	defer t.enter(phaseTarget)
 	r := t.job.owner
-	in.learner.home = r.learners
 	in.learner.hold(in.scrape.Held())
 	if !in.learner.wait(r.fetching, t.have.Timeout-time.Since(in.start)) {
 		in.late = true

@@ -53,9 +53,11 @@ func TestLearnersShareTheirRoom(t *testing.T) {
 		require.Empty(t, order)
 		has[0].end()
 		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, []int{0, 1, 2}, order, "the first to wait is the first to go on")
 		require.Equal(t, 1, h.free)
 		time.Sleep(learningTurn)
+		synctest.Wait()
 		require.Equal(t, learnersFactor, h.free, "a place is kept for a turn, whatever its page does")
 
 		go func() {
@@ -67,12 +69,14 @@ func TestLearnersShareTheirRoom(t *testing.T) {
 			order = nil
 		}()
 		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
 		require.Nil(t, order)
 		first.end()
 		require.Zero(t, h.held)
 		(&learner{}).end()
 		time.Sleep(learningTurn)
+		synctest.Wait()
 		require.Equal(t, learnersFactor, h.free)
-		require.Len(t, h.waiting, 0)
+		require.Empty(t, h.waiting)
 	})
 }

@@ -99,7 +99,7 @@ func (t *target) scrapeBusy(at time.Time) {
 		t.fail(at, start, reasonTargetLimit, *tooMany)
 		return
 	}
-	in := &arrival{target: t, at: at, start: start}
+	in := &arrival{target: t, at: at, start: start, learner: learner{home: r.learners}}
 	defer in.body.Close()
 	defer in.learner.end()
 	response, err := t.fetch.Get(r.fetching, r.buffers.Take(minBuffer), in.part)
