@@ -12,6 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// places is how many are free.
+func (h *learners) places() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.free
+}
+
 func TestLearnersShareTheirRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLearners(1, 10*heldLineBytes)
@@ -55,20 +62,22 @@ func TestLearnersShareTheirRoom(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, []int{0, 1, 2}, order, "the first to wait is the first to go on")
-		require.Equal(t, 1, h.free)
+		require.Equal(t, 1, h.places())
 		time.Sleep(learningTurn)
 		synctest.Wait()
-		require.Equal(t, learnersFactor, h.free, "a place is kept for a turn, whatever its page does")
+		require.Equal(t, learnersFactor, h.places(), "a place is kept for a turn, whatever its page does")
 
 		for i := range 2 * learnersFactor { // places that are free go to the first
 			require.Equal(t, i < learnersFactor, (&learner{home: h}).wait(t.Context(), time.Millisecond))
 		}
 		first.end()
-		require.Zero(t, h.held)
-		(&learner{}).end()
+				(&learner{}).end()
 		time.Sleep(learningTurn)
 		synctest.Wait()
-		require.Equal(t, learnersFactor, h.free)
+		require.Equal(t, learnersFactor, h.places())
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		require.Zero(t, h.held)
 		require.Empty(t, h.waiting)
 	})
 }
