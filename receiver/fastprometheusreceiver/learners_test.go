@@ -71,7 +71,7 @@ func TestLearnersShareTheirRoom(t *testing.T) {
 			require.Equal(t, i < learnersFactor, (&learner{home: h}).wait(t.Context(), time.Millisecond))
 		}
 		first.end()
-				(&learner{}).end()
+		(&learner{}).end()
 		time.Sleep(learningTurn)
 		synctest.Wait()
 		require.Equal(t, learnersFactor, h.places())
