@@ -56,7 +56,7 @@ type Encoder struct {
 	familyIDs  uint64
 	resourceID uint32
 	sweeps     mark
-	overflow   atomic.Int64  // entries translated for want of room since the last Expire
+	overflow   atomic.Int64  // places of what was translated for want of room since the last Expire
 	generation atomic.Uint32 // counts Expires
 	endings    atomic.Int64  // about how many points have ended since the last Expire
 	// mostEndings is how many bring one on: as many as there are points that have not, and fewEndings.

@@ -17,7 +17,7 @@ import (
 // them; and is sent whatever its order.
 func TestManyAttributesTakeManyPlaces(t *testing.T) {
 	const attributes, sent = 10 * manyAttributes, 40
-	const most = 3 * attributes / placeAttributes
+	const most = 8 * attributes / placeAttributes
 	e, d := newEncoder(t, func(c *Config) { c.MaxSeries = most })
 	r := rand.New(rand.NewPCG(1, 2))
 	shuffled := func(n int) pmetric.Metrics {
@@ -34,9 +34,11 @@ func TestManyAttributesTakeManyPlaces(t *testing.T) {
 	}
 	for n := range sent {
 		require.NoError(t, e.Add(shuffled(n), ""))
+		require.LessOrEqual(t, e.listed, most)
+		require.LessOrEqual(t, e.overflow.Load(), int64(most/4+attributes/placeAttributes), "what has no place is forgotten soon")
+		require.LessOrEqual(t, e.forms.size(), slabChunk, "with its attributes")
 	}
-	require.LessOrEqual(t, e.listed, most)
-	require.Equal(t, int64(sent-3), e.overflow.Load())
+	require.Equal(t, 8*attributes/placeAttributes, e.listed)
 	samples := 0
 	series, _ := decode(t, flushAll(e, v2Zstd))
 	for _, s := range series {

@@ -60,15 +60,26 @@ func TestIndexFindsWhatItKeeps(t *testing.T) {
 }
 
 func TestSlabKeepsNumbersAndGivesChunksBack(t *testing.T) {
-	const width, n = 3, 20 * slabChunk
+	for width, chunk := range map[int]int{1: slabChunk, 3: slabChunk, largestChunk / slabChunk: slabChunk, 100: 128, 3000: 4, 60_000: 2} {
+		checkSlab(t, width, chunk)
+	}
+}
+
+func checkSlab(t *testing.T, width, chunk int) {
+	t.Helper()
 	s := newSlab[uint32](width)
+	require.Len(t, (*s.chunks.Load())[0], chunk*width)
+	n := uint32(20 * chunk)
 	add := func() uint32 {
 		i := s.add()
 		require.Equal(t, make([]uint32, width), s.run(i), "as if new")
 		s.run(i)[width-1] = i
 		return i
 	}
-	check := func(i uint32) { require.Equal(t, []uint32{0, 0, i}, s.run(i)) }
+	check := func(i uint32) {
+		require.Equal(t, make([]uint32, width-1), s.run(i)[:width-1])
+		require.Equal(t, i, s.run(i)[width-1])
+	}
 	for i := uint32(1); i <= n; i++ {
 		require.Equal(t, i, add())
 	}
@@ -83,7 +94,7 @@ func TestSlabKeepsNumbersAndGivesChunksBack(t *testing.T) {
 	require.Equal(t, 21, chunks())
 	s.sweep(func(i uint32) bool { return i >= n/2 && i%2 == 0 })
 	require.Equal(t, 12, chunks(), "the first, and those of the second half")
-	for i := uint32(n / 2); i <= n; i += 2 {
+	for i := n / 2; i <= n; i += 2 {
 		check(i)
 	}
 	seen := map[uint32]bool{}
@@ -95,10 +106,10 @@ func TestSlabKeepsNumbersAndGivesChunksBack(t *testing.T) {
 	for i := range seen {
 		check(i)
 	}
-	for i := uint32(n / 2); i <= n; i += 2 {
+	for i := n / 2; i <= n; i += 2 {
 		check(i)
 	}
-	assert.LessOrEqual(t, s.size(), n+slabChunk, "gaps are filled first")
+	assert.LessOrEqual(t, s.size(), int(n)+chunk, "gaps are filled first")
 	s.sweep(func(uint32) bool { return false })
 	assert.Equal(t, 1, chunks())
 	assert.Equal(t, make([]uint32, width), s.run(0))

@@ -283,7 +283,7 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	e.fill(t, p, e.forms.one(form), m)
 	places := placesOf(m.Len())
 	if e.listed+places > e.cfg.MaxSeries {
-		e.overflow.Add(1)
+		e.overflow.Add(int64(places))
 		return p, 0, false // the next Expire frees it
 	}
 	e.listed += places
