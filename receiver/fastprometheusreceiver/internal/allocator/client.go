@@ -6,7 +6,6 @@ package allocator
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -20,11 +19,11 @@ import (
 	promhttp "github.com/prometheus/prometheus/discovery/http"
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
 const (
-	// maxAnswer bounds the list of jobs, in bytes. A job takes about one kilobyte.
-	maxAnswer = 64 << 20
 	// firstRetry is how soon a failed request is made again. The wait doubles until it is the interval.
 	firstRetry = time.Second
 	// longestWait bounds a request if the user does not.
@@ -66,7 +65,7 @@ func New(ctx context.Context, cfg Config, global promconfig.GlobalConfig, host c
 		set.Logger.Warn("`target_allocator::http_sd_config::url` is left out: the allocator's `endpoint` is where targets come from",
 			zap.String("url", withoutUser(cfg.Discovery.url)))
 	}
-	return &Client{cfg: cfg, global: global, discovery: targets, http: client, logger: set.Logger, limit: maxAnswer}, nil
+	return &Client{cfg: cfg, global: global, discovery: targets, http: client, logger: set.Logger, limit: answerShare.Of(memlimit.Available())}, nil
 }
 
 // withoutUser returns a URL as it may be logged.
@@ -186,12 +185,5 @@ func (c *Client) fetch(ctx context.Context) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("cannot ask for the jobs: %s answered %s", address, response.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, c.limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the jobs: %w", err)
-	}
-	if int64(len(body)) > c.limit {
-		return nil, fmt.Errorf("cannot read the jobs: the answer is larger than %d bytes", c.limit)
-	}
-	return body, nil
+	return readAnswer(response.Body, c.limit)
 }
