@@ -13,7 +13,7 @@ import (
 const (
 	// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
 	maxScratch = 16 << 10
-	// maxSpare is how many samples of room a second buffer keeps: about a request, which is what comes while another is
+	// maxSpare is for how many series a second buffer keeps room: about a request, which is what comes while another is
 	// encoded. A page that is larger by itself needs one buffer only.
 	maxSpare = 64 << 10
 )
@@ -43,7 +43,7 @@ type buffer struct {
 	series     []*series
 	counts     []uint32 // samples of each series
 	batches    []batch
-	samples    []sample
+	samples    samples
 	starts     []int64
 	histograms []histogram
 	exemplars  []exemplar
@@ -61,7 +61,7 @@ func (b *buffer) end(i int) uint32 {
 	if i+1 < len(b.batches) {
 		return b.batches[i+1].first
 	}
-	return uint32(len(b.samples))
+	return uint32(b.samples.len())
 }
 
 // sample is a value at a time. extra is 0, or says where in starts or, with isHistogram, in histograms to look.
@@ -225,14 +225,12 @@ func (c *column) take(p *part) {
 		if i+1 < len(p.batches) {
 			end = p.batches[i+1].first
 		}
-		b.batches = append(b.batches, batch{bt.labels, uint32(len(b.samples))})
+		b.batches = append(b.batches, batch{bt.labels, uint32(b.samples.len())})
 		for j := bt.first; j < end; j++ {
 			v := &p.values[j]
 			slot := b.slot(v.series)
 			b.counts[slot]++
-			n := len(b.samples)
-			b.samples = slices.Grow(b.samples, 1)[:n+1]
-			s := &b.samples[n]
+			s := b.samples.add()
 			s.of, s.extra, s.time, s.bits = slot, 0, v.time, v.bits
 			switch {
 			case v.kind != kindNumber:
@@ -290,7 +288,7 @@ func (c *column) swap() *buffer {
 // end takes the open buffer and opens another; the caller holds mu.
 func (c *column) end() *buffer {
 	b := c.open
-	if len(b.samples) == 0 {
+	if b.samples.len() == 0 {
 		return none
 	}
 	c.open, c.spare = c.spare, nil
@@ -303,13 +301,14 @@ func (c *column) end() *buffer {
 // giveBack empties a buffer for the next swap. A buffer that is much larger than it has needed to be for a while is let
 // go; the small rest of a large page does not count as a while.
 func (c *column) giveBack(b *buffer) {
-	c.usual.samples = max(len(b.samples), c.usual.samples-c.usual.samples/16)
+	c.usual.samples = max(b.samples.len(), c.usual.samples-c.usual.samples/16)
 	c.usual.bytes = max(len(b.bytes), c.usual.bytes-c.usual.bytes/16)
 	clear(b.series)
 	clear(b.batches)
 	clear(b.exemplars)
+	b.samples.clear()
 	*b = buffer{
-		series: b.series[:0], counts: b.counts[:0], batches: b.batches[:0], samples: b.samples[:0],
+		series: b.series[:0], counts: b.counts[:0], batches: b.batches[:0], samples: b.samples,
 		starts: b.starts[:0], histograms: b.histograms[:0], exemplars: b.exemplars[:0], bytes: b.bytes[:0],
 	}
 	c.mu.Lock()
@@ -317,14 +316,14 @@ func (c *column) giveBack(b *buffer) {
 	if len(c.open.series) == 0 && !c.tooLarge(b) {
 		b, c.open = c.open, b // nothing came meanwhile: the same buffer will do again
 	}
-	if c.spare = nil; cap(b.samples) <= maxSpare && !c.tooLarge(b) {
+	if c.spare = nil; cap(b.series) <= maxSpare && !c.tooLarge(b) {
 		c.spare = b
 	}
 }
 
 // tooLarge says whether a buffer is much larger than has been needed for a while.
 func (c *column) tooLarge(b *buffer) bool {
-	return cap(b.samples) > 4*c.usual.samples+maxScratch || cap(b.bytes) > 4*c.usual.bytes+1<<20
+	return cap(b.series) > 4*c.usual.samples+maxScratch || cap(b.bytes) > 4*c.usual.bytes+1<<20
 }
 
 // Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
@@ -341,7 +340,7 @@ func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.open
-	return len(b.samples), len(b.samples)*rawPerSample + len(b.series)*rawPerSeries + len(b.bytes)
+	return b.samples.len(), b.samples.len()*rawPerSample + len(b.series)*rawPerSeries + len(b.bytes)
 }
 
 // What a sample and a series take up in a request, about.

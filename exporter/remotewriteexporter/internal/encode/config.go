@@ -69,8 +69,9 @@ type Config struct {
 	// Metadata sends type, help and unit: with each series of 2.0; in 1.0 once per MetadataInterval of points' time.
 	Metadata         bool
 	MetadataInterval time.Duration
-	// Exemplars sends exemplars.
-	Exemplars bool
+	// Exemplars sends exemplars, and RepeatExemplars those again that a series had in its last point.
+	Exemplars       bool
+	RepeatExemplars bool
 	// StartTimestamps sends start timestamps of counters, histograms and summaries, which only 2.0 can carry.
 	StartTimestamps bool
 	// CustomBuckets turns histograms with explicit bounds into native ones, which only 2.0 can carry.

@@ -27,6 +27,7 @@ type Encoder struct {
 	hashMask    uint64 // all ones; tests make everything collide
 	symbols     *symbols
 	deltas      deltas
+	sent        lastExemplars // exemplars
 	counters    counters
 	firstsMu    sync.Mutex
 	firsts      map[Reason]bool // dropped for, so far

@@ -17,8 +17,8 @@ import (
 // maxExemplarRunes is what OpenMetrics 1.0 allows the labels of an exemplar. The IDs go first.
 const maxExemplarRunes = 128
 
-// exemplars adds those of a data point: to its native series, and to the first of its buckets that holds them. One
-// without a time is as old as the point.
+// exemplars adds those of a data point that are not what they were: to its native series, and to the first of its buckets
+// that holds them. One without a time is as old as the point.
 func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, pointTime int64) {
 	if !w.e.cfg.Exemplars {
 		return
@@ -38,20 +38,33 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 		if x.Timestamp() >= 1e6 {
 			time = millis(x.Timestamp())
 		}
-		w.encodeExemplar(x)
-		if p.one != nil {
-			w.s.addExemplar(p.one, time, math.Float64bits(value))
-		}
-		if p.parts != nil {
-			part := len(p.parts) - 1
-			if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
-				part = partBound + j
+		content, encoded := w.contentOf(x, math.Float64bits(value), time, pointTime), false
+		for _, of := range [...]*series{p.one, bucketOf(p, bounds, value)} {
+			if of == nil || w.e.sent.repeats(w.placeOfExemplar(of, i), content) && !w.e.cfg.RepeatExemplars {
+				continue
 			}
-			if isSeries(p.parts[part]) {
-				w.s.addExemplar(p.parts[part], time, math.Float64bits(value))
+			if !encoded {
+				w.encodeExemplar(x)
+				encoded = true
 			}
+			w.s.addExemplar(of, time, math.Float64bits(value))
 		}
 	}
+}
+
+// bucketOf is the series of the first bucket that holds a value; nil if there is none that is sent.
+func bucketOf(p known, bounds []float64, value float64) *series {
+	if p.parts == nil {
+		return nil
+	}
+	part := len(p.parts) - 1
+	if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
+		part = partBound + j
+	}
+	if !isSeries(p.parts[part]) {
+		return nil
+	}
+	return p.parts[part]
 }
 
 // encodeExemplar leaves the labels in the scratch.

@@ -82,6 +82,89 @@ func TestExemplarLabels(t *testing.T) {
 	}
 }
 
+// TestExemplarsAreSentOnce: what a series had in its last point is not sent again, as Prometheus has it; anything else is.
+func TestExemplarsAreSentOnce(t *testing.T) {
+	for _, native := range []bool{false, true} {
+		e, _ := newEncoder(t, func(c *Config) {
+			c.RepeatExemplars = false
+			c.CustomBuckets, c.KeepClassic = native, native
+		})
+		scrape := 0
+		shown := func(host, attribute string, change func(first, second pmetric.Exemplar)) (n int) {
+			scrape++
+			at := epoch.Add(time.Duration(scrape) * time.Minute)
+			md, dp := classicOf("a", attribute)
+			md.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", host)
+			dp.SetTimestamp(pcommon.NewTimestampFromTime(at))
+			dp.Exemplars().EnsureCapacity(2)
+			first, second := dp.Exemplars().AppendEmpty(), dp.Exemplars().AppendEmpty()
+			first.SetDoubleValue(0.5)
+			first.SetTraceID(pcommon.TraceID{1})
+			first.SetTimestamp(dp.Timestamp()) // as those of pages without a time of their own
+			second.SetDoubleValue(1.5)
+			second.SetSpanID(pcommon.SpanID{2})
+			second.FilteredAttributes().PutStr("user", "one")
+			second.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+			change(first, second)
+			require.NoError(t, e.Add(md, ""))
+			series, _ := decode(t, flushAll(e, v2Zstd))
+			for _, s := range series {
+				n += len(s.Exemplars)
+			}
+			if native {
+				require.Zero(t, n%2, "classic and native series have the same")
+				n /= 2
+			}
+			return n
+		}
+		same := func(_, _ pmetric.Exemplar) {}
+		assert.Equal(t, 2, shown("h", "x", same))
+		assert.Zero(t, shown("h", "x", same))
+		assert.Equal(t, 2, shown("h2", "x", same), "another target")
+		assert.Equal(t, 2, shown("h", "y", same), "another series")
+		assert.Zero(t, shown("h", "x", same))
+		assert.Equal(t, 1, shown("h", "x", func(first, _ pmetric.Exemplar) { first.SetTraceID(pcommon.TraceID{1, 1}) }))
+		assert.Equal(t, 1, shown("h", "x", same), "what was before the last is new")
+		assert.Equal(t, 1, shown("h", "x", func(first, _ pmetric.Exemplar) { first.SetDoubleValue(0.25) }))
+		assert.Equal(t, 1, shown("h", "x", same))
+		for _, change := range []func(_, second pmetric.Exemplar){
+			func(_, second pmetric.Exemplar) { second.SetSpanID(pcommon.SpanID{3}) },
+			func(_, second pmetric.Exemplar) { second.FilteredAttributes().PutStr("user", "two") },
+			func(_, second pmetric.Exemplar) { second.FilteredAttributes().PutStr("and", "more") },
+			func(_, second pmetric.Exemplar) {
+				second.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(time.Millisecond)))
+			},
+			func(_, second pmetric.Exemplar) { second.SetIntValue(2) },
+		} {
+			assert.Equal(t, 1, shown("h", "x", change))
+			assert.Zero(t, shown("h", "x", change))
+			assert.Equal(t, 1, shown("h", "x", same))
+		}
+	}
+}
+
+func TestLastExemplarsAreBounded(t *testing.T) {
+	var x lastExemplars
+	for i := range uint64(2 * maxLastExemplars) {
+		place := mix(0, i)
+		assert.False(t, x.repeats(place, i))
+		assert.True(t, x.repeats(place, i))
+		assert.False(t, x.repeats(place, i+1))
+	}
+	assert.Len(t, x.entries, maxLastExemplars)
+	x = lastExemplars{}
+	for i := range uint64(maxLastExemplars / 4) {
+		x.repeats(mix(0, i), i)
+	}
+	again := 0
+	for i := range uint64(maxLastExemplars / 4) {
+		if !x.repeats(mix(0, i), i) {
+			again++
+		}
+	}
+	assert.Less(t, again, maxLastExemplars/400, "growing loses next to none")
+}
+
 func TestReservedLabelsAreTheMetrics(t *testing.T) {
 	md, _ := classicOf("le", "mine", "quantile", "q")
 	series, d := sent(t, v2Zstd, nil, md)

@@ -243,7 +243,7 @@ func (x *expiry) buffer(b *buffer) bool {
 	for _, bt := range b.batches {
 		x.keepLabels(bt.labels)
 	}
-	return len(b.samples) > 0
+	return b.samples.len() > 0
 }
 
 // slabs frees what no table and nothing pending refers to any more.

@@ -51,7 +51,7 @@ func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) (
 	w := e.flusher()
 	w.format, w.shard, w.tenant, w.dst = f, shard, tenant, dst
 	defer e.survive(func(any) int {
-		lost := len(b.samples)
+		lost := b.samples.len()
 		for _, made := range w.dst[len(dst):] {
 			lost -= made.Samples + made.Histograms
 		}
@@ -94,8 +94,8 @@ type flusher struct {
 	dst    []block.Block
 
 	// The layout: samples sorted by series, then resource, then arrival.
-	laidOut   []sample
-	sorted    []sample // unless they arrived like that
+	inOrder   bool     // they arrived like that, and are where they were
+	sorted    []sample // otherwise; else room for those of a series that are not in one piece
 	offsets   []uint32
 	order     []uint32 // batches sorted
 	places    []uint32 // of each batch's resource
@@ -113,14 +113,15 @@ type flusher struct {
 func (w *flusher) run(b *buffer) {
 	w.layOut(b)
 	w.rawLimit = w.e.rawLimit(w.format)
-	requests := (len(b.samples) + w.e.cfg.MaxSamples - 1) / w.e.cfg.MaxSamples
-	w.sampleLimit = (len(b.samples) + requests - 1) / requests // requests of one size, not full ones and a rest
+	requests := (b.samples.len() + w.e.cfg.MaxSamples - 1) / w.e.cfg.MaxSamples
+	w.sampleLimit = (b.samples.len() + requests - 1) / requests // requests of one size, not full ones and a rest
 	w.begin()
 	w.exemplars = b.exemplars
-	start := uint32(0)
+	start := 0
 	for slot, s := range b.series {
-		cells := w.laidOut[start : start+b.counts[slot]]
-		start += b.counts[slot]
+		end := start + int(b.counts[slot])
+		cells := w.cells(b, start, end)
+		start = end
 		r := w.e.row(s)
 		for len(cells) > 0 {
 			n := 1
@@ -128,7 +129,7 @@ func (w *flusher) run(b *buffer) {
 				n++
 			}
 			if n == 1 { // fast path: nearly all are like this
-				if done := w.writeNumbers(b, &r, cells); done > 0 {
+				if done := w.writeNumbers(b, uint32(slot), &r, cells); done > 0 {
 					cells = cells[done:]
 					continue
 				}
@@ -160,11 +161,11 @@ func (w *flusher) layOut(b *buffer) {
 		w.places[i] = uint32(len(w.resources) - 1)
 	}
 	w.known = slices.Grow(w.known[:0], w.stride*len(w.resources))[:w.stride*len(w.resources)]
-	if w.laidOut = b.samples; w.inOrder(b) {
+	if w.inOrder = w.ordered(b); w.inOrder {
 		w.sorted = w.sorted[:0]
 		for i := range b.batches {
 			for j := b.batches[i].first; j < b.end(i); j++ {
-				b.samples[j].of = w.places[i]
+				b.samples.at(int(j)).of = w.places[i]
 			}
 		}
 	} else {
@@ -184,11 +185,21 @@ func (w *flusher) rank(r *resourceLabels) uint64 {
 	return uint64(r.order)
 }
 
-// inOrder says whether the samples are sorted already.
-func (w *flusher) inOrder(b *buffer) bool {
+// cells are the samples from first to end of the layout.
+func (w *flusher) cells(b *buffer, first, end int) (cells []sample) {
+	if !w.inOrder {
+		return w.sorted[first:end]
+	}
+	cells, w.sorted = b.samples.some(w.sorted, first, end)
+	return cells
+}
+
+// ordered says whether the samples are sorted already.
+func (w *flusher) ordered(b *buffer) bool {
 	slot, place := uint32(0), uint32(0)
 	for i := range b.batches {
-		for _, s := range b.samples[b.batches[i].first:b.end(i)] {
+		for j := b.batches[i].first; j < b.end(i); j++ {
+			s := b.samples.at(int(j))
 			if s.of < slot || s.of == slot && w.places[i] < place {
 				return false
 			}
@@ -205,12 +216,11 @@ func (w *flusher) sort(b *buffer) {
 		w.offsets[i] = sum
 		sum += n
 	}
-	w.sorted = slices.Grow(w.sorted[:0], len(b.samples))[:len(b.samples)]
-	w.laidOut = w.sorted
+	w.sorted = slices.Grow(w.sorted[:0], b.samples.len())[:b.samples.len()]
 	for _, i := range w.order {
 		place := w.places[i]
 		for j := b.batches[i].first; j < b.end(int(i)); j++ {
-			s := &b.samples[j]
+			s := b.samples.at(int(j))
 			at := &w.offsets[s.of]
 			w.sorted[*at] = sample{of: place, extra: s.extra, time: s.time, bits: s.bits}
 			*at++
@@ -399,7 +409,7 @@ func (e *Encoder) rawLimit(f Format) int {
 
 // release lets go of what refers to the caches, and of space that has been much too large for a while.
 func (w *flusher) release() {
-	w.text, w.dst, w.exemplars, w.laidOut = nil, nil, nil, nil
+	w.text, w.dst, w.exemplars = nil, nil, nil
 	w.prepared, w.prefix.series, w.prefix.layout, w.tailOf = nil, nil, nil, nil
 	clear(w.resources)
 	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {

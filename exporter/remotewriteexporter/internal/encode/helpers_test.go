@@ -72,6 +72,7 @@ func newEncoder(t testing.TB, change func(*Config)) (*Encoder, *drops) {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.TargetInfo = false
+	cfg.RepeatExemplars = true // as the twins do
 	if change != nil {
 		change(&cfg)
 	}

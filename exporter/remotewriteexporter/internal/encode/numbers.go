@@ -28,9 +28,9 @@ type alike struct {
 
 // writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
 // room. It returns how many.
-func (w *flusher) writeNumbers(b *buffer, s *row, cells []sample) int {
-	if len(w.exemplars) > 0 {
-		return 0
+func (w *flusher) writeNumbers(b *buffer, slot uint32, s *row, cells []sample) int {
+	if len(w.exemplars) > 0 && w.exemplars[0].slot <= slot {
+		return 0 // some belong to the series
 	}
 	done, room := 0, min(len(cells), max(w.sampleLimit-w.points(), 0))
 	for done < room {

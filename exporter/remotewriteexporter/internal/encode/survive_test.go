@@ -25,7 +25,7 @@ func held(blocks []block.Block) (n int) {
 func TestDefectCostsTheDataThatMeetsIt(t *testing.T) {
 	e, d := newEncoder(t, func(c *Config) { c.MaxSamples = 4 })
 	require.NoError(t, e.Add(page(0, 10, epoch), ""))
-	e.tenants[""].columns[0].open.samples[9].extra = 99 // as no code of ours would leave it
+	e.tenants[""].columns[0].open.samples.at(9).extra = 99 // as no code of ours would leave it
 	blocks := flushAll(e, v2Zstd)
 	assert.Len(t, d.panics, 1)
 	assert.Equal(t, map[Reason]int{ReasonPanic: 10 - held(blocks)}, d.counts)
