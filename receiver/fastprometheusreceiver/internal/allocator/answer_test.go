@@ -45,6 +45,6 @@ func TestEndlessAnswerTakesItsLimit(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := readAnswer(endless{}, 32<<20)
 	runtime.ReadMemStats(&after)
-	require.ErrorContains(t, err, "larger than 32 MiB")
+	require.ErrorContains(t, err, "larger than 32MiB")
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(34<<20))
 }
