@@ -67,7 +67,9 @@ type shipped struct {
 	args []string
 }
 
-func TestEveryShippedConfigIsValid(t *testing.T) {
+// shippedConfigs are all collector configurations of the repository, in files and in documents.
+func shippedConfigs(t *testing.T) []shipped {
+	t.Helper()
 	var found []shipped
 	for _, name := range repository.Files(t) {
 		switch path.Ext(name) {
@@ -87,8 +89,12 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 			found = append(found, inDocument(t, name)...)
 		}
 	}
+	return found
+}
+
+func TestEveryShippedConfigIsValid(t *testing.T) {
 	var where []string
-	for _, c := range found {
+	for _, c := range shippedConfigs(t) {
 		where = append(where, c.where)
 		t.Run(c.where, func(t *testing.T) {
 			args := c.args

@@ -1,0 +1,68 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
+	"github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter"
+	"github.com/godwit-otel/godwit/extension/consoleextension"
+	"github.com/godwit-otel/godwit/extension/pulseextension"
+	"github.com/godwit-otel/godwit/extension/runtimeprofileextension"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
+	"github.com/godwit-otel/godwit/receiver/prometheusreceiver"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver"
+)
+
+// A described component is one of ours.
+type described struct {
+	// section is its place in a configuration, dir that in the repository.
+	section, dir string
+	// types are the names that it goes by, the first being the one to use.
+	types   []string
+	factory component.Factory
+}
+
+// title is what the component is called in prose.
+func (d *described) title() string { return d.types[0] + " " + d.section[:len(d.section)-1] }
+
+// anchor is the part of a link that leads to its heading.
+func (d *described) anchor() string { return anchor(d.title()) }
+
+// all are the components whose keys are described, in the order in which data meets them.
+func all() []described {
+	list := []described{
+		{section: receivers, dir: "receiver/fastprometheusreceiver", factory: fastprometheusreceiver.NewFactory()},
+		{section: receivers, dir: "receiver/prometheusreceiver", factory: prometheusreceiver.NewFactory()},
+		{section: receivers, dir: "receiver/remotewritereceiver", factory: remotewritereceiver.NewFactory()},
+		{section: receivers, dir: "receiver/otlpstreamreceiver", factory: otlpstreamreceiver.NewFactory()},
+		{section: processors, dir: "processor/cardinalityprocessor", factory: cardinalityprocessor.NewFactory()},
+		{section: exporters, dir: "exporter/remotewriteexporter", factory: remotewriteexporter.NewFactory()},
+		{section: exporters, dir: "exporter/prometheusremotewriteexporter", factory: prometheusremotewriteexporter.NewFactory()},
+		{section: exporters, dir: "exporter/otlpstreamexporter", factory: otlpstreamexporter.NewFactory()},
+		{section: extensions, dir: "extension/consoleextension", factory: consoleextension.NewFactory()},
+		{section: extensions, dir: "extension/pulseextension", factory: pulseextension.NewFactory()},
+		{section: extensions, dir: "extension/runtimeprofileextension", factory: runtimeprofileextension.NewFactory()},
+	}
+	for i := range list {
+		d := &list[i]
+		d.types = []string{d.factory.Type().String()}
+		if aliased, ok := d.factory.(interface{ DeprecatedAlias() component.Type }); ok && aliased.DeprecatedAlias().String() != "" {
+			d.types = append(d.types, aliased.DeprecatedAlias().String())
+		}
+	}
+	return list
+}
+
+// Sections of a configuration that our components are in.
+const (
+	receivers  = "receivers"
+	processors = "processors"
+	exporters  = "exporters"
+	extensions = "extensions"
+)
