@@ -4,7 +4,6 @@
 package remotewriteexporter
 
 import (
-	"errors"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -21,7 +20,7 @@ type Config struct {
 	// HTTP is the client for Endpoint: tls, auth, headers, proxy_url and so on. HTTP/1.1 unless force_attempt_http2.
 	HTTP confighttp.ClientConfig `mapstructure:"http"`
 	// Endpoints are several destinations for the same data, each with a client of its own, in place of Endpoint and
-	// HTTP. Data is encoded and stored once; queue, retries and fallbacks are each destination's own.
+	// HTTP. Data is encoded and stored once; queue, retries and fallbacks are each destination's own, and so may be policies.
 	Endpoints []EndpointConfig `mapstructure:"endpoints"`
 	// Timeout bounds one attempt to send a request, answer included, for clients that set none. Default 30s.
 	Timeout time.Duration `mapstructure:"timeout"`
@@ -91,26 +90,6 @@ type Config struct {
 
 	// prevent unkeyed literal initialization
 	_ struct{}
-}
-
-// EndpointConfig is one of several destinations.
-type EndpointConfig struct {
-	HTTP confighttp.ClientConfig `mapstructure:",squash"`
-	// RateLimit is in place of the exporter's; 0 in it is none, whatever the exporter has. Default the exporter's.
-	RateLimit *RateLimitConfig `mapstructure:"rate_limit"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
-// Unmarshal begins with the defaults of a client, which an element of a list would lack.
-func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
-	if conf.IsSet("write_relabel_configs") {
-		return errors.New("`write_relabel_configs` must not be in `endpoints`, whose data is encoded once for all: " +
-			"give that destination an exporter of its own")
-	}
-	c.HTTP = defaultClient()
-	return conf.Unmarshal(c)
 }
 
 // Unmarshal names unknown keys, and those that were meant.

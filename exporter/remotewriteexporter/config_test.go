@@ -16,6 +16,7 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -89,6 +90,10 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	require.Equal(t, "https://mimir:8080/api/v1/push", several[1].client.Endpoint)
 	require.Equal(t, defaultClient().IdleConnTimeout, several[1].client.IdleConnTimeout)
 	require.True(t, several[0].client.TLS.InsecureSkipVerify)
+	require.Equal(t, queue.Policy{Size: 64 << 20, OnFull: queue.Block, FreshFor: time.Minute}, several[0].policy(), "the exporter's")
+	require.Equal(t, queue.Policy{Size: 5_000_000, OnFull: queue.DropNewest, MaxAge: time.Hour}, several[1].policy(), "its own")
+	require.Equal(t, [2]string{auto, snappy}, [2]string{several[0].message, several[0].compression})
+	require.Equal(t, [2]string{oneZero, auto}, [2]string{several[1].message, several[1].compression})
 	ids := identities(several)
 	several[0], several[1] = several[1], several[0]
 	require.ElementsMatch(t, ids, identities(several))
@@ -151,7 +156,7 @@ func TestFormatsFollowTheConfiguration(t *testing.T) {
 		for i := range want {
 			want[i].Level = 1
 		}
-		require.Equal(t, want, cfg.formats())
+		require.Equal(t, want, cfg.formats(&cfg.clients()[0]))
 	}
 	const plain = "UnderscoreEscapingWithSuffixes"
 	v2z := block.Format{Version: promwrite.V2, Compression: promwrite.Zstd}

@@ -86,12 +86,10 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	}
 	q, err := queue.Open(ctx, queue.Config{
 		Destinations:  identities(clients),
-		Size:          e.cfg.Queue.Size,
-		OnFull:        onFull[e.cfg.Queue.OnFull],
+		Policy:        queue.Policy{OnFull: onFull[e.cfg.Queue.OnFull]}, // of batches
+		Own:           policies(clients),
 		Batches:       e.cfg.Queue.MaxBatches,
 		Tenants:       e.cfg.Tenant.any(),
-		MaxAge:        e.cfg.Queue.MaxAge,
-		FreshFor:      e.cfg.Queue.FreshFirstAfter,
 		Storage:       client,
 		Legacy:        legacy,
 		Dropped:       e.telemetry.queueDropped,
@@ -150,7 +148,7 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 	return send.New(send.Config{
 		URL:       cfg.Endpoint,
 		Client:    client,
-		Formats:   e.cfg.formats(),
+		Formats:   e.cfg.formats(c),
 		Timeout:   timeout,
 		Reprobe:   e.cfg.ReprobeInterval,
 		Tenants:   tenants,

@@ -28,7 +28,7 @@ func (e *remoteWrite) inspection() inspect.Source {
 func (e *remoteWrite) flow() inspect.Flow {
 	f := inspect.Flow{
 		In: e.taken.Load(), Refused: e.turnedDown.Load(),
-		Dropped: e.telemetry.leftOut(), QueueCapacity: e.cfg.Queue.Size * int64(len(e.destinations)),
+		Dropped: e.telemetry.leftOut(),
 	}
 	for i, t := range e.telemetry.destinations {
 		o := t.snapshot()
@@ -41,6 +41,7 @@ func (e *remoteWrite) flow() inspect.Flow {
 		queued := e.queue.Stats(i)
 		f.QueuedItems += int64(queued.Blocks)
 		f.QueuedBytes += queued.Bytes
+		f.QueueCapacity += queued.Capacity
 	}
 	return f
 }

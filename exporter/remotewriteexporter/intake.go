@@ -31,7 +31,7 @@ const (
 	cacheGenerations = 5
 	// maxRequests bounds a round, in full requests, however many shards there are.
 	maxRequests = 16
-	// maxHold is how long, in timeouts, a round is held open for a destination that is behind: callers may be waiting.
+	// maxHold is how long, in timeouts, a round is held open for destinations that are behind: callers may be waiting.
 	maxHold = 5
 	// holdLooks is how often in a timeout it is looked whether it still is.
 	holdLooks = 10
@@ -344,7 +344,7 @@ func (in *intake) run() {
 	}
 }
 
-// await returns when the round is to end: it is full, or has waited long enough. While a destination is behind, what
+// await returns when the round is to end: it is full, or has waited long enough. While all destinations are behind, what
 // would be cut off would only wait in the queue, and take a trip of its own to the destination: so the round is held
 // open for a while, and becomes part of larger requests.
 func (in *intake) await() {
@@ -365,15 +365,16 @@ func (in *intake) await() {
 	}
 }
 
-// behind tells whether a destination has yet to be sent a request on every shard, besides those under way. One that does not
+// behind tells whether every destination has yet to be sent a request on every shard, besides those under way: who keeps up
+// does not wait for those who do not, whose small requests are merged when they are sent. One that does not
 // answer counts while nobody waits for data to be stored: there is no telling for how long.
 func (in *intake) behind() bool {
 	for i, d := range in.destinations {
-		if s := in.queue.Stats(i); s.Waiting >= in.shards.count() && (d.Answers() || !in.durable && !in.cfg.Queue.WaitForResult) {
-			return true
+		if s := in.queue.Stats(i); s.Waiting < in.shards.count() || !d.Answers() && (in.durable || in.cfg.Queue.WaitForResult) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // flush ends a round, and changes the number of shards for the next if another suits better.

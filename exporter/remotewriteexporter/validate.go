@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/config/confighttp"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
@@ -25,6 +24,7 @@ const (
 	never  = "never"
 
 	oneZero = "1.0"
+	twoZero = "2.0"
 	zstd    = "zstd"
 	snappy  = "snappy"
 
@@ -35,7 +35,7 @@ const (
 
 var (
 	versions = map[string]promwrite.Version{
-		"2.0": promwrite.V2, "io.prometheus.write.v2.Request": promwrite.V2,
+		twoZero: promwrite.V2, "io.prometheus.write.v2.Request": promwrite.V2,
 		oneZero: promwrite.V1, "prometheus.WriteRequest": promwrite.V1,
 	}
 	encodings = map[string]promwrite.Encoding{zstd: promwrite.Zstd, snappy: promwrite.Snappy}
@@ -72,6 +72,10 @@ func (c *Config) Validate() error {
 			fault("`rate_limit` of `%s` must not be negative, got %d bytes and %d samples a second; 0 is none", d.endpointKey,
 				d.rate.BytesPerSecond, d.rate.SamplesPerSecond)
 		}
+	}
+
+	for i := range c.Endpoints {
+		errs = append(errs, c.validateOwn(&c.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)))
 	}
 
 	if _, ok := versions[c.ProtobufMessage]; !ok && c.ProtobufMessage != auto {
@@ -178,7 +182,7 @@ func (c *Config) validateClient(key, endpointKey string, client *confighttp.Clie
 		errs = append(errs, fmt.Errorf("`%s` must be set", endpointKey))
 	}
 	if client.Compression != "" {
-		errs = append(errs, fmt.Errorf("`%scompression` must not be set: use `compression` of the exporter", key))
+		errs = append(errs, fmt.Errorf("`%scompression` must not be set: use `compression`, of the exporter or in `endpoints`", key))
 	}
 	for name := range client.Headers.Iter {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
@@ -227,52 +231,3 @@ func (c *TenantConfig) validate() error {
 }
 
 func isHeaderName(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n:") }
-
-// A namedClient is a destination, the prefix of its keys, and the key of its endpoint.
-type namedClient struct {
-	key, endpointKey string
-	client           confighttp.ClientConfig
-	rate             RateLimitConfig
-}
-
-// clients are the destinations.
-func (c *Config) clients() []namedClient {
-	if len(c.Endpoints) == 0 {
-		client := c.HTTP
-		if c.Endpoint != "" {
-			client.Endpoint = c.Endpoint
-			return []namedClient{{"http.", "endpoint", client, c.RateLimit}}
-		}
-		return []namedClient{{"http.", "http.endpoint", client, c.RateLimit}}
-	}
-	var list []namedClient
-	for i := range c.Endpoints {
-		key := fmt.Sprintf("endpoints[%d].", i)
-		rate := c.RateLimit
-		if own := c.Endpoints[i].RateLimit; own != nil {
-			rate = *own
-		}
-		list = append(list, namedClient{key, key + "endpoint", c.Endpoints[i].HTTP, rate})
-	}
-	return list
-}
-
-// formats are those a destination may be offered, the best first.
-func (c *Config) formats() []block.Format {
-	var list []block.Format
-	for _, version := range []promwrite.Version{promwrite.V2, promwrite.V1} {
-		if pinned, ok := versions[c.ProtobufMessage]; ok && pinned != version {
-			continue
-		}
-		if version == promwrite.V1 && !otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
-			continue // UTF-8 names are not for 1.0
-		}
-		for _, encoding := range []promwrite.Encoding{promwrite.Zstd, promwrite.Snappy} {
-			if pinned, ok := encodings[c.Compression]; ok && pinned != encoding {
-				continue
-			}
-			list = append(list, block.Format{Version: version, Compression: encoding, Level: c.CompressionLevel})
-		}
-	}
-	return list
-}

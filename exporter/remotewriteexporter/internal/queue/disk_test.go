@@ -268,7 +268,7 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration) {
 			client.lives = 2 + random.IntN(60)
 		}
 		cfg := Config{
-			Destinations: []string{"a", "b"}, Size: 1 << 30, Storage: client, FreshFor: freshFor,
+			Destinations: []string{"a", "b"}, Policy: Policy{Size: 1 << 30, FreshFor: freshFor}, Storage: client,
 			Dropped:       func(_ int, reason string, _ block.Header) { t.Errorf("dropped for %s", reason) },
 			StorageFailed: func(error) {},
 		}

@@ -13,10 +13,10 @@ import (
 // age puts what has waited for too long behind what is fresh. What senders have stays where it is: should it come back, it
 // follows then.
 func (d *destination) age(now time.Time) {
-	if d.freshFor <= 0 {
+	if d.policy.FreshFor <= 0 {
 		return
 	}
-	before := now.Add(-d.freshFor)
+	before := now.Add(-d.policy.FreshFor)
 	for _, g := range d.fresh.groups {
 		for _, l := range slices.Backward(g.lanes) { // a lane that leaves has its place taken by one that was looked at
 			n := 0

@@ -12,14 +12,14 @@ import (
 
 // A destination is one endpoint's view of the blocks. Queue.mu guards it.
 type destination struct {
-	wake *sync.Cond
+	wake   *sync.Cond
+	policy Policy
 	fresh,
 	late row // what has waited for so long that fresh blocks go first
-	freshFor time.Duration // 0 is for ever
-	bytes    int64
-	blocks   int
-	leased   int // lanes
-	held     int // blocks with senders
+	bytes  int64
+	blocks int
+	leased int // lanes
+	held   int // blocks with senders
 	// refused is the size of the block that was last left out for want of room.
 	refused int64
 	shares  map[uint32]int64  // bytes of each tenant that has blocks
@@ -54,8 +54,8 @@ type lane struct {
 	held    int
 }
 
-func newDestination(wake *sync.Cond, freshFor time.Duration) *destination {
-	return &destination{wake: wake, freshFor: freshFor, shares: map[uint32]int64{}, paused: map[uint32]*pause{}}
+func newDestination(wake *sync.Cond, policy Policy) *destination {
+	return &destination{wake: wake, policy: policy, shares: map[uint32]int64{}, paused: map[uint32]*pause{}}
 }
 
 func (d *destination) push(e *entry) {
@@ -190,13 +190,13 @@ func (d *destination) shorten(l *lane, entries []*entry, n int) {
 }
 
 // dropOldest takes out the oldest block that is not leased, of those that may be dropped, or nil.
-func (d *destination) dropOldest(of func(tenant uint32) bool) *entry {
+func (d *destination) dropOldest(may func(*entry) bool) *entry {
 	for g := range d.groups() {
 		l := g.oldest(func(l *lane) *entry {
-			if !of(l.key.tenant) {
-				return nil
+			if e := l.entry(l.held); e != nil && may(e) {
+				return e
 			}
-			return l.entry(l.held)
+			return nil
 		})
 		if l == nil {
 			continue

@@ -58,7 +58,7 @@ func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, 
 func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 	raw := 0
 	for i, e := range l.entries {
-		b, deadline, reason, err := l.queue.read(ctx, e)
+		b, deadline, reason, err := l.queue.read(ctx, l.destination, e)
 		raw += b.RawSize
 		switch fine := err == nil && reason == ""; {
 		case i == 0 && !fine:
@@ -74,9 +74,9 @@ func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 }
 
 // read gets the block of a leased entry, or tells why it must be dropped.
-func (q *Queue) read(ctx context.Context, e *entry) (b block.Block, deadline time.Time, reason string, err error) {
-	if q.cfg.MaxAge > 0 {
-		deadline = e.queued.Add(q.cfg.MaxAge)
+func (q *Queue) read(ctx context.Context, destination int, e *entry) (b block.Block, deadline time.Time, reason string, err error) {
+	if limit := q.destinations[destination].policy.MaxAge; limit > 0 {
+		deadline = e.queued.Add(limit)
 		if !time.Now().Before(deadline) {
 			return b, deadline, ReasonAge, nil
 		}

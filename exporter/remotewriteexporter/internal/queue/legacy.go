@@ -40,7 +40,7 @@ func (q *Queue) Leave() *Legacy {
 	l := &Legacy{destinations: q.cfg.Destinations}
 	seen := map[*entry]bool{}
 	for i, d := range q.destinations {
-		for e := d.dropOldest(anyTenant); e != nil; e = d.dropOldest(anyTenant) {
+		for e := d.dropOldest(anyBlock); e != nil; e = d.dropOldest(anyBlock) {
 			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
 			if !seen[e] {
 				seen[e] = true

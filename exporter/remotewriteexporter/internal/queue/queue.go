@@ -21,6 +21,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,21 +63,17 @@ const (
 
 // Config says what to keep and where.
 type Config struct {
+	// Policy is that of destinations which have none of their own.
+	Policy
+
 	// Destinations identify the queues, the same after a restart.
 	Destinations []string
-	// Size bounds each destination's queue, in bytes of bodies and some overhead.
-	Size int64
+	// Own are policies of the destinations, in their order; nil gives none a policy of its own.
+	Own []Policy
 	// Tenants says that blocks are of several tenants, each with a share of the queue.
 	Tenants bool
 	// Batches bounds the batches of the pipeline that have no fate yet, besides; 0 does not.
 	Batches int64
-	// OnFull is what happens then.
-	OnFull OnFull
-	// FreshFor is how long a block may wait before those that came later go first; 0 is for ever. What waits longer goes in its
-	// own order, when nothing else can.
-	FreshFor time.Duration
-	// MaxAge is how long a block may wait; 0 is for ever.
-	MaxAge time.Duration
 	// Legacy is what earlier queues in memory left.
 	Legacy []*Legacy
 	// Storage keeps the blocks; nil keeps them in memory.
@@ -86,6 +83,19 @@ type Config struct {
 	Dropped func(destination int, reason string, h block.Header)
 	// StorageFailed is told of each failure to read or delete what is stored. It must not call the queue.
 	StorageFailed func(error)
+}
+
+// A Policy says how far a destination may be behind, and what becomes of its data then.
+type Policy struct {
+	// Size bounds the queue, in bytes of bodies and some overhead.
+	Size int64
+	// OnFull is what happens when it is full.
+	OnFull OnFull
+	// FreshFor is how long a block may wait before those that came later go first; 0 is for ever. What waits longer goes in its
+	// own order, when nothing else can.
+	FreshFor time.Duration
+	// MaxAge is how long a block may wait; 0 is for ever.
+	MaxAge time.Duration
 }
 
 // Queue is safe for concurrent use, but for Push, which one goroutine calls.
@@ -109,8 +119,12 @@ type Queue struct {
 // Open makes a queue and takes up what its storage holds.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	q := &Queue{cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants}
-	for range cfg.Destinations {
-		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), cfg.FreshFor))
+	for i := range cfg.Destinations {
+		policy := cfg.Policy
+		if cfg.Own != nil {
+			policy = cfg.Own[i]
+		}
+		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy))
 	}
 	if cfg.Storage == nil {
 		for _, l := range cfg.Legacy {
@@ -177,7 +191,8 @@ func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fa
 	return nil
 }
 
-// store writes entries. When the storage is full and the policy allows, the oldest blocks make room for them.
+// store writes entries. When the storage is full, the oldest blocks make room for them that wait only for destinations whose
+// policy allows it.
 func (q *Queue) store(ctx context.Context, entries []*entry) error {
 	if q.disk == nil {
 		return nil
@@ -189,13 +204,15 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		q.mu.Unlock()
 		q.forget(nil) // deletions first: they make room
 		err := q.disk.append(ctx, first, entries)
-		if err == nil || !errors.Is(err, storage.ErrStorageFull) || q.cfg.OnFull != DropOldest {
+		if err == nil || !errors.Is(err, storage.ErrStorageFull) {
 			return err
 		}
 		q.mu.Lock()
 		var finished []*entry
-		for i := range q.destinations {
-			finished = q.dropOldest(i, need, anyTenant, finished)
+		for i, d := range q.destinations {
+			if d.policy.OnFull == DropOldest {
+				finished = q.dropOldest(i, need, q.mayGo, finished)
+			}
 		}
 		q.mu.Unlock()
 		if len(finished) == 0 || !q.forget(finished) { // to drop more would make no room
@@ -208,13 +225,13 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	for i, d := range q.destinations {
 		if over := int64(e.size) - q.room(d, e.tenant); over > 0 && d.blocks > 0 {
-			switch q.cfg.OnFull {
+			switch d.policy.OnFull {
 			case DropOldest:
 				if q.cfg.Tenants { // what it drops of its own makes room twice: it is free, and no longer the tenant's
-					finished = q.dropOldest(i, (over+1)/2, func(tenant uint32) bool { return tenant == e.tenant }, finished)
-					over = d.bytes + int64(e.size) - q.cfg.Size
+					finished = q.dropOldest(i, (over+1)/2, func(old *entry) bool { return old.tenant == e.tenant }, finished)
+					over = d.bytes + int64(e.size) - d.policy.Size
 				}
-				finished = q.dropOldest(i, over, anyTenant, finished)
+				finished = q.dropOldest(i, over, anyBlock, finished)
 			case DropNewest:
 				d.refused = int64(e.size)
 				e.done = append(e.done, q.cfg.Destinations[i])
@@ -242,13 +259,23 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	return finished
 }
 
-func anyTenant(uint32) bool { return true }
+func anyBlock(*entry) bool { return true }
+
+// mayGo tells whether all that wait for a block may lose it: else to drop it for one of them makes no room.
+func (q *Queue) mayGo(e *entry) bool {
+	for i, d := range q.destinations {
+		if d.policy.OnFull != DropOldest && !slices.Contains(e.done, q.cfg.Destinations[i]) {
+			return false
+		}
+	}
+	return true
+}
 
 // dropOldest frees room bytes in a destination's queue, as far as blocks that are not leased allow.
-func (q *Queue) dropOldest(destination int, room int64, of func(tenant uint32) bool, finished []*entry) []*entry {
+func (q *Queue) dropOldest(destination int, room int64, may func(*entry) bool, finished []*entry) []*entry {
 	d := q.destinations[destination]
 	for room > 0 {
-		e := d.dropOldest(of)
+		e := d.dropOldest(may)
 		if e == nil {
 			return finished
 		}
@@ -302,7 +329,7 @@ func (q *Queue) Close(ctx context.Context) error {
 		if q.disk != nil {
 			break
 		}
-		for e := d.dropOldest(anyTenant); e != nil; e = d.dropOldest(anyTenant) {
+		for e := d.dropOldest(anyBlock); e != nil; e = d.dropOldest(anyBlock) {
 			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
 			q.abandon(e)
 		}
@@ -330,7 +357,7 @@ func (q *Queue) Stats(destination int) Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
-	s := Stats{Bytes: d.bytes, Capacity: q.cfg.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held}
+	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
 	}

@@ -40,7 +40,7 @@ func open(t *testing.T, destinations, size int, change func(*Config)) (*Queue, d
 	dropped := drops{}
 	cfg := Config{
 		Destinations:  []string{"a", "b", "c"}[:destinations],
-		Size:          int64(size * (bodySize + entryOverhead)),
+		Policy:        Policy{Size: int64(size * (bodySize + entryOverhead))},
 		Dropped:       dropped.count,
 		StorageFailed: func(error) {},
 	}

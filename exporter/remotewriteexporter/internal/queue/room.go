@@ -7,9 +7,6 @@ import "context"
 
 // WaitRoom returns when every destination has room for what some tenants bring, or its queue makes room by dropping.
 func (q *Queue) WaitRoom(ctx context.Context, tenants []string) error {
-	if q.cfg.OnFull != Block {
-		return nil
-	}
 	for {
 		q.mu.Lock()
 		full, changed, closed := q.full(tenants), q.changed, q.closed
@@ -30,20 +27,20 @@ func (q *Queue) WaitRoom(ctx context.Context, tenants []string) error {
 
 // Blocks tells whether WaitRoom would wait now.
 func (q *Queue) Blocks(tenants []string) bool {
-	if q.cfg.OnFull != Block {
-		return false
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.closed && q.full(tenants)
 }
 
-// full tells whether some destination has no room for one of the tenants; the caller holds mu.
+// full tells whether some destination that makes others wait has no room for one of the tenants; the caller holds mu.
 func (q *Queue) full(tenants []string) bool {
-	if q.crowded() {
+	if q.cfg.OnFull == Block && q.crowded() {
 		return true
 	}
 	for _, d := range q.destinations {
+		if d.policy.OnFull != Block {
+			continue
+		}
 		for _, tenant := range tenants {
 			if q.room(d, q.numberIfKnown(tenant)) <= 0 {
 				return true
@@ -56,16 +53,13 @@ func (q *Queue) full(tenants []string) bool {
 // Refuses tells whether every destination would leave a new block out: it is full, or has no room for one like the last
 // that was left out.
 func (q *Queue) Refuses(tenants []string) bool {
-	if q.cfg.OnFull != DropNewest {
-		return false
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.crowded() {
+	if q.cfg.OnFull == DropNewest && q.crowded() {
 		return true
 	}
 	for _, d := range q.destinations {
-		if d.blocks == 0 {
+		if d.policy.OnFull != DropNewest || d.blocks == 0 {
 			return false
 		}
 		for _, tenant := range tenants {

@@ -60,7 +60,7 @@ func (d *destination) isPaused(tenant uint32, now time.Time) bool {
 // served comes to a part of n+1, and there is always one part left for whoever comes next. Without tenants it is all that is
 // free.
 func (q *Queue) room(d *destination, tenant uint32) int64 {
-	free := q.cfg.Size - d.bytes
+	free := d.policy.Size - d.bytes
 	if !q.cfg.Tenants {
 		return free
 	}
