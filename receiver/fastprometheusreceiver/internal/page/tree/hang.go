@@ -18,21 +18,36 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// hang gives a point its exemplars, in place of those it had.
+// hang gives a point its exemplars, in the memory of those it had.
 func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
-	if out.Len() > 0 {
-		out.RemoveIf(func(pmetric.Exemplar) bool { return true })
-	}
+	n := 0
 	i, _ := slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
 	for ; i < len(c.Exemplars) && c.Exemplars[i].Point == point; i++ {
-		fillExemplar(&c.Exemplars[i].Exemplar, out.AppendEmpty())
+		if n == out.Len() {
+			out.AppendEmpty()
+		}
+		fillExemplar(&c.Exemplars[i].Exemplar, out.At(n))
+		n++
+	}
+	if out.Len() > n {
+		at := 0
+		out.RemoveIf(func(pmetric.Exemplar) bool {
+			at++
+			return at > n
+		})
 	}
 }
 
+// fillExemplar makes one what is exposed, whatever it was.
 func fillExemplar(x *exemplar.Exemplar, out pmetric.Exemplar) {
 	out.SetTimestamp(pcommon.Timestamp(x.Ts * 1e6))
 	out.SetDoubleValue(x.Value)
-	attrs := fillAttributes(out.FilteredAttributes(), x.Labels.Len())
+	out.SetTraceID(pcommon.TraceID{})
+	out.SetSpanID(pcommon.SpanID{})
+	if had := out.FilteredAttributes(); had.Len() > 0 {
+		had.Clear()
+	}
+	attrs := fillAttributes(out.FilteredAttributes(), others(x.Labels))
 	x.Labels.Range(func(l labels.Label) {
 		switch strings.ToLower(l.Name) {
 		case translator.ExemplarTraceIDKey:
@@ -51,6 +66,16 @@ func fillExemplar(x *exemplar.Exemplar, out pmetric.Exemplar) {
 		attrs.put(l.Name, l.Value)
 	})
 	attrs.flush()
+}
+
+// others counts the labels that are no ids.
+func others(all labels.Labels) (n int) {
+	all.Range(func(l labels.Label) {
+		if !strings.EqualFold(l.Name, translator.ExemplarTraceIDKey) && !strings.EqualFold(l.Name, translator.ExemplarSpanIDKey) {
+			n++
+		}
+	})
+	return n
 }
 
 // decodeID reads hexadecimal digits: a short id fills the end, of a long one the end is ignored.
