@@ -107,7 +107,11 @@ func (p *Page) render(f Format, target, step int, t *tally.Tally) (dst []byte) {
 		dst = append(dst, ' ')
 		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
 		if l.exemplar > 0 && f == OpenMetrics {
-			h := hash(2, target, i, step)
+			seen := step // an exemplar is of an observation: it stays until there is another
+			if !l.changes {
+				seen = 0
+			}
+			h := hash(2, target, i, seen)
 			dst = fmt.Appendf(dst, ` # {trace_id="%016x%016x",span_id="%016x"} %g`, h, h*3, h*5, l.exemplar)
 		}
 		dst = append(dst, '\n')
