@@ -21,6 +21,7 @@ import (
 func (s *slot) read(l *link) {
 	defer l.cancel()
 	limits, caps := l.conn.greeting()
+	l.keep = s.keep(limits.Keep, caps)
 	l.packs.Store(caps&otlpstream.CapWindow != 0 && s.client.Compression == configcompression.TypeZstd)
 	l.orders.Store(caps&otlpstream.CapOrdered != 0)
 	if s.line != nil {
@@ -44,6 +45,15 @@ func (s *slot) read(l *link) {
 	}
 }
 
+// keep is what a stream keeps of what it packs: what the server keeps, or less.
+func (s *slot) keep(granted otlpstream.Keep, caps otlpstream.Caps) otlpstream.Keep {
+	if caps&otlpstream.CapDelta == 0 || s.signal != otlpstream.Metrics {
+		granted.History = 0
+	}
+	granted.History = min(granted.History, s.cfg.HistoryBytes)
+	return granted
+}
+
 // answered ends the deliveries that a response is about.
 func (s *slot) answered(l *link, r *otlpstream.Response) {
 	now := time.Now()
@@ -56,7 +66,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 		s.mu.Unlock()
 		return
 	}
-	s.failures = 0
+	s.answers()
 	l.acks++
 	l.retiring = l.retiring || r.Drain
 	unexpected := 0
@@ -131,7 +141,7 @@ func (s *slot) take(id uint64) *entry {
 // release removes a request that the table has no more from the account of its stream.
 func (s *slot) release(e *entry) {
 	if l := e.Value.link; l != nil {
-		l.credit.Return(len(e.Value.data))
+		s.giveBack(l, len(e.Value.data))
 		e.Value.link = nil
 	}
 	s.suspects = max(0, s.suspects-1)
@@ -172,7 +182,7 @@ func (s *slot) ended(l *link, err error) {
 		}
 	}
 	if l.acks == 0 && (len(left) > 0 || l.closed.IsZero()) {
-		s.failures++
+		s.fail()
 	}
 	suspect := len(left) > 0 && !errors.Is(err, io.EOF) && suspicious(err)
 	for _, e := range left {
@@ -201,7 +211,7 @@ func (s *slot) ended(l *link, err error) {
 // sendAgain puts a request among those that are to be sent once more, under the ID they have: whichever answer comes
 // first counts.
 func (s *slot) sendAgain(e *entry) {
-	e.Value.link.credit.Return(len(e.Value.data))
+	s.giveBack(e.Value.link, len(e.Value.data))
 	e.Value.link = nil
 	s.account.move(e.Value, queued)
 	at, _ := slices.BinarySearchFunc(s.resend, e.ID, func(e *entry, id uint64) int { return cmp.Compare(e.ID, id) })

@@ -62,6 +62,10 @@ type Config struct {
 	// is a connection. Default 1.
 	Connections int `mapstructure:"connections"`
 
+	// HistoryBytes bounds what a stream keeps of the metrics it has sent, so that of those that come again only what has
+	// changed is sent. A server may allow less. 0 sends all. Default 16 MiB.
+	HistoryBytes int `mapstructure:"history_bytes"`
+
 	// Rebalance closes streams and opens others, so that load balancers can place them anew.
 	Rebalance Rebalance `mapstructure:"rebalance"`
 
@@ -138,6 +142,10 @@ type Rebalance struct {
 
 	// Requests closes a stream once it has carried more than so many requests. 0 is never. Default 1000.
 	Requests int `mapstructure:"requests"`
+
+	// DeltaTimeout is the age up to which neither of the two closes a stream that sends deltas: the next one has to send all of
+	// the metrics first. 0 is that they do. Default 5m.
+	DeltaTimeout time.Duration `mapstructure:"delta_timeout"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -220,6 +228,12 @@ func (c *Config) Validate() error {
 	}
 	if c.InFlight.Bytes <= 0 {
 		fault("`in_flight::bytes` must be positive, got %d", c.InFlight.Bytes)
+	}
+	if c.HistoryBytes < 0 {
+		fault("`history_bytes` must not be negative, got %d; 0 sends no deltas", c.HistoryBytes)
+	}
+	if c.Rebalance.DeltaTimeout < 0 {
+		fault("`rebalance::delta_timeout` must not be negative, got %v; 0 has streams closed as others are", c.Rebalance.DeltaTimeout)
 	}
 	if c.Rebalance.Timeout < 0 || c.Rebalance.Requests < 0 {
 		errs = append(errs, errors.New("`rebalance::timeout` and `rebalance::requests` must not be negative; 0 is never"))

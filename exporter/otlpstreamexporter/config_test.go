@@ -70,10 +70,10 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 	require.NoError(t, testConfig(transportGRPC, "x:1").Validate())
 	require.NoError(t, testConfig(transportWebSocket, "x:1").Validate())
 
-	err := (&Config{Rebalance: Rebalance{Requests: -1}, Queue: configoptional.Some(QueueConfig{}), Shutdown: Shutdown{WaitForAcks: true}}).Validate()
+	err := (&Config{HistoryBytes: -1, Rebalance: Rebalance{Requests: -1, DeltaTimeout: -1}, Queue: configoptional.Some(QueueConfig{}), Shutdown: Shutdown{WaitForAcks: true}}).Validate()
 	for _, key := range []string{
 		"endpoint", "transport", "mode", "reprobe_interval", "streams", "connections", "in_flight::requests", "in_flight::bytes",
-		"rebalance::requests", "ack_timeout", "shutdown::timeout", "sending_queue::queue_size",
+		"rebalance::requests", "rebalance::delta_timeout", "history_bytes", "ack_timeout", "shutdown::timeout", "sending_queue::queue_size",
 	} {
 		require.ErrorContains(t, err, "`"+key+"`")
 	}

@@ -33,6 +33,8 @@ type delivery struct {
 	sent  uint64
 	// origin is whose data it is, as far as the server is told.
 	origin origin.Origin
+	// home is where it had better go: see homeOf.
+	home uint64
 	// passes lets the next request be sent, where they go in order.
 	passes func()
 	// unary tells that a server without streams had it, and step how far it is down the compressions that it may take.
@@ -60,7 +62,7 @@ func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *
 	return &delivery{
 		data: data, items: items,
 		done: make(chan outcome, 1), since: time.Now(), span: trace.SpanFromContext(ctx),
-		origin: origin.Of(d.cfg.MetadataKeys, client.FromContext(ctx).Metadata),
+		origin: origin.Of(d.cfg.MetadataKeys, client.FromContext(ctx).Metadata), home: d.homeOf(data),
 	}
 }
 
@@ -271,25 +273,6 @@ func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
 		case <-ctx.Done():
 			return outcome{verdict: retry, err: ctx.Err()}
 		}
-	}
-}
-
-// hand gives a delivery to a slot that has room; so it waits for the gate and for a connection, too.
-func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
-	select {
-	case l.ready <- p:
-		return outcome{}, true
-	default:
-	}
-	expired, stop := l.expiry(p)
-	defer stop()
-	select {
-	case l.ready <- p:
-		return outcome{}, true
-	case <-expired:
-		return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no stream to send it on")}, false
-	case <-ctx.Done():
-		return outcome{verdict: retry, err: ctx.Err()}, false
 	}
 }
 

@@ -39,7 +39,9 @@ func createDefaultConfig() component.Config {
 
 		MetadataCardinalityLimit: 100,
 
-		Rebalance:     Rebalance{Scope: scopeStream, Timeout: 30 * time.Second, Requests: 1000},
+		HistoryBytes: 16 << 20,
+
+		Rebalance:     Rebalance{Scope: scopeStream, Timeout: 30 * time.Second, Requests: 1000, DeltaTimeout: 5 * time.Minute},
 		InFlight:      InFlight{Requests: 128, Bytes: 32 << 20},
 		AckTimeout:    30 * time.Second,
 		ResendUnacked: true,

@@ -26,8 +26,11 @@ type entry = otlpstream.Entry[*delivery]
 // that reads its answers, also when the slot uses another stream already.
 type slot struct {
 	*lane
+	standing
 
 	number int
+	// own hands deliveries to this slot, as ready of the lane does to any.
+	own chan *delivery
 	// wake tells run that there is room, or that something is to be sent again.
 	wake chan struct{}
 	// held is what may keep requests back, to send several at once; only run sends.
@@ -49,7 +52,7 @@ type slot struct {
 
 func newSlot(l *lane, number int) *slot {
 	return &slot{
-		lane: l, number: number,
+		lane: l, number: number, own: make(chan *delivery),
 		wake:    make(chan struct{}, 1),
 		pending: otlpstream.NewPending[*delivery](),
 	}
@@ -67,6 +70,7 @@ func (s *slot) run() {
 		}
 		if e == nil && p == nil {
 			select {
+			case p = <-s.own:
 			case p = <-s.ready:
 			case <-s.wake:
 				continue
@@ -84,6 +88,8 @@ func (s *slot) run() {
 func (s *slot) another() *delivery {
 	for range 2 {
 		select {
+		case p := <-s.own:
+			return p
 		case p := <-s.ready:
 			return p
 		default:
@@ -114,8 +120,10 @@ func (s *slot) waitForRoom() bool {
 		s.mu.Unlock()
 		closed := s.gate.left(time.Now())
 		if room && closed <= 0 {
+			s.full.Store(false)
 			return true
 		}
+		s.full.Store(true)
 		s.flush()
 		var opens <-chan time.Time
 		if closed > 0 {
@@ -195,7 +203,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		p.sent++
 		p.link, p.overtaken = l, overtakings{}
 		l.sent++
-		l.credit.Spend(len(p.data))
+		s.spend(l, len(p.data))
 		s.account.move(p, pending)
 		s.mu.Unlock()
 
@@ -205,7 +213,8 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		p.noteStreamed(s.number, message.ID, message.Attempt)
 		if l.packs.Load() && worthPacking(s.signal, len(p.data)) {
 			if l.packer == nil {
-				l.packer = otlpstream.NewPacker()
+				l.packer = l.keep.NewPacker()
+				l.learned.Store(l.keep.History > 0)
 			}
 			l.packer.Pack(&message)
 		}
@@ -222,6 +231,30 @@ func (s *slot) send(e *entry, p *delivery) bool {
 func worthPacking(signal otlpstream.Signal, size int) bool {
 	const largeBatch = 16 << 10
 	return signal == otlpstream.Metrics || size <= largeBatch
+}
+
+// spend notes that so many bytes are sent on a stream, giveBack that they are answered, or lost. The slot's lock is held.
+func (s *slot) spend(l *link, bytes int) {
+	l.credit.Spend(bytes)
+	s.unanswered.Add(int64(bytes))
+}
+
+func (s *slot) giveBack(l *link, bytes int) {
+	l.credit.Return(bytes)
+	s.unanswered.Add(-int64(bytes))
+}
+
+// fail notes that a stream has come to nothing, and answers that it has not. The slot's lock is held.
+func (s *slot) fail() {
+	s.failures++
+	s.failing.Store(true)
+}
+
+func (s *slot) answers() {
+	if s.failures > 0 {
+		s.failures = 0
+		s.failing.Store(false)
+	}
 }
 
 func (s *slot) passGate() bool {
@@ -314,7 +347,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 			continue
 		}
 		now := time.Now()
-		l = &link{conn: c, cancel: cancel, opened: now, maxAge: spread(s.cfg.Rebalance.Timeout, 0.1)}
+		l = &link{conn: c, cancel: cancel, opened: now, maxAge: spread(s.cfg.Rebalance.Timeout, 0.1), deltaAge: spread(s.cfg.Rebalance.DeltaTimeout, 0.1)}
 		s.mu.Lock()
 		s.current = l
 		s.links = append(s.links, l)
@@ -328,7 +361,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 // failed notes that a stream could not be opened. It returns true when nothing is left to be sent on it.
 func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	s.mu.Lock()
-	s.failures++
+	s.fail()
 	s.mu.Unlock()
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked {
 		s.throttle(delay)

@@ -63,8 +63,14 @@ type link struct {
 	opened time.Time
 	// maxAge is the age at which it is closed, 0 being never.
 	maxAge time.Duration
+	// deltaAge is the age up to which it is kept where it sends deltas.
+	deltaAge time.Duration
 	// packs is set once the server is known to unpack; packer belongs to the goroutine that sends.
 	packs atomic.Bool
+	// keep is what packing may keep; it is set before packs.
+	keep otlpstream.Keep
+	// learned tells that the packer has a history, which a stream that is opened in its place would have to learn again.
+	learned atomic.Bool
 	// orders is set once the server is known to keep the order of requests.
 	orders atomic.Bool
 	packer *otlpstream.Packer
@@ -84,6 +90,9 @@ type link struct {
 
 // over tells whether it is time to use another stream.
 func (l *link) over(cfg Rebalance, now time.Time) bool {
+	if !l.retiring && l.learned.Load() && now.Sub(l.opened) < l.deltaAge {
+		return false
+	}
 	return l.retiring || cfg.Requests > 0 && l.sent > cfg.Requests || l.maxAge > 0 && now.Sub(l.opened) > l.maxAge
 }
 

@@ -15,6 +15,8 @@ const (
 	HeaderWindowRequests = "otlp-stream-window-requests"
 	HeaderWindowBytes    = "otlp-stream-window-bytes"
 	HeaderMaxMessage     = "otlp-stream-max-message"
+	HeaderWindowSize     = "otlp-stream-window-size"
+	HeaderHistory        = "otlp-stream-history"
 )
 
 // Caps are optional capabilities.
@@ -34,15 +36,25 @@ const (
 	// CapOrdered of a client: it wants requests about the same resource handed on in the order of the stream. Of a server:
 	// it does that.
 	CapOrdered
+	// CapDelta of a server: it takes deltas in packed payloads. Of a client: it keeps to Limits.Keep.
+	CapDelta
 )
 
 // AllCaps are those that every peer here has. A server has CapOrdered, too, and a client where order is asked of it.
-const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow | CapWorking
+const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow | CapWorking | CapDelta
 
 var capNames = []struct {
 	bit  Caps
 	name string
-}{{CapCoalesce, "coalesce"}, {CapDelay, "delay"}, {CapDrain, "drain"}, {CapWindow, "window"}, {CapWorking, "working"}, {CapOrdered, "ordered"}}
+}{
+	{CapCoalesce, "coalesce"},
+	{CapDelay, "delay"},
+	{CapDrain, "drain"},
+	{CapWindow, "window"},
+	{CapWorking, "working"},
+	{CapOrdered, "ordered"},
+	{CapDelta, "delta"},
+}
 
 func (c Caps) String() string {
 	var names []string
@@ -74,15 +86,21 @@ type Limits struct {
 	Bytes    int
 	// MaxMessage is the size of the largest message the server takes.
 	MaxMessage int
+	// Keep is what either end keeps of packed payloads.
+	Keep Keep
 }
 
 // Headers lists the limits as names and values, in turn.
 func (l Limits) Headers() []string {
-	return []string{
+	headers := []string{
 		HeaderWindowRequests, strconv.Itoa(l.Requests),
 		HeaderWindowBytes, strconv.Itoa(l.Bytes),
 		HeaderMaxMessage, strconv.Itoa(l.MaxMessage),
 	}
+	if l.Keep.Window > 0 {
+		headers = append(headers, HeaderWindowSize, strconv.Itoa(l.Keep.Window), HeaderHistory, strconv.Itoa(l.Keep.History))
+	}
+	return headers
 }
 
 // ParseLimits reads them back. What is absent or malformed is no limit.
@@ -98,6 +116,7 @@ func ParseLimits(get func(name string) string) Limits {
 		Requests:   number(HeaderWindowRequests),
 		Bytes:      number(HeaderWindowBytes),
 		MaxMessage: number(HeaderMaxMessage),
+		Keep:       Keep{Window: number(HeaderWindowSize), History: number(HeaderHistory)},
 	}
 }
 

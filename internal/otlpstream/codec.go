@@ -49,9 +49,9 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot unmarshal into a %T", v)
 }
 
-// maxHeader is the size of the largest header that has no trace context: five numbers, with tags of one and two bytes.
+// maxHeader is the size of the largest header that has no trace context: six numbers, with tags of one and two bytes.
 // Numbers are mostly small, so there is room for a trace context, too.
-const maxHeader = 1 + 10 + 4*(2+10)
+const maxHeader = 1 + 10 + 5*(2+10)
 
 // Raw is a message that is already encoded, or is to stay so.
 type Raw []byte

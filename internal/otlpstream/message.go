@@ -21,6 +21,7 @@ const (
 	fieldTrace   = 18
 	fieldPacked  = 20
 	fieldSize    = 21
+	fieldDelta   = 22
 	fieldDelay   = 16
 	fieldMessage = 17
 	fieldIDs     = 18
@@ -43,6 +44,8 @@ type Request struct {
 	Trace TraceContext
 	// Packed is the size of the payload, in stream form, that a Packer has made Data of; 0 where none has.
 	Packed uint64
+	// Delta is the size of the delta that the payload was made before it was packed; 0 where it was not.
+	Delta uint64
 	// Memory is what Data is in, all of it, where that is to be used again.
 	Memory *Memory
 	// Buffer is what a parsed message has its Data in. Who is done with the message may use it for another.
@@ -61,6 +64,7 @@ func (r *Request) AppendHeader(dst []byte) []byte {
 		return dst
 	}
 	dst = appendUint(dst, fieldSize, r.Packed)
+	dst = appendUint(dst, fieldDelta, r.Delta)
 	return protowire.AppendVarint(protowire.AppendTag(dst, fieldPacked, protowire.BytesType), uint64(len(r.Data)))
 }
 
@@ -132,11 +136,13 @@ func (r *Request) ParseInPlace(message []byte) error {
 				r.Attempt = v
 			case fieldSize:
 				r.Packed = v
+			case fieldDelta:
+				r.Delta = v
 			}
 		}
 	}
 	r.Data = message[begin:end]
-	if packed != (r.Packed > 0) || packed && plain {
+	if packed != (r.Packed > 0) || packed && plain || r.Delta > 0 && !packed {
 		return fmt.Errorf("cannot parse request %d: packed data comes with its size, and alone", r.ID)
 	}
 	return nil

@@ -68,12 +68,12 @@ func TestPendingKeepsTheOrderOfSending(t *testing.T) {
 }
 
 func TestV05CapabilitiesTravelInHeaders(t *testing.T) {
-	require.Equal(t, "coalesce,delay,drain,window,working", AllCaps.String())
+	require.Equal(t, "coalesce,delay,drain,window,working,delta", AllCaps.String())
 	require.Equal(t, AllCaps, ParseCaps(AllCaps.String()))
 	require.Equal(t, CapDrain, ParseCaps(" drain , telepathy"))
 	require.Zero(t, ParseCaps(""))
 
-	limits := Limits{Requests: 3, Bytes: 4, MaxMessage: 5}
+	limits := Limits{Requests: 3, Bytes: 4, MaxMessage: 5, Keep: Keep{Window: 6, History: 7}}
 	headers := limits.Headers()
 	read := func(name string) string { return headers[slices.Index(headers, name)+1] }
 	require.Equal(t, limits, ParseLimits(read))

@@ -8,30 +8,71 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream/delta"
 )
 
 // Requests on a stream resemble each other: the names and attributes of one are those of the last. So their payloads
 // are compressed as one zstd frame that lasts as long as the stream, with a flush after each, and what one has said
-// the next only points to. The window is what either end keeps of it.
-const window = 256 << 10
+// the next only points to. Metrics are made deltas before that, of which there is less to compress.
+
+// Keep is what either end of a stream keeps of the payloads that were packed.
+type Keep struct {
+	// Window is the largest window of the zstd frame. 0 is FullWindow, NoWindow that nothing is packed.
+	Window int
+	// History is what deltas may refer to, in the bytes that package delta counts. 0 is no deltas.
+	History int
+}
+
+// FullWindow is the window of a frame where nothing else is said, LeastWindow the smallest that is worth anything.
+const (
+	NoWindow    = -1
+	FullWindow  = 256 << 10
+	LeastWindow = 4 << 10
+)
+
+// Memory is what a server may need for a window, beside messages: as measured, less than three times its size.
+func (k Keep) Memory() int {
+	if k.Window == NoWindow {
+		return 0
+	}
+	return 3*k.window() + 16<<10 + k.History
+}
+
+// window is a size that zstd knows: a power of two.
+func (k Keep) window() int {
+	if k.Window <= 0 || k.Window >= FullWindow {
+		return FullWindow
+	}
+	return max(1<<(bits.Len(uint(k.Window))-1), zstd.MinWindowSize)
+}
 
 // Packer packs the payloads of one stream. It is not safe for concurrent use.
 type Packer struct {
 	encoder *zstd.Encoder
+	deltas  *delta.Encoder // nil where there are none
 	out     bytes.Buffer
+	form    []byte
 }
 
-// NewPacker makes a packer for a new stream.
-func NewPacker() *Packer {
+// NewPacker makes a packer for a new stream, without deltas.
+func NewPacker() *Packer { return Keep{}.NewPacker() }
+
+// NewPacker makes a packer for a new stream that keeps no more than that.
+func (k Keep) NewPacker() *Packer {
 	p := &Packer{}
 	var err error
-	p.encoder, err = zstd.NewWriter(&p.out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window),
+	p.encoder, err = zstd.NewWriter(&p.out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(k.window()),
 		zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		panic(err) // the options are constants
+		panic(err) // a window is a power of two within zstd's bounds
+	}
+	if k.History > 0 {
+		p.deltas = delta.NewEncoder(k.History)
 	}
 	return p
 }
@@ -41,23 +82,47 @@ func (p *Packer) Pack(r *Request) {
 	if len(r.Data) == 0 {
 		return
 	}
+	data := r.Data
+	if p.deltas != nil {
+		if form, ok := p.deltas.Append(p.form[:0], data); ok {
+			data, r.Delta = form, uint64(len(form))
+			if p.form = form; cap(form) > mostSpare {
+				p.form = nil
+			}
+		}
+	}
 	p.out.Reset()
-	_, _ = p.encoder.Write(r.Data) // neither fails: it goes to memory
+	_, _ = p.encoder.Write(data) // neither fails: it goes to memory
 	_ = p.encoder.Flush()
 	r.Packed, r.Data, r.Memory = uint64(len(r.Data)), bytes.Clone(p.out.Bytes()), nil
+	if p.out.Cap() > mostSpare {
+		p.out = bytes.Buffer{}
+	}
 }
+
+// HashResource is a number for the resource that a payload of metrics is about, or the first of them. It differs from process to process.
+func HashResource(payload []byte) uint64 { return delta.HashResource(payload) }
+
+// mostSpare is the largest buffer that waits for the next payload: one huge request must not pin memory for ever.
+const mostSpare = 1 << 20
 
 // Unpacker unpacks the payloads of one stream, in the order they were packed in. It is not safe for concurrent use.
 type Unpacker struct {
 	limit   int
+	keep    Keep
 	decoder *zstd.Decoder
+	deltas  *delta.Decoder
 	in      feed
 	spare   []byte // of the last request's buffer
+	form    []byte
 }
 
 // NewUnpacker makes an unpacker for a new stream, of payloads that have at most limit bytes. It takes no memory until
 // there is one.
-func NewUnpacker(limit int) *Unpacker { return &Unpacker{limit: limit} }
+func NewUnpacker(limit int) *Unpacker { return Keep{}.NewUnpacker(limit) }
+
+// NewUnpacker makes an unpacker for a new stream that keeps no more than that.
+func (k Keep) NewUnpacker(limit int) *Unpacker { return &Unpacker{limit: limit, keep: k} }
 
 // Used tells whether the stream has packed payloads: then none may be skipped.
 func (u *Unpacker) Used() bool { return u.decoder != nil }
@@ -68,28 +133,67 @@ func (u *Unpacker) Unpack(r *Request) error {
 	if r.Packed == 0 {
 		return nil
 	}
-	if r.Packed > uint64(u.limit) {
-		return fmt.Errorf("cannot unpack %d bytes to %d: %w", len(r.Data), r.Packed, errTooLarge)
+	if u.keep.Window == NoWindow {
+		return fmt.Errorf("cannot unpack %d bytes: nobody has asked for packed payloads", len(r.Data))
+	}
+	if max(r.Packed, r.Delta) > uint64(u.limit) {
+		return fmt.Errorf("cannot unpack %d bytes to %d: %w", len(r.Data), max(r.Packed, r.Delta), errTooLarge)
+	}
+	if r.Delta > 0 && u.keep.History == 0 {
+		return fmt.Errorf("cannot unpack %d bytes: nobody has asked for deltas", len(r.Data))
 	}
 	if u.decoder == nil {
 		var err error
 		u.decoder, err = zstd.NewReader(&u.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(window))
+			zstd.WithDecoderMaxWindow(uint64(u.keep.window())))
 		if err != nil {
 			return fmt.Errorf("cannot make a zstd decoder: %w", err)
 		}
 	}
-	u.in.rest = r.Data
-	data := slices.Grow(u.spare[:0], int(r.Packed))[:r.Packed]
-	if _, err := io.ReadFull(u.decoder, data); err != nil {
-		return fmt.Errorf("cannot unpack %d bytes to %d: %w", len(r.Data), r.Packed, err)
+	data := u.spare[:0]
+	var err error
+	if r.Delta == 0 {
+		data, err = u.inflate(data, r.Data, r.Packed)
+		if err == nil {
+			err = retag(data, streamTag, otlpTag)
+		}
+	} else {
+		data, err = u.restore(data, r)
+	}
+	if err != nil {
+		return err
+	}
+	r.Data, r.Packed, r.Delta = data, 0, 0
+	r.Buffer, u.spare = data, r.Buffer
+	return nil
+}
+
+// inflate appends what comes next out of the frame, which is so many bytes and all there is in a message.
+func (u *Unpacker) inflate(dst, packed []byte, size uint64) ([]byte, error) {
+	u.in.rest = packed
+	dst = slices.Grow(dst, int(size))[:size]
+	if _, err := io.ReadFull(u.decoder, dst); err != nil {
+		return dst, fmt.Errorf("cannot unpack %d bytes to %d: %w", len(packed), size, err)
 	}
 	if len(u.in.rest) > 0 {
-		return fmt.Errorf("cannot unpack %d bytes to %d: %d bytes are left", len(r.Data), r.Packed, len(u.in.rest))
+		return dst, fmt.Errorf("cannot unpack %d bytes to %d: %d bytes are left", len(packed), size, len(u.in.rest))
 	}
-	r.Data, r.Packed = data, 0
-	r.Buffer, u.spare = data, r.Buffer
-	return retag(data, streamTag, otlpTag)
+	return dst, nil
+}
+
+// restore makes a payload of a delta.
+func (u *Unpacker) restore(dst []byte, r *Request) ([]byte, error) {
+	form, err := u.inflate(u.form[:0], r.Data, r.Delta)
+	if err != nil {
+		return dst, err
+	}
+	if u.form = form; cap(form) > mostSpare {
+		u.form = nil
+	}
+	if u.deltas == nil {
+		u.deltas = delta.NewDecoder(u.keep.History)
+	}
+	return u.deltas.Append(slices.Grow(dst, int(r.Packed)), form, int(r.Packed), otlpTag)
 }
 
 // Close frees the decoder.

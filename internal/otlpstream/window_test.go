@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 func resources(names ...string) (payload []byte) {
@@ -62,6 +65,69 @@ func TestPayloadsThatAreNotPackedPassThrough(t *testing.T) {
 	require.Equal(t, Request{ID: 1}, empty)
 }
 
+// page is a payload of metrics in stream form, with a number that changes from one to the next.
+func page(tb testing.TB, host string, value float64) []byte {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	rm.Resource().Attributes().PutStr("host", host)
+	sm := rm.ScopeMetrics().AppendEmpty()
+	for i := range 50 {
+		m := sm.Metrics().AppendEmpty()
+		m.SetName(fmt.Sprintf("metric_%d", i))
+		m.SetEmptyGauge().DataPoints().AppendEmpty().SetDoubleValue(value * float64(i))
+	}
+	data, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+	require.NoError(tb, err)
+	require.NoError(tb, ToStream(data))
+	return data
+}
+
+func TestDeltasComeOutAsPayloads(t *testing.T) {
+	for _, keep := range []Keep{{History: 1 << 20}, {Window: LeastWindow, History: 20_000}, {Window: 70_000, History: 1}} {
+		packer, unpacker := keep.NewPacker(), keep.NewUnpacker(1<<20)
+		var wire, raw int
+		for id := uint64(1); id <= 500; id++ {
+			payload := page(t, fmt.Sprint("host-", id%7), float64(id/7))
+			sent := Request{ID: id, Data: payload}
+			packer.Pack(&sent)
+			require.NotZero(t, sent.Delta)
+			message := append(sent.AppendHeader(nil), sent.Data...)
+			var got Request
+			require.NoError(t, got.Parse(message))
+			require.NoError(t, unpacker.Unpack(&got))
+			want, err := InOTLPForm(payload)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(want, got.Data))
+			require.Zero(t, got.Packed+got.Delta)
+			wire, raw = wire+len(message), raw+len(payload)
+		}
+		if keep.History > 1000 {
+			require.Less(t, wire, raw/15)
+		}
+		unpacker.Close()
+	}
+}
+
+func TestWhatIsNotAskedForIsNotUnpacked(t *testing.T) {
+	packed := func(k Keep) *Request {
+		r := &Request{ID: 1, Data: page(t, "host", 1)}
+		k.NewPacker().Pack(r)
+		return r
+	}
+	require.ErrorContains(t, Keep{}.NewUnpacker(1<<20).Unpack(packed(Keep{History: 1 << 20})), "deltas")
+	require.ErrorContains(t, Keep{Window: NoWindow}.NewUnpacker(1<<20).Unpack(packed(Keep{})), "packed")
+	small := Keep{Window: LeastWindow}.NewUnpacker(1 << 20)
+	defer small.Close()
+	large := Request{ID: 1, Data: resources(strings.Repeat("x", 100), strings.Repeat("y", 100))}
+	NewPacker().Pack(&large)
+	require.ErrorIs(t, small.Unpack(&large), zstd.ErrWindowSizeExceeded)
+
+	const shrunk = 3*LeastWindow + 16<<10
+	require.Equal(t, shrunk+5, Keep{Window: LeastWindow, History: 5}.Memory())
+	require.Equal(t, 3*FullWindow+16<<10, Keep{}.Memory())
+	require.Zero(t, Keep{Window: NoWindow}.Memory())
+}
+
 func TestMalformedPacksAreErrors(t *testing.T) {
 	packed := func() Request {
 		r := Request{ID: 1, Data: resources("a resource")}
@@ -88,21 +154,29 @@ func TestMalformedPacksAreErrors(t *testing.T) {
 	var r Request
 	require.ErrorContains(t, r.Parse([]byte{0xa2, 1, 1, 'x'}), "size")
 	require.ErrorContains(t, r.Parse([]byte{0xa8, 1, 1}), "size")
+	require.ErrorContains(t, r.Parse([]byte{0xb0, 1, 1}), "size")
 }
 
 func FuzzUnpack(f *testing.F) {
 	r := Request{ID: 1, Data: resources("a", "b")}
 	p := NewPacker()
 	p.Pack(&r)
-	f.Add(r.Data, r.Packed, r.Data, r.Packed)
+	f.Add(r.Data, r.Packed, uint64(0), r.Data, r.Packed, uint64(0))
 	second := Request{ID: 2, Data: resources("a", "b", "c")}
 	p.Pack(&second)
-	f.Add(r.Data, r.Packed, second.Data, second.Packed)
-	f.Fuzz(func(t *testing.T, a []byte, an uint64, b []byte, bn uint64) {
+	f.Add(r.Data, r.Packed, uint64(0), second.Data, second.Packed, uint64(0))
+	p = Keep{History: 1 << 16}.NewPacker()
+	for i := range 3 {
+		before := r
+		r = Request{Data: page(f, "host", float64(i))}
+		p.Pack(&r)
+		f.Add(before.Data, before.Packed, before.Delta, r.Data, r.Packed, r.Delta)
+	}
+	f.Fuzz(func(t *testing.T, a []byte, an, ad uint64, b []byte, bn, bd uint64) {
 		const limit = 1 << 16
-		u := NewUnpacker(limit)
+		u := Keep{History: limit}.NewUnpacker(limit)
 		defer u.Close()
-		for _, r := range []Request{{Data: bytes.Clone(a), Packed: an}, {Data: bytes.Clone(b), Packed: bn}} {
+		for _, r := range []Request{{Data: bytes.Clone(a), Packed: an, Delta: ad}, {Data: bytes.Clone(b), Packed: bn, Delta: bd}} {
 			if u.Unpack(&r) != nil {
 				return
 			}

@@ -80,6 +80,11 @@ type Streams struct {
 	// MaxRequests ends streams after so many requests. 0 is no limit. Default 0.
 	MaxRequests int `mapstructure:"max_requests"`
 
+	// Memory bounds what streams keep from message to message, to take packed payloads and deltas. The more streams are open,
+	// the less is granted to a further one; where nothing is left, clients send it each message by itself. 0 is nothing.
+	// Default 256 MiB.
+	Memory int `mapstructure:"memory"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -102,6 +107,9 @@ func (c *Config) Validate() error {
 		if n <= 0 {
 			errs = append(errs, fmt.Errorf("`%s` must be positive, got %d", key, n))
 		}
+	}
+	if c.Streams.Memory < 0 {
+		errs = append(errs, fmt.Errorf("`streams::memory` must not be negative, got %d; 0 has streams keep nothing", c.Streams.Memory))
 	}
 	if c.Streams.MaxAge < 0 {
 		errs = append(errs, fmt.Errorf("`streams::max_age` must not be negative, got %v; 0 is no limit", c.Streams.MaxAge))

@@ -35,11 +35,11 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		GRPC: configoptional.Some(configgrpc.NewDefaultServerConfig()),
 		HTTP: configoptional.Some(confighttp.ServerConfig{}),
 	}}
-	cfg.Streams.MaxAge, cfg.Streams.MaxRequests = -1, -1
+	cfg.Streams.MaxAge, cfg.Streams.MaxRequests, cfg.Streams.Memory = -1, -1, -1
 	err := cfg.Validate()
 	for _, key := range []string{
 		"in_flight::bytes", "in_flight::requests_per_stream", "in_flight::bytes_per_stream", "streams::max", "streams::max_age",
-		"streams::max_requests", "drain_timeout", "protocols::http::max_request_body_size",
+		"streams::max_requests", "streams::memory", "drain_timeout", "protocols::http::max_request_body_size",
 	} {
 		require.ErrorContains(t, err, "`"+key+"` must")
 	}

@@ -42,7 +42,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Protocols: Protocols{GRPC: configoptional.Default(grpc), HTTP: configoptional.Default(http)},
 		InFlight:  InFlight{Bytes: 128 << 20, RequestsPerStream: 256, BytesPerStream: 32 << 20},
-		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute},
+		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute, Memory: 256 << 20},
 
 		DrainTimeout: 10 * time.Second,
 	}

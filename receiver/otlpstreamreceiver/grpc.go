@@ -108,14 +108,15 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 		caps |= otlpstream.ParseCaps(value)
 	}
 	maxMessage := cmp.Or(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
-	header := metadata.Pairs(append(r.limits(maxMessage).Headers(),
-		otlpstream.HeaderCaps, serverCaps.String())...)
+	limits, server := r.greet(signal, caps, maxMessage)
+	header := metadata.Pairs(append(limits.Headers(), otlpstream.HeaderCaps, server.String())...)
 	// At once: the client keeps what it has sent until it sees them.
 	if err := stream.SendHeader(header); err != nil {
+		r.memory.release(limits.Keep)
 		r.leave()
 		return err
 	}
-	s := r.newSession(grpcConn{stream}, signal, caps, transportStream, maxMessage)
+	s := r.newSession(grpcConn{stream}, signal, caps, transportStream, limits)
 	ended := make(chan error, 1)
 	go func() {
 		defer r.leave()

@@ -121,7 +121,7 @@ func TestV05V06AcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
 			gate := make(chan struct{})
 			p := &pipeline{do: func(context.Context, string) error { <-gate; return nil }}
 			c := dial(t, start(t, p), caps)
-			require.Equal(t, serverCaps.String(), c.header(otlpstream.HeaderCaps))
+			require.Equal(t, (serverCaps &^ otlpstream.CapDelta).String(), c.header(otlpstream.HeaderCaps))
 			require.Equal(t, "256", c.header(otlpstream.HeaderWindowRequests))
 			const n = 200
 			for id := uint64(1); id <= n; id++ {
@@ -163,7 +163,7 @@ func TestV06OneMessageAcksAllThatIsReady(t *testing.T) {
 		},
 	} {
 		c := &recorded{}
-		s := r.newSession(c, otlpstream.Traces, caps, transportStream, 1<<20)
+		s := r.newSession(c, otlpstream.Traces, caps, transportStream, otlpstream.Limits{MaxMessage: 1 << 20})
 		for id := uint64(1); id <= 6; id++ {
 			a := answer{id: id}
 			if id == 4 {
@@ -181,7 +181,7 @@ func TestV06OneMessageAcksAllThatIsReady(t *testing.T) {
 func TestAnswersThatCannotBeSentAreNotWaitedFor(t *testing.T) {
 	r := prepare(t, &pipeline{})
 	defer r.Shutdown(context.Background())
-	s := r.newSession(cut{&recorded{}}, otlpstream.Traces, otlpstream.CapCoalesce, transportStream, 1<<20)
+	s := r.newSession(cut{&recorded{}}, otlpstream.Traces, otlpstream.CapCoalesce, transportStream, otlpstream.Limits{MaxMessage: 1 << 20})
 	for _, st := range []*status.Status{nil, nil, status.New(codes.Internal, "bad"), nil} {
 		s.slots <- struct{}{}
 		s.reply(answer{status: st})

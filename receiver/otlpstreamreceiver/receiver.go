@@ -44,6 +44,7 @@ type otlpReceiver struct {
 	logs    consumer.Logs
 
 	admission admission
+	memory    memory
 	pressure  [otlpstream.Logs + 1]pressure
 	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{} // places for streams
@@ -80,6 +81,7 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 	r := &otlpReceiver{
 		cfg: cfg, settings: set, telemetry: telemetry,
 		admission: admission{limit: cfg.InFlight.Bytes},
+		memory:    memory{limit: cfg.Streams.Memory},
 		slots:     make(chan struct{}, cfg.Streams.Max),
 		waiting:   make(chan struct{}, cfg.Streams.Max),
 		stopping:  make(chan struct{}),
@@ -222,11 +224,12 @@ func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs 
 	return st
 }
 
-// limits are what streams are granted.
-func (r *otlpReceiver) limits(maxMessage int) otlpstream.Limits {
+// greet returns what a stream is granted, and what it is capable of. What it may keep is given back by its session.
+func (r *otlpReceiver) greet(signal otlpstream.Signal, client otlpstream.Caps, maxMessage int) (otlpstream.Limits, otlpstream.Caps) {
+	keep, caps := r.memory.grant(signal, client)
 	return otlpstream.Limits{
-		Requests: r.cfg.InFlight.RequestsPerStream, Bytes: r.cfg.InFlight.BytesPerStream, MaxMessage: maxMessage,
-	}
+		Requests: r.cfg.InFlight.RequestsPerStream, Bytes: r.cfg.InFlight.BytesPerStream, MaxMessage: maxMessage, Keep: keep,
+	}, caps
 }
 
 func (r *otlpReceiver) request() *otlpstream.Request {

@@ -81,8 +81,9 @@ type session struct {
 	answered [len(results)]atomic.Int64
 	resent   atomic.Int64
 
-	// unpacker belongs to receive: packed payloads have to be unpacked in the order they come.
+	// unpacker belongs to receive: packed payloads have to be unpacked in the order they come. It keeps no more than that.
 	unpacker *otlpstream.Unpacker
+	keep     otlpstream.Keep
 }
 
 // Why streams end, as counted.
@@ -104,7 +105,7 @@ type answer struct {
 	rejected part
 }
 
-func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, maxMessage int) *session {
+func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, limits otlpstream.Limits) *session {
 	s := &session{
 		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t], parented: r.parented[t],
 		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
@@ -114,7 +115,8 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 		full:     make(chan struct{}),
 		retire:   make(chan struct{}),
 		stuck:    make(chan struct{}),
-		unpacker: otlpstream.NewUnpacker(maxMessage),
+		unpacker: limits.Keep.NewUnpacker(limits.MaxMessage),
+		keep:     limits.Keep,
 	}
 	if caps&otlpstream.CapOrdered != 0 {
 		s.order = newOrder()
@@ -246,7 +248,7 @@ func (s *session) clientIsDone() bool {
 // receive reads requests until the client is done, the stream breaks, or it is told to quit.
 func (s *session) receive(ctx context.Context) {
 	defer close(s.received)
-	defer s.unpacker.Close()
+	defer s.forget()
 	for requests := 0; ; {
 		request := s.r.request()
 		err := s.conn.Recv(request)
@@ -292,6 +294,13 @@ func (s *session) receive(ctx context.Context) {
 		}
 		s.take(ctx, request)
 	}
+}
+
+// forget frees what the stream keeps from message to message.
+func (s *session) forget() {
+	s.unpacker.Close()
+	s.unpacker = nil
+	s.r.memory.release(s.keep)
 }
 
 func (s *session) malformed(ctx context.Context, err error) {

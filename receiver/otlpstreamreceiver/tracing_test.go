@@ -164,7 +164,7 @@ func TestASpanThatNobodyRecordsCostsNothing(t *testing.T) {
 	r := prepare(t, &pipeline{})
 	defer r.Shutdown(context.Background())
 	r.propagates = true
-	s := r.newSession(&recorded{}, otlpstream.Traces, 0, transportStream, 1<<20)
+	s := r.newSession(&recorded{}, otlpstream.Traces, 0, transportStream, otlpstream.Limits{MaxMessage: 1 << 20})
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		describe(ctx, request)
 		_, _ = s.traced(ctx, request)

@@ -31,7 +31,9 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	}
 	defer r.leave()
 	limit := int(r.cfg.Protocols.HTTP.Get().MaxRequestBodySize)
-	headers := append(r.limits(limit).Headers(), otlpstream.HeaderCaps, serverCaps.String())
+	caps := otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps))
+	limits, server := r.greet(signal, caps, limit)
+	headers := append(limits.Headers(), otlpstream.HeaderCaps, server.String())
 	for i := 0; i < len(headers); i += 2 {
 		w.Header().Set(headers[i], headers[i+1])
 	}
@@ -39,11 +41,12 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	// message.
 	ws, err := websocket.Accept(w, req, limit+1)
 	if err != nil {
+		r.memory.release(limits.Keep)
 		return // it has answered
 	}
 	defer context.AfterFunc(r.hardStop, ws.CloseNow)()
 	c := &wsConn{ws: ws, frames: r.frames, wire: &r.traffic.wire}
-	s := r.newSession(c, signal, otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps)), transportWebSocket, limit)
+	s := r.newSession(c, signal, caps, transportWebSocket, limits)
 	s.cut = ws.CloseNow
 	c.end(s.run(context.WithoutCancel(req.Context())))
 }

@@ -1,0 +1,99 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configcompression"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// standing is what others see of a slot when they look for one.
+type standing struct {
+	// unanswered is the bytes it has sent and has no answer to.
+	unanswered atomic.Int64
+	// full tells that it waits for room, and failing that its last stream has broken before it answered anything.
+	full, failing atomic.Bool
+}
+
+func (s *standing) away() bool { return s.full.Load() || s.failing.Load() }
+
+// loyalty is how long a request waits for the stream that knows its resource, before any other may have it.
+const loyalty = 100 * time.Millisecond
+
+// choose returns the slot that is to have a delivery, and whether it had better be no other: of metrics, each stream would have to
+// learn what it is sent. Else it is the one with the least to do, and of those that have the same the first: what one stream can
+// carry needs no second.
+func (l *lane) choose(p *delivery) (best *slot, loyal bool) {
+	if len(l.slots) == 0 {
+		return nil, false
+	}
+	if p.home != 0 {
+		if s := l.slots[p.home%uint64(len(l.slots))]; !s.away() {
+			return s, true
+		}
+	}
+	best = l.slots[0]
+	for _, s := range l.slots[1:] {
+		switch away := s.away(); {
+		case away != best.away():
+			if !away {
+				best = s
+			}
+		case s.unanswered.Load() < best.unanswered.Load():
+			best = s
+		}
+	}
+	return best, false
+}
+
+// homeOf is a number that is the same for all requests about a resource, where streams learn resources, and 0 elsewhere.
+func (d *destination) homeOf(data []byte) uint64 {
+	if d.signal != otlpstream.Metrics || d.cfg.HistoryBytes == 0 || d.cfg.Streams < 2 || d.cfg.Ordered ||
+		d.client.Compression != configcompression.TypeZstd {
+		return 0
+	}
+	return otlpstream.HashResource(data)
+}
+
+// hand gives a delivery to a slot that has room; so it waits for the gate and for a connection, too.
+func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
+	var own chan *delivery
+	best, loyal := l.choose(p)
+	if best != nil {
+		own = best.own
+	}
+	select {
+	case own <- p:
+		return outcome{}, true
+	default:
+	}
+	ready, waited := l.ready, (<-chan time.Time)(nil)
+	if loyal {
+		t := time.NewTimer(loyalty)
+		defer t.Stop()
+		ready, waited = nil, t.C
+	}
+	expired, stop := l.expiry(p)
+	defer stop()
+	for {
+		select {
+		case own <- p:
+			return outcome{}, true
+		case ready <- p:
+			return outcome{}, true
+		case <-waited:
+			ready = l.ready
+		case <-expired:
+			return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no stream to send it on")}, false
+		case <-ctx.Done():
+			return outcome{verdict: retry, err: ctx.Err()}, false
+		}
+	}
+}

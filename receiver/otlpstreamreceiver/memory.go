@@ -1,0 +1,73 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"sync"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+const (
+	// mostHistory is the largest history of a stream: of a thousand targets of one kind and more.
+	mostHistory = 16 << 20
+	// fewStreams is how many streams are prepared for where there are fewer.
+	fewStreams = 8
+)
+
+// memory is what streams may keep from message to message: the windows of packed payloads, and the histories of deltas.
+type memory struct {
+	limit int
+
+	mu      sync.Mutex
+	granted int
+	streams int
+}
+
+// grant returns what one more stream may keep, and what it is capable of by that. What is left is for all who may come, so none
+// gets more of it than its share: as streams come and go, all come to have the same, and half is free for who comes next.
+func (m *memory) grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpstream.Keep, otlpstream.Caps) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams++
+	share := (m.limit - m.granted) / max(fewStreams, m.streams)
+	keep := otlpstream.Keep{Window: otlpstream.FullWindow}
+	knows := client&otlpstream.CapDelta != 0 // others know of no smaller window
+	window := share
+	if signal == otlpstream.Metrics {
+		window /= 4 // a history is worth more
+	}
+	for knows && keep.Memory() > window && keep.Window > otlpstream.LeastWindow {
+		keep.Window /= 2
+	}
+	if keep.Memory() > share {
+		return otlpstream.Keep{Window: otlpstream.NoWindow}, serverCaps &^ (otlpstream.CapWindow | otlpstream.CapDelta)
+	}
+	caps := serverCaps &^ otlpstream.CapDelta
+	if knows && signal == otlpstream.Metrics {
+		if history := min(mostHistory, share-keep.Memory()); history >= leastHistory {
+			keep.History = history
+			caps = serverCaps
+		}
+	}
+	m.granted += keep.Memory()
+	return keep, caps
+}
+
+// leastHistory is the smallest history that is worth anything: that of one small page.
+const leastHistory = 16 << 10
+
+// release takes back what a stream was granted.
+func (m *memory) release(keep otlpstream.Keep) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams--
+	m.granted -= keep.Memory()
+}
+
+func (m *memory) inUse() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.granted
+}

@@ -1,0 +1,70 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+func TestStreamsKeepLessTheMoreThereAre(t *testing.T) {
+	const limit, streams = 1 << 30, 10_000
+	m := memory{limit: limit}
+	first, caps := m.grant(otlpstream.Metrics, otlpstream.AllCaps)
+	require.Equal(t, otlpstream.Keep{Window: otlpstream.FullWindow, History: mostHistory}, first)
+	require.NotZero(t, caps&otlpstream.CapDelta)
+	keeps := []otlpstream.Keep{first}
+	for len(keeps) < streams {
+		keep, _ := m.grant(otlpstream.Metrics, otlpstream.AllCaps)
+		keeps = append(keeps, keep)
+		require.LessOrEqual(t, m.inUse(), limit)
+	}
+	// Each comes and goes, in any order.
+	for range 20 * streams {
+		i := rand.IntN(streams)
+		m.release(keeps[i])
+		keeps[i], _ = m.grant(otlpstream.Metrics, otlpstream.AllCaps)
+		require.LessOrEqual(t, m.inUse(), limit)
+	}
+	require.Greater(t, m.inUse(), limit/3)
+	have := 0
+	for _, keep := range keeps {
+		if keep.History > 0 {
+			have++
+		}
+	}
+	require.Greater(t, have, streams*9/10, "all have come to have a part")
+	for _, keep := range keeps {
+		m.release(keep)
+	}
+	require.Zero(t, m.inUse())
+}
+
+func TestClientsAreGrantedWhatTheyKnow(t *testing.T) {
+	f := func(limit int, signal otlpstream.Signal, client otlpstream.Caps, window int, history bool) {
+		t.Helper()
+		m := memory{limit: limit}
+		keep, caps := m.grant(signal, client)
+		require.Equal(t, window, keep.Window)
+		require.Equal(t, history, keep.History > 0)
+		require.Equal(t, window != otlpstream.NoWindow, caps&otlpstream.CapWindow != 0)
+		require.Equal(t, history, caps&otlpstream.CapDelta != 0)
+		require.Equal(t, keep.Memory(), m.inUse())
+	}
+	const all, old, full = otlpstream.AllCaps, otlpstream.AllCaps &^ otlpstream.CapDelta, otlpstream.FullWindow
+	f(1<<30, otlpstream.Metrics, all, full, true)
+	f(1<<30, otlpstream.Metrics, old, full, false)
+	f(1<<30, otlpstream.Logs, all, full, false)
+	f(8<<20, otlpstream.Logs, all, full, false)
+	f(8<<20, otlpstream.Metrics, all, full/4, true)
+	f(8<<19, otlpstream.Logs, all, full/2, false)
+	f(8<<19, otlpstream.Metrics, old, otlpstream.NoWindow, false)
+	f(8*40_000, otlpstream.Metrics, all, otlpstream.LeastWindow, false)
+	f(8*20_000, otlpstream.Traces, all, otlpstream.NoWindow, false)
+	f(0, otlpstream.Metrics, all, otlpstream.NoWindow, false)
+}
