@@ -36,6 +36,7 @@ var claims = []struct {
 		return path.Dir(name) == "benchmarks/agents" || path.Dir(name) == "benchmarks/limit/agents"
 	}},
 	{openAPI, func(name string, _ map[string]any) bool { return path.Base(name) == "openapi.yaml" }},
+	{manifestsKind, func(name string, _ map[string]any) bool { return strings.HasPrefix(name, deployed) }},
 	{alertRules, func(name string, _ map[string]any) bool { return name == alertsFile }},
 	{"ocb manifest", func(_ string, doc map[string]any) bool { return doc["dist"] != nil }},
 	{collectorConfig, func(_ string, doc map[string]any) bool { return isWhole(doc) }},
