@@ -396,5 +396,7 @@ var streamed = []Option{
 	{"streams::max_age", values("0s", "500ms")},
 	{"streams::max_requests", values("1", "3")},
 	{"streams::memory", values("0", "1000000")},
+	{"deduplicate::enabled", values("true")},
+	{"deduplicate::max_slots", []Value{{Text: "1", With: "receivers: {otlpstream: {deduplicate: {enabled: true}}}"}}},
 	{"drain_timeout", values("1s", "1m")},
 }

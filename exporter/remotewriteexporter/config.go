@@ -22,6 +22,8 @@ type Config struct {
 	// Endpoints are several destinations for the same data, each with a client of its own, in place of Endpoint and
 	// HTTP. Data is encoded and stored once; queue, retries and fallbacks are each destination's own, and so may be policies.
 	Endpoints []EndpointConfig `mapstructure:"endpoints"`
+	// ShardByURL sends each series to one of Endpoints, or some, in place of all.
+	ShardByURL ShardByURLConfig `mapstructure:"shard_by_url"`
 	// Timeout bounds one attempt to send a request, answer included, for clients that set none. Default 30s.
 	Timeout time.Duration `mapstructure:"timeout"`
 
@@ -260,6 +262,7 @@ func defaultClient() confighttp.ClientConfig {
 func NewDefaultConfig() *Config {
 	return &Config{
 		HTTP:             defaultClient(),
+		ShardByURL:       ShardByURLConfig{Replicas: 1},
 		Timeout:          30 * time.Second,
 		ProtobufMessage:  auto,
 		Compression:      auto,

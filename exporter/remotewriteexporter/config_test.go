@@ -35,6 +35,7 @@ func loadConfig(t *testing.T, id string) *Config {
 func TestEveryKeyIsRead(t *testing.T) {
 	want := &Config{
 		HTTP:             defaultClient(),
+		ShardByURL:       ShardByURLConfig{Replicas: 1},
 		Timeout:          20 * time.Second,
 		ProtobufMessage:  "io.prometheus.write.v2.Request",
 		Compression:      zstd,
@@ -75,6 +76,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.HTTP.Headers = configopaque.MapList{{Name: "X-Bird", Value: "godwit"}}
 	require.Equal(t, want, loadConfig(t, "remotewrite"))
 
+	require.Equal(t, ShardByURLConfig{Enabled: true, Replicas: 2, IgnoreLabels: []string{"le"}}, loadConfig(t, "remotewrite/several").ShardByURL)
 	waited := loadConfig(t, "remotewrite/waited") // what the one above excludes
 	require.Equal(t, int64(100), waited.Queue.MaxBatches)
 	require.True(t, waited.Queue.WaitForResult)

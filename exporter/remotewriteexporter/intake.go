@@ -50,7 +50,8 @@ type intake struct {
 	telemetry    *telemetry
 	queue        *queue.Queue
 	destinations []*send.Destination
-	durable      bool // the queue is stored, and callers wait until their data is
+	spread       *block.Spread // which destinations a series is for; nil is all
+	durable      bool          // the queue is stored, and callers wait until their data is
 	timeout      time.Duration
 	arrived      chan struct{} // the first data of a round
 	full         chan struct{} // the round is enough for a request
@@ -111,7 +112,7 @@ func (r *round) result(ctx context.Context, tenants []string) error {
 
 func newIntake(cfg *Config, t *telemetry) (*intake, error) {
 	in := &intake{
-		cfg: cfg, telemetry: t, round: newRound(), shards: newShards(cfg.Shards),
+		cfg: cfg, telemetry: t, round: newRound(), shards: newShards(cfg.Shards), spread: cfg.spread(),
 		arrived: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	in.suitable = in.look
@@ -452,7 +453,8 @@ func (in *intake) encode(tenants []string) []block.Block {
 
 // push queues blocks. Without a storage it cannot fail.
 func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
-	err := in.queue.Push(context.Background(), in.epoch, blocks, fate)
+	blocks, to := in.part(blocks)
+	err := in.queue.PushTo(context.Background(), in.epoch, blocks, to, fate)
 	if err != nil {
 		in.telemetry.storageFailed(err)
 	} else {

@@ -74,6 +74,7 @@ func (c *Config) Validate() error {
 		}
 	}
 
+	errs = append(errs, c.validateSharding())
 	for i := range c.Endpoints {
 		errs = append(errs, c.validateOwn(&c.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)))
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -84,8 +85,14 @@ type merger struct {
 	table []byte // the symbols' fields
 	known map[string]uint32
 	body  []byte   // the series' fields
-	refs  []uint32 // of the request that is added: where its symbols are in the table
+	refs  []uint32 // of the request that is added: where its symbols are in the table, or absent
+	// symbols are those of the request where only what is referred to goes into the table, and size is how many are there.
+	symbols [][]byte
+	size    uint32
 }
+
+// absent is a symbol that is not in the table yet.
+const absent = math.MaxUint32
 
 func (m *merger) add(raw []byte) error {
 	m.refs = m.refs[:0]
@@ -116,6 +123,20 @@ func (m *merger) symbol(text []byte) {
 	m.refs = append(m.refs, ref)
 }
 
+// ref is where the table has a symbol of the request that is added.
+func (m *merger) ref(symbol uint64) (uint32, error) {
+	if symbol >= uint64(len(m.refs)) {
+		return 0, errReference
+	}
+	if r := m.refs[symbol]; r != absent { // fast path
+		return r, nil
+	}
+	m.refs[symbol] = m.size
+	m.size++
+	m.table = wire.AppendBytes(m.table, wire.SymbolV2, m.symbols[symbol])
+	return m.refs[symbol], nil
+}
+
 func (m *merger) series(msg []byte) error {
 	dst, at := wire.Begin(m.body, wire.SeriesV2)
 	for len(msg) > 0 {
@@ -144,12 +165,16 @@ func (m *merger) series(msg []byte) error {
 func (m *merger) appendRefs(dst, packed []byte) ([]byte, error) {
 	dst, at := wire.Begin(dst, wire.RefsV2)
 	for len(packed) > 0 {
-		ref, n := protowire.ConsumeVarint(packed)
-		if n < 0 || ref >= uint64(len(m.refs)) {
+		symbol, n := protowire.ConsumeVarint(packed)
+		if n < 0 {
 			return dst, errReference
 		}
 		packed = packed[n:]
-		dst = binary.AppendUvarint(dst, uint64(m.refs[ref]))
+		ref, err := m.ref(symbol)
+		if err != nil {
+			return dst, err
+		}
+		dst = binary.AppendUvarint(dst, uint64(ref))
 	}
 	return wire.End(dst, at), nil
 }
@@ -186,13 +211,14 @@ func (m *merger) appendMetadata(dst, msg []byte) ([]byte, error) {
 		default:
 			continue
 		}
-		if v >= uint64(len(m.refs)) {
-			return dst, errReference
+		ref, err := m.ref(v)
+		if err != nil {
+			return dst, err
 		}
 		if f.tag == wire.MetaHelp {
-			help = m.refs[v]
+			help = ref
 		} else {
-			unit = m.refs[v]
+			unit = ref
 		}
 	}
 	return wire.AppendMetaV2(dst, promwrite.MetricType(typ), help, unit), nil

@@ -26,7 +26,8 @@ import (
 //	                  may be gone.
 //	b<16 hex digits>  a block. Written in one batch with the index, so either all of a Push is there or nothing is;
 //	                  where a storage's batches can be torn, the index comes last.
-//	d<16 hex digits>  the destinations done with a block that others still wait for.
+//	d<16 hex digits>  the destinations done with a block that others still wait for, and the one that it is for unless
+//	                  that is all.
 //	reserve<2 digits> nothing, written anew with each Push.
 //
 // A block is deleted when the last destination is done with it; nothing else needs to be written then. Some storages need
@@ -100,10 +101,13 @@ func sizeOf(entries []*entry) (n int64) {
 }
 
 // append writes entries and the index that covers them.
-func (d *disk) append(ctx context.Context, first uint64, entries []*entry) error {
+func (d *disk) append(ctx context.Context, first uint64, entries []*entry, destinations []string) error {
 	ops := make([]*storage.Operation, 0, len(entries)+2)
 	for _, e := range entries {
 		ops = append(ops, storage.SetOperation(key(blockPrefix, e.seq), appendEntry(nil, e)))
+		if e.only != 0 {
+			ops = append(ops, storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e, destinations)))
+		}
 	}
 	next := entries[len(entries)-1].seq + 1
 	for i := range reserves {
@@ -130,10 +134,10 @@ func (d *disk) read(ctx context.Context, seq uint64) ([]byte, error) {
 }
 
 // forgetOperations writes that some destinations are done with e, or deletes it when all are.
-func forgetOperations(e *entry) []*storage.Operation {
+func forgetOperations(e *entry, destinations []string) []*storage.Operation {
 	if e.waiting > 0 {
 		e.marked = true
-		return []*storage.Operation{storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e.done))}
+		return []*storage.Operation{storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e, destinations))}
 	}
 	ops := []*storage.Operation{storage.DeleteOperation(key(blockPrefix, e.seq))}
 	if e.marked {
@@ -203,22 +207,33 @@ func salvage(b []byte) block.Header {
 	return h
 }
 
+// onlyFor is before the name of the destination that a block is for, where it would not be in a name.
+const onlyFor = "+"
+
 // appendDone and parseDone use a byte for a name's length, so names of destinations are short.
-func appendDone(dst []byte, names []string) []byte {
-	for _, name := range names {
+func appendDone(dst []byte, e *entry, destinations []string) []byte {
+	if e.only != 0 {
+		name := destinations[e.only-1]
+		dst = append(append(dst, byte(len(onlyFor)+len(name))), onlyFor...)
+		dst = append(dst, name...)
+	}
+	for _, name := range e.done {
 		dst = append(append(dst, byte(len(name))), name...)
 	}
 	return dst
 }
 
-func parseDone(b []byte) []string {
-	var names []string
+func parseDone(b []byte) (done []string, only string) {
 	for len(b) > 0 && len(b) > int(b[0]) {
 		n := 1 + int(b[0])
-		names = append(names, string(b[1:n]))
+		if name, is := strings.CutPrefix(string(b[1:n]), onlyFor); is {
+			only = name
+		} else {
+			done = append(done, name)
+		}
 		b = b[n:]
 	}
-	return names
+	return done, only
 }
 
 func appendChecksum(b []byte) []byte {

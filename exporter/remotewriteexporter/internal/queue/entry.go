@@ -4,6 +4,7 @@
 package queue
 
 import (
+	"slices"
 	"time"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
@@ -23,6 +24,7 @@ type entry struct {
 	size                           uint32
 	samples, histograms, exemplars uint32
 	shard, waiting                 uint16 // waiting: destinations not done with it
+	only                           uint8  // the destination that it is for, counted from 1; 0 for all
 	version                        promwrite.Version
 	marked                         bool // whether the storage says who is done
 	kept                           bool // whether Queue.retained counts the body
@@ -33,6 +35,21 @@ func newEntry(seq uint64, epoch uint32, queued time.Time, b block.Block) *entry 
 		seq: seq, epoch: epoch, queued: queued, block: &held{Block: b},
 		shard: uint16(b.Shard), size: uint32(len(b.Body()) + entryOverhead), version: b.Version,
 		samples: uint32(b.Samples), histograms: uint32(b.Histograms), exemplars: uint32(b.Exemplars),
+	}
+}
+
+// isFor tells whether a destination is to have e, and is not done with it.
+func (q *Queue) isFor(e *entry, destination int) bool {
+	return (e.only == 0 || int(e.only) == destination+1) && !slices.Contains(e.done, q.cfg.Destinations[destination])
+}
+
+// adopt makes e what is for one destination only. If that is no longer there, and had it not, all there are get it rather than
+// none: the series that it had are theirs now.
+func (q *Queue) adopt(e *entry, only string) {
+	if at := slices.Index(q.cfg.Destinations, only); at >= 0 {
+		e.only = uint8(at + 1)
+	} else if slices.Contains(e.done, only) {
+		e.done = slices.Clone(q.cfg.Destinations)
 	}
 }
 

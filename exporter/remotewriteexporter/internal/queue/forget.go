@@ -74,7 +74,7 @@ func (q *Queue) tell(entries []*entry) error {
 	q.mu.Lock()
 	ops := make([]*storage.Operation, 0, 2*len(entries))
 	for _, e := range entries {
-		if ops = append(ops, forgetOperations(e)...); e.waiting == 0 {
+		if ops = append(ops, forgetOperations(e, q.cfg.Destinations)...); e.waiting == 0 {
 			gone += int64(e.size)
 		}
 	}

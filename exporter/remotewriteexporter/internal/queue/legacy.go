@@ -70,16 +70,24 @@ func (q *Queue) inherit(l *Legacy) {
 	}
 	for _, old := range l.entries {
 		e := *old
-		e.seq, e.waiting, e.done = q.nextSeq, 0, nil
+		e.seq, e.waiting = q.nextSeq, 0
+		e.done = slices.Clone(old.done)
+		if old.only != 0 {
+			e.only = 0
+			q.adopt(&e, l.destinations[old.only-1])
+		}
+		adopted := old.only != 0 && e.only == 0
 		e.block = &held{Block: old.block.Block}
 		e.epoch += epoch
 		e.tenant = q.number(e.block.Tenant)
 		for i, d := range q.destinations {
 			name := q.cfg.Destinations[i]
-			if slices.Contains(l.destinations, name) && !slices.Contains(old.done, name) {
+			switch {
+			case !q.isFor(&e, i):
+			case adopted || slices.Contains(l.destinations, name):
 				e.waiting++
 				d.push(&e)
-			} else {
+			default: // it is new
 				e.done = append(e.done, name)
 			}
 		}

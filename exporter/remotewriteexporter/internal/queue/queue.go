@@ -21,7 +21,7 @@ package queue
 import (
 	"context"
 	"errors"
-	"slices"
+	"math"
 	"sync"
 	"time"
 
@@ -52,6 +52,13 @@ const (
 var ErrClosed = errors.New("the queue is closed")
 
 var errFull = errors.New("the queue dropped the data for want of room")
+
+const (
+	// MaxParts is how many destinations there may be for PushTo.
+	MaxParts = math.MaxUint8
+	// All stands for every destination.
+	All = -1
+)
 
 const (
 	// entryOverhead is what a queued block costs besides its body. Counting it bounds the number of tiny blocks.
@@ -159,6 +166,11 @@ func (q *Queue) NextEpoch() uint32 {
 // storage. It never waits for room: Block is a promise of whoever brings data, made in WaitRoom. The fate is what becomes of
 // them in memory; with a storage it must be nil.
 func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fate *Fate) error {
+	return q.PushTo(ctx, epoch, blocks, nil, fate)
+}
+
+// PushTo is Push of blocks each of which is for one destination, of MaxParts at most: to has their numbers, or All.
+func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, to []int, fate *Fate) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
@@ -173,6 +185,9 @@ func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fa
 		e := newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i])
 		e.tenant, e.block.fate = q.number(blocks[i].Tenant), fate
 		fate.expect(blocks[i].Tenant)
+		if to != nil && to[i] != All {
+			e.only, e.marked = uint8(to[i]+1), q.disk != nil
+		}
 		entries = append(entries, e)
 	}
 	q.mu.Unlock()
@@ -203,7 +218,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		first := q.firstSeq()
 		q.mu.Unlock()
 		q.forget(nil) // deletions first: they make room
-		err := q.disk.append(ctx, first, entries)
+		err := q.disk.append(ctx, first, entries, q.cfg.Destinations)
 		if err == nil || !errors.Is(err, storage.ErrStorageFull) {
 			return err
 		}
@@ -224,6 +239,9 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 // insert puts e into every destination's queue and adds to finished the entries that nobody waits for any more.
 func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	for i, d := range q.destinations {
+		if !q.isFor(e, i) {
+			continue
+		}
 		if over := int64(e.size) - q.room(d, e.tenant); over > 0 && d.blocks > 0 {
 			switch d.policy.OnFull {
 			case DropOldest:
@@ -264,7 +282,7 @@ func anyBlock(*entry) bool { return true }
 // mayGo tells whether all that wait for a block may lose it: else to drop it for one of them makes no room.
 func (q *Queue) mayGo(e *entry) bool {
 	for i, d := range q.destinations {
-		if d.policy.OnFull != DropOldest && !slices.Contains(e.done, q.cfg.Destinations[i]) {
+		if d.policy.OnFull != DropOldest && q.isFor(e, i) {
 			return false
 		}
 	}

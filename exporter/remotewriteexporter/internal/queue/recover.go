@@ -6,7 +6,6 @@ package queue
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -91,12 +90,16 @@ func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {
 		}
 		e.seq = first + i
 		e.tenant = q.number(e.known().Tenant)
-		e.done, e.marked = parseDone(done), done != nil
+		var only string
+		if e.done, only = parseDone(done); only != "" {
+			q.adopt(e, only)
+		}
+		e.marked = done != nil
 		e.block = nil
 		q.disk.held += int64(e.size)
 		for i, d := range q.destinations {
 			switch {
-			case slices.Contains(e.done, q.cfg.Destinations[i]):
+			case !q.isFor(e, i):
 			case err != nil:
 				q.cfg.Dropped(i, ReasonCorrupt, e.known().Header)
 			default:
