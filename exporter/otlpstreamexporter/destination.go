@@ -46,7 +46,8 @@ type destination struct {
 	enqueue func(context.Context) error
 
 	transport  transport
-	propagates bool // the trace's context, with each request on a stream
+	identity   string // of its slots' names, for servers to know them by
+	propagates bool   // the trace's context, with each request on a stream
 	gate       gate
 	progress   progress // on all streams
 	modes      modes
@@ -88,6 +89,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 		bytes:          semaphore.NewWeighted(e.cfg.InFlight.Bytes),
 		fallback:       newFallback(endpoint.Client.Compression),
 		quit:           make(chan struct{}),
+		identity:       newIdentity(),
 	}
 	d.ctx, d.giveUp = context.WithCancel(context.Background())
 	d.cut, d.cutOff = context.WithCancel(context.Background())

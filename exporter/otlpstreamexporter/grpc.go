@@ -35,7 +35,8 @@ type grpcTransport struct {
 	// alone gives each stream a connection of its own.
 	alone bool
 	// caps are what this end is capable of.
-	caps otlpstream.Caps
+	caps     otlpstream.Caps
+	identity string
 	// authenticated tells that an authenticator sets headers, and with its own those of the origin.
 	authenticated bool
 	// compression is what calls have unless they say otherwise.
@@ -49,7 +50,7 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 	reconnects := grpcbackoff.DefaultConfig
 	reconnects.BaseDelay = 200 * time.Millisecond
 	reconnects.MaxDelay = max(d.cfg.Retry.MaxInterval, reconnects.BaseDelay)
-	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression, caps: d.caps()}
+	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression, caps: d.caps(), identity: d.identity}
 	options := []configgrpc.ToClientConnOption{
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
 		configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(d.tally)),
@@ -110,7 +111,8 @@ func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.
 		}
 		cc, done = own, func() { _ = own.Close() }
 	}
-	ctx = metadata.AppendToOutgoingContext(t.outgoing(ctx), otlpstream.HeaderCaps, t.caps.String())
+	ctx = metadata.AppendToOutgoingContext(t.outgoing(ctx), otlpstream.HeaderCaps, t.caps.String(),
+		otlpstream.HeaderSlot, nameOfSlot(t.identity, slot))
 	stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
 		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // we resend; the library need not keep what it has sent

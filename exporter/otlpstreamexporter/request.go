@@ -5,6 +5,7 @@ package otlpstreamexporter
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -125,5 +126,8 @@ func (e encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request,
 	}
 	return ctx, r, nil
 }
+
+// newIdentity is a name that nobody else has, and nobody can guess: who has it may say what was sent.
+func newIdentity() string { return cryptorand.Text() }
 
 func newEpoch() uint64 { return rand.Uint64() } //nolint:gosec // it is no secret

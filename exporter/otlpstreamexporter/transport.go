@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,9 @@ func (d *destination) caps() otlpstream.Caps {
 	}
 	return otlpstream.AllCaps
 }
+
+// nameOfSlot is what servers know a slot by: numbers of requests are its own, on all streams that it has.
+func nameOfSlot(identity string, slot int) string { return identity + "-" + strconv.Itoa(slot) }
 
 func newTransport(ctx context.Context, d *destination, host component.Host) (transport, error) {
 	if d.cfg.Transport == transportWebSocket {

@@ -38,6 +38,7 @@ const (
 type webSocketTransport struct {
 	signal      otlpstream.Signal
 	caps        otlpstream.Caps
+	identity    string
 	base        string
 	client      *http.Client
 	idle        func()
@@ -55,7 +56,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	if err != nil {
 		return nil, fmt.Errorf("cannot load `tls`: %w", err)
 	}
-	t := &webSocketTransport{signal: d.signal, caps: d.caps(), wire: &d.tally.wire, header: http.Header{"User-Agent": {userAgent(d.set)}}}
+	t := &webSocketTransport{signal: d.signal, caps: d.caps(), identity: d.identity, wire: &d.tally.wire, header: http.Header{"User-Agent": {userAgent(d.set)}}}
 	scheme, address, found := strings.Cut(client.Endpoint, "://")
 	if !found {
 		scheme, address = "https", client.Endpoint
@@ -112,9 +113,10 @@ func framesOf(c configcompression.Type) otlpstream.Compression {
 	}
 }
 
-func (t *webSocketTransport) open(ctx context.Context, _ int, _ configcompression.Type) (conn, error) {
+func (t *webSocketTransport) open(ctx context.Context, slot int, _ configcompression.Type) (conn, error) {
 	header := t.header.Clone()
 	header.Set(otlpstream.HeaderCaps, t.caps.String())
+	header.Set(otlpstream.HeaderSlot, nameOfSlot(t.identity, slot))
 	addOrigin(ctx, header)
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

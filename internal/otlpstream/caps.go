@@ -12,6 +12,7 @@ import (
 // these headers has a peer that follows the specification and no more.
 const (
 	HeaderCaps           = "otlp-stream-caps"
+	HeaderSlot           = "otlp-stream-slot"
 	HeaderWindowRequests = "otlp-stream-window-requests"
 	HeaderWindowBytes    = "otlp-stream-window-bytes"
 	HeaderMaxMessage     = "otlp-stream-max-message"

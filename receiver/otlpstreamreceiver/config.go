@@ -27,6 +27,9 @@ type Config struct {
 	// Streams bounds the number and the life of streams.
 	Streams Streams `mapstructure:"streams"`
 
+	// Deduplicate answers requests that are sent again, because their answer was lost, without handing them on again.
+	Deduplicate Deduplicate `mapstructure:"deduplicate"`
+
 	// DrainTimeout is how long a stream that the receiver ends, and the receiver itself when it is shut down, may
 	// take to finish and acknowledge what it has taken in. Default 10s.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
@@ -89,6 +92,19 @@ type Streams struct {
 	_ struct{}
 }
 
+// Deduplicate keeps what clients send again from pipelines that have taken it.
+type Deduplicate struct {
+	// Enabled turns it on. Default false.
+	Enabled bool `mapstructure:"enabled"`
+
+	// MaxSlots bounds the slots of clients whose last 4,096 requests are remembered, a client having as many as it has streams at
+	// a time. Each takes about 1 KiB. For a further one, the one without a stream for longest is forgotten. Default 10,000.
+	MaxSlots int `mapstructure:"max_slots"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
 // Unmarshal names unknown keys, and those that were meant.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
@@ -103,6 +119,7 @@ func (c *Config) Validate() error {
 		"in_flight::requests_per_stream": c.InFlight.RequestsPerStream,
 		"in_flight::bytes_per_stream":    c.InFlight.BytesPerStream,
 		"streams::max":                   c.Streams.Max,
+		"deduplicate::max_slots":         c.Deduplicate.MaxSlots,
 	} {
 		if n <= 0 {
 			errs = append(errs, fmt.Errorf("`%s` must be positive, got %d", key, n))

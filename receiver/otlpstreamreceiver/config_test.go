@@ -39,7 +39,7 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 	err := cfg.Validate()
 	for _, key := range []string{
 		"in_flight::bytes", "in_flight::requests_per_stream", "in_flight::bytes_per_stream", "streams::max", "streams::max_age",
-		"streams::max_requests", "streams::memory", "drain_timeout", "protocols::http::max_request_body_size",
+		"streams::max_requests", "streams::memory", "deduplicate::max_slots", "drain_timeout", "protocols::http::max_request_body_size",
 	} {
 		require.ErrorContains(t, err, "`"+key+"` must")
 	}

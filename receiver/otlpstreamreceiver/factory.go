@@ -44,6 +44,8 @@ func createDefaultConfig() component.Config {
 		InFlight:  InFlight{Bytes: 128 << 20, RequestsPerStream: 256, BytesPerStream: 32 << 20},
 		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute, Memory: 256 << 20},
 
+		Deduplicate: Deduplicate{MaxSlots: 10_000},
+
 		DrainTimeout: 10 * time.Second,
 	}
 }

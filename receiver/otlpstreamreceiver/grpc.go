@@ -117,6 +117,9 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 		return err
 	}
 	s := r.newSession(grpcConn{stream}, signal, caps, transportStream, limits)
+	if names := md.Get(otlpstream.HeaderSlot); len(names) == 1 {
+		s.seen = r.clients.enter(signal, names[0])
+	}
 	ended := make(chan error, 1)
 	go func() {
 		defer r.leave()

@@ -45,6 +45,7 @@ type otlpReceiver struct {
 
 	admission admission
 	memory    memory
+	clients   clients
 	pressure  [otlpstream.Logs + 1]pressure
 	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{} // places for streams
@@ -95,6 +96,9 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		resent:   map[transport]*tally{},
 
 		unregister: func() {},
+	}
+	if cfg.Deduplicate.Enabled {
+		r.clients.most = cfg.Deduplicate.MaxSlots
 	}
 	r.hardStop, r.kill = context.WithCancel(context.Background())
 	for _, t := range transports {

@@ -72,6 +72,9 @@ type session struct {
 	// work is what has been taken and not answered.
 	work inWork
 
+	// seen is what the client has sent on this stream and others; nil where nobody remembers.
+	seen *seen
+
 	// order belongs to receive; nil where requests may overtake each other.
 	order *order
 
@@ -135,6 +138,7 @@ func (s *session) run(ctx context.Context) *status.Status {
 	s.r.list(s)
 	end, reason := s.serve(ctx)
 	s.r.unlist(s)
+	s.r.clients.leave(s.seen)
 	select {
 	case <-s.stuck:
 		reason = endUnread
@@ -326,13 +330,30 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	s.r.streams.Go(func() {
 		id := request.ID
 		turn.wait()
-		st, rejected := s.r.deliver(ctx, s.signal, obs, formatProto, request)
+		st, rejected := s.deliver(ctx, obs, request)
 		turn.end()
 		s.r.recycle(request)
 		s.r.admission.release(size, taken, time.Now())
 		s.work.end(id)
 		s.reply(answer{id: id, status: st, rejected: rejected})
 	})
+}
+
+// deliver hands a request on, unless the pipeline has it already.
+func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, request *otlpstream.Request) (*status.Status, part) {
+	if s.seen == nil {
+		return s.r.deliver(ctx, s.signal, obs, formatProto, request)
+	}
+	end := s.seen.begin(ctx, request.ID)
+	if end == nil {
+		s.r.telemetry.ReceiverOtlpstreamDuplicateRequests.Add(context.Background(), 1, s.transport.option())
+		return nil, part{}
+	}
+	taken := false
+	defer func() { end(taken) }()
+	st, rejected := s.r.deliver(ctx, s.signal, obs, formatProto, request)
+	taken = st == nil
+	return st, rejected
 }
 
 func (s *session) reply(a answer) { s.answers <- a }

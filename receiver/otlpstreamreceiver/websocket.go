@@ -48,6 +48,7 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	c := &wsConn{ws: ws, frames: r.frames, wire: &r.traffic.wire}
 	s := r.newSession(c, signal, caps, transportWebSocket, limits)
 	s.cut = ws.CloseNow
+	s.seen = r.clients.enter(signal, req.Header.Get(otlpstream.HeaderSlot))
 	c.end(s.run(context.WithoutCancel(req.Context())))
 }
 

@@ -25,14 +25,15 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                            metric.Meter
-	mu                               sync.Mutex
-	registrations                    []metric.Registration
-	ReceiverOtlpstreamInFlightBytes  metric.Int64ObservableGauge
-	ReceiverOtlpstreamRequests       metric.Int64Counter
-	ReceiverOtlpstreamResentRequests metric.Int64Counter
-	ReceiverOtlpstreamStreams        metric.Int64UpDownCounter
-	ReceiverOtlpstreamStreamsClosed  metric.Int64Counter
+	meter                               metric.Meter
+	mu                                  sync.Mutex
+	registrations                       []metric.Registration
+	ReceiverOtlpstreamDuplicateRequests metric.Int64Counter
+	ReceiverOtlpstreamInFlightBytes     metric.Int64ObservableGauge
+	ReceiverOtlpstreamRequests          metric.Int64Counter
+	ReceiverOtlpstreamResentRequests    metric.Int64Counter
+	ReceiverOtlpstreamStreams           metric.Int64UpDownCounter
+	ReceiverOtlpstreamStreamsClosed     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -89,6 +90,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverOtlpstreamDuplicateRequests, err = builder.meter.Int64Counter(
+		"otelcol_receiver_otlpstream_duplicate_requests",
+		metric.WithDescription("Requests that a client has sent again, and that were not handed on again, with `deduplicate`. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverOtlpstreamInFlightBytes, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_otlpstream_in_flight_bytes",
 		metric.WithDescription("Bytes of the requests that are taken in and not answered yet. [Alpha]"),

@@ -24,10 +24,14 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ReceiverOtlpstreamDuplicateRequests.Add(context.Background(), 1)
 	tb.ReceiverOtlpstreamRequests.Add(context.Background(), 1)
 	tb.ReceiverOtlpstreamResentRequests.Add(context.Background(), 1)
 	tb.ReceiverOtlpstreamStreams.Add(context.Background(), 1)
 	tb.ReceiverOtlpstreamStreamsClosed.Add(context.Background(), 1)
+	AssertEqualReceiverOtlpstreamDuplicateRequests(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverOtlpstreamInFlightBytes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -1,0 +1,142 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// seenNumbers is how many requests of a client's slot are told apart: of numbers further back nothing is known.
+const seenNumbers = 4096
+
+// seen is what is known of the requests of one slot of a client, on all streams that it ever has: which the pipeline has taken, and
+// which it is at work on. A request that is sent again because its answer was lost keeps its number.
+type seen struct {
+	mu      sync.Mutex
+	highest uint64
+	taken   [seenNumbers / 64]uint64 // of the numbers up to highest
+	working map[uint64]chan struct{}
+
+	// The lock of the clients guards how many streams there are, and when the last one ended.
+	streams int
+	used    time.Time
+}
+
+// begin notes that a request is worked on, and returns what is to be told when it is known what has become of it. Where the same request
+// is worked on already it waits for that; it returns nil where the pipeline has taken it.
+func (s *seen) begin(ctx context.Context, id uint64) (end func(taken bool)) {
+	for {
+		s.mu.Lock()
+		if s.has(id) {
+			s.mu.Unlock()
+			return nil
+		}
+		other := s.working[id]
+		if other == nil {
+			s.working[id] = make(chan struct{})
+			s.mu.Unlock()
+			return func(taken bool) { s.end(id, taken) }
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return func(bool) {} // the receiver stops: it is the pipeline's to refuse it
+		}
+	}
+}
+
+func (s *seen) end(id uint64, taken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.working[id])
+	delete(s.working, id)
+	if taken {
+		s.note(id)
+	}
+}
+
+func (s *seen) has(id uint64) bool {
+	return id <= s.highest && s.highest-id < seenNumbers && s.taken[id/64%uint64(len(s.taken))]&(1<<(id%64)) != 0
+}
+
+func (s *seen) note(id uint64) {
+	switch {
+	case id > s.highest && id-s.highest >= seenNumbers:
+		clear(s.taken[:])
+		s.highest = id
+	case id > s.highest:
+		for s.highest < id {
+			s.highest++
+			s.taken[s.highest/64%uint64(len(s.taken))] &^= 1 << (s.highest % 64)
+		}
+	case s.highest-id >= seenNumbers:
+		return
+	}
+	s.taken[id/64%uint64(len(s.taken))] |= 1 << (id % 64)
+}
+
+// clients are the slots of clients, by the name that they give them.
+type clients struct {
+	most int // 0 remembers nobody
+
+	mu     sync.Mutex
+	byName map[clientKey]*seen
+}
+
+type clientKey struct {
+	signal otlpstream.Signal
+	name   string
+}
+
+// enter returns what is known of a slot, for one more stream. It is nil where nobody is remembered, or the client has no name for
+// it, or all that are remembered have streams. For a new one, the one that is gone for longest is forgotten.
+func (c *clients) enter(signal otlpstream.Signal, name string) *seen {
+	const longest = 64
+	if c.most == 0 || name == "" || len(name) > longest {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := clientKey{signal, name}
+	s := c.byName[key]
+	if s == nil {
+		if len(c.byName) >= c.most && !c.forget() {
+			return nil
+		}
+		s = &seen{working: map[uint64]chan struct{}{}}
+		if c.byName == nil {
+			c.byName = map[clientKey]*seen{}
+		}
+		c.byName[key] = s
+	}
+	s.streams++
+	return s
+}
+
+func (c *clients) forget() bool {
+	var oldest clientKey
+	var since time.Time
+	for key, s := range c.byName {
+		if s.streams == 0 && (since.IsZero() || s.used.Before(since)) {
+			oldest, since = key, s.used
+		}
+	}
+	delete(c.byName, oldest)
+	return !since.IsZero()
+}
+
+func (c *clients) leave(s *seen) {
+	if s == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.streams--
+	s.used = time.Now()
+}
