@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type remoteWrite struct {
 	intake       *intake
 	queue        *queue.Queue
 	destinations []*send.Destination
+	resolver     resolver
 	ownStorage   storage.Extension // nil unless it has one
 
 	taken, turnedDown atomic.Int64 // points, of those that the pipeline brought
@@ -57,7 +59,7 @@ func newExporter(cfg *Config, set exporter.Settings) (*remoteWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remoteWrite{cfg: cfg, set: set, telemetry: t, intake: in}, nil
+	return &remoteWrite{cfg: cfg, set: set, telemetry: t, intake: in, resolver: net.DefaultResolver}, nil
 }
 
 // Capabilities says that metrics are left as they are.
@@ -135,7 +137,15 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 	if cfg.Timeout > 0 {
 		timeout = cfg.Timeout
 	}
-	client, err := cfg.ToClient(ctx, host.GetExtensions(), e.set.TelemetrySettings)
+	extensions := host.GetExtensions()
+	endpoint, by := discovery(cfg.Endpoint)
+	if cfg.Endpoint = endpoint; by != "" {
+		var err error
+		if extensions, err = balance(&cfg, extensions, by, e.resolver); err != nil {
+			return nil, fmt.Errorf("cannot use `%s`: %w", c.endpointKey, err)
+		}
+	}
+	client, err := cfg.ToClient(ctx, extensions, e.set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the client for `%s`: %w", c.endpointKey, err)
 	}

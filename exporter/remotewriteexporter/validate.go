@@ -182,6 +182,9 @@ func (c *Config) validateClient(key, endpointKey string, client *confighttp.Clie
 	} else if client.Endpoint == "" && len(c.Endpoints) > 0 {
 		errs = append(errs, fmt.Errorf("`%s` must be set", endpointKey))
 	}
+	if u, err := url.Parse(client.Endpoint); err == nil && strings.HasPrefix(u.Host, byService) && u.Port() != "" {
+		errs = append(errs, fmt.Errorf("`%s` must have no port after `%s`, whose records have it, got %q", endpointKey, byService, client.Endpoint))
+	}
 	if client.Compression != "" {
 		errs = append(errs, fmt.Errorf("`%scompression` must not be set: use `compression`, of the exporter or in `endpoints`", key))
 	}

@@ -1,0 +1,229 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configmiddleware"
+	"go.opentelemetry.io/collector/extension/extensionmiddleware"
+)
+
+// What stands before the name in a URL says where its addresses are.
+const (
+	byAddress = "dns+" // in its A and AAAA records
+	byService = "srv+" // in its SRV records, the ports too
+)
+
+const (
+	// lookupInterval is how often the addresses of a name are looked up, while requests are sent to it.
+	lookupInterval = 10 * time.Second
+	// lookupTimeout bounds one look-up, and is the pause after one that failed while older addresses are known.
+	lookupTimeout = 5 * time.Second
+	// maxAddresses bounds those that are used of a name: each may have connections.
+	maxAddresses = 256
+	// maxDials is how many addresses are tried for a request where none could be connected to.
+	maxDials = 3
+)
+
+var errNoAddress = errors.New("it has no address")
+
+// resolver is what is needed of a net.Resolver.
+type resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+}
+
+// discovery takes what stands before the name out of an endpoint.
+func discovery(endpoint string) (clean, by string) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return endpoint, ""
+	}
+	for _, by := range []string{byAddress, byService} {
+		if name, ok := strings.CutPrefix(u.Host, by); ok {
+			u.Host = name
+			return u.String(), by
+		}
+	}
+	return endpoint, ""
+}
+
+// balanced sends each request to the next of the addresses that a name has. Who asks for it, and who signs it, sees the name.
+type balanced struct {
+	http.RoundTripper
+
+	lookup func(context.Context) ([]string, error)
+
+	mu        sync.Mutex
+	addresses []string
+	turn      int
+	until     time.Time // when they are looked up again
+	looking   bool
+}
+
+// balance puts a balanced in front of the transport that a client will have, before anything else is.
+func balance(cfg *confighttp.ClientConfig, extensions map[component.ID]component.Component, by string, r resolver) (map[component.ID]component.Component, error) {
+	u, err := url.Parse(cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	b := &balanced{lookup: func(ctx context.Context) ([]string, error) { return lookUp(ctx, r, u, by) }}
+	id := component.MustNewIDWithName("remotewrite", "balanced by "+by) // which no configuration can have
+	cfg.Middlewares = append(slices.Clone(cfg.Middlewares), configmiddleware.Config{ID: id})
+	extensions = maps.Clone(extensions)
+	if extensions == nil {
+		extensions = map[component.ID]component.Component{}
+	}
+	extensions[id] = &balancer{b, u.Hostname()}
+	return extensions, nil
+}
+
+// balancer is the middleware that makes a balanced of a transport.
+type balancer struct {
+	of   *balanced
+	name string
+}
+
+var _ extensionmiddleware.HTTPClient = (*balancer)(nil)
+
+func (*balancer) Start(context.Context, component.Host) error { return nil }
+
+func (*balancer) Shutdown(context.Context) error { return nil }
+
+// GetHTTPRoundTripper wraps the transport, which has to expect the certificate of the name, whatever address it connects to.
+func (b *balancer) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
+	return func(_ context.Context, base http.RoundTripper) (http.RoundTripper, error) {
+		if t, ok := base.(*http.Transport); ok {
+			if t.TLSClientConfig == nil {
+				t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+			}
+			t.TLSClientConfig.ServerName = cmp.Or(t.TLSClientConfig.ServerName, b.name)
+		}
+		b.of.RoundTripper = base
+		return b.of, nil
+	}, nil
+}
+
+// RoundTrip tries a few addresses while none can be connected to. What has been sent is not sent again.
+func (b *balanced) RoundTrip(r *http.Request) (*http.Response, error) {
+	addresses, err := b.next(r.Context())
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, fmt.Errorf("cannot look up %s: %w", r.URL.Hostname(), err)
+	}
+	for i, address := range addresses {
+		to := r.Clone(r.Context())
+		to.Host = cmp.Or(r.Host, r.URL.Host)
+		to.URL.Host = address
+		if i > 0 {
+			if to.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		response, err := b.RoundTripper.RoundTrip(to)
+		dial := (*net.OpError)(nil)
+		if err == nil || i == len(addresses)-1 || r.GetBody == nil || !errors.As(err, &dial) || dial.Op != "dial" || r.Context().Err() != nil {
+			return response, err
+		}
+	}
+	return nil, errNoAddress
+}
+
+// CloseIdleConnections closes those of the transport.
+func (b *balanced) CloseIdleConnections() {
+	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// next is the address whose turn it is, and a few that follow it.
+func (b *balanced) next(ctx context.Context) ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.addresses) == 0 || !b.looking && time.Now().After(b.until) {
+		if err := b.refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+	n := len(b.addresses)
+	b.turn = (b.turn + 1) % n
+	var few []string
+	for i := range min(n, maxDials) {
+		few = append(few, b.addresses[(b.turn+i)%n])
+	}
+	return few, nil
+}
+
+// refresh looks the addresses up, while others go on with those that are known. Where that fails they stay. The caller holds
+// mu, which is free meanwhile.
+func (b *balanced) refresh(ctx context.Context) error {
+	b.looking = true
+	b.mu.Unlock()
+	bound, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := b.lookup(bound)
+	if err == nil && len(found) == 0 {
+		err = errNoAddress
+	}
+	b.mu.Lock()
+	b.looking = false
+	if err != nil {
+		b.until = time.Now().Add(lookupTimeout)
+		if len(b.addresses) > 0 {
+			return nil
+		}
+		return err
+	}
+	b.addresses, b.until = found, time.Now().Add(lookupInterval)
+	return nil
+}
+
+// lookUp finds where to connect to for a URL.
+func lookUp(ctx context.Context, r resolver, u *url.URL, by string) (found []string, err error) {
+	if by == byService {
+		_, records, err := r.LookupSRV(ctx, "", "", u.Hostname())
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range records {
+			if s.Priority == records[0].Priority { // the lowest comes first; others are for when these are not there
+				found = append(found, net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port))))
+			}
+		}
+	} else {
+		addresses, err := r.LookupNetIP(ctx, "ip", u.Hostname())
+		if err != nil {
+			return nil, err
+		}
+		port := cmp.Or(u.Port(), "80")
+		if u.Port() == "" && u.Scheme == "https" {
+			port = "443"
+		}
+		for _, a := range addresses {
+			found = append(found, net.JoinHostPort(a.Unmap().String(), port))
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	return found[:min(len(found), maxAddresses)], nil
+}

@@ -1,0 +1,201 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+// records are what a name server knows.
+type records struct {
+	mu        sync.Mutex
+	addresses map[string][]netip.Addr
+	services  map[string][]*net.SRV
+	asked     int
+	err       error
+}
+
+func (r *records) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	return r.addresses[host], r.err
+}
+
+func (r *records) LookupSRV(_ context.Context, _, _, name string) (string, []*net.SRV, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	return name, r.services[name], r.err
+}
+
+// portOf is where a destination listens.
+func portOf(t *testing.T, d *received) uint16 {
+	t.Helper()
+	u, err := url.Parse(d.URL)
+	require.NoError(t, err)
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	require.NoError(t, err)
+	return uint16(port)
+}
+
+// TestRequestsGoToAllOfAName: in turn, and those that cannot be connected to hold up nothing. Who is asked sees the name.
+func TestRequestsGoToAllOfAName(t *testing.T) {
+	named := func(t *testing.T) func(int, http.ResponseWriter, *http.Request) bool {
+		return func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+			if host, _, _ := strings.Cut(r.Host, ":"); host != "flock.example" {
+				t.Errorf("asked as %q", r.Host)
+			}
+			return false
+		}
+	}
+	a, b := newReceived(t, named(t)), newReceived(t, named(t))
+	dead := newReceived(t, nil)
+	dead.Close()
+	for name, c := range map[string]struct {
+		endpoint string
+		records  *records
+		all      []*received
+	}{
+		"dns": {
+			"http://dns+flock.example:" + strconv.Itoa(int(portOf(t, a))) + "/write",
+			// Nothing listens at the second address.
+			&records{addresses: map[string][]netip.Addr{"flock.example": {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.99.9.9")}}},
+			[]*received{a},
+		},
+		"srv": {
+			"http://srv+flock.example/write",
+			&records{services: map[string][]*net.SRV{"flock.example": {
+				{Target: "127.0.0.1.", Port: portOf(t, a)},
+				{Target: "127.0.0.1", Port: portOf(t, dead)},
+				{Target: "127.0.0.1", Port: portOf(t, b)},
+				{Target: "127.0.0.1", Port: 1, Priority: 1},
+			}}},
+			[]*received{a, b},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, requests := a.samples()+b.samples(), len(a.headers())+len(b.headers())
+			e := create(t, func(cfg *Config) { cfg.Endpoint = c.endpoint })
+			e.resolver = c.records
+			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+			const calls = 12
+			for n := range calls {
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, requests+n)))
+				eventually(t, func() bool { return a.samples()+b.samples() == before+n+1 }, "it arrives")
+			}
+			require.NoError(t, e.Shutdown(t.Context()))
+			require.Zero(t, e.telemetry.destinations[0].snapshot().Retries, "an address that is dead is no failure")
+			require.Equal(t, 1, c.records.asked, "what is known is not asked for again")
+			if len(c.all) == 2 {
+				require.GreaterOrEqual(t, len(b.headers()), calls/3)
+				require.LessOrEqual(t, len(b.headers()), calls*2/3+1)
+			}
+		})
+	}
+}
+
+// TestAddressesFollowTheName: they are looked up again, and stay while nobody knows better.
+func TestAddressesFollowTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &records{err: errors.New("no name server")}
+		u, err := url.Parse("https://flock.example/write")
+		require.NoError(t, err)
+		b := &balanced{lookup: func(ctx context.Context) ([]string, error) { return lookUp(ctx, r, u, byAddress) }}
+		_, err = b.next(t.Context())
+		require.ErrorContains(t, err, "no name server")
+		know := func(err error, addresses ...string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.err, r.addresses = err, map[string][]netip.Addr{}
+			for _, a := range addresses {
+				r.addresses["flock.example"] = append(r.addresses["flock.example"], netip.MustParseAddr(a))
+			}
+		}
+		seen := func() map[string]int {
+			counts := map[string]int{}
+			for range 60 {
+				few, err := b.next(t.Context())
+				require.NoError(t, err)
+				counts[few[0]]++
+			}
+			return counts
+		}
+		know(nil)
+		_, err = b.next(t.Context())
+		require.ErrorIs(t, err, errNoAddress)
+		know(nil, "10.0.0.1", "10.0.0.2", "::1", "10.0.0.2")
+		require.Equal(t, map[string]int{"10.0.0.1:443": 20, "10.0.0.2:443": 20, "[::1]:443": 20}, seen())
+		know(nil, "10.0.0.3")
+		require.Len(t, seen(), 3)
+		time.Sleep(lookupInterval + 1)
+		require.Equal(t, map[string]int{"10.0.0.3:443": 60}, seen())
+		time.Sleep(lookupInterval + 1)
+		know(errors.New("no name server"))
+		asked := r.asked
+		require.Equal(t, map[string]int{"10.0.0.3:443": 60}, seen())
+		require.Equal(t, asked+1, r.asked, "it is not asked for every request")
+	})
+}
+
+func TestEndpointsSayWhereAddressesAre(t *testing.T) {
+	for endpoint, want := range map[string][2]string{
+		"http://prometheus:9090/api/v1/write":           {"http://prometheus:9090/api/v1/write", ""},
+		"https://dns+flock:8480/write?x=%2F":            {"https://flock:8480/write?x=%2F", byAddress},
+		"http://user:se%40cret@srv+_write._tcp.flock/a": {"http://user:se%40cret@_write._tcp.flock/a", byService},
+		"http://dns-flock/dns+flock":                    {"http://dns-flock/dns+flock", ""},
+	} {
+		clean, by := discovery(endpoint)
+		require.Equal(t, want, [2]string{clean, by})
+	}
+	cfg := NewDefaultConfig()
+	cfg.Endpoint = "http://srv+flock.example/write"
+	require.NoError(t, cfg.Validate())
+	cfg.Endpoint = "http://srv+flock.example:80/write"
+	require.ErrorContains(t, cfg.Validate(), "`endpoint` must have no port after `srv+`")
+}
+
+// TestTheCertificateIsTheName: whatever the address, the name is what a certificate has to be for.
+func TestTheCertificateIsTheName(t *testing.T) {
+	secure := &received{t: t, series: map[string][]point{}}
+	secure.Server = httptest.NewTLSServer(http.HandlerFunc(secure.serve))
+	t.Cleanup(secure.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	u, err := url.Parse(secure.URL)
+	require.NoError(t, err)
+	for name, fine := range map[string]bool{"example.com": true, "example.org": false} {
+		e := create(t, func(c *Config) {
+			c.Endpoint = "https://dns+" + name + ":" + u.Port() + "/write"
+			c.HTTP.TLS.CAPem = configopaque.String(authority)
+			c.ShutdownTimeout = 50 * time.Millisecond
+		})
+		e.resolver = &records{addresses: map[string][]netip.Addr{name: {netip.MustParseAddr("127.0.0.1")}}}
+		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, 0)))
+		if fine {
+			eventually(t, func() bool { return secure.samples() == 1 }, "it arrives")
+		} else {
+			eventually(t, func() bool { return e.telemetry.destinations[0].snapshot().Retries > 0 }, "it is not taken")
+		}
+		require.NoError(t, e.Shutdown(t.Context()))
+	}
+	require.Equal(t, 1, secure.samples())
+}
