@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/typo"
 )
 
 // Unmarshal reads a component's configuration, for its method of that name. An unknown key is an error that names the nearest.
@@ -51,13 +53,9 @@ func (f *fault) Error() string { return f.text }
 
 func (f *fault) Unwrap() error { return f.error }
 
-// Unknown says that there is no such key, and which may have been meant.
+// Unknown says that there is no such key, where it is in the user's files if that is known, and which may have been meant.
 func Unknown(key string, known []string) string {
-	text := fmt.Sprintf("there is no key `%s`", key)
-	if near := nearest(key, known); near != "" {
-		text += fmt.Sprintf(": did you mean `%s`?", near)
-	}
-	return text
+	return fmt.Sprintf("there is no key `%s`", key) + typo.Place(key) + typo.Meant(key, known)
 }
 
 // Of are the keys of a type and of all that is in it, by the tag that names them, sorted.
@@ -88,38 +86,4 @@ func Of(t reflect.Type, tag string) []string {
 	}
 	add(t)
 	return slices.Sorted(maps.Keys(keys))
-}
-
-// nearest is the key that takes the fewest changes of a letter to get to, if these are few.
-func nearest(key string, known []string) (near string) {
-	fewest := max(1, len(key)/4) + 1
-	for _, candidate := range known {
-		if n := changes(key, candidate); n < fewest {
-			near, fewest = candidate, n
-		}
-	}
-	return near
-}
-
-// changes is how many letters have to be put in, left out, replaced or swapped with the next to make one text of another.
-func changes(a, b string) int {
-	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
-			}
-		}
-		before, row, next = row, next, before
-	}
-	return row[len(b)]
 }

@@ -55,13 +55,3 @@ func TestAllKeysAreKnown(t *testing.T) {
 	require.Equal(t, []string{"by_name", "endpoint", "max_series", "queue", "rules", "storage", "timeout"},
 		Of(reflect.TypeFor[*config](), "mapstructure"))
 }
-
-func TestChanges(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"regex", "regex", 0}, {"regxe", "regex", 1}, {"job", "jobs", 1}, {"abc", "xyz", 3}} {
-		require.Equal(t, test.want, changes(test.a, test.b), "%s %s", test.a, test.b)
-		require.Equal(t, test.want, changes(test.b, test.a))
-	}
-}

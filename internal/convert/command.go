@@ -11,7 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/godwit-otel/godwit/internal/typo"
 )
 
 // Exit codes of the commands.
@@ -31,8 +35,10 @@ type Command struct {
 	Stdin        io.Reader
 	Stdout       io.Writer
 	Stderr       io.Writer
-	// Validate looks at the configuration in a file as the distribution's own command does. Errors are written already.
-	Validate func(path string) error
+	// Validate is the distribution's own command of that name. Errors are written already.
+	Validate func(args ...string) error
+	// LookupEnv tells a variable; nil asks the process's environment.
+	LookupEnv func(name string) (string, bool)
 }
 
 // Intercept runs what the distribution adds to a collector's commands, and ends the process. It returns when the rest is
@@ -46,15 +52,54 @@ func Intercept(distribution string) {
 	}
 }
 
+// inner marks the process that validates for another one.
+const inner = "GODWIT_VALIDATE_INNER"
+
 // validate asks the process's own file.
-func validate(path string) error {
+func validate(args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find the file of this program: %w", err)
 	}
-	command := exec.Command(self, "validate", "--config", "file:"+path) //nolint:gosec,noctx // it is this program
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	return command.Run()
+	var said strings.Builder
+	command := exec.Command(self, append([]string{"validate"}, args...)...) //nolint:gosec,noctx // it is this program
+	command.Stdout, command.Stderr = os.Stdout, &said
+	command.Env = append(os.Environ(), inner+"=1")
+	err = command.Run()
+	_, _ = io.WriteString(os.Stderr, plainly(said.String()))
+	return err
+}
+
+var (
+	decoding = regexp.MustCompile(`decoding failed due to the following error\(s\):\s+`)
+	reading  = regexp.MustCompile(`'([a-z]+)' error reading configuration for "([^"]+)": `)
+)
+
+// plainly leaves out of an error of the collector what says nothing.
+func plainly(text string) string {
+	text = strings.ReplaceAll(text, "failed to get config: cannot unmarshal the configuration: ", "")
+	text = decoding.ReplaceAllString(text, "")
+	text = reading.ReplaceAllString(text, "$1::$2: ")
+	text = strings.ReplaceAll(text, ": '' ", ": ")
+	return strings.ReplaceAll(text, "'config' cannot read `config`: ", "cannot read `config`: ")
+}
+
+// validateFiles is the collector's own command, with a word when all is well, and what is deprecated.
+func (c *Command) validateFiles(args []string) int {
+	if err := c.Validate(args...); err != nil {
+		return exitFailed
+	}
+	for _, path := range configFiles(args) {
+		result, err := Run(c.source([]string{path}, nil, Collector, "", c.Distribution))
+		if err != nil || len(result.Report.Findings) == 0 {
+			continue // a part of a configuration may not be one by itself
+		}
+		for _, f := range result.Report.Findings {
+			_, _ = fmt.Fprintln(c.Stdout, f)
+		}
+	}
+	_, _ = fmt.Fprintln(c.Stdout, "valid")
+	return exitDone
 }
 
 // Run runs the command if it is one of these. Else it is the collector's, and done is false.
@@ -74,36 +119,78 @@ func (c *Command) Run() (exit int, done bool) {
 		_, _ = fmt.Fprintf(c.Stdout, helpText, c.Distribution)
 		return exitDone, true
 	}
-	return c.refuse()
+	if exit, done := c.refuse(); done || c.Args[0] != "validate" || c.Validate == nil || !validates(c.Args[1:]) {
+		return exit, done
+	}
+	return c.validateFiles(c.Args[1:]), true
 }
 
-// refuse ends a collector that was given a file of Prometheus.
+// validates tells a configuration to look at from a question about the command, and from the process that looks.
+func validates(args []string) bool {
+	return os.Getenv(inner) == "" && len(flagValues(args, "config")) > 0 && !slices.Contains(args, "--help") && !slices.Contains(args, "-h")
+}
+
+// maxLookedAt bounds the files that are looked through before the collector reads them: it starts with them.
+const maxLookedAt = 256 << 10
+
+// refuse ends a collector that was given a file of Prometheus, or one with a mistake that can be told by its line.
 func (c *Command) refuse() (exit int, done bool) {
-	for _, path := range configFiles(c.Args) {
+	paths := configFiles(c.Args)
+	typo.LookIn(paths...)
+	var files []written
+	for _, path := range paths {
 		text, err := readFile(path, maxFile)
-		if err != nil || !IsPrometheus(text) {
-			continue
+		if err != nil {
+			return 0, false // the collector says what is wrong with it
 		}
-		_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a configuration of Prometheus, not of a collector: make one of it by `%s convert %s -o godwit.yaml`\n",
-			path, c.Distribution, path)
-		return exitFailed, true
+		if IsPrometheus(text) {
+			_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a configuration of Prometheus, not of a collector: make one of it by `%s convert %s -o godwit.yaml`\n",
+				path, c.Distribution, path)
+			return exitFailed, true
+		}
+		if len(text) > maxLookedAt {
+			return 0, false
+		}
+		files = append(files, written{name: path, text: text})
+	}
+	if len(paths) < len(flagValues(c.Args, "config")) {
+		return 0, false // there is more that may set or use a key
+	}
+	if err := mistakes(c.Distribution, files, flagValues(c.Args, "set"), c.lookup); err != nil {
+		return c.fail(err), true
 	}
 	return 0, false
 }
 
-// configFiles are the files that --config names.
-func configFiles(args []string) []string {
-	var files []string
+func (c *Command) lookup(name string) (string, bool) {
+	if c.LookupEnv == nil {
+		return os.LookupEnv(name)
+	}
+	return c.LookupEnv(name)
+}
+
+// flagValues are the values of a flag, each time it is given.
+func flagValues(args []string, flag string) []string {
+	var values []string
 	for i, arg := range args {
 		name, value, given := strings.Cut(arg, "=")
 		switch {
-		case name != "--config" && name != "-config":
+		case name != "--"+flag && name != "-"+flag:
 			continue
 		case !given && i+1 < len(args):
 			value = args[i+1]
 		case !given:
 			continue
 		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// configFiles are the files that --config names.
+func configFiles(args []string) []string {
+	var files []string
+	for _, value := range flagValues(args, "config") {
 		value = strings.TrimPrefix(value, "file:")
 		if scheme, _, found := strings.Cut(value, ":"); found && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\.`) {
 			continue // another provider's; one letter is a drive
@@ -250,7 +337,7 @@ func (c *Command) check(args []string) int {
 		}
 	}
 	defer remove()
-	if err := c.Validate(path); err != nil {
+	if err := c.Validate("--config", "file:"+path); err != nil {
 		_, _ = fmt.Fprintln(c.Stdout, "not valid")
 		return exitFailed
 	}

@@ -17,11 +17,11 @@ import (
 
 const (
 	aPrometheus = "scrape_configs:\n  - job_name: a\n    static_configs: [{targets: ['a:1']}]\nremote_write:\n  - url: http://a\n"
-	aCollector  = "receivers: {nop: }\nexporters: {nop: }\nservice: {pipelines: {metrics: {receivers: [nop], exporters: [nop]}}}\n"
+	aCollector  = "receivers: {otlp: }\nexporters: {nop: }\nservice: {pipelines: {metrics: {receivers: [otlp], exporters: [nop]}}}\n"
 )
 
 // run runs a command of the agent in a directory with some files.
-func run(t *testing.T, validate func(string) error, files map[string]string, args ...string) (exit int, done bool, stdout, stderr string) {
+func run(t *testing.T, validate func(...string) error, files map[string]string, args ...string) (exit int, done bool, stdout, stderr string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	t.Setenv("TMPDIR", t.TempDir())
@@ -104,8 +104,8 @@ func TestConvertFails(t *testing.T) {
 // What is converted is validated as what it becomes, and a collector's own file as it is.
 func TestCheck(t *testing.T) {
 	validated := ""
-	valid := func(path string) error {
-		text, err := os.ReadFile(path)
+	valid := func(args ...string) error {
+		text, err := os.ReadFile(strings.TrimPrefix(args[1], "file:"))
 		validated = string(text)
 		return err
 	}
@@ -123,7 +123,7 @@ func TestCheck(t *testing.T) {
 	assert.Contains(t, stdout, "a.yml is a configuration of an OpenTelemetry collector\n")
 	assert.Equal(t, aCollector, validated)
 
-	exit, _, stdout, _ = run(t, func(string) error { return errors.New("no") }, map[string]string{"a.yml": aCollector}, "check", "a.yml")
+	exit, _, stdout, _ = run(t, func(...string) error { return errors.New("no") }, map[string]string{"a.yml": aCollector}, "check", "a.yml")
 	assert.Equal(t, 1, exit)
 	assert.Contains(t, stdout, "not valid\n")
 }

@@ -1,0 +1,343 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/typo"
+)
+
+// A mistake is what is wrong with a file as it was written. The collector would say so too, but of what it has made of all files by then,
+// and without the line.
+type mistake struct {
+	file string
+	line int
+	path []string
+	text string
+}
+
+func (m *mistake) Error() string {
+	where := m.file
+	if m.line > 0 {
+		where += fmt.Sprintf(":%d", m.line)
+	}
+	if len(m.path) > 0 {
+		where += ": " + strings.Join(m.path, "::")
+	}
+	return where + ": " + m.text
+}
+
+// written is a file that --config names.
+type written struct {
+	name string
+	text []byte
+	root *yaml.Node
+}
+
+// lookup tells a variable of the environment.
+type lookup func(name string) (string, bool)
+
+// mistakes finds what is wrong with files of a collector. Keys that --set replaces are left alone.
+func mistakes(distribution string, files []written, set []string, environment lookup) error {
+	m := &finder{distribution: distribution, set: set, environment: environment, used: map[string]bool{}, configured: map[string][]string{}}
+	for i := range files {
+		f := &files[i]
+		var doc yaml.Node
+		if err := yaml.Unmarshal(f.text, &doc); err != nil {
+			return &mistake{file: f.name, text: "cannot read it as YAML: " + syntax(err)}
+		}
+		if len(doc.Content) == 1 && doc.Content[0].Kind == yaml.MappingNode {
+			f.root = doc.Content[0]
+			m.uses(f.root)
+			m.configures(f.root)
+		}
+	}
+	for i := range files {
+		m.file, m.later = files[i].name, files[i+1:]
+		if files[i].root == nil {
+			continue
+		}
+		if err := m.keys(files[i].root); err != nil {
+			return err
+		}
+		if err := m.values(files[i].root, nil, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syntax is what the parser says. It counts lines of tabs from nought.
+func syntax(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.Contains(text, "found character that cannot start any token") || strings.Contains(text, "tab character") {
+		text += "; indent with spaces, not with tabs, and put a value that begins with %, @ or ` in quotes"
+	}
+	return text
+}
+
+// A finder looks through one file after the other.
+type finder struct {
+	set         []string
+	environment lookup
+	file        string
+	later       []written
+	// distribution is what the files are for.
+	distribution string
+	// used are the components of pipelines, and extensions, by section and ID; configured are the IDs of each section.
+	used       map[string]bool
+	configured map[string][]string
+}
+
+var (
+	sections    = append([]string{"service"}, componentKinds...)
+	serviceKeys = []string{"extensions", "pipelines", "telemetry"}
+	signals     = []string{"metrics", "traces", "logs", "profiles"}
+)
+
+// uses remembers which components the service has.
+func (m *finder) uses(root *yaml.Node) {
+	service := find(root, "service")
+	for _, id := range contents(find(service, "extensions")) {
+		m.used["extensions::"+id.Value] = true
+	}
+	pipelines := find(service, "pipelines")
+	if pipelines == nil {
+		return
+	}
+	for i := 1; i < len(pipelines.Content); i += 2 {
+		for _, kind := range componentKinds[:3] {
+			for _, id := range contents(find(pipelines.Content[i], kind)) {
+				m.used[kind+"::"+id.Value] = true
+				m.used["connectors::"+id.Value] = true
+			}
+		}
+	}
+}
+
+// configures remembers which components there are.
+func (m *finder) configures(root *yaml.Node) {
+	for _, kind := range componentKinds {
+		section := find(root, kind)
+		for i := 0; section != nil && i+1 < len(section.Content); i += 2 {
+			m.configured[kind] = append(m.configured[kind], section.Content[i].Value)
+		}
+	}
+}
+
+// component says what is wrong with the ID of one.
+func (m *finder) component(kind string, id *yaml.Node) error {
+	name := typeOf(id.Value)
+	text := missing(m.distribution, kind, name)
+	if text == "" || m.distribution == "" || name == "<<" {
+		return nil
+	}
+	var known []string
+	for key, distributions := range distributionsOf() {
+		if of, other, _ := strings.Cut(key, " "); of == kind && slices.Contains(distributions, m.distribution) {
+			known = append(known, other)
+		}
+	}
+	slices.Sort(known)
+	if len(distributionsOf()[plainName(kind, name)]) == 0 {
+		text = fmt.Sprintf("there is no %s `%s`%s; `%s components` lists what there is, and a manifest of your own may have others",
+			strings.TrimSuffix(kind, "s"), name, typo.Meant(name, known), m.distribution)
+	}
+	return &mistake{m.file, id.Line, []string{kind, id.Value}, text}
+}
+
+// referred looks at the IDs in a list of the service.
+func (m *finder) referred(n *yaml.Node, path []string, kinds ...string) error {
+	for _, id := range contents(n) {
+		var there []string
+		for _, kind := range kinds {
+			there = append(there, m.configured[kind]...)
+		}
+		if id.Kind == yaml.ScalarNode && !strings.Contains(id.Value, "${") && !slices.Contains(there, id.Value) {
+			return &mistake{m.file, id.Line, path, fmt.Sprintf("`%s` is not configured under `%s`%s", id.Value, kinds[0], typo.Meant(id.Value, there))}
+		}
+	}
+	return nil
+}
+
+// keys looks at those that are the collector's own.
+func (m *finder) keys(root *yaml.Node) error {
+	if err := m.known(root, nil, sections); err != nil {
+		return err
+	}
+	for _, kind := range componentKinds {
+		section := find(root, kind)
+		for i := 0; section != nil && i+1 < len(section.Content); i += 2 {
+			if err := m.component(kind, section.Content[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return m.service(find(root, "service"))
+}
+
+func (m *finder) service(service *yaml.Node) error {
+	path := []string{"service"}
+	if err := m.known(service, path, serviceKeys); err != nil {
+		return err
+	}
+	if err := m.referred(find(service, "extensions"), append(path, "extensions"), "extensions"); err != nil {
+		return err
+	}
+	pipelines := find(service, "pipelines")
+	if pipelines == nil || pipelines.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(pipelines.Content); i += 2 {
+		id := pipelines.Content[i]
+		path := []string{"service", "pipelines", id.Value}
+		if !slices.Contains(signals, typeOf(id.Value)) {
+			return &mistake{m.file, id.Line, path[:2], fmt.Sprintf("there is no signal `%s`, but %s%s", typeOf(id.Value), strings.Join(signals, ", "),
+				typo.Meant(typeOf(id.Value), signals))}
+		}
+		pipeline := pipelines.Content[i+1]
+		if err := m.known(pipeline, path, componentKinds[:3]); err != nil {
+			return err
+		}
+		for _, kind := range componentKinds[:3] {
+			kinds := []string{kind}
+			if kind != "processors" {
+				kinds = append(kinds, "connectors")
+			}
+			if err := m.referred(find(pipeline, kind), append(slices.Clip(path), kind), kinds...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *finder) known(n *yaml.Node, path, known []string) error {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; key.Kind == yaml.ScalarNode && key.Value != "<<" && !slices.Contains(known, key.Value) {
+			return &mistake{m.file, key.Line, path, "there is no key `" + key.Value + "`" + typo.Meant(key.Value, known)}
+		}
+	}
+	return nil
+}
+
+var (
+	// reference is one to a variable, and the dollars before it: two are one of the user's own.
+	reference = regexp.MustCompile(`(\$+)\{(?:env:)?([^}:]*)(:-)?[^}]*\}`)
+	variable  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	// Values without which a component would go elsewhere, or nowhere, without a word.
+	addresses = []string{"endpoint", "endpoints", "url", "targets"}
+	// Values in which Prometheus has dollars of its own.
+	ruleKeys = []string{"replacement", "regex", "target_label"}
+)
+
+// values looks at texts at every depth.
+func (m *finder) values(n *yaml.Node, path []string, depth int) error {
+	if depth > maxDepth {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if len(path) == 1 && !m.isUsed(path[0], key) {
+				continue
+			}
+			if err := m.values(n.Content[i+1], append(slices.Clip(path), key), depth+1); err != nil {
+				return err
+			}
+		}
+	case yaml.SequenceNode:
+		for _, element := range n.Content {
+			if err := m.values(element, path, depth+1); err != nil {
+				return err
+			}
+		}
+	case yaml.ScalarNode:
+		return m.text(n, path)
+	default: // aliases lead to what is looked at where it is
+	}
+	return nil
+}
+
+// isUsed tells whether a component does anything. Where no pipeline is known, all may.
+func (m *finder) isUsed(kind, id string) bool {
+	return len(m.used) == 0 || !slices.Contains(componentKinds, kind) || m.used[kind+"::"+id]
+}
+
+// nanoseconds finds a number without a unit where a duration belongs, in what is ours: others may count seconds.
+func (m *finder) nanoseconds(n *yaml.Node, path []string) error {
+	if n.Tag != "!!int" || n.Value == "0" || len(path) < 3 || slices.Contains(path, "config") || !slices.Contains(ours, typeOf(path[1])) ||
+		!durations.MatchString(path[len(path)-1]) || m.isReplaced(path) {
+		return nil
+	}
+	return &mistake{m.file, n.Line, path, fmt.Sprintf("%s without a unit is that many nanoseconds: write %ss", n.Value, n.Value)}
+}
+
+var (
+	ours = []string{
+		"fastprometheus", "prometheus", "remotewrite", "prometheus_remote_write", "prometheusremotewrite", "otlpstream", "cardinality", "console",
+		"pulse", "runtimeprofile",
+	}
+	durations = regexp.MustCompile(`(^|_)(timeout|interval|max_age)$`)
+)
+
+func (m *finder) text(n *yaml.Node, path []string) error {
+	if err := m.nanoseconds(n, path); err != nil {
+		return err
+	}
+	if !strings.Contains(n.Value, "${") || len(path) == 0 {
+		return nil
+	}
+	key := path[len(path)-1]
+	for _, match := range reference.FindAllStringSubmatch(n.Value, -1) {
+		dollars, name, hasDefault := len(match[1]), match[2], match[3] != ""
+		if dollars%2 == 0 || m.isReplaced(path) {
+			continue // it stands for itself, or for nothing
+		}
+		_, isSet := m.environment(name)
+		rule := slices.Contains(ruleKeys, key)
+		switch {
+		case isSet, hasDefault, strings.Contains(match[0], "{") && strings.Contains(strings.TrimPrefix(match[0][dollars+1:], "env:"), ":"):
+			// another provider's, such as file:
+		case rule && !strings.Contains(match[0], "env:"):
+			return &mistake{m.file, n.Line, path, fmt.Sprintf("`%s` is read as an environment variable: where Prometheus has a `$`, write `$$`, here `$%s`",
+				match[0][dollars-1:], match[0][dollars-1:])}
+		case !variable.MatchString(name):
+			return &mistake{m.file, n.Line, path, fmt.Sprintf("`%s` is read as an environment variable, and no name of one: write `$$` for a `$`", match[0])}
+		case slices.Contains(addresses, key):
+			return &mistake{m.file, n.Line, path, fmt.Sprintf("the environment variable %s is not set: set it, or give a default, as in `${env:%s:-value}`", name, name)}
+		}
+	}
+	return nil
+}
+
+// isReplaced tells whether --set or a later file has another value.
+func (m *finder) isReplaced(path []string) bool {
+	dotted := strings.Join(path, ".")
+	for _, set := range m.set {
+		if key, _, _ := strings.Cut(set, "="); strings.ReplaceAll(key, "::", ".") == dotted {
+			return true
+		}
+	}
+	for i := range m.later {
+		n := m.later[i].root
+		for _, key := range path {
+			n = find(n, key)
+		}
+		if n != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const sound = `receivers:
+  fastprometheus:
+    config:
+      scrape_configs:
+        - job_name: node
+          relabel_configs:
+            - {source_labels: [a], regex: "(.*)", target_label: b, replacement: "$${1}"}
+          static_configs:
+            - targets: ["${env:HOST:-localhost}:9100"]
+  otlp/spare: {protocols: {grpc: {endpoint: "${env:UNSET}:4317"}}}
+exporters:
+  remotewrite:
+    endpoint: ${env:SET}/api/v1/write
+    external_labels: {site: "${env:UNSET}"}
+service:
+  extensions: []
+  pipelines:
+    metrics/a: {receivers: [fastprometheus], exporters: [remotewrite]}
+`
+
+// look finds mistakes in files named a.yaml, b.yaml.
+func look(set []string, texts ...string) error {
+	var files []written
+	for i, text := range texts {
+		files = append(files, written{name: string(rune('a'+i)) + ".yaml", text: []byte(text)})
+	}
+	return mistakes("godwit-agent", files, set, func(name string) (string, bool) { return "http://x", name == "SET" })
+}
+
+func TestMistakesAreToldWithTheirLine(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, look(nil, sound))
+	for _, test := range []struct{ name, from, to, want string }{
+		{"a section", "exporters:\n", "exporter:\n", "a.yaml:11: there is no key `exporter`: did you mean `exporters`?"},
+		{"a key of the service", "  pipelines:", "  pipeline:", "a.yaml:17: service: there is no key `pipeline`: did you mean `pipelines`?"},
+		{"a signal", "metrics/a", "metric/a", "a.yaml:18: service::pipelines: there is no signal `metric`, but metrics, traces, logs, profiles: did you mean `metrics`?"},
+		{"a key of a pipeline", "exporters: [remotewrite]", "exporter: [remotewrite]", "a.yaml:18: service::pipelines::metrics/a: there is no key `exporter`: did you mean"},
+		{"a part of a match", "$${1}", "${1}", "a.yaml:7: receivers::fastprometheus::config::scrape_configs::relabel_configs::replacement: `${1}` is read as an environment variable: where Prometheus has a `$`, write `$$`, here `$${1}`"},
+		{"a named part of a match", "$${1}", "$$${host}", "here `$${host}`"},
+		{"no name", `"${env:UNSET}"}`, `"${1}"}`, "a.yaml:14: exporters::remotewrite::external_labels::site: `${1}` is read as an environment variable, and no name of one"},
+		{"an endpoint", "env:SET", "env:OTHER", "a.yaml:13: exporters::remotewrite::endpoint: the environment variable OTHER is not set: set it, or give a default, as in `${env:OTHER:-value}`"},
+		{"an endpoint in short", "env:SET", "OTHER", "the environment variable OTHER is not set"},
+		{"a target", "HOST:-localhost", "HOST", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: the environment variable HOST is not set"},
+		{"a component", "  remotewrite:\n", "  remotewrit:\n", "a.yaml:12: exporters::remotewrit: there is no exporter `remotewrit`: did you mean `remotewrite`?"},
+		{"another distribution's", "  remotewrite:\n", "  kafka:\n", "a.yaml:12: exporters::kafka: godwit-agent does not have it: run it with the distribution godwit"},
+		{"a reference", "exporters: [remotewrite]", "exporters: [remote_write]", "a.yaml:18: service::pipelines::metrics/a::exporters: `remote_write` is not configured under `exporters`: did you mean `remotewrite`?"},
+		{"an extension", "extensions: []", "extensions: [console]", "a.yaml:16: service::extensions: `console` is not configured under `extensions`"},
+		{"a duration", "    external", "    timeout: 5\n    external", "a.yaml:14: exporters::remotewrite::timeout: 5 without a unit is that many nanoseconds: write 5s"},
+		{"a tab", "    endpoint", "\tendpoint", "a.yaml: cannot read it as YAML: line 13: found"},
+		{"a brace", "  extensions: []", "  extensions: [", "a.yaml: cannot read it as YAML: line "},
+	} {
+		require.Contains(t, sound, test.from, test.name)
+		assert.ErrorContains(t, look(nil, strings.Replace(sound, test.from, test.to, 1)), test.want, test.name)
+	}
+}
+
+// What another file or --set says instead, what no pipeline uses, and what is another provider's is no mistake.
+func TestWhatIsNoMistake(t *testing.T) {
+	t.Parallel()
+	unset := strings.Replace(sound, "env:SET", "env:OTHER", 1)
+	require.Error(t, look(nil, unset))
+	require.NoError(t, look(nil, unset, "exporters: {remotewrite: {endpoint: http://a}}\n"))
+	require.Error(t, look(nil, unset, "exporters: {remotewrite: {timeout: 1s}}\n"))
+	require.NoError(t, look([]string{"exporters.remotewrite.endpoint=http://a"}, unset))
+	require.NoError(t, look([]string{"exporters::remotewrite::endpoint=http://a"}, unset))
+	require.NoError(t, look(nil, strings.Replace(sound, "${env:SET}", "${file:/a/b}", 1)))
+	require.NoError(t, look(nil, strings.Replace(sound, "remotewrite:\n", "remotewrite: &a\n", 1)))
+	require.NoError(t, look(nil, strings.Replace(sound, "    external", "    timeout: 0\n    max_batch: 5\n    external", 1)))
+	require.NoError(t, look(nil, "service: {extensions: [console]}\n", "extensions: {console: }\n"))
+	require.NoError(t, look(nil, strings.Replace(sound, "  remotewrite:\n", "  prometheusremotewrite: {endpoint: http://a}\n  remotewrite:\n", 1)))
+	require.NoError(t, look(nil, ""))
+	require.NoError(t, look(nil, "- a list\n"))
+}
+
+func TestErrorsOfTheCollectorAreToldPlainly(t *testing.T) {
+	t.Parallel()
+	const said = `Error: failed to get config: cannot unmarshal the configuration: decoding failed due to the following error(s):
+
+'receivers' error reading configuration for "fastprometheus/a": decoding failed due to the following error(s):
+
+'' decoding failed due to the following error(s):
+
+'config' cannot read ` + "`config`: job \"node\", `scrape_interval`: not a valid duration string: \"10\"\n"
+	assert.Equal(t, "Error: receivers::fastprometheus/a: cannot read `config`: job \"node\", `scrape_interval`: not a valid duration string: \"10\"\n", plainly(said))
+	assert.Equal(t, "Error: something else\n", plainly("Error: something else\n"))
+}
+
+func TestValidateSaysThatAllIsWell(t *testing.T) {
+	var asked []string
+	valid := func(args ...string) error { asked = args; return nil }
+	old := strings.ReplaceAll(aCollector, "exporters: {nop: }", "exporters: {prometheusremotewrite: {endpoint: http://a}, nop: }")
+	exit, done, stdout, _ := run(t, valid, map[string]string{"a.yaml": old}, "validate", "--config", "a.yaml")
+	assert.True(t, done)
+	assert.Zero(t, exit)
+	assert.Equal(t, []string{"--config", "a.yaml"}, asked)
+	assert.Contains(t, stdout, "a.yaml:2: exporters.prometheusremotewrite: the type is called `prometheus_remote_write` now")
+	assert.True(t, strings.HasSuffix(stdout, "\nvalid\n"), stdout)
+
+	exit, done, stdout, _ = run(t, func(...string) error { return errors.New("no") }, map[string]string{"a.yaml": aCollector}, "validate", "--config=a.yaml")
+	assert.True(t, done)
+	assert.Equal(t, 1, exit)
+	assert.Empty(t, stdout)
+
+	_, done, stdout, _ = run(t, valid, nil, "validate", "--help")
+	assert.False(t, done, "the collector's own help")
+	assert.Empty(t, stdout)
+	t.Setenv(inner, "1")
+	_, done, stdout, _ = run(t, valid, map[string]string{"a.yaml": aCollector}, "validate", "--config", "a.yaml")
+	assert.False(t, done, "the process that looks")
+	assert.Empty(t, stdout)
+}
+
+func TestACollectorWithAMistakeDoesNotStart(t *testing.T) {
+	files := map[string]string{"a.yaml": strings.Replace(aCollector, "receivers", "receiver", 1)}
+	exit, done, _, stderr := run(t, nil, files, "--config", "a.yaml")
+	assert.True(t, done)
+	assert.Equal(t, 1, exit)
+	assert.Equal(t, "Error: a.yaml:1: there is no key `receiver`: did you mean `receivers`?\n", stderr)
+
+	_, done, _, stderr = run(t, nil, files, "--config", "a.yaml", "--config", "yaml:service::telemetry::metrics::level: none")
+	assert.Empty(t, stderr)
+	assert.False(t, done, "what another provider has is not known here")
+}

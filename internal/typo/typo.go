@@ -1,0 +1,50 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package typo says which name was meant where there is none as somebody has
+// written it, and where that is in the files of the user.
+package typo
+
+import "fmt"
+
+// Meant says which key may have been meant, as the end of a sentence, or nothing.
+func Meant(key string, known []string) string {
+	if near := nearest(key, known); near != "" {
+		return fmt.Sprintf(": did you mean `%s`?", near)
+	}
+	return ""
+}
+
+// nearest is the key that takes the fewest changes of a letter to get to, if these are few.
+func nearest(key string, known []string) (near string) {
+	fewest := max(1, len(key)/4) + 1
+	for _, candidate := range known {
+		if n := changes(key, candidate); n < fewest {
+			near, fewest = candidate, n
+		}
+	}
+	return near
+}
+
+// changes is how many letters have to be put in, left out, replaced or swapped with the next to make one text of another.
+func changes(a, b string) int {
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row, next = row, next, before
+	}
+	return row[len(b)]
+}
