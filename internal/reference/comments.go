@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,16 +45,22 @@ func (c *comments) of(t reflect.Type, f reflect.StructField) string {
 	return inWordsOfKeys(about, subject, t)
 }
 
-// besides is for a field whose comment is that of the one before it.
+// besides is for a field whose comment is that of one before it.
 func (c *comments) besides(t reflect.Type, f reflect.StructField) string {
-	for i := 1; i < t.NumField(); i++ {
-		before := t.Field(i - 1)
-		name, _, _ := strings.Cut(before.Tag.Get("mapstructure"), ",")
-		if t.Field(i).Name == f.Name && name != "" && strings.Contains(c.say(t.PkgPath(), t.Name(), before.Name), f.Name) {
-			return "See `" + name + "`."
+	for _, i := range f.Index {
+		for i--; i >= 0; i-- {
+			before := t.Field(i)
+			name, _, _ := strings.Cut(before.Tag.Get("mapstructure"), ",")
+			if name != "" && mentions(c.say(t.PkgPath(), t.Name(), before.Name), f.Name) {
+				return "See `" + name + "`."
+			}
 		}
 	}
 	return ""
+}
+
+func mentions(text, word string) bool {
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), word)
 }
 
 // say reads the package's sources when it is first asked about.

@@ -74,6 +74,12 @@ func TestCommentsSpeakOfKeys(t *testing.T) {
 	f("Max", "Something else.", "Something else.")
 }
 
+func TestNamesAreMentionedWhole(t *testing.T) {
+	assert.True(t, mentions("Size, OnFull and MaxAge are in place of the exporter's.", "OnFull"))
+	assert.True(t, mentions("Min and Max bound it", "Max"))
+	assert.False(t, mentions("MaxAge bounds it", "Max"))
+}
+
 func TestDefaultsAreTakenFromTheComponent(t *testing.T) {
 	f := func(about, value, wantAbout, wantValue string) {
 		t.Helper()
