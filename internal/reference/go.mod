@@ -16,6 +16,7 @@ require (
 	github.com/godwit-otel/godwit/receiver/remotewritereceiver v0.1.0
 	github.com/prometheus/common v0.70.1
 	github.com/prometheus/prometheus v0.313.2
+	github.com/stretchr/testify v1.11.1
 	go.opentelemetry.io/collector/component v1.65.0
 	go.yaml.in/yaml/v3 v3.0.5
 )
@@ -171,7 +172,6 @@ require (
 	github.com/scaleway/scaleway-sdk-go v1.0.0-beta.36 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stackitcloud/stackit-sdk-go/core v0.26.0 // indirect
-	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/vultr/govultr/v3 v3.31.2 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
