@@ -32,6 +32,12 @@
 // the way must let go. The graph is package hostgraph's to read; with a host that it does not know the answer is no. Nothing has
 // to be configured for this, and no extension is involved.
 //
+// # Loans
+//
+// A receiver that will use memory again hands it on with a [Loan], in the context. It is the other half of the promise: who
+// finds one knows that all behind him let go, too. He may take out parts of the metrics for the next consumer, if he puts them
+// back once that has returned nil, and he may leave notes about the points, which the receiver drops when these change.
+//
 // # What forbids it
 //
 // Several pipelines or exporters (the Collector shares or copies the metrics between them), a connector, a component that

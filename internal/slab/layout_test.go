@@ -104,3 +104,9 @@ func TestSlabsAllocateSeldom(t *testing.T) {
 		}
 	}), size/4.)
 }
+
+// TestSlicesAreKnown fails when an update of pdata changed its slices.
+func TestSlicesAreKnown(t *testing.T) {
+	require.True(t, hidesRaw)
+	require.False(t, areElements(reflect.TypeFor[pmetric.Metric]()))
+}

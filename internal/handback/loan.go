@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handback
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// A Loan goes with metrics whose memory the receiver will use again. It belongs to that memory, and is found by the
+// components on the way through the context.
+//
+// Who finds one knows that all behind him let go of the metrics, and so may put back what he has taken out of them once the
+// next consumer has returned nil: the receiver then finds all that it handed out.
+//
+// He may also leave a note about the points, and finds it again when the same points come with other values. The receiver
+// drops all notes when it changes anything about which points there are, what attributes they have, or where they are. The
+// resources may be others each time: targets that are alike share memory. A Loan is used by one goroutine at a time.
+type Loan struct {
+	metrics pmetric.Metrics // that are out
+	times   int             // since its points changed
+	notes   []note
+}
+
+type note struct{ owner, said any }
+
+// Lend returns the context to hand metrics on with. Without a loan it is the one that is given.
+func Lend(ctx context.Context, l *Loan, md pmetric.Metrics) context.Context {
+	if l == nil {
+		return ctx
+	}
+	l.metrics = md
+	l.times++
+	return &lent{Context: ctx, loan: l}
+}
+
+// LoanOf returns the loan that metrics came with, or nil.
+func LoanOf(ctx context.Context, md pmetric.Metrics) *Loan {
+	c, _ := ctx.Value(loanKey{}).(*lent)
+	if c == nil || c.loan.metrics != md || md.IsReadOnly() {
+		return nil
+	}
+	return c.loan
+}
+
+type loanKey struct{}
+
+type lent struct {
+	context.Context
+
+	loan *Loan
+}
+
+func (c *lent) Value(key any) any {
+	if key == (loanKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// Lasts says that the points are those of the last time: a note may be of use.
+func (l *Loan) Lasts() bool { return l.times > 1 }
+
+// Note returns what the owner has left, nil if nothing or if the points have changed since.
+func (l *Loan) Note(owner any) any {
+	for i := range l.notes {
+		if l.notes[i].owner == owner {
+			return l.notes[i].said
+		}
+	}
+	return nil
+}
+
+// maxNotes is how many owners may leave notes. There are as many as a pipeline has components that do so.
+const maxNotes = 16
+
+// Leave leaves a note, which replaces the owner's last one. The owner is a pointer.
+func (l *Loan) Leave(owner, said any) {
+	for i := range l.notes {
+		if l.notes[i].owner == owner {
+			l.notes[i].said = said
+			return
+		}
+	}
+	if len(l.notes) < maxNotes {
+		l.notes = append(l.notes, note{owner, said})
+	}
+}
+
+// Forget drops all notes: the points are others from here on.
+func (l *Loan) Forget() {
+	clear(l.notes)
+	l.notes, l.times = l.notes[:0], 0
+}

@@ -1,0 +1,50 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handback
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+func TestALoanIsFoundByItsMetricsAlone(t *testing.T) {
+	type key struct{}
+	base := context.WithValue(t.Context(), key{}, "kept")
+	md, other := pmetric.NewMetrics(), pmetric.NewMetrics()
+	var l Loan
+	require.Equal(t, base, Lend(base, nil, md))
+	require.Nil(t, LoanOf(base, md))
+	ctx := context.WithValue(Lend(base, &l, md), key{}, "wrapped")
+	require.Same(t, &l, LoanOf(ctx, md))
+	require.Equal(t, "kept", Lend(base, &l, md).Value(key{}))
+	require.Nil(t, LoanOf(ctx, other), "who hands on a copy hands on no loan")
+	md.MarkReadOnly()
+	require.Nil(t, LoanOf(ctx, md), "what several consumers share is nobody's to put back")
+}
+
+func TestNotesAreDroppedWithThePointsTheyAreAbout(t *testing.T) {
+	var l Loan
+	md := pmetric.NewMetrics()
+	one, two := new(int), new(int)
+	Lend(t.Context(), &l, md)
+	require.False(t, l.Lasts())
+	Lend(t.Context(), &l, md)
+	require.True(t, l.Lasts())
+	l.Leave(one, "first")
+	l.Leave(two, "second")
+	l.Leave(one, "third")
+	require.Equal(t, "third", l.Note(one))
+	require.Equal(t, "second", l.Note(two))
+	l.Forget()
+	require.Nil(t, l.Note(one))
+	require.Nil(t, l.Note(two))
+	require.False(t, l.Lasts())
+	for range 2 * maxNotes {
+		l.Leave(new(int), "another")
+	}
+	require.Len(t, l.notes, maxNotes)
+}
