@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/owned"
@@ -255,7 +256,7 @@ func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
 		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
 		if err = r.sending.Err(); err == nil && points > 0 {
-			err = owned.Metrics(ctx, r.next, result.Metrics)
+			err = owned.Metrics(handback.Lend(ctx, result.Loan(), result.Metrics), r.next, result.Metrics)
 		}
 		if err != nil {
 			points += result.Pending()

@@ -79,6 +79,18 @@ func (r Result) Next() Result {
 	return r
 }
 
+// Loan is what goes with the metrics when they are handed out, nil if their memory is not used again.
+func (r Result) Loan() *handback.Loan {
+	switch {
+	case r.tree != nil:
+		return r.tree.Loan()
+	case r.parts != nil:
+		return r.parts.Loan()
+	default:
+		return nil
+	}
+}
+
 // Release says that the consumer has returned without an error. With Config.Reuse the metrics may then be filled again;
 // without, the call means nothing.
 func (r Result) Release() {

@@ -26,6 +26,15 @@ type Parts struct {
 	changed map[int32]choice       // what is left of metrics that are not as the layout says
 	given   []given                // metrics of the last part
 	held    []pmetric.ScopeMetrics // scopes of the last part
+	loan    handback.Loan
+}
+
+// Loan is what goes with the metrics of a part when they are handed out, nil if they will not be used again.
+func (p *Parts) Loan() *handback.Loan {
+	if !p.Owner.Tree.Reuse {
+		return nil
+	}
+	return &p.loan
 }
 
 type given struct {
@@ -57,6 +66,7 @@ func NewParts(l *plan.Layout, v *View) *Parts {
 // Next builds a part. A run that fits into one is not cut.
 func (p *Parts) Next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
+	p.loan.Forget()
 	f := newFrame(p.Layout, md, p.Owner)
 	p.broken = broken{}
 	p.given, p.held = p.given[:0], nil

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
@@ -26,7 +27,11 @@ type Tree struct {
 	Poisoned     bool    // it was overwritten when it came back
 	foreign      bool    // its points are not yet the layout's
 	had          []int32 // how many points each metric has, when they are not
+	loan         handback.Loan
 }
+
+// Loan is what goes with the tree's metrics when they are handed out.
+func (t *Tree) Loan() *handback.Loan { return &t.loan }
 
 // Render makes metrics of a view, out of a tree where there is one. They can come back as the tree returned, if any.
 func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
@@ -37,6 +42,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		t = nil
 	}
 	if t != nil {
+		changed := t.Poisoned // points have other attributes than the last time, or are others
 		if t.Poisoned {
 			t.restore(v.Owner)
 		}
@@ -46,9 +52,12 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		hanging := v.hanging
 		v.hanging = hanging || t.hasExemplars
 		if t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign {
-			t.own(v.Owner)
+			changed = t.own(v.Owner) || changed || t.foreign
 		}
 		if whole, moved := t.refill(v); whole {
+			if changed || moved {
+				t.loan.Forget()
+			}
 			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, hanging, false
 			if moved {
 				t.record()
@@ -241,12 +250,12 @@ func (t *Tree) ownResources(o *Owner) {
 	t.recordResources()
 }
 
-// own gives the tree another target's attributes.
-func (t *Tree) own(o *Owner) {
+// own gives the tree another target's attributes, and says whether points had others.
+func (t *Tree) own(o *Owner) (changed bool) {
 	t.ownResources(o)
 	l := t.Layout
 	if !l.Marked || t.foreign {
-		return
+		return false
 	}
 	w := walk{Tree: t}
 	for i := range l.Metrics {
@@ -255,21 +264,24 @@ func (t *Tree) own(o *Owner) {
 		k := t.chosen(i)
 		for j := range k.count {
 			if at := int(k.at(j)); at >= 0 && at < len(l.Points) && l.Points[at].Form.Keys.Marked {
-				ownPoint(attributesOf(out, j), l.Points[at], o)
+				changed = ownPoint(attributesOf(out, j), l.Points[at], o) || changed
 			}
 		}
 	}
+	return changed
 }
 
-func ownPoint(m pcommon.Map, p *catalog.Point, o *Owner) {
+func ownPoint(m pcommon.Map, p *catalog.Point, o *Owner) (changed bool) {
 	for i, from := range p.Form.Keys.From {
 		if from < 0 {
 			continue
 		}
 		if a, ok := m.Get(p.Form.Keys.Names[i]); ok && a.Str() != o.Value(int(from)) {
 			slab.ChangeStr(a, o.Value(int(from)))
+			changed = true
 		}
 	}
+	return changed
 }
 
 // attributesOf returns the attributes of a metric's point.
