@@ -14,8 +14,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// batch is the working memory of one call. It goes through a metric in two rounds: all fingerprints, then all look-ups,
-// so that the memory accesses of the second do not wait for each other. Data is touched only where something is rejected.
+// batch is the working memory of one call. It goes through metrics in two rounds, some points at a time: all fingerprints, then
+// all look-ups, so that the memory accesses of the second do not wait for each other. Data is touched only where something is
+// rejected.
 type batch struct {
 	sighting
 
@@ -26,8 +27,10 @@ type batch struct {
 	index  int        // of the point at hand
 	exempt []*matcher // that match the metric, and look at points, too
 	recall recall
-	fps    []uint64
-	marks  []int // of the points at hand, those that are stale markers
+	hinted hinted
+	ahead  ahead
+	fps    []uint64 // of the points of the metric at hand
+	marks  []int    // of these points, those that are stale markers
 	drop   []bool
 	counts []counted // by limit
 	met    []*limit  // that anything is counted of
@@ -48,6 +51,9 @@ type batch struct {
 
 	gathered gathered
 	made     bool // by aggregation, so it is not aggregated
+
+	lent   bool     // the metrics go back to the receiver
+	hidden []func() // put back what was hidden of them
 
 	weighed bool // statistics are told how many points there are
 
@@ -73,11 +79,11 @@ func (b *batch) count(l *limit) *[reasons][actions]int64 {
 	return &c.points
 }
 
-// warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
-const warmed = 64
-
 // maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
 const maxRetained = 1 << 16
+
+// maxHidden is for how many slices that something was hidden of a batch keeps memory.
+const maxHidden = 1 << 12
 
 func (b *batch) begin(ctx context.Context, p *cardinalityProcessor) {
 	b.p = p
@@ -100,10 +106,12 @@ func zeroed[T any](s []T, n int) []T {
 
 // letGo lets go of the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
 func (b *batch) letGo() {
-	if cap(b.fps) > maxRetained {
-		b.fps, b.drop, b.marks = nil, nil, nil
+	b.fps, b.marks = nil, nil
+	if cap(b.ahead.fps) > maxRetained {
+		b.ahead, b.drop = ahead{}, nil
 	}
 	b.recall.forget()
+	b.hinted = hinted{}
 	clear(b.exempt)
 	clear(b.limits)
 	clear(b.places)
@@ -132,8 +140,13 @@ func (b *batch) reset() {
 	}
 	clear(b.views)
 	clear(b.ending)
+	if cap(b.hidden) > maxHidden {
+		b.hidden = nil
+	}
+	clear(b.hidden)
 	*b = batch{
-		recall: b.recall, fps: b.fps[:0], marks: b.marks[:0], drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
+		hidden: b.hidden[:0],
+		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
 		account:    b.account,
 		staged:     b.staged,
@@ -168,11 +181,11 @@ func (b *batch) walk(md pmetric.Metrics) bool {
 		}
 		if emptied {
 			removed = true
-			rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool { return sm.Metrics().Len() == 0 })
+			b.removeScopes(rm.ScopeMetrics())
 		}
 	}
 	if removed {
-		md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().Len() == 0 })
+		b.removeResources(md.ResourceMetrics())
 	}
 	return removed
 }
@@ -183,28 +196,31 @@ func (b *batch) scope(sm pmetric.ScopeMetrics, scope uint64) bool {
 	b.at.sm, b.at.scope = sm, scope
 	for i := range sm.Metrics().Len() {
 		m := sm.Metrics().At(i)
-		if b.metric(m, scope) && !b.p.dryRun {
-			left := removePoints(m, b.drop)
+		if i == b.ahead.end || i == 0 {
+			b.lookAhead(sm.Metrics(), i, scope)
+		}
+		if b.metric(m, i) && !b.p.dryRun {
+			left := b.removePoints(m, b.drop)
 			b.gone += int64(len(b.drop) - left)
 			emptied = left == 0 || emptied
 		}
 	}
 	if emptied {
-		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return pointCount(m) == 0 })
+		b.removeMetrics(sm.Metrics())
 	}
 	return emptied && sm.Metrics().Len() == 0
 }
 
 // metric decides about the points of one metric and says whether any is to be dropped.
-func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
+func (b *batch) metric(m pmetric.Metric, i int) bool {
 	b.owner.metric = m.Name()
 	if b.passes() {
 		return false
 	}
 	b.limits = b.limits[:0]
 	b.moment = b.p.limiter.now()
-	b.at.m, b.at.metric = m, b.hash.metric(scope, m)
-	b.fps, b.marks = b.recall.fingerprints(b.hash, b.fps[:0], b.marks[:0], b.at.metric, m)
+	b.at.m = m
+	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
 	if b.weighed {
 		b.p.book.Passed(m.Name(), len(b.fps)*weighedOneIn)
 	}
@@ -217,7 +233,7 @@ func (b *batch) metric(m pmetric.Metric, scope uint64) bool {
 		}
 	}
 	for i, fp := range b.fps {
-		if i%warmed == 0 {
+		if i%warmed == 0 && len(b.fps) > warmed {
 			b.p.limiter.series.warm(b.fps[i:min(i+warmed, len(b.fps))])
 		}
 		if dropped && b.drop[i] { // it was gathered

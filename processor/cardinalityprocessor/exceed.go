@@ -78,7 +78,7 @@ func (b *batch) exceed(i int, v verdict) (passes bool) {
 	}
 	if v.farewell == farewellMark && what != actionSample {
 		if !b.p.dryRun {
-			silence(b.at.m, i)
+			b.silence(i)
 			b.marked++
 		}
 		return true

@@ -30,7 +30,7 @@ func fingerprintsOf(md pmetric.Metrics) []uint64 {
 		for _, sm := range rm.ScopeMetrics().All() {
 			scope := h.scope(resource, sm.Scope())
 			for _, m := range sm.Metrics().All() {
-				out, _ = new(recall).fingerprints(h, out, nil, h.metric(scope, m), m)
+				out, _ = new(recall).fingerprints(h, &hinted{}, out, nil, h.metric(scope, m), m)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestFingerprintDoesNotAllocate(t *testing.T) {
 	var fps []uint64
 	var r recall
 	h := testHasher()
-	require.Zero(t, alloctest.PerRun(func() { fps, _ = r.fingerprints(h, fps[:0], nil, 1, m) }))
+	require.Zero(t, alloctest.PerRun(func() { fps, _ = r.fingerprints(h, &hinted{}, fps[:0], nil, 1, m) }))
 }
 
 func FuzzFingerprint(f *testing.F) {

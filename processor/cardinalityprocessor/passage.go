@@ -7,10 +7,13 @@ import (
 	"context"
 	"fmt"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 )
 
 // What is decided about a batch has its effects when the next consumer has accepted the batch. If that refuses it, whoever
@@ -21,7 +24,25 @@ import (
 type passages struct {
 	processor.Metrics
 
-	p *cardinalityProcessor
+	p      *cardinalityProcessor
+	forget func() // that it lets go of metrics
+}
+
+// Start starts the processor, and makes known that it lets go of metrics.
+func (c *passages) Start(ctx context.Context, host component.Host) error {
+	if err := c.Metrics.Start(ctx, host); err != nil {
+		return err
+	}
+	c.forget = handback.Register(c, c.p)
+	return nil
+}
+
+// Shutdown ends both.
+func (c *passages) Shutdown(ctx context.Context) error {
+	if c.forget != nil {
+		c.forget()
+	}
+	return c.Metrics.Shutdown(ctx)
 }
 
 // pass makes the processor part of a pipeline.
@@ -33,11 +54,11 @@ func (p *cardinalityProcessor) pass(ctx context.Context, set processor.Settings,
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the processor: %w", err)
 	}
-	return passages{Metrics: helper, p: p}, nil
+	return &passages{Metrics: helper, p: p}, nil
 }
 
 // ConsumeMetrics passes a batch on, and then lets it have its effects, or none.
-func (c passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err error) {
+func (c *passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err error) {
 	b := c.p.scratch.Get().(*batch)
 	b.passage = passage{Context: ctx, batch: b}
 	accepted := false
@@ -85,6 +106,7 @@ func (p *cardinalityProcessor) conclude(ctx context.Context, b *batch, accepted 
 		accepted = false
 	}
 	if accepted {
+		b.handBack()
 		p.commit(ctx, b)
 	} else {
 		p.discard(b)

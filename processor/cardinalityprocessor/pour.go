@@ -142,7 +142,7 @@ func (p *cardinalityProcessor) send(ctx context.Context, s *pouring) (err error)
 	accepted := false
 	defer func() { p.conclude(ctx, b, accepted) }()
 	b.made = true
-	p.decide(ctx, b, s.md)
+	p.decide(ctx, b, s.md, nil)
 	b.letGo()
 	b.gone = 0 // none of it came in
 	if n := s.md.DataPointCount(); n > 0 && !p.dryRun {

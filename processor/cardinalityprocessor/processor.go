@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
@@ -285,14 +286,15 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 // nobody who will tell.
 func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 	var b *batch
+	var loan *handback.Loan
 	if c := passageOf(ctx); c != nil {
-		b = c.batch
+		b, loan = c.batch, handback.LoanOf(c.Context, md)
 	} else {
 		b = p.scratch.Get().(*batch)
 		defer func() { p.conclude(ctx, b, true) }()
 	}
 	b.came = int64(md.DataPointCount())
-	removed := p.decide(ctx, b, md)
+	removed := p.decide(ctx, b, md, loan)
 	b.letGo()
 	if p.interner != nil {
 		p.interner.metrics(md)
@@ -304,10 +306,11 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 }
 
 // decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it.
-func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.Metrics) (removed bool) {
+func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
 	p.rules.RLock()
 	defer p.rules.RUnlock()
 	b.begin(ctx, p)
+	b.lend(loan)
 	return b.walk(md)
 }
 

@@ -61,22 +61,24 @@ func (r *recall) forget() {
 }
 
 // fingerprint finishes a series' identity.
-func (r *recall) fingerprint(h *hasher, metric uint64, attributes pcommon.Map) uint64 {
-	return settled(mix(metric, r.attributes(h, attributes)))
+func (r *recall) fingerprint(h *hasher, x *hinted, metric uint64, attributes pcommon.Map) uint64 {
+	return settled(mix(metric, x.attributes(r, h, attributes)))
 }
 
 // fingerprints appends one for each point of m, and to marks where stale markers are.
-func (r *recall) fingerprints(h *hasher, dst []uint64, marks []int, metric uint64, m pmetric.Metric) ([]uint64, []int) {
+func (r *recall) fingerprints(
+	h *hasher, x *hinted, dst []uint64, marks []int, metric uint64, m pmetric.Metric,
+) ([]uint64, []int) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		return r.numbers(h, dst, marks, metric, m.Gauge().DataPoints())
+		return r.numbers(h, x, dst, marks, metric, m.Gauge().DataPoints())
 	case pmetric.MetricTypeSum:
-		return r.numbers(h, dst, marks, metric, m.Sum().DataPoints())
+		return r.numbers(h, x, dst, marks, metric, m.Sum().DataPoints())
 	case pmetric.MetricTypeHistogram:
 		points := m.Histogram().DataPoints()
 		for i := range points.Len() {
 			dp := points.At(i)
-			dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+			dst = append(dst, r.fingerprint(h, x, metric, dp.Attributes()))
 			if dp.Flags().NoRecordedValue() {
 				marks = append(marks, i)
 			}
@@ -85,7 +87,7 @@ func (r *recall) fingerprints(h *hasher, dst []uint64, marks []int, metric uint6
 		points := m.ExponentialHistogram().DataPoints()
 		for i := range points.Len() {
 			dp := points.At(i)
-			dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+			dst = append(dst, r.fingerprint(h, x, metric, dp.Attributes()))
 			if dp.Flags().NoRecordedValue() {
 				marks = append(marks, i)
 			}
@@ -94,7 +96,7 @@ func (r *recall) fingerprints(h *hasher, dst []uint64, marks []int, metric uint6
 		points := m.Summary().DataPoints()
 		for i := range points.Len() {
 			dp := points.At(i)
-			dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+			dst = append(dst, r.fingerprint(h, x, metric, dp.Attributes()))
 			if dp.Flags().NoRecordedValue() {
 				marks = append(marks, i)
 			}
@@ -105,11 +107,11 @@ func (r *recall) fingerprints(h *hasher, dst []uint64, marks []int, metric uint6
 }
 
 func (r *recall) numbers(
-	h *hasher, dst []uint64, marks []int, metric uint64, points pmetric.NumberDataPointSlice,
+	h *hasher, x *hinted, dst []uint64, marks []int, metric uint64, points pmetric.NumberDataPointSlice,
 ) ([]uint64, []int) {
 	for i := range points.Len() {
 		dp := points.At(i)
-		dst = append(dst, r.fingerprint(h, metric, dp.Attributes()))
+		dst = append(dst, r.fingerprint(h, x, metric, dp.Attributes()))
 		if ends(dp) {
 			marks = append(marks, i)
 		}

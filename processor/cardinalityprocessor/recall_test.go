@@ -39,7 +39,7 @@ func TestRecallChangesNoFingerprint(t *testing.T) {
 	}
 	var r recall
 	for range 2 {
-		got, _ := r.fingerprints(testHasher(), nil, nil, 7, m)
+		got, _ := r.fingerprints(testHasher(), &hinted{}, nil, nil, 7, m)
 		for i := range points.Len() {
 			require.Equal(t, fingerprint(7, points.At(i).Attributes()), got[i], "point %d", i)
 		}

@@ -44,7 +44,7 @@ const (
 type collector struct{ log *observer.ObservedLogs }
 
 // start runs a collector until the test ends.
-func start(t *testing.T, config string, more ...processor.Factory) *collector {
+func start(t testing.TB, config string, more ...processor.Factory) *collector {
 	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
 	c, err := otelcol.NewCollector(otelcol.CollectorSettings{

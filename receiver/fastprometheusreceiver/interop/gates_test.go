@@ -38,6 +38,7 @@ receivers:
 processors:
   memory_limiter: {check_interval: 1s, limit_mib: 4000}
   cardinality: {}
+  cardinality/limits: {rules: [{name: few, match: {attributes: {number: "*"}}, max_series: 50, on_exceed: [drop]}]}
   checking: {}
 exporters:
   nop: {}
@@ -49,7 +50,7 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines:
     metrics/rw: {receivers: [fastprometheus/rw], exporters: [remotewrite]}
-    metrics/limited: {receivers: [fastprometheus/limited], processors: [memory_limiter], exporters: [remotewrite/limited]}
+    metrics/limited: {receivers: [fastprometheus/limited], processors: [memory_limiter, cardinality/limits], exporters: [remotewrite/limited]}
     metrics/stream: {receivers: [fastprometheus/stream], exporters: [otlpstream]}
     metrics/tenants: {receivers: [fastprometheus/tenants], exporters: [remotewrite/tenants]}
     metrics/end: {receivers: [remotewrite, otlpstream], processors: [cardinality, checking], exporters: [nop]}
@@ -124,7 +125,8 @@ func (e *end) factory() processor.Factory {
 				e.take(md)
 				return md, nil
 			})
-		}, component.StabilityLevelDevelopment))
+		}, component.StabilityLevelDevelopment,
+	))
 }
 
 // Whatever gate of the Collector's is on that touches its data, what is scraped arrives as it is, several times, of small
@@ -177,6 +179,7 @@ func testRoads(t *testing.T, pooling bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	require.Empty(t, e.wrong[:min(len(e.wrong), 5)])
+	require.Zero(t, c.log.FilterMessageSnippet("came back changed").Len(), "what limits reject is put back")
 }
 
 func freeAddress(t *testing.T) string {

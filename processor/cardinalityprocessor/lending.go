@@ -1,0 +1,117 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"errors"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// Metrics whose memory the receiver uses again come with a loan. What is rejected of them is then hidden from the next
+// consumer, and put back once that has accepted the rest: the receiver finds what it handed out, and fills it again.
+
+// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: what is staged has
+// been copied, and is settled before ConsumeMetrics returns.
+func (p *cardinalityProcessor) ReleasesMetrics() error {
+	if p.interner != nil {
+		return errInterning
+	}
+	return nil
+}
+
+var errInterning = errors.New("makes attributes anew, for it is to intern strings")
+
+// lend notes that a batch is of metrics that came with a loan. It is nil if they did not.
+func (b *batch) lend(loan *handback.Loan) {
+	b.lent = loan != nil
+	if !b.lent || !loan.Lasts() {
+		return
+	}
+	if b.hinted.hints, _ = loan.Note(b.p).(*hints); b.hinted.hints == nil {
+		b.hinted.hints = &hints{}
+		loan.Leave(b.p, b.hinted.hints)
+	}
+}
+
+// handBack puts back what was hidden, the last first.
+func (b *batch) handBack() {
+	for _, show := range slices.Backward(b.hidden) {
+		show()
+	}
+}
+
+// removePoints removes the points that drop says, or hides them, and returns how many are left.
+func (b *batch) removePoints(m pmetric.Metric, drop []bool) int {
+	hidden := func(i int) bool { return drop[i] }
+	if !b.lent {
+		return removePoints(m, drop)
+	}
+	var show func()
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		show = slab.Hide(m.Gauge().DataPoints(), pmetric.NewNumberDataPointSlice, hidden)
+	case pmetric.MetricTypeSum:
+		show = slab.Hide(m.Sum().DataPoints(), pmetric.NewNumberDataPointSlice, hidden)
+	case pmetric.MetricTypeHistogram:
+		show = slab.Hide(m.Histogram().DataPoints(), pmetric.NewHistogramDataPointSlice, hidden)
+	case pmetric.MetricTypeExponentialHistogram:
+		show = slab.Hide(m.ExponentialHistogram().DataPoints(), pmetric.NewExponentialHistogramDataPointSlice, hidden)
+	default:
+		show = slab.Hide(m.Summary().DataPoints(), pmetric.NewSummaryDataPointSlice, hidden)
+	}
+	b.hidden = append(b.hidden, show)
+	return pointCount(m)
+}
+
+// removeMetrics removes metrics without points, or hides them, and so do removeScopes and removeResources with what is empty.
+func (b *batch) removeMetrics(of pmetric.MetricSlice) {
+	if !b.lent {
+		of.RemoveIf(func(m pmetric.Metric) bool { return pointCount(m) == 0 })
+		return
+	}
+	b.hidden = append(b.hidden, slab.Hide(of, pmetric.NewMetricSlice, func(i int) bool { return pointCount(of.At(i)) == 0 }))
+}
+
+func (b *batch) removeScopes(of pmetric.ScopeMetricsSlice) {
+	if !b.lent {
+		of.RemoveIf(func(sm pmetric.ScopeMetrics) bool { return sm.Metrics().Len() == 0 })
+		return
+	}
+	b.hidden = append(b.hidden, slab.Hide(of, pmetric.NewScopeMetricsSlice, func(i int) bool { return of.At(i).Metrics().Len() == 0 }))
+}
+
+func (b *batch) removeResources(of pmetric.ResourceMetricsSlice) {
+	if !b.lent {
+		of.RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().Len() == 0 })
+		return
+	}
+	b.hidden = append(b.hidden, slab.Hide(of, pmetric.NewResourceMetricsSlice, func(i int) bool { return of.At(i).ScopeMetrics().Len() == 0 }))
+}
+
+// silence marks a point as having no value. A number that is lent says afterwards again that it has one: the receiver gives
+// it the next, and leaves flags alone.
+func (b *batch) silence(i int) {
+	m := b.at.m
+	if b.lent {
+		var points pmetric.NumberDataPointSlice
+		switch m.Type() {
+		case pmetric.MetricTypeGauge:
+			points = m.Gauge().DataPoints()
+		case pmetric.MetricTypeSum:
+			points = m.Sum().DataPoints()
+		default: // has its flags set each time
+		}
+		if points != (pmetric.NumberDataPointSlice{}) {
+			dp := points.At(i)
+			flags := dp.Flags()
+			b.hidden = append(b.hidden, func() { dp.SetFlags(flags) })
+		}
+	}
+	silence(m, i)
+}
