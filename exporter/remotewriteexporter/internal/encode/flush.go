@@ -86,6 +86,7 @@ func (e *Encoder) flusher() *flusher {
 // flusher lays a buffer out series by series and writes requests.
 type flusher struct {
 	request
+	arrangement
 
 	e      *Encoder
 	format Format
@@ -93,11 +94,12 @@ type flusher struct {
 	tenant string
 	dst    []block.Block
 
-	// The layout: samples sorted by series, then resource, then arrival.
+	// Samples are sorted by series, then resource, then arrival.
 	inOrder   bool     // they arrived like that, and are where they were
 	sorted    []sample // otherwise; else room for those of a series that are not in one piece
+	begins    []uint32 // where the samples of each slot are, and those behind the last one
 	offsets   []uint32
-	order     []uint32 // batches sorted
+	sources   []uint32 // batches sorted
 	places    []uint32 // of each batch's resource
 	resources []*resourceLabels
 	weights   []int // theirs
@@ -117,24 +119,27 @@ func (w *flusher) run(b *buffer) {
 	w.sampleLimit = (b.samples.len() + requests - 1) / requests // requests of one size, not full ones and a rest
 	w.begin()
 	w.exemplars = b.exemplars
-	start := 0
-	for slot, s := range b.series {
-		end := start + int(b.counts[slot])
-		cells := w.cells(b, start, end)
-		start = end
-		r := w.e.row(s)
+	for i := 0; i < len(w.order); {
+		if n := w.writeGroup(b, w.order[i:]); n > 0 {
+			i += n
+			continue
+		}
+		slot := w.order[i]
+		i++
+		cells := w.cells(b, slot)
+		r := w.e.row(b.series[slot])
 		for len(cells) > 0 {
 			n := 1
 			for n < len(cells) && cells[n].of == cells[0].of {
 				n++
 			}
 			if n == 1 { // fast path: nearly all are like this
-				if done := w.writeNumbers(b, uint32(slot), &r, cells); done > 0 {
+				if done := w.writeNumbers(b, slot, &r, cells); done > 0 {
 					cells = cells[done:]
 					continue
 				}
 			}
-			w.seriesRun(b, uint32(slot), &r, cells[0].of, cells[:n])
+			w.seriesRun(b, slot, &r, cells[0].of, cells[:n])
 			cells = cells[n:]
 		}
 	}
@@ -144,15 +149,15 @@ func (w *flusher) run(b *buffer) {
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
 // Samples that came in order, such as those of one large page, stay where they are.
 func (w *flusher) layOut(b *buffer) {
-	w.order, w.resources, w.weights, w.stride = w.order[:0], w.resources[:0], w.weights[:0], 0
+	w.sources, w.resources, w.weights, w.stride = w.sources[:0], w.resources[:0], w.weights[:0], 0
 	for i := range b.batches {
-		w.order = append(w.order, uint32(i))
+		w.sources = append(w.sources, uint32(i))
 	}
-	slices.SortStableFunc(w.order, func(x, y uint32) int {
+	slices.SortStableFunc(w.sources, func(x, y uint32) int {
 		return cmp.Compare(w.rank(b.batches[x].labels), w.rank(b.batches[y].labels))
 	})
 	w.places = slices.Grow(w.places[:0], len(b.batches))[:len(b.batches)]
-	for _, i := range w.order {
+	for _, i := range w.sources {
 		labels := b.batches[i].labels
 		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
 			w.resources, w.weights = append(w.resources, labels), append(w.weights, labels.weight)
@@ -161,6 +166,10 @@ func (w *flusher) layOut(b *buffer) {
 		w.places[i] = uint32(len(w.resources) - 1)
 	}
 	w.known = slices.Grow(w.known[:0], w.stride*len(w.resources))[:w.stride*len(w.resources)]
+	w.begins = append(w.begins[:0], 0)
+	for _, n := range b.counts {
+		w.begins = append(w.begins, w.begins[len(w.begins)-1]+n)
+	}
 	if w.inOrder = w.ordered(b); w.inOrder {
 		w.sorted = w.sorted[:0]
 		for i := range b.batches {
@@ -171,8 +180,13 @@ func (w *flusher) layOut(b *buffer) {
 	} else {
 		w.sort(b)
 	}
+	if w.format.Version == promwrite.V2 {
+		w.byLayout(b.series, w.e.layouts.size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
+	} else {
+		w.asTheyCame(len(b.series))
+	}
 	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
-		return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(w.rank(x.labels), w.rank(y.labels)), cmp.Compare(x.time, y.time))
+		return cmp.Or(cmp.Compare(w.position[x.slot], w.position[y.slot]), cmp.Compare(w.rank(x.labels), w.rank(y.labels)), cmp.Compare(x.time, y.time))
 	})
 }
 
@@ -185,13 +199,22 @@ func (w *flusher) rank(r *resourceLabels) uint64 {
 	return uint64(r.order)
 }
 
-// cells are the samples from first to end of the layout.
-func (w *flusher) cells(b *buffer, first, end int) (cells []sample) {
+// cells are the samples of a slot.
+func (w *flusher) cells(b *buffer, slot uint32) (cells []sample) {
+	first, end := int(w.begins[slot]), int(w.begins[slot+1])
 	if !w.inOrder {
 		return w.sorted[first:end]
 	}
 	cells, w.sorted = b.samples.some(w.sorted, first, end)
 	return cells
+}
+
+// cell is the first sample of a slot.
+func (w *flusher) cell(b *buffer, slot uint32) *sample {
+	if !w.inOrder {
+		return &w.sorted[w.begins[slot]]
+	}
+	return b.samples.at(int(w.begins[slot]))
 }
 
 // ordered says whether the samples are sorted already.
@@ -210,14 +233,9 @@ func (w *flusher) ordered(b *buffer) bool {
 }
 
 func (w *flusher) sort(b *buffer) {
-	w.offsets = append(w.offsets[:0], make([]uint32, len(b.series))...)
-	sum := uint32(0)
-	for i, n := range b.counts {
-		w.offsets[i] = sum
-		sum += n
-	}
+	w.offsets = append(w.offsets[:0], w.begins[:len(b.series)]...)
 	w.sorted = slices.Grow(w.sorted[:0], b.samples.len())[:b.samples.len()]
-	for _, i := range w.order {
+	for _, i := range w.sources {
 		place := w.places[i]
 		for j := b.batches[i].first; j < b.end(int(i)); j++ {
 			s := b.samples.at(int(j))
@@ -313,11 +331,11 @@ func (w *flusher) tidy(s *row, cells []sample) []sample {
 
 // exemplarsOf cuts off what belongs to a series and resource; they come in the order that runs do.
 func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
-	if len(w.exemplars) == 0 || w.exemplars[0].slot > slot {
+	if !w.isExemplary(slot) {
 		return nil
 	}
 	before := func(x *exemplar) bool {
-		return x.slot < slot || x.slot == slot && w.rank(x.labels) < w.rank(r)
+		return w.position[x.slot] < w.position[slot] || x.slot == slot && w.rank(x.labels) < w.rank(r)
 	}
 	i := 0
 	for i < len(w.exemplars) && before(&w.exemplars[i]) {
@@ -415,6 +433,7 @@ func (w *flusher) release() {
 	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {
 		w.sorted = nil
 	}
+	w.arrangement.release()
 	w.usual = max(w.largest, w.usual-w.usual/16)
 	if w.largest = 0; cap(w.body)+cap(w.symbols) > 4*w.usual+1<<20 {
 		w.body, w.symbols, w.packed, w.room = nil, nil, nil, 0

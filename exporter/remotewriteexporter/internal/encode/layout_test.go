@@ -78,7 +78,7 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 	c := &newColumns(1)[0]
 	page := part{batches: []batch{{}}}
-	for range maxSpare / 2 {
+	for range pieceSize { // which no pool has to keep
 		page.values = append(page.values, value{series: &series{}})
 	}
 	scrape := func() {

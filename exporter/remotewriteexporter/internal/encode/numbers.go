@@ -4,6 +4,9 @@
 package encode
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
@@ -23,14 +26,15 @@ const (
 type alike struct {
 	length, value int    // of a message, and where its number is
 	place         uint32 // of the first resource
+	values        uint32 // of the first point
 	bits          uint64 // of the first number
 }
 
 // writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
 // room. It returns how many.
 func (w *flusher) writeNumbers(b *buffer, slot uint32, s *row, cells []sample) int {
-	if len(w.exemplars) > 0 && w.exemplars[0].slot <= slot {
-		return 0 // some belong to the series
+	if w.isExemplary(slot) {
+		return 0
 	}
 	done, room := 0, min(len(cells), max(w.sampleLimit-w.points(), 0))
 	for done < room {
@@ -56,13 +60,26 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	if !lone(cells) || w.full(len(w.body), s, c.of) {
 		return 0
 	}
+	begin := len(w.body)
+	number, shift := w.open(b, s, c, len(cells) >= minRun)
+	message := w.body[begin:]
+	if len(message) > maxMessage || !number.Fixed() {
+		return 1
+	}
+	done := 1 + w.repeat(b, s, message, shift, number, cells[1:], room-1)
+	if done >= minRun {
+		w.tell(begin, len(message), done, shift, number, c, nil)
+	}
+	return done
+}
+
+// open appends a message with a number. If others like it are to follow, the number may stand between the labels: shift is by how
+// much those of the resource have moved.
+func (w *flusher) open(b *buffer, s *row, c *sample, split bool) (number wire.Number, shift int) {
 	w.turn(s, c.of)
 	begin := len(w.body)
-	split := w.prefix.cut > 0 && len(cells) >= minRun
 	var body []byte
-	var number wire.Number
-	shift := 0
-	if split {
+	if split && w.prefix.cut > 0 {
 		body, number, shift = w.appendSplit(w.body, c, b.start(c))
 	} else {
 		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.bits, c.time, b.start(c))
@@ -70,16 +87,7 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	body = append(body, w.metadata(s.layout.meta)...)
 	w.body = wire.End(body, begin+2)
 	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
-
-	message := w.body[begin:]
-	if len(message) > maxMessage || !number.Fixed() {
-		return 1
-	}
-	done := 1 + w.repeat(b, s, message, shift, number, cells[1:], room-1)
-	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, c)
-	}
-	return done
+	return number, shift
 }
 
 // appendSplit appends a message with the number between the labels: after those of the series, before the first one of the
@@ -158,25 +166,55 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 	return true
 }
 
-// tell tells compression of count messages, which begin with that of a cell.
-func (w *flusher) tell(begin, length, count, shift int, number wire.Number, c *sample) {
+// tell tells compression of count messages, which begin with that of a cell. They are of one series, or else each of another one of
+// the layout, the first of which is given.
+func (w *flusher) tell(begin, length, count, shift int, number wire.Number, c *sample, group *row) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
-	from, words := 0, 0 // where the values of the resource are
-	if holes := w.prefix.resource; len(holes) > 0 {
-		last := holes[len(holes)-1]
-		from = holes[0].at + shift
-		words = (last.at + last.size - holes[0].at + 7) / 8
+	a := alike{length: length, value: number.Value, place: c.of, bits: c.bits}
+	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
+	for _, x := range w.prefix.resource {
+		w.spans = append(w.spans, span{x.at + shift, x.at + x.size + shift})
 	}
-	var told bool
-	if shift > 0 {
-		told = r.Differ(number.Value, number.Words()) && r.Differ(from, words)
-	} else {
-		from = min(from, number.Value-8*words) // so that the last word ends before the number's first begins
-		told = from >= 0 && r.Differ(from, words) && r.Differ(number.Value, number.Words())
+	if group != nil {
+		a.values = group.series.values
+		for _, x := range w.prefix.own {
+			if x.at >= w.prefix.cut {
+				x.at += shift
+			}
+			w.spans = append(w.spans, span{x.at, x.at + x.size})
+		}
 	}
-	if told {
-		w.note(r, alike{length, number.Value, c.of, c.bits})
+	if differ(&r, w.spans, number.Value) {
+		w.note(r, a)
 	}
+}
+
+// span is a part of a message.
+type span struct{ at, end int }
+
+// differ tells a run where its messages may differ, among others in a number. It is false where that is in too many places.
+func differ(r *frame.Run, spans []span, number int) bool {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
+	told := 0 // up to where
+	for i := 0; i < len(spans); {
+		at, end := max(spans[i].at, told), spans[i].end
+		isNumber := spans[i].at == number
+		for i++; i < len(spans) && spans[i].at != number && spans[i].at < at+(end-at+7)/8*8; i++ { // which its words reach anyway
+			end = max(end, spans[i].end)
+		}
+		if end <= at {
+			continue
+		}
+		words := (end - at + 7) / 8
+		if before := number - 8*words; !isNumber && at < number && at > before && before >= told {
+			at = before // so that the last word ends before the number's first begins
+		}
+		told = at + 8*words
+		if !r.Differ(at, words) {
+			return false
+		}
+	}
+	return true
 }
 
 // note adds a run, and says which of the last ones is alike: the last that is of the same targets, but better the last whose
@@ -187,10 +225,11 @@ func (w *flusher) note(r frame.Run, a alike) {
 		if o.length != a.length || o.place != a.place {
 			continue
 		}
-		if o.bits == a.bits || r.Like == 0 {
+		same := o.values == a.values && (a.values != 0 || o.bits == a.bits)
+		if same || r.Like == 0 {
 			r.Like = r.At + a.value - w.runs[i].At - o.value
 		}
-		if o.bits == a.bits {
+		if same {
 			break
 		}
 	}

@@ -34,6 +34,7 @@ type request struct {
 
 	runs   []frame.Run // in body
 	alikes []alike     // of each run
+	spans  []span      // scratch
 	prefix prefix
 	// The metadata that ends messages of 2.0.
 	tail   []byte

@@ -122,5 +122,5 @@ func (w *flusher) tellTexts(begin, length, count int, number wire.Number, c *sam
 	if !differ(number.Value, length-max(number.Value, end)) {
 		return
 	}
-	w.note(r, alike{length, number.Value, c.of, c.bits})
+	w.note(r, alike{length: length, value: number.Value, place: c.of, bits: c.bits})
 }

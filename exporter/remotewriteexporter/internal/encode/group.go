@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+)
+
+// writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout,
+// have one number and nothing else, and take as many bytes as the first one. It returns how many.
+func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
+	if !w.comesTogether(slots[0]) || !w.single(b, slots[0]) {
+		return 0
+	}
+	s, c := w.e.row(b.series[slots[0]]), w.cell(b, slots[0])
+	room := min(len(slots), max(w.sampleLimit-w.points(), 0))
+	if room == 0 || w.full(len(w.body), &s, c.of) {
+		return 0
+	}
+	begin := len(w.body)
+	number, shift := w.open(b, &s, c, true)
+	message := w.body[begin:]
+	done := 1
+	if len(message) <= maxMessage && number.Fixed() {
+		done += w.repeatSeries(b, &s, message, shift, number, slots[1:room])
+	}
+	if done >= minRun {
+		w.tell(begin, len(message), done, shift, number, c, &s)
+	}
+	w.head.Samples += done
+	return done
+}
+
+// single says whether a slot has one number, and no exemplar.
+func (w *flusher) single(b *buffer, slot uint32) bool {
+	return b.counts[slot] == 1 && w.cell(b, slot).extra&isHistogram == 0 && !w.isExemplary(slot)
+}
+
+// isExemplary says whether a slot, or one before it, has exemplars that are not yet written.
+func (w *flusher) isExemplary(slot uint32) bool {
+	return len(w.exemplars) > 0 && w.position[w.exemplars[0].slot] <= w.position[slot]
+}
+
+// repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
+// and its times: for as many slots as have the layout and room. It returns how many.
+func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, number wire.Number, slots []uint32) int {
+	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
+	done := 0
+	for ; done < len(slots); done++ {
+		s := b.series[slots[done]]
+		if s.layout != like.series.layout || !w.single(b, slots[done]) {
+			break
+		}
+		c := w.cell(b, slots[done])
+		start := b.start(c)
+		next := row{series: s, layout: like.layout}
+		if !number.Fits(c.time, start) || w.full(len(body), &next, c.of) {
+			break
+		}
+		if s.values != 0 {
+			next.values = like.layout.keys.valuesOf(s.values)
+		}
+		at := len(body)
+		body = append(body, message...)
+		made := body[at:]
+		if !w.fillOwn(made, shift, next.values) || !w.fill(made[shift:], c.of) {
+			body = body[:at]
+			break
+		}
+		number.Put(made, c.bits, c.time, start)
+		first, last = min(first, c.time), max(last, c.time)
+	}
+	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
+	return done
+}
+
+// fillOwn puts the references of a point's values into a message like the one that the prefix is of. Those behind the number are so
+// much further on than in the prefix. It is false if one takes more bytes or fewer than there.
+func (w *flusher) fillOwn(message []byte, shift int, values ids) bool {
+	for i := range w.prefix.own {
+		x := &w.prefix.own[i]
+		ref := w.ref(values[x.value])
+		if ref == x.ref { // it is there already
+			continue
+		}
+		behind := message
+		if x.at >= w.prefix.cut {
+			behind = message[shift:]
+		}
+		if !x.put(behind, ref) {
+			return false
+		}
+	}
+	return true
+}
