@@ -160,6 +160,11 @@ func (c *console) top(r *http.Request) (any, error) {
 		return nil, err
 	}
 	top := s.Cardinality.Top(ask)
+	if ask.Of == inspect.TopLabels {
+		for i := range top.Rows {
+			top.Rows[i].IDLike = top.Rows[i].IDLike && !isIdentity(top.Rows[i].Name)
+		}
+	}
 	if format == formatCSV {
 		return rowTable(ask.Of, top.Rows)
 	}

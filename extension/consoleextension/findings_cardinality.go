@@ -45,6 +45,8 @@ func cardinalityFindings(s *source, add func(finding)) {
 		f.Next = "Find the label that explodes, and drop or collapse it; or raise the limit."
 		if culprit.name != "" {
 			f.Title += ": " + culprit.String()
+		}
+		if culprit.name != "" && !isIdentity(culprit.name) {
 			f.Next = fmt.Sprintf("Drop or collapse label %s, if nobody needs it; or raise the limit.", culprit.name)
 		}
 		if o.Mode == "dry_run" {
@@ -55,17 +57,25 @@ func cardinalityFindings(s *source, add func(finding)) {
 	idFindings(s, told, add)
 }
 
-// manyIDs is how many values a label that looks like an ID has before it is worth a word.
-const manyIDs = 1000
+const (
+	// manyIDs is how many values a label that looks like an ID has before it is worth a word, and idsTold how many such labels
+	// are.
+	manyIDs = 1000
+	idsTold = 3
+)
 
 // idFindings are about labels that grow without an end, before a limit says so.
 func idFindings(s *source, told map[string]bool, add func(finding)) {
-	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, N: 3})
+	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, N: idsTold + len(identities)})
+	n := 0
 	for i := range top.Rows {
 		row := &top.Rows[i]
 		name := cut(row.Name, maxShownName)
-		if !row.IDLike || row.Values.Value < manyIDs || told[name] {
+		if !row.IDLike || isIdentity(row.Name) || row.Values.Value < manyIDs || told[name] {
 			continue
+		}
+		if n++; n > idsTold {
+			return
 		}
 		add(finding{
 			Severity: severityWarning, Subject: s.node(), View: viewCardinality,
@@ -90,7 +100,8 @@ func (c culprit) String() string {
 	return fmt.Sprintf("label %s of %s has about %.0f values", c.name, c.metric, c.values)
 }
 
-// explosion finds the label with the most values of the metric that the limit rejected last. It is not known before the
+// explosion finds the label with the most values of the metric that the limit rejected last, unless that is what targets are
+// known by and the limit is not about it. It is not known before the
 // limit has rejected something: what a rule matches is the processor's business.
 func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culprit {
 	at := slices.IndexFunc(o.Rejects, func(r inspect.Reject) bool { return r.Rule == l.Rule })
@@ -100,7 +111,7 @@ func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culp
 	metric := o.Rejects[at].Metric
 	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, Metric: metric, N: maxPage})
 	for i := range top.Rows {
-		if row := &top.Rows[i]; row.Values.Value > 1 && (l.Label == "" || l.Label == row.Name) {
+		if row := &top.Rows[i]; row.Values.Value > 1 && (l.Label == row.Name || l.Label == "" && !isIdentity(row.Name)) {
 			return culprit{cut(row.Name, maxShownName), cut(metric, maxShownName), row.Values.Value}
 		}
 	}

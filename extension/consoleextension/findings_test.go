@@ -281,6 +281,7 @@ func TestLabelsThatLookLikeIDs(t *testing.T) {
 	rows := []inspect.Row{
 		{Name: "session", IDLike: true, Values: inspect.Estimate{Value: 5000}, Series: inspect.Estimate{Value: 5100}},
 		{Name: "instance", Values: inspect.Estimate{Value: 4000}},
+		{Name: "service.instance.id", IDLike: true, Values: inspect.Estimate{Value: 9000}}, // which others join on
 		{Name: "small", IDLike: true, Values: inspect.Estimate{Value: 60}},
 	}
 	s.RegisterInspection(inspect.Source{
@@ -290,6 +291,36 @@ func TestLabelsThatLookLikeIDs(t *testing.T) {
 	require.Equal(t, []string{"warning: Label session looks like an ID: about 5000 values, nearly one for each series that has it"}, titles)
 	require.Equal(t, "It makes about 5100 of 6000 series.", all[0].Detail)
 	require.Equal(t, "session", all[0].Query["label"])
+}
+
+// TestIdentityIsNobodysCulprit: a limit is full of targets, and of a label of theirs.
+func TestIdentityIsNobodysCulprit(t *testing.T) {
+	for name, c := range map[string]struct {
+		label, title, next string
+	}{
+		"of series": {"", "warning: Rule r is at its limit: 10 of 10 series: label path of m has about 30 values", "Drop or collapse label path,"},
+		"of identity": {
+			"instance", "warning: Rule r is at its limit: 10 of 10 series: label instance of m has about 4000 values", "Find the label that explodes,",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.RegisterInspection(inspect.Source{
+				Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{
+					overview: inspect.CardinalityOverview{
+						Limits:  []inspect.Limit{{Rule: "r", What: "series", Label: c.label, Max: 10, Used: 10}},
+						Rejects: []inspect.Reject{{Rule: "r", Metric: "m"}},
+					},
+					top: inspect.Top{Rows: []inspect.Row{
+						{Name: "instance", Values: inspect.Estimate{Value: 4000}}, {Name: "path", Values: inspect.Estimate{Value: 30}},
+					}},
+				},
+			})
+			titles, all := s.findings()
+			require.Equal(t, []string{c.title}, titles)
+			require.Contains(t, all[0].Next, c.next)
+		})
+	}
 }
 
 func TestMemoryThatRunsShort(t *testing.T) {
