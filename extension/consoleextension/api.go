@@ -4,20 +4,14 @@
 package consoleextension
 
 import (
-	"embed"
+	_ "embed" // of the API's description
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"mime"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 )
-
-//go:embed web/dist
-var assets embed.FS
 
 // openAPI describes the API; it is served beside it.
 //
@@ -120,7 +114,7 @@ func respond(w http.ResponseWriter, r *http.Request, answer func(*http.Request) 
 func write(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) //nolint:gosec // only the page itself is HTML, and nosniff is set
+	_, _ = w.Write(data)
 }
 
 func fail(w http.ResponseWriter, status int, code, message string) {
@@ -131,37 +125,6 @@ func fail(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(data) // whoever has gone away needs no answer
-}
-
-// page serves the files of the page.
-func page(w http.ResponseWriter, r *http.Request) {
-	if !safe(r) {
-		w.Header().Set("Allow", "GET, HEAD")
-		fail(w, http.StatusMethodNotAllowed, "method", "use GET")
-		return
-	}
-	name := path.Clean("/" + r.URL.Path)
-	if name == "/" {
-		name = "/index.html"
-	}
-	data, err := fs.ReadFile(assets, "web/dist"+name)
-	if err != nil {
-		fail(w, http.StatusNotFound, "not_found", "there is no such page")
-		return
-	}
-	kind := mime.TypeByExtension(path.Ext(name))
-	if known, ok := kinds[path.Ext(name)]; ok {
-		kind = known // whatever the machine thinks
-	}
-	write(w, kind, data)
-}
-
-var kinds = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".svg":  "image/svg+xml",
-	".txt":  "text/plain; charset=utf-8",
 }
 
 // whole reads a parameter that is a number.
