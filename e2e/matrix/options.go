@@ -323,6 +323,8 @@ var streaming = []Option{
 	{"history_bytes", values("0", "20000")},
 	{"in_flight::requests", values("1")},
 	{"in_flight::bytes", values("1", "100000")},
+	{"timeout", values("10s")},
+	{"arrow", values("{num_streams: 2}")},
 	{"ack_timeout", values("5s", "5m")},
 	{"resend_unacked", values("false")},
 	{"shutdown::wait_for_acks", []Value{{Text: "false", Loses: true}}},
@@ -332,6 +334,8 @@ var streaming = []Option{
 	{"sending_queue::sizer", []Value{{Text: "items", With: "exporters: {otlpstream: {sending_queue: {queue_size: 100000}}}"}, {Text: "bytes", With: "exporters: {otlpstream: {sending_queue: {queue_size: 10000000}}}"}}},
 	{"sending_queue::block_on_overflow", values("true")},
 	{"sending_queue::storage", []Value{{Text: "file_storage", With: stored}}},
+	{"sending_queue::num_consumers", values("4")},
+	{"sending_queue::batch", values("{flush_timeout: 50ms, min_size: 100}")},
 }
 
 var console = []Option{

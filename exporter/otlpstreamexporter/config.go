@@ -72,6 +72,12 @@ type Config struct {
 	// InFlight bounds what is sent, or about to be sent, and not acknowledged.
 	InFlight InFlight `mapstructure:"in_flight"`
 
+	// Timeout is how long a unary request may take in all. 0 is AckTimeout. Requests on streams have no such limit. Default 0.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// Arrow is what the otelarrow exporter has of this name. It is not used, and the log says so.
+	Arrow map[string]any `mapstructure:"arrow"`
+
 	// AckTimeout is how long a request may go without an answer while nothing else is answered either, or after one
 	// that was sent later was; then it is dropped. It should be much longer than the server takes to answer. Default 30s.
 	AckTimeout time.Duration `mapstructure:"ack_timeout"`
@@ -190,8 +196,26 @@ type QueueConfig struct {
 	// Storage is the storage extension that keeps the queue on disk. Default none.
 	Storage *component.ID `mapstructure:"storage"`
 
+	// NumConsumers is not used, and the log says so: InFlight.Requests bounds what is sent at a time. Default 0.
+	NumConsumers int `mapstructure:"num_consumers"`
+
+	// Batch merges what is in the queue to requests of a size. Default off.
+	Batch configoptional.Optional[exporterhelper.BatchConfig] `mapstructure:"batch"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
+}
+
+// Unmarshal has batches measured as the queue is, unless they say otherwise.
+func (c *QueueConfig) Unmarshal(conf *confmap.Conf) error {
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	if conf.IsSet("sizer") && conf.IsSet("batch") && !conf.IsSet("batch::sizer") && c.Batch.HasValue() &&
+		c.Sizer != exporterhelper.RequestSizerTypeRequests {
+		c.Batch.Get().Sizer = c.Sizer
+	}
+	return nil
 }
 
 // The values of Transport, Mode and Scope.
@@ -244,8 +268,11 @@ func (c *Config) Validate() error {
 	if c.Shutdown.WaitForAcks && c.Shutdown.Timeout <= 0 {
 		fault("`shutdown::timeout` must be positive, got %v; set `shutdown::wait_for_acks` to false not to wait", c.Shutdown.Timeout)
 	}
-	if c.Queue.HasValue() && c.Queue.Get().QueueSize <= 0 {
-		fault("`sending_queue::queue_size` must be positive, got %d", c.Queue.Get().QueueSize)
+	if c.Timeout < 0 {
+		fault("`timeout` must not be negative, got %v; 0 is `ack_timeout`", c.Timeout)
+	}
+	if c.Queue.HasValue() {
+		errs = append(errs, c.Queue.Get().validate(c.Ordered))
 	}
 	switch c.Rebalance.Scope {
 	case scopeStream:
@@ -257,6 +284,26 @@ func (c *Config) Validate() error {
 		fault("`rebalance::scope` must be stream or connection, got %q", c.Rebalance.Scope)
 	}
 	return errors.Join(append(errs, c.validateEndpoints(), c.validateTransport(), c.validateMetadata())...)
+}
+
+func (c *QueueConfig) validate(ordered bool) error {
+	var errs []error
+	if c.QueueSize <= 0 {
+		errs = append(errs, fmt.Errorf("`sending_queue::queue_size` must be positive, got %d", c.QueueSize))
+	}
+	if c.NumConsumers < 0 {
+		errs = append(errs, fmt.Errorf("`sending_queue::num_consumers` must not be negative, got %d", c.NumConsumers))
+	}
+	if c.Batch.HasValue() {
+		batch := c.Batch.Get()
+		if batch.Sizer == c.Sizer && batch.MinSize > c.QueueSize {
+			errs = append(errs, fmt.Errorf("`sending_queue::batch::min_size` must not be above `queue_size`, got %d: the queue would never hold a batch", batch.MinSize))
+		}
+		if ordered {
+			errs = append(errs, errors.New("`sending_queue::batch` must not be set with `ordered`: batches do not keep the order of the queue; use a batch processor"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (c *Config) validateEndpoints() error {

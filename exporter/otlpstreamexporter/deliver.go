@@ -4,6 +4,7 @@
 package otlpstreamexporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -290,7 +291,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	d.account.move(p, pending)
 	p.noteUnary(p.sent - 1)
 	p.memory.Retain() // for good: clients of HTTP may not be done with it when the answer is there
-	ctx, cancel := context.WithTimeout(withOrigin(withAuth(ctx), p.origin), d.cfg.AckTimeout)
+	ctx, cancel := context.WithTimeout(withOrigin(withAuth(ctx), p.origin), cmp.Or(d.cfg.Timeout, d.cfg.AckTimeout))
 	defer cancel()
 	sent := time.Now()
 	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.unary(ctx, data, c) })

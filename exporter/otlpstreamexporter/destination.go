@@ -115,13 +115,18 @@ func (d *destination) newHelper(ctx context.Context) error {
 	}
 	if d.cfg.Queue.HasValue() {
 		queue := d.cfg.Queue.Get()
+		settings := xexporterhelper.QueueBatchSettings{Encoding: d.encoding()}
+		if queue.Batch.HasValue() {
+			d.batches(&settings, queue.Batch.Get().Partition.MetadataKeys)
+		}
 		options = append(options, xexporterhelper.WithQueueBatch(configoptional.Some(exporterhelper.QueueBatchConfig{
 			Sizer:           queue.Sizer,
 			QueueSize:       queue.QueueSize,
 			BlockOnOverflow: queue.BlockOnOverflow,
 			StorageID:       queue.Storage,
 			NumConsumers:    d.cfg.InFlight.Requests,
-		}), xexporterhelper.QueueBatchSettings{Encoding: d.encoding()}))
+			Batch:           queue.Batch,
+		}), settings))
 	}
 	switch d.signal {
 	case otlpstream.Traces:
@@ -170,7 +175,7 @@ func (d *destination) take(ctx context.Context, memory *otlpstream.Memory, items
 func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, items int) error {
 	d.account.receive(items)
 	memory.Retain()
-	r := &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch}
+	r := &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch, dest: d}
 	if d.line != nil && d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage == nil {
 		d.joining.Lock() // numbers are in the order of the queue
 		defer d.joining.Unlock()
@@ -189,11 +194,8 @@ func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, item
 // push sees a request through. The helper calls it from as many goroutines as there may be requests in flight.
 func (d *destination) push(ctx context.Context, r xexporterhelper.Request) error {
 	req := r.(*request)
-	if req.epoch != d.epoch {
-		// An earlier run has left it in the queue on disk.
-		req.epoch = d.epoch
-		d.account.receive(req.items)
-	}
+	req.dest = d
+	req.enter()
 	if d.line != nil {
 		if req.number == 0 { // without a queue
 			req.number = d.line.join()

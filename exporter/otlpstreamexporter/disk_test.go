@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
@@ -173,8 +172,6 @@ func TestRequestsSurviveTheirEncoding(t *testing.T) {
 		_, _, err := encoding{}.Unmarshal(b[:n])
 		require.Error(t, err)
 	}
-	_, err = want.MergeSplit(ctx, 1, exporterhelper.RequestSizerTypeItems, want)
-	require.Error(t, err)
 }
 
 func startOnDisk(t *testing.T, addr string, d *disks) *testExporter {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -81,6 +83,7 @@ func (*streamExporter) Capabilities() consumer.Capabilities {
 
 // Start starts the exporter.
 func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
+	e.sayUnused()
 	for _, d := range e.dests {
 		if err := d.helper.Start(ctx, host); err != nil {
 			return err
@@ -91,6 +94,18 @@ func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
 	}
 	e.unregister = inspect.Register(host, e.inspection())
 	return nil
+}
+
+// sayUnused says which keys of other exporters' configurations do nothing here.
+func (e *streamExporter) sayUnused() {
+	if e.cfg.Queue.HasValue() && e.cfg.Queue.Get().NumConsumers > 0 {
+		e.set.Logger.Info("`sending_queue::num_consumers` does nothing: requests on a stream need not wait for each other. See `in_flight::requests`",
+			zap.Int("in_flight::requests", e.cfg.InFlight.Requests))
+	}
+	if len(e.cfg.Arrow) > 0 {
+		e.set.Logger.Info("`arrow` does nothing: streams carry OTLP, and deltas of it. See `streams`, `rebalance::timeout` and `mode`",
+			zap.Strings("keys", slices.Sorted(maps.Keys(e.cfg.Arrow))))
+	}
 }
 
 // Shutdown waits for acknowledgements as configured and closes the connections.

@@ -49,6 +49,9 @@ func createDefaultConfig() component.Config {
 		Retry:         configretry.NewDefaultBackOffConfig(),
 		Queue: configoptional.Some(QueueConfig{
 			QueueSize: 1000, Sizer: exporterhelper.RequestSizerTypeRequests,
+			Batch: configoptional.Default(exporterhelper.BatchConfig{
+				FlushTimeout: 200 * time.Millisecond, Sizer: exporterhelper.RequestSizerTypeItems, MinSize: 8192,
+			}),
 		}),
 	}
 }

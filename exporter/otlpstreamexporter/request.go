@@ -7,13 +7,11 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"go.opentelemetry.io/collector/client"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 
 	"github.com/godwit-otel/godwit/internal/origin"
@@ -25,6 +23,9 @@ type request struct {
 	data   []byte
 	memory *otlpstream.Memory // that data is in; nil from a queue on disk
 	items  int
+	dest   *destination
+	// grown tells that data is of this request alone.
+	grown bool
 	// epoch is the run of the exporter that has counted the items.
 	epoch uint64
 	// number is its place among those that are sent in order; 0 where it has none yet.
@@ -36,11 +37,6 @@ func (r *request) ItemsCount() int { return r.items }
 
 // BytesSize is the size of the data.
 func (r *request) BytesSize() int { return len(r.data) }
-
-// MergeSplit is for queues that batch; this one does not.
-func (*request) MergeSplit(context.Context, int, exporterhelper.RequestSizerType, xexporterhelper.Request) ([]xexporterhelper.Request, error) {
-	return nil, errors.New("cannot merge or split requests: they are encoded")
-}
 
 type requestKey struct{}
 
@@ -65,6 +61,7 @@ type encoding struct {
 	all  bool
 	// line gives requests their numbers when they are read, where they are sent in order.
 	line *line
+	dest *destination
 }
 
 // encoding is that of the destination's queue. It keeps what requests take along, and else what an authenticator or
@@ -74,6 +71,7 @@ func (d *destination) encoding() encoding {
 		unary: d.cfg.Mode == modeUnary,
 		keys:  d.cfg.MetadataKeys,
 		line:  d.line,
+		dest:  d,
 		all:   len(d.cfg.MetadataKeys) == 0 && (d.client.Auth.HasValue() || len(d.client.Middlewares) > 0),
 	}
 }
@@ -120,7 +118,7 @@ func (e encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request,
 		}
 	}
 	ctx := client.NewContext(context.Background(), client.Info{Metadata: md})
-	r := &request{epoch: binary.LittleEndian.Uint64(b), items: int(items), data: data}
+	r := &request{epoch: binary.LittleEndian.Uint64(b), items: int(items), data: data, dest: e.dest}
 	if e.line != nil {
 		r.number = e.line.join() // the queue reads one at a time
 	}
