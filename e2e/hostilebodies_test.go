@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -146,6 +147,7 @@ var otlpBodies = []struct {
 		return metrics(kind("m", gaugeKind, field(1, cat(fixed(3, someTime), nothings(7, 500_000)))))
 	}},
 	{"new series without end", churn},
+	{"attributes in another order each time", shuffled},
 	{"names that are no UTF-8", func() []byte {
 		return metrics(kind("\xff\xfe", gaugeKind, field(1, cat(fixed(3, someTime), fixed(4, 0), field(7, keyValue("\xff", text(1, "\xff")))))))
 	}},
@@ -156,6 +158,19 @@ var otlpBodies = []struct {
 		return metrics(kind("m", sumKind, field(1, cat(fixed(2, math.MaxUint64), fixed(3, 0), fixed(4, 0))),
 			field(1, cat(fixed(2, 0), fixed(3, math.MaxUint64), fixed(4, 0))), varint(2, 9), varint(3, 1)))
 	}},
+}
+
+// fresh are the cases whose body is another one each time.
+var fresh = []string{"new series without end", "attributes in another order each time"}
+
+// shuffled is a point of tens of thousands of attributes: ever the same names, in another order, and another number of them.
+func shuffled() []byte {
+	names := rand.Perm(30_000)
+	point := cat(fixed(3, someTime), fixed(4, 0))
+	for _, i := range names[:20_000+rand.IntN(10_000)] {
+		point = append(point, field(7, keyValue(fmt.Sprintf("label_%d", i), text(1, "v")))...)
+	}
+	return metrics(kind("m", gaugeKind, field(1, point)))
 }
 
 // churn is a thousand series that were never seen before.

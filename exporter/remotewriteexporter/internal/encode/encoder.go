@@ -43,6 +43,7 @@ type Encoder struct {
 	tableMu    sync.Mutex
 	tenants    map[string]*tenant
 	listed     int // places of points in the tables
+	wide       int // those of points of many attributes
 	points     *slab[point]
 	series     *slab[series]
 	layouts    *slab[layout]

@@ -35,7 +35,7 @@ func (e *Encoder) expire(advance bool) {
 		x.values[width] = make([]bool, s.size())
 	}
 	before := e.listed
-	e.listed, e.resources = 0, 0
+	e.listed, e.wide, e.resources = 0, 0, 0
 	e.deltas.expire(e.cfg.IdleGenerations, advance, func(k deltaKey) {
 		x.keepSeries(k.series)
 		x.keepLabels(k.labels)
@@ -159,7 +159,10 @@ func (x *expiry) tenant(t *tenant) bool {
 			return false
 		}
 		f := x.e.forms.one(p.form)
-		x.e.listed += placesOf(len(f.keys.names))
+		places := placesOf(len(f.keys.names))
+		if x.e.listed += places; places > 1 {
+			x.e.wide += places
+		}
 		x.keepForm(f)
 		x.keepValuesOf(f.keys, p.values)
 		if p.one != 0 {

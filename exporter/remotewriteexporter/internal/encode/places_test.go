@@ -17,7 +17,7 @@ import (
 // them; and is sent whatever its order.
 func TestManyAttributesTakeManyPlaces(t *testing.T) {
 	const attributes, sent = 10 * manyAttributes, 40
-	const most = 8 * attributes / placeAttributes
+	const most = 8 * wideShare * attributes / placeAttributes
 	e, d := newEncoder(t, func(c *Config) { c.MaxSeries = most })
 	r := rand.New(rand.NewPCG(1, 2))
 	shuffled := func(n int) pmetric.Metrics {

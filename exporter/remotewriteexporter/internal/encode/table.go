@@ -245,10 +245,12 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 }
 
 // manyAttributes is from how many attributes on a point takes more than one place, one for each placeAttributes: whoever sends the same
-// tens of thousands in another order each time would have as many copies of them kept as there are places.
+// tens of thousands in another order each time would have as many copies of them kept as there are places. Such points together
+// have one of wideShare places: the others are those of series as destinations take them.
 const (
 	manyAttributes  = 64
 	placeAttributes = 8
+	wideShare       = 8
 )
 
 // placesOf returns how many places a point of n attributes takes.
@@ -282,11 +284,15 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	form := e.form(t, f, m, bounds)
 	e.fill(t, p, e.forms.one(form), m)
 	places := placesOf(m.Len())
-	if e.listed+places > e.cfg.MaxSeries {
+	wide := 0
+	if places > 1 {
+		wide = places
+	}
+	if e.listed+places > e.cfg.MaxSeries || wide > 0 && e.wide+wide > e.cfg.MaxSeries/wideShare {
 		e.overflow.Add(int64(places))
 		return p, 0, false // the next Expire frees it
 	}
-	e.listed += places
+	e.listed, e.wide = e.listed+places, e.wide+wide
 	p.form = form
 	p.seen.Store(e.generation.Load())
 	t.points.insert(hash, n)
