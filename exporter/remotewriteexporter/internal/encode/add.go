@@ -227,6 +227,7 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 		w.e.see(&p.seen)
 	}
 	w.before = p
+	w.s.unlisted = w.s.unlisted || p.form == 0
 	if p.one != 0 {
 		k.one = w.e.series.one(p.one)
 	}

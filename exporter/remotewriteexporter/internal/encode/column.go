@@ -48,6 +48,8 @@ type buffer struct {
 	histograms []histogram
 	exemplars  []exemplar
 	bytes      []byte // of histograms and exemplars
+	// unlisted says that some series had no place in the cache: the same one may be here several times.
+	unlisted bool
 }
 
 // batch is a run of samples of one resource: all up to the next batch's first.
@@ -100,9 +102,10 @@ type exemplar struct {
 
 // scratch collects the samples of one Add by shard, so that each column is locked once.
 type scratch struct {
-	shards []part
-	labels *resourceLabels // of what is added next
-	points int
+	shards   []part
+	unlisted bool            // some of the series have no place in the cache
+	labels   *resourceLabels // of what is added next
+	points   int
 	// For one point at a time.
 	bounds      []float64
 	counts      []uint64
@@ -200,7 +203,7 @@ func (s *scratch) commit(t *tenant) {
 	for i := range s.shards {
 		p := &s.shards[i]
 		if len(p.values) > 0 {
-			t.columns[i].take(p)
+			t.columns[i].take(p, s.unlisted)
 		}
 		p.labels = nil
 		clear(p.batches)
@@ -211,13 +214,14 @@ func (s *scratch) commit(t *tenant) {
 			*p = part{}
 		}
 	}
-	s.points = 0
+	s.points, s.unlisted = 0, false
 }
 
-func (c *column) take(p *part) {
+func (c *column) take(p *part, unlisted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.open
+	b.unlisted = b.unlisted || unlisted
 	base := uint32(len(b.bytes))
 	b.bytes = append(b.bytes, p.bytes...)
 	for i, bt := range p.batches {

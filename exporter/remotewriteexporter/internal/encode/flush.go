@@ -180,7 +180,7 @@ func (w *flusher) layOut(b *buffer) {
 	} else {
 		w.sort(b)
 	}
-	if w.format.Version == promwrite.V2 {
+	if w.format.Version == promwrite.V2 && !b.unlisted { // samples of a series that is there twice stay in their order
 		w.byLayout(b.series, w.e.layouts.size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
 	} else {
 		w.asTheyCame(len(b.series))

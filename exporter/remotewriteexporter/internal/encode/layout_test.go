@@ -83,16 +83,16 @@ func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 	}
 	scrape := func() {
 		for range 3 {
-			c.take(&page)
+			c.take(&page, false)
 			b := c.swap()
-			c.take(&page) // meanwhile
+			c.take(&page, false) // meanwhile
 			c.giveBack(b)
 			c.giveBack(c.swap()) // nothing came
 		}
 	}
 	assert.Zero(t, alloctest.PerRun(scrape))
 	for range 100 { // much smaller pages
-		c.take(&part{batches: []batch{{}}, values: page.values[:10]})
+		c.take(&part{batches: []batch{{}}, values: page.values[:10]}, false)
 		c.giveBack(c.swap())
 	}
 	for _, b := range []*buffer{c.open, c.spare} {

@@ -1,0 +1,104 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// TestArrangementIsASort compares with one that says in so many words what comes when, for random layouts and resources.
+func TestArrangementIsASort(t *testing.T) {
+	a := &arrangement{}
+	together := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		n, layouts := 1+r.IntN(300), 1+r.IntN(20)
+		var list []*series
+		var places []uint32
+		for place := uint32(0); len(list) < n; place++ {
+			for range 1 + r.IntN(1+r.IntN(20)) {
+				list = append(list, &series{layout: uint32(1 + r.IntN(layouts))})
+				places = append(places, place)
+			}
+		}
+		a.byLayout(list, layouts+1, func(slot uint32) uint32 { return places[slot] })
+
+		resources, first, rank := map[uint32]map[uint32]bool{}, map[uint32]int{}, make([]int, len(list))
+		seen := map[[2]uint32]int{}
+		for i, s := range list {
+			if resources[s.layout] == nil {
+				resources[s.layout], first[s.layout] = map[uint32]bool{}, i
+			}
+			resources[s.layout][places[i]] = true
+			rank[i] = seen[[2]uint32{s.layout, places[i]}]
+			seen[[2]uint32{s.layout, places[i]}]++
+		}
+		key := func(slot uint32) []int {
+			if l := list[slot].layout; len(resources[l]) >= minRun {
+				together++
+				return []int{first[l], rank[slot], int(slot)}
+			}
+			return []int{int(slot), 0, 0}
+		}
+		var want []uint32
+		for i := range list {
+			want = append(want, uint32(i))
+		}
+		slices.SortFunc(want, func(x, y uint32) int { return slices.Compare(key(x), key(y)) })
+		require.Equal(t, want, a.order)
+		for i, slot := range a.order {
+			require.Equal(t, uint32(i), a.position[slot])
+		}
+	}
+	require.Positive(t, together)
+}
+
+// TestSeriesWithoutAPlaceStayInOrder: what the cache has no room for is another series each time, of which samples must not
+// overtake each other.
+func TestSeriesWithoutAPlaceStayInOrder(t *testing.T) {
+	for _, most := range []int{1, 50, 1000} {
+		e, d := newEncoder(t, func(c *Config) { c.MaxSeries = most })
+		r := rand.New(rand.NewPCG(1, uint64(most)))
+		const scrapes = 4
+		want := 0
+		for scrape := range scrapes {
+			md := pmetric.NewMetrics()
+			for target := range 2 * minRun {
+				rm := md.ResourceMetrics().AppendEmpty()
+				rm.Resource().Attributes().PutStr("service.instance.id", fmt.Sprint(target))
+				m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+				m.SetName("m")
+				points := m.SetEmptyGauge().DataPoints()
+				for _, i := range r.Perm(10) {
+					p := points.AppendEmpty()
+					p.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(time.Duration(scrape) * time.Second)))
+					p.SetDoubleValue(1)
+					p.Attributes().PutStr("pod", fmt.Sprint(target))
+					p.Attributes().PutInt("i", int64(i))
+					want++
+				}
+			}
+			require.NoError(t, e.Add(md, ""))
+		}
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		last, got := map[string]int64{}, 0
+		for _, s := range series {
+			for _, p := range s.Samples {
+				require.Greater(t, p.Timestamp, last[labelsOf(s)], labelsOf(s))
+				last[labelsOf(s)] = p.Timestamp
+				got++
+			}
+		}
+		require.Equal(t, want, got)
+		require.Zero(t, d.total())
+	}
+}
