@@ -28,8 +28,8 @@ func (s *standing) away() bool { return s.full.Load() || s.failing.Load() }
 const loyalty = 100 * time.Millisecond
 
 // choose returns the slot that is to have a delivery, and whether it had better be no other: of metrics, each stream would have to
-// learn what it is sent. Else it is the one with the least to do, and of those that have the same the first: what one stream can
-// carry needs no second.
+// learn what it is sent. Else it is the one with the least to do; of those that have the same they take turns, since behind a
+// balancer each may lead to another server.
 func (l *lane) choose(p *delivery) (best *slot, loyal bool) {
 	if len(l.slots) == 0 {
 		return nil, false
@@ -39,8 +39,10 @@ func (l *lane) choose(p *delivery) (best *slot, loyal bool) {
 			return s, true
 		}
 	}
-	best = l.slots[0]
-	for _, s := range l.slots[1:] {
+	first := int((l.turns.Add(1) - 1) % uint64(len(l.slots)))
+	best = l.slots[first]
+	for i := 1; i < len(l.slots); i++ {
+		s := l.slots[(first+i)%len(l.slots)]
 		switch away := s.away(); {
 		case away != best.away():
 			if !away {

@@ -32,6 +32,17 @@ func TestTheStreamWithTheLeastToDoIsNext(t *testing.T) {
 	f(1, true, 4, "", "xxx", "x")
 	f(2, false, 4, "x", "full", "")
 	f(0, false, 4, "x", "failing", "xx")
+	l := &lane{}
+	for i := range 3 {
+		l.slots = append(l.slots, &slot{number: i})
+	}
+	l.slots[1].unanswered.Store(1)
+	var got []int
+	for range 6 {
+		best, _ := l.choose(&delivery{})
+		got = append(got, best.number)
+	}
+	require.Equal(t, []int{0, 2, 2, 0, 2, 2}, got, "the idle ones take turns")
 	best, _ := (&lane{}).choose(&delivery{})
 	require.Nil(t, best)
 }

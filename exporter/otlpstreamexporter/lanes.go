@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwit-otel/godwit/internal/inquiry"
@@ -22,6 +23,7 @@ type lane struct {
 	// ready hands deliveries to whichever slot has room first.
 	ready chan *delivery
 	slots []*slot
+	turns atomic.Uint64 // of slots that have the same to do
 	quit  chan struct{} // closed to end the slots
 
 	// The lock of the lanes guards how many deliveries use it, and when the last was done.
