@@ -301,6 +301,8 @@ var dropIn = []Option{
 	{"keep_classic_histograms", []Value{{Text: "true", With: "exporters: {prometheusremotewrite: {convert_explicit_histograms_to_nhcb: true}}"}}},
 }
 
+const overHTTP = "exporters: {otlpstream: {transport: http, endpoint: http://$SOCKET}}"
+
 var streaming = []Option{
 	{"headers", values("{x-flock: north}")},
 	{"compression", values("none", "gzip", "snappy")},
@@ -308,7 +310,20 @@ var streaming = []Option{
 	{"keepalive", values("{time: 10s, timeout: 10s}")},
 	{"endpoints::*::name", []Value{{Text: "[{name: one, endpoint: $STREAM, tls: {insecure: true}}, {name: nobody, endpoint: 127.0.0.1:$PORT, tls: {insecure: true}}]", With: "exporters: {otlpstream: {endpoint: '', shutdown: {timeout: 2s}}}"}}},
 	{"endpoints::*::compression", []Value{{Text: "[{name: one, endpoint: $STREAM, compression: gzip, tls: {insecure: true}}]", With: "exporters: {otlpstream: {endpoint: ''}}"}}},
-	{"transport", []Value{{Text: "websocket", With: "exporters: {otlpstream: {endpoint: http://$SOCKET}}"}}},
+	{"transport", []Value{
+		{Text: "websocket", With: "exporters: {otlpstream: {endpoint: http://$SOCKET}}"},
+		{Text: "http", With: overHTTP},
+		{Text: "http", With: "exporters: {otlpstream: {endpoint: http://$SOCKET, compression: gzip}}"},
+	}},
+	{"http::traces_endpoint", []Value{{Text: "http://$SOCKET/v1/traces", With: overHTTP}}},
+	{"http::metrics_endpoint", []Value{{Text: "http://$SOCKET/v1/metrics", With: overHTTP}}},
+	{"http::logs_endpoint", []Value{{Text: "http://$SOCKET/v1/logs", With: overHTTP}}},
+	{"http::proxy_url", []Value{{Text: "''", With: overHTTP}}},
+	{"http::max_conns_per_host", []Value{{Text: "1", With: overHTTP}}},
+	{"http::idle_conn_timeout", []Value{{Text: "1s", With: overHTTP}}},
+	{"http::disable_keep_alives", []Value{{Text: "true", With: overHTTP}}},
+	{"http::force_attempt_http2", []Value{{Text: "false", With: overHTTP}}},
+	{"http::cookies", []Value{{Text: "{}", With: overHTTP}}},
 	{"mode", values("stream", "unary")},
 	{"reprobe_interval", values("1s")},
 	{"ordered", values("true")},

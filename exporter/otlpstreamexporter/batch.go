@@ -29,13 +29,27 @@ func (r *request) MergeSplit(_ context.Context, most int, sizer exporterhelper.R
 	if most > 0 && r.size(sizer)+other.size(sizer) > most {
 		return append([]xexporterhelper.Request{r}, other.split(most, sizer)...), nil
 	}
-	merged := &request{dest: r.dest, epoch: r.epoch, items: r.items + other.items, data: r.data, grown: true}
-	if !r.grown { // its data is shared
-		merged.data = append(make([]byte, 0, 2*(len(r.data)+len(other.data))), r.data...)
-	}
-	merged.data = append(merged.data, other.data...)
-	return []xexporterhelper.Request{merged}, nil
+	return []xexporterhelper.Request{r.append(other)}, nil
 }
+
+// append is a request with the data of another behind it. Neither of the two is of use afterwards.
+func (r *request) append(other *request) *request {
+	size := len(r.data) + len(other.data)
+	merged := &request{dest: r.dest, epoch: r.epoch, items: r.items + other.items, memory: r.memory, grown: true}
+	if !r.grown || !r.memory.Extend(size) { // its data is shared, or has no room left
+		merged.memory = otlpstream.NewMemory(max(size, r.dest.batchSize()))
+		merged.memory.Extend(size)
+		copy(merged.memory.Bytes(), r.data)
+		r.memory.Release()
+	}
+	merged.data = merged.memory.Bytes()
+	copy(merged.data[len(r.data):], other.data)
+	other.memory.Release()
+	return merged
+}
+
+// batchSize is how large the batches of a destination are, as the last one was: nothing is copied twice then.
+func (d *destination) batchSize() int { return int(d.lastBatch.Load()) }
 
 func (r *request) size(sizer exporterhelper.RequestSizerType) int {
 	if sizer == exporterhelper.RequestSizerTypeBytes {

@@ -9,26 +9,26 @@ import (
 
 	"go.opentelemetry.io/collector/config/configcompression"
 	"google.golang.org/grpc"
-
-	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// compressor is zstd for gRPC calls. The one that gRPC knows by that name works at a level that takes four times as
-// long, and what it makes of telemetry is no smaller.
-type compressor struct{}
+// compressor compresses gRPC calls. Those that gRPC knows by these names take four times as long, and what they make of
+// telemetry is hardly smaller.
+type compressor struct{ name configcompression.Type }
 
 // withCompressor gives calls a compressor that is not everyone's; there is no other way to.
-func withCompressor() grpc.DialOption { return grpc.WithCompressor(compressor{}) } //nolint:staticcheck // see above
+func withCompressor(c configcompression.Type) grpc.DialOption {
+	return grpc.WithCompressor(compressor{c}) //nolint:staticcheck // see above
+}
 
 // Type is the name of the encoding.
-func (compressor) Type() string { return string(configcompression.TypeZstd) }
+func (c compressor) Type() string { return string(c.name) }
 
 // Do compresses a message.
-func (compressor) Do(w io.Writer, message []byte) error {
+func (c compressor) Do(w io.Writer, message []byte) error {
 	buf := frames.Get().(*[]byte)
 	defer frames.Put(buf)
 	var err error
-	if *buf, err = otlpstream.Zstd.AppendFrame((*buf)[:0], message); err != nil {
+	if *buf, err = framesOf(c.name).AppendFrame((*buf)[:0], message); err != nil {
 		return err
 	}
 	_, err = w.Write((*buf)[1:]) // without the byte that says what compressed it

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/godwit-otel/godwit/internal/confkeys"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 // Config is the configuration of the otlpstream exporter.
@@ -32,12 +33,15 @@ type Config struct {
 	// what belongs to it. Data is encoded once; queue, acknowledgements and retries are each destination's own.
 	Endpoints []EndpointConfig `mapstructure:"endpoints"`
 
-	// Transport is grpc or websocket. Default grpc.
+	// Transport is grpc, websocket, or http, which has no streams. Default grpc.
 	Transport string `mapstructure:"transport"`
 
-	// Mode is stream, unary, or auto: streams, and unary requests for as long as the server knows no streams.
-	// Default auto.
+	// Mode is stream, unary, or auto: streams, and unary requests for as long as the server knows no streams. Over http it is
+	// unary. Default auto.
 	Mode string `mapstructure:"mode"`
+
+	// HTTP is what only OTLP/HTTP has.
+	HTTP HTTPConfig `mapstructure:"http"`
 
 	// ReprobeInterval is how long auto sends unary requests before it tries a stream again. Default 5m.
 	ReprobeInterval time.Duration `mapstructure:"reprobe_interval"`
@@ -222,6 +226,7 @@ func (c *QueueConfig) Unmarshal(conf *confmap.Conf) error {
 const (
 	transportGRPC      = "grpc"
 	transportWebSocket = "websocket"
+	transportHTTP      = "http"
 
 	modeAuto   = "auto"
 	modeStream = "stream"
@@ -376,29 +381,47 @@ func isHeader(name string) bool {
 }
 
 func (c *Config) validateTransport() error {
+	// What belongs to gRPC, and to WebSocket where that has it too.
+	foreign := map[string]func(*configgrpc.ClientConfig) bool{
+		"authority":      func(c *configgrpc.ClientConfig) bool { return c.Authority != "" },
+		"wait_for_ready": func(c *configgrpc.ClientConfig) bool { return c.WaitForReady },
+	}
 	switch c.Transport {
 	case transportGRPC:
 		return nil
 	case transportWebSocket:
+		foreign["middlewares"] = func(c *configgrpc.ClientConfig) bool { return len(c.Middlewares) > 0 }
+	case transportHTTP:
+		if c.Mode == modeStream {
+			return errors.New("`mode` must not be stream over http: there are no streams; use `transport` websocket")
+		}
+		if err := c.validateHTTP(); err != nil {
+			return err
+		}
 	default:
-		return fmt.Errorf("`transport` must be grpc or websocket, got %q", c.Transport)
+		return fmt.Errorf("`transport` must be grpc, websocket or http, got %q", c.Transport)
 	}
 	if c.Connections != 1 {
-		return errors.New("`connections` must not be set over websocket: each stream is one")
+		return fmt.Errorf("`connections` must not be set over %s: there are as many as are needed", c.Transport)
 	}
 	for _, d := range c.destinations() {
 		if t := d.Client.Compression; t.IsCompressed() && t != configcompression.TypeGzip && t != configcompression.TypeZstd {
-			return fmt.Errorf("`compression` must be none, gzip or zstd over websocket, got %q", t)
+			return fmt.Errorf("`compression` must be none, gzip or zstd over %s, got %q", c.Transport, t)
 		}
-		for key, set := range map[string]bool{
-			"authority":      d.Client.Authority != "",
-			"wait_for_ready": d.Client.WaitForReady,
-			"middlewares":    len(d.Client.Middlewares) > 0,
-		} {
-			if set {
-				return fmt.Errorf("`%s` must not be set over websocket: it belongs to gRPC", key)
+		for key, isSet := range foreign {
+			if isSet(&d.Client) {
+				return fmt.Errorf("`%s` must not be set over %s: it belongs to gRPC", key, c.Transport)
 			}
 		}
 	}
 	return nil
+}
+
+func (c *Config) validateHTTP() error {
+	for _, signal := range otlpstream.Signals() {
+		if len(c.Endpoints) > 0 && c.HTTP.endpoint(signal) != "" {
+			return fmt.Errorf("`http::%s_endpoint` must not be set together with `endpoints`: all would send there", signal)
+		}
+	}
+	return c.HTTP.validate()
 }

@@ -68,6 +68,7 @@ func TestTheQueueCanBeTurnedOff(t *testing.T) {
 func TestConfigFaultsNameTheirKeys(t *testing.T) {
 	require.NoError(t, testConfig(transportGRPC, "x:1").Validate())
 	require.NoError(t, testConfig(transportWebSocket, "x:1").Validate())
+	require.NoError(t, testConfig(transportHTTP, "x:1").Validate())
 
 	err := (&Config{HistoryBytes: -1, Rebalance: Rebalance{Requests: -1, DeltaTimeout: -1}, Queue: configoptional.Some(QueueConfig{}), Shutdown: Shutdown{WaitForAcks: true}}).Validate()
 	for _, key := range []string{
@@ -94,5 +95,16 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 	} {
 		require.NoError(t, testConfig(transportGRPC, "x:1", set).Validate())
 		require.ErrorContains(t, testConfig(transportWebSocket, "x:1", set).Validate(), "`"+key+"`")
+		require.ErrorContains(t, testConfig(transportHTTP, "x:1", set).Validate(), "`"+key+"`")
+	}
+	for key, set := range map[string]func(*Config){
+		"mode":                     func(cfg *Config) { cfg.Mode = modeStream },
+		"http::metrics_endpoint":   func(cfg *Config) { cfg.HTTP.MetricsEndpoint = "otlp.example" },
+		"http::proxy_url":          func(cfg *Config) { cfg.HTTP.ProxyURL = "\x00" },
+		"http::max_conns_per_host": func(cfg *Config) { cfg.HTTP.MaxConnsPerHost = -1 },
+		"http::idle_conn_timeout":  func(cfg *Config) { cfg.HTTP.IdleConnTimeout = -1 },
+		"http::logs_endpoint":      func(cfg *Config) { several("x", "y")(cfg); cfg.HTTP.LogsEndpoint = "http://x/logs" },
+	} {
+		require.ErrorContains(t, testConfig(transportHTTP, "x:1", set).Validate(), "`"+key+"`")
 	}
 }

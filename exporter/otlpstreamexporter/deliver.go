@@ -290,11 +290,14 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	}
 	d.account.move(p, pending)
 	p.noteUnary(p.sent - 1)
-	p.memory.Retain() // for good: clients of HTTP may not be done with it when the answer is there
+	payload := otlpstream.Payload{Data: data}
+	if len(data) > 0 && &data[0] == &p.data[0] {
+		payload.Memory = p.memory
+	}
 	ctx, cancel := context.WithTimeout(withOrigin(withAuth(ctx), p.origin), cmp.Or(d.cfg.Timeout, d.cfg.AckTimeout))
 	defer cancel()
 	sent := time.Now()
-	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.unary(ctx, data, c) })
+	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.unary(ctx, payload, c) })
 	st := status.Convert(err)
 	delay, asked := otlpstream.RetryDelay(st)
 	if asked {

@@ -64,6 +64,7 @@ type destination struct {
 
 	requests, bytes *semaphore.Weighted
 	maxMessage      atomic.Int64 // what the server said last; 0 is no limit
+	lastBatch       atomic.Int64 // the size of the last request that was merged, with a little more
 	slowAcks        bool         // as the log says
 
 	// ctx ends when deliveries are given up; quit is closed, after that, to end what watches over them.
@@ -196,6 +197,10 @@ func (d *destination) push(ctx context.Context, r xexporterhelper.Request) error
 	req := r.(*request)
 	req.dest = d
 	req.enter()
+	if req.grown {
+		const more = 16 // one part in so many
+		d.lastBatch.Store(int64(len(req.data) + len(req.data)/more))
+	}
 	if d.line != nil {
 		if req.number == 0 { // without a queue
 			req.number = d.line.join()

@@ -44,6 +44,10 @@ type streamExporter struct {
 }
 
 func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal otlpstream.Signal) (*streamExporter, error) {
+	if cfg.Transport == transportHTTP { // which has no streams to try
+		unary := *cfg
+		unary.Mode, cfg = modeUnary, &unary
+	}
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)

@@ -37,6 +37,8 @@ func createDefaultConfig() component.Config {
 		Streams:         max(1, min(4, runtime.NumCPU()/2)),
 		Connections:     1,
 
+		HTTP: HTTPConfig{IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true},
+
 		MetadataCardinalityLimit: 100,
 
 		HistoryBytes: 16 << 20,

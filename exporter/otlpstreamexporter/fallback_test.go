@@ -139,7 +139,7 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 		"one that knows what it is sent": {configcompression.TypeZstd, []string{"zstd"}, 0, []string{"zstd", "zstd", "zstd"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
+			allTransports(t, func(t *testing.T, transport string) {
 				for _, mode := range []string{modeUnary, modeAuto} {
 					t.Run(mode, func(t *testing.T) {
 						s := startChoosy(t, transport, &choosy{takes: c.takes, refusal: c.refusal})
@@ -169,7 +169,7 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 }
 
 func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	allTransports(t, func(t *testing.T, transport string) {
 		for _, refusal := range []int{http.StatusUnsupportedMediaType, http.StatusBadRequest} {
 			s := startChoosy(t, transport, &choosy{refusal: refusal})
 			e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
@@ -183,7 +183,7 @@ func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
 }
 
 func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	allTransports(t, func(t *testing.T, transport string) {
 		s := startChoosy(t, transport, &choosy{takes: []string{"zstd"}, refusal: http.StatusBadRequest})
 		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 		e.export(0, 1)

@@ -63,9 +63,9 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 		options = append(options, configgrpc.WithGrpcDialOption(grpc.WithDefaultServiceConfig(shuffled)))
 	}
 	client := d.client
-	if client.Compression == configcompression.TypeZstd {
+	if c := client.Compression; c == configcompression.TypeZstd || c == configcompression.TypeGzip {
 		client.Compression = ""
-		options = append(options, configgrpc.WithGrpcDialOption(withCompressor()))
+		options = append(options, configgrpc.WithGrpcDialOption(withCompressor(c)))
 	}
 	ctx = context.WithoutCancel(ctx)
 	extensions := host.GetExtensions()
@@ -131,9 +131,9 @@ func (t *grpcTransport) outgoing(ctx context.Context) context.Context {
 	return outgoing(ctx)
 }
 
-func (t *grpcTransport) unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error) {
+func (t *grpcTransport) unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
 	var response otlpstream.Raw
-	err := t.conns[0].Invoke(t.outgoing(ctx), t.signal.OTLPMethod(), otlpstream.Raw(data), &response, t.options(c)...)
+	err := t.conns[0].Invoke(t.outgoing(ctx), t.signal.OTLPMethod(), p, &response, t.options(c)...)
 	return response, serversOwn(err)
 }
 

@@ -33,6 +33,13 @@ func bothTransports(t *testing.T, f func(t *testing.T, transport string)) {
 	}
 }
 
+// allTransports runs a test of unary requests over gRPC, as OTLP/HTTP beside WebSocket, and as OTLP/HTTP alone.
+func allTransports(t *testing.T, f func(t *testing.T, transport string)) {
+	for _, transport := range []string{transportGRPC, transportWebSocket, transportHTTP} {
+		t.Run(transport, func(t *testing.T) { f(t, transport) })
+	}
+}
+
 // testConfig gives up on nothing and closes no stream by the clock: a slow machine is as good as a fast one. A test of a
 // limit of time sets that one.
 func testConfig(transport, addr string, change ...func(*Config)) *Config {

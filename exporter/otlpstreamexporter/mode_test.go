@@ -85,7 +85,7 @@ func TestUnavailableDoesNotFallBack(t *testing.T) {
 }
 
 func TestUnaryStatusesDecide(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	allTransports(t, func(t *testing.T, transport string) {
 		var calls atomic.Int64
 		s := run(t, &server{unary: func(_ context.Context, name string) error {
 			calls.Add(1)

@@ -24,7 +24,7 @@ type transport interface {
 	// open opens a stream for the slot of that number. It ends when ctx ends.
 	open(ctx context.Context, slot int, c configcompression.Type) (conn, error)
 	// unary sends a payload in OTLP form and returns the encoded response.
-	unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error)
+	unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error)
 	close() error
 }
 
@@ -54,10 +54,14 @@ func (d *destination) caps() otlpstream.Caps {
 func nameOfSlot(identity string, slot int) string { return identity + "-" + strconv.Itoa(slot) }
 
 func newTransport(ctx context.Context, d *destination, host component.Host) (transport, error) {
-	if d.cfg.Transport == transportWebSocket {
+	switch d.cfg.Transport {
+	case transportWebSocket:
 		return newWebSocketTransport(ctx, d, host)
+	case transportHTTP:
+		return newHTTPTransport(ctx, d, host)
+	default:
+		return newGRPCTransport(ctx, d, host)
 	}
-	return newGRPCTransport(ctx, d, host)
 }
 
 // link is an open stream. The slot's lock guards it.

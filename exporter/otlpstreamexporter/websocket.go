@@ -4,7 +4,6 @@
 package otlpstreamexporter
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +11,10 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -36,18 +31,17 @@ const (
 
 // webSocketTransport streams over WebSocket, and sends unary requests as OTLP/HTTP.
 type webSocketTransport struct {
+	httpSender
+
 	signal      otlpstream.Signal
 	caps        otlpstream.Caps
 	identity    string
 	base        string
-	client      *http.Client
 	idle        func()
-	header      http.Header
 	compression otlpstream.Compression // of frames
 	keepalive   time.Duration
 	patience    time.Duration
 	frames      *otlpstream.Frames
-	wire        *atomic.Int64
 }
 
 func newWebSocketTransport(ctx context.Context, d *destination, host component.Host) (*webSocketTransport, error) {
@@ -56,22 +50,8 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	if err != nil {
 		return nil, fmt.Errorf("cannot load `tls`: %w", err)
 	}
-	t := &webSocketTransport{signal: d.signal, caps: d.caps(), identity: d.identity, wire: &d.tally.wire, header: http.Header{"User-Agent": {userAgent(d.set)}}}
-	scheme, address, found := strings.Cut(client.Endpoint, "://")
-	if !found {
-		scheme, address = "https", client.Endpoint
-		if client.TLS.Insecure {
-			scheme = plain
-		}
-	}
-	scheme = strings.Replace(scheme, "ws", plain, 1) // wss is https
-	t.base = scheme + "://" + strings.TrimSuffix(address, "/")
-	for name, value := range client.Headers.Iter {
-		t.header.Set(name, string(value))
-	}
-	if client.UserAgent != "" {
-		t.header.Set("User-Agent", client.UserAgent)
-	}
+	t := &webSocketTransport{signal: d.signal, caps: d.caps(), identity: d.identity, base: baseOf(&client)}
+	t.httpSender = httpSender{url: t.base + d.signal.HTTPPath(), header: d.headersOf(), wire: &d.tally.wire}
 	t.compression = framesOf(client.Compression)
 	if client.Keepalive.HasValue() {
 		t.keepalive, t.patience = client.Keepalive.Get().Time, client.Keepalive.Get().Timeout
@@ -132,41 +112,6 @@ func (t *webSocketTransport) open(ctx context.Context, slot int, _ configcompres
 	c.pings = make(chan struct{})
 	go c.ping()
 	return c, nil
-}
-
-func (t *webSocketTransport) unary(ctx context.Context, data []byte, c configcompression.Type) ([]byte, error) {
-	if c.IsCompressed() {
-		frame, err := framesOf(c).AppendFrame(nil, data)
-		if err != nil {
-			return nil, err
-		}
-		data = frame[1:]
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.base+t.signal.HTTPPath(), bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a request: %w", err)
-	}
-	t.wire.Add(int64(len(data)))
-	req.Header = t.header.Clone()
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	if c.IsCompressed() {
-		req.Header.Set("Content-Encoding", string(c))
-	}
-	addOrigin(ctx, req.Header)
-	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(req.Header))
-	response, err := t.client.Do(req)
-	if err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	if err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, httpStatus(response, errors.New(response.Status))
-	}
-	return body, nil
 }
 
 func (t *webSocketTransport) close() error {

@@ -30,6 +30,11 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 			return mem.BufferSlice{header, m.Memory.buffer()}, nil
 		}
 		return mem.BufferSlice{header, mem.SliceBuffer(m.Data)}, nil
+	case Payload:
+		if m.Memory != nil {
+			return mem.BufferSlice{m.Memory.buffer()}, nil
+		}
+		return mem.BufferSlice{mem.SliceBuffer(m.Data)}, nil
 	case Raw:
 		return mem.BufferSlice{mem.SliceBuffer(m)}, nil
 	}
@@ -52,6 +57,12 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 // maxHeader is the size of the largest header that has no trace context: six numbers, with tags of one and two bytes.
 // Numbers are mostly small, so there is room for a trace context, too.
 const maxHeader = 1 + 10 + 5*(2+10)
+
+// Payload is a message that is already encoded, and the memory that it is, if it is any.
+type Payload struct {
+	Data   []byte
+	Memory *Memory
+}
 
 // Raw is a message that is already encoded, or is to stay so.
 type Raw []byte

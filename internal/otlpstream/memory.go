@@ -15,7 +15,8 @@ import (
 // long as it has not written the payload too, and the last to let go gives it back. What is never let go of is left to
 // the garbage collector. A nil *Memory is of no account.
 type Memory struct {
-	data  []byte
+	room  []byte // all of it
+	data  []byte // the part that is used
 	users atomic.Int32
 }
 
@@ -27,15 +28,24 @@ func NewMemory(size int) *Memory {
 		m, _ = memories[class].Get().(*Memory)
 	}
 	if m == nil {
-		m = &Memory{data: make([]byte, room)}
+		m = &Memory{room: make([]byte, room)}
 	}
-	m.data = m.data[:size]
+	m.data = m.room[:size]
 	m.users.Store(1)
 	return m
 }
 
 // Bytes is the memory itself.
 func (m *Memory) Bytes() []byte { return m.data }
+
+// Extend makes it so many bytes, from the first, if it is large enough. Nobody else may have the memory yet.
+func (m *Memory) Extend(size int) bool {
+	if m == nil || size > len(m.room) {
+		return false
+	}
+	m.data = m.room[:size]
+	return true
+}
 
 // Retain notes one more user. Only a user may call it.
 func (m *Memory) Retain() {
@@ -49,7 +59,7 @@ func (m *Memory) Release() {
 	if m == nil || m.users.Add(-1) > 0 {
 		return
 	}
-	if class, _ := memoryClass(cap(m.data)); class >= 0 {
+	if class, _ := memoryClass(cap(m.room)); class >= 0 {
 		memories[class].Put(m)
 	}
 }

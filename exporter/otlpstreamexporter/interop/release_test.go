@@ -25,6 +25,11 @@ func TestMetricsAreReleased(t *testing.T) {
 	for name, change := range map[string]func(*otlpstreamexporter.Config){
 		"as it is":        func(*otlpstreamexporter.Config) {},
 		"unary":           func(c *otlpstreamexporter.Config) { c.Mode = "unary" },
+		"over http": func(c *otlpstreamexporter.Config) {
+			if c.Transport == "websocket" { // the server is the same
+				c.Transport = "http"
+			}
+		},
 		"without a queue": func(c *otlpstreamexporter.Config) { c.Queue = configoptional.None[otlpstreamexporter.QueueConfig]() },
 		"several destinations": func(c *otlpstreamexporter.Config) {
 			c.Endpoints = []otlpstreamexporter.EndpointConfig{{Name: "one", Client: c.Client}, {Name: "two", Client: c.Client}}

@@ -1,0 +1,138 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// httpSender sends unary requests as OTLP/HTTP.
+type httpSender struct {
+	client *http.Client
+	url    string
+	header http.Header
+	wire   *atomic.Int64
+}
+
+func (s *httpSender) unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
+	data := p.Data
+	if c.IsCompressed() {
+		const mostly = 8 // it becomes less than one part in so many
+		frame, err := framesOf(c).AppendFrame(make([]byte, 0, 1<<10+len(data)/mostly), data)
+		if err != nil {
+			return nil, err
+		}
+		data = frame[1:]
+	} else {
+		p.Memory.Retain() // for good: the client may not be done with it when the answer is there
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a request: %w", err)
+	}
+	s.wire.Add(int64(len(data)))
+	req.Header = s.header.Clone()
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if c.IsCompressed() {
+		req.Header.Set("Content-Encoding", string(c))
+	}
+	addOrigin(ctx, req.Header)
+	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(req.Header))
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	response, err := s.client.Do(req)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
+		return nil, httpStatus(response, errors.New(response.Status))
+	}
+	return body, nil
+}
+
+// baseOf is the URL that an endpoint stands for. One without a scheme is https, unless it is insecure.
+func baseOf(client *configgrpc.ClientConfig) string {
+	scheme, address, found := strings.Cut(client.Endpoint, "://")
+	if !found {
+		scheme, address = "https", client.Endpoint
+		if client.TLS.Insecure {
+			scheme = plain
+		}
+	}
+	scheme = strings.Replace(scheme, "ws", plain, 1) // wss is https
+	return scheme + "://" + strings.TrimSuffix(address, "/")
+}
+
+// headersOf are those of each request to a destination.
+func (d *destination) headersOf() http.Header {
+	header := http.Header{"User-Agent": {userAgent(d.set)}}
+	for name, value := range d.client.Headers.Iter {
+		header.Set(name, string(value))
+	}
+	if d.client.UserAgent != "" {
+		header.Set("User-Agent", d.client.UserAgent)
+	}
+	return header
+}
+
+// httpTransport sends all requests as OTLP/HTTP, to any server.
+type httpTransport struct{ httpSender }
+
+func newHTTPTransport(ctx context.Context, d *destination, host component.Host) (*httpTransport, error) {
+	cfg, client := &d.cfg.HTTP, &d.client
+	const mostBuffer = 64 << 10 // of each connection
+	settings := confighttp.ClientConfig{
+		TLS: client.TLS, Auth: client.Auth, Middlewares: client.Middlewares,
+		ReadBufferSize: min(client.ReadBufferSize, mostBuffer), WriteBufferSize: min(client.WriteBufferSize, mostBuffer),
+		ProxyURL: cfg.ProxyURL, MaxConnsPerHost: cfg.MaxConnsPerHost, MaxIdleConnsPerHost: d.cfg.InFlight.Requests,
+		IdleConnTimeout: cfg.IdleConnTimeout, DisableKeepAlives: cfg.DisableKeepAlives,
+		ForceAttemptHTTP2: cfg.ForceAttemptHTTP2, Cookies: cfg.Cookies,
+	}
+	if client.Keepalive.HasValue() { // of HTTP/2
+		settings.HTTP2ReadIdleTimeout, settings.HTTP2PingTimeout = client.Keepalive.Get().Time, client.Keepalive.Get().Timeout
+	}
+	// Requests have spans of their own, so there is nothing for the client to tell.
+	made, err := settings.ToClient(ctx, host.GetExtensions(), component.TelemetrySettings{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up the client of %q: %w", client.Endpoint, err)
+	}
+	url := cfg.endpoint(d.signal)
+	if url == "" {
+		url = baseOf(client) + d.signal.HTTPPath()
+	}
+	return &httpTransport{httpSender{client: made, url: url, header: d.headersOf(), wire: &d.tally.wire}}, nil
+}
+
+func (*httpTransport) open(context.Context, int, configcompression.Type) (conn, error) {
+	return nil, status.Error(codes.Unimplemented, "there are no streams over http")
+}
+
+func (t *httpTransport) close() error {
+	t.client.CloseIdleConnections()
+	return nil
+}
