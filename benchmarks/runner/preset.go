@@ -21,6 +21,9 @@ const Parties = "godwit-rw2,prometheus-rw2,stock-rw2,vmagent-zstd"
 // Others are the agents that are run where twins are left: one of ours, and the lightest rival.
 const Others = "godwit-rw2,vmagent-zstd"
 
+// OTLP are the agents that send OTLP, and the lightest rival, which cannot.
+const OTLP = "godwit-otlpstream,godwit-otlp-zstd,godwit-otlp-gzip,stock-otlp-zstd,stock-otlp-gzip,vmagent-zstd"
+
 // Preset is a workload that has a name.
 type Preset struct {
 	Job
@@ -68,7 +71,9 @@ func presets(page string) map[string]Preset {
 			Farm: farm.Config{Page: "mixed", NodePage: page, Targets: 400, Change: 0.3, Plain: true}, Interval: 20 * time.Second,
 		}),
 		"ksm-changes": others("of which 10 % of the values change", Job{Farm: farm.Config{Page: "ksm", Targets: 1, Change: 0.1}, Interval: 15 * time.Second}),
-		"bomb":        others("beside a gzip bomb of 1 GiB and a target that drips for ever", Job{Farm: hostile, Interval: 5 * time.Second, Intervals: 6}),
+		// The same page on its way out as OTLP, by ours and the Collector's.
+		"otlp": node(OTLP, "gzip"),
+		"bomb": others("beside a gzip bomb of 1 GiB and a target that drips for ever", Job{Farm: hostile, Interval: 5 * time.Second, Intervals: 6}),
 
 		"node":          node("all", "gzip"),
 		"node-fast":     fast,

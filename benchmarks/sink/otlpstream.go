@@ -22,8 +22,9 @@ const (
 	streamRequests = 256
 	streamBytes    = 32 << 20
 	streamMessage  = 16 << 20
-	// packWindow is the window that the specification gives packed payloads.
-	packWindow = 256 << 10
+	// packWindow is the window that the specification gives packed payloads, and keptHistory what of deltas is kept.
+	packWindow  = 256 << 10
+	keptHistory = 16 << 20
 )
 
 // Fields of otlp.MetricExportRequest and, where it has an id and no more, of otlp.ExportResponse.
@@ -32,11 +33,14 @@ const (
 	streamResources = 2
 	streamPacked    = 20
 	streamSize      = 21
+	streamDelta     = 22
 )
 
-// greeting is what the server says as a stream opens. With `window` clients pack their payloads.
+// greeting is what the server says as a stream opens. With `window` clients pack their payloads, with `delta` only what has changed.
 var greeting = metadata.Pairs(
-	"otlp-stream-caps", "window",
+	"otlp-stream-caps", "window,delta",
+	"otlp-stream-window-size", strconv.Itoa(packWindow),
+	"otlp-stream-history", strconv.Itoa(keptHistory),
 	"otlp-stream-window-requests", strconv.Itoa(streamRequests),
 	"otlp-stream-window-bytes", strconv.Itoa(streamBytes),
 	"otlp-stream-max-message", strconv.Itoa(streamMessage),
@@ -87,18 +91,19 @@ var (
 	errPacked = errors.New("it does not unpack to the size it tells")
 )
 
-// unpacker holds what a stream keeps from one request to the next: all its
-// packed payloads are one zstd frame.
+// unpacker holds what a stream keeps from one request to the next: all its packed payloads are one zstd frame, and deltas are about
+// what came before.
 type unpacker struct {
 	in      bytes.Buffer
 	decoder *zstd.Decoder
 	plain   []byte
+	history *history
 }
 
 // request accounts for a message of a stream.
 func (u *unpacker) request(message []byte) (id uint64, e *entry, err error) {
 	var packed []byte
-	var size uint64
+	var size, delta uint64
 	if err := walk(message, func(f *field) error {
 		switch f.id {
 		case streamID:
@@ -107,6 +112,8 @@ func (u *unpacker) request(message []byte) (id uint64, e *entry, err error) {
 			packed = f.bytes
 		case streamSize:
 			size = f.number
+		case streamDelta:
+			delta = f.number
 		}
 		return nil
 	}); err != nil {
@@ -116,18 +123,30 @@ func (u *unpacker) request(message []byte) (id uint64, e *entry, err error) {
 		return 0, nil, errNumber
 	}
 	e = newEntry(len(message))
-	if packed != nil {
-		e.stats.Raw += int64(size) - int64(len(packed))
-		if message, err = u.unpack(packed, size); err != nil {
-			return 0, nil, fmt.Errorf("cannot unpack request %d: %w", id, err)
-		}
+	if packed == nil {
+		return id, e, resources(message, streamResources, e)
 	}
-	return id, e, resources(message, streamResources, e)
+	e.stats.Raw += int64(size) - int64(len(packed))
+	inFrame := size
+	if delta > 0 {
+		inFrame = delta
+	}
+	plain, err := u.unpack(packed, max(size, inFrame), inFrame)
+	if err != nil {
+		return 0, nil, fmt.Errorf("cannot unpack request %d: %w", id, err)
+	}
+	if delta == 0 {
+		return id, e, resources(plain, streamResources, e)
+	}
+	if u.history == nil {
+		u.history = newHistory(keptHistory)
+	}
+	return id, e, u.history.resources(plain, size, e.resource)
 }
 
 // unpack returns a payload in memory that the next call writes over.
-func (u *unpacker) unpack(packed []byte, size uint64) ([]byte, error) {
-	if size > streamMessage {
+func (u *unpacker) unpack(packed []byte, largest, size uint64) ([]byte, error) {
+	if largest > streamMessage {
 		return nil, errPacked
 	}
 	u.in.Write(packed)
