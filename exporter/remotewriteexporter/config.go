@@ -124,8 +124,8 @@ type QueueConfig struct {
 	// OnFull is what happens when a queue is full: block makes the pipeline wait; drop_oldest drops what has waited
 	// longest; drop_newest refuses new data with an error. Default block.
 	OnFull string `mapstructure:"on_full"`
-	// BlockTimeout is how long block makes the pipeline wait for room, which then gets an error that says to come again. A
-	// shutdown waits for those who wait. Default 15s; 0 is for ever.
+	// BlockTimeout is how long block makes the pipeline wait for room, and WaitForResult for the result. It then gets an error that
+	// says to come again. A shutdown waits for those who wait. Default 15s; 0 is for ever.
 	BlockTimeout time.Duration `mapstructure:"block_timeout"`
 	// FreshFirstAfter is how long data may wait before what came later goes first, for destinations that take samples out of
 	// order. Default 0: what has waited longest always goes first.

@@ -39,6 +39,7 @@ const (
 
 var (
 	errStopped   = errors.New("the exporter is shut down")
+	errNoResult  = errors.New("nothing is known of it after `queue.block_timeout`: it stays in the queue, and may be delivered all the same")
 	errBlocked   = errors.New("a queue has been full for `queue.block_timeout`: raise `queue.size`, or choose another `queue.on_full`")
 	errQueueFull = errors.New("the queue of every destination is full: raise `queue.size`, or choose another `queue.on_full`")
 )
@@ -169,15 +170,27 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	if err != nil || !in.durable && !in.cfg.Queue.WaitForResult {
 		return err
 	}
+	ctx, cancel := in.patience(ctx, errNoResult)
+	defer cancel()
 	select {
 	case <-r.queued:
+		err = r.err
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait for the data to be queued: %w", ctx.Err())
+		err = fmt.Errorf("cannot wait for the data to be queued: %w", context.Cause(ctx))
 	}
-	if r.err != nil || !in.cfg.Queue.WaitForResult {
-		return r.err
+	if err != nil || !in.cfg.Queue.WaitForResult {
+		return err
 	}
 	return r.result(ctx, tenants)
+}
+
+// patience bounds how long somebody waits, and says why it ended. Nobody waits for ever by default: what holds the data cannot end
+// meanwhile, and could as well come again.
+func (in *intake) patience(ctx context.Context, cause error) (context.Context, context.CancelFunc) {
+	if limit := in.cfg.Queue.BlockTimeout; limit > 0 {
+		return context.WithTimeoutCause(ctx, limit, cause)
+	}
+	return ctx, func() {}
 }
 
 // take adds md to a round that has room for it, and returns that round.
@@ -200,12 +213,11 @@ func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string
 	}
 }
 
-// waitRoom returns when there is room for the data of some tenants. Nobody waits for ever by default: what holds the data
-// cannot end meanwhile, and could as well come again.
+// waitRoom returns when there is room for the data of some tenants.
 func (in *intake) waitRoom(ctx context.Context, tenants []string) error {
-	if limit := in.cfg.Queue.BlockTimeout; limit > 0 && in.queue.Blocks(tenants) {
+	if in.queue.Blocks(tenants) {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, errBlocked)
+		ctx, cancel = in.patience(ctx, errBlocked)
 		defer cancel()
 	}
 	if err := in.queue.WaitRoom(ctx, tenants); err != nil {

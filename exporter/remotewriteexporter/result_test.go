@@ -51,6 +51,21 @@ func TestWhoWaitsForTheResultIsTold(t *testing.T) {
 	d.recover()
 }
 
+// Whoever waits holds up the shutdown of all that stands before: a processor that has its data waits without a deadline.
+func TestNobodyWaitsForAResultForEver(t *testing.T) {
+	d := newReceived(t, nil)
+	d.fail(http.StatusServiceUnavailable)
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		awaiting(d.URL)(c)
+		c.Queue.BlockTimeout = 20 * time.Millisecond
+	})
+	err := e.ConsumeMetrics(context.Background(), gauges(10, 0)) //nolint:usetesting // without an end of its own
+	require.ErrorIs(t, err, errNoResult)
+	require.False(t, consumererror.IsPermanent(err))
+	d.recover()
+	require.Eventually(t, func() bool { return d.samples() == 10 }, 10*time.Second, time.Millisecond, "it stayed in the queue")
+}
+
 func TestWhatTookTooLongMayComeAgain(t *testing.T) {
 	d := newReceived(t, nil)
 	d.fail(http.StatusServiceUnavailable)

@@ -47,7 +47,7 @@ func (f *Fate) Await(ctx context.Context, tenant string) error {
 	case <-s.sealed:
 		return s.err
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait for the data to be delivered: %w", ctx.Err())
+		return fmt.Errorf("cannot wait for the data to be delivered: %w", context.Cause(ctx))
 	}
 }
 
