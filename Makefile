@@ -65,8 +65,8 @@ soak: bin/godwit-agent bin/godwit-gateway ## Keep the agent under churn, faults 
 		$(GO) test -run '^TestSoak$$|^TestRemoteWriteQueue|^TestStreamSurvivesCrashes$$|^TestStreamEndsInOrder' -count 1 -parallel 3 -timeout 0 -v .
 
 .PHONY: matrix
-matrix: build ## Run agent and gateway with every option away from its default, then COUNT (default 500) random configurations
-	@cd e2e && GODWIT_MATRIX=$(or $(COUNT),500) GOWORK=off $(GO) test -run '^TestMatrix$$' -count 1 -parallel 3 -timeout 0 -v .
+matrix: build ## Run agent and gateway with every option away from its default, then COUNT (default 500) random configurations, and as many wild ones
+	@cd e2e && GODWIT_MATRIX=$(or $(COUNT),500) GOWORK=off $(GO) test -run '^TestMatrix$$|^TestWildConfigurations$$' -count 1 -parallel 3 -timeout 0 -v .
 
 .PHONY: hostile
 hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, allocator and file beside a healthy one, for DURATION (default 5s) a stretch

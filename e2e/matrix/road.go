@@ -101,21 +101,15 @@ func (r *Run) Texts(variables map[string]string) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		var pairs []string
-		names := make([]string, 0, len(variables))
-		for name := range variables {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		slices.Reverse(names) // of two names the longer goes first
-		for _, name := range names {
-			if own, of := strings.CutPrefix(name, role+"/"); of {
-				pairs = append(pairs, "$"+own, variables[name])
+		own := map[string]string{}
+		for name, value := range variables {
+			if short, is := strings.CutPrefix(name, role+"/"); is {
+				own[short] = value
 			} else if !strings.Contains(name, "/") {
-				pairs = append(pairs, "$"+name, variables[name])
+				own[name] = value
 			}
 		}
-		texts[role] = strings.NewReplacer(pairs...).Replace(string(text))
+		texts[role] = fill(string(text), own)
 	}
 	return texts, nil
 }

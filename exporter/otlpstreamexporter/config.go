@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
+	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/confkeys"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -59,11 +60,11 @@ type Config struct {
 	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
 
 	// Streams is the number of streams used at a time. They are opened when there is something to send. Default
-	// half the CPUs, at least 1 and at most 4.
+	// half the CPUs, at least 1 and at most 4; 1024 are the most.
 	Streams int `mapstructure:"streams"`
 
 	// Connections is the number of gRPC connections that the streams are spread over. Over WebSocket each stream
-	// is a connection. Default 1.
+	// is a connection. 1024 are the most. Default 1.
 	Connections int `mapstructure:"connections"`
 
 	// HistoryBytes bounds what a stream keeps of the metrics it has sent, so that of those that come again only what has
@@ -161,9 +162,16 @@ type Rebalance struct {
 	_ struct{}
 }
 
+// The most of each: a goroutine, or a connection, is there for each one.
+const (
+	mostStreams     = 1024
+	mostConnections = 1024
+	mostRequests    = 16384
+)
+
 // InFlight bounds what is in flight.
 type InFlight struct {
-	// Requests bounds their number, 1 being one at a time. Default 128.
+	// Requests bounds their number, 1 being one at a time, 16384 the most. Default 128.
 	Requests int `mapstructure:"requests"`
 
 	// Bytes bounds their size before compression. A larger request is sent alone. Default 32 MiB.
@@ -246,14 +254,14 @@ func (c *Config) Validate() error {
 	if c.ReprobeInterval <= 0 {
 		fault("`reprobe_interval` must be positive, got %v", c.ReprobeInterval)
 	}
-	if c.Streams <= 0 {
-		fault("`streams` must be positive, got %d", c.Streams)
+	if c.Streams <= 0 || c.Streams > mostStreams {
+		fault("`streams` must be between 1 and %d, got %d", mostStreams, c.Streams)
 	}
-	if c.Connections <= 0 {
-		fault("`connections` must be positive, got %d", c.Connections)
+	if c.Connections <= 0 || c.Connections > mostConnections {
+		fault("`connections` must be between 1 and %d, got %d", mostConnections, c.Connections)
 	}
-	if c.InFlight.Requests <= 0 {
-		fault("`in_flight::requests` must be positive, got %d", c.InFlight.Requests)
+	if c.InFlight.Requests <= 0 || c.InFlight.Requests > mostRequests {
+		fault("`in_flight::requests` must be between 1 and %d, got %d", mostRequests, c.InFlight.Requests)
 	}
 	if c.InFlight.Bytes <= 0 {
 		fault("`in_flight::bytes` must be positive, got %d", c.InFlight.Bytes)
@@ -287,6 +295,11 @@ func (c *Config) Validate() error {
 		}
 	default:
 		fault("`rebalance::scope` must be stream or connection, got %q", c.Rebalance.Scope)
+	}
+	errs = append(errs, buffers.Check("", c.Client.ReadBufferSize, c.Client.WriteBufferSize))
+	for i := range c.Endpoints {
+		client := &c.Endpoints[i].Client
+		errs = append(errs, buffers.Check(fmt.Sprintf("endpoints::%d::", i), client.ReadBufferSize, client.WriteBufferSize))
 	}
 	return errors.Join(append(errs, c.validateEndpoints(), c.validateTransport(), c.validateMetadata())...)
 }

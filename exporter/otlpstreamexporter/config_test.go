@@ -82,6 +82,9 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		"endpoints::0::endpoint": func(cfg *Config) { several("")(cfg) },
 		"endpoints::1::name":     func(cfg *Config) { several("x", "y")(cfg); cfg.Endpoints[1].Name = "a" },
 		"sending_queue":          func(cfg *Config) { several("x", "y")(cfg); noQueue(cfg) },
+		"read_buffer_size":       func(cfg *Config) { cfg.Client.ReadBufferSize = 1 << 40 },
+		"streams":                func(cfg *Config) { cfg.Streams = mostStreams + 1 },
+		"in_flight::requests":    func(cfg *Config) { cfg.InFlight.Requests = mostRequests + 1 },
 		"rebalance::scope":       func(cfg *Config) { cfg.Rebalance.Scope = "host" },
 		"connections":            func(cfg *Config) { cfg.Rebalance.Scope, cfg.Connections = scopeConnection, 2 },
 	} {

@@ -211,6 +211,7 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`retry.max_retry_after`", func(c *Config) { c.Retry.MaxRetryAfter = 0 }},
 		{"`retry.status_codes`", func(c *Config) { c.Retry.StatusCodes = []int{413} }},
 		{"`shards.min`", func(c *Config) { c.Shards.Min = 0 }},
+		{"`http.read_buffer_size`", func(c *Config) { c.HTTP.ReadBufferSize = 1 << 40 }},
 		{"`shards.max`", func(c *Config) { c.Shards.Max = MaxShards + 1 }},
 		{"`circuit_breaker.open_for`", func(c *Config) { c.CircuitBreaker.OpenFor = 0 }},
 		{"`circuit_breaker.consecutive_failures`", func(c *Config) { c.CircuitBreaker.ConsecutiveFailures = -1 }},

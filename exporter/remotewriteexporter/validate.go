@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -67,7 +68,7 @@ func (c *Config) Validate() error {
 		fault("`endpoint` must be set, for example to http://localhost:9090/api/v1/write, or `endpoints`")
 	}
 	for _, d := range c.clients() {
-		errs = append(errs, c.validateClient(d.key, d.endpointKey, &d.client))
+		errs = append(errs, c.validateClient(d.key, d.endpointKey, &d.client), buffers.Check(d.key, d.client.ReadBufferSize, d.client.WriteBufferSize))
 		if d.rate.BytesPerSecond < 0 || d.rate.SamplesPerSecond < 0 {
 			fault("`rate_limit` of `%s` must not be negative, got %d bytes and %d samples a second; 0 is none", d.endpointKey,
 				d.rate.BytesPerSecond, d.rate.SamplesPerSecond)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
@@ -108,6 +109,9 @@ type Deduplicate struct {
 // Unmarshal names unknown keys, and those that were meant.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
+// mostRequestsPerStream is the largest window of a stream, which has room for as many answers.
+const mostRequestsPerStream = 65536
+
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
 	var errs []error
@@ -125,6 +129,9 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("`%s` must be positive, got %d", key, n))
 		}
 	}
+	if c.InFlight.RequestsPerStream > mostRequestsPerStream {
+		errs = append(errs, fmt.Errorf("`in_flight::requests_per_stream` must be at most %d, got %d", mostRequestsPerStream, c.InFlight.RequestsPerStream))
+	}
 	if c.Streams.Memory < 0 {
 		errs = append(errs, fmt.Errorf("`streams::memory` must not be negative, got %d; 0 has streams keep nothing", c.Streams.Memory))
 	}
@@ -133,6 +140,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Streams.MaxRequests < 0 {
 		errs = append(errs, fmt.Errorf("`streams::max_requests` must not be negative, got %d; 0 is no limit", c.Streams.MaxRequests))
+	}
+	if grpc := c.Protocols.GRPC.Get(); grpc != nil {
+		errs = append(errs, buffers.Check("protocols::grpc::", grpc.ReadBufferSize, grpc.WriteBufferSize))
 	}
 	if c.DrainTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, got %v", c.DrainTimeout))

@@ -4,6 +4,7 @@
 package otlpstreamreceiver
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,12 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, "`"+key+"` must")
 	}
+	wide := testConfig()
+	wide.InFlight.RequestsPerStream = mostRequestsPerStream + 1
+	require.ErrorContains(t, wide.Validate(), "`in_flight::requests_per_stream` must be at most")
+	wide = testConfig()
+	wide.Protocols.GRPC.Get().ReadBufferSize = math.MaxInt
+	require.ErrorContains(t, wide.Validate(), "`protocols::grpc::read_buffer_size` must be at most")
 	require.NoError(t, testConfig().Validate())
 	require.NoError(t, confmap.NewFromStringMap(nil).Unmarshal(createDefaultConfig()))
 }

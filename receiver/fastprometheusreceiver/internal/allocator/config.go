@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
+
+	"github.com/godwit-otel/godwit/internal/buffers"
 )
 
 // Config says where the allocator is and who asks it.
@@ -63,6 +65,7 @@ func (c *Config) Validate() error {
 	if c.Client.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("`timeout` must not be negative, got %s", c.Client.Timeout))
 	}
+	errs = append(errs, buffers.Check("", c.Client.ReadBufferSize, c.Client.WriteBufferSize))
 	for _, pattern := range c.AllowedFiles {
 		if _, err := filepath.Match(pattern, ""); err != nil || !filepath.IsAbs(pattern) {
 			errs = append(errs, fmt.Errorf("`allowed_files` must be absolute paths, in which * stands for a part of a name, got %q", pattern))
