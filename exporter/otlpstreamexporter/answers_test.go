@@ -48,7 +48,7 @@ func answering(code otlpstream.ResultCode, n int) func(*peer) error {
 	}
 }
 
-func TestC07AnswersMayComeInAnyOrder(t *testing.T) {
+func TestAnswersMayComeInAnyOrder(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			var ids []uint64
@@ -74,7 +74,7 @@ func TestC07AnswersMayComeInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestC14ExhaustedRetriesAreCounted(t *testing.T) {
+func TestExhaustedRetriesAreCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 0)}, transport)
 		for limit := 100 * time.Millisecond; ; limit *= 2 { // until it is enough for several attempts
@@ -94,7 +94,7 @@ func TestC14ExhaustedRetriesAreCounted(t *testing.T) {
 	})
 }
 
-func TestC14WithoutAServerRetriesEndToo(t *testing.T) {
+func TestWithoutAServerRetriesEndToo(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		e := newTestExporter(t, transport, "localhost:1", impatient, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
 		e.export(0, 3)
@@ -144,7 +144,7 @@ func TestWhatIsNotAnsweredIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestC15C16UnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.T) {
+func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"resend_unacked is off":        func(cfg *Config) { cfg.ResendUnacked = false },
 		"max_elapsed_time has elapsed": func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Hour },
@@ -240,7 +240,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestC17TheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
+func TestTheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 	require.GreaterOrEqual(t, createDefaultConfig().(*Config).AckTimeout, 30*time.Second)
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
@@ -296,7 +296,7 @@ func TestLatenciesAreWithinAnEighth(t *testing.T) {
 	l.record(time.Duration(math.MaxInt64))
 }
 
-func TestC18C19C20RejectedRequestsAreDroppedAndCounted(t *testing.T) {
+func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: answering(otlpstream.FailedNoneRetryable, 0)}, transport)
 		e := newTestExporter(t, transport, s.addr, noQueue)
@@ -309,7 +309,7 @@ func TestC18C19C20RejectedRequestsAreDroppedAndCounted(t *testing.T) {
 	})
 }
 
-func TestC21C22RetryableFailuresAreRetried(t *testing.T) {
+func TestRetryableFailuresAreRetried(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 3)}, transport)
 		e := newTestExporter(t, transport, s.addr, noQueue)
@@ -325,7 +325,7 @@ func TestC21C22RetryableFailuresAreRetried(t *testing.T) {
 	})
 }
 
-func TestC26DuplicateAndUnknownAcksAreHarmless(t *testing.T) {
+func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
@@ -361,7 +361,7 @@ func TestACallerThatGivesUpIsCounted(t *testing.T) {
 	})
 }
 
-func TestV04UnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
+func TestUnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for first := true; ; first = false {

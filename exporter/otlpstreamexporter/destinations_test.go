@@ -29,7 +29,7 @@ func several(addrs ...string) func(*Config) {
 	}
 }
 
-func TestC28DestinationsDoNotHoldUpEachOther(t *testing.T) {
+func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		const n = 1000
@@ -122,7 +122,7 @@ func backlog(t *testing.T, transport string, destinations int) int64 {
 	return taken
 }
 
-func TestC29ThreeDestinationsTakeTheMemoryOfOne(t *testing.T) {
+func TestThreeDestinationsTakeTheMemoryOfOne(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		one, three := backlog(t, transport, 1), backlog(t, transport, 3)
 		t.Logf("one destination takes %d KiB, three take %d KiB", one>>10, three>>10)
@@ -130,7 +130,7 @@ func TestC29ThreeDestinationsTakeTheMemoryOfOne(t *testing.T) {
 	})
 }
 
-func TestC29PayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
+func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		a, b := run(t, &server{stream: echo}, transport), run(t, &server{}, transport)
 		e := newTestExporter(t, transport, "", several(a.addr, b.addr))

@@ -286,7 +286,7 @@ func TestAStallIsNotALoss(t *testing.T) {
 		p.stall.Lock()
 		t.Cleanup(stalled)
 		e.export(1, 100)
-		eventually(t, func() bool { return e.balanced().pending == 100 }, "C05: all of it is on its way")
+		eventually(t, func() bool { return e.balanced().pending == 100 }, "all of it is on its way")
 		require.Len(t, s.seen(), 1)
 		stalled()
 		require.Equal(t, int64(101), e.settled().acked)

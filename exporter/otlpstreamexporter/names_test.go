@@ -47,8 +47,8 @@ func (*nameService) ResolveNow(resolver.ResolveNowOptions) {}
 
 func (*nameService) Close() {}
 
-// TestC30NewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: over WebSocket the system resolves names.
-func TestC30NewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
+// TestNewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: over WebSocket the system resolves names.
+func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
 	old, added := run(t, &server{stream: echo}, transportGRPC), run(t, &server{stream: echo}, transportGRPC)
 	names.set("gateway", old.addr)
 	e := newTestExporter(t, transportGRPC, "names:///gateway", func(cfg *Config) {

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-func TestC30C31C32StreamsAreReopenedAtTheirAge(t *testing.T) {
+func TestStreamsAreReopenedAtTheirAge(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: echo}, transport)
 		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
@@ -52,7 +52,7 @@ func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 	})
 }
 
-func TestC33StreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
+func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: echo}, transport)
 		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
@@ -67,7 +67,7 @@ func TestC33StreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 	})
 }
 
-func TestC34OldStreamsAreReadToTheirEnd(t *testing.T) {
+func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		release := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
@@ -102,7 +102,7 @@ func TestC34OldStreamsAreReadToTheirEnd(t *testing.T) {
 	})
 }
 
-func TestS14AServerThatDrainsGetsNothingTwice(t *testing.T) {
+func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
@@ -136,7 +136,7 @@ func TestS14AServerThatDrainsGetsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestC30ABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
+func TestABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		servers := []*server{run(t, &server{stream: echo}, transport), run(t, &server{stream: echo}, transport)}
 		var connections atomic.Int64

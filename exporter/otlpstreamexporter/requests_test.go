@@ -17,7 +17,7 @@ import (
 
 // The names of the tests here and beside are the rows of the specification's requirements on clients.
 
-func TestC01BothModesDeliver(t *testing.T) {
+func TestBothModesDeliver(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		for _, mode := range []string{modeStream, modeUnary, modeAuto} {
 			t.Run(mode, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestC01BothModesDeliver(t *testing.T) {
 	})
 }
 
-func TestC02C03C04OneUnaryRequestAtATime(t *testing.T) {
+func TestOneUnaryRequestAtATime(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		var now, most atomic.Int64
 		s := run(t, &server{unary: func(context.Context, string) error {
@@ -57,7 +57,7 @@ func TestC02C03C04OneUnaryRequestAtATime(t *testing.T) {
 	})
 }
 
-func TestC05RequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
+func TestRequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		const n = 40
 		s := run(t, &server{stream: func(p *peer) error {
@@ -80,7 +80,7 @@ func TestC05RequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
 	})
 }
 
-func TestC06IDsCountFromOneOnEachSlot(t *testing.T) {
+func TestIDsCountFromOneOnEachSlot(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: echo}, transport)
 		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 9 })
@@ -96,7 +96,7 @@ func TestC06IDsCountFromOneOnEachSlot(t *testing.T) {
 	})
 }
 
-func TestC08WhatIsUnacknowledgedIsBounded(t *testing.T) {
+func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 	data := int64(len(testRequest(t, batch(0))))
 	for name, limit := range map[string]func(*Config){
 		"requests": func(cfg *Config) { cfg.InFlight.Requests = 5 },
@@ -154,7 +154,7 @@ func TestC08WhatIsUnacknowledgedIsBounded(t *testing.T) {
 	}
 }
 
-func TestV07NothingIsAskedBeforeTheFirstRequest(t *testing.T) {
+func TestNothingIsAskedBeforeTheFirstRequest(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: echo, quiet: true}, transport)
 		e := newTestExporter(t, transport, s.addr)
@@ -165,7 +165,7 @@ func TestV07NothingIsAskedBeforeTheFirstRequest(t *testing.T) {
 	})
 }
 
-func TestV05V06CapabilitiesAreAnnouncedAndAbsenceIsFine(t *testing.T) {
+func TestCapabilitiesAreAnnouncedAndAbsenceIsFine(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: echo}, transport)
 		e := newTestExporter(t, transport, s.addr)

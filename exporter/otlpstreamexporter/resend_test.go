@@ -29,7 +29,7 @@ func breaking(n int, err error) func(*peer) error {
 	}
 }
 
-func TestC09C11UnacknowledgedRequestsAreResent(t *testing.T) {
+func TestUnacknowledgedRequestsAreResent(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		require.True(t, createDefaultConfig().(*Config).ResendUnacked)
 		const k = 20
@@ -52,7 +52,7 @@ func TestC09C11UnacknowledgedRequestsAreResent(t *testing.T) {
 	})
 }
 
-func TestC10ResendingCanBeTurnedOff(t *testing.T) {
+func TestResendingCanBeTurnedOff(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		const k = 20
 		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, transport)
@@ -65,7 +65,7 @@ func TestC10ResendingCanBeTurnedOff(t *testing.T) {
 	})
 }
 
-func TestC35DuplicatesAreBoundedByTheWindow(t *testing.T) {
+func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		const window, breaks, n = 8, 10, 400
 		s := run(t, &server{stream: func(p *peer) error {
@@ -111,7 +111,7 @@ func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 	})
 }
 
-func TestC29APayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
+func TestAPayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, transport)
 		e := newTestExporter(t, transport, s.addr)

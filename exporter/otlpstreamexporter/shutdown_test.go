@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestC12C14ShutdownWaitsForAcks(t *testing.T) {
+func TestShutdownWaitsForAcks(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		release := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
@@ -46,7 +46,7 @@ func TestC12C14ShutdownWaitsForAcks(t *testing.T) {
 	})
 }
 
-func TestC12ShutdownEndsWithItsContext(t *testing.T) {
+func TestShutdownEndsWithItsContext(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: mute}, transport)
 		e := newTestExporter(t, transport, s.addr)
@@ -59,7 +59,7 @@ func TestC12ShutdownEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestC13C27WithoutWaitingShutdownCountsTheLoss(t *testing.T) {
+func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: mute}, transport)
 		e := newTestExporter(t, transport, s.addr, impatient, func(cfg *Config) { cfg.InFlight.Requests = 3 })

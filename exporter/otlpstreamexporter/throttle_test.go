@@ -21,7 +21,7 @@ func (g *gate) hasClosed() bool {
 	return !g.until.IsZero()
 }
 
-func TestC23C24RetryInfoHoldsTheWholeDestination(t *testing.T) {
+func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 	const delay = 300 * time.Millisecond
 	for name, refuse := range map[string]func(p *peer, id uint64) error{
 		"status": func(*peer, uint64) error { return otlpstream.Busy("busy", delay).Err() },
@@ -59,7 +59,7 @@ func TestC23C24RetryInfoHoldsTheWholeDestination(t *testing.T) {
 	}
 }
 
-func TestC23UnaryRequestsObeyRetryInfo(t *testing.T) {
+func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		var refused atomic.Pointer[time.Time]
 		s := run(t, &server{unary: func(context.Context, string) error {
@@ -80,7 +80,7 @@ func TestC23UnaryRequestsObeyRetryInfo(t *testing.T) {
 	})
 }
 
-func TestC25DelaysGrowToACap(t *testing.T) {
+func TestDelaysGrowToACap(t *testing.T) {
 	cfg := createDefaultConfig().(*Config).Retry
 	cfg.RandomizationFactor = 0
 	last := time.Duration(0)
@@ -119,7 +119,7 @@ func TestC25DelaysGrowToACap(t *testing.T) {
 	}
 }
 
-func TestC25EachRetryComesLaterThanTheLast(t *testing.T) {
+func TestEachRetryComesLaterThanTheLast(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for i := 0; ; i++ {

@@ -174,7 +174,7 @@ func TestResponseIsWhatTheSchemaSays(t *testing.T) {
 	require.Equal(t, sent, got)
 }
 
-func TestV04ExtensionsAreIgnoredByPeersThatDoNotKnowThem(t *testing.T) {
+func TestExtensionsAreIgnoredByPeersThatDoNotKnowThem(t *testing.T) {
 	request := Request{ID: 5, Items: 7, Attempt: 2, Trace: TraceContext{1}, Data: streamPayload(t, "one")}
 	m := oracleMessage("PlainRequest")
 	require.NoError(t, proto.Unmarshal(request.encode(), m))

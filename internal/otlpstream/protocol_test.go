@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestC06IDsAreSequentialFromOne(t *testing.T) {
+func TestIDsAreSequentialFromOne(t *testing.T) {
 	p := NewPending[string]()
 	for want := uint64(1); want <= 100; want++ {
 		require.Equal(t, want, p.Add("", time.Now()).ID)
@@ -29,7 +29,7 @@ func TestC06IDsAreSequentialFromOne(t *testing.T) {
 	}
 }
 
-func TestC26PendingForgetsWhatIsAnswered(t *testing.T) {
+func TestPendingForgetsWhatIsAnswered(t *testing.T) {
 	p := NewPending[int]()
 	now := time.Unix(1000, 0)
 	for i := range 100 {
@@ -67,7 +67,7 @@ func TestPendingKeepsTheOrderOfSending(t *testing.T) {
 	p.All(func(*Entry[int]) bool { t.Fatal("there is none"); return true })
 }
 
-func TestV05CapabilitiesTravelInHeaders(t *testing.T) {
+func TestCapabilitiesTravelInHeaders(t *testing.T) {
 	require.Equal(t, "coalesce,delay,drain,window,working,delta", AllCaps.String())
 	require.Equal(t, AllCaps, ParseCaps(AllCaps.String()))
 	require.Equal(t, CapDrain, ParseCaps(" drain , telepathy"))

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-func TestS01UnaryAndStreamingClientsShareOnePort(t *testing.T) {
+func TestUnaryAndStreamingClientsShareOnePort(t *testing.T) {
 	p := &pipeline{}
 	r := start(t, p)
 	cc := grpcClient(t, r)
@@ -43,7 +43,7 @@ func TestS01UnaryAndStreamingClientsShareOnePort(t *testing.T) {
 	require.Len(t, p.seen(), 100)
 }
 
-func TestS01WebSocketAndHTTPClientsShareOnePort(t *testing.T) {
+func TestWebSocketAndHTTPClientsShareOnePort(t *testing.T) {
 	p := &pipeline{}
 	r := start(t, p)
 	data, err := ptraceotlp.NewExportRequestFromTraces(spanNamed("unary")).MarshalProto()
@@ -66,7 +66,7 @@ func TestS01WebSocketAndHTTPClientsShareOnePort(t *testing.T) {
 	require.Len(t, p.seen(), 100)
 }
 
-func TestS02UnaryAnswerCarriesTheID(t *testing.T) {
+func TestUnaryAnswerCarriesTheID(t *testing.T) {
 	p := &pipeline{}
 	cc := grpcClient(t, start(t, p))
 	_, reference := otlpstream.Traces.ReferenceServices()
@@ -81,7 +81,7 @@ func TestS02UnaryAnswerCarriesTheID(t *testing.T) {
 	require.Len(t, p.seen(), 2)
 }
 
-func TestS03S04EachRequestIsAcknowledgedOnceByItsID(t *testing.T) {
+func TestEachRequestIsAcknowledgedOnceByItsID(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		p := &pipeline{}
 		c := dial(t, start(t, p), otlpstream.AllCaps)
@@ -103,7 +103,7 @@ func TestS03S04EachRequestIsAcknowledgedOnceByItsID(t *testing.T) {
 	})
 }
 
-func TestS05ASlowBatchDoesNotHoldUpLaterAcks(t *testing.T) {
+func TestASlowBatchDoesNotHoldUpLaterAcks(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		release := make(chan struct{})
 		p := &pipeline{do: func(_ context.Context, name string) error {
@@ -122,7 +122,7 @@ func TestS05ASlowBatchDoesNotHoldUpLaterAcks(t *testing.T) {
 	})
 }
 
-func TestS06AnEmptyRequestIsASuccess(t *testing.T) {
+func TestAnEmptyRequestIsASuccess(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		p := &pipeline{}
 		c := dial(t, start(t, p), 0)
@@ -132,7 +132,7 @@ func TestS06AnEmptyRequestIsASuccess(t *testing.T) {
 	})
 }
 
-func TestS07ResultsComeFromThePipeline(t *testing.T) {
+func TestResultsComeFromThePipeline(t *testing.T) {
 	withInfo := otlpstream.Busy("come back", 3*time.Second).Err()
 	for name, test := range map[string]struct {
 		err   error
@@ -177,7 +177,7 @@ func TestS07ResultsComeFromThePipeline(t *testing.T) {
 	}
 }
 
-func TestS07WhatCannotBeDecodedIsNotRetryable(t *testing.T) {
+func TestWhatCannotBeDecodedIsNotRetryable(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		p := &pipeline{}
 		r := start(t, p)

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-func TestS12S14StreamsEndAtTheirLimitsAndNothingIsResent(t *testing.T) {
+func TestStreamsEndAtTheirLimitsAndNothingIsResent(t *testing.T) {
 	limits := map[string]func(*Config){
 		"requests": func(cfg *Config) { cfg.Streams.MaxRequests = 10 },
 		"age":      func(cfg *Config) { cfg.Streams.MaxAge = 50 * time.Millisecond },
@@ -54,7 +54,7 @@ func TestS12S14StreamsEndAtTheirLimitsAndNothingIsResent(t *testing.T) {
 	}
 }
 
-func TestS14PlainClientsGetAllTheirAcksBeforeTheEnd(t *testing.T) {
+func TestPlainClientsGetAllTheirAcksBeforeTheEnd(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		release := make(chan struct{})
 		p := &pipeline{do: func(context.Context, string) error { <-release; return nil }}
@@ -77,7 +77,7 @@ func TestS14PlainClientsGetAllTheirAcksBeforeTheEnd(t *testing.T) {
 	})
 }
 
-func TestS14AClientThatDoesNotFinishIsCutOffAfterTheDrainTimeout(t *testing.T) {
+func TestAClientThatDoesNotFinishIsCutOffAfterTheDrainTimeout(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		c := dial(t, start(t, &pipeline{}, func(cfg *Config) {
 			cfg.Streams.MaxRequests = 1
@@ -90,7 +90,7 @@ func TestS14AClientThatDoesNotFinishIsCutOffAfterTheDrainTimeout(t *testing.T) {
 	})
 }
 
-func TestS13ServersKeepStreamsLongerThanClients(t *testing.T) {
+func TestServersKeepStreamsLongerThanClients(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	const clientAge, clientRequests = 30 * time.Second, 1000 // the specification's reference
 	require.Greater(t, cfg.Streams.MaxAge, clientAge)

@@ -36,7 +36,7 @@ func collectorExporter(t *testing.T, r *sharedReceiver, conf map[string]any) exp
 	return e
 }
 
-func TestV02TheCollectorsExporterTalksToUs(t *testing.T) {
+func TestTheCollectorsExporterTalksToUs(t *testing.T) {
 	for _, compression := range []string{"none", "gzip", "snappy", "zstd"} {
 		t.Run(compression, func(t *testing.T) {
 			p := &pipeline{}
@@ -49,7 +49,7 @@ func TestV02TheCollectorsExporterTalksToUs(t *testing.T) {
 	}
 }
 
-func TestV02TheCollectorsExporterObeysOurRetryInfo(t *testing.T) {
+func TestTheCollectorsExporterObeysOurRetryInfo(t *testing.T) {
 	const delay = 200 * time.Millisecond
 	var calls atomic.Int64
 	p := &pipeline{do: func(context.Context, string) error {

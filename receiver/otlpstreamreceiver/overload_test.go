@@ -39,7 +39,7 @@ func stuck(t *testing.T, change ...func(*Config)) (r *sharedReceiver, release fu
 	return r, once
 }
 
-func TestS08S09S10OverloadIsSignalled(t *testing.T) {
+func TestOverloadIsSignalled(t *testing.T) {
 	r, release := stuck(t)
 	big := string(make([]byte, 100))
 
@@ -80,7 +80,7 @@ func TestS08S09S10OverloadIsSignalled(t *testing.T) {
 	require.Equal(t, otlpstream.Response{ID: 9}, c.answer())
 }
 
-func TestS11TheDelayFollowsHowLongRequestsStay(t *testing.T) {
+func TestTheDelayFollowsHowLongRequestsStay(t *testing.T) {
 	a := admission{limit: 1000}
 	now := time.Unix(1000, 0)
 	refused := func() time.Duration {

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-func TestV02StandardOTLPWorksOnTheSamePort(t *testing.T) {
+func TestStandardOTLPWorksOnTheSamePort(t *testing.T) {
 	p := &pipeline{}
 	r := start(t, p)
 	cc := grpcClient(t, r)
@@ -60,7 +60,7 @@ func TestV02StandardOTLPWorksOnTheSamePort(t *testing.T) {
 	require.Len(t, p.seen(), 9)
 }
 
-func TestV01TheReferenceServiceIsServed(t *testing.T) {
+func TestTheReferenceServiceIsServed(t *testing.T) {
 	p := &pipeline{}
 	r := start(t, p)
 	stream, _ := otlpstream.Traces.ReferenceServices()
@@ -73,7 +73,7 @@ func TestV01TheReferenceServiceIsServed(t *testing.T) {
 	require.Equal(t, []string{"by hand"}, p.seen())
 }
 
-func TestV03APeerThatKnowsNoExtensionsHasAllThatIsMandatory(t *testing.T) {
+func TestAPeerThatKnowsNoExtensionsHasAllThatIsMandatory(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		p := &pipeline{do: func(_ context.Context, name string) error {
 			if name == "bad" {
@@ -100,7 +100,7 @@ func TestV03APeerThatKnowsNoExtensionsHasAllThatIsMandatory(t *testing.T) {
 	})
 }
 
-func TestV04FieldsOfLaterVersionsAreIgnored(t *testing.T) {
+func TestFieldsOfLaterVersionsAreIgnored(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		p := &pipeline{}
 		c := dial(t, start(t, p), 0)
@@ -115,7 +115,7 @@ func TestV04FieldsOfLaterVersionsAreIgnored(t *testing.T) {
 	})
 }
 
-func TestV05V06AcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
+func TestAcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		for _, caps := range []otlpstream.Caps{0, otlpstream.CapCoalesce} {
 			gate := make(chan struct{})
@@ -151,7 +151,7 @@ func (c *recorded) Send(response *otlpstream.Response) error {
 	return nil
 }
 
-func TestV06OneMessageAcksAllThatIsReady(t *testing.T) {
+func TestOneMessageAcksAllThatIsReady(t *testing.T) {
 	r := prepare(t, &pipeline{})
 	defer r.Shutdown(context.Background())
 	failed := status.New(codes.Internal, "bad")
@@ -195,7 +195,7 @@ type cut struct{ *recorded }
 
 func (cut) Send(*otlpstream.Response) error { return io.ErrClosedPipe }
 
-func TestV07TheFirstMessageMayBeARequest(t *testing.T) {
+func TestTheFirstMessageMayBeARequest(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		c := dial(t, start(t, &pipeline{}), 0)
 		c.export(1, "x")

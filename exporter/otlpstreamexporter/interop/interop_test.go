@@ -142,7 +142,7 @@ func TestAllSignalsReachOurReceiver(t *testing.T) {
 	})
 }
 
-func TestV02OurExporterTalksToTheCollectorsReceiver(t *testing.T) {
+func TestOurExporterTalksToTheCollectorsReceiver(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		for _, mode := range []string{"auto", "unary"} {
 			t.Run(mode, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestV02OurExporterTalksToTheCollectorsReceiver(t *testing.T) {
 	})
 }
 
-func TestS14OurReceiverEndsStreamsWithoutResends(t *testing.T) {
+func TestOurReceiverEndsStreamsWithoutResends(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, transport string) {
 		var to sink
@@ -193,7 +193,7 @@ func TestRollingRestartOfOurReceiverLosesNothing(t *testing.T) {
 	})
 }
 
-func TestS08OverloadOfOurReceiverLosesNothing(t *testing.T) {
+func TestOverloadOfOurReceiverLosesNothing(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		var to sink
 		addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transport, &to, map[string]any{
@@ -238,7 +238,7 @@ func get(m *dynamicpb.Message, name string) uint64 {
 	return m.Get(m.Descriptor().Fields().ByTextName(name)).Uint()
 }
 
-func TestV01AServerOfTheSpecificationAloneIsServed(t *testing.T) {
+func TestAServerOfTheSpecificationAloneIsServed(t *testing.T) {
 	request, response := reference(t)
 	results := make(chan uint64, 1000)
 	g := grpc.NewServer()
@@ -284,7 +284,7 @@ func TestV01AServerOfTheSpecificationAloneIsServed(t *testing.T) {
 	require.Len(t, ids, 100)
 }
 
-func TestV01AClientOfTheSpecificationAloneIsServedByOurReceiver(t *testing.T) {
+func TestAClientOfTheSpecificationAloneIsServedByOurReceiver(t *testing.T) {
 	request, response := reference(t)
 	var to sink
 	addr := startReceiver(t, otlpstreamreceiver.NewFactory(), transportGRPC, &to, nil)
