@@ -34,7 +34,7 @@ build: $(DISTRIBUTIONS:%=bin/%) ## Build the three distributions into bin/ (DISC
 
 ##@ Check
 
-CHECKS := check-versions check-headers check-workflows check-changelog check-generate check-tidy
+CHECKS := check-versions check-headers check-words check-workflows check-changelog check-generate check-tidy
 
 .PHONY: test
 test: tools ## Run everything CI runs: unit and end-to-end tests, lint, generated files, docs
@@ -180,6 +180,10 @@ check-tidy: ## Fail when make tidy changes the tree
 .PHONY: check-versions
 check-versions: ## Fail when versions.yaml, go.work, manifests and go.mod files disagree
 	@internal/tools/check-versions.sh
+
+.PHONY: check-words
+check-words: ## Fail when people would read a word of CONTRIBUTING.md's left column
+	@internal/tools/check-words.sh
 
 .PHONY: check-headers
 check-headers: ## Fail when a source file lacks its SPDX header

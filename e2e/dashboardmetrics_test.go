@@ -38,7 +38,7 @@ var unwatched = map[string]string{
 	"otelcol_processor_cardinality_unaggregated_points":      "it is for those who write a rule; what passes is limited as other points",
 	"otelcol_processor_cardinality_ended_series":             "they go with expired series, which are there",
 	"otelcol_processor_cardinality_promoted_series":          "members and series are there, and what it does shows in both",
-	"otelcol_processor_cardinality_farewell_points":          "they go with expired series, which are there",
+	"otelcol_processor_cardinality_end_markers":              "they go with expired series, which are there",
 	"otelcol_processor_cardinality_overflow_refused_points":  "what is lost of them is there, and the log tells of a change",
 	"otelcol_processor_cardinality_interned_strings":         "it is for those who wonder whether interning pays; the memory is there",
 	"otelcol_receiver_otlpstream_duplicate_requests":         "requests that are sent again are there; these did no harm",

@@ -103,7 +103,7 @@ func zstdBomb() targets.Page {
 }
 
 // Bad targets are down, for the reason that is true, and cost what they may; the
-// others notice nothing, and a target that mends itself is up again.
+// others notice nothing, and a target that recovers is up again.
 func TestScrapingOutlivesBadTargets(t *testing.T) {
 	server := rwserver.New(t, rwserver.Options{})
 	var lines []string

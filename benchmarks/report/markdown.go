@@ -166,7 +166,7 @@ func (r *Result) details(b *strings.Builder) {
 		return
 	}
 	b.WriteString("\nWhat arrived in the last run, from the start to the end of the check, and what the instruments took of a core in the window:\n\n")
-	b.WriteString(header("Agent", "scrapes", "series", "own samples", "`_created`", "exemplars", "stale", "given up", "refused", "farm", "sink"))
+	b.WriteString(header("Agent", "scrapes", "series", "own samples", "`_created`", "exemplars", "stale", "aborted", "refused", "farm", "sink"))
 	for i := range r.Rows {
 		w := &r.Rows[i]
 		if len(w.Runs) == 0 {

@@ -98,7 +98,7 @@ type Run struct {
 	Stale         int64   `json:"stale"`
 	Exemplars     int64   `json:"exemplars"`
 	Refused       int64   `json:"refused"` // requests the sink could not decode
-	Aborted       int64   `json:"aborted"` // scrapes that the agent gave up
+	Aborted       int64   `json:"aborted"` // scrapes that the agent aborted
 	ScrapeSeconds float64 `json:"scrape_seconds"`
 	Scrapes       int     `json:"scrapes"`
 	Served        int64   `json:"served"`

@@ -18,7 +18,7 @@ type Value struct {
 	Text string
 	// With is YAML that is laid over the configuration of the same process, Peer over that of the other.
 	With, Peer string
-	// Loses says that data may go missing on the way: what is limited, dropped, or given up.
+	// Loses says that data may go missing on the way: what is limited, dropped, or dropped.
 	Loses bool
 }
 

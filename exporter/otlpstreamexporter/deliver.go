@@ -86,7 +86,7 @@ const (
 	division // into parts: the server takes no message of that size
 )
 
-// deliver returns when a request is acknowledged, or given up.
+// deliver returns when a request is acknowledged, or dropped.
 func (d *destination) deliver(ctx context.Context, req *request) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -184,7 +184,7 @@ func worst(errs []error) error {
 	return all
 }
 
-// asAWhole sends a delivery until it is acknowledged, or given up, or found to be too large. Its error is for the
+// asAWhole sends a delivery until it is acknowledged, or dropped, or found to be too large. Its error is for the
 // caller of the exporter.
 func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 	size := min(int64(len(p.data)), d.cfg.InFlight.Bytes)

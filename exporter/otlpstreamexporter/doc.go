@@ -9,6 +9,6 @@
 //
 // Data is marshalled as soon as it arrives; from then on its bytes are shared
 // and never change. A request leaves the queue when it is acknowledged or
-// given up, so what a queue on disk holds survives. What is in flight is
+// dropped, so what a queue on disk holds survives. What is in flight is
 // bounded by in_flight, what waits by sending_queue.
 package otlpstreamexporter

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// The helper makes the span of a request, and ends it when the request is acknowledged or given up. Here it is told what
+// The helper makes the span of a request, and ends it when the request is acknowledged or dropped. Here it is told what
 // the helper does not know. Nothing is made of it, and nothing allocated, where nobody records it.
 
 const (

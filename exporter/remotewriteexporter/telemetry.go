@@ -158,7 +158,7 @@ type destinationTelemetry struct {
 // Outcome sums up what became of a destination's data.
 type Outcome struct {
 	Samples, Histograms, Exemplars int64            // delivered
-	Dropped                        map[string]int64 // samples and histograms given up, by reason
+	Dropped                        map[string]int64 // samples and histograms dropped, by reason
 	Requests                       map[int]int64    // by status code; 0 is none
 	Retries, WireBytes, RawBytes   int64
 	Busy                           time.Duration // that answers took, all together

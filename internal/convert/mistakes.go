@@ -74,7 +74,7 @@ func mistakes(distribution string, files []written, set []string, environment lo
 	return nil
 }
 
-// syntax is what the parser says. It counts lines of tabs from nought.
+// syntax is what the parser says. It counts lines of tabs from zero.
 func syntax(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "found character that cannot start any token") || strings.Contains(text, "tab character") {

@@ -38,7 +38,7 @@ type Server struct {
 	serving sync.WaitGroup
 }
 
-// Start takes the address if it can be had, and serves. It returns an error for what trying again would not mend.
+// Start takes the address if it can be had, and serves. It returns an error for what trying again would not help.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := s.Listen(ctx)
 	if err != nil && !refused(err) {

@@ -382,7 +382,7 @@ func (b *batch) report(ctx context.Context) {
 	}
 	b.reportGathered(ctx)
 	if b.marked > 0 {
-		b.p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, b.marked)
+		b.p.telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked)
 	}
 	for loss, n := range b.losses {
 		if loss != int(lossNone) && n > 0 {

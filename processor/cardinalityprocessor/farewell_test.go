@@ -42,7 +42,7 @@ func (r *rig) fate(p point) string {
 }
 
 func (r *rig) farewells() int64 {
-	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_farewell_points")
+	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_end_markers")
 	if err != nil {
 		return 0
 	}

@@ -80,7 +80,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 		if of == deliveryTaken {
 			p.pointsMade.Add(int64(s.points))
 			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
-			p.telemetry.ProcessorCardinalityFarewellPoints.Add(ctx, int64(len(s.ended)))
+			p.telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.ended)))
 			continue
 		}
 		p.telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.points), deliveryOptions[of])

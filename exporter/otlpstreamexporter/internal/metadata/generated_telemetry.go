@@ -379,7 +379,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterOtlpstreamDroppedItems, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_otlpstream_dropped_items",
-		metric.WithDescription("Items that were given up. [Alpha]"),
+		metric.WithDescription("Items that were dropped. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)

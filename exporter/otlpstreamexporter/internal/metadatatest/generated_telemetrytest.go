@@ -87,7 +87,7 @@ func AssertEqualExporterOtlpstreamDividedRequests(t *testing.T, tt *componenttes
 func AssertEqualExporterOtlpstreamDroppedItems(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_otlpstream_dropped_items",
-		Description: "Items that were given up. [Alpha]",
+		Description: "Items that were dropped. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

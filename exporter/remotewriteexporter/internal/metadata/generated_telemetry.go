@@ -307,7 +307,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterRemotewriteDroppedBlocks, err = builder.meter.Int64Counter(
 		"otelcol_exporter_remotewrite_dropped_blocks",
-		metric.WithDescription("Requests, or parts of one that was split, that were given up. [Alpha]"),
+		metric.WithDescription("Requests, or parts of one that was split, that were dropped. [Alpha]"),
 		metric.WithUnit("{block}"),
 	)
 	errs = errors.Join(errs, err)
@@ -410,7 +410,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterSendFailedMetricPoints, err = builder.meter.Int64Counter(
 		"otelcol_exporter_send_failed_metric_points",
-		metric.WithDescription("Samples and histograms that were given up. [Alpha]"),
+		metric.WithDescription("Samples and histograms that were dropped. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

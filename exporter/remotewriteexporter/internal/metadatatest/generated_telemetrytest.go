@@ -112,7 +112,7 @@ func AssertEqualExporterRemotewriteCacheSeries(t *testing.T, tt *componenttest.T
 func AssertEqualExporterRemotewriteDroppedBlocks(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_remotewrite_dropped_blocks",
-		Description: "Requests, or parts of one that was split, that were given up. [Alpha]",
+		Description: "Requests, or parts of one that was split, that were dropped. [Alpha]",
 		Unit:        "{block}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -371,7 +371,7 @@ func AssertEqualExporterRemotewriteWireBytes(t *testing.T, tt *componenttest.Tel
 func AssertEqualExporterSendFailedMetricPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_send_failed_metric_points",
-		Description: "Samples and histograms that were given up. [Alpha]",
+		Description: "Samples and histograms that were dropped. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

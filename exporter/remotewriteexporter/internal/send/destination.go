@@ -3,7 +3,7 @@
 
 // Package send delivers blocks to one destination over HTTP: it finds out which
 // format the destination takes, repeats what failed for the moment, splits what
-// is too large, and gives up what can never be taken.
+// is too large, and drops what can never be taken.
 //
 // Send holds on to blocks until their fate is sealed, so whoever calls it with
 // the next blocks of a shard, and with no others of it until it returns, keeps
@@ -373,7 +373,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 	}
 }
 
-// reject gives up a block that the destination refused, but for what it says it wrote of it.
+// reject drops a block that the destination refused, but for what it says it wrote of it.
 func (d *Destination) reject(b, sent block.Block, a answer) error {
 	if !a.wroteSome() {
 		return d.drop(b.Header, ReasonRejected, a)

@@ -53,7 +53,7 @@ func (t *tenants) attempts(tenant string, now time.Time) (int, time.Time) {
 	return 0, now
 }
 
-// well notes that the destination serves a tenant, or that its data was given up: what follows has its own attempts.
+// well notes that the destination serves a tenant, or that its data was dropped: what follows has its own attempts.
 func (t *tenants) well(tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

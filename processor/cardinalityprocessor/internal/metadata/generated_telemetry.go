@@ -39,7 +39,7 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityContendedGroups        metric.Int64ObservableGauge
 	ProcessorCardinalityEndedSeries            metric.Int64ObservableCounter
 	ProcessorCardinalityExpiredSeries          metric.Int64ObservableCounter
-	ProcessorCardinalityFarewellPoints         metric.Int64Counter
+	ProcessorCardinalityEndMarkers         metric.Int64Counter
 	ProcessorCardinalityGroups                 metric.Int64ObservableGauge
 	ProcessorCardinalityInternedStrings        metric.Int64ObservableCounter
 	ProcessorCardinalityMemory                 metric.Int64ObservableGauge
@@ -468,8 +468,8 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorCardinalityFarewellPoints, err = builder.meter.Int64Counter(
-		"otelcol_processor_cardinality_farewell_points",
+	builder.ProcessorCardinalityEndMarkers, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_end_markers",
 		metric.WithDescription("Data points without a value that say that their series ends here. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)

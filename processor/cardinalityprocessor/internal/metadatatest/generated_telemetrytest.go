@@ -189,9 +189,9 @@ func AssertEqualProcessorCardinalityExpiredSeries(t *testing.T, tt *componenttes
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualProcessorCardinalityFarewellPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualProcessorCardinalityEndMarkers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_processor_cardinality_farewell_points",
+		Name:        "otelcol_processor_cardinality_end_markers",
 		Description: "Data points without a value that say that their series ends here. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
@@ -200,7 +200,7 @@ func AssertEqualProcessorCardinalityFarewellPoints(t *testing.T, tt *componentte
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_processor_cardinality_farewell_points")
+	got, err := tt.GetMetric("otelcol_processor_cardinality_end_markers")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -104,7 +104,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorCardinalityAggregatePoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityAggregateRefusedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityAggregatedPoints.Add(context.Background(), 1)
-	tb.ProcessorCardinalityFarewellPoints.Add(context.Background(), 1)
+	tb.ProcessorCardinalityEndMarkers.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowFailedPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowPoints.Add(context.Background(), 1)
 	tb.ProcessorCardinalityOverflowRefusedPoints.Add(context.Background(), 1)
@@ -146,7 +146,7 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorCardinalityExpiredSeries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorCardinalityFarewellPoints(t, testTel,
+	AssertEqualProcessorCardinalityEndMarkers(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorCardinalityGroups(t, testTel,

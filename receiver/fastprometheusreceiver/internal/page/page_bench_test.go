@@ -170,7 +170,7 @@ func BenchmarkPage(b *testing.B) {
 }
 
 // Nothing is allocated for a known sample: what a scrape allocates is for the metrics it hands out, and with Reuse but a
-// little, which does not grow with the page. (pdata allocates a changed number anew; hence the same page.)
+// little, which does not grow with the page. (pdata allocates a changed number anew; so the same page.)
 func TestKnownPagesAllocateNothing(t *testing.T) {
 	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
 	for _, k := range []struct{ media, page string }{
