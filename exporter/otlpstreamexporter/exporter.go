@@ -39,6 +39,7 @@ type streamExporter struct {
 	stop  sync.Once
 	err   error
 
+	tap        inspect.Tap
 	unobserve  func() error // the accounts
 	unregister func()       // of what is shown
 }
@@ -164,6 +165,7 @@ type tracesExporter struct{ *streamExporter }
 
 // ConsumeTraces queues traces.
 func (e *tracesExporter) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	e.tap.Traces(td)
 	memory, err := e.encoder.encodeTraces(td)
 	return e.consume(ctx, memory, td.SpanCount(), err)
 }
@@ -172,6 +174,7 @@ type metricsExporter struct{ *streamExporter }
 
 // ConsumeMetrics queues metrics.
 func (e *metricsExporter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	e.tap.Metrics(md)
 	memory, err := e.encoder.encodeMetrics(md)
 	return e.consume(ctx, memory, md.DataPointCount(), err)
 }
@@ -186,6 +189,7 @@ type logsExporter struct{ *streamExporter }
 
 // ConsumeLogs queues logs.
 func (e *logsExporter) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	e.tap.Logs(ld)
 	memory, err := e.encoder.encodeLogs(ld)
 	return e.consume(ctx, memory, ld.LogRecordCount(), err)
 }

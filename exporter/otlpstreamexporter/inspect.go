@@ -16,7 +16,7 @@ import (
 func (e *streamExporter) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindExporter, ID: e.set.ID, Signal: e.signal.String(),
-		Flow: e.flow, Delivery: e.delivery,
+		Flow: e.flow, Delivery: e.delivery, Tap: &e.tap,
 	}
 }
 
@@ -55,6 +55,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 			Requests: s.InFlightRequests, Bytes: s.InFlightBytes, MaxRequests: int64(d.cfg.InFlight.Requests), MaxBytes: d.cfg.InFlight.Bytes,
 		},
 		Queue: inspect.Queue{Items: s.Items.Queued},
+		Taken: s.Items.Received, Waiting: s.Items.Queued + s.Items.Pending,
 		Sent:  s.Items.Acked, Dropped: s.Items.Dropped, Retries: s.Retryable, Resent: s.Resent,
 		RawBytes: d.tally.raw.Load(), WireBytes: d.tally.wire.Load(), AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
 	}

@@ -40,6 +40,7 @@ type remoteWrite struct {
 	ownStorage   storage.Extension // nil unless it has one
 
 	taken, turnedDown atomic.Int64 // points, of those that the pipeline brought
+	tap               inspect.Tap  // sees what comes
 
 	mu         sync.Mutex // guards what follows
 	stopped    bool

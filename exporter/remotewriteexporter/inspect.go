@@ -21,7 +21,7 @@ const signal = "metrics"
 func (e *remoteWrite) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindExporter, ID: e.set.ID, Signal: signal,
-		Flow: e.flow, Delivery: e.delivery,
+		Flow: e.flow, Delivery: e.delivery, Tap: &e.tap,
 	}
 }
 
@@ -50,6 +50,7 @@ func (e *remoteWrite) delivery() inspect.Delivery {
 	stats := e.intake.encoder.Stats()
 	out := inspect.Delivery{
 		Shards: e.intake.shards.count(), CacheSeries: stats.Series, CacheHits: stats.Hits, CacheMisses: stats.Misses,
+		Split: e.cfg.ShardByURL.Enabled,
 	}
 	for i, d := range e.destinations {
 		t, queued := e.telemetry.destinations[i], e.queue.Stats(i)
@@ -67,6 +68,7 @@ func (e *remoteWrite) delivery() inspect.Delivery {
 				Age: age(queued), OnDisk: e.intake.durable,
 			},
 			InFlight:  inspect.InFlight{Requests: int64(queued.Leased), MaxRequests: int64(e.cfg.Shards.Max)},
+			Taken: queued.Taken, Waiting: queued.Items,
 			Sent:      o.Samples + o.Histograms,
 			Dropped:   o.Dropped,
 			Responses: map[string]int64{},

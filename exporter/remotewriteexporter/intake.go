@@ -148,6 +148,7 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 	if points == 0 {
 		return nil
 	}
+	e.tap.Metrics(md)
 	err := e.intake.consume(ctx, md, points)
 	if err != nil {
 		e.turnedDown.Add(int64(points))

@@ -12,6 +12,8 @@ type Delivery struct {
 	CacheSeries  int // whose encoding is remembered
 	CacheHits    uint64
 	CacheMisses  uint64
+	// Split says that destinations share the data. Otherwise each gets all of it.
+	Split bool
 }
 
 // A Destination is one place that data is sent to.
@@ -26,8 +28,11 @@ type Destination struct {
 	Queue    Queue
 	InFlight InFlight
 
-	Sent      int64            // samples, histograms, spans, records that were acknowledged
-	Dropped   map[string]int64 // those that were given up, by reason
+	// Taken are samples, histograms, spans or records that were queued for it, and is the sum of Sent, Dropped and Waiting.
+	Taken     int64
+	Waiting   int64            // those in the queue and in flight
+	Sent      int64            // those that were acknowledged
+	Dropped   map[string]int64 // those that were lost, by reason
 	Requests  int64
 	Responses map[string]int64 // requests by status
 	Retries   int64

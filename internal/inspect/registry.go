@@ -20,6 +20,8 @@ type Source struct {
 	Intake      func() Intake
 	Cardinality Cardinality
 	Runtime     func() Runtime
+	// Tap is where one can look at data.
+	Tap *Tap
 }
 
 // A Registry takes sources. The extension that serves them is one.
@@ -56,10 +58,14 @@ type Estimate struct {
 	Error float64 `json:"error"`
 }
 
+// ReasonRefused is why a receiver loses what the next component did not take and nobody will bring again.
+const ReasonRefused = "refused"
+
 // Flow sums up what has gone through a component since it started, in data points, spans or log records. A negative
 // number is one that is not known.
 type Flow struct {
-	// In is what came in: samples that were scraped, points that were taken from the pipeline or from a client.
+	// In is what came in: samples that were scraped and kept, those about scrapes themselves included; points that were taken
+	// from the pipeline or from a client.
 	In int64
 	// Out is what went on: to the next component, or, of an exporter, what a destination has acknowledged.
 	Out int64

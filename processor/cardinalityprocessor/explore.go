@@ -303,16 +303,29 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 	return rows
 }
 
-// Metric implements inspect.Cardinality.
+// Metric implements inspect.Cardinality. Of metrics that are not among the largest it tells what the sample has.
 func (i inspection) Metric(name string) (detail inspect.MetricDetail, ok bool) {
-	s := i.snapshot()
-	at := slices.IndexFunc(s.Metrics, func(m stats.Metric) bool { return m.Name == name })
-	if at < 0 {
+	if i.p.book == nil {
 		return detail, false
 	}
-	detail.Row = i.metric(&s.Metrics[at], &s, i.sampled())
+	s := i.snapshot()
+	all, factor := i.p.book.Sample()
+	if at := slices.IndexFunc(s.Metrics, func(m stats.Metric) bool { return m.Name == name }); at >= 0 {
+		detail.Row = i.metric(&s.Metrics[at], &s, i.sampled())
+	} else {
+		n := 0
+		for _, e := range all {
+			if e.Metric == name {
+				n++
+			}
+		}
+		if n == 0 {
+			return detail, false
+		}
+		detail.Row = inspect.Row{Name: name, Series: sampled(float64(n)*factor, factor), WorstLabel: i.sampled().worst(name)}
+		detail.Row.Limit, detail.Row.Used = i.tightest(name)
+	}
 	detail.Labels = i.labels(&s, name)
-	all, _ := i.p.book.Sample()
 	values := map[string][]string{}
 	for _, e := range all {
 		if e.Metric != name {

@@ -25,7 +25,7 @@ import (
 func (p *cardinalityProcessor) source() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(),
-		Flow: p.flow, Cardinality: inspection{p},
+		Flow: p.flow, Cardinality: inspection{p}, Tap: &p.tap,
 	}
 }
 

@@ -41,6 +41,7 @@ type cardinalityProcessor struct {
 	book      *stats.Book // nil without statistics
 	events    events
 	glimpse   glimpse
+	tap       inspect.Tap // around what it does
 	interner  *interner // nil without interning
 
 	pointsIn, pointsPassed, pointsTaken, pointsMade atomic.Int64
@@ -294,11 +295,13 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 		defer func() { p.conclude(ctx, b, true) }()
 	}
 	b.came = int64(md.DataPointCount())
+	seen := p.tap.Before(md)
 	removed := p.decide(ctx, b, md, loan)
 	b.letGo()
 	if p.interner != nil {
 		p.interner.metrics(md)
 	}
+	seen.After(md)
 	if removed && md.ResourceMetrics().Len() == 0 {
 		return md, processorhelper.ErrSkipProcessingData
 	}

@@ -179,6 +179,10 @@ func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.De
 	c.wireBytes.Add(in.wire)
 	c.bodyBytes.Add(in.size)
 	c.samples.Add(int64(result.Samples))
+	c.kept.Add(int64(t.have.tools.page.ReportSeries()))
+	if result.Err == nil {
+		c.kept.Add(int64(result.PostRelabel))
+	}
 	c.hits.Add(int64(result.Hits))
 	c.misses.Add(int64(result.Misses))
 	c.limited.Add(int64(result.Limited))

@@ -28,16 +28,19 @@ import (
 func (r *scraper) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
-		Flow: r.flow, Targets: r.inspectTargets, Look: looker{r},
+		Flow: r.flow, Targets: r.inspectTargets, Look: looker{r}, Tap: &r.tap,
 	}
 }
 
 func (r *scraper) flow() inspect.Flow {
 	c := &r.counters
 	f := inspect.Flow{
-		In: c.samples.Load(), Out: c.handed.Load(), Limited: c.limited.Load(), Refused: c.refused.Load(),
+		In: c.kept.Load(), Out: c.handed.Load(), Limited: c.limited.Load(), Refused: c.refused.Load(),
 		WireBytes: c.wireBytes.Load(), RawBytes: c.bodyBytes.Load(),
 		Failed: map[string]int64{}, Targets: r.census(),
+	}
+	if n := c.lost.Load(); n > 0 {
+		f.Dropped = map[string]int64{inspect.ReasonRefused: n}
 	}
 	for i := range c.failures {
 		if n := c.failures[i].Load(); n > 0 {

@@ -58,8 +58,8 @@ config:
 	require.NoError(t, r.Start(t.Context(), w))
 	require.Eventually(t, func() bool {
 		f := w.source.Flow()
-		return f.In > 0 && f.Out > f.In && f.Failed["status"] > 0 && f.Targets[inspect.Healthy] == 1 && f.Targets[inspect.Failing] == 1
-	}, patience, glance, "what a scrape says about itself is handed on, too")
+		return f.In > 0 && f.Out == f.In && f.Failed["status"] > 0 && f.Targets[inspect.Healthy] == 1 && f.Targets[inspect.Failing] == 1
+	}, patience, glance, "what a scrape says about itself came in, too")
 
 	all := w.source.Targets()
 	require.Len(t, all.Jobs, 2)

@@ -71,6 +71,7 @@ type scraper struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil: into the network
 
 	unregister func() // of what is shown
+	tap        inspect.Tap
 
 	api      *api.Server          // nil if it is not enabled
 	registry *prometheus.Registry // what the API serves as metrics
@@ -256,10 +257,12 @@ func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
 		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
 		if err = r.sending.Err(); err == nil && points > 0 {
+			r.tap.Metrics(result.Metrics)
 			err = owned.Metrics(handback.Lend(ctx, result.Loan(), result.Metrics), r.next, result.Metrics)
 		}
 		if err != nil {
 			points += result.Pending()
+			r.counters.lost.Add(int64(points))
 		} else {
 			r.counters.handed.Add(int64(points))
 		}
@@ -274,6 +277,7 @@ var errNoParts = errors.New("cannot make metrics of the rest of the page")
 
 // lose counts points that are not handed on.
 func (r *scraper) lose(points int, err error) {
+	r.counters.lost.Add(int64(points))
 	r.obsreport.EndMetricsOp(r.obsreport.StartMetricsOp(r.sending), "prometheus", points, err)
 }
 
@@ -305,7 +309,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		defer cancel()
 		if r.clock.Stop(giveUp) != nil {
 			hangUp = (*target).hangUp // the others do so when they return
-			r.settings.Logger.Warn("The pipeline does not return, though it was told to give up: it is left to itself")
+			r.settings.Logger.Warn("The pipeline does not return, though it was told to stop: nobody waits for it any more")
 		}
 		if ctx.Err() != nil {
 			err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", ctx.Err()))

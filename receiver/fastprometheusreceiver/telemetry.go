@@ -19,8 +19,9 @@ import (
 // counters are what scrapes count. They are read when someone collects, so counting costs a scrape next to nothing.
 type counters struct {
 	scrapes, refused       atomic.Int64
-	handed                 atomic.Int64 // points, to the pipeline
+	handed, lost           atomic.Int64 // points: those that the pipeline took, and those that it did not
 	samples, limited, late atomic.Int64
+	kept                   atomic.Int64 // samples that relabelling left, and those about scrapes
 	brokenHistograms       atomic.Int64
 	hits, misses           atomic.Int64
 	wireBytes, bodyBytes   atomic.Int64

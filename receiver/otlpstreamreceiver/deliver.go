@@ -45,6 +45,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var td ptrace.Traces
 		if td, err = decodeTraces(f, request.Data); err == nil {
 			if items = td.SpanCount(); items > 0 {
+				r.tap.Traces(td)
 				err = owned.Traces(ctx, r.traces, td)
 			}
 		}
@@ -56,6 +57,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var md pmetric.Metrics
 		if md, err = decodeMetrics(f, request.Data); err == nil {
 			if items = md.DataPointCount(); items > 0 {
+				r.tap.Metrics(md)
 				err = owned.Metrics(ctx, r.metrics, md)
 			}
 		}
@@ -67,6 +69,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var ld plog.Logs
 		if ld, err = decodeLogs(f, request.Data); err == nil {
 			if items = ld.LogRecordCount(); items > 0 {
+				r.tap.Logs(ld)
 				err = owned.Logs(ctx, r.logs, ld)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // inspection is what the receiver shows to whoever looks.
 func (r *otlpReceiver) inspection() inspect.Source {
-	return inspect.Source{Kind: component.KindReceiver, ID: r.settings.ID, Flow: r.traffic.flow, Intake: r.intake}
+	return inspect.Source{Kind: component.KindReceiver, ID: r.settings.ID, Flow: r.traffic.flow, Intake: r.intake, Tap: &r.tap}
 }
 
 func (r *otlpReceiver) intake() inspect.Intake {

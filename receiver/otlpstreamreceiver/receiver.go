@@ -35,6 +35,7 @@ type otlpReceiver struct {
 	outcomes  map[outcome]*tally
 	resent    map[transport]*tally
 	traffic   traffic
+	tap       inspect.Tap // sees what is handed on
 	// propagates tells that traces go on from clients to the pipelines.
 	propagates bool
 

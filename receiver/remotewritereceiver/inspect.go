@@ -22,7 +22,7 @@ import (
 func (r *remoteWriteReceiver) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
-		Flow: r.tally.flow, Intake: r.intake,
+		Flow: r.tally.flow, Intake: r.intake, Tap: &r.tap,
 	}
 }
 

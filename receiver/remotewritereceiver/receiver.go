@@ -41,6 +41,7 @@ type remoteWriteReceiver struct {
 	address    net.Addr
 	done       sync.WaitGroup
 	tally      tally
+	tap        inspect.Tap // sees what is handed on
 	unregister func()
 }
 

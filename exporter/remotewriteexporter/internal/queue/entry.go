@@ -60,6 +60,9 @@ type held struct {
 	fate *Fate // of what was pushed with it; nil if nobody waits for it
 }
 
+// items is how many samples and histograms it has.
+func (e *entry) items() int64 { return int64(e.samples) + int64(e.histograms) }
+
 // fate is nil if nobody waits for it, as for what is stored.
 func (e *entry) fate() *Fate {
 	if e.block == nil {

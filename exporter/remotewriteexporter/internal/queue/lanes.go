@@ -17,6 +17,8 @@ type destination struct {
 	fresh,
 	late row // what has waited for so long that fresh blocks go first
 	bytes  int64
+	items  int64 // samples and histograms in the blocks
+	taken  int64 // those that were ever queued
 	blocks int
 	leased int // lanes
 	held   int // blocks with senders
@@ -62,6 +64,7 @@ func (d *destination) push(e *entry) {
 	l := d.fresh.last(e.epoch).lane(laneKey{e.shard, e.tenant})
 	l.entries = append(l.entries, e)
 	d.bytes += int64(e.size)
+	d.items += e.items()
 	d.shares[e.tenant] += int64(e.size)
 	d.blocks++
 	d.wake.Signal()
@@ -237,6 +240,7 @@ func (d *destination) groups() iter.Seq[*group] {
 
 func (d *destination) removed(e *entry) {
 	d.bytes -= int64(e.size)
+	d.items -= e.items()
 	d.blocks--
 	if d.shares[e.tenant] -= int64(e.size); d.shares[e.tenant] == 0 {
 		delete(d.shares, e.tenant)

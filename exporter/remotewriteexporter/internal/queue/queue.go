@@ -242,6 +242,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		if !q.isFor(e, i) {
 			continue
 		}
+		d.taken += e.items()
 		if over := int64(e.size) - q.room(d, e.tenant); over > 0 && d.blocks > 0 {
 			switch d.policy.OnFull {
 			case DropOldest:
@@ -367,6 +368,8 @@ type Stats struct {
 	Blocks          int
 	Leased          int       // requests under way
 	Waiting         int       // blocks that no sender has
+	Items           int64     // samples and histograms in all blocks
+	Taken           int64     // those that were ever queued
 	Oldest          time.Time // when the oldest block was queued; zero without one
 }
 
@@ -375,7 +378,7 @@ func (q *Queue) Stats(destination int) Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
-	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held}
+	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held, Items: d.items, Taken: d.taken}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
 	}

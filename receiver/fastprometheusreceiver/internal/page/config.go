@@ -111,6 +111,9 @@ func (j *Job) Stats() Stats {
 	return s
 }
 
+// ReportSeries is how many series each scrape has that are about itself.
+func (j *Job) ReportSeries() int { return len(j.rules.Report) }
+
 // A Report is what the caller knows about a scrape.
 type Report struct {
 	Duration time.Duration
