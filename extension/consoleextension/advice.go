@@ -85,6 +85,7 @@ var nextForLoss = map[string]string{
 	"partial":           "The destination took a part only: its log says what it turned down.",
 	"pipeline":          "A component behind the receiver refuses it for good: the last error says which and why.",
 	reasonFull:          "The destination has been too slow for too long: see whether it is down; give the queue more room or a disk.",
+	"refused":           "The pipeline did not take it: see whether a queue was full, or memory short, at that time.",
 	reasonRejected:      "The destination will never take it: its answer is in the log. Samples out of order or too old are the usual cause.",
 	"retries_exhausted": "It was tried for too long: see why the destination is down, or raise retry_on_failure.max_elapsed_time.",
 	"shutdown":          "It was not sent before the process ended: use a storage, or more time to shut down.",

@@ -27,6 +27,7 @@ func (c *console) answers() map[string]func(*http.Request) (any, error) {
 		"GET /api/v1/targets/{id}":           c.target,
 		"POST /api/v1/targets/{id}/response": c.look,
 		"POST /api/v1/relabel":               c.relabel,
+		"POST /api/v1/live":                  c.live,
 		"GET /api/v1/cardinality":            c.share(c.cardinality),
 		"GET /api/v1/cardinality/top":        c.share(c.top),
 		"GET /api/v1/cardinality/metric":     c.share(c.metric),

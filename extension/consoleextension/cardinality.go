@@ -205,7 +205,7 @@ func (c *console) metric(r *http.Request) (any, error) {
 	}
 	detail, ok := s.Cardinality.Metric(name)
 	if !ok {
-		return nil, notFound("there is no metric %q", cut(name, 100))
+		return nil, notFound("nothing is known of a metric %q: statistics are of the metrics with the most series, and of a sample of the rest", cut(name, 100))
 	}
 	detail.Examples, detail.Row.Examples = some(detail.Examples), some(detail.Row.Examples)
 	for i := range detail.Examples {

@@ -26,6 +26,7 @@ type (
 		Exporter     string            `json:"exporter"`
 		Signal       string            `json:"signal"`
 		Shards       int               `json:"shards"`
+		Split        bool              `json:"split"`
 		Cache        cacheJSON         `json:"cache"`
 		Destinations []destinationJSON `json:"destinations"`
 	}
@@ -47,8 +48,13 @@ type (
 		Next          string         `json:"next"`
 		Queue         queueJSON      `json:"queue"`
 		InFlight      inFlightJSON   `json:"in_flight"`
+		Taken         int64          `json:"taken"`
+		TakenRate     *float64       `json:"taken_per_second"`
 		Sent          int64          `json:"sent"`
 		SentRate      *float64       `json:"sent_per_second"`
+		LostRate      *float64       `json:"lost_per_second"`
+		Waiting       int64          `json:"waiting"`
+		WaitingRate   *float64       `json:"waiting_per_second"`
 		Dropped       []dropJSON     `json:"dropped"`
 		Requests      int64          `json:"requests"`
 		Responses     []responseJSON `json:"responses"`
@@ -134,58 +140,42 @@ const (
 	stateThrottled   = "throttled"
 )
 
-type deliveryKey struct {
-	source *source
-	index  int
-}
-
 func (c *console) delivery(r *http.Request) (any, error) {
 	format, err := oneOf(r, "format", formatJSON, formatCSV)
 	if err != nil {
 		return nil, err
 	}
-	at := c.now()
 	out := deliveryJSON{Exporters: []exporterJSON{}, Receivers: []intakeJSON{}}
-	now := map[deliveryKey]inspect.Destination{}
-	all := map[*source]inspect.Delivery{}
-	earlier, present := c.lookNow()
+	before, now := c.lookNow()
+	if before != nil {
+		out.Over = number(now.at.Sub(before.at).Seconds())
+	}
 	for _, s := range c.all() {
-		if s.Delivery != nil {
-			all[s] = s.Delivery()
-			for i, d := range all[s].Destinations {
-				now[deliveryKey{s, i}] = d
-			}
-		}
 		if s.Intake != nil {
-			out.Receivers = append(out.Receivers, newIntake(s, earlier, present))
+			out.Receivers = append(out.Receivers, newIntake(s, before, now))
 		}
-	}
-	before, age := c.deliveries.since(at, now)
-	if age > 0 {
-		out.Over = number(age.Seconds())
-	}
-	for _, s := range c.all() {
-		d, ok := all[s]
-		if !ok {
-			continue
+		if d, ok := now.deliveries[s]; ok {
+			out.Exporters = append(out.Exporters, exporterJSON{
+				Exporter: s.name(), Signal: s.Signal, Shards: d.Shards, Split: d.Split, Cache: cacheJSON{d.CacheSeries, d.CacheHits, d.CacheMisses},
+				Destinations: some(destinationsOf(before, now, s)),
+			})
 		}
-		e := exporterJSON{
-			Exporter: s.name(), Signal: s.Signal, Shards: d.Shards, Cache: cacheJSON{d.CacheSeries, d.CacheHits, d.CacheMisses},
-			Destinations: []destinationJSON{},
-		}
-		for i := range d.Destinations {
-			was, known := before[deliveryKey{s, i}]
-			if !known {
-				age = 0
-			}
-			e.Destinations = append(e.Destinations, newDestination(&d.Destinations[i], &was, at, age))
-		}
-		out.Exporters = append(out.Exporters, e)
 	}
 	if format == formatCSV {
 		return deliveryTable(out.Exporters)
 	}
 	return out, nil
+}
+
+// destinationsOf is what an exporter does for its destinations, with the rates between two readings.
+func destinationsOf(before, now *reading, s *source) (out []destinationJSON) {
+	_, seconds := stretch(before, now, s)
+	all := now.deliveries[s].Destinations
+	for i := range all {
+		was := destinationBefore(before, s, i, all[i].Name)
+		out = append(out, newDestination(&all[i], &was, now.at, time.Duration(seconds*float64(time.Second))))
+	}
+	return out
 }
 
 // newDestination is d, with the rates since it was as before; age is 0 if that is not known.
@@ -201,11 +191,15 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 		LastError: redactor.Text(cut(d.LastError, 10_000)),
 		Queue:     queueJSON{d.Queue.Items, d.Queue.Bytes, d.Queue.Capacity, cmp.Or(d.Queue.Unit, "requests"), nil, d.Queue.Age.Seconds(), d.Queue.OnDisk},
 		InFlight:  inFlightJSON(d.InFlight),
-		Sent:      d.Sent, SentRate: per(before.Sent, d.Sent),
+		Taken:     d.Taken, TakenRate: per(before.Taken, d.Taken), Waiting: d.Waiting,
+		Sent: d.Sent, SentRate: per(before.Sent, d.Sent), LostRate: per(total(before.Dropped), total(d.Dropped)),
 		Requests: d.Requests, Retries: d.Retries, RetryRate: per(before.Retries, d.Retries), Resent: d.Resent,
 		RawRate: per(before.RawBytes, d.RawBytes), WireRate: per(before.WireBytes, d.WireBytes),
 		BreakerOpen: d.BreakerOpen, ThrottledLeft: max(0, d.ThrottledUntil.Sub(at).Seconds()),
 		Dropped: []dropJSON{}, Responses: []responseJSON{}, Streams: []streamJSON{},
+	}
+	if age > 0 { // it shrinks as well
+		out.WaitingRate = number(float64(d.Waiting-before.Waiting) / age.Seconds())
 	}
 	if d.Queue.Capacity > 0 {
 		out.Queue.Used = number(share(d.Queue))
@@ -295,7 +289,7 @@ func newIntake(s *source, before, now *reading) intakeJSON {
 
 func deliveryTable(exporters []exporterJSON) (*file, error) {
 	rows := [][]string{strings.Fields("exporter signal destination state protocol transport compression queue_items queue_bytes queue_capacity " +
-		"queue_unit queue_age_seconds in_flight_requests in_flight_bytes sent dropped requests retries resent " +
+		"queue_unit queue_age_seconds in_flight_requests in_flight_bytes taken waiting sent dropped requests retries resent " +
 		"ack_seconds wire_bytes breaker_open throttled_seconds last_error")}
 	whole := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, e := range exporters {
@@ -313,7 +307,7 @@ func deliveryTable(exporters []exporterJSON) (*file, error) {
 			}
 			rows = append(rows, []string{
 				e.Exporter, e.Signal, d.Name, d.State, d.Protocol, d.Transport, d.Compression, whole(d.Queue.Items), whole(d.Queue.Bytes),
-				whole(d.Queue.Capacity), d.Queue.Unit, decimal(d.Queue.Age), whole(d.InFlight.Requests), whole(d.InFlight.Bytes), whole(d.Sent),
+				whole(d.Queue.Capacity), d.Queue.Unit, decimal(d.Queue.Age), whole(d.InFlight.Requests), whole(d.InFlight.Bytes), whole(d.Taken), whole(d.Waiting), whole(d.Sent),
 				whole(dropped), whole(d.Requests), whole(d.Retries), whole(d.Resent), ack, wire, strconv.FormatBool(d.BreakerOpen),
 				decimal(d.ThrottledLeft), d.LastError,
 			})

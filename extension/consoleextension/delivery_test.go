@@ -31,6 +31,8 @@ func TestDelivery(t *testing.T) {
 		Kind: component.KindReceiver, ID: id("otlpstream"),
 		Intake: func() inspect.Intake { return inspect.Intake{Streams: 3, Requests: map[string]int64{"ok": 7}} },
 	})
+	s.clock.pass(2 * mostAge)
+	s.sample()
 	first := get[deliveryJSON](s, "/api/v1/delivery")
 	require.Nil(t, first.Over)
 	require.Equal(t, []outcomeJSON{{"ok", 7}}, first.Receivers[0].Requests)

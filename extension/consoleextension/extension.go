@@ -79,17 +79,18 @@ type console struct {
 	started time.Time
 	now     func() time.Time
 
-	server  *sideserver.Server
-	address string // that it listens at, once it does
-	serving sync.WaitGroup
-	stop    context.CancelFunc
-	looking chan struct{} // has a place for each look at a target
+	server   *sideserver.Server
+	address  string // that it listens at, once it does
+	serving  sync.WaitGroup
+	stop     context.CancelFunc
+	looking  chan struct{} // has a place for each look at a target
+	watching chan struct{} // and for each look at data
+	watchFor time.Duration
 
-	readings   past[*reading]
-	deliveries past[map[deliveryKey]inspect.Destination]
-	overviews  past[map[*source]churn]
-	ring       ring
-	shared     shared
+	readings  past[*reading]
+	overviews past[map[*source]churn]
+	ring      ring
+	shared    shared
 
 	mu       sync.Mutex
 	sources  []*source
@@ -103,6 +104,8 @@ func newConsole(cfg *Config, set extension.Settings) *console {
 		cfg: cfg, set: set, now: time.Now, started: time.Now(),
 		stop:     func() {},
 		looking:  make(chan struct{}, 1),
+		watching: make(chan struct{}, maxWatching),
+		watchFor: watchFor,
 		statuses: map[string]map[componentstatus.InstanceID]*componentstatus.Event{},
 		shared:   shared{answers: map[string]*sharedAnswer{}},
 	}

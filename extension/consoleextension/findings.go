@@ -86,7 +86,7 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 			emptyFinding(s, flow, add)
 		}
 		if s.Delivery != nil {
-			deliveryFindings(s, now.at, refusedLately(before, now, s) > 0, add)
+			deliveryFindings(s, now, refusedLately(before, now, s) > 0, add)
 		}
 		if s.Cardinality != nil {
 			cardinalityFindings(s, add)
@@ -131,18 +131,22 @@ func lossFindings(before, now *reading, s *source, g *graph, refusing map[string
 	}
 	for _, reason := range slices.Sorted(maps.Keys(flow.Dropped)) {
 		n := flow.Dropped[reason]
-		if n <= 0 {
+		lost := n - earlier.Dropped[reason]
+		if n <= 0 || reason == inspect.ReasonRefused && lost > 0 { // what is refused now has a finding of its own
 			continue
 		}
 		f := finding{
 			Severity: severityWarning, Subject: s.node(), View: view,
-			Title:  fmt.Sprintf("%s has lost %d since it started: %s", s.name(), n, spoken(reason)),
+			Title:  fmt.Sprintf("%s has lost %s since it started: %s", s.name(), grouped(n), spoken(reason)),
 			Detail: "At this time nothing more is lost for that reason.", Next: nextForDrop(reason),
 		}
-		if lost := n - earlier.Dropped[reason]; lost > 0 && seconds > 0 {
+		if seconds == 0 {
+			f.Detail = "Whether more is lost now is known in a moment."
+		}
+		if lost > 0 && seconds > 0 {
 			f.Severity = severityError
-			f.Title = fmt.Sprintf("%s is losing data: %.3g/s, %s", s.name(), float64(lost)/seconds, spoken(reason))
-			f.Detail = fmt.Sprintf("%d since the start.%s", n, lastError(s))
+			f.Title = fmt.Sprintf("%s is losing data: %s, %s", s.name(), perSecondOf(float64(lost)/seconds), spoken(reason))
+			f.Detail = fmt.Sprintf("%s since the start.%s", grouped(n), lastError(s))
 		}
 		if s.Delivery != nil {
 			f.Query = map[string]string{wordExporter: s.name()}
@@ -173,7 +177,7 @@ func refusalFinding(s *source, g *graph, refusing map[string]bool, times int64, 
 	switch {
 	case s.Targets != nil:
 		f.Title = fmt.Sprintf("Scrapes of %s are lost: the pipeline does not take them", s.name())
-		f.Detail = fmt.Sprintf("%d in the last %.0f s. While it refuses, targets are scraped less, to see whether it still does.", times, seconds)
+		f.Detail = fmt.Sprintf("%s in the last %.0f s. While it refuses, targets are scraped less, to see whether it still does.", grouped(times), seconds)
 	case s.Intake != nil:
 		f.Detail += " Clients are told to send again."
 	}
@@ -232,7 +236,7 @@ func plural(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return grouped(n) + " " + thing + "s"
 }
 
 func isLimiter(kind, name string) bool {
@@ -272,7 +276,7 @@ func targetFindings(s *source, add func(finding)) {
 		}
 		add(finding{
 			Severity: severityError, Subject: s.node(), View: viewTargets,
-			Title:  fmt.Sprintf("%d of %d targets %s: %s", e.Count, total, verb, e.Text),
+			Title:  fmt.Sprintf("%s of %s targets %s: %s", grouped(int64(e.Count)), grouped(int64(total)), verb, e.Text),
 			Detail: exampleOf(e), Next: e.Next,
 			Query: map[string]string{paramState: inspect.Failing, paramReason: e.Reason, wordReceiver: s.name()},
 		})

@@ -5,6 +5,7 @@ package consoleextension
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -19,7 +20,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 		add(f)
 	}
 	if o.MaxSeries > 0 && o.Series >= o.MaxSeries {
-		f.Severity, f.Title = severityError, fmt.Sprintf("%s is full: %d series of %d", s.name(), o.Series, o.MaxSeries)
+		f.Severity, f.Title = severityError, fmt.Sprintf("%s is full: %s series of %s", s.name(), grouped(o.Series), grouped(o.MaxSeries))
 		f.Detail = "New series of all metrics are kept out. Series that were let in are not affected."
 		f.Next = "Find what explodes and limit it by a rule, or raise `memory.max_series`."
 		add(f)
@@ -37,10 +38,10 @@ func cardinalityFindings(s *source, add func(finding)) {
 		culprit := explosion(s, &o, l)
 		told[culprit.name] = true
 		f.Severity = severityWarning
-		f.Title = fmt.Sprintf("Rule %s is at its limit: %d of %d %s", l.Rule, l.Used, l.Max, l.What)
+		f.Title = fmt.Sprintf("Rule %s is at its limit: %s of %s %s", l.Rule, grouped(l.Used), grouped(l.Max), l.What)
 		f.Detail = "Series that were let in are not affected."
 		if l.Rejected.Value >= 1 {
-			f.Detail = fmt.Sprintf("About %.0f further series are kept out. %s", l.Rejected.Value, f.Detail)
+			f.Detail = fmt.Sprintf("About %s further series are kept out. %s", short(l.Rejected.Value), f.Detail)
 		}
 		f.Next = "Find the label that explodes, and drop or collapse it; or raise the limit."
 		if culprit.name != "" {
@@ -79,8 +80,8 @@ func idFindings(s *source, told map[string]bool, add func(finding)) {
 		}
 		add(finding{
 			Severity: severityWarning, Subject: s.node(), View: viewCardinality,
-			Title:  fmt.Sprintf("Label %s looks like an ID: about %.0f values, nearly one for each series that has it", name, row.Values.Value),
-			Detail: fmt.Sprintf("It makes about %.0f of %.0f series.", row.Series.Value, top.Total),
+			Title:  fmt.Sprintf("Label %s looks like an ID: about %s values, nearly one for each series that has it", name, short(row.Values.Value)),
+			Detail: fmt.Sprintf("It is on about %s of %s series.", short(row.Series.Value), short(max(top.Total, row.Series.Value))),
 			Next:   "See which metrics have it; drop or collapse it, if nobody needs it.",
 			Query:  map[string]string{wordProcessor: s.name(), "of": inspect.TopPairs, "label": row.Name},
 		})
@@ -90,14 +91,17 @@ func idFindings(s *source, told map[string]bool, add func(finding)) {
 // A culprit is the label whose values fill a limit.
 type culprit struct {
 	name, metric string
-	values       float64
+	values       float64 // 0 if that is not known well enough to be said
 }
 
 func (c culprit) String() string {
-	if c.values == 0 {
+	switch {
+	case c.metric == "":
 		return "label " + c.name
+	case c.values == 0:
+		return fmt.Sprintf("label %s of %s", c.name, c.metric)
 	}
-	return fmt.Sprintf("label %s of %s has about %.0f values", c.name, c.metric, c.values)
+	return fmt.Sprintf("label %s of %s has about %s values", c.name, c.metric, short(c.values))
 }
 
 // explosion finds the label with the most values of the metric that the limit rejected last, unless that is what targets are
@@ -109,11 +113,48 @@ func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culp
 		return culprit{name: cut(l.Label, maxShownName)}
 	}
 	metric := o.Rejects[at].Metric
+	name := l.Label
+	if name == "" {
+		name = telling(o.Rejects, metric)
+	}
 	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, Metric: metric, N: maxPage})
 	for i := range top.Rows {
-		if row := &top.Rows[i]; row.Values.Value > 1 && (l.Label == row.Name || l.Label == "" && !isIdentity(row.Name)) {
-			return culprit{cut(row.Name, maxShownName), cut(metric, maxShownName), row.Values.Value}
+		row := &top.Rows[i]
+		if row.Values.Value <= 1 || name != "" && row.Name != name || isIdentity(row.Name) && row.Name != l.Label {
+			continue
+		}
+		found := culprit{cut(row.Name, maxShownName), cut(metric, maxShownName), row.Values.Value}
+		if row.Values.Error > row.Values.Value/2 {
+			found.values = 0
+		}
+		return found
+	}
+	if name == "" {
+		return culprit{}
+	}
+	return culprit{name: cut(name, maxShownName), metric: cut(metric, maxShownName)}
+}
+
+// telling is the label in which rejected series of a metric differ most. That they do is seen, while how many values a label
+// has is estimated, and badly of a metric whose series are kept out.
+func telling(rejects []inspect.Reject, metric string) (name string) {
+	values := map[string]map[string]bool{}
+	for i := range rejects {
+		for _, l := range rejects[i].Labels {
+			if rejects[i].Metric != metric || isIdentity(l.Name) {
+				continue
+			}
+			if values[l.Name] == nil {
+				values[l.Name] = map[string]bool{}
+			}
+			values[l.Name][l.Value] = true
 		}
 	}
-	return culprit{name: cut(l.Label, maxShownName)}
+	most := 1
+	for _, label := range slices.Sorted(maps.Keys(values)) {
+		if n := len(values[label]); n > most {
+			most, name = n, label
+		}
+	}
+	return name
 }

@@ -19,10 +19,10 @@ const (
 
 // deliveryFindings are about destinations that do not take what there is for them: one for each, however many signs
 // there are of it.
-func deliveryFindings(s *source, now time.Time, refuses bool, add func(finding)) {
-	d := s.Delivery()
+func deliveryFindings(s *source, now *reading, refuses bool, add func(finding)) {
+	d := now.deliveries[s]
 	for i := range d.Destinations {
-		if f, ok := stuck(s, &d.Destinations[i], now, refuses); ok {
+		if f, ok := stuck(s, &d.Destinations[i], now.at, refuses); ok {
 			f.Subject, f.View, f.Query = s.node(), viewDelivery, map[string]string{wordExporter: s.name()}
 			add(f)
 			refuses = refuses && f.Severity != severityError // it is that one

@@ -40,7 +40,7 @@ func TestFailingTargetsAreGroupedByWhatIsWrong(t *testing.T) {
 	s := open(t)
 	s.RegisterInspection(scraped(1000))
 	titles, all := s.findings()
-	require.Equal(t, []string{"error: 10 of 1000 targets fail: connection refused"}, titles)
+	require.Equal(t, []string{"error: 10 of 1,000 targets fail: connection refused"}, titles)
 	require.Equal(t, map[string]string{"state": "failing", "reason": reasonRefused, "receiver": "fastprometheus"}, all[0].Query)
 	require.Equal(t, "targets", all[0].View)
 	require.Regexp(t, "^Job node: .*connect: connection refused$", all[0].Detail)
@@ -247,7 +247,7 @@ func TestLimitsThatAreReached(t *testing.T) {
 	}
 	full := []inspect.Limit{{Rule: "r", What: "series", Max: 10, Used: 10, Rejected: inspect.Estimate{Value: 5}}, {Rule: "free", Max: 10, Used: 9}}
 	f(inspect.CardinalityOverview{Mode: "enforce", Limits: full, Rejects: []inspect.Reject{{Rule: "r", Metric: "sales"}}},
-		"warning: Rule r is at its limit: 10 of 10 series: label user_id of sales has about 120000 values")
+		"warning: Rule r is at its limit: 10 of 10 series: label user_id of sales has about 120k values")
 	f(inspect.CardinalityOverview{Mode: "enforce", Limits: full}, "warning: Rule r is at its limit: 10 of 10 series")
 	f(inspect.CardinalityOverview{Mode: "dry_run", Limits: full}, "info: Rule r is at its limit: 10 of 10 series")
 	values := []inspect.Limit{{Rule: "r", What: "values of a label", Label: "page", Max: 10, Used: 10}}
@@ -256,6 +256,28 @@ func TestLimitsThatAreReached(t *testing.T) {
 		"warning: Rule r is at its limit: 10 of 10 values of a label: label page of sales has about 40 values")
 	f(inspect.CardinalityOverview{Series: 7, MaxSeries: 7}, "error: cardinality is full: 7 series of 7")
 	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
+}
+
+// Of a metric whose series are kept out, how many values a label has is hardly known: what differs in the examples is.
+func TestCulpritsAreSeenAndNotGuessed(t *testing.T) {
+	reject := func(ring string) inspect.Reject {
+		return inspect.Reject{Rule: "r", Metric: "goose", Labels: []inspect.Label{{Name: "instance", Value: ring}, {Name: "ring", Value: ring}, {Name: "sex", Value: "f"}}}
+	}
+	o := inspect.CardinalityOverview{
+		Limits:  []inspect.Limit{{Rule: "r", What: "series", Max: 10, Used: 10}},
+		Rejects: []inspect.Reject{reject("1"), reject("2"), reject("3")},
+	}
+	for text, values := range map[string]inspect.Estimate{
+		"label ring of goose":                      {Value: 3, Error: 3.74},
+		"label ring of goose has about 12k values": {Value: 12_000, Error: 200},
+	} {
+		s := open(t)
+		s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{
+			overview: o, top: inspect.Top{Rows: []inspect.Row{{Name: "sex", Values: inspect.Estimate{Value: 20_000}}, {Name: "ring", Values: values}}},
+		}})
+		titles, _ := s.findings()
+		require.Equal(t, []string{"warning: Rule r is at its limit: 10 of 10 series: " + text}, titles)
+	}
 }
 
 func TestOfManyLimitsOnlySomeAreExplained(t *testing.T) {
@@ -288,8 +310,8 @@ func TestLabelsThatLookLikeIDs(t *testing.T) {
 		Kind: component.KindProcessor, ID: id("cardinality"), Cardinality: fakeCardinality{top: inspect.Top{Total: 6000, Rows: rows}},
 	})
 	titles, all := s.findings()
-	require.Equal(t, []string{"warning: Label session looks like an ID: about 5000 values, nearly one for each series that has it"}, titles)
-	require.Equal(t, "It makes about 5100 of 6000 series.", all[0].Detail)
+	require.Equal(t, []string{"warning: Label session looks like an ID: about 5k values, nearly one for each series that has it"}, titles)
+	require.Equal(t, "It is on about 5.1k of 6k series.", all[0].Detail)
 	require.Equal(t, "session", all[0].Query["label"])
 }
 
@@ -300,7 +322,7 @@ func TestIdentityIsNobodysCulprit(t *testing.T) {
 	}{
 		"of series": {"", "warning: Rule r is at its limit: 10 of 10 series: label path of m has about 30 values", "Drop or collapse label path,"},
 		"of identity": {
-			"instance", "warning: Rule r is at its limit: 10 of 10 series: label instance of m has about 4000 values", "Find the label that explodes,",
+			"instance", "warning: Rule r is at its limit: 10 of 10 series: label instance of m has about 4k values", "Find the label that explodes,",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

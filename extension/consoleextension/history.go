@@ -31,11 +31,12 @@ type rates struct {
 type totals struct {
 	in, limited, out, dropped, wire, perSample, received *float64
 	queued                                               int64
+	destinations                                         int // that out is about
 	targets                                              counts
 	usage                                                usage
 }
 
-func newTotals(before, now *reading) totals {
+func newTotals(before, now *reading, g *graph) totals {
 	t := totals{usage: newUsage(before, now)}
 	var paid *float64 // for by what goes over the wire
 	for s, flow := range now.flows {
@@ -49,13 +50,17 @@ func newTotals(before, now *reading) totals {
 			t.in = plus(t.in, f.In)
 			t.received = plus(t.received, f.WireBytes)
 		case component.KindExporter:
-			t.out = plus(t.out, f.Out)
 			t.wire = plus(t.wire, f.WireBytes)
 			if f.WireBytes != nil {
 				paid = plus(paid, f.Out)
 			}
 		}
 	}
+	// What our own exporters bring to our own receivers has come in once already.
+	if own := ownTraffic(before, now); own != nil && t.in != nil {
+		t.in = number(max(0, *t.in-*own))
+	}
+	t.out, t.destinations = outOf(before, now, g)
 	if t.wire != nil && paid != nil && *paid > 0 {
 		t.perSample = number(*t.wire / *paid)
 	}
@@ -123,6 +128,17 @@ func (r *ring) add(at time.Time, t totals) {
 	if r.next == ringSize {
 		r.next, r.full = 0, true
 	}
+}
+
+// latestJSON is what the history will have next, by name: the same numbers as in the rest of an overview.
+type latestJSON map[string]*float64
+
+func latest(t *totals) latestJSON {
+	out := make(latestJSON, len(lines))
+	for i := range lines {
+		out[lines[i].name] = lines[i].of(t)
+	}
+	return out
 }
 
 type historyJSON struct {

@@ -55,7 +55,7 @@ func (c *console) look(r *http.Request) (any, error) {
 		}
 		return pageJSON{
 			URL: redactor.Text(page.URL), Status: page.Status, ContentType: page.ContentType, Encoding: page.Encoding, WireBytes: page.WireBytes,
-			Took: page.Took.Seconds(), Truncated: page.Truncated, Body: strings.ToValidUTF8(string(page.Body), "\ufffd"),
+			Took: page.Took.Seconds(), Truncated: page.Truncated, Body: redactor.Text(strings.ToValidUTF8(string(page.Body), "\ufffd")),
 		}, nil
 	}
 	return nil, notFound("%v", inspect.ErrNoTarget)

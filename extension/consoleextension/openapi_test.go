@@ -205,6 +205,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		},
 	})
 	s.RegisterInspection(inspect.Source{Kind: component.KindExtension, ID: id("runtimeprofile"), Runtime: func() inspect.Runtime { return inspect.Runtime{} }})
+	var tap inspect.Tap
+	s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("batch"), Tap: &tap})
+	passes(t, &tap)
 	s.clock.pass(sampleInterval)
 	s.sample()
 	s.clock.pass(sampleInterval)
@@ -212,6 +215,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	bodies := map[string]string{
 		"/api/v1/relabel":               `{"labels":[{"name":"a","value":"b"}],"rules":"- {source_labels: [a], target_label: c}\n- {action: drop}"}`,
 		"/api/v1/targets/{id}/response": `{}`,
+		"/api/v1/live":                  `{"node":"processor/batch"}`,
 	}
 	queries := map[string]string{"/api/v1/cardinality/metric": "?name=m", "/api/v1/cardinality/whatif": "?drop=a"}
 	for path, methods := range d.at("paths").(map[string]any) {

@@ -25,6 +25,7 @@ type (
 		Findings  []finding      `json:"findings"`
 		Process   processJSON    `json:"process"`
 		Totals    totalsJSON     `json:"totals"`
+		Latest    latestJSON     `json:"latest"`
 		Targets   counts         `json:"targets"`
 		Pipelines []pipelineJSON `json:"pipelines"`
 		Nodes     []nodeJSON     `json:"nodes"`
@@ -40,6 +41,7 @@ type (
 		In        *float64 `json:"in_per_second"`
 		Limited   *float64 `json:"limited_per_second"`
 		Out       *float64 `json:"out_per_second"`
+		To        int      `json:"destinations"`
 		Dropped   *float64 `json:"dropped_per_second"`
 		Wire      *float64 `json:"wire_bytes_per_second"`
 		PerSample *float64 `json:"bytes_per_sample"`
@@ -58,6 +60,9 @@ type (
 		Rates       *rates      `json:"rates"`
 		Unit        string      `json:"unit"`
 		Outside     outsideJSON `json:"outside"`
+		Live        bool        `json:"live"`
+
+		Destinations []destinationJSON `json:"destinations"`
 	}
 
 	outsideJSON struct {
@@ -68,13 +73,15 @@ type (
 
 func (c *console) overview(*http.Request) (any, error) {
 	before, now := c.lookNow()
-	t := newTotals(before, now)
+	g := c.graph()
+	t := newTotals(before, now, g)
 	hostname, _ := os.Hostname() // without a name the page says less
 	out := overviewJSON{
 		Now: now.at, Started: c.started,
 		Collector: collectorJSON{c.set.BuildInfo.Command, c.set.BuildInfo.Version, hostname},
 		Process:   newProcessJSON(before, now),
-		Totals:    totalsJSON{t.in, t.limited, t.out, t.dropped, t.wire, t.perSample, t.received, t.queued},
+		Totals:    totalsJSON{t.in, t.limited, t.out, t.destinations, t.dropped, t.wire, t.perSample, t.received, t.queued},
+		Latest:    latest(&t),
 		Targets:   t.targets,
 		Pipelines: []pipelineJSON{},
 		Nodes:     []nodeJSON{},
@@ -91,10 +98,9 @@ func (c *console) overview(*http.Request) (any, error) {
 			out.Process.RuntimeOfExt = &r
 		}
 	}
-	g := c.graph()
 	flows := c.flows(before, now, g)
 	for _, id := range g.order {
-		out.Nodes = append(out.Nodes, c.node(g.nodes[id], flows[id]))
+		out.Nodes = append(out.Nodes, c.node(g.nodes[id], flows[id], before, now))
 	}
 	for _, p := range g.pipelines {
 		out.Pipelines = append(out.Pipelines, p.draw(g, flows))
@@ -130,8 +136,8 @@ func (c *console) flows(before, now *reading, g *graph) map[string]*rates {
 	return flows
 }
 
-func (c *console) node(n *graphNode, flow *rates) nodeJSON {
-	out := nodeJSON{ID: n.id, Kind: n.kind, Name: n.name, Rates: flow, Unit: n.unit}
+func (c *console) node(n *graphNode, flow *rates, before, now *reading) nodeJSON {
+	out := nodeJSON{ID: n.id, Kind: n.kind, Name: n.name, Rates: flow, Unit: n.unit, Destinations: []destinationJSON{}}
 	status := c.status(n.id)
 	out.Status, out.StatusError, out.StatusSince = status.name, status.text, status.since
 	for _, s := range c.all() {
@@ -139,6 +145,8 @@ func (c *console) node(n *graphNode, flow *rates) nodeJSON {
 			continue
 		}
 		out.Seen = true
+		out.Live = out.Live || s.Tap != nil
+		out.Destinations = append(out.Destinations, destinationsOf(before, now, s)...)
 		switch {
 		case s.Targets != nil:
 			out.Outside.In = word(viewTargets)

@@ -16,20 +16,33 @@ const sampleInterval = 10 * time.Second
 
 // A reading is what all components have counted up to a moment. It never changes.
 type reading struct {
-	at      time.Time
-	flows   map[*source]inspect.Flow
-	process process
+	at         time.Time
+	flows      map[*source]inspect.Flow
+	deliveries map[*source]inspect.Delivery
+	process    process
 }
 
 func (c *console) read() *reading {
 	sources := c.all()
-	r := &reading{at: c.now(), flows: make(map[*source]inspect.Flow, len(sources)), process: readProcess()}
+	r := &reading{
+		at: c.now(), flows: make(map[*source]inspect.Flow, len(sources)), deliveries: map[*source]inspect.Delivery{}, process: readProcess(),
+	}
 	for _, s := range sources {
 		if s.Flow != nil {
 			r.flows[s] = s.Flow()
 		}
+		if s.Delivery != nil {
+			r.deliveries[s] = s.Delivery()
+		}
 	}
 	return r
+}
+
+// has tells whether the source was there.
+func (r *reading) has(s *source) bool {
+	_, flows := r.flows[s]
+	_, delivers := r.deliveries[s]
+	return flows || delivers
 }
 
 // run samples.
@@ -50,7 +63,7 @@ func (c *console) run(ctx context.Context) {
 func (c *console) sample() {
 	now := c.read()
 	before, _ := c.readings.since(now.at, now)
-	c.ring.add(now.at, newTotals(before, now))
+	c.ring.add(now.at, newTotals(before, now, c.graph()))
 	c.shared.forget(now.at)
 }
 
@@ -106,15 +119,25 @@ func stretch(before, now *reading, s *source) (earlier inspect.Flow, seconds flo
 	if before == nil {
 		return earlier, 0
 	}
-	earlier, known := before.flows[s]
 	began := before.at
-	if !known {
+	if !before.has(s) {
 		began = s.since
 	}
 	if now.at.Sub(began) < leastAge {
-		return earlier, 0
+		return before.flows[s], 0
 	}
-	return earlier, now.at.Sub(began).Seconds()
+	return before.flows[s], now.at.Sub(began).Seconds()
+}
+
+// destinationBefore is what a destination had counted at the beginning of the stretch.
+func destinationBefore(before *reading, s *source, i int, name string) (earlier inspect.Destination) {
+	if before == nil {
+		return earlier
+	}
+	if all := before.deliveries[s].Destinations; i < len(all) && all[i].Name == name {
+		return all[i]
+	}
+	return earlier
 }
 
 // flowBetween returns what a source has counted between two readings, as rates.

@@ -49,6 +49,7 @@ type (
 		Index   int             `json:"index"`
 		Action  string          `json:"action"`
 		Rule    string          `json:"rule"`
+		Matched *bool           `json:"matched"`
 		Changed bool            `json:"changed"`
 		Dropped bool            `json:"dropped"`
 		Changes []changeJSON    `json:"changes"`
@@ -90,7 +91,7 @@ func (*console) relabel(r *http.Request) (any, error) {
 		before := now
 		keep := relabel.ProcessBuilder(builder, rule)
 		now = builder.Labels()
-		step := stepJSON{Index: i, Action: string(rule.Action), Dropped: !keep, Changes: []changeJSON{}, Labels: []inspect.Label{}}
+		step := stepJSON{Index: i, Action: string(rule.Action), Matched: matches(rule, before), Dropped: !keep, Changes: []changeJSON{}, Labels: []inspect.Label{}}
 		text, err := yaml.Marshal(rule)
 		if err != nil {
 			return nil, badRequest("cannot write rule %d: %v", i, err)
@@ -114,6 +115,31 @@ func (*console) relabel(r *http.Request) (any, error) {
 	}
 	out.Labels = list(now)
 	return out, nil
+}
+
+// matches tells whether the rule's expression fits the labels: nil of actions that have none. What matches need not change
+// anything.
+func matches(rule *relabel.Config, now labels.Labels) *bool {
+	var fits bool
+	switch rule.Action {
+	case relabel.Replace, relabel.Keep, relabel.Drop:
+		values := make([]string, 0, len(rule.SourceLabels))
+		for _, name := range rule.SourceLabels {
+			values = append(values, now.Get(string(name)))
+		}
+		fits = rule.Regex.MatchString(strings.Join(values, rule.Separator))
+	case relabel.LabelDrop, relabel.LabelKeep, relabel.LabelMap:
+		now.Range(func(l labels.Label) { fits = fits || rule.Regex.MatchString(l.Name) })
+	case relabel.KeepEqual, relabel.DropEqual:
+		values := make([]string, 0, len(rule.SourceLabels))
+		for _, name := range rule.SourceLabels {
+			values = append(values, now.Get(string(name)))
+		}
+		fits = strings.Join(values, rule.Separator) == now.Get(rule.TargetLabel)
+	default: // lowercase, uppercase, hashmod take whatever there is
+		return nil
+	}
+	return &fits
 }
 
 // parseRules reads a list of rules, bare or under its key.

@@ -317,9 +317,12 @@ func hidden(labels []inspect.Label) []inspect.Label {
 	return labels
 }
 
+// urgency is the order of states: what fails comes first.
+var urgency = map[string]int{inspect.Failing: 0, inspect.Unknown: 1, inspect.Healthy: 2, stateDropped: 3}
+
 var orders = map[string]func(a, b *inspect.Target) int{
 	paramURL:      func(a, b *inspect.Target) int { return cmp.Compare(a.URL, b.URL) },
-	paramState:    func(a, b *inspect.Target) int { return cmp.Compare(a.State, b.State) },
+	paramState:    func(a, b *inspect.Target) int { return cmp.Compare(urgency[a.State], urgency[b.State]) },
 	"last_scrape": func(a, b *inspect.Target) int { return a.LastScrape.Compare(b.LastScrape) },
 	"duration":    func(a, b *inspect.Target) int { return cmp.Compare(a.LastDuration, b.LastDuration) },
 	wordSamples:   func(a, b *inspect.Target) int { return cmp.Compare(a.Samples, b.Samples) },

@@ -58,6 +58,9 @@ export interface PipelineNode {
   rates: Rates | null;
   unit: string;
   outside: { in: "targets" | "clients" | null; out: "destinations" | null };
+  /** Its data can be looked at. */
+  live: boolean;
+  destinations: Destination[];
 }
 
 export interface Edge {
@@ -109,12 +112,16 @@ export interface Overview {
     in_per_second: Rate;
     limited_per_second: Rate;
     out_per_second: Rate;
+    /** That out_per_second is about: of those that all get the same, the slowest counts. */
+    destinations: number;
     dropped_per_second: Rate;
     wire_bytes_per_second: Rate;
     bytes_per_sample: Rate;
     received_wire_bytes_per_second: Rate;
     queued_bytes: number;
   };
+  /** What the history would have of this moment, by the names of its series. */
+  latest: Record<string, Rate>;
   targets: Counts;
   pipelines: Pipeline[];
   nodes: PipelineNode[];
@@ -188,10 +195,37 @@ export interface TargetResponse {
   body: string;
 }
 
+export interface Point {
+  name: string;
+  kind: string;
+  value: string;
+  at: string;
+  resource: Label[];
+  attributes: Label[];
+}
+
+export type Fate = "passed" | "changed" | "gone" | "unknown";
+
+export interface Glance {
+  at: string;
+  signal: string;
+  in: number;
+  out: number;
+  points: (Point & { fate: Fate; after: Point | null })[];
+}
+
+export interface Live {
+  node: string;
+  place: "out" | "around" | "in";
+  batches: Glance[];
+}
+
 export interface Step {
   index: number;
   action: string;
   rule: string;
+  /** Null of actions without an expression. */
+  matched: boolean | null;
   changed: boolean;
   dropped: boolean;
   changes: { name: string; before: string | null; after: string | null }[];
@@ -337,8 +371,14 @@ export interface Destination {
   next: string;
   queue: { items: number; bytes: number; capacity: number; unit: "bytes" | "items" | "requests"; used: Rate; age_seconds: number; on_disk: boolean };
   in_flight: { requests: number; bytes: number; max_requests: number; max_bytes: number };
+  /** The sum of sent, dropped and waiting. */
+  taken: number;
+  taken_per_second: Rate;
   sent: number;
   sent_per_second: Rate;
+  lost_per_second: Rate;
+  waiting: number;
+  waiting_per_second: Rate;
   dropped: Loss[];
   requests: number;
   responses: { status: string; count: number }[];
@@ -361,6 +401,8 @@ export interface Exporter {
   exporter: string;
   signal: string;
   shards: number;
+  /** Destinations share the data; else each gets all of it. */
+  split: boolean;
   cache: { series: number; hits: number; misses: number } | null;
   destinations: Destination[];
 }

@@ -6,6 +6,7 @@
 
 import uPlot from "uplot";
 import { h } from "./dom";
+import { duration } from "./format";
 import { theme, token } from "./settings";
 
 export interface Line {
@@ -21,6 +22,8 @@ export interface Chart {
   title: string;
   /** Seconds since 1970. */
   times: number[];
+  /** How far back it goes, in seconds: the same for all charts of a page. */
+  range: number;
   lines: Line[];
   format: (n: number | null | undefined) => string;
   /** Steps of the axis are powers of two, as those of bytes are. */
@@ -68,7 +71,7 @@ function words(spec: Chart): string {
     if (values.length === 0) return `${line.label}: no data yet`;
     return `${line.label}: now ${spec.format(values[values.length - 1])}, lowest ${spec.format(Math.min(...values))}, highest ${spec.format(Math.max(...values))}`;
   });
-  return `${spec.title}, last hour. ${told.join(". ")}`;
+  return `${spec.title}, last ${duration(spec.range)}. ${told.join(". ")}`;
 }
 
 function draw(place: HTMLElement, spec: Chart): void {
@@ -81,7 +84,7 @@ function draw(place: HTMLElement, spec: Chart): void {
   }
   const data: uPlot.AlignedData = [spec.times, ...spec.lines.map((line) => line.values)];
   // Colours are baked into a plot: another theme or another set of lines is another plot.
-  const look = [theme(), token("text"), ...spec.lines.map((line) => line.label + line.colour)].join("|");
+  const look = [theme(), token("text"), spec.range, ...spec.lines.map((line) => line.label + line.colour)].join("|");
   const now = drawn.get(place);
   if (now && now.look === look) {
     now.plot.setData(data);
@@ -115,8 +118,8 @@ function options(spec: Chart, width: number, place: HTMLElement): uPlot.Options 
     padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, sync: { key: "hour" } },
-    // Charts that have just begun do not stretch a minute over the page.
-    scales: { x: { time: true, range: (_, min, max) => [Math.min(min, max - 600), max] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+    // All charts of a page have the same times. Those that have just begun do not stretch a minute over the page.
+    scales: { x: { time: true, range: (_, min, max) => [Math.max(max - spec.range, Math.min(min, max - 600)), max] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: [
       { ...axis, space: 70, size: 24, incrs: minutes, values: (_, times) => times.map((t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
       { ...axis, space: 32, size: 58, gap: 4, values: (_, ticks) => ticks.map((t) => spec.format(t)), ...(spec.binary ? { incrs: powers } : spec.whole ? { incrs: wholes } : {}) },

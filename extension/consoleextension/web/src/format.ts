@@ -28,6 +28,11 @@ export function rate(n: Maybe): string {
   return known(n) ? `${short(n)}/s` : unknown;
 }
 
+/** A rate that is known in a moment is being measured. */
+export function measured(n: Maybe, over: Maybe, format: (n: Maybe) => string = rate): string {
+  return known(n) ? format(n) : known(over) ? unknown : "measuring";
+}
+
 export function bytes(n: Maybe): string {
   if (!known(n)) return unknown;
   const abs = Math.abs(n);

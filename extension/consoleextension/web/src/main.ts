@@ -8,30 +8,31 @@ import { setTheme, theme, type Theme } from "./settings";
 import { cardinality } from "./views/cardinality";
 import { configuration } from "./views/configuration";
 import { delivery } from "./views/delivery";
+import { live } from "./views/live";
 import { overview } from "./views/overview";
 import { relabel } from "./views/relabel";
 import { targets } from "./views/targets";
 
 const element = <E extends HTMLElement>(id: string): E => document.getElementById(id) as E;
 
-const page = new Page([overview, targets, cardinality, delivery, configuration, relabel], element("view"), element("notice"), element("announcer"));
+const page = new Page([overview, targets, cardinality, delivery, configuration, relabel, live], element("view"), element("notice"), element("announcer"));
 const tabs = [overview, targets, cardinality, delivery, configuration];
 
 page.changed = () => {
   sync(
     element("nav"),
     tabs.map((view) => {
-      const here = view === page.current || (view === targets && page.current === relabel);
+      const here = view === page.current || (view === targets && page.current === relabel) || (view === overview && page.current === live);
       return h("a", { href: href(view.name), "aria-current": here ? "page" : undefined }, view.title);
     }),
   );
-  const live = element<HTMLButtonElement>("live");
+  const badge = element<HTMLButtonElement>("live");
   const state = !page.live ? "Paused" : page.stale ? "No answer" : "Live";
-  live.textContent = state;
-  live.title = page.live ? "Pause updates (p)" : "Resume updates (p)";
-  live.classList.toggle("stale", page.live && page.stale);
-  live.setAttribute("aria-pressed", String(!page.live));
-  live.setAttribute("aria-label", `${state}: ${page.live ? "pause" : "resume"} updates`);
+  badge.textContent = state;
+  badge.title = page.live ? "Pause updates (p)" : "Resume updates (p)";
+  badge.classList.toggle("stale", page.live && page.stale);
+  badge.setAttribute("aria-pressed", String(!page.live));
+  badge.setAttribute("aria-label", `${state}: ${page.live ? "pause" : "resume"} updates`);
   const themes = element<HTMLButtonElement>("theme");
   const names: Record<Theme, string> = { auto: "Auto theme", light: "Light theme", dark: "Dark theme" };
   themes.textContent = names[theme()];

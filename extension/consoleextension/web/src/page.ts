@@ -47,9 +47,9 @@ export class Page {
     return this.view;
   }
 
-  /** Whether the latest question found no answer. */
+  /** Whether the collector did not answer the latest question. That it knows nothing of something is an answer. */
   get stale(): boolean {
-    return this.failure !== undefined;
+    return this.failure !== undefined && !(this.failure instanceof Failure && this.failure.status >= 400 && this.failure.status < 500);
   }
 
   navigate(): void {
@@ -74,7 +74,9 @@ export class Page {
 
   /** Draws again what is known: a disclosure, a tick, a theme changed. */
   redraw(): void {
-    if (this.data !== undefined) sync(this.body, this.view.render(this.data, this.route, this));
+    if (this.data === undefined) return;
+    sync(this.body, this.view.render(this.data, this.route, this));
+    fit(this.body);
   }
 
   async load(): Promise<void> {
@@ -133,7 +135,7 @@ export class Page {
         : status === 401 || status === 403
           ? ["The collector refuses to show this", "Its console asks for credentials that this browser did not send."]
           : status === 404
-            ? ["This is no longer there", "It may have been removed from the configuration or from discovery since the link was made."]
+            ? ["Nothing is known of this", "It may have been removed from the configuration or from discovery since the link was made, or be too small for the statistics."]
             : ["The collector could not answer", "The console's log line for this request says more."];
     return h(
       "section",
@@ -165,3 +167,16 @@ export class Page {
     if (!document.hidden && (this.live || this.data === undefined)) void this.load();
   }
 }
+
+// The head of a table stays in sight, but for one that is wider than its place: that scrolls by itself.
+function fit(body: HTMLElement): void {
+  for (const place of body.querySelectorAll<HTMLElement>(".scroll")) {
+    const table = place.firstElementChild;
+    place.classList.toggle("wide", !!table && table.scrollWidth > place.clientWidth + 1);
+  }
+}
+
+addEventListener("resize", () => {
+  const body = document.getElementById("view");
+  if (body) fit(body);
+});

@@ -12,6 +12,8 @@ export interface Box {
   /** Empty for what is outside of the collector. */
   kind: string;
   name: string;
+  /** What it is called in full, where name is a part of that. */
+  words?: string;
   /** One line of what it is doing. */
   line: string;
   tone: Tone | null;
@@ -25,6 +27,9 @@ export interface Arrow {
   to: string;
   above: string;
   below: string;
+  /** Where one sees the data that passes. */
+  href?: string;
+  words?: string;
 }
 
 interface Place {
@@ -41,10 +46,10 @@ interface Measure {
   beside: number;
 }
 
-const across: Measure = { w: 196, h: 72, onward: 120, beside: 48 };
+const across: Measure = { w: 196, h: 66, onward: 112, beside: 34 };
 const down: Measure = { w: 164, h: 72, onward: 62, beside: 16 };
 const broadest = 220; // of boxes that stand above each other
-const outsideWidth = 124;
+const outsideWidth = 190;
 const margin = 3; // room for strokes
 
 /** Drawn from left to right where there is room for it, and else from top to bottom. */
@@ -81,7 +86,8 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], length: n
       const at = middle - (falls || (rises && own === y2) ? 10 : 0);
       return svg(
         "g",
-        { "aria-hidden": "true" },
+        arrowProps(a),
+        look(a, middle, (y1 + y2) / 2),
         svg("path", { class: "edge", d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` }),
         svg("path", { class: "tip", d: `M${x2 - 1} ${y2 - 5}v10l9-5z` }),
         svg("text", { class: "flow", x: at, y: falls ? own + 20 : own - 9, "text-anchor": "middle" }, a.above),
@@ -119,7 +125,8 @@ function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): 
       const anchor = left ? "end" : "start";
       return svg(
         "g",
-        { "aria-hidden": "true" },
+        arrowProps(a),
+        look(a, (x1 + x2) / 2, middle),
         svg("path", { class: "edge", d: `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}` }),
         svg("path", { class: "tip", d: `M${x2 - 5} ${y2 - 1}h10l-5 9z` }),
         svg("text", { class: "flow", x, y: a.below ? y - 2 : y + 5, "text-anchor": anchor }, a.above),
@@ -128,6 +135,14 @@ function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): 
     }),
     [...places.values()].map((p) => node(p, w, h, true)),
   ]);
+}
+
+// What stands on an arrow is for the eye: screen readers have it in the boxes. Where one can look at data it is a link.
+const arrowProps = (a: Arrow) => (a.href ? { class: "way" } : { "aria-hidden": "true" });
+
+function look(a: Arrow, x: number, y: number): SVGElement | null {
+  if (!a.href) return null;
+  return svg("a", { href: a.href, "aria-label": a.words ?? "Look at data" }, svg("title", null, a.words ?? ""), svg("rect", { class: "hit", x: x - 48, y: y - 26, width: 96, height: 52, rx: 6 }));
 }
 
 // What alone follows on something stands in line with it.
@@ -181,9 +196,9 @@ function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
 }
 
 function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGElement {
-  const letters = Math.floor((w - (box.kind ? 26 : 8)) / 8.3);
+  const letters = Math.floor((w - (box.kind ? 26 : 34)) / 8);
   const inside = box.kind !== "";
-  const words = [box.kind, box.name, box.line, ...box.losses.map((l) => l.text)].filter(Boolean).join(", ");
+  const words = [box.kind, box.words ?? box.name, box.line, ...box.losses.map((l) => l.text)].filter(Boolean).join(", ");
   return svg(
     "g",
     null,

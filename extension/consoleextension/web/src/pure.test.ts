@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, count, duration, percent, short, unknown } from "./format";
+import { bytes, count, duration, measured, percent, short, unknown } from "./format";
 import { lines, read } from "./labels";
 import { changed, href, parse } from "./route";
 import { sorted } from "./table";
@@ -32,6 +32,13 @@ test("numbers are short, and unknown when they are not known", () => {
   assert.deepEqual([0, 1023, 1024, 58_720_256].map(bytes), ["0 B", "1023 B", "1 KiB", "56 MiB"]);
   assert.deepEqual([0, 0.0004, 0.206, 1].map(percent), ["0%", "<0.1%", "20.6%", "100%"]);
   assert.deepEqual([0, 0.0121, 9.5, 59.99, 61, 3600, 7260, 90_000].map(duration), ["0 s", "12.1 ms", "9.5 s", "1 m", "1 m 1 s", "1 h", "2 h 1 m", "1 d 1 h"]);
+});
+
+test("a rate is being measured, known, or unknown", () => {
+  assert.equal(measured(null, null), "measuring");
+  assert.equal(measured(null, 10), unknown);
+  assert.equal(measured(0, null), "0/s");
+  assert.equal(measured(2048, 10, bytes), "2 KiB");
 });
 
 test("an address holds a view's state", () => {

@@ -44,7 +44,7 @@ export function order(route: Route, initial: Order): Order {
 
 /**
  * On a narrow screen each row becomes a card that names its cells: see data-title in the style sheet. Tables that are
- * not laid out as such lose their roles in browsers, hence the explicit ones.
+ * not laid out as such lose their roles in browsers, so these are explicit.
  */
 export function table<Row>(options: Options<Row>): Child {
   const columns = options.columns.filter((c): c is Column<Row> => !!c);

@@ -91,7 +91,7 @@ const first = (of: string): Order => ({ by: of === "labels" ? "values" : "series
 
 function notices(now: api.Cardinality): Child {
   return [
-    now.rules_fault ? h("p", { class: "notice bad" }, h("strong", null, "The rules file is not in force. "), now.rules_fault, " The rules before it still are; mend the file and it is read again.") : null,
+    now.rules_fault ? h("p", { class: "notice bad" }, h("strong", null, "The rules file is not in force. "), now.rules_fault, " The rules before it still are; correct the file and it is read again.") : null,
     now.mode === "dry_run" ? h("p", { class: "notice warn" }, h("strong", null, "Dry run: "), "limits decide and count, and change nothing. Set ", h("code", null, "mode: enforce"), " to apply them.") : null,
   ];
 }
@@ -126,7 +126,7 @@ function summary(now: api.Cardinality): Child {
   return stats(
     { label: "Active series", value: short(now.series), note: now.max_series ? `${percent(share)} of ${short(now.max_series)} allowed` : "no limit on the total", tone: share !== null && share >= 1 ? "bad" : share !== null && share >= 0.8 ? "warn" : undefined },
     { label: "Metrics", value: count(now.metrics), note: plural(now.groups, "group") },
-    { label: "Rejected series", value: estimate(now.rejected_series), tone: now.rejected_series.value > 0 ? "bad" : undefined, note: now.rejected_series.value > 0 ? (now.mode === "dry_run" ? "would be kept out" : "kept out by limits") : "no limit has bitten" },
+    { label: "Rejected series", value: estimate(now.rejected_series), tone: now.rejected_series.value > 0 ? "warn" : undefined, note: now.rejected_series.value > 0 ? (now.mode === "dry_run" ? "would be kept out" : "kept out by limits") : "no limit has bitten" },
     { label: "New per minute", value: short(now.new_per_minute), note: `${lately(now)}${short(now.admitted_total)} ever admitted` },
     { label: "Gone per minute", value: short(now.gone_per_minute), note: `${lately(now)}${short(now.expired_total)} since the start` },
     { label: "Memory", value: bytes(now.memory_bytes), note: now.series >= 10_000 ? `${short(now.memory_bytes / now.series)} B per series` : undefined },
@@ -187,10 +187,13 @@ function groupBy(route: Route): Child {
   );
 }
 
+// Both are estimates: a part is never more than the whole.
+const partOf = (row: api.Row, top: api.Top): number | null => (top.total_series > 0 ? Math.min(1, row.series.value / top.total_series) : null);
+
 function columnsOf(of: string, top: api.Top, route: Route): (Column<api.Row> | false)[] {
   const number = (title: string, sort: string, value: (row: api.Row) => api.Estimate): Column<api.Row> => ({ title, sort, descending: true, numeric: true, ...(title === "Gone/min" || title === "Points/s" ? { class: "minor" } : {}), cell: (row) => estimate(value(row)) });
   const series = number("Series", "series", (r) => r.series);
-  const share: Column<api.Row> = { title: "Share", class: "minor", cell: (row) => bar(row.series.value / top.total_series, percent(row.series.value / top.total_series), "idle") };
+  const share: Column<api.Row> = { title: "Share", class: "minor", cell: (row) => bar(partOf(row, top), percent(partOf(row, top)), "idle") };
   // Not every processor counts everything for every list: a column of nothing but zeros says nothing.
   const counted = (column: Column<api.Row>, value: (row: api.Row) => api.Estimate) => (top.rows.some((row) => value(row).value > 0) ? column : false);
   const fresh = counted(number("New/min", "new", (r) => r.new_per_minute), (r) => r.new_per_minute);
@@ -252,6 +255,7 @@ export function examples(values: string[] | null): Child {
 export function estimate(e: api.Estimate | undefined): string {
   if (!e) return unknown;
   const value = short(e.value);
+  if (e.error >= e.value / 2 && e.error > 0) return `up to ${short(Math.ceil(e.value + 2 * e.error))}`;
   return e.error > 0 && e.error >= e.value * 0.01 ? `${value} ± ${short(e.error)}` : e.error > 0 ? `~${value}` : value;
 }
 

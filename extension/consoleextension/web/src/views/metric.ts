@@ -49,7 +49,7 @@ function render(metric: api.MetricDetail, whatIf: api.Projection | null, route: 
       { label: "New per minute", value: estimate(metric.new_per_minute) },
       metric.gone_per_minute.value > 0 && { label: "Gone per minute", value: estimate(metric.gone_per_minute) },
       metric.points_per_second.value > 0 && { label: "Points per second", value: estimate(metric.points_per_second) },
-      { label: "Rejected series", value: estimate(metric.rejected_series), tone: metric.rejected_series.value > 0 ? "bad" : undefined },
+      { label: "Rejected series", value: estimate(metric.rejected_series), tone: metric.rejected_series.value > 0 ? "warn" : undefined },
       metric.limit > 0 && { label: "Of its limit", value: percent(metric.used / metric.limit), note: `${count(metric.used)} of ${count(metric.limit)}`, tone: metric.used >= metric.limit ? "bad" : undefined },
     ),
     section(

@@ -5,11 +5,12 @@ import type * as api from "../api";
 import { chart, type Line } from "../chart";
 import { get } from "../client";
 import { h, type Child } from "../dom";
-import { byteRate, bytes, count, duration, percent, plural, rate, short, unknown } from "../format";
+import { byteRate, bytes, count, duration, measured, percent, plural, rate, short, unknown } from "../format";
 import type { View } from "../page";
-import { heading, section, stats, type Tone } from "../parts";
+import { choice, heading, section, stats, text, type Tone } from "../parts";
 import { picture, type Arrow, type Box } from "../picture";
-import { href } from "../route";
+import { href, type Route } from "../route";
+import { states } from "./delivery";
 
 interface Data {
   now: api.Overview;
@@ -34,9 +35,9 @@ export const overview: View<Data> = {
     return { now, history: past };
   },
 
-  render({ now, history }) {
+  render({ now, history }, route) {
     document.title = `${now.health === "ok" ? "" : "(!) "}Overview · ${now.collector.hostname || "Godwit"}`;
-    return [heading(verdict(now), summary(now)), findings(now.findings), pipelines(now), numbers(now), hour(history)];
+    return [heading(verdict(now), summary(now)), pipelines(now), findings(now.findings), numbers(now), past(history, now, route)];
   },
 };
 
@@ -69,7 +70,7 @@ function losses(now: api.Overview): Child {
   if (scrapes) return h("strong", { class: "bad-text" }, `${short(scrapes)} scrapes/s are being lost.`);
   if (stuck("receiver/")) return h("strong", { class: "bad-text" }, "Requests of clients are turned down.");
   if (stuck("exporter/")) return "Nothing is being lost so far, but data cannot go where it should.";
-  return lost === null ? null : "Nothing is being lost.";
+  return lost === null ? (now.over_seconds === null ? "Whether anything is lost is being measured." : null) : "Nothing is being lost.";
 }
 
 const allLostScrapes = (now: api.Overview): number => now.nodes.reduce((sum, n) => sum + lostScrapes(n), 0);
@@ -77,26 +78,31 @@ const allLostScrapes = (now: api.Overview): number => now.nodes.reduce((sum, n) 
 // What the pipeline does not take of a scrape cannot be scraped again.
 const lostScrapes = (node: api.PipelineNode): number => (node.outside.in === "targets" ? (node.rates?.refused ?? 0) : 0);
 
+const shownProblems = 6;
+
+// The worst first; of many the rest is folded away.
 function findings(all: api.Finding[]): Child {
   if (all.length === 0) return null;
-  const tones: Record<api.Finding["severity"], [Tone, string]> = { error: ["bad", "Problem"], warning: ["warn", "Look at"], info: ["idle", "Note"] };
+  const rest = all.slice(shownProblems);
   return h(
     "section",
     { "aria-label": "What is unhealthy", key: "findings" },
-    h(
-      "ul",
-      { class: "problems" },
-      all.map((f) => {
-        const [tone, word] = tones[f.severity] ?? tones.info;
-        return h(
-          "li",
-          { class: `problem ${tone}` },
-          h("span", { class: `badge ${tone}` }, word),
-          h("div", null, h("p", { class: "what" }, f.title), f.detail && f.detail !== f.title ? h("p", { class: "quiet" }, f.detail) : null, f.next ? h("p", null, h("span", { class: "quiet" }, "Next: "), f.next) : null),
-          f.view && f.view !== "overview" ? h("a", { class: "go", href: href(f.view, "", f.query ?? {}), "aria-label": `Show in ${f.view}: ${f.title}` }, `Show in ${f.view}`) : null,
-        );
-      }),
-    ),
+    h("ul", { class: "problems" }, all.slice(0, shownProblems).map(finding)),
+    rest.length ? h("details", { class: "rest", key: "rest" }, h("summary", null, `${count(rest.length)} more`), h("ul", { class: "problems" }, rest.map(finding))) : null,
+  );
+}
+
+const tones: Record<api.Finding["severity"], [Tone, string]> = { error: ["bad", "Problem"], warning: ["warn", "Look at"], info: ["idle", "Note"] };
+
+function finding(f: api.Finding): Child {
+  const [tone, word] = tones[f.severity] ?? tones.info;
+  return h(
+    "li",
+    { class: `problem ${tone}` },
+    h("span", { class: `badge ${tone}` }, word),
+    h("div", null, h("p", { class: "what" }, f.title), f.detail && f.detail !== f.title ? h("p", { class: "quiet" }, text(f.detail, 300)) : null),
+    f.next ? h("p", { class: "next" }, h("span", { class: "quiet" }, "Next: "), f.next) : h("span"),
+    f.view && f.view !== "overview" ? h("a", { class: "go", href: href(f.view, "", f.query ?? {}), "aria-label": `Show in ${f.view}: ${f.title}` }, `Show in ${f.view}`) : null,
   );
 }
 
@@ -124,16 +130,41 @@ function drawing(pipeline: api.Pipeline, now: api.Overview): { boxes: Box[]; arr
     }
     boxes.push(box(node, now));
   }
-  for (const edge of pipeline.edges) arrows.push({ from: edge.from, to: edge.to, above: edge.per_second === null ? "" : rate(edge.per_second), below: wire(edge.bytes_per_second) });
+  for (const edge of pipeline.edges) {
+    const seen = [edge.to, edge.from].map((id) => nodes.find((n) => n.id === id)).find((n) => n?.live);
+    arrows.push({
+      from: edge.from,
+      to: edge.to,
+      above: edge.per_second === null ? "" : rate(edge.per_second),
+      below: wire(edge.bytes_per_second),
+      ...(seen ? { href: href("live", seen.id), words: `Look at data from ${edge.from} to ${edge.to}` } : {}),
+    });
+  }
   for (const node of nodes) {
-    if (!node.outside.out) continue;
-    const id = `to/${node.id}`;
-    const { out, wire_bytes } = node.rates ?? { out: null, wire_bytes: null };
-    const each = out && wire_bytes ? `${short(wire_bytes / out)} B each` : "";
-    boxes.push({ id, kind: "", name: "Destination", line: each, tone: null, losses: [], href: href("delivery") });
-    arrows.push({ from: node.id, to: id, above: out === null ? "" : rate(out), below: wire(wire_bytes) });
+    for (const [i, d] of node.destinations.entries()) {
+      const id = `to/${node.id}/${i}`;
+      boxes.push(destination(id, d, node));
+      arrows.push({ from: node.id, to: id, above: measured(d.sent_per_second, now.over_seconds), below: wire(d.wire_bytes_per_second) });
+    }
+    if (node.outside.out && node.destinations.length === 0) {
+      boxes.push({ id: `to/${node.id}`, kind: "", name: "Destination", line: "", tone: null, losses: [], href: href("delivery") });
+      arrows.push({ from: node.id, to: `to/${node.id}`, above: node.rates?.out == null ? "" : rate(node.rates.out), below: wire(node.rates?.wire_bytes) });
+    }
   }
   return { boxes, arrows };
+}
+
+// Each destination is a box of its own: how it does, what waits for it, what it lost.
+function destination(id: string, d: api.Destination, node: api.PipelineNode): Box {
+  const [tone, state] = states[d.state] ?? ["idle", d.state];
+  const losses: Box["losses"] = d.lost_per_second ? [{ text: `${rate(d.lost_per_second)} lost`, tone: "bad" }] : [];
+  const line = d.queue.used ? `${state}, queue ${percent(d.queue.used)} full` : state;
+  return { id, kind: "", name: host(d.name), words: d.name, line, tone, losses, href: href("delivery", "", { exporter: node.name }) };
+}
+
+// The part of an address by which people know it.
+function host(name: string): string {
+  return name.replace(/^[a-z]+:\/\//i, "").replace(/\/.*$/, "") || name;
 }
 
 const flow = (n: api.Rate | undefined, unit: string): string => (n === null || n === undefined ? "" : `${short(n)} ${unit}/s`);
@@ -151,7 +182,7 @@ function box(node: api.PipelineNode, now: api.Overview): Box {
   const { rates } = node;
   const losses: Box["losses"] = [];
   if (rates?.dropped) losses.push({ text: `${rate(rates.dropped)} lost`, tone: "bad" });
-  if (lostScrapes(node)) losses.push({ text: `${short(lostScrapes(node))} scrapes/s lost`, tone: "bad" });
+  if (lostScrapes(node) && !rates?.dropped) losses.push({ text: `${short(lostScrapes(node))} scrapes/s lost`, tone: "bad" });
   if (rates?.limited) losses.push({ text: `${rate(rates.limited)} limited`, tone: "warn" });
   return { id: node.id, kind: node.kind, name: node.name, line: doing(node), tone: tone(node, now), losses, href: href(node.id.startsWith("processor/cardinality") ? "cardinality" : node.outside.in === "clients" ? "delivery" : (views[node.kind] ?? "configuration")) };
 }
@@ -167,25 +198,25 @@ function doing(node: api.PipelineNode): string {
   if (node.status !== "ok" && node.status !== "none") return node.status.replace(/_/g, " ");
   const { rates } = node;
   if (rates?.refused) return `${rate(rates.refused)} refused`;
-  if (node.kind === "exporter" && rates?.wire_bytes && rates.raw_bytes) return `${(rates.raw_bytes / rates.wire_bytes).toFixed(1)}× compressed`;
+  if (node.kind === "exporter" && rates?.wire_bytes && rates.raw_bytes) return `compressed to ${percent(rates.wire_bytes / rates.raw_bytes)}`;
   return rates ? "working" : "running";
 }
 
 function numbers(now: api.Overview): Child {
-  const { totals: t, process: p } = now;
+  const { totals: t, process: p, over_seconds: over } = now;
   const scrapes = allLostScrapes(now);
   const about = p.runtime?.profile ? `profile ${p.runtime.profile}` : "";
   return section(
     "Now",
     null,
     stats(
-      { label: "In", value: rate(t.in_per_second), note: wire(t.received_wire_bytes_per_second) || null },
-      { label: "Limited", value: rate(t.limited_per_second), tone: t.limited_per_second ? "warn" : undefined, note: "kept out on purpose" },
-      { label: "Out", value: rate(t.out_per_second), note: "acknowledged" },
+      { label: "In", value: measured(t.in_per_second, over), note: wire(t.received_wire_bytes_per_second) || null },
+      { label: "Limited", value: measured(t.limited_per_second, over), tone: t.limited_per_second ? "warn" : undefined, note: "kept out on purpose" },
+      { label: "Out", value: measured(t.out_per_second, over), note: t.destinations > 1 ? `by the slowest of ${count(t.destinations)} destinations` : "acknowledged" },
       scrapes && !t.dropped_per_second
         ? { label: "Lost", value: `${short(scrapes)}/s`, tone: "bad", note: "scrapes that were refused" }
-        : { label: "Lost", value: rate(t.dropped_per_second), tone: t.dropped_per_second ? "bad" : undefined, note: t.dropped_per_second ? h("a", { href: href("delivery") }, "see where") : "nothing given up" },
-      { label: "On the wire", value: byteRate(t.wire_bytes_per_second), note: t.bytes_per_sample === null ? null : `${short(t.bytes_per_sample)} B per sample` },
+        : { label: "Lost", value: measured(t.dropped_per_second, over), tone: t.dropped_per_second ? "bad" : undefined, note: t.dropped_per_second ? h("a", { href: href("delivery") }, "see where") : t.dropped_per_second === 0 ? "nothing" : null },
+      { label: "On the wire", value: measured(t.wire_bytes_per_second, over, byteRate), note: t.bytes_per_sample === null ? null : `${short(t.bytes_per_sample)} B per sample` },
       { label: "Waiting", value: bytes(t.queued_bytes), note: "in queues" },
       { label: "CPU", value: p.cpu_cores === null ? unknown : percent(p.cpu_cores), note: `of one core, of ${p.cpus}` },
       { label: "Memory", value: bytes(p.rss_bytes), note: p.memory_limit_bytes > 0 ? `limit ${bytes(p.memory_limit_bytes)}` : `${bytes(p.heap_live_bytes)} live heap` },
@@ -194,25 +225,36 @@ function numbers(now: api.Overview): Child {
   );
 }
 
-function hour(history: api.History): Child {
-  if (history.times.length < 2) return section("Last hour", null, h("p", { class: "quiet" }, "Charts begin to show after 20 seconds."));
+const ranges = [["600", "10 minutes"], ["1800", "30 minutes"], ["3600", "1 hour"]] as const;
+
+// The last point of each chart is the number that stands above it.
+function past(history: api.History, now: api.Overview, route: Route): Child {
+  const range = Number(route.params.get("range") ?? 3600);
+  const at = Date.parse(now.now) / 1000;
+  const from = history.times.findIndex((t) => t >= at - range);
+  const known = from < 0 ? [] : history.times.slice(from).filter((t) => t < at);
+  const times = [...known, at];
+  const choose = choice(route, "range", "Time range", ranges, "3600");
+  if (times.length < 3) return section({ id: "hour", title: "Lately" }, null, h("p", { class: "quiet" }, "Charts begin to show after 20 seconds."));
   const values = (name: string): (number | null)[] | undefined => {
     const found = history.series.find((s) => s.name === name)?.values;
-    return found?.some((v) => v !== null) ? found : undefined;
+    const all = found && [...found.slice(from, from + known.length), now.latest[name] ?? null];
+    return all?.some((v) => v !== null) ? all : undefined;
   };
   const draw = (key: string, title: string, format: (n: number | null | undefined) => string, ...lines: [name: string, label: string, colour: string][]) => {
     const drawn = lines.map(([name, label, colour]): Line | null => ((v) => v && { label, values: v, colour })(values(name)) ?? null).filter((l): l is Line => !!l);
-    return drawn.length ? chart({ key, title, times: history.times, lines: drawn, format, binary: format === bytes || format === byteRate, whole: format === count }) : null;
+    return drawn.length ? chart({ key, title, times, range, lines: drawn, format, binary: format === bytes || format === byteRate, whole: format === count }) : null;
   };
   return section(
-    "Last hour",
+    { id: "hour", title: "Lately" },
     null,
+    h("div", { class: "filters", key: "range" }, choose),
     h(
       "div",
       { class: "charts" },
-      draw("flow", "Samples", rate, ["in", "in", "muted"], ["out", "out", "accent"]),
-      draw("loss", "Not sent on", rate, ["dropped", "lost", "bad"], ["limited", "limited", "warn"]),
-      draw("failing", "Failing targets", count, ["failing", "failing", "bad"]),
+      draw("flow", "Samples, on one scale", rate, ["in", "in", "muted"], ["out", "out", "accent"], ["limited", "limited", "warn"], ["dropped", "lost", "bad"]),
+      draw("loss", "Lost", rate, ["dropped", "lost", "bad"]),
+      draw("failing", "Failing targets", count, ["failing", "failing", "warn"]),
       draw("wire", "On the wire", byteRate, ["wire_bytes", "sent", "accent"]),
       draw("sample", "Bytes per sample", (n) => (n === null || n === undefined ? unknown : `${short(n)} B`), ["bytes_per_sample", "per sample", "accent"]),
       draw("queue", "Waiting in queues", bytes, ["queued", "waiting", "accent"]),
@@ -222,4 +264,3 @@ function hour(history: api.History): Child {
     ),
   );
 }
-

@@ -10,7 +10,7 @@ import { h, type Child } from "../dom";
 import { plural } from "../format";
 import { lines, read } from "../labels";
 import type { Page, View } from "../page";
-import { badge, empty, heading, labels, section, text } from "../parts";
+import { badge, empty, heading, labels, section, text, type Tone } from "../parts";
 import { go, href, type Route } from "../route";
 
 interface Data {
@@ -125,7 +125,7 @@ function outcome(result: api.Relabelled): Child {
               h(
                 "li",
                 { class: step.dropped ? "bad" : step.changed ? "changed" : "" },
-                h("div", { class: "step-head" }, h("h3", null, `Rule ${step.index + 1}: ${step.action}`), step.dropped ? badge("bad", "drops it") : step.changed ? badge("ok", plural(step.changes.length, "change")) : badge("idle", "changes nothing")),
+                h("div", { class: "step-head" }, h("h3", null, `Rule ${step.index + 1}: ${step.action}`), badge(...effect(step))),
                 h("div", { class: "columns" }, h("pre", { tabindex: "0" }, step.rule.trim()), effects(step)),
               ),
             ),
@@ -133,6 +133,14 @@ function outcome(result: api.Relabelled): Child {
         )
       : null,
   ];
+}
+
+// What a rule did, in the words of relabelling: that it matches need not change anything.
+function effect(step: api.Step): [Tone, string] {
+  const match = step.matched === null ? "" : step.matched ? "matched, " : "not matched, ";
+  if (step.dropped) return ["bad", `${match}dropped`];
+  if (step.changed) return ["ok", match + plural(step.changes.length, "change")];
+  return ["idle", match + (["keep", "drop", "keepequal", "dropequal"].includes(step.action) ? "kept" : "no change")];
 }
 
 function effects(step: api.Step): Child {

@@ -134,7 +134,7 @@ function body(got: api.TargetResponse): Child {
   return [
     got.status ? h("p", { class: "bad-text", role: "alert" }, "The target answers ", text(got.status), ". What it says about it:") : null,
     h("p", { class: "quiet" }, [got.content_type || "no content type", !got.encoding || got.encoding === "identity" ? "not compressed" : got.encoding, `${bytes(got.wire_bytes)} in ${duration(got.took_seconds)}`, `${ago(look.at)}`, got.truncated ? "cut at 1 MiB" : ""].filter(Boolean).join(" · ")),
-    h("pre", { class: "tall", tabindex: "0", role: "region", "aria-label": "The target's page" }, fitting.slice(0, mostLines).join("\n") || "No line fits."),
+    h("pre", { class: "tall", tabindex: "0", role: "region", "aria-label": "The target's page" }, fitting.slice(0, mostLines).map(visible).join("\n") || "No line fits."),
     fitting.length > mostLines ? h("p", { class: "quiet" }, `The first ${count(mostLines)} of ${plural(fitting.length, "line")}.`) : null,
   ];
 }

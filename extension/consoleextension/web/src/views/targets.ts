@@ -9,7 +9,7 @@ import { lines } from "../labels";
 import type { Page, View } from "../page";
 import { badge, bar, choice, empty, exports, heading, labels, pager, search, section, text, type Tone } from "../parts";
 import { changed, href, type Route } from "../route";
-import { order, table } from "../table";
+import { order, table, type Order } from "../table";
 import { targetDetail } from "./target";
 
 type Data = { list: api.TargetList } | { target: api.TargetDetail };
@@ -21,7 +21,7 @@ export const states: Record<api.TargetState, [Tone, string]> = {
   dropped: ["idle", "Dropped"],
 };
 
-const sizes = [50, 200, 1000].map((n) => [String(n), String(n)] as const);
+const sizes = [20, 50, 200, 1000].map((n) => [String(n), String(n)] as const);
 
 export const targets: View<Data> = {
   name: "targets",
@@ -38,9 +38,15 @@ export const targets: View<Data> = {
   },
 };
 
+// What fails comes first.
+const first: Order = { by: "state", down: false };
+
+// A telephone shows less at a time.
+const pageSize = (): number => (innerWidth <= 720 ? 20 : 50);
+
 function query(route: Route) {
   const { params } = route;
-  const sort = order(route, { by: "url", down: false });
+  const sort = order(route, first);
   return {
     q: params.get("q"),
     receiver: params.get("receiver"),
@@ -50,7 +56,7 @@ function query(route: Route) {
     sort: sort.by,
     order: sort.down ? "desc" : null,
     offset: params.get("offset"),
-    limit: params.get("limit") ?? 50,
+    limit: params.get("limit") ?? pageSize(),
   };
 }
 
@@ -68,7 +74,7 @@ function list(all: api.TargetList, route: Route, page: Page): Child {
   if (params.get("q")) page.say(`${plural(all.matched, "target")} found`);
   return [
     heading("Targets", sentence(counts, all.total), exports("targets", { ...query(route), offset: null, limit: 1000 }, "the list of targets")),
-    failures(all, route),
+    filtered ? null : failures(all, route),
     section(
       { id: "list", title: filtered ? `${plural(all.matched, "target")} of ${count(all.total)}` : "All targets" },
       null,
@@ -79,7 +85,7 @@ function list(all: api.TargetList, route: Route, page: Page): Child {
         key: (t) => t.id || `${t.job}/${t.url}/${t.labels.map((l) => l.value).join()}`,
         tone: (t) => (t.state === "failing" ? "bad" : ""),
         route,
-        initial: { by: "url", down: false },
+        initial: first,
         none: empty("No target fits", h("a", { href: href("targets") }, "Show all targets")),
         columns: [
           { title: "Target", head: true, sort: "url", class: "wrap target", cell: name },
@@ -93,8 +99,9 @@ function list(all: api.TargetList, route: Route, page: Page): Child {
           { title: "Parse-cache hits", sort: "plan", numeric: true, class: "minor", cell: (t) => hits(t) },
         ],
       }),
-      pager(route, all.offset, all.limit, all.matched, choice(route, "limit", "Rows", sizes, "50")),
+      pager(route, all.offset, all.limit, all.matched, choice(route, "limit", "Rows", sizes, String(pageSize()))),
     ),
+    filtered ? failures(all, route) : null,
     jobs(all, route),
   ];
 }
@@ -127,26 +134,34 @@ export function hits(t: api.Target): string {
 
 const headline = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1);
 
+type Failure = api.TargetList["errors"][number];
+
+// A line for each reason, the most frequent first.
 function failures(all: api.TargetList, route: Route): Child {
   if (!all.errors?.length) return null;
+  const here = (e: Failure) => route.params.get("reason") === e.reason;
   return section(
     "Why targets fail",
     null,
-    h(
-      "ul",
-      { class: "problems" },
-      all.errors.map((e) =>
-        h(
-          "li",
-          { class: "problem bad" },
-          h("span", { class: "badge bad" }, count(e.count)),
-          h("div", null, h("p", { class: "what" }, headline(e.reason_text)), e.example ? h("p", { class: "quiet" }, text(e.example, 300)) : null, e.jobs?.length ? h("p", { class: "quiet" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null, e.next ? h("p", null, h("span", { class: "quiet" }, "Next: "), e.next) : null),
-          route.params.get("reason") === e.reason
-            ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${e.reason_text}` }, "Show all again")
-            : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${e.reason_text}` }, `Show ${e.count === 1 ? "it" : "them"}`),
-        ),
-      ),
-    ),
+    table<Failure>({
+      caption: "Why targets fail",
+      rows: all.errors,
+      key: (e) => e.reason,
+      columns: [
+        { title: "Targets", numeric: true, class: "bad-text", cell: (e) => h("b", null, count(e.count)) },
+        { title: "Reason", head: true, class: "reason", cell: (e) => headline(e.reason_text) },
+        { title: "Example", class: "wrap quiet", cell: (e) => [text(e.example, 160), e.jobs?.length ? h("small", { class: "block" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null] },
+        { title: "Next", class: "wrap minor", cell: (e) => e.next },
+        {
+          title: "",
+          class: "nowrap",
+          cell: (e) =>
+            here(e)
+              ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${e.reason_text}` }, "Show all again")
+              : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${e.reason_text}` }, `Show ${e.count === 1 ? "it" : "them"}`),
+        },
+      ],
+    }),
   );
 }
 

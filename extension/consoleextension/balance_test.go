@@ -1,0 +1,133 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// delivering is an exporter of some destinations, of which each has counted what a test says.
+type delivering struct{ d inspect.Delivery }
+
+func (s *subject) delivering(name string, destinations ...inspect.Destination) *delivering {
+	x := &delivering{inspect.Delivery{Destinations: destinations}}
+	s.RegisterInspection(inspect.Source{
+		Kind: component.KindExporter, ID: id(name), Signal: "metrics",
+		Flow: func() (f inspect.Flow) {
+			for _, d := range x.d.Destinations {
+				f.Out += d.Sent
+				f.WireBytes += d.WireBytes
+			}
+			return f
+		},
+		Delivery: func() inspect.Delivery {
+			return inspect.Delivery{Destinations: append([]inspect.Destination{}, x.d.Destinations...), Split: x.d.Split}
+		},
+	})
+	return x
+}
+
+func totalsOf(s *subject) totalsJSON { return get[overviewJSON](s, "/api/v1/overview").Totals }
+
+const fanOut = `
+receivers: {fastprometheus: {}, remotewrite: {}}
+exporters: {remotewrite: {}, remotewrite/2: {}, nop: {}}
+service:
+  pipelines:
+    metrics: {receivers: [fastprometheus], exporters: [remotewrite, remotewrite/2]}
+    metrics/own: {receivers: [remotewrite], exporters: [nop]}
+`
+
+func TestDataIsCountedOnce(t *testing.T) {
+	f := func(name string, in, out float64, destinations int, arrange func(s *subject) (count func())) {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.configure(fanOut)
+			receiver := s.counter(component.KindReceiver, "fastprometheus")
+			count := arrange(s)
+			s.clock.pass(sampleInterval)
+			s.sample()
+			receiver.flow.In = 2000
+			count()
+			s.clock.pass(sampleInterval)
+			got := totalsOf(s)
+			require.InDelta(t, in, *got.In, 0.01)
+			require.InDelta(t, out, *got.Out, 0.01)
+			require.Equal(t, destinations, got.To)
+		})
+	}
+	a, b := inspect.Destination{Name: "http://a/api"}, inspect.Destination{Name: "http://b/api"}
+	f("one destination", 100, 100, 1, func(s *subject) func() {
+		x := s.delivering("remotewrite", a)
+		return func() { x.d.Destinations[0].Sent = 2000 }
+	})
+	f("the slower of two", 100, 25, 2, func(s *subject) func() {
+		x := s.delivering("remotewrite", a, b)
+		return func() { x.d.Destinations[0].Sent, x.d.Destinations[1].Sent = 2000, 500 }
+	})
+	f("two that share", 100, 100, 2, func(s *subject) func() {
+		x := s.delivering("remotewrite", a, b)
+		x.d.Split = true
+		return func() { x.d.Destinations[0].Sent, x.d.Destinations[1].Sent = 1500, 500 }
+	})
+	f("the slower of two exporters", 100, 5, 2, func(s *subject) func() {
+		x, y := s.delivering("remotewrite", a), s.delivering("remotewrite/2", b)
+		return func() { x.d.Destinations[0].Sent, y.d.Destinations[0].Sent = 2000, 100 }
+	})
+	f("through a receiver of our own", 100, 100, 1, func(s *subject) func() {
+		x := s.delivering("remotewrite", inspect.Destination{Name: "http://127.0.0.1:19291/api/v1/write"})
+		own := &inspect.Flow{}
+		s.RegisterInspection(inspect.Source{
+			Kind: component.KindReceiver, ID: id("remotewrite"), Flow: func() inspect.Flow { return *own },
+			Intake: func() inspect.Intake { return inspect.Intake{Addresses: []string{"[::]:19291"}} },
+		})
+		return func() { x.d.Destinations[0].Sent, own.In = 2000, 2000 }
+	})
+}
+
+func TestAddressesLeadToReceivers(t *testing.T) {
+	f := func(destination, address string, want bool) {
+		t.Helper()
+		require.Equal(t, want, leadsTo(destination, address), "%s, %s", destination, address)
+	}
+	f("http://127.0.0.1:19291/api/v1/write", "127.0.0.1:19291", true)
+	f("http://localhost:19291/api/v1/write", "[::]:19291", true)
+	f("b (127.0.0.1:4317)", "0.0.0.0:4317", true)
+	f("127.0.0.1:4317", "127.0.0.1:4318", false)
+	f("http://pond:19291/", "[::]:19291", false)
+	f("http://pond/", "127.0.0.1:80", false)
+	f("", "", false)
+}
+
+func TestRatesAreUnknownAtFirst(t *testing.T) {
+	s := open(t)
+	s.configure(fanOut)
+	x := s.delivering("remotewrite", inspect.Destination{Name: "a", Taken: 10, Sent: 4, Waiting: 6})
+	d := get[deliveryJSON](s, "/api/v1/delivery")
+	require.Nil(t, d.Exporters[0].Destinations[0].LostRate, "it is not zero: nobody knows yet")
+	require.Nil(t, d.Exporters[0].Destinations[0].WaitingRate)
+	require.Nil(t, totalsOf(s).Out)
+
+	s.clock.pass(sampleInterval)
+	x.d.Destinations[0].Taken, x.d.Destinations[0].Sent, x.d.Destinations[0].Dropped, x.d.Destinations[0].Waiting = 100, 50, map[string]int64{"rejected": 40}, 10
+	to := get[deliveryJSON](s, "/api/v1/delivery").Exporters[0].Destinations[0]
+	require.InDelta(t, *to.TakenRate, *to.SentRate+*to.LostRate+*to.WaitingRate, 0.001)
+	o := get[overviewJSON](s, "/api/v1/overview")
+	require.Equal(t, o.Totals.Out, o.Latest["out"], "a chart ends with the number above it")
+	require.Equal(t, o.Process.RSS, o.Latest["rss"])
+}
+
+func TestNumbersInSentences(t *testing.T) {
+	for n, want := range map[float64]string{0: "0", 0.314: "0.31", 9.996: "10", 45.55: "45.5", 999.6: "1k", 45_512: "45.5k", 1.2e6: "1.2M"} {
+		require.Equal(t, want, short(n))
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -12345: "-12,345", 1234567: "1,234,567"} {
+		require.Equal(t, want, grouped(n))
+	}
+}

@@ -1,0 +1,141 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleextension
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+const (
+	maxWatching = 4 // who look at data at a time
+	// watchFor is how long one look waits for a batch. Pages look again.
+	watchFor = 8 * time.Second
+)
+
+type (
+	liveRequest struct {
+		Node string `json:"node"`
+	}
+
+	liveJSON struct {
+		Node string `json:"node"`
+		// Place says where in the component it was seen.
+		Place   string           `json:"place"`
+		Batches []inspect.Glance `json:"batches"` // one, or none while nothing passes
+	}
+)
+
+// Places where components show data.
+const (
+	placeOut    = "out"    // what a receiver hands on
+	placeAround = "around" // before and after a processor
+	placeIn     = "in"     // what an exporter takes
+)
+
+func placeOf(kind component.Kind) string {
+	switch kind {
+	case component.KindReceiver:
+		return placeOut
+	case component.KindExporter:
+		return placeIn
+	}
+	return placeAround
+}
+
+// live waits for a batch in a component and shows some of its points. Nothing is looked at without such a request.
+func (c *console) live(r *http.Request) (any, error) {
+	var asked liveRequest
+	if err := decode(r, &asked); err != nil {
+		return nil, err
+	}
+	var taps []*inspect.Tap
+	out := liveJSON{Node: asked.Node, Batches: []inspect.Glance{}}
+	for _, s := range c.all() {
+		if s.node() == asked.Node && s.Tap != nil {
+			taps, out.Place = append(taps, s.Tap), placeOf(s.Kind)
+		}
+	}
+	if len(taps) == 0 {
+		return nil, notFound("no component %q shows its data", cut(asked.Node, 100))
+	}
+	select {
+	case c.watching <- struct{}{}:
+		defer func() { <-c.watching }()
+	default:
+		return nil, errWatching
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), c.watchFor)
+	defer cancel()
+	glance, err := first(ctx, taps)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	hideGlance(&glance)
+	out.Batches = append(out.Batches, glance)
+	return out, nil
+}
+
+var errWatching = &fault{http.StatusTooManyRequests, "busy", "others look at data already: try again"}
+
+// first waits at all instances of a component for the first batch that passes one.
+func first(ctx context.Context, taps []*inspect.Tap) (inspect.Glance, error) {
+	ctx, cancel := context.WithCancel(ctx) // ends the other looks
+	defer cancel()
+	type look struct {
+		glance inspect.Glance
+		err    error
+	}
+	looks := make(chan look, len(taps))
+	for _, tap := range taps {
+		go func() {
+			glance, ok, err := tap.Look(ctx)
+			if !ok {
+				err = errWatching
+			}
+			looks <- look{glance, err}
+		}()
+	}
+	var last error
+	for range taps {
+		got := <-looks
+		if got.err == nil {
+			return got.glance, nil
+		}
+		last = got.err
+	}
+	return inspect.Glance{}, last
+}
+
+// hideGlance takes secrets out of what was seen.
+func hideGlance(g *inspect.Glance) {
+	for i := range g.Points {
+		hidePoint(&g.Points[i].Point)
+		if after := g.Points[i].After; after != nil {
+			hidePoint(after)
+		}
+	}
+}
+
+func hidePoint(p *inspect.Point) {
+	p.Name, p.Value = redactor.Text(p.Name), redactor.Text(p.Value)
+	for _, labels := range [][]inspect.Label{p.Resource, p.Attributes} {
+		for i := range labels {
+			l := &labels[i]
+			if l.Value = redactor.Text(l.Value); l.Value != "" && redactor.Secret(l.Name) {
+				l.Value = redact.Mark
+			}
+		}
+	}
+}
