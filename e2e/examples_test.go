@@ -88,7 +88,9 @@ func startExample(t *testing.T, name string, env []string, overlays ...string) *
 	c := &collector{telemetry: fmt.Sprintf("http://127.0.0.1:%d/metrics", port)}
 	c.Process = process.Start(t, process.Settings{
 		Path: process.Binary(t, binary), Args: args,
-		Env: append(configEnv(t), append([]string{"GODWIT_TELEMETRY_PORT=" + strconv.Itoa(port)}, env...)...),
+		Env: append(configEnv(t), append([]string{
+			"GODWIT_TELEMETRY_PORT=" + strconv.Itoa(port), "GODWIT_CONSOLE_PORT=" + strconv.Itoa(freeport.Get(t)),
+		}, env...)...),
 	})
 	c.running()
 	return c
