@@ -136,7 +136,7 @@ func TestConsole(t *testing.T) {
 		p.Holds(`document.querySelector(".live pre").textContent.split("\n").length === 1`)
 		p.Picture("target-wide")
 		p.Click(`a[href*="relabel"]`)
-		p.Reads("main", "Kept", "Rule 1: replace", "nest added: "+a.well.Addr())
+		p.Reads("main", "Kept", "Rule 1: replace", "matched, 1 change", "nest added: "+a.well.Addr())
 		p.Picture("relabel-wide")
 		p.Go("#/relabel?" + `labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D`)
 		p.Reads("main", "Dropped by rule 1")
@@ -162,6 +162,19 @@ func TestConsole(t *testing.T) {
 	t.Run("delivery", func(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/delivery")
 		p.Reads("main", a.destination.URL(), "Delivering", "remote write 2.0", "zstd", "Nothing was lost since the start")
+	})
+	t.Run("live data", func(t *testing.T) {
+		p := browser.Page(t, console.Wide, a.home, "#/overview")
+		p.Do(`document.querySelector(".picture a[href*='#/live/processor']")?.dispatchEvent(new MouseEvent("click", {bubbles: true, view: window}))`)
+		p.Reads("h1", "processor/cardinality")
+		p.Reads("main", "points came", "went on", "sightings", "ring_id=", "not passed on")
+		p.Go("#/live/processor%2Fcardinality?fate=gone")
+		p.Holds(`[...document.querySelectorAll("tbody tr")].every(r => r.textContent.includes("not passed on"))`)
+		p.Picture("live-wide")
+		p.Go("#/live/exporter%2Fremotewrite")
+		p.Reads("main", "Some of what it takes", "geese")
+		p.Go("#/live/exporter%2Fother")
+		p.Reads("main", "No data can be looked at here")
 	})
 	t.Run("configuration", func(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/configuration?q=cardinality")
@@ -211,6 +224,7 @@ func TestConsole(t *testing.T) {
 		p.Reads("main", "problem", "503", "connection refused", "flocks", "Next:", "1 of 3 targets healthy", "Nothing is being lost")
 		p.Holds(`document.querySelector(".problem a.go[href*='#/targets'][href*='reason=']")`)
 		p.Reads(".picture", "fastprometheus", "cardinality", "remotewrite", "limited")
+		p.Reads(".picture", a.destination.Addr(), "Delivering")
 		p.Holds(`[...document.querySelectorAll(".picture .flow")].some(e => /samples\/s/.test(e.textContent))`)
 		p.Holds(`document.querySelectorAll(".chart canvas").length >= 6`)
 		p.Click(".problem a.go")
@@ -225,6 +239,7 @@ func TestConsole(t *testing.T) {
 		views := map[string]string{
 			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
 			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
+			"live":    "#/live/processor%2Fcardinality",
 			"relabel": "#/relabel?labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D",
 		}
 		for _, l := range looks {
@@ -242,7 +257,7 @@ func TestConsole(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/delivery")
 		p.Reads("h1", "Delivery")
 		a.destination.Always(rwserver.Step{Status: 400})
-		p.Reads("main", "is being given up now", "Given up, by reason", "400", "Next: The destination will never take it")
+		p.Reads("main", "is being lost now", "Lost, by reason", "400", "Next: The destination will never take it")
 		p.Picture("delivery-loss-wide")
 		p.Go("#/overview")
 		p.Reads("main", "are being lost", "Next:")
@@ -325,6 +340,8 @@ func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p.Holds(`document.activeElement === document.body`)
 	p.Holds(`document.querySelector("th[aria-sort=ascending]")`)
 	p.Do(`document.querySelector("th[aria-sort] button").focus()`)
+	p.Keys(kb.Enter)
+	p.Holds(`location.hash.includes("sort=url")`)
 	p.Keys(kb.Enter)
 	p.Holds(`document.querySelector("th[aria-sort=descending]") && location.hash.includes("order=desc")`)
 	assert.Equal(t, "Target", p.Focused(), "it keeps the focus")

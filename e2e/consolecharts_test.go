@@ -33,7 +33,7 @@ const anHour = `{
 
 // How many pixels of a chart have the colour of its line.
 const drawnBad = `(() => {
-	const canvas = [...document.querySelectorAll(".chart")].find(c => c.textContent.startsWith("Not sent on")).querySelector("canvas");
+	const canvas = [...document.querySelectorAll(".chart")].find(c => c.textContent.startsWith("Lost")).querySelector("canvas");
 	const probe = document.body.appendChild(document.createElement("i"));
 	probe.style.color = "var(--bad)";
 	const [r, g, b] = getComputedStyle(probe).color.match(/\d+/g).map(Number);
@@ -56,7 +56,7 @@ func TestConsoleChartsOfAnHour(t *testing.T) {
 		p.Do(anHour)
 		p.Go("#/overview")
 		p.Holds(`document.querySelectorAll(".chart canvas").length === 9`)
-		p.Holds(`document.querySelector("[aria-label*='Samples, last hour. in: now 5'][aria-label*='highest 51.9k/s']")`)
+		p.Holds(`document.querySelector("[aria-label^='Samples, on one scale, last 1 h. in: now '][aria-label*='highest 51.9k/s']")`)
 		p.Holds(`document.querySelector("[aria-label^='Waiting in queues'][aria-label*='highest 56.3 MiB']")`)
 		p.Holds(drawnBad + " > 4") // ten seconds of losses in an hour are seen
 		p.Fits()

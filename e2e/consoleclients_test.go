@@ -86,7 +86,7 @@ func TestConsoleTellsOfShortMemory(t *testing.T) {
 	endpoint := freeport.Addr(t)
 	startCollector(t, fmt.Sprintf(scraping, "http://"+freeport.Addr(t)+"/", jobs(job("node", well.Addr(), ""))), fmt.Sprintf(shortConfig, endpoint))
 	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "")
-	p.Reads("main", "memory_limiter refuses all data: memory is short", "Scrapes of fastprometheus are lost", "scrapes/s are being lost")
+	p.Reads("main", "memory_limiter refuses all data: memory is short", "Scrapes of fastprometheus are lost", "are being lost")
 	p.Picture("overview-memory-wide")
 }
 

@@ -61,7 +61,7 @@ const anyTarget = "ID"
 // rounds are what an open view asks for every five seconds, by view.
 var rounds = map[string][]string{
 	"overview":    {"overview", "history"},
-	"targets":     {"targets?limit=50"},
+	"targets":     {"targets?limit=50&sort=state"},
 	"search":      {"targets?limit=50&q=t09999"},
 	"sorted":      {"targets?limit=50&sort=samples&order=desc"},
 	"cardinality": {"cardinality", "cardinality/top?n=20", "cardinality/top?of=labels&by=values&n=5"},

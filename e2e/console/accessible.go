@@ -10,6 +10,7 @@ import "github.com/stretchr/testify/assert"
 func (p *Page) Accessible() {
 	p.t.Helper()
 	assert.Empty(p.t, Eval[[]string](p, accessible))
+	p.Axe()
 }
 
 const accessible = `(() => {

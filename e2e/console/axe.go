@@ -1,0 +1,55 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/godwit-otel/godwit/e2e/repository"
+)
+
+// axe-core is what the page's sources name among their tools, in the version of their lock file.
+const axeFile = "node_modules/axe-core/axe.min.js"
+
+// axe is the text of axe-core, or why there is none.
+var axe struct {
+	once sync.Once
+	text string
+	err  error
+}
+
+func loadAxe(root string) (string, error) {
+	web := filepath.Join(root, "extension", "consoleextension", "web")
+	if _, err := os.Stat(filepath.Join(web, axeFile)); err != nil {
+		install := exec.Command("npm", "ci", "--silent")
+		install.Dir = web
+		if out, err := install.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("cannot install axe-core: %w: %s", err, out)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(web, axeFile))
+	return string(text), err
+}
+
+// Axe checks the page with axe-core, all of its rules, and finds nothing. Where there is neither axe-core nor npm to get it, it says so.
+func (p *Page) Axe() {
+	p.t.Helper()
+	root := repository.Root(p.t)
+	axe.once.Do(func() { axe.text, axe.err = loadAxe(root) })
+	if axe.err != nil {
+		p.t.Logf("axe-core does not look at this page: %v", axe.err)
+		return
+	}
+	p.Do(axe.text)
+	assert.Empty(p.t, Await[[]string](p, violations), "axe-core")
+}
+
+const violations = `axe.run(document, {resultTypes: ["violations"]}).then(r =>
+	r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " (" + (n.failureSummary ?? "").replaceAll("\n", " ") + ")").join("; ")))`
