@@ -68,7 +68,7 @@ func (e *remoteWrite) delivery() inspect.Delivery {
 				Age: age(queued), OnDisk: e.intake.durable,
 			},
 			InFlight:  inspect.InFlight{Requests: int64(queued.Leased), MaxRequests: int64(e.cfg.Shards.Max)},
-			Taken: queued.Taken, Waiting: queued.Items,
+			Taken: e.queue.Taken(i), Waiting: queued.Items,
 			Sent:      o.Samples + o.Histograms,
 			Dropped:   o.Dropped,
 			Responses: map[string]int64{},

@@ -369,7 +369,6 @@ type Stats struct {
 	Leased          int       // requests under way
 	Waiting         int       // blocks that no sender has
 	Items           int64     // samples and histograms in all blocks
-	Taken           int64     // those that were ever queued
 	Oldest          time.Time // when the oldest block was queued; zero without one
 }
 
@@ -378,11 +377,18 @@ func (q *Queue) Stats(destination int) Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
-	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held, Items: d.items, Taken: d.taken}
+	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held, Items: d.items}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
 	}
 	return s
+}
+
+// Taken is how many samples and histograms were ever queued for a destination.
+func (q *Queue) Taken(destination int) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.destinations[destination].taken
 }
 
 // firstSeq is the lowest sequence number that a destination waits for.

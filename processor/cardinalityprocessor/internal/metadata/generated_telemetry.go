@@ -37,9 +37,9 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityAggregateState         metric.Int64ObservableGauge
 	ProcessorCardinalityAggregatedPoints       metric.Int64Counter
 	ProcessorCardinalityContendedGroups        metric.Int64ObservableGauge
+	ProcessorCardinalityEndMarkers             metric.Int64Counter
 	ProcessorCardinalityEndedSeries            metric.Int64ObservableCounter
 	ProcessorCardinalityExpiredSeries          metric.Int64ObservableCounter
-	ProcessorCardinalityEndMarkers         metric.Int64Counter
 	ProcessorCardinalityGroups                 metric.Int64ObservableGauge
 	ProcessorCardinalityInternedStrings        metric.Int64ObservableCounter
 	ProcessorCardinalityMemory                 metric.Int64ObservableGauge
@@ -456,6 +456,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{group}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityEndMarkers, err = builder.meter.Int64Counter(
+		"otelcol_processor_cardinality_end_markers",
+		metric.WithDescription("Data points without a value that say that their series ends here. [Alpha]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityEndedSeries, err = builder.meter.Int64ObservableCounter(
 		"otelcol_processor_cardinality_ended_series",
 		metric.WithDescription("Series that gave their place back with a stale marker. [Alpha]"),
@@ -466,12 +472,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_cardinality_expired_series",
 		metric.WithDescription("Series that lost their place because they were idle. [Alpha]"),
 		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorCardinalityEndMarkers, err = builder.meter.Int64Counter(
-		"otelcol_processor_cardinality_end_markers",
-		metric.WithDescription("Data points without a value that say that their series ends here. [Alpha]"),
-		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityGroups, err = builder.meter.Int64ObservableGauge(
