@@ -113,7 +113,7 @@ const over = "\n---\n"
 const (
 	// tireless goes on trying.
 	tireless     = "exporters: {remotewrite: {circuit_breaker: {consecutive_failures: 1000000}}}"
-	twoEndpoints = "exporters: {remotewrite: {endpoint: '', endpoints: [{name: a, endpoint: %[1]s}, {name: b, endpoint: %[2]s}]}}"
+	twoEndpoints = "exporters: {remotewrite: {endpoint: '', endpoints: [{endpoint: '%[1]s'}, {endpoint: '%[2]s'}]}}"
 	limitedTo    = `
 processors: {cardinality: {mode: %s, rules: [{name: few, match: {metric: goose}, group_by: [metric], max_series: 40, on_exceed: [drop]}]}}
 service: {pipelines: {metrics: {processors: [cardinality]}}}`
@@ -215,7 +215,7 @@ var situations = []situation{
 		config: "exporters: {remotewrite: {endpoint: 'http://%[3]s/api/v1/write'}, nop: {}}\nreceivers: {remotewrite: {endpoint: %[3]s}}\nservice: {pipelines: {metrics/own: {receivers: [remotewrite], exporters: [nop]}}}",
 		holds:  sums(1, 0, 0),
 	},
-	{name: "queue full, the newest is dropped", a: unwilling, config: "exporters: {remotewrite: {queue: {size: 1200, on_full: drop_newest}}}", holds: all(sums(0, 0, 1), finding("is losing data"))},
+	{name: "queue full, the newest is dropped", a: unwilling, config: "exporters: {remotewrite: {queue: {size: 1200, on_full: drop_newest}}}", holds: all(sums(0, 0, 1), finding("Scrapes of fastprometheus are lost"))},
 	{name: "queue full, the oldest is dropped", a: unwilling, config: "exporters: {remotewrite: {queue: {size: 1200, on_full: drop_oldest}}}", holds: all(sums(0, 0, 1), finding("is losing data"))},
 	{name: "limited", config: fmt.Sprintf(limitedTo, "enforce"), holds: all(sums(0.4, 0.6, 0), finding("Rule few is at its limit: 40 of 40 series: label ring of goose")), reads: []string{"limited"}},
 	{name: "limited, dry", config: fmt.Sprintf(limitedTo, "dry_run"), holds: sums(1, 0, 0)},
@@ -230,7 +230,7 @@ var situations = []situation{
 		config: "receivers: {fastprometheus: {config: {scrape_configs: [{job_name: silent, static_configs: [{targets: ['%[3]s']}]}, {job_name: unwanted, static_configs: [{targets: ['%[3]s']}], relabel_configs: [{action: drop}]}]}}}",
 		holds:  all(counted(0, 1, 1), finding("1 of 1 targets fails: connection refused")), reads: []string{"connection refused"},
 	},
-	{name: "rules drop samples", config: "exporters: {remotewrite: {write_relabel_configs: [{source_labels: [ring], regex: r[0-4].*, action: drop}]}}", holds: all(sums(0.5, 0, 0), state("ok"))},
+	{name: "rules drop samples", config: "exporters: {remotewrite: {write_relabel_configs: [{source_labels: [ring], regex: 'r[0-4].*', action: drop}]}}", holds: all(sums(0.5, 0, 0), state("ok"))},
 	{name: "on disk", config: "extensions: {file_storage: {directory: %[4]s}}\nexporters: {remotewrite: {queue: {storage: file_storage}}}\nservice: {extensions: [health_check, console, file_storage]}", holds: all(sums(1, 0, 0), state("ok"))},
 }
 

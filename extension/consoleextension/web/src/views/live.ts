@@ -94,7 +94,7 @@ function batch(route: Route): Child {
       columns: [
         { title: got.signal === "metrics" ? "Metric" : got.signal === "traces" ? "Span" : "Severity", head: true, class: "wrap", cell: (p) => [text(p.name), h("small", { class: "quiet block" }, p.kind)] },
         { title: "Value", class: "wrap mono", cell: (p) => value(p) },
-        { title: "Attributes", cell: (p) => labels(p.attributes) },
+        { title: "Attributes", cell: (p) => labels(p.attributes, { most: 12 }) },
         { title: "Resource", cell: (p) => labels(p.resource, { most: 12 }) },
         place === "around" && { title: "What became of it", class: "nowrap", cell: (p) => badge(...(fates[p.fate] ?? (["idle", p.fate] as const))) },
       ],
