@@ -165,7 +165,8 @@ func TestConsole(t *testing.T) {
 	})
 	t.Run("live data", func(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/overview")
-		p.Do(`document.querySelector(".picture a[href*='#/live/processor']")?.dispatchEvent(new MouseEvent("click", {bubbles: true, view: window}))`)
+		p.Holds(`document.querySelector(".picture a[href*='#/live/processor']")`)
+		p.Do(`document.querySelector(".picture a[href*='#/live/processor']").dispatchEvent(new MouseEvent("click", {bubbles: true, view: window}))`)
 		p.Reads("h1", "processor/cardinality")
 		p.Reads("main", "points came", "went on", "sightings", "ring_id=", "not passed on")
 		p.Go("#/live/processor%2Fcardinality?fate=gone")
