@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/handback"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
@@ -296,14 +298,14 @@ func (in *intake) weigh(blocks []block.Block) {
 
 // add gives md to the encoder, by tenant.
 func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
-	t := &in.cfg.Tenant
+	t, loan := &in.cfg.Tenant, handback.LoanOf(ctx, md)
 	switch {
 	case t.ofCaller():
-		return in.encoder.Add(md, t.nameOf(ctx))
+		return in.encoder.AddLent(md, t.nameOf(ctx), loan)
 	case t.FromResourceAttribute != "":
 		return in.addByResource(md)
 	}
-	return in.encoder.Add(md, "")
+	return in.encoder.AddLent(md, "", loan)
 }
 
 // addByResource encodes first all resources of the first tenant, then all of the next. Nothing is moved out of md, which may

@@ -11,15 +11,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // walk is one call of Add on its way through the data.
 type walk struct {
-	e        *Encoder
-	t        *tenant
-	s        *scratch
-	text     []string // of symbols
+	e    *Encoder
+	t    *tenant
+	s    *scratch
+	text []string // of symbols
+	recalling
 	resource *resource
 	schema   *schema
 	scope    *scope
@@ -36,17 +38,16 @@ type walk struct {
 // Add takes every point of md into the open columns of tenant. It keeps no reference to md. What cannot be sent is
 // counted and left out; the error is for md as a whole.
 func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
-	resources := md.ResourceMetrics()
-	return e.addAll(resources.Len(), resources.At, tenant)
+	return e.AddLent(md, tenant, nil)
 }
 
 // AddResources does the same with some resources of metrics, which stay where they are.
 func (e *Encoder) AddResources(resources []pmetric.ResourceMetrics, tenant string) error {
-	return e.addAll(len(resources), func(i int) pmetric.ResourceMetrics { return resources[i] }, tenant)
+	return e.addAll(len(resources), func(i int) pmetric.ResourceMetrics { return resources[i] }, tenant, nil)
 }
 
-func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant string) error {
-	if err := e.add(n, at, tenant); err != nil {
+func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant string, loan *handback.Loan) error {
+	if err := e.add(n, at, tenant, loan); err != nil {
 		return err
 	}
 	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
@@ -58,7 +59,7 @@ func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant s
 	return nil
 }
 
-func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant string) (err error) {
+func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant string, loan *handback.Loan) (err error) {
 	all := func() (lost int) {
 		for i := range n {
 			lost += points(at(i))
@@ -83,7 +84,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 		e.dropped(ReasonTenants, tenant, all())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
-	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot()}
+	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot(), recalling: recalling{recollection: e.recall(t, loan, all)}}
 	for i := range n {
 		w.resourceMetrics(at(i))
 	}
@@ -147,15 +148,7 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 }
 
 func (w *walk) metric(m pmetric.Metric) {
-	expected := &w.resource.first
-	if w.family != nil {
-		expected = &w.family.next
-	}
-	f, s := expected.Load(), shapeOf(m)
-	if f == nil || !f.match(m, s, w.schema, w.scope, w.scraped) {
-		f = w.e.family(w.t, m, s, w.schema, w.scope, w.scraped)
-		expected.Store(f)
-	}
+	f := w.familyOf(m, shapeOf(m))
 	w.family, w.before = f, nil
 	if f.reason != "" {
 		w.e.dropped(f.reason, m.Name(), max(countPoints(m), 1))
@@ -174,6 +167,20 @@ func (w *walk) metric(m pmetric.Metric) {
 		w.summaries(m.Summary().DataPoints())
 	default:
 	}
+}
+
+// findFamily recognises a metric: as the one that followed its predecessor last time, else by hash.
+func (w *walk) findFamily(m pmetric.Metric, s shape) *family {
+	expected := &w.resource.first
+	if w.family != nil {
+		expected = &w.family.next
+	}
+	f := expected.Load()
+	if f == nil || !f.match(m, s, w.schema, w.scope, w.scraped) {
+		f = w.e.family(w.t, m, s, w.schema, w.scope, w.scraped)
+		expected.Store(f)
+	}
+	return f
 }
 
 func countPoints(m pmetric.Metric) int {
@@ -199,28 +206,33 @@ type known struct {
 	parts []*series // of a classic histogram or a summary; some may be an outcome's
 }
 
-// point recognises a data point: as the one that followed its predecessor last time, else by hash. It is false if
-// the point has to be left out.
-func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) (k known, ok bool) {
+// findPoint recognises a data point: as the one that followed its predecessor last time, else by hash. Its number is 0 if it is in no table.
+func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint32) {
 	expected := &w.family.first
 	if w.before != nil {
 		expected = &w.before.next
 	}
-	p := w.e.points.one(expected.Load())
-	if !w.e.is(p, w.family, m, bounds, w.text) {
-		var n uint32
-		var found bool
-		if p, n, found = w.e.find(w.t, w.family, m, bounds); found {
-			w.hits++
-			w.moves++
-		} else {
-			w.misses++
-		}
-		w.text = w.e.symbols.snapshot()
-		expected.Store(n)
-	} else {
+	number = expected.Load()
+	p = w.e.points.one(number)
+	if w.e.is(p, w.family, m, bounds, w.text) {
 		w.hits++
+		return p, number
 	}
+	var found bool
+	if p, number, found = w.e.find(w.t, w.family, m, bounds); found {
+		w.hits++
+		w.moves++
+	} else {
+		w.misses++
+	}
+	w.text = w.e.symbols.snapshot()
+	expected.Store(number)
+	return p, number
+}
+
+// point recognises a data point. It is false if the point has to be left out.
+func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) (k known, ok bool) {
+	p := w.pointOf(m, bounds)
 	if stale {
 		w.e.end(&p.seen)
 	} else {

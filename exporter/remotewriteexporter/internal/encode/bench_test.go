@@ -6,6 +6,7 @@
 package encode
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"syscall"
@@ -18,6 +19,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
@@ -35,6 +38,7 @@ func cpuTime(t testing.TB) int64 {
 func BenchmarkKnownPages(b *testing.B) {
 	for _, targets := range []int{20, 100, 1000} {
 		pages, total := labPages(b, targets)
+		b.Run(fmt.Sprintf("v2/zstd/lent/targets=%d", targets), func(b *testing.B) { benchmarkPages(b, pages, total, v2Zstd, true, nil) })
 		for _, f := range []struct {
 			name   string
 			format Format
@@ -45,7 +49,7 @@ func BenchmarkKnownPages(b *testing.B) {
 			{"v1/zstd", v1Zstd},
 			{"v1/snappy", v1Snappy},
 		} {
-			b.Run(fmt.Sprintf("%s/targets=%d", f.name, targets), func(b *testing.B) { benchmarkPages(b, pages, total, f.format, nil) })
+			b.Run(fmt.Sprintf("%s/targets=%d", f.name, targets), func(b *testing.B) { benchmarkPages(b, pages, total, f.format, false, nil) })
 		}
 	}
 }
@@ -71,19 +75,28 @@ func BenchmarkRules(b *testing.B) {
 	} {
 		b.Run("rules="+r.name, func(b *testing.B) {
 			before := live()
-			e := benchmarkPages(b, pages, total, v2Zstd, func(c *Config) { c.Rules = r.rules })
+			e := benchmarkPages(b, pages, total, v2Zstd, false, func(c *Config) { c.Rules = r.rules })
 			b.ReportMetric(float64(live()-before)/float64(total), "heapB/series")
 			b.ReportMetric(float64(e.Stats().Series), "known")
 		})
 	}
 }
 
-func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f Format, change func(*Config)) *Encoder {
+func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f Format, lent bool, change func(*Config)) *Encoder {
 	e, _ := newEncoder(b, change)
 	var blocks []block.Block
+	loans := make([]*handback.Loan, len(pages))
+	if lent {
+		for i := range loans {
+			loans[i] = new(handback.Loan)
+		}
+	}
 	round := func() (wire, samples int) {
-		for _, md := range pages {
-			if err := e.Add(md, ""); err != nil {
+		for i, md := range pages {
+			if lent {
+				handback.Lend(context.Background(), loans[i], md)
+			}
+			if err := e.AddLent(md, "", loans[i]); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -58,6 +58,7 @@ type Encoder struct {
 	familyIDs  uint64
 	resourceID uint32
 	sweeps     mark
+	removals   uint64        // sweeps that took points out of the tables; changes under mu
 	overflow   atomic.Int64  // places of what was translated for want of room since the last Expire
 	generation atomic.Uint32 // counts Expires
 	endings    atomic.Int64  // about how many points have ended since the last Expire

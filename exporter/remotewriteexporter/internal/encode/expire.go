@@ -45,6 +45,9 @@ func (e *Encoder) expire(advance bool) {
 			delete(e.tenants, name)
 		}
 	}
+	if x.removed {
+		e.removals++
+	}
 	x.slabs()
 	e.symbols.release(x.symbols)
 	e.endings.Store(0)
@@ -65,6 +68,7 @@ type expiry struct {
 	live    func(*atomic.Uint32) bool
 	symbols []bool
 	values  map[int][]bool // by width
+	removed bool           // points from tables
 }
 
 func (x *expiry) keepSeries(s *series) {
@@ -156,6 +160,7 @@ func (x *expiry) tenant(t *tenant) bool {
 		p := points.one(n)
 		if !x.live(&p.seen) {
 			p.form = 0
+			x.removed = true
 			return false
 		}
 		f := x.e.forms.one(p.form)

@@ -1,0 +1,154 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+)
+
+// recollection is what the points of metrics were recognised as whose memory a receiver fills again and again, in the order of a walk.
+// It is left with that memory, as package handback has it: the receiver drops it when it changes which points there are, or their
+// attributes, which therefore need not be read again. Nothing depends on that alone. A point is recalled for the address that it was
+// recognised at, as many attributes, the same family and the same bounds; from the first that differs on, all is recognised anew.
+//
+// Resources are not part of it: targets that are alike share memory, and series.
+type recollection struct {
+	of       *tenant
+	removals uint64 // from the cache, until then
+	metrics  []recalledMetric
+	points   []recalledPoint
+}
+
+// recalledMetric is the family of a metric that says this of itself.
+type recalledMetric struct {
+	name, unit, help string
+	shape            shape
+	family           *family
+}
+
+// recalledPoint is the number of a point, 0 if it has to be recognised each time.
+type recalledPoint struct {
+	at     pcommon.Map // its attributes: where they are, not what they are
+	length uint32
+	number uint32
+}
+
+// maxRecalled is how many points are recalled of metrics, 24 bytes each.
+const maxRecalled = 1 << 16
+
+// AddLent is Add for metrics that came with a loan, if there is one.
+func (e *Encoder) AddLent(md pmetric.Metrics, tenant string, loan *handback.Loan) error {
+	resources := md.ResourceMetrics()
+	return e.addAll(resources.Len(), resources.At, tenant, loan)
+}
+
+// recall returns what is recalled of metrics of a tenant. It is nil when they may not come again.
+func (e *Encoder) recall(t *tenant, loan *handback.Loan, points func() int) *recollection {
+	if loan == nil || !loan.Lasts() {
+		return nil
+	}
+	r, _ := loan.Note(e).(*recollection)
+	if r == nil {
+		r = &recollection{points: make([]recalledPoint, 0, min(points(), maxRecalled))}
+		loan.Leave(e, r)
+	}
+	if r.of != t || r.removals != e.removals {
+		clear(r.metrics)
+		clear(r.points)
+		*r = recollection{of: t, removals: e.removals, metrics: r.metrics[:0], points: r.points[:0]}
+	}
+	return r
+}
+
+// recalling goes through a recollection.
+type recalling struct {
+	*recollection // nil without any
+
+	metric, point int // the next
+}
+
+// nextMetric returns what is recalled of a metric, its family nil if that has to be found; nil if nothing is to be recalled.
+func (r *recalling) nextMetric(m pmetric.Metric, s shape) *recalledMetric {
+	name, unit, help := m.Name(), m.Unit(), m.Description()
+	if r.metric < len(r.metrics) {
+		k := &r.metrics[r.metric]
+		if k.name == name && k.unit == unit && k.help == help && k.shape == s {
+			r.metric++
+			return k
+		}
+		clear(r.metrics[r.metric:])
+		r.metrics = r.metrics[:r.metric]
+		r.forgetPoints()
+	}
+	if len(r.metrics) == maxRecalled {
+		return nil
+	}
+	r.metrics = append(r.metrics, recalledMetric{name: name, unit: unit, help: help, shape: s})
+	r.metric++
+	return &r.metrics[r.metric-1]
+}
+
+// nextPoint returns what is recalled of the point with some attributes; nil if nothing is to be recalled.
+func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
+	if r.point < len(r.points) {
+		k := &r.points[r.point]
+		if k.at == m && k.length == uint32(m.Len()) {
+			r.point++
+			return k
+		}
+		r.forgetPoints()
+	}
+	if len(r.points) == maxRecalled {
+		return nil
+	}
+	r.points = append(r.points, recalledPoint{at: m, length: uint32(m.Len())})
+	r.point++
+	return &r.points[r.point-1]
+}
+
+// forgetPoints forgets those to come.
+func (r *recalling) forgetPoints() {
+	clear(r.points[r.point:])
+	r.points = r.points[:r.point]
+}
+
+// familyOf is the family of a metric: the recalled one, or as the one that followed the metric before last time, else by hash.
+func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
+	if w.recalling.recollection == nil {
+		return w.findFamily(m, s)
+	}
+	k := w.recalling.nextMetric(m, s)
+	if k == nil {
+		return w.findFamily(m, s)
+	}
+	if f := k.family; f != nil && !f.dead && f.kind == m.Type() && f.schema == w.schema && f.scope == w.scope && f.scraped == w.scraped {
+		return f
+	}
+	k.family = w.findFamily(m, s)
+	return k.family
+}
+
+// pointOf is the point of some attributes and bounds: the recalled one, or whatever has to be recognised.
+func (w *walk) pointOf(m pcommon.Map, bounds []float64) *point {
+	if w.recalling.recollection == nil {
+		p, _ := w.findPoint(m, bounds)
+		return p
+	}
+	k := w.recalling.nextPoint(m)
+	if k != nil && k.number != 0 {
+		p := w.e.points.one(k.number)
+		if o := w.e.forms.one(p.form); o.family == w.family && sameBounds(o.bounds, bounds) {
+			w.hits++
+			return p
+		}
+	}
+	p, n := w.findPoint(m, bounds)
+	if k != nil {
+		k.number = n
+	}
+	return p
+}

@@ -1,0 +1,255 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+	pdataslab "github.com/godwit-otel/godwit/internal/slab"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// lent is metrics that are filled again and again.
+type lent struct {
+	pmetric.Metrics
+
+	r    *rand.Rand
+	loan handback.Loan
+}
+
+func (l *lent) metric() pmetric.Metric {
+	rms := l.ResourceMetrics()
+	sms := rms.At(l.r.IntN(rms.Len())).ScopeMetrics()
+	ms := sms.At(l.r.IntN(sms.Len())).Metrics()
+	return ms.At(l.r.IntN(ms.Len()))
+}
+
+// refill gives all points another time, and some no value.
+func (l *lent) refill(at pcommon.Timestamp) {
+	flags := func() pmetric.DataPointFlags {
+		return pmetric.DefaultDataPointFlags.WithNoRecordedValue(l.r.IntN(16) == 0)
+	}
+	for _, rm := range l.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					for _, dp := range m.Gauge().DataPoints().All() {
+						dp.SetTimestamp(at)
+						dp.SetFlags(flags())
+					}
+				case pmetric.MetricTypeSum:
+					for _, dp := range m.Sum().DataPoints().All() {
+						dp.SetTimestamp(at)
+						dp.SetFlags(flags())
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, dp := range m.Histogram().DataPoints().All() {
+						dp.SetTimestamp(at)
+						dp.SetFlags(flags())
+					}
+				case pmetric.MetricTypeExponentialHistogram:
+					for _, dp := range m.ExponentialHistogram().DataPoints().All() {
+						dp.SetTimestamp(at)
+						dp.SetFlags(flags())
+					}
+				case pmetric.MetricTypeSummary:
+					for _, dp := range m.Summary().DataPoints().All() {
+						dp.SetTimestamp(at)
+						dp.SetFlags(flags())
+					}
+				default:
+				}
+			}
+		}
+	}
+}
+
+// change does what a receiver may do to metrics, and what somebody may have done who has promised not to. It returns how to undo it, if
+// that is to be done after the next consumer.
+func (l *lent) change(serial int) (undo func()) {
+	m := l.metric()
+	switch l.r.IntN(9) {
+	case 0: // other values of attributes, which is said
+		if m.Type() == pmetric.MetricTypeGauge && m.Gauge().DataPoints().Len() > 0 {
+			m.Gauge().DataPoints().At(0).Attributes().PutStr("k", fmt.Sprint("other-", serial))
+			l.loan.Forget()
+		}
+	case 1: // another target
+		l.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("instance-", l.r.IntN(3)))
+	case 2: // other labels of the resource
+		l.ResourceMetrics().At(0).Resource().Attributes().PutStr(fmt.Sprint("promoted.", l.r.IntN(3)), "x")
+	case 3: // points that are hidden
+		if m.Type() == pmetric.MetricTypeGauge {
+			return pdataslab.Hide(m.Gauge().DataPoints(), pmetric.NewNumberDataPointSlice, func(int) bool { return l.r.IntN(2) == 0 })
+		}
+	case 4: // and metrics
+		ms := l.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+		return pdataslab.Hide(ms, pmetric.NewMetricSlice, func(int) bool { return l.r.IntN(4) == 0 })
+	case 5: // a point more
+		if m.Type() == pmetric.MetricTypeGauge {
+			dp := m.Gauge().DataPoints().AppendEmpty()
+			dp.SetTimestamp(1_700_000_000_000_000_000)
+			dp.SetDoubleValue(float64(serial))
+			dp.Attributes().PutStr("serial", fmt.Sprint(serial))
+		}
+	case 6: // other bounds
+		if m.Type() == pmetric.MetricTypeHistogram {
+			for _, dp := range m.Histogram().DataPoints().All() {
+				dp.ExplicitBounds().FromRaw([]float64{float64(l.r.IntN(3)), 10})
+				dp.BucketCounts().FromRaw([]uint64{dp.Count(), 0, 0})
+			}
+		}
+	case 7: // another name
+		m.SetName(fmt.Sprint("renamed_", l.r.IntN(3), ".", serial))
+	case 8: // another type
+		if m.Type() == pmetric.MetricTypeSum {
+			m.Sum().SetIsMonotonic(!m.Sum().IsMonotonic())
+		}
+	}
+	return nil
+}
+
+// What is recalled of metrics is what would be recognised.
+func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
+	recalled := 0
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			g := generator{r: rand.New(rand.NewPCG(seed, 11)), version: promwrite.V2}
+			change := func(c *Config) {
+				c.PromoteResourceAttributes = []string{"promoted.*"}
+				c.TargetInfo = seed%3 == 0
+				c.IdleGenerations = 2
+				c.CustomBuckets = seed%5 == 0
+				if seed%4 == 0 {
+					c.MaxSeries = 8
+				}
+			}
+			e, _ := newEncoder(t, change)
+			oracle, _ := newEncoder(t, change)
+			l := &lent{Metrics: g.workload().metrics(&g, 0), r: g.r}
+			for round := range 40 {
+				tenant := ""
+				if g.r.IntN(6) == 0 {
+					tenant = "other"
+				}
+				l.refill(pcommon.NewTimestampFromTime(epoch.Add(time.Duration(round) * time.Minute)))
+				var undo func()
+				if g.r.IntN(2) == 0 {
+					undo = l.change(round)
+				}
+				loan := handback.LoanOf(handback.Lend(t.Context(), &l.loan, l.Metrics), l.Metrics)
+				require.NotNil(t, loan)
+				require.NoError(t, e.AddLent(l.Metrics, tenant, loan))
+				require.NoError(t, oracle.Add(l.Metrics, tenant))
+				got, _ := decode(t, flushAll(e, v2Zstd))
+				want, _ := decode(t, flushAll(oracle, v2Zstd))
+				require.Equal(t, canonical(want), canonical(got), "round %d", round)
+				if undo != nil {
+					undo()
+				}
+				if g.r.IntN(5) == 0 {
+					e.Expire()
+					oracle.Expire()
+				}
+				if r, _ := l.loan.Note(e).(*recollection); r != nil {
+					recalled += len(r.points)
+				}
+			}
+		})
+	}
+	require.Positive(t, recalled)
+}
+
+// Attributes of points that are recalled are not read: whoever lends them says when they change.
+func TestAttributesOfRecalledPointsAreNotRead(t *testing.T) {
+	e, _ := newEncoder(t, nil)
+	md := page(0, 40, epoch)
+	var loan handback.Loan
+	add := func() []promwrite.Series {
+		handback.Lend(t.Context(), &loan, md)
+		require.NoError(t, e.AddLent(md, "", &loan))
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		return series
+	}
+	for range 3 {
+		require.Len(t, add(), 40)
+	}
+	known := e.Stats().Series
+	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		for _, dp := range m.Gauge().DataPoints().All() {
+			for k := range dp.Attributes().All() {
+				dp.Attributes().PutStr(k, "another")
+			}
+		}
+	}
+	require.Len(t, add(), 40)
+	require.Equal(t, known, e.Stats().Series)
+	loan.Forget()
+	add()
+	require.Greater(t, e.Stats().Series, known)
+}
+
+// A recollection holds numbers of the cache: it goes with what they are of.
+func TestNothingIsRecalledOfWhatHasExpired(t *testing.T) {
+	e, _ := newEncoder(t, func(c *Config) { c.IdleGenerations = 1 })
+	md := page(0, 40, epoch)
+	var loan handback.Loan
+	add := func(md pmetric.Metrics, loan *handback.Loan) []promwrite.Series {
+		if loan != nil {
+			handback.Lend(t.Context(), loan, md)
+		}
+		require.NoError(t, e.AddLent(md, "", loan))
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		return series
+	}
+	var want []string
+	for range 3 {
+		want = canonical(add(md, &loan))
+	}
+	e.Expire()
+	e.Expire()
+	require.Zero(t, e.Stats().Series)
+	other := page(0, 40, epoch) // takes the numbers
+	for i, m := range other.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		m.SetName(fmt.Sprint("other_", i))
+	}
+	add(other, nil)
+	require.Equal(t, want, canonical(add(md, &loan)))
+}
+
+func TestRecalledSamplesAllocateNothing(t *testing.T) {
+	pages, samples := labPages(t, 20)
+	loans := make([]handback.Loan, len(pages))
+	e, _ := newEncoder(t, func(c *Config) { c.TargetInfo = true })
+	for range 3 {
+		for i, md := range pages {
+			handback.Lend(t.Context(), &loans[i], md)
+			require.NoError(t, e.AddLent(md, "", &loans[i]))
+		}
+		e.Flush(0, "", v2Zstd, nil)
+	}
+	var blocks []block.Block
+	allocs := alloctest.PerRun(func() {
+		for i, md := range pages {
+			require.NoError(t, e.AddLent(md, "", &loans[i]))
+		}
+		blocks = e.Flush(0, "", v2Zstd, blocks[:0])
+	})
+	require.Len(t, blocks, 1)
+	assert.Equal(t, samples, blocks[0].Samples)
+	assert.LessOrEqual(t, allocs, 2.0, "%d samples", samples)
+}
