@@ -62,6 +62,61 @@ func TestArrangementIsASort(t *testing.T) {
 	require.Positive(t, together)
 }
 
+// kubelets are scrapes of targets that each tell of pods of their own, metric by metric, as a kubelet does.
+func kubelets(targets, pods, metrics int) (md pmetric.Metrics, samples int) {
+	md = pmetric.NewMetrics()
+	r := rand.New(rand.NewPCG(1, 1))
+	for target := range targets {
+		rm := md.ResourceMetrics().AppendEmpty()
+		rm.Resource().Attributes().PutStr("service.name", "kubelet")
+		rm.Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("node-", target))
+		at := pcommon.NewTimestampFromTime(epoch.Add(time.Duration(target*7) * time.Millisecond))
+		ms := rm.ScopeMetrics().AppendEmpty().Metrics()
+		for metric := range metrics {
+			m := ms.AppendEmpty()
+			m.SetName(fmt.Sprint("container_metric_", metric))
+			m.SetDescription("What cAdvisor says.")
+			points := m.SetEmptyGauge().DataPoints()
+			for pod := range pods {
+				p := points.AppendEmpty()
+				p.SetTimestamp(at)
+				p.SetDoubleValue(float64(r.IntN(1 << 16)))
+				a := p.Attributes()
+				a.PutStr("container", "main")
+				a.PutStr("id", fmt.Sprintf("/kubepods/pod%x", target*100+pod))
+				a.PutStr("image", fmt.Sprintf("image@%x", target*100+pod))
+				a.PutStr("name", fmt.Sprintf("%x", target*100+pod))
+				a.PutStr("namespace", fmt.Sprint("team-", pod%7))
+				a.PutStr("pod", fmt.Sprintf("app-%x", target*100+pod))
+				if metric%4 == 3 {
+					a.PutStr("device", "/dev/nvme0n1")
+				}
+				samples++
+			}
+		}
+	}
+	return md, samples
+}
+
+// TestWhatPodsAreCalledIsSaidOnce: the names of pods of a target's own follow the number, in the same order in each metric, so that a
+// sample takes its number and little else.
+func TestWhatPodsAreCalledIsSaidOnce(t *testing.T) {
+	size := func(metrics int) (bytes, samples int) {
+		e, _ := newEncoder(t, nil)
+		md, samples := kubelets(60, 12, metrics)
+		require.NoError(t, e.Add(md, ""))
+		blocks := flushAll(e, v2Zstd)
+		require.Len(t, blocks, 1)
+		require.Equal(t, samples, blocks[0].Samples)
+		return len(blocks[0].Body()), samples
+	}
+	few, samplesOfFew := size(4)
+	many, samples := size(24)
+	each := float64(many-few) / float64(samples-samplesOfFew)
+	t.Logf("%.2f B for a sample of one metric more", each)
+	require.Less(t, each, 8.0, "with half of the labels before the number it was 12")
+}
+
 // TestSeriesWithoutAPlaceStayInOrder: what the cache has no room for is another series each time, of which samples must not
 // overtake each other.
 func TestSeriesWithoutAPlaceStayInOrder(t *testing.T) {

@@ -19,17 +19,51 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 		return 0
 	}
 	begin := len(w.body)
-	number, shift := w.open(b, &s, c, true)
+	w.turn(&s, c.of)
+	p := w.partLabels(b, &s, slots)
+	number, shift := w.open(b, &s, c, p.cut)
 	message := w.body[begin:]
 	done := 1
 	if len(message) <= maxMessage && number.Fixed() {
-		done += w.repeatSeries(b, &s, message, shift, number, slots[1:room])
+		done += w.repeatSeries(b, &s, message, shift, number, p, slots[1:room])
 	}
 	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, c, &s)
+		w.tell(begin, len(message), done, shift, number, alike{place: c.of, who: p.who, bits: c.bits}, &p)
 	}
 	w.head.Samples += done
 	return done
+}
+
+// parting is where the labels of a group's messages are parted, and what tells its first series from the next.
+type parting struct {
+	cut int
+	who uint64
+}
+
+// partLabels parts labels before the first one in which the first series of a group differs from the next: what is behind is the target's own,
+// as the names of pods are, and the same in the messages of another metric.
+func (w *flusher) partLabels(b *buffer, s *row, slots []uint32) parting {
+	p := parting{cut: w.prefix.cut, who: uint64(s.series.values)}
+	if len(slots) < 2 || s.series.values == 0 {
+		return p
+	}
+	next := b.series[slots[1]]
+	if next.layout != s.series.layout || next.values == 0 {
+		return p
+	}
+	values, who := s.layout.keys.valuesOf(next.values), uint64(0)
+	for i := range w.prefix.own {
+		x := &w.prefix.own[i]
+		if s.values[x.value] == values[x.value] {
+			continue
+		}
+		p.cut = min(p.cut, x.begin)
+		who = mix(who, uint64(x.ref))
+	}
+	if who != 0 {
+		p.who = who
+	}
+	return p
 }
 
 // single says whether a slot has one number, and no exemplar.
@@ -44,7 +78,7 @@ func (w *flusher) isExemplary(slot uint32) bool {
 
 // repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
 // and its times: for as many slots as have the layout and room. It returns how many.
-func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, number wire.Number, slots []uint32) int {
+func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < len(slots); done++ {
@@ -64,7 +98,7 @@ func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, 
 		at := len(body)
 		body = append(body, message...)
 		made := body[at:]
-		if !w.fillOwn(made, shift, next.values) || !w.fill(made[shift:], c.of) {
+		if !w.fillOwn(made, shift, p.cut, next.values) || !w.fill(made[shift:], c.of) {
 			body = body[:at]
 			break
 		}
@@ -77,7 +111,7 @@ func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, 
 
 // fillOwn puts the references of a point's values into a message like the one that the prefix is of. Those behind the number are so
 // much further on than in the prefix. It is false if one takes more bytes or fewer than there.
-func (w *flusher) fillOwn(message []byte, shift int, values ids) bool {
+func (w *flusher) fillOwn(message []byte, shift, cut int, values ids) bool {
 	for i := range w.prefix.own {
 		x := &w.prefix.own[i]
 		ref := w.ref(values[x.value])
@@ -85,7 +119,7 @@ func (w *flusher) fillOwn(message []byte, shift int, values ids) bool {
 			continue
 		}
 		behind := message
-		if x.at >= w.prefix.cut {
+		if x.at >= cut {
 			behind = message[shift:]
 		}
 		if !x.put(behind, ref) {

@@ -26,7 +26,7 @@ const (
 type alike struct {
 	length, value int    // of a message, and where its number is
 	place         uint32 // of the first resource
-	values        uint32 // of the first point
+	who           uint64 // of the first point, what tells it from the next; 0 if it is of the same series
 	bits          uint64 // of the first number
 }
 
@@ -61,26 +61,30 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 		return 0
 	}
 	begin := len(w.body)
-	number, shift := w.open(b, s, c, len(cells) >= minRun)
+	w.turn(s, c.of)
+	cut := 0
+	if len(cells) >= minRun {
+		cut = w.prefix.cut
+	}
+	number, shift := w.open(b, s, c, cut)
 	message := w.body[begin:]
 	if len(message) > maxMessage || !number.Fixed() {
 		return 1
 	}
 	done := 1 + w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, c, nil)
+		w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil)
 	}
 	return done
 }
 
-// open appends a message with a number. If others like it are to follow, the number may stand between the labels: shift is by how
-// much those of the resource have moved.
-func (w *flusher) open(b *buffer, s *row, c *sample, split bool) (number wire.Number, shift int) {
-	w.turn(s, c.of)
+// open appends a message with a number, which the prefix is of. If others like it are to follow, the number may stand between the
+// labels, at a cut: shift is by how much those behind it have moved.
+func (w *flusher) open(b *buffer, s *row, c *sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
 	var body []byte
-	if split && w.prefix.cut > 0 {
-		body, number, shift = w.appendSplit(w.body, c, b.start(c))
+	if cut > 0 {
+		body, number, shift = w.appendSplit(w.body, c, b.start(c), cut)
 	} else {
 		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.bits, c.time, b.start(c))
 	}
@@ -90,22 +94,22 @@ func (w *flusher) open(b *buffer, s *row, c *sample, split bool) (number wire.Nu
 	return number, shift
 }
 
-// appendSplit appends a message with the number between the labels: after those of the series, before the first one of the
-// resource. So what the messages of a target have in common, its times and its labels, is in one piece, which
-// compression finds in the run before. Labels remain in their order. It returns by how much those of the resource have moved.
-func (w *flusher) appendSplit(dst []byte, c *sample, start int64) (body []byte, number wire.Number, shift int) {
+// appendSplit appends a message with the number between the labels: after those of the series, before the first one that is the
+// target's own. So what the messages of a target have in common, its times and its labels, is in one piece, which
+// compression finds in the run before. Labels remain in their order. It returns by how much those behind the cut have moved.
+func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
 	p := &w.prefix
 	const head = 4 // the tags of the message and of the labels, and their lengths
 	begin := len(dst)
 	dst = append(dst, p.bytes[:2]...)
-	if p.cut > head {
-		dst = append(dst, byte(wire.RefsV2), byte(p.cut-head))
-		dst = append(dst, p.bytes[head:p.cut]...)
+	if cut > head {
+		dst = append(dst, byte(wire.RefsV2), byte(cut-head))
+		dst = append(dst, p.bytes[head:cut]...)
 	}
 	dst, number = wire.AppendNumber(dst, begin, c.bits, c.time, start)
-	dst = append(dst, byte(wire.RefsV2), byte(len(p.bytes)-p.cut))
-	shift = len(dst) - begin - p.cut
-	return append(dst, p.bytes[p.cut:]...), number, shift
+	dst = append(dst, byte(wire.RefsV2), byte(len(p.bytes)-cut))
+	shift = len(dst) - begin - cut
+	return append(dst, p.bytes[cut:]...), number, shift
 }
 
 // repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
@@ -166,19 +170,18 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 	return true
 }
 
-// tell tells compression of count messages, which begin with that of a cell. They are of one series, or else each of another one of
-// the layout, the first of which is given.
-func (w *flusher) tell(begin, length, count, shift int, number wire.Number, c *sample, group *row) {
+// tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
+// of the layout, with a group's labels.
+func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
-	a := alike{length: length, value: number.Value, place: c.of, bits: c.bits}
+	a.length, a.value = length, number.Value
 	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
 	for _, x := range w.prefix.resource {
 		w.spans = append(w.spans, span{x.at + shift, x.at + x.size + shift})
 	}
-	if group != nil {
-		a.values = group.series.values
+	if of != nil {
 		for _, x := range w.prefix.own {
-			if x.at >= w.prefix.cut {
+			if x.at >= of.cut {
 				x.at += shift
 			}
 			w.spans = append(w.spans, span{x.at, x.at + x.size})
@@ -225,7 +228,7 @@ func (w *flusher) note(r frame.Run, a alike) {
 		if o.length != a.length || o.place != a.place {
 			continue
 		}
-		same := o.values == a.values && (a.values != 0 || o.bits == a.bits)
+		same := o.who == a.who && (a.who != 0 || o.bits == a.bits)
 		if same || r.Like == 0 {
 			r.Like = r.At + a.value - w.runs[i].At - o.value
 		}

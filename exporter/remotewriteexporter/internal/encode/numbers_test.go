@@ -138,18 +138,26 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat Format) {
 	}
 }
 
-// makeOwn gives the points of each resource, or of most, a label of a value that no other has, before the others or behind them.
+// makeOwn gives the points of each resource, or of most, a label of a value that no other has, before the others, behind them or both.
+// The points of a metric have the same value or each one of its own, which is the same in other metrics.
 func makeOwn(md pmetric.Metrics, r *rand.Rand) {
-	key, few := []string{"a_pod", "the_pod"}[r.IntN(2)], r.IntN(2) == 0
+	keys, few, each := [][]string{{"a_pod"}, {"the_pod"}, {"a_pod", "the_pod"}}[r.IntN(3)], r.IntN(2) == 0, r.IntN(2) == 0
 	for i, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				if m.Type() != pmetric.MetricTypeSum {
 					continue
 				}
-				for _, dp := range m.Sum().DataPoints().All() {
-					if !few || r.IntN(8) > 0 {
-						dp.Attributes().PutStr(key, fmt.Sprint("pod-", i))
+				for j, dp := range m.Sum().DataPoints().All() {
+					if few && r.IntN(8) == 0 {
+						continue
+					}
+					value := fmt.Sprint("pod-", i)
+					if each {
+						value = fmt.Sprint("pod-", i, "-", j)
+					}
+					for _, key := range keys {
+						dp.Attributes().PutStr(key, value)
 					}
 				}
 			}
@@ -163,7 +171,12 @@ func TestMessagesAreInPiecesThatServersTake(t *testing.T) {
 	several := 0
 	for seed := range uint64(20) {
 		e, _ := newEncoder(t, func(c *Config) { c.StartTimestamps = true })
-		require.NoError(t, e.Add(fleet(rand.New(rand.NewPCG(seed, 2)), 300), ""))
+		r := rand.New(rand.NewPCG(seed, 2))
+		md := fleet(r, 300)
+		if seed%2 == 0 {
+			makeOwn(md, r)
+		}
+		require.NoError(t, e.Add(md, ""))
 		for _, b := range flushAll(e, v2Zstd) {
 			raw, err := b.Raw()
 			require.NoError(t, err)

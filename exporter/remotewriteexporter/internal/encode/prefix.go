@@ -5,6 +5,7 @@ package encode
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 )
@@ -15,16 +16,16 @@ type prefix struct {
 	series *series // of which it is; nil if of none
 	layout *layout
 	bytes  []byte
-	cut    int // where the first label of the resource begins; 0 if there is none, or if it is too late in bytes to cut there
+	cut    int // where the first label of the resource begins; 0 if there is none, or if labels are too long to be cut
 	// Values that may differ: of points, and of resources.
 	own, resource []hole
 }
 
-// hole says where the reference of a value is, which one it is there, and of which value: its place among the values of the
-// point or of the resource.
+// hole says where the label of a value begins, where the reference of the value is, which one it is there, and of which value: its
+// place among the values of the point or of the resource.
 type hole struct {
-	at, size   int
-	ref, value uint32
+	begin, at, size int
+	ref, value      uint32
 }
 
 // put puts in a reference. It is false if that takes more bytes or fewer than there are.
@@ -85,13 +86,15 @@ func (p *prefix) set(x *hole, ref uint32) bool {
 func (w *flusher) compose(s *row, place uint32) {
 	p := &w.prefix
 	p.series, p.layout, p.own, p.resource = s.series, s.layout, p.own[:0], p.resource[:0]
-	for _, l := range s.layout.labels { // its own symbols side by side, before those of resources
-		w.ref(l.name)
-		if l.value&fromResource == 0 {
-			w.ref(s.ref(l))
+	if !w.isKnown(place) {
+		for _, l := range s.layout.labels { // its own symbols side by side, before those of resources
+			w.ref(l.name)
+			if l.value&fromResource == 0 {
+				w.ref(s.ref(l))
+			}
 		}
+		w.metadata(s.layout.meta)
 	}
-	w.metadata(s.layout.meta)
 	m, _ := wire.Begin(p.bytes[:0], wire.SeriesV2)
 	m, content := wire.Begin(m, wire.RefsV2)
 	p.cut = 0
@@ -99,8 +102,9 @@ func (w *flusher) compose(s *row, place uint32) {
 		if l.value&fromResource != 0 && p.cut == 0 {
 			p.cut = len(m)
 		}
+		x := hole{begin: len(m), value: l.value & placeMask}
 		m = binary.AppendUvarint(m, uint64(w.ref(l.name)))
-		x := hole{at: len(m), value: l.value & placeMask}
+		x.at = len(m)
 		if l.value&fromResource != 0 {
 			x.ref = w.valueRef(place, x.value)
 		} else {
@@ -125,6 +129,12 @@ func (w *flusher) compose(s *row, place uint32) {
 			holes[i].at += moved
 		}
 	}
+}
+
+// isKnown says whether all values of the resource in a place are among the symbols already.
+func (w *flusher) isKnown(place uint32) bool {
+	first := int(place) * w.stride
+	return !slices.Contains(w.known[first:first+len(w.resources[place].values)], 0)
 }
 
 // metadata ends a message of 2.0.

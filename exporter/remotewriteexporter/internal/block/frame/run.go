@@ -80,7 +80,12 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 			if like == 0 {
 				continue
 			}
-			if n := common(src[:at+length], from, like); n >= minLike && from+n >= end {
+			n := common(src[:at+length], from, like)
+			if from+n < end && from < p { // what a word before ends with differs, which a number's does often
+				from = p
+				n = common(src[:at+length], from, like)
+			}
+			if n >= minLike && from+n >= end {
 				e.append(src, literals, from, from+n, e.offset(like, from > literals))
 				literals, match = from+n, from+n
 			}
