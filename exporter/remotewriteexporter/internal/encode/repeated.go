@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxLastExemplars bounds what is remembered: 4 MiB.
+	// maxLastExemplars bounds what is remembered: 2 MiB.
 	maxLastExemplars = 1 << 18
 	// nearby is how many entries may be another's before one is replaced.
 	nearby = 8
@@ -27,12 +27,13 @@ type lastExemplars struct {
 	used    int
 }
 
-// lastExemplar is what was last in a place, an exemplar's among those of a series. Both are hashes.
-type lastExemplar struct{ place, content uint64 }
+// lastExemplar is what was last in a place, an exemplar's among those of a series. Both are hashes, of which that of the place also says
+// where to look: one in a few billions of new exemplars is taken for one that was there.
+type lastExemplar struct{ place, content uint32 }
 
 // repeats says whether this exemplar was in its place before, and remembers it.
-func (x *lastExemplars) repeats(place, content uint64) bool {
-	place = max(place, 1) // zero is none
+func (x *lastExemplars) repeats(of, what uint64) bool {
+	place, content := max(fold(of), 1), fold(mix(0, what)) // zero is none
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.used >= len(x.entries)/2 && len(x.entries) < maxLastExemplars {
@@ -50,14 +51,14 @@ func (x *lastExemplars) repeats(place, content uint64) bool {
 }
 
 // find returns the entry of a place, an empty one for it, or that of another to be replaced.
-func (x *lastExemplars) find(place uint64) *lastExemplar {
-	mask := uint64(len(x.entries) - 1)
-	for i := range uint64(nearby) {
+func (x *lastExemplars) find(place uint32) *lastExemplar {
+	mask := uint32(len(x.entries) - 1)
+	for i := range uint32(nearby) {
 		if e := &x.entries[(place+i)&mask]; e.place == place || e.place == 0 {
 			return e
 		}
 	}
-	return &x.entries[(place+place>>61)&mask]
+	return &x.entries[(place+place>>29)&mask]
 }
 
 func (x *lastExemplars) grow() {

@@ -61,6 +61,9 @@ type cut struct {
 	end, i int
 }
 
+// fewTexts is for how many texts that are no symbols the room is kept.
+const fewTexts = 1 << 12
+
 func (q *request) begin(version promwrite.Version) {
 	if q.epoch++; q.epoch == 0 { // after 4 billion requests a stamp could be taken for new
 		clear(q.local)
@@ -73,6 +76,9 @@ func (q *request) begin(version promwrite.Version) {
 	q.symbols, q.meta = q.symbols[:0], q.meta[:0]
 	if version == promwrite.V2 {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
+	}
+	if len(q.extra) > fewTexts { // as after a start, when all exemplars are new
+		q.extra = nil
 	}
 	clear(q.extra)
 	q.runs, q.alikes = q.runs[:0], q.alikes[:0]
