@@ -18,6 +18,16 @@ import (
 // TestLayoutIsKnown fails when an update of pdata changed its types. Everything works then, but slower.
 func TestLayoutIsKnown(t *testing.T) { require.True(t, known) }
 
+func TestKeptSlabsAllocateLess(t *testing.T) {
+	s := Kept()
+	kept := func() {
+		script(s, 7, 200)
+		s.Again()
+	}
+	fresh := func() { script(new(Slabs), 7, 200) }
+	require.Less(t, alloctest.PerRun(kept), alloctest.PerRun(fresh))
+}
+
 func TestWhatDiffersIsNotAlike(t *testing.T) {
 	type other struct {
 		Key   string

@@ -17,24 +17,66 @@ import (
 
 // Slabs are used by one at a time. What is left of them serves the next message.
 type Slabs struct {
-	points     []numberDataPoint
-	attributes []keyValue
-	strings    []stringValue
-	numbers    []uint64
+	points     stock[numberDataPoint]
+	attributes stock[keyValue]
+	strings    stock[stringValue]
+	numbers    stock[uint64]
+}
+
+// Kept returns slabs of which all can be used again.
+func Kept() *Slabs {
+	s := new(Slabs)
+	s.points.keeps, s.attributes.keeps, s.strings.keeps, s.numbers.keeps = true, true, true, true
+	return s
+}
+
+// Again says that nobody has anything any more that was made of kept slabs: what comes next is made of the same memory.
+func (s *Slabs) Again() {
+	s.points.again()
+	s.attributes.again()
+	s.strings.again()
+	s.numbers.again()
 }
 
 // size is how many pieces a slab has: enough that allocations do not matter any more, and few enough that little else is
 // kept with a piece that is kept.
 const size = 64
 
+// stock is what pieces of one kind are cut off.
+type stock[T any] struct {
+	left  []T
+	keeps bool
+	given [][]T // slabs, if they are kept
+	spare [][]T // and those of which nobody has a piece
+}
+
 // piece cuts one off.
-func piece[T any](slab *[]T) *T {
-	if len(*slab) == 0 {
-		*slab = make([]T, size)
+func (of *stock[T]) piece() *T {
+	if len(of.left) == 0 {
+		of.refill(size)
 	}
-	p := &(*slab)[0]
-	*slab = (*slab)[1:]
+	p := &of.left[0]
+	of.left = of.left[1:]
 	return p
+}
+
+// refill begins the next slab, which are all of one size.
+func (of *stock[T]) refill(size int) {
+	if last := len(of.spare) - 1; last >= 0 {
+		of.left, of.spare = of.spare[last], of.spare[:last]
+		clear(of.left)
+	} else {
+		of.left = make([]T, size)
+	}
+	if of.keeps {
+		of.given = append(of.given, of.left)
+	}
+}
+
+func (of *stock[T]) again() {
+	of.spare = append(of.spare, of.given...)
+	clear(of.given)
+	of.given, of.left = of.given[:0], nil
 }
 
 // Reserve makes room for n attributes in a map that is empty.
@@ -43,11 +85,11 @@ func (s *Slabs) Reserve(into pcommon.Map, n int) {
 		into.EnsureCapacity(n)
 		return
 	}
-	if len(s.attributes) < n {
-		s.attributes = make([]keyValue, 2*size)
+	if len(s.attributes.left) < n {
+		s.attributes.refill(2 * size)
 	}
-	*attributesOf(into) = s.attributes[:0:n]
-	s.attributes = s.attributes[n:]
+	*attributesOf(into) = s.attributes.left[:0:n]
+	s.attributes.left = s.attributes.left[n:]
 }
 
 // PutStr puts a string under a key that is not in the map, and PutInt a number.
@@ -56,7 +98,7 @@ func (s *Slabs) PutStr(into pcommon.Map, key, value string) {
 		into.PutStr(key, value)
 		return
 	}
-	v := piece(&s.strings)
+	v := s.strings.piece()
 	v.stringValue = value
 	put(into, key, box(kinds.str, unsafe.Pointer(v)))
 }
@@ -94,7 +136,7 @@ func (s *Slabs) AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberData
 		return to.AppendEmpty()
 	}
 	all := (*numberDataPointSlice)(unsafe.Pointer(&to)).orig
-	*all = append(*all, piece(&s.points))
+	*all = append(*all, s.points.piece())
 	return to.At(to.Len() - 1)
 }
 
@@ -140,7 +182,7 @@ func ChangeDouble(of pmetric.NumberDataPoint, value float64) {
 
 // box returns a value of eight bytes.
 func (s *Slabs) box(kind unsafe.Pointer, bits uint64) any {
-	v := piece(&s.numbers)
+	v := s.numbers.piece()
 	*v = bits
 	return box(kind, unsafe.Pointer(v))
 }

@@ -15,6 +15,12 @@ import (
 // Slabs are used by one at a time.
 type Slabs struct{}
 
+// Kept returns slabs of which nothing is used again.
+func Kept() *Slabs { return new(Slabs) }
+
+// Again says that nobody has anything any more that was made of kept slabs.
+func (*Slabs) Again() {}
+
 // Reserve makes room for n attributes in a map that is empty.
 func (*Slabs) Reserve(into pcommon.Map, n int) { into.EnsureCapacity(n) }
 

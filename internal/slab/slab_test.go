@@ -106,6 +106,21 @@ func TestSlabsHoldWhatPdataHolds(t *testing.T) {
 	}
 }
 
+// What is made of memory that nobody has any more is as if it were made of other memory.
+func TestKeptSlabsAreUsedAgain(t *testing.T) {
+	s := Kept()
+	for seed := range uint64(40) {
+		got := script(s, seed, 1+int(seed*37%400))
+		runtime.GC()
+		require.Equal(t, encoded(t, script(api{}, seed, 1+int(seed*37%400))), encoded(t, got), "message %d", seed)
+		if seed%4 > 0 { // else somebody has kept it
+			s.Again()
+		} else {
+			s = Kept()
+		}
+	}
+}
+
 // What is changed in its place reads as if it was set, whatever it was before, and nothing else changes.
 func TestChangesValuesInPlace(t *testing.T) {
 	values := map[string]func(pcommon.Value){

@@ -79,7 +79,7 @@ func NewJob(cfg Config) (*Job, error) {
 		rules: catalog.NewRules(catalog.Config{
 			Scrape: cfg.Scrape, External: cfg.External, Version: cfg.Version, TrimSuffixes: cfg.TrimSuffixes, Report: report,
 		}),
-		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers},
+		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
 			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Part: tree.PartPoints, Round: tree.RoundPoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},

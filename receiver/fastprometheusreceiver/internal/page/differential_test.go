@@ -204,6 +204,7 @@ func reportTime(t *testing.T, md pmetric.Metrics) time.Time {
 func newTestJob(t testing.TB, cfg Config) *Job {
 	j, err := NewJob(cfg)
 	require.NoError(t, err)
+	j.book.Sharing = 2 // so that tests of a few targets see what many do
 	return j
 }
 

@@ -75,8 +75,8 @@ func TestSearchesReachFar(t *testing.T) {
 	require.Equal(t, 5000, s.End(Report{}).Samples)
 }
 
-// A large page may say as many things as it has samples. Its points are recycled no less than those of one that says a few
-// things about many.
+// A large page may say as many things as it has samples. Its parts take no longer than those of one that says a few things about
+// many.
 func TestPartsOfManyMetrics(t *testing.T) {
 	const points = 40_000
 	took := func(metrics int) time.Duration {

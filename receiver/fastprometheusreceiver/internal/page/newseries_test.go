@@ -121,3 +121,32 @@ func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
 	runtime.KeepAlive(targets)
 	runtime.KeepAlive(pages)
 }
+
+// Nor does what rules make of a target's labels: lines and plans are shared, and a target adds the few values that are its own.
+func TestMemoryOfRelabelledSeries(t *testing.T) {
+	const targets = 250
+	page := []byte(nodePage(1))
+	series, _ := textOf([][]byte{page})
+	j := newTestJob(t, Config{Scrape: scrapeConfig(t, `  metric_relabel_configs:
+  - {source_labels: [__name__], regex: "node_cpu3.*", action: drop}
+  - {source_labels: [__name__, device], regex: "node_(network|disk)_.+;(lo|docker.*|veth1)", action: drop}
+  - {source_labels: [instance], regex: "([^:]+):.*", target_label: node}
+  - {regex: operstate, action: labeldrop}
+`)})
+	before := heap()
+	var all []*Target
+	for i := range targets {
+		all = append(all, testTarget(j, i))
+		for range 2 {
+			r := showBytes(all[i], start, typeText, page)
+			require.NoError(t, r.Err)
+			require.Less(t, r.PostRelabel, r.Samples)
+			r.Release()
+		}
+	}
+	require.Equal(t, 1, j.Stats().Plans)
+	kept := float64(heap()-before) / float64(targets*series)
+	t.Logf("%.1f B a series, text and targets included", kept)
+	require.Less(t, kept, 10.0)
+	runtime.KeepAlive(all)
+}

@@ -169,6 +169,78 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// fleetPage is the page of a program of its own kind: counters, histograms and summaries.
+func fleetPage(kind, samples int, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 3))
+	var b bytes.Buffer
+	for n, f := 0, 0; n < samples; f++ {
+		name := fmt.Sprintf("program%d_family%d", kind, f)
+		switch (kind + f/8) % 3 {
+		case 0:
+			fmt.Fprintf(&b, "# HELP %s_total Some help.\n# TYPE %s_total counter\n", name, name)
+			for i := range 12 {
+				fmt.Fprintf(&b, "%s_total{handler=\"/path%d\",code=\"%d\"} %d\n", name, f+i/3, 200+i%3*100, r.IntN(1e7))
+				n++
+			}
+		case 1:
+			fmt.Fprintf(&b, "# HELP %s_seconds Some help.\n# TYPE %s_seconds histogram\n", name, name)
+			for i := range 4 {
+				count := r.IntN(1000)
+				labels := fmt.Sprintf("route=\"/api/path%d\",method=\"%s\"", f, []string{"GET", "PUT", "POST", "DELETE"}[i])
+				for bound := range 12 {
+					fmt.Fprintf(&b, "%s_seconds_bucket{%s,le=\"%d\"} %d\n", name, labels, 1<<bound, count*bound)
+				}
+				fmt.Fprintf(&b, "%s_seconds_bucket{%s,le=\"+Inf\"} %d\n%s_seconds_sum{%s} %d.5\n%s_seconds_count{%s} %d\n",
+					name, labels, count*12, name, labels, count, name, labels, count*12)
+				n += 15
+			}
+		default:
+			fmt.Fprintf(&b, "# HELP %s_bytes Some help.\n# TYPE %s_bytes gauge\n", name, name)
+			for i := range 6 {
+				fmt.Fprintf(&b, "%s_bytes{class=\"org.example.program%d.internal.ServiceImpl%d\",pool=\"Eden Space %d\",application=\"program%d\"} %g\n",
+					name, kind, f%50, i, kind, float64(r.IntN(1e9))/100)
+				n++
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// BenchmarkFleet is pages of many kinds in turn: of what is known of them, more than caches hold.
+func BenchmarkFleet(b *testing.B) {
+	const kinds, samples = 40, 3000
+	j := newTestJob(b, Config{Scrape: testScrapeConfig(), Reuse: true})
+	var targets []*Target
+	var pages [][]byte
+	total := 0
+	for kind := range kinds {
+		targets = append(targets, testTarget(j, kind))
+		pages = append(pages, fleetPage(kind, samples, 1))
+		total += bytes.Count(pages[kind], []byte("\n")) - bytes.Count(pages[kind], []byte("# "))
+	}
+	body := make([]byte, 0, 1<<20)
+	scrape := func(kind int) {
+		body = append(body[:0], pages[kind]...) // where it was just decompressed to
+		r := showBytes(targets[kind], start, typeText, body)
+		if r.Err != nil {
+			b.Fatal(r.Err)
+		}
+		r.Release()
+	}
+	for range 3 {
+		for kind := range kinds {
+			scrape(kind)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for kind := range kinds {
+			scrape(kind)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(total), "ns/sample")
+}
+
 // Nothing is allocated for a known sample: what a scrape allocates is for the metrics it hands out, and with Reuse but a
 // little, which does not grow with the page. (pdata allocates a changed number anew; so the same page.)
 func TestKnownPagesAllocateNothing(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
@@ -45,6 +44,8 @@ type Scrape struct {
 	since    uint32          // the highest number of a line before the first that was looked for
 	mixed    bool            // lines may have values that the page has shown to be the target's own since
 	expected []*catalog.Line // the last page's
+	text     *plan.Text      // of the first of them, as long as the page has what was expected and nothing else
+	texts    int             // how many these are
 	next     int             // of expected
 	search   plan.Search
 	strayed  bool  // from the plan: lines has what came instead
@@ -98,11 +99,12 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	}
 	if s.plan != nil {
 		s.expected = s.plan.Body
+		s.text, s.texts = s.plan.Text(), len(s.expected)
 		s.search = s.plan.Among(nil)
 		if s.plan == t.Plan && !t.Diff.IsEmpty() {
 			s.search = s.plan.Among(t.Diff.Extras)
 			s.page = t.Diff.Apply(slices.Grow(s.page[:0], len(s.expected)+len(t.Diff.Extras)), s.expected)
-			s.expected = s.page
+			s.expected, s.texts = s.page, t.Diff.First()
 		}
 		s.values = slices.Grow(s.values, len(s.expected)+len(c.ReportLines))
 	}
@@ -203,88 +205,6 @@ func (s *Scrape) feed(chunk []byte) error {
 
 var errAfterEnd = errors.New("cannot read page: unexpected data after # EOF")
 
-// read reads lines and returns what of b is the start of one.
-func (s *Scrape) read(b []byte) ([]byte, error) {
-	for len(b) > 0 {
-		if s.ended {
-			if s.parser.OpenMetrics {
-				return nil, errAfterEnd
-			}
-			return nil, nil
-		}
-		if s.next < len(s.expected) {
-			if n := s.match(b, s.expected[s.next]); n > 0 {
-				b = b[n:]
-				continue
-			}
-		}
-		n, err := s.parser.Next(b, &s.entry)
-		if err != nil {
-			if errors.Is(err, expo.ErrMore) {
-				return b, nil
-			}
-			return nil, err
-		}
-		if err := s.take(); err != nil {
-			return nil, err
-		}
-		b = b[n:]
-	}
-	return nil, nil
-}
-
-// match reads the line b starts with, if it is the expected one, and returns its length.
-func (s *Scrape) match(b []byte, l *catalog.Line) int {
-	text := l.Match(b, s.target.Own)
-	if text == 0 && s.borrowed && l.IsSlotted() {
-		text = s.learn(b, l)
-	}
-	if text == 0 || len(b) == text {
-		return 0
-	}
-	switch c := b[text]; {
-	case l.Kind.IsMetadata():
-		if c != '\n' {
-			return 0
-		}
-		if l.Kind == catalog.TypeLine {
-			s.in = l.Setting
-		}
-		s.hit(l, 0)
-		return text + 1
-	case c != ' ' || s.strayed && l.Setting > catalog.AnySetting && l.Setting != s.in:
-		return 0
-	}
-	v, end, ok := expo.FastNumber(b[text+1:])
-	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
-		s.hit(l, v)
-		if s.times != nil {
-			s.times = append(s.times, plan.NoTime)
-		}
-		return end + 1
-	}
-	n, err := s.parser.Tail(b[text:], &s.entry)
-	if err != nil || s.left < 0 {
-		return 0 // the long way round gives the same error, or finds another series
-	}
-	s.hit(l, s.entry.Value)
-	s.note(l)
-	return text + n
-}
-
-// hit takes the expected line.
-func (s *Scrape) hit(l *catalog.Line, v float64) {
-	s.next++
-	s.lost = 0
-	s.values = append(s.values, v)
-	if s.strayed {
-		s.lines = append(s.lines, l)
-	}
-	if s.times != nil && l.Kind.IsMetadata() {
-		s.times = append(s.times, plan.NoTime)
-	}
-}
-
 // note takes what a sample has besides its value.
 func (s *Scrape) note(l *catalog.Line) {
 	e := &s.entry
@@ -295,7 +215,7 @@ func (s *Scrape) note(l *catalog.Line) {
 			if s.spare == nil {
 				s.spare = make([]int64, 0, max(len(s.expected), 64))
 			}
-			s.times = s.spare[:0]
+			s.times, s.text = s.spare[:0], nil
 			for len(s.times) < len(s.values)-1 {
 				s.times = append(s.times, plan.NoTime)
 			}
@@ -305,19 +225,7 @@ func (s *Scrape) note(l *catalog.Line) {
 		s.times = append(s.times, time)
 	}
 	if e.Exemplar.Found && l.Kind == catalog.SeriesLine {
-		x := exemplar.Exemplar{Value: e.Exemplar.Value, Ts: s.at}
-		if time != plan.NoTime {
-			x.Ts = time
-		}
-		if e.Exemplar.HasTS {
-			x.Ts, x.HasTs = e.Exemplar.TS, true
-		}
-		s.builder.Reset()
-		e.Exemplar.AppendLabels(&s.builder)
-		s.builder.Sort()
-		x.Labels = s.builder.Labels()
-		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
-		s.exemplars = append(s.exemplars, plan.PlacedExemplar{Exemplar: x, Sample: int32(len(s.values) - 1)})
+		s.exemplify(&e.Exemplar, time)
 	}
 }
 
@@ -412,7 +320,7 @@ func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Li
 // miss takes a line that is not the plan's next, and looks for the place in the plan where to go on.
 func (s *Scrape) miss(l *catalog.Line) {
 	if !s.strayed {
-		s.strayed = true
+		s.strayed, s.text = true, nil
 		s.lines = append(slices.Grow(s.lines[:0], len(s.expected)+len(s.expected)/16), s.expected[:s.next]...)
 	}
 	s.lines = append(s.lines, l)

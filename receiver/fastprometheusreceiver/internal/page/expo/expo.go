@@ -107,6 +107,15 @@ func (x *Exemplar) AppendLabels(b *labels.ScratchBuilder) {
 	}
 }
 
+// Each visits the labels of an exemplar, as exposed.
+func (x *Exemplar) Each(yield func(name, value []byte) bool) {
+	for i := 0; i < len(x.spans); i += 4 {
+		if !yield(x.text[x.spans[i]:x.spans[i+1]], x.text[x.spans[i+2]:x.spans[i+3]]) {
+			return
+		}
+	}
+}
+
 // Metric returns the name of a series, unquoted but not unescaped.
 func (e *Entry) Metric() []byte { return e.Text[e.spans[0]:e.spans[1]] }
 

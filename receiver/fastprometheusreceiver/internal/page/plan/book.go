@@ -11,6 +11,8 @@ type Config struct {
 	Round int
 	// NoStaleMarkers leaves series that vanish without a last word.
 	NoStaleMarkers bool
+	// Sharing is how many targets share a plan whose lines are worth a Text.
+	Sharing int
 }
 
 // A Book has the plans of targets that share a catalog. It is used under the catalog's lock.
@@ -54,7 +56,9 @@ func (b *Book) Adopt(h *History, p *Plan) {
 	if h.Plan == p {
 		return
 	}
-	p.refs++
+	if p.refs++; p.refs >= b.cfg.Sharing {
+		p.isShared.Store(true)
+	}
 	b.Abandon(h.Plan)
 	h.Plan, b.latest = p, p
 }
@@ -134,7 +138,7 @@ func (b *Book) HeldPoints(yield func([]*catalog.Point) bool) {
 // Bytes estimates what plans take.
 func (b *Book) Bytes() (n int64) {
 	for _, p := range b.Plans {
-		n += 8*int64(len(p.Lines)) + catalog.SaidBytes*int64(len(p.Said))
+		n += 8*int64(len(p.Lines)) + catalog.SaidBytes*int64(len(p.Said)) + p.textBytes()
 		if p.Layout != nil {
 			n += p.Layout.bytes()
 		}

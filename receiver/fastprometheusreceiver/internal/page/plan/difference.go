@@ -35,6 +35,14 @@ type edit struct{ at, gone, extra int32 }
 
 func (d *difference) IsEmpty() bool { return len(d.edits) == 0 }
 
+// First returns how many lines of the plan there are before the first that is missing or has others before it.
+func (d *difference) First() int {
+	if len(d.edits) == 0 {
+		return math.MaxInt
+	}
+	return int(d.edits[0].at)
+}
+
 // Apply appends the lines of the page that differs so from the plan's.
 func (d *difference) Apply(dst, plan []*catalog.Line) []*catalog.Line {
 	i, x := int32(0), int32(0)

@@ -61,13 +61,13 @@ func (h *History) Learn(said, shared map[string]catalog.Metadata) (changed bool)
 			changed = true
 		}
 	}
-	if !Same(h.Said, said) {
-		changed = true
-		if h.Said = nil; Same(shared, said) {
-			h.Said = shared
-		} else {
-			h.Said = maps.Clone(said)
-		}
+	differs := !Same(h.Said, said)
+	changed = changed || differs
+	switch {
+	case Same(shared, said): // also where the target has a copy: of many targets that learnt a page together one is enough
+		h.Said = shared
+	case differs:
+		h.Said = maps.Clone(said)
 	}
 	for family := range h.Lingering {
 		if _, ok := said[family]; ok {

@@ -25,7 +25,6 @@ type Layout struct {
 	Groups    []Group          // the parts of histograms and summaries
 	Marked    bool             // some attribute is the target's to fill in
 	Runs      []Run            // in which order a large page's points are handed on
-	About     []int32          // and what each is about
 }
 
 // A PlacedResource is a resource in a layout.
@@ -345,7 +344,7 @@ func (g *Group) finish(k pmetric.MetricType, last []float64) Group {
 }
 
 func (l *Layout) bytes() int64 {
-	n := 24*int64(len(l.Metrics)) + 12*int64(len(l.Points)) + 4*int64(len(l.Created)+len(l.About)) + 12*int64(len(l.Runs)) +
+	n := 24*int64(len(l.Metrics)) + 12*int64(len(l.Points)) + 4*int64(len(l.Created)) + 12*int64(len(l.Runs)) +
 		40*int64(len(l.Resources)+len(l.Scopes))
 	for i := range l.Groups {
 		n += 64 + 16*int64(len(l.Groups[i].Parts))

@@ -29,7 +29,7 @@ func (b *Book) order(l *Layout) {
 		reports := l.Metrics[m].isReport(b.Rules)
 		for i := l.Metrics[m].First; i < l.Metrics[m].First+l.Metrics[m].Points; i++ {
 			if reports {
-				about[i] = AboutNothing
+				about[i] = aboutNothing
 				continue
 			}
 			s := b.About(l.Points[i].Line)
@@ -77,11 +77,11 @@ func (b *Book) order(l *Layout) {
 			runs[n-1].Ends = true
 		}
 	}
-	l.Runs, l.About = slices.Clip(l.reported(b.Rules, slices.Concat(rounds...))), about
+	l.Runs = slices.Clip(l.reported(b.Rules, slices.Concat(rounds...)))
 }
 
-// AboutNothing is what the report's points are about.
-const AboutNothing = -1
+// aboutNothing is what the report's points are about.
+const aboutNothing = -1
 
 // InTurn is the order of the page, but for the report.
 func (l *Layout) InTurn(r *catalog.Rules) []Run {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
@@ -31,8 +32,10 @@ type Plan struct {
 	Steady    bool // and one that knows what the page says, and nothing else
 	Contested bool // lines might be the same series for another target
 	conds     []*catalog.Condition
-	refs      int        // targets
-	mu        sync.Mutex // of owner
+	refs      int         // targets
+	isShared  atomic.Bool // it has been that of several targets
+	mu        sync.Mutex  // of owner and text
+	text      *Text       // when somebody asked
 }
 
 // A Pass reads the lines of a whole page, once they are known.

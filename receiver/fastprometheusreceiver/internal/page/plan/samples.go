@@ -11,14 +11,18 @@ import (
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/value"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A PlacedExemplar is an exemplar, the sample it came with and, once a layout has said so, the point it goes to.
+// A PlacedExemplar is an exemplar, the sample it came with and, once a layout has said so, the point it goes to. One that has ids and
+// nothing else, as most have, has no labels: then it takes no memory of its own.
 type PlacedExemplar struct {
 	exemplar.Exemplar
 
+	Trace         pcommon.TraceID
+	Span          pcommon.SpanID
 	Sample, Point int32
 }
 

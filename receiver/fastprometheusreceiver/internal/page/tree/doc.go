@@ -9,6 +9,6 @@
 // been consumed, so that they are never there as a whole.
 //
 //	Pools ── Pool ── Tree ── record           for pages with the same metrics
-//	Parts ── recycled                         for large pages
+//	Parts ── slab.Slabs                       for large pages
 //	cursor ── View ── Owner                   whose values fill what lines leave to the target
 package tree

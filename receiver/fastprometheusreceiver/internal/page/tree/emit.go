@@ -166,10 +166,9 @@ func putPoint(all *attributes, p *catalog.Point, o *Owner) {
 	}
 }
 
-// refillPoint puts the attributes of a point in place of another's, and tells whether the names are the same. What is the same stays,
-// or is taken from a giver, if any.
-func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner, giver pcommon.Map) bool {
-	same := overwrite(m, p, o, giver)
+// refillPoint puts the attributes of a point in place of another's, and tells whether the names are the same. What is the same stays.
+func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner) bool {
+	same := overwrite(m, p, o)
 	if !same {
 		m.RemoveIf(func(string, pcommon.Value) bool { return true })
 		fillPoint(m, p, o, nil)
@@ -178,7 +177,7 @@ func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner, giver pcommon.Map) b
 }
 
 // overwrite gives a map other values, if it has the point's keys.
-func overwrite(m pcommon.Map, p *catalog.Point, o *Owner, giver pcommon.Map) bool {
+func overwrite(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	if m.Len() != len(p.Form.Keys.Names) {
 		return false
 	}
@@ -188,24 +187,12 @@ func overwrite(m pcommon.Map, p *catalog.Point, o *Owner, giver pcommon.Map) boo
 		if name != p.Form.Keys.Names[i] {
 			return false
 		}
-		if v, at = p.Value(i, at, o.Identity); had.Str() != v && !give(giver, name, v, had) {
+		if v, at = p.Value(i, at, o.Identity); had.Str() != v {
 			slab.ChangeStr(had, v)
 		}
 		i++
 	}
 	return true
-}
-
-// give moves a value from a map, if that has it.
-func give(giver pcommon.Map, name, value string, to pcommon.Value) bool {
-	if giver == (pcommon.Map{}) {
-		return false
-	}
-	had, ok := giver.Get(name)
-	if ok = ok && had.Str() == value; ok {
-		had.MoveTo(to)
-	}
-	return ok
 }
 
 // Size returns how many points a view of the layout has.

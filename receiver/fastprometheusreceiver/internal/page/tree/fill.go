@@ -19,12 +19,12 @@ type cursor struct {
 	*View
 	*plan.Layout
 
-	broken   broken // histograms that were left out
-	seen     []bool
-	fresh    []int32
-	recycled recycled
-	slabs    *slab.Slabs // of metrics that are made anew
-	rebuilt  bool        // a point has other attributes than the one that was there
+	broken  broken // histograms that were left out
+	seen    []bool
+	fresh   []int32
+	slabs   *slab.Slabs // of metrics that are made anew
+	rebuilt bool        // a point has other attributes than the one that was there
+	hung    int         // exemplars, until the last point
 }
 
 // point returns a point by its number: those of the variation follow the layout's.
@@ -243,7 +243,7 @@ func (c *cursor) attributes(p plan.PlacedPoint, k choice, i int, m pcommon.Map) 
 	case i >= k.kept:
 		fillPoint(m, p.Point, c.Owner, c.slabs)
 	case k.renews(i):
-		c.rebuilt = !refillPoint(m, p.Point, c.Owner, pcommon.Map{}) || c.rebuilt
+		c.rebuilt = !refillPoint(m, p.Point, c.Owner) || c.rebuilt
 	}
 }
 
@@ -253,8 +253,6 @@ var (
 )
 
 func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
-	used := c.recycled.take(k.count, dps)
-	k.kept += used
 	prepare(dps, k)
 	for i := range k.count {
 		at := k.at(i)
@@ -282,12 +280,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		if p.Created >= 0 || i < k.kept {
 			dp.SetStartTimestamp(c.started(p.Created))
 		}
-		if i < used {
-			giver := c.recycled.giver(c.aboutOf(at))
-			refillPoint(dp.Attributes(), p.Point, c.Owner, giver)
-		} else {
-			c.attributes(p, k, i, dp.Attributes())
-		}
+		c.attributes(p, k, i, dp.Attributes())
 		if c.hanging {
 			c.hang(at, dp.Exemplars())
 		}

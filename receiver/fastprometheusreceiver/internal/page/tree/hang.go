@@ -6,11 +6,11 @@ package tree
 import (
 	"cmp"
 	"encoding/hex"
+	"math"
 	"slices"
 	"strings"
 
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,14 +21,18 @@ import (
 // hang gives a point its exemplars, in the memory of those it had.
 func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 	n := 0
-	i, _ := slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
+	i := c.hung
+	if i < len(c.Exemplars) && c.Exemplars[i].Point < point || i > 0 && c.Exemplars[i-1].Point >= point { // not the next: of a metric that has changed
+		i, _ = slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
+	}
 	for ; i < len(c.Exemplars) && c.Exemplars[i].Point == point; i++ {
 		if n == out.Len() {
 			out.AppendEmpty()
 		}
-		fillExemplar(&c.Exemplars[i].Exemplar, out.At(n))
+		fillExemplar(&c.Exemplars[i], out.At(n))
 		n++
 	}
+	c.hung = i
 	if out.Len() > n {
 		at := 0
 		out.RemoveIf(func(pmetric.Exemplar) bool {
@@ -39,13 +43,18 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 }
 
 // fillExemplar makes one what is exposed, whatever it was.
-func fillExemplar(x *exemplar.Exemplar, out pmetric.Exemplar) {
+func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar) {
 	out.SetTimestamp(pcommon.Timestamp(x.Ts * 1e6))
-	out.SetDoubleValue(x.Value)
-	out.SetTraceID(pcommon.TraceID{})
-	out.SetSpanID(pcommon.SpanID{})
+	if out.ValueType() != pmetric.ExemplarValueTypeDouble || math.Float64bits(out.DoubleValue()) != math.Float64bits(x.Value) {
+		out.SetDoubleValue(x.Value)
+	}
+	out.SetTraceID(x.Trace)
+	out.SetSpanID(x.Span)
 	if had := out.FilteredAttributes(); had.Len() > 0 {
 		had.Clear()
+	}
+	if x.Labels.IsEmpty() {
+		return
 	}
 	attrs := fillAttributes(out.FilteredAttributes(), others(x.Labels))
 	x.Labels.Range(func(l labels.Label) {

@@ -265,55 +265,53 @@ func (t *Tree) restore(o *Owner) {
 		k := t.chosen(i)
 		for j := range k.count {
 			if at := int(k.at(j)); at >= 0 && at < len(l.Points) { // others are renewed or dropped
-				refillPoint(attributesOf(out, j), l.Points[at], o, pcommon.Map{})
+				refillPoint(attributesOf(out, j), l.Points[at], o)
 			}
 		}
 	}
 }
 
-// intact returns the metrics of the last part that are what and where they were. Points that are taken from them are given
-// their attributes anew, so these do not matter.
-func (p *Parts) intact(md pmetric.Metrics) (came []given) {
+// isIntact tells whether the metrics of the last part are what and where they were, with as many points and attributes. If they are,
+// nothing that they are made of is somewhere else.
+func (p *Parts) isIntact(md pmetric.Metrics) bool {
 	there := map[pmetric.ScopeMetrics]bool{}
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			there[sm] = true
 		}
 	}
-	changed := false
 	for _, g := range p.given {
 		sm := p.held[g.scope]
-		if !there[sm] || g.place >= sm.Metrics().Len() || sm.Metrics().At(g.place) != g.Metric ||
-			g.Name() != p.Metrics[g.number].Family.Base.Out || g.Type() != p.Metrics[g.number].Family.Base.TypeOfPoints() {
-			changed = true
-			continue
-		}
-		var dps pmetric.NumberDataPointSlice
-		switch g.Type() {
-		case pmetric.MetricTypeGauge:
-			dps = g.Gauge().DataPoints()
-		case pmetric.MetricTypeSum:
-			dps = g.Sum().DataPoints()
-		default:
-			continue
-		}
-		if dps.Len() == g.points && arePlain(dps, p.hanging) {
-			came = append(came, g)
-		} else {
-			changed = true
-		}
-	}
-	if changed {
-		p.Owner.Tree.cameBackChanged()
-	}
-	return came
-}
-
-func arePlain(dps pmetric.NumberDataPointSlice, hanging bool) bool {
-	for i := range dps.Len() {
-		if dp := dps.At(i); !isPlain(dp) || !hanging && dp.Exemplars().Len() > 0 {
+		if !there[sm] || g.place >= sm.Metrics().Len() || sm.Metrics().At(g.place) != g.Metric || sizeOf(g.Metric) != g.size {
 			return false
 		}
 	}
 	return true
+}
+
+// size is how many points a metric has, and they together attributes.
+type size struct{ points, attributes int }
+
+func sizeOf(m pmetric.Metric) (s size) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		count(&s, m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		count(&s, m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		count(&s, m.Histogram().DataPoints())
+	case pmetric.MetricTypeSummary:
+		count(&s, m.Summary().DataPoints())
+	case pmetric.MetricTypeExponentialHistogram:
+		count(&s, m.ExponentialHistogram().DataPoints())
+	default:
+	}
+	return s
+}
+
+func count[P attributed, S pointSlice[P]](s *size, dps S) {
+	s.points += dps.Len()
+	for i := range dps.Len() {
+		s.attributes += dps.At(i).Attributes().Len()
+	}
 }

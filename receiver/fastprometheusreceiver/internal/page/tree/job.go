@@ -12,8 +12,7 @@ import (
 const (
 	// PartPoints is how many points a part of a large page's metrics has.
 	PartPoints = 1 << 11
-	// RoundPoints is how many the parts have that are about the same things: several, for what an attribute needs to have a
-	// value is handed from point to point, and few, for they are all there.
+	// RoundPoints is how many the parts have that are about the same things.
 	RoundPoints = 4 * PartPoints
 )
 

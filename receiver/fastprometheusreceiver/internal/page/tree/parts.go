@@ -40,17 +40,18 @@ func (p *Parts) Loan() *handback.Loan {
 type given struct {
 	pmetric.Metric
 
-	number int32
-	scope  int32
-	place  int // in the scope
-	points int
-	about  []int32 // what its points are about; nil if nobody knows
+	scope int32
+	place int // in the scope
+	size  size
 }
 
 // NewParts prepares the parts of a large page's metrics.
 func NewParts(l *plan.Layout, v *View) *Parts {
 	v.hanging = len(v.Exemplars) > 0
 	p := &Parts{cursor: cursor{View: v, Layout: l, slabs: new(slab.Slabs)}, Pending: v.Size(l), runs: l.Runs, done: make([]int32, len(l.Metrics))}
+	if v.Owner.Tree.Reuse {
+		p.slabs = slab.Kept()
+	}
 	if p.runs == nil {
 		p.runs = l.InTurn(v.Owner.Catalog.Rules)
 	}
@@ -77,9 +78,8 @@ func (p *Parts) Next() pmetric.Metrics {
 		m := &p.Metrics[p.run.Metric]
 		scope := f.scope(m.Scope)
 		out := scope.AppendEmpty()
-		p.recycled.metric = p.run.Metric
 		p.metric(m, out, k, false)
-		p.given = append(p.given, given{out, p.run.Metric, m.Scope, scope.Len() - 1, k.count, p.abouts(k)})
+		p.given = append(p.given, given{out, m.Scope, scope.Len() - 1, sizeOf(out)})
 		room -= k.count
 		p.Pending -= k.count
 		if p.run.Ends && p.rest.count == 0 {
@@ -89,7 +89,7 @@ func (p *Parts) Next() pmetric.Metrics {
 	p.held = f.scopes
 	if p.broken.count > 0 {
 		removeEmpty(md)
-		p.given = p.given[:0] // nothing is where it was
+		p.given = nil // nothing is where it was
 	}
 	isLast := !p.advance()
 	if isLast {
@@ -122,26 +122,6 @@ func (p *Parts) advance() bool {
 	return true
 }
 
-// abouts lists what points are about, for those who may have their attributes next.
-func (p *Parts) abouts(k choice) []int32 {
-	if p.About == nil || !p.Owner.Tree.Reuse {
-		return nil
-	}
-	list := make([]int32, k.count)
-	for i := range list {
-		list[i] = p.aboutOf(k.at(i))
-	}
-	return list
-}
-
-// aboutOf returns what a point is about.
-func (c *cursor) aboutOf(point int32) int32 {
-	if int(point) < len(c.About) {
-		return c.About[point]
-	}
-	return plan.AboutNothing
-}
-
 // cut divides a choice in two, none of which has been there.
 func (k choice) cut(most int) (front, rest choice) {
 	n := min(k.count, most)
@@ -152,14 +132,20 @@ func (k choice) cut(most int) (front, rest choice) {
 	return front, rest
 }
 
-// After takes back the part before, which was consumed, and builds the next.
+// After takes back the part before, which was consumed, and builds the next: of the same memory, where nobody keeps it.
 func (p *Parts) After(consumed pmetric.Metrics) pmetric.Metrics {
-	if j := p.Owner.Tree; j.Reuse && !consumed.IsReadOnly() {
-		came := p.intact(consumed)
+	switch j := p.Owner.Tree; {
+	case !j.Reuse:
+	case p.given == nil || consumed.IsReadOnly():
+		p.slabs = slab.Kept()
+	case !p.isIntact(consumed):
+		j.cameBackChanged()
+		p.slabs = slab.Kept()
+	default:
 		if handback.Poisons() {
 			handback.Overwrite(consumed)
 		}
-		p.recycled.put(came, j.Round-j.Part/2, j.Round+j.Part)
+		p.slabs.Again()
 	}
 	return p.Next()
 }

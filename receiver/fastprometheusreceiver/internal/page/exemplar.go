@@ -1,0 +1,55 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/hex"
+
+	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// exemplify takes an exemplar of the last sample, which has a time of its own or none.
+func (s *Scrape) exemplify(x *expo.Exemplar, time int64) {
+	placed := plan.PlacedExemplar{Exemplar: exemplar.Exemplar{Value: x.Value, Ts: s.at}, Sample: int32(len(s.values) - 1)}
+	if time != plan.NoTime {
+		placed.Ts = time
+	}
+	if x.HasTS {
+		placed.Ts, placed.HasTs = x.TS, true
+	}
+	var ok bool
+	if placed.Trace, placed.Span, ok = idsOf(x); !ok {
+		s.builder.Reset()
+		x.AppendLabels(&s.builder)
+		s.builder.Sort()
+		placed.Labels = s.builder.Labels()
+	}
+	s.spend(exemplarBytes + 3*int64(placed.Labels.ByteSize()))
+	s.exemplars = append(s.exemplars, placed)
+}
+
+// idsOf returns the ids of an exemplar that has no other labels, and no ids of another length or in other letters.
+func idsOf(x *expo.Exemplar) (trace pcommon.TraceID, span pcommon.SpanID, ok bool) {
+	for name, digits := range x.Each {
+		var id []byte
+		switch string(name) {
+		case translator.ExemplarTraceIDKey:
+			id = trace[:]
+		case translator.ExemplarSpanIDKey:
+			id = span[:]
+		}
+		if len(id) == 0 || len(digits) != hex.EncodedLen(len(id)) {
+			return pcommon.TraceID{}, pcommon.SpanID{}, false
+		}
+		if _, err := hex.Decode(id, digits); err != nil {
+			return pcommon.TraceID{}, pcommon.SpanID{}, false
+		}
+	}
+	return trace, span, true
+}

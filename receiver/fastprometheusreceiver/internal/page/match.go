@@ -1,0 +1,134 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// read reads lines and returns what of b is the start of one.
+func (s *Scrape) read(b []byte) ([]byte, error) {
+	var before []byte // the line before, if it was as expected
+	for len(b) > 0 {
+		if s.ended {
+			if s.parser.OpenMetrics {
+				return nil, errAfterEnd
+			}
+			return nil, nil
+		}
+		if s.next < len(s.expected) {
+			n := s.follow(b, before)
+			if n == 0 {
+				n = s.match(b, s.expected[s.next])
+			}
+			if n > 0 {
+				before, b = b[:n], b[n:]
+				continue
+			}
+		}
+		before = nil
+		n, err := s.parser.Next(b, &s.entry)
+		if err != nil {
+			if errors.Is(err, expo.ErrMore) {
+				return b, nil
+			}
+			return nil, err
+		}
+		if err := s.take(); err != nil {
+			return nil, err
+		}
+		b = b[n:]
+	}
+	return nil, nil
+}
+
+// follow reads the line b starts with, if it is the expected one, has nothing but a number, and comes after another that was expected. It
+// returns its length.
+func (s *Scrape) follow(b, before []byte) int {
+	if s.text == nil || len(before) == 0 || s.next >= s.texts {
+		return 0
+	}
+	kind := s.text.Kind(s.next)
+	if kind == plan.OtherText {
+		return 0
+	}
+	n, v := s.text.Match(s.next, before, b, s.target.Own), 0.0
+	if n == 0 || n == len(b) {
+		return 0
+	}
+	if kind == plan.SampleText {
+		var ok bool
+		from := n + 1
+		if v, n, ok = expo.FastNumber(b[from:]); !ok || b[from-1] != ' ' {
+			return 0
+		}
+		n += from
+	}
+	if b[n] != '\n' {
+		return 0
+	}
+	if kind == plan.TypeText {
+		s.in = s.expected[s.next].Setting
+	}
+	s.values = append(s.values, v)
+	s.next++
+	s.lost = 0
+	return n + 1
+}
+
+// match reads the line b starts with, if it is the expected one, and returns its length.
+func (s *Scrape) match(b []byte, l *catalog.Line) int {
+	text := l.Match(b, s.target.Own)
+	if text == 0 && s.borrowed && l.IsSlotted() {
+		text = s.learn(b, l)
+	}
+	if text == 0 || len(b) == text {
+		return 0
+	}
+	switch c := b[text]; {
+	case l.Kind.IsMetadata():
+		if c != '\n' {
+			return 0
+		}
+		if l.Kind == catalog.TypeLine {
+			s.in = l.Setting
+		}
+		s.hit(l, 0)
+		return text + 1
+	case c != ' ' || s.strayed && l.Setting > catalog.AnySetting && l.Setting != s.in:
+		return 0
+	}
+	v, end, ok := expo.FastNumber(b[text+1:])
+	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
+		s.hit(l, v)
+		if s.times != nil {
+			s.times = append(s.times, plan.NoTime)
+		}
+		return end + 1
+	}
+	n, err := s.parser.Tail(b[text:], &s.entry)
+	if err != nil || s.left < 0 {
+		return 0 // the long way round gives the same error, or finds another series
+	}
+	s.hit(l, s.entry.Value)
+	s.note(l)
+	return text + n
+}
+
+// hit takes the expected line.
+func (s *Scrape) hit(l *catalog.Line, v float64) {
+	s.next++
+	s.lost = 0
+	s.values = append(s.values, v)
+	if s.strayed {
+		s.lines = append(s.lines, l)
+	}
+	if s.times != nil && l.Kind.IsMetadata() {
+		s.times = append(s.times, plan.NoTime)
+	}
+}
