@@ -60,9 +60,9 @@ e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and as
 fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds
 
 .PHONY: soak
-soak: bin/godwit-agent bin/godwit-gateway ## Keep the agent under churn, faults and outages for DURATION (default 30m), and kill both ends CRASHES (default 300) times
+soak: bin/godwit-agent bin/godwit-gateway ## Keep the agent under churn, rollouts, faults and outages for DURATION (default 30m), and kill both ends CRASHES (default 300) times
 	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GODWIT_CRASHES=$(or $(CRASHES),300) GOWORK=off \
-		$(GO) test -run '^TestSoak$$|^TestRemoteWriteQueue|^TestStreamSurvivesCrashes$$|^TestStreamEndsInOrder' -count 1 -parallel 3 -timeout 0 -v .
+		$(GO) test -run '^TestSoak$$|^TestRollouts$$|^TestRemoteWriteQueue|^TestStreamSurvivesCrashes$$|^TestStreamEndsInOrder' -count 1 -parallel 3 -timeout 0 -v .
 
 .PHONY: matrix
 matrix: build ## Run agent and gateway with every option away from its default, then COUNT (default 500) random configurations, and as many wild ones

@@ -8,7 +8,7 @@
 // dot, which press keys, load the machine or look for false alarms run alone, before them.
 //
 // Its tests need the binaries that `make build` puts into bin/ and fail without
-// them. TestSoak and an outage go on for as long as GODWIT_SOAK says, and half a
+// them. TestSoak, TestRollouts and an outage go on for as long as GODWIT_SOAK says, and half a
 // minute without it; GODWIT_CRASHES says how often agents and gateways are killed;
 // GODWIT_MATRIX how many random configurations TestMatrix tries; GODWIT_HOSTILE how
 // long each stretch of an attack is, and that all of them are tried.

@@ -37,6 +37,8 @@ const (
 type flocks struct {
 	dir string
 	all []*targets.Target
+	// passing is how many series of a page others follow on, after so many scrapes.
+	passing, passAfter int
 
 	mu     sync.Mutex
 	birds  []*bird
@@ -70,7 +72,7 @@ type period struct{ from, to time.Time }
 // newFlocks starts n flocks, none of which is in the folder yet.
 func newFlocks(t *testing.T, dir string, n int) *flocks {
 	t.Helper()
-	f := &flocks{dir: dir, byAddr: map[string]*bird{}}
+	f := &flocks{dir: dir, passing: passingSeries, passAfter: passingScrapes, byAddr: map[string]*bird{}}
 	for range n * perFlock {
 		f.birds = append(f.birds, &bird{last: map[int]int64{}})
 	}
@@ -89,6 +91,7 @@ func (f *flocks) page(target, scrape int) targets.Page {
 	b := f.birds[target]
 	b.scraped = append(b.scraped, time.Now())
 	b.arrived = append(b.arrived, 0)
+	passing, passAfter := f.passing, f.passAfter
 	f.mu.Unlock()
 
 	var body strings.Builder
@@ -98,8 +101,8 @@ func (f *flocks) page(target, scrape int) targets.Page {
 		fmt.Fprintf(&body, "feathers{feather=\"%d\",sort=\"steady\"} %d\n", i, scrape+i)
 	}
 	body.WriteString("# TYPE plumes gauge\n")
-	for i := range passingSeries {
-		fmt.Fprintf(&body, "plumes{plume=\"%d\",moult=\"%d\"} %d\n", i, scrape/passingScrapes, scrape+i)
+	for i := range passing {
+		fmt.Fprintf(&body, "plumes{plume=\"%d\",moult=\"%d-%d\"} %d\n", i, target, scrape/passAfter, scrape+i)
 	}
 	return targets.Page{Body: body.String()}
 }

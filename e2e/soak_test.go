@@ -64,22 +64,11 @@ type soak struct {
 // misbehaves, and looks whether anything grows or gets lost.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	duration := shortSoak
-	if text := os.Getenv(soakVariable); text != "" {
-		var err error
-		duration, err = time.ParseDuration(text)
-		require.NoError(t, err, soakVariable)
-	}
+	duration := soakDuration(t)
 	s := startSoak(t, duration)
 	begin := time.Now()
 	s.cycle(t) // warms up: what happens for the first time may take memory
-	s.trends = []*trend{
-		// What is the process' own; pages of its binary come as the kernel likes.
-		{what: "resident memory, MiB", tolerance: 0.2, floor: s.room},
-		{what: "live heap, MiB", tolerance: 0.2, floor: s.room / 2},
-		{what: "threads", tolerance: 0.1, floor: 10},
-		{what: "open files", tolerance: 0.1, floor: s.flux},
-	}
+	s.watch()
 	for cycles := 2; ; cycles++ {
 		s.cycle(t)
 		passed := time.Since(begin)
@@ -88,10 +77,38 @@ func TestSoak(t *testing.T) {
 			break
 		}
 	}
+	s.requireSteady(t)
+	assert.Positive(t, s.stop(t), "the outages that lose data lost none: they were no test")
+}
+
+// watch begins to read what must not grow.
+func (s *soak) watch() {
+	s.trends = []*trend{
+		// What is the process' own; pages of its binary come as the kernel likes.
+		{what: "resident memory, MiB", tolerance: 0.2, floor: s.room},
+		{what: "live heap, MiB", tolerance: 0.2, floor: s.room / 2},
+		{what: "threads", tolerance: 0.1, floor: 10},
+		{what: "open files", tolerance: 0.1, floor: s.flux},
+	}
+}
+
+func (s *soak) requireSteady(t *testing.T) {
+	t.Helper()
 	for _, tr := range s.trends {
 		assert.True(t, tr.steady(), "%v", tr)
 	}
-	s.stop(t)
+}
+
+// soakDuration is how long a soak goes on.
+func soakDuration(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv(soakVariable)
+	if text == "" {
+		return shortSoak
+	}
+	duration, err := time.ParseDuration(text)
+	require.NoError(t, err, soakVariable)
+	return duration
 }
 
 func startSoak(t *testing.T, duration time.Duration) *soak {
@@ -212,8 +229,8 @@ func (s *soak) read(t *testing.T) {
 	}
 }
 
-// stop ends the agent in order, and sees that nothing was left behind.
-func (s *soak) stop(t *testing.T) {
+// stop ends the agent in order, sees that nothing was left behind, and returns how many scrapes were lost in outages.
+func (s *soak) stop(t *testing.T) (lost int) {
 	t.Helper()
 	s.flocks.end()
 	assert.Zero(t, s.Stop(syscall.SIGTERM, drainTime))
@@ -224,6 +241,6 @@ func (s *soak) stop(t *testing.T) {
 	assert.Empty(t, s.server.Violations())
 	scrapes, failed, lost := s.flocks.tally()
 	t.Logf("%d scrapes of %d targets, %d failed, %d lost in outages; %v; CPU %v", scrapes, len(s.flocks.all), failed, lost, s.server.Totals(), s.CPUTime())
-	assert.Positive(t, lost, "the outages that lose data lost none: they were no test")
 	assert.Less(t, failed, scrapes/2, "too many scrapes failed to tell anything")
+	return lost
 }
