@@ -29,24 +29,25 @@ const (
 // more. `make soak` makes it long.
 func TestRollouts(t *testing.T) {
 	t.Parallel()
-	duration := max(soakDuration(t), 5*shortRollout)
+	s := startSoak(t, soakDuration(t))
+	duration := max(soakDuration(t), 6*shortRollout)
 	every, after := shortRollout, shortRollAfter
-	if duration >= 5*longRollout {
+	if duration >= 6*longRollout {
 		every, after = longRollout, longRollAfter
 	}
-	s := startSoak(t, duration)
 	s.flocks.mu.Lock()
 	s.flocks.passing, s.flocks.passAfter = rolledSeries, after
 	s.flocks.mu.Unlock()
-	for begin := time.Now(); time.Since(begin) < duration; {
+	begin := time.Now()
+	for rollout := 1; time.Since(begin) < duration; rollout++ {
 		for flock := range len(s.flocks.all) / perFlock {
 			s.flocks.arrive(t, flock)
 		}
 		for end := time.Now().Add(every); time.Now().Before(end); wait.Pause(t.Context(), readingEvery) {
 			s.read(t)
 		}
-		if s.trends == nil {
-			s.watch() // from when there is as much as there will be
+		if rollout == 2 {
+			s.watch() // from when there is as much as there will be: until half of a cache has ended, it is kept
 		}
 	}
 	s.requireSteady(t)
