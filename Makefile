@@ -27,7 +27,7 @@ ALL     := $(MODULES) benchmarks packaging
 run: bin/godwit-agent ## Build and start the agent on its own config; ctrl-C drains and stops it
 	@mkdir -p run/targets
 	@echo "Targets: drop file_sd files (*.yaml, *.yml, *.json) into run/targets/."
-	@GODWIT_TARGETS=run/targets exec bin/godwit-agent --config distributions/godwit-agent/config.yaml
+	@GODWIT_TARGETS=run/targets GODWIT_DATA=run/data exec bin/godwit-agent --config distributions/godwit-agent/config.yaml
 
 .PHONY: build
 build: $(DISTRIBUTIONS:%=bin/%) ## Build the three distributions into bin/ (DISCOVERY="dns" links that service discovery only, beside file, http and static)

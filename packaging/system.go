@@ -21,7 +21,7 @@ import (
 //go:embed files
 var templates embed.FS
 
-// agent is the distribution whose configuration keeps queues in memory: on a host they are on disk, beside its targets.
+// agent is the distribution that has a file for its queue, and a folder for its targets.
 const agent = "godwit-agent"
 
 // Systemd's folders are the same on Debian and on Red Hat's.

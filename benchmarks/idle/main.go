@@ -157,6 +157,7 @@ func measure(ctx context.Context, v *variant, binary string, wait time.Duration)
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), "GODWIT_DATA="+filepath.Join(workDir, "data"))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

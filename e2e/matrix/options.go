@@ -31,6 +31,13 @@ func values(texts ...string) []Value {
 	return all
 }
 
+// ruled is a rule of the endpoint that is the destination.
+func ruled(rule string) []Value {
+	return []Value{{
+		Text: "[{endpoint: $DESTINATION, write_relabel_configs: [" + rule + "]}]", With: "exporters: {remotewrite: {endpoint: ''}}",
+	}}
+}
+
 // losing are values with which data may go missing.
 func losing(texts ...string) []Value {
 	all := values(texts...)
@@ -178,7 +185,18 @@ var writingToTheGateway = []Option{
 	}}},
 }
 
-var wroteApart = map[string]string{"endpoint": "each configuration has one"}
+var wroteApart = func() map[string]string {
+	apart := map[string]string{"endpoint": "each configuration has one"}
+	for _, key := range []string{
+		"azuread::cloud", "azuread::scope", "azuread::managed_identity::client_id", "azuread::sdk::tenant_id",
+		"azuread::oauth::client_id", "azuread::oauth::client_secret", "azuread::oauth::tenant_id",
+		"azuread::workload_identity::client_id", "azuread::workload_identity::tenant_id", "azuread::workload_identity::token_file_path",
+		"google_iam::credentials_file",
+	} {
+		apart[key], apart["endpoints::*::"+key] = "only a cloud has its tokens", "only a cloud has its tokens"
+	}
+	return apart
+}()
 
 var writing = []Option{
 	{"http::headers", values("{X-Flock: north}")},
@@ -202,6 +220,8 @@ var writing = []Option{
 	{"batch::timeout", values("0s", "1ms")},
 	{"queue::size", values("1", "100000")},
 	{"queue::storage", []Value{{Text: "file_storage", With: stored}}},
+	{"queue::directory", values("$DIR/queue")},
+	{"queue::fsync", []Value{{Text: "false", With: "exporters: {remotewrite: {queue: {directory: $DIR/queue}}}"}}},
 	{"queue::on_full", values("drop_oldest", "drop_newest")},
 	{"queue::fresh_first_after", values("1ms", "1m")},
 	{"queue::max_age", values("1m")},
@@ -226,6 +246,13 @@ var writing = []Option{
 	{"endpoints::*::queue::fresh_first_after", []Value{{Text: "[{endpoint: $DESTINATION, queue: {fresh_first_after: 1m}}]", With: "exporters: {remotewrite: {endpoint: ''}}"}}},
 	{"endpoints::*::queue::max_age", []Value{{Text: "[{endpoint: $DESTINATION, queue: {max_age: 1m}}]", With: "exporters: {remotewrite: {endpoint: ''}}"}}},
 	{"endpoints::*::protobuf_message", []Value{{Text: "[{endpoint: $DESTINATION, protobuf_message: '1.0'}]", With: "exporters: {remotewrite: {endpoint: ''}}"}}},
+	{"endpoints::*::write_relabel_configs::*::source_labels", ruled("{source_labels: [__name__, instance], target_label: new}")},
+	{"endpoints::*::write_relabel_configs::*::separator", ruled("{source_labels: [__name__, job], separator: '@', target_label: new}")},
+	{"endpoints::*::write_relabel_configs::*::regex", ruled("{regex: none.*, action: labeldrop}")},
+	{"endpoints::*::write_relabel_configs::*::modulus", ruled("{source_labels: [instance], modulus: 1, target_label: part, action: hashmod}")},
+	{"endpoints::*::write_relabel_configs::*::target_label", ruled("{source_labels: [job], target_label: copy}")},
+	{"endpoints::*::write_relabel_configs::*::replacement", ruled("{target_label: flock, replacement: north}")},
+	{"endpoints::*::write_relabel_configs::*::action", ruled("{regex: (.*), replacement: new_$1, action: labelmap}")},
 	{"endpoints::*::compression", []Value{{Text: "[{endpoint: $DESTINATION, compression: snappy}]", With: "exporters: {remotewrite: {endpoint: ''}}"}}},
 	{"circuit_breaker::consecutive_failures", values("0", "1")},
 	{"circuit_breaker::open_for", values("100ms")},
@@ -241,6 +268,7 @@ var writing = []Option{
 	{"translation_strategy", values("UnderscoreEscapingWithoutSuffixes", "NoUTF8EscapingWithSuffixes", "NoTranslation")},
 	{"keep_scraped_names", values("false")},
 	{"strict_labels", values("true")},
+	{"label_name_underscore_sanitization", values("true")},
 	{"type_and_unit_labels", values("true")},
 	{"namespace", values("geese")},
 	{"external_labels", values("{cluster: north}")},
@@ -389,6 +417,9 @@ var written = []Option{
 	{"max_decoded_body_size", values("1000000")},
 	{"max_memory", values("16777216", "268435456")},
 	{"scopes_from_labels", values("true")},
+	{"target_info::to_resource", values("true")},
+	{"target_info::max_targets", []Value{{Text: "1", With: "receivers: {remotewrite: {target_info: {to_resource: true}}}"}}},
+	{"target_info::tenant_header", []Value{{Text: "X-Team", With: "receivers: {remotewrite: {target_info: {to_resource: true}}}"}}},
 	{"replicas::deduplicate", values("true")},
 	{"replicas::cluster_label", []Value{{Text: "flock", With: "receivers: {remotewrite: {replicas: {deduplicate: true}}}"}}},
 	{"replicas::replica_label", []Value{{Text: "replica", With: "receivers: {remotewrite: {replicas: {deduplicate: true}}}"}}},

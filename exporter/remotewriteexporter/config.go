@@ -22,6 +22,9 @@ type Config struct {
 	// Endpoints are several destinations for the same data, each with a client of its own, in place of Endpoint and
 	// HTTP. Data is encoded and stored once; queue, retries and fallbacks are each destination's own, and so may be policies.
 	Endpoints []EndpointConfig `mapstructure:"endpoints"`
+	// AzureAD and GoogleIAM authenticate requests to Endpoint at these clouds. Default none.
+	AzureAD   *AzureADConfig   `mapstructure:"azuread"`
+	GoogleIAM *GoogleIAMConfig `mapstructure:"google_iam"`
 	// ShardByURL sends each series to one of Endpoints, or some, in place of all.
 	ShardByURL ShardByURLConfig `mapstructure:"shard_by_url"`
 	// Timeout bounds one attempt to send a request, answer included, for clients that set none. Default 30s.
@@ -58,6 +61,9 @@ type Config struct {
 	KeepScrapedNames bool `mapstructure:"keep_scraped_names"`
 	// StrictLabels collapses underscores in label names and puts `key` before a leading one. Default false.
 	StrictLabels bool `mapstructure:"strict_labels"`
+	// LabelNameUnderscoreSanitization puts `key` before a single leading underscore of a label name: with it names are those that
+	// Prometheus makes of OTLP by default. Default false.
+	LabelNameUnderscoreSanitization bool `mapstructure:"label_name_underscore_sanitization"`
 	// Namespace is put before each metric name. Default none.
 	Namespace string `mapstructure:"namespace"`
 	// ExternalLabels are added to series that have no label of that name. Default none.
@@ -106,7 +112,7 @@ type BatchConfig struct {
 	// MaxRawBytes is the most bytes of a request before compression. Default 8 MiB.
 	MaxRawBytes int `mapstructure:"max_raw_bytes"`
 	// Timeout is how long data waits for more; up to five times as long while a destination has yet to be sent what is
-	// queued: with queue.storage, where callers wait as long, only if that answers. Default 1s, or 200ms with queue.storage.
+	// queued: with queue.storage, where callers wait as long, only if that answers. Default 1s, or 200ms with queue.storage or queue.directory.
 	Timeout time.Duration `mapstructure:"timeout"`
 
 	// prevent unkeyed literal initialization
@@ -121,6 +127,11 @@ type QueueConfig struct {
 	// Storage is the ID of a storage extension that keeps the queue. Data is then acknowledged to the pipeline once
 	// it is stored, and survives the process. Default none: the queue is in memory.
 	Storage *component.ID `mapstructure:"storage"`
+	// Directory is a folder that keeps the queue, in place of Storage: in files of the exporter's own, which are deleted as what is in
+	// them is delivered, and read as far as they can be if they are damaged. Default none.
+	Directory string `mapstructure:"directory"`
+	// FSync waits for the disk with each write to Directory, so that what was acknowledged survives the machine, too. Default true.
+	FSync bool `mapstructure:"fsync"`
 	// OnFull is what happens when a queue is full: block makes the pipeline wait; drop_oldest drops what has waited
 	// longest; drop_newest refuses new data with an error. Default block.
 	OnFull string `mapstructure:"on_full"`
@@ -132,11 +143,11 @@ type QueueConfig struct {
 	FreshFirstAfter time.Duration `mapstructure:"fresh_first_after"`
 	// MaxAge drops data that has been queued for longer. Default 0: none.
 	MaxAge time.Duration `mapstructure:"max_age"`
-	// MaxBatches bounds how many of the pipeline's batches may be undelivered, besides Size. Not with Storage. Default 0: any
+	// MaxBatches bounds how many of the pipeline's batches may be undelivered, besides Size. Not with Storage or Directory. Default 0: any
 	// number.
 	MaxBatches int64 `mapstructure:"max_batches"`
 	// WaitForResult makes whoever brings data wait until every destination is done with it, and gives them an error if one
-	// could not be delivered it. Not with Storage. Default false.
+	// could not be delivered it. Not with Storage or Directory. Default false.
 	WaitForResult bool `mapstructure:"wait_for_result"`
 
 	// prevent unkeyed literal initialization
@@ -269,7 +280,7 @@ func NewDefaultConfig() *Config {
 		CompressionLevel: 1,
 		ReprobeInterval:  time.Hour,
 		Batch:            BatchConfig{MaxSamples: 50_000, MaxBytes: 4 << 20, MaxRawBytes: 8 << 20},
-		Queue:            QueueConfig{Size: 64 << 20, OnFull: onFullBlock, BlockTimeout: 15 * time.Second},
+		Queue:            QueueConfig{Size: 64 << 20, FSync: true, OnFull: onFullBlock, BlockTimeout: 15 * time.Second},
 		Retry: RetryConfig{
 			InitialInterval:     500 * time.Millisecond,
 			RandomizationFactor: 0.5,

@@ -42,7 +42,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		CompressionLevel: 2,
 		ReprobeInterval:  30 * time.Minute,
 		Batch:            BatchConfig{MaxSamples: 20_000, MaxBytes: 500_000, MaxRawBytes: 4_000_000, Timeout: 2 * time.Second},
-		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, OnFull: "drop_oldest", BlockTimeout: 5 * time.Second, FreshFirstAfter: time.Minute, MaxAge: 2 * time.Hour},
+		Queue:            QueueConfig{Size: 1e9, Storage: &storageID, FSync: true, OnFull: "drop_oldest", BlockTimeout: 5 * time.Second, FreshFirstAfter: time.Minute, MaxAge: 2 * time.Hour},
 		Retry: RetryConfig{
 			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
 			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},
@@ -67,6 +67,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			SourceLabels: []string{"__name__", "instance"}, Separator: "@", Regex: "(go_.*)@(.*)", Modulus: 4, TargetLabel: "kept",
 			Replacement: "${1}", Action: "Keep",
 		}},
+		LabelNameUnderscoreSanitization: true,
 		ConvertExplicitHistogramsToNHCB: true,
 		KeepClassicHistograms:           true,
 		Delta:                           DeltaConfig{ToCumulative: true, MaxSeries: 5000},
@@ -77,6 +78,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 	require.Equal(t, want, loadConfig(t, "remotewrite"))
 
 	require.Equal(t, ShardByURLConfig{Enabled: true, Replicas: 2, IgnoreLabels: []string{"le"}}, loadConfig(t, "remotewrite/several").ShardByURL)
+	folder := loadConfig(t, "remotewrite/simple").Queue // which excludes `storage`
+	require.Equal(t, "/var/lib/otelcol/remotewrite", folder.Directory)
+	require.False(t, folder.FSync)
 	waited := loadConfig(t, "remotewrite/waited") // what the one above excludes
 	require.Equal(t, int64(100), waited.Queue.MaxBatches)
 	require.True(t, waited.Queue.WaitForResult)
@@ -88,7 +92,7 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	require.Len(t, simple, 1)
 	require.Equal(t, "http://localhost:9090/api/v1/write", simple[0].client.Endpoint)
 	several := loadConfig(t, "remotewrite/several").clients()
-	require.Len(t, several, 2)
+	require.Len(t, several, 4)
 	require.Equal(t, "https://mimir:8080/api/v1/push", several[1].client.Endpoint)
 	require.Equal(t, defaultClient().IdleConnTimeout, several[1].client.IdleConnTimeout)
 	require.True(t, several[0].client.TLS.InsecureSkipVerify)
@@ -96,6 +100,10 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	require.Equal(t, queue.Policy{Size: 5_000_000, OnFull: queue.DropNewest, MaxAge: time.Hour}, several[1].policy(), "its own")
 	require.Equal(t, [2]string{auto, snappy}, [2]string{several[0].message, several[0].compression})
 	require.Equal(t, [2]string{oneZero, auto}, [2]string{several[1].message, several[1].compression})
+	require.Len(t, several[1].rules, 1)
+	require.Equal(t, "nest", several[2].azure.OAuth.TenantID)
+	require.Equal(t, "wings", string(several[2].azure.OAuth.ClientSecret))
+	require.Equal(t, "/etc/otelcol/account.json", several[3].google.CredentialsFile)
 	ids := identities(several)
 	several[0], several[1] = several[1], several[0]
 	require.ElementsMatch(t, ids, identities(several))
@@ -127,7 +135,7 @@ func TestRulesAreWrittenAsInPrometheus(t *testing.T) {
 	} {
 		cfg, err := load("write_relabel_configs: [" + rule + "]")
 		require.NoError(t, err)
-		got, err := cfg.relabelling()
+		got, err := relabelling(cfg.WriteRelabelConfigs, cfg.scheme(), "")
 		require.NoError(t, err)
 		var want relabel.Config
 		require.NoError(t, yamlv2.UnmarshalStrict([]byte(rule), &want))

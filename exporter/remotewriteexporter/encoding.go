@@ -14,10 +14,11 @@ import (
 
 // encoding is the part of the configuration that says how points become series.
 func (c *Config) encoding(shards int) encode.Config {
-	rules, _ := c.relabelling() // which Validate has checked
+	rules, _ := relabelling(c.WriteRelabelConfigs, c.scheme(), "") // which Validate has checked
 	cfg := encode.Config{
 		Strategy:                  otlptranslator.TranslationStrategyOption(c.TranslationStrategy),
 		StrictLabels:              c.StrictLabels,
+		KeyedLabels:               c.LabelNameUnderscoreSanitization,
 		ScrapedNames:              c.KeepScrapedNames,
 		Namespace:                 c.Namespace,
 		ExternalLabels:            c.ExternalLabels,

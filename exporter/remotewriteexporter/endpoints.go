@@ -29,6 +29,11 @@ type EndpointConfig struct {
 	// anew for this destination when it is sent. Default the exporter's.
 	ProtobufMessage string `mapstructure:"protobuf_message"`
 	Compression     string `mapstructure:"compression"`
+	// AzureAD and GoogleIAM authenticate requests to this endpoint at these clouds. Default none.
+	AzureAD   *AzureADConfig   `mapstructure:"azuread"`
+	GoogleIAM *GoogleIAMConfig `mapstructure:"google_iam"`
+	// WriteRelabelConfigs are applied, after the exporter's, to what this destination gets. Default none.
+	WriteRelabelConfigs []RelabelConfig `mapstructure:"write_relabel_configs"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -48,10 +53,6 @@ type EndpointQueueConfig struct {
 
 // Unmarshal begins with the defaults of a client, which an element of a list would lack.
 func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
-	if conf.IsSet("write_relabel_configs") {
-		return errors.New("`write_relabel_configs` must not be in `endpoints`, whose data is encoded once for all: " +
-			"give that destination an exporter of its own")
-	}
 	c.HTTP = defaultClient()
 	// The client has a key of that name, too, with other values.
 	compression, isText := conf.Get("compression").(string)
@@ -73,6 +74,10 @@ type namedClient struct {
 	queue            QueueConfig
 	message          string // as protobuf_message has it
 	compression      string
+	rules            []RelabelConfig // of its own
+	cloudKey         string          // the prefix of the keys of clouds
+	azure            *AzureADConfig
+	google           *GoogleIAMConfig
 }
 
 // clients are the destinations.
@@ -80,6 +85,7 @@ func (c *Config) clients() []namedClient {
 	n := namedClient{
 		key: "http.", endpointKey: "http.endpoint", client: c.HTTP,
 		rate: c.RateLimit, queue: c.Queue, message: c.ProtobufMessage, compression: c.Compression,
+		azure: c.AzureAD, google: c.GoogleIAM,
 	}
 	if len(c.Endpoints) == 0 {
 		if c.Endpoint != "" {
@@ -103,6 +109,8 @@ func (n *namedClient) with(own *EndpointConfig, key string) namedClient {
 	}
 	to.message = cmp.Or(own.ProtobufMessage, to.message)
 	to.compression = cmp.Or(own.Compression, to.compression)
+	to.rules = own.WriteRelabelConfigs
+	to.cloudKey, to.azure, to.google = key, own.AzureAD, own.GoogleIAM
 	to.queue.Size = cmp.Or(own.Queue.Size, to.queue.Size)
 	to.queue.OnFull = cmp.Or(own.Queue.OnFull, to.queue.OnFull)
 	if own.Queue.FreshFirstAfter != nil {
@@ -178,6 +186,9 @@ func (c *Config) validateOwn(own *EndpointConfig, key string) error {
 	}
 	if d := own.Queue.MaxAge; d != nil && *d < 0 {
 		fault("`%squeue.max_age` must not be negative, got %s", key, *d)
+	}
+	if _, err := relabelling(own.WriteRelabelConfigs, c.scheme(), key); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

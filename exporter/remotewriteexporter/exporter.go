@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +21,9 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -91,11 +96,12 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Destinations:  identities(clients),
 		Policy:        queue.Policy{OnFull: onFull[e.cfg.Queue.OnFull]}, // of batches
 		Own:           policies(clients),
+		Apart:         e.intake.apart(),
 		Batches:       e.cfg.Queue.MaxBatches,
 		Tenants:       e.cfg.Tenant.any(),
 		Storage:       client,
 		Legacy:        legacy,
-		Dropped:       e.telemetry.queueDropped,
+		Dropped:       e.queueDropped,
 		StorageFailed: e.telemetry.storageFailed,
 	})
 	if err != nil {
@@ -151,6 +157,7 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 		return nil, fmt.Errorf("cannot make the client for `%s`: %w", c.endpointKey, err)
 	}
 	log := e.set.Logger.With(zap.String("destination", t.name))
+	c.authenticate(client)
 	watchAuth(client, &cfg, &e.cfg.Tenant, log)
 	var tenants send.Tenants
 	if e.cfg.Tenant.any() {
@@ -178,6 +185,14 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 	}, log, t), nil
 }
 
+// queueDropped notes that the queue dropped a block.
+func (e *remoteWrite) queueDropped(destination int, reason string, h block.Header) {
+	e.telemetry.queueDropped(destination, reason, h)
+	if h.Exemplars > 0 {
+		e.intake.encoder.ForgetExemplars()
+	}
+}
+
 // storage finds the client of the storage extension; nil if none is configured.
 func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage.Client, error) {
 	if e.ownStorage != nil {
@@ -189,6 +204,9 @@ func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage
 			return nil, errors.Join(fmt.Errorf("cannot open the storage of the queue: %w", err), e.ownStorage.Shutdown(ctx))
 		}
 		return client, nil
+	}
+	if e.cfg.Queue.Directory != "" {
+		return e.folder()
 	}
 	id := e.cfg.Queue.Storage
 	if id == nil {
@@ -207,6 +225,22 @@ func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage
 		return nil, fmt.Errorf("cannot open the storage %q of `queue.storage`: %w", id, err)
 	}
 	return client, nil
+}
+
+// folder opens the exporter's own in `queue.directory`.
+func (e *remoteWrite) folder() (storage.Client, error) {
+	name := strings.NewReplacer("/", "_", string(filepath.Separator), "_").Replace("exporter_" + e.set.ID.String())
+	store, err := segments.Open(filepath.Join(e.cfg.Queue.Directory, url.PathEscape(name)), segments.Options{
+		Sync: e.cfg.Queue.FSync,
+		Damaged: func(d segments.Damage) {
+			e.set.Logger.Error("a part of the queue on disk cannot be read: what was in it is lost, as far as nothing else counts it; all else is sent",
+				zap.String("file", d.File), zap.Int64("bytes", d.Bytes))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the queue in `queue.directory`: %w", err)
+	}
+	return store, nil
 }
 
 // send is one sender of a destination.

@@ -53,8 +53,9 @@ type intake struct {
 	telemetry    *telemetry
 	queue        *queue.Queue
 	destinations []*send.Destination
-	spread       *block.Spread // which destinations a series is for; nil is all
-	durable      bool          // the queue is stored, and callers wait until their data is
+	spread       *block.Spread  // which destinations a series is for; nil is all
+	rules        []*block.Rules // of each destination, nil where it has none; nil if none has any
+	durable      bool           // the queue is stored, and callers wait until their data is
 	timeout      time.Duration
 	arrived      chan struct{} // the first data of a round
 	full         chan struct{} // the round is enough for a request
@@ -125,7 +126,8 @@ func newIntake(cfg *Config, t *telemetry) (*intake, error) {
 		return nil, err
 	}
 	in.encoder = encoder
-	return in, nil
+	in.rules, err = cfg.ownRules()
+	return in, err
 }
 
 func (in *intake) start(q *queue.Queue, destinations []*send.Destination, durable bool) {
@@ -184,7 +186,10 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	if err != nil || !in.cfg.Queue.WaitForResult {
 		return err
 	}
-	return r.result(ctx, tenants)
+	if err = r.result(ctx, tenants); err != nil {
+		in.encoder.ForgetExemplars() // who brought it may bring it again
+	}
+	return err
 }
 
 // patience bounds how long somebody waits, and says why it ended. Nobody waits for ever by default: what holds the data cannot end
@@ -469,8 +474,16 @@ func (in *intake) encode(tenants []string) []block.Block {
 // push queues blocks. Without a storage it cannot fail.
 func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
 	blocks, to := in.part(blocks)
+	blocks, to = in.relabel(blocks, to)
+	if len(blocks) == 0 { // nobody wants any of it
+		if fate != nil {
+			in.queue.Return(fate.Batches)
+		}
+		return nil
+	}
 	err := in.queue.PushTo(context.Background(), in.epoch, blocks, to, fate)
-	if err != nil {
+	if err != nil { // who brought it brings it again
+		in.encoder.ForgetExemplars()
 		in.telemetry.storageFailed(err)
 	} else {
 		in.telemetry.storageWorks()

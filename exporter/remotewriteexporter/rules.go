@@ -57,21 +57,25 @@ func (c *RelabelConfig) Unmarshal(conf *confmap.Conf) error {
 	return confkeys.Unmarshal(confmap.NewFromStringMap(raw), (*plain)(c))
 }
 
-// relabelling are the rules as Prometheus has them.
-func (c *Config) relabelling() ([]relabel.Config, error) {
-	scheme := model.UTF8Validation
+// scheme says which names rules may make: those that the strategy makes.
+func (c *Config) scheme() model.ValidationScheme {
 	if otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
-		scheme = model.LegacyValidation
+		return model.LegacyValidation
 	}
+	return model.UTF8Validation
+}
+
+// relabelling are the rules as Prometheus has them. key is before theirs.
+func relabelling(configs []RelabelConfig, scheme model.ValidationScheme, key string) ([]relabel.Config, error) {
 	var list []relabel.Config
 	var errs []error
-	for i := range c.WriteRelabelConfigs {
-		rule, err := c.WriteRelabelConfigs[i].rule()
+	for i := range configs {
+		rule, err := configs[i].rule()
 		if err == nil {
 			err = rule.Validate(scheme)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("`write_relabel_configs[%d]`: %w", i, err))
+			errs = append(errs, fmt.Errorf("`%swrite_relabel_configs[%d]`: %w", key, i, err))
 		}
 		list = append(list, rule)
 	}

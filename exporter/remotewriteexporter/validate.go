@@ -68,13 +68,17 @@ func (c *Config) Validate() error {
 		fault("`endpoint` must be set, for example to http://localhost:9090/api/v1/write, or `endpoints`")
 	}
 	for _, d := range c.clients() {
-		errs = append(errs, c.validateClient(d.key, d.endpointKey, &d.client), buffers.Check(d.key, d.client.ReadBufferSize, d.client.WriteBufferSize))
+		errs = append(errs, c.validateClient(d.key, d.endpointKey, &d.client), buffers.Check(d.key, d.client.ReadBufferSize, d.client.WriteBufferSize),
+			d.validateCloud())
 		if d.rate.BytesPerSecond < 0 || d.rate.SamplesPerSecond < 0 {
 			fault("`rate_limit` of `%s` must not be negative, got %d bytes and %d samples a second; 0 is none", d.endpointKey,
 				d.rate.BytesPerSecond, d.rate.SamplesPerSecond)
 		}
 	}
 
+	if len(c.Endpoints) > 0 && (c.AzureAD != nil || c.GoogleIAM != nil) {
+		fault("`azuread` and `google_iam` are for `endpoint`: move them into the elements of `endpoints`")
+	}
 	errs = append(errs, c.validateSharding())
 	for i := range c.Endpoints {
 		errs = append(errs, c.validateOwn(&c.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)))
@@ -92,11 +96,14 @@ func (c *Config) Validate() error {
 	if _, ok := onFull[c.Queue.OnFull]; !ok {
 		fault("`queue.on_full` must be block, drop_oldest or drop_newest, got %q", c.Queue.OnFull)
 	}
-	if c.Queue.WaitForResult && c.Queue.Storage != nil {
-		fault("`queue.wait_for_result` must not be set along with `queue.storage`, which answers once data is stored: choose one")
+	if key := c.Queue.stored(); key != "" && c.Queue.WaitForResult {
+		fault("`queue.wait_for_result` must not be set along with `%s`, which answers once data is stored: choose one", key)
 	}
-	if c.Queue.MaxBatches > 0 && c.Queue.Storage != nil {
-		fault("`queue.max_batches` must not be set along with `queue.storage`, which `queue.size` bounds: remove one")
+	if key := c.Queue.stored(); key != "" && c.Queue.MaxBatches > 0 {
+		fault("`queue.max_batches` must not be set along with `%s`, which `queue.size` bounds: remove one", key)
+	}
+	if c.Queue.Storage != nil && c.Queue.Directory != "" {
+		fault("`queue.storage` excludes `queue.directory`: remove one")
 	}
 	if !slices.Contains([]string{auto, always, never}, c.ScopeLabels) {
 		fault("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
@@ -115,7 +122,7 @@ func (c *Config) Validate() error {
 	if err := encoding.CheckExternalLabels(); err != nil {
 		fault("`external_labels`: %w", err)
 	}
-	_, err := c.relabelling()
+	_, err := relabelling(c.WriteRelabelConfigs, c.scheme(), "")
 	errs = append(errs, err)
 
 	for _, f := range []struct {
@@ -233,6 +240,17 @@ func (c *TenantConfig) validate() error {
 		errs = append(errs, errors.New("one of `tenant.from_metadata` and `tenant.from_resource_attribute` must be set"))
 	}
 	return errors.Join(errs...)
+}
+
+// stored is the key that has the queue on disk; none if it is in memory.
+func (c *QueueConfig) stored() string {
+	switch {
+	case c.Storage != nil:
+		return "queue.storage"
+	case c.Directory != "":
+		return "queue.directory"
+	}
+	return ""
 }
 
 func isHeaderName(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n:") }

@@ -38,6 +38,9 @@ type Config struct {
 	// are attributes of points like others.
 	ScopesFromLabels bool `mapstructure:"scopes_from_labels"`
 
+	// TargetInfo says what becomes of the series target_info.
+	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
+
 	// Replicas says what becomes of data that several replicas of one Prometheus send.
 	Replicas ReplicasConfig `mapstructure:"replicas"`
 
@@ -117,6 +120,6 @@ func (c *Config) Validate() error {
 	if c.MaxMemory != 0 && c.MaxMemory < minMemory {
 		errs = append(errs, fmt.Errorf("`max_memory` must be 0 or at least %d, got %d", minMemory, c.MaxMemory))
 	}
-	errs = append(errs, c.Replicas.validate())
+	errs = append(errs, c.Replicas.validate(), c.TargetInfo.validate())
 	return errors.Join(errs...)
 }

@@ -42,6 +42,7 @@ func TestConfig(t *testing.T) {
 	want.MaxDecodedBodySize = 8 << 20
 	want.MaxMemory = 256 << 20
 	want.ScopesFromLabels = true
+	want.TargetInfo = TargetInfoConfig{ToResource: true, MaxTargets: 100, TenantHeader: "X-Team"}
 	want.Replicas = ReplicasConfig{
 		Deduplicate: true, ClusterLabel: "prometheus", ReplicaLabel: "replica", FailoverTimeout: time.Minute, MaxClusters: 20,
 		TenantHeader: "X-Team",

@@ -34,6 +34,7 @@ func createDefaultConfig() component.Config {
 		HTTP:               server,
 		Path:               "/api/v1/write",
 		MaxDecodedBodySize: 32 << 20,
+		TargetInfo:         TargetInfoConfig{MaxTargets: 10_000, TenantHeader: "X-Scope-OrgID"},
 		Replicas: ReplicasConfig{
 			ClusterLabel: labelCluster, ReplicaLabel: labelReplica, FailoverTimeout: 30 * time.Second, MaxClusters: 1000,
 			TenantHeader: "X-Scope-OrgID",

@@ -95,9 +95,11 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	}
 	batch.ballot.passed()
 	answer.taken, answer.written = true, batch.written
-	answer.written.Samples += batch.left.Samples
-	answer.written.Histograms += batch.left.Histograms
-	answer.written.Exemplars += batch.left.Exemplars
+	for _, w := range [...]promwrite.Written{batch.left, batch.learnt} {
+		answer.written.Samples += w.Samples
+		answer.written.Histograms += w.Histograms
+		answer.written.Exemplars += w.Exemplars
+	}
 	if err := batch.rejects.err(); err != nil {
 		// The rest is written, and the headers say how much that is: sending it again would not help.
 		answer.code, answer.err = http.StatusBadRequest, err
@@ -138,6 +140,7 @@ func (r *remoteWriteReceiver) decode(
 	if err != nil {
 		return batch{}, wire, err
 	}
+	worker.translator.asker = asker{r.infos, req.Header.Get(r.cfg.TargetInfo.TenantHeader)}
 	decoded, err = worker.work(ctx, version, encoding, body, held, r.replicas.ballot(req.Header.Get(r.cfg.Replicas.TenantHeader)))
 	held.translated()
 	if !worker.oversized() {

@@ -32,6 +32,7 @@ type remoteWriteReceiver struct {
 	telemetry *metadata.TelemetryBuilder
 
 	replicas *replicas // nil unless they are told apart
+	infos    *infos    // nil unless target_info is of resources
 
 	memory *memory       // of all requests in flight
 	slots  chan struct{} // one for each CPU, taken while a worker works
@@ -102,6 +103,9 @@ func (r *remoteWriteReceiver) prepare() {
 	r.memory = newMemory(size)
 	if r.cfg.Replicas.Deduplicate {
 		r.replicas = newReplicas(r.cfg.Replicas, r.settings.Logger)
+	}
+	if r.cfg.TargetInfo.ToResource {
+		r.infos = newInfos(r.cfg.TargetInfo.MaxTargets)
 	}
 	r.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
 }

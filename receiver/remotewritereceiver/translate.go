@@ -20,7 +20,8 @@ import (
 type translator struct {
 	batch
 
-	scoped bool // whether labels say what a series' scope is
+	scoped bool  // whether labels say what a series' scope is
+	asker  asker // for what target_info says of targets
 
 	resources map[resourceKey]pmetric.MetricSlice
 	targets   map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
@@ -53,6 +54,7 @@ type batch struct {
 	metrics pmetric.Metrics
 	written promwrite.Written // what metrics holds
 	left    promwrite.Written // what another replica sends
+	learnt  promwrite.Written // what became attributes of resources
 	rejects rejects
 	plain   int     // bytes of its body, decoded
 	ballot  *ballot // nil where replicas are not told apart
@@ -64,6 +66,7 @@ func (t *translator) translate(series []promwrite.Series, b *ballot) batch {
 	defer t.reset()
 	t.ballot = b
 	t.batch.metrics = pmetric.NewMetrics()
+	series, t.learnt = t.asker.learn(series, b)
 	t.exemplars.collect(series)
 	for i := range series {
 		s := &series[i]
@@ -241,6 +244,7 @@ func (t *translator) target(key resourceKey) pmetric.ScopeMetricsSlice {
 	if !ok {
 		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
 		key.setAttributes(rm.Resource().Attributes())
+		t.asker.describe(key, rm.Resource().Attributes())
 		scopes = rm.ScopeMetrics()
 		t.targets[key] = scopes
 	}

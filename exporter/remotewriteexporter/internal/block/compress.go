@@ -34,14 +34,19 @@ var zstdEncoders = func() (free [maxLevel + 1]chan *zstd.Encoder) {
 	return free
 }()
 
-// Compress appends raw, compressed as f says, to dst. Runs are what is known of raw beforehand: see frame.Run.
-func Compress(dst []byte, f Format, raw []byte, runs ...frame.Run) ([]byte, error) {
+// Compress appends raw, compressed as f says, to dst.
+func Compress(dst []byte, f Format, raw []byte) ([]byte, error) {
+	return CompressKnown(dst, f, raw, frame.Known{})
+}
+
+// CompressKnown is Compress for a request of which something is known beforehand. That is used up.
+func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte, error) {
 	switch f.Compression {
 	case promwrite.Identity:
 		return append(dst, raw...), nil
 	case promwrite.Snappy:
-		if f.Version == promwrite.V2 && f.Level <= minLevel && mostly(runs, len(raw)) {
-			return compressSnappy(dst, raw, runs), nil
+		if f.Version == promwrite.V2 && f.Level <= minLevel && mostly(&known, len(raw)) {
+			return compressSnappy(dst, raw, known), nil
 		}
 		start := len(dst)
 		dst = slices.Grow(dst, s2.MaxEncodedLen(len(raw)))
@@ -51,22 +56,22 @@ func Compress(dst []byte, f Format, raw []byte, runs ...frame.Run) ([]byte, erro
 		}
 		return dst[:start+len(s2.EncodeSnappy(room, raw))], nil
 	case promwrite.Zstd:
-		if f.Level <= minLevel && (f.Version == promwrite.V2 || mostly(runs, len(raw))) {
-			return compressFrame(dst, raw, runs), nil
+		if f.Level <= minLevel && (f.Version == promwrite.V2 || mostly(&known, len(raw))) {
+			return compressFrame(dst, raw, known.Runs), nil
 		}
 		return compressZstd(dst, f.Level, raw)
 	}
 	return dst, fmt.Errorf("cannot compress as encoding %d: it is unknown", f.Compression)
 }
 
-// mostly says whether half of a request or more is told: in what is not, the encoders of others find more.
-func mostly(runs []frame.Run, size int) bool {
-	told := 0
-	for i := range runs {
-		told += runs[i].Count * runs[i].Length
-	}
-	return 2*told >= size
+// HearsEchoes says whether a format becomes smaller by echoes, rather than by runs: without a short way to repeat a distance. One
+// without compression has the order of such a one.
+func HearsEchoes(f Format) bool {
+	return f.Version == promwrite.V2 && f.Compression != promwrite.Zstd && f.Level <= minLevel
 }
+
+// mostly says whether half of a request or more is told: in what is not, the encoders of others find more.
+func mostly(known *frame.Known, size int) bool { return 2*known.Told() >= size }
 
 func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 	level = min(max(level, minLevel), maxLevel)
@@ -112,14 +117,14 @@ func compressFrame(dst, raw []byte, runs []frame.Run) []byte {
 var snappyEncoders = make(chan *frame.Snappy, runtime.GOMAXPROCS(0))
 
 // compressSnappy is compressFrame for snappy.
-func compressSnappy(dst, raw []byte, runs []frame.Run) []byte {
+func compressSnappy(dst, raw []byte, known frame.Known) []byte {
 	var enc *frame.Snappy
 	select {
 	case enc = <-snappyEncoders:
 	default:
 		enc = &frame.Snappy{}
 	}
-	dst = enc.Append(dst, raw, runs...)
+	dst = enc.Append(dst, raw, known)
 	select {
 	case snappyEncoders <- enc:
 	default: // as many idle as processors: this one goes

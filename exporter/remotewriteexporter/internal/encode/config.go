@@ -44,6 +44,8 @@ type Config struct {
 	Strategy otlptranslator.TranslationStrategyOption
 	// StrictLabels collapses runs of underscores in label names and puts `key` before a leading one.
 	StrictLabels bool
+	// KeyedLabels puts `key` before a leading underscore, and keeps runs of them: what Prometheus does with OTLP by default.
+	KeyedLabels bool
 	// ScrapedNames keeps the names of scraped metrics as they are where they are valid: a scrape already
 	// yields Prometheus names, to which suffixes would do harm.
 	ScrapedNames bool
@@ -158,7 +160,7 @@ func (cfg *Config) validate() error {
 func (cfg *Config) labelNamer() otlptranslator.LabelNamer {
 	return otlptranslator.LabelNamer{
 		UTF8Allowed:                 !cfg.Strategy.ShouldEscape(),
-		UnderscoreLabelSanitization: cfg.StrictLabels,
+		UnderscoreLabelSanitization: cfg.StrictLabels || cfg.KeyedLabels,
 		PreserveMultipleUnderscores: !cfg.StrictLabels,
 	}
 }

@@ -20,10 +20,12 @@ func TestPagesBecomeSeries(t *testing.T) {
 		assert.Equal(t, 1000, samples)
 		series, _ := decode(t, flushAll(e, f))
 		assert.Len(t, series, 1000)
-		assert.Equal(t, `__name__="node_metric_000_things",instance="127.0.0.0:9100",job="node",`, labelsOf(series[0]))
-		assert.Equal(t, `__name__="node_metric_000_things",instance="127.0.0.1:9100",job="node",`, labelsOf(series[1]))
-		assert.Equal(t, `__name__="node_metric_001_things",device="eth0",instance="127.0.0.0:9100",job="node",mode="idle",`,
-			labelsOf(series[20]))
+		if f != v2Snappy { // which has an order of its own
+			assert.Equal(t, `__name__="node_metric_000_things",instance="127.0.0.0:9100",job="node",`, labelsOf(series[0]))
+			assert.Equal(t, `__name__="node_metric_000_things",instance="127.0.0.1:9100",job="node",`, labelsOf(series[1]))
+			assert.Equal(t, `__name__="node_metric_001_things",device="eth0",instance="127.0.0.0:9100",job="node",mode="idle",`,
+				labelsOf(series[20]))
+		}
 		seen := map[string]float64{}
 		for _, s := range series {
 			require.Len(t, s.Samples, 1)

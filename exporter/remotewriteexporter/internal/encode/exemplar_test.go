@@ -120,6 +120,9 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 		same := func(_, _ pmetric.Exemplar) {}
 		assert.Equal(t, 2, shown("h", "x", same))
 		assert.Zero(t, shown("h", "x", same))
+		e.ForgetExemplars()
+		assert.Equal(t, 2, shown("h", "x", same), "they may not have arrived")
+		assert.Zero(t, shown("h", "x", same))
 		assert.Equal(t, 2, shown("h2", "x", same), "another target")
 		assert.Equal(t, 2, shown("h", "y", same), "another series")
 		assert.Zero(t, shown("h", "x", same))

@@ -87,6 +87,7 @@ func (e *Encoder) flusher() *flusher {
 type flusher struct {
 	request
 	arrangement
+	grids grids
 
 	e      *Encoder
 	format Format
@@ -119,31 +120,35 @@ func (w *flusher) run(b *buffer) {
 	w.sampleLimit = (b.samples.len() + requests - 1) / requests // requests of one size, not full ones and a rest
 	w.begin()
 	w.exemplars = b.exemplars
-	for i := 0; i < len(w.order); {
-		if n := w.writeGroup(b, w.order[i:]); n > 0 {
-			i += n
+	for order := w.order[:w.grids.apart(len(w.order))]; len(order) > 0; {
+		if n := w.writeGroup(b, order); n > 0 {
+			order = order[n:]
 			continue
 		}
-		slot := w.order[i]
-		i++
-		cells := w.cells(b, slot)
-		r := w.e.row(b.series[slot])
-		for len(cells) > 0 {
-			n := 1
-			for n < len(cells) && cells[n].of == cells[0].of {
-				n++
-			}
-			if n == 1 { // fast path: nearly all are like this
-				if done := w.writeNumbers(b, slot, &r, cells); done > 0 {
-					cells = cells[done:]
-					continue
-				}
-			}
-			w.seriesRun(b, slot, &r, cells[0].of, cells[:n])
-			cells = cells[n:]
-		}
+		w.writeSlot(b, order[0], w.cells(b, order[0]))
+		order = order[1:]
 	}
+	w.writeGrids(b)
 	w.finish()
+}
+
+// writeSlot writes samples of one slot.
+func (w *flusher) writeSlot(b *buffer, slot uint32, cells []sample) {
+	r := w.e.row(b.series[slot])
+	for len(cells) > 0 {
+		n := 1
+		for n < len(cells) && cells[n].of == cells[0].of {
+			n++
+		}
+		if n == 1 { // fast path: nearly all are like this
+			if done := w.writeNumbers(b, slot, &r, cells); done > 0 {
+				cells = cells[done:]
+				continue
+			}
+		}
+		w.seriesRun(b, slot, &r, cells[0].of, cells[:n])
+		cells = cells[n:]
+	}
 }
 
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
@@ -185,6 +190,7 @@ func (w *flusher) layOut(b *buffer) {
 	} else {
 		w.asTheyCame(len(b.series))
 	}
+	w.findGrids(b)
 	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
 		return cmp.Or(cmp.Compare(w.position[x.slot], w.position[y.slot]), cmp.Compare(w.rank(x.labels), w.rank(y.labels)), cmp.Compare(x.time, y.time))
 	})
@@ -250,6 +256,7 @@ func (w *flusher) sort(b *buffer) {
 func (w *flusher) begin() {
 	w.request.begin(w.format.Version)
 	clear(w.known)
+	clear(w.grids.tails)
 }
 
 // valueRef is the number in this request of a value of the resource in a place.
@@ -367,10 +374,8 @@ func (w *flusher) finish() {
 	}
 	length := len(w.body) + len(w.meta)
 	raw := w.whole()
-	for i := range w.runs { // which whole moved
-		w.runs[i].At += len(raw) - length
-	}
-	compressed, err := block.Compress(w.packed[:0], w.format, raw, w.runs...)
+	w.told.Move(len(raw) - length) // as whole did
+	compressed, err := block.CompressKnown(w.packed[:0], w.format, raw, w.told)
 	if err != nil {
 		// The format is checked before anything is sent in it.
 		w.e.dropped(ReasonTooLarge, "", w.points())
@@ -434,6 +439,7 @@ func (w *flusher) release() {
 		w.sorted = nil
 	}
 	w.arrangement.release()
+	w.grids.release()
 	w.usual = max(w.largest, w.usual-w.usual/16)
 	if w.largest = 0; cap(w.body)+cap(w.symbols) > 4*w.usual+1<<20 {
 		w.body, w.symbols, w.packed, w.room = nil, nil, nil, 0

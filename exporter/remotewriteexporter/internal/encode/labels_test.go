@@ -5,6 +5,7 @@ package encode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 func TestLabelsAndTheirPrecedence(t *testing.T) {
@@ -103,6 +106,17 @@ func TestLabelSanitisingIsAChoice(t *testing.T) {
 		series, _ := sent(t, v2Zstd, func(c *Config) { c.StrictLabels = strict }, gauge("g", 1, epoch, key, "v"))
 		require.Len(t, series, 1)
 		assert.Equal(t, want, series[0].Labels[1].Name)
+	}
+	keyed := func(key string) {
+		t.Helper()
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.KeyedLabels = true }, gauge("g", 1, epoch, key, "v"))
+		prometheus := otlptranslator.LabelNamer{UnderscoreLabelSanitization: true, PreserveMultipleUnderscores: true} // its defaults
+		want, err := prometheus.Build(key)
+		require.NoError(t, err)
+		assert.True(t, slices.ContainsFunc(series[0].Labels, func(l promwrite.Label) bool { return l.Name == want }), "%s: %v", want, series[0].Labels)
+	}
+	for _, key := range []string{"a..b", "_a", "__a__b", "1a", "a", "_1", "é", "_.a"} {
+		keyed(key)
 	}
 	f(true, "a..b", "a_b")
 	f(false, "a..b", "a__b")

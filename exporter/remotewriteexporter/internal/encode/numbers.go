@@ -230,11 +230,11 @@ func (w *flusher) note(r frame.Run, a alike) {
 		}
 		same := o.who == a.who && (a.who != 0 || o.bits == a.bits)
 		if same || r.Like == 0 {
-			r.Like = r.At + a.value - w.runs[i].At - o.value
+			r.Like = r.At + a.value - w.told.Runs[i].At - o.value
 		}
 		if same {
 			break
 		}
 	}
-	w.runs, w.alikes = append(w.runs, r), append(w.alikes, a)
+	w.told.Runs, w.alikes = append(w.told.Runs, r), append(w.alikes, a)
 }

@@ -86,8 +86,11 @@ func fleet(r *rand.Rand, targets int) pmetric.Metrics {
 // TestCompressionsHoldTheSame: what compression is told of a request is believed, so that a word of it that is wrong would
 // come back as another request.
 func TestCompressionsHoldTheSame(t *testing.T) {
-	for _, pair := range [][2]Format{{v2Zstd, v2Snappy}, {v1Zstd, v1Snappy}} {
-		t.Run(pair[0].Version.String(), func(t *testing.T) { compressionsHoldTheSame(t, pair[0], pair[1]) })
+	v2Snappy2, v2Raw := v2Snappy, v2Snappy
+	v2Snappy2.Level, v2Raw.Compression = 2, promwrite.Identity
+	for _, pair := range [][2]Format{{v2Zstd, v2Snappy2}, {v1Zstd, v1Snappy}, {v2Snappy, v2Raw}} {
+		name := fmt.Sprint(pair[0].Version, pair[0].Compression)
+		t.Run(name, func(t *testing.T) { compressionsHoldTheSame(t, pair[0], pair[1]) })
 	}
 }
 
@@ -130,7 +133,7 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat Format) {
 			require.Equal(t, canonical(decodePrometheus(t, got)), canonical(decodePrometheus(t, want)))
 		}
 		w := zstd.flusher()
-		told[seed%2] += len(w.runs)
+		told[seed%2] += len(w.told.Runs)
 	}
 	assert.Greater(t, told[0], 50, "there were no runs: this was no test")
 	if zstdFormat.Version == promwrite.V2 {

@@ -50,6 +50,18 @@ func (x *lastExemplars) repeats(of, what uint64) bool {
 	return false
 }
 
+// forget forgets all: what was sent last is sent once more.
+func (x *lastExemplars) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.entries)
+	x.used = 0
+}
+
+// ForgetExemplars says that exemplars may not have come where they were to go, after all: each that a series shows is taken for new
+// once more. They are remembered as they are encoded, and what becomes of that is only known later.
+func (e *Encoder) ForgetExemplars() { e.sent.forget() }
+
 // find returns the entry of a place, an empty one for it, or that of another to be replaced.
 func (x *lastExemplars) find(place uint32) *lastExemplar {
 	mask := uint32(len(x.entries) - 1)

@@ -32,7 +32,7 @@ type request struct {
 	room    int
 	meta    []byte // the metadata list of 1.0
 
-	runs   []frame.Run // in body
+	told   frame.Known // of body
 	alikes []alike     // of each run
 	spans  []span      // scratch
 	prefix prefix
@@ -81,7 +81,7 @@ func (q *request) begin(version promwrite.Version) {
 		q.extra = nil
 	}
 	clear(q.extra)
-	q.runs, q.alikes = q.runs[:0], q.alikes[:0]
+	q.told.Runs, q.told.Echoes, q.alikes = q.told.Runs[:0], q.told.Echoes[:0], q.alikes[:0]
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }
 

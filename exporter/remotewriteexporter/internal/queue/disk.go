@@ -62,6 +62,7 @@ func isFull(err error) bool {
 // disk reads and writes entries. mu serialises what is written about finished blocks.
 type disk struct {
 	client storage.Client
+	frees  bool // deletions need no room
 
 	mu   sync.Mutex
 	owed []*entry // finished, which the storage could not be told
@@ -88,7 +89,7 @@ func (d *disk) stored(need int64, err error) {
 	switch {
 	case err == nil:
 		d.held += need
-	case isFull(err):
+	case isFull(err) && !d.frees:
 		d.room = d.held / 4 * 3
 	}
 }
@@ -105,12 +106,15 @@ func (d *disk) append(ctx context.Context, first uint64, entries []*entry, desti
 	ops := make([]*storage.Operation, 0, len(entries)+2)
 	for _, e := range entries {
 		ops = append(ops, storage.SetOperation(key(blockPrefix, e.seq), appendEntry(nil, e)))
-		if e.only != 0 {
+		if e.hasMark() {
 			ops = append(ops, storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e, destinations)))
 		}
 	}
 	next := entries[len(entries)-1].seq + 1
 	for i := range reserves {
+		if d.frees {
+			break
+		}
 		ops = append(ops, storage.SetOperation(fmt.Sprintf("%s%02d", reserveKey, i), reserve))
 	}
 	ops = append(ops, storage.SetOperation(indexKey, appendIndex(nil, first, next)))

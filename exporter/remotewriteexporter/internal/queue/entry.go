@@ -43,12 +43,20 @@ func (q *Queue) isFor(e *entry, destination int) bool {
 	return (e.only == 0 || int(e.only) == destination+1) && !slices.Contains(e.done, q.cfg.Destinations[destination])
 }
 
+// others is among those done with what is a copy for one destination: all others have had what is in it.
+const others = "="
+
+var copied = []string{others}
+
+// hasMark says whether there is more to say of e than its block.
+func (e *entry) hasMark() bool { return e.only != 0 || len(e.done) > 0 }
+
 // adopt makes e what is for one destination only. If that is no longer there, and had it not, all there are get it rather than
-// none: the series that it had are theirs now.
+// none: the series that it had are theirs now. But nobody gets a copy of what all have had.
 func (q *Queue) adopt(e *entry, only string) {
 	if at := slices.Index(q.cfg.Destinations, only); at >= 0 {
 		e.only = uint8(at + 1)
-	} else if slices.Contains(e.done, only) {
+	} else if slices.Contains(e.done, only) || slices.Contains(e.done, others) {
 		e.done = slices.Clone(q.cfg.Destinations)
 	}
 }

@@ -77,6 +77,8 @@ type Config struct {
 	Destinations []string
 	// Own are policies of the destinations, in their order; nil gives none a policy of its own.
 	Own []Policy
+	// Apart says which destinations have none of what is for all, but copies of their own; nil is none of them.
+	Apart []bool
 	// Tenants says that blocks are of several tenants, each with a share of the queue.
 	Tenants bool
 	// Batches bounds the batches of the pipeline that have no fate yet, besides; 0 does not.
@@ -140,6 +142,9 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		return q, nil
 	}
 	q.disk = &disk{client: cfg.Storage}
+	if f, ok := cfg.Storage.(interface{ FreesWithoutRoom() bool }); ok {
+		q.disk.frees = f.FreesWithoutRoom()
+	}
 	if err := q.recover(ctx); err != nil {
 		return nil, err
 	}
@@ -186,8 +191,18 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 		e.tenant, e.block.fate = q.number(blocks[i].Tenant), fate
 		fate.expect(blocks[i].Tenant)
 		if to != nil && to[i] != All {
-			e.only, e.marked = uint8(to[i]+1), q.disk != nil
+			e.only = uint8(to[i] + 1)
+			if q.apart(to[i]) {
+				e.done = copied
+			}
+		} else {
+			for d, name := range q.cfg.Destinations {
+				if q.apart(d) {
+					e.done = append(e.done, name)
+				}
+			}
 		}
+		e.marked = q.disk != nil && e.hasMark()
 		entries = append(entries, e)
 	}
 	q.mu.Unlock()
@@ -205,6 +220,8 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 	q.forget(finished)
 	return nil
 }
+
+func (q *Queue) apart(destination int) bool { return q.cfg.Apart != nil && q.cfg.Apart[destination] }
 
 // store writes entries. When the storage is full, the oldest blocks make room for them that wait only for destinations whose
 // policy allows it.

@@ -16,6 +16,42 @@ const (
 	minLike = 4
 )
 
+// Known is what is known of a request before it is compressed. Runs are in order and do not overlap, echoes are in order.
+type Known struct {
+	Runs   []Run
+	Echoes []Echo
+}
+
+// leastMessage is about how many bytes a message with an echo has, or more.
+const leastMessage = 32
+
+// Told is about of how many bytes something is known.
+func (k *Known) Told() int {
+	told := len(k.Echoes) * leastMessage
+	for i := range k.Runs {
+		told += k.Runs[i].Count * k.Runs[i].Length
+	}
+	return told
+}
+
+// Move says that all is so much further on.
+func (k *Known) Move(by int) {
+	if by == 0 {
+		return
+	}
+	for i := range k.Runs {
+		k.Runs[i].At += by
+	}
+	for i := range k.Echoes {
+		x := &k.Echoes[i]
+		x.At, x.From = uint32(int(x.At)+by), uint32(int(x.From)+by)
+	}
+}
+
+// Echo says that what begins at At is probably what began at From, up to the next one or so. That is looked at. It is for
+// compression that has no short way to say the same distance again.
+type Echo struct{ At, From uint32 }
+
 // Run tells what need not be searched for: Count stretches of Length bytes, the first of them at At, each of which is what
 // the Length bytes before it are, but for what Differ says. This is believed, not looked at.
 type Run struct {

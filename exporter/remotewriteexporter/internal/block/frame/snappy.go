@@ -20,36 +20,87 @@ const (
 	maxNear = 11
 
 	snappyBits = 14
+
+	// unsearched is how much before an echo is not worth a search: a number.
+	unsearched = 12
 )
 
 // Snappy writes requests in the format of snappy's blocks, told of the same runs. There is no coding of what is left: each
 // literal takes its bytes and a tag, each copy two bytes or three. Its zero value is ready.
 type Snappy struct {
-	seen [1 << snappyBits]uint32 // by hash, one more than where it was last
-	dst  []byte
-	src  []byte
+	seen   [1 << snappyBits]uint32 // by hash, one more than where it was last
+	dst    []byte
+	src    []byte
+	echoes []Echo
 }
 
-// Append appends src as a block to dst. Runs are in order and do not overlap; they are used up.
-func (e *Snappy) Append(dst, src []byte, runs ...Run) []byte {
+// Append appends src as a block to dst. What is known of it is used up.
+func (e *Snappy) Append(dst, src []byte, known Known) []byte {
 	clear(e.seen[:])
 	dst = slices.Grow(dst, s2.MaxEncodedLen(len(src)))
-	e.dst, e.src = binary.AppendUvarint(dst, uint64(len(src))), src
+	e.dst, e.src, e.echoes = binary.AppendUvarint(dst, uint64(len(src))), src, known.Echoes
 	at, anchor := 0, 0
-	for i := range runs {
-		r := &runs[i]
+	for i := range known.Runs {
+		r := &known.Runs[i]
 		r.skip(at)
 		if r.Count > 0 && r.Length <= maxOffset {
-			anchor = e.search(at, r.At, anchor)
+			anchor = e.between(at, r.At, anchor)
 			anchor = e.repeat(r, anchor)
 			at = r.At + r.Count*r.Length
 		}
 	}
-	anchor = e.search(at, len(src), anchor)
+	anchor = e.between(at, len(src), anchor)
 	e.literal(anchor, len(src))
 	dst = e.dst
-	e.dst, e.src = nil, nil
+	e.dst, e.src, e.echoes = nil, nil, nil
 	return dst
+}
+
+// between writes what is from at to end, where there are no runs. What follows anchor is not yet written; it returns where that
+// is in the end.
+func (e *Snappy) between(at, end, anchor int) int {
+	for len(e.echoes) > 0 && int(e.echoes[0].At) < end {
+		x := e.echoes[0]
+		e.echoes = e.echoes[1:]
+		if int(x.At) < at { // in a run
+			continue
+		}
+		at, anchor = e.echo(x, at, end, anchor)
+	}
+	return e.search(at, end, anchor)
+}
+
+// echo writes what is from at up to an echo, and of this as much as is as it was told. What follows anchor is not yet written. It
+// returns up to where that was, and what is the anchor then.
+func (e *Snappy) echo(x Echo, at, end, anchor int) (next, unwritten int) {
+	src, from, begin := e.src, int(x.From), int(x.At)
+	offset := begin - from
+	if offset <= 0 || offset > maxOffset {
+		return at, anchor
+	}
+	if begin-at > unsearched {
+		anchor = e.search(at, begin, anchor)
+	}
+	if len(e.echoes) > 0 {
+		end = min(end, max(int(e.echoes[0].At), begin)) // which goes on from there
+	}
+	if begin < anchor { // a copy reached further
+		begin = anchor
+	}
+	for begin > anchor && begin > offset && src[begin-1] == src[begin-1-offset] {
+		begin--
+	}
+	at = max(at, int(x.At)) // what is before has been looked at
+	if begin >= end {
+		return at, anchor
+	}
+	n := common(src[:end], begin, offset)
+	if n < minMatch {
+		return at, anchor
+	}
+	e.literal(anchor, begin)
+	e.copy(offset, n)
+	return max(at, begin+n), begin + n
 }
 
 // search looks for matches from at to end. What follows anchor is not yet written; it returns where that is in the end.

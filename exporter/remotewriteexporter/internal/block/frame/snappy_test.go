@@ -19,11 +19,11 @@ import (
 )
 
 // requireSnappy asks two decoders of others.
-func requireSnappy(t testing.TB, e *Snappy, src []byte, runs ...Run) {
+func requireSnappy(t testing.TB, e *Snappy, src []byte, known Known) {
 	t.Helper()
-	packed := e.Append([]byte("before"), src, runs...)
+	packed := e.Append([]byte("before"), src, known)
 	require.Equal(t, "before", string(packed[:6]))
-	if len(runs) == 0 {
+	if known.Told() == 0 {
 		require.LessOrEqual(t, len(packed)-6, s2.MaxEncodedLen(len(src)))
 	}
 	for _, decode := range []func(dst, src []byte) ([]byte, error){snappy.Decode, s2.Decode} {
@@ -40,12 +40,12 @@ func TestOthersReadSnappy(t *testing.T) {
 			for _, limit := range []int{0, 60, 1 << 8, 1 << 16, 1 << 20} { // where tags and offsets change
 				for _, more := range []int{-1, 0, 1, margin - 1, margin, margin + 1} {
 					if size := limit + more; size >= 0 {
-						requireSnappy(t, e, content(r, size))
+						requireSnappy(t, e, content(r, size), Known{})
 					}
 				}
 			}
 			for range 50 {
-				requireSnappy(t, e, content(r, r.IntN(1<<r.IntN(21))))
+				requireSnappy(t, e, content(r, r.IntN(1<<r.IntN(21))), Known{})
 			}
 		})
 	}
@@ -55,8 +55,58 @@ func TestOthersReadRunsInSnappy(t *testing.T) {
 	r, e := rand.New(rand.NewPCG(3, 4)), &Snappy{}
 	for range 300 {
 		h := newHerd(r, 1<<r.IntN(22))
-		requireSnappy(t, e, h.data, slices.Clone(h.runs)...)
+		requireSnappy(t, e, h.data, Known{Runs: slices.Clone(h.runs)})
 	}
+}
+
+// Echoes are looked at, not believed: whatever is told, the same comes back.
+func TestOthersReadEchoesInSnappy(t *testing.T) {
+	r, e := rand.New(rand.NewPCG(7, 8)), &Snappy{}
+	for range 500 {
+		h := newHerd(r, 1<<r.IntN(20))
+		known := Known{Echoes: echoes(r, len(h.data))}
+		if r.IntN(2) == 0 {
+			known.Runs = slices.Clone(h.runs)
+		}
+		requireSnappy(t, e, h.data, known)
+	}
+}
+
+// echoes are anywhere, and often of the same place again or right behind the last one.
+func echoes(r *rand.Rand, size int) (list []Echo) {
+	for at := 1; at < size; at += r.IntN(1 + r.IntN(200)) {
+		list = append(list, Echo{At: uint32(at), From: uint32(at - 1 - r.IntN(min(at, 1<<r.IntN(18))))})
+	}
+	return list
+}
+
+// TestEchoesAreOneCopyEach: pieces that come again behind numbers of their own take a copy each, wherever they were.
+func TestEchoesAreOneCopyEach(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pieces := make([][]byte, 50)
+	for i := range pieces {
+		pieces[i] = make([]byte, 30)
+		for j := range pieces[i] {
+			pieces[i][j] = byte(r.Uint32())
+		}
+	}
+	const rounds = 40
+	var data []byte
+	var known Known
+	last := map[int]int{}
+	for range rounds {
+		for _, i := range r.Perm(len(pieces)) {
+			data = append(data, byte(r.Uint32()), byte(r.Uint32())) // a number
+			if at, ok := last[i]; ok {
+				known.Echoes = append(known.Echoes, Echo{At: uint32(len(data)), From: uint32(at)})
+			}
+			last[i] = len(data)
+			data = append(data, pieces[i]...)
+		}
+	}
+	requireSnappy(t, &Snappy{}, data, Known{Echoes: slices.Clone(known.Echoes)})
+	size := len(new(Snappy).Append(nil, data, known))
+	assert.LessOrEqual(t, size, len(pieces)*34+len(pieces)*rounds*6+100)
 }
 
 // Every copy there can be comes back.
@@ -87,7 +137,7 @@ func TestRunsInSnappyAreWorthIt(t *testing.T) {
 		h.grow(42, 100, []int{8, 20, 28}, 2)
 		h.again()
 	}
-	told := len(new(Snappy).Append(nil, h.data, slices.Clone(h.runs)...))
+	told := len(new(Snappy).Append(nil, h.data, Known{Runs: slices.Clone(h.runs)}))
 	found := len(s2.EncodeSnappy(nil, h.data))
 	assert.Less(t, told, found)
 }
@@ -95,10 +145,10 @@ func TestRunsInSnappyAreWorthIt(t *testing.T) {
 func TestSnappyAllocatesNothing(t *testing.T) {
 	h := newHerd(rand.New(rand.NewPCG(3, 4)), 1<<20)
 	e, runs := &Snappy{}, slices.Clone(h.runs)
-	dst := e.Append(nil, h.data, runs...)
+	dst := e.Append(nil, h.data, Known{Runs: runs})
 	assert.Zero(t, alloctest.PerRun(func() {
 		copy(runs, h.runs)
-		dst = e.Append(dst[:0], h.data, runs...)
+		dst = e.Append(dst[:0], h.data, Known{Runs: runs})
 	}))
 }
 
@@ -106,7 +156,14 @@ func FuzzSnappy(f *testing.F) {
 	f.Add([]byte("a message that differs in a few places, as others do"), []byte("differences"), uint8(3), uint8(20), uint16(100), int32(300))
 	f.Fuzz(func(t *testing.T, stretch, differences []byte, first, second uint8, count uint16, like int32) {
 		e := &Snappy{}
-		requireSnappy(t, e, stretch)
+		requireSnappy(t, e, stretch, Known{})
+		if len(differences) > 0 {
+			var known Known
+			for at := 1; at < len(stretch); at += 1 + int(differences[at%len(differences)]) {
+				known.Echoes = append(known.Echoes, Echo{At: uint32(at), From: uint32(int(first) % at)})
+			}
+			requireSnappy(t, e, stretch, known)
+		}
 		if len(stretch) < 16 || len(stretch) > 200 || len(differences) == 0 {
 			return
 		}
@@ -124,6 +181,6 @@ func FuzzSnappy(f *testing.F) {
 			}
 			data = append(data, stretch...)
 		}
-		requireSnappy(t, e, data, r)
+		requireSnappy(t, e, data, Known{Runs: []Run{r}})
 	})
 }

@@ -99,6 +99,37 @@ func put(dst []byte, time int64) {
 	binary.LittleEndian.PutUint16(dst[4:], uint16(v>>32))
 }
 
+// AppendNumberHead appends how a sample of fixed size begins: the value's eight bytes follow, and then its times.
+func AppendNumberHead(dst []byte, start bool) []byte {
+	size := 1 + 8 + 1 + timeSize
+	if start {
+		size += 1 + timeSize
+	}
+	return append(dst, byte(Sample), byte(size), 1<<3|fixed64)
+}
+
+// AppendTimes appends the times that end a sample of fixed size. They are usual ones; start may be zero.
+func AppendTimes(dst []byte, time, start int64) []byte {
+	at := len(dst)
+	dst = append(dst, 2<<3|varint, 0, 0, 0, 0, 0, 0)
+	if start != 0 {
+		dst = append(dst, 3<<3|varint, 0, 0, 0, 0, 0, 0)
+	}
+	PutTimes(dst[at:], time, start)
+	return dst
+}
+
+// PutTimes puts other times where AppendTimes put some. There is a start in both or in none.
+func PutTimes(times []byte, time, start int64) {
+	put(times[1:], time)
+	if start != 0 {
+		put(times[2+timeSize:], start)
+	}
+}
+
+// Usual says whether a time takes as many bytes as most do: those of this century.
+func Usual(time int64) bool { return usual(time) }
+
 // Words is how many words of eight bytes there are from the value on in which samples differ.
 func (n Number) Words() int {
 	if n.start {

@@ -1,0 +1,402 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+)
+
+const (
+	// minGrid is of how many series, and of how many resources, there has to be a number each.
+	minGrid = 7
+	// maxGrids is how many kinds of grids are told apart.
+	maxGrids = 64
+	// maxGridLabels is how many labels a message has at most that takes maxMessage bytes or fewer.
+	maxGridLabels = 14
+)
+
+// grids are the series of a flush whose messages are written in an order made for compressions that have no short way to repeat
+// a distance: for snappy, where each copy takes three bytes.
+//
+// Such a message is a head, which is of its series, a number, and a tail, which is of its resource. Row by row, as runs are, or
+// column by column, each message takes two copies, for no head was before a tail in front of which it is now. But what is behind
+// a tail may always be the same: after the tail of a column comes the head of the row that has its number. In a square of a prime
+// number of rows there is such an order, in which all messages come once: see square. Then a tail and the head after it are one
+// copy.
+type grids struct {
+	list  []grid
+	grid  []uint32 // of each slot: one more than its place in list, 0 for none, noGrid if there must not be one
+	begin int      // where in the order the slots of grids are
+	tails []uint32 // of each resource's place: where in body its last tail is
+	sq    square   // scratch
+}
+
+const noGrid = ^uint32(0)
+
+// grid is slots that have one number each of the same resources.
+type grid struct {
+	like  uint64 // of which kind
+	first uint32 // its first slot
+	start bool   // numbers have start timestamps
+	rows  uint32
+	slots []uint32
+}
+
+// apart is where in an order of n slots those of grids begin.
+func (g *grids) apart(n int) int {
+	if len(g.list) == 0 {
+		return n
+	}
+	return g.begin
+}
+
+func (g *grids) release() {
+	if cap(g.grid) > 4*len(g.grid)+maxScratch {
+		*g = grids{}
+	}
+}
+
+// findGrids finds them, and moves their slots to the end of the order.
+func (w *flusher) findGrids(b *buffer) {
+	w.grids.list = w.grids.list[:0]
+	w.grids.tails = resize(w.grids.tails, len(w.resources))
+	if !block.HearsEchoes(w.format) || b.unlisted || w.inOrder || len(w.resources) < minGrid || len(b.series) < minGrid {
+		return
+	}
+	w.grids.grid = resize(w.grids.grid, len(b.series))
+	clear(w.grids.grid)
+	for i := range b.exemplars {
+		w.grids.grid[b.exemplars[i].slot] = noGrid
+	}
+	rows := uint32(0)
+	for _, slot := range w.order {
+		if w.grids.grid[slot] != noGrid && !w.comesTogether(slot) {
+			if w.grids.grid[slot] = w.gridOf(b, slot); w.grids.grid[slot] > 0 {
+				g := &w.grids.list[w.grids.grid[slot]-1]
+				g.rows++
+				rows = max(rows, g.rows)
+			}
+		}
+	}
+	if rows < minGrid {
+		w.grids.list = w.grids.list[:0]
+		return
+	}
+	w.moveGrids(b)
+}
+
+// gridOf is one more than the grid of a slot's kind, 0 if it is of none.
+func (w *flusher) gridOf(b *buffer, slot uint32) uint32 {
+	cells := w.cells(b, slot)
+	if len(cells) < minGrid {
+		return 0
+	}
+	start := cells[0].extra&isHistogram == 0 && b.start(&cells[0]) != 0
+	r := w.e.row(b.series[slot])
+	like, ok := likeBehind(&r, start)
+	if !ok {
+		return 0
+	}
+	like = mix(mix(mix(like, uint64(len(cells))), uint64(cells[0].of)), uint64(cells[len(cells)-1].of))
+	at := slices.IndexFunc(w.grids.list, func(g grid) bool { return g.like == like })
+	if at < 0 && len(w.grids.list) == maxGrids {
+		return 0
+	}
+	others := cells
+	if at >= 0 {
+		others = w.cells(b, w.grids.list[at].first)
+	}
+	if len(others) != len(cells) {
+		return 0
+	}
+	for i := range cells {
+		c := &cells[i]
+		if c.of != others[i].of || i > 0 && c.of == cells[i-1].of || c.extra&isHistogram != 0 || !wire.Usual(c.time) {
+			return 0
+		}
+		if s := b.start(c); (s != 0) != start || start && !wire.Usual(s) {
+			return 0
+		}
+	}
+	if at < 0 {
+		at = len(w.grids.list)
+		w.grids.list = slices.Grow(w.grids.list, 1)[:at+1]
+		g := &w.grids.list[at]
+		*g = grid{like: like, first: slot, start: start, slots: g.slots[:0]}
+	}
+	return uint32(at + 1)
+}
+
+// likeBehind is a hash of what is behind the number in a series' messages, but for values of resources. It is false if there is
+// none of these, or nothing before them, or too much in all.
+func likeBehind(r *row, start bool) (like uint64, ok bool) {
+	labels := r.layout.labels
+	if len(labels) > maxGridLabels {
+		return 0, false
+	}
+	first := slices.IndexFunc(labels, func(l labelRef) bool { return l.value&fromResource != 0 })
+	if first < 1 {
+		return 0, false
+	}
+	if start {
+		like = 1
+	}
+	for _, l := range labels[first:] {
+		value := l.value
+		if value&fromResource == 0 {
+			value = r.ref(l)
+		}
+		like = mix(like, uint64(l.name)<<32|uint64(value))
+	}
+	return like, true
+}
+
+// moveGrids moves the slots of grids that are large enough to the end of the order. There, rows whose numbers are alike come
+// together: then what is left of a number is often before the tail of another one, too.
+func (w *flusher) moveGrids(b *buffer) {
+	kept := w.order[:0]
+	for _, slot := range w.order {
+		if k := w.grids.grid[slot]; k == 0 || k == noGrid || w.grids.list[k-1].rows < minGrid {
+			kept = append(kept, slot)
+		} else {
+			g := &w.grids.list[k-1]
+			g.slots = append(g.slots, slot)
+		}
+	}
+	w.grids.begin = len(kept)
+	for i := range w.grids.list {
+		slots := w.grids.list[i].slots
+		slices.SortStableFunc(slots, func(x, y uint32) int { return cmp.Compare(w.likeNumbers(b, x), w.likeNumbers(b, y)) })
+		kept = append(kept, slots...)
+	}
+	w.order = kept
+	for i, slot := range w.order {
+		w.position[slot] = uint32(i)
+	}
+}
+
+// likeNumbers sorts slots by their numbers: first those that all resources have alike.
+func (w *flusher) likeNumbers(b *buffer, slot uint32) uint64 {
+	cells := w.cells(b, slot)
+	if cells[0].bits == cells[1].bits {
+		return 0
+	}
+	return cells[0].bits >> 52
+}
+
+// writeGrids writes all grids.
+func (w *flusher) writeGrids(b *buffer) {
+	for i := range w.grids.list {
+		if g := &w.grids.list[i]; len(g.slots) > 0 {
+			w.area(b, g, g.slots, 0, int(b.counts[g.first]))
+		}
+	}
+}
+
+// area writes some rows of a grid from one column to another, in as large squares as there can be.
+func (w *flusher) area(b *buffer, g *grid, rows []uint32, first, end int) {
+	for len(rows) > 0 && first < end {
+		k := primeOf(min(len(rows), end-first))
+		if k < minGrid {
+			for _, slot := range rows {
+				w.writeSlot(b, slot, w.cells(b, slot)[first:end])
+			}
+			return
+		}
+		at := first
+		for ; at+k <= end; at += k {
+			w.square(b, g, rows[:k], at)
+		}
+		w.area(b, g, rows[:k], at, end)
+		rows = rows[k:]
+	}
+}
+
+// primeOf is the largest prime number up to n there is a square of, 0 if there is none.
+func primeOf(n int) int {
+	for i := len(primes) - 1; i >= 0; i-- {
+		if int(primes[i]) <= n {
+			return int(primes[i])
+		}
+	}
+	return 0
+}
+
+// primes are the sizes of squares. In larger ones nothing would be much better, and copies would be from further away.
+var primes = [...]uint8{7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127}
+
+// square is a prime number of rows and as many columns.
+//
+// Its messages are written in as many cycles. In a cycle, the column of each is a number of places behind that of the one before, a
+// number that is the cycle's own, and its row has the number of that column. As the number of columns is prime, each column comes
+// once in a cycle, and each place of the square once in all cycles.
+type square struct {
+	cells   []uint32 // where in sorted each row begins
+	heads   cuttings
+	tails   cuttings
+	columns []gridColumn
+}
+
+// gridColumn is what most cells of a column share.
+type gridColumn struct {
+	place       uint32
+	time, start int64
+}
+
+// cuttings are parts of messages, one after another.
+type cuttings struct {
+	bytes []byte
+	ends  []uint32
+}
+
+func (p *cuttings) clear() { p.bytes, p.ends = p.bytes[:0], append(p.ends[:0], 0) }
+
+func (p *cuttings) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
+
+func (p *cuttings) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
+
+// square writes as many columns of some rows as there are rows.
+func (w *flusher) square(b *buffer, g *grid, rows []uint32, first int) {
+	k := len(rows)
+	s := &w.grids.sq
+	s.cells, s.columns = s.cells[:0], s.columns[:0]
+	weight := k * maxMessage
+	for _, slot := range rows {
+		s.cells = append(s.cells, w.begins[slot]+uint32(first))
+		weight += int(b.series[slot].weight)
+	}
+	for j := range uint32(k) {
+		c := &w.sorted[s.cells[0]+j]
+		s.columns = append(s.columns, gridColumn{place: c.of, time: c.time, start: b.start(c)})
+		weight += w.weights[c.of]
+	}
+	if weight > w.rawLimit/2 || k > w.sampleLimit {
+		for _, slot := range rows {
+			w.writeSlot(b, slot, w.cells(b, slot)[first:first+k])
+		}
+		return
+	}
+	prepared := false
+	for step := 0; step < k*k; {
+		n := min(k-step%k, w.sampleLimit-w.points(), (w.rawLimit-w.size())/maxMessage)
+		if n <= 0 || !prepared && w.size()+weight > w.rawLimit {
+			w.finish()
+			w.begin()
+			prepared = false
+			continue
+		}
+		if prepared = prepared || w.prepareSquare(b, rows); !prepared { // messages are longer than they can be
+			w.cellByCell(b, rows, step)
+			return
+		}
+		w.cycle(b, k, step/k, step%k, n)
+		step += n
+	}
+}
+
+// prepareSquare makes the heads and tails of its messages in this request. It is false if these would be too long.
+func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
+	s := &w.grids.sq
+	s.heads.clear()
+	s.tails.clear()
+	first := &s.columns[0]
+	longest := 0
+	for _, slot := range rows {
+		r := w.e.row(b.series[slot])
+		w.turn(&r, first.place)
+		p := &w.prefix
+		if p.cut == 0 {
+			return false
+		}
+		m := append(s.heads.bytes, p.bytes[:2]...)
+		m = append(m, byte(wire.RefsV2), byte(p.cut-4))
+		m = append(m, p.bytes[4:p.cut]...)
+		m = append(m, w.metadata(r.layout.meta)...) // behind the name, which some decoders want
+		s.heads.bytes = wire.AppendNumberHead(m, first.start != 0)
+		s.heads.end()
+		longest = max(longest, len(s.heads.one(len(s.heads.ends)-2)))
+	}
+	longestTail := 0
+	r := w.e.row(b.series[rows[0]])
+	for j := range s.columns {
+		c := &s.columns[j]
+		w.turn(&r, c.place)
+		p := &w.prefix
+		if p.cut == 0 {
+			return false
+		}
+		m := wire.AppendTimes(s.tails.bytes, c.time, c.start)
+		m = append(m, byte(wire.RefsV2), byte(len(p.bytes)-p.cut))
+		s.tails.bytes = append(m, p.bytes[p.cut:]...)
+		s.tails.end()
+		longestTail = max(longestTail, len(s.tails.one(j)))
+	}
+	return longest+8+longestTail <= maxMessage
+}
+
+// at is the row and the column of a step.
+func (s *square) at(step int) (i, j int) {
+	k := len(s.cells)
+	d, t := step/k, step%k
+	if d == 0 {
+		return t, t
+	}
+	i = t * d % k
+	return i, (i + d) % k
+}
+
+// cycle writes n messages of a cycle, from one of its steps on.
+func (w *flusher) cycle(b *buffer, k, d, step, n int) {
+	s, body, first, last := &w.grids.sq, w.body, w.head.MinTime, w.head.MaxTime
+	i, _ := s.at(d*k + step)
+	for range n {
+		j := i + d
+		if j >= k {
+			j -= k
+		}
+		c, column := &w.sorted[s.cells[i]+uint32(j)], &s.columns[j]
+		begin := len(body)
+		body = binary.LittleEndian.AppendUint64(append(body, s.heads.one(i)...), c.bits)
+		tail := len(body)
+		body = append(body, s.tails.one(j)...)
+		body[begin+1] = byte(len(body) - begin - 2)
+		if start := b.start(c); c.time != column.time || start != column.start {
+			wire.PutTimes(body[tail:], c.time, start)
+		}
+		w.echo(uint32(tail), column.place)
+		first, last = min(first, c.time), max(last, c.time)
+		if i = j; d == 0 {
+			i++
+		}
+	}
+	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
+	w.head.Samples += n
+}
+
+// echo tells compression of a tail of the resource in a place.
+func (w *flusher) echo(at, place uint32) {
+	from := &w.grids.tails[place]
+	if *from > 0 {
+		n := len(w.told.Echoes)
+		w.told.Echoes = slices.Grow(w.told.Echoes, 1)[:n+1]
+		x := &w.told.Echoes[n]
+		x.At, x.From = at, *from
+	}
+	*from = at
+}
+
+// cellByCell writes what is left of a square as other series are.
+func (w *flusher) cellByCell(b *buffer, rows []uint32, step int) {
+	for ; step < len(rows)*len(rows); step++ {
+		i, j := w.grids.sq.at(step)
+		c := w.grids.sq.cells[i] + uint32(j)
+		r := w.e.row(b.series[rows[i]])
+		w.seriesRun(b, rows[i], &r, w.sorted[c].of, w.sorted[c:c+1])
+	}
+}

@@ -1,0 +1,50 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package segments
+
+import (
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limited runs f while no file may become larger than size.
+func limited(t *testing.T, was *syscall.Rlimit, size uint64, f func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	limit := *was
+	limit.Cur = size
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, was)) }()
+	f()
+}
+
+// TestAFullDiskGetsEmpty: what does not fit leaves nothing behind, deleting works, and then there is room again.
+func TestAFullDiskGetsEmpty(t *testing.T) {
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	for _, sync := range []bool{false, true} {
+		dir := t.TempDir()
+		s, err := Open(dir, Options{Sync: sync})
+		require.NoError(t, err)
+		value := make([]byte, 1<<20)
+		require.NoError(t, s.Set(t.Context(), "kept", value))
+		limited(t, &was, 3<<19, func() { // no file may become larger than that
+			for range 20 {
+				require.Error(t, s.Set(t.Context(), "more", value))
+			}
+		})
+		names, _ := files(t, dir)
+		require.Len(t, names, 1)
+		require.NoError(t, s.Delete(t.Context(), "kept"))
+		require.NoError(t, s.Set(t.Context(), "more", value))
+		require.NoError(t, s.Close(t.Context()))
+		require.Len(t, contents(t, open(t, dir)), 1)
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segments
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	suffix = ".log"
+	// setAside is behind the name of a file that is damaged, under which it stays when it is of no use any more. So many stay.
+	setAside     = ".damaged"
+	mostSetAside = 4
+)
+
+// recover reads what is there. What was being written when the process or the machine ended, and nobody was told of, may be at the
+// end of the last file in part: that is passed over.
+func (s *Store) recover() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	var numbers []uint64
+	for _, e := range entries {
+		digits, ok := strings.CutSuffix(e.Name(), suffix)
+		if number, err := strconv.ParseUint(digits, 16, 64); ok && err == nil {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	for i, number := range numbers {
+		if err := s.replay(number, i == len(numbers)-1); err != nil {
+			return fmt.Errorf("cannot read %s: %w", s.name(number), err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) replay(number uint64, isLast bool) error {
+	content, err := os.ReadFile(s.name(number))
+	if err != nil {
+		return err
+	}
+	g := &segment{number: number, size: int64(len(content))}
+	s.segments = append(s.segments, g)
+	s.size += g.size
+	damaged := 0
+	for at := 0; at < len(content); {
+		size, sound := recordAt(content[at:])
+		if sound {
+			s.apply(g, content[at:at+size], at, true)
+			at += size
+			continue
+		}
+		next := nextRecord(content, at+1)
+		if next == len(content) && isLast {
+			if err := s.cutOff(g, at); err != nil {
+				return err
+			}
+			break
+		}
+		damaged += next - at
+		if size > 0 && at+size <= next { // its length is right: who reads the values knows which are
+			s.apply(g, content[at:at+size], at, false)
+		}
+		at = next
+	}
+	if damaged > 0 {
+		s.setAside(number)
+		s.opts.Damaged(Damage{File: s.name(number), Bytes: int64(damaged)})
+	}
+	return nil
+}
+
+// cutOff removes what is torn at the end of a file.
+func (s *Store) cutOff(g *segment, at int) error {
+	file, err := os.OpenFile(s.name(g.number), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	s.size -= g.size - int64(at)
+	g.size = int64(at)
+	return errors.Join(file.Truncate(int64(at)), file.Sync(), file.Close())
+}
+
+// apply does what a record says. What one that is damaged deletes stays: it may be another.
+func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
+	list, _ := changesOf(record)
+	for _, c := range list {
+		switch {
+		case c.isSet:
+			s.keep(c.key, place{g, int64(at + c.at), uint32(c.size)})
+		case sound:
+			s.forget(c.key)
+		}
+	}
+}
+
+// setAside keeps a damaged file under another name, for whoever wants to look at it, and lets older ones go.
+func (s *Store) setAside(number uint64) {
+	old, err := filepath.Glob(filepath.Join(s.dir, "*"+setAside))
+	if err == nil && len(old) >= mostSetAside {
+		slices.Sort(old)
+		for _, name := range old[:len(old)-mostSetAside+1] {
+			_ = os.Remove(name)
+		}
+	}
+	_ = os.Link(s.name(number), s.name(number)+setAside) // where that cannot be, it is only read
+}

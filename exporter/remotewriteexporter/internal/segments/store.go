@@ -1,0 +1,405 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package segments is a storage for a queue: a log in files that are only appended to, and deleted as a whole.
+//
+// What is written together is a record with a checksum. Where each value is, memory knows. A file goes when nothing of it, and
+// no older file, is of use any more, so that what deletes a value never goes before the value; values that keep an old file are
+// copied to the end of the log when they are few. So what is delivered takes no room, deleting needs next to none, and a file that is
+// damaged costs the records that are.
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+const (
+	// usual is how large a file becomes, unless one record is larger.
+	usual = 8 << 20
+	// few is how many bytes of values are copied whatever their file has.
+	few = 64 << 10
+)
+
+var errClosed = errors.New("the storage is closed")
+
+// Options say how to write.
+type Options struct {
+	// Sync waits for the disk with each write, so that it survives the machine, too.
+	Sync bool
+	// Damaged is told of files parts of which cannot be read.
+	Damaged func(Damage)
+}
+
+// Damage is what cannot be read of a file.
+type Damage struct {
+	File  string
+	Bytes int64
+}
+
+// Store is a storage.Client and a storage.Walker.
+type Store struct {
+	dir  string
+	opts Options
+	lock *os.File
+
+	mu       sync.Mutex
+	index    map[string]place
+	segments []*segment // the last is written to
+	file     *os.File   // of that
+	size     int64      // of all
+	live     int64      // of values
+	owed     []string   // keys that are deleted, which the log does not say
+	buffer   []byte
+	ends     []int // in buffer, of what is written
+	closed   bool
+}
+
+// place is where a value is.
+type place struct {
+	of   *segment
+	at   int64
+	size uint32
+}
+
+// segment is a file.
+type segment struct {
+	number uint64
+	size   int64
+	values int   // that are of use
+	live   int64 // their bytes
+	broken bool  // nothing more can be written to it
+}
+
+// Open reads the log in a folder, which it makes if it is not there. Nobody else may use the folder.
+func Open(dir string, opts Options) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, opts: opts, lock: lock, index: map[string]place{}}
+	if err := s.recover(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := s.roll(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot begin a file in %s: %w", dir, err), lock.Close())
+	}
+	s.reap()
+	return s, nil
+}
+
+// Get returns a value.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	op := storage.GetOperation(key)
+	err := s.Batch(ctx, op)
+	return op.Value, err
+}
+
+// Set writes a value.
+func (s *Store) Set(ctx context.Context, key string, value []byte) error {
+	return s.Batch(ctx, storage.SetOperation(key, value))
+}
+
+// Delete deletes a value.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	return s.Batch(ctx, storage.DeleteOperation(key))
+}
+
+// Batch does all of it or, if a value cannot be written, nothing. What is deleted is gone at once even if the log cannot say so
+// yet: it says so with what is written next.
+func (s *Store) Batch(_ context.Context, ops ...*storage.Operation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	var writes []*storage.Operation
+	onlyDeletes := true
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Get:
+			var err error
+			if op.Value, err = s.value(op.Key, writes); err != nil {
+				return err
+			}
+		default:
+			onlyDeletes = onlyDeletes && op.Type == storage.Delete
+			writes = append(writes, op)
+		}
+	}
+	switch {
+	case len(writes) == 0:
+		return nil
+	case onlyDeletes:
+		return s.remove(writes)
+	}
+	if err := s.write(writes); err != nil {
+		return err
+	}
+	s.reap()
+	s.compact()
+	return nil
+}
+
+// value reads one, of what is about to be written if it is there. The caller holds mu.
+func (s *Store) value(key string, writes []*storage.Operation) ([]byte, error) {
+	for _, op := range slices.Backward(writes) {
+		if op.Key == key {
+			return slices.Clone(op.Value), nil // none of what is deleted
+		}
+	}
+	p, ok := s.index[key]
+	if !ok {
+		return nil, nil
+	}
+	return s.read(p)
+}
+
+func (s *Store) read(p place) ([]byte, error) {
+	file := s.file
+	if p.of != s.active() {
+		var err error
+		if file, err = os.Open(s.name(p.of.number)); err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }()
+	}
+	value := make([]byte, p.size)
+	if _, err := file.ReadAt(value, p.at); err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", s.name(p.of.number), err)
+	}
+	return value, nil
+}
+
+// remove deletes values. Files that have nothing else go first, which makes room for saying so of the others. The caller holds mu.
+func (s *Store) remove(ops []*storage.Operation) error {
+	var of []*segment
+	var keys []string
+	for _, op := range ops {
+		if p, ok := s.index[op.Key]; ok {
+			of, keys = append(of, p.of), append(keys, op.Key)
+			s.forget(op.Key)
+		}
+	}
+	s.reap()
+	for i, key := range keys {
+		if slices.Contains(s.segments, of[i]) {
+			s.owed = append(s.owed, key)
+		}
+	}
+	if len(s.owed) == 0 {
+		return nil
+	}
+	if err := s.write(nil); err != nil {
+		return err
+	}
+	s.reap()
+	s.compact()
+	return nil
+}
+
+// forget deletes a value in memory. The caller holds mu.
+func (s *Store) forget(key string) {
+	p, ok := s.index[key]
+	if !ok {
+		return
+	}
+	delete(s.index, key)
+	p.of.values--
+	p.of.live -= int64(p.size)
+	s.live -= int64(p.size)
+}
+
+// keep notes where a value is. The caller holds mu.
+func (s *Store) keep(key string, p place) {
+	s.forget(key)
+	s.index[key] = p
+	p.of.values++
+	p.of.live += int64(p.size)
+	s.live += int64(p.size)
+}
+
+// write appends a record, with what is owed before it. The caller holds mu.
+func (s *Store) write(ops []*storage.Operation) error {
+	b := beginRecord(s.buffer[:0])
+	for _, key := range s.owed {
+		b = appendDelete(b, key)
+	}
+	s.ends = s.ends[:0]
+	for _, op := range ops {
+		if op.Type == storage.Delete {
+			b = appendDelete(b, op.Key)
+		} else {
+			b = appendSet(b, op.Key, op.Value)
+		}
+		s.ends = append(s.ends, len(b))
+	}
+	b = endRecord(b)
+	if s.buffer = b[:0]; cap(b) > usual {
+		s.buffer = nil
+	}
+	at, err := s.append(b)
+	if err != nil {
+		return err
+	}
+	s.owed = nil
+	for i, op := range ops {
+		if op.Type == storage.Delete {
+			s.forget(op.Key)
+		} else {
+			s.keep(op.Key, place{s.active(), at + int64(s.ends[i]-len(op.Value)), uint32(len(op.Value))})
+		}
+	}
+	return nil
+}
+
+// append writes a record to the end of the log, and returns where in its file that is. The caller holds mu.
+func (s *Store) append(record []byte) (at int64, err error) {
+	if a := s.active(); a.size > 0 && (a.broken || a.size+int64(len(record)) > usual) {
+		if err := s.roll(); err != nil {
+			return 0, err
+		}
+	}
+	a := s.active()
+	_, err = s.file.WriteAt(record, a.size)
+	synced := err == nil
+	if synced && s.opts.Sync {
+		err = s.file.Sync()
+	}
+	if err != nil {
+		// Whether some of it is there nobody knows. It must not be in front of what comes next; nor is a file trusted that the disk
+		// did not take.
+		a.broken = s.file.Truncate(a.size) != nil || synced
+		return 0, fmt.Errorf("cannot write %s: %w", s.name(a.number), err)
+	}
+	a.broken = false
+	at = a.size
+	a.size += int64(len(record))
+	s.size += int64(len(record))
+	return at, nil
+}
+
+// roll begins another file. The caller holds mu.
+func (s *Store) roll() error {
+	number := uint64(1)
+	if len(s.segments) > 0 {
+		number = s.active().number + 1
+	}
+	file, err := os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if s.opts.Sync {
+		if err := syncFolder(s.dir); err != nil {
+			return errors.Join(err, file.Close(), os.Remove(s.name(number)))
+		}
+	}
+	if s.file != nil {
+		_ = s.file.Close() // all that is in it was written, and waited for if that was asked for
+	}
+	s.file = file
+	s.segments = append(s.segments, &segment{number: number})
+	return nil
+}
+
+// reap deletes the oldest files while nothing in them is of use. The caller holds mu.
+func (s *Store) reap() {
+	for len(s.segments) > 1 && s.segments[0].values == 0 {
+		if err := os.Remove(s.name(s.segments[0].number)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return // the next time, perhaps
+		}
+		s.size -= s.segments[0].size
+		s.segments = s.segments[1:]
+	}
+}
+
+// compact copies what is of use in the oldest file to the end of the log, if that is little, or if the log is more than twice as
+// large as what is of use in it. The caller holds mu.
+func (s *Store) compact() {
+	if len(s.segments) == 1 && s.active().size > usual/8 && s.live < few {
+		if s.roll() != nil {
+			return
+		}
+	}
+	oldest := s.segments[0]
+	if len(s.segments) == 1 || s.live >= few && (2*oldest.live > oldest.size || s.size < 2*s.live+4*usual) {
+		return
+	}
+	var ops []*storage.Operation
+	for key, p := range s.index {
+		if p.of == oldest {
+			value, err := s.read(p)
+			if err != nil {
+				return
+			}
+			ops = append(ops, storage.SetOperation(key, value))
+		}
+	}
+	if s.write(ops) == nil {
+		s.reap()
+	}
+}
+
+// Walk shows all values, and does what it is told then.
+func (s *Store) Walk(ctx context.Context, fn storage.WalkFunc) error {
+	s.mu.Lock()
+	keys := make([]string, 0, len(s.index))
+	for key := range s.index {
+		keys = append(keys, key)
+	}
+	s.mu.Unlock()
+	slices.Sort(keys)
+	var ops []*storage.Operation
+	for _, key := range keys {
+		value, err := s.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		more, err := fn(key, value)
+		ops = append(ops, more...)
+		if errors.Is(err, storage.SkipAll) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.Batch(ctx, ops...)
+}
+
+// Close lets go of the folder.
+func (s *Store) Close(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return errors.Join(s.file.Sync(), s.file.Close(), s.lock.Close())
+}
+
+// FreesWithoutRoom says that deleting needs no room where all of a file is deleted.
+func (*Store) FreesWithoutRoom() bool { return true }
+
+// Size is how many bytes the files have.
+func (s *Store) Size() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
+}
+
+func (s *Store) active() *segment { return s.segments[len(s.segments)-1] }
+
+func (s *Store) name(number uint64) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%016x%s", number, suffix))
+}

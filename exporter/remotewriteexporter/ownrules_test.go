@@ -1,0 +1,213 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// oneBird are rules that leave one of the series of gauges, under another name.
+var oneBird = []RelabelConfig{
+	{SourceLabels: []string{"bird"}, Regex: "bird-1", Action: "keep"},
+	{Regex: "wingbeats", SourceLabels: []string{"__name__"}, TargetLabel: "__name__", Replacement: "beats", Action: "replace"},
+}
+
+func withRules(d *received, rules []RelabelConfig) EndpointConfig {
+	return endpointTo(d, func(c *EndpointConfig) { c.WriteRelabelConfigs = rules })
+}
+
+// requireOneBird requires that there is what oneBird leaves of so many calls.
+func (d *received) requireOneBird(t *testing.T, calls int) {
+	t.Helper()
+	d.requireOrdered(t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	require.Len(t, d.series, 1)
+	for key, points := range d.series {
+		require.Len(t, points, calls)
+		require.Contains(t, key, "beats")
+		require.Contains(t, key, "bird-1")
+	}
+}
+
+// TestEachEndpointHasItsRules: the others get all, in order, and one whose rules drop everything is sent nothing.
+func TestEachEndpointHasItsRules(t *testing.T) {
+	const series, calls = 20, 30
+	nothing := []RelabelConfig{{Regex: ".*", Action: "drop"}}
+	for _, kept := range []string{"memory", "storage"} {
+		for _, message := range []string{oneZero, twoZero} {
+			t.Run(kept+" "+message, func(t *testing.T) {
+				host := componenttest.NewNopHost()
+				if kept == "storage" {
+					host = newFiles(t, t.TempDir(), nil)
+				}
+				all, also, one, none := newReceived(t, nil), newReceived(t, nil), newReceived(t, nil), newReceived(t, nil)
+				e := start(t, host, func(c *Config) {
+					c.ProtobufMessage = message
+					c.Endpoints = []EndpointConfig{withRules(all, nil), withRules(one, oneBird), withRules(none, nothing), withRules(also, nil)}
+					if kept == "storage" {
+						c.Queue.Storage = &storageID
+					}
+				})
+				for n := range calls {
+					require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
+				}
+				eventually(t, func() bool {
+					return all.samples() == series*calls && also.samples() == series*calls && one.samples() == calls
+				}, "all that is wanted arrives")
+				all.requireOrdered(t)
+				also.requireOrdered(t)
+				one.requireOneBird(t, calls)
+				require.Zero(t, none.samples())
+				eventually(t, func() bool {
+					for _, s := range e.Snapshot().Destinations {
+						if s.QueuedBlocks > 0 {
+							return false
+						}
+					}
+					return true
+				}, "nothing waits")
+			})
+		}
+	}
+}
+
+// TestRulesOfAnEndpointSurviveARestart: what one that is down is to get is there afterwards, as its rules of that time made it; the
+// others get none of it, also when it is no longer listed.
+func TestRulesOfAnEndpointSurviveARestart(t *testing.T) {
+	const series, calls = 10, 5
+	for _, listed := range []bool{true, false} {
+		for name, store := range map[string]bool{"memory": false, "storage": true} {
+			t.Run(fmt.Sprint(name, " listed ", listed), func(t *testing.T) {
+				directory := t.TempDir()
+				host := func() component.Host {
+					if store {
+						return newFiles(t, directory, nil)
+					}
+					return componenttest.NewNopHost()
+				}
+				all, down := newReceived(t, nil), newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable))
+				configured := func(endpoints ...EndpointConfig) func(*Config) {
+					return func(c *Config) {
+						c.Endpoints, c.ShutdownTimeout = endpoints, 10*time.Millisecond
+						if store {
+							c.Queue.Storage = &storageID
+						}
+					}
+				}
+				e := create(t, configured(withRules(all, nil), withRules(down, oneBird)))
+				require.NoError(t, e.Start(t.Context(), host()))
+				for n := range calls {
+					require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
+				}
+				eventually(t, func() bool { return all.samples() == series*calls && e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "the other has all")
+				require.NoError(t, e.Shutdown(t.Context()))
+
+				down.recover()
+				endpoints := []EndpointConfig{withRules(all, nil)}
+				if listed {
+					endpoints = append(endpoints, withRules(down, nil)) // without rules from now on
+				}
+				e = create(t, configured(endpoints...))
+				require.NoError(t, e.Start(t.Context(), host()))
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(0, 0)))
+				if listed {
+					eventually(t, func() bool { return down.samples() == calls }, "what was left arrives")
+					down.requireOneBird(t, calls)
+				}
+				eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "nothing waits")
+				require.NoError(t, e.Shutdown(t.Context()))
+				require.Equal(t, series*calls, all.samples(), "the other has nothing of what was not for it")
+			})
+		}
+	}
+}
+
+// TestRulesOfAnEndpointAreThoseOfAnExporter: what they make of series is what the exporter's own make, whatever they say.
+func TestRulesOfAnEndpointAreThoseOfAnExporter(t *testing.T) {
+	const series, calls = 12, 4
+	for name, rules := range map[string][]RelabelConfig{
+		"one bird":    oneBird,
+		"labels":      {{Regex: "job", Action: "labeldrop"}, {Regex: "(b)ird", Replacement: "${1}_of_it", Action: "labelmap"}},
+		"names":       {{SourceLabels: []string{"bird"}, Regex: "bird-(.*)", TargetLabel: "__name__", Replacement: "${1}", Action: "replace"}}, // of which some are not valid
+		"same":        {{Regex: "bird", Action: "labeldrop"}},                                                                                  // all series become one
+		"hash":        {{SourceLabels: []string{"bird"}, Modulus: 3, TargetLabel: "part", Action: "hashmod"}, {SourceLabels: []string{"part"}, Regex: "0", Action: "drop"}},
+		"nothing new": {{SourceLabels: []string{"bird"}, Regex: "no such bird", Action: "drop"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, exporters := newReceived(t, nil), newReceived(t, nil)
+			for _, d := range []*received{own, exporters} {
+				e := create(t, func(c *Config) {
+					if d == own {
+						c.Endpoints = []EndpointConfig{withRules(d, rules)}
+					} else {
+						c.Endpoint, c.WriteRelabelConfigs = d.URL, rules
+					}
+				})
+				require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+				for n := range calls {
+					require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
+				}
+				require.NoError(t, e.Shutdown(t.Context()))
+				d.requireOrdered(t)
+			}
+			require.Equal(t, exporters.series, own.series)
+		})
+	}
+}
+
+// TestRulesOfAnEndpointAreCounted: as those of the exporter are.
+func TestRulesOfAnEndpointAreCounted(t *testing.T) {
+	d := newReceived(t, nil)
+	e, tel, _ := instrumentedOn(t, componenttest.NewNopHost(), "", func(c *Config) {
+		c.Endpoints = []EndpointConfig{withRules(d, oneBird)}
+	})
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool { return d.samples() == 1 }, "one arrives")
+	require.InDelta(t, 9, value(t, tel, "otelcol_exporter_remotewrite_relabel_dropped_points"), 0)
+}
+
+// TestRulesOfAShardedEndpoint are for the series that it gets.
+func TestRulesOfAShardedEndpoint(t *testing.T) {
+	const series, calls = 100, 5
+	a, b := newReceived(t, nil), newReceived(t, nil)
+	e := create(t, func(c *Config) {
+		shardedTo(c, 1, a, b)
+		c.Endpoints[1].WriteRelabelConfigs = []RelabelConfig{{Regex: "(bird)", Replacement: "${1}_of_b", Action: "labelmap"}}
+	})
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	for n := range calls {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
+	}
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Len(t, among(t, calls, a, b), series)
+	require.NotZero(t, a.samples())
+	for key := range a.series {
+		require.False(t, strings.Contains(key, "bird_of_b"), key)
+	}
+	require.NotZero(t, b.samples())
+	for key := range b.series {
+		require.True(t, strings.Contains(key, "bird_of_b"), key)
+	}
+}
+
+func TestFaultsOfRulesOfAnEndpointAreNamed(t *testing.T) {
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte("endpoints: [{endpoint: http://localhost:1, write_relabel_configs: [{action: explode}]}]"))
+	require.NoError(t, err)
+	conf, err := retrieved.AsConf()
+	require.NoError(t, err)
+	cfg := NewDefaultConfig()
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.ErrorContains(t, cfg.Validate(), "`endpoints[0].write_relabel_configs[0]`: `action` must be one of")
+}
