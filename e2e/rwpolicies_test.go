@@ -8,6 +8,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,11 +45,7 @@ exporters:
 `
 
 // onDisk has the queue survive a kill.
-const onDisk = `
-exporters: {remotewrite: {queue: {storage: file_storage}}}
-extensions: {file_storage: {directory: data, create_directory: true}}
-service: {extensions: [health_check, file_storage]}
-`
+const onDisk = "exporters: {remotewrite: {queue: {directory: data}}}"
 
 // takesNothing is how a destination that is down answers.
 var takesNothing = rwserver.Step{Status: http.StatusServiceUnavailable}
@@ -182,6 +180,46 @@ func TestSeriesAreShardedByURL(t *testing.T) {
 		}
 		assert.Zero(t, missing, "scrape %d", scrape)
 	}
+}
+
+// A queue on disk of which a page is gone costs what was in it: the agent starts, says so, and sends the rest.
+func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
+	t.Parallel()
+	d := newDestination(t, "down")
+	d.Always(takesNothing)
+	target := targets.NewFunc(t, numbersPage)
+	c := startCollector(t, fmt.Sprintf(onePage, target.Addr(), fmt.Sprintf("endpoint: %q", d.URL())), onDisk)
+	last := scrapesUntil(t, target, 30) - 2
+	c.Kill()
+	logs, err := filepath.Glob(filepath.Join(c.Dir(), "data", "*", "*.log"))
+	require.NoError(t, err)
+	require.NotEmpty(t, logs)
+	content, err := os.ReadFile(logs[0])
+	require.NoError(t, err)
+	require.Greater(t, len(content), 50_000)
+	clear(content[len(content)/2 : len(content)/2+4096])
+	require.NoError(t, os.WriteFile(logs[0], content, 0o600))
+
+	c.Restart()
+	c.ready()
+	c.WaitLog(firstWords, "a part of the queue on disk cannot be read")
+	d.Always(rwserver.Step{})
+	wait.Until(t, firstSeries, d.has(scrapesUntil(t, target, 5)-1))
+	lost := 0
+	wait.Until(t, telemetryWait, func() (bool, string) {
+		lost = int(metricWith(t, page(t, c.telemetry), "otelcol_exporter_remotewrite_dropped_items", `reason="corrupt"`, ""))
+		return lost > 0, "nothing is counted as lost"
+	})
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+	d.well(t)
+	assert.LessOrEqual(t, lost, 5*pageNumbers)
+	missing := 0
+	for scrape := range last {
+		if d.lost([]int{scrape}) > 0 {
+			missing++
+		}
+	}
+	assert.LessOrEqual(t, missing, last/2, "of %d scrapes, some of which a busy machine may have missed", last)
 }
 
 // A destination gets no more than its limit, while another gets all; nothing is lost meanwhile.

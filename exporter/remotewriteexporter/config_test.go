@@ -155,7 +155,6 @@ func TestRulesAreWrittenAsInPrometheus(t *testing.T) {
 	fault("write_relabel_configs: [{target_label: c, replacement: 1.5}]", "`replacement` must be a text, got the number 1.5: put it in quotes")
 	fault("write_relabel_configs: [{action: keep}, {target_lable: c}]", "write_relabel_configs[1]")
 	fault("write_relabel_configs: [{target_lable: c}]", "there is no key `target_lable`: did you mean `target_label`?")
-	fault("endpoints: [{write_relabel_configs: []}]", "give that destination an exporter of its own")
 }
 
 func TestFormatsFollowTheConfiguration(t *testing.T) {

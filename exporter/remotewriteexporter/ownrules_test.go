@@ -17,11 +17,25 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// oneBird are rules that leave one of the series of gauges, under another name.
-var oneBird = []RelabelConfig{
-	{SourceLabels: []string{"bird"}, Regex: "bird-1", Action: "keep"},
-	{Regex: "wingbeats", SourceLabels: []string{"__name__"}, TargetLabel: "__name__", Replacement: "beats", Action: "replace"},
+// rulesOf reads rules, with Prometheus' defaults.
+func rulesOf(yaml string) []RelabelConfig {
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte("write_relabel_configs: [" + yaml + "]"))
+	if err != nil {
+		panic(err)
+	}
+	conf, err := retrieved.AsConf()
+	if err != nil {
+		panic(err)
+	}
+	cfg := NewDefaultConfig()
+	if err := conf.Unmarshal(cfg); err != nil {
+		panic(err)
+	}
+	return cfg.WriteRelabelConfigs
 }
+
+// oneBird are rules that leave one of the series of gauges, under another name.
+var oneBird = rulesOf("{source_labels: [bird], regex: bird-1, action: keep}, {source_labels: [__name__], regex: wingbeats, target_label: __name__, replacement: beats}")
 
 func withRules(d *received, rules []RelabelConfig) EndpointConfig {
 	return endpointTo(d, func(c *EndpointConfig) { c.WriteRelabelConfigs = rules })
@@ -44,7 +58,7 @@ func (d *received) requireOneBird(t *testing.T, calls int) {
 // TestEachEndpointHasItsRules: the others get all, in order, and one whose rules drop everything is sent nothing.
 func TestEachEndpointHasItsRules(t *testing.T) {
 	const series, calls = 20, 30
-	nothing := []RelabelConfig{{Regex: ".*", Action: "drop"}}
+	nothing := rulesOf("{action: drop}")
 	for _, kept := range []string{"memory", "storage"} {
 		for _, message := range []string{oneZero, twoZero} {
 			t.Run(kept+" "+message, func(t *testing.T) {
@@ -139,11 +153,12 @@ func TestRulesOfAnEndpointAreThoseOfAnExporter(t *testing.T) {
 	const series, calls = 12, 4
 	for name, rules := range map[string][]RelabelConfig{
 		"one bird":    oneBird,
-		"labels":      {{Regex: "job", Action: "labeldrop"}, {Regex: "(b)ird", Replacement: "${1}_of_it", Action: "labelmap"}},
-		"names":       {{SourceLabels: []string{"bird"}, Regex: "bird-(.*)", TargetLabel: "__name__", Replacement: "${1}", Action: "replace"}}, // of which some are not valid
-		"same":        {{Regex: "bird", Action: "labeldrop"}},                                                                                  // all series become one
-		"hash":        {{SourceLabels: []string{"bird"}, Modulus: 3, TargetLabel: "part", Action: "hashmod"}, {SourceLabels: []string{"part"}, Regex: "0", Action: "drop"}},
-		"nothing new": {{SourceLabels: []string{"bird"}, Regex: "no such bird", Action: "drop"}},
+		"labels":      rulesOf("{regex: job, action: labeldrop}, {regex: (b)ird, replacement: '${1}_of_it', action: labelmap}"),
+		"names":       rulesOf("{source_labels: [bird], regex: bird-(.*), target_label: __name__}"), // which are not valid
+		"some names":  rulesOf("{source_labels: [bird], regex: bird-1(.*), target_label: __name__}"),
+		"same":        rulesOf("{regex: bird, action: labeldrop}"), // all series become one
+		"hash":        rulesOf("{source_labels: [bird], modulus: 3, target_label: part, action: hashmod}, {source_labels: [part], regex: 0, action: drop}"),
+		"nothing new": rulesOf("{source_labels: [bird], regex: no such bird, action: drop}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			own, exporters := newReceived(t, nil), newReceived(t, nil)
@@ -184,7 +199,7 @@ func TestRulesOfAShardedEndpoint(t *testing.T) {
 	a, b := newReceived(t, nil), newReceived(t, nil)
 	e := create(t, func(c *Config) {
 		shardedTo(c, 1, a, b)
-		c.Endpoints[1].WriteRelabelConfigs = []RelabelConfig{{Regex: "(bird)", Replacement: "${1}_of_b", Action: "labelmap"}}
+		c.Endpoints[1].WriteRelabelConfigs = rulesOf("{regex: (bird), replacement: '${1}_of_b', action: labelmap}")
 	})
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	for n := range calls {
