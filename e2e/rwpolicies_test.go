@@ -37,7 +37,7 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], exporters: [remotewrite]}}
 exporters:
   remotewrite:
-    batch: {timeout: 20ms}
+    batch: {timeout: 20ms, max_samples: 100} # about a scrape, whatever has waited
     retry: {initial_interval: 50ms, max_interval: 200ms}
     circuit_breaker: {consecutive_failures: 3, open_for: 200ms}
     target_info: {enabled: false}
@@ -266,8 +266,8 @@ func TestFreshDataGoesFirst(t *testing.T) {
 	}})
 	target := targets.NewFunc(t, numbersPage)
 	c := startCollector(t, fmt.Sprintf(onePage, target.Addr(), fmt.Sprintf(
-		// Small requests, each of a scrape, and few of them a second: so the order can be seen.
-		"endpoint: %q\n    rate_limit: {samples_per_second: 900}\n    batch: {timeout: 20ms, max_samples: 100}\n    queue: {fresh_first_after: 2s}", d.URL())), onDisk)
+		// Few requests a second, so that the order can be seen.
+		"endpoint: %q\n    rate_limit: {samples_per_second: 900}\n    queue: {fresh_first_after: 2s}", d.URL())), onDisk)
 	first := scrapesUntil(t, target, 5)
 	d.Always(takesNothing)
 	scrapesUntil(t, target, 40)

@@ -42,6 +42,7 @@ type AzureManagedIdentityConfig struct {
 
 // AzureOAuthConfig is an application with a secret.
 type AzureOAuthConfig struct {
+	// ClientID and ClientSecret are the application's, TenantID its tenant's. Required.
 	ClientID     string              `mapstructure:"client_id"`
 	ClientSecret configopaque.String `mapstructure:"client_secret"`
 	TenantID     string              `mapstructure:"tenant_id"`
@@ -52,6 +53,7 @@ type AzureOAuthConfig struct {
 
 // AzureWorkloadIdentityConfig is an application that takes tokens of a cluster.
 type AzureWorkloadIdentityConfig struct {
+	// ClientID is the application's, TenantID its tenant's. Required.
 	ClientID string `mapstructure:"client_id"`
 	TenantID string `mapstructure:"tenant_id"`
 	// TokenFilePath is where the cluster's token is. Default /var/run/secrets/azure/tokens/azure-identity-token.

@@ -41,6 +41,7 @@ func BenchmarkRelabel(b *testing.B) {
 		"half": rule(relabel.Drop, "series", ".*[02468]", ""),
 		"all":  rule(relabel.Replace, "series", "(.*)", "copy"),
 	} {
+		require.NoError(b, c.Validate(model.LegacyValidation))
 		b.Run(name, func(b *testing.B) {
 			r := NewRules([]relabel.Config{c}, model.LegacyValidation, 1_000_000)
 			b.ReportAllocs()
