@@ -112,6 +112,7 @@ var scraping = []Option{
 	{"sharding::replication", []Value{{Text: "2", With: "receivers: {$ID: {sharding: {members: 2}}}"}}},
 	{"series_limit", []Value{{Text: "100000"}, {Text: "5", Loses: true}}},
 	{"stale_markers", values("false")},
+	{"job_and_instance", values("true")},
 	{"reuse", values("never", "always")},
 	{"local_identity", values("false")},
 	{"align_scrapes", values("true", "false")},

@@ -52,6 +52,10 @@ type Config struct {
 	// StaleMarkers emits a point without a value when a series or its target vanishes. Default true.
 	StaleMarkers bool `mapstructure:"stale_markers"`
 
+	// JobAndInstance gives each resource the attributes job and instance, beside service.name and service.instance.id, which
+	// have the same values. Default false.
+	JobAndInstance bool `mapstructure:"job_and_instance"`
+
 	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if all components of
 	// the pipeline are known to let go of them), always (also if some do not say), never. Default auto.
 	Reuse string `mapstructure:"reuse"`

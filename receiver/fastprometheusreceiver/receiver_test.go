@@ -360,3 +360,25 @@ func TestNoStaleMarkers(t *testing.T) {
 	r.await(t, is("other", 7))
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 }
+
+// Whoever a series is about, its resource says so under both names.
+func TestJobAndInstance(t *testing.T) {
+	target := newEndpoint(t, text+"a{job=\"theirs\",instance=\"there:80\"} 7\n")
+	r := run(t, "job_and_instance: true"+fmt.Sprintf(leisurely, target.address())+"      honor_labels: true\n")
+	r.await(t, is("a", 7))
+	jobs := map[string]bool{}
+	for _, md := range r.sink.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			attributes := rm.Resource().Attributes().AsRaw()
+			assert.Equal(t, attributes["service.name"], attributes["job"])
+			assert.Equal(t, attributes["service.instance.id"], attributes["instance"])
+			jobs[fmt.Sprint(attributes["job"], " at ", attributes["instance"])] = true
+		}
+	}
+	assert.Equal(t, map[string]bool{"test at " + target.address(): true, "theirs at there:80": true}, jobs)
+
+	r = run(t, fmt.Sprintf(leisurely, target.address()))
+	r.await(t, is("up", 1))
+	_, ok := r.sink.AllMetrics()[0].ResourceMetrics().At(0).Resource().Attributes().Get("job")
+	assert.False(t, ok, "not unless it is asked for")
+}

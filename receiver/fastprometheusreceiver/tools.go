@@ -102,6 +102,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		TrimSuffixes:   r.cfg.TrimMetricSuffixes,
 		ExtraMetrics:   cfg.ExtraScrapeMetrics != nil && *cfg.ExtraScrapeMetrics,
 		NoStaleMarkers: !r.cfg.StaleMarkers,
+		JobAndInstance: r.cfg.JobAndInstance,
 		SeriesLimit:    r.cfg.SeriesLimit,
 		MaxMemory:      r.cfg.MaxPageMemory,
 		Reuse:          r.reuse,

@@ -40,6 +40,8 @@ type Config struct {
 	MaxMemory int64
 	// Reuse says that nobody keeps or changes metrics once they are released.
 	Reuse bool
+	// JobAndInstance gives resources the attributes job and instance, beside service.name and service.instance.id.
+	JobAndInstance bool
 	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
 	BrokenHistograms *atomic.Int64
 	Logger           *zap.Logger
@@ -81,7 +83,8 @@ func NewJob(cfg Config) (*Job, error) {
 		}),
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
-			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Part: tree.PartPoints, Round: tree.RoundPoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
+			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, JobAndInstance: cfg.JobAndInstance,
+			Part: tree.PartPoints, Round: tree.RoundPoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},
 		formats: map[string]format{},
 		cohorts: map[string]*cohort{},

@@ -21,6 +21,8 @@ type Job struct {
 	Name string
 	// Reuse says that nobody keeps or changes metrics once they are released.
 	Reuse bool
+	// JobAndInstance gives resources these two as attributes, too.
+	JobAndInstance bool
 	// Part is how many points a part of a large page's metrics has, Round how many the parts have that are about the same things.
 	Part, Round int
 	// BrokenHistograms counts histograms that were left out because their buckets make no sense.

@@ -4,6 +4,7 @@
 package tree
 
 import (
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -24,7 +25,18 @@ type Owner struct {
 // NewOwner makes the owner of a target's metrics, with what discovery has said.
 func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
 	common := discoveredAttributes(discovered)
-	return Owner{Identity: id, Tree: j, common: common, attrs: resourceAttributes(nil, id.Job, id.Host, common)}
+	o := Owner{Identity: id, Tree: j, common: common}
+	o.attrs = o.named(id.Job, id.Host)
+	return o
+}
+
+// named are the attributes of the resource that a job and an instance name, less what the page tells of it.
+func (o *Owner) named(job, instance string) []labels.Label {
+	attrs := resourceAttributes(nil, job, instance, o.common)
+	if o.Tree.JobAndInstance {
+		attrs = append(attrs, labels.Label{Name: model.JobLabel, Value: job}, labels.Label{Name: model.InstanceLabel, Value: instance})
+	}
+	return attrs
 }
 
 // fill puts the attributes of one of the target's resources.
@@ -32,7 +44,7 @@ func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 	attrs := o.attrs
 	if r.Resource.IsNamed() {
 		job, instance := o.Of(r.Resource)
-		attrs = resourceAttributes(nil, job, instance, o.common)
+		attrs = o.named(job, instance)
 	}
 	most := len(attrs)
 	for _, p := range r.Info {
