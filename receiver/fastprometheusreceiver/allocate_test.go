@@ -11,9 +11,11 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,13 +28,17 @@ type office struct {
 	mu      sync.Mutex
 	jobs    map[string]any
 	targets map[string][]string // by job, of every collector that asks
+	theirs  map[string][]string // by job, of another collector
 	askers  map[string]bool
 	broken  bool
+	// mute says that it does not tell what other collectors have, which was asked so many times.
+	mute      bool
+	questions int
 }
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{jobs: map[string]any{}, targets: map[string][]string{}, askers: map[string]bool{}}
+	o := &office{jobs: map[string]any{}, targets: map[string][]string{}, theirs: map[string][]string{}, askers: map[string]bool{}}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -45,10 +51,26 @@ func newOffice(t *testing.T) *office {
 			_ = json.NewEncoder(w).Encode(o.jobs)
 			return
 		}
-		o.askers[r.URL.Query().Get("collector_id")] = true
 		path := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/jobs/"), "/targets")
 		job, _ := url.QueryUnescape(path)
-		_ = json.NewEncoder(w).Encode([]any{map[string]any{"targets": append([]string{}, o.targets[job]...), "labels": map[string]string{"from": "office"}}})
+		listed := func(targets []string) []any {
+			return []any{map[string]any{"targets": append([]string{}, targets...), "labels": map[string]string{"from": "office"}}}
+		}
+		if r.URL.RawQuery == "" {
+			o.questions++
+			if o.mute {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"collector-1": map[string]any{"_link": "x", "targets": listed(o.targets[job])},
+				"collector-2": map[string]any{"_link": "x", "targets": listed(o.theirs[job])},
+				"collector-3": map[string]any{"_link": "x", "targets": nil},
+			})
+			return
+		}
+		o.askers[r.URL.Query().Get("collector_id")] = true
+		_ = json.NewEncoder(w).Encode(listed(o.targets[job]))
 	}))
 	t.Cleanup(o.Close)
 	return o
@@ -63,6 +85,15 @@ func (o *office) assign(name, extra string, targets ...string) {
 		job[extra] = true
 	}
 	o.jobs[name], o.targets[name] = job, targets
+}
+
+// give makes the office give a job's targets to another collector.
+func (o *office) give(name string, mute bool, targets ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.theirs[name], o.mute, o.targets[name] = targets, mute, slices.DeleteFunc(slices.Clone(o.targets[name]), func(target string) bool {
+		return slices.Contains(targets, target)
+	})
 }
 
 func (o *office) withdraw(name string) {
@@ -281,4 +312,48 @@ func TestAllocatorThatChangesItsMind(t *testing.T) {
 		return len(r.jobs) == 1 && r.jobs["last"] != nil
 	}, patience, glance)
 	require.Zero(t, r.allocator.Failures())
+}
+
+// Series go on where the allocator has given a target to another collector, and are called stale where it has not.
+func TestTargetsThatMoveAreNotStale(t *testing.T) {
+	f := func(name string, mute, stays bool) {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := newEndpoint(t, text), newEndpoint(t, text), newEndpoint(t, text)
+			o := newOffice(t)
+			o.assign("job", "", a.address(), b.address(), c.address())
+			r := run(t, fmt.Sprintf(allocated, o.URL))
+			for _, target := range []*endpoint{a, b, c} {
+				r.await(t, of(target, is("requests", 42)))
+			}
+			o.give("job", mute, a.address(), b.address())
+			gone := func() bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return len(r.jobs["job"].all()) == 1
+			}
+			require.Eventually(t, gone, patience, glance)
+			if !stays {
+				r.await(t, of(a, stale("requests")))
+				r.await(t, of(b, stale("requests")))
+			}
+
+			// What comes back is scraped again, and what then is nowhere is stale.
+			back := time.Now()
+			o.give("job", false)
+			o.assign("job", "", a.address(), c.address())
+			r.await(t, of(a, func(p point) bool { return p.name == "requests" && p.at.After(back) }))
+			o.mu.Lock()
+			assert.Equal(t, 1, o.questions, "it is asked once about all that left together")
+			o.mu.Unlock()
+			for _, target := range []*endpoint{a, b} {
+				assert.Equal(t, stays, len(r.some(of(target, stale("requests")))) == 0)
+			}
+			assert.Empty(t, r.some(of(c, stale("requests"))))
+			r.sink.Reset()
+			o.assign("job", "", c.address())
+			r.await(t, of(a, stale("requests")))
+		})
+	}
+	f("moved", false, true)
+	f("the allocator does not say", true, false)
 }

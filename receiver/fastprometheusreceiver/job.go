@@ -33,6 +33,8 @@ type job struct {
 	targets map[uint64]*target
 	leaving map[uint64]*target // gone, but not yet for as long as it takes to call their series stale
 	found   discover.Set       // without its targets, which are above
+
+	moves moves
 }
 
 func newJob(owner *scraper, name string) *job {
@@ -125,10 +127,11 @@ func (j *job) schedule(t *target, f *discover.Target) {
 	t.task = j.owner.clock.Every(f.Interval, first, t.scrape, t.miss)
 }
 
-// leave calls the target's series stale when it has missed two scrapes. Until then it may come back as if nothing had
+// leave calls the target's series stale when it has missed two scrapes, unless another collector has it by then. Until then it may come back as if nothing had
 // happened, but for its connection: a change of labels makes all targets others, which have connections of their own.
 func (j *job) leave(hash uint64, t *target) {
 	missed, _ := j.owner.clock.Cancel(t.task)
+	left := time.Now()
 	t.hangUp()
 	wait := time.Until(missed) + t.interval + t.interval/10
 	j.leaving[hash] = t
@@ -139,10 +142,15 @@ func (j *job) leave(hash uint64, t *target) {
 			delete(j.leaving, hash)
 		}
 		j.mu.Unlock()
-		if gone {
-			t.retire(missed)
-			j.owner.forget(j)
+		if !gone {
+			return
 		}
+		if j.isElsewhere(hash, left) {
+			t.close()
+		} else {
+			t.retire(missed)
+		}
+		j.owner.forget(j)
 	})
 }
 

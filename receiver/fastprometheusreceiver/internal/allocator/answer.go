@@ -29,11 +29,11 @@ func readAnswer(from io.Reader, limit int64) ([]byte, error) {
 		size += int64(len(piece))
 		switch {
 		case size > limit:
-			return nil, fmt.Errorf("cannot read the jobs: the answer is larger than %s", memlimit.Size(limit))
+			return nil, fmt.Errorf("the answer is larger than %s", memlimit.Size(limit))
 		case errors.Is(err, io.EOF):
 			return bytes.Join(pieces, nil), nil
 		case err != nil:
-			return nil, fmt.Errorf("cannot read the jobs: %w", err)
+			return nil, err
 		}
 	}
 }

@@ -131,7 +131,7 @@ type state struct {
 
 // sync hands on the jobs if they are not those that were taken, or if some of these could not be used.
 func (c *Client) sync(ctx context.Context, taken state, apply func(Answer) (map[string]error, error)) (state, error) {
-	body, err := c.fetch(ctx)
+	body, err := c.get(ctx, c.cfg.url("/scrape_configs"), "the jobs")
 	if err != nil {
 		return state{}, err
 	}
@@ -171,19 +171,23 @@ func (c *Client) compare(before, now map[string]error) {
 	}
 }
 
-func (c *Client) fetch(ctx context.Context) ([]byte, error) {
-	address := c.cfg.url("/scrape_configs")
+// get asks the allocator for something.
+func (c *Client) get(ctx context.Context, address, what string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask for the jobs: %w", err)
+		return nil, fmt.Errorf("cannot ask for %s: %w", what, err)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask for the jobs: %w", err)
+		return nil, fmt.Errorf("cannot ask for %s: %w", what, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("cannot ask for the jobs: %s answered %s", address, response.Status)
+		return nil, fmt.Errorf("cannot ask for %s: %s answered %s", what, address, response.Status)
 	}
-	return readAnswer(response.Body, c.limit)
+	body, err := readAnswer(response.Body, c.limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", what, err)
+	}
+	return body, nil
 }

@@ -1,0 +1,61 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package allocator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/prometheus/common/model"
+	promconfig "github.com/prometheus/prometheus/config"
+	promhttp "github.com/prometheus/prometheus/discovery/http"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+)
+
+// sourceLabel is what discovery adds to targets that it has from a URL.
+const sourceLabel = "__meta_url"
+
+// Has tells whether a job's targets come from this allocator.
+func (c *Client) Has(job *promconfig.ScrapeConfig) bool {
+	for _, sd := range job.ServiceDiscoveryConfigs {
+		if from, ok := sd.(*promhttp.SDConfig); ok && from.URL == c.cfg.targetsURL(job.JobName) {
+			return true
+		}
+	}
+	return false
+}
+
+// Elsewhere asks for the targets of a job that the allocator has given to other collectors. They look as they would if they
+// were this one's.
+func (c *Client) Elsewhere(ctx context.Context, job string) ([]*targetgroup.Group, error) {
+	body, err := c.get(ctx, c.cfg.url("/jobs/"+url.QueryEscape(job)+"/targets"), "the targets of all collectors")
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]struct {
+		Targets []*targetgroup.Group `json:"targets"`
+	}
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, fmt.Errorf("cannot parse the targets of all collectors (%d bytes): %w", len(body), err)
+	}
+	var groups []*targetgroup.Group
+	for collector, has := range all {
+		if collector == c.cfg.CollectorID {
+			continue
+		}
+		for _, group := range has.Targets {
+			if group == nil {
+				continue
+			}
+			if group.Labels == nil {
+				group.Labels = model.LabelSet{}
+			}
+			group.Labels[sourceLabel] = model.LabelValue(c.cfg.targetsURL(job))
+			groups = append(groups, group)
+		}
+	}
+	return groups, nil
+}

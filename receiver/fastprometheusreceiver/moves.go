@@ -1,0 +1,76 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"go.uber.org/zap"
+
+	promconfig "github.com/prometheus/prometheus/config"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
+)
+
+const (
+	// movesWait bounds a question to the target allocator about a target that has left: meanwhile it keeps a scrape's place.
+	movesWait = 5 * time.Second
+	// movesRetry is how soon the allocator is asked again when it did not answer.
+	movesRetry = 10 * time.Second
+)
+
+// moves are the targets of a job that the target allocator has given to other collectors. It is asked once about all targets
+// that left together.
+type moves struct {
+	mu     sync.Mutex
+	asked  time.Time
+	failed bool
+	hashes map[uint64]struct{}
+}
+
+// has tells whether a target that left at a time is another collector's now. Where the allocator does not say, it is not.
+func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}, error)) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.asked.Before(left) || m.failed && time.Since(m.asked) > movesRetry {
+		hashes, err := ask()
+		m.asked, m.failed, m.hashes = time.Now(), err != nil, hashes
+	}
+	_, has := m.hashes[hash]
+	return has
+}
+
+// isElsewhere tells whether the target allocator has given a target that left the job to another collector. That one goes on
+// with its series, and nobody is to call them stale.
+func (j *job) isElsewhere(hash uint64, left time.Time) bool {
+	j.mu.Lock()
+	cfg := j.tools.cfg
+	j.mu.Unlock()
+	r := j.owner
+	if r.allocator == nil || !r.allocator.Has(cfg) {
+		return false
+	}
+	return j.moves.has(hash, left, func() (map[uint64]struct{}, error) {
+		ctx, cancel := context.WithTimeout(r.fetching, movesWait)
+		defer cancel()
+		groups, err := r.allocator.Elsewhere(ctx, cfg.JobName)
+		if err != nil && r.fetching.Err() == nil {
+			r.settings.Logger.Warn("Targets that left are called stale: the target allocator does not say whether others have them",
+				zap.String("job", cfg.JobName), zap.Error(err))
+		}
+		return hashesOf(cfg, groups), err
+	})
+}
+
+// hashesOf are those of the targets that groups come to.
+func hashesOf(cfg *promconfig.ScrapeConfig, groups []*targetgroup.Group) map[uint64]struct{} {
+	hashes := map[uint64]struct{}{}
+	for _, target := range discover.NewDeriver(cfg, discover.Shard{}).Derive(groups).Targets {
+		hashes[target.Hash] = struct{}{}
+	}
+	return hashes
+}
