@@ -99,12 +99,21 @@ func (r *release) sbom(b *build) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// linked is the module that a requirement became. One that became a folder is itself: the folder is in this repository.
+// linked is the module that a requirement became. One that became a folder is of this repository, whatever was required.
 func linked(m *debug.Module) *debug.Module {
-	if m.Replace == nil || strings.HasPrefix(m.Replace.Path, ".") {
+	switch {
+	case m.Replace == nil:
+		return m
+	case !strings.HasPrefix(m.Replace.Path, "."):
+		return m.Replace
+	case strings.HasPrefix(m.Path, ownModules):
 		return m
 	}
-	return m.Replace
+	folder := m.Replace.Path
+	for strings.HasPrefix(folder, "../") {
+		folder = strings.TrimPrefix(folder, "../")
+	}
+	return &debug.Module{Path: ownModules + folder, Version: "(devel)"}
 }
 
 const ownModules = "github.com/godwit-otel/godwit/"

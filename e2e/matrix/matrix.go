@@ -165,7 +165,7 @@ var processors = []struct {
 	{"batch/tiny", "{timeout: 10ms, send_batch_size: 3, send_batch_max_size: 3}", true},
 	{"batch/keyed", "{timeout: 50ms, metadata_keys: [x-tenant]}", true},
 	{"memory_limiter", "{check_interval: 1s, limit_mib: 1000}", true},
-	{"filter", "{metrics: {metric: ['name == \"nothing\"']}}", true},
+	{"filter", "{metrics: {metric: ['name == \"nothing\"']}}", false},
 	{"cardinality/second", "{}", true},
 	{"attributes", "{actions: [{key: wing, value: left, action: insert}]}", false},
 	{"resource", "{attributes: [{key: nest, value: far, action: upsert}]}", false},

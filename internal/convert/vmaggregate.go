@@ -51,7 +51,7 @@ func aggregations(f *flags) *aggregation {
 		prefix := strings.TrimSuffix(name, "config")
 		a.keep = truth(f.of(prefix+"keepInput", 0))
 		if truth(f.of(prefix+"dropInput", 0)) {
-			f.say(Lost, prefix+"dropInput", "what no rule matches passes: a processor `filter` drops it")
+			f.say(Lost, prefix+"dropInput", "what no rule matches passes: `write_relabel_configs` of the exporter can drop it")
 		}
 		text, at, err := f.in.open(path)
 		if err != nil {
