@@ -56,6 +56,11 @@ e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and as
 	@$(if $(PROMETHEUS),,$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/prometheus)
 	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$' -count 1 -v .
 
+.PHONY: e2e-kubernetes
+e2e-kubernetes: build ## Build kube-apiserver and the operator's target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
+	@$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/kube-apiserver $(ROOT)/bin/rivals/target-allocator $(if $(CHART),$(ROOT)/bin/rivals/helm)
+	@cd e2e && GODWIT_KUBERNETES=1 CHART=$(if $(CHART),$(abspath $(CHART))) GOWORK=off $(GO) test -run 'Kubernetes$$|^TestAllocator|^TestManifests|^TestHelm|^TestOperator|^TestFollowsPodsThatRoll$$|^TestChart' -count 1 -parallel 2 -timeout 30m -v .
+
 .PHONY: fuzz
 fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/godwit-otel/godwit/e2e/cluster"
 	"github.com/godwit-otel/godwit/e2e/process"
 	"github.com/godwit-otel/godwit/e2e/repository"
 	"github.com/godwit-otel/godwit/e2e/wait"
@@ -90,14 +92,26 @@ func TestChartDefaults(t *testing.T) {
 	}
 }
 
+// outsideOfPods is a configuration of the chart's that finds here what pods have elsewhere.
+func outsideOfPods(t *testing.T, config string) string {
+	t.Helper()
+	folder := t.TempDir()
+	return strings.NewReplacer("auth_type: serviceAccount", "auth_type: kubeConfig", "/hostfs", "/", "/var/lib/otelcol", folder,
+		"/var/log/pods", folder).Replace(config)
+}
+
 // With each preset, and with all of them at once, the configuration is one that the distribution can run.
 func TestChartPresets(t *testing.T) {
 	f := func(name string, presets ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.ReplaceAll(chartConfig(t, presets...), "/hostfs", "/")
-			text = strings.ReplaceAll(text, "/var/lib/otelcol", t.TempDir())
-			exit, output := command(t, repository.Full, chartEnv(), "validate", "--config", configFile(t, text))
+			text := outsideOfPods(t, chartConfig(t, presets...))
+			args := []string{"validate", "--config", configFile(t, text)}
+			if slices.Contains(presets, "detection") {
+				args = append(args, "--config", configFile(t, "processors: {resourcedetection/env: {k8s_api: {auth_type: kubeConfig}}}\n"))
+			}
+			nowhere := cluster.Cluster{URL: "https://127.0.0.1:1", Token: "none"}
+			exit, output := command(t, repository.Full, chartEnv("KUBECONFIG="+nowhere.Kubeconfig(t)), args...)
 			assert.Zero(t, exit, output)
 		})
 	}

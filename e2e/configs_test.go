@@ -37,6 +37,8 @@ var claims = []struct {
 	}},
 	{openAPI, func(name string, _ map[string]any) bool { return path.Base(name) == "openapi.yaml" }},
 	{manifestsKind, func(name string, _ map[string]any) bool { return strings.HasPrefix(name, deployed) }},
+	{valuesKind, func(name string, _ map[string]any) bool { return strings.HasPrefix(name, helmFolder) }},
+	{operatorKind, func(name string, _ map[string]any) bool { return strings.HasPrefix(name, operated) }},
 	{alertRules, func(name string, _ map[string]any) bool { return name == alertsFile }},
 	{"ocb manifest", func(_ string, doc map[string]any) bool { return doc["dist"] != nil }},
 	{collectorConfig, func(_ string, doc map[string]any) bool { return isWhole(doc) }},

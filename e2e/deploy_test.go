@@ -196,6 +196,12 @@ func checkVolumes(t *testing.T, w *workload, container *corev1.Container, distri
 	for port := range strings.FieldsSeq("8888 13133") {
 		assert.Contains(t, config, port)
 	}
+	checkConfig(t, distribution, config)
+}
+
+// checkConfig has a distribution look at a configuration for a pod.
+func checkConfig(t *testing.T, distribution, config string) {
+	t.Helper()
 	token := configFile(t, "some file that is there")
 	path := configFile(t, strings.ReplaceAll(config, accountToken, token))
 	exit, output := command(t, distribution, configEnv(t), "validate", "--config", path)

@@ -1,0 +1,234 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster is a Kubernetes API without nodes behind it, for what discovers, watches and elects there.
+//
+// Where kube-apiserver and etcd are, it is these two, as processes. Else it is a small API of its own: it stores what it is given, and
+// lists and watches it, but checks nothing, and nobody needs rights.
+package cluster
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// Cluster is an API that runs as long as its test.
+type Cluster struct {
+	// URL is where the API is, Token what lets everything.
+	URL, Token string
+	// Real tells kube-apiserver from what stands in for it.
+	Real bool
+
+	client *http.Client
+}
+
+// Start runs the API that can be had.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	if c := startReal(t); c != nil {
+		return c
+	}
+	return startSmall(t)
+}
+
+// Need runs the real API, and skips the test where that is not there.
+func Need(t testing.TB) *Cluster {
+	t.Helper()
+	c := startReal(t)
+	if c == nil {
+		t.Skipf("no Kubernetes to test with: run `make e2e-kubernetes`, or set %s and %s to the binaries", apiserverVariable, etcdVariable)
+	}
+	return c
+}
+
+// newClient trusts any certificate: the server makes its own.
+func newClient(t testing.TB) *http.Client {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 64}} //nolint:gosec // a server of the test's own
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// Object is one of the API's, as JSON has it.
+type Object map[string]any
+
+// Objects reads the documents of a YAML file.
+func Objects(t testing.TB, text string) (all []Object) {
+	t.Helper()
+	documents := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var o Object
+		err := documents.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		if len(o) > 0 {
+			all = append(all, o)
+		}
+	}
+}
+
+func (o Object) text(keys ...string) string {
+	var at any = map[string]any(o)
+	for _, key := range keys {
+		m, _ := at.(map[string]any)
+		if o, ok := at.(Object); ok {
+			m = o
+		}
+		at = m[key]
+	}
+	s, _ := at.(string)
+	return s
+}
+
+// Kind is what the object is, Name what it is called.
+func (o Object) Kind() string { return o.text("kind") }
+
+// Name is what the object is called.
+func (o Object) Name() string { return o.text("metadata", "name") }
+
+// collection is the path of all objects of the object's kind, in its namespace.
+func (o Object) collection() string {
+	path := "/apis/" + o.text("apiVersion")
+	if !strings.Contains(path[len("/apis/"):], "/") {
+		path = "/api/" + o.text("apiVersion")
+	}
+	if namespace := o.text("metadata", "namespace"); namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + plural(o.Kind())
+}
+
+func (o Object) path() string { return o.collection() + "/" + o.Name() }
+
+// plural is the name of a kind in paths.
+func plural(kind string) string {
+	name := strings.ToLower(kind)
+	switch {
+	case kind == "Endpoints":
+		return name
+	case strings.HasSuffix(name, "s"):
+		return name + "es"
+	case strings.HasSuffix(name, "y"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	}
+	return name + "s"
+}
+
+// Create puts the objects of a YAML file into the cluster, with their status. Keys that the API does not know fail the test.
+func (c *Cluster) Create(t testing.TB, text string) {
+	t.Helper()
+	for _, o := range Objects(t, text) {
+		require.NoError(t, c.Put(o))
+	}
+}
+
+// Put creates one object.
+func (c *Cluster) Put(o Object) error {
+	status, has := o["status"]
+	bare := maps.Clone(o)
+	delete(bare, "status")
+	if err := c.do(http.MethodPost, o.collection()+"?fieldValidation=Strict", "application/json", bare); err != nil {
+		return fmt.Errorf("cannot create %s %s: %w", o.Kind(), o.Name(), err)
+	}
+	if !has {
+		return nil
+	}
+	return c.patch(o.path()+"/status", Object{"status": status})
+}
+
+// Check has the API look at an object as if it were to be created.
+func (c *Cluster) Check(o Object) error {
+	return c.do(http.MethodPost, o.collection()+"?dryRun=All&fieldValidation=Strict", "application/json", o)
+}
+
+// Patch merges fields into an object.
+func (c *Cluster) Patch(t testing.TB, o, fields Object) {
+	t.Helper()
+	require.NoError(t, c.patch(o.path(), fields))
+}
+
+func (c *Cluster) patch(path string, fields Object) error {
+	return c.do(http.MethodPatch, path, "application/merge-patch+json", fields)
+}
+
+// Remove deletes an object at once.
+func (c *Cluster) Remove(o Object) error {
+	return c.do(http.MethodDelete, o.path()+"?gracePeriodSeconds=0", "application/json", nil)
+}
+
+func (c *Cluster) do(method, path, contentType string, body any) error {
+	return c.as(c.Token, method, path, contentType, body)
+}
+
+// As asks for something with a token of a test's choice.
+func (c *Cluster) As(token, method, path string) error {
+	return c.as(token, method, path, "application/json", nil)
+}
+
+func (c *Cluster) as(token, method, path, contentType string, body any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	request, err := http.NewRequest(method, c.URL+path, bytes.NewReader(text)) //nolint:noctx // the server goes with the test
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", contentType)
+	response, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err == nil && response.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s answers %s: %s", method, path, response.Status, answer)
+	}
+	return err
+}
+
+// Kubeconfig writes a file that lets clients in.
+func (c *Cluster) Kubeconfig(t testing.TB) string {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "test",
+		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{"server": c.URL, "insecure-skip-tls-verify": strings.HasPrefix(c.URL, "https")}}},
+		"users":    []any{map[string]any{"name": "test", "user": map[string]any{"token": c.Token}}},
+		"contexts": []any{map[string]any{"name": "test", "context": map[string]any{"cluster": "test", "user": "test", "namespace": "default"}}},
+	})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+// Discovery is a section kubernetes_sd_configs for a role.
+func (c *Cluster) Discovery(role, more string) string { return c.DiscoveryAs(c.Token, role, more) }
+
+// DiscoveryAs is one with a token of a test's choice.
+func (c *Cluster) DiscoveryAs(token, role, more string) string {
+	if more != "" {
+		more = ", " + more
+	}
+	return fmt.Sprintf("kubernetes_sd_configs: [{role: %s, api_server: %q, authorization: {credentials: %s}, tls_config: {insecure_skip_verify: true}%s}]",
+		role, c.URL, token, more)
+}
