@@ -16,13 +16,19 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/otlpstream/stencil"
 )
+
+// stencilShare is the memory for what is known of metrics.
+var stencilShare = memlimit.Share{Part: 64, Least: 1 << 20, Most: 32 << 20}
 
 // encoder encodes telemetry into memory that is used again. Telemetry's own marshalers make new memory each time, which
 // is garbage soon after; only the codec of a gRPC client may bring its own. So these are clients, whose calls end with
-// the encoding, and whose connection never connects.
+// the encoding, and whose connection never connects. Metrics that are known are copied from what they were.
 type encoder struct {
+	known   *stencil.Encoder
 	cc      *grpc.ClientConn
 	traces  ptraceotlp.GRPCClient
 	metrics pmetricotlp.GRPCClient
@@ -36,7 +42,8 @@ func newEncoder() (*encoder, error) {
 		return nil, fmt.Errorf("cannot set up the encoder: %w", err)
 	}
 	return &encoder{
-		cc: cc, traces: ptraceotlp.NewGRPCClient(cc), metrics: pmetricotlp.NewGRPCClient(cc), logs: plogotlp.NewGRPCClient(cc),
+		known: stencil.NewEncoder(stencilShare.Of(memlimit.Available())),
+		cc:    cc, traces: ptraceotlp.NewGRPCClient(cc), metrics: pmetricotlp.NewGRPCClient(cc), logs: plogotlp.NewGRPCClient(cc),
 	}, nil
 }
 
@@ -48,7 +55,12 @@ func (e *encoder) encodeTraces(td ptrace.Traces) (m *otlpstream.Memory, err erro
 }
 
 func (e *encoder) encodeMetrics(md pmetric.Metrics) (m *otlpstream.Memory, err error) {
-	_, err = e.metrics.Export(into(&m), pmetricotlp.NewExportRequestFromMetrics(md))
+	if m = e.known.Encode(md); m != nil {
+		return m, nil
+	}
+	if _, err = e.metrics.Export(into(&m), pmetricotlp.NewExportRequestFromMetrics(md)); err == nil {
+		e.known.Learn(md, m.Bytes())
+	}
 	return m, err
 }
 

@@ -32,9 +32,11 @@ type (
 		orig  *anyValue
 		state *opaque
 	}
-	anyValue    struct{ value any } // a pointer to one of these two, or to something else
+	anyValue    struct{ value any } // a pointer to one of these four, or to something else
 	stringValue struct{ stringValue string }
 	intValue    struct{ intValue int64 }
+	boolValue   struct{ boolValue bool }
+	doubleValue struct{ doubleValue float64 }
 
 	numberDataPointSlice struct {
 		orig  *[]*numberDataPoint
@@ -57,7 +59,7 @@ type (
 )
 
 // kinds are the types that values have, as an interface holds them.
-var kinds struct{ str, integer, asInt, asDouble unsafe.Pointer }
+var kinds struct{ str, integer, boolean, double, asInt, asDouble unsafe.Pointer }
 
 // known says whether pdata's types are what they are taken for.
 var known = look()
@@ -72,8 +74,11 @@ func look() bool {
 	attributes, number := pcommon.NewMap(), pmetric.NewNumberDataPoint()
 	attributes.PutStr("", "")
 	attributes.PutInt("i", 0)
+	attributes.PutBool("b", false)
+	attributes.PutDouble("d", 0)
 	all := *attributesOf(attributes)
-	ok := kindOf[stringValue](all[0].value.value, &kinds.str) && kindOf[intValue](all[1].value.value, &kinds.integer)
+	ok := kindOf[stringValue](all[0].value.value, &kinds.str) && kindOf[intValue](all[1].value.value, &kinds.integer) &&
+		kindOf[boolValue](all[2].value.value, &kinds.boolean) && kindOf[doubleValue](all[3].value.value, &kinds.double)
 	number.SetIntValue(0)
 	ok = ok && kindOf[asInt](pointOf(number).value, &kinds.asInt)
 	number.SetDoubleValue(0)

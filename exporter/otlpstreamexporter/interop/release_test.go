@@ -23,8 +23,8 @@ import (
 // configuration.
 func TestMetricsAreReleased(t *testing.T) {
 	for name, change := range map[string]func(*otlpstreamexporter.Config){
-		"as it is":        func(*otlpstreamexporter.Config) {},
-		"unary":           func(c *otlpstreamexporter.Config) { c.Mode = "unary" },
+		"as it is": func(*otlpstreamexporter.Config) {},
+		"unary":    func(c *otlpstreamexporter.Config) { c.Mode = "unary" },
 		"over http": func(c *otlpstreamexporter.Config) {
 			if c.Transport == "websocket" { // the server is the same
 				c.Transport = "http"

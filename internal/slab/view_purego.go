@@ -1,0 +1,50 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build purego
+
+package slab
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Readable says whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
+func Readable() bool { return false }
+
+// Attribute is one of a map's.
+type Attribute struct{}
+
+// Number is a point with one number.
+type Number struct{}
+
+// Attributes returns nothing.
+func Attributes(pcommon.Map) []Attribute { return nil }
+
+// Numbers returns nothing.
+func Numbers(pmetric.NumberDataPointSlice) []*Number { return nil }
+
+// Key is not known.
+func (*Attribute) Key() (key string, ok bool) { return "", false }
+
+// Str is not known.
+func (*Attribute) Str() (value string, ok bool) { return "", false }
+
+// Scalar is not known.
+func (*Attribute) Scalar() (bits uint64, kind Scalar) { return 0, NoScalar }
+
+// Value is not known.
+func (*Number) Value() (bits uint64, kind Scalar, ok bool) { return 0, NoScalar, false }
+
+// Times are not known.
+func (*Number) Times() (at, start uint64) { return 0, 0 }
+
+// Flags are not known.
+func (*Number) Flags() uint32 { return 0 }
+
+// Exemplars are not known.
+func (*Number) Exemplars() int { return 0 }
+
+// Attributes are not known.
+func (*Number) Attributes() []Attribute { return nil }

@@ -1,0 +1,94 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !purego
+
+//nolint:gosec // look makes sure of what is assumed here
+package slab
+
+import (
+	"math"
+	"unsafe"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Readable says whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
+func Readable() bool { return known }
+
+// Attribute is one of a map's, as pdata has it. It is to be read only.
+type Attribute keyValue
+
+// Number is a point with one number, as pdata has it. It is to be read only.
+type Number numberDataPoint
+
+// Attributes returns those of a map, in their order.
+func Attributes(of pcommon.Map) []Attribute {
+	return *(*[]Attribute)(unsafe.Pointer(attributesOf(of)))
+}
+
+// Numbers returns the points of a slice, in their order.
+func Numbers(of pmetric.NumberDataPointSlice) []*Number {
+	return *(*[]*Number)(unsafe.Pointer((*numberDataPointSlice)(unsafe.Pointer(&of)).orig))
+}
+
+// Key is the attribute's name. It is false where the name is a place in a table that is elsewhere.
+func (a *Attribute) Key() (key string, ok bool) { return a.key, a.keyStrindex == 0 }
+
+// Str is the value if it is a string.
+func (a *Attribute) Str() (value string, ok bool) {
+	v := (*boxed)(unsafe.Pointer(&a.value))
+	if v.kind != kinds.str || v.data == nil {
+		return "", false
+	}
+	return (*stringValue)(v.data).stringValue, true
+}
+
+// Scalar is the value if it is a number or a bool.
+func (a *Attribute) Scalar() (bits uint64, kind Scalar) {
+	v := (*boxed)(unsafe.Pointer(&a.value))
+	switch {
+	case v.data == nil:
+		return 0, NoScalar
+	case v.kind == kinds.integer:
+		return uint64((*intValue)(v.data).intValue), Int
+	case v.kind == kinds.double:
+		return math.Float64bits((*doubleValue)(v.data).doubleValue), Double
+	case v.kind == kinds.boolean && (*boolValue)(v.data).boolValue:
+		return 1, Bool
+	case v.kind == kinds.boolean:
+		return 0, Bool
+	}
+	return 0, NoScalar
+}
+
+// Value is the point's number. One that has none is NoScalar with true, one that is not known NoScalar with false.
+func (p *Number) Value() (bits uint64, kind Scalar, ok bool) {
+	v := (*boxed)(unsafe.Pointer(&p.value))
+	switch {
+	case v.kind == nil:
+		return 0, NoScalar, true
+	case v.data == nil:
+		return 0, NoScalar, false
+	case v.kind == kinds.asDouble:
+		return *(*uint64)(v.data), Double, true
+	case v.kind == kinds.asInt:
+		return *(*uint64)(v.data), Int, true
+	}
+	return 0, NoScalar, false
+}
+
+// Times are those of the point, in nanoseconds, and when it begins to count.
+func (p *Number) Times() (at, start uint64) { return p.timeUnixNano, p.startTimeUnixNano }
+
+// Flags are those of the point.
+func (p *Number) Flags() uint32 { return p.flags }
+
+// Exemplars is how many the point has.
+func (p *Number) Exemplars() int { return len(p.exemplars) }
+
+// Attributes are those of the point, in their order.
+func (p *Number) Attributes() []Attribute {
+	return *(*[]Attribute)(unsafe.Pointer(&p.attributes))
+}

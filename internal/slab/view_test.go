@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !purego
+
+package slab
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+func TestAttributesAreSeenAsTheyAre(t *testing.T) {
+	m := pcommon.NewMap()
+	m.PutStr("text", "value")
+	m.PutStr("", "")
+	m.PutInt("integer", -7)
+	m.PutDouble("double", 0.5)
+	m.PutBool("true", true)
+	m.PutBool("false", false)
+	m.PutEmpty("empty")
+	m.PutEmptyMap("map")
+	m.PutEmptySlice("slice")
+	m.PutEmptyBytes("bytes")
+	all := Attributes(m)
+	require.Len(t, all, m.Len())
+	i := 0
+	for key, value := range m.All() {
+		a := &all[i]
+		i++
+		got, ok := a.Key()
+		require.True(t, ok)
+		require.Equal(t, key, got)
+		text, isText := a.Str()
+		require.Equal(t, value.Type() == pcommon.ValueTypeStr, isText)
+		require.Equal(t, value.Str(), text)
+		bits, kind := a.Scalar()
+		switch value.Type() {
+		case pcommon.ValueTypeInt:
+			require.Equal(t, Int, kind)
+			require.Equal(t, value.Int(), int64(bits))
+		case pcommon.ValueTypeDouble:
+			require.Equal(t, Double, kind)
+			require.Equal(t, value.Double(), math.Float64frombits(bits)) //nolint:testifylint // bit by bit
+		case pcommon.ValueTypeBool:
+			require.Equal(t, Bool, kind)
+			require.Equal(t, value.Bool(), bits == 1)
+		default:
+			require.Equal(t, NoScalar, kind)
+		}
+	}
+	require.Empty(t, Attributes(pcommon.NewMap()))
+
+	unknown := []keyValue{{key: "key", keyStrindex: 1}}
+	_, ok := (*Attribute)(&unknown[0]).Key()
+	require.False(t, ok, "its name is in a table")
+}
+
+func TestNumbersAreSeenAsTheyAre(t *testing.T) {
+	points := pmetric.NewNumberDataPointSlice()
+	points.AppendEmpty().SetIntValue(-3)
+	points.AppendEmpty().SetDoubleValue(0.25)
+	points.AppendEmpty()
+	for i, p := range points.All() {
+		p.SetTimestamp(pcommon.Timestamp(10 + i))
+		p.SetStartTimestamp(pcommon.Timestamp(20 + i))
+		p.SetFlags(pmetric.DataPointFlags(30 + i))
+		for range i {
+			p.Exemplars().AppendEmpty()
+			p.Attributes().PutStr(string(rune('a'+p.Attributes().Len())), "v")
+		}
+	}
+	all := Numbers(points)
+	require.Len(t, all, 3)
+	for i, p := range all {
+		at, start := p.Times()
+		require.Equal(t, []uint64{uint64(10 + i), uint64(20 + i)}, []uint64{at, start})
+		require.Equal(t, uint32(30+i), p.Flags())
+		require.Equal(t, i, p.Exemplars())
+		require.Len(t, p.Attributes(), i)
+		bits, kind, ok := p.Value()
+		require.True(t, ok)
+		require.Equal(t, []Scalar{Int, Double, NoScalar}[i], kind)
+		minusThree := int64(-3)
+		require.Equal(t, []uint64{uint64(minusThree), math.Float64bits(0.25), 0}[i], bits)
+	}
+	require.Empty(t, Numbers(pmetric.NewNumberDataPointSlice()))
+	strange := numberDataPoint{value: new(string)}
+	_, kind, ok := (*Number)(&strange).Value()
+	require.False(t, ok)
+	require.Equal(t, NoScalar, kind)
+}
