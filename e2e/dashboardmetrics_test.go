@@ -40,7 +40,6 @@ var unwatched = map[string]string{
 	"otelcol_processor_cardinality_promoted_series":          "members and series are there, and what it does shows in both",
 	"otelcol_processor_cardinality_end_markers":              "they go with expired series, which are there",
 	"otelcol_processor_cardinality_overflow_refused_points":  "what is lost of them is there, and the log tells of a change",
-	"otelcol_processor_cardinality_interned_strings":         "it is for those who wonder whether interning pays; the memory is there",
 	"otelcol_receiver_otlpstream_duplicate_requests":         "requests that are sent again are there; these did no harm",
 	"otelcol_receiver_fastprometheus_backlog_bytes":          "scrapes that are left out for it are there, and scrapes in the pipeline",
 	"otelcol_receiver_remotewrite_deduplicated_points":       "they are as many as the replicas make them",

@@ -47,6 +47,14 @@ func losing(texts ...string) []Value {
 	return all
 }
 
+// tenanted is a table of tenants, with a rule for each of them.
+func tenanted(text string) []Value {
+	return []Value{{
+		Text: text, Loses: true,
+		With: "processors: {cardinality: {tenant: {from: ['resource:service.name']}, rules: [{name: one, group_by: [tenant], label_limits: {le: 5}}]}}",
+	}}
+}
+
 // Component is one whose options are tried.
 type Component struct {
 	// Role is the process it is in, Section and ID where it stands in the configuration.
@@ -130,7 +138,10 @@ var limiting = []Option{
 	{"memory::overflow_state_mib", values("1")},
 	{"memory::aggregate_state_mib", values("1")},
 	{"tenant::from", values("[metadata:x-tenant]", `["resource:service.name"]`)},
+	{"tenant::metadata_keys", values("[x-tenant, x-team]")},
 	{"exempt::*::metric", values("[{metric: beat}]")},
+	{"exempt::*::scope", values("[{scope: 'b*'}]")},
+	{"exempt::*::tenant", []Value{{Text: "[{tenant: 'regex:n.*'}]", With: "processors: {cardinality: {tenant: {from: ['resource:service.name']}}}"}}},
 	{"exempt::*::resource", values("[{resource: {service.name: fast}}]")},
 	{"exempt::*::attributes", values("[{attributes: {le: '*'}}]")},
 	{"defaults::max_series_per_metric", losing("1", "3")},
@@ -147,7 +158,10 @@ var limiting = []Option{
 	}},
 	{"overflow::interval", []Value{{Text: "1s", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}}}", Loses: true}}},
 	{"rules::*::name", values("[{name: one}]")},
-	{"rules::*::match::metric", losing("[{name: one, match: {metric: 'b*'}, max_series: 1}]")},
+	{"overflow::keep_service", []Value{{Text: "false", With: "processors: {cardinality: {defaults: {max_series_per_metric: 1}, overflow: {interval: 1s}}}", Loses: true}}},
+	{"rules::*::match::metric", losing("[{name: one, match: {metric: 'b*'}, max_series: 1}]", "[{name: one, match: {metric: 'not:regex:b.*'}, max_series: 1}]")},
+	{"rules::*::match::scope", losing("[{name: one, match: {scope: 'not:b*'}, max_series: 1}]")},
+	{"rules::*::match::tenant", []Value{{Text: "[{name: one, match: {tenant: 'not:north'}, max_series: 1}]", With: "processors: {cardinality: {tenant: {from: ['resource:service.name']}}}", Loses: true}}},
 	{"rules::*::match::resource", losing("[{name: one, match: {resource: {service.name: '*'}}, max_series: 1}]")},
 	{"rules::*::match::attributes", losing("[{name: one, match: {attributes: {le: '*'}}, max_series: 1}]")},
 	{"rules::*::owner", losing("[{name: one, owner: {team: flocks}, max_series: 2}]")},
@@ -158,7 +172,7 @@ var limiting = []Option{
 	{"rules::*::adaptive::share_by", losing(`[{name: one, max_series: 5, adaptive: {share_by: ["resource:service.name"]}}]`)},
 	{"rules::*::adaptive::priority::by", losing(`[{name: one, max_series: 5, adaptive: {share_by: ["resource:service.name"], priority: {by: "resource:tier", order: [gold, lead]}}}]`)},
 	{"rules::*::adaptive::priority::order", losing(`[{name: one, max_series: 5, adaptive: {share_by: ["resource:service.name"], priority: {by: "resource:tier", order: [a]}}}]`)},
-	{"rules::*::label_limits", losing("[{name: one, label_limits: {le: 1, flock: 1}}]")},
+	{"rules::*::label_limits", losing("[{name: one, label_limits: {le: 1, flock: 1}}]", `[{name: one, label_limits: {"resource:service.instance.id": 0}}]`)},
 	{"rules::*::aggregate::by", losing("[{name: one, aggregate: {by: [flock], interval: 1s}}]")},
 	{"rules::*::aggregate::without", losing(`[{name: one, aggregate: {without: ["attribute:flock"], interval: 1s}}]`)},
 	{"rules::*::aggregate::interval", losing("[{name: one, aggregate: {by: [], interval: 2s}}]")},
@@ -173,9 +187,15 @@ var limiting = []Option{
 	{"storage", []Value{{Text: "file_storage", With: stored}}},
 	{"snapshot_interval", []Value{{Text: "1s", With: "processors: {cardinality: {storage: file_storage}}\n" + stored}}},
 	{"statistics::enabled", values("false")},
-	{"interning::enabled", values("false")},
-	{"interning::max_mib", values("1")},
-	{"interning::exclude", values("[flock]")},
+	{"overrides::*::max_series", tenanted("{'*': {max_series: 1}}")},
+	{"overrides::*::max_series_per_metric", tenanted("{'*': {max_series_per_metric: 1}}")},
+	{"overrides::*::max_new_series_per_minute", tenanted("{'*': {max_new_series_per_minute: 1}}")},
+	{"overrides::*::max_points_per_second", tenanted("{'*': {max_points_per_second: 1}}")},
+	{"overrides::*::rules::*::max_series", tenanted("{'*': {rules: {one: {max_series: 1}}}}")},
+	{"overrides::*::rules::*::max_new_series_per_minute", tenanted("{'*': {rules: {one: {max_new_series_per_minute: 1}}}}")},
+	{"overrides::*::rules::*::max_points_per_second", tenanted("{'*': {rules: {one: {max_points_per_second: 1}}}}")},
+	{"overrides::*::rules::*::label_limits", tenanted("{'*': {rules: {one: {label_limits: {le: 1}}}}}")},
+	{"shared", values("true", "false")},
 }
 
 // The other process must see the destinations that the agent is given.

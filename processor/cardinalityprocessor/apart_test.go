@@ -210,7 +210,7 @@ func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
 	}
 	require.Equal(t, []int64{1, 1}, []int64{lost[lossNone], lost[lossKind]})
 	require.Len(t, r.overflow.outputs, 1, "nothing was added to the other one")
-	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), r.overflow.members[9].time)
+	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), r.overflow.everybody()[9].time)
 }
 
 // One point from the far future does not make all that come after it too old.

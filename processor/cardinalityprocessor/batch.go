@@ -20,8 +20,10 @@ import (
 type batch struct {
 	sighting
 
-	p      *cardinalityProcessor
-	client client.Metadata
+	p        *cardinalityProcessor
+	client   client.Metadata
+	metadata string // of the client, what goes with what is made
+	road     string // pipeline of a shared processor
 
 	at     location
 	index  int        // of the point at hand
@@ -40,7 +42,7 @@ type batch struct {
 	gone   int64 // of these, removed
 	taken  int64 // of these, because they are aggregated
 
-	candidates []string // labels of the point at hand that may be collapsed
+	candidates []string // labels of the point at hand that may be collapsed, by key
 
 	passage    passage
 	staged     staged
@@ -55,7 +57,8 @@ type batch struct {
 	lent   bool     // the metrics go back to the receiver
 	hidden []func() // put back what was hidden of them
 
-	weighed bool // statistics are told how many points there are
+	weighed  bool // statistics are told how many points there are
+	refusals refusals
 
 	account account
 }
@@ -88,6 +91,9 @@ const maxHidden = 1 << 12
 func (b *batch) begin(ctx context.Context, p *cardinalityProcessor) {
 	b.p = p
 	b.client = client.FromContext(ctx).Metadata
+	if len(p.metadataKeys) > 0 {
+		b.metadata = string(appendMetadata(nil, b.client, p.metadataKeys))
+	}
 	b.policy, b.hash = p.policy, &p.hash
 	b.now = p.now().UnixNano()
 	b.weighed = p.book != nil && mix(p.batches.Add(1), tagEmpty)%weighedOneIn == 0
@@ -117,6 +123,7 @@ func (b *batch) letGo() {
 	clear(b.places)
 	clear(b.values)
 	clear(b.candidates)
+	clear(b.collapsed[:cap(b.collapsed)])
 	labels := b.account.series.Labels
 	clear(labels[:cap(labels)])
 	b.account, b.at, b.owner, b.attributes = account{series: stats.Series{Labels: labels[:0]}}, location{}, owner{}, pcommon.Map{}
@@ -130,6 +137,7 @@ func (b *batch) reset() {
 	clear(b.met)
 	b.staged.reset()
 	b.gathered.reset()
+	b.refusals.reset()
 	clear(b.paid)
 	if len(b.departures) > maxStaged {
 		b.departures, b.parted = nil, nil
@@ -149,6 +157,7 @@ func (b *batch) reset() {
 		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
 		account:    b.account,
+		refusals:   b.refusals,
 		staged:     b.staged,
 		gathered:   b.gathered,
 		departures: b.departures[:0],
@@ -168,10 +177,13 @@ func (b *batch) walk(md pmetric.Metrics) bool {
 		rm := md.ResourceMetrics().At(i)
 		b.owner.resource = rm.Resource().Attributes()
 		b.at = location{rm: rm, tenant: b.p.tenant(b.client, b.owner.resource)}
-		b.owner.tenant = b.at.tenant.name
-		resource := b.hash.attributes(b.owner.resource)
+		b.at.tenant.metadata, b.at.tenant.road = b.metadata, b.road
+		b.owner.tenant, b.owner.account = b.at.tenant.name, 0
 		if b.owner.tenant != "" {
-			b.at.seed = b.hash.text(b.owner.tenant)
+			b.owner.account = b.hash.text(b.owner.tenant)
+		}
+		resource := b.hash.attributes(b.owner.resource)
+		if b.at.seed = b.hash.tenant(&b.at.tenant); b.at.seed != 0 {
 			resource = mix(resource, b.at.seed)
 		}
 		emptied := false
@@ -193,7 +205,7 @@ func (b *batch) walk(md pmetric.Metrics) bool {
 // scope says whether a scope lost its last metric.
 func (b *batch) scope(sm pmetric.ScopeMetrics, scope uint64) bool {
 	emptied := false
-	b.at.sm, b.at.scope = sm, scope
+	b.at.sm, b.at.scope, b.owner.scope = sm, scope, sm.Scope().Name()
 	for i := range sm.Metrics().Len() {
 		m := sm.Metrics().At(i)
 		if i == b.ahead.end || i == 0 {
@@ -254,6 +266,9 @@ func (b *batch) metric(m pmetric.Metric, i int) bool {
 			b.drop = zeroed(b.drop, len(b.fps))
 		}
 		b.drop[i] = true
+	}
+	if len(b.refusals.fps) > 0 {
+		b.observeAllRejected()
 	}
 	if len(b.marks)+len(b.ending) > 0 {
 		b.end(dropped)
@@ -336,7 +351,7 @@ func (b *batch) match() {
 		return
 	}
 	for _, l := range b.policy.limits {
-		if l.match.matchMetric(b.owner.metric, b.owner.resource) {
+		if l.match.matchMetric(&b.owner) {
 			b.limits = append(b.limits, l)
 		}
 	}
@@ -347,7 +362,7 @@ func (b *batch) passes() bool {
 	b.exempt = b.exempt[:0]
 	for i := range b.policy.exempt {
 		e := &b.policy.exempt[i]
-		if !e.matchMetric(b.owner.metric, b.owner.resource) {
+		if !e.matchMetric(&b.owner) {
 			continue
 		}
 		if len(e.attributes) == 0 {
@@ -360,7 +375,7 @@ func (b *batch) passes() bool {
 
 func (b *batch) passesPoint(attributes pcommon.Map) bool {
 	for _, e := range b.exempt {
-		if e.matchPoint(attributes) {
+		if e.matchPoint(&b.owner, attributes) {
 			return true
 		}
 	}

@@ -38,6 +38,9 @@ type Config struct {
 	// Tenant says whose series they are. The same series of two tenants are two series.
 	Tenant TenantConfig `mapstructure:"tenant"`
 
+	// Overrides are the limits of tenants, by their names; those of `"*"` are for all that have none of their own. Default none.
+	Overrides map[string]OverrideConfig `mapstructure:"overrides"`
+
 	// Exempt points pass whatever the limits are, and are not counted in them. Default none.
 	Exempt []MatchConfig `mapstructure:"exempt"`
 
@@ -50,8 +53,8 @@ type Config struct {
 	// Rules all apply to the points that they match: a new series needs a place in each. Default none.
 	Rules []RuleConfig `mapstructure:"rules"`
 
-	// RulesFile is a YAML file with `rules` and `exempt`, which must not be here then, and `defaults`, which go before those
-	// here. It is put in force when it changes, without losing state; a bad one changes nothing, but stops the start.
+	// RulesFile is a YAML file with `rules`, `exempt` and `overrides`, which must not be here then, and `defaults`, which go
+	// before those here. It is put in force when it changes, without losing state; a bad one changes nothing, but stops the start.
 	// Default none.
 	RulesFile string `mapstructure:"rules_file"`
 
@@ -67,8 +70,11 @@ type Config struct {
 	// Statistics tell what the series are made of.
 	Statistics StatisticsConfig `mapstructure:"statistics"`
 
-	// Interning lets equal strings of data share their memory.
-	Interning InterningConfig `mapstructure:"interning"`
+	// Shared makes one limiter for all pipelines that the processor is in: they share its limits, and the memory for them. Series
+	// are told apart by pipeline. Default false: each pipeline has a limiter of its own.
+	Shared bool `mapstructure:"shared"`
+
+	sharing *sharing // of the pipelines
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -78,22 +84,6 @@ type Config struct {
 type StatisticsConfig struct {
 	// Enabled says whether series are counted by metric and label, in at most 3 MiB. Default true.
 	Enabled bool `mapstructure:"enabled"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
-}
-
-// InterningConfig is for data that waits in memory after the processor, in a queue or for a batch to be full.
-type InterningConfig struct {
-	// Enabled says whether equal strings share their memory. It costs time, see the README. Default false.
-	Enabled bool `mapstructure:"enabled"`
-
-	// MaxMiB bounds the memory for these strings, from 1 to 1024. Default 16.
-	MaxMiB int `mapstructure:"max_mib"`
-
-	// Exclude lists attributes whose values are left alone. Those whose values hardly ever come again are anyway. Default
-	// none.
-	Exclude []string `mapstructure:"exclude"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -127,13 +117,17 @@ type TenantConfig struct {
 	// must keep it, with include_metadata) or `resource:KEY`. Default none: there are no tenants.
 	From []string `mapstructure:"from"`
 
+	// MetadataKeys lists metadata of the client's request that series made here are sent with, such as a header that says who
+	// may write. What clients send that differ in it is told apart as that of two tenants. Default none.
+	MetadataKeys []string `mapstructure:"metadata_keys"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
 // DefaultsConfig holds for every metric beside the rules.
 type DefaultsConfig struct {
-	// MaxSeriesPerMetric is the limit on the series of one metric name, 0 for none. Default 0.
+	// MaxSeriesPerMetric is the limit on the series of one metric name, of each tenant, 0 for none. Default 0.
 	MaxSeriesPerMetric int `mapstructure:"max_series_per_metric"`
 
 	// Exceed is for the limits outside the rules, and for rules that do not say.
@@ -148,12 +142,25 @@ type OverflowConfig struct {
 	// Interval is how often they are sent on, at multiples of it. At least 1s. Default 1m.
 	Interval time.Duration `mapstructure:"interval"`
 
+	// KeepService says whether series of the overflow keep `service.namespace` and `service.name`, beside what `keep_labels`
+	// names. Remote write makes `job` of them. Default true.
+	KeepService bool `mapstructure:"keep_service"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
 // Unmarshal names unknown keys, and those that were meant.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if conf.IsSet(goneInterning) {
+		return errInterning
+	}
+	return confkeys.Unmarshal(conf, c)
+}
+
+const goneInterning = "interning"
+
+var errInterning = errors.New("`interning` is gone, for it cost more than it saved: delete the key")
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
@@ -185,17 +192,19 @@ func (c *Config) Validate() error {
 	if c.SnapshotInterval < time.Second {
 		errs = append(errs, fmt.Errorf("`snapshot_interval` must be at least 1s, got %s", c.SnapshotInterval))
 	}
-	if c.Interning.MaxMiB < 1 || c.Interning.MaxMiB > 1024 {
-		errs = append(errs, fmt.Errorf("`interning::max_mib` must be from 1 to 1024, got %d", c.Interning.MaxMiB))
-	}
 	for _, from := range c.Tenant.From {
 		kind, key, _ := strings.Cut(from, ":")
 		if kind != byMetadata && kind != byResource || key == "" {
 			errs = append(errs, fmt.Errorf("`tenant::from` must list metadata:KEY or resource:KEY, got %q", from))
 		}
 	}
-	if c.RulesFile != "" && len(c.Rules)+len(c.Exempt) > 0 {
-		errs = append(errs, errors.New("`rules_file` replaces `rules` and `exempt`: write them there"))
+	for _, key := range c.Tenant.MetadataKeys {
+		if key == "" {
+			errs = append(errs, errors.New("`tenant::metadata_keys` must not list an empty key"))
+		}
+	}
+	if c.RulesFile != "" && len(c.Rules)+len(c.Exempt)+len(c.Overrides) > 0 {
+		errs = append(errs, errors.New("`rules_file` replaces `rules`, `exempt` and `overrides`: write them there"))
 	}
 	return errors.Join(append(errs, c.validateLimits())...)
 }
@@ -212,27 +221,29 @@ func (c *Config) validateLimits() error {
 		errs = append(errs, errors.New("`defaults::on_exceed` must not be empty: write [drop] to drop"))
 	}
 	for i := range c.Exempt {
-		if e := &c.Exempt[i]; e.Metric == "" && len(e.Resource) == 0 && len(e.Attributes) == 0 {
+		if c.Exempt[i].empty() {
 			errs = append(errs, fmt.Errorf("`exempt::%d` must say what it matches, or nothing would be limited", i))
 		}
+		errs = append(errs, c.Exempt[i].validate(fmt.Sprintf("exempt::%d", i), c))
 	}
 	if !c.Statistics.Enabled && c.collapsesWorst() {
 		errs = append(errs, errors.New("`on_exceed` has collapse_worst, so `statistics::enabled` must be true"))
 	}
-	names := map[string]bool{ruleTotal: true, ruleDefaults: true}
+	names := map[string]bool{ruleTotal: true, ruleDefaults: true, ruleTenant: len(c.Overrides) > 0}
 	for i := range c.Rules {
 		rule := &c.Rules[i]
 		if rule.Name == "" {
 			errs = append(errs, fmt.Errorf("`rules::%d::name` must be set", i))
 		} else if names[rule.Name] {
-			errs = append(errs, fmt.Errorf("`rules::%d::name` must be unique and not %s or %s, got %q", i, ruleTotal, ruleDefaults, rule.Name))
+			errs = append(errs, fmt.Errorf("`rules::%d::name` must be unique and not %s, %s or (with `overrides`) %s, got %q",
+				i, ruleTotal, ruleDefaults, ruleTenant, rule.Name))
 		}
 		names[rule.Name] = true
 		if err := rule.validate(c); err != nil {
 			errs = append(errs, fmt.Errorf("`rules::%d` (%q): %w", i, rule.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateOverrides())...)
 }
 
 func (c *Config) collapsesWorst() bool {

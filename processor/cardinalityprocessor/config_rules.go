@@ -6,19 +6,27 @@ package cardinalityprocessor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// MatchConfig selects points. Everything given must fit; `*` stands for any run of characters.
+// MatchConfig selects points. Everything given must fit. In a pattern `*` stands for any run of characters. What begins with
+// `regex:` is a regular expression for the whole, and what begins with `not:` must not fit.
 type MatchConfig struct {
 	// Metric is the metric's name. Default any.
 	Metric string `mapstructure:"metric"`
 
+	// Scope is the name of the instrumentation scope. Default any.
+	Scope string `mapstructure:"scope"`
+
+	// Tenant is whose the point is. Default any.
+	Tenant string `mapstructure:"tenant"`
+
 	// Resource are attributes of the resource. Default any.
 	Resource map[string]string `mapstructure:"resource"`
 
-	// Attributes are attributes of the point. Default any.
+	// Attributes are attributes of the point, or else of the resource. Default any.
 	Attributes map[string]string `mapstructure:"attributes"`
 
 	// prevent unkeyed literal initialization
@@ -54,7 +62,8 @@ type RuleConfig struct {
 	// Adaptive shares max_series of a group fairly among parties. Default not: who was there first stays.
 	Adaptive AdaptiveConfig `mapstructure:"adaptive"`
 
-	// LabelLimits is the limit on the distinct values of an attribute of points, by its name, in a group. 0 allows none.
+	// LabelLimits is the limit on the distinct values of an attribute in a group: KEY of the point and of the resource, or
+	// `attribute:KEY` or `resource:KEY` of one of them. 0 allows none.
 	LabelLimits map[string]int `mapstructure:"label_limits"`
 
 	// Aggregate makes few series of those that the rule matches. The limits of the rule are then for what is made. Default
@@ -102,7 +111,8 @@ type ExceedConfig struct {
 	// Default [collapse, overflow].
 	OnExceed []string `mapstructure:"on_exceed"`
 
-	// KeepLabels are attributes, of resource or point, that overflow series keep, beside those of `group_by`. Default none.
+	// KeepLabels are attributes, of resource or point, that overflow series keep, beside those of `group_by` and what
+	// `overflow::keep_service` is for. Default none.
 	KeepLabels []string `mapstructure:"keep_labels"`
 
 	// SampleRate is the fraction that `sample` lets through, above 0 and below 1. Required with sample.
@@ -132,10 +142,9 @@ func (r *RuleConfig) validate(c *Config) error {
 			errs = append(errs, fmt.Errorf("`owner` must name labels other than %q, got %q", ownLabels, label))
 		}
 	}
-	for label, limit := range r.LabelLimits {
-		if label == "" || limit < 0 {
-			errs = append(errs, fmt.Errorf("`label_limits` must name attributes and not be negative, got %q: %d", label, limit))
-		}
+	errs = append(errs, r.Match.validate("match", c))
+	for _, label := range slices.Sorted(maps.Keys(r.LabelLimits)) {
+		errs = append(errs, r.validateLabelLimit(label, c))
 	}
 	rate := r.Exceed.SampleRate
 	if rate == 0 {
@@ -145,15 +154,39 @@ func (r *RuleConfig) validate(c *Config) error {
 		errs = append(errs, err)
 	}
 	for _, by := range r.GroupBy {
-		if _, ok := r.LabelLimits[newSource(by).key]; ok {
-			errs = append(errs, fmt.Errorf("`label_limits` must not limit what `group_by` groups by, got %q", by))
-		}
 		errs = append(errs, validateSource("group_by", by, c))
 	}
 	if r.Aggregate != nil {
 		errs = append(errs, r.Aggregate.validate(c))
 	}
 	return errors.Join(append(errs, r.Adaptive.validate(r.MaxSeries, c))...)
+}
+
+// validateLabelLimit looks for what would make one limit undo another.
+func (r *RuleConfig) validateLabelLimit(name string, c *Config) error {
+	limited := newLabelLimit(name)
+	if limited.key == "" || r.LabelLimits[name] < 0 {
+		return fmt.Errorf("`label_limits` must name attributes and not be negative, got %q: %d", name, r.LabelLimits[name])
+	}
+	for _, by := range r.GroupBy {
+		if from := newSource(by); from.key == limited.key &&
+			(from.kind == fromEither || limited.on[ofResource] && from.kind == fromResource || limited.on[ofPoint] && from.kind == fromAttribute) {
+			return fmt.Errorf("`label_limits` must not limit what `group_by` groups by, got %q", name)
+		}
+	}
+	for _, from := range c.Tenant.From {
+		if key, ok := strings.CutPrefix(from, byResource+":"); ok && key == limited.key && limited.on[ofResource] {
+			return fmt.Errorf("`label_limits` must not limit %q, where `tenant::from` finds tenants: write %s:%s for that of the point",
+				name, byAttribute, key)
+		}
+	}
+	for other := range r.LabelLimits {
+		if o := newLabelLimit(other); other < name && o.key == limited.key &&
+			(o.on[ofPoint] && limited.on[ofPoint] || o.on[ofResource] && limited.on[ofResource]) {
+			return fmt.Errorf("`label_limits` must limit an attribute once, got %q and %q", other, name)
+		}
+	}
+	return nil
 }
 
 func validateSource(key, by string, c *Config) error {

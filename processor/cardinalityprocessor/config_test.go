@@ -32,11 +32,12 @@ func TestConfig(t *testing.T) {
 		IdleTimeout:       10 * time.Minute,
 		Memory:            MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64, AggregateStateMiB: 64},
 		Defaults:          DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{"collapse", "overflow"}, Gauge: "drop"}},
-		Overflow:          OverflowConfig{Interval: time.Minute},
+		Overflow:          OverflowConfig{Interval: time.Minute, KeepService: true},
 		RulesPollInterval: 10 * time.Second,
 		SnapshotInterval:  time.Minute,
 		Statistics:        StatisticsConfig{Enabled: true},
-		Interning:         InterningConfig{MaxMiB: 16},
+
+		sharing: &sharing{},
 	}, load("defaults"))
 	require.NoError(t, load("defaults").Validate())
 
@@ -45,7 +46,18 @@ func TestConfig(t *testing.T) {
 		Mode:        "dry_run",
 		IdleTimeout: 20 * time.Minute,
 		Memory:      MemoryConfig{MaxSeries: 500_000, MaxGroups: 20_000, OverflowStateMiB: 32, AggregateStateMiB: 16},
-		Tenant:      TenantConfig{From: []string{"metadata:x-scope-orgid", "resource:tenant.id"}},
+		Tenant:      TenantConfig{From: []string{"metadata:x-scope-orgid", "resource:tenant.id"}, MetadataKeys: []string{"authorization"}},
+		Overrides: map[string]OverrideConfig{
+			"*": {MaxSeries: number(20_000), MaxSeriesPerMetric: number(2000)},
+			"team-a": {
+				MaxSeries: number(100_000), MaxSeriesPerMetric: number(0), MaxNewSeriesPerMinute: number(5000),
+				MaxPointsPerSecond: number(50_000),
+				Rules: map[string]RuleOverrideConfig{"http": {
+					MaxSeries: number(10_000), MaxNewSeriesPerMinute: number(2000), MaxPointsPerSecond: number(4000),
+					LabelLimits: map[string]int{"url.path": 500},
+				}},
+			},
+		},
 		Exempt: []MatchConfig{
 			{Metric: "otelcol_*"},
 			{Resource: map[string]string{"deployment.environment.name": "prod"}, Attributes: map[string]string{"critical": "*"}},
@@ -59,6 +71,8 @@ func TestConfig(t *testing.T) {
 			Name: "http",
 			Match: MatchConfig{
 				Metric:     "http.server.*",
+				Scope:      "not:regex:.*[.]experimental",
+				Tenant:     "team-*",
 				Resource:   map[string]string{"deployment.environment.name": "prod"},
 				Attributes: map[string]string{"http.request.method": "*"},
 			},
@@ -71,7 +85,7 @@ func TestConfig(t *testing.T) {
 			},
 			MaxNewSeriesPerMinute: 1000,
 			MaxPointsPerSecond:    2000,
-			LabelLimits:           map[string]int{"user.id": 0, "url.path": 200},
+			LabelLimits:           map[string]int{"user.id": 0, "url.path": 200, "resource:k8s.pod.uid": 100},
 			Aggregate: &AggregateConfig{
 				Without: []string{"resource:k8s.pod.name", "attribute:server.port", "client.address"}, Interval: 30 * time.Second,
 				Outputs: []string{"sum", "max"}, KeepInput: true,
@@ -85,7 +99,9 @@ func TestConfig(t *testing.T) {
 		RulesPollInterval: 5 * time.Second,
 		Storage:           &store,
 		SnapshotInterval:  2 * time.Minute,
-		Interning:         InterningConfig{Enabled: true, MaxMiB: 32, Exclude: []string{"trace.id"}},
+		Shared:            true,
+
+		sharing: &sharing{},
 	}
 	require.Equal(t, want, load(""))
 	want.RulesFile = ""
@@ -144,6 +160,19 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 		f(a.key, func(r *RuleConfig) { r.Aggregate = &a.cfg })
 	}
 	f("`label_limits`", func(r *RuleConfig) { r.LabelLimits = map[string]int{"x": 1}; r.GroupBy = []string{"attribute:x"} })
+	one := defaultConfig()
+	one.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"resource:x": 1, "attribute:x": 2}, GroupBy: []string{"attribute:y"}}}
+	require.NoError(t, one.Validate())
+	f("`label_limits` must name", func(r *RuleConfig) { r.LabelLimits = map[string]int{"resource:": 1} })
+	f("`label_limits` must not limit what `group_by`", func(r *RuleConfig) {
+		r.LabelLimits, r.GroupBy = map[string]int{"resource:x": 1}, []string{"x"}
+	})
+	f("`label_limits` must limit an attribute once", func(r *RuleConfig) { r.LabelLimits = map[string]int{"resource:x": 1, "x": 2} })
+	f("`match::metric` must be a regular expression", func(r *RuleConfig) { r.Match.Metric = "not:regex:(" })
+	f("`match::scope` must be a regular expression", func(r *RuleConfig) { r.Match.Scope = "regex:a{2,1}" })
+	f("`match::resource::x` must be", func(r *RuleConfig) { r.Match.Resource = map[string]string{"x": "regex:["} })
+	f("`match::attributes::x` must begin", func(r *RuleConfig) { r.Match.Attributes = map[string]string{"x": "regex:not:a"} })
+	f("`match::tenant` needs `tenant::from`", func(r *RuleConfig) { r.Match.Tenant = "a" })
 	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"": "web"} })
 	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"reason": "web"} })
 	f("`group_by`", func(r *RuleConfig) { r.GroupBy = []string{""} })
@@ -193,4 +222,43 @@ func TestNoAttributeMayStay(t *testing.T) {
 	}).Unmarshal(cfg))
 	require.NoError(t, cfg.Validate())
 	require.NotNil(t, cfg.Rules[0].Aggregate.By)
+}
+
+func number(n int) *int { return &n }
+
+func TestOverrideFaultsAreNamed(t *testing.T) {
+	f := func(key string, change func(*Config)) {
+		t.Helper()
+		cfg := defaultConfig()
+		cfg.Tenant.From = []string{"resource:tenant"}
+		cfg.Rules = []RuleConfig{
+			{Name: "all", MaxSeries: 1},
+			{Name: "r", MaxSeries: 1, GroupBy: []string{"tenant"}, LabelLimits: map[string]int{"x": 1}, Adaptive: AdaptiveConfig{ShareBy: []string{"y"}}},
+		}
+		cfg.Overrides = map[string]OverrideConfig{"a": {
+			MaxSeries: number(0), Rules: map[string]RuleOverrideConfig{"r": {MaxSeries: number(1), LabelLimits: map[string]int{"x": 0}}},
+		}}
+		require.NoError(t, cfg.Validate())
+		change(cfg)
+		require.ErrorContains(t, cfg.Validate(), key)
+	}
+	of := func(name string, rule RuleOverrideConfig) func(*Config) {
+		return func(c *Config) { c.Overrides["a"].Rules[name] = rule }
+	}
+	f("`overrides` needs `tenant::from`", func(c *Config) { c.Tenant.From = nil })
+	f("`overrides` must name tenants", func(c *Config) { c.Overrides[""] = OverrideConfig{} })
+	f("`overrides::b::max_series` must not be negative", func(c *Config) { c.Overrides["b"] = OverrideConfig{MaxSeries: number(-1)} })
+	f("`overrides::b::max_series_per_metric`", func(c *Config) { c.Overrides["b"] = OverrideConfig{MaxSeriesPerMetric: number(-1)} })
+	f("`overrides::b::max_new_series_per_minute`", func(c *Config) { c.Overrides["b"] = OverrideConfig{MaxNewSeriesPerMinute: number(-1)} })
+	f("`overrides::b::max_points_per_second`", func(c *Config) { c.Overrides["b"] = OverrideConfig{MaxPointsPerSecond: number(-1)} })
+	f("`overrides::a::rules::none` must name a rule", of("none", RuleOverrideConfig{}))
+	f("put tenant into its `group_by`", of("all", RuleOverrideConfig{MaxSeries: number(2)}))
+	f("`overrides::a::rules::r::max_series` must not be negative", of("r", RuleOverrideConfig{MaxSeries: number(-2)}))
+	f("`adaptive::share_by`", of("r", RuleOverrideConfig{MaxSeries: number(0)}))
+	f("must name labels that the rule limits", of("r", RuleOverrideConfig{LabelLimits: map[string]int{"z": 1}}))
+	f("`overrides::a::rules::r::label_limits::x`", of("r", RuleOverrideConfig{LabelLimits: map[string]int{"x": -1}}))
+	f("(with `overrides`) tenant", func(c *Config) { c.Rules[0].Name = "tenant" })
+	f("`rules_file` replaces", func(c *Config) { c.Rules, c.RulesFile = nil, "rules.yaml" })
+	f("`tenant::metadata_keys`", func(c *Config) { c.Tenant.MetadataKeys = []string{""} })
+	f("where `tenant::from` finds tenants", func(c *Config) { c.Rules[0].LabelLimits = map[string]int{"tenant": 1} })
 }

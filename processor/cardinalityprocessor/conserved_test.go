@@ -175,7 +175,7 @@ func (x *traffic) live() {
 				x.sweep()
 			}
 		}
-		require.LessOrEqual(t, x.overflow.used, x.overflow.budget)
+		require.LessOrEqual(t, x.overflow.all.used.Load(), x.overflow.budget)
 	}
 	for len(x.aloft) > 0 {
 		x.land(true)
@@ -203,7 +203,7 @@ func (x *traffic) live() {
 		require.Equal(t, x.given[name], x.got[name], "seed %d, %s", seed, name)
 	}
 	x.exact = true
-	require.Zero(t, x.overflow.staged)
+	require.Zero(t, x.overflow.all.staged.Load())
 }
 
 // reload makes room for series that are added up, or leaves less of it.

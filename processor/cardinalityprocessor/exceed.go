@@ -148,25 +148,36 @@ func (b *batch) join(i int) bool {
 	return b.p.dryRun
 }
 
-// offending is the label to be collapsed: the one that has too many values, or where there are too many series, the one
-// that has most of all that nobody wants to keep.
-func (b *batch) offending(v verdict, what action) (label string, ok bool) {
+// offend adds to the labels that are to be collapsed: the one that has too many values, or where there are too many series, those that
+// have most of all that nobody wants to keep. It says whether there was any.
+func (b *batch) offend(v verdict, what action) bool {
 	if v.reason == reasonLabel {
-		return v.limit.labels[v.label].name, true
+		b.collapsed = append(b.collapsed, v.label)
+		return true
 	}
 	if v.reason != reasonSeries || what != actionCollapseWorst || b.p.book == nil {
-		return "", false
+		return false
 	}
 	b.candidates = b.candidates[:0]
-	for key := range b.attributes.All() {
-		if !slices.Contains(v.limit.exceed.keep, key) && !slices.Contains(b.collapsed, key) {
-			b.candidates = append(b.candidates, key)
+	for s := range sides {
+		for key := range b.of(s).All() {
+			if !slices.Contains(v.limit.exceed.keep, key) && !slices.Contains(b.collapsed, labelAt{key, s}) {
+				b.candidates = append(b.candidates, key)
+			}
 		}
 	}
-	return b.p.book.Worst(b.owner.metric, b.candidates)
+	before := len(b.collapsed)
+	for _, key := range b.p.book.Worst(b.owner.metric, b.candidates) {
+		for s := range sides {
+			if _, there := b.of(s).Get(key); there && !slices.Contains(b.collapsed, labelAt{key, s}) {
+				b.collapsed = append(b.collapsed, labelAt{key, s})
+			}
+		}
+	}
+	return len(b.collapsed) > before
 }
 
-// collapse replaces the value of the offending label. The series that this makes needs a place like any other, and if it
+// collapse replaces the values of offending labels. The series that this makes needs a place like any other, and if it
 // finds none for another label, that one is replaced, too.
 func (b *batch) collapse(a *arrival, v verdict, what action) bool {
 	if a.limit.exceed.gauge == gaugeDrop && a.metric.Type() == pmetric.MetricTypeGauge { // in vain: take no place for it
@@ -174,21 +185,17 @@ func (b *batch) collapse(a *arrival, v verdict, what action) bool {
 	}
 	defer func() { b.collapsed, b.output = b.collapsed[:0], false }()
 	b.output = true
-	for {
-		label, ok := b.offending(v, what)
-		if !ok {
-			return false
-		}
-		b.collapsed = append(b.collapsed, label)
-		fp := settled(mix(b.at.metric, b.hash.without(b.attributes, b.collapsed)))
+	for b.offend(v, what) {
+		keys, fp := b.collapsedIdentity()
 		s := b.p.limiter.known(fp, &b.sighting)
 		if s == nil || !s.output {
 			s, v = b.p.limiter.see(fp, &b.sighting)
 		}
 		if s != nil {
-			return b.merge(fp, a, func() *output { return b.newOutput(b.keepAll, outputKeys{b.at.scope, b.at.metric}) })
+			return b.merge(fp, a, func() *output { return b.newOutput(b.keepAll, keys) })
 		}
 	}
+	return false
 }
 
 // overflow adds the point to the series of all that overflow, or of those with the same kept labels. It takes no place
@@ -225,6 +232,7 @@ func (b *batch) newOutput(keep func(string, pcommon.Value) bool, keys outputKeys
 	rm := out.data.ResourceMetrics().AppendEmpty()
 	rm.SetSchemaUrl(b.at.rm.SchemaUrl())
 	copyKept(rm.Resource().Attributes(), b.owner.resource, keep)
+	replace(rm.Resource().Attributes(), b.collapsed, ofResource)
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.SetSchemaUrl(b.at.sm.SchemaUrl())
 	b.at.sm.Scope().CopyTo(sm.Scope())
@@ -235,9 +243,7 @@ func (b *batch) newOutput(keep func(string, pcommon.Value) bool, keys outputKeys
 	b.at.m.Metadata().CopyTo(out.metric.Metadata())
 	attributes := emptyPoint(out.metric, b.at.m)
 	copyKept(attributes, b.attributes, keep)
-	for _, label := range b.collapsed {
-		attributes.PutStr(label, collapsedValue)
-	}
+	replace(attributes, b.collapsed, ofPoint)
 	if !b.output {
 		attributes.PutBool(overflowKey, true)
 	}
@@ -268,6 +274,9 @@ func emptyPoint(to, from pmetric.Metric) pcommon.Map {
 		return to.SetEmptySummary().DataPoints().AppendEmpty().Attributes()
 	}
 }
+
+// maxRebuilt is how many attributes a map has at most that is made one by one: for each that is put there all before it are looked at.
+const maxRebuilt = 128
 
 // copyKept does not copy what is not kept, which may be large.
 func copyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {

@@ -151,7 +151,7 @@ func (i inspection) tightest(metric string) (limit, used int64) {
 	defer p.rules.RUnlock()
 	least := math.Inf(1)
 	for _, l := range p.policy.limits {
-		if l.series.max == 0 || l.name == ruleTotal || l.match.metric != "" && !l.match.metric.match(metric) {
+		if l.max == 0 || l.name == ruleTotal || !l.match.metric.fits(metric) {
 			continue
 		}
 		var group uint64
@@ -165,8 +165,8 @@ func (i inspection) tightest(metric string) (limit, used int64) {
 		p.limiter.groups.mu.Lock()
 		n := p.limiter.groups.used(key)
 		p.limiter.groups.mu.Unlock()
-		if room := float64(l.series.max-n) / float64(l.series.max); room < least {
-			least, limit, used = room, int64(l.series.max), int64(n)
+		if room := float64(l.max-n) / float64(l.max); room < least {
+			least, limit, used = room, int64(l.max), int64(n)
 		}
 	}
 	return limit, used
@@ -283,11 +283,8 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 	if q.Label != "" {
 		return i.pairs(s, q)
 	}
-	bounds := map[string]int64{}
 	i.p.rules.RLock()
-	for _, l := range i.p.policy.limits {
-		bounds[l.name] = int64(l.series.max)
-	}
+	policy := i.p.policy
 	i.p.rules.RUnlock()
 	for _, g := range i.p.limiter.groups.grouped(i.p.limiter.now().epoch() / idleEpochs) {
 		var names []string
@@ -297,8 +294,11 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 		rows = append(rows, inspect.Row{
 			Name: g.rule, Value: strings.Join(names, " "), Series: exactly(int64(g.used)),
 			NewPerMinute: i.perMinute(float64(g.births), s.Since), GonePerMinute: i.perMinute(float64(g.gone), s.Since),
-			Limit: bounds[g.rule], Used: int64(g.used),
+			Used: int64(g.used),
 		})
+		if l := policy.named[g.rule]; l != nil {
+			rows[len(rows)-1].Limit = int64(l.termsIn(g.group).max)
+		}
 	}
 	return rows
 }

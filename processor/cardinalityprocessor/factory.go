@@ -26,17 +26,22 @@ func createDefaultConfig() component.Config {
 		IdleTimeout: 10 * time.Minute,
 		Memory:      MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64, AggregateStateMiB: 64},
 		Defaults:    DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{nameCollapse, nameOverflow}, Gauge: nameDrop}},
-		Overflow:    OverflowConfig{Interval: time.Minute},
+		Overflow:    OverflowConfig{Interval: time.Minute, KeepService: true},
 
 		RulesPollInterval: 10 * time.Second,
 		SnapshotInterval:  time.Minute,
 		Statistics:        StatisticsConfig{Enabled: true},
-		Interning:         InterningConfig{MaxMiB: 16},
+
+		sharing: &sharing{},
 	}
 }
 
 func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
-	p, err := newProcessor(cfg.(*Config), set, next)
+	config := cfg.(*Config)
+	if config.Shared && config.sharing != nil {
+		return config.sharing.join(ctx, config, set, next)
+	}
+	p, err := newProcessor(config, set, next)
 	if err != nil {
 		return nil, err
 	}

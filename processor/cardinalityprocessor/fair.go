@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -57,7 +58,10 @@ func newShare(cfg *AdaptiveConfig, series uint64) *share {
 // party returns the place that a series of the pool takes in its party. Of two priorities there are two parties.
 func (l *limit) party(h *hasher, pool uint64, of *owner, attributes pcommon.Map) place {
 	s := l.share
-	p := place{limit: l, key: mix(mix(s.parties.key, pool), h.sources(s.by, of, attributes)), pool: pool, party: true, weight: 1}
+	p := place{
+		limit: l, key: mix(mix(s.parties.key, pool), h.sources(s.by, of, attributes)),
+		pool: pool, party: true, tenant: of.tenant, weight: 1,
+	}
 	if len(s.weights) > 0 {
 		_, value := s.priority.describe(of, attributes)
 		p.weight = max(p.weight, s.weights[value])
@@ -69,6 +73,7 @@ func (l *limit) party(h *hasher, pool uint64, of *owner, attributes pcommon.Map)
 // pool is a group whose limit is shared.
 type pool struct {
 	bound   uint64 // key of the limit
+	tenant  string // whose it is, if the limit has groups of their own for tenants
 	parties map[uint64]*group
 	hit     bool // somebody was rejected in this round
 
@@ -123,6 +128,9 @@ func (r *registry) starve(p *place, fp uint64) (waits bool) {
 func (r *registry) enter(g *group, p *place) {
 	if r.pools[p.pool] == nil {
 		r.pools[p.pool] = &pool{bound: p.limit.series.key, parties: map[uint64]*group{}, level: math.Inf(1), recent: allLevels()}
+		if slices.ContainsFunc(p.limit.groupBy, func(from source) bool { return from.kind == fromTenant }) {
+			r.pools[p.pool].tenant = strings.Clone(p.tenant)
+		}
 	}
 	g.party.pool, g.party.weight = r.pools[p.pool], p.weight
 	g.party.pool.parties[g.key] = g
@@ -139,6 +147,7 @@ func allLevels() (all [agreeing]float64) {
 func (r *registry) forget(g *group) {
 	g.tally.groups--
 	delete(r.groups, g.key)
+	r.open.remove(g)
 	if g.party != nil && g.party.pool != nil {
 		delete(g.party.pool.parties, g.key)
 	}
@@ -194,10 +203,11 @@ func (r *registry) round(key uint64, limit *limit) (quotas []quota) {
 		delete(r.pools, key)
 		return nil
 	}
-	if over := r.used(key) > limit.series.max; pl.hit || over || !math.IsInf(pl.level, 1) {
+	room := limit.termsOf(pl.tenant).max
+	if over := r.used(key) > room; pl.hit || over || !math.IsInf(pl.level, 1) {
 		all := slices.SortedFunc(maps.Values(pl.parties), func(a, b *group) int { return cmp.Compare(a.key, b.key) })
-		if r.pending(&limit.share.parties) <= limit.series.max/20 { // else it is not known who has how much
-			quotas = pl.settle(all, limit.series.max, r.used(key))
+		if r.pending(&limit.share.parties) <= room/20 { // else it is not known who has how much
+			quotas = pl.settle(all, room, r.used(key))
 		}
 		for _, g := range all {
 			g.party.next(g.used)

@@ -118,7 +118,7 @@ func (a *aggregator) appendAggregates(
 // append appends an aggregate, as it will be when what is due was sent.
 func (g *aggregate) append(dst []byte, state uint64, due bool) []byte {
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, state), uint64(g.number))
-	dst = appendString(appendString(dst, g.tenant.name), g.tenant.key)
+	dst = appendTenant(dst, g.tenant)
 	for _, word := range []uint64{g.identity, g.keys.scope, g.keys.metric} {
 		dst = binary.LittleEndian.AppendUint64(dst, word)
 	}
@@ -288,7 +288,7 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 func (l *loading) aggregate(r *reader) *aggregate {
 	state := r.uvarint()
 	g := &aggregate{number: uint32(r.uvarint()), portions: make([]uint32, len(l.shards))}
-	g.tenant = tenant{name: r.string(), key: r.string()}
+	g.tenant = r.tenant()
 	g.identity, g.keys.scope, g.keys.metric = r.word(), r.word(), r.word()
 	g.start = r.time()
 	flags := r.byte()

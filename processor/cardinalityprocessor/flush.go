@@ -60,12 +60,17 @@ var deliveryOptions = func() (all [deliveries]metric.MeasurementOption) {
 // flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
 // for the next time.
 func (p *cardinalityProcessor) flush(ctx context.Context) {
+	p.flushing.Lock()
+	defer p.flushing.Unlock()
 	shipments := p.overflow.flush(p.limiter.now().epoch(), p.now())
+	if n := p.overflow.lost.Swap(0); n > 0 {
+		p.telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, lossOptions[lossNotFinite])
+	}
 	begin := p.overflow.promote(p.limiter.peek)
 	noted := p.dryRun || p.saveLedger(ctx, false) == nil
 	p.overflow.confirm(begin, noted)
 	if noted {
-		p.telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(len(begin)))
+		p.telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.len()))
 	} else if ctx.Err() == nil {
 		p.saveFailure.Add(1)
 	}
@@ -81,6 +86,10 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 			p.pointsMade.Add(int64(s.points))
 			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
 			p.telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.ended)))
+			continue
+		}
+		if errors.Is(err, errRoadClosed) { // it goes with the next process
+			p.overflow.restore(s)
 			continue
 		}
 		p.telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.points), deliveryOptions[of])
@@ -146,5 +155,5 @@ func (p *cardinalityProcessor) deliver(ctx context.Context, s *shipment) (err er
 			err = &panicError{cause: cause, stack: debug.Stack()}
 		}
 	}()
-	return p.next.ConsumeMetrics(s.tenant.context(ctx), s.md)
+	return p.consume(s.tenant.context(ctx), s.tenant.road, s.md)
 }

@@ -87,7 +87,7 @@ func (g *gathered) reset() {
 func (b *batch) gather() (dropped bool) {
 	m := b.at.m
 	for _, a := range b.policy.aggregates {
-		if !a.limit.match.matchMetric(b.owner.metric, b.owner.resource) {
+		if !a.limit.match.matchMetric(&b.owner) {
 			continue
 		}
 		if outputs, why := a.operationsOn(m); outputs == nil {
@@ -126,7 +126,7 @@ func (b *batch) refuse(a *aggregation, why loss) {
 
 // passesBy says whether a point of a metric that a rule matches is none of its own.
 func (b *batch) passesBy(a *aggregation, attributes pcommon.Map) bool {
-	return len(a.limit.match.attributes) > 0 && !a.limit.match.matchPoint(attributes) ||
+	return len(a.limit.match.attributes) > 0 && !a.limit.match.matchPoint(&b.owner, attributes) ||
 		len(b.exempt) > 0 && b.passesPoint(attributes)
 }
 
@@ -351,7 +351,7 @@ func (b *batch) newAggregate(a *aggregation, attributes pcommon.Map, keys output
 
 // weight is the memory of an aggregate whose data is of a size, and of all that its total may become.
 func (g *aggregate) weight(size, upper int) int64 {
-	n := aggregateCost + 2*int64(size) + int64(len(g.tenant.name)+len(g.tenant.key))
+	n := aggregateCost + 2*int64(size) + g.tenant.size()
 	const copies = 3 // of buckets: the total's, a portion's, and those that were last sent
 	switch g.metric.Type() {
 	case pmetric.MetricTypeHistogram:

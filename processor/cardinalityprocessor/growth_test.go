@@ -156,7 +156,7 @@ func TestGroupsAreLookedAtSomeAtATime(t *testing.T) {
 	r := newRegistry(10*lookedAt, 10)
 	const groups = 3*lookedAt + 7
 	for i := range uint64(groups) {
-		r.join(1, []place{{limit: &limit{name: "r"}, key: i + 1}}, setKind{})
+		r.join(1, []place{{limit: &limit{name: "r"}, terms: &terms{}, key: i + 1}}, setKind{}, 0)
 	}
 	seen := map[*group]bool{}
 	r.look(func(some []*group) {

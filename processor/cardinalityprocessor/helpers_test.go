@@ -6,6 +6,7 @@ package cardinalityprocessor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -413,6 +414,15 @@ func reading(m pmetric.Metric, i int) (int64, pcommon.Timestamp) {
 		return int64(v.number()), w.start
 	}
 	return int64(v.count), w.start
+}
+
+// everybody is all members.
+func (o *overflow) everybody() map[uint64]*member {
+	all := map[uint64]*member{}
+	for i := range o.shards {
+		maps.Copy(all, o.shards[i].members)
+	}
+	return all
 }
 
 // add is stage and commit at once.

@@ -18,7 +18,6 @@ import (
 // everything is a configuration in which all that looks at data does.
 func everything(c *Config) {
 	c.Tenant.From = []string{"resource:tenant"}
-	c.Interning.Enabled = true
 	c.Memory.OverflowStateMiB = 4
 	c.Memory.MaxGroups = 1000
 	c.Exempt = []MatchConfig{{Metric: "exempt.*", Attributes: map[string]string{"k": "*x*y*z"}}}

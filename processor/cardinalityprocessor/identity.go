@@ -94,11 +94,11 @@ func (h *hasher) kept(attributes pcommon.Map, keep []string, more uint64) uint64
 	return mix(sum, n)
 }
 
-// without is attributes with the values of the labels replaced.
-func (h *hasher) without(attributes pcommon.Map, labels []string) uint64 {
+// without is attributes with the values of the labels replaced that are on their side.
+func (h *hasher) without(attributes pcommon.Map, labels []labelAt, on side) uint64 {
 	var sum uint64
 	for key, value := range attributes.All() {
-		if slices.Contains(labels, key) {
+		if slices.Contains(labels, labelAt{key, on}) {
 			sum += mix(h.text(key), h.collapsed)
 		} else {
 			sum += h.attribute(h.text(key), value)

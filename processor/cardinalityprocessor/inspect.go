@@ -124,7 +124,7 @@ func (i inspection) limits() (all []inspect.Limit, groups int) {
 	defer i.p.rules.RUnlock()
 	for _, l := range i.p.policy.limits {
 		row := inspect.Limit{
-			Rule: l.name, What: "series", Match: l.match.String(), Max: int64(l.series.max), Action: l.exceed.String(),
+			Rule: l.name, What: "series", Match: l.match.String(), Max: int64(l.max), Action: l.exceed.String(),
 			Points: l.demand.points.Load(), Rejected: estimated(l.demand.estimate(), sketchError),
 		}
 		if at := l.demand.last.Load(); at != 0 {
@@ -137,26 +137,26 @@ func (i inspection) limits() (all []inspect.Limit, groups int) {
 		for _, name := range slices.Sorted(maps.Keys(l.owner)) {
 			row.Owner = append(row.Owner, inspect.Label{Name: name, Value: l.owner[name]})
 		}
-		all = append(all, uses[bounded{l.name, ""}].in(row))
-		for _, label := range l.labels {
+		all = append(all, uses[bounded{l.name, ""}].in(row, func(of *terms) int { return of.max }, l))
+		for i, label := range l.labels {
 			row := inspect.Limit{
-				Rule: l.name, What: "values of a label", Label: label.name, Match: l.match.String(), Max: int64(label.values.max),
+				Rule: l.name, What: "values of a label", Label: label.name, Match: l.match.String(), Max: int64(l.terms.labels[i]),
 				Action: l.exceed.String(),
 			}
-			all = append(all, uses[bounded{l.name, label.name}].in(row))
+			all = append(all, uses[bounded{l.name, label.name}].in(row, func(of *terms) int { return of.labels[i] }, l))
 		}
 	}
 	return all, groups
 }
 
 // in fills in how far a limit is used.
-func (u *use) in(row inspect.Limit) inspect.Limit {
+func (u *use) in(row inspect.Limit, number func(of *terms) int, l *limit) inspect.Limit {
 	if u == nil {
 		return row
 	}
 	row.Groups, row.Fullest = u.groups, u.fullest
 	for i := range row.Fullest {
-		row.Fullest[i].Max = row.Max
+		row.Fullest[i].Max = int64(number(l.termsIn(row.Fullest[i].Group)))
 	}
 	row.Used = row.Fullest[0].Used
 	return row
@@ -171,9 +171,15 @@ func (e *exceed) String() string {
 }
 
 func (m *matcher) String() string {
-	parts := []string{cmp.Or(string(m.metric), "*")}
+	parts := []string{cmp.Or(m.metric.text, "*")}
+	for key, p := range map[string]*pattern{"scope": &m.scope, byTenant: &m.tenant} {
+		if p.text != "" {
+			parts = append(parts, key+"="+p.text)
+		}
+	}
+	slices.Sort(parts[1:])
 	for _, w := range slices.Concat(m.resource, m.attributes) {
-		parts = append(parts, w.key+"="+string(w.value))
+		parts = append(parts, w.key+"="+w.pattern.text)
 	}
 	return strings.Join(parts, " ")
 }
@@ -193,12 +199,13 @@ func exactly(n int64) inspect.Estimate { return inspect.Estimate{Value: float64(
 
 // list returns the outputs with the most members.
 func (o *overflow) list(limit int) (all []inspect.Overflow) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	most := slices.Clone(o.order)
-	slices.SortStableFunc(most, func(a, b *output) int { return b.members - a.members })
+	o.flushing.Lock()
+	defer o.flushing.Unlock()
+	most := slices.DeleteFunc(o.ordered(), func(out *output) bool { return !out.begun.Load() })
+	o.sumUp(most, false)
+	slices.SortStableFunc(most, func(a, b *output) int { return b.sum.members - a.sum.members })
 	for _, out := range most[:min(limit, len(most))] {
-		row := inspect.Overflow{Metric: out.metric.Name(), Rule: out.rule, Members: out.members}
+		row := inspect.Overflow{Metric: out.metric.Name(), Rule: out.rule, Members: out.sum.members}
 		resource := out.data.ResourceMetrics().At(0).Resource().Attributes()
 		for _, m := range []pcommon.Map{resource, attributesAt(out.metric, 0)} {
 			for name, value := range m.All() {

@@ -45,9 +45,11 @@ func (p *cardinalityProcessor) loadLedger(ctx context.Context) (damaged bool, er
 	if len(saved) > 0 && !p.dryRun {
 		now := p.limiter.now()
 		damaged = p.overflow.restoreLedger(saved, now.epoch()) != nil
-		for fp, m := range p.overflow.members {
-			if p.limiter.lapse(fp, now, m.own != nil) && m.own == nil {
-				p.overflow.grant(fp)
+		for i := range p.overflow.shards {
+			for fp, m := range p.overflow.shards[i].members { // nobody else is here yet
+				if p.limiter.lapse(fp, now, m.own != nil) && m.own == nil {
+					p.overflow.grant(fp)
+				}
 			}
 		}
 	}
@@ -80,53 +82,140 @@ func (l *limiter) lapse(fp uint64, now moment, owns bool) (keeps bool) {
 	return false
 }
 
+// appendLedger goes from shard to shard: what the members of one have said is what its subtotals of the outputs have, at any time. Only
+// bounds must not change on the way; when they have, it begins anew, and holds all the third time.
 func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.flushing.Lock()
+	defer o.flushing.Unlock()
+	for range 2 {
+		if l := o.ledger(closed); l.whole() {
+			return o.seal(l, dst, closed)
+		}
+	}
+	order := o.ordered()
+	o.lockAll()
+	defer o.unlockAll()
+	l := newLedger(order, closed)
+	for i := range o.shards {
+		l.add(o, i)
+	}
+	return o.seal(l, dst, closed)
+}
+
+// ledger is what is noted of the overflow before it is written.
+type ledger struct {
+	outputs []*output // deltas come last
+	bounds  []*bounds // of these, when it was begun
+	index   map[*output]uint64
+	names   []string // of rules
+	rules   map[string]uint64
+	members []byte
+	n       uint64
+	own     []byte
+	owning  uint64
+}
+
+// newLedger begins one, of outputs that were added to and whose total is kept, or that are sent by who comes next.
+func newLedger(order []*output, closed bool) *ledger {
+	l := &ledger{index: map[*output]uint64{}, rules: map[string]uint64{}}
+	for _, deltas := range []bool{false, closed} {
+		for _, out := range order {
+			if out.begun.Load() && (!deltas && out.class.keeps() || deltas && out.class == classDelta) {
+				out.sum = summed{bounds: out.bounds.Load()}
+				l.index[out] = uint64(len(l.outputs))
+				l.outputs, l.bounds = append(l.outputs, out), append(l.bounds, out.sum.bounds)
+			}
+		}
+		if !closed {
+			break
+		}
+	}
+	return l
+}
+
+func (o *overflow) ledger(closed bool) *ledger {
+	l := newLedger(o.ordered(), closed)
+	for i := range o.shards {
+		o.noteShard(l, i)
+	}
+	return l
+}
+
+func (o *overflow) noteShard(l *ledger, i int) {
+	sh := &o.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	l.add(o, i)
+}
+
+// add notes a shard, whose lock is held.
+func (l *ledger) add(o *overflow, i int) {
+	for _, out := range l.outputs {
+		if p := out.subtotals[i]; p != nil {
+			out.sum.add(out, p, false)
+		}
+	}
+	for fp, m := range o.shards[i].members {
+		at, ok := l.index[m.output]
+		if !ok { // it came meanwhile
+			continue
+		}
+		rule, ok := l.rules[m.limit.name]
+		if !ok {
+			rule = uint64(len(l.names))
+			l.rules[m.limit.name] = rule
+			l.names = append(l.names, m.limit.name)
+		}
+		l.n++
+		l.members = binary.AppendUvarint(binary.LittleEndian.AppendUint64(l.members, fp), at)
+		l.members = append(binary.AppendUvarint(l.members, rule), byte(m.reason))
+		l.members = appendTimes(l.members, m.start, m.time)
+		last := m.last
+		last.cells = m.bounds.coarsen(last.cells, m.output.sum.bounds)
+		l.members = last.append(l.members)
+		if m.own != nil {
+			l.owning++
+			l.own = m.appendOwn(l.own, fp)
+		}
+	}
+}
+
+// whole says whether the bounds of all are what they were when it was begun.
+func (l *ledger) whole() bool {
+	for i, out := range l.outputs {
+		if out.bounds.Load() != l.bounds[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// seal appends what was noted.
+func (o *overflow) seal(l *ledger, dst []byte, closed bool) []byte {
 	begin := len(dst)
 	dst = appendFlags(append(dst, snapshotMagic...), closed)
 	dst = appendTimes(dst, o.certain)
-	index := map[*output]uint64{}
-	var outputs []*output
-	for _, out := range o.order {
-		if out.class.keeps() || closed && out.class == classDelta && out.points > 0 {
-			index[out] = uint64(len(outputs))
-			outputs = append(outputs, out)
+	outputs, told := uint64(0), []byte(nil)
+	for _, out := range l.outputs {
+		if !out.class.keeps() && out.sum.points == 0 { // and nobody is a member
+			continue
 		}
+		outputs++
+		told = out.append(told)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(outputs)))
-	for _, out := range outputs {
-		dst = out.append(dst)
-	}
-	names, rules := []string{}, map[string]uint64{}
-	for _, m := range o.members {
-		if _, ok := rules[m.limit.name]; !ok {
-			rules[m.limit.name] = uint64(len(names))
-			names = append(names, m.limit.name)
-		}
-	}
-	dst = binary.AppendUvarint(dst, uint64(len(names)))
-	for _, name := range names {
+	dst = append(binary.AppendUvarint(dst, outputs), told...)
+	dst = binary.AppendUvarint(dst, uint64(len(l.names)))
+	for _, name := range l.names {
 		dst = appendString(dst, name)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(o.members)))
-	for fp, m := range o.members {
-		dst = binary.LittleEndian.AppendUint64(dst, fp)
-		dst = binary.AppendUvarint(dst, index[m.output])
-		dst = append(binary.AppendUvarint(dst, rules[m.limit.name]), byte(m.reason))
-		dst = appendTimes(dst, m.start, m.time)
-		last := m.last
-		last.cells = m.bounds.coarsen(last.cells, m.output.bounds)
-		dst = last.append(dst)
-	}
-	dst = o.appendOwn(dst)
+	dst = append(binary.AppendUvarint(dst, l.n), l.members...)
+	dst = append(binary.AppendUvarint(dst, l.owning), l.own...)
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
 }
 
-// restoreLedger begins where another process ended. If that was killed, what began before this one may have been counted.
+// restoreLedger begins where another process ended. If that was killed, what began before this one may have been counted. It is
+// for a processor that has not started.
 func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.certain = o.begin
 	r, err := newReader(saved)
 	if err != nil {
@@ -139,11 +228,8 @@ func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
 		if out == nil || o.outputs[out.fp] != nil {
 			return errSnapshot
 		}
-		out.seen, out.points = epoch, max(out.points, 1) // who knows whether it was sent
+		o.reinstall(out, epoch)
 		outputs[i] = out
-		o.used += out.cost
-		o.outputs[out.fp] = out
-		o.install(out)
 	}
 	limits := make([]*limit, r.count(1))
 	for i := range limits {
@@ -153,15 +239,18 @@ func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
 		fp := r.word()
 		at, rule, why := r.uvarint(), r.uvarint(), reason(r.byte())
 		m := &member{reason: why, seen: epoch, start: r.time(), time: r.time(), last: r.value()}
+		shard := o.shardOf(fp)
+		sh := &o.shards[shard]
 		if r.err != nil || at >= uint64(len(outputs)) || rule >= uint64(len(limits)) || why >= reasons ||
-			o.members[fp] != nil || !outputs[at].keeps(m.last) {
+			sh.members[fp] != nil || !outputs[at].keeps(m.last) {
 			return errSnapshot
 		}
 		m.output, m.limit, m.cost = outputs[at], limits[rule], m.last.memberCost()
-		m.bounds, m.last.shape = m.output.bounds, m.output.total.shape
-		m.output.members++
-		o.members[fp] = m
-		o.used += m.cost
+		m.bounds, m.last.shape = m.output.bounds.Load(), m.output.form
+		m.output.subtotal(shard).members++
+		sh.members[fp] = m
+		o.all.used.Add(m.cost)
+		m.output.account.used.Add(m.cost)
 		m.exact = m.last.shape != shapeHistogram || m.bounds == nil // else it is not known before its next value
 	}
 	if err := o.restoreOwn(r); err != nil {
@@ -173,6 +262,21 @@ func (o *overflow) restoreLedger(saved []byte, epoch uint32) error {
 	return r.err
 }
 
+// reinstall gives an output that was saved its place. All that it has said is its first subtotal's.
+func (o *overflow) reinstall(out *output, epoch uint32) {
+	out.subtotals = make([]*subtotal, len(o.shards))
+	out.cost += subtotalSize * int64(len(o.shards))
+	p := out.subtotal(0)
+	p.total, p.points, p.seen = out.sum.total, max(out.sum.points, 1), epoch // who knows whether it was sent
+	out.since = out.start
+	out.account = o.accountOf(out.rule, out.tenant.name)
+	out.begun.Store(true)
+	out.summed.Store(p.total.hasSum)
+	o.all.used.Add(out.cost)
+	out.account.used.Add(out.cost)
+	o.install(out)
+}
+
 // What outputs and members take at least.
 const (
 	minOutput = 3 + 4*8 + 3 + valueFields
@@ -182,26 +286,29 @@ const (
 )
 
 func (out *output) append(dst []byte) []byte {
-	dst = appendString(appendString(appendString(dst, out.tenant.name), out.tenant.key), out.rule)
+	dst = appendString(appendTenant(dst, out.tenant), out.rule)
 	for _, word := range []uint64{out.fp, out.keys.scope, out.keys.metric} {
 		dst = binary.LittleEndian.AppendUint64(dst, word)
 	}
 	dst = appendTimes(dst, out.start)
-	dst = binary.AppendUvarint(appendFlags(dst, out.sent), uint64(out.points))
+	dst = binary.AppendUvarint(appendFlags(dst, out.sent), uint64(out.sum.points))
+	if out.form == shapeHistogram {
+		setBounds(out.metric, out.sum.bounds)
+	}
 	var to pmetric.ProtoMarshaler
 	data, _ := to.MarshalMetrics(out.data) // it never fails
 	dst = append(binary.AppendUvarint(dst, uint64(len(data))), data...)
-	return out.total.append(dst)
+	return out.sum.total.append(dst)
 }
 
 // output returns nil if it is none.
 func (r *reader) output() *output {
-	out := &output{tenant: tenant{name: r.string(), key: r.string()}, rule: r.string()}
+	out := &output{tenant: r.tenant(), rule: r.string()}
 	out.fp, out.keys.scope, out.keys.metric = r.word(), r.word(), r.word()
 	out.start = r.time()
-	out.sent, out.points = r.byte() == 1, int(min(r.uvarint(), math.MaxInt32))
+	out.sent, out.sum.points = r.byte() == 1, int(min(r.uvarint(), math.MaxInt32))
 	data := r.bytes(r.count(1))
-	out.total = r.value()
+	total := r.value()
 	if r.err != nil {
 		return nil
 	}
@@ -211,13 +318,14 @@ func (r *reader) output() *output {
 	out.class = classOf(out.metric)
 	if out.metric.Type() == pmetric.MetricTypeHistogram {
 		if upper := out.metric.Histogram().DataPoints().At(0).ExplicitBounds().AsRaw(); len(upper) > 0 {
-			out.bounds = &bounds{upper: upper}
+			out.bounds.Store(&bounds{upper: upper})
 		}
 	}
-	out.total.shape = shapeOf(out.metric)
-	if out.class == classGauge || !out.keeps(out.total) {
+	out.form = shapeOf(out.metric)
+	if total.shape = out.form; out.class == classGauge || !out.keeps(total) {
 		return nil
 	}
+	out.sum.total = total
 	out.cost = out.weight(len(data))
 	return out
 }
@@ -235,7 +343,8 @@ func onlyPoint(data []byte) (md pmetric.Metrics, m pmetric.Metric) {
 
 // keeps says whether a value may be added to those of the output.
 func (out *output) keeps(v value) bool {
-	return len(v.cells) == 0 || out.bounds != nil && len(v.cells) == len(out.bounds.upper)+1
+	in := out.bounds.Load()
+	return len(v.cells) == 0 || in != nil && len(v.cells) == len(in.upper)+1
 }
 
 func (v *value) append(dst []byte) []byte {

@@ -50,6 +50,8 @@ func TestLedgerHasAll(t *testing.T) {
 			require.Equal(t, again.begin, again.certain)
 		}
 		kept := 0
+		r.overflow.sumUp(r.overflow.order, false)
+		again.sumUp(again.order, false)
 		for fp, out := range r.overflow.outputs {
 			if out.class == classGauge || out.class == classDelta && !closed {
 				require.Nil(t, again.outputs[fp])
@@ -58,14 +60,15 @@ func TestLedgerHasAll(t *testing.T) {
 			kept++
 			got := again.outputs[fp]
 			require.Equal(t, identities(out.data), identities(got.data))
-			require.Equal(t, []any{out.total, out.class, out.start, out.keys, out.members, out.bounds, out.rule},
-				[]any{got.total, got.class, got.start, got.keys, got.members, got.bounds, got.rule})
+			require.Equal(t, []any{out.sum.total, out.class, out.start, out.keys, out.sum.members, out.bounds.Load(), out.rule},
+				[]any{got.sum.total, got.class, got.start, got.keys, got.sum.members, got.bounds.Load(), got.rule})
 		}
 		require.Len(t, again.order, kept)
-		require.Len(t, again.members, len(r.overflow.members))
-		require.NotEmpty(t, again.members)
-		for fp, m := range r.overflow.members {
-			got := again.members[fp]
+		members := again.everybody()
+		require.Len(t, members, len(r.overflow.everybody()))
+		require.NotEmpty(t, members)
+		for fp, m := range r.overflow.everybody() {
+			got := members[fp]
 			require.Equal(t, []any{m.last, m.start, m.time, m.reason, m.limit.name, m.output.fp, m.cost, uint32(5)},
 				[]any{got.last, got.start, got.time, got.reason, got.limit.name, got.output.fp, got.cost, got.seen})
 		}
@@ -92,8 +95,12 @@ func TestLastWordIsSaidAgain(t *testing.T) {
 	r.send(point{name: "m", kind: cumulative, attrs: attrs{"i": "first"}})
 	p := point{name: "m", kind: cumulative, attrs: attrs{"i": "second"}}
 	require.Empty(t, identities(r.consume(r.timed(p, r.clock.Add(time.Millisecond), r.clock.Add(time.Second), 5))))
-	clear(r.overflow.members)
-	r.overflow.order[0].members = 0
+	for i := range r.overflow.shards {
+		clear(r.overflow.shards[i].members)
+		if p := r.overflow.order[0].subtotals[i]; p != nil {
+			p.members = 0
+		}
+	}
 	r.next = consumertest.NewErr(errors.New("busy"))
 	require.Zero(t, r.flushed(time.Minute).DataPointCount())
 	r.next = r.sink
@@ -111,7 +118,7 @@ func FuzzLedger(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, body []byte) {
 		o := newOverflow(1<<20, time.Minute, time.Unix(1, 0))
 		_ = o.restoreLedger(seal(body), 0)
-		for fp, m := range o.members {
+		for fp, m := range o.everybody() {
 			metric := pmetric.NewMetric()
 			m.output.metric.CopyTo(metric)
 			o.add(m.output.fp, arrival{metric: metric, fp: fp, limit: m.limit}, 0, nil)

@@ -4,7 +4,6 @@
 package cardinalityprocessor
 
 import (
-	"errors"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -18,14 +17,7 @@ import (
 
 // ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: what is staged has
 // been copied, and is settled before ConsumeMetrics returns.
-func (p *cardinalityProcessor) ReleasesMetrics() error {
-	if p.interner != nil {
-		return errInterning
-	}
-	return nil
-}
-
-var errInterning = errors.New("makes attributes anew, for it is to intern strings")
+func (p *cardinalityProcessor) ReleasesMetrics() error { return nil }
 
 // lend notes that a batch is of metrics that came with a loan. It is nil if they did not.
 func (b *batch) lend(loan *handback.Loan) {

@@ -56,9 +56,9 @@ type sighting struct {
 	moment     moment
 	now        int64
 	attributes pcommon.Map
-	collapsed  []string // labels whose values do not count any more
-	output     bool     // it is a series that is made here
-	promoted   bool     // it is a member of one
+	collapsed  []labelAt // whose values do not count any more
+	output     bool      // it is a series that is made here
+	promoted   bool      // it is a member of one
 	class      class
 	noValue    bool
 	due        bool // statistics are to be told of it
@@ -74,6 +74,7 @@ type sighting struct {
 type labelValue struct {
 	limit *limit
 	label int
+	side  side
 	place place
 	fp    uint64
 }
@@ -82,7 +83,7 @@ type labelValue struct {
 type verdict struct {
 	limit  *limit
 	reason reason
-	label  int // of the limit, for reasonLabel
+	label  labelAt // for reasonLabel
 
 	waits    bool    // for a place that is its due
 	held     *output // the series is a member
@@ -132,7 +133,7 @@ func (l *limiter) ordinary(fp uint64, x *sighting) {
 	if s := l.groups.set(id); id == 0 || s == nil || !s.promoted || l.groups.exhausted() {
 		return
 	}
-	sh.assign(fp, l.groups.join(x.policy.generation, x.places, x.kind()))
+	sh.assign(fp, l.groups.join(x.policy.generation, x.places, x.kind(), x.owner.account))
 	l.groups.leave(id)
 }
 
@@ -140,6 +141,10 @@ func (l *limiter) ordinary(fp uint64, x *sighting) {
 // not expire before it does. It returns the set of what it admits.
 func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	x.locate()
+	if v := l.refuseAtOnce(x); v.limit != nil && l.series.absent(fp) { // looked for after there was no room
+		x.fresh = false
+		return nil, v
+	}
 	sh := l.series.lock(fp)
 	defer sh.mu.Unlock()
 	l.groups.mu.Lock()
@@ -165,7 +170,7 @@ func (l *limiter) see(fp uint64, x *sighting) (*set, verdict) {
 	}
 	x.due, x.fresh = l.watched, true
 	l.keepValues(x)
-	id = l.groups.join(x.policy.generation, x.places, x.kind())
+	id = l.groups.join(x.policy.generation, x.places, x.kind(), x.owner.account)
 	l.groups.welcome(x.places, x.now)
 	sh.insert(fp, id, x.moment)
 	l.describe(x)
@@ -181,34 +186,28 @@ func (x *sighting) kind() setKind {
 func (x *sighting) locate() {
 	x.places, x.values = x.places[:0], x.values[:0]
 	for _, limit := range x.limits {
-		if !limit.match.matchPoint(x.attributes) {
+		if !limit.match.matchPoint(&x.owner, x.attributes) {
 			continue
 		}
 		limit.alive.match(x.now)
+		of := limit.termsOf(x.owner.tenant)
 		group := limit.group(x.hash, &x.owner, x.attributes)
 		series := mix(limit.series.key, group)
 		if limit.share != nil {
 			x.places = append(x.places, limit.party(x.hash, series, &x.owner, x.attributes))
 		}
-		x.places = append(x.places, place{limit: limit, key: series})
-		for i := range limit.labels {
-			label := &limit.labels[i]
-			if value, ok := x.attributes.Get(label.name); ok && !slices.Contains(x.collapsed, label.name) {
-				key := mix(label.values.key, group)
-				fp := settled(mix(key, x.hash.value(value)))
-				x.values = append(x.values, labelValue{limit: limit, label: i, place: place{limit: limit, key: key}, fp: fp})
-			}
-		}
+		x.places = append(x.places, place{limit: limit, terms: of, key: series})
+		x.limited(limit, of, group)
 	}
 }
 
 // refuse returns the first limit that has no room for a newcomer. The registry's lock is held, here and below.
 func (l *limiter) refuse(fp uint64, x *sighting) verdict {
-	for _, v := range x.values {
-		bound := &v.limit.labels[v.label].values
-		if l.groups.full(bound, v.place.key, 0) && !l.values.has(v.fp) {
-			short := l.groups.short(bound, v.place.key, 0)
-			return verdict{limit: v.limit, reason: reasonLabel, label: v.label, waits: !short && l.lately(x)}
+	for i, v := range x.values {
+		label, room := &v.limit.labels[v.label], v.place.terms.labels[v.label]-l.beside(x.values, i)
+		if l.groups.full(&label.values, v.place.key, room) && !l.values.has(v.fp) {
+			short := l.groups.short(v.place.key, room)
+			return verdict{limit: v.limit, reason: reasonLabel, label: labelAt{label.key, v.side}, waits: !short && l.lately(x)}
 		}
 	}
 	var party *place
@@ -220,8 +219,8 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 				l.groups.starve(p, fp)
 				return verdict{limit: p.limit, reason: reasonShare}
 			}
-		case p.limit.series.max > 0 && l.groups.full(&p.limit.series, p.key, x.spares(p.limit)):
-			short := l.groups.short(&p.limit.series, p.key, x.spares(p.limit))
+		case p.terms.max > 0 && l.groups.full(&p.limit.series, p.key, x.room(p.terms)):
+			short := l.groups.short(p.key, x.room(p.terms))
 			return verdict{
 				limit: p.limit, reason: reasonSeries,
 				waits: p.limit.share != nil && l.groups.starve(party, fp) || !short && l.lately(x),
@@ -229,13 +228,13 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 		}
 	}
 	for _, p := range x.places {
-		if l.groups.hurried(p.limit, p.key, x.now) {
+		if l.groups.hurried(&p, x.now) {
 			return verdict{limit: p.limit, reason: reasonSeriesRate, waits: l.groups.brief(p.key, x.now, l.patience)}
 		}
 	}
-	crowded := l.groups.crowded(x.policy.generation, x.places, x.kind())
+	crowded := l.groups.crowded(x.policy.generation, x.places, x.kind(), x.owner.account)
 	for i := range x.values {
-		crowded = crowded || l.groups.crowded(0, []place{x.values[i].place}, setKind{values: true})
+		crowded = crowded || l.groups.crowded(0, []place{x.values[i].place}, setKind{values: true}, x.owner.account)
 	}
 	if crowded {
 		return verdict{limit: x.places[len(x.places)-1].limit, reason: reasonGroups} // the total's
@@ -246,12 +245,12 @@ func (l *limiter) refuse(fp uint64, x *sighting) verdict {
 // lately says whether the rules were changed a short time ago: by then it is soon known what counts where.
 func (l *limiter) lately(x *sighting) bool { return x.now-x.policy.begun < l.patience }
 
-// spares is what a newcomer has to leave of a limit's room for series of collapsed labels.
-func (x *sighting) spares(l *limit) int {
+// room is what there is of a limit for a newcomer: some of it is for series of collapsed labels.
+func (x *sighting) room(of *terms) int {
 	if x.output {
-		return 0
+		return of.max
 	}
-	return l.reserve
+	return of.max - of.reserve
 }
 
 // own makes the series of a fingerprint one that is made here. It takes no place.
@@ -267,7 +266,7 @@ func (l *limiter) own(fp uint64, x *sighting) {
 	if id != 0 && l.groups.set(id).output || l.groups.exhausted() {
 		return
 	}
-	to := l.groups.join(x.policy.generation, nil, setKind{output: true})
+	to := l.groups.join(x.policy.generation, nil, setKind{output: true}, 0)
 	if id == 0 {
 		sh.insert(fp, to, x.moment)
 		return
@@ -284,7 +283,7 @@ func (l *limiter) renew(sh *shard, fp uint64, id uint32, x *sighting) uint32 {
 	if was.generation == x.policy.generation && was.output == kind.output && was.promoted == kind.promoted || l.groups.exhausted() {
 		return id
 	}
-	to := l.groups.join(x.policy.generation, x.places, kind)
+	to := l.groups.join(x.policy.generation, x.places, kind, x.owner.account)
 	sh.assign(fp, to)
 	l.groups.leave(id)
 	return to
@@ -294,16 +293,16 @@ func (l *limiter) renew(sh *shard, fp uint64, id uint32, x *sighting) uint32 {
 // registry's lock, so none is inserted twice.
 func (l *limiter) keepValues(x *sighting) {
 	for i := range x.values {
-		l.keepValue(&x.values[i], x.moment)
+		l.keepValue(&x.values[i], x.moment, x.owner.account)
 	}
 }
 
-func (l *limiter) keepValue(v *labelValue, now moment) {
+func (l *limiter) keepValue(v *labelValue, now moment, account uint64) {
 	sh := l.values.lock(v.fp)
 	defer sh.mu.Unlock()
 	if id, _ := sh.touch(v.fp, now); id == 0 && !l.groups.exhausted() {
 		// Values belong to no generation: what defines them is in their fingerprint.
-		sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}), now)
+		sh.insert(v.fp, l.groups.join(0, []place{v.place}, setKind{values: true}, account), now)
 	}
 }
 

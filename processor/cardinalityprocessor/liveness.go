@@ -69,14 +69,14 @@ func (p *cardinalityProcessor) watchRules() {
 // rules are the limits that somebody wrote a match for, and which are in force.
 func (p *policy) rules() []*limit {
 	return slices.DeleteFunc(slices.Clone(p.limits), func(l *limit) bool {
-		return l.name == ruleTotal || l.name == ruleDefaults || l.alive.begun.Load() == 0
+		return l.implied || l.alive.begun.Load() == 0
 	})
 }
 
 // witness notes which limits match a point that is decided about without them.
 func (x *sighting) witness() {
 	for _, l := range x.limits {
-		if l.match.matchPoint(x.attributes) {
+		if l.match.matchPoint(&x.owner, x.attributes) {
 			l.alive.match(x.now)
 		}
 	}

@@ -4,7 +4,10 @@
 package cardinalityprocessor
 
 import (
+	"errors"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,46 +43,163 @@ func (g glob) match(s string) bool {
 	}
 }
 
-// matcher is a compiled MatchConfig.
-type matcher struct {
-	metric     glob // "" matches all
-	resource   []wanted
-	attributes []wanted
+// How a pattern begins that is no glob, or that must not fit.
+const (
+	notPrefix   = "not:"
+	regexPrefix = "regex:"
+)
+
+// pattern is a glob or a regular expression, or all that does not fit one. The zero pattern fits everything.
+type pattern struct {
+	text string // as it was written, "" for none
+	not  bool
+	glob glob
+	expr *regexp.Regexp // instead of the glob
 }
 
+// newPattern compiles what was validated. What is no expression fits nothing.
+func newPattern(text string) pattern {
+	p, _ := parsePattern(text)
+	return p
+}
+
+func parsePattern(text string) (p pattern, err error) {
+	p.text = text
+	text, p.not = strings.CutPrefix(text, notPrefix)
+	expr, ok := strings.CutPrefix(text, regexPrefix)
+	if !ok {
+		p.glob = glob(text)
+		return p, nil
+	}
+	if p.expr, err = regexp.Compile("^(?s:" + expr + ")$"); err != nil {
+		if _, own := regexp.Compile(expr); own != nil { // in the words that it was written in
+			err = own
+		}
+		p.expr, p.not = regexp.MustCompile(`[^\s\S]`), false
+	}
+	return p, err
+}
+
+func (p *pattern) fits(s string) bool {
+	switch {
+	case p.text == "":
+		return true
+	case p.expr != nil:
+		return p.expr.MatchString(s) != p.not
+	default:
+		return p.glob.match(s) != p.not
+	}
+}
+
+// wanted is an attribute with the pattern that its value has to fit.
 type wanted struct {
-	key   string
-	value glob
-}
-
-func newMatcher(cfg MatchConfig) matcher {
-	return matcher{metric: glob(cfg.Metric), resource: newWanted(cfg.Resource), attributes: newWanted(cfg.Attributes)}
+	key     string
+	pattern pattern
 }
 
 func newWanted(from map[string]string) []wanted {
 	var out []wanted
 	for _, key := range slices.Sorted(maps.Keys(from)) {
-		out = append(out, wanted{key: key, value: glob(from[key])})
+		w := wanted{key: key, pattern: newPattern(from[key])}
+		if from[key] == "" { // an empty value, and not any
+			w.pattern.text = `""`
+		}
+		out = append(out, w)
 	}
 	return out
 }
 
+// fits says whether the value fits. What is not there fits what begins with not.
+func (w *wanted) fits(value pcommon.Value, there bool) bool {
+	switch {
+	case !there:
+		return w.pattern.not
+	case w.pattern.expr == nil && w.pattern.glob == "*":
+		return !w.pattern.not
+	default:
+		return w.pattern.fits(plain.Text(value))
+	}
+}
+
+// matcher is a compiled MatchConfig.
+type matcher struct {
+	metric, scope, tenant pattern
+
+	resource   []wanted
+	attributes []wanted
+}
+
+func newMatcher(cfg MatchConfig) matcher {
+	return matcher{
+		metric: newPattern(cfg.Metric), scope: newPattern(cfg.Scope), tenant: newPattern(cfg.Tenant),
+		resource: newWanted(cfg.Resource), attributes: newWanted(cfg.Attributes),
+	}
+}
+
 // matchMetric looks at what all points of a metric have in common.
-func (m *matcher) matchMetric(name string, resource pcommon.Map) bool {
-	return (m.metric == "" || m.metric.match(name)) && matchAll(m.resource, resource)
-}
-
-// matchPoint looks at the rest.
-func (m *matcher) matchPoint(attributes pcommon.Map) bool {
-	return matchAll(m.attributes, attributes)
-}
-
-func matchAll(all []wanted, attributes pcommon.Map) bool {
-	for _, w := range all {
-		value, ok := attributes.Get(w.key)
-		if !ok || w.value != "*" && !w.value.match(plain.Text(value)) {
+func (m *matcher) matchMetric(of *owner) bool {
+	if !m.metric.fits(of.metric) || !m.scope.fits(of.scope) || !m.tenant.fits(of.tenant) {
+		return false
+	}
+	for i := range m.resource {
+		if !m.resource[i].fits(of.resource.Get(m.resource[i].key)) {
 			return false
 		}
 	}
 	return true
+}
+
+// matchPoint looks at the rest: attributes of the point, or else of its resource.
+func (m *matcher) matchPoint(of *owner, attributes pcommon.Map) bool {
+	for i := range m.attributes {
+		w := &m.attributes[i]
+		value, there := attributes.Get(w.key)
+		if !there {
+			value, there = of.resource.Get(w.key)
+		}
+		if !w.fits(value, there) {
+			return false
+		}
+	}
+	return true
+}
+
+// identity tells a match from others. It is what fmt prints of the first three fields, as it was when there were no others.
+func (cfg *MatchConfig) identity() string {
+	text := fmt.Sprintf("{%s %v %v {}}", cfg.Metric, cfg.Resource, cfg.Attributes) // maps print sorted
+	if cfg.Scope != "" || cfg.Tenant != "" {
+		text += fmt.Sprintf("%q %q", cfg.Scope, cfg.Tenant)
+	}
+	return text
+}
+
+// validate looks at the patterns, under the name that the match has in the configuration.
+func (cfg *MatchConfig) validate(name string, c *Config) error {
+	var errs []error
+	check := func(key, text string) {
+		if _, err := parsePattern(text); err != nil {
+			errs = append(errs, fmt.Errorf("`%s::%s` must be a regular expression after %q: %w", name, key, regexPrefix, err))
+		}
+		if strings.HasPrefix(text, notPrefix+notPrefix) || strings.HasPrefix(text, regexPrefix+notPrefix) {
+			errs = append(errs, fmt.Errorf("`%s::%s` must begin with %q once, and before %q, got %q", name, key, notPrefix, regexPrefix, text))
+		}
+	}
+	check("metric", cfg.Metric)
+	check("scope", cfg.Scope)
+	check("tenant", cfg.Tenant)
+	for _, key := range slices.Sorted(maps.Keys(cfg.Resource)) {
+		check("resource::"+key, cfg.Resource[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(cfg.Attributes)) {
+		check("attributes::"+key, cfg.Attributes[key])
+	}
+	if cfg.Tenant != "" && len(c.Tenant.From) == 0 {
+		errs = append(errs, fmt.Errorf("`%s::tenant` needs `tenant::from`, which says where tenants are found", name))
+	}
+	return errors.Join(errs...)
+}
+
+// empty says whether everything matches.
+func (cfg *MatchConfig) empty() bool {
+	return cfg.Metric == "" && cfg.Scope == "" && cfg.Tenant == "" && len(cfg.Resource) == 0 && len(cfg.Attributes) == 0
 }

@@ -6,6 +6,7 @@ package cardinalityprocessor
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -91,7 +92,7 @@ func (o *oracle) rules() []RuleConfig {
 }
 
 func define(r RuleConfig) string {
-	return fmt.Sprint(r.Name, "|", r.Match.Metric, "|", spellStrings(r.Match.Resource), "|", spellStrings(r.Match.Attributes), "|", r.GroupBy)
+	return fmt.Sprint(r.Name, "|", r.Match.Metric, "|", r.Match.Scope, "|", spellStrings(r.Match.Resource), "|", spellStrings(r.Match.Attributes), "|", r.GroupBy)
 }
 
 func labelDefinitions(r RuleConfig) []string {
@@ -147,22 +148,21 @@ func (o *oracle) admit(p point) (admitted, value, mark bool) {
 			refused = true
 		}
 		for label, limit := range r.LabelLimits {
-			v, ok := p.attrs[label]
-			if !ok {
-				continue
-			}
 			def := define(r) + "|label " + label
 			prefix := def + "||" + group + "||"
-			value := prefix + fmt.Sprintf("%T:%v", v, v)
-			values = append(values, value)
-			distinct := 0
+			distinct := map[string]bool{}
 			for other := range o.values {
 				if strings.HasPrefix(other, prefix) {
-					distinct++
+					distinct[other] = true
 				}
 			}
-			if _, ok := o.values[value]; !ok && distinct+o.pending(def) >= limit {
-				refused = true
+			for _, v := range valuesUnder(label, p) {
+				value := prefix + fmt.Sprintf("%T:%v", v, v)
+				values = append(values, value)
+				if !distinct[value] && len(distinct)+o.pending(def) >= limit {
+					refused = true
+				}
+				distinct[value] = true
 			}
 		}
 	}
@@ -224,26 +224,51 @@ func (o *oracle) pending(definition string) int {
 }
 
 func fits(m MatchConfig, p point) bool {
-	like := func(pattern, s string) bool {
-		if prefix, ok := strings.CutSuffix(pattern, "*"); ok { // the schedules use no other wildcards
-			return strings.HasPrefix(s, prefix)
-		}
-		return pattern == s
-	}
-	if m.Metric != "" && !like(m.Metric, p.name) {
+	if m.Metric != "" && !like(m.Metric, p.name, true) || m.Scope != "" && !like(m.Scope, p.scope, true) {
 		return false
 	}
 	for k, v := range m.Resource {
-		if got, ok := p.resource[k]; !ok || !like(v, fmt.Sprint(got)) {
+		if got, ok := p.resource[k]; !like(v, fmt.Sprint(got), ok) {
 			return false
 		}
 	}
 	for k, v := range m.Attributes {
-		if got, ok := p.attrs[k]; !ok || !like(v, fmt.Sprint(got)) {
+		got, ok := p.attrs[k]
+		if !ok {
+			got, ok = p.resource[k]
+		}
+		if !like(v, fmt.Sprint(got), ok) {
 			return false
 		}
 	}
 	return true
+}
+
+// like says whether what is there, or is not, fits a pattern.
+func like(pattern, s string, there bool) bool {
+	if of, ok := strings.CutPrefix(pattern, "not:"); ok {
+		return !like(of, s, there)
+	}
+	if of, ok := strings.CutPrefix(pattern, "regex:"); ok {
+		return there && slices.Contains(regexp.MustCompile(`(?s)`+of).FindAllString(s, -1), s)
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok { // the schedules use no other wildcards
+		return there && strings.HasPrefix(s, prefix)
+	}
+	return there && pattern == s
+}
+
+// valuesUnder are the values that a limit on a label sees, those of the point first.
+func valuesUnder(label string, p point) (values []any) {
+	key, ofResource := strings.CutPrefix(label, "resource:")
+	key, ofPoint := strings.CutPrefix(key, "attribute:")
+	if v, ok := p.attrs[key]; ok && !ofResource {
+		values = append(values, v)
+	}
+	if v, ok := p.resource[key]; ok && !ofPoint {
+		values = append(values, v)
+	}
+	return values
 }
 
 func groupOf(r RuleConfig, p point) string {

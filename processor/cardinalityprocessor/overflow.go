@@ -4,9 +4,10 @@
 package cardinalityprocessor
 
 import (
-	"slices"
-	"strings"
+	"math/bits"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -21,46 +22,78 @@ import (
 // are the members of an output, and stay so until they begin anew. All memory is within a budget. Members that are silent
 // have what others leave of a part of it: when they come back with the beginning that they had they go on, while one that
 // had to be forgotten might count once more.
+//
+// Inputs are divided into shards, by their fingerprints. Each shard adds up what its own have said, in a subtotal of the output,
+// and a flush puts the subtotals together: so batches of many senders meet in a shard for a moment at most.
 type overflow struct {
-	idle time.Duration
+	idle   time.Duration
+	budget int64
+	all    purse // of all accounts
 
+	shards  []overflowShard
+	shift   uint          // what is above are the bits of a fingerprint that choose its shard
+	commits atomic.Uint64 // points that were added, in order
+	lost    atomic.Int64  // subtotals that are finite, and not together, since that was last counted
+
+	flushing sync.Mutex // what is a flush's, and what an output is sent as. It goes before the other locks
+
+	mu       sync.Mutex // goes before those of shards
+	outputs  map[uint64]*output
+	order    []*output // the same, by age, so that what is sent does not depend on a map
+	accounts map[payer]*purse
+	begin    pcommon.Timestamp // no new cumulative output may begin earlier
+	certain  pcommon.Timestamp // what began before may have been counted by a process that was killed
+}
+
+// overflowShard has the members of a part of all fingerprints.
+type overflowShard struct {
 	mu      sync.Mutex
-	budget  int64
-	used    int64
-	staged  int64 // memory for members that there will be when their batches are accepted
-	outputs map[uint64]*output
-	order   []*output // those that anything was added to, by age, so that what is sent does not depend on a map
 	members map[uint64]*member
-	resting []resting         // the first for the longest time
-	rested  int64             // memory of those
-	asleep  int               // and how many they are
-	granted []uint64          // members that have a place, and begin with the next flush
-	owning  int               // members that are awake and have a series of their own
-	begin   pcommon.Timestamp // no new cumulative output may begin earlier
-	certain pcommon.Timestamp // what began before may have been counted by a process that was killed
+	silent  map[*purse]*silent
+	rested  int64    // memory of those
+	asleep  int      // and how many they are
+	granted []uint64 // members that have a place, and begin with the next flush
+	owning  int      // members that are awake and have a series of their own
+	_       [64]byte
 }
 
 // output is one series made here.
 type output struct {
-	fp      uint64
-	data    pmetric.Metrics // one point, without a value
-	metric  pmetric.Metric  // in data
-	tenant  tenant
-	rule    string // that had no room for the first point
-	keys    outputKeys
-	class   class
-	gauge   gaugeMode
-	bounds  *bounds // that all inputs have
+	fp        uint64
+	tenant    tenant
+	rule      string // that had no room for the first point
+	account   *purse
+	keys      outputKeys
+	class     class
+	form      shape // of its points
+	gauge     gaugeMode
+	since     pcommon.Timestamp // what began later is counted from its beginning
+	cost      int64
+	bounds    atomic.Pointer[bounds] // that all inputs have
+	begun     atomic.Bool            // something was added
+	summed    atomic.Bool            // a histogram sum, too
+	gone      atomic.Bool            // it takes nothing any more; under the locks of all shards
+	subtotals []*subtotal            // by shard, under its lock
+
+	// What follows is a flush's.
+	data   pmetric.Metrics // one point, without a value
+	metric pmetric.Metric  // in data
+	start  pcommon.Timestamp
+	sent   bool
+	sum    summed
+	lost   int // of what was last summed up
+}
+
+// subtotal is what the inputs of one shard have said.
+type subtotal struct {
 	total   value
-	points  int // since the last flush
-	sent    bool
-	begun   bool // something was added
-	start   pcommon.Timestamp
-	seen    uint32 // epoch
-	owned   uint32 // epoch in which its fingerprint was last marked as one made here, and one more
-	members int    // that are not resting
-	pins    int    // points that wait to be added
-	cost    int64
+	bounds  *bounds // of total
+	stamp   uint64  // of the last point
+	points  int     // since the last flush
+	members int     // that are not resting
+	pins    int     // points that wait to be added
+	seen    uint32  // epoch
+	owned   uint32  // epoch in which its fingerprint was last marked as one made here, and one more
 }
 
 // outputKeys say which outputs share a resource and scope, and which a metric.
@@ -86,15 +119,6 @@ type member struct {
 	pins    int    // points that wait to be added
 	own     *own   // since it says by itself what it grows by
 }
-
-// resting is a member that was silent since an epoch. If it was not, it has come back.
-type resting struct {
-	fp     uint64
-	member *member
-	since  uint32
-}
-
-func (r *resting) still() bool { return r.member.rests && r.member.seen == r.since }
 
 // loss says why a point's value is not in its output.
 type loss uint8
@@ -136,7 +160,7 @@ type outputKind struct {
 
 func kindFrom(m pmetric.Metric) outputKind { return outputKind{shapeOf(m), classOf(m)} }
 
-func (out *output) kind() outputKind { return outputKind{shapeOf(out.metric), out.class} }
+func (out *output) kind() outputKind { return outputKind{out.form, out.class} }
 
 // fits says whether points of a kind may be added: two series of different kinds might share a fingerprint.
 func (out *output) fits(k outputKind) bool { return out.kind() == k }
@@ -147,28 +171,70 @@ func (l loss) taken() bool { return l < lossBounds }
 const (
 	restPart = 4 // one in so many bytes of the budget is for who rests
 
-	outputCost = 1024 // an output less its strings and buckets
-	memberCost = 320  // a member less its buckets
-	bucketCost = 8
+	outputCost   = 1024 // an output less its strings and buckets
+	subtotalSize = 256  // of it, in each shard
+	memberCost   = 320  // a member less its buckets
+	bucketCost   = 8
+
+	maxOverflowShardBits = 4
 )
 
 func newOverflow(budget int64, idle time.Duration, begin time.Time) *overflow {
-	return &overflow{
-		idle:    idle,
-		budget:  budget,
-		begin:   pcommon.NewTimestampFromTime(begin),
-		outputs: map[uint64]*output{},
-		members: map[uint64]*member{},
+	n := 1 << min(maxOverflowShardBits, bits.Len(uint(2*runtime.GOMAXPROCS(0)-1)))
+	o := &overflow{
+		idle:     idle,
+		budget:   budget,
+		begin:    pcommon.NewTimestampFromTime(begin),
+		shards:   make([]overflowShard, n),
+		shift:    uint(64 - bits.TrailingZeros(uint(n))),
+		outputs:  map[uint64]*output{},
+		accounts: map[payer]*purse{},
 	}
+	for i := range o.shards {
+		o.shards[i].members = map[uint64]*member{}
+		o.shards[i].silent = map[*purse]*silent{}
+	}
+	return o
+}
+
+// shardOf is the number of the shard that an input is in.
+func (o *overflow) shardOf(fp uint64) int { return int(mix(fp, tagSlice) >> o.shift) } // its own bits choose those of tables
+
+// lock locks an input's shard.
+func (o *overflow) lock(fp uint64) *overflowShard {
+	sh := &o.shards[o.shardOf(fp)]
+	sh.mu.Lock()
+	return sh
+}
+
+// lockAll locks all shards, for what must not change in any.
+func (o *overflow) lockAll() {
+	for i := range o.shards {
+		o.shards[i].mu.Lock()
+	}
+}
+
+func (o *overflow) unlockAll() {
+	for i := range o.shards {
+		o.shards[i].mu.Unlock()
+	}
+}
+
+// subtotal returns the part of an output that a shard has. The shard's lock is held.
+func (out *output) subtotal(shard int) *subtotal {
+	if out.subtotals[shard] == nil {
+		out.subtotals[shard] = &subtotal{bounds: out.bounds.Load()}
+	}
+	return out.subtotals[shard]
 }
 
 // held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
 // whether it should ask for a place, and whether it had one and says by itself what it grows by.
 func (o *overflow) held(fp uint64, m pmetric.Metric, i int, epoch uint32) (v verdict, asks, owns bool) {
 	w := whenAt(m, i)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	of := o.members[fp]
+	sh := o.lock(fp)
+	defer sh.mu.Unlock()
+	of := sh.members[fp]
 	if of == nil || w.start != of.start && !w.noValue { // the end may come without a beginning
 		return verdict{}, false, false
 	}
@@ -198,11 +264,9 @@ func detached(data pmetric.Metrics) (pmetric.Metrics, pmetric.Metric) {
 	return data, data.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 }
 
-func (t tenant) detached() tenant { return tenant{name: strings.Clone(t.name), key: t.key} }
-
 // weight is the memory of an output whose data is of a size, and of all that its total may become.
 func (out *output) weight(size int) int64 {
-	n := outputCost + 2*int64(size) + int64(len(out.tenant.name)+len(out.tenant.key))
+	n := outputCost + 2*int64(size) + out.tenant.size()
 	const copies = 2 // of buckets: the total's, and those that were last sent
 	switch out.metric.Type() {
 	case pmetric.MetricTypeHistogram:
@@ -218,203 +282,71 @@ func (v *value) memberCost() int64 {
 	return memberCost + bucketCost*int64(len(v.cells)+len(v.positive.counts)+len(v.negative.counts))
 }
 
-// rest is for a member that is silent. What counts up stays counted, so its last value must be known when it comes back;
-// what goes up and down is gone with its member.
-func (o *overflow) rest(fp uint64, m *member) {
-	if m.output.class == classUpDown {
-		o.forget(fp, m)
-		return
-	}
-	m.rests = true
-	m.output.members--
-	if m.own != nil {
-		o.owning--
-	}
-	o.rested += m.cost
-	o.asleep++
-	o.resting = append(o.resting, resting{fp: fp, member: m, since: m.seen})
-	o.forgetOldest(o.rested - o.budget/restPart)
+// find returns the output of a fingerprint.
+func (o *overflow) find(fp uint64) *output {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.outputs[fp]
 }
 
-func (o *overflow) wake(m *member) {
-	m.rests = false
-	m.output.members++
-	if m.own != nil {
-		o.owning++
+// found makes an output one that others find, unless there is one of its fingerprint by now. It is nil if there is no memory.
+func (o *overflow) found(out *output, now int64) *output {
+	out.subtotals = make([]*subtotal, len(o.shards))
+	out.form = shapeOf(out.metric)
+	out.detach()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if other := o.outputs[out.fp]; other != nil {
+		return other
 	}
-	o.rested -= m.cost
-	o.asleep--
-}
-
-// forgetOldest forgets those who rest for the longest time, until so many bytes are free or none is left.
-func (o *overflow) forgetOldest(n int64) {
-	for n > 0 && len(o.resting) > 0 {
-		r := o.resting[0]
-		o.resting[0] = resting{}
-		if o.resting = o.resting[1:]; r.still() {
-			n -= r.member.cost
-			o.forget(r.fp, r.member)
+	out.account = o.accountOf(out.rule, out.tenant.name)
+	if !o.reserve(out.account, out.cost) {
+		if out.account.empty() {
+			delete(o.accounts, payer{out.rule, out.tenant.name})
 		}
+		return nil
 	}
+	o.unreserve(out.account, out.cost)
+	o.all.used.Add(out.cost) // some of it may be that of members who rest: they go when the batch is accepted
+	out.account.used.Add(out.cost)
+	out.since = o.begin
+	if out.class == classDelta {
+		out.since = pcommon.Timestamp(now)
+	}
+	out.start = out.since
+	o.install(out)
+	return out
 }
 
-// forget ends a membership.
-func (o *overflow) forget(fp uint64, m *member) {
-	if m.rests {
-		o.wake(m) // so that the queue does not know it any more
-	}
-	if m.output.class == classUpDown {
-		m.output.total.add(m.last.opposite())
-	}
-	m.output.members--
-	o.disown(m)
-	m.gone = true
-	o.used -= m.cost
-	delete(o.members, fp)
+// install makes an output one that is sent as soon as anything was added. The lock is held.
+func (o *overflow) install(out *output) {
+	o.outputs[out.fp] = out
+	o.order = append(o.order, out)
 }
 
 // release ends the membership of a series that has a place now.
 func (o *overflow) release(fp uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if m := o.members[fp]; m != nil {
-		o.forget(fp, m)
+	sh := o.lock(fp)
+	defer sh.mu.Unlock()
+	if m := sh.members[fp]; m != nil {
+		o.forget(sh, fp, m)
 	}
-}
-
-// expire lets members that are idle rest, and then forgets outputs that have no others. It returns those that have to say
-// goodbye.
-func (o *overflow) expire(epoch uint32, now pcommon.Timestamp) (ended []*output) {
-	var idle []uint64
-	for fp, m := range o.members {
-		if !m.rests && epoch-m.seen > idleEpochs+1 {
-			idle = append(idle, fp)
-		}
-	}
-	slices.Sort(idle) // sums of floats depend on the order
-	for _, fp := range idle {
-		o.rest(fp, o.members[fp])
-	}
-	before := len(o.order)
-	o.order = slices.DeleteFunc(o.order, func(out *output) bool {
-		if out.members > 0 || out.points > 0 || out.pins > 0 || epoch-out.seen <= idleEpochs+1 {
-			return false
-		}
-		if out.class.keeps() {
-			o.begin = now // should it come back, then not with the same beginning
-		}
-		o.used -= out.cost
-		delete(o.outputs, out.fp)
-		if out.class != classDelta && out.sent {
-			ended = append(ended, out)
-		}
-		return true
-	})
-	gone := len(o.order) < before
-	o.resting = slices.DeleteFunc(o.resting, func(r resting) bool {
-		if !r.still() {
-			return true
-		}
-		if gone && o.outputs[r.member.output.fp] != r.member.output { // there is nothing left to go on with
-			o.forget(r.fp, r.member)
-			return true
-		}
-		return false
-	})
-	return ended
 }
 
 // sizes returns the number of outputs and of members that add to them now, and the memory accounted for all.
 func (o *overflow) sizes() (outputs, members int, used int64) {
+	for i := range o.shards {
+		sh := &o.shards[i]
+		sh.mu.Lock()
+		members += len(sh.members) - sh.asleep - sh.owning
+		sh.mu.Unlock()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.order), len(o.members) - o.asleep - o.owning, o.used
-}
-
-// flush takes what there is to send, by tenant and in pieces that are not too large, and begins a new interval.
-func (o *overflow) flush(epoch uint32, now time.Time) []shipment {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := pcommon.NewTimestampFromTime(now)
-	var all []*shipment
-	open := map[tenant]*shipment{}
-	shipmentOf := func(t tenant) *shipment {
-		if open[t] == nil || open[t].bytes >= shipmentBytes {
-			open[t] = newShipment(t)
-			all = append(all, open[t])
-		}
-		return open[t]
-	}
-	for _, out := range o.expire(epoch, at) { // before the rest: what ends now has nothing else to say
-		shipmentOf(out.tenant).end(out, at)
-	}
 	for _, out := range o.order {
-		if out.points == 0 && (out.class == classDelta || out.class == classGauge || out.members == 0) {
-			continue
+		if out.begun.Load() {
+			outputs++
 		}
-		shipmentOf(out.tenant).put(out, at)
 	}
-	shipments := make([]shipment, len(all))
-	for i, s := range all {
-		shipments[i] = *s
-	}
-	return shipments
-}
-
-// restore takes back the sums and farewells that could not be sent: they go with the next. It returns how many cannot,
-// because something else has their place by now.
-func (o *overflow) restore(s *shipment) (lost int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	back := func(out *output) *output {
-		if o.outputs[out.fp] == nil { // idle since
-			o.outputs[out.fp] = out
-			o.used += out.cost
-			out.begun = false
-		}
-		o.install(o.outputs[out.fp])
-		return o.outputs[out.fp]
-	}
-	for _, out := range s.ended {
-		back(out)
-	}
-	for _, sent := range s.sent {
-		out := back(sent.output)
-		v := sent.total
-		if !out.fits(sent.output.kind()) || !out.agree(&v, sent.bounds) {
-			lost++
-			continue
-		}
-		if out.class == classGauge {
-			out.resume(v, sent.points)
-			continue
-		}
-		out.total.add(v)
-		out.points += sent.points
-		out.start = sent.start
-	}
-	return lost
-}
-
-// resume goes on with a gauge that could not be sent: those that came since are newer.
-func (out *output) resume(before value, points int) {
-	since, n := out.total, out.points
-	out.total, out.points = before, points
-	switch {
-	case n == 0:
-	case out.gauge == gaugeMean:
-		if out.total.add(since) {
-			out.points += n
-		}
-	default:
-		out.blend(since)
-	}
-}
-
-// install makes an output one that is sent.
-func (o *overflow) install(out *output) {
-	if !out.begun {
-		out.begun = true
-		o.order = append(o.order, out)
-	}
+	return outputs, members, o.all.used.Load()
 }

@@ -46,9 +46,9 @@ type view struct {
 
 // view returns what is known of a member.
 func (o *overflow) view(fp uint64) view {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	m := o.members[fp]
+	sh := o.lock(fp)
+	defer sh.mu.Unlock()
+	m := sh.members[fp]
 	if m == nil {
 		return view{}
 	}
@@ -60,47 +60,72 @@ func (o *overflow) view(fp uint64) view {
 
 // grant notes that a member has a place.
 func (o *overflow) grant(fp uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if m := o.members[fp]; m != nil && m.own == nil && !m.granted {
+	sh := o.lock(fp)
+	defer sh.mu.Unlock()
+	if m := sh.members[fp]; m != nil && m.own == nil && !m.granted {
 		m.granted = true
-		o.granted = append(o.granted, fp)
+		sh.granted = append(sh.granted, fp)
 	}
 }
 
+// promoted are members that begin anew, by shard.
+type promoted [][]*member
+
+func (p promoted) len() (n int) {
+	for _, some := range p {
+		n += len(some)
+	}
+	return n
+}
+
 // promote has members that were granted a place begin anew, as soon as it is noted.
-func (o *overflow) promote(placed func(fp uint64) bool) (all []*member) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	wait := o.granted[:0]
-	for _, fp := range o.granted {
-		m := o.members[fp]
+func (o *overflow) promote(placed func(fp uint64) bool) promoted {
+	all := make(promoted, len(o.shards))
+	for i := range o.shards {
+		all[i] = o.promoteSome(&o.shards[i], placed)
+	}
+	return all
+}
+
+func (o *overflow) promoteSome(sh *overflowShard, placed func(fp uint64) bool) (all []*member) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	wait := sh.granted[:0]
+	for _, fp := range sh.granted {
+		m := sh.members[fp]
 		switch {
 		case m == nil || !m.granted:
 		case m.own != nil || !placed(fp):
 			m.granted = false
-		case m.rests || !m.exact || m.pins > 0 || o.used+o.staged+ownCost > o.budget:
+		case m.rests || !m.exact || m.pins > 0 || o.all.used.Load()+o.all.staged.Load()+ownCost > o.budget || !o.grow(m.output.account, ownCost):
 			wait = append(wait, fp)
 		default:
 			m.granted = false
 			m.own = &own{base: m.last, bounds: m.bounds, since: m.time}
 			m.last = m.last.scalar()
 			m.cost += ownCost
-			o.used += ownCost
-			o.owning++
+			sh.owning++
 			all = append(all, m)
 		}
 	}
-	clear(o.granted[len(wait):])
-	o.granted = wait
+	clear(sh.granted[len(wait):])
+	sh.granted = wait
 	return all
 }
 
 // confirm lets them begin, or go on as before if it could not be noted.
-func (o *overflow) confirm(all []*member, noted bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, m := range all {
+func (o *overflow) confirm(all promoted, noted bool) {
+	for i, some := range all {
+		if len(some) > 0 {
+			o.confirmSome(&o.shards[i], some, noted)
+		}
+	}
+}
+
+func (o *overflow) confirmSome(sh *overflowShard, some []*member, noted bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, m := range some {
 		if m.own == nil || m.gone {
 			continue
 		}
@@ -109,62 +134,64 @@ func (o *overflow) confirm(all []*member, noted bool) {
 			continue
 		}
 		m.last = m.own.base
-		o.disown(m)
+		sh.disown(m)
 		if m.rests {
-			o.rested -= ownCost
+			o.restMore(sh, m.output.account, -ownCost)
 		}
 		m.cost -= ownCost
-		o.used -= ownCost
+		o.shrink(m.output.account, ownCost)
 	}
 }
 
 // disown ends what a member has of its own.
-func (o *overflow) disown(m *member) {
+func (sh *overflowShard) disown(m *member) {
 	if m.own != nil && !m.rests {
-		o.owning--
+		sh.owning--
 	}
 	m.own = nil
 }
 
 // stageOwn notes what a series of its own says. With demoted it was the last time.
 func (o *overflow) stageOwn(s *staged, v *view, add *addition, said *bucketed) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	add.member, add.limit, add.reason, add.passes = v.member, v.limit, v.reason, true
-	s.append(add, v.member.output, said)
+	i := o.shardOf(add.fp)
+	sh := &o.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	add.member, add.output, add.limit, add.reason, add.passes = v.member, v.member.output, v.limit, v.reason, true
+	s.append(add, add.output.subtotal(i), said)
 }
 
-// settleOwn notes what was said.
-func (o *overflow) settleOwn(c *settlement, add *addition) {
-	m, out := add.member, add.output
+// own notes what was said.
+func (x *settling) own() {
+	o, m, out := x.overflow, x.addition.member, x.output
 	switch {
 	case m.gone || m.own == nil: // another batch came first
 		return
-	case add.noValue:
+	case x.noValue:
 		if !m.rests {
-			o.rest(add.fp, m)
+			o.rest(x.shard, x.fp, m)
 		}
 		return
-	case add.time <= m.time:
+	case x.time <= m.time:
 		return
 	}
 	if m.rests {
-		o.wake(m)
+		o.wake(x.shard, x.fp, m)
 	}
-	v, of := c.value(add, shapeOf(out.metric))
-	m.time, m.seen = min(add.time, c.latest()), c.epoch
-	if !add.demoted {
-		m.last, m.own = v, add.own
+	v, of := x.value(x.addition, out.form)
+	m.time, m.seen = min(x.time, x.latest()), x.epoch
+	if !x.demoted {
+		m.last, m.own = v, x.addition.own
 		return
 	}
-	o.disown(m)
-	exact := of
-	if !out.agree(&v, of) || !o.afford(m, m.growth(&v)) { // then only what it grows by from the next one on
-		o.forget(add.fp, m)
+	x.shard.disown(m)
+	exact, p := of, out.subtotal(x.number)
+	growth := m.growth(&v)
+	if !out.agree(p, &v, of) || !x.afford(m, out.account, growth) { // then only what it grows by from the next one on
+		o.forget(x.shard, x.fp, m)
 		return
 	}
-	o.used += m.growth(&v)
-	m.last, m.bounds, m.cost, m.exact = v, out.bounds, v.memberCost(), exact == out.bounds
+	m.last, m.bounds, m.cost, m.exact = v, p.bounds, m.cost+growth, exact == p.bounds
 }
 
 // scalar is what tells whether a counter began anew.
@@ -335,31 +362,18 @@ func (b *batch) write(i int, v *value, since pcommon.Timestamp, in *bounds) {
 	}
 }
 
-// appendOwn appends to the ledger who has a series of its own.
-func (o *overflow) appendOwn(dst []byte) []byte {
-	n := uint64(0)
-	for _, m := range o.members {
-		if m.own != nil {
-			n++
-		}
+// appendOwn appends to the ledger what a member says by itself.
+func (m *member) appendOwn(dst []byte, fp uint64) []byte {
+	dst = appendTimes(binary.LittleEndian.AppendUint64(dst, fp), m.own.since)
+	var upper []float64
+	if m.own.bounds != nil {
+		upper = m.own.bounds.upper
 	}
-	dst = binary.AppendUvarint(dst, n)
-	for fp, m := range o.members {
-		if m.own == nil {
-			continue
-		}
-		dst = appendTimes(binary.LittleEndian.AppendUint64(dst, fp), m.own.since)
-		var upper []float64
-		if m.own.bounds != nil {
-			upper = m.own.bounds.upper
-		}
-		dst = binary.AppendUvarint(dst, uint64(len(upper)))
-		for _, at := range upper {
-			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(at))
-		}
-		dst = m.own.base.append(append(dst, byte(m.own.base.shape)))
+	dst = binary.AppendUvarint(dst, uint64(len(upper)))
+	for _, at := range upper {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(at))
 	}
-	return dst
+	return m.own.base.append(append(dst, byte(m.own.base.shape)))
 }
 
 // restoreOwn reads that. A ledger of a version that had nobody with one ends before it.
@@ -378,16 +392,18 @@ func (o *overflow) restoreOwn(r *reader) error {
 		as := shape(r.byte())
 		from.base = r.value()
 		from.base.shape = as
-		m := o.members[fp]
+		sh := &o.shards[o.shardOf(fp)]
+		m := sh.members[fp]
 		if r.err != nil || m == nil || m.own != nil || as > shapeSummary ||
 			len(from.base.cells) > 0 && (from.bounds == nil || len(from.base.cells) != len(from.bounds.upper)+1) {
 			return errSnapshot
 		}
 		m.own = from
-		o.owning++
+		sh.owning++
 		cost := ownCost + from.base.memberCost() - memberCost
 		m.cost += cost
-		o.used += cost
+		o.all.used.Add(cost)
+		m.output.account.used.Add(cost)
 	}
 	return r.err
 }

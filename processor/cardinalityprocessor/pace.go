@@ -50,15 +50,16 @@ func (p pace) giveBack(used *atomic.Int64) { used.Add(-int64(p.each)) }
 // toll is what the points of a series in a group have to pay.
 type toll struct {
 	limit *limit
+	pace  pace
 	group *group
 }
 
 // pay takes a point's share from all rates that apply to its series, or from none.
 func (s *set) pay(now int64) verdict {
 	for i, t := range s.tolls {
-		if !t.limit.points.takeShared(&t.group.points, now) {
+		if !t.pace.takeShared(&t.group.points, now) {
 			for _, paid := range s.tolls[:i] {
-				paid.limit.points.giveBack(&paid.group.points)
+				paid.pace.giveBack(&paid.group.points)
 			}
 			return verdict{limit: t.limit, reason: reasonPointsRate}
 		}
@@ -84,6 +85,6 @@ func (b *batch) pays(s *set) {
 // refund gives back what points have paid that did not pass after all.
 func (p paid) refund() {
 	for _, t := range p.set.tolls {
-		t.group.points.Add(-p.points * int64(t.limit.points.each))
+		t.group.points.Add(-p.points * int64(t.pace.each))
 	}
 }

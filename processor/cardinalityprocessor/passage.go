@@ -25,6 +25,7 @@ type passages struct {
 	processor.Metrics
 
 	p      *cardinalityProcessor
+	road   *road  // nil if it is the processor's only one
 	forget func() // that it lets go of metrics
 }
 
@@ -47,20 +48,34 @@ func (c *passages) Shutdown(ctx context.Context) error {
 
 // pass makes the processor part of a pipeline.
 func (p *cardinalityProcessor) pass(ctx context.Context, set processor.Settings, next consumer.Metrics) (processor.Metrics, error) {
+	return p.passFor(ctx, set, next, nil)
+}
+
+// passFor makes it part of one of several.
+func (p *cardinalityProcessor) passFor(
+	ctx context.Context, set processor.Settings, next consumer.Metrics, of *road,
+) (processor.Metrics, error) {
+	start, shutdown := p.start, p.shutdown
+	if of != nil {
+		start, shutdown = of.start, of.shutdown
+	}
 	helper, err := processorhelper.NewMetrics(ctx, set, p.cfg, onward{next}, p.process,
-		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun || p.interner != nil}),
-		processorhelper.WithStart(p.start),
-		processorhelper.WithShutdown(p.shutdown))
+		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun}),
+		processorhelper.WithStart(start),
+		processorhelper.WithShutdown(shutdown))
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the processor: %w", err)
 	}
-	return &passages{Metrics: helper, p: p}, nil
+	return &passages{Metrics: helper, p: p, road: of}, nil
 }
 
 // ConsumeMetrics passes a batch on, and then lets it have its effects, or none.
 func (c *passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err error) {
 	b := c.p.scratch.Get().(*batch)
 	b.passage = passage{Context: ctx, batch: b}
+	if c.road != nil {
+		b.road = c.road.name
+	}
 	accepted := false
 	defer func() { c.p.conclude(ctx, b, accepted) }() // the next consumer may panic
 	err = c.Metrics.ConsumeMetrics(&b.passage, md)
@@ -120,7 +135,7 @@ func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
 	p.pointsIn.Add(b.came)
 	p.pointsPassed.Add(b.came - b.gone)
 	p.pointsTaken.Add(b.taken)
-	if len(b.staged.additions)+len(b.departures)+len(b.ending) > 0 {
+	if len(b.staged.additions)+len(b.staged.orphans)+len(b.departures)+len(b.ending) > 0 {
 		p.rules.RLock()
 		defer p.rules.RUnlock()
 		x := sighting{policy: p.policy, moment: p.limiter.now()}

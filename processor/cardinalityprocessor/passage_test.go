@@ -75,7 +75,7 @@ func TestRefusedBatchesAddNothing(t *testing.T) {
 					require.ErrorIs(t, p.front.ConsumeMetrics(t.Context(), batch(int64(10*(1+round)))), refusal)
 				}
 				if round == 0 {
-					require.Zero(t, p.overflow.used+p.overflow.staged)
+					require.Zero(t, p.overflow.all.used.Load()+p.overflow.all.staged.Load())
 					require.Empty(t, p.overflow.outputs)
 				}
 				p.err = nil
@@ -170,7 +170,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 			-1: {"c": 20, "d": 30, "h": 20}, 0: {"c": 20, "d": 20, "h": 20}, 1: {"c": 10, "d": 10, "h": 10},
 		}
 		require.Equal(t, want[refused], got, "refused: %d", refused)
-		require.Zero(t, p.overflow.staged)
+		require.Zero(t, p.overflow.all.staged.Load())
 	}
 }
 
@@ -283,7 +283,7 @@ func TestBatchesBelongToTheNextConsumer(t *testing.T) {
 		send(10)
 		send(20)
 		if name == "panics" {
-			require.Zero(t, p.overflow.staged+p.overflow.used)
+			require.Zero(t, p.overflow.all.used.Load()+p.overflow.all.staged.Load())
 			p.seen = func(pmetric.Metrics) {}
 			p.apply(p.cfg) // no lock was left behind
 		}

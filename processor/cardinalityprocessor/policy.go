@@ -19,6 +19,7 @@ import (
 const (
 	ruleTotal    = "total"    // memory
 	ruleDefaults = "defaults" // defaults
+	ruleTenant   = "tenant"   // overrides
 )
 
 // policy is the compiled, immutable form of the limits. Which of them are met is a matter of the registry.
@@ -26,7 +27,7 @@ type policy struct {
 	generation uint32
 	begun      int64 // when it came in force
 	exempt     []matcher
-	limits     []*limit          // in the order they are asked: rules, defaults, total
+	limits     []*limit          // in the order they are asked: rules, tenant, defaults, total
 	named      map[string]*limit // the same, by name
 	aggregates []*aggregation    // of all limits
 	known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
@@ -35,16 +36,17 @@ type policy struct {
 // limit is one rule, or one of the limits outside the rules: groups of series with a bound for each.
 type limit struct {
 	name    string
+	implied bool // it is no rule of somebody's
 	index   int
 	match   matcher
 	groupBy []source
 	series  bound
-	reserve int    // of series.max, for series of collapsed labels
 	share   *share // nil: first come, first served
 	labels  []labelLimit
 
-	newcomers pace
-	points    pace
+	terms
+
+	tenants   map[string]*terms // of those that have their own
 	exceed    exceed
 	aggregate *aggregation // nil: it makes no series of others
 	demand    *demand      // of what is rejected
@@ -64,12 +66,11 @@ const (
 	labelAction = "action"
 )
 
-// bound is a limit on what is in a group.
+// bound is what is counted in a group, for a limit on it.
 type bound struct {
 	// key tells what is counted from all else that is counted. It outlives the generation of the rules: what is defined
-	// as before goes on counting as before, whatever its new bound is.
+	// as before goes on counting as before, whatever its new limit is.
 	key uint64
-	max int // 0: count only
 	// since is the generation from which on everything is counted here. Series that are in since an earlier one may
 	// belong here without having been counted yet.
 	since uint32
@@ -77,11 +78,6 @@ type bound struct {
 
 // reservePart: one in so many series of a limit may only be of collapsed labels, if they are to be.
 const reservePart = 10
-
-type labelLimit struct {
-	name   string
-	values bound // a max of 0 allows none
-}
 
 // reason says why a point was rejected.
 type reason uint8
@@ -185,15 +181,26 @@ func newPolicy(cfg *Config, generation uint32, known map[uint64]uint32) *policy 
 			tenants = append(tenants, key) // or the tenant of an overflow series could not be told
 		}
 	}
+	add := func(rule *RuleConfig, implied bool, overrides func(*OverrideConfig) RuleOverrideConfig) {
+		l := newLimit(rule, cfg, tenants)
+		l.implied = implied
+		l.override(cfg.Overrides, overrides)
+		p.add(l, known)
+	}
 	for i := range cfg.Rules {
-		p.add(newLimit(&cfg.Rules[i], &cfg.Defaults.Exceed, tenants), known)
+		add(&cfg.Rules[i], false, ofRule(cfg.Rules[i].Name))
 	}
-	if n := cfg.Defaults.MaxSeriesPerMetric; n > 0 {
+	if anySays(cfg.Overrides, ofTenant) {
+		add(&RuleConfig{Name: ruleTenant, GroupBy: []string{byTenant}}, true, ofTenant)
+	}
+	if n := cfg.Defaults.MaxSeriesPerMetric; n > 0 || anySays(cfg.Overrides, ofMetrics) {
 		rule := RuleConfig{Name: ruleDefaults, GroupBy: []string{byMetric}, MaxSeries: n}
-		p.add(newLimit(&rule, &cfg.Defaults.Exceed, tenants), known)
+		if len(cfg.Tenant.From) > 0 { // or one tenant's would be full of another's
+			rule.GroupBy = append(rule.GroupBy, byTenant)
+		}
+		add(&rule, true, ofMetrics)
 	}
-	total := RuleConfig{Name: ruleTotal, MaxSeries: cfg.Memory.MaxSeries}
-	p.add(newLimit(&total, &cfg.Defaults.Exceed, tenants), known)
+	add(&RuleConfig{Name: ruleTotal, MaxSeries: cfg.Memory.MaxSeries}, true, ofNobody)
 	return p
 }
 
@@ -236,15 +243,19 @@ func (p *policy) bounds() map[uint64]uint32 {
 	return all
 }
 
-func newLimit(rule *RuleConfig, defaults *ExceedConfig, tenants []string) *limit {
+func newLimit(rule *RuleConfig, cfg *Config, tenants []string) *limit {
 	keep := tenants
+	if cfg.Overflow.KeepService {
+		keep = slices.Concat(keep, rule.keptOfService())
+	}
 	l := &limit{
-		name:      rule.Name,
-		match:     newMatcher(rule.Match),
-		newcomers: perMinute(rule.MaxNewSeriesPerMinute),
-		points:    perMinute(rule.MaxPointsPerSecond * 60),
-		demand:    &demand{},
-		alive:     &liveness{},
+		name:   rule.Name,
+		match:  newMatcher(rule.Match),
+		demand: &demand{},
+		alive:  &liveness{},
+	}
+	l.terms = terms{
+		max: rule.MaxSeries, newcomers: perMinute(rule.MaxNewSeriesPerMinute), points: perMinute(rule.MaxPointsPerSecond * 60),
 	}
 	l.groupBy = newSources(rule.GroupBy)
 	for _, from := range slices.Concat(l.groupBy, newSources(rule.Adaptive.ShareBy)) {
@@ -252,18 +263,16 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, tenants []string) *limit
 			keep = append(slices.Clone(keep), from.key) // or groups would come together in one overflow series
 		}
 	}
-	l.exceed = newExceed(&rule.Exceed, defaults, keep)
-	identity := fmt.Sprintf("%q %q %q", rule.Name, fmt.Sprint(rule.Match), rule.GroupBy) // maps print sorted
-	l.series = bound{key: xxh3.HashString(identity), max: rule.MaxSeries}
+	l.exceed = newExceed(&rule.Exceed, &cfg.Defaults.Exceed, keep)
+	identity := fmt.Sprintf("%q %q %q", rule.Name, rule.Match.identity(), rule.GroupBy)
+	l.series = bound{key: xxh3.HashString(identity)}
 	l.share = newShare(&rule.Adaptive, l.series.key)
-	if l.share == nil && slices.Contains(l.exceed.actions, actionCollapseWorst) {
-		l.reserve = rule.MaxSeries / reservePart
-	}
+	l.reserve = l.reserved(l.max)
 	for _, label := range slices.Sorted(maps.Keys(rule.LabelLimits)) {
-		l.labels = append(l.labels, labelLimit{
-			name:   label,
-			values: bound{key: mix(l.series.key, xxh3.HashString(label)), max: rule.LabelLimits[label]},
-		})
+		limited := newLabelLimit(label)
+		limited.values = bound{key: mix(l.series.key, xxh3.HashString(label))}
+		l.labels = append(l.labels, limited)
+		l.terms.labels = append(l.terms.labels, rule.LabelLimits[label])
 	}
 	l.owner = rule.Owner
 	l.measured = metric.WithAttributeSet(attribute.NewSet(l.ownAttributes()...))
@@ -280,6 +289,29 @@ func newLimit(rule *RuleConfig, defaults *ExceedConfig, tenants []string) *limit
 		l.aggregate = newAggregation(rule, l, tenants)
 	}
 	return l
+}
+
+// ofService are what names the service that series are of.
+var ofService = []string{"service.namespace", "service.name"}
+
+// keptOfService is what overflow series keep of that: not what has too many values itself.
+func (rule *RuleConfig) keptOfService() []string {
+	return slices.DeleteFunc(slices.Clone(ofService), func(key string) bool {
+		for name := range rule.LabelLimits {
+			if newLabelLimit(name).key == key {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// reserved is how many of so many series are for those of collapsed labels.
+func (l *limit) reserved(of int) int {
+	if l.share == nil && slices.Contains(l.exceed.actions, actionCollapseWorst) {
+		return of / reservePart
+	}
+	return 0
 }
 
 // ownAttributes are those of all that is measured of a rule.
@@ -317,8 +349,10 @@ func (l *limit) bounds() []*bound {
 // owner is what the points of a metric have in common.
 type owner struct {
 	resource pcommon.Map
+	scope    string // its name
 	metric   string
 	tenant   string
+	account  uint64 // of the tenant, who pays for what is remembered of groups
 }
 
 // group is the hash of the group's key, less the bound's.

@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -118,6 +119,10 @@ func (p *cardinalityProcessor) pour(ctx context.Context, due map[*aggregationSta
 		if of == deliveryTaken {
 			continue
 		}
+		if errors.Is(err, errRoadClosed) { // it goes with the next process
+			a.takeBack(s, true)
+			continue
+		}
 		p.telemetry.ProcessorCardinalityAggregateRefusedPoints.Add(ctx, int64(s.points), deliveryOptions[of])
 		lost := a.takeBack(s, of != deliveryPermanent)
 		if lost > 0 {
@@ -139,6 +144,7 @@ func (p *cardinalityProcessor) pour(ctx context.Context, due map[*aggregationSta
 func (p *cardinalityProcessor) send(ctx context.Context, s *pouring) (err error) {
 	ctx = s.tenant.context(ctx)
 	b := p.scratch.Get().(*batch)
+	b.road = s.tenant.road
 	accepted := false
 	defer func() { p.conclude(ctx, b, accepted) }()
 	b.made = true

@@ -27,13 +27,16 @@ import (
 )
 
 type cardinalityProcessor struct {
-	cfg      *Config
-	dryRun   bool
-	tenants  []tenantSource
-	next     consumer.Metrics
-	logger   *zap.Logger
-	limiter  *limiter
-	overflow *overflow
+	cfg     *Config
+	dryRun  bool
+	tenants []tenantSource
+
+	metadataKeys []string // that what is made is sent with
+	next         consumer.Metrics
+	roads        roads // instead of next, if it is shared
+	logger       *zap.Logger
+	limiter      *limiter
+	overflow     *overflow
 
 	aggregator *aggregator
 
@@ -42,7 +45,6 @@ type cardinalityProcessor struct {
 	events    events
 	glimpse   glimpse
 	tap       inspect.Tap // around what it does
-	interner  *interner // nil without interning
 
 	pointsIn, pointsPassed, pointsTaken, pointsMade atomic.Int64
 
@@ -66,7 +68,8 @@ type cardinalityProcessor struct {
 
 	id          component.ID
 	storage     *keyedStorage
-	storageErr  error    // of the last save
+	storageErr  error // of the last save
+	flushing    sync.Mutex
 	delivery    delivery // of the last flush
 	poured      delivery // of what was aggregated, the last time
 	saveFailure atomic.Int64
@@ -82,9 +85,12 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
 	p := &cardinalityProcessor{
-		cfg:       cfg,
-		dryRun:    cfg.Mode == modeDryRun,
-		tenants:   newTenantSources(cfg.Tenant.From),
+		cfg:     cfg,
+		dryRun:  cfg.Mode == modeDryRun,
+		tenants: newTenantSources(cfg.Tenant.From),
+
+		metadataKeys: sortedKeys(cfg.Tenant.MetadataKeys),
+
 		next:      next,
 		logger:    set.Logger,
 		limiter:   newLimiter(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
@@ -103,11 +109,11 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	p.aggregator.bind(p.policy.aggregates, time.Now())
 	p.limiter.patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
 	p.scratch.New = func() any { return &batch{} }
+	p.limiter.groups.apart = len(cfg.Tenant.From) > 0
 	if cfg.Statistics.Enabled {
 		p.book = stats.NewBook(time.Now(), p.hash.text)
 		p.limiter.watched = true
 	}
-	p.interner = newInterner(&cfg.Interning)
 	if err := p.observe(); err != nil {
 		telemetry.Shutdown()
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
@@ -157,7 +163,11 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 
 // restore opens the storage, and goes on with what is there. When that fails it must not be written to either.
 func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host) error {
-	client, err := openStorage(ctx, host, *p.cfg.Storage, p.id)
+	of := pipelineOf(host)
+	if p.cfg.Shared {
+		of = ""
+	}
+	client, err := openStorage(ctx, host, *p.cfg.Storage, p.id, of)
 	if err != nil {
 		return err
 	}
@@ -242,9 +252,6 @@ func (p *cardinalityProcessor) sweep() (work int) {
 	if p.book != nil {
 		p.book.Turn(p.now())
 	}
-	if p.interner != nil {
-		p.interner.table.Turn()
-	}
 	p.rules.RLock()
 	defer p.rules.RUnlock()
 	for _, l := range p.policy.limits {
@@ -298,9 +305,6 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 	seen := p.tap.Before(md)
 	removed := p.decide(ctx, b, md, loan)
 	b.letGo()
-	if p.interner != nil {
-		p.interner.metrics(md)
-	}
 	seen.After(md)
 	if removed && md.ResourceMetrics().Len() == 0 {
 		return md, processorhelper.ErrSkipProcessingData
@@ -355,12 +359,6 @@ func (p *cardinalityProcessor) observe() error {
 		}),
 		p.telemetry.RegisterProcessorCardinalityMemoryCallback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(p.memory())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityInternedStringsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			if p.interner != nil {
-				o.Observe(p.interner.table.Counts().Hits)
-			}
 			return nil
 		}),
 		p.telemetry.RegisterProcessorCardinalityOverflowSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {

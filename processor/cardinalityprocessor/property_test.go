@@ -60,13 +60,18 @@ func (s schedule) config() *Config {
 	for i := range s.IntN(4) {
 		rule := RuleConfig{Name: "rule" + strconv.Itoa(i), MaxSeries: s.IntN(15)}
 		if s.IntN(2) == 0 {
-			rule.Match.Metric = []string{"http.*", "rpc.a"}[s.IntN(2)]
+			rule.Match.Metric = []string{"http.*", "rpc.a", "not:rpc.a", "regex:(http|own)[.]a"}[s.IntN(4)]
 		}
 		if s.IntN(3) == 0 {
-			rule.Match.Resource = map[string]string{"service": "s1"}
+			rule.Match.Resource = map[string]string{"service": []string{"s1", "not:s1", "regex:s[02]"}[s.IntN(3)]}
+		}
+		if s.IntN(4) == 0 {
+			rule.Match.Scope = []string{"1", "not:1"}[s.IntN(2)]
 		}
 		if s.IntN(3) == 0 {
-			rule.Match.Attributes = map[string]string{"user": "*"}
+			rule.Match.Attributes = map[string]string{
+				[]string{"user", "service"}[s.IntN(2)]: []string{"*", "not:*", "regex:s?[0-2]", "not:1*"}[s.IntN(4)],
+			}
 		}
 		for range s.IntN(3) {
 			rule.GroupBy = append(rule.GroupBy,
@@ -74,8 +79,11 @@ func (s schedule) config() *Config {
 		}
 		if s.IntN(2) == 0 {
 			rule.LabelLimits = map[string]int{"user": s.IntN(8), "route": s.IntN(8)}
-			for _, by := range rule.GroupBy {
-				delete(rule.LabelLimits, newSource(by).key)
+			rule.LabelLimits[[]string{"service", "resource:service", "attribute:service"}[s.IntN(3)]] = s.IntN(8)
+			for label := range rule.LabelLimits {
+				if rule.validateLabelLimit(label, cfg) != nil {
+					delete(rule.LabelLimits, label)
+				}
 			}
 		}
 		cfg.Rules = append(cfg.Rules, rule)
@@ -212,8 +220,8 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 			r.send(points...)
 			for key, g := range r.limiter.groups.groups {
 				for _, l := range r.policy.limits {
-					if r.limiter.groups.tallies[l.name] == g.tally && l.series.max > 0 {
-						require.LessOrEqual(t, g.used, l.series.max, "seed %d, group %x of %s", seed, key, l.name)
+					if r.limiter.groups.tallies[l.name] == g.tally && l.max > 0 {
+						require.LessOrEqual(t, g.used, l.max, "seed %d, group %x of %s", seed, key, l.name)
 					}
 				}
 			}

@@ -21,14 +21,18 @@ type registry struct {
 
 	mu      sync.Mutex
 	maxSets int
-	maxLeft int // entries of those who left
+	owned   map[uint64]int // sets by who pays for them
+	apart   bool           // nobody may have so many that others find none
+	maxLeft int            // entries of those who left
 	groups  map[uint64]*group
+	open    groupIndex       // the same, for who has no lock
 	pools   map[uint64]*pool // by key of the group whose limit is shared
 	ids     map[uint64]uint32
 	last    uint32
 	free    []uint32
 	members map[uint32]int // series by generation of their set
 	oldest  uint32         // of these generations, the last there could be if there is none
+	dates   atomic.Uint32  // the same, for who has no lock
 	tallies map[string]*tally
 }
 
@@ -48,6 +52,7 @@ type group struct {
 	pressed   int64        // since when there have been more than that
 	denied    int64        // when one of them last found no room
 	points    atomic.Int64 // what its pace of points remembers
+	count     atomic.Int64 // used, for who has no lock
 }
 
 // tally sums up the groups of one rule.
@@ -61,6 +66,7 @@ type set struct {
 
 	key        uint64
 	generation uint32
+	account    uint64
 	plain      bool // neither made here nor a member nor with tolls: known is all there is to know
 	groups     []*group
 	tolls      []toll
@@ -86,9 +92,11 @@ func newRegistry(maxGroups, maxSeries int) *registry {
 		ids:     map[uint64]uint32{},
 		members: map[uint32]int{},
 		tallies: map[string]*tally{},
+		owned:   map[uint64]int{},
 		oldest:  math.MaxUint32,
 		last:    leftLast,
 	}
+	r.dates.Store(r.oldest)
 	page := new([setPage]atomic.Pointer[set])
 	for id := uint32(1); id <= leftLast; id++ {
 		page[id].Store(&set{setKind: setKind{left: id}})
@@ -108,10 +116,12 @@ func (r *registry) set(id uint32) *set {
 // place is a group that a newcomer needs a place in.
 type place struct {
 	limit *limit
+	terms *terms // of the limit, for the series' tenant
 	key   uint64
 
 	party  bool // which shares the limit
 	pool   uint64
+	tenant string // of a party
 	weight int
 }
 
@@ -123,14 +133,11 @@ func (r *registry) used(key uint64) int {
 	return 0
 }
 
-// full says whether a bound has no room for one more beside the reserve, not even if all series that were not counted
-// there yet were.
-func (r *registry) full(b *bound, key uint64, reserve int) bool {
-	return r.used(key)+r.pending(b) >= b.max-reserve
-}
+// full says whether there is no room for one more in a group, not even if all series that were not counted there yet were.
+func (r *registry) full(b *bound, key uint64, room int) bool { return r.used(key)+r.pending(b) >= room }
 
-// short says whether a bound has no room for one more, of what was counted there already.
-func (r *registry) short(b *bound, key uint64, reserve int) bool { return r.used(key) >= b.max-reserve }
+// short says whether there is no room for one more, of what was counted there already.
+func (r *registry) short(key uint64, room int) bool { return r.used(key) >= room }
 
 // pending is how many series may belong to a bound without having been counted there.
 func (r *registry) pending(b *bound) (n int) {
@@ -146,17 +153,28 @@ func (r *registry) pending(b *bound) (n int) {
 }
 
 // crowded says whether there is no room for one more set, should the places need one.
-func (r *registry) crowded(generation uint32, places []place, kind setKind) bool {
-	return len(r.ids) >= r.maxSets && r.ids[setKey(generation, places, kind)] == 0
-}
-
-// hurried says whether a group has had its share of new series, and has to wait for the next.
-func (r *registry) hurried(l *limit, key uint64, now int64) bool {
-	g := r.groups[key]
-	if g == nil || l.newcomers.each == 0 {
+func (r *registry) crowded(generation uint32, places []place, kind setKind, account uint64) bool {
+	room := r.maxSets - len(r.ids)
+	if room > 0 && !(r.apart && r.owned[account] >= most(room)) {
 		return false
 	}
-	_, ok := l.newcomers.take(g.newcomers, now)
+	return r.ids[setKey(generation, places, kind)] == 0
+}
+
+// leftToOthers: of what is left, and what somebody has, so great a part is left to others. Whoever comes later finds room, even
+// if one has all that there is to have.
+const leftToOthers = 8
+
+// most is how much somebody may have, at most, who is to leave that part of it all when so much is left.
+func most(left int) int { return left * (leftToOthers - 1) }
+
+// hurried says whether a group has had its share of new series, and has to wait for the next.
+func (r *registry) hurried(p *place, now int64) bool {
+	g := r.groups[p.key]
+	if g == nil || p.party || p.terms.newcomers.each == 0 {
+		return false
+	}
+	_, ok := p.terms.newcomers.take(g.newcomers, now)
 	return !ok
 }
 
@@ -173,9 +191,9 @@ func (r *registry) brief(key uint64, now, patience int64) bool {
 // welcome takes one from the share of each group.
 func (r *registry) welcome(places []place, now int64) {
 	for _, p := range places {
-		if p.limit.newcomers.each > 0 && !p.party {
+		if !p.party && p.terms.newcomers.each > 0 {
 			g := r.groups[p.key]
-			g.newcomers, _ = p.limit.newcomers.take(g.newcomers, now)
+			g.newcomers, _ = p.terms.newcomers.take(g.newcomers, now)
 		}
 	}
 }
@@ -201,11 +219,11 @@ func setKey(generation uint32, places []place, kind setKind) uint64 {
 }
 
 // join adds a member to the set of the places, and returns its id.
-func (r *registry) join(generation uint32, places []place, kind setKind) uint32 {
+func (r *registry) join(generation uint32, places []place, kind setKind, account uint64) uint32 {
 	key := setKey(generation, places, kind)
 	id := r.ids[key]
 	if id == 0 {
-		id = r.add(&set{key: key, generation: generation, setKind: kind}, places)
+		id = r.add(&set{key: key, generation: generation, setKind: kind, account: account}, places)
 	}
 	r.change(r.set(id), +1)
 	return id
@@ -215,6 +233,7 @@ func (r *registry) change(s *set, by int) {
 	s.members += by
 	for _, g := range s.groups {
 		g.used += by
+		g.count.Store(int64(g.used))
 		g.tally.members += by
 	}
 	if s.values || len(s.groups) == 0 { // who takes no place is not missed in any
@@ -231,6 +250,7 @@ func (r *registry) change(s *set, by int) {
 	case by:
 		r.oldest = min(r.oldest, s.generation)
 	}
+	r.dates.Store(r.oldest)
 }
 
 func (r *registry) add(s *set, places []place) uint32 {
@@ -245,8 +265,8 @@ func (r *registry) add(s *set, places []place) uint32 {
 		}
 		g.sets++
 		s.groups[i] = g
-		if p.limit.points.each > 0 && !s.values && !p.party {
-			s.tolls = append(s.tolls, toll{limit: p.limit, group: g})
+		if !s.values && !p.party && p.terms.points.each > 0 {
+			s.tolls = append(s.tolls, toll{limit: p.limit, pace: p.terms.points, group: g})
 		}
 	}
 	s.plain = !s.output && !s.promoted && len(s.tolls) == 0
@@ -263,6 +283,7 @@ func (r *registry) add(s *set, places []place) uint32 {
 	}
 	page.Load()[id%setPage].Store(s)
 	r.ids[s.key] = id
+	r.owned[s.account]++
 	return id
 }
 
@@ -276,6 +297,7 @@ func (r *registry) found(p *place, values bool) *group {
 	}
 	g.tally.groups++
 	r.groups[p.key] = g
+	r.open.put(g)
 	return g
 }
 
@@ -300,6 +322,9 @@ func (r *registry) leave(id uint32) {
 		}
 	}
 	delete(r.ids, s.key)
+	if r.owned[s.account]--; r.owned[s.account] == 0 {
+		delete(r.owned, s.account)
+	}
 	r.pages[id/setPage].Load()[id%setPage].Store(nil)
 	r.free = append(r.free, id)
 }

@@ -139,10 +139,15 @@ func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 		a.flush(t.Context())
 	}
 	require.Zero(t, a.gauge("overflow_state", ""))
-	require.Empty(t, a.overflow.members)
-	require.Empty(t, a.overflow.resting)
-	require.Zero(t, a.overflow.rested)
-	require.Zero(t, a.overflow.asleep)
+	require.Empty(t, a.overflow.everybody())
+	require.Empty(t, a.overflow.accounts)
+	require.Zero(t, a.overflow.all.rested.Load())
+	for i := range a.overflow.shards {
+		sh := &a.overflow.shards[i]
+		require.Empty(t, sh.silent)
+		require.Zero(t, sh.asleep)
+		require.Zero(t, sh.rested)
+	}
 }
 
 // TestKnownCumulativeSeriesDoNotWaitForTheOverflow: those that statistics are to be told of take the slow path, and wait
@@ -154,6 +159,8 @@ func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
 	r.epochs(idleEpochs) // each is due once
 	r.overflow.mu.Lock()
 	defer r.overflow.mu.Unlock()
+	r.overflow.lockAll()
+	defer r.overflow.unlockAll()
 	passed := make(chan error, 1)
 	go func() {
 		_, err := r.process(t.Context(), md)

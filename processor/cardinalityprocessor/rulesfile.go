@@ -22,9 +22,10 @@ const maxRulesFile = 4 << 20
 
 // rulesFile is what a file of rules may say. What it says about the defaults goes before the configuration.
 type rulesFile struct {
-	Defaults DefaultsConfig `mapstructure:"defaults"`
-	Exempt   []MatchConfig  `mapstructure:"exempt"`
-	Rules    []RuleConfig   `mapstructure:"rules"`
+	Defaults  DefaultsConfig            `mapstructure:"defaults"`
+	Exempt    []MatchConfig             `mapstructure:"exempt"`
+	Overrides map[string]OverrideConfig `mapstructure:"overrides"`
+	Rules     []RuleConfig              `mapstructure:"rules"`
 }
 
 // parseRules returns the configuration with the limits of a file.
@@ -38,7 +39,7 @@ func parseRules(cfg *Config, content []byte) (*Config, error) {
 		return nil, fmt.Errorf("cannot read rules: %w", err)
 	}
 	out := *cfg
-	out.Defaults, out.Exempt, out.Rules = in.Defaults, in.Exempt, in.Rules
+	out.Defaults, out.Exempt, out.Overrides, out.Rules = in.Defaults, in.Exempt, in.Overrides, in.Rules
 	return &out, out.validateLimits()
 }
 

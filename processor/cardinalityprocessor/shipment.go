@@ -41,9 +41,13 @@ func newShipment(t tenant) *shipment {
 
 // put adds an output's point. Outputs of one metric go into one.
 func (s *shipment) put(out *output, at pcommon.Timestamp) {
-	total := out.total
+	sum := &out.sum
+	total := sum.total
 	if out.class == classGauge && out.gauge == gaugeMean {
-		total = value{numeric: numeric{float: total.number() / float64(out.points), isFloat: true}}
+		total = value{numeric: numeric{float: total.number() / float64(sum.points), isFloat: true}}
+	}
+	if out.form == shapeHistogram {
+		setBounds(out.metric, sum.bounds)
 	}
 	total.writeTo(out.metric, 0)
 	out.start = min(out.start, at) // the clock may have gone back
@@ -51,15 +55,14 @@ func (s *shipment) put(out *output, at pcommon.Timestamp) {
 	s.add(out)
 	switch out.class {
 	case classDelta:
-		s.sent = append(s.sent, sent{output: out, total: total, bounds: out.bounds, points: out.points, start: out.start})
-		out.total, out.start = value{}, at
+		s.sent = append(s.sent, sent{output: out, total: total, bounds: sum.bounds, points: sum.points, start: out.start})
+		out.start = at
 	case classGauge:
-		s.sent = append(s.sent, sent{output: out, total: out.total, points: out.points, start: out.start})
-		out.total = value{}
+		s.sent = append(s.sent, sent{output: out, total: sum.total, points: sum.points, start: out.start})
 	default: // its total stays, but it might say it only once
-		s.sent = append(s.sent, sent{output: out, points: out.points, start: out.start})
+		s.sent = append(s.sent, sent{output: out, bounds: sum.bounds, points: sum.points, start: out.start})
 	}
-	out.points, out.sent = 0, true
+	out.sent, out.sum.total = true, value{}
 }
 
 // end adds an output's farewell.

@@ -64,13 +64,13 @@ func (t *table) eachOf(part int, f func(fp uint64, set uint32)) {
 	}
 }
 
-// openStorage returns the client of the storage extension, which is for one instance.
-func openStorage(ctx context.Context, host component.Host, id, owner component.ID) (storage.Client, error) {
+// openStorage returns the client of the storage extension, which is for one instance: that of a pipeline, or of all.
+func openStorage(ctx context.Context, host component.Host, id, owner component.ID, of string) (storage.Client, error) {
 	extension, ok := host.GetExtensions()[id].(storage.Extension)
 	if !ok {
 		return nil, fmt.Errorf("cannot use `storage` %q: %w", id, errNoStorage)
 	}
-	client, err := extension.GetClient(ctx, component.KindProcessor, owner, pipelineOf(host))
+	client, err := extension.GetClient(ctx, component.KindProcessor, owner, of)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open `storage` %q: %w", id, err)
 	}
@@ -253,7 +253,7 @@ func (l *limiter) restorePart(part int, saved []byte) error {
 				if name>>1 >= uint64(len(limits)) {
 					return errSnapshot
 				}
-				places[i] = place{limit: limits[name>>1], key: r.word(), party: name&1 != 0}
+				places[i] = place{limit: limits[name>>1], terms: &terms{}, key: r.word(), party: name&1 != 0}
 			}
 			for range r.count(8) {
 				if fp := r.word(); r.err == nil && fp >= 2 && fp>>(64-partBits) == uint64(part) {
@@ -279,7 +279,7 @@ func (l *limiter) restore(t *table, fp uint64, places []place, kind setKind) {
 		sh.insert(fp, kind.left, now)
 		l.groups.pass(kind.left, 1)
 	case !l.groups.exhausted():
-		sh.insert(fp, l.groups.join(0, places, kind), now)
+		sh.insert(fp, l.groups.join(0, places, kind, 0), now)
 	}
 }
 

@@ -66,7 +66,10 @@ const (
 type staged struct {
 	additions  []addition
 	histograms []bucketed
-	owned      []uint64 // fingerprints of outputs that are to be marked as made here
+	owned      []uint64  // fingerprints of outputs that are to be marked as made here
+	byShard    []uint32  // additions, when they are settled
+	last       *output   // that something is for; it stays until the batch is over
+	orphans    []*output // that nothing may be for
 }
 
 // bucketed is a value that is no number, with the bounds that it came in.
@@ -89,8 +92,8 @@ func (s *staged) value(add *addition, of shape) (value, *bounds) {
 	}
 }
 
-// append notes an addition to an output.
-func (s *staged) append(add *addition, out *output, v *bucketed) {
+// append notes an addition to an output, under the lock of its shard.
+func (s *staged) append(add *addition, of *subtotal, v *bucketed) {
 	switch {
 	case v.shape != shapeNumber:
 		add.number = uint64(len(s.histograms))
@@ -100,11 +103,11 @@ func (s *staged) append(add *addition, out *output, v *bucketed) {
 	default:
 		add.number = uint64(v.integer)
 	}
-	add.output = out
-	out.pins++
+	of.pins++
 	if add.member != nil {
 		add.member.pins++
 	}
+	s.last = add.output
 	s.additions = append(s.additions, *add)
 }
 
@@ -117,14 +120,15 @@ const (
 // reset lets go of all, and keeps some memory.
 func (s *staged) reset() {
 	if cap(s.additions) > maxStaged {
-		s.additions = nil
+		s.additions, s.byShard = nil, nil
 	}
 	if cap(s.histograms) > maxStagedHistograms {
 		s.histograms = nil
 	}
 	clear(s.additions)
 	clear(s.histograms)
-	s.additions, s.histograms, s.owned = s.additions[:0], s.histograms[:0], s.owned[:0]
+	s.additions, s.histograms, s.owned, s.last = s.additions[:0], s.histograms[:0], s.owned[:0], nil
+	s.orphans = nil
 }
 
 // stage finds out whether a point can be added to the output of a fingerprint, and notes it if so. When there is no output
@@ -139,47 +143,74 @@ func (o *overflow) stage(s *staged, fp uint64, a *arrival, build func() *output)
 	if !w.noValue {
 		v.value = valueAt(a.metric, a.index)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	out := o.outputs[fp]
-	if kind.class.keeps() {
-		if add.member = o.members[a.fp]; add.member != nil {
-			if out = add.member.output; add.member.own != nil && add.start == add.member.start { // just now: it says so by itself
-				return lossOld
-			}
+	out := s.last // fast path: the last one that it had something for is there
+	if out != nil && out.fp != fp {
+		out = nil
+	}
+	for {
+		lost, again := o.stageTo(s, out, kind, &add, &v, a)
+		if !again {
+			return lost
+		}
+		if out = o.find(fp); out != nil {
+			continue
+		}
+		if build == nil {
+			return lossState
+		}
+		if lost = check(&add, &v, nil, kind, a); lost != lossNone {
+			return lost
+		}
+		out = build()
+		out.fp, out.class, out.gauge, out.rule = fp, kind.class, a.limit.exceed.gauge, a.limit.name
+		out.bounds.Store(v.bounds)
+		out.cost += subtotalSize * int64(len(o.shards))
+		if out = o.found(out, a.now); out == nil {
+			return lossState
 		}
 	}
-	if out == nil && build == nil {
-		return lossState
+}
+
+// stageTo notes a point for an output: that which its input is a member of, or else the one given. It says again when there is none,
+// or none any more.
+func (o *overflow) stageTo(s *staged, out *output, kind outputKind, add *addition, v *bucketed, a *arrival) (lost loss, again bool) {
+	i := o.shardOf(add.fp)
+	sh := &o.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if add.member = nil; kind.class.keeps() {
+		add.member = sh.members[add.fp]
 	}
-	if lost := check(&add, &v, out, kind, a); lost != lossNone {
-		return lost
+	if m := add.member; m != nil {
+		switch {
+		case m.output.gone.Load(): // it rests, and has nothing to go on with
+			o.forget(sh, add.fp, m)
+			add.member = nil
+		case m.own != nil && add.start == m.start: // just now: it says so by itself
+			return lossOld, false
+		default:
+			out = m.output
+		}
 	}
-	if kind.class.keeps() && !w.noValue {
+	if out == nil || out.gone.Load() {
+		return lossNone, true
+	}
+	fresh := !out.begun.Load()
+	if lost = check(add, v, out, kind, a); lost != lossNone {
+		return lost, false
+	}
+	if kind.class.keeps() && !add.noValue {
 		add.cost = int32(max(0, add.member.growth(&v.value)))
 	}
-	fresh := out == nil
-	cost := int64(add.cost)
-	if fresh {
-		out = build()
-		out.fp, out.class, out.gauge, out.start, out.rule = fp, kind.class, a.limit.exceed.gauge, o.begin, a.limit.name
-		if kind.class == classDelta {
-			out.start = pcommon.Timestamp(a.now)
+	if add.cost > 0 && !o.reserve(out.account, int64(add.cost)) {
+		if fresh {
+			s.orphans = append(s.orphans, out)
 		}
-		out.setBounds(v.bounds)
-		cost += out.cost
+		return lossState, false
 	}
-	if cost > 0 && o.used+o.staged+cost-o.rested > o.budget { // who rests is forgotten for it, but not before the commit
-		return lossState
-	}
-	if fresh {
-		out.detach()
-		o.outputs[fp] = out
-		o.used += out.cost
-	}
-	o.staged += int64(add.cost)
-	s.append(&add, out, &v)
-	return lossNone
+	add.output = out
+	s.append(add, out.subtotal(i), v)
+	return lossNone, false
 }
 
 // check says what of a point cannot be added, whatever there is room for.
@@ -203,10 +234,10 @@ func check(add *addition, v *bucketed, out *output, kind outputKind, a *arrival)
 	}
 	var known *bounds
 	if out != nil {
-		known = out.bounds
+		known = out.bounds.Load()
 	}
 	partial, lost := v.read(a.metric, a.index, known)
-	add.partial = partial
+	add.partial = add.partial || partial // it may be looked at twice
 	return lost
 }
 

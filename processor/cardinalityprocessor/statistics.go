@@ -220,16 +220,49 @@ func (b *batch) observe(i int) {
 	b.p.book.Observe(&b.account.series)
 }
 
-// observeRejected tells of a series that has no place.
+// refusals are the points of the metric at hand that found no room, for statistics.
+type refusals struct {
+	fps []uint64
+	all []refusal
+	of  []int // that are to be told of
+}
+
+type refusal struct {
+	index int
+	limit *limit
+	why   reason
+	what  action
+}
+
+// observeRejected notes a series that has no place.
 func (b *batch) observeRejected(i int, v verdict, what action) {
-	if b.p.book == nil || !b.p.book.Refuse(b.owner.metric, b.fps[i]) {
-		return
+	if b.p.book != nil {
+		b.refusals.fps = append(b.refusals.fps, b.fps[i])
+		b.refusals.all = append(b.refusals.all, refusal{i, v.limit, v.reason, what})
 	}
-	b.fill(i)
-	s := &b.account.series
-	s.Rejected, s.Rule, s.Reason, s.Action = true, v.limit.name, reasonNames[v.reason], actionNames[what]
-	s.Tenant, s.At = b.owner.tenant, time.Unix(0, b.now)
-	b.p.book.Observe(s)
+}
+
+// observeAllRejected tells of those of the metric at hand.
+func (b *batch) observeAllRejected() {
+	r := &b.refusals
+	r.of = b.p.book.RefuseAll(b.owner.metric, r.fps, r.of[:0])
+	for _, i := range r.of {
+		of := &r.all[i]
+		b.fill(of.index)
+		s := &b.account.series
+		s.Rejected, s.Rule, s.Reason, s.Action = true, of.limit.name, reasonNames[of.why], actionNames[of.what]
+		s.Tenant, s.At = b.owner.tenant, time.Unix(0, b.now)
+		b.p.book.Observe(s)
+	}
+	r.reset()
+}
+
+func (r *refusals) reset() {
+	clear(r.all)
+	r.fps, r.all = r.fps[:0], r.all[:0]
+	if cap(r.fps) > maxRetained {
+		*r = refusals{}
+	}
 }
 
 func (b *batch) fill(i int) {
@@ -271,9 +304,6 @@ func (p *cardinalityProcessor) memory() int64 {
 	n := p.limiter.series.bytes() + p.limiter.values.bytes()
 	if p.book != nil {
 		n += int64(p.book.Bytes())
-	}
-	if p.interner != nil {
-		n += int64(p.interner.table.Counts().Bytes)
 	}
 	return n
 }

@@ -133,12 +133,20 @@ func (t *table) separate(i uint64) bool {
 	}
 	second.used = second.live
 	second.slots.Store(to)
-	first.live -= second.live
-	first.resize(first.live)
-	for i := range 2 * half {
+	for i := range 2 * half { // before they are gone from the first: see absent
 		t.widths[begin+i].Store(width)
 	}
+	first.live -= second.live
+	first.resize(first.live)
 	return true
+}
+
+// absent says for certain that fp is not there. It takes no lock: entries do not move within their slots, and where they move to others
+// their fingerprints stay for who looks at the old ones.
+func (t *table) absent(fp uint64) bool {
+	sh := t.shard(fp)
+	s := sh.slots.Load()
+	return s.find(fp) < 0 && t.shard(fp) == sh && sh.slots.Load() == s
 }
 
 // find returns the slot of fp, or -1.

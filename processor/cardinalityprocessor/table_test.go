@@ -239,6 +239,9 @@ func TestKnownSeriesWaitForNobody(t *testing.T) {
 		for i := range r.limiter.shards() {
 			locks = append(locks, &r.limiter.series.shards[i].mu, &r.limiter.values.shards[i].mu)
 		}
+		for i := range r.overflow.shards {
+			locks = append(locks, &r.overflow.shards[i].mu)
+		}
 		for _, l := range locks {
 			l.Lock()
 		}

@@ -41,7 +41,6 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityEndedSeries            metric.Int64ObservableCounter
 	ProcessorCardinalityExpiredSeries          metric.Int64ObservableCounter
 	ProcessorCardinalityGroups                 metric.Int64ObservableGauge
-	ProcessorCardinalityInternedStrings        metric.Int64ObservableCounter
 	ProcessorCardinalityMemory                 metric.Int64ObservableGauge
 	ProcessorCardinalityOverflowFailedPoints   metric.Int64Counter
 	ProcessorCardinalityOverflowMembers        metric.Int64ObservableGauge
@@ -185,21 +184,6 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityGroupsCallback(cb m
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityGroups, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityGroups)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterProcessorCardinalityInternedStringsCallback sets callback for observable ProcessorCardinalityInternedStrings metric.
-func (builder *TelemetryBuilder) RegisterProcessorCardinalityInternedStringsCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityInternedStrings, obs: o})
-		return nil
-	}, builder.ProcessorCardinalityInternedStrings)
 	if err != nil {
 		return err
 	}
@@ -480,15 +464,9 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{group}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorCardinalityInternedStrings, err = builder.meter.Int64ObservableCounter(
-		"otelcol_processor_cardinality_interned_strings",
-		metric.WithDescription("Strings that interning knew already. [Alpha]"),
-		metric.WithUnit("{string}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityMemory, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_memory",
-		metric.WithDescription("Memory of the tables of series and label values, of statistics and of interned strings. [Alpha]"),
+		metric.WithDescription("Memory of the tables of series and label values, and of statistics. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

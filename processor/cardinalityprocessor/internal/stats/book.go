@@ -86,8 +86,8 @@ type metric struct {
 	points, counts   [2]int  // that came, and how often that was counted
 	detailed         bool
 	labels           []counted
-	worst            string // of its labels
-	asked            int    // for it
+	worst            []worst // of its labels, the first one first
+	asked            int     // for it
 }
 
 // label is what is known of a label name.
@@ -163,6 +163,21 @@ func (b *Book) Observe(s *Series) {
 // Refuse is to be told of each rejected series as it comes, and says whether Observe is wanted, too. It is of all while
 // they are few, and then of some: others than before each time, so that what comes again and again is seen in the end.
 func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
+	return len(b.RefuseAll(metric, []uint64{fingerprint}, nil)) > 0
+}
+
+// refusedAtOnce is how many are told of while others wait.
+const refusedAtOnce = 512
+
+// RefuseAll is Refuse for several of a metric. It appends which of them Observe is wanted of.
+func (b *Book) RefuseAll(metric string, fingerprints []uint64, observe []int) []int {
+	for begin := 0; begin < len(fingerprints); begin += refusedAtOnce {
+		observe = b.refuseSome(metric, fingerprints, begin, observe)
+	}
+	return observe
+}
+
+func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, observe []int) []int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	row := b.metrics.last
@@ -170,16 +185,20 @@ func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 		row = b.metrics.find(metric, name)
 		b.metrics.last = row
 	}
-	m, id := &row.of, refusedMark(fingerprint)
-	m.rejected.add(id)
+	m := &row.of
 	of := b.detailed(m)
-	of.rejected.add(id)
-	of.refused++
-	if of.refused <= allRefused || fold(uint64(of.refused), 4)%someRefused == 0 {
-		return true
+	for i := begin; i < min(begin+refusedAtOnce, len(fingerprints)); i++ {
+		id := refusedMark(fingerprints[i])
+		m.rejected.add(id)
+		of.rejected.add(id)
+		of.refused++
+		if of.refused <= allRefused || fold(uint64(of.refused), 4)%someRefused == 0 {
+			observe = append(observe, i)
+		} else {
+			row.weight++
+		}
 	}
-	row.weight++
-	return false
+	return observe
 }
 
 // Passed is to be told how many points of a metric came, or of a sample of them how many these stand for. Names that are

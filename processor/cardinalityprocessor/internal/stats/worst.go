@@ -3,18 +3,29 @@
 
 package stats
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 const (
 	fewValues  = 20   // of a label, which are no reason to do without them
+	maxWorst   = 8    // labels of a metric that have most values
 	reconsider = 1024 // calls of Worst between two looks at the counts
 	retry      = 16   // the same, as long as there is no answer
 )
 
-// Worst says which label of a metric has most values, if that is one of those given: in that metric, or in all if its
-// labels are not counted by themselves. It stays the one until another has twice as many values, so that what is made of
-// the answer does not change to and fro. There is none while all have few.
-func (b *Book) Worst(name string, labels []string) (label string, ok bool) {
+// worst is a label of a metric that has more values than others.
+type worst struct {
+	name     string
+	together bool // with the one before it: without only one of them there would be hardly fewer series
+}
+
+// Worst says which of the labels given has most values: in a metric, or in all if its labels are not counted by themselves. Those that
+// have nearly as many come with it, if to do without it alone would be of no use: a pod's name beside its uid. A label goes before
+// another only when it has twice as many values, so that what is made of the answer does not change to and fro. There is none while
+// all have few.
+func (b *Book) Worst(name string, labels []string) (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := &b.rest
@@ -22,29 +33,74 @@ func (b *Book) Worst(name string, labels []string) (label string, ok bool) {
 		m = &row.of
 	}
 	m.asked++
-	if m.worst == "" && m.asked%retry == 1 || m.asked%reconsider == 1 {
-		most := max(fewValues, 2*b.values(m, m.worst))
-		for _, l := range labels {
-			if n := b.values(m, l); n > most && l != m.worst {
-				most, m.worst = n, short(l)
-			}
+	if len(m.worst) == 0 && m.asked%retry == 1 || m.asked%reconsider == 1 {
+		b.rankWorst(m, labels)
+	}
+	for _, w := range m.worst {
+		if len(all) > 0 && !w.together {
+			break
+		}
+		if slices.Contains(labels, w.name) {
+			all = append(all, w.name)
 		}
 	}
-	return m.worst, m.worst != "" && slices.Contains(labels, m.worst)
+	return all
 }
 
-// values is how many a label has, as well as is known.
-func (b *Book) values(m *metric, label string) float64 {
+// weighed is a label with what is known of it.
+type weighed struct {
+	worst
+
+	of     *counted
+	values float64
+}
+
+// rankWorst looks at the counts.
+func (b *Book) rankWorst(m *metric, labels []string) {
+	var all []weighed
+	for _, w := range m.worst {
+		of := b.countedOf(m, w.name)
+		all = append(all, weighed{w, of, of.values.estimate()})
+	}
+	known := len(all)
+	for _, name := range labels {
+		if len(name) > maxText || slices.ContainsFunc(all, func(w weighed) bool { return w.name == name }) {
+			continue
+		}
+		of := b.countedOf(m, name)
+		if n := of.values.estimate(); n > fewValues {
+			all = append(all, weighed{worst{name: name}, of, n})
+		}
+	}
+	slices.SortStableFunc(all[known:], func(a, b weighed) int { return cmp.Compare(b.values, a.values) })
+	for i := 1; i < len(all); i++ {
+		for j := i; j > 0 && all[j].values > 2*all[j-1].values; j-- {
+			all[j], all[j-1] = all[j-1], all[j]
+			all[j].together, all[j-1].together = false, false
+		}
+	}
+	m.worst = m.worst[:0]
+	for i, w := range all[:min(len(all), maxWorst)] {
+		first := &all[0]
+		inVain := first.of.without.estimate() > first.of.series.estimate()/2
+		together := i == 1 || i > 1 && m.worst[i-1].together // they stand next to each other
+		w.together = together && (w.together || inVain && 2*w.values >= first.values)
+		m.worst = append(m.worst, worst{short(w.name), w.together})
+	}
+}
+
+// countedOf is what is known of a label, as well as it is.
+func (b *Book) countedOf(m *metric, label string) *counted {
 	hash := b.hash(label)
 	if m.detailed {
 		for i := range m.labels {
 			if m.labels[i].hash == hash {
-				return m.labels[i].values.estimate()
+				return &m.labels[i]
 			}
 		}
 	}
 	if row := b.labels.byName[hash]; row != nil {
-		return row.of.values.estimate()
+		return &row.of.counted
 	}
-	return 0
+	return &counted{}
 }

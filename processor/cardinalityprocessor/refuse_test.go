@@ -1,0 +1,87 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGroupIndexAgreesWithAMap(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var index groupIndex
+	all := map[uint64]*group{}
+	var keys []uint64
+	for round := range 20_000 {
+		grows := round/4000%2 == 0
+		switch n := random.IntN(10); {
+		case n < 6 == grows || len(keys) == 0:
+			g := &group{key: random.Uint64() >> (random.IntN(2) * 40)} // some begin alike
+			if all[g.key] == nil {
+				g.count.Store(int64(round))
+				all[g.key] = g
+				keys = append(keys, g.key)
+				index.put(g)
+			}
+		default:
+			i := random.IntN(len(keys))
+			index.remove(all[keys[i]])
+			delete(all, keys[i])
+			keys[i] = keys[len(keys)-1]
+			keys = keys[:len(keys)-1]
+		}
+		key := random.Uint64()
+		if len(keys) > 0 && round%2 == 0 {
+			key = keys[random.IntN(len(keys))]
+		}
+		want := 0
+		if g := all[key]; g != nil {
+			want = int(g.count.Load())
+		}
+		require.Equal(t, want, index.used(key))
+	}
+	require.Equal(t, len(all), index.live)
+	require.LessOrEqual(t, len(*index.slots.Load()), max(minGroupSlots, 8*len(all)))
+}
+
+// TestWhoHasAPlaceIsNeverRefused, while tables grow, shards separate, groups come and go, and others are refused without a lock.
+func TestWhoHasAPlaceIsNeverRefused(t *testing.T) {
+	const mine = 3000
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "each", GroupBy: []string{"attribute:who"}, MaxSeries: mine}}
+	})
+	own := func(i int) point { return point{name: "m", attrs: attrs{"who": "me", "i": int64(i)}} }
+	var done sync.WaitGroup
+	var stop atomic.Bool
+	for other := range 2 {
+		done.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				_, _ = r.process(t.Context(), metricsOf(
+					point{name: "m", attrs: attrs{"who": "other" + strconv.Itoa(other), "i": int64(i)}},
+					point{name: "m", attrs: attrs{"who": "me", "i": "too many" + strconv.Itoa(i)}},
+				))
+			}
+		})
+	}
+	admitted := map[int]bool{}
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && len(admitted) < mine; {
+		for i := range mine {
+			md, err := r.process(t.Context(), metricsOf(own(i)))
+			if passed := err == nil && md.DataPointCount() == 1; passed {
+				admitted[i] = true
+			} else {
+				require.False(t, admitted[i], "series %d lost its place", i)
+			}
+		}
+	}
+	stop.Store(true)
+	done.Wait()
+	requireWithinLimits(t, r)
+}

@@ -1,0 +1,103 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// How dropping and adding up scale is told by -cpu 1,2: as many senders as there are processors have batches ready, each of series of its
+// own, of the same metrics.
+const (
+	parallelBatches = 20
+	parallelPoints  = 1000
+)
+
+func benchmarkParallel(b *testing.B, r *rig, k kind) {
+	senders := runtime.GOMAXPROCS(0)
+	batches := make([][]pmetric.Metrics, senders)
+	for i := range batches {
+		template := pmetric.NewMetrics()
+		appendPoint(template, point{name: "m", kind: k, attrs: attrs{"http.route": "/orders", "sender": int64(i), "id": int64(0)}})
+		m := onlyMetricOf(template)
+		for j := 1; j < parallelPoints; j++ {
+			appendPointOf(m, m)
+			attributesAt(m, j).PutInt("id", int64(j))
+		}
+		batches[i] = make([]pmetric.Metrics, parallelBatches)
+		batches[i][0] = template
+	}
+	value, start, points := int64(0), r.clock, 0
+	prepare := func() {
+		for _, of := range batches {
+			template := pmetric.NewMetrics()
+			of[0].CopyTo(template)
+			for i := range of {
+				of[i] = pmetric.NewMetrics()
+				template.CopyTo(of[i])
+				for j := range parallelPoints {
+					setPoint(onlyMetricOf(of[i]), j, start, r.clock.Add(time.Duration(i)*time.Second), value+int64(i))
+				}
+			}
+		}
+		value += parallelBatches
+		r.clock = r.clock.Add(parallelBatches * time.Second)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		templates := make([]pmetric.Metrics, senders)
+		for i, of := range batches {
+			templates[i] = pmetric.NewMetrics()
+			of[0].CopyTo(templates[i])
+		}
+		prepare()
+		b.StartTimer()
+		var done sync.WaitGroup
+		for _, of := range batches {
+			done.Go(func() {
+				for _, md := range of {
+					_, _ = r.process(b.Context(), md)
+				}
+			})
+		}
+		done.Wait()
+		b.StopTimer()
+		for i, of := range batches {
+			of[0] = templates[i]
+		}
+		points += senders * parallelBatches * parallelPoints
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
+}
+
+// BenchmarkRejectedParallel is that of points that are dropped.
+func BenchmarkRejectedParallel(b *testing.B) {
+	for _, told := range []bool{false, true} {
+		b.Run("statistics="+strconv.FormatBool(told), func(b *testing.B) {
+			r := newRig(b, func(c *Config) { threeLimits(c); c.Memory.MaxSeries, c.Statistics.Enabled = 1, told })
+			r.send(point{name: "first"})
+			benchmarkParallel(b, r, cumulative)
+		})
+	}
+}
+
+// BenchmarkOverflowParallel is that of points that are added up.
+func BenchmarkOverflowParallel(b *testing.B) {
+	for _, told := range []bool{false, true} {
+		for name, k := range map[string]kind{"delta": delta, "cumulative": cumulative, "histogram": histogram} {
+			b.Run(name+"/statistics="+strconv.FormatBool(told), func(b *testing.B) {
+				r := newRig(b, func(c *Config) { overflowing(1)(c); c.Statistics.Enabled = told })
+				r.send(point{name: "first"})
+				benchmarkParallel(b, r, k)
+			})
+		}
+	}
+}
