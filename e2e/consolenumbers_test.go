@@ -273,7 +273,7 @@ func (s *situation) run(t *testing.T, browser *console.Browser, body string) {
 	wait.Until(t, time.Minute, func() (bool, string) {
 		var o shownOverview
 		require.NoError(t, json.Unmarshal(ask(t, api+"overview"), &o))
-		why := all(s.holds, addsUp)(&o)
+		why := all(longEnough, s.holds, addsUp)(&o)
 		return why == "", why
 	})
 	wait.Until(t, time.Minute, func() (bool, string) {
@@ -289,6 +289,11 @@ func addressed(config string, values ...string) string {
 		config = strings.ReplaceAll(config, fmt.Sprintf("%%[%d]s", i+1), v)
 	}
 	return config
+}
+
+// longEnough is a stretch over which what near allows for is little: a quarter of what came.
+func longEnough(o *shownOverview) string {
+	return say(known(o.Over) >= 9, "rates are over %v s", known(o.Over))
 }
 
 // addsUp checks the balance of each destination, and that the last point of a chart is the number above it.

@@ -37,7 +37,7 @@ page.changed = () => {
   const names: Record<Theme, string> = { auto: "Auto theme", light: "Light theme", dark: "Dark theme" };
   themes.textContent = names[theme()];
   themes.title = "Colour theme (t)";
-  themes.setAttribute("aria-label", `Colour theme: ${theme()}`);
+  themes.setAttribute("aria-label", `${names[theme()]}: change the colours`);
 };
 
 function nextTheme(): void {

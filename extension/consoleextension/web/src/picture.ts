@@ -204,7 +204,7 @@ function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGEl
     null,
     svg(
       "a",
-      { href: box.href, "aria-label": words },
+      { href: box.href }, // its title is its name
       svg("title", null, words),
       svg("rect", { class: inside ? "node" : "node outside", x, y, width: w, height: h, rx: 8 }),
       inside ? svg("text", { class: "kind", x: x + 13, y: y + 20 }, box.kind) : null,

@@ -80,7 +80,7 @@ function cell<Row>(column: Column<Row>, row: Row): HTMLElement {
 function title<Row>(column: Column<Row>, { route, initial = { by: "", down: false }, mostFirst }: Options<Row>): HTMLElement {
   const kind = column.numeric ? "n" : undefined;
   const props = { scope: "col", role: "columnheader", class: kind };
-  if (!route || !column.sort) return h("th", props, column.title);
+  if (!route || !column.sort) return h("th", props, column.title || h("span", { class: "unseen" }, "More"));
   const now = order(route, initial);
   if (mostFirst) now.down = true;
   const here = now.by === column.sort;

@@ -60,7 +60,7 @@ export const configuration: View<api.Configuration> = {
         "Effective configuration",
         ["Defaults are filled in. ", data.redacted ? `${plural(data.redacted, "value")} that may be secret ${data.redacted === 1 ? "is" : "are"} replaced by [REDACTED].` : "Nothing had to be redacted."],
         h("div", { class: "filters after-about" }, copy(page, "Copy", () => data.yaml), h("a", { href: address("configuration", { format: "yaml" }), download: "" }, "Download YAML"), h("a", { href: address("configuration"), download: "" }, "Download JSON")),
-        h("pre", { class: "yaml", tabindex: "0", role: "region", "aria-label": "Effective configuration" }, yaml(data.yaml)),
+        h("pre", { class: "yaml", tabindex: "0", role: "region", "aria-label": "The configuration as YAML" }, yaml(data.yaml)),
       ),
       data.modules?.length
         ? h("details", { key: "modules" }, h("summary", null, plural(data.modules.length, "module")), table({ caption: "Modules", rows: data.modules, key: (m) => m.path, columns: [{ title: "Module", head: true, class: "wrap", cell: (m) => m.path }, { title: "Version", class: "nowrap", cell: (m) => m.version }] }))

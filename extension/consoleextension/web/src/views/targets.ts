@@ -157,8 +157,8 @@ function failures(all: api.TargetList, route: Route): Child {
           class: "nowrap",
           cell: (e) =>
             here(e)
-              ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all targets, not only ${e.reason_text}` }, "Show all again")
-              : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${plural(e.count, "target")}: ${e.reason_text}` }, `Show ${e.count === 1 ? "it" : "them"}`),
+              ? h("a", { class: "go", href: changed(route, { reason: null, state: null, offset: null }), "aria-label": `Show all again, not only ${e.reason_text}` }, "Show all again")
+              : h("a", { class: "go", href: changed(route, { reason: e.reason, state: "failing", offset: null }), "aria-label": `Show ${e.count === 1 ? "it" : "them"}: ${plural(e.count, "target")}, ${e.reason_text}` }, `Show ${e.count === 1 ? "it" : "them"}`),
         },
       ],
     }),
