@@ -16,7 +16,8 @@ import { table } from "../table";
 // What was seen stays until another component is looked at.
 let seen: { node: string; looking: boolean; place: api.Live["place"]; batch?: api.Glance; error?: string } = { node: "", looking: false, place: "around" };
 
-const pause = 2000; // between two batches: nobody reads faster
+// Between two batches: nobody reads faster. By chance, or targets that are scraped at regular times would show the same one always.
+const pause = (): number => 1000 + 2000 * Math.random();
 
 export const live: View<api.Overview> = {
   name: "live",
@@ -61,7 +62,7 @@ async function look(node: string, page: Page): Promise<void> {
       mine.error = error instanceof Failure ? error.message : String(error);
     }
     if (seen === mine && page.current === live) page.redraw();
-    await new Promise((done) => setTimeout(done, pause));
+    await new Promise((done) => setTimeout(done, pause()));
   }
   mine.looking = false;
 }
