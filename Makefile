@@ -14,8 +14,8 @@ manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifes
 
 # Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
-# Modules that stand outside the workspace, so that their dependencies do not move ours. Two of them have code.
-APART   := benchmarks benchmarks/rivals/prometheus internal/tools internal/tools/ci internal/tools/lint packaging
+# Modules that stand outside the workspace, so that their dependencies do not move ours. Two of them have code to test.
+APART   := benchmarks benchmarks/rivals/prometheus e2e/oldcollector internal/tools internal/tools/ci internal/tools/lint packaging
 ALL     := $(MODULES) benchmarks packaging
 
 .DELETE_ON_ERROR:
@@ -60,6 +60,12 @@ e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and as
 e2e-kubernetes: build ## Build kube-apiserver and the operator's target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
 	@$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/kube-apiserver $(ROOT)/bin/rivals/target-allocator $(if $(CHART),$(ROOT)/bin/rivals/helm)
 	@cd e2e && GODWIT_KUBERNETES=1 CHART=$(if $(CHART),$(abspath $(CHART))) GOWORK=off $(GO) test -run 'Kubernetes$$|^TestAllocator|^TestManifests|^TestHelm|^TestOperator|^TestFollowsPodsThatRoll$$|^TestChart' -count 1 -parallel 2 -timeout 30m -v .
+
+.PHONY: e2e-old
+e2e-old: bin/godwit-agent bin/godwit-gateway ## Build a Collector of 2021, which knows gzip alone, and put it at either end of a stream
+	@mkdir -p bin/rivals
+	@cd e2e/oldcollector && GOWORK=off $(GO) build -trimpath -buildvcs=false -o $(ROOT)/bin/rivals/oldcollector .
+	@cd e2e && GOWORK=off $(GO) test -run 'Of2021$$' -count 1 -v .
 
 .PHONY: fuzz
 fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make test runs only their seeds

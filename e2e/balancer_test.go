@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/process"
+	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
 // balancer is a program that places each gRPC stream, and each WebSocket, anew.
@@ -27,7 +29,7 @@ type balancer struct {
 
 	file   string
 	config func(servers []*receiving) string
-	reload os.Signal
+	reload os.Signal // nil where it has none
 }
 
 // addr is where it takes streams of a transport.
@@ -64,32 +66,64 @@ func startBalancer(t *testing.T, name string, servers ...*receiving) *balancer {
 	var args []string
 	switch name {
 	case "nginx":
-		b.config, b.reload = b.nginx, syscall.SIGHUP
+		b.config = func(servers []*receiving) string { return nginxFrame(b.documented(t, name, servers)) }
+		b.reload = syscall.SIGHUP
 		args = []string{"-p", dir, "-c", b.file, "-e", "stderr"}
 	case "haproxy":
-		b.config, b.reload = b.haproxy, syscall.SIGUSR2
+		b.reload = syscall.SIGUSR2
 		args = []string{"-W", "-db", "-f", b.file}
+	case "envoy":
+		b.file += ".yaml"
+		args = []string{"-c", b.file, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error"}
+	}
+	if b.config == nil {
+		b.config = func(servers []*receiving) string { return b.documented(t, name, servers) }
 	}
 	b.balance(t, servers...)
 	b.Process = process.Start(t, process.Settings{Path: path, Args: args, Dir: dir})
 	return b
 }
 
-func list(servers []*receiving, line func(number int, server *receiving) string) string {
-	var text strings.Builder
-	for i, server := range servers {
-		text.WriteString(line(i, server))
+// documented is a configuration of docs/proxies.md for these servers: a line about the first gateway is there for each of them.
+func (b *balancer) documented(t *testing.T, program string, servers []*receiving) string {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(repository.Root(t), "docs", "proxies.md"))
+	require.NoError(t, err)
+	port := func(addr string) string { _, port, _ := net.SplitHostPort(addr); return port }
+	ours := strings.NewReplacer(
+		"listen 4317", "listen "+b.grpc, "bind :4317", "bind "+b.grpc, "address: 0.0.0.0, port_value: 4317", "address: 127.0.0.1, port_value: "+port(b.grpc),
+		"listen 4318", "listen "+b.websocket, "bind :4318", "bind "+b.websocket, "address: 0.0.0.0, port_value: 4318", "address: 127.0.0.1, port_value: "+port(b.websocket))
+	for _, block := range repository.Blocks(string(body)) {
+		if block.Comment != "proxy: "+program {
+			continue
+		}
+		var text strings.Builder
+		for line := range strings.Lines(block.Text) {
+			switch {
+			case strings.Contains(line, "gateway-2"):
+			case strings.Contains(line, "gateway-1"):
+				for i, s := range servers {
+					text.WriteString(strings.NewReplacer("gateway-1:4317", s.grpc, "gateway-1:4318", s.http,
+						"gateway-1, port_value: 4317", "127.0.0.1, port_value: "+port(s.grpc), "gateway-1, port_value: 4318", "127.0.0.1, port_value: "+port(s.http),
+						"gateway-1", fmt.Sprintf("gateway-%d", i)).Replace(line))
+				}
+			default:
+				text.WriteString(ours.Replace(line))
+			}
+		}
+		return text.String()
 	}
-	return text.String()
+	t.Fatalf("docs/proxies.md has nothing for %s", program)
+	return ""
 }
 
-// nginx: all that streams need is that it does not end them for being quiet or long.
-func (b *balancer) nginx(servers []*receiving) string {
+// nginxFrame is what there is around it.
+func nginxFrame(http string) string {
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;"
 	}
-	return fmt.Sprintf(`%s
+	return user + `
 daemon off;
 worker_processes 1;
 pid nginx.pid;
@@ -98,50 +132,5 @@ events { worker_connections 4096; }
 http {
   access_log off;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  client_max_body_size 0;
-  client_body_timeout 1h; send_timeout 1h;
-  upstream grpc {
-%s  }
-  upstream websocket {
-%s  }
-  server {
-    listen %s http2;
-    location / { grpc_pass grpc://grpc; grpc_read_timeout 1h; grpc_send_timeout 1h; }
-  }
-  server {
-    listen %s;
-    location / {
-      proxy_pass http://websocket;
-      proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
-      proxy_read_timeout 1h; proxy_send_timeout 1h;
-    }
-  }
-}
-`, user,
-		list(servers, func(_ int, s *receiving) string { return fmt.Sprintf("    server %s;\n", s.grpc) }),
-		list(servers, func(_ int, s *receiving) string { return fmt.Sprintf("    server %s;\n", s.http) }),
-		b.grpc, b.websocket)
-}
-
-func (b *balancer) haproxy(servers []*receiving) string {
-	return fmt.Sprintf(`
-defaults
-  mode http
-  balance roundrobin
-  timeout connect 5s
-  timeout client 1h
-  timeout server 1h
-  timeout tunnel 1h
-frontend grpc
-  bind %s proto h2
-  default_backend grpc
-backend grpc
-%sfrontend websocket
-  bind %s
-  default_backend websocket
-backend websocket
-%s`, b.grpc,
-		list(servers, func(i int, s *receiving) string { return fmt.Sprintf("  server s%d %s proto h2\n", i, s.grpc) }),
-		b.websocket,
-		list(servers, func(i int, s *receiving) string { return fmt.Sprintf("  server s%d %s\n", i, s.http) }))
+` + http + "}\n"
 }

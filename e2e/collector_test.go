@@ -45,9 +45,19 @@ func startDistribution(t *testing.T, name string, configs ...string) *collector 
 // startUnder runs it by a command that runs the one that follows it.
 func startUnder(t *testing.T, under []string, name string, configs ...string) *collector {
 	t.Helper()
+	return startCommand(t, append(slices.Clone(under), process.Binary(t, name)), configs...)
+}
+
+// startBinary runs a build that is not this tree's.
+func startBinary(t *testing.T, path string, configs ...string) *collector {
+	t.Helper()
+	return startCommand(t, []string{path}, configs...)
+}
+
+func startCommand(t *testing.T, command []string, configs ...string) *collector {
+	t.Helper()
 	health, telemetry := freeport.Addr(t), freeport.Get(t)
 	c := &collector{health: "http://" + health + "/", telemetry: fmt.Sprintf("http://127.0.0.1:%d/metrics", telemetry)}
-	command := append(slices.Clone(under), process.Binary(t, name))
 	for _, config := range append([]string{fmt.Sprintf(collectorFrame, health, telemetry)}, configs...) {
 		command = append(command, "--config", configFile(t, config))
 	}

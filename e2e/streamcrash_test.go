@@ -41,16 +41,34 @@ func TestStreamSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
 		for left := crashCount(t, 3); left > 0; left -= crashesOfOneLedger {
-			streamCrashes(t, transport, min(left, crashesOfOneLedger))
+			streamCrashes(t, transport, min(left, crashesOfOneLedger), streamWindowItems)
 		}
 	})
 }
 
-func streamCrashes(t *testing.T, transport string, crashes int) {
+// batching merges what is in the queue, to batches of so many items.
+const (
+	batchItems = 100
+	batching   = "exporters: {otlpstream: {sending_queue: {batch: {flush_timeout: 20ms, min_size: 100, max_size: 100}}}}"
+)
+
+// A queue on disk that batches holds what is merged until the batch is acknowledged.
+func TestStreamBatchesSurviveCrashes(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, transport string) {
+		for left := crashCount(t, 3); left > 0; left -= crashesOfOneLedger {
+			streamCrashes(t, transport, min(left, crashesOfOneLedger), 2*streamWindow*batchItems, batching)
+		}
+	})
+}
+
+// streamCrashes kills one end after the other, and bounds what arrives again of each.
+func streamCrashes(t *testing.T, transport string, crashes, onTheWay int, overlays ...string) {
+	t.Helper()
 	t.Run(fmt.Sprintf("%d crashes", crashes), func(t *testing.T) {
 		destination := otlpserver.New(t, otlpserver.Options{})
 		server := startReceiving(t, destination.GRPCAddr())
-		sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk)
+		sender := startSending(t, transport, server.addr(transport), append([]string{streamQueueOnDisk}, overlays...)...)
 		l := &ledger{padding: 100}
 		for crash := range crashes {
 			destination.Always(otlpserver.Step{Delay: rand.N(5 * time.Millisecond)})
@@ -73,7 +91,7 @@ func streamCrashes(t *testing.T, transport string, crashes int) {
 		wait.Until(t, delivery, l.arrived(destination))
 		sender.settles(t)
 		again := l.repeated(t, destination)
-		assert.LessOrEqual(t, again, crashes*streamWindowItems)
+		assert.LessOrEqual(t, again, crashes*onTheWay)
 		assert.Zero(t, sender.Stop(syscall.SIGTERM, drainTime))
 		assert.Zero(t, server.Stop(syscall.SIGTERM, drainTime))
 		assert.Equal(t, again, l.repeated(t, destination), "an end in order repeats nothing")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,7 +25,10 @@ type Stream struct {
 	// Pipelines are two Collectors one behind the other.
 	Pipelines []StreamPipeline `json:"pipelines"`
 	Wire      []StreamWire     `json:"wire"`
-	Skipped   []string         `json:"skipped,omitempty"`
+	Encodings []StreamEncoding `json:"encodings,omitempty"`
+	// Earlier are runs that some of it is of, since this one measured other parts.
+	Earlier []StreamEarlier `json:"earlier,omitempty"`
+	Skipped []string        `json:"skipped,omitempty"`
 }
 
 // StreamPoint is a size of the work and a distance.
@@ -164,6 +168,47 @@ func (s *Stream) points() []StreamPoint {
 		}
 	}
 	return all
+}
+
+// StreamEarlier is an earlier run that parts of a result are of.
+type StreamEarlier struct {
+	Parts   []string  `json:"parts"`
+	Taken   time.Time `json:"taken"`
+	Command string    `json:"command"`
+	Machine string    `json:"machine"`
+}
+
+// KeepStream takes parts that were not asked for from the result that is there.
+func KeepStream(dir string, s *Stream, missing []string) error {
+	before, err := loadStream(dir)
+	if before == nil || err != nil {
+		return err
+	}
+	kept := StreamEarlier{Taken: before.Taken, Command: before.Command, Machine: before.Machine.Model}
+	for _, part := range missing {
+		found := false
+		switch part {
+		case "cells":
+			s.Cells, found = before.Cells, len(before.Cells) > 0
+		case "pipelines":
+			s.Pipelines, found = before.Pipelines, len(before.Pipelines) > 0
+		case "wire":
+			s.Wire, found = before.Wire, len(before.Wire) > 0
+		case "encodings":
+			s.Encodings, found = before.Encodings, len(before.Encodings) > 0
+		}
+		if found {
+			kept.Parts = append(kept.Parts, part)
+			s.Skipped = slices.DeleteFunc(s.Skipped, func(why string) bool { return strings.HasPrefix(why, part+":") })
+		}
+	}
+	s.Earlier = before.Earlier
+	for i := range s.Earlier { // what was measured since is not of then any more
+		s.Earlier[i].Parts = slices.DeleteFunc(s.Earlier[i].Parts, func(part string) bool { return !slices.Contains(kept.Parts, part) })
+		kept.Parts = slices.DeleteFunc(kept.Parts, func(part string) bool { return slices.Contains(s.Earlier[i].Parts, part) })
+	}
+	s.Earlier = slices.DeleteFunc(append(s.Earlier, kept), func(e StreamEarlier) bool { return len(e.Parts) == 0 })
+	return nil
 }
 
 // WriteStream writes the result and renders its reports beside it.

@@ -85,7 +85,7 @@ func (s *Stream) Goals() []StreamGoal {
 			})
 		}
 	}
-	return goals
+	return append(goals, s.encodingGoals()...)
 }
 
 // hasLonger reports whether the same is sent more often at a pipelined point. Forty batches take 60 ms of CPU: what a
@@ -165,6 +165,7 @@ func (s *Stream) Markdown() string {
 	}
 	s.pipelineTable(&b)
 	s.wireTable(&b)
+	s.encodingTable(&b)
 	s.facts(&b)
 	return b.String()
 }
@@ -237,6 +238,9 @@ func (s *Stream) facts(b *strings.Builder) {
 	m := s.Machine
 	fmt.Fprintf(b, "\n- Machine: %d cores, %s, %.0f GB, %s; everything on it, built with %s\n", m.Cores, m.Model, float64(m.Memory)/1e9, m.Kernel, m.Go)
 	fmt.Fprintf(b, "- Taken: %s, by `%s`\n", s.Taken.Format("2006-01-02 15:04 MST"), s.Command)
+	for _, e := range s.Earlier {
+		fmt.Fprintf(b, "- Of an earlier run: %s, taken %s on %s, by `%s`\n", strings.Join(e.Parts, ", "), e.Taken.Format("2006-01-02 15:04 MST"), e.Machine, e.Command)
+	}
 	b.WriteString("- 2019: the appendix of the OTLP proposal, on two cores of an i7-7500U; its client made its batches while the clock ran\n")
 	for _, skipped := range s.Skipped {
 		fmt.Fprintf(b, "- Skipped: %s\n", skipped)
@@ -249,6 +253,9 @@ func (s *Stream) facts(b *strings.Builder) {
 	}
 	for _, c := range s.Cells {
 		failed(c.Variant+", "+c.Point.String(), c.Failed)
+	}
+	for _, e := range s.Encodings {
+		failed(e.Name+", "+scrapesEach(e.Batched), e.Failed)
 	}
 	for i := range s.Pipelines {
 		p := &s.Pipelines[i]

@@ -31,13 +31,13 @@ func (s *Suite) startCollector(ctx context.Context, name, receiver, exporter str
 	if err != nil {
 		return nil, err
 	}
-	return s.startConfigured(ctx, name, endpoint, "traces",
+	return s.startConfigured(ctx, s.Collector, name, endpoint, "traces",
 		fmt.Sprintf("%s: {protocols: {grpc: {endpoint: %s}}}", receiver, endpoint), "", exporter)
 }
 
-// startConfigured starts bin/godwit with a pipeline of its own. Without an endpoint there is nothing to wait for but
+// startConfigured starts a build with a pipeline of its own. Without an endpoint there is nothing to wait for but
 // its telemetry.
-func (s *Suite) startConfigured(ctx context.Context, name, endpoint, signal, receiver, processor, exporter string) (*collector, error) {
+func (s *Suite) startConfigured(ctx context.Context, build, name, endpoint, signal, receiver, processor, exporter string) (*collector, error) {
 	metrics, err := freePort()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ service:
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot configure a Collector: %w", err)
 	}
-	p, err := startChild(s.dir, name, s.Collector, "--config", file)
+	p, err := startChild(s.dir, name, build, "--config", file)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +90,11 @@ func waitFor(ctx context.Context, address string) error {
 
 // accepted is how many items its receiver has accepted: spans or metric_points.
 func (c *collector) accepted(ctx context.Context, what string) (int64, error) {
+	return c.sum(ctx, "otelcol_receiver_accepted_"+what)
+}
+
+// sum is that of the series of one of its own metrics.
+func (c *collector) sum(ctx context.Context, metric string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.metrics+"/metrics", nil)
@@ -105,7 +110,7 @@ func (c *collector) accepted(ctx context.Context, what string) (int64, error) {
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if line := lines.Text(); strings.HasPrefix(line, "otelcol_receiver_accepted_"+what) {
+		if line := lines.Text(); strings.HasPrefix(line, metric) {
 			v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
 			if err != nil {
 				return 0, fmt.Errorf("cannot read %q: %w", line, err)

@@ -24,8 +24,10 @@ type Suite struct {
 	Root string // of the repository
 	// Collector is the program that pipelines are made of: a build of the full distribution.
 	Collector string
-	Repeats   int
-	// Parts are any of cells, pipelines and wire.
+	// Streams is a build with all ways to carry metrics, ours and others'.
+	Streams string
+	Repeats int
+	// Parts are any of cells, pipelines, wire and encodings.
 	Parts []string
 	// Only keeps the cells of these variants; empty keeps all.
 	Only []string
@@ -56,7 +58,7 @@ func (s *Suite) Run(ctx context.Context) (*report.Stream, error) {
 	parts := []struct {
 		name string
 		run  func(context.Context, *report.Stream) error
-	}{{"cells", s.cells}, {"pipelines", s.pipelines}, {"wire", s.wire}}
+	}{{"cells", s.cells}, {"pipelines", s.pipelines}, {"wire", s.wire}, {"encodings", s.encodings}}
 	for _, p := range parts {
 		if !slices.Contains(s.Parts, p.name) {
 			r.Skipped = append(r.Skipped, p.name+": not asked for")

@@ -80,7 +80,7 @@ func (s *Suite) startHop(ctx context.Context, h *hop, number int, targets string
 	if err != nil {
 		return err
 	}
-	h.back, err = s.startConfigured(ctx, name("back"), endpoint, "metrics",
+	h.back, err = s.startConfigured(ctx, s.Collector, name("back"), endpoint, "metrics",
 		fmt.Sprintf("%s: {protocols: {grpc: {endpoint: %s}}}", h.row.Exporter, endpoint), "", "nop: {}")
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *Suite) startHop(ctx context.Context, h *hop, number int, targets string
 	interval := wireInterval / time.Duration(s.Shrink)
 	scrape := fmt.Sprintf("fastprometheus: {config: {global: {scrape_interval: %v, scrape_timeout: %v}, "+
 		"scrape_configs: [{job_name: farm, file_sd_configs: [{files: [%q]}]}]}}", interval, interval, targets)
-	h.front, err = s.startConfigured(ctx, name("front"), "", "metrics", scrape, processor, exporterTo(h.row.Exporter, to, ""))
+	h.front, err = s.startConfigured(ctx, s.Collector, name("front"), "", "metrics", scrape, processor, exporterTo(h.row.Exporter, to, ""))
 	return err
 }
 

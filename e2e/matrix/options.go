@@ -383,6 +383,7 @@ var streaming = []Option{
 	{"rebalance::scope", values("connection")},
 	{"rebalance::timeout", values("0s", "500ms")},
 	{"rebalance::requests", values("1", "3")},
+	{"rebalance::bytes", values("1", "100000")},
 	{"rebalance::delta_timeout", values("0s", "1s")},
 	{"history_bytes", values("0", "20000")},
 	{"in_flight::requests", values("1")},

@@ -57,8 +57,11 @@ func (s *slot) keep(granted otlpstream.Keep, caps otlpstream.Caps) otlpstream.Ke
 // answered ends the deliveries that a response is about.
 func (s *slot) answered(l *link, r *otlpstream.Response) {
 	now := time.Now()
+	drained := r.Drain && r.ID == 0 && len(r.IDs) == 0 // nothing has got done by that
 	s.modes.worked()
-	s.health.ok(s.destination, now)
+	if !drained {
+		s.health.ok(s.destination, now)
+	}
 	s.mu.Lock()
 	s.silences = 0
 	if r.Working {
@@ -66,8 +69,10 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 		s.mu.Unlock()
 		return
 	}
-	s.answers()
-	l.acks++
+	if !drained {
+		s.answers()
+		l.acks++
+	}
 	l.retiring = l.retiring || r.Drain
 	unexpected := 0
 	resolve := func(id uint64) {
@@ -181,7 +186,7 @@ func (s *slot) ended(l *link, err error) {
 			left = append(left, e)
 		}
 	}
-	if l.acks == 0 && (len(left) > 0 || l.closed.IsZero()) {
+	if l.acks == 0 && !l.failed && (len(left) > 0 || l.closed.IsZero()) {
 		s.fail()
 	}
 	suspect := len(left) > 0 && !errors.Is(err, io.EOF) && suspicious(err)

@@ -26,6 +26,9 @@ func (r *request) MergeSplit(_ context.Context, most int, sizer exporterhelper.R
 	}
 	other := with.(*request)
 	other.enter()
+	if r.dest.signal == otlpstream.Profiles { // each has a dictionary, and two are not joined by putting them one behind the other
+		return append(r.split(most, sizer), other.split(most, sizer)...), nil
+	}
 	if most > 0 && r.size(sizer)+other.size(sizer) > most {
 		return append([]xexporterhelper.Request{r}, other.split(most, sizer)...), nil
 	}

@@ -25,8 +25,8 @@ import (
 
 // Config is the configuration of the otlpstream exporter.
 type Config struct {
-	// Client is the connection: endpoint, tls, headers, auth, compression (default zstd), keepalive (default every
-	// 10s of silence, which is how a connection that went dead is found out) and the rest of gRPC's settings. Over
+	// Client is the connection: endpoint, tls, headers, auth, compression (default zstd), keepalive (default time 0: over
+	// WebSocket 10s, over gRPC 5m10s, since servers may end a connection on which they are asked more often) and the rest of gRPC's settings. Over
 	// WebSocket, endpoint, tls, headers, auth, compression and keepalive apply.
 	Client configgrpc.ClientConfig `mapstructure:",squash"`
 
@@ -154,7 +154,10 @@ type Rebalance struct {
 	// Requests closes a stream once it has carried more than so many requests. 0 is never. Default 1000.
 	Requests int `mapstructure:"requests"`
 
-	// DeltaTimeout is the age up to which neither of the two closes a stream that sends deltas: the next one has to send all of
+	// Bytes closes a stream once it has carried more than so many bytes, before compression. 0 is never. Default 0.
+	Bytes int64 `mapstructure:"bytes"`
+
+	// DeltaTimeout is the age up to which none of them closes a stream that sends deltas: the next one has to send all of
 	// the metrics first. 0 is that they do. Default 5m.
 	DeltaTimeout time.Duration `mapstructure:"delta_timeout"`
 
@@ -272,8 +275,8 @@ func (c *Config) Validate() error {
 	if c.Rebalance.DeltaTimeout < 0 {
 		fault("`rebalance::delta_timeout` must not be negative, got %v; 0 has streams closed as others are", c.Rebalance.DeltaTimeout)
 	}
-	if c.Rebalance.Timeout < 0 || c.Rebalance.Requests < 0 {
-		errs = append(errs, errors.New("`rebalance::timeout` and `rebalance::requests` must not be negative; 0 is never"))
+	if c.Rebalance.Timeout < 0 || c.Rebalance.Requests < 0 || c.Rebalance.Bytes < 0 {
+		errs = append(errs, errors.New("`rebalance::timeout`, `rebalance::requests` and `rebalance::bytes` must not be negative; 0 is never"))
 	}
 	if c.AckTimeout <= 0 {
 		fault("`ack_timeout` must be positive, got %v", c.AckTimeout)

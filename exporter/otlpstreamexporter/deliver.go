@@ -4,6 +4,7 @@
 package otlpstreamexporter
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/origin"
@@ -153,6 +155,9 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 		if items == 0 {
 			continue // empty resources are not worth a message
 		}
+		if items == p.items && int64(len(data))+messageOverhead > limit { // one profile of many samples, or a dictionary as large as that
+			return d.drop(p, dropTooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes, and cannot be divided", len(data), limit))
+		}
 		part := d.newDelivery(ctx, data, items)
 		part.since = p.since
 		d.account.divide(p, part)
@@ -281,9 +286,12 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	if err := d.gate.wait(ctx); err != nil {
 		return outcome{verdict: retry, err: err}
 	}
-	data, err := otlpstream.InOTLPForm(p.data)
+	data, err := d.signal.OTLPRequest(p.data)
 	if err != nil {
 		return outcome{verdict: failure, reason: dropRejected, err: err}
+	}
+	if d.signal == otlpstream.Profiles { // a part of memory that is used again, which only the whole is held by
+		data = bytes.Clone(data)
 	}
 	if p.sent++; p.sent > 1 {
 		d.tally.resent.Add(1)
@@ -318,6 +326,9 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 			d.health.fault(d, sent, err)
 		}
 		return outcome{verdict: retry, delay: delay, err: err}
+	}
+	if d.signal == otlpstream.Profiles && st.Code() == codes.Unimplemented {
+		err = fmt.Errorf("the server takes no profiles, because it is older than they are, or has no pipeline for them: %w", err)
 	}
 	return outcome{verdict: failure, reason: dropRejected, err: err}
 }

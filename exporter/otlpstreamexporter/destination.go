@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
@@ -139,6 +140,11 @@ func (d *destination) newHelper(ctx context.Context) error {
 		helper, err := xexporterhelper.NewMetricsRequest(ctx, d.set, carried[pmetric.Metrics], d.push, options...)
 		d.helper = helper
 		d.enqueue = func(ctx context.Context) error { return helper.ConsumeMetrics(ctx, pmetric.NewMetrics()) }
+		return err
+	case otlpstream.Profiles:
+		helper, err := xexporterhelper.NewProfilesRequest(ctx, d.set, carried[pprofile.Profiles], d.push, options...)
+		d.helper = helper
+		d.enqueue = func(ctx context.Context) error { return helper.ConsumeProfiles(ctx, pprofile.NewProfiles()) }
 		return err
 	default:
 		helper, err := xexporterhelper.NewLogsRequest(ctx, d.set, carried[plog.Logs], d.push, options...)

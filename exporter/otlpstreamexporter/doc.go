@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //go:generate mdatagen metadata.yaml
+//go:generate goimports -w generated_component_test.go
 
 // Package otlpstreamexporter sends OTLP as streams of requests that the other
 // end acknowledges, over gRPC or WebSocket, and one by one to servers that

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
@@ -28,11 +30,12 @@ var stencilShare = memlimit.Share{Part: 64, Least: 1 << 20, Most: 32 << 20}
 // is garbage soon after; only the codec of a gRPC client may bring its own. So these are clients, whose calls end with
 // the encoding, and whose connection never connects. Metrics that are known are copied from what they were.
 type encoder struct {
-	known   *stencil.Encoder
-	cc      *grpc.ClientConn
-	traces  ptraceotlp.GRPCClient
-	metrics pmetricotlp.GRPCClient
-	logs    plogotlp.GRPCClient
+	known    *stencil.Encoder
+	cc       *grpc.ClientConn
+	traces   ptraceotlp.GRPCClient
+	metrics  pmetricotlp.GRPCClient
+	logs     plogotlp.GRPCClient
+	profiles pprofileotlp.GRPCClient
 }
 
 func newEncoder() (*encoder, error) {
@@ -44,6 +47,7 @@ func newEncoder() (*encoder, error) {
 	return &encoder{
 		known: stencil.NewEncoder(stencilShare.Of(memlimit.Available())),
 		cc:    cc, traces: ptraceotlp.NewGRPCClient(cc), metrics: pmetricotlp.NewGRPCClient(cc), logs: plogotlp.NewGRPCClient(cc),
+		profiles: pprofileotlp.NewGRPCClient(cc),
 	}, nil
 }
 
@@ -69,7 +73,16 @@ func (e *encoder) encodeLogs(ld plog.Logs) (m *otlpstream.Memory, err error) {
 	return m, err
 }
 
+// encodeProfiles has the whole request as the only element of the payload.
+func (e *encoder) encodeProfiles(pd pprofile.Profiles) (m *otlpstream.Memory, err error) {
+	_, err = e.profiles.Export(context.WithValue(into(&m), wrappedKey{}, true), pprofileotlp.NewExportRequestFromProfiles(pd))
+	return m, err
+}
+
 type intoKey struct{}
+
+// wrappedKey is set where a payload begins with a tag of its own.
+type wrappedKey struct{}
 
 // into tells encode where its result goes.
 func into(m **otlpstream.Memory) context.Context {
@@ -85,8 +98,15 @@ func encode(ctx context.Context, _ string, request, _ any, _ *grpc.ClientConn, _
 	if !ok {
 		return fmt.Errorf("cannot encode a %T", request)
 	}
-	m := otlpstream.NewMemory(message.SizeProto())
-	message.MarshalProto(m.Bytes())
+	size, before := message.SizeProto(), 0
+	if ctx.Value(wrappedKey{}) != nil {
+		before = otlpstream.ProfilesOverhead(size)
+	}
+	m := otlpstream.NewMemory(before + size)
+	if before > 0 {
+		otlpstream.AppendProfilesTag(m.Bytes()[:0], size)
+	}
+	message.MarshalProto(m.Bytes()[before:])
 	*ctx.Value(intoKey{}).(**otlpstream.Memory) = m
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
@@ -192,4 +193,12 @@ func (e *logsExporter) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	e.tap.Logs(ld)
 	memory, err := e.encoder.encodeLogs(ld)
 	return e.consume(ctx, memory, ld.LogRecordCount(), err)
+}
+
+type profilesExporter struct{ *streamExporter }
+
+// ConsumeProfiles queues profiles.
+func (e *profilesExporter) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	memory, err := e.encoder.encodeProfiles(pd)
+	return e.consume(ctx, memory, pd.SampleCount(), err)
 }

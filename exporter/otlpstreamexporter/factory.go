@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -22,10 +23,11 @@ import (
 
 // NewFactory creates the factory of the otlpstream exporter.
 func NewFactory() exporter.Factory {
-	return exporter.NewFactory(metadata.Type, createDefaultConfig,
-		exporter.WithTraces(createTraces, metadata.TracesStability),
-		exporter.WithMetrics(createMetrics, metadata.MetricsStability),
-		exporter.WithLogs(createLogs, metadata.LogsStability))
+	return xexporter.NewFactory(metadata.Type, createDefaultConfig,
+		xexporter.WithTraces(createTraces, metadata.TracesStability),
+		xexporter.WithMetrics(createMetrics, metadata.MetricsStability),
+		xexporter.WithLogs(createLogs, metadata.LogsStability),
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 func createDefaultConfig() component.Config {
@@ -62,6 +64,7 @@ func defaultClient() configgrpc.ClientConfig {
 	client := configgrpc.NewDefaultClientConfig()
 	client.Compression = configcompression.TypeZstd
 	client.WriteBufferSize = 512 << 10
+	client.Keepalive = configoptional.Some(configgrpc.KeepaliveClientConfig{Timeout: 10 * time.Second})
 	return client
 }
 
@@ -87,4 +90,12 @@ func createLogs(ctx context.Context, set exporter.Settings, cfg component.Config
 		return nil, err
 	}
 	return &logsExporter{e}, nil
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	e, err := newExporter(ctx, cfg.(*Config), set, otlpstream.Profiles)
+	if err != nil {
+		return nil, err
+	}
+	return &profilesExporter{e}, nil
 }

@@ -229,7 +229,7 @@ func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 		p := newProxy(t, s.addr)
 		e := newTestExporter(t, transport, p.addr, func(cfg *Config) {
 			keepalive := cfg.Client.Keepalive.Get()
-			keepalive.Timeout = 100 * time.Millisecond
+			keepalive.Time, keepalive.Timeout = 10*time.Second, 100*time.Millisecond
 			if transport == transportWebSocket {
 				keepalive.Time = 100 * time.Millisecond
 			}

@@ -63,6 +63,7 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 		options = append(options, configgrpc.WithGrpcDialOption(grpc.WithDefaultServiceConfig(shuffled)))
 	}
 	client := d.client
+	client.Keepalive = withKeepalive(client.Keepalive, transportGRPC)
 	if c := client.Compression; c == configcompression.TypeZstd || c == configcompression.TypeGzip {
 		client.Compression = ""
 		options = append(options, configgrpc.WithGrpcDialOption(withCompressor(c)))

@@ -113,8 +113,8 @@ func newHTTPTransport(ctx context.Context, d *destination, host component.Host) 
 		IdleConnTimeout: cfg.IdleConnTimeout, DisableKeepAlives: cfg.DisableKeepAlives,
 		ForceAttemptHTTP2: cfg.ForceAttemptHTTP2, Cookies: cfg.Cookies,
 	}
-	if client.Keepalive.HasValue() { // of HTTP/2
-		settings.HTTP2ReadIdleTimeout, settings.HTTP2PingTimeout = client.Keepalive.Get().Time, client.Keepalive.Get().Timeout
+	if asks := withKeepalive(client.Keepalive, transportHTTP); asks.HasValue() { // of HTTP/2
+		settings.HTTP2ReadIdleTimeout, settings.HTTP2PingTimeout = asks.Get().Time, asks.Get().Timeout
 	}
 	// Requests have spans of their own, so there is nothing for the client to tell.
 	made, err := settings.ToClient(ctx, host.GetExtensions(), component.TelemetrySettings{})

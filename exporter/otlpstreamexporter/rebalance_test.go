@@ -11,7 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -64,6 +69,62 @@ func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 		}
 		require.Equal(t, map[int]int{0: 11, 1: 11, 2: 11, 3: 11, 4: 11}, perStream)
 		eventually(t, func() bool { return e.dest.tally.closed[endDone].Load() == 5 }, "and each is closed")
+	})
+}
+
+func TestStreamsAreReopenedAfterMoreThanSoManyBytes(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: echo}, transport)
+		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Bytes = 10 * int64(len(testRequest(t, batch(10)))) })
+		e.export(10, 55)
+		e.settled()
+		perStream := map[int]int{}
+		for _, r := range s.seen() {
+			perStream[r.stream]++
+		}
+		require.Equal(t, map[int]int{0: 11, 1: 11, 2: 11, 3: 11, 4: 11}, perStream)
+	})
+}
+
+// A server that is about to go, or a proxy that is set up wrongly, may have each stream end as soon as it opens.
+func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		var well atomic.Bool
+		const enough = 20
+		var mu sync.Mutex
+		var opened []time.Time
+		s := run(t, &server{stream: func(p *peer) error {
+			if well.Load() {
+				return echo(p)
+			}
+			mu.Lock()
+			opened = append(opened, time.Now())
+			mu.Unlock()
+			if err := p.send(otlpstream.Response{Drain: true}); err != nil {
+				return err
+			}
+			for {
+				if _, err := p.recv(); err != nil {
+					return eof(err)
+				}
+			}
+		}}, transport)
+		core, logs := observer.New(zap.InfoLevel)
+		set := exportertest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		e.export(0, 3)
+		eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(opened) >= enough }, "it is tried again and again")
+		mu.Lock()
+		took := opened[enough-1].Sub(opened[0])
+		mu.Unlock()
+		// From the third on, half of the longest interval at least lies between two of them.
+		require.Greater(t, took, (enough-4)*e.cfg.Retry.MaxInterval/2, "with pauses between")
+		eventually(t, func() bool { return logs.FilterMessageSnippet("does not answer").Len() == 1 }, "and the log says so, once")
+		well.Store(true)
+		require.Equal(t, int64(3), e.settled().acked)
+		require.True(t, e.dest.snapshot().Healthy)
+		require.Len(t, s.names(), 3)
 	})
 }
 

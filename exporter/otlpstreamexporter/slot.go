@@ -17,6 +17,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
+// drainsOut is how many streams in a row are ended by the server before it has answered anything on them, until the log says so.
+const drainsOut = 5
+
+var errDrained = errors.New("the server ends each stream before it answers anything on it")
+
 // strikesOut is how often a request may break a stream that carries nothing else.
 const strikesOut = 3
 
@@ -203,6 +208,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		p.sent++
 		p.link, p.overtaken = l, overtakings{}
 		l.sent++
+		l.bytes += int64(len(p.data))
 		s.spend(l, len(p.data))
 		s.account.move(p, pending)
 		s.mu.Unlock()
@@ -429,9 +435,17 @@ func (s *slot) retire() {
 	s.current = nil
 	l.closed = time.Now()
 	ended := l.ended
+	if l.retiring && l.acks == 0 && !l.failed {
+		l.failed = true
+		s.fail() // the next may be drained at once, too
+	}
+	drained := l.failed && s.failures >= drainsOut
 	s.mu.Unlock()
 	if !ended {
 		_ = l.conn.closeSend()
+	}
+	if drained {
+		s.health.fault(s.destination, l.opened, errDrained)
 	}
 }
 

@@ -4,6 +4,7 @@
 package otlpstreamexporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +14,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -36,6 +39,28 @@ type conn interface {
 	greeting() (otlpstream.Limits, otlpstream.Caps)
 	// recv reads the next response. io.EOF is the regular end.
 	recv(*otlpstream.Response) error
+}
+
+// keepalive is how long the other end may be silent before it is asked whether it is there, where the configuration does not
+// say. A gRPC server of a library's defaults ends a connection on which it is asked more than once in five minutes without
+// having sent anything; on Linux, bytes that the other end's kernel does not confirm end a connection after the timeout of
+// keepalive in any case. Over WebSocket nobody minds, and proxies take a stream that is silent for a
+// minute for dead.
+func keepalive(transport string) time.Duration {
+	if transport == transportGRPC {
+		return 5*time.Minute + 10*time.Second
+	}
+	return 10 * time.Second
+}
+
+// withKeepalive completes what is configured for a transport.
+func withKeepalive(configured configoptional.Optional[configgrpc.KeepaliveClientConfig], transport string) configoptional.Optional[configgrpc.KeepaliveClientConfig] {
+	if !configured.HasValue() {
+		return configured
+	}
+	asks := *configured.Get()
+	asks.Time = cmp.Or(asks.Time, keepalive(transport))
+	return configoptional.Some(asks)
 }
 
 // holding is a conn that may keep back what is sent until flush, to write several requests at once. gRPC does so by
@@ -83,8 +108,11 @@ type link struct {
 	orders atomic.Bool
 	packer *otlpstream.Packer
 
-	sent int
-	acks int
+	sent  int
+	bytes int64 // of what was sent, before compression
+	acks  int
+	// failed tells that it is counted among those on which nothing was acknowledged.
+	failed bool
 	// progress is what its answers tell.
 	progress progress
 	credit   otlpstream.Credit
@@ -101,7 +129,7 @@ func (l *link) over(cfg Rebalance, now time.Time) bool {
 	if !l.retiring && l.learned.Load() && now.Sub(l.opened) < l.deltaAge {
 		return false
 	}
-	return l.retiring || cfg.Requests > 0 && l.sent > cfg.Requests || l.maxAge > 0 && now.Sub(l.opened) > l.maxAge
+	return l.retiring || cfg.Requests > 0 && l.sent > cfg.Requests || cfg.Bytes > 0 && l.bytes > cfg.Bytes || l.maxAge > 0 && now.Sub(l.opened) > l.maxAge
 }
 
 // reasonOf is the reason of a stream's end as counted.

@@ -37,6 +37,7 @@ type webSocketTransport struct {
 	caps        otlpstream.Caps
 	identity    string
 	base        string
+	streams     *http.Client // of handshakes
 	idle        func()
 	compression otlpstream.Compression // of frames
 	keepalive   time.Duration
@@ -53,12 +54,12 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 	t := &webSocketTransport{signal: d.signal, caps: d.caps(), identity: d.identity, base: baseOf(&client)}
 	t.httpSender = httpSender{url: t.base + d.signal.HTTPPath(), header: d.headersOf(), wire: &d.tally.wire}
 	t.compression = framesOf(client.Compression)
-	if client.Keepalive.HasValue() {
-		t.keepalive, t.patience = client.Keepalive.Get().Time, client.Keepalive.Get().Timeout
+	if asks := withKeepalive(client.Keepalive, transportWebSocket); asks.HasValue() {
+		t.keepalive, t.patience = asks.Get().Time, asks.Get().Timeout
 	}
 	// HTTP/1.1 only: over HTTP/2 there is no upgrade to a WebSocket.
 	base := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy:               fromEnvironment(),
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: dialTimeout,
@@ -67,14 +68,16 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 		DisableCompression:  true,
 	}
 	t.idle = base.CloseIdleConnections
-	t.client = &http.Client{Transport: base}
+	t.client, t.streams = &http.Client{Transport: base}, &http.Client{Transport: tunneling(base, t.base)}
 	if client.Auth.HasValue() {
 		auth, err := client.Auth.Get().GetHTTPClientAuthenticator(ctx, host.GetExtensions())
 		if err != nil {
 			return nil, fmt.Errorf("cannot set up `auth`: %w", err)
 		}
-		if t.client.Transport, err = auth.RoundTripper(base); err != nil {
-			return nil, fmt.Errorf("cannot set up `auth`: %w", err)
+		for _, c := range []*http.Client{t.client, t.streams} {
+			if c.Transport, err = auth.RoundTripper(c.Transport); err != nil {
+				return nil, fmt.Errorf("cannot set up `auth`: %w", err)
+			}
 		}
 	}
 	t.frames, err = otlpstream.NewFrames(maxResponse)
@@ -103,14 +106,14 @@ func (t *webSocketTransport) open(ctx context.Context, slot int, _ configcompres
 	// Answers are small: many IDs, or a message for people, after a byte that says how they are compressed.
 	const maxFrame = maxResponse + 1
 	//nolint:bodyclose // it is the connection
-	ws, response, err := websocket.Dial(dial, t.client, t.base+t.signal.WebSocketPath(), header, maxFrame)
+	ws, response, err := websocket.Dial(dial, t.streams, t.base+t.signal.WebSocketPath(), header, maxFrame)
 	if err != nil {
 		return nil, httpStatus(response, err)
 	}
 	c := &webSocketConn{webSocketTransport: t, ws: ws, release: context.AfterFunc(ctx, ws.CloseNow)}
 	c.limits, c.caps = otlpstream.ParseGreeting(response.Header.Get)
-	c.pings = make(chan struct{})
-	go c.ping()
+	c.done = make(chan struct{})
+	go ws.KeepAlive(c.done, t.keepalive, t.patience)
 	return c, nil
 }
 
@@ -154,7 +157,7 @@ type webSocketConn struct {
 	release func() bool // the context
 	limits  otlpstream.Limits
 	caps    otlpstream.Caps
-	pings   chan struct{} // closed when there is nothing more to read
+	done    chan struct{} // closed when there is nothing more to read
 
 	frame  []byte // of the sender, all of it where it is compressed, and what comes before the payload else
 	header []byte
@@ -202,7 +205,7 @@ func (c *webSocketConn) recv(r *otlpstream.Response) error {
 			}
 		}
 		if err != nil {
-			close(c.pings)
+			close(c.done)
 			c.release()
 			c.ws.CloseNow()
 			return c.end(err)
@@ -236,34 +239,4 @@ func (c *webSocketConn) end(err error) error {
 		return err
 	}
 	return status.Error(codes.Unavailable, err.Error())
-}
-
-// ping closes the connection when the other end has gone without a word. What says something is not asked: on a slow link
-// the question would wait behind all requests.
-func (c *webSocketConn) ping() {
-	if c.keepalive <= 0 {
-		return
-	}
-	tick := time.NewTicker(c.keepalive)
-	defer tick.Stop()
-	var late <-chan time.Time
-	for heard := int64(0); ; {
-		select {
-		case <-c.pings:
-			return
-		case <-tick.C:
-			switch now := c.ws.Received(); {
-			case now > heard:
-				heard, late = now, nil
-			case late == nil:
-				late = time.After(c.patience)
-				go func() { _ = c.ws.Ping() }() // it waits for who is writing
-			}
-		case <-late:
-			if late = nil; c.ws.Received() == heard {
-				c.ws.CloseNow()
-				return
-			}
-		}
-	}
 }

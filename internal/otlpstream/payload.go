@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A payload is a list of resources. Standard OTLP keeps it in field 1, a stream in field 2, whose field 1 is the ID.
+// A payload is a list of resources, but for profiles: see profiles.go. Standard OTLP keeps it in field 1, a stream in field 2, whose field 1 is the ID.
 // Both tags are one byte long, so either form becomes the other by changing one byte per resource.
 const (
 	otlpField = 1

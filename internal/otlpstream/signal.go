@@ -11,10 +11,14 @@ const (
 	Traces Signal = iota
 	Metrics
 	Logs
+	Profiles
 )
 
+// SignalCount is how many there are.
+const SignalCount = int(Profiles) + 1
+
 // Signals lists them all.
-func Signals() []Signal { return []Signal{Traces, Metrics, Logs} }
+func Signals() []Signal { return []Signal{Traces, Metrics, Logs, Profiles} }
 
 func (s Signal) String() string { return signals[s].name }
 
@@ -31,10 +35,10 @@ func (s Signal) OTLPService() string { return signals[s].otlpService }
 func (s Signal) OTLPMethod() string { return "/" + signals[s].otlpService + "/Export" }
 
 // WebSocketPath is where this signal is streamed over WebSocket.
-func (s Signal) WebSocketPath() string { return "/v1/stream/" + s.String() }
+func (s Signal) WebSocketPath() string { return "/" + signals[s].version + "/stream/" + s.String() }
 
 // HTTPPath is where standard OTLP/HTTP takes this signal.
-func (s Signal) HTTPPath() string { return "/v1/" + s.String() }
+func (s Signal) HTTPPath() string { return "/" + signals[s].version + "/" + s.String() }
 
 // ReferenceServices are the services of the reference implementation that speak the same messages, and empty where
 // it has none.
@@ -51,8 +55,10 @@ const (
 	UnaryService  = "otlp.UnaryExporter"
 )
 
-var signals = [...]struct{ name, method, otlpService string }{
-	Traces:  {"traces", "ExportTraces", "opentelemetry.proto.collector.trace.v1.TraceService"},
-	Metrics: {"metrics", "ExportMetrics", "opentelemetry.proto.collector.metrics.v1.MetricsService"},
-	Logs:    {"logs", "ExportLogs", "opentelemetry.proto.collector.logs.v1.LogsService"},
+// What is in development has a version in its method and its paths, so that no later form is taken for it.
+var signals = [SignalCount]struct{ name, version, method, otlpService string }{
+	Traces:   {"traces", "v1", "ExportTraces", "opentelemetry.proto.collector.trace.v1.TraceService"},
+	Metrics:  {"metrics", "v1", "ExportMetrics", "opentelemetry.proto.collector.metrics.v1.MetricsService"},
+	Logs:     {"logs", "v1", "ExportLogs", "opentelemetry.proto.collector.logs.v1.LogsService"},
+	Profiles: {"profiles", "v1development", "ExportProfilesV1Development", "opentelemetry.proto.collector.profiles.v1development.ProfilesService"},
 }

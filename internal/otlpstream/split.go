@@ -14,15 +14,20 @@ import (
 // fields. What else a message has, such as a resource's attributes, belongs to all that it repeats.
 type nesting [][]protowire.Number
 
-var nestings = [...]nesting{
+// whole begins a level whose messages are counted, and not parted from each other.
+const whole protowire.Number = 0
+
+var nestings = [SignalCount]nesting{
 	Traces: {{otlpField, fieldData}, {2}, {2}},
 	// A metric has its points within the one field that says what kind of metric it is.
 	Metrics: {{otlpField, fieldData}, {2}, {2}, {5, 7, 9, 10, 11}, {1}},
 	Logs:    {{otlpField, fieldData}, {2}, {2}},
+	// A profile stays whole: its samples are under one ID. Each part has the dictionary.
+	Profiles: {{otlpField, fieldData}, {1}, {2}, {2}, {whole, 2}},
 }
 
 // Split divides a payload, in either form, into parts of at most limit bytes, in order, and yields each with its
-// number of items. It divides between resources where that is enough, then between scopes, metrics and items. An item
+// number of items: for profiles, of samples. It divides between resources where that is enough, then between scopes, metrics and items. An item
 // that is too large alone comes alone. The payload is not changed, and a malformed one ends early.
 func Split(signal Signal, payload []byte, limit int) iter.Seq2[[]byte, int] {
 	return func(yield func([]byte, int) bool) {
@@ -35,8 +40,8 @@ const tagAndLength = 1 + 5
 
 // split returns false when the consumer has had enough, or the message is malformed.
 func (n nesting) split(message []byte, limit int, yield func(content []byte, items int) bool) bool {
-	if len(n) == 0 {
-		return yield(message, 1) // an item cannot be divided
+	if len(n) == 0 || n[0][0] == whole {
+		return yield(message, n.count(message)) // an item cannot be divided
 	}
 	common, ok := n.common(message)
 	if !ok {
@@ -52,12 +57,12 @@ func (n nesting) split(message []byte, limit int, yield func(content []byte, ite
 	}
 	for rest := message; len(rest) > 0; {
 		number, content, size := n.next(rest)
-		whole := rest[:size]
+		entire := rest[:size]
 		rest = rest[size:]
 		if content == nil {
 			continue
 		}
-		if len(common)+len(whole) > limit {
+		if len(common)+len(entire) > limit {
 			if !flush() {
 				return false
 			}
@@ -69,10 +74,10 @@ func (n nesting) split(message []byte, limit int, yield func(content []byte, ite
 			}
 			continue
 		}
-		if len(part)+len(whole) > limit && !flush() {
+		if len(part)+len(entire) > limit && !flush() {
 			return false
 		}
-		part, items = append(part, whole...), items+n[1:].count(content)
+		part, items = append(part, entire...), items+n[1:].count(content)
 	}
 	return flush()
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 )
@@ -48,4 +49,15 @@ func Traces(ctx context.Context, next interface {
 		defer pref.UnrefTraces(td)
 	}
 	return next.ConsumeTraces(ctx, td)
+}
+
+// Profiles is like [Metrics].
+func Profiles(ctx context.Context, next interface {
+	ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error
+}, pd pprofile.Profiles,
+) error {
+	if pref.MarkPipelineOwnedProfiles(pd) {
+		defer pref.UnrefProfiles(pd)
+	}
+	return next.ConsumeProfiles(ctx, pd)
 }

@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -75,6 +77,17 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		}
 		refused = partOf(err, items)
 		obs.EndLogsOp(ctx, string(f), items-refused.items, whole(err, refused))
+	case otlpstream.Profiles:
+		ctx = obs.StartProfilesOp(ctx)
+		describe(ctx, request)
+		var pd pprofile.Profiles
+		if pd, err = decodeProfiles(f, request.Data); err == nil {
+			if items = pd.SampleCount(); items > 0 {
+				err = owned.Profiles(ctx, r.profiles, pd)
+			}
+		}
+		refused = partOf(err, items)
+		obs.EndProfilesOp(ctx, string(f), items-refused.items, whole(err, refused))
 	}
 	if refused.items > 0 {
 		refuse(ctx, signal, obs, refused.items, err)
@@ -109,6 +122,8 @@ func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.O
 		obs.EndMetricsOp(obs.StartMetricsOp(ctx), string(formatProto), items, err)
 	case otlpstream.Logs:
 		obs.EndLogsOp(obs.StartLogsOp(ctx), string(formatProto), items, err)
+	case otlpstream.Profiles:
+		obs.EndProfilesOp(obs.StartProfilesOp(ctx), string(formatProto), items, err)
 	}
 }
 
@@ -152,6 +167,13 @@ func decodeLogs(f format, data []byte) (plog.Logs, error) {
 	request := plogotlp.NewExportRequest()
 	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Logs, f, data)
 	return request.Logs(), err
+}
+
+// decodeProfiles leaves all to pdata: profiles are few, and what they are made of still changes.
+func decodeProfiles(f format, data []byte) (pprofile.Profiles, error) {
+	request := pprofileotlp.NewExportRequest()
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Profiles, f, data)
+	return request.Profiles(), err
 }
 
 // maxDepth is how deep messages and JSON may be nested: OTLP itself takes a dozen levels, and three more for each that

@@ -13,17 +13,20 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
 )
 
 // NewFactory creates the factory of the otlpstream receiver.
 func NewFactory() receiver.Factory {
-	return receiver.NewFactory(metadata.Type, createDefaultConfig,
-		receiver.WithTraces(createTraces, metadata.TracesStability),
-		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
-		receiver.WithLogs(createLogs, metadata.LogsStability))
+	return xreceiver.NewFactory(metadata.Type, createDefaultConfig,
+		xreceiver.WithTraces(createTraces, metadata.TracesStability),
+		xreceiver.WithMetrics(createMetrics, metadata.MetricsStability),
+		xreceiver.WithLogs(createLogs, metadata.LogsStability),
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 func createDefaultConfig() component.Config {
@@ -33,7 +36,7 @@ func createDefaultConfig() component.Config {
 	grpc.MaxConcurrentStreams = 256
 	// Clients find out that a server is gone by asking it, and may ask every ten seconds.
 	grpc.Keepalive = configoptional.Some(configgrpc.KeepaliveServerConfig{
-		ServerParameters:  configoptional.Some(configgrpc.NewDefaultKeepaliveServerParameters()),
+		ServerParameters:  configoptional.Some(configgrpc.KeepaliveServerParameters{Time: pingEvery, Timeout: pingPatience}),
 		EnforcementPolicy: configoptional.Some(configgrpc.KeepaliveEnforcementPolicy{MinTime: 5 * time.Second}),
 	})
 	http := confighttp.NewDefaultServerConfig()
@@ -60,4 +63,8 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
 	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.logs = next })
+}
+
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.profiles = next })
 }

@@ -79,11 +79,11 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 			Handler:    r.unaryHandler("/"+name+"/"+method, signal, fresh),
 		})
 	}
-	numbered := func() unaryRequest { return numberedRequest{r.request()} }
 	for _, signal := range otlpstream.Signals() {
 		if !r.has(signal) {
 			continue
 		}
+		numbered := func() unaryRequest { return numberedRequest{r.request(), signal} }
 		addStream(otlpstream.StreamService, signal)
 		addUnary(otlpstream.UnaryService, signal.Method(), signal, numbered)
 		if stream, unary := signal.ReferenceServices(); stream != "" {
@@ -165,12 +165,20 @@ func (m *inbound) UnmarshalProto(buf []byte) error {
 // unaryRequest is the request of a unary method.
 type unaryRequest interface {
 	request() *otlpstream.Request
+	// ready makes the payload what standard OTLP has.
+	ready() error
 	// answer is the answer to what the pipeline has taken, but for a part.
 	answer(part) (any, error)
 }
 
 // numberedRequest is the specification's.
-type numberedRequest struct{ *otlpstream.Request }
+type numberedRequest struct {
+	*otlpstream.Request
+
+	signal otlpstream.Signal
+}
+
+func (m numberedRequest) ready() error { return unwrap(m.signal, m.Request) }
 
 func (m numberedRequest) request() *otlpstream.Request { return m.Request }
 
@@ -186,6 +194,8 @@ type plainRequest struct {
 }
 
 func (m plainRequest) request() *otlpstream.Request { return m.Request }
+
+func (m plainRequest) ready() error { return nil }
 
 // UnmarshalProto keeps a copy of the message.
 func (m plainRequest) UnmarshalProto(buf []byte) error {
@@ -206,6 +216,10 @@ func (m plainRequest) answer(p part) (any, error) {
 func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fresh func() unaryRequest) grpc.MethodHandler {
 	handle := func(ctx context.Context, request any) (any, error) {
 		m := request.(unaryRequest)
+		if fault := m.ready(); fault != nil {
+			r.count(transportUnary, otlpstream.FailedNoneRetryable.String(), 1)
+			return nil, status.Error(codes.InvalidArgument, fault.Error())
+		}
 		st, rejected, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request())
 		r.count(transportUnary, resultName(resultOf(st), refused, rejected), 1)
 		if st != nil {

@@ -77,9 +77,9 @@ func (o *order) sweep() {
 
 // resources are hashes of the resources of a payload in OTLP form. What has too many, or is malformed, has none.
 func (o *order) resources(data []byte) (keys []uint64, ok bool) {
-	const fieldResource = 1
+	const fieldResource = 1 // of a payload, and in it, of what belongs to a resource
 	for len(data) > 0 {
-		_, _, tag := protowire.ConsumeTag(data)
+		number, _, tag := protowire.ConsumeTag(data)
 		if tag < 0 || len(keys) == maxResources {
 			return nil, false
 		}
@@ -88,6 +88,9 @@ func (o *order) resources(data []byte) (keys []uint64, ok bool) {
 			return nil, false
 		}
 		data = data[tag+n:]
+		if number != fieldResource { // such as the dictionary of profiles
+			continue
+		}
 		var resource []byte
 		for len(content) > 0 { // it comes first, mostly
 			number, kind, tag := protowire.ConsumeTag(content)

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -39,6 +41,8 @@ func partOf(err error, items int) part {
 			n = e.Data().DataPointCount()
 		case consumererror.Logs:
 			n = e.Data().LogRecordCount()
+		case xconsumererror.Profiles:
+			n = e.Data().SampleCount()
 		}
 		if n > 0 && n < items {
 			return part{n, shortText(err.Error())}
@@ -71,6 +75,13 @@ func (p part) response(signal otlpstream.Signal, f format) ([]byte, error) {
 		r := pmetricotlp.NewExportResponse()
 		if p.items > 0 {
 			r.PartialSuccess().SetRejectedDataPoints(int64(p.items))
+			r.PartialSuccess().SetErrorMessage(p.message)
+		}
+		response = r
+	case otlpstream.Profiles:
+		r := pprofileotlp.NewExportResponse()
+		if p.items > 0 {
+			r.PartialSuccess().SetRejectedProfiles(int64(p.items))
 			r.PartialSuccess().SetErrorMessage(p.message)
 		}
 		response = r

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/metric"
@@ -40,20 +41,21 @@ type otlpReceiver struct {
 	propagates bool
 
 	// The pipelines; nil where there is none for the signal.
-	traces  consumer.Traces
-	metrics consumer.Metrics
-	logs    consumer.Logs
+	traces   consumer.Traces
+	metrics  consumer.Metrics
+	logs     consumer.Logs
+	profiles xconsumer.Profiles
 
 	admission admission
 	memory    memory
 	clients   clients
-	pressure  [otlpstream.Logs + 1]pressure
+	pressure  [otlpstream.SignalCount]pressure
 	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{} // places for streams
 	waiting   chan struct{} // for those who wait for one
 
 	// Tests have less patience.
-	noticeInterval, placeWait, minIdle, minStay, sendTimeout time.Duration
+	noticeInterval, placeWait, minIdle, minStay, sendTimeout, pingEvery, pingPatience time.Duration
 
 	grpc     *grpc.Server
 	http     *http.Server
@@ -90,6 +92,7 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		sessions:  map[*session]struct{}{},
 
 		noticeInterval: noticeInterval, placeWait: placeWait, minIdle: minIdle, minStay: minStay, sendTimeout: cfg.DrainTimeout,
+		pingEvery: pingEvery, pingPatience: pingPatience,
 
 		obs:      map[transport]*receiverhelper.ObsReport{},
 		parented: map[transport]*receiverhelper.ObsReport{},
@@ -208,6 +211,8 @@ func (r *otlpReceiver) has(signal otlpstream.Signal) bool {
 		return r.metrics != nil
 	case otlpstream.Logs:
 		return r.logs != nil
+	case otlpstream.Profiles:
+		return r.profiles != nil
 	}
 	return false
 }

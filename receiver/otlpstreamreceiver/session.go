@@ -287,6 +287,11 @@ func (s *session) receive(ctx context.Context) {
 		if requests++; requests == s.r.cfg.Streams.MaxRequests {
 			close(s.full)
 		}
+		if err == nil {
+			if fault := unwrap(s.signal, request); fault != nil {
+				err = fmt.Errorf("%w: %w", errMalformed, fault)
+			}
+		}
 		if err == nil && request.Items > 0 && len(request.Data) == 0 {
 			// To answer that all is well would lose what the client has somewhere else in its message.
 			err = fmt.Errorf("%w: it says that it has %d items, and has none", errMalformed, request.Items)
@@ -298,6 +303,12 @@ func (s *session) receive(ctx context.Context) {
 		}
 		s.take(ctx, request)
 	}
+}
+
+// unwrap makes the payload of a request what standard OTLP has.
+func unwrap(signal otlpstream.Signal, request *otlpstream.Request) (err error) {
+	request.Data, err = signal.OTLPRequest(request.Data)
+	return err
 }
 
 // forget frees what the stream keeps from message to message.

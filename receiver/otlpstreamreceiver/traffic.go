@@ -29,7 +29,7 @@ const reasonPipeline = "pipeline"
 type traffic struct {
 	// wire is bytes of requests as they came, and raw the same decompressed.
 	wire, raw atomic.Int64
-	signals   [otlpstream.Logs + 1]struct{ in, out atomic.Int64 }
+	signals   [otlpstream.SignalCount]struct{ in, out atomic.Int64 }
 
 	mu      sync.Mutex
 	refused int64
@@ -99,6 +99,9 @@ func (t *traffic) flow() inspect.Flow {
 		// Out first: more may come in meanwhile.
 		one := inspect.SignalFlow{Out: s.out.Load()}
 		one.In = s.in.Load()
+		if signal == otlpstream.Profiles && one.In == 0 {
+			continue // few have them
+		}
 		f.In, f.Out = f.In+one.In, f.Out+one.Out
 		f.Signals[signal.String()] = one
 	}

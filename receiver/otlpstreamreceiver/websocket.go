@@ -20,6 +20,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream/websocket"
 )
 
+// pingEvery is how long a client may be silent before it is asked whether it is there, and pingPatience how long it has then. The
+// gRPC server asks as often, with its own keepalive.
+const pingEvery, pingPatience = time.Minute, 20 * time.Second
+
 // serveWebSocket serves a stream over WebSocket.
 func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, signal otlpstream.Signal) {
 	if st := r.enter(req.Context(), client.FromContext(req.Context()).Addr); st != nil {
@@ -48,6 +52,9 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	c := &wsConn{ws: ws, frames: r.frames, wire: &r.traffic.wire}
 	s := r.newSession(c, signal, caps, transportWebSocket, limits)
 	s.cut = ws.CloseNow
+	gone := make(chan struct{})
+	defer close(gone)
+	go ws.KeepAlive(gone, r.pingEvery, r.pingPatience)
 	s.seen = r.clients.enter(signal, req.Header.Get(otlpstream.HeaderSlot))
 	c.end(s.run(context.WithoutCancel(req.Context())))
 }

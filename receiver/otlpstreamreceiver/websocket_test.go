@@ -5,14 +5,17 @@ package otlpstreamreceiver
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -65,4 +68,20 @@ func TestRequestsMayComeWithTheHandshake(t *testing.T) {
 		acked[response.ID] = true
 	}
 	require.ElementsMatch(t, names, p.seen())
+}
+
+// A client that is gone without a word, as behind a network that has failed, keeps no place for longer than it takes to ask it.
+func TestAClientThatIsGoneIsAskedAndLeft(t *testing.T) {
+	r := prepare(t, &pipeline{})
+	r.pingEvery, r.pingPatience = 10*time.Millisecond, 10*time.Millisecond
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, r.Shutdown(context.Background())) }()
+	c, err := net.Dial("tcp", r.httpAddr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write([]byte(handshake))
+	require.NoError(t, err)
+	_, err = http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	eventually(t, func() bool { return len(r.slots) == 0 }, "its place is free")
 }

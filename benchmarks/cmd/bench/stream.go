@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +23,11 @@ func runStream(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("stream", flag.ContinueOnError)
 	f.StringVar(&s.Root, "root", "..", "the repository's root")
 	f.StringVar(&s.Collector, "collector", "", "the Collector that pipelines are made of, empty for bin/godwit")
+	f.StringVar(&s.Streams, "streams", "", "the Collector with all ways to carry metrics, empty for bin/rivals/otelcol-streams")
 	f.IntVar(&s.Repeats, "repeats", 2, "how often everything is measured, in turn: A B A B")
 	f.IntVar(&s.Shrink, "shrink", 1, "divide the work by this, to try the instrument out")
 	f.StringVar(&s.Command, "command", "bench stream "+strings.Join(args, " "), "the command that reports name")
-	parts := f.String("parts", "cells,pipelines,wire", "what to measure")
+	parts := f.String("parts", "cells,pipelines,wire,encodings", "what to measure")
 	only := f.String("variants", "", "names of variants, with commas; empty is all")
 	to := f.String("out", "", "directory of the results, empty for benchmarks/results")
 	if err := f.Parse(args); err != nil {
@@ -38,12 +40,24 @@ func runStream(ctx context.Context, args []string) error {
 	if s.Collector == "" {
 		s.Collector = filepath.Join(s.Root, "bin", "godwit")
 	}
+	if s.Streams == "" {
+		s.Streams = filepath.Join(s.Root, "bin", "rivals", "otelcol-streams")
+	}
 	if *to == "" {
 		*to = filepath.Join(s.Root, "benchmarks", "results")
 	}
 	begun := time.Now()
 	r, err := s.Run(ctx)
 	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, part := range []string{"cells", "pipelines", "wire", "encodings"} {
+		if !slices.Contains(s.Parts, part) {
+			missing = append(missing, part)
+		}
+	}
+	if err := report.KeepStream(*to, r, missing); err != nil {
 		return err
 	}
 	if err := report.WriteStream(*to, r); err != nil {

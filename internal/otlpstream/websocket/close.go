@@ -19,7 +19,9 @@ const (
 	StatusNormalClosure StatusCode = 1000
 	StatusProtocolError StatusCode = 1002
 	// StatusNone is that of a close frame without any.
-	StatusNone          StatusCode = 1005
+	StatusNone StatusCode = 1005
+	// StatusInvalidText is that of a text that is not UTF-8.
+	StatusInvalidText   StatusCode = 1007
 	StatusTooLarge      StatusCode = 1009
 	StatusTryAgainLater StatusCode = 1013
 )
@@ -62,7 +64,8 @@ func (c *Conn) writeClose(code StatusCode, reason string) error {
 	defer late.Stop()
 	var payload []byte
 	if code != StatusNone {
-		payload = append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason[:min(len(reason), maxControl-2)]...)
+		reason = strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], "") // it may be cut within a character
+		payload = append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
 	}
 	return c.writeControl(opClose, payload)
 }

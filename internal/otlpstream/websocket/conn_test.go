@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -248,4 +249,32 @@ func BenchmarkMessage(b *testing.B) {
 		_ = c.Flush()
 		got, _, _ = s.Read(got[:0])
 	}
+}
+
+func TestWhoSaysNothingIsAskedAndLeft(t *testing.T) {
+	const often = 10 * time.Millisecond
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer close(done)
+
+	c, s := pair(t)
+	asking.Go(func() { s.KeepAlive(done, often, patience) })
+	read := make(chan error, 2)
+	go func() { _, _, err := c.Read(nil); read <- err }()
+	go func() { _, _, err := s.Read(nil); read <- err }()
+	heard := s.Received()
+	for range 3 {
+		eventually(t, func() bool { return s.Received() > heard }, "who is there answers, again and again")
+		heard = s.Received()
+	}
+	c.CloseNow()
+	require.Error(t, <-read)
+	require.Error(t, <-read)
+
+	_, s = pair(t) // whose client reads nothing
+	asking.Go(func() { s.KeepAlive(done, often, often) })
+	_, _, err := s.Read(nil)
+	require.Error(t, err, "it is gone")
+	s.KeepAlive(nil, 0, 0) // nobody is asked
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"unicode/utf8"
 )
 
 // ErrTooLarge is wrapped by the error of a message that is larger than the limit. The other end has been told.
@@ -61,6 +62,9 @@ func (c *Conn) Read(dst []byte) (message []byte, isBinary bool, err error) {
 		}
 		if dst, err = c.readPayload(dst, h); err != nil {
 			return dst, false, err
+		}
+		if h.final && kind == opText && !utf8.Valid(dst[before:]) {
+			return dst, false, c.invalidText("a text that is not UTF-8")
 		}
 		if h.final {
 			return dst, kind == opBinary, nil
@@ -136,6 +140,9 @@ func (c *Conn) readControl(h header) error {
 		if !ok {
 			return c.violation("a close frame that says nothing known")
 		}
+		if !utf8.Valid(b[min(len(b), 2):]) {
+			return c.invalidText("a close frame whose reason is not UTF-8")
+		}
 		_ = c.writeClose(said.Code, "")
 		return said
 	}
@@ -143,9 +150,13 @@ func (c *Conn) readControl(h header) error {
 }
 
 // violation ends a connection whose other end does not keep to the protocol.
-func (c *Conn) violation(what string) error {
+func (c *Conn) violation(what string) error { return c.fault(StatusProtocolError, what) }
+
+func (c *Conn) invalidText(what string) error { return c.fault(StatusInvalidText, what) }
+
+func (c *Conn) fault(code StatusCode, what string) error {
 	c.reader.over = true
-	_ = c.writeClose(StatusProtocolError, what)
+	_ = c.writeClose(code, what)
 	return fmt.Errorf("cannot read a frame: %s", what)
 }
 

@@ -52,6 +52,36 @@ func TestWhoBreaksTheRulesIsTold(t *testing.T) {
 	}
 }
 
+func TestTextIsUTF8(t *testing.T) {
+	const final, text = bitFinal, byte(opText)
+	for name, input := range map[string]string{
+		"a text":                 frame(final|text, "\xff"),
+		"a text that ends early": frame(text, "\xe2\x82") + frame(final, ""),
+		"a reason":               frame(final|byte(opClose), "\x03\xe8\xff"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s := scripted(t, []byte(input+frame(final|text, "never read")), testLimit)
+			_, _, err := c.Read(nil)
+			require.ErrorContains(t, err, "UTF-8")
+			require.Equal(t, StatusInvalidText, StatusCode(binary.BigEndian.Uint16(s.said()[2:])))
+			_, _, err = c.Read(nil)
+			require.Error(t, err)
+			c.Close(StatusNormalClosure, "")
+		})
+	}
+	c, _ := scripted(t, []byte(frame(text, "\xe2\x82")+frame(final, "\xac")), testLimit)
+	got, isBinary, err := c.Read(nil)
+	require.NoError(t, err)
+	require.False(t, isBinary)
+	require.Equal(t, "€", string(got), "a character may be in two frames")
+}
+
+func TestAReasonIsCutBetweenCharacters(t *testing.T) {
+	c, s := scripted(t, nil, testLimit)
+	c.Close(StatusTryAgainLater, strings.Repeat("x", maxControl-3)+"€")
+	require.Equal(t, strings.Repeat("x", maxControl-3), string(s.said()[4:]))
+}
+
 func TestAClientTakesNoMasks(t *testing.T) {
 	s := &script{in: bytes.NewReader([]byte(frame(bitFinal|byte(opBinary), "x")))}
 	_, _, err := newConn(s, true, testLimit, nil).Read(nil)
@@ -127,12 +157,15 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(frame(bin, "in") + frame(final|byte(opPing), "?") + frame(0, "") + frame(final, " pieces") + frame(final|byte(opPong), "")))
 	f.Add([]byte(frame(final|bin, strings.Repeat("x", 300)) + frame(final|byte(opClose), "")))
 	f.Add([]byte("\x82\x83\x01\x02\x03\x04abc\x82\xfe\x00\x01\xff\xff\xff\xffx"))
+	f.Add([]byte(frame(final|text, "\xff") + frame(final|byte(opClose), "\x03\xe8\xff")))
 	f.Add([]byte(frame(bin, strings.Repeat("y", 200)) + frame(final, strings.Repeat("z", 900))))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		const limit = 1000
 		ours, _ := scripted(t, input, limit)
+		var last error
 		got, end := all(func() (string, error) {
 			message, isBinary, err := ours.Read(nil)
+			last = err
 			if isBinary {
 				return "b" + string(message), err
 			}
@@ -150,6 +183,9 @@ func FuzzRead(f *testing.F) {
 			}
 			return "t" + string(message), err
 		})
+		if last != nil && strings.Contains(last.Error(), "UTF-8") { // the other one does not look
+			want, wantEnd = append([]string(nil), want[:len(got)]...), end
+		}
 		require.Equal(t, want, got)
 		require.Equal(t, wantEnd, end)
 		ours.Close(StatusNormalClosure, "")

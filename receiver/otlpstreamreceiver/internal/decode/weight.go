@@ -16,6 +16,10 @@ const (
 	summaryWeight     = 128
 	spanWeight        = 320
 	logWeight         = 240
+	profileWeight     = 240
+	sampleWeight      = 128
+	entryWeight       = 96
+	stringWeight      = 16
 	// An attribute, an exemplar, an event, a link, or a value at a quantile.
 	partWeight = 96
 )
@@ -32,8 +36,13 @@ func Weight(signal otlpstream.Signal, data []byte) (weight int) {
 		item = func(scope []byte) int { return fields(scope, spanWeight, 2) }
 	case otlpstream.Logs:
 		item = func(scope []byte) int { return fields(scope, logWeight, 2) }
+	case otlpstream.Profiles:
+		item = profilesWeight
 	}
 	walk(data, func(tag uint64, resource []byte) {
+		if signal == otlpstream.Profiles && tag == 2<<3|length {
+			weight += dictionaryWeight(resource)
+		}
 		if tag != 1<<3|length {
 			return
 		}
@@ -65,6 +74,28 @@ func metricsWeight(scope []byte) (weight int) {
 				weight += fields(data, summaryWeight, 1)
 			}
 		})
+	})
+	return weight
+}
+
+func profilesWeight(scope []byte) (weight int) {
+	walk(scope, func(tag uint64, profile []byte) {
+		if tag == 2<<3|length {
+			weight += profileWeight + fields(profile, sampleWeight, 2)
+		}
+	})
+	return weight
+}
+
+// dictionaryWeight weighs the tables of a dictionary.
+func dictionaryWeight(dictionary []byte) (weight int) {
+	walk(dictionary, func(tag uint64, entry []byte) {
+		if tag == 5<<3|length { // a string
+			weight += stringWeight
+			return
+		}
+		weight += entryWeight
+		walk(entry, func(uint64, []byte) { weight += partWeight })
 	})
 	return weight
 }

@@ -1,0 +1,233 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/godwit-otel/godwit/benchmarks/report"
+	"github.com/godwit-otel/godwit/internal/fleettest"
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// Metrics that come over OTLP go from one Collector to the next in one of the ways there are to encode them. What the first
+// takes to hand on nothing is measured, too, and taken off: what is left is the encoding's, and the transport's.
+
+const (
+	encodingTargets = 50
+	encodingScrapes = 20
+	// encodingBatch is how many scrapes are in a request, where there are several.
+	encodingBatch = 16
+	// encodingPace is how many data points come in a second: some of a core.
+	encodingPace = 100_000
+	// encodingShare of the series are in use.
+	encodingShare = 0.3
+)
+
+// way is an exporter and its receiver.
+type way struct{ name, exporter, receiver string }
+
+// ways are all of them; the first hands on nothing.
+func ways(to, endpoint string) []way {
+	served := fmt.Sprintf("{protocols: {grpc: {endpoint: %s}}}", endpoint)
+	client := func(more string) string { return fmt.Sprintf("{endpoint: %s, tls: {insecure: true}%s}", to, more) }
+	return []way{
+		{report.EncodingNone, "nop: {}", ""},
+		{"otlp, gzip", "otlp_grpc: " + client(""), "otlp: " + served},
+		{"otlp, zstd", "otlp_grpc: " + client(", compression: zstd"), "otlp: " + served},
+		{report.EncodingOurs, "otlpstream: " + client(""), "otlpstream: " + served},
+		{report.EncodingSTEF, "stef: " + client(", compression: zstd"), fmt.Sprintf("stef: {endpoint: %s}", endpoint)},
+		{"otelarrow", "otelarrow: " + client(""), "otelarrow: " + served},
+	}
+}
+
+// scrapesOf encodes requests of so many scrapes each, as OTLP has them.
+func (s *Suite) scrapesOf(each int) (requests [][]byte, points []int, err error) {
+	page, err := os.ReadFile(filepath.Join(s.Root, "testdata", "pages", "node.txt"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the page: %w", err)
+	}
+	fleet := make([]*fleettest.Target, encodingTargets)
+	for i := range fleet {
+		fleet[i] = fleettest.New(string(page), i, encodingShare)
+	}
+	var request []byte
+	inside, count := 0, 0
+	flush := func() {
+		if inside > 0 {
+			requests, points = append(requests, request), append(points, count)
+		}
+		request, inside, count = nil, 0, 0
+	}
+	for n := range max(2, encodingScrapes/s.Shrink) {
+		for i, target := range fleet {
+			at := pcommon.Timestamp(1_700_000_000_000_000_000 + n*10_000_000_000 + i*37_123_456)
+			data, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(target.Scrape(at))
+			if err != nil {
+				return nil, nil, fmt.Errorf("cannot encode a scrape: %w", err)
+			}
+			request, inside, count = append(request, data...), inside+1, count+target.Points()
+			if inside == each {
+				flush()
+			}
+		}
+	}
+	flush()
+	return requests, points, nil
+}
+
+func (s *Suite) encodings(ctx context.Context, r *report.Stream) error {
+	if _, err := os.Stat(s.Streams); err != nil {
+		r.Skipped = append(r.Skipped, "encodings: no Collector that has them all: make bench-stream builds it")
+		return nil
+	}
+	for _, batched := range []bool{false, true} {
+		for _, w := range ways("", "") {
+			r.Encodings = append(r.Encodings, report.StreamEncoding{Name: w.name, Batched: batched, Targets: encodingTargets})
+		}
+	}
+	for range s.Repeats {
+		for i := range r.Encodings {
+			row := &r.Encodings[i]
+			run, err := s.encoding(ctx, row)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				s.Out("  %s, batched %v FAILED: %v", row.Name, row.Batched, err)
+				row.Failed = append(row.Failed, err.Error())
+				continue
+			}
+			row.Runs = append(row.Runs, *run)
+			s.Out("metrics as %s, batched %v: %.2f B a data point, %.0f + %.0f ns of CPU", row.Name, row.Batched, run.PerPoint(),
+				1e9*run.Sender/float64(run.Points), 1e9*run.Receiver/float64(run.Points))
+		}
+	}
+	return nil
+}
+
+func (s *Suite) encoding(ctx context.Context, row *report.StreamEncoding) (*report.StreamEncodingRun, error) {
+	each := 1
+	if row.Batched {
+		each = encodingBatch
+	}
+	requests, points, err := s.scrapesOf(each)
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.startEncoding(ctx, row.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer h.stop()
+	front, back := h.front.cpu(), 0.0
+	if h.back != nil {
+		back = h.back.cpu()
+	}
+	run := &report.StreamEncodingRun{}
+	if run.Points, err = feed(ctx, h.front.endpoint, requests, points); err != nil {
+		return nil, err
+	}
+	if h.back != nil {
+		if err := arrive(ctx, h.back, run.Points); err != nil {
+			return nil, err
+		}
+		run.Receiver = h.back.cpu() - back
+	}
+	run.Sender = h.front.cpu() - front
+	if h.network == nil {
+		return run, nil
+	}
+	h.front.stop()
+	h.front = nil
+	h.network.terminate()
+	var at where
+	err = h.network.line(&at)
+	run.Bytes = at.Sent
+	return run, err
+}
+
+func (s *Suite) startEncoding(ctx context.Context, name string) (h *hop, err error) {
+	h = &hop{}
+	defer func() {
+		if err != nil {
+			h.stop()
+		}
+	}()
+	endpoint, err := freePort()
+	if err != nil {
+		return h, err
+	}
+	find := func(to string) way {
+		for _, w := range ways(to, endpoint) {
+			if w.name == name {
+				return w
+			}
+		}
+		return way{}
+	}
+	to := endpoint
+	const limiter = "memory_limiter: {check_interval: 1s, limit_mib: 8000}" // it counts, where a receiver does not
+	if receiver := find(to).receiver; receiver != "" {
+		if h.back, err = s.startConfigured(ctx, s.Streams, "encoding-back", endpoint, "metrics", receiver, limiter, "nop: {}"); err != nil {
+			return h, err
+		}
+		if h.network, to, err = startNetwork(s.dir, s.bench, endpoint, 0); err != nil {
+			return h, err
+		}
+	}
+	in, err := freePort()
+	if err != nil {
+		return h, err
+	}
+	h.front, err = s.startConfigured(ctx, s.Streams, "encoding-front", in, "metrics",
+		fmt.Sprintf("otlp: {protocols: {grpc: {endpoint: %s}}}", in), "", find(to).exporter)
+	return h, err
+}
+
+// feed sends the requests one after the other, at the pace, and returns how many points they had.
+func feed(ctx context.Context, to string, requests [][]byte, points []int) (sent int64, err error) {
+	cc, err := grpc.NewClient(to, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return 0, fmt.Errorf("cannot reach the first Collector: %w", err)
+	}
+	defer cc.Close()
+	begun := time.Now()
+	for i, request := range requests {
+		due := begun.Add(time.Duration(float64(sent) / encodingPace * float64(time.Second)))
+		select {
+		case <-time.After(time.Until(due)):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		var response otlpstream.Raw
+		if err := cc.Invoke(ctx, otlpstream.Metrics.OTLPMethod(), otlpstream.Raw(request), &response, grpc.ForceCodecV2(otlpstream.Codec())); err != nil {
+			return 0, fmt.Errorf("cannot send metrics: %w", err)
+		}
+		sent += int64(points[i])
+	}
+	return sent, nil
+}
+
+// arrive waits until so many points have.
+func arrive(ctx context.Context, at *collector, points int64) error {
+	var got int64
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var err error
+		if got, err = at.sum(ctx, "otelcol_processor_incoming_items"); err != nil || got >= points {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	return fmt.Errorf("%d data points were sent, %d arrived", points, got)
+}

@@ -1,0 +1,36 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command oldcollector is a Collector of 2021, of the Collector's own released modules: it speaks standard OTLP as it was
+// then, and knows gzip and no other compression. Tests put it at either end of a link.
+package main
+
+import (
+	"log"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter/otlpexporter"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service"
+)
+
+func main() {
+	receivers, err := component.MakeReceiverFactoryMap(otlpreceiver.NewFactory())
+	if err != nil {
+		log.Fatal(err)
+	}
+	exporters, err := component.MakeExporterFactoryMap(otlpexporter.NewFactory())
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := service.New(service.CollectorSettings{
+		BuildInfo: component.BuildInfo{Command: "oldcollector", Version: "0.30.0"},
+		Factories: component.Factories{Receivers: receivers, Exporters: exporters},
+	})
+	if err == nil {
+		err = c.Run()
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}

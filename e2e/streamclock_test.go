@@ -1,0 +1,149 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+	"github.com/godwit-otel/godwit/e2e/wire"
+)
+
+// hasty asks again after a second, so that a few seconds are long.
+const hasty = "exporters: {otlpstream: {ack_timeout: 1s}}"
+
+// What is bad lasts for several times as long as an answer may take.
+const badTime = 6 * time.Second
+
+// hop is an agent with a queue on disk, its gateway, and what lies between and behind.
+type hop struct {
+	destination *otlpserver.Server
+	server      *receiving
+	wire        *wire.Wire
+	sender      *sending
+	ledger      *ledger
+}
+
+// Time alone loses nothing: whatever stands still, for however long, what the agent has acknowledged arrives when it goes on.
+func TestStreamLosesNothingByTheClock(t *testing.T) {
+	t.Parallel()
+	f := func(name string, bad func(t *testing.T, l *hop), overlays ...string) {
+		for _, transport := range []string{overGRPC, overWebSocket} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				t.Parallel()
+				l := &hop{destination: otlpserver.New(t, otlpserver.Options{}), ledger: &ledger{padding: 100}}
+				l.server = startReceiving(t, l.destination.GRPCAddr())
+				l.wire = wire.New(t, l.server.addr(transport))
+				l.sender = startSending(t, transport, l.wire.Addr(), append([]string{streamQueueOnDisk, hasty}, overlays...)...)
+				stop := l.ledger.flood(t, l.sender.grpc)
+				flows(t, l.ledger, streamProgress)
+				bad(t, l)
+				flows(t, l.ledger, streamProgress)
+				stop()
+				wait.Until(t, delivery, l.ledger.arrived(l.destination))
+				l.sender.settles(t)
+				t.Logf("%d items acknowledged, %d arrived again", l.ledger.acknowledged(), l.ledger.repeated(t, l.destination))
+			})
+		}
+	}
+	blocked := func(t *testing.T, l *hop) {
+		l.destination.Always(otlpserver.Step{Delay: 2 * badTime})
+		wait.Pause(t.Context(), badTime)
+	}
+	f("blocked", func(t *testing.T, l *hop) {
+		blocked(t, l)
+		l.destination.Always(otlpserver.Step{})
+	})
+	f("blocked, then killed", func(t *testing.T, l *hop) {
+		blocked(t, l)
+		l.server.Kill()
+		l.destination.Always(otlpserver.Step{})
+		l.server.Restart()
+		l.server.ready()
+	})
+	f("blocked, then the agent is killed", func(t *testing.T, l *hop) {
+		blocked(t, l)
+		l.sender.Kill()
+		l.destination.Always(otlpserver.Step{})
+		l.sender.Restart()
+		l.sender.ready()
+		stop := l.ledger.flood(t, l.sender.grpc) // connections of before are gone for good: see dial
+		flows(t, l.ledger, streamProgress)
+		stop()
+	})
+	f("refused for now", func(t *testing.T, l *hop) {
+		l.destination.Always(otlpserver.Step{Code: codes.Unavailable})
+		wait.Pause(t.Context(), badTime)
+		l.destination.Always(otlpserver.Step{})
+	})
+	f("stopped", func(t *testing.T, l *hop) {
+		l.server.Signal(syscall.SIGSTOP)
+		wait.Pause(t.Context(), badTime)
+		l.server.Signal(syscall.SIGCONT)
+	})
+	f("slow", func(t *testing.T, l *hop) {
+		l.wire.Slow(slowRate)
+		wait.Pause(t.Context(), badTime)
+		l.wire.Slow(0)
+	})
+	f("full", func(t *testing.T, l *hop) {
+		l.server.Kill()
+		l.ledger.fill(t, dial(t, l.sender.grpc), 10, "queue is full")
+		wait.Pause(t.Context(), badTime)
+		l.server.Restart()
+		l.server.ready()
+	}, "exporters: {otlpstream: {sending_queue: {queue_size: 100, block_on_overflow: false}}}")
+}
+
+// While the token that an agent has is none any more, what it has stays in its queue.
+func TestStreamOutlivesAnExpiredToken(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, transport string) {
+		file := filepath.Join(t.TempDir(), "token")
+		write := func(token string) { require.NoError(t, os.WriteFile(file, []byte(token), 0o600)) }
+		write("one")
+		guarded := fmt.Sprintf(`
+receivers: {otlpstream: {protocols: {grpc: {auth: {authenticator: bearertokenauth}}, http: {auth: {authenticator: bearertokenauth}}}}}
+extensions: {bearertokenauth: {filename: %s}}
+service: {extensions: [health_check, bearertokenauth]}
+`, file)
+		destination := otlpserver.New(t, otlpserver.Options{})
+		server := startReceiving(t, destination.GRPCAddr(), guarded)
+		mine := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(mine, []byte("one"), 0o600))
+		sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk, hasty, fmt.Sprintf(`
+exporters: {otlpstream: {auth: {authenticator: bearertokenauth}, rebalance: {timeout: 500ms}}}
+extensions: {bearertokenauth: {filename: %s}}
+service: {extensions: [health_check, file_storage, bearertokenauth]}
+`, mine))
+		l := &ledger{padding: 100}
+		stop := l.flood(t, sender.grpc)
+		flows(t, l, streamProgress)
+		for _, token := range []string{"two", "three"} {
+			write(token)
+			wait.Until(t, delivery, func() (bool, string) {
+				return sender.counter(t, "queued_items") > streamProgress, "nothing is kept back"
+			})
+			wait.Pause(t.Context(), badTime/2)
+			require.NoError(t, os.WriteFile(mine, []byte(token), 0o600))
+			flows(t, l, streamProgress)
+		}
+		stop()
+		wait.Until(t, delivery, l.arrived(destination))
+		sender.settles(t)
+		assert.NotZero(t, l.acknowledged())
+	})
+}

@@ -1,0 +1,102 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// changing is an agent whose exporter is in a file of its own, which may change from life to life.
+const changing = `
+receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
+exporters: {otlpstream: "${file:%s}"}
+extensions: {file_storage: {directory: data, create_directory: true}}
+service:
+  extensions: [health_check, file_storage]
+  pipelines:
+    traces: {receivers: [otlp], exporters: [otlpstream]}
+    logs: {receivers: [otlp], exporters: [otlpstream]}
+`
+
+const changed = `
+endpoint: %s
+tls: {insecure: true}
+retry_on_failure: {initial_interval: 50ms, max_interval: 500ms, max_elapsed_time: 0}
+%s
+`
+
+// onDisk is its queue, which holds little, so that it is full soon.
+const onDisk = "sending_queue: {queue_size: 60, storage: file_storage}\n"
+
+// What a full queue on disk holds arrives, whatever else the exporter is told when it comes back.
+func TestStreamQueueOutlivesChangesOfSettings(t *testing.T) {
+	t.Parallel()
+	const batched = "sending_queue: {queue_size: 60, storage: file_storage, batch: {flush_timeout: 50ms, min_size: 100, max_size: 200}}\n"
+	for name, settings := range map[string][]string{
+		"modes":        {"mode: unary\n" + onDisk, "mode: auto\n" + onDisk, "mode: unary\n" + onDisk, "mode: stream\n" + onDisk},
+		"transports":   {onDisk, "transport: websocket\n" + onDisk, onDisk, "transport: websocket\nmode: unary\n" + onDisk},
+		"compressions": {"compression: none\n" + onDisk, "compression: gzip\n" + onDisk, "compression: zstd\n" + onDisk},
+		"batches":      {onDisk, batched, onDisk, batched},
+		"order":        {onDisk, "ordered: true\n" + onDisk, onDisk},
+		"tenants":      {onDisk, "metadata_keys: [x-flock]\n" + onDisk, onDisk},
+		"all at once":  {"mode: unary\n" + batched, "transport: websocket\nordered: true\n" + onDisk, "compression: gzip\nmetadata_keys: [x-flock]\n" + batched},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			destination := otlpserver.New(t, otlpserver.Options{})
+			server := startReceiving(t, destination.GRPCAddr())
+			require.Zero(t, server.Stop(syscall.SIGTERM, drainTime))
+			file := filepath.Join(t.TempDir(), "exporter.yaml")
+			tell := func(settings string) {
+				to := server.grpc
+				if strings.HasPrefix(settings, "transport: websocket") {
+					to = server.http
+				}
+				require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, changed, to, settings), 0o600))
+			}
+			tell(settings[0])
+			sender := &sending{grpc: freeport.Addr(t)}
+			sender.collector = startDistribution(t, "godwit-agent", fmt.Sprintf(changing, sender.grpc, file))
+			l := &ledger{padding: 100}
+			for i := range settings {
+				l.fill(t, dial(t, sender.grpc), 3, "queue is full")
+				if i%2 == 0 {
+					sender.Kill()
+				} else {
+					assert.Zero(t, sender.Stop(syscall.SIGTERM, drainTime))
+				}
+				if i+1 < len(settings) {
+					tell(settings[i+1])
+					server.Restart() // a part of what there is may go
+					server.ready()
+				}
+				sender.Restart()
+				sender.ready()
+				if i+1 < len(settings) {
+					wait.Until(t, delivery, func() (bool, string) {
+						return sender.counter(t, streamAcked) > 0, "nothing is delivered"
+					})
+					server.Kill()
+				}
+			}
+			server.Restart()
+			server.ready()
+			wait.Until(t, delivery, l.arrived(destination))
+			sender.settles(t)
+			t.Logf("%d items acknowledged, %d arrived again", l.acknowledged(), l.repeated(t, destination))
+		})
+	}
+}
