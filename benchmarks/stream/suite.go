@@ -24,7 +24,7 @@ type Suite struct {
 	Root string // of the repository
 	// Collector is the program that pipelines are made of: a build of the full distribution.
 	Collector string
-	// Streams is a build with all ways to carry metrics, ours and others'.
+	// Streams is a build with all ways to carry metrics, ours and others'; empty leaves others' out.
 	Streams string
 	Repeats int
 	// Parts are any of cells, pipelines, wire and encodings.

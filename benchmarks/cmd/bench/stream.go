@@ -23,7 +23,7 @@ func runStream(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("stream", flag.ContinueOnError)
 	f.StringVar(&s.Root, "root", "..", "the repository's root")
 	f.StringVar(&s.Collector, "collector", "", "the Collector that pipelines are made of, empty for bin/godwit")
-	f.StringVar(&s.Streams, "streams", "", "the Collector with all ways to carry metrics, empty for bin/rivals/otelcol-streams")
+	f.StringVar(&s.Streams, "streams", "", "a Collector with stef and otelarrow besides, empty for none of them")
 	f.IntVar(&s.Repeats, "repeats", 2, "how often everything is measured, in turn: A B A B")
 	f.IntVar(&s.Shrink, "shrink", 1, "divide the work by this, to try the instrument out")
 	f.StringVar(&s.Command, "command", "bench stream "+strings.Join(args, " "), "the command that reports name")
@@ -39,9 +39,6 @@ func runStream(ctx context.Context, args []string) error {
 	}
 	if s.Collector == "" {
 		s.Collector = filepath.Join(s.Root, "bin", "godwit")
-	}
-	if s.Streams == "" {
-		s.Streams = filepath.Join(s.Root, "bin", "rivals", "otelcol-streams")
 	}
 	if *to == "" {
 		*to = filepath.Join(s.Root, "benchmarks", "results")
