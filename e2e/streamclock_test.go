@@ -108,42 +108,41 @@ func TestStreamLosesNothingByTheClock(t *testing.T) {
 	}, "exporters: {otlpstream: {sending_queue: {queue_size: 100, block_on_overflow: false}}}")
 }
 
-// While the token that an agent has is none any more, what it has stays in its queue.
+// While the token that an agent has is none any more, what it has stays in its queue. Over gRPC a token wants TLS.
 func TestStreamOutlivesAnExpiredToken(t *testing.T) {
 	t.Parallel()
-	overBoth(t, func(t *testing.T, transport string) {
-		file := filepath.Join(t.TempDir(), "token")
-		write := func(token string) { require.NoError(t, os.WriteFile(file, []byte(token), 0o600)) }
-		write("one")
-		guarded := fmt.Sprintf(`
+	const transport = overWebSocket
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(token string) { require.NoError(t, os.WriteFile(file, []byte(token), 0o600)) }
+	write("one")
+	guarded := fmt.Sprintf(`
 receivers: {otlpstream: {protocols: {grpc: {auth: {authenticator: bearertokenauth}}, http: {auth: {authenticator: bearertokenauth}}}}}
 extensions: {bearertokenauth: {filename: %s}}
 service: {extensions: [health_check, bearertokenauth]}
 `, file)
-		destination := otlpserver.New(t, otlpserver.Options{})
-		server := startReceiving(t, destination.GRPCAddr(), guarded)
-		mine := filepath.Join(t.TempDir(), "token")
-		require.NoError(t, os.WriteFile(mine, []byte("one"), 0o600))
-		sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk, hasty, fmt.Sprintf(`
+	destination := otlpserver.New(t, otlpserver.Options{})
+	server := startReceiving(t, destination.GRPCAddr(), guarded)
+	mine := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(mine, []byte("one"), 0o600))
+	sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk, hasty, fmt.Sprintf(`
 exporters: {otlpstream: {auth: {authenticator: bearertokenauth}, rebalance: {timeout: 500ms}}}
 extensions: {bearertokenauth: {filename: %s}}
 service: {extensions: [health_check, file_storage, bearertokenauth]}
 `, mine))
-		l := &ledger{padding: 100}
-		stop := l.flood(t, sender.grpc)
+	l := &ledger{padding: 100}
+	stop := l.flood(t, sender.grpc)
+	flows(t, l, streamProgress)
+	for _, token := range []string{"two", "three"} {
+		write(token)
+		wait.Until(t, delivery, func() (bool, string) {
+			return sender.counter(t, "queued_items") > streamProgress, "nothing is kept back"
+		})
+		wait.Pause(t.Context(), badTime/2)
+		require.NoError(t, os.WriteFile(mine, []byte(token), 0o600))
 		flows(t, l, streamProgress)
-		for _, token := range []string{"two", "three"} {
-			write(token)
-			wait.Until(t, delivery, func() (bool, string) {
-				return sender.counter(t, "queued_items") > streamProgress, "nothing is kept back"
-			})
-			wait.Pause(t.Context(), badTime/2)
-			require.NoError(t, os.WriteFile(mine, []byte(token), 0o600))
-			flows(t, l, streamProgress)
-		}
-		stop()
-		wait.Until(t, delivery, l.arrived(destination))
-		sender.settles(t)
-		assert.NotZero(t, l.acknowledged())
-	})
+	}
+	stop()
+	wait.Until(t, delivery, l.arrived(destination))
+	sender.settles(t)
+	assert.NotZero(t, l.acknowledged())
 }

@@ -38,27 +38,27 @@ retry_on_failure: {initial_interval: 50ms, max_interval: 500ms, max_elapsed_time
 %s
 `
 
-// onDisk is its queue, which holds little, so that it is full soon.
-const onDisk = "sending_queue: {queue_size: 60, storage: file_storage}\n"
+// smallOnDisk is its queue, which holds little, so that it is full soon.
+const smallOnDisk = "sending_queue: {queue_size: 60, storage: file_storage}\n"
 
 // What a full queue on disk holds arrives, whatever else the exporter is told when it comes back.
 func TestStreamQueueOutlivesChangesOfSettings(t *testing.T) {
 	t.Parallel()
 	const batched = "sending_queue: {queue_size: 60, storage: file_storage, batch: {flush_timeout: 50ms, min_size: 100, max_size: 200}}\n"
 	for name, settings := range map[string][]string{
-		"modes":        {"mode: unary\n" + onDisk, "mode: auto\n" + onDisk, "mode: unary\n" + onDisk, "mode: stream\n" + onDisk},
-		"transports":   {onDisk, "transport: websocket\n" + onDisk, onDisk, "transport: websocket\nmode: unary\n" + onDisk},
-		"compressions": {"compression: none\n" + onDisk, "compression: gzip\n" + onDisk, "compression: zstd\n" + onDisk},
-		"batches":      {onDisk, batched, onDisk, batched},
-		"order":        {onDisk, "ordered: true\n" + onDisk, onDisk},
-		"tenants":      {onDisk, "metadata_keys: [x-flock]\n" + onDisk, onDisk},
-		"all at once":  {"mode: unary\n" + batched, "transport: websocket\nordered: true\n" + onDisk, "compression: gzip\nmetadata_keys: [x-flock]\n" + batched},
+		"modes":        {"mode: unary\n" + smallOnDisk, "mode: auto\n" + smallOnDisk, "mode: unary\n" + smallOnDisk, "mode: stream\n" + smallOnDisk},
+		"transports":   {smallOnDisk, "transport: websocket\n" + smallOnDisk, smallOnDisk, "transport: websocket\nmode: unary\n" + smallOnDisk},
+		"compressions": {"compression: none\n" + smallOnDisk, "compression: gzip\n" + smallOnDisk, "compression: zstd\n" + smallOnDisk},
+		"batches":      {smallOnDisk, batched, smallOnDisk, batched},
+		"order":        {smallOnDisk, "ordered: true\n" + smallOnDisk, smallOnDisk},
+		"tenants":      {smallOnDisk, "metadata_keys: [x-flock]\n" + smallOnDisk, smallOnDisk},
+		"all at once":  {"mode: unary\n" + batched, "transport: websocket\nordered: true\n" + smallOnDisk, "compression: gzip\nmetadata_keys: [x-flock]\n" + batched},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			destination := otlpserver.New(t, otlpserver.Options{})
 			server := startReceiving(t, destination.GRPCAddr())
-			require.Zero(t, server.Stop(syscall.SIGTERM, drainTime))
+			server.Kill() // so that the queue fills
 			file := filepath.Join(t.TempDir(), "exporter.yaml")
 			tell := func(settings string) {
 				to := server.grpc

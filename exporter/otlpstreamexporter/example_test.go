@@ -27,5 +27,5 @@ func ExampleNewFactory() {
 	}
 	// Output:
 	// otlpstream <nil>
-	// otlpstream `transport` must be grpc or websocket, got "pigeon"
+	// otlpstream `transport` must be grpc, websocket or http, got "pigeon"
 }
