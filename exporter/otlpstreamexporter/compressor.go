@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// compressor compresses gRPC calls. Those that gRPC knows by these names take four times as long, and what they make of
-// telemetry is hardly smaller.
+// compressor compresses gRPC calls. Those that gRPC knows by these names take much longer, and what they make of telemetry is
+// no smaller with zstd, and a sixth smaller with gzip.
 type compressor struct{ name configcompression.Type }
 
 // withCompressor gives calls a compressor that is not everyone's; there is no other way to.
