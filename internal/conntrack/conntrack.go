@@ -4,7 +4,8 @@
 // Package conntrack takes the place of the module of its path in the agent: see docs/design/025.
 //
 // Prometheus' HTTP client dials by it. The original keeps an event log of each connection for a debug page that the Collector
-// does not serve, and counts dials in a registry that it does not show. This one dials.
+// does not serve, and counts dials in a registry that it does not show. This one dials. Its listener is there for Prometheus' own
+// server, which the workspace compiles with what the agent is linked with, and nothing starts.
 package conntrack
 
 import (
@@ -35,3 +36,15 @@ func NewDialContextFunc(options ...Option) func(ctx context.Context, network, ad
 	}
 	return dial
 }
+
+// A ListenerOption says how to show connections.
+type ListenerOption func()
+
+// TrackWithName names a listener in metrics, of which there are none.
+func TrackWithName(string) ListenerOption { return func() {} }
+
+// TrackWithTracing shows connections on a page, of which there is none.
+func TrackWithTracing() ListenerOption { return func() {} }
+
+// NewListener returns the listener.
+func NewListener(inner net.Listener, _ ...ListenerOption) net.Listener { return inner }

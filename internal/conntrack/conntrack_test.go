@@ -33,3 +33,14 @@ func TestDialsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestListensAsBefore(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if NewListener(l, TrackWithName("name"), TrackWithTracing()) != l {
+		t.Fatal("another listener")
+	}
+}
