@@ -177,10 +177,8 @@ func finding(text string) func(*shownOverview) string {
 	}
 }
 
-func destinations(n int) func(*shownOverview) string {
-	return func(o *shownOverview) string {
-		return say(o.Totals.Destinations == n, "%d destinations", o.Totals.Destinations)
-	}
+func both(o *shownOverview) string {
+	return say(o.Totals.Destinations == 2, "%d destinations", o.Totals.Destinations)
 }
 
 func counted(healthy, failing, dropped int) func(*shownOverview) string {
@@ -197,18 +195,18 @@ var situations = []situation{
 	{name: "breaker", a: unwilling, config: "exporters: {remotewrite: {circuit_breaker: {open_for: 1m}}}", holds: all(sums(0, 0, 0), state("breaker_open"), finding("circuit breaker is open")), reads: []string{"Breaker open"}},
 	{name: "rejecting", a: rejecting, holds: all(sums(0, 0, 1), state("dropping"), finding("is losing data")), reads: []string{"are being lost", "Dropping data"}},
 	{name: "throttled", a: rwserver.Step{Status: 429, Header: rwserver.RetryAfterSeconds(100)}, holds: all(sums(0, 0, 0), state("throttled")), reads: []string{"Throttled"}},
-	{name: "two, both well", config: twoEndpoints, holds: all(sums(1, 0, 0), destinations(2), state("ok", "ok")), reads: []string{"by the slowest of 2 destinations"}},
-	{name: "two, one down", b: unwilling, config: twoEndpoints + over + tireless, holds: all(sums(0, 0, 0), destinations(2), state("ok", "retrying"))},
-	{name: "two, one rejecting", b: rejecting, config: twoEndpoints, holds: all(sums(0, 0, 1), destinations(2), state("ok", "dropping"))},
+	{name: "two, both well", config: twoEndpoints, holds: all(sums(1, 0, 0), both, state("ok", "ok")), reads: []string{"by the slowest of 2 destinations"}},
+	{name: "two, one down", b: unwilling, config: twoEndpoints + over + tireless, holds: all(sums(0, 0, 0), both, state("ok", "retrying"))},
+	{name: "two, one rejecting", b: rejecting, config: twoEndpoints, holds: all(sums(0, 0, 1), both, state("ok", "dropping"))},
 	{
 		name:   "two that share the series",
 		config: twoEndpoints + over + "exporters: {remotewrite: {shard_by_url: {enabled: true}}}",
-		holds:  all(sums(1, 0, 0), destinations(2)),
+		holds:  all(sums(1, 0, 0), both),
 	},
 	{
 		name: "two exporters of one pipeline", b: rejecting,
 		config: "exporters: {remotewrite/b: {endpoint: %[2]s, target_info: {enabled: false}, batch: {timeout: 100ms}}}\nservice: {pipelines: {metrics: {exporters: [remotewrite, remotewrite/b]}}}",
-		holds:  all(sums(0, 0, 1), destinations(2)),
+		holds:  all(sums(0, 0, 1), both),
 	},
 	{
 		name:   "a receiver of our own on the way",
@@ -272,7 +270,7 @@ func (s *situation) run(t *testing.T, browser *console.Browser, body string) {
 	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "")
 	wait.Until(t, time.Minute, func() (bool, string) {
 		var o shownOverview
-		require.NoError(t, json.Unmarshal(ask(t, api+"overview"), &o))
+		require.NoError(t, json.Unmarshal(ask(t, api+"overview"), &o)) //nolint:musttag // names are those of the keys but for their case
 		why := all(longEnough, s.holds, addsUp)(&o)
 		return why == "", why
 	})
@@ -321,7 +319,7 @@ func sandwich(t *testing.T, c *collector, api string) string {
 	t.Helper()
 	before := page(t, c.telemetry)
 	var d shownDelivery
-	require.NoError(t, json.Unmarshal(ask(t, api+"delivery"), &d))
+	require.NoError(t, json.Unmarshal(ask(t, api+"delivery"), &d)) //nolint:musttag // as above
 	after := page(t, c.telemetry)
 	var sent, lost, requests, retries, wire float64
 	for i := range d.Exporters {

@@ -104,7 +104,7 @@ func TestHelmRendersOurValues(t *testing.T) {
 			kinds := map[string]int{}
 			for _, o := range cluster.Objects(t, string(out)) {
 				kinds[o.Kind()]++
-				assert.NoError(t, k.Check(o))
+				require.NoError(t, k.Check(o))
 				if o.Kind() == "ConfigMap" {
 					data, _ := o["data"].(cluster.Object)
 					relay, _ := data["relay"].(string)
@@ -140,7 +140,7 @@ func TestOperatorResources(t *testing.T) {
 				checkPodMonitor(t, spec)
 			default:
 				_, err := decodeManifest([]byte(manifest(t, o)))
-				assert.NoError(t, err, "%s %s", o.Kind(), o.Name())
+				require.NoError(t, err, "%s %s", o.Kind(), o.Name())
 			}
 		}
 	}

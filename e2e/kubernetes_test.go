@@ -139,7 +139,7 @@ func TestManifestsHaveTheRightsThatAgentsNeed(t *testing.T) {
 
 	require.NoError(t, k.As(cluster.AgentToken, http.MethodGet, "/api/v1/pods"))
 	for _, path := range []string{"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default/secrets"} {
-		assert.ErrorContains(t, k.As(cluster.AgentToken, http.MethodGet, path), "403", path)
+		require.ErrorContains(t, k.As(cluster.AgentToken, http.MethodGet, path), "403", path)
 	}
 	assert.ErrorContains(t, k.As(cluster.AgentToken, http.MethodDelete, "/api/v1/namespaces/default/pods/web-a"), "403")
 }

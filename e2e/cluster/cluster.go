@@ -57,7 +57,7 @@ func Need(t testing.TB) *Cluster {
 // newClient trusts any certificate: the server makes its own.
 func newClient(t testing.TB) *http.Client {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 64}} //nolint:gosec // a server of the test's own
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 64}}
 	t.Cleanup(client.CloseIdleConnections)
 	return client
 }
@@ -188,7 +188,7 @@ func (c *Cluster) as(token, method, path, contentType string, body any) error {
 			return err
 		}
 	}
-	request, err := http.NewRequest(method, c.URL+path, bytes.NewReader(text)) //nolint:noctx // the server goes with the test
+	request, err := http.NewRequest(method, c.URL+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

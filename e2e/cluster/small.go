@@ -96,7 +96,7 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, what any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(what) // who does not listen learns nothing
+	_ = json.NewEncoder(w).Encode(what) //nolint:errchkjson // who does not listen learns nothing
 }
 
 // change takes an object, a patch or a removal.
@@ -201,11 +201,11 @@ func (s *small) watch(w http.ResponseWriter, r *http.Request, p place) {
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		for path, o := range s.objects {
 			if picks(r, p, path, o) {
-				_ = out.Encode(Object{"type": "ADDED", "object": o})
+				_ = out.Encode(Object{"type": "ADDED", "object": o}) //nolint:errchkjson // a watcher that is gone learns nothing
 			}
 		}
 		seen = s.version
-		_ = out.Encode(Object{"type": "BOOKMARK", "object": Object{
+		_ = out.Encode(Object{"type": "BOOKMARK", "object": Object{ //nolint:errchkjson // as above
 			"kind": kinds[p.resource], "apiVersion": versionOf(p.prefix),
 			"metadata": Object{"resourceVersion": fmt.Sprint(seen), "annotations": Object{"k8s.io/initial-events-end": "true"}},
 		}})

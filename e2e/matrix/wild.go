@@ -6,6 +6,7 @@ package matrix
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/url"
@@ -201,7 +202,8 @@ func (s *Schema) value(dice *rand.Rand, key string, schema map[string]any, depth
 		})
 		choice := choices[dice.IntN(len(choices))].(map[string]any)
 		if _, ok := choice["description"]; !ok {
-			choice = with(choice, "description", schema["description"])
+			choice = maps.Clone(choice)
+			choice["description"] = schema["description"]
 		}
 		return s.value(dice, key, choice, depth)
 	}
@@ -234,14 +236,6 @@ func (s *Schema) value(dice *rand.Rand, key string, schema map[string]any, depth
 }
 
 func pick(dice *rand.Rand, values []any) any { return values[dice.IntN(len(values))] }
-
-func with(schema map[string]any, key string, value any) map[string]any {
-	more := map[string]any{key: value}
-	for k, v := range schema {
-		more[k] = v
-	}
-	return more
-}
 
 func (s *Schema) list(dice *rand.Rand, key string, schema map[string]any, depth int) any {
 	list := []any{}

@@ -56,7 +56,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 		},
 		Queue: inspect.Queue{Items: s.Items.Queued},
 		Taken: s.Items.Received, Waiting: s.Items.Queued + s.Items.Pending,
-		Sent:  s.Items.Acked, Dropped: s.Items.Dropped, Retries: s.Retryable, Resent: s.Resent,
+		Sent: s.Items.Acked, Dropped: s.Items.Dropped, Retries: s.Retryable, Resent: s.Resent,
 		RawBytes: d.tally.raw.Load(), WireBytes: d.tally.wire.Load(), AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
 	}
 	if s.Streaming {

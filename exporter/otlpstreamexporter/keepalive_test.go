@@ -16,23 +16,21 @@ import (
 )
 
 func TestPingsAreThoseThatServersBear(t *testing.T) {
-	asks := func(transport string, conf map[string]any) (configgrpc.KeepaliveClientConfig, bool) {
+	asks := func(transport string, conf map[string]any) configgrpc.KeepaliveClientConfig {
 		cfg := createDefaultConfig().(*Config)
 		require.NoError(t, confmap.NewFromStringMap(conf).Unmarshal(cfg))
 		k := withKeepalive(cfg.Client.Keepalive, transport)
-		if !k.HasValue() {
-			return configgrpc.KeepaliveClientConfig{}, false
-		}
-		return *k.Get(), true
+		require.True(t, k.HasValue())
+		return *k.Get()
 	}
-	got, _ := asks(transportGRPC, nil)
+	got := asks(transportGRPC, nil)
 	require.Greater(t, got.Time, 5*time.Minute, "gRPC's own servers end connections on which they are asked more often")
 	require.Equal(t, 10*time.Second, got.Timeout)
-	got, _ = asks(transportWebSocket, nil)
+	got = asks(transportWebSocket, nil)
 	require.Less(t, got.Time, time.Minute, "proxies end WebSockets that are silent for a minute")
-	got, _ = asks(transportGRPC, map[string]any{"keepalive": map[string]any{"timeout": "3s"}})
+	got = asks(transportGRPC, map[string]any{"keepalive": map[string]any{"timeout": "3s"}})
 	require.Equal(t, []time.Duration{keepalive(transportGRPC), 3 * time.Second}, []time.Duration{got.Time, got.Timeout})
-	got, _ = asks(transportGRPC, map[string]any{"keepalive": map[string]any{"time": "20s"}})
+	got = asks(transportGRPC, map[string]any{"keepalive": map[string]any{"time": "20s"}})
 	require.Equal(t, 20*time.Second, got.Time, "who says so knows the server")
 	none := withKeepalive(configoptional.None[configgrpc.KeepaliveClientConfig](), transportGRPC)
 	require.False(t, none.HasValue())

@@ -64,7 +64,7 @@ func (c *Config) validateOverrides() error {
 			errs = append(errs, fmt.Errorf("`overrides` must name tenants: write %q for all that have none of their own", anyTenant))
 		}
 		errs = append(errs, notNegative(at, map[string]*int{
-			"max_series": of.MaxSeries, "max_series_per_metric": of.MaxSeriesPerMetric,
+			keyMaxSeries: of.MaxSeries, "max_series_per_metric": of.MaxSeriesPerMetric,
 			"max_new_series_per_minute": of.MaxNewSeriesPerMinute, "max_points_per_second": of.MaxPointsPerSecond,
 		}))
 		for _, name := range slices.Sorted(maps.Keys(of.Rules)) {
@@ -85,7 +85,7 @@ func (o *RuleOverrideConfig) validate(at, name string, c *Config) error {
 		return fmt.Errorf("`%s` is for a rule whose groups are of several tenants: put %s into its `group_by`", at, byTenant)
 	}
 	errs := []error{notNegative(at, map[string]*int{
-		"max_series": o.MaxSeries, "max_new_series_per_minute": o.MaxNewSeriesPerMinute, "max_points_per_second": o.MaxPointsPerSecond,
+		keyMaxSeries: o.MaxSeries, "max_new_series_per_minute": o.MaxNewSeriesPerMinute, "max_points_per_second": o.MaxPointsPerSecond,
 	})}
 	if o.MaxSeries != nil && *o.MaxSeries == 0 && len(rule.Adaptive.ShareBy) > 0 {
 		errs = append(errs, fmt.Errorf("`%s::max_series` must be positive: the rule shares it, by `adaptive::share_by`", at))

@@ -323,7 +323,7 @@ func (i inspection) Metric(name string) (detail inspect.MetricDetail, ok bool) {
 			return detail, false
 		}
 		detail.Row = inspect.Row{Name: name, Series: sampled(float64(n)*factor, factor), WorstLabel: i.sampled().worst(name)}
-		detail.Row.Limit, detail.Row.Used = i.tightest(name)
+		detail.Limit, detail.Used = i.tightest(name)
 	}
 	detail.Labels = i.labels(&s, name)
 	values := map[string][]string{}

@@ -30,7 +30,7 @@ func (p *cardinalityProcessor) saveLedger(ctx context.Context, closed bool) erro
 	if p.storage == nil {
 		return nil
 	}
-	if err := p.storage.Set(ctx, snapshotLedger, p.overflow.appendLedger(nil, closed)); err != nil {
+	if err := p.storage.Set(ctx, snapshotLedger, p.overflow.sealedLedger(closed)); err != nil {
 		return fmt.Errorf("cannot save the overflow: %w", err)
 	}
 	return nil
@@ -82,14 +82,14 @@ func (l *limiter) lapse(fp uint64, now moment, owns bool) (keeps bool) {
 	return false
 }
 
-// appendLedger goes from shard to shard: what the members of one have said is what its subtotals of the outputs have, at any time. Only
+// sealedLedger goes from shard to shard: what the members of one have said is what its subtotals of the outputs have, at any time. Only
 // bounds must not change on the way; when they have, it begins anew, and holds all the third time.
-func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
+func (o *overflow) sealedLedger(closed bool) []byte {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()
 	for range 2 {
 		if l := o.ledger(closed); l.whole() {
-			return o.seal(l, dst, closed)
+			return o.seal(l, closed)
 		}
 	}
 	order := o.ordered()
@@ -99,7 +99,7 @@ func (o *overflow) appendLedger(dst []byte, closed bool) []byte {
 	for i := range o.shards {
 		l.add(o, i)
 	}
-	return o.seal(l, dst, closed)
+	return o.seal(l, closed)
 }
 
 // ledger is what is noted of the overflow before it is written.
@@ -190,10 +190,9 @@ func (l *ledger) whole() bool {
 	return true
 }
 
-// seal appends what was noted.
-func (o *overflow) seal(l *ledger, dst []byte, closed bool) []byte {
-	begin := len(dst)
-	dst = appendFlags(append(dst, snapshotMagic...), closed)
+// seal writes what was noted.
+func (o *overflow) seal(l *ledger, closed bool) []byte {
+	dst := appendFlags([]byte(snapshotMagic), closed)
 	dst = appendTimes(dst, o.certain)
 	outputs, told := uint64(0), []byte(nil)
 	for _, out := range l.outputs {
@@ -210,7 +209,7 @@ func (o *overflow) seal(l *ledger, dst []byte, closed bool) []byte {
 	}
 	dst = append(binary.AppendUvarint(dst, l.n), l.members...)
 	dst = append(binary.AppendUvarint(dst, l.owning), l.own...)
-	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
+	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst))
 }
 
 // restoreLedger begins where another process ended. If that was killed, what began before this one may have been counted. It is

@@ -43,7 +43,7 @@ func TestLedgerHasAll(t *testing.T) {
 		r := overflowed(t)
 		r.overflow.certain = 7
 		again := newOverflow(r.overflow.budget, r.overflow.idle, r.clock)
-		require.NoError(t, again.restoreLedger(r.overflow.appendLedger(nil, closed), 5))
+		require.NoError(t, again.restoreLedger(r.overflow.sealedLedger(closed), 5))
 		if closed {
 			require.Equal(t, pcommon.Timestamp(7), again.certain)
 		} else {
@@ -112,7 +112,7 @@ func TestLastWordIsSaidAgain(t *testing.T) {
 func FuzzLedger(f *testing.F) {
 	r := overflowed(f)
 	for _, closed := range []bool{false, true} {
-		saved := r.overflow.appendLedger(nil, closed)
+		saved := r.overflow.sealedLedger(closed)
 		f.Add(saved[len(snapshotMagic) : len(saved)-4])
 	}
 	f.Fuzz(func(_ *testing.T, body []byte) {

@@ -37,15 +37,14 @@ type policy struct {
 type limit struct {
 	name    string
 	implied bool // it is no rule of somebody's
-	index   int
-	match   matcher
-	groupBy []source
-	series  bound
-	share   *share // nil: first come, first served
-	labels  []labelLimit
-
 	terms
 
+	index     int
+	match     matcher
+	groupBy   []source
+	series    bound
+	share     *share // nil: first come, first served
+	labels    []labelLimit
 	tenants   map[string]*terms // of those that have their own
 	exceed    exceed
 	aggregate *aggregation // nil: it makes no series of others
@@ -92,7 +91,10 @@ const (
 	reasons
 )
 
-var reasonNames = [reasons]string{"max_series", "label_limit", "max_groups", "fair_share", "series_rate", "points_rate"}
+// keyMaxSeries is a key, and the reason of what it limits.
+const keyMaxSeries = "max_series"
+
+var reasonNames = [reasons]string{keyMaxSeries, "label_limit", "max_groups", "fair_share", "series_rate", "points_rate"}
 
 // action is what became of it.
 type action uint8
@@ -291,8 +293,10 @@ func newLimit(rule *RuleConfig, cfg *Config, tenants []string) *limit {
 	return l
 }
 
+const serviceName = "service.name"
+
 // ofService are what names the service that series are of.
-var ofService = []string{"service.namespace", "service.name"}
+var ofService = []string{"service.namespace", serviceName}
 
 // keptOfService is what overflow series keep of that: not what has too many values itself.
 func (rule *RuleConfig) keptOfService() []string {

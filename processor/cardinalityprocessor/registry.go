@@ -155,7 +155,7 @@ func (r *registry) pending(b *bound) (n int) {
 // crowded says whether there is no room for one more set, should the places need one.
 func (r *registry) crowded(generation uint32, places []place, kind setKind, account uint64) bool {
 	room := r.maxSets - len(r.ids)
-	if room > 0 && !(r.apart && r.owned[account] >= most(room)) {
+	if room > 0 && (!r.apart || r.owned[account] < most(room)) {
 		return false
 	}
 	return r.ids[setKey(generation, places, kind)] == 0

@@ -64,8 +64,8 @@ func (o *overflow) wake(sh *overflowShard, fp uint64, m *member) {
 }
 
 // forgetOldest forgets those who rest for the longest time, of the account that has most of that memory, until so many bytes are
-// free or none is left. It returns how many are still missing. Those with points on their way stay.
-func (o *overflow) forgetOldest(sh *overflowShard, n int64) (missing int64) {
+// free or none is left. Those with points on their way stay.
+func (o *overflow) forgetOldest(sh *overflowShard, n int64) {
 	for n > 0 {
 		var most *silent
 		var of *purse
@@ -100,7 +100,6 @@ func (o *overflow) forgetOldest(sh *overflowShard, n int64) (missing int64) {
 			break
 		}
 	}
-	return n
 }
 
 // makeRoom forgets who rests until what batches were promised is there. No lock is held.

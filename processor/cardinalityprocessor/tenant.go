@@ -135,7 +135,7 @@ func appendTenant(dst []byte, t tenant) []byte {
 
 func (r *reader) tenant() tenant {
 	t := tenant{name: r.string()}
-	rest := ""
+	var rest string
 	t.key, rest, _ = strings.Cut(r.string(), "\x00")
 	t.road, t.metadata, _ = strings.Cut(rest, "\x00")
 	return t

@@ -199,7 +199,7 @@ func TestMetadataOfTenants(t *testing.T) {
 			_, _ = r.process(ctx, r.timed(owned("", "m", i), r.clock, r.clock.Add(time.Second), 2))
 		}
 	}
-	saved := r.overflow.appendLedger(nil, true)
+	saved := r.overflow.sealedLedger(true)
 	r.flushed(time.Second)
 	want := map[string]int64{"[a] [one] [x y]": 6, "[a] [two] []": 6, "[b] [] []": 6, "[] [] []": 6}
 	require.Equal(t, want, got)

@@ -72,7 +72,7 @@ func TestTenThousandStreamsAndTheirClientsFitIntoAGiBAndAHalf(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, streams, len(r.slots), "all are open")
+	require.Len(t, r.slots, streams, "all are open")
 	t.Logf("%d MiB at most, %d MiB granted; of %d requests %d were packed, %d of them deltas", grown>>20, r.memory.inUse()>>20, 2*streams, packed, learned)
 	require.Less(t, grown, int64(limit))
 	require.LessOrEqual(t, r.memory.inUse(), 256<<20)
