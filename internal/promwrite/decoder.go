@@ -6,6 +6,7 @@ package promwrite
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // maxRetained bounds, in elements, each slice a Decoder keeps between requests: one huge request must not pin
@@ -144,6 +145,12 @@ func (d *Decoder) sample(f *field, version Version) error {
 		return err
 	}
 	var s Sample
+	if len(msg) > 10 && msg[0] == 1<<3|wireFixed64 && msg[9] == 2<<3|wireVarint { // fast path: a value and a time
+		if at, n, err := uvarint(msg[10:]); err == nil && n == len(msg)-10 {
+			d.samples = append(d.samples, Sample{Value: math.Float64frombits(fixed64(msg[1:])), Timestamp: int64(at)})
+			return nil
+		}
+	}
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {
 			return err

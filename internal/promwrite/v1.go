@@ -86,6 +86,12 @@ func appendLabelV1(dst []Label, f *field) ([]Label, error) {
 	if err != nil {
 		return dst, err
 	}
+	if len(msg) > 1 && msg[0] == 1<<3|wireBytes && msg[1] < 0x80 { // fast path: a name and a value, both short
+		value := 2 + int(msg[1])
+		if value+1 < len(msg) && msg[value] == 2<<3|wireBytes && msg[value+1] < 0x80 && value+2+int(msg[value+1]) == len(msg) {
+			return append(dst, Label{Name: msg[2:value], Value: msg[value+2:]}), nil
+		}
+	}
 	var l Label
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {

@@ -56,10 +56,34 @@ type (
 	}
 	asInt    struct{ asInt int64 }
 	asDouble struct{ asDouble float64 }
+
+	metricSlice struct {
+		orig  *[]*metric
+		state *opaque
+	}
+	metricPoint struct {
+		orig  *metric
+		state *opaque
+	}
+	metric struct {
+		name        string
+		description string
+		unit        string
+		data        any // a pointer to one of these two, or to something else
+		metadata    []keyValue
+	}
+	metricGauge struct{ gauge *gauge }
+	metricSum   struct{ sum *sum }
+	gauge       struct{ dataPoints []*numberDataPoint }
+	sum         struct {
+		dataPoints             []*numberDataPoint
+		aggregationTemporality int32
+		isMonotonic            bool
+	}
 )
 
 // kinds are the types that values have, as an interface holds them.
-var kinds struct{ str, integer, boolean, double, asInt, asDouble unsafe.Pointer }
+var kinds struct{ str, integer, boolean, double, asInt, asDouble, gauge, sum unsafe.Pointer }
 
 // known says whether pdata's types are what they are taken for.
 var known = look()
@@ -68,7 +92,9 @@ func look() bool {
 	if !alike(reflect.TypeFor[attributeMap](), reflect.TypeFor[pcommon.Map]()) ||
 		!alike(reflect.TypeFor[value](), reflect.TypeFor[pcommon.Value]()) ||
 		!alike(reflect.TypeFor[numberDataPointSlice](), reflect.TypeFor[pmetric.NumberDataPointSlice]()) ||
-		!alike(reflect.TypeFor[numberPoint](), reflect.TypeFor[pmetric.NumberDataPoint]()) {
+		!alike(reflect.TypeFor[numberPoint](), reflect.TypeFor[pmetric.NumberDataPoint]()) ||
+		!alike(reflect.TypeFor[metricSlice](), reflect.TypeFor[pmetric.MetricSlice]()) ||
+		!alike(reflect.TypeFor[metricPoint](), reflect.TypeFor[pmetric.Metric]()) {
 		return false
 	}
 	attributes, number := pcommon.NewMap(), pmetric.NewNumberDataPoint()
@@ -82,7 +108,12 @@ func look() bool {
 	number.SetIntValue(0)
 	ok = ok && kindOf[asInt](pointOf(number).value, &kinds.asInt)
 	number.SetDoubleValue(0)
-	return ok && kindOf[asDouble](pointOf(number).value, &kinds.asDouble)
+	ok = ok && kindOf[asDouble](pointOf(number).value, &kinds.asDouble)
+	one := pmetric.NewMetric()
+	one.SetEmptyGauge()
+	ok = ok && kindOf[metricGauge](metricOf(one).data, &kinds.gauge)
+	one.SetEmptySum()
+	return ok && kindOf[metricSum](metricOf(one).data, &kinds.sum)
 }
 
 // kindOf notes the type of a value if it is a pointer to what is like a T.
@@ -134,3 +165,5 @@ func valueOf(v pcommon.Value) *anyValue { return (*value)(unsafe.Pointer(&v)).or
 func pointOf(p pmetric.NumberDataPoint) *numberDataPoint {
 	return (*numberPoint)(unsafe.Pointer(&p)).orig
 }
+
+func metricOf(m pmetric.Metric) *metric { return (*metricPoint)(unsafe.Pointer(&m)).orig }

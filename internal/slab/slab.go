@@ -21,12 +21,16 @@ type Slabs struct {
 	attributes stock[keyValue]
 	strings    stock[stringValue]
 	numbers    stock[uint64]
+	gauges     stock[gaugePiece]
+	sums       stock[sumPiece]
+	lists      stock[*numberDataPoint]
 }
 
 // Kept returns slabs of which all can be used again.
 func Kept() *Slabs {
 	s := new(Slabs)
 	s.points.keeps, s.attributes.keeps, s.strings.keeps, s.numbers.keeps = true, true, true, true
+	s.gauges.keeps, s.sums.keeps, s.lists.keeps = true, true, true
 	return s
 }
 
@@ -36,6 +40,9 @@ func (s *Slabs) Again() {
 	s.attributes.again()
 	s.strings.again()
 	s.numbers.again()
+	s.gauges.again()
+	s.sums.again()
+	s.lists.again()
 }
 
 // size is how many pieces a slab has: enough that allocations do not matter any more, and few enough that little else is
@@ -178,6 +185,17 @@ func ChangeDouble(of pmetric.NumberDataPoint, value float64) {
 		}
 	}
 	of.SetDoubleValue(value)
+}
+
+// ChangeInt sets the value of a point, in the memory of the integer that it is.
+func ChangeInt(of pmetric.NumberDataPoint, value int64) {
+	if known {
+		if v := (*boxed)(unsafe.Pointer(&pointOf(of).value)); v.kind == kinds.asInt {
+			(*asInt)(v.data).asInt = value
+			return
+		}
+	}
+	of.SetIntValue(value)
 }
 
 // box returns a value of eight bytes.

@@ -44,8 +44,21 @@ func (*Slabs) SetInt(of pmetric.NumberDataPoint, value int64) { of.SetIntValue(v
 // SetDouble is described at SetInt.
 func (*Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
 
+// AppendGauge appends a gauge without a name, with room for n points, and AppendSum a sum.
+func (*Slabs) AppendGauge(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice) {
+	return appendGauge(to, n)
+}
+
+// AppendSum is described at AppendGauge.
+func (*Slabs) AppendSum(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice) {
+	return appendSum(to, n)
+}
+
 // ChangeStr sets a value, in the memory of the string that it is.
 func ChangeStr(of pcommon.Value, value string) { of.SetStr(value) }
 
 // ChangeDouble sets the value of a point, in the memory of the float that it is.
 func ChangeDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
+
+// ChangeInt sets the value of a point, in the memory of the integer that it is.
+func ChangeInt(of pmetric.NumberDataPoint, value int64) { of.SetIntValue(value) }

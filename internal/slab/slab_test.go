@@ -20,6 +20,8 @@ type writer interface {
 	Reserve(into pcommon.Map, n int)
 	PutStr(into pcommon.Map, key, value string)
 	PutInt(into pcommon.Map, key string, value int64)
+	AppendGauge(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice)
+	AppendSum(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice)
 	AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint
 	SetInt(of pmetric.NumberDataPoint, value int64)
 	SetDouble(of pmetric.NumberDataPoint, value float64)
@@ -33,6 +35,14 @@ func (api) PutStr(into pcommon.Map, key, value string)          { into.PutStr(ke
 func (api) PutInt(into pcommon.Map, key string, value int64)    { into.PutInt(key, value) }
 func (api) SetInt(of pmetric.NumberDataPoint, value int64)      { of.SetIntValue(value) }
 func (api) SetDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
+func (api) AppendGauge(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice) {
+	return appendGauge(to, n)
+}
+
+func (api) AppendSum(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice) {
+	return appendSum(to, n)
+}
+
 func (api) AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint {
 	return to.AppendEmpty()
 }
@@ -42,10 +52,20 @@ func script(w writer, seed uint64, n int) pmetric.Metrics {
 	random := rand.New(rand.NewPCG(seed, 1))
 	md := pmetric.NewMetrics()
 	sm := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
-	points := sm.Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+	_, points := w.AppendGauge(sm.Metrics(), 0)
 	for range n {
-		if random.IntN(20) == 0 {
-			points = sm.Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+		if random.IntN(20) == 0 { // more or fewer points come than there is room for
+			var m pmetric.Metric
+			if random.IntN(2) == 0 {
+				m, points = w.AppendGauge(sm.Metrics(), random.IntN(100))
+			} else {
+				m, points = w.AppendSum(sm.Metrics(), random.IntN(20))
+				m.Sum().SetIsMonotonic(true)
+				m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			}
+			m.SetName(strconv.FormatUint(random.Uint64(), 36))
+			w.Reserve(m.Metadata(), 1)
+			w.PutStr(m.Metadata(), "type", "any")
 		}
 		p := w.AppendNumber(points)
 		p.SetTimestamp(pcommon.Timestamp(random.Uint64()))
@@ -154,6 +174,21 @@ func TestChangesValuesInPlace(t *testing.T) {
 		require.Equal(t, was, copied.ValueType(), "a copy of %s stays", name)
 		require.False(t, math.IsInf(copied.DoubleValue(), -1), "a copy of %s stays", name)
 	}
+	for name, set := range map[string]func(pmetric.NumberDataPoint){
+		"nothing": func(pmetric.NumberDataPoint) {},
+		"double":  func(p pmetric.NumberDataPoint) { p.SetDoubleValue(1) },
+		"int":     func(p pmetric.NumberDataPoint) { p.SetIntValue(1) },
+	} {
+		p, copied := pmetric.NewNumberDataPoint(), pmetric.NewNumberDataPoint()
+		set(p)
+		p.CopyTo(copied)
+		was := copied.ValueType()
+		ChangeInt(p, math.MinInt64)
+		require.Equal(t, pmetric.NumberDataPointValueTypeInt, p.ValueType(), name)
+		require.Equal(t, int64(math.MinInt64), p.IntValue(), name)
+		require.Equal(t, was, copied.ValueType(), "a copy of %s stays", name)
+		require.NotEqual(t, int64(math.MinInt64), copied.IntValue(), "a copy of %s stays", name)
+	}
 	moved, from := pmetric.NewNumberDataPoint(), pmetric.NewNumberDataPoint()
 	from.SetDoubleValue(1)
 	from.MoveTo(moved)
@@ -165,6 +200,16 @@ func TestChangesValuesInPlace(t *testing.T) {
 func ruin(md pmetric.Metrics) {
 	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	for i := range metrics.Len() {
+		metrics.At(i).SetDescription("ruined")
+		metrics.At(i).Metadata().PutInt("more", 1)
+		if metrics.At(i).Type() == pmetric.MetricTypeSum {
+			if i%3 == 0 {
+				metrics.At(i).SetEmptySummary()
+				continue
+			}
+			metrics.At(i).Sum().DataPoints().RemoveIf(func(p pmetric.NumberDataPoint) bool { return p.Timestamp()%2 == 0 })
+			continue
+		}
 		points := metrics.At(i).Gauge().DataPoints()
 		points.RemoveIf(func(p pmetric.NumberDataPoint) bool { return p.Timestamp()%5 == 0 })
 		for j := range points.Len() {

@@ -1,0 +1,13 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reuse fills the same memory with the metrics of one request after the other, for receivers of which package handback
+// says that they may.
+//
+// Metrics are put together of elements that are taken from lists in the order in which they are needed: resources, scopes, gauges,
+// sums and points of numbers. When they come back, the next ones are put together of the same elements, whatever has become of the
+// slices that they were in: who has taken parts out or has added some is not in the way. That attributes which are shared
+// have been left alone is seen by their number.
+//
+// Everything else, such as histograms, is made anew where it is needed, and is the garbage collector's.
+package reuse

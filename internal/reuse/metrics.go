@@ -1,0 +1,249 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reuse
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// Metrics is memory for metrics. It must not be made where [slab.Places] is false, and is used by one at a time.
+type Metrics struct {
+	metrics   pmetric.Metrics
+	resources list[pmetric.ResourceMetrics]
+	scopes    list[pmetric.ScopeMetrics]
+	gauges    list[Numbers]
+	sums      list[Numbers]
+	doubles   points
+	integers  points
+	loan      handback.Loan
+	shared    bool // some attributes are others' too
+	usual     int  // points of the last requests
+}
+
+// Numbers is a metric and its points.
+type Numbers struct {
+	Metric pmetric.Metric
+	Points pmetric.NumberDataPointSlice
+}
+
+// list has elements, of which the first are in use.
+type list[T any] struct {
+	all  []T
+	used int
+}
+
+// next takes one into use, if there is one.
+func (l *list[T]) next() (e T, ok bool) {
+	if l.used == len(l.all) {
+		return e, false
+	}
+	l.used++
+	return l.all[l.used-1], true
+}
+
+func (l *list[T]) add(e T) T {
+	l.all = append(l.all, e)
+	l.used++
+	return e
+}
+
+// last changes the one that was taken last.
+func (l *list[T]) last(e T) { l.all[l.used-1] = e }
+
+// points are those of a kind of values.
+type points struct {
+	list[pmetric.NumberDataPoint]
+
+	room    pmetric.NumberDataPointSlice // that has them all
+	lengths []int32                      // of the attributes that those in use share, or unshared
+}
+
+const unshared = -1
+
+// None is the attributes of who has none of others.
+var None = pcommon.NewMap()
+
+// New makes metrics without anything in them.
+func New() *Metrics {
+	m := &Metrics{metrics: pmetric.NewMetrics()}
+	m.doubles.room, m.integers.room = pmetric.NewNumberDataPointSlice(), pmetric.NewNumberDataPointSlice()
+	return m
+}
+
+// Metrics are to be handed on.
+func (m *Metrics) Metrics() pmetric.Metrics { return m.metrics }
+
+// Resource adds a resource.
+func (m *Metrics) Resource() pmetric.ResourceMetrics {
+	rm, ok := m.resources.next()
+	if !ok {
+		rm = m.resources.add(pmetric.NewResourceMetrics())
+	}
+	slab.Empty(rm.ScopeMetrics())
+	slab.Share(rm.Resource().Attributes(), None)
+	rm.Resource().SetDroppedAttributesCount(0)
+	rm.SetSchemaUrl("")
+	slab.Place(m.metrics.ResourceMetrics(), rm)
+	return rm
+}
+
+// Scope adds a scope.
+func (m *Metrics) Scope(to pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
+	sm, ok := m.scopes.next()
+	if !ok {
+		sm = m.scopes.add(pmetric.NewScopeMetrics())
+	}
+	slab.Empty(sm.Metrics())
+	scope := sm.Scope()
+	slab.Share(scope.Attributes(), None)
+	scope.SetName("")
+	scope.SetVersion("")
+	scope.SetDroppedAttributesCount(0)
+	sm.SetSchemaUrl("")
+	slab.Place(to, sm)
+	return sm
+}
+
+// Gauge adds a gauge.
+func (m *Metrics) Gauge(to pmetric.MetricSlice) Numbers {
+	n, ok := m.gauges.next()
+	if !ok {
+		n = m.gauges.add(Numbers{Metric: pmetric.NewMetric()})
+	}
+	if n.Metric.Type() != pmetric.MetricTypeGauge { // it is new, or was removed
+		n.Points = n.Metric.SetEmptyGauge().DataPoints()
+		m.gauges.last(n)
+	}
+	n.begin(to)
+	return n
+}
+
+// Sum adds a sum, of no temporality.
+func (m *Metrics) Sum(to pmetric.MetricSlice) Numbers {
+	n, ok := m.sums.next()
+	if !ok {
+		n = m.sums.add(Numbers{Metric: pmetric.NewMetric()})
+	}
+	if n.Metric.Type() != pmetric.MetricTypeSum { // it is new, or was removed
+		n.Points = n.Metric.SetEmptySum().DataPoints()
+		m.sums.last(n)
+	}
+	sum := n.Metric.Sum()
+	sum.SetIsMonotonic(false)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityUnspecified)
+	n.begin(to)
+	return n
+}
+
+func (n *Numbers) begin(to pmetric.MetricSlice) {
+	n.Metric.SetName("")
+	n.Metric.SetUnit("")
+	n.Metric.SetDescription("")
+	slab.Share(n.Metric.Metadata(), None)
+	slab.Empty(n.Points)
+	slab.Place(to, n.Metric)
+}
+
+// Share gives attributes to a map which are others' too.
+func (m *Metrics) Share(into, from pcommon.Map) {
+	slab.Share(into, from)
+	m.shared = true
+}
+
+// Double adds a point with a value, with attributes that are others' too, or None to add to.
+func (m *Metrics) Double(to pmetric.NumberDataPointSlice, attributes pcommon.Map, value float64, with *slab.Slabs) pmetric.NumberDataPoint {
+	p, ok := m.doubles.next()
+	if !ok {
+		p = m.doubles.add(with.AppendNumber(m.doubles.room))
+		with.SetDouble(p, value)
+	} else {
+		slab.ChangeDouble(p, value)
+	}
+	m.begin(&m.doubles, p, to, attributes)
+	return p
+}
+
+// Integer is Double for another kind of value.
+func (m *Metrics) Integer(to pmetric.NumberDataPointSlice, attributes pcommon.Map, value int64, with *slab.Slabs) pmetric.NumberDataPoint {
+	p, ok := m.integers.next()
+	if !ok {
+		p = m.integers.add(with.AppendNumber(m.integers.room))
+		with.SetInt(p, value)
+	} else {
+		slab.ChangeInt(p, value)
+	}
+	m.begin(&m.integers, p, to, attributes)
+	return p
+}
+
+func (m *Metrics) begin(of *points, p pmetric.NumberDataPoint, to pmetric.NumberDataPointSlice, attributes pcommon.Map) {
+	p.SetTimestamp(0)
+	p.SetStartTimestamp(0)
+	p.SetFlags(pmetric.DefaultDataPointFlags)
+	slab.Share(p.Attributes(), attributes)
+	length := int32(unshared)
+	if attributes != None {
+		length = int32(attributes.Len())
+		m.shared = true
+	}
+	of.lengths = append(of.lengths, length)
+	if p.Exemplars().Len() > 0 {
+		p.Exemplars().RemoveIf(func(pmetric.Exemplar) bool { return true })
+	}
+	slab.Place(to, p)
+}
+
+// Lend returns the context to hand the metrics on with: who takes parts out may put them back.
+func (m *Metrics) Lend(ctx context.Context) context.Context {
+	m.loan.Forget() // no point is what it was
+	return handback.Lend(ctx, &m.loan, m.metrics)
+}
+
+// TakeBack makes the memory ready for the next request. It is false if this one must not be used again, or is much larger than
+// has been needed lately.
+func (m *Metrics) TakeBack() bool {
+	if m.metrics.IsReadOnly() || !m.doubles.intact() || !m.integers.intact() {
+		return false
+	}
+	if handback.Poisons() {
+		if m.shared {
+			return false
+		}
+		handback.Overwrite(m.metrics)
+	}
+	used, all := m.doubles.used+m.integers.used, len(m.doubles.all)+len(m.integers.all)
+	if m.usual = max(used, m.usual-m.usual/16); all > 4*m.usual+spare {
+		return false
+	}
+	slab.Empty(m.metrics.ResourceMetrics())
+	m.shared = false
+	m.resources.used, m.scopes.used, m.gauges.used, m.sums.used = 0, 0, 0, 0
+	m.doubles.takeBack()
+	m.integers.takeBack()
+	return true
+}
+
+// spare is how many points the memory may have that the last requests did not need.
+const spare = 1 << 14
+
+// intact says whether attributes that are shared are as many as they were. Points that were removed have none: pdata empties them.
+func (l *points) intact() bool {
+	for i, n := range l.lengths {
+		if n == unshared {
+			continue
+		}
+		if p := l.all[i]; p.Attributes().Len() != int(n) && (p.Attributes().Len() > 0 || p.ValueType() != pmetric.NumberDataPointValueTypeEmpty) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *points) takeBack() { l.lengths, l.used = l.lengths[:0], 0 }
