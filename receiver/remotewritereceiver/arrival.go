@@ -47,7 +47,7 @@ func newArrivals(size int) *arrivals {
 	return &arrivals{memory: newBudget(size), bodies: map[*arrival]struct{}{}}
 }
 
-// read takes in the body of req. The memory is counted until done is called, error or not.
+// read takes in the body of req. The memory is counted until done is called, error or not; from then on it is another's.
 func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, done func(), err error) {
 	now := &arrival{since: time.Now(), stop: func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // who cannot be stopped has a server without timeouts
@@ -66,7 +66,10 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	if err != nil {
 		err = fmt.Errorf("cannot read the body after %d bytes: %w", len(body), err)
 	}
-	return body, func() { a.memory.give(now.held) }, err
+	return body, func() {
+		putRoom(body)
+		a.memory.give(now.held)
+	}, err
 }
 
 func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body []byte, err error) {
@@ -76,7 +79,9 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 			if err = a.hold(ctx, now, room); err != nil {
 				return body, err
 			}
-			body = append(make([]byte, 0, room), body...)
+			larger := append(getRoom(room), body...)
+			putRoom(body)
+			body = larger
 			a.giveBack(now, room)
 		}
 		n, err := from.Read(body[len(body):cap(body)])

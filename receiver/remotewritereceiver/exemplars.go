@@ -73,14 +73,14 @@ func (t *translator) appendExemplars(index int, list []promwrite.Exemplar) {
 		e.SetTimestamp(at)
 		e.SetDoubleValue(list[i].Value)
 		for _, l := range list[i].Labels {
-			setExemplarLabel(e, l)
+			t.setExemplarLabel(e, l)
 		}
 		t.written.Exemplars++
 	}
 }
 
 // setExemplarLabel knows the two labels that name a trace, when they hold ids; any other becomes an attribute.
-func setExemplarLabel(e pmetric.Exemplar, l promwrite.Label) {
+func (t *translator) setExemplarLabel(e pmetric.Exemplar, l promwrite.Label) {
 	switch {
 	case l.Name == "trace_id" && len(l.Value) == 32:
 		var id [16]byte
@@ -96,6 +96,6 @@ func setExemplarLabel(e pmetric.Exemplar, l promwrite.Label) {
 		}
 	}
 	if l.Name != "" && utf8.ValidString(l.Name) && utf8.ValidString(l.Value) {
-		e.FilteredAttributes().PutStr(l.Name, l.Value)
+		e.FilteredAttributes().PutStr(t.text.Lasting(l.Name), t.text.Lasting(l.Value))
 	}
 }

@@ -71,6 +71,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	if err != nil {
 		return response{code: http.StatusUnsupportedMediaType, err: err}
 	}
+	r.age()
 	ctx := r.obsreport.StartMetricsOp(req.Context())
 	held := hold{of: r.memory}
 	defer held.done()
@@ -86,13 +87,14 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	answer := response{code: http.StatusNoContent, points: points, rejects: batch.rejects, wire: wire, plain: batch.plain}
 	if points > 0 {
 		r.tap.Metrics(batch.metrics)
-		err = owned.Metrics(ctx, r.next, batch.metrics)
+		err = owned.Metrics(batch.tree.lend(ctx), r.next, batch.metrics)
 	}
 	r.obsreport.EndMetricsOp(ctx, "remotewrite", points, err)
 	if err != nil {
 		answer.code, answer.err = consumeCode(err), fmt.Errorf("cannot pass %d points on: %w", points, err)
 		return answer
 	}
+	r.takeBack(batch.tree)
 	batch.ballot.passed()
 	answer.taken, answer.written = true, batch.written
 	for _, w := range [...]promwrite.Written{batch.left, batch.learnt} {
@@ -141,7 +143,8 @@ func (r *remoteWriteReceiver) decode(
 		return batch{}, wire, err
 	}
 	worker.translator.asker = asker{r.infos, req.Header.Get(r.cfg.TargetInfo.TenantHeader)}
-	decoded, err = worker.work(ctx, version, encoding, body, held, r.replicas.ballot(req.Header.Get(r.cfg.Replicas.TenantHeader)))
+	ballot := r.replicas.ballot(req.Header.Get(r.cfg.Replicas.TenantHeader))
+	decoded, err = worker.work(ctx, version, encoding, body, held, ballot, r.tree())
 	held.translated()
 	if !worker.oversized() {
 		r.idle.Put(worker)
@@ -154,7 +157,7 @@ func (r *remoteWriteReceiver) worker() (*worker, error) {
 	if w, ok := r.idle.Get().(*worker); ok {
 		return w, nil
 	}
-	return newWorker(r.cfg.MaxDecodedBodySize, r.cfg.ScopesFromLabels)
+	return newWorker(r.cfg, r.known)
 }
 
 // decodeCode says whose fault it is that nothing was decoded.

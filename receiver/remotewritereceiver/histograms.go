@@ -23,30 +23,29 @@ var (
 )
 
 // histograms adds a series' native histograms: exponential ones, and explicit ones where the bounds are listed.
-func (t *translator) histograms(index int, s *promwrite.Series, id identity) {
+func (t *translator) histograms(index int, s *promwrite.Series, set *labelSet, of *target) {
 	var last pmetric.ExemplarSlice
-	attrs := t.attributes(&id)
 	written := 0
 	for i := range s.Histograms {
 		h := &s.Histograms[i]
 		at, ok := nanoseconds(h.Timestamp)
 		if !ok {
-			t.rejects.add(reasonTimestamp, 1, index, id.name, errTimestamp)
+			t.rejects.add(reasonTimestamp, 1, index, set.name, errTimestamp)
 			continue
 		}
 		start, _ := nanoseconds(h.StartTimestamp)
 		stale := math.Float64bits(h.Sum) == promwrite.StaleNaN
 		if !stale {
 			if err := t.buckets.load(h); err != nil {
-				t.rejects.add(reasonHistogram, 1, index, id.name, err)
+				t.rejects.add(reasonHistogram, 1, index, set.name, err)
 				continue
 			}
 		}
 		if h.Schema == promwrite.CustomBucketsSchema {
-			p := t.metric(s, id, pmetric.MetricTypeHistogram).Histogram().DataPoints().AppendEmpty()
+			p := t.histogram(of, t.family(set, s), pmetric.MetricTypeHistogram).Histogram().DataPoints().AppendEmpty()
 			p.SetTimestamp(at)
 			p.SetStartTimestamp(start)
-			attrs.put(p.Attributes(), s.Labels)
+			set.put(&t.slabs, p.Attributes())
 			if stale {
 				p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 			} else {
@@ -57,10 +56,10 @@ func (t *translator) histograms(index int, s *promwrite.Series, id identity) {
 			}
 			last = p.Exemplars()
 		} else {
-			p := t.metric(s, id, pmetric.MetricTypeExponentialHistogram).ExponentialHistogram().DataPoints().AppendEmpty()
+			p := t.histogram(of, t.family(set, s), pmetric.MetricTypeExponentialHistogram).ExponentialHistogram().DataPoints().AppendEmpty()
 			p.SetTimestamp(at)
 			p.SetStartTimestamp(start)
-			attrs.put(p.Attributes(), s.Labels)
+			set.put(&t.slabs, p.Attributes())
 			if stale {
 				p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 			} else {

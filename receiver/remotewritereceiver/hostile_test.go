@@ -203,7 +203,7 @@ func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
 	const size = 2 << 20
 	for name, plain := range bombs(size) {
-		w, err := newWorker(size, false)
+		w, err := newWorker(sized(size), newKnown(1<<20, false))
 		require.NoError(t, err)
 		m := newMemory(32 << 20)
 		held := hold{of: m}
@@ -213,7 +213,7 @@ func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held, nil)
+		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held, nil, newTree(false))
 		runtime.ReadMemStats(&after)
 		held.done()
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(m.metrics.size+3*size), name)
@@ -295,20 +295,20 @@ func TestBodiesHaveATime(t *testing.T) {
 
 // TestWorkersLetGo: a worker that has grown for one request is not kept for those that need little.
 func TestWorkersLetGo(t *testing.T) {
-	w, err := newWorker(32<<20, false)
+	w, err := newWorker(sized(32<<20), newKnown(1<<20, false))
 	require.NoError(t, err)
 	work := func(targets int) {
 		body, err := nodes(targets, 500).Marshal()
 		require.NoError(t, err)
 		held := hold{of: newMemory(512 << 20)}
-		_, err = w.work(t.Context(), promwrite.V2, promwrite.Snappy, compress(t, promwrite.Snappy, body), &held, nil)
+		_, err = w.work(t.Context(), promwrite.V2, promwrite.Snappy, compress(t, promwrite.Snappy, body), &held, nil, newTree(false))
 		require.NoError(t, err)
 	}
 	held := hold{of: newMemory(512 << 20)}
-	_, err = w.work(t.Context(), promwrite.V1, promwrite.Zstd, compress(t, promwrite.Zstd, make([]byte, 32<<20)), &held, nil)
+	_, err = w.work(t.Context(), promwrite.V1, promwrite.Zstd, compress(t, promwrite.Zstd, make([]byte, 32<<20)), &held, nil, newTree(false))
 	require.Error(t, err)
 	require.True(t, w.oversized(), "what was refused is no measure")
-	w, err = newWorker(32<<20, false)
+	w, err = newWorker(sized(32<<20), newKnown(1<<20, false))
 	require.NoError(t, err)
 	work(40)
 	require.False(t, w.oversized(), "it may be asked for as much again")
@@ -324,7 +324,7 @@ func TestWorkersLetGo(t *testing.T) {
 func TestSurprises(t *testing.T) {
 	body, err := nodes(2, 20).Marshal()
 	require.NoError(t, err)
-	w, err := newWorker(1<<20, false)
+	w, err := newWorker(sized(1<<20), newKnown(1<<20, false))
 	require.NoError(t, err)
 	m := newMemory(32 << 20)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -335,7 +335,7 @@ func TestSurprises(t *testing.T) {
 			changed[random.IntN(len(changed))] = byte(random.Uint32())
 		}
 		held := hold{of: m}
-		if _, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, changed, &held, nil); err != nil {
+		if _, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, changed, &held, nil, newTree(false)); err != nil {
 			refused++
 		}
 		held.done()

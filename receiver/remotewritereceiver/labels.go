@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 var (
@@ -38,91 +39,79 @@ const (
 	scopePrefix   = "otel_scope_"
 )
 
-// identity is what a series' labels say beside the attributes of its points.
-type identity struct {
-	name     string
-	resource resourceKey
-	replica  replicaKey // empty where replicas are not told apart
-}
-
-// identify checks labels, and sorts them should their sender not have.
-func identify(labels []promwrite.Label, b *ballot) (identity, error) {
-	var id identity
+// identify checks labels, and makes a set of them whose texts are theirs.
+func identify(labels []promwrite.Label, scoped bool, replicas *ReplicasConfig, into *labelSet) error {
+	*into = labelSet{own: into.own[:0]}
 	if len(labels) > maxLabels {
-		return id, errLabels
+		return errLabels
 	}
 	sorted := true
 	for i, l := range labels {
 		switch l.Name {
 		case "":
-			return id, errLabelName
+			return errLabelName
 		case labelName:
-			id.name = l.Value
-		case labelJob:
-			id.resource.job = l.Value
-		case labelInstance:
-			id.resource.instance = l.Value
+			into.name = l.Value
 		default:
-			if b == nil { // fast path: nobody asks who has sent it
+			if replicas == nil { // fast path: nobody asks who has sent it
 				break
 			}
 			switch l.Name {
-			case b.of.cfg.ClusterLabel:
-				id.replica.cluster = l.Value
-			case b.of.cfg.ReplicaLabel:
-				id.replica.replica = l.Value
+			case replicas.ClusterLabel:
+				into.replica.cluster = l.Value
+			case replicas.ReplicaLabel:
+				into.replica.replica = l.Value
 			}
 		}
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
-			return id, errLabelUTF8
+			return errLabelUTF8
 		}
 		sorted = sorted && (i == 0 || labels[i-1].Name < l.Name)
 	}
-	if id.name == "" {
-		return id, errNoName
+	if into.name == "" {
+		return errNoName
 	}
 	if !sorted {
+		labels = slices.Clone(labels) // what they are known by is their own order
 		slices.SortStableFunc(labels, func(a, b promwrite.Label) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range labels[1:] {
 			if labels[i].Name == labels[i+1].Name {
-				return id, errLabelTwice
+				return errLabelTwice
 			}
 		}
 	}
-	return id, nil
-}
-
-// attributes are those of a series, first made and then copied from point to point.
-type attributes struct {
-	first pcommon.Map
-	made  bool
-	less  string // a label that is left out; empty for none
-	scope bool   // whether labels of the scope are left out
-}
-
-// put sets labels on a point, less those that became its metric's name and its resource. Prometheus takes an empty
-// value for an absent label.
-func (a *attributes) put(dst pcommon.Map, labels []promwrite.Label) {
-	if a.made {
-		a.first.CopyTo(dst)
-		return
+	less := ""
+	if into.replica.cluster != "" && into.replica.replica != "" {
+		less = replicas.ReplicaLabel
 	}
-	dst.EnsureCapacity(len(labels))
+	// Labels are attributes less those that became the metric's name, its resource and its scope. Prometheus takes an empty
+	// value for an absent label.
 	for _, l := range labels {
 		switch {
-		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance, l.Name == a.less,
-			a.scope && strings.HasPrefix(l.Name, scopePrefix):
+		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance, l.Name == less,
+			scoped && strings.HasPrefix(l.Name, scopePrefix):
 		default:
-			dst.PutStr(l.Name, l.Value)
+			into.own = append(into.own, l)
 		}
 	}
-	a.first, a.made = dst, true
+	if scoped {
+		into.scope = string(appendScope(nil, labels))
+	}
+	return nil
 }
 
-// setAttributes undoes what exporters do to service.namespace, service.name and service.instance.id. A job with no
+// put sets the attributes of a point, which has none.
+func (s *labelSet) put(with *slab.Slabs, dst pcommon.Map) {
+	with.Reserve(dst, len(s.own))
+	for i := range s.own {
+		with.PutStr(dst, s.own[i].Name, s.own[i].Value)
+	}
+}
+
+// setTarget undoes what exporters do to service.namespace, service.name and service.instance.id. A job with no
 // slash, several, or nothing on one side of it was not made of two names.
-func (key resourceKey) setAttributes(dst pcommon.Map) {
-	name := key.job
+func setTarget(dst pcommon.Map, job, instance string) {
+	name := job
 	if namespace, rest, ok := strings.Cut(name, "/"); ok && namespace != "" && rest != "" && !strings.Contains(rest, "/") {
 		dst.PutStr("service.namespace", namespace)
 		name = rest
@@ -130,8 +119,8 @@ func (key resourceKey) setAttributes(dst pcommon.Map) {
 	if name != "" {
 		dst.PutStr("service.name", name)
 	}
-	if key.instance != "" {
-		dst.PutStr("service.instance.id", key.instance)
+	if instance != "" {
+		dst.PutStr("service.instance.id", instance)
 	}
 }
 

@@ -40,12 +40,12 @@ type hold struct {
 	plain, decoded, retained int
 }
 
-// forPlain takes what a body of so many bytes needs, decompressed: the bytes, and the copy that texts refer to.
+// forPlain takes what a body of so many bytes needs, decompressed.
 func (h *hold) forPlain(ctx context.Context, n int) error {
-	if err := h.of.plain.take(ctx, 2*n, nil); err != nil {
+	if err := h.of.plain.take(ctx, n, nil); err != nil {
 		return err
 	}
-	h.plain = 2 * n
+	h.plain = n
 	return nil
 }
 

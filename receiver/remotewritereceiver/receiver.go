@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -19,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
@@ -37,6 +39,10 @@ type remoteWriteReceiver struct {
 	memory *memory       // of all requests in flight
 	slots  chan struct{} // one for each CPU, taken while a worker works
 	idle   sync.Pool     // of workers
+	known  *known        // of all requests so far
+	aged   atomic.Int64  // when it was last looked through
+	reuse  bool          // the memory of metrics is used again
+	trees  sync.Pool     // of those
 
 	server     *http.Server
 	address    net.Addr
@@ -68,10 +74,14 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*re
 
 // Start listens. Requests are served from then on.
 func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) error {
+	r.decideReuse(host)
 	r.prepare()
 
 	server := r.cfg.HTTP
 	server.CompressionAlgorithms = []string{} // bodies arrive as sent: their encoding belongs to the protocol
+	if err := r.observe(); err != nil {
+		return err
+	}
 	listener, err := server.ToListener(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot listen on `endpoint` %q: %w", server.NetAddr.Endpoint, err)
@@ -101,6 +111,7 @@ func (r *remoteWriteReceiver) prepare() {
 		size = memoryFor(memlimit.Available())
 	}
 	r.memory = newMemory(size)
+	r.known = newKnown(int(knownShare.Of(memlimit.Available())), r.reuse && !handback.Poisons())
 	if r.cfg.Replicas.Deduplicate {
 		r.replicas = newReplicas(r.cfg.Replicas, r.settings.Logger)
 	}

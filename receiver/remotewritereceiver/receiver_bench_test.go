@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // nodes is a request as agents send them: some targets, each with the same series.
@@ -67,22 +68,37 @@ func BenchmarkReceiver(b *testing.B) {
 	}
 }
 
-// What a request leaves for the garbage collector is the metrics it became, and one copy of its body.
+// What a request leaves for the garbage collector is the metrics it became. Where their memory is used again, that is nothing.
 func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	body, err := nodes(2, 500).Marshal()
 	require.NoError(t, err)
-	w, err := newWorker(1<<20, false)
-	require.NoError(t, err)
-	work := func() pmetric.Metrics {
-		held := hold{of: newMemory(64 << 20)}
-		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil)
+	for _, reused := range []bool{false, true} {
+		if reused && !slab.Places() {
+			continue
+		}
+		w, err := newWorker(sized(1<<20), newKnown(1<<20, reused))
 		require.NoError(t, err)
-		require.Equal(t, 1000, b.metrics.DataPointCount())
-		return b.metrics
+		held := hold{of: newMemory(64 << 20)}
+		into := newTree(reused)
+		work := func() pmetric.Metrics {
+			if !reused {
+				into = newTree(false)
+			}
+			b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil, into)
+			require.NoError(t, err)
+			require.Equal(t, 1000, b.metrics.DataPointCount())
+			require.Equal(t, reused, b.tree.takeBack())
+			held.done()
+			return b.metrics
+		}
+		md := work()
+		total := alloctest.PerRun(func() { work() })
+		metrics := alloctest.PerRun(func() { md.CopyTo(pmetric.NewMetrics()) })
+		if reused {
+			require.Less(t, total, 30.)
+		} else {
+			require.Less(t, total, metrics/2)
+		}
+		runtime.KeepAlive(md)
 	}
-	md := work()
-	total := alloctest.PerRun(func() { work() })
-	metrics := alloctest.PerRun(func() { md.CopyTo(pmetric.NewMetrics()) })
-	require.Less(t, total, metrics*1.25)
-	runtime.KeepAlive(md)
 }

@@ -117,7 +117,7 @@ func (r *replicas) ballot(tenant string) *ballot {
 }
 
 // vote says what to do with a series. Those that do not bear both labels are of no replica.
-func (b *ballot) vote(id *identity) vote {
+func (b *ballot) vote(id *labelSet) vote {
 	if b == nil || id.replica.cluster == "" || id.replica.replica == "" {
 		return voteTake
 	}

@@ -146,11 +146,27 @@ func isTargetInfo(labels []promwrite.Label) bool {
 
 // take learns from a series, if there is something to learn.
 func (a *asker) take(s *promwrite.Series, b *ballot) bool {
-	id, err := identify(s.Labels, b)
-	if err != nil || id.resource.job == "" && id.resource.instance == "" || b.vote(&id) != voteTake {
+	var set labelSet
+	var replicas *ReplicasConfig
+	if b != nil {
+		replicas = &b.of.cfg
+	}
+	if err := identify(s.Labels, false, replicas, &set); err != nil {
 		return false
 	}
-	key := infoKey{a.tenant, id.resource.job, id.resource.instance}
+	key := infoKey{tenant: a.tenant}
+	for _, l := range s.Labels {
+		switch l.Name {
+		case labelJob:
+			key.job = l.Value
+		case labelInstance:
+			key.instance = l.Value
+		}
+	}
+	set.replica = replicaKey{strings.Clone(set.replica.cluster), strings.Clone(set.replica.replica)} // it outlives the request
+	if key.job == "" && key.instance == "" || b.vote(&set) != voteTake {
+		return false
+	}
 	if last := s.Samples[len(s.Samples)-1]; math.Float64bits(last.Value) == promwrite.StaleNaN {
 		a.infos.set(key, infoLabels{}) // the target is gone
 		return true

@@ -7,51 +7,81 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/borrow"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // translator turns the series of one request into metrics. Points are grouped by resource, then by the metric they
 // belong to, each in order of first appearance; the points of a series keep their order.
+//
+// Texts of a request are borrowed: what goes into metrics is known, or made to last.
 type translator struct {
 	batch
 
-	scoped bool  // whether labels say what a series' scope is
-	asker  asker // for what target_info says of targets
+	known    *known
+	replicas *ReplicasConfig // nil unless they are told apart
+	scoped   bool            // whether labels say what a series' scope is
+	asker    asker           // for what target_info says of targets
+	text     *borrow.Text    // of the request
 
-	resources map[resourceKey]pmetric.MetricSlice
-	targets   map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
-	metrics   map[metricKey]pmetric.Metric
+	targets   map[resourceKey]*target
+	resources map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
+	metrics   map[metricKey]numbers
 	exemplars exemplars
 	buckets   bucketScratch
+	slabs     slab.Slabs
 	key       []byte // scratch
 
-	// The place for exemplars on the last point of the series at hand, if it has one.
+	// Of the series at hand.
+	set     labelSet // where it is not known
 	last    pmetric.ExemplarSlice
-	hasLast bool
+	hasLast bool // whether last is the place for exemplars on its last point
 
+	lastTarget *target
 	// A series mostly belongs to the metric of the one before it, which saves the look-up.
 	lastKey    metricKey
-	lastMetric pmetric.Metric
+	lastMetric numbers
+	// unkept are families that there is no room to know.
+	unkept map[unkeptFamily]*family
 }
 
 // resourceKey is a resource and, where labels say what that is, a scope of it.
 type resourceKey struct{ job, instance, scope string }
 
+// last makes the texts of a resource last.
+func (key *resourceKey) last(text *borrow.Text) (job, instance string) {
+	return text.Lasting(key.job), text.Lasting(key.instance)
+}
+
+// target is a resource, and a scope of it, in the request at hand.
+type target struct {
+	key     resourceKey
+	metrics pmetric.MetricSlice
+	next    *target // which came after it last time: senders may go through targets for each metric
+}
+
 type metricKey struct {
-	resource   resourceKey
-	name, unit string
-	typ        promwrite.MetricType
-	shape      pmetric.MetricType
+	target *target
+	family *family
+	shape  pmetric.MetricType
+}
+
+type unkeptFamily struct {
+	name, help, unit string
+	typ              promwrite.MetricType
 }
 
 // batch is what became of one request.
 type batch struct {
 	metrics pmetric.Metrics
+	tree    *tree             // metrics are in
 	written promwrite.Written // what metrics holds
 	left    promwrite.Written // what another replica sends
 	learnt  promwrite.Written // what became attributes of resources
@@ -60,12 +90,12 @@ type batch struct {
 	ballot  *ballot // nil where replicas are not told apart
 }
 
-// translate borrows series, and may sort their labels. The batch holds nothing of the translator.
-func (t *translator) translate(series []promwrite.Series, b *ballot) batch {
+// translate borrows series and their text. The batch holds nothing of the translator.
+func (t *translator) translate(text *borrow.Text, series []promwrite.Series, b *ballot, into *tree) batch {
 	t.reset()
 	defer t.reset()
-	t.ballot = b
-	t.batch.metrics = pmetric.NewMetrics()
+	t.text, t.ballot, t.tree = text, b, into
+	t.batch.metrics, into.slabs = into.metrics, &t.slabs
 	series, t.learnt = t.asker.learn(series, b)
 	t.exemplars.collect(series)
 	for i := range series {
@@ -73,27 +103,27 @@ func (t *translator) translate(series []promwrite.Series, b *ballot) batch {
 		if len(s.Samples)+len(s.Histograms) == 0 {
 			continue
 		}
-		id, err := identify(s.Labels, b)
+		if s.Type < 0 || int(s.Type) >= types {
+			s.Type = promwrite.Unknown
+		}
+		set, of, err := t.recognise(s.Labels)
 		if err != nil {
-			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, err)
+			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, err)
 			continue
 		}
-		if t.scoped {
-			id.resource.scope = t.scope(s.Labels)
-		}
-		switch b.vote(&id) {
+		switch b.vote(set) {
 		case voteTake:
 		case voteLeave:
 			t.leave(s)
 			continue
 		case voteFull:
-			t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, id.name, errClusters)
+			t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errClusters)
 			continue
 		}
 		t.hasLast = false
 		// The specification forbids both in one series, but nothing is wrong with either.
-		t.samples(i, s, id)
-		t.histograms(i, s, id)
+		t.samples(i, s, set, of)
+		t.histograms(i, s, set, of)
 		t.addExemplars(i, s)
 	}
 	t.rejects.add(reasonOrphanExemplar, t.exemplars.left(), 0, "", nil)
@@ -105,15 +135,19 @@ const maxRetained = 1 << 16
 
 func (t *translator) reset() {
 	t.batch = batch{}
-	t.resources = reuse(t.resources)
-	t.targets = reuse(t.targets)
-	t.metrics = reuse(t.metrics)
-	t.exemplars = reuse(t.exemplars)
-	t.lastKey, t.lastMetric = metricKey{}, pmetric.Metric{}
+	t.targets = emptyMap(t.targets)
+	t.resources = emptyMap(t.resources)
+	t.metrics = emptyMap(t.metrics)
+	t.exemplars = emptyMap(t.exemplars)
+	t.unkept = emptyMap(t.unkept)
+	t.lastTarget, t.lastKey, t.lastMetric = nil, metricKey{}, numbers{}
 	t.last, t.hasLast = pmetric.ExemplarSlice{}, false
+	clear(t.set.own[:cap(t.set.own)])
+	t.set = labelSet{own: t.set.own[:0]}
+	t.text = nil
 }
 
-func reuse[M ~map[K]V, K comparable, V any](m M) M {
+func emptyMap[M ~map[K]V, K comparable, V any](m M) M {
 	if m == nil || len(m) > maxRetained {
 		return M{}
 	}
@@ -121,34 +155,114 @@ func reuse[M ~map[K]V, K comparable, V any](m M) M {
 	return m
 }
 
+// recognise says what labels come to: a set, which may be the translator's until the next series, and a target.
+func (t *translator) recognise(labels []promwrite.Label) (set *labelSet, of *target, err error) {
+	o := t.known.outline(labels)
+	is := func(s *labelSet) bool { return s.is(labels, o.others) }
+	if !o.odd {
+		set = t.known.sets.Find(o.hash, is)
+	}
+	if set == nil { // slow path: once in a while for each
+		set = &t.set
+		if err = identify(labels, t.scoped, t.replicas, set); err != nil {
+			return set, nil, err
+		}
+		var kept *labelSet
+		if !o.odd && !t.known.sets.Full() {
+			kept = t.known.sets.Add(o.hash, t.known.keep(set, labels), is)
+		}
+		if kept != nil {
+			set = kept
+		} else { // there is no room
+			set.last(t.text)
+		}
+	}
+	of, err = t.target(resourceKey{o.job, o.instance, set.scope})
+	return set, of, err
+}
+
+// last makes the texts of a set last.
+func (s *labelSet) last(text *borrow.Text) {
+	s.name = text.Lasting(s.name)
+	s.replica = replicaKey{text.Lasting(s.replica.cluster), text.Lasting(s.replica.replica)}
+	for i := range s.own {
+		s.own[i] = promwrite.Label{Name: text.Lasting(s.own[i].Name), Value: text.Lasting(s.own[i].Value)}
+	}
+}
+
+// target finds or makes a resource and a scope of it. Unless labels say what that is, the scope has no name: an
+// exporter would add it to each series as a label that the sender never wrote.
+func (t *translator) target(key resourceKey) (*target, error) {
+	before := t.lastTarget
+	if before != nil {
+		if before.key == key { // fast path
+			return before, nil
+		}
+		if before.next != nil && before.next.key == key {
+			t.lastTarget = before.next
+			return before.next, nil
+		}
+	}
+	of := t.targets[key]
+	if of == nil {
+		known := t.known.target(key.job, key.instance)
+		if known == nil && !(utf8.ValidString(key.job) && utf8.ValidString(key.instance)) {
+			return nil, errLabelUTF8
+		}
+		of = &target{key: key, metrics: t.scope(key, t.resource(known, key))}
+		t.targets[key] = of
+	}
+	if before != nil {
+		before.next = of
+	}
+	t.lastTarget = of
+	return of, nil
+}
+
+// resource finds or makes a resource.
+func (t *translator) resource(known *knownTarget, key resourceKey) pmetric.ScopeMetricsSlice {
+	key.scope = ""
+	scopes, ok := t.resources[key]
+	if !ok {
+		if t.asker.infos != nil { // its attributes are others each time
+			known = nil
+		}
+		scopes = t.tree.resource(known, &key, t.text, &t.asker)
+		t.resources[key] = scopes
+	}
+	return scopes
+}
+
+func (t *translator) scope(key resourceKey, in pmetric.ScopeMetricsSlice) pmetric.MetricSlice {
+	sm := t.tree.scope(in)
+	if key.scope != "" {
+		setScope(sm, strings.Clone(key.scope))
+	}
+	return sm.Metrics()
+}
+
 // samples adds a series' float samples.
-func (t *translator) samples(index int, s *promwrite.Series, id identity) {
-	shape := shapeOf(id.name, s.Type)
+func (t *translator) samples(index int, s *promwrite.Series, set *labelSet, of *target) {
 	var last pmetric.NumberDataPoint
-	attrs := t.attributes(&id)
 	written := 0
-	for _, sample := range s.Samples {
+	for i := range s.Samples {
+		sample := &s.Samples[i]
 		at, ok := nanoseconds(sample.Timestamp)
 		if !ok {
-			t.rejects.add(reasonTimestamp, 1, index, id.name, errTimestamp)
+			t.rejects.add(reasonTimestamp, 1, index, set.name, errTimestamp)
 			continue
 		}
-		m := t.metric(s, id, shape)
-		if shape == pmetric.MetricTypeSum {
-			last = m.Sum().DataPoints().AppendEmpty()
-		} else {
-			last = m.Gauge().DataPoints().AppendEmpty()
-		}
-		last.SetTimestamp(at)
-		if start, ok := nanoseconds(sample.StartTimestamp); ok {
-			last.SetStartTimestamp(start)
-		}
+		n := t.numbers(of, t.family(set, s))
 		if math.Float64bits(sample.Value) == promwrite.StaleNaN {
+			last = n.Points.AppendEmpty() // without the memory of a value
+			set.put(&t.slabs, last.Attributes())
 			last.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		} else {
-			last.SetDoubleValue(sample.Value)
+			last = t.tree.number(n.Points, set, sample.Value)
 		}
-		attrs.put(last.Attributes(), s.Labels)
+		last.SetTimestamp(at)
+		start, _ := nanoseconds(sample.StartTimestamp)
+		last.SetStartTimestamp(start)
 		written++
 	}
 	if written > 0 {
@@ -169,15 +283,6 @@ func (t *translator) leave(s *promwrite.Series) {
 	}
 }
 
-// attributes are those of a series that are not yet made.
-func (t *translator) attributes(id *identity) (a attributes) {
-	if id.replica.cluster != "" && id.replica.replica != "" {
-		a.less = t.ballot.of.cfg.ReplicaLabel
-	}
-	a.scope = t.scoped
-	return a
-}
-
 // shapeOf says whether a float series is a Sum or a Gauge. Counters are Sums, and so are the series of a classic
 // histogram or summary that count; info and stateset metrics are Sums that are not monotonic, as OpenTelemetry asks.
 func shapeOf(name string, typ promwrite.MetricType) pmetric.MetricType {
@@ -194,89 +299,59 @@ func shapeOf(name string, typ promwrite.MetricType) pmetric.MetricType {
 	return pmetric.MetricTypeGauge
 }
 
-// metric finds or makes the metric that a series' points of one shape belong to.
-func (t *translator) metric(s *promwrite.Series, id identity, shape pmetric.MetricType) pmetric.Metric {
-	key := metricKey{resource: id.resource, name: id.name, unit: s.Unit, typ: s.Type, shape: shape}
+// family is that of a series, mostly as it was last time.
+func (t *translator) family(set *labelSet, s *promwrite.Series) *family {
+	if f := set.family.Load(); f != nil && f.is(s) { // fast path
+		return f
+	}
+	f := t.known.family(set.name, s)
+	if f == nil {
+		key := unkeptFamily{set.name, s.Help, s.Unit, s.Type}
+		if f = t.unkept[key]; f == nil {
+			f = newFamily(set.name, t.text.Lasting(s.Help), t.text.Lasting(s.Unit), s.Type)
+			t.unkept[key] = f
+		}
+		return f
+	}
+	set.family.Store(f)
+	return f
+}
+
+// numbers finds or makes the metric that a series' float samples belong to.
+func (t *translator) numbers(of *target, f *family) numbers {
+	key := metricKey{of, f, f.shape}
 	if key == t.lastKey { // fast path; no real key is the zero one
 		return t.lastMetric
 	}
-	m, ok := t.metrics[key]
+	n, ok := t.metrics[key]
 	if !ok {
-		m = t.resource(id.resource).AppendEmpty()
-		m.SetName(id.name)
-		m.SetUnit(prometheus.UnitWordToUCUM(validUTF8(s.Unit)))
-		m.SetDescription(validUTF8(s.Help))
-		m.Metadata().PutStr(prometheus.MetricMetadataTypeKey, typeName(s.Type))
-		switch shape {
-		case pmetric.MetricTypeSum:
-			sum := m.SetEmptySum()
-			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-			sum.SetIsMonotonic(s.Type != promwrite.Info && s.Type != promwrite.Stateset)
-		case pmetric.MetricTypeExponentialHistogram:
-			m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-		case pmetric.MetricTypeHistogram:
-			m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-		default:
-			m.SetEmptyGauge()
+		n = t.tree.numbers(of.metrics, f)
+		t.metrics[key] = n
+	}
+	t.lastKey, t.lastMetric = key, n
+	return n
+}
+
+// histogram finds or makes the metric that a series' native histograms of a shape belong to.
+func (t *translator) histogram(of *target, f *family, shape pmetric.MetricType) pmetric.Metric {
+	key := metricKey{of, f, shape}
+	n, ok := t.metrics[key]
+	if !ok {
+		n.Metric = of.metrics.AppendEmpty()
+		n.Metric.Metadata().PutStr(prometheus.MetricMetadataTypeKey, f.typ.String())
+		f.name(n.Metric)
+		if shape == pmetric.MetricTypeHistogram {
+			n.Metric.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		} else {
+			n.Metric.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		}
-		t.metrics[key] = m
+		t.metrics[key] = n
 	}
-	t.lastKey, t.lastMetric = key, m
-	return m
+	return n.Metric
 }
 
-// resource finds or makes the metrics of a resource and scope. Unless labels say what that is, the scope has no name: an
-// exporter would add it to each series as a label that the sender never wrote.
-func (t *translator) resource(key resourceKey) pmetric.MetricSlice {
-	metrics, ok := t.resources[key]
-	if !ok {
-		sm := t.target(resourceKey{job: key.job, instance: key.instance}).AppendEmpty()
-		setScope(sm, key.scope)
-		metrics = sm.Metrics()
-		t.resources[key] = metrics
-	}
-	return metrics
-}
-
-// target finds or makes a resource.
-func (t *translator) target(key resourceKey) pmetric.ScopeMetricsSlice {
-	scopes, ok := t.targets[key]
-	if !ok {
-		rm := t.batch.metrics.ResourceMetrics().AppendEmpty()
-		key.setAttributes(rm.Resource().Attributes())
-		t.asker.describe(key, rm.Resource().Attributes())
-		scopes = rm.ScopeMetrics()
-		t.targets[key] = scopes
-	}
-	return scopes
-}
-
-// scope is what labels say of one; series that follow each other mostly are of the same.
-func (t *translator) scope(labels []promwrite.Label) string {
-	t.key = appendScope(t.key[:0], labels)
-	if string(t.key) == t.lastKey.resource.scope {
-		return t.lastKey.resource.scope
-	}
-	return string(t.key)
-}
-
-var typeNames = [...]string{
-	promwrite.Unknown:          "unknown",
-	promwrite.Counter:          "counter",
-	promwrite.Gauge:            "gauge",
-	promwrite.ClassicHistogram: "histogram",
-	promwrite.GaugeHistogram:   "gaugehistogram",
-	promwrite.Summary:          "summary",
-	promwrite.Info:             "info",
-	promwrite.Stateset:         "stateset",
-}
-
-func typeName(typ promwrite.MetricType) string {
-	if typ < 0 || int(typ) >= len(typeNames) {
-		typ = promwrite.Unknown
-	}
-	return typeNames[typ]
-}
+// shares says whether attributes are there to be shared.
+func shares(m pcommon.Map) bool { return m != (pcommon.Map{}) }
 
 var errTimestamp = errors.New("timestamp is not between 1970 and 2262")
 

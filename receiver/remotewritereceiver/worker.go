@@ -6,6 +6,7 @@ package remotewritereceiver
 import (
 	"context"
 
+	"github.com/godwit-otel/godwit/internal/borrow"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -23,22 +24,28 @@ type worker struct {
 // spareMemory is what a worker may keep that its last requests did not need.
 const spareMemory = 4 << 20
 
-func newWorker(maxDecodedBodySize int, scoped bool) (*worker, error) {
-	decompressor, err := promwrite.NewDecompressor(maxDecodedBodySize)
+func newWorker(cfg *Config, k *known) (*worker, error) {
+	decompressor, err := promwrite.NewDecompressor(cfg.MaxDecodedBodySize)
 	if err != nil {
 		return nil, err
 	}
-	return &worker{decompressor: decompressor, translator: translator{scoped: scoped}}, nil
+	w := &worker{decompressor: decompressor}
+	w.translator.known, w.translator.scoped = k, cfg.ScopesFromLabels
+	if cfg.Replicas.Deduplicate {
+		w.translator.replicas = &cfg.Replicas
+	}
+	return w, nil
 }
 
-// work decodes body, in memory that it takes from m first. The batch it returns refers neither to body nor to the worker.
+// work decodes body, in memory that it takes from m first. The batch it returns is in a tree, and refers neither to body nor to the worker.
 func (w *worker) work(
-	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold, ballot *ballot,
+	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold, ballot *ballot, into *tree,
 ) (batch, error) {
-	msg, err := w.inflate(ctx, encoding, body, m)
+	text, err := w.inflate(ctx, encoding, body, m)
 	if err != nil {
 		return batch{}, err
 	}
+	msg := text.String()
 	size, err := promwrite.Measure(version, msg)
 	if err != nil {
 		return batch{}, err
@@ -51,26 +58,26 @@ func (w *worker) work(
 	if err = w.decoder.DecodeMeasured(version, msg, size); err != nil {
 		return batch{}, err
 	}
-	defer w.decoder.Reset() // what it refers to is the batch's alone
-	b := w.translator.translate(w.decoder.Series, ballot)
+	defer w.decoder.Reset() // what it refers to is borrowed
+	b := w.translator.translate(&text, w.decoder.Series, ballot, into)
 	b.plain = len(msg)
 	return b, nil
 }
 
-// inflate returns the body decompressed, as a copy that strings may refer to.
-func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *hold) (string, error) {
+// inflate returns the body decompressed, which is valid until the next.
+func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *hold) (text borrow.Text, err error) {
 	if err := m.forPlain(ctx, w.decompressor.Size(encoding, body)); err != nil {
-		return "", err
+		return text, err
 	}
 	plain, err := w.decompressor.Decompress(w.plain, encoding, body)
 	if err != nil {
-		return "", err
+		return text, err
 	}
 	if encoding != promwrite.Identity {
 		w.plain = plain
 		w.kept = max(w.kept, cap(plain))
 	}
-	return string(plain), nil
+	return borrow.Of(plain), nil
 }
 
 // oversized says whether the worker has grown to much more than its last requests needed, so that it had better go.

@@ -3,10 +3,12 @@
 package metadata
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/trace"
 
 	"go.opentelemetry.io/collector/component"
@@ -28,8 +30,11 @@ type TelemetryBuilder struct {
 	registrations                         []metric.Registration
 	ReceiverRemotewriteDeduplicatedPoints metric.Int64Counter
 	ReceiverRemotewriteFailovers          metric.Int64Counter
+	ReceiverRemotewriteKnownBytes         metric.Int64ObservableGauge
 	ReceiverRemotewriteRejectedItems      metric.Int64Counter
 	ReceiverRemotewriteRequests           metric.Int64Counter
+	ReceiverRemotewriteReuse              metric.Int64ObservableGauge
+	ReceiverRemotewriteUnkeptLabelSets    metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -41,6 +46,61 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverRemotewriteKnownBytesCallback sets callback for observable ReceiverRemotewriteKnownBytes metric.
+func (builder *TelemetryBuilder) RegisterReceiverRemotewriteKnownBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverRemotewriteKnownBytes, obs: o})
+		return nil
+	}, builder.ReceiverRemotewriteKnownBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverRemotewriteReuseCallback sets callback for observable ReceiverRemotewriteReuse metric.
+func (builder *TelemetryBuilder) RegisterReceiverRemotewriteReuseCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverRemotewriteReuse, obs: o})
+		return nil
+	}, builder.ReceiverRemotewriteReuse)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverRemotewriteUnkeptLabelSetsCallback sets callback for observable ReceiverRemotewriteUnkeptLabelSets metric.
+func (builder *TelemetryBuilder) RegisterReceiverRemotewriteUnkeptLabelSetsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverRemotewriteUnkeptLabelSets, obs: o})
+		return nil
+	}, builder.ReceiverRemotewriteUnkeptLabelSets)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+type observerInt64 struct {
+	embedded.Int64Observer
+	inst metric.Int64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -73,6 +133,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{failover}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverRemotewriteKnownBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_remotewrite_known_bytes",
+		metric.WithDescription("Memory that is used for what came before, label sets, targets and metrics, so that it is not decoded again. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverRemotewriteRejectedItems, err = builder.meter.Int64Counter(
 		"otelcol_receiver_remotewrite_rejected_items",
 		metric.WithDescription("Samples, histograms and exemplars that had no place in the data model and were left out of their request. [Alpha]"),
@@ -83,6 +149,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_remotewrite_requests",
 		metric.WithDescription("Requests answered. [Alpha]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRemotewriteReuse, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_remotewrite_reuse",
+		metric.WithDescription("1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]"),
+		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverRemotewriteUnkeptLabelSets, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_remotewrite_unkept_label_sets",
+		metric.WithDescription("Times that a label set was new and there was no room to know it; its samples are decoded each time. [Alpha]"),
+		metric.WithUnit("{label_set}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -1,0 +1,261 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/memo"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// known is what senders say again and again, so that it is checked, sorted, copied and made into attributes once, and not for
+// each sample. It belongs to no request, and texts in it last.
+type known struct {
+	seed     maphash.Seed
+	sets     *memo.Table[labelSet]
+	targets  *memo.Table[knownTarget]
+	families *memo.Table[family]
+	// shared says that points take their attributes from here as they are. All that is behind the receiver leaves them so.
+	shared bool
+}
+
+// labelSet is what the labels of series came to, less job and instance: series of different targets have the same.
+type labelSet struct {
+	labels  []promwrite.Label // as they came
+	own     []promwrite.Label // that become attributes of points, sorted
+	name    string
+	scope   string
+	replica replicaKey
+
+	attributes pcommon.Map            // of own, if shared
+	family     atomic.Pointer[family] // of the last series, which is a guess
+}
+
+// knownTarget is a job and an instance.
+type knownTarget struct {
+	job, instance string
+	attributes    pcommon.Map // if shared
+}
+
+// family is what the series of a metric have in common beside labels.
+type family struct {
+	metric, help, unit string // as they came
+	typ                promwrite.MetricType
+	description, ucum  string
+	shape              pmetric.MetricType // of a float series
+}
+
+// knownShare is how much of the memory there is may be used for what is known: one part in 64, for label sets mostly.
+var knownShare = memlimit.Share{Part: 64, Least: 4 << 20, Most: 64 << 20}
+
+// maxKnownText bounds the text of what is remembered: longer ones are not worth looking for.
+const maxKnownText = 2 << 10
+
+func newKnown(bytes int, shared bool) *known {
+	return &known{
+		seed:   maphash.MakeSeed(),
+		shared: shared,
+		sets: memo.New(bytes/8*6, func(s *labelSet) int {
+			return labelSetSize + len(s.labels)*knownLabelSize + textOf(s.labels) + len(s.scope)
+		}),
+		targets:  memo.New(bytes/8, func(t *knownTarget) int { return knownTargetSize + 3*(len(t.job)+len(t.instance)) }),
+		families: memo.New(bytes/8, func(f *family) int { return familySize + len(f.metric) + 2*len(f.help) + 2*len(f.unit) }),
+	}
+}
+
+// Bytes of memory that things take up, without texts.
+const (
+	labelSetSize    = 240
+	knownLabelSize  = 32 + 32 + 40 + 16 // as it came, sorted, as an attribute, and its value
+	knownTargetSize = 320
+	familySize      = 160
+)
+
+func textOf(labels []promwrite.Label) (n int) {
+	for i := range labels {
+		n += len(labels[i].Name) + len(labels[i].Value)
+	}
+	return n
+}
+
+// age lets go of what nobody has said for a while.
+func (k *known) age(now time.Time) {
+	k.sets.Age(now)
+	k.targets.Age(now)
+	k.families.Age(now)
+}
+
+// stats says how many bytes are in use, and how many label sets had no room so far.
+func (k *known) stats() (bytes int, unkept int64) {
+	_, sets, unkept := k.sets.Stats()
+	_, targets, _ := k.targets.Stats()
+	_, families, _ := k.families.Stats()
+	return sets + targets + families, unkept
+}
+
+// mix folds the hash of a part into that of a whole.
+func mix(h, part uint64) uint64 {
+	h = (h ^ part) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+
+// outline is what a look at labels tells.
+type outline struct {
+	job, instance string
+	others        int    // labels besides these two
+	hash          uint64 // of those
+	odd           bool   // there is too much of something to look for it among what is known
+}
+
+func (k *known) outline(labels []promwrite.Label) (o outline) {
+	text, jobs, instances := 0, 0, 0
+	if o.odd = len(labels) > maxLabels; o.odd {
+		return o
+	}
+	for i := range labels {
+		l := &labels[i]
+		switch l.Name {
+		case labelJob:
+			o.job = l.Value
+			jobs++
+			continue
+		case labelInstance:
+			o.instance = l.Value
+			instances++
+			continue
+		}
+		o.others++
+		if text += len(l.Name) + len(l.Value); text > maxKnownText {
+			continue
+		}
+		o.hash = mix(mix(o.hash, maphash.String(k.seed, l.Name)), maphash.String(k.seed, l.Value))
+	}
+	o.odd = jobs > 1 || instances > 1 || text > maxKnownText
+	return o
+}
+
+// is says whether labels are those of the set, in the same order; others is how many there are besides job and instance.
+func (s *labelSet) is(labels []promwrite.Label, others int) bool {
+	if len(s.labels) != others {
+		return false
+	}
+	at := 0
+	for i := range labels {
+		l := &labels[i]
+		if l.Name == labelJob || l.Name == labelInstance {
+			continue
+		}
+		if s.labels[at] != *l {
+			return false
+		}
+		at++
+	}
+	return true
+}
+
+// keep copies what is worth it of a set whose texts are borrowed.
+func (k *known) keep(s *labelSet, labels []promwrite.Label) *labelSet {
+	kept := &labelSet{scope: strings.Clone(s.scope), labels: make([]promwrite.Label, 0, len(labels))}
+	var text strings.Builder
+	for _, l := range labels {
+		if l.Name != labelJob && l.Name != labelInstance {
+			kept.labels = append(kept.labels, l)
+		}
+	}
+	text.Grow(textOf(kept.labels))
+	for _, l := range kept.labels {
+		text.WriteString(l.Name)
+		text.WriteString(l.Value)
+	}
+	rest := text.String()
+	byName := make(map[string]promwrite.Label, len(kept.labels))
+	for i := range kept.labels {
+		l := &kept.labels[i]
+		n, end := len(l.Name), len(l.Name)+len(l.Value)
+		*l = promwrite.Label{Name: rest[:n], Value: rest[n:end]}
+		rest = rest[end:]
+		byName[l.Name] = *l
+	}
+	kept.name = byName[labelName].Value
+	if s.replica != (replicaKey{}) {
+		kept.replica = replicaKey{strings.Clone(s.replica.cluster), strings.Clone(s.replica.replica)}
+	}
+	for i := range s.own {
+		kept.own = append(kept.own, byName[s.own[i].Name])
+	}
+	if k.shared {
+		kept.attributes = pcommon.NewMap()
+		kept.attributes.EnsureCapacity(len(kept.own))
+		for i := range kept.own {
+			kept.attributes.PutStr(kept.own[i].Name, kept.own[i].Value)
+		}
+	}
+	return kept
+}
+
+// target finds or makes a target; nil if there is no room for it, or it cannot be one.
+func (k *known) target(job, instance string) *knownTarget {
+	if len(job)+len(instance) > maxKnownText {
+		return nil
+	}
+	h := mix(maphash.String(k.seed, job), maphash.String(k.seed, instance))
+	is := func(t *knownTarget) bool { return t.job == job && t.instance == instance }
+	if t := k.targets.Find(h, is); t != nil {
+		return t
+	}
+	if !utf8.ValidString(job) || !utf8.ValidString(instance) || k.targets.Full() {
+		return nil
+	}
+	t := &knownTarget{job: strings.Clone(job), instance: strings.Clone(instance)}
+	if k.shared {
+		t.attributes = pcommon.NewMap()
+		setTarget(t.attributes, t.job, t.instance)
+	}
+	return k.targets.Add(h, t, is)
+}
+
+// family finds or makes a family; nil if there is no room for it.
+func (k *known) family(name string, s *promwrite.Series) *family {
+	if len(name)+len(s.Help)+len(s.Unit) > maxKnownText {
+		return nil
+	}
+	h := mix(mix(maphash.String(k.seed, name), maphash.String(k.seed, s.Help)), mix(maphash.String(k.seed, s.Unit), uint64(s.Type)))
+	is := func(f *family) bool { return f.is(s) && f.metric == name }
+	if f := k.families.Find(h, is); f != nil {
+		return f
+	}
+	if k.families.Full() {
+		return nil
+	}
+	return k.families.Add(h, newFamily(strings.Clone(name), strings.Clone(s.Help), strings.Clone(s.Unit), s.Type), is)
+}
+
+func newFamily(name, help, unit string, typ promwrite.MetricType) *family {
+	return &family{
+		metric: name, help: help, unit: unit, typ: typ,
+		description: validUTF8(help), ucum: prometheus.UnitWordToUCUM(validUTF8(unit)), shape: shapeOf(name, typ),
+	}
+}
+
+// name says which metric it is.
+func (f *family) name(m pmetric.Metric) {
+	m.SetName(f.metric)
+	m.SetUnit(f.ucum)
+	m.SetDescription(f.description)
+}
+
+// is says whether the series has the type and the texts of the family.
+func (f *family) is(s *promwrite.Series) bool {
+	return f.typ == s.Type && f.help == s.Help && f.unit == s.Unit
+}

@@ -1,0 +1,37 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// rooms are for bodies, of sizes that double from firstRoom on. The garbage collector takes those that nobody has needed for a while.
+var rooms [roomSizes]sync.Pool
+
+// roomSizes is how many sizes are kept: larger ones than of 2 MiB are rare.
+const roomSizes = 7
+
+// getRoom returns an empty slice for n bytes, a size of room.
+func getRoom(n int) []byte {
+	if i, ok := roomOf(n); ok {
+		if b, ok := rooms[i].Get().(*[]byte); ok {
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, n)
+}
+
+// putRoom gives it back.
+func putRoom(b []byte) {
+	if i, ok := roomOf(cap(b)); ok {
+		rooms[i].Put(&b)
+	}
+}
+
+func roomOf(n int) (i int, ok bool) {
+	i = bits.TrailingZeros(uint(n) / firstRoom)
+	return i, n == firstRoom<<i && i < roomSizes
+}

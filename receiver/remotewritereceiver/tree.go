@@ -1,0 +1,132 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"context"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/borrow"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// tree is the metrics of a request: in memory of the last one where that may be used again, or else anew.
+type tree struct {
+	metrics pmetric.Metrics
+	again   *reuse.Metrics // nil if all is made anew
+	slabs   *slab.Slabs    // of whoever fills it
+}
+
+// numbers is a metric of float series.
+type numbers = reuse.Numbers
+
+func newTree(reused bool) *tree {
+	if !reused {
+		return &tree{metrics: pmetric.NewMetrics()}
+	}
+	again := reuse.New()
+	return &tree{metrics: again.Metrics(), again: again}
+}
+
+const types = int(promwrite.Stateset) + 1
+
+// typeMetadata is that of metrics, by type.
+var typeMetadata = func() (all [types]pcommon.Map) {
+	for i := range all {
+		all[i] = pcommon.NewMap()
+		all[i].PutStr(prometheus.MetricMetadataTypeKey, promwrite.MetricType(i).String())
+	}
+	return all
+}()
+
+// fewPoints is for how many points a new metric has room: most have no more.
+const fewPoints = 2
+
+// resource begins a resource, with attributes that are known already or are to be set.
+func (t *tree) resource(known *knownTarget, key *resourceKey, text *borrow.Text, more *asker) pmetric.ScopeMetricsSlice {
+	var rm pmetric.ResourceMetrics
+	if t.again == nil {
+		rm = t.metrics.ResourceMetrics().AppendEmpty()
+	} else {
+		rm = t.again.Resource()
+		if known != nil && shares(known.attributes) {
+			t.again.Share(rm.Resource().Attributes(), known.attributes)
+			return rm.ScopeMetrics()
+		}
+	}
+	job, instance := key.last(text)
+	setTarget(rm.Resource().Attributes(), job, instance)
+	more.describe(*key, rm.Resource().Attributes())
+	return rm.ScopeMetrics()
+}
+
+// scope begins a scope.
+func (t *tree) scope(in pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
+	if t.again == nil {
+		return in.AppendEmpty()
+	}
+	return t.again.Scope(in)
+}
+
+// numbers begins a metric of float series.
+func (t *tree) numbers(in pmetric.MetricSlice, f *family) (n numbers) {
+	switch {
+	case t.again == nil:
+		if f.shape == pmetric.MetricTypeSum {
+			n.Metric, n.Points = t.slabs.AppendSum(in, fewPoints)
+		} else {
+			n.Metric, n.Points = t.slabs.AppendGauge(in, fewPoints)
+		}
+		t.slabs.Reserve(n.Metric.Metadata(), 1)
+		t.slabs.PutStr(n.Metric.Metadata(), prometheus.MetricMetadataTypeKey, f.typ.String())
+	case f.shape == pmetric.MetricTypeSum:
+		n = t.again.Sum(in)
+		slab.Share(n.Metric.Metadata(), typeMetadata[f.typ])
+	default:
+		n = t.again.Gauge(in)
+		slab.Share(n.Metric.Metadata(), typeMetadata[f.typ])
+	}
+	if f.shape == pmetric.MetricTypeSum {
+		sum := n.Metric.Sum()
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		sum.SetIsMonotonic(f.typ != promwrite.Info && f.typ != promwrite.Stateset)
+	}
+	f.name(n.Metric)
+	return n
+}
+
+// number adds a point with a value and the attributes of a set.
+func (t *tree) number(to pmetric.NumberDataPointSlice, set *labelSet, value float64) pmetric.NumberDataPoint {
+	if t.again != nil && shares(set.attributes) { // fast path
+		return t.again.Double(to, set.attributes, value, t.slabs)
+	}
+	var p pmetric.NumberDataPoint
+	if t.again != nil {
+		p = t.again.Double(to, reuse.None, value, t.slabs)
+	} else {
+		p = t.slabs.AppendNumber(to)
+		t.slabs.SetDouble(p, value)
+	}
+	set.put(t.slabs, p.Attributes())
+	return p
+}
+
+// lend returns the context to hand the metrics on with.
+func (t *tree) lend(ctx context.Context) context.Context {
+	if t.again == nil {
+		return ctx
+	}
+	return t.again.Lend(ctx)
+}
+
+// takeBack makes the tree ready for the next request. It is false if this one must not be used again.
+func (t *tree) takeBack() bool {
+	t.slabs = nil
+	return t.again != nil && t.again.TakeBack()
+}
