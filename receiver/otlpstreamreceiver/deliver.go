@@ -23,6 +23,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/internal/owned"
+	"github.com/godwit-otel/godwit/internal/reuse"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
@@ -57,10 +58,14 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		ctx = obs.StartMetricsOp(ctx)
 		describe(ctx, request)
 		var md pmetric.Metrics
-		if md, err = decodeMetrics(f, request.Data); err == nil {
+		var again *reuse.Metrics // that md is in
+		if md, again, err = r.decodeMetrics(f, request.Data); err == nil {
 			if items = md.DataPointCount(); items > 0 {
 				r.tap.Metrics(md)
-				err = owned.Metrics(ctx, r.metrics, md)
+				err = owned.Metrics(lend(ctx, again), r.metrics, md)
+			}
+			if err == nil {
+				r.again.takeBack(again)
 			}
 		}
 		refused = partOf(err, items)
@@ -143,17 +148,22 @@ func decodeTraces(f format, data []byte) (ptrace.Traces, error) {
 	return request.Traces(), err
 }
 
-func decodeMetrics(f format, data []byte) (pmetric.Metrics, error) {
+func (r *otlpReceiver) decodeMetrics(f format, data []byte) (md pmetric.Metrics, again *reuse.Metrics, err error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
-		if md, ok := d.Metrics(data); ok {
-			return md, nil
+		if again = r.again.get(); again != nil {
+			if d.MetricsAgain(data, again, r.again.lists) {
+				return again.Metrics(), again, nil
+			}
+			r.again.takeBack(again)
+		} else if md, ok := d.Metrics(data); ok {
+			return md, nil, nil
 		}
 	}
 	request := pmetricotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Metrics, f, data)
-	return request.Metrics(), err
+	err = unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Metrics, f, data)
+	return request.Metrics(), nil, err
 }
 
 func decodeLogs(f format, data []byte) (plog.Logs, error) {

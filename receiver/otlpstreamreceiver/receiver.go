@@ -49,6 +49,7 @@ type otlpReceiver struct {
 	admission admission
 	memory    memory
 	clients   clients
+	again     again
 	pressure  [otlpstream.SignalCount]pressure
 	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
 	slots     chan struct{} // places for streams
@@ -125,7 +126,17 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 
 // Start listens. Requests are served from then on.
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
-	err := r.telemetry.RegisterReceiverOtlpstreamInFlightBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+	if r.metrics != nil {
+		r.again.decide(host, r.settings)
+	}
+	err := r.telemetry.RegisterReceiverOtlpstreamReuseCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(r.again.used())
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot set up telemetry: %w", err)
+	}
+	err = r.telemetry.RegisterReceiverOtlpstreamInFlightBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(r.admission.inFlight()))
 		return nil
 	})

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/godwit-otel/godwit/internal/reuse"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
@@ -36,6 +37,9 @@ type Decoder struct {
 	// attributes is how many the last item had.
 	attributes int
 	slabs      slab.Slabs
+	// Memory that was used before, and attributes that are known, if metrics are decoded into such.
+	again *reuse.Metrics
+	lists *Lists
 	// room is how much the messages of a payload may still weigh.
 	room int
 }

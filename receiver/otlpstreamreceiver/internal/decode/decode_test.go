@@ -18,6 +18,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // codec is pdata's own, which is the oracle, and ours, whose result is encoded again to be compared.
@@ -35,11 +38,11 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-func codecs() []codec {
+func codecs() (all []codec) {
 	traces := func(td ptrace.Traces) []byte { return must((&ptrace.ProtoMarshaler{}).MarshalTraces(td)) }
 	metrics := func(md pmetric.Metrics) []byte { return must((&pmetric.ProtoMarshaler{}).MarshalMetrics(md)) }
 	logs := func(ld plog.Logs) []byte { return must((&plog.ProtoMarshaler{}).MarshalLogs(ld)) }
-	return []codec{
+	all = []codec{
 		{
 			"traces", func(b []byte) ([]byte, error) {
 				td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(b)
@@ -77,6 +80,20 @@ func codecs() []codec {
 			}, logs(everyLog()),
 		},
 	}
+	if !slab.Places() {
+		return all
+	}
+	again, lists := reuse.New(), NewLists(1<<20)
+	return append(all, codec{
+		"metrics again", all[1].pdata, func(d *Decoder, b []byte) ([]byte, bool) {
+			ok := d.MetricsAgain(b, again, lists)
+			got := metrics(again.Metrics())
+			if !again.TakeBack() {
+				panic("nobody has changed anything")
+			}
+			return got, ok
+		}, all[1].sample,
+	})
 }
 
 func attributes(m pcommon.Map) {

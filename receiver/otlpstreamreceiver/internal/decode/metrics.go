@@ -3,7 +3,11 @@
 
 package decode
 
-import "go.opentelemetry.io/collector/pdata/pmetric"
+import (
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/reuse"
+)
 
 // Metrics decodes the payload of a metrics request.
 func (d *Decoder) Metrics(payload []byte) (pmetric.Metrics, bool) {
@@ -19,9 +23,16 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.resource(c.bytes(), into.Resource())
+			message := c.bytes()
+			ok = d.sharedResource(message, into.Resource()) || d.resource(message, into.Resource())
 		case 2<<3 | length:
-			ok = d.scopeMetrics(c.bytes(), into.ScopeMetrics().AppendEmpty())
+			var scope pmetric.ScopeMetrics
+			if d.again != nil {
+				scope = d.again.Scope(into.ScopeMetrics())
+			} else {
+				scope = into.ScopeMetrics().AppendEmpty()
+			}
+			ok = d.scopeMetrics(c.bytes(), scope)
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -44,7 +55,8 @@ func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
-			ok = d.metric(c.bytes(), metrics.AppendEmpty())
+			message := c.bytes()
+			ok = d.metric(message, d.newMetric(metrics, kindOf(message)))
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -54,13 +66,34 @@ func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	return ok && !c.bad
 }
 
-func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
+// newMetric appends a metric of a kind: those of numbers have it from the start.
+func (d *Decoder) newMetric(to pmetric.MetricSlice, kind byte) (of reuse.Numbers) {
+	switch {
+	case kind == 5<<3|length && d.again != nil:
+		return d.again.Gauge(to)
+	case kind == 7<<3|length && d.again != nil:
+		return d.again.Sum(to)
+	case kind == 5<<3|length:
+		of.Metric, of.Points = d.slabs.AppendGauge(to, 0)
+	case kind == 7<<3|length:
+		of.Metric, of.Points = d.slabs.AppendSum(to, 0)
+	default:
+		of.Metric = to.AppendEmpty()
+	}
+	return of
+}
+
+// metric reads a Metric.
+func (d *Decoder) metric(message []byte, of reuse.Numbers) bool {
 	c := cursor{message: message}
-	ok := true
+	into, ok := of.Metric, true
+	kinds := 0
 	for ok && c.more() {
 		tag := c.tag()
-		if tag >= 5<<3 && tag < 12<<3 && into.Type() != pmetric.MetricTypeEmpty {
-			return false // it is of two kinds
+		if tag >= 5<<3 && tag < 12<<3 {
+			if kinds++; kinds > 1 {
+				return false // it is of two kinds
+			}
 		}
 		switch tag {
 		case 1<<3 | length:
@@ -70,9 +103,9 @@ func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
 		case 3<<3 | length:
 			into.SetUnit(d.names.get(c.bytes()))
 		case 5<<3 | length:
-			ok = d.gauge(c.bytes(), into.SetEmptyGauge())
+			ok = into.Type() == pmetric.MetricTypeGauge && d.gauge(c.bytes(), of.Points)
 		case 7<<3 | length:
-			ok = d.sum(c.bytes(), into.SetEmptySum())
+			ok = into.Type() == pmetric.MetricTypeSum && d.sum(c.bytes(), into.Sum(), of.Points)
 		case 9<<3 | length:
 			ok = d.histogram(c.bytes(), into.SetEmptyHistogram())
 		case 10<<3 | length:
@@ -88,20 +121,18 @@ func (d *Decoder) metric(message []byte, into pmetric.Metric) bool {
 	return ok && !c.bad
 }
 
-func (d *Decoder) gauge(message []byte, into pmetric.Gauge) bool {
+func (d *Decoder) gauge(message []byte, points pmetric.NumberDataPointSlice) bool {
 	c := cursor{message: message}
-	points := into.DataPoints()
 	n := c.count(1<<3 | length)
 	if !d.fit(n, numberWeight) {
 		return false
 	}
 	points.EnsureCapacity(n)
-	return each(message, func(message []byte) bool { return d.numberPoint(message, d.slabs.AppendNumber(points)) })
+	return each(message, func(message []byte) bool { return d.number(message, points) })
 }
 
-func (d *Decoder) sum(message []byte, into pmetric.Sum) bool {
+func (d *Decoder) sum(message []byte, into pmetric.Sum, points pmetric.NumberDataPointSlice) bool {
 	c := cursor{message: message}
-	points := into.DataPoints()
 	n := c.count(1<<3 | length)
 	ok := d.fit(n, numberWeight)
 	if ok {
@@ -110,7 +141,7 @@ func (d *Decoder) sum(message []byte, into pmetric.Sum) bool {
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.numberPoint(c.bytes(), d.slabs.AppendNumber(points))
+			ok = d.number(c.bytes(), points)
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		case 3<<3 | varint:
@@ -120,6 +151,13 @@ func (d *Decoder) sum(message []byte, into pmetric.Sum) bool {
 		}
 	}
 	return ok && !c.bad
+}
+
+func (d *Decoder) number(message []byte, to pmetric.NumberDataPointSlice) bool {
+	if d.again != nil {
+		return d.numberAgain(message, to)
+	}
+	return d.numberPoint(message, d.slabs.AppendNumber(to))
 }
 
 func (d *Decoder) numberPoint(message []byte, into pmetric.NumberDataPoint) bool {

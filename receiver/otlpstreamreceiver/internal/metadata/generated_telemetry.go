@@ -32,6 +32,7 @@ type TelemetryBuilder struct {
 	ReceiverOtlpstreamInFlightBytes     metric.Int64ObservableGauge
 	ReceiverOtlpstreamRequests          metric.Int64Counter
 	ReceiverOtlpstreamResentRequests    metric.Int64Counter
+	ReceiverOtlpstreamReuse             metric.Int64ObservableGauge
 	ReceiverOtlpstreamStreams           metric.Int64UpDownCounter
 	ReceiverOtlpstreamStreamsClosed     metric.Int64Counter
 }
@@ -53,6 +54,21 @@ func (builder *TelemetryBuilder) RegisterReceiverOtlpstreamInFlightBytesCallback
 		cb(ctx, &observerInt64{inst: builder.ReceiverOtlpstreamInFlightBytes, obs: o})
 		return nil
 	}, builder.ReceiverOtlpstreamInFlightBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverOtlpstreamReuseCallback sets callback for observable ReceiverOtlpstreamReuse metric.
+func (builder *TelemetryBuilder) RegisterReceiverOtlpstreamReuseCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverOtlpstreamReuse, obs: o})
+		return nil
+	}, builder.ReceiverOtlpstreamReuse)
 	if err != nil {
 		return err
 	}
@@ -112,6 +128,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_otlpstream_resent_requests",
 		metric.WithDescription("Requests that their client had sent before, and so may be duplicates. [Alpha]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverOtlpstreamReuse, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_otlpstream_reuse",
+		metric.WithDescription("1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]"),
+		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverOtlpstreamStreams, err = builder.meter.Int64UpDownCounter(

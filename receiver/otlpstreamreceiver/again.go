@@ -1,0 +1,89 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
+)
+
+// again is memory of metrics that the pipeline has let go of, where it does so. Its zero value has none.
+type again struct {
+	lists *decode.Lists // nil if metrics are made anew
+	free  sync.Pool     // of *reuse.Metrics
+	aged  atomic.Int64  // when lists were last looked through
+}
+
+// listShare is how much of the memory there is may be used for attributes that come again: one part in 64.
+var listShare = memlimit.Share{Part: 64, Least: 4 << 20, Most: 64 << 20}
+
+// listAge is how often it is looked whether attributes still come.
+const listAge = 10 * time.Second
+
+// decide finds out whether the memory of metrics is used again, and says so.
+func (a *again) decide(host component.Host, set receiver.Settings) {
+	obstacles := handback.Ask(host, set.ID)
+	switch {
+	case !slab.Places():
+		obstacles = append(obstacles, handback.Obstacle{What: "this build", Why: "does not know how metrics look in memory"})
+	case handback.Poisons(): // attributes that are shared cannot be overwritten
+		obstacles = append(obstacles, handback.Obstacle{What: "this build", Why: "overwrites memory that is handed back"})
+	}
+	if len(obstacles) > 0 {
+		set.Logger.Info("The memory of metrics is not used again",
+			zap.String("because_of", obstacles[0].What), zap.String("which", obstacles[0].Why))
+		return
+	}
+	set.Logger.Info("The memory of metrics is used again once the pipeline has taken them")
+	a.lists = decode.NewLists(int(listShare.Of(memlimit.Available())))
+}
+
+func (a *again) used() int64 {
+	if a.lists == nil {
+		return 0
+	}
+	return 1
+}
+
+// get returns memory for the metrics of a request, nil if they are to be made anew.
+func (a *again) get() *reuse.Metrics {
+	if a.lists == nil {
+		return nil
+	}
+	now := time.Now()
+	if last := a.aged.Load(); now.UnixNano()-last > int64(listAge) && a.aged.CompareAndSwap(last, now.UnixNano()) {
+		a.lists.Age(now)
+	}
+	if m, ok := a.free.Get().(*reuse.Metrics); ok {
+		return m
+	}
+	return reuse.New()
+}
+
+// lend returns the context to hand metrics on with.
+func lend(ctx context.Context, m *reuse.Metrics) context.Context {
+	if m == nil {
+		return ctx
+	}
+	return m.Lend(ctx)
+}
+
+// takeBack is given what the pipeline has taken, or nobody has seen; nil is nothing.
+func (a *again) takeBack(m *reuse.Metrics) {
+	if m != nil && m.TakeBack() {
+		a.free.Put(m)
+	}
+}
