@@ -4,19 +4,23 @@
 package cardinalityprocessor
 
 import (
+	"math"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // hints are what metrics came to that a receiver fills again and again, in the order in which a batch goes through them. They
-// are left with the memory, as package handback has it: the receiver drops them when it changes which points there are, or
-// their attributes. Nothing depends on that alone. A hint is used for the point at the address that it was made for, with
-// as many attributes, and for the name and unit that it was made of; from the first that differs on, hints are made anew.
+// are left with the memory, as package handback has it, and nothing depends on what the receiver does with them: a hint is used
+// for the attributes, the name and the unit that it was made of, all of which are compared. Where the receiver has one string for
+// all that are equal, that is to compare where they are, and a fraction of what it takes to hash them. From the first that differs
+// on, hints are made anew.
 //
 // Resources are not among them: targets that are alike share memory.
 type hints struct {
 	metrics []metricHint
 	points  []pointHint
+	texts   []attributeHint // of the points
 }
 
 type metricHint struct {
@@ -25,13 +29,20 @@ type metricHint struct {
 }
 
 type pointHint struct {
-	at     pcommon.Map // its attributes: where they are, not what they are
-	length int
-	hash   uint64
+	hash          uint64
+	first, length uint32 // in texts; of what is never known again, because it is not all strings, the length is unknowable
 }
 
-// maxHints is how many points hints are kept of, 40 bytes each. Larger pages come in parts, without hints.
-const maxHints = 1 << 16
+type attributeHint struct{ key, value string }
+
+const unknowable = math.MaxUint32
+
+const (
+	// maxHints is how many points hints are kept of, 16 bytes each. Larger pages come in parts, without hints.
+	maxHints = 1 << 16
+	// maxHintTexts is how many attributes are, 32 bytes each.
+	maxHintTexts = 4 * maxHints
+)
 
 // hinted goes through hints.
 type hinted struct {
@@ -68,17 +79,51 @@ func (x *hinted) attributes(r *recall, h *hasher, of pcommon.Map) uint64 {
 		return r.attributes(h, of)
 	}
 	if x.point < len(x.points) {
-		if p := &x.points[x.point]; p.at == of && p.length == of.Len() {
+		p := &x.points[x.point]
+		switch {
+		case x.isOf(p, of): // fast path
 			x.point++
 			return p.hash
+		case p.length == unknowable:
+			x.point++
+			return r.attributes(h, of)
 		}
-		clear(x.points[x.point:])
-		x.points = x.points[:x.point]
+		clear(x.texts[p.first:])
+		x.texts, x.points = x.texts[:p.first], x.points[:x.point]
 	}
 	sum := r.attributes(h, of)
-	if len(x.points) < maxHints {
-		x.points = append(x.points, pointHint{at: of, length: of.Len(), hash: sum})
+	if len(x.points) < maxHints && len(x.texts)+of.Len() <= maxHintTexts {
+		x.points = append(x.points, x.note(of, sum))
 		x.point++
 	}
 	return sum
+}
+
+// isOf says whether a hint was made of such attributes.
+func (x *hints) isOf(p *pointHint, of pcommon.Map) bool {
+	if int(p.length) != of.Len() {
+		return false
+	}
+	texts := x.texts[p.first : p.first+p.length]
+	i := 0
+	for key, value := range of.All() {
+		if t := &texts[i]; t.key != key || t.value != value.Str() { // of what is no string it is "", which no hint has
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// note makes a hint.
+func (x *hints) note(of pcommon.Map, sum uint64) pointHint {
+	p := pointHint{hash: sum, first: uint32(len(x.texts)), length: uint32(of.Len())}
+	for key, value := range of.All() {
+		s := value.Str()
+		if s == "" { // it may be no string
+			p.length = unknowable
+		}
+		x.texts = append(x.texts, attributeHint{key, s})
+	}
+	return p
 }

@@ -231,6 +231,12 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 			slices.Reverse(lent.shape.users[at])
 			lent.md = lent.shape.make()
 			lent.points = addresses(lent.md)
+		case 4: // or other series are in the same memory
+			at := random.IntN(len(lent.shape.users))
+			for i := range lent.shape.users[at] {
+				lent.shape.users[at][i] = "secret" + strconv.Itoa(i) + user()
+			}
+			rename(lent.md, lent.shape)
 		case 3: // it is poisoned, and made anew
 			handback.Overwrite(lent.md)
 			lent.renew()
@@ -345,7 +351,7 @@ func TestLoansPassThroughSeveralProcessors(t *testing.T) {
 	}
 }
 
-// A hint is for the point at an address that has as many attributes, and one of a name for that name.
+// A hint is for the attributes that it was made of, and one of a name for that name, whoever changes what.
 func TestHintsAreForWhatTheyWereMadeOf(t *testing.T) {
 	h := testHasher()
 	one, two := attributesOf(attrs{"a": "1"}), attributesOf(attrs{"a": "2", "b": "3"})
@@ -364,10 +370,27 @@ func TestHintsAreForWhatTheyWereMadeOf(t *testing.T) {
 	}
 	known.points[0].hash++
 	require.NotEqual(t, right, ask(one, two), "it is used")
-	require.Equal(t, []uint64{right[1], right[0]}, ask(two, one), "another order is another address")
+	require.Equal(t, []uint64{right[1], right[0]}, ask(two, one), "in another order")
 	require.Equal(t, []uint64{right[1]}, ask(two), "and so is one that is gone")
 	two.Remove("b")
 	require.Equal(t, []uint64{h.attributes(two), right[0]}, ask(two, one), "or has other attributes")
+	for name, change := range map[string]func(){
+		"a value":             func() { one.PutStr("a", "other") },
+		"a kind of value":     func() { one.PutInt("a", 1) },
+		"no value":            func() { one.PutEmpty("a") },
+		"another number":      func() { one.PutInt("a", 2) },
+		"a text that is none": func() { one.PutStr("a", "") },
+		"a key": func() {
+			one.Clear()
+			one.PutStr("z", "")
+		},
+		"more": func() { one.PutBool("y", true) },
+	} {
+		change()
+		for range 2 {
+			require.Equal(t, []uint64{h.attributes(one), h.attributes(two)}, ask(one, two), name)
+		}
+	}
 
 	m, other := metricsOf(series(1)), metricsOf(series(1))
 	metric := func(md pmetric.Metrics) pmetric.Metric {
