@@ -84,7 +84,7 @@ func emit(l *plan.Layout, v *View) (md pmetric.Metrics, whole bool) {
 		if ch, next = v.change(i, next); ch != (plan.Change{}) {
 			k = c.choose(m, ch, nil, false)
 		}
-		c.metric(m, f.scope(m.Scope).AppendEmpty(), k, false)
+		c.metric(m, c.append(f.scope(m.Scope), m.Family.Base.Kind, k.count), k, false)
 	}
 	if c.broken.count > 0 {
 		removeEmpty(md)
@@ -152,7 +152,11 @@ func fillScope(s *catalog.Scope, sm pmetric.ScopeMetrics) {
 
 // fillPoint puts the attributes of a point.
 func fillPoint(m pcommon.Map, p *catalog.Point, o *Owner, slabs *slab.Slabs) {
-	all := fillOnce(m, len(p.Form.Keys.Names), slabs)
+	room := len(p.Form.Keys.Names)
+	if slabs != nil && !o.Tree.Reuse {
+		room++ // for who adds one: he would move all to have it
+	}
+	all := fillOnce(m, room, slabs)
 	putPoint(&all, p, o)
 	all.flush()
 }

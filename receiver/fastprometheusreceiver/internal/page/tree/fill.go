@@ -142,6 +142,19 @@ func (c *cursor) isAbsent(point int32) bool {
 
 const cumulative = pmetric.AggregationTemporalityCumulative
 
+// append adds an empty metric, or of numbers one that is of its kind and has room for so many.
+func (c *cursor) append(to pmetric.MetricSlice, kind pmetric.MetricType, n int) (m pmetric.Metric) {
+	switch kind {
+	case pmetric.MetricTypeSum:
+		m, _ = c.slabs.AppendSum(to, n)
+	case pmetric.MetricTypeGauge:
+		m, _ = c.slabs.AppendGauge(to, n)
+	default:
+		m = to.AppendEmpty()
+	}
+	return m
+}
+
 // metric fills a metric, which is there or empty.
 func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, there bool) {
 	b := m.Family.Base
@@ -149,7 +162,8 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 		out.SetName(b.Out)
 		out.SetDescription(b.Help)
 		out.SetUnit(b.OutUnit)
-		out.Metadata().PutStr(translator.MetricMetadataTypeKey, string(b.PromType))
+		about := fillOnce(out.Metadata(), 1, c.slabs)
+		about.put(translator.MetricMetadataTypeKey, string(b.PromType))
 	}
 	switch b.Kind {
 	case pmetric.MetricTypeHistogram:
@@ -196,13 +210,16 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 		}
 	case pmetric.MetricTypeSum:
 		if !there {
-			s := out.SetEmptySum()
+			s := out.Sum()
+			if out.Type() != pmetric.MetricTypeSum {
+				s = out.SetEmptySum()
+			}
 			s.SetAggregationTemporality(cumulative)
 			s.SetIsMonotonic(b.Monotonic)
 		}
 		c.numbers(k, out.Sum().DataPoints())
 	default:
-		if !there {
+		if !there && out.Type() != pmetric.MetricTypeGauge {
 			out.SetEmptyGauge()
 		}
 		c.numbers(k, out.Gauge().DataPoints())
