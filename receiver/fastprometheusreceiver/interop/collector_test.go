@@ -28,10 +28,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter"
+	"github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
+	"github.com/godwit-otel/godwit/receiver/prometheusreceiver"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 )
 
@@ -75,7 +77,7 @@ func start(t testing.TB, config string, more ...processor.Factory) *collector {
 }
 
 func factories(more []processor.Factory) (f otelcol.Factories, err error) {
-	f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](fastprometheusreceiver.NewFactory(),
+	f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](fastprometheusreceiver.NewFactory(), prometheusreceiver.NewFactory(),
 		remotewritereceiver.NewFactory(), otlpstreamreceiver.NewFactory())
 	if err != nil {
 		return f, err
@@ -86,7 +88,7 @@ func factories(more []processor.Factory) (f otelcol.Factories, err error) {
 		return f, err
 	}
 	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](nopexporter.NewFactory(), debugexporter.NewFactory(),
-		remotewriteexporter.NewFactory(), otlpstreamexporter.NewFactory())
+		remotewriteexporter.NewFactory(), prometheusremotewriteexporter.NewFactory(), otlpstreamexporter.NewFactory())
 	if err != nil {
 		return f, err
 	}

@@ -4,9 +4,11 @@ go 1.25.7
 
 require (
 	github.com/godwit-otel/godwit/exporter/otlpstreamexporter v0.1.0
+	github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/exporter/remotewriteexporter v0.1.0
 	github.com/godwit-otel/godwit/processor/cardinalityprocessor v0.1.0
 	github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0
+	github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0
 	go.opentelemetry.io/collector/component v1.65.0
 	go.opentelemetry.io/collector/confmap v1.65.0
 	go.opentelemetry.io/collector/confmap/provider/yamlprovider v1.65.0
@@ -23,7 +25,9 @@ require (
 )
 
 require (
+	github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.159.0 // indirect
 	github.com/prometheus/alertmanager v0.33.1 // indirect
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.opentelemetry.io/collector/config/confighttp/xconfighttp v0.155.0 // indirect
 	go.opentelemetry.io/collector/extension v1.65.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
@@ -335,3 +339,7 @@ replace github.com/godwit-otel/godwit/processor/cardinalityprocessor => ../../..
 replace github.com/godwit-otel/godwit/receiver/remotewritereceiver => ../../remotewritereceiver
 
 replace github.com/godwit-otel/godwit/receiver/otlpstreamreceiver => ../../otlpstreamreceiver
+
+replace github.com/godwit-otel/godwit/receiver/prometheusreceiver => ../../prometheusreceiver
+
+replace github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter => ../../../exporter/prometheusremotewriteexporter
