@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
@@ -77,9 +78,12 @@ func (x *taken) take(md pmetric.Metrics) {
 // with a decoder.
 func TestEveryShapeIsReplayedWhole(t *testing.T) {
 	for shape := range Shapes {
+		if shape[0] == 'R' {
+			continue
+		}
 		var x taken
 		s := x.serve(t)
-		r, err := NewReplay(shape, 20_000)
+		r, err := NewReplay(shape, 20_000, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +115,44 @@ func TestEveryShapeIsReplayedWhole(t *testing.T) {
 		for at := range x.times {
 			if at.Before(begun.Add(-time.Second)) || at.After(time.Now()) {
 				t.Errorf("%s: a time was not written: %v", shape, at)
+			}
+		}
+	}
+}
+
+// TestRelaysAreGivenWholePages: all samples of four targets, with the time and the values of the moment.
+func TestRelaysAreGivenWholePages(t *testing.T) {
+	for _, shape := range []string{"R1", "R2", "R3"} {
+		r, err := NewReplay(shape, 0, "../../testdata/pages/node.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.steady) != relayTargets/pagesOfOne || r.perRequest != 4*507 {
+			t.Fatalf("%s: %d requests of %d", shape, len(r.steady), r.perRequest)
+		}
+		now := time.UnixMilli(1_790_000_000_123)
+		q := r.steady[len(r.steady)-1]
+		first, second := q.write(nil, moment{now: now, start: now}), q.write(nil, moment{now: now.Add(time.Second), start: now, value: 7})
+		if bytes.Equal(first, second) || len(first) != len(second) {
+			t.Errorf("%s: the same again", shape)
+		}
+		for i, body := range [][]byte{first, second} {
+			at := now.Add(time.Duration(i) * time.Second)
+			var counted sink.Stats
+			var err error
+			var written []byte
+			if shape == "R3" {
+				counted, err = sink.CountOTLP(body)
+				written = number(uint64(at.UnixNano()))
+			} else {
+				counted, err = sink.CountRemoteWrite(shape == "R2", body)
+				written = protowire.AppendVarint(nil, uint64(at.UnixMilli()))
+			}
+			if err != nil || counted.Samples != q.healthy || counted.Strangers != 0 {
+				t.Errorf("%s: got %+v, %v", shape, counted, err)
+			}
+			if n := bytes.Count(body, written); int64(n) != q.healthy {
+				t.Errorf("%s: %d times were written", shape, n)
 			}
 		}
 	}

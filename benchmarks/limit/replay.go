@@ -5,6 +5,7 @@ package limit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -37,6 +39,7 @@ type Totals struct {
 type Replay struct {
 	shape           string
 	rate            int
+	perRequest      int
 	steady, hostile []*request
 	client          *http.Client
 
@@ -44,8 +47,20 @@ type Replay struct {
 	points, healthy, requests, bytes, refused, tardy atomic.Int64
 }
 
-// NewReplay encodes a shape. A rate of 0 is as fast as it is taken.
-func NewReplay(shape string, rate int) (*Replay, error) {
+// NewReplay encodes a shape. A rate of 0 is as fast as it is taken. The page is what relays are given.
+func NewReplay(shape string, rate int, page string) (*Replay, error) {
+	r := &Replay{shape: shape, rate: rate, perRequest: PerRequest, client: &http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{MaxIdleConnsPerHost: senders, DisableCompression: true},
+	}}
+	if shape[0] == 'R' {
+		var err error
+		if r.steady, err = relayRequests(shape, page); err != nil {
+			return nil, err
+		}
+		r.perRequest = int(r.steady[0].healthy)
+		return r, nil
+	}
 	size := rate
 	if size == 0 {
 		size = 100_000
@@ -54,10 +69,6 @@ func NewReplay(shape string, rate int) (*Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{shape: shape, rate: rate, client: &http.Client{
-		Timeout:   30 * time.Second,
-		Transport: &http.Transport{MaxIdleConnsPerHost: senders, DisableCompression: true},
-	}}
 	for _, set := range []struct {
 		of   []pmetric.Metrics
 		into *[]*request
@@ -87,13 +98,13 @@ func (r *Replay) Run(ctx context.Context, url string) {
 	var all sync.WaitGroup
 	for range senders {
 		all.Go(func() {
-			var body []byte
+			var body, packed []byte
 			for ctx.Err() == nil {
 				n := r.next.Add(1) - 1
 				if !r.wait(ctx, begun, n) {
 					return
 				}
-				body = r.send(ctx, url, body, begun, n)
+				body, packed = r.send(ctx, url, body, packed, begun, n)
 			}
 		})
 	}
@@ -109,7 +120,7 @@ func (r *Replay) wait(ctx context.Context, begun time.Time, n int64) bool {
 	if r.rate == 0 {
 		return true
 	}
-	due := begun.Add(time.Duration(float64(n) * PerRequest / float64(r.rate) * float64(time.Second)))
+	due := begun.Add(time.Duration(float64(n) * float64(r.perRequest) / float64(r.rate) * float64(time.Second)))
 	left := time.Until(due)
 	if left < -time.Second {
 		r.tardy.Add(1)
@@ -125,7 +136,7 @@ func (r *Replay) wait(ctx context.Context, begun time.Time, n int64) bool {
 	}
 }
 
-func (r *Replay) send(ctx context.Context, url string, body []byte, begun time.Time, n int64) []byte {
+func (r *Replay) send(ctx context.Context, url string, body, packed []byte, begun time.Time, n int64) ([]byte, []byte) {
 	i := int(n) % len(r.steady)
 	round := int(n) / len(r.steady)
 	offset := podLife * time.Duration(i) / time.Duration(len(r.steady))
@@ -133,8 +144,13 @@ func (r *Replay) send(ctx context.Context, url string, body []byte, begun time.T
 		now: time.Now(), start: begun, value: uint64(round) * 7,
 		generation: int((time.Since(begun) + offset) / podLife),
 	})
-	r.post(ctx, url, body, r.steady[i])
-	return body
+	wire := body
+	if r.steady[i].snappy {
+		packed = s2.EncodeSnappy(packed[:cap(packed)], body)
+		wire = packed
+	}
+	r.post(ctx, url, wire, r.steady[i])
+	return body, packed
 }
 
 // explode sends what is new, twice a second.
@@ -157,7 +173,10 @@ func (r *Replay) explode(ctx context.Context, url string, begun time.Time) {
 func (r *Replay) post(ctx context.Context, url string, body []byte, q *request) {
 	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, url, bytes.NewReader(body))
 	if err == nil {
-		req.Header.Set("Content-Type", "application/x-protobuf")
+		req.Header.Set("Content-Type", cmp.Or(q.contentType, "application/x-protobuf"))
+		if q.snappy {
+			req.Header.Set("Content-Encoding", "snappy")
+		}
 		err = r.exchange(req)
 	}
 	if err != nil {

@@ -21,6 +21,12 @@ type request struct {
 	body                             []byte
 	times, starts, values, ids, pods []int
 	healthy, hostile                 int64 // points, as a sink counts
+
+	// Of what relays are given.
+	contentType string
+	snappy      bool
+	millis      []int     // where times of six bytes are, in milliseconds
+	base        []float64 // of values
 }
 
 var errMarks = errors.New("it does not have a time, a start and a value for each point")
@@ -74,6 +80,10 @@ func (r *request) write(dst []byte, m moment) []byte {
 	}
 	for _, at := range r.starts {
 		binary.LittleEndian.PutUint64(dst[at:], uint64(m.start.UnixNano()))
+	}
+	if r.base != nil {
+		r.writeDoubles(dst, m)
+		return dst
 	}
 	for i, at := range r.values {
 		binary.LittleEndian.PutUint64(dst[at:], m.value+uint64(i))

@@ -22,6 +22,9 @@ var Shapes = map[string]string{
 	"W4": "W2, and 2,000 points each second with an id that never comes again",
 	"W5": "W2, and a tenth of the pods is replaced each minute",
 	"W6": "500 tenants with 200 series each",
+	"R1": "pages of node exporters, 507 samples each, four in a request, as Remote Write 1.0 with snappy",
+	"R2": "the same as Remote Write 2.0 with snappy",
+	"R3": "the same as OTLP, without compression",
 }
 
 // PerRequest is how many points a request has: all are batched alike.

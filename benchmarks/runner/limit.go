@@ -30,6 +30,17 @@ type LimitAgent struct {
 	Agent `yaml:",inline"`
 
 	Intake string `yaml:"intake"`
+	// Intakes are the paths of shapes that differ, in place of Intake. A shape without one is not for the agent.
+	Intakes map[string]string `yaml:"intakes"`
+}
+
+// takes says where an agent takes a shape.
+func (a *LimitAgent) takes(shape string) (path string, ok bool) {
+	if a.Intakes == nil {
+		return a.Intake, true
+	}
+	path, ok = a.Intakes[shape]
+	return path, ok
 }
 
 // LoadLimitAgents reads all agents, in the order of their names.
@@ -74,6 +85,8 @@ func SelectLimit(all []LimitAgent, which string) ([]LimitAgent, error) {
 type LimitSuite struct {
 	Suite
 
+	Name   string
+	Title  string
 	Agents []LimitAgent
 	Cells  []limit.Cell
 	WarmUp time.Duration
@@ -81,8 +94,8 @@ type LimitSuite struct {
 }
 
 // Replay is the main function of a load's process.
-func Replay(ctx context.Context, shape string, rate int) error {
-	r, err := limit.NewReplay(shape, rate)
+func Replay(ctx context.Context, shape string, rate int, page string) error {
+	r, err := limit.NewReplay(shape, rate, page)
 	if err != nil {
 		return err
 	}
@@ -116,7 +129,7 @@ func Replay(ctx context.Context, shape string, rate int) error {
 // locked to the main thread.
 func (s *LimitSuite) Run(ctx context.Context) (*limit.Result, error) {
 	r := &limit.Result{
-		Name: "limit", Taken: time.Now().UTC().Truncate(time.Second), Command: s.Command, Machine: Machine(),
+		Name: s.Name, Title: s.Title, Taken: time.Now().UTC().Truncate(time.Second), Command: s.Command, Machine: Machine(),
 		Window: s.Window.Seconds(), WarmUp: s.WarmUp.Seconds(),
 	}
 	var present []LimitAgent
@@ -137,16 +150,20 @@ func (s *LimitSuite) Run(ctx context.Context) (*limit.Result, error) {
 	go yard.run(stop)
 	begun, done := time.Now(), 0
 	for _, cell := range s.Cells {
-		rows := make([]limit.Row, len(present))
-		for i := range present {
-			path, _ := present[i].binary(s.Root)
-			rows[i] = limit.Row{Cell: cell, Agent: present[i].Name, Title: present[i].Title, Party: present[i].Party, Version: version(path)}
+		var able []LimitAgent
+		var rows []limit.Row
+		for _, a := range present {
+			if _, ok := a.takes(cell.Shape); ok {
+				path, _ := a.binary(s.Root)
+				able = append(able, a)
+				rows = append(rows, limit.Row{Cell: cell, Agent: a.Name, Title: a.Title, Party: a.Party, Version: version(path)})
+			}
 		}
 		for range s.Repeats {
-			for i := range present {
+			for i := range able {
 				done++
-				s.Out("[%d/%d] %v %s %s", done, len(s.Cells)*len(present)*s.Repeats, time.Since(begun).Round(time.Second), cell, present[i].Name)
-				run, err := s.measure(ctx, &present[i], cell, yard)
+				s.Out("[%d/%d] %v %s %s", done, len(s.Cells)*len(present)*s.Repeats, time.Since(begun).Round(time.Second), cell, able[i].Name)
+				run, err := s.measure(ctx, &able[i], cell, yard)
 				if ctx.Err() != nil {
 					return nil, errors.Join(ctx.Err(), err)
 				}
@@ -189,7 +206,9 @@ func (s *LimitSuite) measure(ctx context.Context, a *LimitAgent, cell limit.Cell
 		b.load.stop(time.Second)
 		b.sink.stop(time.Second)
 	}()
-	args := []string{"limit-load", "-shape", cell.Shape, "-rate", fmt.Sprint(cell.Rate)}
+	args := []string{
+		"limit-load", "-shape", cell.Shape, "-rate", fmt.Sprint(cell.Rate), "-page", filepath.Join(s.Root, "testdata", "pages", "node.txt"),
+	}
 	if b.load.process, err = start("load", dir, self, args, true); err != nil {
 		return nil, err
 	}
@@ -219,7 +238,8 @@ func (s *LimitSuite) measure(ctx context.Context, a *LimitAgent, cell limit.Cell
 	if err := wait(ctx, b.agent, 50*time.Millisecond, func() (bool, error) { return dial(ctx, listen), nil }); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, lastLines(b.agent.log))
 	}
-	return s.window(ctx, b, "http://"+listen+a.Intake)
+	intake, _ := a.takes(cell.Shape)
+	return s.window(ctx, b, "http://"+listen+intake)
 }
 
 // window sends, and measures after the warm-up. Delivery is that of the whole

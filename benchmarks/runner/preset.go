@@ -24,6 +24,9 @@ const Others = "godwit-rw2,vmagent-zstd"
 // OTLP are the agents that send OTLP, and the lightest rival, which cannot.
 const OTLP = "godwit-otlpstream,godwit-otlp-zstd,godwit-otlp-gzip,stock-otlp-zstd,stock-otlp-gzip,vmagent-zstd"
 
+// Road is our agent with what people put on its road, and the lightest rival.
+const Road = "godwit-rw2,godwit-road-limits,godwit-road-batch,godwit-road-attributes,godwit-road-resource,vmagent-zstd"
+
 // Preset is a workload that has a name.
 type Preset struct {
 	Job
@@ -58,6 +61,7 @@ func presets(page string) map[string]Preset {
 	secured.TLS = true
 	hostile.Hostile, hostile.Targets = true, 100
 	return map[string]Preset{
+		"road":    node(Road, "gzip"),
 		"own":     others("with a label value of the target's own on each series", Job{Farm: own}),
 		"relabel": others("of which kube-prometheus' rules drop a part and copy the host into a label", Job{Farm: relabelled, Scrape: []string{farm.Rules}}),
 		"tls":     others("behind TLS and a token", Job{Farm: secured, Scrape: farm.Secured}),

@@ -10,3 +10,13 @@ func CountOTLP(message []byte) (Stats, error) {
 	err := otlp(message, e)
 	return e.stats, err
 }
+
+// CountRemoteWrite is the same of a request of Remote Write, 2.0 or 1.0.
+func CountRemoteWrite(second bool, message []byte) (Stats, error) {
+	e, account := newEntry(len(message)), remoteWrite1
+	if second {
+		account = remoteWrite2
+	}
+	err := account(message, e)
+	return e.stats, err
+}

@@ -19,34 +19,51 @@ import (
 // The default set takes less than 15 minutes with four agents.
 const limitCells = "W1@15k,W1@50k,W1@100k,W2@50k,W2@max,W3@50k,W4@50k,W5@50k,W6@50k"
 
+// What relays are given.
+const relayCells = "R1@50k,R2@50k,R3@50k"
+
 // measureLimit measures agents with series limits on and off.
 func measureLimit(ctx context.Context, args []string) error {
-	var s runner.LimitSuite
-	f := flag.NewFlagSet("limit", flag.ContinueOnError)
+	return measureLoads(ctx, "limit", "", limitCells, args)
+}
+
+// measureRelay measures agents that hand on what they are sent.
+func measureRelay(ctx context.Context, args []string) error {
+	return measureLoads(ctx, "relay", "Relays", relayCells, args)
+}
+
+func measureLoads(ctx context.Context, name, title, all string, args []string) error {
+	s := runner.LimitSuite{Name: name, Title: title}
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	root := f.String("root", "..", "the repository's root")
 	f.IntVar(&s.Repeats, "repeats", 1, "how often the agents are run, in turn: A B A B")
-	f.StringVar(&s.Command, "command", "bench limit "+strings.Join(args, " "), "the command that reports name")
+	f.StringVar(&s.Command, "command", "bench "+name+" "+strings.Join(args, " "), "the command that reports name")
 	f.DurationVar(&s.WarmUp, "warm-up", 5*time.Second, "before each window")
 	f.DurationVar(&s.Window, "window", 12*time.Second, "length of the window")
-	cells := f.String("cells", limitCells, "loads and their rates, with commas")
-	agents := f.String("agents", "headline", "all, headline, or names of files in benchmarks/limit/agents")
-	short := f.Bool("short", false, "try the instrument out: W1@15k and W4@50k, for seconds")
+	cells := f.String("cells", all, "loads and their rates, with commas")
+	agents := f.String("agents", "headline", "all, headline, or names of files in benchmarks/"+name+"/agents")
+	short := f.Bool("short", false, "try the instrument out, for seconds")
 	to := f.String("out", "", "directory of the results, empty for benchmarks/results")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if *short {
-		*cells, s.WarmUp, s.Window = "W1@15k,W4@50k", 4*time.Second, 4*time.Second
+		if name == "relay" {
+			all = "R1@50k"
+		} else {
+			all = "W1@15k,W4@50k"
+		}
+		*cells, s.WarmUp, s.Window = all, 4*time.Second, 4*time.Second
 	}
 	var err error
 	if s.Root, err = filepath.Abs(*root); err != nil {
 		return err
 	}
-	all, err := runner.LoadLimitAgents(filepath.Join(s.Root, "benchmarks", "limit", "agents"))
+	contenders, err := runner.LoadLimitAgents(filepath.Join(s.Root, "benchmarks", name, "agents"))
 	if err != nil {
 		return err
 	}
-	if s.Agents, err = runner.SelectLimit(all, *agents); err != nil {
+	if s.Agents, err = runner.SelectLimit(contenders, *agents); err != nil {
 		return err
 	}
 	if s.Cells, err = limit.ParseCells(*cells); err != nil {
@@ -68,22 +85,28 @@ func measureLimit(ctx context.Context, args []string) error {
 // loadLimit is the process of one load.
 func loadLimit(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("limit-load", flag.ContinueOnError)
-	shape := f.String("shape", "W1", "W1 to W6")
+	shape := f.String("shape", "W1", "W1 to W6, R1 to R3")
+	page := f.String("page", "../testdata/pages/node.txt", "what relays are given")
 	rate := f.Int("rate", 0, "points per second, 0 for as many as are taken")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	return runner.Replay(ctx, *shape, *rate)
+	return runner.Replay(ctx, *shape, *rate, *page)
 }
 
-// renderLimit renders its result again, if there is one.
+// renderLimit renders results of loads again, as far as there are any.
 func renderLimit(dir string) error {
-	r, err := limit.Load(filepath.Join(dir, "limit.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, name := range []string{"limit.json", "relay.json"} {
+		r, err := limit.Load(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.Render(dir); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return r.Render(dir)
+	return nil
 }
