@@ -103,7 +103,7 @@ func TestTenantsDoNotShareTargets(t *testing.T) {
 		md := pmetric.NewMetrics()
 		attributes := md.ResourceMetrics().AppendEmpty().Resource().Attributes()
 		key := resourceKey{instance: "1"}
-		key.setAttributes(attributes)
+		setTarget(attributes, key.job, key.instance)
 		a.describe(key, attributes)
 		require.Equal(t, want, attributes.Len())
 	}
