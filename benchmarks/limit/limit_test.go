@@ -132,7 +132,8 @@ func TestRelaysAreGivenWholePages(t *testing.T) {
 		}
 		now := time.UnixMilli(1_790_000_000_123)
 		q := r.steady[len(r.steady)-1]
-		first, second := q.write(nil, moment{now: now, start: now}), q.write(nil, moment{now: now.Add(time.Second), start: now, value: 7})
+		start := now.Add(-time.Hour) // another time than those of samples, which are counted
+		first, second := q.write(nil, moment{now: now, start: start}), q.write(nil, moment{now: now.Add(time.Second), start: start, value: 7})
 		if bytes.Equal(first, second) || len(first) != len(second) {
 			t.Errorf("%s: the same again", shape)
 		}
