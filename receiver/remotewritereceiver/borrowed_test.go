@@ -1,0 +1,82 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// TestNothingOutlivesABodyThatIsItsOwn: a request leaves more than metrics: votes, elections, what target_info says of targets, the
+// first reason to refuse something, and what is known from then on. None of it is a part of the body, which is written over as soon
+// as it is translated, whether that arrived as it is or was decompressed into the memory of a worker.
+func TestNothingOutlivesABodyThatIsItsOwn(t *testing.T) {
+	for _, encoding := range []promwrite.Encoding{promwrite.Identity, promwrite.Snappy, promwrite.Zstd} {
+		for _, room := range []int{0, 1 << 20} {
+			for _, reused := range []bool{false, slab.Places()} {
+				t.Run(fmt.Sprintf("%s, %d bytes to know, reused %t", encoding, room, reused), func(t *testing.T) {
+					cfg := createDefaultConfig().(*Config)
+					cfg.ScopesFromLabels = true
+					cfg.Replicas.Deduplicate = true
+					cfg.Replicas.MaxClusters = 2
+					known := newKnown(room, reused)
+					w, err := newWorker(cfg, known)
+					require.NoError(t, err)
+					elections, learnt := newReplicas(cfg.Replicas, nil), newInfos(100)
+
+					work := func() (batch, []string) {
+						req := newV2()
+						target := []string{"instance", "h1:1", "job", "ns/node", "__replica__", "r1", "cluster", "c1"}
+						series := func(labels ...string) {
+							ts := sample(1, 1000, 0)
+							ts.Exemplars = []writev2.Exemplar{{LabelsRefs: req.refs("user", "somebody"), Value: 1, Timestamp: 900}}
+							req.series(ts, writev2.Metadata_METRIC_TYPE_COUNTER, "What it is.", "parsecs", labels...)
+						}
+						series(append([]string{"__name__", "target_info", "zone", "east"}, target...)...)
+						series(append([]string{"__name__", "a_total", "code", "200", "otel_scope_name", "scope", "otel_scope_x", "y"}, target...)...)
+						series("__name__", "b", "cluster", "c2", "__replica__", "r1", "job", "other")
+						series("__name__", "refused", "cluster", "c3", "__replica__", "r1", "job", "third")
+						plain, err := req.Marshal()
+						require.NoError(t, err)
+						body := bytes.Clone(compress(t, encoding, plain))
+						held := hold{of: newMemory(64 << 20)}
+						defer held.done()
+						w.translator.asker = asker{learnt, "tenant"}
+						b, err := w.work(t.Context(), promwrite.V2, encoding, body, &held, elections.ballot("tenant"), newTree(reused))
+						require.NoError(t, err)
+						overwrite(body)
+						overwrite(w.plain[:cap(w.plain)])
+						b.ballot.passed()
+						return b, describe(b.metrics)
+					}
+					_, first := work()
+					b, second := work()
+					require.Equal(t, first, second)
+					require.Contains(t, fmt.Sprint(second), "somebody")
+					require.NotContains(t, fmt.Sprint(second), "XX")
+					require.ErrorContains(t, b.rejects.err(), `"refused"`)
+					require.Equal(t, map[replicaKey]bool{{"c1", "r1"}: true, {"c2", "r1"}: true}, b.ballot.taken)
+					require.Len(t, elections.clusters, 2)
+					require.Equal(t, "r1", elections.clusters[clusterKey{"tenant", "c1"}].replica)
+					require.Equal(t, "r1", elections.clusters[clusterKey{"tenant", "c2"}].replica)
+					require.Equal(t, []promwrite.Label{{Name: "zone", Value: "east"}, {Name: "cluster", Value: "c1"}},
+						learnt.of(infoKey{"tenant", "ns/node", "h1:1"}))
+				})
+			}
+		}
+	}
+}
+
+func overwrite(b []byte) {
+	for i := range b {
+		b[i] = 'X'
+	}
+}
