@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
@@ -73,8 +74,8 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	body, err := nodes(2, 500).Marshal()
 	require.NoError(t, err)
 	for _, reused := range []bool{false, true} {
-		if reused && !slab.Places() {
-			continue
+		if reused && (!slab.Places() || handback.Poisons()) {
+			continue // in this build points have attributes of their own
 		}
 		w, err := newWorker(sized(1<<20), newKnown(1<<20, reused))
 		require.NoError(t, err)
@@ -94,10 +95,13 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 		md := work()
 		total := alloctest.PerRun(func() { work() })
 		metrics := alloctest.PerRun(func() { md.CopyTo(pmetric.NewMetrics()) })
-		if reused {
+		switch {
+		case reused:
 			require.Less(t, total, 30.)
-		} else {
+		case slab.Places():
 			require.Less(t, total, metrics/2)
+		default: // piece by piece
+			require.Less(t, total, metrics*1.25)
 		}
 		runtime.KeepAlive(md)
 	}

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/reuse"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
@@ -80,8 +81,8 @@ func codecs() (all []codec) {
 			}, logs(everyLog()),
 		},
 	}
-	if !slab.Places() {
-		return all
+	if !slab.Places() || handback.Poisons() {
+		return all // memory is not used again in this build
 	}
 	again, lists := reuse.New(), NewLists(1<<20)
 	return append(all, codec{
