@@ -206,7 +206,7 @@ func (t *translator) target(key resourceKey) (*target, error) {
 	of := t.targets[key]
 	if of == nil {
 		known := t.known.target(key.job, key.instance)
-		if known == nil && !(utf8.ValidString(key.job) && utf8.ValidString(key.instance)) {
+		if known == nil && (!utf8.ValidString(key.job) || !utf8.ValidString(key.instance)) {
 			return nil, errLabelUTF8
 		}
 		of = &target{key: key, metrics: t.scope(key, t.resource(known, key))}
