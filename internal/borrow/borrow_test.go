@@ -21,5 +21,5 @@ func TestPartsLastWhenTheBytesAreWrittenAgain(t *testing.T) {
 	var none Text
 	require.Equal(t, "x", none.Lasting("x"))
 	empty := Of(nil)
-	require.Equal(t, "", empty.String())
+	require.Empty(t, empty.String())
 }

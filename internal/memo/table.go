@@ -116,7 +116,7 @@ func (t *Table[T]) Age(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	age := now.Sub(t.began)
-	if age < Generation && !(t.short.Load() && age >= Shortage) {
+	if age < Generation && (!t.short.Load() || age < Shortage) {
 		return
 	}
 	g := t.tables.Load()
