@@ -33,7 +33,7 @@ var claims = []struct {
 		return name == ".golangci.yml" || strings.HasPrefix(name, ".github/") || name == "versions.yaml" || path.Dir(name) == ".chloggen"
 	}},
 	{benchmarkAgent, func(name string, _ map[string]any) bool {
-		return path.Dir(name) == "benchmarks/agents" || path.Dir(name) == "benchmarks/limit/agents"
+		return slices.Contains([]string{"benchmarks/agents", "benchmarks/limit/agents", "benchmarks/relay/agents"}, path.Dir(name))
 	}},
 	{openAPI, func(name string, _ map[string]any) bool { return path.Base(name) == "openapi.yaml" }},
 	{manifestsKind, func(name string, _ map[string]any) bool { return strings.HasPrefix(name, deployed) }},
@@ -113,6 +113,7 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 	}
 	assert.Contains(t, where, "benchmarks/agents/godwit-rw2.yaml")
 	assert.Contains(t, where, "benchmarks/limit/agents/godwit-limits.yaml")
+	assert.Contains(t, where, "benchmarks/relay/agents/godwit-rw.yaml")
 }
 
 // The full distribution has every discovery of Prometheus. Tests of modules are built
