@@ -66,6 +66,9 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
+// endpointName is the key of an address, the exporter's own and each destination's.
+const endpointName = "endpoint"
+
 // A namedClient is a destination, the prefix of its keys, the key of its endpoint, and its policy.
 type namedClient struct {
 	key, endpointKey string
@@ -83,13 +86,13 @@ type namedClient struct {
 // clients are the destinations.
 func (c *Config) clients() []namedClient {
 	n := namedClient{
-		key: "http.", endpointKey: "http.endpoint", client: c.HTTP,
+		key: "http.", endpointKey: "http." + endpointName, client: c.HTTP,
 		rate: c.RateLimit, queue: c.Queue, message: c.ProtobufMessage, compression: c.Compression,
 		azure: c.AzureAD, google: c.GoogleIAM,
 	}
 	if len(c.Endpoints) == 0 {
 		if c.Endpoint != "" {
-			n.endpointKey, n.client.Endpoint = "endpoint", c.Endpoint
+			n.endpointKey, n.client.Endpoint = endpointName, c.Endpoint
 		}
 		return []namedClient{n}
 	}
@@ -103,7 +106,7 @@ func (c *Config) clients() []namedClient {
 // with is n with what an endpoint has of its own.
 func (n *namedClient) with(own *EndpointConfig, key string) namedClient {
 	to := *n
-	to.key, to.endpointKey, to.client = key, key+"endpoint", own.HTTP
+	to.key, to.endpointKey, to.client = key, key+endpointName, own.HTTP
 	if own.RateLimit != nil {
 		to.rate = *own.RateLimit
 	}

@@ -40,7 +40,7 @@ func ExampleNewFactory() {
 
 // A program may use the exporter without a Collector.
 func ExampleNew() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "1")
 		w.WriteHeader(http.StatusNoContent)
 	}))

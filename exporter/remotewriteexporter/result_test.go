@@ -59,7 +59,7 @@ func TestNobodyWaitsForAResultForEver(t *testing.T) {
 		awaiting(d.URL)(c)
 		c.Queue.BlockTimeout = 20 * time.Millisecond
 	})
-	err := e.ConsumeMetrics(context.Background(), gauges(10, 0)) //nolint:usetesting // without an end of its own
+	err := e.ConsumeMetrics(context.Background(), gauges(10, 0)) // without an end of its own
 	require.ErrorIs(t, err, errNoResult)
 	require.False(t, consumererror.IsPermanent(err))
 	d.recover()

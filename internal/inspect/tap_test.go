@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -43,8 +44,8 @@ func look(t *testing.T, tap *Tap, pass func()) (seen Glance) {
 		go func() {
 			defer close(done)
 			glance, ok, err := tap.Look(t.Context())
-			require.True(t, ok)
-			require.NoError(t, err)
+			assert.True(t, ok)
+			assert.NoError(t, err)
 			seen = glance
 		}()
 		synctest.Wait()
@@ -128,8 +129,8 @@ func TestOneBatchIsShownToAllWhoWait(t *testing.T) {
 		for range maxLookers {
 			go func() {
 				glance, ok, err := tap.Look(t.Context())
-				require.True(t, ok)
-				require.NoError(t, err)
+				assert.True(t, ok)
+				assert.NoError(t, err)
 				seen <- glance
 			}()
 		}

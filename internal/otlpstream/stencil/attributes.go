@@ -4,6 +4,8 @@
 package stencil
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata/entity"
 
@@ -30,7 +32,7 @@ const short = 0x80 - frame
 
 // attributes writes a list of attributes into a field. It is false where one of them is not known.
 func (t *tail) attributes(field byte, all []slab.Attribute) bool {
-	for i := len(all) - 1; i >= 0; i-- {
+	for i := range slices.Backward(all) {
 		if !t.attribute(field, &all[i]) {
 			return false
 		}

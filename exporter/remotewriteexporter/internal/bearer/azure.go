@@ -46,7 +46,7 @@ const defaultSuffix = "/.default"
 func (a *Azure) Token(ctx context.Context) (Token, error) {
 	switch a.Kind {
 	case ClientSecret:
-		return a.byForm(ctx, url.Values{"client_secret": {a.Secret}})
+		return a.byForm(ctx, url.Values{clientSecretKey: {a.Secret}})
 	case WorkloadIdentity:
 		assertion, err := os.ReadFile(a.TokenFile) // which is written anew all the time
 		if err != nil {
@@ -89,17 +89,17 @@ func (a *Azure) byForm(ctx context.Context, form url.Values) (Token, error) {
 	if host := os.Getenv("AZURE_AUTHORITY_HOST"); host != "" {
 		authority = host
 	}
-	form.Set("grant_type", "client_credentials")
-	form.Set("client_id", a.Client)
-	form.Set("scope", a.Scope)
+	form.Set(grantTypeKey, "client_credentials")
+	form.Set(clientIDKey, a.Client)
+	form.Set(scopeKey, a.Scope)
 	return post(ctx, strings.TrimSuffix(authority, "/")+"/"+url.PathEscape(a.Tenant)+"/oauth2/v2.0/token", form)
 }
 
 // ofMachine asks the server that each virtual machine has, or that of an App Service. Both take the resource, not the scope.
 func (a *Azure) ofMachine(ctx context.Context) (Token, error) {
-	query := url.Values{"resource": {strings.TrimSuffix(a.Scope, defaultSuffix)}}
+	query := url.Values{resourceKey: {strings.TrimSuffix(a.Scope, defaultSuffix)}}
 	if a.Client != "" {
-		query.Set("client_id", a.Client)
+		query.Set(clientIDKey, a.Client)
 	}
 	if endpoint, header := os.Getenv("IDENTITY_ENDPOINT"), os.Getenv("IDENTITY_HEADER"); endpoint != "" {
 		if header == "" {

@@ -31,6 +31,15 @@ const (
 	maxDetail = 200
 )
 
+// The keys of what is asked of servers of tokens, in forms, queries and claims.
+const (
+	clientIDKey     = "client_id"
+	clientSecretKey = "client_secret"
+	grantTypeKey    = "grant_type"
+	resourceKey     = "resource"
+	scopeKey        = "scope"
+)
+
 // Token is what authenticates requests for a while.
 type Token struct {
 	Text string
@@ -132,7 +141,7 @@ var exchanges = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnv
 
 // post asks a server of tokens with a form.
 func post(ctx context.Context, to string, form url.Values) (Token, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode())) //nolint:gosec // the user's own configuration or environment says where
 	if err != nil {
 		return Token{}, err
 	}
@@ -142,7 +151,7 @@ func post(ctx context.Context, to string, form url.Values) (Token, error) {
 
 // get asks a server of tokens with the header that it wants.
 func get(ctx context.Context, from, header, value string) (Token, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil) //nolint:gosec // the same
 	if err != nil {
 		return Token{}, err
 	}
@@ -175,7 +184,7 @@ const usual = 10 * time.Minute
 func exchange(r *http.Request) (Token, error) {
 	server := r.URL.Scheme + "://" + r.URL.Host
 	now := time.Now()
-	response, err := exchanges.Do(r)
+	response, err := exchanges.Do(r) //nolint:gosec // the same
 	if err != nil {
 		return Token{}, err
 	}

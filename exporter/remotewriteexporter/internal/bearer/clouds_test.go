@@ -141,8 +141,11 @@ func TestGoogleServiceAccount(t *testing.T) {
 				return err
 			}
 			var c struct {
-				Iss, Scope, Aud string
-				Iat, Exp        int64
+				Iss   string `json:"iss"`
+				Scope string `json:"scope"`
+				Aud   string `json:"aud"`
+				Iat   int64  `json:"iat"`
+				Exp   int64  `json:"exp"`
 			}
 			if err := json.Unmarshal(claim, &c); err != nil {
 				return err

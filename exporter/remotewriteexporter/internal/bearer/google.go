@@ -24,6 +24,12 @@ import (
 // scopeOfGoogle is to write metrics, and nothing else.
 const scopeOfGoogle = "https://www.googleapis.com/auth/monitoring.write"
 
+// serviceAccount is the type of credentials that sign for themselves.
+const serviceAccount = "service_account"
+
+// refreshToken is a kind of grant, and the key of what it takes.
+const refreshToken = "refresh_token"
+
 // Google is how to get a token of Google's IAM: by the credentials in File or, without one, by the application default
 // credentials: the file that GOOGLE_APPLICATION_CREDENTIALS names, that of gcloud, or the account of the machine.
 type Google struct {
@@ -42,7 +48,7 @@ type credentials struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-const tokensOfGoogle = "https://oauth2.googleapis.com/token"
+const tokensOfGoogle = "https://oauth2.googleapis.com/token" //nolint:gosec // an address
 
 // Token gets one.
 func (g *Google) Token(ctx context.Context) (Token, error) {
@@ -56,14 +62,14 @@ func (g *Google) Token(ctx context.Context) (Token, error) {
 	}
 	if c.Type == "authorized_user" {
 		return post(ctx, c.TokenURI, url.Values{
-			"grant_type": {"refresh_token"}, "client_id": {c.ClientID}, "client_secret": {c.ClientSecret}, "refresh_token": {c.RefreshToken},
+			grantTypeKey: {refreshToken}, clientIDKey: {c.ClientID}, clientSecretKey: {c.ClientSecret}, refreshToken: {c.RefreshToken},
 		})
 	}
 	assertion, err := c.sign(time.Now())
 	if err != nil {
 		return Token{}, fmt.Errorf("cannot use the private key in %s: %w", file, err)
 	}
-	return post(ctx, c.TokenURI, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}})
+	return post(ctx, c.TokenURI, url.Values{grantTypeKey: {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}})
 }
 
 // file is that with the credentials; none if those of the machine are to be used.
@@ -83,7 +89,7 @@ func (g *Google) file() string {
 		directory = filepath.Join(home, ".config", "gcloud")
 	}
 	file := filepath.Join(directory, "application_default_credentials.json")
-	if _, err := os.Stat(file); err != nil {
+	if _, err := os.Stat(file); err != nil { //nolint:gosec // the user's own environment says where
 		return ""
 	}
 	return file
@@ -92,7 +98,7 @@ func (g *Google) file() string {
 // readCredentials reads a file anew each time a token is due: its key may have been changed.
 func readCredentials(file string) (credentials, error) {
 	c := credentials{TokenURI: tokensOfGoogle}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the user's own configuration or environment names it
 	if err != nil {
 		return c, err
 	}
@@ -100,9 +106,9 @@ func readCredentials(file string) (credentials, error) {
 		return c, errors.New("it is no JSON object") // an error would have parts of it
 	}
 	switch {
-	case c.Type != "service_account" && c.Type != "authorized_user":
+	case c.Type != serviceAccount && c.Type != "authorized_user":
 		return c, fmt.Errorf("its `type` must be service_account or authorized_user, got %q", c.Type)
-	case c.Type == "service_account" && c.ClientEmail == "":
+	case c.Type == serviceAccount && c.ClientEmail == "":
 		return c, errors.New("it has no `client_email`")
 	}
 	return c, nil
@@ -123,7 +129,7 @@ func (c *credentials) sign(now time.Time) (string, error) {
 		return "", err
 	}
 	claim, err := json.Marshal(map[string]any{
-		"iss": c.ClientEmail, "scope": scopeOfGoogle, "aud": c.TokenURI, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+		"iss": c.ClientEmail, scopeKey: scopeOfGoogle, "aud": c.TokenURI, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 	})
 	if err != nil {
 		return "", err

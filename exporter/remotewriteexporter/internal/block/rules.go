@@ -64,7 +64,7 @@ type Left struct {
 
 // NewRules makes rules of configs that are valid. They remember about as many series as most says.
 func NewRules(configs []relabel.Config, scheme model.ValidationScheme, most int) *Rules {
-	r := &Rules{scheme: scheme, builder: labels.NewBuilder(labels.EmptyLabels()), seed: rand.Uint64(), most: max(most/2, 1)}
+	r := &Rules{scheme: scheme, builder: labels.NewBuilder(labels.EmptyLabels()), seed: rand.Uint64(), most: max(most/2, 1)} //nolint:gosec // it is no secret
 	for i := range configs {
 		c := configs[i]
 		r.configs = append(r.configs, &c)

@@ -30,10 +30,9 @@ func BenchmarkRelabel(b *testing.B) {
 	f := Format{Version: promwrite.V2, Compression: promwrite.Zstd}
 	whole, err := write(Header{}, f, list, nil)
 	require.NoError(b, err)
-	regex := func(text string) relabel.Regexp { return relabel.MustNewRegexp(text) }
 	rule := func(action relabel.Action, source, text, target string) relabel.Config {
 		c := relabel.DefaultRelabelConfig
-		c.Action, c.SourceLabels, c.Regex, c.TargetLabel = action, model.LabelNames{model.LabelName(source)}, regex(text), target
+		c.Action, c.SourceLabels, c.Regex, c.TargetLabel = action, model.LabelNames{model.LabelName(source)}, relabel.MustNewRegexp(text), target
 		return c
 	}
 	for name, c := range map[string]relabel.Config{

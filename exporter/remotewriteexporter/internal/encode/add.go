@@ -17,11 +17,12 @@ import (
 
 // walk is one call of Add on its way through the data.
 type walk struct {
-	e    *Encoder
-	t    *tenant
-	s    *scratch
-	text []string // of symbols
 	recalling
+
+	e        *Encoder
+	t        *tenant
+	s        *scratch
+	text     []string // of symbols
 	resource *resource
 	schema   *schema
 	scope    *scope

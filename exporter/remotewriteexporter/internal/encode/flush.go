@@ -87,6 +87,7 @@ func (e *Encoder) flusher() *flusher {
 type flusher struct {
 	request
 	arrangement
+
 	grids grids
 
 	e      *Encoder

@@ -194,13 +194,13 @@ func (w *flusher) likeNumbers(b *buffer, slot uint32) uint64 {
 func (w *flusher) writeGrids(b *buffer) {
 	for i := range w.grids.list {
 		if g := &w.grids.list[i]; len(g.slots) > 0 {
-			w.area(b, g, g.slots, 0, int(b.counts[g.first]))
+			w.area(b, g.slots, 0, int(b.counts[g.first]))
 		}
 	}
 }
 
 // area writes some rows of a grid from one column to another, in as large squares as there can be.
-func (w *flusher) area(b *buffer, g *grid, rows []uint32, first, end int) {
+func (w *flusher) area(b *buffer, rows []uint32, first, end int) {
 	for len(rows) > 0 && first < end {
 		k := primeOf(min(len(rows), end-first))
 		if k < minGrid {
@@ -211,9 +211,9 @@ func (w *flusher) area(b *buffer, g *grid, rows []uint32, first, end int) {
 		}
 		at := first
 		for ; at+k <= end; at += k {
-			w.square(b, g, rows[:k], at)
+			w.square(b, rows[:k], at)
 		}
-		w.area(b, g, rows[:k], at, end)
+		w.area(b, rows[:k], at, end)
 		rows = rows[k:]
 	}
 }
@@ -262,7 +262,7 @@ func (p *cuttings) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
 func (p *cuttings) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
 
 // square writes as many columns of some rows as there are rows.
-func (w *flusher) square(b *buffer, g *grid, rows []uint32, first int) {
+func (w *flusher) square(b *buffer, rows []uint32, first int) {
 	k := len(rows)
 	s := &w.grids.sq
 	s.cells, s.columns = s.cells[:0], s.columns[:0]
@@ -314,7 +314,8 @@ func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
 		if p.cut == 0 {
 			return false
 		}
-		m := append(s.heads.bytes, p.bytes[:2]...)
+		m := s.heads.bytes
+		m = append(m, p.bytes[:2]...)
 		m = append(m, byte(wire.RefsV2), byte(p.cut-4))
 		m = append(m, p.bytes[4:p.cut]...)
 		m = append(m, w.metadata(r.layout.meta)...) // behind the name, which some decoders want
@@ -333,7 +334,8 @@ func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
 		}
 		m := wire.AppendTimes(s.tails.bytes, c.time, c.start)
 		m = append(m, byte(wire.RefsV2), byte(len(p.bytes)-p.cut))
-		s.tails.bytes = append(m, p.bytes[p.cut:]...)
+		m = append(m, p.bytes[p.cut:]...)
+		s.tails.bytes = m
 		s.tails.end()
 		longestTail = max(longestTail, len(s.tails.one(j)))
 	}

@@ -118,10 +118,10 @@ func (r *recalling) forgetPoints() {
 
 // familyOf is the family of a metric: the recalled one, or as the one that followed the metric before last time, else by hash.
 func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
-	if w.recalling.recollection == nil {
+	if w.recollection == nil {
 		return w.findFamily(m, s)
 	}
-	k := w.recalling.nextMetric(m, s)
+	k := w.nextMetric(m, s)
 	if k == nil {
 		return w.findFamily(m, s)
 	}
@@ -134,11 +134,11 @@ func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
 
 // pointOf is the point of some attributes and bounds: the recalled one, or whatever has to be recognised.
 func (w *walk) pointOf(m pcommon.Map, bounds []float64) *point {
-	if w.recalling.recollection == nil {
+	if w.recollection == nil {
 		p, _ := w.findPoint(m, bounds)
 		return p
 	}
-	k := w.recalling.nextPoint(m)
+	k := w.nextPoint(m)
 	if k != nil && k.number != 0 {
 		p := w.e.points.one(k.number)
 		if o := w.e.forms.one(p.form); o.family == w.family && sameBounds(o.bounds, bounds) {

@@ -219,7 +219,7 @@ func powerCuts(t *testing.T, e engine, cuts int) {
 		}
 		q, err := Open(t.Context(), Config{
 			Destinations: []string{"a"}, Policy: Policy{Size: 1 << 30}, Storage: m,
-			Dropped:       func(_ int, reason string, h block.Header) { t.Errorf("cut %d: dropped for %s", cut, reason) },
+			Dropped:       func(_ int, reason string, _ block.Header) { t.Errorf("cut %d: dropped for %s", cut, reason) },
 			StorageFailed: func(error) {},
 		})
 		if m.image == nil {
