@@ -219,7 +219,7 @@ func (s *small) watch(w http.ResponseWriter, r *http.Request, p place) {
 		for _, e := range news {
 			seen = e.version
 			if picks(r, p, e.path, e.object) {
-				_ = out.Encode(Object{"type": e.what, "object": e.object})
+				_ = out.Encode(Object{"type": e.what, "object": e.object}) //nolint:errchkjson // as above
 			}
 		}
 		if flush.Flush() != nil {

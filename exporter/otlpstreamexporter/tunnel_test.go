@@ -55,12 +55,14 @@ func newForward(t *testing.T, server string) *forward {
 
 func (f *forward) lead(t *testing.T, w http.ResponseWriter, server string) {
 	to, err := net.Dial("tcp", server)
-	if !assert.NoError(t, err) {
+	if err != nil {
+		t.Error(err)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
 	from, _, err := http.NewResponseController(w).Hijack()
-	if !assert.NoError(t, err) {
+	if err != nil {
+		t.Error(err)
 		return
 	}
 	hangUp := sync.OnceFunc(func() { from.Close(); to.Close() })

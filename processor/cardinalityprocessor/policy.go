@@ -35,9 +35,10 @@ type policy struct {
 
 // limit is one rule, or one of the limits outside the rules: groups of series with a bound for each.
 type limit struct {
+	terms
+
 	name    string
 	implied bool // it is no rule of somebody's
-	terms
 
 	index     int
 	match     matcher
@@ -293,10 +294,10 @@ func newLimit(rule *RuleConfig, cfg *Config, tenants []string) *limit {
 	return l
 }
 
-const serviceName = "service.name"
+const serviceNamespace, serviceName = "service.namespace", "service.name"
 
 // ofService are what names the service that series are of.
-var ofService = []string{"service.namespace", serviceName}
+var ofService = []string{serviceNamespace, serviceName}
 
 // keptOfService is what overflow series keep of that: not what has too many values itself.
 func (rule *RuleConfig) keptOfService() []string {
