@@ -69,6 +69,7 @@ func TestLoadEveryKey(t *testing.T) {
 	server.Enabled, server.MaxConnections, server.Server.NetAddr.Endpoint = true, 16, "localhost:9091"
 	cfg.Prometheus = Prometheus{}
 	assert.Equal(t, &Config{
+		JobAndInstance:           true,
 		TargetAllocator:          configoptional.Default(allocator.NewDefaultConfig()),
 		APIServer:                server,
 		TrimMetricSuffixes:       true,
