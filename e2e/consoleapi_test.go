@@ -63,7 +63,7 @@ func TestConsoleAnswersAsItDescribes(t *testing.T) {
 		return len(ids) == 2 && strings.Contains(overview, "flocks") && strings.Contains(delivery, `"dropping"`), overview + delivery
 	})
 	queries := map[string]string{"cardinality/metric": "?name=sightings", "cardinality/whatif": "?drop=ring_id"}
-	bodies := map[string]string{"relabel": `{"labels":[{"name":"a","value":"b"}],"rules":"- {source_labels: [a], target_label: c}\n- {action: drop}"}`}
+	bodies := map[string]string{"live": `{"node": "processor/cardinality"}`, "relabel": `{"labels":[{"name":"a","value":"b"}],"rules":"- {source_labels: [a], target_label: c}\n- {action: drop}"}`}
 	for path, methods := range described.(map[string]any)["paths"].(map[string]any) {
 		for method := range methods.(map[string]any) {
 			name := strings.TrimPrefix(path, "/api/v1/")

@@ -59,9 +59,10 @@ func TestConsoleTellsStrangers(t *testing.T) {
 		"2 of 7 targets healthy",
 		"1 of 7 targets fails: connection refused", "1 of 7 targets fails: an HTTP error status: 500", "1 of 7 targets fails: no answer within scrape_timeout",
 		"1 of 7 targets fails: the page cannot be read", "1 of 7 targets fails: the name is not found", "goose..nest",
-		"label session of shop_requests_total",
 		dead, "connection refused",
 	)
+	p.Click("details.rest summary") // what is behind the six worst
+	p.Reads("main", "label session of shop_requests_total")
 	p.Go("#/targets?job=broken")
 	p.Reads("tbody", broken.Addr())
 	p.Click("tbody th a")

@@ -43,6 +43,10 @@ var unwatched = map[string]string{
 	"otelcol_receiver_otlpstream_duplicate_requests":         "requests that are sent again are there; these did no harm",
 	"otelcol_receiver_fastprometheus_backlog_bytes":          "scrapes that are left out for it are there, and scrapes in the pipeline",
 	"otelcol_receiver_remotewrite_deduplicated_points":       "they are as many as the replicas make them",
+	"otelcol_receiver_otlpstream_reuse":                      "whether memory is used again does not change with load, and the log tells of it at the start",
+	"otelcol_receiver_remotewrite_known_bytes":               "it is bounded, and part of the memory that is there",
+	"otelcol_receiver_remotewrite_reuse":                     "whether memory is used again does not change with load, and the log tells of it at the start",
+	"otelcol_receiver_remotewrite_unkept_label_sets":         "they are translated as all were before any was known; the CPU is there",
 	"otelcol_receiver_remotewrite_failovers":                 "the log tells of each",
 	"otelcol_receiver_fastprometheus_reuse":                  "it follows from the configuration, and the log says why",
 }
