@@ -388,5 +388,5 @@ func TestConsoleOfAnIdleAgent(t *testing.T) {
 	p.Picture("overview-empty")
 	p.Forgive() // the answer is a 404
 	p.Go("#/targets/0123456789abcdef")
-	p.Reads("main [role=alert]", "This is no longer there")
+	p.Reads("main [role=alert]", "Nothing is known of this")
 }

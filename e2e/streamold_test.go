@@ -27,13 +27,19 @@ exporters: {otlp: {endpoint: %s, insecure: true, sending_queue: {enabled: false}
 service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}, logs: {receivers: [otlp], exporters: [otlp]}}}
 `
 
-// startOld2021 starts one between an address of its own and another, or skips the test where none is built.
-func startOld2021(t *testing.T, to string) (p *process.Process, grpc, http string) {
+// old2021 is where one is built. It skips the test where none is.
+func old2021(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(repository.Root(t), "bin", "rivals", "oldcollector")
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("no Collector of 2021 to test with: make e2e-old builds one")
 	}
+	return path
+}
+
+// startOld2021 starts one between an address of its own and another.
+func startOld2021(t *testing.T, path, to string) (p *process.Process, grpc, http string) {
+	t.Helper()
 	grpc, http = freeport.Addr(t), freeport.Addr(t)
 	p = process.Start(t, process.Settings{Path: path, Args: []string{"--config", configFile(t, fmt.Sprintf(old, grpc, http, to)), "--metrics-level", "none"}})
 	return p, grpc, http
@@ -42,9 +48,10 @@ func startOld2021(t *testing.T, to string) (p *process.Process, grpc, http strin
 // A server that knows no streams, and gzip alone, is given all of it, in standard requests with gzip.
 func TestStreamExporterServesACollectorOf2021(t *testing.T) {
 	t.Parallel()
+	path := old2021(t)
 	overBoth(t, func(t *testing.T, transport string) {
 		destination := otlpserver.New(t, otlpserver.Options{})
-		server, grpc, http := startOld2021(t, destination.GRPCAddr())
+		server, grpc, http := startOld2021(t, path, destination.GRPCAddr())
 		to := map[string]string{overGRPC: grpc, overWebSocket: http}[transport]
 		sender := startSending(t, transport, to, streamQueueOnDisk)
 		l := &ledger{padding: 100}
@@ -68,9 +75,10 @@ func TestStreamExporterServesACollectorOf2021(t *testing.T) {
 // Its exporter finds in our receiver what it knows.
 func TestStreamReceiverServesACollectorOf2021(t *testing.T) {
 	t.Parallel()
+	path := old2021(t)
 	destination := otlpserver.New(t, otlpserver.Options{})
 	server := startReceiving(t, destination.GRPCAddr())
-	_, grpc, _ := startOld2021(t, server.grpc)
+	_, grpc, _ := startOld2021(t, path, server.grpc)
 	l := &ledger{padding: 100}
 	stop := l.flood(t, grpc)
 	flows(t, l, streamProgress)

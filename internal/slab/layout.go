@@ -3,7 +3,7 @@
 
 //go:build !purego
 
-//nolint:gosec // look makes sure of what is assumed here
+//nolint:gosec,unused // look makes sure of what is assumed here, and some fields are only there for their places
 package slab
 
 import (

@@ -132,17 +132,20 @@ service:
 							list = append(list, someLabels(random, sender, i, j))
 						}
 						body, err := c.encode(list, now-int64(sender*requests+i))
-						if !assert.NoError(t, err) {
+						if err != nil {
+							t.Error(err)
 							return
 						}
 						req, err := http.NewRequest(http.MethodPost, "http://"+address+c.path, bytes.NewReader(body))
-						if !assert.NoError(t, err) {
+						if err != nil {
+							t.Error(err)
 							return
 						}
 						req.Header.Set("Content-Type", "application/x-protobuf")
 						req.Header.Set("Content-Encoding", c.encoding)
 						resp, err := http.DefaultClient.Do(req)
-						if !assert.NoError(t, err) {
+						if err != nil {
+							t.Error(err)
 							return
 						}
 						_ = resp.Body.Close()
@@ -172,8 +175,10 @@ func someLabels(random *rand.Rand, sender, request, index int) []promwrite.Label
 		path = fmt.Sprintf("new-%d-%d-%d", sender, request, index)
 	}
 	labels := []promwrite.Label{
-		{Name: "__name__", Value: fmt.Sprint("metric_", index%7)}, {Name: "instance", Value: fmt.Sprintf("host-%d:9100", random.IntN(5))},
-		{Name: "job", Value: "node"}, {Name: "path", Value: path},
+		{Name: "__name__", Value: fmt.Sprint("metric_", index%7)},
+		{Name: "instance", Value: fmt.Sprintf("host-%d:9100", random.IntN(5))},
+		{Name: "job", Value: "node"},
+		{Name: "path", Value: path},
 	}
 	if random.IntN(3) == 0 {
 		labels = append(labels, promwrite.Label{Name: "zone", Value: fmt.Sprint("z", random.IntN(3))})
