@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// How dropping and adding up scale is told by -cpu 1,2: as many senders as there are processors have batches ready, each of series of its
-// own, of the same metrics.
+// How dropping and adding up scale is told by two runs, with GOMAXPROCS=1 and GOMAXPROCS=2: as many senders as there are processors have
+// batches ready, each of series of its own, of the same metrics.
 const (
 	parallelBatches = 20
 	parallelPoints  = 1000
