@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
@@ -71,6 +72,114 @@ func TestPackageUpgradeWithAFullQueue(t *testing.T) {
 	assert.NoDirExists(t, etc)
 	assert.NoDirExists(t, g.data)
 }
+
+// queueBefore is the agent's queue.yaml of the last version that kept its queue in file_storage.
+const queueBefore = `exporters:
+  remotewrite:
+    queue:
+      storage: file_storage
+      size: 268435456
+extensions:
+  file_storage:
+    directory: /var/lib/godwit-agent
+service:
+  extensions: [console, health_check, runtimeprofile, pulse, file_storage]
+`
+
+// An agent whose queue is in file_storage is upgraded. Where nobody has changed queue.yaml it is replaced, and the queue is in files of
+// the exporter's own then: what was left in the old one arrives first, and its file is gone. Where somebody has, it stays, and so does the queue.
+func TestPackageUpgradeOfAQueueInFileStorage(t *testing.T) {
+	t.Parallel()
+	needs(t, "dpkg", "dpkg-deb", "unshare", "ldd", "useradd")
+	t.Run("queue.yaml as it was", func(t *testing.T) {
+		t.Parallel()
+		upgradeQueue(t, false)
+	})
+	t.Run("queue.yaml changed", func(t *testing.T) {
+		t.Parallel()
+		upgradeQueue(t, true)
+	})
+}
+
+func upgradeQueue(t *testing.T, changed bool) {
+	t.Helper()
+	const name = "godwit-agent"
+	root := cleanRoot(t, append(scriptPrograms, "useradd")...)
+	before := withFile(t, artefact(t, name, "v0.0.9", "deb", "*.deb"), filepath.Join("etc", name, "queue.yaml"), queueBefore)
+	dpkg(t, root, "--install", before)
+	etc, file := filepath.Join(root, "etc", name), filepath.Join(root, "var/lib", name, "exporter_remotewrite__remotewrite")
+	if changed {
+		replace(t, filepath.Join(etc, "queue.yaml"), "268435456", "300000000")
+	}
+	y := newTally()
+	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
+	server.Always(rwserver.Step{Status: 503})
+	health, addr := freeport.Addr(t), freeport.Addr(t)
+	c := &collector{health: "http://" + health + "/"}
+	require.NoError(t, os.WriteFile(filepath.Join(etc, "own.yaml"), fmt.Appendf(nil, agentOverlay, addr, health), 0o644))
+	conf := filepath.Join(etc, name+".conf")
+	replace(t, conf, "/queue.yaml\"", "/queue.yaml --config=/etc/"+name+"/own.yaml\"")
+	text := read(t, conf) + "GODWIT_REMOTE_WRITE_URL=" + server.URL() + "\n"
+	for _, variable := range []string{"CONSOLE", "TELEMETRY", "LOOPBACK", "LOOK"} {
+		text += fmt.Sprintf("GODWIT_%s_PORT=%d\n", variable, freeport.Get(t))
+	}
+	require.NoError(t, os.WriteFile(conf, []byte(text), 0o640))
+
+	start := func() {
+		c.Process = startUnit(t, root, name)
+		c.ready()
+	}
+	start()
+	stop := y.flood(t, addr)
+	y.progress(t)
+	stop()
+	assert.FileExists(t, file)
+	dpkg(t, root, "--force-confdef", "--force-confold", "--install", artefact(t, name, "v0.1.0", "deb", "*.deb"))
+	require.Equal(t, changed, strings.Contains(read(t, filepath.Join(etc, "queue.yaml")), "file_storage"))
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+
+	start()
+	stop = y.flood(t, addr)
+	y.progress(t)
+	c.Kill() // with some of it in the old file, and some in the new ones
+	stop()
+	server.Always(rwserver.Step{})
+	start()
+	wait.Until(t, delivery, y.arrivedBut(0))
+	if !changed {
+		c.WaitLog(delivery, "nothing is left to send of the queue of file_storage")
+		assert.NoFileExists(t, file)
+	} else {
+		assert.Contains(t, c.Output(), "`queue.directory` has no effect")
+		assert.FileExists(t, file)
+	}
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+	y.sound(t)
+	t.Logf("%d samples acknowledged, %d arrived again", y.acknowledged(), y.repeated)
+}
+
+// withFile is a package with another content of a file.
+func withFile(t *testing.T, deb, file, content string) string {
+	t.Helper()
+	dir, out := filepath.Join(t.TempDir(), "package"), filepath.Join(t.TempDir(), "package.deb")
+	pack := func(args ...string) {
+		text, err := exec.Command("dpkg-deb", args...).CombinedOutput()
+		require.NoError(t, err, "dpkg-deb %v: %s", args, text)
+	}
+	pack("--raw-extract", deb, dir)
+	require.FileExists(t, filepath.Join(dir, file))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644))
+	pack("-Znone", "--build", dir, out)
+	return out
+}
+
+// agentOverlay has the shipped agent take what a test sends.
+const agentOverlay = `
+receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
+exporters: {remotewrite: {batch: {timeout: 20ms}, retry: {initial_interval: 50ms, max_interval: 200ms}, circuit_breaker: {open_for: 200ms}}}
+extensions: {health_check: {endpoint: %s}}
+service: {pipelines: {metrics/test: {receivers: [otlp], exporters: [remotewrite]}}}
+`
 
 // The agent's package, in a root with nothing at all: the scripts work on it from outside, and the unit's command runs.
 func TestPackageInAnEmptyRoot(t *testing.T) {

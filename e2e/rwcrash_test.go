@@ -37,13 +37,46 @@ const patient = "exporters: {remotewrite: {timeout: 30s}}"
 
 // withQueue is laid over a configuration: what is queued survives the process.
 const withQueue = `
-exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {storage: file_storage, size: 1000000000}}}
+exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {directory: data, size: 1000000000}}}
+`
+
+// queuedIn is laid over a configuration whose queue another file describes.
+const queuedIn = `
+exporters: {remotewrite: {batch: {timeout: 20ms}, queue: "${file:%s}"}}
 extensions: {file_storage: {directory: data, create_directory: true}}
 service: {extensions: [health_check, file_storage]}
 `
 
+// Where a queue is: in files of the exporter's own, or of file_storage.
+const (
+	inDirectory   = "{directory: data, size: 1000000000}"
+	inFileStorage = "{storage: file_storage, size: 1000000000}"
+)
+
 func TestRemoteWriteQueueSurvivesCrashes(t *testing.T) {
 	t.Parallel()
+	surviveCrashes(t, func(int) string { return inDirectory })
+}
+
+func TestRemoteWriteFileStorageSurvivesCrashes(t *testing.T) {
+	t.Parallel()
+	surviveCrashes(t, func(int) string { return inFileStorage })
+}
+
+// What the earlier version left in file_storage is read by the later one while that is killed, too.
+func TestRemoteWriteQueueSurvivesCrashesOfUpgrades(t *testing.T) {
+	t.Parallel()
+	surviveCrashes(t, func(crash int) string {
+		if crash == 0 || crash%100 == 1 {
+			return inFileStorage
+		}
+		return inDirectory
+	})
+}
+
+// surviveCrashes kills an agent again and again whose queue is, after each crash, where a configuration says.
+func surviveCrashes(t *testing.T, where func(crash int) string) {
+	t.Helper()
 	crashes := fewCrashes
 	if text := os.Getenv(crashesVariable); text != "" {
 		var err error
@@ -57,8 +90,10 @@ func TestRemoteWriteQueueSurvivesCrashes(t *testing.T) {
 	y := newTally()
 	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	addr := freeport.Addr(t)
-	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), withQueue, patient)
+	queue := configFile(t, where(0))
+	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), fmt.Sprintf(queuedIn, queue), patient)
 	for crash := range crashes {
+		require.NoError(t, os.WriteFile(queue, []byte(where(crash)), 0o600))
 		server.Always(moods[crash%len(moods)])
 		stop := y.flood(t, addr)
 		y.progress(t)

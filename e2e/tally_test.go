@@ -152,6 +152,13 @@ func (y *tally) refusals(t *testing.T, n int) (why error) {
 	return why
 }
 
+// clearRefusals forgets those that there were.
+func (y *tally) clearRefusals() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.refused, y.refusal = 0, nil
+}
+
 // observe takes note of what arrives.
 func (y *tally) observe(series rwserver.Series) {
 	if series.Labels.Get(model.MetricNameLabel) != tallyName {

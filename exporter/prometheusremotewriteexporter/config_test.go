@@ -55,7 +55,7 @@ func TestKeysAreTranslated(t *testing.T) {
 	want.Batch.MaxRawBytes, want.Batch.MaxBytes = 5_000_000, 5_000_000
 	want.Shards.Max = 3
 	want.ShutdownTimeout = 10 * time.Second
-	want.Queue.Size = walSize
+	want.Queue.Size, want.Queue.Directory = walSize, "./prom_rw"
 	want.Tenant.MetadataKeys, want.Tenant.Max = []string{"X-Scope-OrgID"}, maxTenants
 	want.Namespace, want.ExternalLabels = "test-space", map[string]string{"cluster": "north"}
 	want.PromoteResourceAttributes, want.ResourceAttributesWin = []string{"*"}, true

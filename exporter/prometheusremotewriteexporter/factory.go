@@ -21,15 +21,14 @@ func NewFactory() exporter.Factory {
 		xexporter.WithDeprecatedTypeAlias(metadata.DeprecatedType))
 }
 
-func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
+func createMetrics(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
 	theirs := cfg.(*Config)
 	for _, warning := range theirs.warnings() {
 		set.Logger.Warn(warning)
 	}
 	contribs.Warn(set.Logger)
-	options, err := theirs.withWAL(ctx, set)
-	if err != nil {
-		return nil, err
+	if wal := theirs.WAL.Get(); wal != nil {
+		wal.warnOfContribs(set.Logger)
 	}
-	return remotewriteexporter.New(theirs.translate(), set, options...)
+	return remotewriteexporter.New(theirs.translate(), set)
 }

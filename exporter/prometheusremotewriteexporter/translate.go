@@ -52,7 +52,7 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	cfg.Queue.OnFull = "drop_newest"
 	switch {
 	case c.WAL.HasValue():
-		cfg.Queue.Size = walSize
+		cfg.Queue.Directory, cfg.Queue.Size = c.WAL.Get().Directory, walSize
 	case !c.Queue.Enabled:
 		cfg.Queue.OnFull, cfg.Queue.WaitForResult = "block", true
 	default:
@@ -115,7 +115,7 @@ func (c *Config) speaksV1() bool {
 func (c *Config) warnings() []string {
 	var list []string
 	if wal := c.WAL.Get(); wal != nil && *wal != (WALConfig{Directory: wal.Directory}) {
-		list = append(list, "`wal` keeps the queue in a file of `wal.directory`: its other keys have no effect")
+		list = append(list, "`wal` keeps the queue in a folder of `wal.directory`: its other keys have no effect")
 	}
 	if c.ConvertExplicitHistogramsToNHCB && c.speaksV1() {
 		list = append(list, "`convert_explicit_histograms_to_nhcb` is ignored with "+messageV1+", which has no custom buckets: "+

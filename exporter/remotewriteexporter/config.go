@@ -127,8 +127,9 @@ type QueueConfig struct {
 	// Storage is the ID of a storage extension that keeps the queue. Data is then acknowledged to the pipeline once
 	// it is stored, and survives the process. Default none: the queue is in memory.
 	Storage *component.ID `mapstructure:"storage"`
-	// Directory is a folder that keeps the queue, in place of Storage: in files of the exporter's own, which are deleted as what is in
-	// them is delivered, and read as far as they can be if they are damaged. Default none.
+	// Directory is a folder that keeps the queue: in files of the exporter's own, which are deleted as what is in them is delivered, and
+	// read as far as they can be if they are damaged. What the storage extension file_storage has in the same folder of this exporter's
+	// is sent first, and its file deleted then. Storage takes its place where both are set. Default none.
 	Directory string `mapstructure:"directory"`
 	// FSync waits for the disk with each write to Directory, so that what was acknowledged survives the machine, too. Default true.
 	FSync bool `mapstructure:"fsync"`

@@ -8,9 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +20,6 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -42,7 +38,6 @@ type remoteWrite struct {
 	queue        *queue.Queue
 	destinations []*send.Destination
 	resolver     resolver
-	ownStorage   storage.Extension // nil unless it has one
 
 	taken, turnedDown atomic.Int64 // points, of those that the pipeline brought
 	tap               inspect.Tap  // sees what comes
@@ -106,7 +101,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	})
 	if err != nil {
 		if client != nil {
-			err = errors.Join(err, client.Close(ctx), e.closeOwnStorage(ctx))
+			err = errors.Join(err, client.Close(ctx))
 		}
 		return err
 	}
@@ -114,13 +109,13 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	for i := range clients {
 		d, err := e.newDestination(ctx, host, &clients[i], e.telemetry.destinations[i])
 		if err != nil {
-			return errors.Join(err, q.Close(ctx), e.closeOwnStorage(ctx))
+			return errors.Join(err, q.Close(ctx))
 		}
 		destinations = append(destinations, d)
 	}
 	e.queue, e.destinations = q, destinations
 	if err := e.telemetry.observe(e); err != nil {
-		return errors.Join(err, q.Close(ctx), e.closeOwnStorage(ctx))
+		return errors.Join(err, q.Close(ctx))
 	}
 
 	run, cancel := context.WithCancel(context.Background())
@@ -193,24 +188,16 @@ func (e *remoteWrite) queueDropped(destination int, reason string, h block.Heade
 	}
 }
 
-// storage finds the client of the storage extension; nil if none is configured.
+// storage opens what the queue is kept in; nil if that is memory.
 func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage.Client, error) {
-	if e.ownStorage != nil {
-		if err := e.ownStorage.Start(ctx, host); err != nil {
-			return nil, fmt.Errorf("cannot start the storage of the queue: %w", err)
-		}
-		client, err := e.ownStorage.GetClient(ctx, component.KindExporter, e.set.ID, "remotewrite")
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot open the storage of the queue: %w", err), e.ownStorage.Shutdown(ctx))
-		}
-		return client, nil
-	}
-	if e.cfg.Queue.Directory != "" {
-		return e.folder()
-	}
 	id := e.cfg.Queue.Storage
-	if id == nil {
+	switch {
+	case id == nil && e.cfg.Queue.Directory != "":
+		return e.openDirectory(ctx)
+	case id == nil:
 		return nil, nil
+	case e.cfg.Queue.Directory != "":
+		e.warnOfDirectory()
 	}
 	found, ok := host.GetExtensions()[*id]
 	if !ok {
@@ -220,27 +207,11 @@ func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage
 	if !ok {
 		return nil, fmt.Errorf("cannot use the extension %q of `queue.storage`: it is no storage", id)
 	}
-	client, err := extension.GetClient(ctx, component.KindExporter, e.set.ID, "remotewrite")
+	client, err := extension.GetClient(ctx, component.KindExporter, e.set.ID, storageName)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the storage %q of `queue.storage`: %w", id, err)
 	}
 	return client, nil
-}
-
-// folder opens the exporter's own in `queue.directory`.
-func (e *remoteWrite) folder() (storage.Client, error) {
-	name := strings.NewReplacer("/", "_", string(filepath.Separator), "_").Replace("exporter_" + e.set.ID.String())
-	store, err := segments.Open(filepath.Join(e.cfg.Queue.Directory, url.PathEscape(name)), segments.Options{
-		Sync: e.cfg.Queue.FSync,
-		Damaged: func(d segments.Damage) {
-			e.set.Logger.Error("a part of the queue on disk cannot be read: what was in it is lost, as far as nothing else counts it; all else is sent",
-				zap.String("file", d.File), zap.Int64("bytes", d.Bytes))
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the queue in `queue.directory`: %w", err)
-	}
-	return store, nil
 }
 
 // send is one sender of a destination.
@@ -331,12 +302,5 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	for _, d := range e.destinations {
 		d.Close()
 	}
-	return errors.Join(e.queue.Close(ctx), e.closeOwnStorage(ctx))
-}
-
-func (e *remoteWrite) closeOwnStorage(ctx context.Context) error {
-	if e.ownStorage == nil {
-		return nil
-	}
-	return e.ownStorage.Shutdown(ctx)
+	return e.queue.Close(ctx)
 }

@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 )
@@ -23,22 +22,10 @@ func NewFactory() exporter.Factory {
 }
 
 // New makes an exporter, for a component that bears another type and has keys of its own.
-func New(cfg *Config, set exporter.Settings, options ...Option) (exporter.Metrics, error) {
+func New(cfg *Config, set exporter.Settings) (exporter.Metrics, error) {
 	e, err := newExporter(cfg, set)
 	if err != nil {
 		return nil, err
 	}
-	for _, option := range options {
-		option(e)
-	}
 	return e, nil
-}
-
-// Option is what a configuration cannot say.
-type Option func(*remoteWrite)
-
-// WithStorage keeps the queue in a storage that is the exporter's own: it is started before the exporter and shut down after
-// it. It takes the place of `queue.storage`.
-func WithStorage(s storage.Extension) Option {
-	return func(e *remoteWrite) { e.ownStorage = s }
 }

@@ -102,9 +102,6 @@ func (c *Config) Validate() error {
 	if key := c.Queue.stored(); key != "" && c.Queue.MaxBatches > 0 {
 		fault("`queue.max_batches` must not be set along with `%s`, which `queue.size` bounds: remove one", key)
 	}
-	if c.Queue.Storage != nil && c.Queue.Directory != "" {
-		fault("`queue.storage` excludes `queue.directory`: remove one")
-	}
 	if !slices.Contains([]string{auto, always, never}, c.ScopeLabels) {
 		fault("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
 	}

@@ -70,7 +70,7 @@ func remoteWrite(out *output, d *section, native bool) (table, string) {
 func queueConfig(d *section, settings table, first bool) {
 	queue := newTable().set("on_full", "drop_oldest")
 	if first {
-		queue.say("As with Prometheus, a destination that is down holds up nothing: what has waited longest is dropped.\n`storage` keeps the queue on disk.")
+		queue.say("As with Prometheus, a destination that is down holds up nothing: what has waited longest is dropped.\n`directory` keeps the queue on disk.")
 	}
 	q := d.sub("queue_config")
 	if q != nil {

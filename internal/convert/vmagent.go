@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 	global := relabelFile(in, f, "remoteWrite.relabelConfig", f.text("remoteWrite.relabelConfig"))
 	labels := labelRules(f, carry)
 	urls := f.list("remoteWrite.url")
-	storage := ""
+	told := false // where the queues are
 	for i, url := range urls {
 		settings := newTable().set("endpoint", carry.text(url))
 		client := newTable()
@@ -115,7 +116,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 			settings.set("write_relabel_configs", rules)
 		}
 		vmagentFormat(f, settings, i)
-		vmagentQueue(f, out, settings, i, &storage)
+		vmagentQueue(f, settings, i, &told)
 		out.export(name, settings)
 	}
 	if len(urls) == 0 {
@@ -192,7 +193,7 @@ func vmagentFormat(f *flags, settings table, i int) {
 }
 
 // vmagentQueue makes the queue, which is on disk as vmagent's is.
-func vmagentQueue(f *flags, out *output, settings table, i int, storage *string) {
+func vmagentQueue(f *flags, settings table, i int, told *bool) {
 	queue := newTable()
 	dropped := f.yes("remoteWrite.dropSamplesOnOverload")
 	path := f.text("remoteWrite.tmpDataPath")
@@ -205,17 +206,13 @@ func vmagentQueue(f *flags, out *output, settings table, i int, storage *string)
 		settings.set("queue", queue)
 		return
 	}
-	if *storage == "" {
-		if path == "" {
-			f.in.report.add(Finding{Kind: Changed, File: f.file, Path: "-remoteWrite.tmpDataPath", Text: "the queue is in the directory godwit-remotewrite-data, where the collector is started: name another under `file_storage::directory`"})
-			path = "godwit-remotewrite-data"
-		} else {
-			f.say(Changed, "remoteWrite.tmpDataPath", "the queue has a file of its own in the directory: what vmagent has left there is not read, let vmagent send it first")
-		}
-		directory := newTable().set("directory", f.in.carrier(f.file).text(path)).set("create_directory", true)
-		*storage = out.extend("file_storage", "", directory)
+	if !*told && path == "" {
+		f.in.report.add(Finding{Kind: Changed, File: f.file, Path: "-remoteWrite.tmpDataPath", Text: "the queue is in the directory godwit-remotewrite-data, where the collector is started: name another under `queue::directory`"})
+	} else if !*told {
+		f.say(Changed, "remoteWrite.tmpDataPath", "the queue has a folder of its own in the directory: what vmagent has left there is not read, let vmagent send it first")
 	}
-	queue.set("storage", *storage)
+	*told = true
+	queue.set("directory", f.in.carrier(f.file).text(cmp.Or(path, "godwit-remotewrite-data")))
 	if size == 0 {
 		size = 1 << 30
 		if !f.has("remoteWrite.maxDiskUsagePerURL") {

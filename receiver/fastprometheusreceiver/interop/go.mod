@@ -25,9 +25,7 @@ require (
 )
 
 require (
-	github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.159.0 // indirect
 	github.com/prometheus/alertmanager v0.33.1 // indirect
-	go.etcd.io/bbolt v1.5.0 // indirect
 	go.opentelemetry.io/collector/config/confighttp/xconfighttp v0.155.0 // indirect
 	go.opentelemetry.io/collector/extension v1.65.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect

@@ -6,6 +6,7 @@ package queue
 import (
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,12 +246,18 @@ func TestFullStorage(t *testing.T) {
 // TestKilledAtAnyPoint pushes and sends, is killed after a random number of storage operations, and goes on with what is
 // stored. What was acknowledged must arrive at every destination, in order, and twice only if it was out when the
 // process was killed.
-func TestKilledAtAnyPoint(t *testing.T) { killedAtAnyPoint(t, 0) }
+func TestKilledAtAnyPoint(t *testing.T) { killedAtAnyPoint(t, 0, false) }
 
 // TestKilledAtAnyPointWhileFreshGoesFirst is the same where much is soon late, so that there is no order but of those.
-func TestKilledAtAnyPointWhileFreshGoesFirst(t *testing.T) { killedAtAnyPoint(t, 20*time.Microsecond) }
+func TestKilledAtAnyPointWhileFreshGoesFirst(t *testing.T) {
+	killedAtAnyPoint(t, 20*time.Microsecond, false)
+}
 
-func killedAtAnyPoint(t *testing.T, freshFor time.Duration) {
+// TestKilledAtAnyPointOfATakeover is the same where again and again an earlier version stores elsewhere, and a later one takes that
+// over.
+func TestKilledAtAnyPointOfATakeover(t *testing.T) { killedAtAnyPoint(t, 0, true) }
+
+func killedAtAnyPoint(t *testing.T, freshFor time.Duration, upgrades bool) {
 	const rounds, destinations, lanes = 500, 2, 3
 	random := rand.New(rand.NewPCG(1, 2))
 	m := newMedium()
@@ -261,6 +268,11 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration) {
 		delivered[i] = map[int]int{}
 	}
 	mayRepeat := map[int]bool{}
+	v := versions{medium: m}
+	odds := 2 // of a push
+	if upgrades {
+		odds = 4 // so that a takeover comes to its end
+	}
 
 	for round := range rounds + 1 {
 		client := on(m)
@@ -272,7 +284,14 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration) {
 			Dropped:       func(_ int, reason string, _ block.Header) { t.Errorf("dropped for %s", reason) },
 			StorageFailed: func(error) {},
 		}
-		q, err := Open(t.Context(), cfg)
+		var err error
+		if upgrades {
+			cfg.Storage, err = v.storage(t, client, round%40 < 4 && round < rounds)
+		}
+		var q *Queue
+		if err == nil {
+			q, err = Open(t.Context(), cfg)
+		}
 		if err != nil {
 			require.ErrorIs(t, err, errKilled)
 			continue
@@ -280,7 +299,7 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration) {
 		epoch := q.NextEpoch()
 		last := [destinations][lanes]int{}
 		for alive := true; alive; {
-			if round < rounds && random.IntN(2) == 0 {
+			if round < rounds && random.IntN(odds) == 0 {
 				var blocks []block.Block
 				for range 1 + random.IntN(3) {
 					number++
@@ -335,6 +354,12 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration) {
 		}
 	}
 	require.Greater(t, len(acknowledged), rounds)
+	if upgrades {
+		require.Nil(t, v.earlier)
+		require.Greater(t, v.times, 5)
+		require.Equal(t, []string{indexKey}, slices.Collect(maps.Keys(m.values)), "only the index is left")
+		return
+	}
 	require.Len(t, m.values, kept, "only the index and the reserve are left")
 }
 

@@ -52,19 +52,31 @@ func (q *Queue) rebuildIndex(ctx context.Context) (first, next uint64, err error
 	if !ok {
 		return 0, 0, nil
 	}
-	err = walker.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
-		if seq, ok := parseKey(blockPrefix, k); ok {
-			if next == 0 {
-				first = seq
-			}
-			first, next = min(first, seq), max(next, seq+1)
-		}
-		return nil, nil
-	})
-	if err != nil {
+	if first, next, err = span(ctx, walker); err != nil {
 		return 0, 0, fmt.Errorf("cannot list the keys of the stored queue: %w", err)
 	}
 	return first, next, nil
+}
+
+// span is the first and next number of the blocks that a storage has.
+func span(ctx context.Context, walker storage.Walker) (first, next uint64, err error) {
+	err = walker.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
+		first, next = widen(first, next, k)
+		return nil, nil
+	})
+	return first, next, err
+}
+
+// widen makes room in a span for a block, if that is what a key is of.
+func widen(first, next uint64, k string) (_, _ uint64) {
+	seq, ok := parseKey(blockPrefix, k)
+	switch {
+	case !ok:
+		return first, next
+	case next == 0:
+		return seq, seq + 1
+	}
+	return min(first, seq), max(next, seq+1)
 }
 
 func (q *Queue) recoverBlocks(ctx context.Context, first, n uint64) error {

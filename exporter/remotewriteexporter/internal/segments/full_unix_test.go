@@ -6,7 +6,9 @@
 package segments
 
 import (
+	"fmt"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -46,5 +48,36 @@ func TestAFullDiskGetsEmpty(t *testing.T) {
 		require.NoError(t, s.Set(t.Context(), "more", value))
 		require.NoError(t, s.Close(t.Context()))
 		require.Len(t, contents(t, open(t, dir)), 1)
+	}
+}
+
+// TestAFullDiskKeepsNoFileForALittle: a file that cannot be written to any more goes although a value of it is of use.
+func TestAFullDiskKeepsNoFileForALittle(t *testing.T) {
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	for _, sync := range []bool{false, true} {
+		dir := t.TempDir()
+		s, err := Open(dir, Options{Sync: sync})
+		require.NoError(t, err)
+		require.NoError(t, s.Set(t.Context(), "index", []byte("kept")))
+		limited(t, &was, 500<<10, func() {
+			n := 0
+			for ; s.Set(t.Context(), fmt.Sprint(n), make([]byte, 10<<10)) == nil; n++ {
+				require.Less(t, n, 50)
+			}
+			require.Greater(t, n, 40)
+			require.Error(t, s.Set(t.Context(), "more", make([]byte, 10<<10)), "all of it is of use")
+			for i := range n {
+				require.NoError(t, s.Delete(t.Context(), fmt.Sprint(i)))
+			}
+			require.NoError(t, s.Set(t.Context(), "more", make([]byte, 10<<10)))
+		})
+		_, size := files(t, dir)
+		require.Less(t, size, int64(20<<10))
+		require.FileExists(t, filepath.Join(dir, reserveName))
+		require.NoError(t, s.Close(t.Context()))
+		left := contents(t, open(t, dir))
+		require.Len(t, left, 2)
+		require.Equal(t, "kept", left["index"])
 	}
 }

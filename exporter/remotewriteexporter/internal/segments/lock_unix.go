@@ -18,15 +18,20 @@ func lockFolder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := Lock(file); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("cannot lock %s, which another process may use: %w", dir, err)
 	}
 	return file, nil
 }
 
-// syncFolder waits until the disk knows which files there are.
-func syncFolder(dir string) error {
+// Lock takes a file for this process, or fails if another has it. bbolt's lock is the same.
+func Lock(file *os.File) error {
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// SyncFolder waits until the disk knows which files there are.
+func SyncFolder(dir string) error {
 	folder, err := os.Open(dir) //nolint:gosec // the same
 	if err != nil {
 		return err

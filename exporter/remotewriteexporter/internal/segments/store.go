@@ -95,6 +95,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("cannot begin a file in %s: %w", dir, err), lock.Close())
 	}
 	s.reap()
+	s.fillReserve()
 	return s, nil
 }
 
@@ -143,7 +144,11 @@ func (s *Store) Batch(_ context.Context, ops ...*storage.Operation) error {
 	case onlyDeletes:
 		return s.remove(writes)
 	}
-	if err := s.write(writes); err != nil {
+	err := s.write(writes)
+	if err != nil && s.rescue() {
+		err = s.write(writes)
+	}
+	if err != nil {
 		return err
 	}
 	s.reap()
@@ -201,6 +206,9 @@ func (s *Store) remove(ops []*storage.Operation) error {
 		return nil
 	}
 	if err := s.write(nil); err != nil {
+		if s.rescue() {
+			return nil
+		}
 		return err
 	}
 	s.reap()
@@ -300,7 +308,7 @@ func (s *Store) roll() error {
 		return err
 	}
 	if s.opts.Sync {
-		if err := syncFolder(s.dir); err != nil {
+		if err := SyncFolder(s.dir); err != nil {
 			return errors.Join(err, file.Close(), os.Remove(s.name(number)))
 		}
 	}
@@ -335,15 +343,9 @@ func (s *Store) compact() {
 	if len(s.segments) == 1 || s.live >= few && (2*oldest.live > oldest.size || s.size < 2*s.live+4*usual) {
 		return
 	}
-	var ops []*storage.Operation
-	for key, p := range s.index {
-		if p.of == oldest {
-			value, err := s.read(p)
-			if err != nil {
-				return
-			}
-			ops = append(ops, storage.SetOperation(key, value))
-		}
+	ops, err := s.copies(oldest)
+	if err != nil {
+		return
 	}
 	if s.write(ops) == nil {
 		s.reap()

@@ -1,0 +1,111 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/boltfile"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
+)
+
+// storageName tells the exporter's values in a storage from those of others.
+const storageName = "remotewrite"
+
+// ownFolder is the exporter's own in `queue.directory`.
+func (e *remoteWrite) ownFolder() string {
+	name := strings.NewReplacer("/", "_", string(filepath.Separator), "_").Replace("exporter_" + e.set.ID.String())
+	return filepath.Join(e.cfg.Queue.Directory, url.PathEscape(name))
+}
+
+// openDirectory opens the log in `queue.directory`. If file_storage had its files there, and one of them is this exporter's, what
+// is in it is sent first.
+func (e *remoteWrite) openDirectory(ctx context.Context) (storage.Client, error) {
+	log, err := segments.Open(e.ownFolder(), segments.Options{
+		Sync: e.cfg.Queue.FSync,
+		Damaged: func(d segments.Damage) {
+			e.set.Logger.Error("a part of the queue on disk cannot be read: what was in it is lost, as far as nothing else counts it; all else is sent",
+				zap.String("file", d.File), zap.Int64("bytes", d.Bytes))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the queue in `queue.directory`: %w", err)
+	}
+	client, err := e.takeOver(ctx, log, filepath.Join(e.cfg.Queue.Directory, fileStorageName(e.set.ID)))
+	if err != nil {
+		return nil, errors.Join(err, log.Close(ctx))
+	}
+	return client, nil
+}
+
+// takeOver gives a log what a file of file_storage's has, if there is one.
+func (e *remoteWrite) takeOver(ctx context.Context, log *segments.Store, name string) (storage.Client, error) {
+	var earlier queue.Earlier
+	file, err := boltfile.Open(name)
+	switch {
+	case err == nil:
+		earlier = file
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("cannot read the queue of file_storage in `queue.directory`: %w", err)
+	}
+	client, blocks, err := queue.TakeOver(ctx, log, earlier, func(err error) {
+		if err != nil {
+			e.set.Logger.Error("cannot delete the file of file_storage, of which everything is sent", zap.String("file", name), zap.Error(err))
+			return
+		}
+		e.set.Logger.Info("nothing is left to send of the queue of file_storage: its file is deleted", zap.String("file", name))
+	})
+	if err != nil {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
+		return nil, err
+	}
+	if blocks > 0 {
+		e.set.Logger.Info("the queue of file_storage is sent first, and its file deleted then", zap.String("file", name), zap.Int("requests", blocks))
+	}
+	if file != nil && file.Damaged() > 0 {
+		e.set.Logger.Error("a part of the queue of file_storage cannot be read: what was in it is lost; the file stays under another name",
+			zap.String("file", name), zap.Int("damaged pages", file.Damaged()))
+	}
+	return client, nil
+}
+
+// warnOfDirectory says that a storage takes the place of `queue.directory`, and what that leaves behind there.
+func (e *remoteWrite) warnOfDirectory() {
+	left := int64(0)
+	files, _ := filepath.Glob(filepath.Join(e.ownFolder(), "*.log"))
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			left += info.Size()
+		}
+	}
+	e.set.Logger.Warn("`queue.directory` has no effect, since `queue.storage` is set, too: without `queue.storage` the queue is there, and what "+
+		"file_storage has in the same folder is sent first", zap.String("directory", e.cfg.Queue.Directory), zap.Int64("bytes left in it", left))
+}
+
+// fileStorageName is the name of the exporter's file in the folder of contrib's file_storage.
+func fileStorageName(id component.ID) string {
+	var b strings.Builder
+	for _, r := range fmt.Sprintf("exporter_%s_%s_%s", id.Type(), id.Name(), storageName) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "~%04X", r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,124 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package boltfile reads what contrib's file_storage has left in a file of bbolt's, and does not write to it.
+//
+// It reads with plain reads and trusts no number in the file: where a page is damaged, the values below it are missing, and
+// everything else is there. Only the keys are in memory.
+package boltfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
+)
+
+const (
+	// bucket is where file_storage has all of its values.
+	bucket = "default"
+	// setAside is behind the name of a file that is damaged, under which it stays.
+	setAside = ".damaged"
+)
+
+// File is a file of which nothing else is known than its values.
+type File struct {
+	name   string
+	file   *os.File
+	size   int64
+	page   int64 // bytes of one
+	values map[string]place
+	seen   map[uint64]bool // pages
+	// damaged is how many pages and values are not as they should be.
+	damaged int
+}
+
+// place is where a value is.
+type place struct {
+	at   int64
+	size uint32
+}
+
+// Open reads the keys of a file, which nobody else may have open.
+func Open(name string) (*File, error) {
+	file, err := os.Open(name) //nolint:gosec // the configuration names the folder
+	if err != nil {
+		return nil, err
+	}
+	f := &File{name: name, file: file, values: map[string]place{}, seen: map[uint64]bool{}}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return f, nil
+}
+
+func (f *File) open() error {
+	if err := segments.Lock(f.file); err != nil {
+		return fmt.Errorf("cannot lock %s, which another process may use: %w", f.name, err)
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if f.size = info.Size(); f.size == 0 {
+		return nil // nothing was ever written
+	}
+	root, ok := f.root()
+	if !ok {
+		f.damaged++
+		return nil
+	}
+	f.walk(root, 0, func(e element) {
+		if e.isBucket && e.key == bucket {
+			f.walkBucket(e.value, func(e element) {
+				if !e.isBucket {
+					f.values[e.key] = e.value
+				}
+			})
+		}
+	})
+	f.seen = nil
+	return nil
+}
+
+// Name is that of the file.
+func (f *File) Name() string { return f.name }
+
+// Damaged is how many pages and values could not be read.
+func (f *File) Damaged() int { return f.damaged }
+
+// Keys are those of all values that can be read, in order.
+func (f *File) Keys() []string { return slices.Sorted(maps.Keys(f.values)) }
+
+// Get reads a value. It is nil if there is none.
+func (f *File) Get(key string) ([]byte, error) {
+	p, ok := f.values[key]
+	if !ok {
+		return nil, nil
+	}
+	value := make([]byte, p.size)
+	if _, err := f.file.ReadAt(value, p.at); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("cannot read %s: %w", f.name, err)
+	}
+	return value, nil
+}
+
+// Remove deletes the file, and returns once the disk knows. One that is damaged stays under another name, for whoever wants to
+// look at it.
+func (f *File) Remove() error {
+	err := f.file.Close()
+	if f.damaged > 0 {
+		err = errors.Join(err, os.Rename(f.name, f.name+setAside))
+	} else {
+		err = errors.Join(err, os.Remove(f.name))
+	}
+	return errors.Join(err, segments.SyncFolder(filepath.Dir(f.name)))
+}
+
+// Close lets go of the file.
+func (f *File) Close() error { return f.file.Close() }

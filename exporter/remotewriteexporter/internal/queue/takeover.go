@@ -1,0 +1,356 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// Earlier is a storage of an earlier version with what a queue left in it. It is only read.
+type Earlier interface {
+	// Keys are those of all values.
+	Keys() []string
+	// Get returns nil without a value.
+	Get(key string) ([]byte, error)
+	// Remove deletes the whole, and returns once the disk knows. It is closed then.
+	Remove() error
+	Close() error
+}
+
+// Log is the storage that takes the place of an earlier one.
+type Log interface {
+	storage.Client
+	storage.Walker
+	FreesWithoutRoom() bool
+}
+
+// What a takeover stores in the log:
+//
+//	takeover     which blocks the earlier storage has, and how their numbers differ from those they have now
+//	gone <key>   nothing: a value of the earlier storage that is of no use any more
+//
+// All of it goes once the earlier storage is deleted.
+const (
+	takeoverKey  = "takeover"
+	gonePrefix   = "gone "
+	takeoverSize = 8 + 8 + 8 + 4
+)
+
+// A takeover is a log that has the values of an earlier storage, too. They are read where they are; so it costs no time and no
+// room, wherever it is interrupted. When none of them is left the earlier storage is deleted.
+//
+// Blocks of it have the numbers they had, if the log was empty: then they come before all others. In a log that has been used,
+// as where somebody went back to an earlier version, they come after what is in it, with numbers and epochs that follow.
+type takeover struct {
+	Log
+
+	done func(error)
+
+	mu      sync.Mutex
+	earlier Earlier           // nil once it is deleted
+	live    map[string]string // keys that its values have now, and had
+	shift   uint64            // added to numbers of blocks
+	epochs  uint32            // added to epochs
+	untold  []string          // earlier keys that are gone, which the log does not say yet
+	told    []string          // those of which it does
+	stays   bool              // the earlier storage, which could not be deleted
+}
+
+// TakeOver returns a storage that has what is in both, and how many blocks the earlier one has, which may be nil. When that is
+// deleted, or cannot be, done is told: by a call of the storage, which it must not call itself.
+func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (client storage.Client, blocks int, err error) {
+	record, err := log.Get(ctx, takeoverKey)
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot read the stored queue: %w", err)
+	}
+	if earlier == nil && record == nil {
+		return log, 0, nil
+	}
+	t := &takeover{Log: log, earlier: earlier, done: done, live: map[string]string{}}
+	if record != nil {
+		if err := t.readTold(ctx); err != nil {
+			return nil, 0, fmt.Errorf("cannot read the stored queue: %w", err)
+		}
+	}
+	if earlier == nil { // it was deleted, and the process ended before it could say so
+		return log, 0, log.Batch(ctx, t.forgetTold()...)
+	}
+	first, next := earlierSpan(earlier)
+	if !t.goesOn(record, first, next) {
+		if err := t.begin(ctx, first, next); err != nil {
+			return nil, 0, fmt.Errorf("cannot take over what an earlier version stored: %w", err)
+		}
+	}
+	blocks = t.findLive(first, next)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.live) == 0 {
+		return t, 0, t.finish(ctx, nil)
+	}
+	return t, blocks, nil
+}
+
+// earlierSpan is the first and next number of the blocks that are in use: those that the index says or, if it is damaged, all.
+func earlierSpan(earlier Earlier) (first, next uint64) {
+	if raw, err := earlier.Get(indexKey); err == nil && raw != nil {
+		if first, next, err = parseIndex(raw); err == nil {
+			return first, next
+		}
+	}
+	for _, k := range earlier.Keys() {
+		first, next = widen(first, next, k)
+	}
+	return first, next
+}
+
+// goesOn tells whether a takeover had begun, and takes its numbers then. It has not if the earlier version wrote since.
+func (t *takeover) goesOn(record []byte, first, next uint64) bool {
+	if len(record) != takeoverSize || binary.LittleEndian.Uint64(record) != first || binary.LittleEndian.Uint64(record[8:]) != next {
+		return false
+	}
+	t.shift, t.epochs = binary.LittleEndian.Uint64(record[16:]), binary.LittleEndian.Uint32(record[24:])
+	return true
+}
+
+// begin decides which numbers the earlier blocks have from now on, and stores that along with an index that covers them.
+func (t *takeover) begin(ctx context.Context, first, next uint64) error {
+	from, to := first, next // of the index
+	raw, err := t.Log.Get(ctx, indexKey)
+	if err != nil {
+		return err
+	}
+	if raw != nil {
+		if from, to, err = parseIndex(raw); err != nil {
+			if from, to, err = span(ctx, t.Log); err != nil {
+				return err
+			}
+		}
+		if t.epochs, err = t.nextEpoch(ctx, from, to); err != nil {
+			return err
+		}
+		t.shift = to - first
+		to += next - first
+	}
+	record := make([]byte, 0, takeoverSize)
+	for _, n := range []uint64{first, next, t.shift} {
+		record = binary.LittleEndian.AppendUint64(record, n)
+	}
+	record = binary.LittleEndian.AppendUint32(record, t.epochs)
+	ops := append(t.forgetTold(), storage.SetOperation(takeoverKey, record), storage.SetOperation(indexKey, appendIndex(nil, from, to)))
+	return t.Log.Batch(ctx, ops...)
+}
+
+// nextEpoch follows that of the last block of the log.
+func (t *takeover) nextEpoch(ctx context.Context, first, next uint64) (uint32, error) {
+	for seq := next; seq > first; {
+		seq--
+		stored, err := t.Log.Get(ctx, key(blockPrefix, seq))
+		if err != nil {
+			return 0, err
+		}
+		if len(stored) >= preambleSize && checksumMatches(stored[:preambleSize]) {
+			return binary.LittleEndian.Uint32(stored[8:]) + 1, nil
+		}
+	}
+	return 0, nil
+}
+
+// readTold finds out which values are gone by now.
+func (t *takeover) readTold(ctx context.Context) error {
+	return t.Log.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
+		if earlier, ok := strings.CutPrefix(k, gonePrefix); ok {
+			t.told = append(t.told, earlier)
+		}
+		return nil, nil
+	})
+}
+
+// findLive finds the values that are of use, and counts blocks.
+func (t *takeover) findLive(first, next uint64) (blocks int) {
+	gone := map[string]bool{}
+	for _, k := range t.told {
+		gone[k] = true
+	}
+	for _, k := range t.earlier.Keys() {
+		for _, prefix := range []string{blockPrefix, donePrefix} {
+			seq, ok := parseKey(prefix, k)
+			if !ok || seq < first || seq >= next || gone[k] {
+				continue
+			}
+			t.live[key(prefix, seq+t.shift)] = k
+			if prefix == blockPrefix {
+				blocks++
+			}
+		}
+	}
+	return blocks
+}
+
+// Get returns a value.
+func (t *takeover) Get(ctx context.Context, key string) ([]byte, error) {
+	op := storage.GetOperation(key)
+	err := t.Batch(ctx, op)
+	return op.Value, err
+}
+
+// Set writes a value.
+func (t *takeover) Set(ctx context.Context, key string, value []byte) error {
+	return t.Batch(ctx, storage.SetOperation(key, value))
+}
+
+// Delete deletes a value.
+func (t *takeover) Delete(ctx context.Context, key string) error {
+	return t.Batch(ctx, storage.DeleteOperation(key))
+}
+
+// Batch does what a log does. What is deleted of the earlier storage is gone at once, even if there is no room to say so: the log
+// is told with what is written next.
+func (t *takeover) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	t.mu.Lock()
+	if t.earlier == nil {
+		t.mu.Unlock()
+		return t.Log.Batch(ctx, ops...)
+	}
+	defer t.mu.Unlock()
+	below := make([]*storage.Operation, 0, len(ops))
+	for _, op := range ops {
+		earlier, ok := t.live[op.Key]
+		switch {
+		case !ok:
+			below = append(below, op)
+		case op.Type == storage.Get:
+			var err error
+			if op.Value, err = t.read(op.Key, earlier); err != nil {
+				return err
+			}
+		default:
+			delete(t.live, op.Key)
+			t.untold = append(t.untold, earlier)
+			if op.Type == storage.Set {
+				below = append(below, op)
+			}
+		}
+	}
+	if len(t.untold) > 0 && len(t.live) == 0 && !t.stays {
+		return t.finish(ctx, below)
+	}
+	return t.tell(ctx, below)
+}
+
+// read reads an earlier value, which if it is a block has the epoch that it is to have. The caller holds mu.
+func (t *takeover) read(now, earlier string) ([]byte, error) {
+	value, err := t.earlier.Get(earlier)
+	if err == nil && strings.HasPrefix(now, blockPrefix) && len(value) >= preambleSize && checksumMatches(value[:preambleSize]) {
+		epoch := binary.LittleEndian.Uint32(value[8:])
+		binary.LittleEndian.PutUint32(value[8:], epoch+t.epochs)
+		appendChecksum(value[:preambleSize-4])
+	}
+	return value, err
+}
+
+// tell does in the log what is to be done there, and says what is gone. The caller holds mu.
+func (t *takeover) tell(ctx context.Context, ops []*storage.Operation) error {
+	if len(t.untold) == 0 {
+		return t.Log.Batch(ctx, ops...)
+	}
+	all := make([]*storage.Operation, 0, len(t.untold)+len(ops))
+	onlyDeletes := true
+	for _, k := range t.untold {
+		all = append(all, storage.SetOperation(gonePrefix+k, nil))
+	}
+	for _, op := range ops {
+		onlyDeletes = onlyDeletes && op.Type == storage.Delete
+	}
+	err := t.Log.Batch(ctx, append(all, ops...)...)
+	switch {
+	case err == nil:
+		t.told, t.untold = append(t.told, t.untold...), nil
+	case onlyDeletes: // for which the log needs no room
+		return t.Log.Batch(ctx, ops...)
+	}
+	return err
+}
+
+// finish deletes the earlier storage, which makes room, and then does in the log what is to be done there. The caller holds mu.
+func (t *takeover) finish(ctx context.Context, ops []*storage.Operation) error {
+	err := t.earlier.Remove()
+	t.done(err)
+	if err != nil { // the next process may be able to
+		t.earlier, t.stays = nothing{}, true
+		return t.tell(ctx, ops)
+	}
+	t.earlier, t.untold = nil, nil
+	return t.Log.Batch(ctx, append(t.forgetTold(), ops...)...)
+}
+
+// forgetTold deletes what the log says of the earlier storage.
+func (t *takeover) forgetTold() []*storage.Operation {
+	ops := make([]*storage.Operation, 0, len(t.told)+1)
+	for _, k := range t.told {
+		ops = append(ops, storage.DeleteOperation(gonePrefix+k))
+	}
+	t.told = nil
+	return append(ops, storage.DeleteOperation(takeoverKey))
+}
+
+// Walk shows the values of both.
+func (t *takeover) Walk(ctx context.Context, fn storage.WalkFunc) error {
+	t.mu.Lock()
+	keys := make([]string, 0, len(t.live))
+	for k := range t.live {
+		keys = append(keys, k)
+	}
+	t.mu.Unlock()
+	var ops []*storage.Operation
+	for _, k := range keys {
+		value, err := t.Get(ctx, k)
+		if err != nil {
+			return err
+		}
+		more, err := fn(k, value)
+		if ops = append(ops, more...); errors.Is(err, storage.SkipAll) {
+			return t.Batch(ctx, ops...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := t.Log.Walk(ctx, func(k string, value []byte) ([]*storage.Operation, error) {
+		if k == takeoverKey || strings.HasPrefix(k, gonePrefix) {
+			return nil, nil
+		}
+		more, err := fn(k, value)
+		ops = append(ops, more...)
+		return nil, err
+	})
+	if err != nil {
+		return err
+	}
+	return t.Batch(ctx, ops...)
+}
+
+// Close lets go of both.
+func (t *takeover) Close(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.earlier == nil {
+		return t.Log.Close(ctx)
+	}
+	return errors.Join(t.earlier.Close(), t.Log.Close(ctx))
+}
+
+// nothing takes the place of an earlier storage that is closed, but could not be deleted.
+type nothing struct{}
+
+func (nothing) Keys() []string             { return nil }
+func (nothing) Get(string) ([]byte, error) { return nil, nil }
+func (nothing) Remove() error              { return nil }
+func (nothing) Close() error               { return nil }
