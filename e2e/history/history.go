@@ -9,12 +9,14 @@ package history
 import (
 	"errors"
 	"io"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
@@ -39,6 +41,28 @@ func New(t testing.TB) *History {
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, Parser: Parser()})
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return &History{t: t, memory: memory{}, engine: engine, now: time.Now().Truncate(time.Minute)}
+}
+
+// MoveTo makes it a moment of another clock.
+func (h *History) MoveTo(now time.Time) { h.now = now }
+
+// Put writes one sample of a series. Those of a series come in order.
+func (h *History) Put(series labels.Labels, at time.Time, v float64) {
+	h.memory.append(series, sample{at.UnixMilli(), v})
+}
+
+// PutCounter is Put for a counter that says since when it counts: it was zero then, which is written if it is news, as Prometheus
+// does with such times.
+func (h *History) PutCounter(series labels.Labels, since, at time.Time, v float64) {
+	if zero, news := h.memory.since(series, since.UnixMilli()); news && zero < at.UnixMilli() {
+		h.memory.append(series, sample{zero, 0})
+	}
+	h.Put(series, at, v)
+}
+
+// PutEnd writes that a series ends.
+func (h *History) PutEnd(series labels.Labels, at time.Time) {
+	h.Put(series, at, math.Float64frombits(value.StaleNaN))
 }
 
 // Pass lets time pass.
@@ -93,5 +117,7 @@ func (h *History) Query(expr string) promql.Vector {
 	return append(promql.Vector(nil), vector...)
 }
 
-// Parser is that of the queries.
-func Parser() parser.Parser { return parser.NewParser(parser.Options{}) }
+// Parser is that of the queries. It knows `anchored`: how much a counter grew between samples, and no more.
+func Parser() parser.Parser {
+	return parser.NewParser(parser.Options{EnableExtendedRangeSelectors: true})
+}

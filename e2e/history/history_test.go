@@ -36,3 +36,22 @@ func TestAHistoryAnswersAsPrometheusWould(t *testing.T) {
 	h.Pass(time.Hour)
 	assert.Empty(t, h.Query(`up`), "what is old is gone")
 }
+
+func TestAlertsFireOnceTheyHaveLasted(t *testing.T) {
+	h := New(t)
+	a := Alert{Expr: `honks > 10`, For: time.Minute}
+	evaluate := func(value, minutes int) (firing int) {
+		t.Helper()
+		for range minutes {
+			h.Scraped("geese", "a:1", fmt.Sprintf("honks %d\n", value))
+			firing = len(a.Evaluate(h))
+			h.Pass(time.Minute)
+		}
+		return firing
+	}
+	assert.Zero(t, evaluate(11, 1), "not yet")
+	assert.Equal(t, 1, evaluate(12, 1))
+	assert.Zero(t, evaluate(9, 1))
+	assert.Zero(t, evaluate(11, 1), "from the beginning")
+	assert.Equal(t, 1, evaluate(11, 2))
+}

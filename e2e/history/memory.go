@@ -22,6 +22,7 @@ type memory map[string]*series
 type series struct {
 	labels  labels.Labels
 	samples []chunks.Sample
+	since   int64 // of a counter that says so
 }
 
 func (m memory) append(l labels.Labels, s sample) {
@@ -30,6 +31,23 @@ func (m memory) append(l labels.Labels, s sample) {
 		m[key] = &series{labels: l}
 	}
 	m[key].samples = append(m[key].samples, s)
+}
+
+// since notes since when a counter counts, and says whether that is news, and from when on that can be said.
+func (m memory) since(l labels.Labels, t int64) (from int64, news bool) {
+	key := l.String()
+	if m[key] == nil {
+		m[key] = &series{labels: l}
+	}
+	s := m[key]
+	if s.since == t {
+		return 0, false
+	}
+	s.since, from = t, t
+	if n := len(s.samples); n > 0 {
+		from = max(from, s.samples[n-1].T()+1)
+	}
+	return from, true
 }
 
 // Querier of all times: the engine looks only at those it asked for.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // side is where an attribute is: at the point, or at its resource.
@@ -31,6 +32,8 @@ type labelLimit struct {
 	key    string
 	on     [sides]bool
 	values bound // of which 0 allows none
+
+	measured metric.MeasurementOption // the attributes of what is measured of it
 }
 
 // newLabelLimit reads `KEY`, `resource:KEY` or `attribute:KEY`.

@@ -106,7 +106,7 @@ func TestOwnersAreTold(t *testing.T) {
 	r.send(series(1), series(2))
 	r.epochs(1)
 	for name, rule := range map[string]string{
-		"series": "r", "groups": "r", "rejected_series": "r", "rejected_points": "r", "rule_silence": "dead",
+		"series": "r", "groups": "r", "fullest_group": "r", "limit": "r", "rejected_series": "r", "rejected_points": "r", "rule_silence": "dead",
 	} {
 		got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_" + name)
 		require.NoError(t, err)

@@ -58,12 +58,13 @@ type limit struct {
 }
 
 // ownLabels are those that metrics have beside the owner's.
-var ownLabels = []string{labelRule, labelReason, labelAction}
+var ownLabels = []string{labelRule, labelReason, labelAction, labelLabel}
 
 const (
 	labelRule   = "rule"
 	labelReason = "reason"
 	labelAction = "action"
+	labelLabel  = "label"
 )
 
 // bound is what is counted in a group, for a limit on it.
@@ -279,6 +280,9 @@ func newLimit(rule *RuleConfig, cfg *Config, tenants []string) *limit {
 	}
 	l.owner = rule.Owner
 	l.measured = metric.WithAttributeSet(attribute.NewSet(l.ownAttributes()...))
+	for i := range l.labels {
+		l.labels[i].measured = l.measuredLabel(l.labels[i].name)
+	}
 	for why := range l.rejected {
 		for what := range l.rejected[why] {
 			l.rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(append(

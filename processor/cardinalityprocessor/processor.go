@@ -323,6 +323,7 @@ func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.
 
 func (p *cardinalityProcessor) observe() error {
 	return errors.Join(
+		p.observeFullest(),
 		p.telemetry.RegisterProcessorCardinalityAdmittedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(p.limiter.admitted.Load())
 			return nil

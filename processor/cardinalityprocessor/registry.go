@@ -40,19 +40,21 @@ const setPage = 1024
 
 // group is one group of one limit: of series, or of the values of a label.
 type group struct {
-	key   uint64
-	rule  string
-	used  int // members
-	sets  int // sets that have the group
-	tally *tally
-	party *party // nil unless it shares a limit
-	about *about // nil while nobody asked for the members of it
+	key    uint64
+	rule   string
+	values bool // its members are those of a label
+	used   int  // members
+	sets   int  // sets that have the group
+	tally  *tally
+	party  *party // nil unless it shares a limit
+	about  *about // nil while nobody asked for the members of it
 
 	newcomers int64        // what its pace of new series remembers
 	pressed   int64        // since when there have been more than that
 	denied    int64        // when one of them last found no room
 	points    atomic.Int64 // what its pace of points remembers
 	count     atomic.Int64 // used, for who has no lock
+	heading   atomic.Pointer[heading]
 }
 
 // tally sums up the groups of one rule.
@@ -289,7 +291,7 @@ func (r *registry) add(s *set, places []place) uint32 {
 
 // found begins a group.
 func (r *registry) found(p *place, values bool) *group {
-	g := &group{key: p.key, rule: p.limit.name, tally: &tally{}}
+	g := &group{key: p.key, rule: p.limit.name, values: values, tally: &tally{}}
 	if p.party {
 		g.party = &party{}
 	} else if !values { // they are no series, and summed up nowhere

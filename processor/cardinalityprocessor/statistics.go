@@ -42,12 +42,13 @@ type about struct {
 
 // describe notes what the groups of a series are called. The registry's lock is held.
 func (l *limiter) describe(x *sighting) {
-	if !l.watched {
-		return
-	}
 	for _, p := range x.places {
 		g := l.groups.groups[p.key]
 		if g == nil || p.party {
+			continue
+		}
+		g.title(p.limit, "", x.owner.tenant)
+		if !l.watched {
 			continue
 		}
 		if g.about == nil {
@@ -59,7 +60,12 @@ func (l *limiter) describe(x *sighting) {
 	}
 	for i := range x.values {
 		v := &x.values[i]
-		if g := l.groups.groups[v.place.key]; g != nil && g.about == nil {
+		g := l.groups.groups[v.place.key]
+		if g == nil {
+			continue
+		}
+		g.title(v.limit, v.limit.labels[v.label].name, x.owner.tenant)
+		if l.watched && g.about == nil {
 			g.about = &about{label: v.limit.labels[v.label].name, group: v.limit.describe(x)}
 		}
 	}

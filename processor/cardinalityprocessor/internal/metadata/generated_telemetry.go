@@ -40,7 +40,9 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityEndMarkers             metric.Int64Counter
 	ProcessorCardinalityEndedSeries            metric.Int64ObservableCounter
 	ProcessorCardinalityExpiredSeries          metric.Int64ObservableCounter
+	ProcessorCardinalityFullestGroup           metric.Int64ObservableGauge
 	ProcessorCardinalityGroups                 metric.Int64ObservableGauge
+	ProcessorCardinalityLimit                  metric.Int64ObservableGauge
 	ProcessorCardinalityMemory                 metric.Int64ObservableGauge
 	ProcessorCardinalityOverflowFailedPoints   metric.Int64Counter
 	ProcessorCardinalityOverflowMembers        metric.Int64ObservableGauge
@@ -178,12 +180,42 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityExpiredSeriesCallba
 	return nil
 }
 
+// RegisterProcessorCardinalityFullestGroupCallback sets callback for observable ProcessorCardinalityFullestGroup metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityFullestGroupCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityFullestGroup, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityFullestGroup)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterProcessorCardinalityGroupsCallback sets callback for observable ProcessorCardinalityGroups metric.
 func (builder *TelemetryBuilder) RegisterProcessorCardinalityGroupsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityGroups, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityGroups)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityLimitCallback sets callback for observable ProcessorCardinalityLimit metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityLimitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityLimit, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityLimit)
 	if err != nil {
 		return err
 	}
@@ -458,10 +490,22 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityFullestGroup, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_fullest_group",
+		metric.WithDescription("Series, or values of a label, in the group of a rule that has the least room. [Alpha]"),
+		metric.WithUnit("{member}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityGroups, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_groups",
 		metric.WithDescription("Groups that have series. [Alpha]"),
 		metric.WithUnit("{group}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_limit",
+		metric.WithDescription("How many series, or values of a label, the group of a rule may have that has the least room. [Alpha]"),
+		metric.WithUnit("{member}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityMemory, err = builder.meter.Int64ObservableGauge(
