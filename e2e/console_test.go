@@ -156,6 +156,10 @@ func TestConsole(t *testing.T) {
 		p.Click(`input[aria-label="Without ring_id"]`)
 		p.Reads(".whatif", "series become", "fewer", "rules: - name:", "ring_id: 0")
 		consoleCopies(t, p)
+		p.Go("#/cardinality")
+		p.Click("#advice")
+		p.Reads(".advice", "1 rule would make", "fewer", "sightings", "without_ring_id", "Queries that ask by these labels")
+		p.Picture("cardinality-wide-advice")
 		p.Go("#/cardinality?match=no-such-goose")
 		p.Reads("main", "Nothing matches")
 	})
@@ -240,6 +244,7 @@ func TestConsole(t *testing.T) {
 		views := map[string]string{
 			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
 			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
+			"advice":  "#/cardinality?advice=1",
 			"live":    "#/live/processor%2Fcardinality",
 			"relabel": "#/relabel?labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D",
 		}

@@ -3,8 +3,14 @@
 
 package main
 
-import "github.com/godwit-otel/godwit/internal/convert"
+import (
+	"github.com/godwit-otel/godwit/internal/convert"
+	"github.com/godwit-otel/godwit/internal/recommend"
+)
 
-// init comes before main, which ocb generates and which knows the collector's commands only: `convert` and `check` are
-// done here, and so is --help.
-func init() { convert.Intercept("godwit-agent") }
+// init comes before main, which ocb generates and which knows the collector's commands only: `convert`, `check` and
+// `cardinality recommend` are done here, and so is --help.
+func init() {
+	recommend.Intercept("godwit-agent")
+	convert.Intercept("godwit-agent")
+}

@@ -21,20 +21,21 @@ var openAPI []byte
 // answers is what the API has, by method and path.
 func (c *console) answers() map[string]func(*http.Request) (any, error) {
 	return map[string]func(*http.Request) (any, error){
-		"GET /api/v1/overview":               c.share(c.overview),
-		"GET /api/v1/history":                c.history,
-		"GET /api/v1/targets":                c.share(c.targets),
-		"GET /api/v1/targets/{id}":           c.target,
-		"POST /api/v1/targets/{id}/response": c.look,
-		"POST /api/v1/relabel":               c.relabel,
-		"POST /api/v1/live":                  c.live,
-		"GET /api/v1/cardinality":            c.share(c.cardinality),
-		"GET /api/v1/cardinality/top":        c.share(c.top),
-		"GET /api/v1/cardinality/metric":     c.share(c.metric),
-		"GET /api/v1/cardinality/whatif":     c.share(c.whatIf),
-		"GET /api/v1/status/tsdb":            c.share(c.tsdb),
-		"GET /api/v1/delivery":               c.delivery,
-		"GET /api/v1/configuration":          c.configuration,
+		"GET /api/v1/overview":                    c.share(c.overview),
+		"GET /api/v1/history":                     c.history,
+		"GET /api/v1/targets":                     c.share(c.targets),
+		"GET /api/v1/targets/{id}":                c.target,
+		"POST /api/v1/targets/{id}/response":      c.look,
+		"POST /api/v1/relabel":                    c.relabel,
+		"POST /api/v1/live":                       c.live,
+		"GET /api/v1/cardinality":                 c.share(c.cardinality),
+		"GET /api/v1/cardinality/top":             c.share(c.top),
+		"GET /api/v1/cardinality/metric":          c.share(c.metric),
+		"GET /api/v1/cardinality/whatif":          c.share(c.whatIf),
+		"GET /api/v1/cardinality/recommendations": c.share(c.recommend),
+		"GET /api/v1/status/tsdb":                 c.share(c.tsdb),
+		"GET /api/v1/delivery":                    c.delivery,
+		"GET /api/v1/configuration":               c.configuration,
 	}
 }
 

@@ -140,7 +140,7 @@ func (c *console) top(r *http.Request) (any, error) {
 		return nil, err
 	}
 	query := r.URL.Query()
-	ask := inspect.TopQuery{Match: query.Get("match"), Metric: query.Get("metric"), Label: query.Get("label")}
+	ask := inspect.TopQuery{Match: query.Get("match"), Metric: query.Get(wordMetric), Label: query.Get("label")}
 	if ask.Of, err = oneOf(r, "of", inspect.TopMetrics, inspect.TopLabels, inspect.TopPairs, inspect.TopGroups); err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (c *console) whatIf(r *http.Request) (any, error) {
 		return nil, err
 	}
 	query := r.URL.Query()
-	change := inspect.Change{Metric: query.Get("metric"), Drop: query["drop"], Keep: query["keep"]}
+	change := inspect.Change{Metric: query.Get(wordMetric), Drop: query["drop"], Keep: query["keep"]}
 	if len(change.Drop)+len(change.Keep) > maxLabels {
 		return nil, badRequest("`drop` and `keep` must not be more than %d", maxLabels)
 	}
@@ -255,7 +255,7 @@ func ruleFor(change inspect.Change) (string, error) {
 	}
 	rule := yaml.MapSlice{{Key: "name", Value: ruleName(change)}}
 	if change.Metric != "" {
-		rule = append(rule, yaml.MapItem{Key: "match", Value: yaml.MapSlice{{Key: "metric", Value: change.Metric}}})
+		rule = append(rule, yaml.MapItem{Key: "match", Value: yaml.MapSlice{{Key: wordMetric, Value: change.Metric}}})
 	}
 	if change.Max > 0 {
 		rule = append(rule, yaml.MapItem{Key: "max_series", Value: change.Max})

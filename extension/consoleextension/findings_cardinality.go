@@ -50,7 +50,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 		if culprit.name != "" && !isIdentity(culprit.name) {
 			f.Next = fmt.Sprintf("Drop or collapse label %s, if nobody needs it; or raise the limit.", culprit.name)
 		}
-		if o.Mode == "dry_run" {
+		if o.Mode == modeDryRun {
 			f.Severity, f.Next = severityInfo, "Nothing is kept out in a dry run; see whether it is what you want, then set `mode: enforce`."
 		}
 		add(f)

@@ -12,6 +12,7 @@ const (
 	wordExtension = "extension"
 
 	wordMetrics = "metrics"
+	wordMetric  = "metric"
 	wordSamples = "samples"
 	wordBytes   = "bytes"
 	wordNone    = "none"
@@ -37,6 +38,8 @@ const (
 	healthOK       = "ok"
 	healthDegraded = "degraded"
 	healthFailing  = "failing"
+
+	modeDryRun = "dry_run"
 
 	labelAddress = "__address__"
 	localhost    = "localhost"

@@ -389,6 +389,7 @@ Commands:
   validate      check a configuration: --config FILE
   check         say what a file is, of Prometheus, vmagent or a collector, what would change, and whether it is valid
   convert       make a configuration out of one of these
+  cardinality   cardinality recommend prints rules that would save most series of a collector that runs
   print-config  show what a configuration means, with defaults: --config FILE
   components    list what is built in
   featuregate   list feature gates; --feature-gates=NAME,-OTHER before or after --config turns them on and off

@@ -33,6 +33,10 @@ type CardinalityOverview struct {
 	SampleSince time.Time `json:"sample_since"`
 	RulesFault  string    `json:"rules_fault"` // why the rules file is not in force
 
+	// What rules have to respect: labels of resources that tenants are told by, and how long a series may be silent.
+	TenantLabels []string      `json:"-"`
+	IdleTimeout  time.Duration `json:"-"`
+
 	Limits   []Limit    `json:"limits"`
 	Rejects  []Reject   `json:"rejects"`  // latest first
 	Overflow []Overflow `json:"overflow"` // most members first

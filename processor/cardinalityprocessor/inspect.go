@@ -75,7 +75,12 @@ func (i inspection) Overview() inspect.CardinalityOverview {
 		Mode: p.cfg.Mode, MaxSeries: int64(p.cfg.Memory.MaxSeries), Metrics: int(s.Names + 0.5),
 		Admitted: p.limiter.admitted.Load(), Expired: p.limiter.expired.Load(),
 		Memory:     p.memory(),
-		SampleSize: s.Sampled, SampleSince: s.Since, Events: p.events.list(),
+		SampleSize: s.Sampled, SampleSince: s.Since, Events: p.events.list(), IdleTimeout: p.cfg.IdleTimeout,
+	}
+	for _, from := range p.cfg.Tenant.From {
+		if key, ok := strings.CutPrefix(from, byResource+":"); ok {
+			o.TenantLabels = append(o.TenantLabels, key)
+		}
 	}
 	if fault := p.rulesFault.Load(); fault != nil {
 		o.RulesFault = *fault

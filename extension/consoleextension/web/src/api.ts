@@ -345,6 +345,27 @@ export interface Projection {
   rule: string;
 }
 
+export interface Recommendations {
+  before: Estimate;
+  after: Estimate;
+  /** Of all series, from 0 to 1. */
+  saved_ratio: number;
+  rules: Recommendation[];
+  /** All of them, to be pasted. */
+  yaml: string;
+}
+
+export interface Recommendation {
+  name: string;
+  metrics: string[];
+  labels: string[];
+  before: Estimate;
+  after: Estimate;
+  saved_ratio: number;
+  gauges: boolean;
+  note: string;
+}
+
 export interface Stream {
   state: string;
   age_seconds: number;

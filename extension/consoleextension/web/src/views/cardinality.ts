@@ -10,12 +10,15 @@ import { badge, bar, choice, empty, exports, heading, labels, search, section, s
 import { changed, href, type Route } from "../route";
 import { table, type Column, type Order } from "../table";
 import { metricDetail, type Detail } from "./metric";
+import { recommended } from "./recommended";
 
 interface Data {
   processors: api.Cardinality[];
   top?: api.Top;
   /** The labels with the most values. */
   worst?: api.Row[];
+  /** Asked for only by those who want to see it. */
+  advice?: api.Recommendations;
   detail?: Detail;
 }
 
@@ -41,11 +44,15 @@ export const cardinality: View<Data> = {
     }
     const { processors } = await get<{ processors: api.Cardinality[] }>("cardinality", {}, signal);
     if (processors.length === 0) return { processors };
-    const [top, worst] = await Promise.all([get<api.Top>("cardinality/top", query(route), signal), get<api.Top>("cardinality/top", { processor, of: "labels", by: "values", n: 5 }, signal)]);
-    return { processors, top, worst: worst.rows };
+    const [top, worst, advice] = await Promise.all([
+      get<api.Top>("cardinality/top", query(route), signal),
+      get<api.Top>("cardinality/top", { processor, of: "labels", by: "values", n: 5 }, signal),
+      route.params.get("advice") ? get<api.Recommendations>("cardinality/recommendations", { processor }, signal) : undefined,
+    ]);
+    return { processors, top, worst: worst.rows, ...(advice ? { advice } : {}) };
   },
 
-  render({ processors, top, worst, detail }, route, page) {
+  render({ processors, top, worst, advice, detail }, route, page) {
     const about = "Which metrics and labels make how many series, and what limits do about it.";
     if (processors.length === 0) {
       return [
@@ -61,6 +68,7 @@ export const cardinality: View<Data> = {
       notices(now),
       explosion(worst ?? [], route),
       summary(now),
+      recommended(advice, route, page),
       top ? most(top, now, route) : null,
       limits(now),
       rejects(now),

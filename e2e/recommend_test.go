@@ -1,0 +1,153 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const advisedConfig = `
+extensions: {console: {endpoint: %q}}
+receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
+processors:
+  cardinality:
+    idle_timeout: 10s
+    %s
+exporters: {nop: }
+service:
+  extensions: [health_check, console]
+  pipelines: {metrics: {receivers: [otlp], processors: [cardinality], exporters: [nop]}}
+`
+
+// How many series explosion has, and how many of these are left without path, user.id and sensor.
+const (
+	explosionSeries = 2*1000 + 1000 + 1500 + 200 + 400
+	explosionLeft   = 2*1 + 1 + 1 + 1 + 400
+)
+
+// explosion is what somebody did not think of, and targets.
+func explosion(started pcommon.Timestamp) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	all := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+	sum := func(to pmetric.MetricSlice, name string) pmetric.NumberDataPointSlice {
+		m := to.AppendEmpty()
+		m.SetName(name)
+		s := m.SetEmptySum()
+		s.SetIsMonotonic(true)
+		s.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		return s.DataPoints()
+	}
+	point := func(to pmetric.NumberDataPointSlice) pcommon.Map {
+		p := to.AppendEmpty()
+		p.SetStartTimestamp(started)
+		p.SetTimestamp(started + 1)
+		p.SetIntValue(1)
+		return p.Attributes()
+	}
+	requests, failures, logins := sum(all, "requests"), sum(all, "failures"), sum(all, "logins")
+	for i := range 1000 {
+		for _, code := range []string{"200", "404"} {
+			a := point(requests)
+			a.PutStr("path", "/"+strconv.Itoa(i))
+			a.PutStr("code", code)
+		}
+		point(failures).PutStr("path", "/"+strconv.Itoa(i))
+	}
+	for i := range 1500 {
+		point(logins).PutInt("user.id", int64(i))
+	}
+	gauge := all.AppendEmpty()
+	gauge.SetName("temperature")
+	sensors := gauge.SetEmptyGauge().DataPoints()
+	for i := range 200 {
+		point(sensors).PutInt("sensor", int64(i))
+	}
+	for i := range 400 { // each is a target's own
+		rm := md.ResourceMetrics().AppendEmpty()
+		rm.Resource().Attributes().PutStr("service.name", "web")
+		rm.Resource().Attributes().PutStr("service.instance.id", "host-"+strconv.Itoa(i))
+		point(sum(rm.ScopeMetrics().AppendEmpty().Metrics(), "uptime"))
+	}
+	return md
+}
+
+var savedPercent = regexp.MustCompile(`save about (\d+) %`)
+
+// What is recommended is valid as it is pasted, and saves what it says, by data. Nobody is told to drop what targets are known by.
+func TestRecommendedRulesSaveWhatTheySay(t *testing.T) {
+	t.Parallel()
+	const name = "godwit-agent"
+	series := func(c *collector) float64 {
+		return metricWith(t, page(t, c.telemetry), "otelcol_processor_cardinality_series", `rule="total"`)
+	}
+	// explode sends until there are as many series as there should be.
+	explode := func(rules string, want float64) (c *collector, console string) {
+		t.Helper()
+		at, addr := freeport.Addr(t), freeport.Addr(t)
+		c = startDistribution(t, name, fmt.Sprintf(advisedConfig, at, addr, rules))
+		client, began := pmetricotlp.NewGRPCClient(dial(t, addr)), pcommon.NewTimestampFromTime(time.Now())
+		wait.Until(t, delivery, func() (bool, string) {
+			_, err := client.Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(explosion(began)))
+			require.NoError(t, err)
+			n := series(c)
+			return n == want, fmt.Sprintf("there are %v series, not %v", n, want)
+		})
+		return c, "http://" + at
+	}
+	c, console := explode("rules: []", explosionSeries)
+	exit, pasted := command(t, name, nil, "cardinality", "recommend", "--console", console)
+	require.Zero(t, exit, pasted)
+	require.Equal(t, 3, strings.Count(pasted, "- name: "), pasted)
+	for _, want := range []string{"failures|requests", "path", "logins", "user.id", "temperature", "sensor"} {
+		assert.Contains(t, pasted, want)
+	}
+	assert.NotContains(t, pasted, "service.instance.id")
+	match := savedPercent.FindStringSubmatch(pasted)
+	require.NotNil(t, match, pasted)
+	said, err := strconv.Atoi(match[1])
+	require.NoError(t, err)
+	assert.InDelta(t, 100-100*float64(explosionLeft)/explosionSeries, said, 5)
+	exit, one := command(t, name, nil, "cardinality", "recommend", "--console", console, "--rules", "1")
+	require.Zero(t, exit, one)
+	assert.Equal(t, 1, strings.Count(one, "- name: "), one)
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+
+	indented := strings.ReplaceAll(pasted, "\n", "\n    ")
+	config := configFile(t, fmt.Sprintf(advisedConfig, "127.0.0.1:0", "127.0.0.1:0", indented))
+	exit, output := command(t, name, nil, "validate", "--config", config, "--config", configFile(t, "extensions: {health_check: }"))
+	require.Zero(t, exit, output)
+	c, console = explode(indented, explosionLeft)
+	exit, nothing := command(t, name, nil, "cardinality", "recommend", "--console", console)
+	require.Zero(t, exit, nothing)
+	assert.NotContains(t, nothing, "- name: ", "there is nothing left to save")
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// Whoever asks where there is no processor, or no collector, is told.
+func TestRecommendSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	exit, output := command(t, "godwit-agent", nil, "cardinality", "recommend", "--console", "http://"+freeport.Addr(t))
+	assert.Equal(t, 1, exit)
+	assert.Contains(t, output, "extension `console`")
+	exit, output = command(t, "godwit-agent", nil, "--help")
+	assert.Zero(t, exit)
+	assert.Contains(t, output, "cardinality recommend")
+}
