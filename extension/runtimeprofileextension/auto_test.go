@@ -4,10 +4,7 @@
 package runtimeprofileextension
 
 import (
-	"os"
-	"runtime"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -125,24 +122,6 @@ func TestAutoLeavesACgroupRoomForFiles(t *testing.T) {
 		p.plan(c)
 	}
 	assert.Equal(t, 150, p.plan(c).gogc)
-}
-
-func TestFilePages(t *testing.T) {
-	page := int64(os.Getpagesize())
-	f := func(statm string, want int64) {
-		t.Helper()
-		root := tree(nil)
-		root["proc/self/statm"] = &fstest.MapFile{Data: []byte(statm)}
-		assert.Equal(t, want, readFilePages(root))
-	}
-	f("183202 14221 11820 18000 0 32111 0\n", 11820*page)
-	f("183202 14221\n", 0)
-	f("1 2 goose\n", 0)
-	f("1 2 -3\n", 0)
-	assert.Zero(t, readFilePages(fstest.MapFS{}), "a system without")
-	if runtime.GOOS == "linux" {
-		assert.Greater(t, readFilePages(os.DirFS("/")), int64(1<<20), "this test's own program")
-	}
 }
 
 func TestAutoDoesNotWaver(t *testing.T) {

@@ -25,15 +25,7 @@ type mapping struct {
 // code that runs meanwhile, this function's included, is only delayed. It
 // returns how much was resident.
 func releaseBinaryPages() (int64, error) {
-	executable, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return 0, fmt.Errorf("cannot name the executable: %w", err)
-	}
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the memory map: %w", err)
-	}
-	mappings, err := readMappings(smaps, executable)
+	mappings, err := mappingsOfBinary()
 	if err != nil {
 		return 0, err
 	}
@@ -51,6 +43,31 @@ func releaseBinaryPages() (int64, error) {
 		released += m.resident
 	}
 	return released, errors.Join(errs...)
+}
+
+// residentBinaryPages is how much of the executable's file is resident, 0 if that cannot be told. Other files that the process has
+// mapped, such as the database of file_storage, are the kernel's to take back, and no concern of the heap.
+func residentBinaryPages() (resident int64) {
+	mappings, err := mappingsOfBinary()
+	if err != nil {
+		return 0
+	}
+	for _, m := range mappings {
+		resident += m.resident
+	}
+	return resident
+}
+
+func mappingsOfBinary() ([]mapping, error) {
+	executable, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil, fmt.Errorf("cannot name the executable: %w", err)
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the memory map: %w", err)
+	}
+	return readMappings(smaps, executable)
 }
 
 // readMappings returns the private, read-only mappings of the executable's file.

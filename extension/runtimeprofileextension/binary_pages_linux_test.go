@@ -160,3 +160,23 @@ func TestPagesWrittenToAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "breakpoint", string(written[:len("breakpoint")]))
 }
+
+// What else is mapped, such as a database on disk, is not the executable's.
+func TestOtherFilesAreNotCounted(t *testing.T) {
+	const size = 64 << 20
+	file, err := os.Create(t.TempDir() + "/database")
+	require.NoError(t, err)
+	defer file.Close()
+	require.NoError(t, file.Truncate(size))
+	own := residentBinaryPages()
+	require.Positive(t, own)
+	data, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(data)) }()
+	sum := byte(0)
+	for i := 0; i < size; i += os.Getpagesize() {
+		sum += data[i]
+	}
+	require.Zero(t, sum)
+	require.Less(t, residentBinaryPages(), own+size/4)
+}

@@ -8,3 +8,5 @@ package runtimeprofileextension
 import "errors"
 
 func releaseBinaryPages() (int64, error) { return 0, errors.ErrUnsupported }
+
+func residentBinaryPages() int64 { return 0 }

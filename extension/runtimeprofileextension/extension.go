@@ -110,7 +110,7 @@ func (e *runtimeProfile) Shutdown(context.Context) error {
 	return nil
 }
 
-// NotifyConfigSnapshot looks for a memory_limiter to agree with. It comes after Start and before the pipelines start.
+// NotifyConfigSnapshot looks for a memory_limiter to agree with, and for others who set what is set here. It comes after Start and before the pipelines start.
 func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	conf := snapshot.Effective()
 	if conf == nil {
@@ -120,6 +120,10 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 	limiter, err := findLimiter(conf, e.budget.total())
 	e.limiter = limiter
 	e.mu.Unlock()
+	if id := findRival(conf); id != "" {
+		e.logger.Warn("Another extension sets GOMEMLIMIT too, and which of them is last wins: take it out of service::extensions, or set its "+
+			"gomemlimit::enabled to false. GOMAXPROCS follows the cgroup without it", zap.String("extension", id))
+	}
 	if err != nil { // the limiter's own complaint about it will stop the collector; ours need not
 		e.logger.Warn("Cannot compare with the memory_limiter", zap.Error(err))
 	}
@@ -180,7 +184,9 @@ func (e *runtimeProfile) refresh() {
 	}
 	e.refreshBudget()
 	now := readSample()
-	now.files = readFilePages(e.root)
+	if e.cfg.Profile == ProfileAuto { // the kernel walks all of the memory for it
+		now.files = residentBinaryPages()
+	}
 	e.gcRatio = now.gcRatioSince(e.last)
 	e.last = now
 	changed := e.lease.apply(e.planner.plan(conditions{

@@ -201,6 +201,17 @@ func TestDisagreementIsToldOnce(t *testing.T) {
 	})
 }
 
+func TestRivalIsTold(t *testing.T) {
+	quietEnv(t)
+	s := newSubject(&Config{Profile: ProfileBalanced}, tree(nil))
+	s.start(t)
+	defer s.shutdown(t)
+	s.notify(t, "service: {extensions: [runtimeprofile]}")
+	assert.Zero(t, s.said("GOMEMLIMIT too"))
+	s.notify(t, "extensions: {cgroupruntime: }\nservice: {extensions: [runtimeprofile, cgroupruntime]}")
+	assert.Equal(t, 1, s.said("GOMEMLIMIT too"))
+}
+
 func TestConfigSnapshotsThatSayNothing(t *testing.T) {
 	quietEnv(t)
 	s := newSubject(&Config{Profile: ProfileBalanced}, tree(nil))

@@ -3,13 +3,7 @@
 
 package runtimeprofileextension
 
-import (
-	"io/fs"
-	"os"
-	"runtime/metrics"
-	"strconv"
-	"strings"
-)
+import "runtime/metrics"
 
 // sample is one look at the runtime, a few microseconds of work.
 type sample struct {
@@ -18,7 +12,7 @@ type sample struct {
 	live     int64 // heap the last cycle found in use
 	roots    int64 // stacks and globals: GOGC counts them in with the live heap
 	overhead int64 // what GOMEMLIMIT counts beside objects and free heap
-	files    int64 // resident pages of files, the executable's most of all: GOMEMLIMIT does not count them
+	files    int64 // resident pages of the executable's file, which GOMEMLIMIT does not count; auto alone asks for them
 
 	goroutines int64
 
@@ -56,20 +50,6 @@ func readSample() sample {
 		gcSeconds:  s[10].Value.Float64(),
 		cpuSeconds: s[11].Value.Float64() - s[12].Value.Float64(),
 	}
-}
-
-// readFilePages returns 0 where the kernel does not tell.
-func readFilePages(root fs.FS) int64 {
-	text, err := fs.ReadFile(root, "proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text)) // size, resident, shared: that is with a file behind it
-	if len(fields) < 3 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[2], 10, 64)
-	return max(0, pages) * int64(os.Getpagesize())
 }
 
 // need is what the runtime cannot do with less than: under it, cycles would follow each other without end.
