@@ -210,6 +210,7 @@ func TestConsole(t *testing.T) {
 		}
 	})
 	t.Run("keyboard", func(t *testing.T) { consoleKeyboard(t, browser, a) })
+	t.Run("hurry", func(t *testing.T) { consoleHurry(t, browser, a) })
 	t.Run("hidden", func(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/delivery")
 		p.Reads("h1", "Delivery")
@@ -361,6 +362,22 @@ func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p.Holds(`document.documentElement.dataset.theme === "dark"`)
 	p.Keys("t")
 	p.Holds(`document.documentElement.dataset.theme === undefined`)
+}
+
+// What one does within the pause in which a search box waits for more letters takes nothing back, and is not taken back.
+func consoleHurry(t *testing.T, browser *console.Browser, a *consoleAgent) {
+	p := browser.Page(t, console.Wide, a.home, "#/targets")
+	const write = `(box => { box.focus(); box.value = %q; box.dispatchEvent(new InputEvent("input", {bubbles: true})) })(document.querySelector("[data-search]"));`
+	const press = `[...document.querySelectorAll("section th button")].find(b => b.textContent === "Target").click();`
+	p.Reads("main", "1 of 3 targets")
+	p.Do(fmt.Sprintf(write, "silent") + press)
+	p.Holds(`location.hash.includes("sort=url") && location.hash.includes("q=silent")`)
+	p.Reads("main", "1 target of 3")
+	p.Do(press + press) // before the view was drawn again
+	p.Holds(`document.querySelector("th[aria-sort=ascending]") && !location.hash.includes("order=desc")`)
+	p.Do(fmt.Sprintf(write, "ill") + `location.hash = "#/delivery"`)
+	p.Reads("h1", "Delivery")
+	assert.Equal(t, "#/delivery", console.Await[string](p, `new Promise(done => setTimeout(() => done(location.hash), 500))`))
 }
 
 const idleConfig = `

@@ -7,7 +7,7 @@ import { address, type Query } from "./client";
 import { h, type Child } from "./dom";
 import { clip, count, plural } from "./format";
 import { invisible } from "./labels";
-import { changed, go, type Route } from "./route";
+import { change, changed, parse, type Route } from "./route";
 import type { Page } from "./page";
 import type { Label } from "./api";
 
@@ -101,8 +101,14 @@ export function exports(path: string, query: Query | URLSearchParams = {}, name 
 
 let typing = 0;
 
-/** A search box whose text lives in the address; the server hears of it when typing pauses. */
+/** A search box whose text lives in the address; the server hears of it when typing pauses, or the box is left. */
 export function search(route: Route, name: string, label: string): HTMLElement {
+  const send = (box: HTMLInputElement) => {
+    clearTimeout(typing);
+    const now = parse(location.hash);
+    const elsewhere = now.view !== route.view || now.id !== route.id;
+    if (!elsewhere && box.value !== (now.params.get(name) ?? "")) change({ [name]: box.value, offset: null }, true);
+  };
   return h(
     "label",
     { class: "field grow", key: `search-${name}` },
@@ -117,10 +123,11 @@ export function search(route: Route, name: string, label: string): HTMLElement {
       spellcheck: "false",
       on: {
         input: (event: InputEvent) => {
-          const value = (event.target as HTMLInputElement).value;
+          const box = event.target as HTMLInputElement;
           clearTimeout(typing);
-          typing = window.setTimeout(() => go(changed(route, { [name]: value, offset: null }), true), 200);
+          typing = window.setTimeout(() => send(box), 200);
         },
+        blur: (event: FocusEvent) => send(event.target as HTMLInputElement),
       },
     }),
   );
@@ -138,7 +145,7 @@ export function choice(route: Route, name: string, label: string, options: reado
         on: {
           change: (event: Event) => {
             const value = (event.target as HTMLSelectElement).value;
-            go(changed(route, { [name]: value === initial ? null : value, offset: null }));
+            change({ [name]: value === initial ? null : value, offset: null });
           },
         },
       },

@@ -44,6 +44,11 @@ export function changed(route: Route, changes: Changes): string {
   return href(route.view, route.id, apply(new URLSearchParams(route.params), changes));
 }
 
+/** Goes to what the address shows now with some parameters changed: a view may have been drawn for the address before. */
+export function change(changes: Changes, replace = false): void {
+  go(changed(parse(location.hash), changes), replace);
+}
+
 function apply(params: URLSearchParams, changes: Changes): URLSearchParams {
   for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === undefined || value === "") params.delete(name);

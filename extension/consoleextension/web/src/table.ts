@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { h, type Child } from "./dom";
-import { changed, go, type Route } from "./route";
+import { change, parse, type Route } from "./route";
 
 export interface Column<Row> {
   title: string;
@@ -81,12 +81,15 @@ function title<Row>(column: Column<Row>, { route, initial = { by: "", down: fals
   const kind = column.numeric ? "n" : undefined;
   const props = { scope: "col", role: "columnheader", class: kind };
   if (!route || !column.sort) return h("th", props, column.title || h("span", { class: "unseen" }, "More"));
-  const now = order(route, initial);
-  if (mostFirst) now.down = true;
-  const here = now.by === column.sort;
-  const down = here ? !now.down : !!column.descending;
-  const sort = () => go(changed(route, { sort: column.sort, order: down && !mostFirst ? "desc" : null, offset: null }));
-  return h("th", { ...props, "aria-sort": here ? (now.down ? "descending" : "ascending") : "none" }, h("button", { type: "button", class: "sort", on: { click: sort } }, column.title));
+  const shown = order(route, initial);
+  if (mostFirst) shown.down = true;
+  const here = shown.by === column.sort;
+  const sort = () => {
+    const now = order(parse(location.hash), initial); // who presses twice means both
+    const down = now.by === column.sort ? !now.down : !!column.descending;
+    change({ sort: column.sort, order: down && !mostFirst ? "desc" : null, offset: null });
+  };
+  return h("th", { ...props, "aria-sort": here ? (shown.down ? "descending" : "ascending") : "none" }, h("button", { type: "button", class: "sort", on: { click: sort } }, column.title));
 }
 
 /** Sorts rows that are all here by a column of theirs. */

@@ -7,7 +7,7 @@ import { h, type Child } from "../dom";
 import { ago, bytes, count, duration, percent, plural, short, time, unknown } from "../format";
 import type { View } from "../page";
 import { badge, bar, choice, empty, exports, heading, labels, search, section, stats, text } from "../parts";
-import { changed, href, type Route } from "../route";
+import { change, changed, href, type Route } from "../route";
 import { table, type Column, type Order } from "../table";
 import { metricDetail, type Detail } from "./metric";
 import { recommended } from "./recommended";
@@ -191,7 +191,7 @@ function groupBy(route: Route): Child {
     "label",
     { class: "field", key: "group-by" },
     h("span", null, "Group by label"),
-    h("input", { value: route.params.get("label") ?? grouping, on: { change: (e: Event) => (location.hash = changed(route, { label: (e.target as HTMLInputElement).value })) } }),
+    h("input", { value: route.params.get("label") ?? grouping, on: { change: (e: Event) => change({ label: (e.target as HTMLInputElement).value }) } }),
   );
 }
 

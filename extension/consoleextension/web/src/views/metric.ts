@@ -10,7 +10,7 @@ import { h, type Child } from "../dom";
 import { count, percent, short } from "../format";
 import type { Page } from "../page";
 import { badge, bar, copy, empty, exports, heading, labels, section, stats, text } from "../parts";
-import { changed, go, href, type Route } from "../route";
+import { change, go, href, type Route } from "../route";
 import { table } from "../table";
 import { estimate, examples } from "./cardinality";
 
@@ -113,7 +113,7 @@ function projection(metric: api.MetricDetail, whatIf: api.Projection | null, rou
         "label",
         { class: "field" },
         h("span", null, "Limit on its series"),
-        h("input", { type: "number", min: "0", step: "1", inputmode: "numeric", placeholder: "none", value: route.params.get("max") ?? "", on: { change: (e: Event) => go(changed(route, { max: (e.target as HTMLInputElement).value }), true) } }),
+        h("input", { type: "number", min: "0", step: "1", inputmode: "numeric", placeholder: "none", value: route.params.get("max") ?? "", on: { change: (e: Event) => change({ max: (e.target as HTMLInputElement).value }, true) } }),
       ),
       drop.length ? h("p", null, "Without ", drop.map((d, i) => [i ? ", " : "", h("code", null, text(d))])) : null,
     ),
