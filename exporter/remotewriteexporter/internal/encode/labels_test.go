@@ -100,6 +100,27 @@ func TestScrapedNamesAreKept(t *testing.T) {
 	f("total_requests__x", receiver, "requests_x_seconds_total", func(c *Config) { c.ScrapedNames = false })
 }
 
+// An info is named by its family, "build", where it was scraped as "build_info".
+func TestScrapedInfosHaveTheirSuffix(t *testing.T) {
+	f := func(name, typ string, scraped bool, want string) {
+		t.Helper()
+		md := gauge(name, 1, epoch)
+		sm := md.ResourceMetrics().At(0).ScopeMetrics().At(0)
+		sm.Scope().SetName("github.com/godwit-otel/godwit/receiver/fastprometheusreceiver")
+		m := sm.Metrics().At(0)
+		m.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		m.Metadata().PutStr("prometheus.type", typ)
+		addPoint(m.Sum().DataPoints(), 1, epoch)
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.ScrapedNames, c.ScopeLabels = scraped, ScopeLabelsOff }, md)
+		require.Len(t, series, 1)
+		assert.Equal(t, want, series[0].Labels[0].Value)
+	}
+	f("build", "info", true, "build_info")
+	f("build_info", "info", true, "build_info")
+	f("state", "stateset", true, "state")
+	f("build", "info", false, "build") // as contrib names it
+}
+
 func TestLabelSanitisingIsAChoice(t *testing.T) {
 	f := func(strict bool, key, want string) {
 		t.Helper()

@@ -196,7 +196,7 @@ func (e *Encoder) translate(t *tenant, f *family) {
 		return
 	}
 	if e.cfg.ScrapedNames && f.scraped && e.cfg.Namespace == "" && isLegacyName(f.name) {
-		f.prom = f.name
+		f.prom = scrapedName(f.name, mtype)
 	} else {
 		name, err := e.metricNamer.Build(otlptranslator.Metric{Name: f.name, Unit: f.unit, Type: kind})
 		if err != nil || name == "" {
@@ -208,6 +208,15 @@ func (e *Encoder) translate(t *tenant, f *family) {
 	unit := e.unitNamer.Build(f.unit)
 	f.meta = e.meta(t, metaKey{mtype, f.prom, f.help, unit})
 	f.typed = e.typeAndUnit(mtype, unit)
+}
+
+// scrapedName is the name of a scraped metric on its page. Receivers name an info by its family, which lacks the suffix.
+func scrapedName(name string, mtype promwrite.MetricType) string {
+	const suffix = "_info"
+	if mtype == promwrite.Info && !strings.HasSuffix(name, suffix) {
+		return name + suffix
+	}
+	return name
 }
 
 // typeAndUnit are labels that tell a metric's type and unit, as far as they are known, if such are wanted.
