@@ -327,7 +327,7 @@ var dropIn = []Option{
 	{"retry_on_failure::initial_interval", values("1ms")},
 	{"retry_on_failure::enabled", values("false")},
 	{"remote_write_queue::enabled", values("false")},
-	{"remote_write_queue::queue_size", []Value{{Text: "1", Loses: true}, {Text: "10"}}}, // two at a time are one too many
+	{"remote_write_queue::queue_size", []Value{{Text: "1", Loses: true}, {Text: "10", Loses: true}, {Text: "1000"}}}, // small batches of a burst are more than ten
 	{"remote_write_queue::num_consumers", values("0", "1", "20")},
 	{"wal::directory", values("$DIR/wal")},
 	{"wal::buffer_size", []Value{{Text: "1", With: "exporters: {prometheusremotewrite: {wal: {directory: $DIR/wal}}}"}}},
