@@ -15,6 +15,8 @@
 // What needs nginx, haproxy, a node exporter, a Prometheus server or a mount of its own
 // is skipped where there is none. What people should look at is drawn into bin/tests.
 //
+// What a component does with some data is a scenario, a file of testdata/scenarios; -update writes them again.
+//
 // The packages below it are the harness; each stands alone, cleans up with the test
 // that started it, and leaves neither goroutines nor processes behind.
 package e2e

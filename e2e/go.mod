@@ -34,6 +34,8 @@ require (
 
 require k8s.io/api v0.35.3
 
+require golang.org/x/tools v0.48.0
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
