@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/bits"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -113,9 +114,12 @@ type Unpacker struct {
 	decoder *zstd.Decoder
 	deltas  *delta.Decoder
 	in      feed
-	spare   []byte // of the last request's buffer
-	form    []byte
 }
+
+// room is memory to unpack into. Streams share it: what is silent holds none.
+type room struct{ data, form []byte }
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
 
 // NewUnpacker makes an unpacker for a new stream, of payloads that have at most limit bytes. It takes no memory until
 // there is one.
@@ -150,7 +154,9 @@ func (u *Unpacker) Unpack(r *Request) error {
 			return fmt.Errorf("cannot make a zstd decoder: %w", err)
 		}
 	}
-	data := u.spare[:0]
+	to := rooms.Get().(*room)
+	defer rooms.Put(to)
+	data := to.data[:0]
 	var err error
 	if r.Delta == 0 {
 		data, err = u.inflate(data, r.Data, r.Packed)
@@ -158,13 +164,15 @@ func (u *Unpacker) Unpack(r *Request) error {
 			err = retag(data, streamTag, otlpTag)
 		}
 	} else {
-		data, err = u.restore(data, r)
+		data, err = u.restore(data, to, r)
 	}
 	if err != nil {
 		return err
 	}
 	r.Data, r.Packed, r.Delta = data, 0, 0
-	r.Buffer, u.spare = data, r.Buffer
+	if r.Buffer, to.data = data, r.Buffer; cap(to.data) > mostSpare {
+		to.data = nil
+	}
 	return nil
 }
 
@@ -182,13 +190,13 @@ func (u *Unpacker) inflate(dst, packed []byte, size uint64) ([]byte, error) {
 }
 
 // restore makes a payload of a delta.
-func (u *Unpacker) restore(dst []byte, r *Request) ([]byte, error) {
-	form, err := u.inflate(u.form[:0], r.Data, r.Delta)
+func (u *Unpacker) restore(dst []byte, by *room, r *Request) ([]byte, error) {
+	form, err := u.inflate(by.form[:0], r.Data, r.Delta)
+	if by.form = form; cap(form) > mostSpare {
+		by.form = nil
+	}
 	if err != nil {
 		return dst, err
-	}
-	if u.form = form; cap(form) > mostSpare {
-		u.form = nil
 	}
 	if u.deltas == nil {
 		u.deltas = delta.NewDecoder(u.keep.History)

@@ -135,27 +135,29 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 
 type grpcConn struct{ stream grpc.ServerStream }
 
-func (c grpcConn) Recv(request *otlpstream.Request) error {
-	m := inbound{Request: request}
+func (c grpcConn) Recv(fresh func() *otlpstream.Request) (*otlpstream.Request, error) {
+	m := inbound{fresh: fresh}
 	if err := c.stream.RecvMsg(&m); err != nil {
 		if errors.Is(err, io.EOF) {
-			return io.EOF
+			err = io.EOF
 		}
-		return err
+		return m.Request, err
 	}
-	return m.err
+	return m.Request, m.err
 }
 
 func (c grpcConn) Send(response *otlpstream.Response) error { return c.stream.SendMsg(response) }
 
 // inbound is a request whose faults do not break the stream it came on.
 type inbound struct {
-	*otlpstream.Request
+	*otlpstream.Request // nil until there is one; the codec looks for all of its methods
 
-	err error
+	fresh func() *otlpstream.Request
+	err   error
 }
 
 func (m *inbound) UnmarshalProto(buf []byte) error {
+	m.Request = m.fresh()
 	if err := m.Parse(buf); err != nil {
 		m.err = fmt.Errorf("%w: %w", errMalformed, err)
 	}

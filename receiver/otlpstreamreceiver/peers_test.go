@@ -144,7 +144,7 @@ func TestAcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
 // recorded is the sending half of a stream.
 type recorded struct{ sent []otlpstream.Response }
 
-func (*recorded) Recv(*otlpstream.Request) error { return io.EOF }
+func (*recorded) Recv(func() *otlpstream.Request) (*otlpstream.Request, error) { return nil, io.EOF }
 
 func (c *recorded) Send(response *otlpstream.Response) error {
 	c.sent = append(c.sent, *response)
@@ -172,7 +172,8 @@ func TestOneMessageAcksAllThatIsReady(t *testing.T) {
 			s.slots <- struct{}{}
 			s.reply(a)
 		}
-		require.NoError(t, s.send(<-s.answers))
+		first, _ := s.answers.take()
+		require.NoError(t, s.send(first))
 		require.Equal(t, want, c.sent)
 	}
 }
@@ -186,8 +187,9 @@ func TestAnswersThatCannotBeSentAreNotWaitedFor(t *testing.T) {
 		s.slots <- struct{}{}
 		s.reply(answer{status: st})
 	}
-	require.ErrorIs(t, s.send(<-s.answers), io.ErrClosedPipe)
-	require.Len(t, s.slots, len(s.answers))
+	first, _ := s.answers.take()
+	require.ErrorIs(t, s.send(first), io.ErrClosedPipe)
+	require.Len(t, s.slots, len(s.answers.answers)-s.answers.first)
 }
 
 // cut is a stream that broke.

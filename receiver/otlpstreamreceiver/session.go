@@ -26,9 +26,9 @@ import (
 
 // conn is a stream as its transport has it. One goroutine receives, another sends.
 type conn interface {
-	// Recv reads the next request. io.EOF is the client's half-close. A request that cannot be parsed is an
-	// errMalformed, and the stream can go on.
-	Recv(request *otlpstream.Request) error
+	// Recv reads the next request, into one that it asks for when there is something to read: a stream that waits takes no memory for it.
+	// io.EOF is the client's half-close. A request that cannot be parsed is an errMalformed, and the stream can go on.
+	Recv(fresh func() *otlpstream.Request) (*otlpstream.Request, error)
 	Send(response *otlpstream.Response) error
 }
 
@@ -47,9 +47,9 @@ type session struct {
 	obs       *receiverhelper.ObsReport
 	parented  *receiverhelper.ObsReport // of requests that bring their parent span
 
-	// slots holds a token for each request that is read and whose answer is not sent, so answers never blocks.
+	// slots holds a token for each request that is read and whose answer is not sent.
 	slots   chan struct{}
-	answers chan answer
+	answers outbox
 
 	// quit tells receive to leave what else arrives unread: the client will send it again.
 	quit     chan struct{}
@@ -112,7 +112,7 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 	s := &session{
 		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t], parented: r.parented[t],
 		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
-		answers:  make(chan answer, r.cfg.InFlight.RequestsPerStream),
+		answers:  newOutbox(),
 		quit:     make(chan struct{}),
 		received: make(chan struct{}),
 		full:     make(chan struct{}),
@@ -182,7 +182,11 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	over := false
 	for !over {
 		select {
-		case a := <-s.answers:
+		case <-s.answers.some:
+			a, ok := s.answers.take()
+			if !ok {
+				continue // it was sent with another
+			}
 			if err := s.send(a); err != nil {
 				end, reason, over = status.Convert(err), endBroken, true
 			} else if a.refused && s.caps&otlpstream.CapDelay == 0 {
@@ -215,7 +219,11 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	for len(s.slots) > 0 {
 		var err error
 		select {
-		case a := <-s.answers:
+		case <-s.answers.some:
+			a, ok := s.answers.take()
+			if !ok {
+				continue
+			}
 			if reason == endBroken {
 				<-s.slots // nobody hears it
 				continue
@@ -254,8 +262,7 @@ func (s *session) receive(ctx context.Context) {
 	defer close(s.received)
 	defer s.forget()
 	for requests := 0; ; {
-		request := s.r.request()
-		err := s.conn.Recv(request)
+		request, err := s.conn.Recv(s.r.request)
 		// What is packed needs all that came before it.
 		broken := err != nil && (!errors.Is(err, errMalformed) || request.ID == 0 || s.unpacker.Used())
 		if err == nil {
@@ -367,7 +374,7 @@ func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, re
 	return st, rejected
 }
 
-func (s *session) reply(a answer) { s.answers <- a }
+func (s *session) reply(a answer) { s.answers.put(a) }
 
 // send sends an answer, and with it those that are ready by now and say no more than that all went well.
 func (s *session) send(a answer) error {
@@ -419,15 +426,14 @@ func (s *session) unread() {
 // ready takes the answers that wait, up to the first that says more.
 func (s *session) ready() (ids []uint64, other *answer) {
 	for {
-		select {
-		case a := <-s.answers:
-			if a.status != nil || a.rejected.items > 0 {
-				return ids, &a
-			}
-			ids = append(ids, a.id)
-		default:
+		a, ok := s.answers.take()
+		switch {
+		case !ok:
 			return ids, nil
+		case a.status != nil || a.rejected.items > 0:
+			return ids, &a
 		}
+		ids = append(ids, a.id)
 	}
 }
 

@@ -68,18 +68,22 @@ type wsConn struct {
 	out   []byte
 }
 
-func (c *wsConn) Recv(request *otlpstream.Request) error {
+func (c *wsConn) Recv(fresh func() *otlpstream.Request) (*otlpstream.Request, error) {
+	if err := c.ws.Await(); err != nil {
+		return nil, err
+	}
+	request := fresh()
 	frame, isBinary, err := c.ws.Read(request.Buffer[:0])
 	*request = otlpstream.Request{Buffer: frame}
 	switch {
 	case err != nil:
-		return err
+		return request, err
 	case len(frame) == 0:
-		return io.EOF
+		return request, io.EOF
 	}
 	c.wire.Add(int64(len(frame)))
 	if !isBinary {
-		return fmt.Errorf("%w: a text frame", errMalformed)
+		return request, fmt.Errorf("%w: a text frame", errMalformed)
 	}
 	message, err := c.frames.Message(c.spare[:0], frame)
 	if err == nil {
@@ -89,9 +93,9 @@ func (c *wsConn) Recv(request *otlpstream.Request) error {
 		err = request.ParseInPlace(message)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errMalformed, err)
+		return request, fmt.Errorf("%w: %w", errMalformed, err)
 	}
-	return nil
+	return request, nil
 }
 
 func (c *wsConn) Send(response *otlpstream.Response) error {

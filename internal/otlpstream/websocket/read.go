@@ -23,8 +23,26 @@ type reader struct {
 	begin, end int  // of what is read and not used yet
 	full       bool // there was more to read than it could take
 	keystream  keystream
+	begun      bool // a message has begun, with next, and nobody has read of it
+	next       header
 	skip       uint64 // bytes of a frame that nobody wants
 	over       bool   // nothing more can be read
+}
+
+// Await waits until a message has begun, for those who want no memory to read it into before that. Pings are answered meanwhile. An
+// error is one that Read would return.
+func (c *Conn) Await() error {
+	c.reader.mu.Lock()
+	defer c.reader.mu.Unlock()
+	if c.reader.over || c.reader.skip > 0 {
+		return net.ErrClosed
+	}
+	h, err := c.dataHeader()
+	if err != nil {
+		return err
+	}
+	c.reader.next, c.reader.begun = h, true
+	return nil
 }
 
 // Read reads the next message and appends it to dst. Pings are answered meanwhile. The end that the other end wants is
@@ -37,15 +55,9 @@ func (c *Conn) Read(dst []byte) (message []byte, isBinary bool, err error) {
 	}
 	kind, before := opContinuation, len(dst)
 	for {
-		h, err := c.readHeader()
+		h, err := c.dataHeader()
 		if err != nil {
 			return dst, false, err
-		}
-		if h.op.isControl() {
-			if err := c.readControl(h); err != nil {
-				return dst, false, err
-			}
-			continue
 		}
 		switch {
 		case h.op != opContinuation && kind != opContinuation:
@@ -68,6 +80,23 @@ func (c *Conn) Read(dst []byte) (message []byte, isBinary bool, err error) {
 		}
 		if h.final {
 			return dst, kind == opBinary, nil
+		}
+	}
+}
+
+// dataHeader is the header of the next frame that is a message, or a part of one.
+func (c *Conn) dataHeader() (header, error) {
+	if c.reader.begun {
+		c.reader.begun = false
+		return c.reader.next, nil
+	}
+	for {
+		h, err := c.readHeader()
+		if err != nil || !h.op.isControl() {
+			return h, err
+		}
+		if err := c.readControl(h); err != nil {
+			return h, err
 		}
 	}
 }
@@ -164,6 +193,9 @@ func (c *Conn) fault(code StatusCode, what string) error {
 func (c *Conn) discard() {
 	c.reader.mu.Lock()
 	defer c.reader.mu.Unlock()
+	if c.reader.begun {
+		c.reader.begun, c.reader.skip = false, c.reader.next.length
+	}
 	for !c.reader.over {
 		for c.reader.skip > 0 && !c.reader.over {
 			b, _ := c.some(int(min(c.reader.skip, 1<<30)))
