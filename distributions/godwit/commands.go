@@ -5,12 +5,14 @@ package main
 
 import (
 	"github.com/godwit-otel/godwit/internal/convert"
+	"github.com/godwit-otel/godwit/internal/earlysignal"
 	"github.com/godwit-otel/godwit/internal/recommend"
 )
 
 // init comes before main, which ocb generates and which knows the collector's commands only: `convert`, `check` and
-// `cardinality recommend` are done here, and so is --help.
+// `cardinality recommend` are done here, and so is --help. What is left may be a collector that starts.
 func init() {
 	recommend.Intercept("godwit")
 	convert.Intercept("godwit")
+	earlysignal.Keep()
 }

@@ -1,0 +1,54 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !windows
+
+// Package earlysignal lets a collector that is told to end while it starts end in order. A collector listens for signals when all of its
+// components have started; until then a signal's own action ends the process at once, with what its receivers have taken by then.
+package earlysignal
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// every is how often a signal is raised again. A collector that ends pays no attention to more of them.
+	every = 50 * time.Millisecond
+	// patience is how long a start may go on after a signal. One that takes longer is ended by it, as it would be without this package.
+	patience = 10 * time.Second
+)
+
+// Keep raises a SIGINT or SIGTERM again until the process has ended. Commands that do not run a collector are left alone: they end at once.
+func Keep() {
+	if !runs(os.Args) {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-signals
+		again(s, time.NewTicker(every).C, time.After(patience))
+		signal.Stop(signals)
+		raise(s) // for its own action, where nobody listens by now
+	}()
+}
+
+// runs tells a collector from its commands, which have a name.
+func runs(args []string) bool { return len(args) > 1 && strings.HasPrefix(args[1], "-") }
+
+func again(s os.Signal, tick, late <-chan time.Time) {
+	for {
+		select {
+		case <-tick:
+			raise(s)
+		case <-late:
+			return
+		}
+	}
+}
+
+func raise(s os.Signal) { _ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) }
