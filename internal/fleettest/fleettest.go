@@ -33,6 +33,8 @@ func New(page string, number int, share float64) *Target {
 	rm.Resource().Attributes().PutStr("service.name", "node")
 	rm.Resource().Attributes().PutStr("service.instance.id", host+":9100")
 	rm.Resource().Attributes().PutStr("server.address", host)
+	rm.Resource().Attributes().PutStr("server.port", "9100")
+	rm.Resource().Attributes().PutStr("url.scheme", "http")
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName("github.com/godwit-otel/godwit/receiver/fastprometheusreceiver")
 	kinds, help := map[string]string{}, map[string]string{}
