@@ -47,7 +47,7 @@ type realAllocator struct {
 	key       string
 }
 
-func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAllocator {
+func allocatorBinary(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv(allocatorVariable)
 	if path == "" {
@@ -56,7 +56,12 @@ func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAlloca
 			t.Skipf("no target allocator to test with: run `make e2e-kubernetes`, or set %s to its binary", allocatorVariable)
 		}
 	}
-	dir := t.TempDir()
+	return path
+}
+
+func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAllocator {
+	t.Helper()
+	path, dir := allocatorBinary(t), t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

@@ -32,7 +32,10 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require k8s.io/api v0.35.3
+require (
+	go.opentelemetry.io/collector/pdata/pprofile v0.159.0
+	k8s.io/api v0.35.3
+)
 
 require golang.org/x/tools v0.48.0
 

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
@@ -28,7 +30,7 @@ import (
 
 const (
 	numberKey = "number"
-	// Log records or spans of one request.
+	// Log records, spans or data points of one request.
 	perRequest = 10
 	// Enough for requests to be under way whenever the receiver is killed.
 	floodSenders = 4
@@ -37,11 +39,13 @@ const (
 	fillRequests = 10_000
 )
 
-// ledger numbers every log record and span that is sent, and knows which numbers
+// ledger numbers every log record, span and data point that is sent, and knows which numbers
 // were acknowledged. It is safe for concurrent use.
 type ledger struct {
 	// padding makes each record that many bytes larger.
 	padding int
+	// withMetrics has one request in three be about metrics.
+	withMetrics bool
 
 	mu    sync.Mutex
 	next  int64
@@ -58,7 +62,7 @@ func dial(t *testing.T, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// send sends one request with new numbers: logs and traces take turns.
+// send sends one request with new numbers: signals take turns.
 func (l *ledger) send(ctx context.Context, conn *grpc.ClientConn) error {
 	l.mu.Lock()
 	first := l.next
@@ -75,18 +79,29 @@ func (l *ledger) send(ctx context.Context, conn *grpc.ClientConn) error {
 
 func (l *ledger) export(ctx context.Context, conn *grpc.ClientConn, first int64) error {
 	var rejected int64
-	if first/perRequest%2 == 0 {
+	signals := int64(2)
+	if l.withMetrics {
+		signals = 3
+	}
+	switch first / perRequest % signals {
+	case 0:
 		resp, err := plogotlp.NewGRPCClient(conn).Export(ctx, plogotlp.NewExportRequestFromLogs(l.logs(first)))
 		if err != nil {
 			return err
 		}
 		rejected = resp.PartialSuccess().RejectedLogRecords()
-	} else {
+	case 1:
 		resp, err := ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(l.traces(first)))
 		if err != nil {
 			return err
 		}
 		rejected = resp.PartialSuccess().RejectedSpans()
+	default:
+		resp, err := pmetricotlp.NewGRPCClient(conn).Export(ctx, pmetricotlp.NewExportRequestFromMetrics(l.metrics(first)))
+		if err != nil {
+			return err
+		}
+		rejected = resp.PartialSuccess().RejectedDataPoints()
 	}
 	if rejected != 0 {
 		return fmt.Errorf("%d of %d rejected", rejected, perRequest)
@@ -114,6 +129,24 @@ func (l *ledger) traces(first int64) ptrace.Traces {
 		span.Attributes().PutInt(numberKey, first+i)
 	}
 	return td
+}
+
+// metrics have the same series each time, and the numbers are their values: such as are sent as what has changed in them.
+func (l *ledger) metrics(first int64) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	resource := md.ResourceMetrics().AppendEmpty()
+	resource.Resource().Attributes().PutStr("service.name", "ledger")
+	m := resource.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName(numberKey)
+	points := m.SetEmptyGauge().DataPoints()
+	for i := range int64(perRequest) {
+		point := points.AppendEmpty()
+		point.Attributes().PutStr("padding", strings.Repeat("x", l.padding))
+		point.Attributes().PutInt("series", i)
+		point.SetIntValue(first + i)
+		point.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	}
+	return md
 }
 
 // flood sends without end until it is told to stop; what is refused is not sent again.
@@ -156,7 +189,7 @@ func (l *ledger) fill(t *testing.T, conn *grpc.ClientConn, refusals int, reason 
 	t.Fatalf("%d requests did not fill it: %d acknowledged", fillRequests, l.acknowledged())
 }
 
-// acknowledged tells how many log records and spans were.
+// acknowledged tells how many records were.
 func (l *ledger) acknowledged() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,6 +236,20 @@ func numbers(destination *otlpserver.Server) map[int64]int {
 			for _, scope := range resource.ScopeSpans().All() {
 				for _, span := range scope.Spans().All() {
 					count(span.Attributes())
+				}
+			}
+		}
+	}
+	for _, md := range destination.Metrics() {
+		for _, resource := range md.ResourceMetrics().All() {
+			for _, scope := range resource.ScopeMetrics().All() {
+				for _, m := range scope.Metrics().All() {
+					if m.Name() != numberKey {
+						continue
+					}
+					for _, point := range m.Gauge().DataPoints().All() {
+						found[point.IntValue()]++
+					}
 				}
 			}
 		}

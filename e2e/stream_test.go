@@ -33,8 +33,8 @@ func overBoth(t *testing.T, f func(t *testing.T, transport string)) {
 const (
 	// What a streaming client may have unacknowledged, in requests of each signal.
 	streamWindow = 32
-	// What may be on its way when something breaks, in items of both signals.
-	streamWindowItems = 2 * streamWindow * perRequest
+	// What may be on its way when something breaks, in items of all signals.
+	streamWindowItems = 3 * streamWindow * perRequest
 	// What is acknowledged before something breaks, in items.
 	streamProgress = 500
 )
@@ -56,6 +56,7 @@ service:
   pipelines:
     traces: {receivers: [otlp], exporters: [otlpstream]}
     logs: {receivers: [otlp], exporters: [otlpstream]}
+    metrics: {receivers: [otlp], exporters: [otlpstream]}
 `
 
 // streamQueueOnDisk is laid over it: what is queued survives the process.
@@ -73,6 +74,7 @@ service:
   pipelines:
     traces: {receivers: [otlpstream], exporters: [otlp_grpc]}
     logs: {receivers: [otlpstream], exporters: [otlp_grpc]}
+    metrics: {receivers: [otlpstream], exporters: [otlp_grpc]}
 `
 
 // receiving is a gateway that takes streams.

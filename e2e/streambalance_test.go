@@ -95,7 +95,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 		b := startBalancer(t, program, one)
 		two := startReceiving(t, destination.GRPCAddr(), named("two"))
 		sender := startSending(t, transport, b.addr(transport), rebalancing)
-		l := &ledger{padding: 100}
+		l := &ledger{padding: 100, withMetrics: true}
 		stop := l.steadily(t, sender.grpc)
 		flows(t, l, perRequest)
 		begun := time.Now()
@@ -156,7 +156,7 @@ func TestStreamsBeginDuringARollingUpgrade(t *testing.T) {
 		oldOne, oldTwo := startOld(t, destination.GRPCAddr()), startOld(t, destination.GRPCAddr())
 		b := startBalancer(t, program, oldOne, oldTwo)
 		sender := startSending(t, transport, b.addr(transport), rebalancing, "exporters: {otlpstream: {reprobe_interval: 500ms}}")
-		l := &ledger{padding: 100}
+		l := &ledger{padding: 100, withMetrics: true}
 		stop := l.steadily(t, sender.grpc)
 		flows(t, l, streamProgress)
 		assert.Zero(t, sender.counter(t, "streaming"), "nobody knows streams")

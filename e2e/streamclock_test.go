@@ -6,15 +6,10 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"github.com/godwit-otel/godwit/e2e/otlpserver"
@@ -44,7 +39,7 @@ func TestStreamLosesNothingByTheClock(t *testing.T) {
 		for _, transport := range []string{overGRPC, overWebSocket} {
 			t.Run(name+"/"+transport, func(t *testing.T) {
 				t.Parallel()
-				l := &hop{destination: otlpserver.New(t, otlpserver.Options{}), ledger: &ledger{padding: 100}}
+				l := &hop{destination: otlpserver.New(t, otlpserver.Options{}), ledger: &ledger{padding: 100, withMetrics: true}}
 				l.server = startReceiving(t, l.destination.GRPCAddr())
 				l.wire = wire.New(t, l.server.addr(transport))
 				l.sender = startSending(t, transport, l.wire.Addr(), append([]string{streamQueueOnDisk, hasty}, overlays...)...)
@@ -106,43 +101,4 @@ func TestStreamLosesNothingByTheClock(t *testing.T) {
 		l.server.Restart()
 		l.server.ready()
 	}, "exporters: {otlpstream: {sending_queue: {queue_size: 100, block_on_overflow: false}}}")
-}
-
-// While the token that an agent has is none any more, what it has stays in its queue. Over gRPC a token wants TLS.
-func TestStreamOutlivesAnExpiredToken(t *testing.T) {
-	t.Parallel()
-	const transport = overWebSocket
-	file := filepath.Join(t.TempDir(), "token")
-	write := func(token string) { require.NoError(t, os.WriteFile(file, []byte(token), 0o600)) }
-	write("one")
-	guarded := fmt.Sprintf(`
-receivers: {otlpstream: {protocols: {grpc: {auth: {authenticator: bearertokenauth}}, http: {auth: {authenticator: bearertokenauth}}}}}
-extensions: {bearertokenauth: {filename: %s}}
-service: {extensions: [health_check, bearertokenauth]}
-`, file)
-	destination := otlpserver.New(t, otlpserver.Options{})
-	server := startReceiving(t, destination.GRPCAddr(), guarded)
-	mine := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(mine, []byte("one"), 0o600))
-	sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk, hasty, fmt.Sprintf(`
-exporters: {otlpstream: {auth: {authenticator: bearertokenauth}, rebalance: {timeout: 500ms}}}
-extensions: {bearertokenauth: {filename: %s}}
-service: {extensions: [health_check, file_storage, bearertokenauth]}
-`, mine))
-	l := &ledger{padding: 100}
-	stop := l.flood(t, sender.grpc)
-	flows(t, l, streamProgress)
-	for _, token := range []string{"two", "three"} {
-		write(token)
-		wait.Until(t, delivery, func() (bool, string) {
-			return sender.counter(t, "queued_items") > streamProgress, "nothing is kept back"
-		})
-		wait.Pause(t.Context(), badTime/2)
-		require.NoError(t, os.WriteFile(mine, []byte(token), 0o600))
-		flows(t, l, streamProgress)
-	}
-	stop()
-	wait.Until(t, delivery, l.arrived(destination))
-	sender.settles(t)
-	assert.NotZero(t, l.acknowledged())
 }

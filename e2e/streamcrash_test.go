@@ -57,7 +57,7 @@ func TestStreamBatchesSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
 		for left := crashCount(t, 3); left > 0; left -= crashesOfOneLedger {
-			streamCrashes(t, transport, min(left, crashesOfOneLedger), 2*streamWindow*batchItems, batching)
+			streamCrashes(t, transport, min(left, crashesOfOneLedger), 3*streamWindow*batchItems, batching)
 		}
 	})
 }
@@ -69,7 +69,7 @@ func streamCrashes(t *testing.T, transport string, crashes, onTheWay int, overla
 		destination := otlpserver.New(t, otlpserver.Options{})
 		server := startReceiving(t, destination.GRPCAddr())
 		sender := startSending(t, transport, server.addr(transport), append([]string{streamQueueOnDisk}, overlays...)...)
-		l := &ledger{padding: 100}
+		l := &ledger{padding: 100, withMetrics: true}
 		for crash := range crashes {
 			destination.Always(otlpserver.Step{Delay: rand.N(5 * time.Millisecond)})
 			stop := l.flood(t, sender.grpc)
@@ -107,7 +107,7 @@ func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
 		destination.Always(otlpserver.Step{Delay: 2 * time.Millisecond})
 		server := startReceiving(t, destination.GRPCAddr())
 		sender := startSending(t, transport, server.addr(transport))
-		l := &ledger{padding: 100}
+		l := &ledger{padding: 100, withMetrics: true}
 		for round := range crashCount(t, 3) {
 			stop := l.flood(t, sender.grpc)
 			flows(t, l, perRequest)

@@ -52,7 +52,7 @@ func TestStreamOverABadNetwork(t *testing.T) {
 				server := startReceiving(t, destination.GRPCAddr())
 				w := wire.New(t, server.addr(transport))
 				sender := startSending(t, transport, w.Addr(), soonDoubtful)
-				l := &ledger{padding: 100}
+				l := &ledger{padding: 100, withMetrics: true}
 				stop := l.flood(t, sender.grpc)
 				flows(t, l, streamProgress)
 				spoil(t, w, l)

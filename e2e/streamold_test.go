@@ -116,7 +116,7 @@ func betweenVersions(t *testing.T, transport, agent, gateway string) {
 	server.collector = startBinary(t, filepath.Join(gateway, "godwit-gateway"), fmt.Sprintf(streamServer, server.grpc, server.http, destination.GRPCAddr()))
 	sender := &sending{grpc: freeport.Addr(t)}
 	sender.collector = startBinary(t, filepath.Join(agent, "godwit-agent"), fmt.Sprintf(streamSender, sender.grpc, server.addr(transport), transport), streamQueueOnDisk)
-	l := &ledger{padding: 100}
+	l := &ledger{padding: 100, withMetrics: true}
 	crashes := crashCount(t, 4)
 	for crash := range crashes {
 		stop := l.flood(t, sender.grpc)

@@ -28,7 +28,7 @@ func TestStreamArrivesOnce(t *testing.T) {
 		server := startReceiving(t, destination.GRPCAddr(), deduplicating)
 		w := wire.New(t, server.addr(transport))
 		sender := startSending(t, transport, w.Addr(), streamQueueOnDisk)
-		l := &ledger{padding: 100}
+		l := &ledger{padding: 100, withMetrics: true}
 		stop := l.flood(t, sender.grpc)
 		cut := func() {
 			flows(t, l, streamProgress)

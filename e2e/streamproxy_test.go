@@ -26,7 +26,7 @@ func TestStreamSurvivesCrashesBehindProxies(t *testing.T) {
 				servers := []*receiving{startReceiving(t, destination.GRPCAddr()), startReceiving(t, destination.GRPCAddr())}
 				b := startBalancer(t, program, servers...)
 				sender := startSending(t, transport, b.addr(transport), streamQueueOnDisk)
-				l := &ledger{padding: 100}
+				l := &ledger{padding: 100, withMetrics: true}
 				stop := l.flood(t, sender.grpc)
 				flows(t, l, streamProgress)
 				crashes := crashCount(t, 4)

@@ -30,9 +30,6 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// withMetrics lets a server take metrics too.
-const withMetrics = "service: {pipelines: {metrics: {receivers: [otlpstream], exporters: [otlp_grpc]}}}"
-
 // sdk are the exporters that a program has.
 type sdk struct {
 	spans   sdktrace.SpanExporter
@@ -68,7 +65,7 @@ func TestStreamReceiverServesTheSDK(t *testing.T) {
 	f := func(name string, exporters func(t *testing.T, r *receiving) sdk) {
 		t.Run(name, func(t *testing.T) {
 			destination := otlpserver.New(t, otlpserver.Options{})
-			r := startReceiving(t, destination.GRPCAddr(), withMetrics)
+			r := startReceiving(t, destination.GRPCAddr())
 			exporters(t, r).use(t)
 
 			require.Len(t, destination.Traces(), 1)
@@ -128,7 +125,7 @@ func TestStreamComponentsMixWithTheCollectorsOwn(t *testing.T) {
 		config := fmt.Sprintf(streamServer, middle.grpc, middle.http, last.addr(transport))
 		middle.collector = startDistribution(t, repository.Full, config, fmt.Sprintf(unaryOnward, last.addr(transport), transport))
 		first := startOld(t, middle.grpc)
-		l := &ledger{padding: 100}
+		l := &ledger{padding: 100, withMetrics: true}
 		stop := l.flood(t, first.grpc)
 		flows(t, l, streamProgress)
 		stop()
@@ -141,5 +138,5 @@ func TestStreamComponentsMixWithTheCollectorsOwn(t *testing.T) {
 
 const unaryOnward = `
 exporters: {otlpstream: {endpoint: %s, transport: %s, mode: unary, tls: {insecure: true}, sending_queue: {enabled: false}}}
-service: {pipelines: {traces: {exporters: [otlpstream]}, logs: {exporters: [otlpstream]}}}
+service: {pipelines: {traces: {exporters: [otlpstream]}, logs: {exporters: [otlpstream]}, metrics: {exporters: [otlpstream]}}}
 `

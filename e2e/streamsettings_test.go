@@ -29,6 +29,7 @@ service:
   pipelines:
     traces: {receivers: [otlp], exporters: [otlpstream]}
     logs: {receivers: [otlp], exporters: [otlpstream]}
+    metrics: {receivers: [otlp], exporters: [otlpstream]}
 `
 
 const changed = `
@@ -70,7 +71,7 @@ func TestStreamQueueOutlivesChangesOfSettings(t *testing.T) {
 			tell(settings[0])
 			sender := &sending{grpc: freeport.Addr(t)}
 			sender.collector = startDistribution(t, "godwit-agent", fmt.Sprintf(changing, sender.grpc, file))
-			l := &ledger{padding: 100}
+			l := &ledger{padding: 100, withMetrics: true}
 			for i := range settings {
 				l.fill(t, dial(t, sender.grpc), 3, "queue is full")
 				if i%2 == 0 {

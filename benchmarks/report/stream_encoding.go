@@ -8,16 +8,19 @@ import (
 	"strings"
 )
 
-// The encodings that others are compared with: none at all, ours, and the smallest known of others.
+// The encodings that others are compared with: none at all, by our build and that of others, ours, and the smallest known of others.
 const (
-	EncodingNone = "handed on to nobody"
-	EncodingOurs = "otlpstream"
-	EncodingSTEF = "stef, zstd"
+	EncodingNone         = "handed on to nobody"
+	EncodingNoneOfOthers = "handed on to nobody, by the other build"
+	EncodingOurs         = "otlpstream"
+	EncodingSTEF         = "stef, zstd"
 )
 
 // StreamEncoding is one way to carry metrics from one Collector to another.
 type StreamEncoding struct {
 	Name string `json:"name"`
+	// Other tells that it was measured with another build than ours, of which what it takes to hand on nothing is taken off.
+	Other bool `json:"other,omitempty"`
 	// Batched tells that requests had several scrapes.
 	Batched bool                `json:"batched"`
 	Targets int                 `json:"targets"`
@@ -47,8 +50,12 @@ func (s *Stream) encoding(name string, batched bool) *StreamEncoding {
 }
 
 // idle is the CPU time a point takes the first Collector in any case, in ns.
-func (s *Stream) idle(batched bool) float64 {
-	none := s.encoding(EncodingNone, batched)
+func (s *Stream) idle(e *StreamEncoding) float64 {
+	name := EncodingNone
+	if e.Other {
+		name = EncodingNoneOfOthers
+	}
+	none := s.encoding(name, e.Batched)
 	if none == nil {
 		return 0
 	}
@@ -56,8 +63,8 @@ func (s *Stream) idle(batched bool) float64 {
 }
 
 // costs are the CPU times of a point at both ends, less what it takes in any case, in ns.
-func (s *Stream) costs(batched bool) (sender, receiver, both func(*StreamEncodingRun) float64) {
-	idle := s.idle(batched)
+func (s *Stream) costs(e *StreamEncoding) (sender, receiver, both func(*StreamEncodingRun) float64) {
+	idle := s.idle(e)
 	sender = func(r *StreamEncodingRun) float64 { return 1e9*r.Sender/float64(max(1, r.Points)) - idle }
 	receiver = func(r *StreamEncodingRun) float64 { return 1e9 * r.Receiver / float64(max(1, r.Points)) }
 	return sender, receiver, func(r *StreamEncodingRun) float64 { return sender(r) + receiver(r) }
@@ -74,14 +81,26 @@ func (s *Stream) encodingGoals() (goals []StreamGoal) {
 			Got: spreadOf(ours.Runs, (*StreamEncodingRun).PerPoint), Known: true,
 		})
 		if stef != nil {
-			_, _, both := s.costs(batched)
 			goals = append(goals, StreamGoal{
 				What: "CPU a data point at both ends, otlpstream to STEF: " + scrapesEach(batched), Want: 0.7, AtMost: true,
-				Got: ratios(ours.Runs, stef.Runs, both), Known: true,
+				Got: s.against(ours, stef), Known: true,
 			})
 		}
 	}
 	return goals
+}
+
+// against compares the CPU times of two encodings, run by run.
+func (s *Stream) against(e, other *StreamEncoding) Spread {
+	_, _, mine := s.costs(e)
+	_, _, theirs := s.costs(other)
+	var values []float64
+	for i := range min(len(e.Runs), len(other.Runs)) {
+		if under := theirs(&other.Runs[i]); under > 0 {
+			values = append(values, mine(&e.Runs[i])/under)
+		}
+	}
+	return spread(values)
 }
 
 func scrapesEach(batched bool) string {
@@ -95,18 +114,18 @@ func (s *Stream) encodingTable(b *strings.Builder) {
 	if len(s.Encodings) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n## Metrics from one Collector to another\n\n%d node exporters of which a third of the series move as those of machines do; otlp in, nop out, one build for all. "+
+	fmt.Fprintf(b, "\n## Metrics from one Collector to another\n\n%d node exporters of which a third of the series move as those of machines do; otlp in, nop out. "+
 		"CPU is what is left when that of the first without an exporter is taken off.\n\n", s.Encodings[0].Targets)
 	b.WriteString(header("Between them", "", "B a data point", "CPU ns/point, both", "first", "second", "× STEF"))
 	for i := range s.Encodings {
 		e := &s.Encodings[i]
-		if e.Name == EncodingNone {
+		if e.Name == EncodingNone || e.Name == EncodingNoneOfOthers {
 			continue
 		}
-		sender, receiver, both := s.costs(e.Batched)
+		sender, receiver, both := s.costs(e)
 		against := "-"
 		if stef := s.encoding(EncodingSTEF, e.Batched); stef != nil && len(e.Runs) > 0 {
-			against = number(ratios(e.Runs, stef.Runs, both).Median)
+			against = number(s.against(e, stef).Median)
 		}
 		of := func(figure func(*StreamEncodingRun) float64) string {
 			return cell(spreadOf(e.Runs, figure), len(e.Runs))

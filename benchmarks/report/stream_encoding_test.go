@@ -16,9 +16,14 @@ func encodingSample() *Stream {
 			{Points: 1e6, Bytes: bytes, Sender: sender, Receiver: receiver}, {Points: 1e6, Bytes: bytes, Sender: sender, Receiver: receiver},
 		}}
 	}
+	other := func(e StreamEncoding) StreamEncoding {
+		e.Other = true
+		return e
+	}
 	return &Stream{Name: "stream", Encodings: []StreamEncoding{
-		e(EncodingNone, 0, 1, 0), e(EncodingOurs, 2e6, 1.2, 0.1), e(EncodingSTEF, 3e6, 1.4, 0.2),
-		{Name: "otelarrow", Failed: []string{"cannot start"}},
+		e(EncodingNone, 0, 1, 0), e(EncodingOurs, 2e6, 1.2, 0.1),
+		other(e(EncodingNoneOfOthers, 0, 1.5, 0)), other(e(EncodingSTEF, 3e6, 1.9, 0.2)),
+		{Name: "otelarrow", Other: true, Failed: []string{"cannot start"}},
 	}}
 }
 
@@ -39,6 +44,7 @@ func TestEncodingsAreComparedLessWhatIsThereInAnyCase(t *testing.T) {
 	text := s.Markdown()
 	for _, want := range []string{
 		"| otlpstream | a request per scrape | 2 | 300 | 200 | 100 | 0.50 |",
+		"| stef, zstd | a request per scrape | 3 | 600 | 400 | 200 | 1 |",
 		"- Failed: otelarrow, a request per scrape: cannot start\n",
 	} {
 		if !strings.Contains(text, want) {

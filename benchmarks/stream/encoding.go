@@ -4,7 +4,6 @@
 package stream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ import (
 )
 
 // Metrics that come over OTLP go from one Collector to the next in one of the ways there are to encode them. What the first
-// takes to hand on nothing is measured, too, and taken off: what is left is the encoding's, and the transport's.
+// takes to hand on nothing is measured, too, for each build, and taken off: what is left is the encoding's, and the transport's.
 
 const (
 	encodingTargets = 50
@@ -36,25 +35,26 @@ const (
 	encodingShare = 0.3
 )
 
-// way is an exporter and its receiver.
-type way struct{ name, exporter, receiver string }
+// way is an exporter and its receiver, and the Collector that has both.
+type way struct{ name, exporter, receiver, build string }
 
-// ways are all of them; the first hands on nothing. Those of others need a build that has them.
+// ways are all of them; some hand on nothing. Those of others need a build that has them, of whatever version.
 func (s *Suite) ways(to, endpoint string) []way {
 	served := fmt.Sprintf("{protocols: {grpc: {endpoint: %s}}}", endpoint)
 	client := func(more string) string { return fmt.Sprintf("{endpoint: %s, tls: {insecure: true}%s}", to, more) }
 	all := []way{
-		{report.EncodingNone, "nop: {}", ""},
-		{"otlp, gzip", "otlp_grpc: " + client(""), "otlp: " + served},
-		{"otlp, zstd", "otlp_grpc: " + client(", compression: zstd"), "otlp: " + served},
-		{report.EncodingOurs, "otlpstream: " + client(""), "otlpstream: " + served},
+		{report.EncodingNone, "nop: {}", "", s.Collector},
+		{"otlp, gzip", "otlp_grpc: " + client(""), "otlp: " + served, s.Collector},
+		{"otlp, zstd", "otlp_grpc: " + client(", compression: zstd"), "otlp: " + served, s.Collector},
+		{report.EncodingOurs, "otlpstream: " + client(""), "otlpstream: " + served, s.Collector},
 	}
 	if s.Streams == "" {
 		return all
 	}
 	return append(all,
-		way{report.EncodingSTEF, "stef: " + client(", compression: zstd"), fmt.Sprintf("stef: {endpoint: %s}", endpoint)},
-		way{"otelarrow", "otelarrow: " + client(""), "otelarrow: " + served})
+		way{report.EncodingNoneOfOthers, "nop: {}", "", s.Streams},
+		way{report.EncodingSTEF, "stef: " + client(", compression: zstd"), fmt.Sprintf("stef: {endpoint: %s}", endpoint), s.Streams},
+		way{"otelarrow", "otelarrow: " + client(""), "otelarrow: " + served, s.Streams})
 }
 
 // scrapesOf encodes requests of so many scrapes each, as OTLP has them.
@@ -98,7 +98,7 @@ func (s *Suite) encodings(ctx context.Context, r *report.Stream) error {
 	}
 	for _, batched := range []bool{false, true} {
 		for _, w := range s.ways("", "") {
-			r.Encodings = append(r.Encodings, report.StreamEncoding{Name: w.name, Batched: batched, Targets: encodingTargets})
+			r.Encodings = append(r.Encodings, report.StreamEncoding{Name: w.name, Other: w.build != s.Collector, Batched: batched, Targets: encodingTargets})
 		}
 	}
 	for range s.Repeats {
@@ -181,10 +181,10 @@ func (s *Suite) startEncoding(ctx context.Context, name string) (h *hop, err err
 		}
 		return way{}
 	}
-	to, build := endpoint, cmp.Or(s.Streams, s.Collector)
+	to := endpoint
 	const limiter = "memory_limiter: {check_interval: 1s, limit_mib: 8000}" // it counts, where a receiver does not
-	if receiver := find(to).receiver; receiver != "" {
-		if h.back, err = s.startConfigured(ctx, build, "encoding-back", endpoint, "metrics", receiver, limiter, "nop: {}"); err != nil {
+	if w := find(to); w.receiver != "" {
+		if h.back, err = s.startConfigured(ctx, w.build, "encoding-back", endpoint, "metrics", w.receiver, limiter, "nop: {}"); err != nil {
 			return h, err
 		}
 		if h.network, to, err = startNetwork(s.dir, s.bench, endpoint, 0); err != nil {
@@ -195,8 +195,9 @@ func (s *Suite) startEncoding(ctx context.Context, name string) (h *hop, err err
 	if err != nil {
 		return h, err
 	}
-	h.front, err = s.startConfigured(ctx, build, "encoding-front", in, "metrics",
-		fmt.Sprintf("otlp: {protocols: {grpc: {endpoint: %s}}}", in), "", find(to).exporter)
+	w := find(to)
+	h.front, err = s.startConfigured(ctx, w.build, "encoding-front", in, "metrics",
+		fmt.Sprintf("otlp: {protocols: {grpc: {endpoint: %s}}}", in), "", w.exporter)
 	return h, err
 }
 
