@@ -83,15 +83,15 @@ func (s *Stream) encodingGoals() (goals []StreamGoal) {
 		if stef != nil {
 			goals = append(goals, StreamGoal{
 				What: "CPU a data point at both ends, otlpstream to STEF: " + scrapesEach(batched), Want: 0.7, AtMost: true,
-				Got: s.against(ours, stef), Known: true,
+				Got: s.cost(ours, stef), Known: true,
 			})
 		}
 	}
 	return goals
 }
 
-// against compares the CPU times of two encodings, run by run.
-func (s *Stream) against(e, other *StreamEncoding) Spread {
+// cost compares the CPU times of two encodings, run by run.
+func (s *Stream) cost(e, other *StreamEncoding) Spread {
 	_, _, mine := s.costs(e)
 	_, _, theirs := s.costs(other)
 	var values []float64
@@ -125,7 +125,7 @@ func (s *Stream) encodingTable(b *strings.Builder) {
 		sender, receiver, both := s.costs(e)
 		against := "-"
 		if stef := s.encoding(EncodingSTEF, e.Batched); stef != nil && len(e.Runs) > 0 {
-			against = number(s.against(e, stef).Median)
+			against = number(s.cost(e, stef).Median)
 		}
 		of := func(figure func(*StreamEncodingRun) float64) string {
 			return cell(spreadOf(e.Runs, figure), len(e.Runs))
