@@ -33,7 +33,7 @@ var claims = []struct {
 		return name == ".golangci.yml" || strings.HasPrefix(name, ".github/") || name == "versions.yaml" || path.Dir(name) == ".chloggen"
 	}},
 	{benchmarkAgent, func(name string, _ map[string]any) bool {
-		return slices.Contains([]string{"benchmarks/agents", "benchmarks/limit/agents", "benchmarks/relay/agents"}, path.Dir(name))
+		return slices.Contains([]string{"benchmarks/agents", "benchmarks/limit/agents", "benchmarks/relay/agents", "benchmarks/aggregate/agents"}, path.Dir(name))
 	}},
 	{openAPI, func(name string, _ map[string]any) bool { return path.Base(name) == "openapi.yaml" }},
 	{manifestsKind, func(name string, _ map[string]any) bool { return strings.HasPrefix(name, deployed) }},

@@ -78,7 +78,7 @@ func (x *taken) take(md pmetric.Metrics) {
 // with a decoder.
 func TestEveryShapeIsReplayedWhole(t *testing.T) {
 	for shape := range Shapes {
-		if shape[0] == 'R' {
+		if ofPages(shape) {
 			continue
 		}
 		var x taken
@@ -159,6 +159,24 @@ func TestRelaysAreGivenWholePages(t *testing.T) {
 	}
 }
 
+// Aggregation is given all counters, and nothing else.
+func TestAggregationIsGivenCounters(t *testing.T) {
+	for _, shape := range []string{"A1", "A2"} {
+		r, err := NewReplay(shape, 0, "../../testdata/pages/node.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := r.steady[0].write(nil, moment{now: time.UnixMilli(1_790_000_000_123)})
+		counted, err := sink.CountRemoteWrite(shape == "A2", body)
+		if err != nil || counted.Samples != 4*143 || r.perRequest != 4*143 || len(r.steady) != relayTargets/pagesOfOne {
+			t.Errorf("%s: got %+v, %v, %d", shape, counted, err, r.perRequest)
+		}
+		if !bytes.Contains(body, []byte("node_cpu_seconds_total")) || bytes.Contains(body, []byte("node_load1")) {
+			t.Errorf("%s has other series", shape)
+		}
+	}
+}
+
 func TestPodsAreReplacedOneAfterTheOther(t *testing.T) {
 	steady, _, err := build("W5", 0)
 	if err != nil {
@@ -220,7 +238,7 @@ func sample() *Result {
 func TestReportsNameWhatWasMeasured(t *testing.T) {
 	text := sample().Markdown()
 	for _, want := range []string{
-		"## W1@15k: nearly all", "## W2@max: ", "| Ours | 2.00 | 0.00 | 50 | 60 | 50000 | 50000 | 50.00 | 100.00 | 7 |",
+		"## W1@15k: nearly all", "## W2@max: ", "| Ours | 2.00 | 0.00 | 2.00 | 50 | - | 60 | 50000 | 50000 | 50.00 | 100.00 | 7 |",
 		"| Theirs | - |", "- Failed: b under W2@max: cannot start\n", "`make bench-limit`",
 	} {
 		if !strings.Contains(text, want) {

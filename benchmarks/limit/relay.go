@@ -81,18 +81,24 @@ func readPage(file string) (page []pageSample, err error) {
 	return page, nil
 }
 
-// relayRequests makes the requests of a shape R1 to R3 out of a page.
+// ofPages says that a shape is made of pages.
+func ofPages(shape string) bool { return shape[0] == 'R' || shape[0] == 'A' }
+
+// relayRequests makes the requests of a shape R1 to R3, A1 or A2 out of a page.
 func relayRequests(shape, file string) (all []*request, err error) {
 	page, err := readPage(file)
 	if err != nil {
 		return nil, err
 	}
+	if shape[0] == 'A' {
+		page = slices.DeleteFunc(page, func(s pageSample) bool { return !strings.HasSuffix(s.name, "_total") })
+	}
 	for first := 0; first < relayTargets; first += pagesOfOne {
 		var r *request
 		switch shape {
-		case "R1":
+		case "R1", "A1":
 			r = remoteWrite1(page, first)
-		case "R2":
+		case "R2", "A2":
 			r = remoteWrite2(page, first)
 		default:
 			if r, err = relayOTLP(page, first); err != nil {

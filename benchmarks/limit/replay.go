@@ -53,7 +53,7 @@ func NewReplay(shape string, rate int, page string) (*Replay, error) {
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: senders, DisableCompression: true},
 	}}
-	if shape[0] == 'R' {
+	if ofPages(shape) {
 		var err error
 		if r.steady, err = relayRequests(shape, page); err != nil {
 			return nil, err

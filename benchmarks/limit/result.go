@@ -89,6 +89,7 @@ type Run struct {
 	Yard    float64 `json:"yard"` // what a unit of the yardstick took
 	RSSMean int64   `json:"rss_mean"`
 	RSSPeak int64   `json:"rss_peak"`
+	Anon    int64   `json:"anon_mean,omitempty"`
 	Wire    int64   `json:"wire"`
 
 	// From the first request to the last.
@@ -136,6 +137,9 @@ func (w *Row) median(figure func(*Run) float64) float64 {
 	return 0
 }
 
+// anonTitle is that of a figure that older results do not have.
+const anonTitle = "RSS without files, MB"
+
 // columns of the table: what is read off a run, and how it is written.
 var columns = []struct {
 	title, format string
@@ -144,7 +148,9 @@ var columns = []struct {
 }{
 	{"CPU, µs/point", "%.2f", true, (*Run).CPUPerPoint},
 	{"at even speed", "%.2f", true, (*Run).EvenCPUPerPoint},
+	{"CPU, µs/point taken", "%.2f", false, func(r *Run) float64 { return 1e6 * r.CPU / float64(max(1, r.Offered)) }},
 	{"RSS mean, MB", "%.0f", false, func(r *Run) float64 { return float64(r.RSSMean) / 1e6 }},
+	{anonTitle, "%.0f", false, func(r *Run) float64 { return float64(r.Anon) / 1e6 }},
 	{"RSS peak, MB", "%.0f", false, func(r *Run) float64 { return float64(r.RSSPeak) / 1e6 }},
 	{"points/s taken", "%.0f", false, func(r *Run) float64 { return float64(r.Offered) / r.Seconds }},
 	{"points/s delivered", "%.0f", false, delivered},
@@ -177,7 +183,7 @@ func (r *Result) Markdown() string {
 		}
 		b.WriteString("| " + w.Title + " |")
 		for _, c := range columns {
-			if v := w.median(c.of); len(w.Runs) == 0 || w.median(delivered) == 0 && c.perPoint {
+			if v := w.median(c.of); len(w.Runs) == 0 || w.median(delivered) == 0 && c.perPoint || c.title == anonTitle && v == 0 {
 				b.WriteString(" - |")
 			} else {
 				fmt.Fprintf(&b, " "+c.format+" |", v)
@@ -187,7 +193,7 @@ func (r *Result) Markdown() string {
 	}
 	m := r.Machine
 	how := fmt.Sprintf("Requests of %d points, encoded beforehand, over OTLP/HTTP without compression", PerRequest)
-	if cell.Shape[0] == 'R' {
+	if ofPages(cell.Shape) {
 		how = "Requests encoded beforehand; a thousand targets"
 	}
 	fmt.Fprintf(&b, "\n- %s; %v s of warm-up, a window of %v s\n", how, r.WarmUp, r.Window)

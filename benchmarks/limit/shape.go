@@ -25,6 +25,8 @@ var Shapes = map[string]string{
 	"R1": "pages of node exporters, 507 samples each, four in a request, as Remote Write 1.0 with snappy",
 	"R2": "the same as Remote Write 2.0 with snappy",
 	"R3": "the same as OTLP, without compression",
+	"A1": "the counters of these pages, 143 for each of 1000 targets, as Remote Write 1.0 with snappy: one rule adds them up over targets",
+	"A2": "the same as Remote Write 2.0 with snappy, which says that they are counters",
 }
 
 // PerRequest is how many points a request has: all are batched alike.

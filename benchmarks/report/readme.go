@@ -35,11 +35,11 @@ func ReadmeTable(dir string) (string, error) {
 	}
 	var b strings.Builder
 	first := results[0]
-	fmt.Fprintf(&b, "\nOn %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination.\n\n",
+	fmt.Fprintf(&b, "\nOn %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination. RSS without files leaves out the pages of each program's own file, which our agent lets go of and others do not.\n\n",
 		first.Machine.Cores, first.Machine.Model, first.Command, first.Taken.Format("2 January 2006"))
 	for _, r := range results {
 		fmt.Fprintf(&b, "**[%s](benchmarks/results/%s.md)**\n\n", r.Title, r.Name)
-		b.WriteString(header("Agent", "CPU µs/sample", "RSS MB mean / peak", "Wire B/sample", "Lost samples"))
+		b.WriteString(header("Agent", "CPU µs/sample", "RSS MB mean / peak", "RSS MB without files", "Wire B/sample", "Lost samples"))
 		for _, w := range byCost(r.Rows) {
 			if ran[w.Agent] < len(results) {
 				continue
@@ -49,7 +49,7 @@ func ReadmeTable(dir string) (string, error) {
 				title = "**" + title + "**"
 			}
 			b.WriteString(row(title, number(w.Of(cpuFigure.of).Median),
-				number(w.Of(rssFigure.of).Median)+" / "+number(w.Of(peakFigure.of).Max),
+				number(w.Of(rssFigure.of).Median)+" / "+number(w.Of(peakFigure.of).Max), number(w.Of(anonFigure.of).Median),
 				number(w.Of(wireFigure.of).Median), number(w.Of(lostFigure.of).Max)))
 		}
 		b.WriteString("\n")
@@ -86,7 +86,7 @@ func fleets(dir string) (string, error) {
 		}
 		ratio := func(f figure) float64 { return a.Of(f.of).Median / b.Of(f.of).Median }
 		cells := []string{fmt.Sprintf("[%s](benchmarks/results/%s.md)", r.Title, r.Name)}
-		for _, f := range []figure{cpuFigure, rssFigure, wireFigure} {
+		for _, f := range []figure{cpuFigure, rssFigure, anonFigure, wireFigure} {
 			cells = append(cells, fmt.Sprintf("%s / %s = **%s**", number(a.Of(f.of).Median), number(b.Of(f.of).Median), number(ratio(f))))
 		}
 		lost := number(a.Of(lostFigure.of).Max) + " / " + number(b.Of(lostFigure.of).Max)
@@ -98,7 +98,7 @@ func fleets(dir string) (string, error) {
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.cpu, a.cpu) })
 	var text strings.Builder
 	text.WriteString("Fleets whose targets are no twins, or not well-behaved: ours to vmagent's, with zstd, the worst first.\n\n" +
-		header("Work", "CPU µs/sample", "RSS MB mean", "Wire B/sample", "Lost samples"))
+		header("Work", "CPU µs/sample", "RSS MB mean", "RSS MB without files", "Wire B/sample", "Lost samples"))
 	for _, l := range lines {
 		text.WriteString(l.text)
 	}

@@ -274,7 +274,7 @@ func (s *LimitSuite) window(ctx context.Context, b *limitBench, to string) (*lim
 		Seconds: after.at.Sub(before.at).Seconds(), Points: points(&after.stats) - points(&before.stats),
 		CPU: after.cpu - before.cpu, Load: after.load - before.load, Sink: after.sink - before.sink,
 		Yard:    (after.yard - before.yard) / float64(max(1, after.units-before.units)),
-		RSSMean: memory.rss / memory.looks, RSSPeak: memory.peak, Wire: after.stats.Wire - before.stats.Wire,
+		RSSMean: memory.rss / memory.looks, RSSPeak: memory.peak, Anon: memory.anon / memory.looks, Wire: after.stats.Wire - before.stats.Wire,
 		Offered: after.totals.Points - before.totals.Points,
 		Sent:    last.totals.Points, Healthy: last.totals.Healthy, Refused: last.totals.Refused, Late: last.totals.Late,
 		Delivered: points(&last.stats), HealthyDelivered: last.stats.Samples, Series: last.stats.Series,

@@ -22,6 +22,9 @@ const limitCells = "W1@15k,W1@50k,W1@100k,W2@50k,W2@max,W3@50k,W4@50k,W5@50k,W6@
 // What relays are given.
 const relayCells = "R1@50k,R2@50k,R3@50k"
 
+// What aggregation is given.
+const aggregateCells = "A1@15k,A1@50k,A2@15k,A2@50k"
+
 // measureLimit measures agents with series limits on and off.
 func measureLimit(ctx context.Context, args []string) error {
 	return measureLoads(ctx, "limit", "", limitCells, args)
@@ -30,6 +33,11 @@ func measureLimit(ctx context.Context, args []string) error {
 // measureRelay measures agents that hand on what they are sent.
 func measureRelay(ctx context.Context, args []string) error {
 	return measureLoads(ctx, "relay", "Relays", relayCells, args)
+}
+
+// measureAggregate measures agents that make few series of many. The window is of whole intervals.
+func measureAggregate(ctx context.Context, args []string) error {
+	return measureLoads(ctx, "aggregate", "Aggregation", aggregateCells, append([]string{"-warm-up=15s", "-window=20s"}, args...))
 }
 
 func measureLoads(ctx context.Context, name, title, all string, args []string) error {
@@ -48,12 +56,7 @@ func measureLoads(ctx context.Context, name, title, all string, args []string) e
 		return err
 	}
 	if *short {
-		if name == "relay" {
-			all = "R1@50k"
-		} else {
-			all = "W1@15k,W4@50k"
-		}
-		*cells, s.WarmUp, s.Window = all, 4*time.Second, 4*time.Second
+		*cells, s.WarmUp, s.Window = map[string]string{"limit": "W1@15k,W4@50k", "relay": "R1@50k", "aggregate": "A1@50k"}[name], 4*time.Second, 4*time.Second
 	}
 	var err error
 	if s.Root, err = filepath.Abs(*root); err != nil {
@@ -85,7 +88,7 @@ func measureLoads(ctx context.Context, name, title, all string, args []string) e
 // loadLimit is the process of one load.
 func loadLimit(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("limit-load", flag.ContinueOnError)
-	shape := f.String("shape", "W1", "W1 to W6, R1 to R3")
+	shape := f.String("shape", "W1", "W1 to W6, R1 to R3, A1, A2")
 	page := f.String("page", "../testdata/pages/node.txt", "what relays are given")
 	rate := f.Int("rate", 0, "points per second, 0 for as many as are taken")
 	if err := f.Parse(args); err != nil {
@@ -96,7 +99,7 @@ func loadLimit(ctx context.Context, args []string) error {
 
 // renderLimit renders results of loads again, as far as there are any.
 func renderLimit(dir string) error {
-	for _, name := range []string{"limit.json", "relay.json"} {
+	for _, name := range []string{"limit.json", "relay.json", "aggregate.json"} {
 		r, err := limit.Load(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -44,7 +44,7 @@ func main() {
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"farm": runFarm, "sink": runSink, "scrape": scrape, "repeat": repeat, "growth": growth, "gogc": gogc, "report": renderAll,
 	"stream": runStream, "stream-cell": runStreamCell, "stream-network": runStreamNetwork, "handoff": runHandoff,
-	"limit": measureLimit, "relay": measureRelay, "limit-load": loadLimit,
+	"limit": measureLimit, "relay": measureRelay, "aggregate": measureAggregate, "limit-load": loadLimit,
 }
 
 func run(ctx context.Context, args []string) error {
