@@ -119,11 +119,11 @@ func upgradeQueue(t *testing.T, changed bool) {
 	require.NoError(t, os.WriteFile(filepath.Join(etc, "own.yaml"), fmt.Appendf(nil, agentOverlay, addr, health), 0o644))
 	conf := filepath.Join(etc, name+".conf")
 	replace(t, conf, "/queue.yaml\"", "/queue.yaml --config=/etc/"+name+"/own.yaml\"")
-	text := read(t, conf) + "GODWIT_REMOTE_WRITE_URL=" + server.URL() + "\n"
+	text := fmt.Appendf(nil, "%sGODWIT_REMOTE_WRITE_URL=%s\n", read(t, conf), server.URL())
 	for _, variable := range []string{"CONSOLE", "TELEMETRY", "LOOPBACK", "LOOK"} {
-		text += fmt.Sprintf("GODWIT_%s_PORT=%d\n", variable, freeport.Get(t))
+		text = fmt.Appendf(text, "GODWIT_%s_PORT=%d\n", variable, freeport.Get(t))
 	}
-	require.NoError(t, os.WriteFile(conf, []byte(text), 0o640))
+	require.NoError(t, os.WriteFile(conf, text, 0o640))
 
 	start := func() {
 		c.Process = startUnit(t, root, name)
