@@ -57,7 +57,7 @@ e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and as
 	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$' -count 1 -v .
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: build ## Build kube-apiserver, the operator and its target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
+e2e-kubernetes: build ## Build kube-apiserver and the operator's target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
 	@$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/kube-apiserver $(ROOT)/bin/rivals/target-allocator $(if $(CHART),$(ROOT)/bin/rivals/helm)
 	@cd e2e && GODWIT_KUBERNETES=1 CHART=$(if $(CHART),$(abspath $(CHART))) GOWORK=off $(GO) test -run 'Kubernetes$$|^TestAllocator|^TestManifests|^TestHelm|^TestOperator|^TestFollowsPodsThatRoll$$|^TestChart' -count 1 -parallel 2 -timeout 30m -v .
 
@@ -73,7 +73,7 @@ fuzz: $(ALL:%=fuzz/%) ## Run each fuzz test for FUZZTIME (default 20s); make tes
 .PHONY: soak
 soak: bin/godwit-agent bin/godwit-gateway ## Keep the agent under churn, rollouts, faults and outages for DURATION (default 30m), and kill both ends CRASHES (default 300) times
 	@cd e2e && GODWIT_SOAK=$(or $(DURATION),30m) GODWIT_CRASHES=$(or $(CRASHES),300) GOWORK=off \
-		$(GO) test -run '^TestSoak$$|^TestRollouts$$|^TestRemoteWriteQueue|^TestStreamSurvivesCrashes$$|^TestStreamEndsInOrder|^TestStreamOutlivesWhateverHappens$$' -count 1 -parallel 3 -timeout 0 -v .
+		$(GO) test -run '^TestSoak$$|^TestRollouts$$|^TestRemoteWriteQueue|^TestStreamSurvivesCrashes$$|^TestStreamEndsInOrder|^TestStreamOutlivesWhateverHappens$$|^TestTenThousandStreams' -count 1 -parallel 3 -timeout 0 -v .
 
 .PHONY: matrix
 matrix: build ## Run agent and gateway with every option away from its default, then COUNT (default 500) random configurations, and as many wild ones

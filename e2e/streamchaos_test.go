@@ -121,6 +121,11 @@ func (c *chaos) set() {
 	c.t.Helper()
 	pick := func(of ...string) string { return of[c.random.IntN(len(of))] }
 	transport := pick(overGRPC, overWebSocket)
+	const queue = "sending_queue: {queue_size: 200, storage: file_storage"
+	queues := []string{queue + "}", queue + "}\nordered: true"}
+	if len(c.builds) == 1 { // an earlier version may know no batches
+		queues = append(queues, queue+", batch: {flush_timeout: 50ms, min_size: 100, max_size: 200}}")
+	}
 	text := fmt.Sprintf(`
 endpoint: %s
 transport: %s
@@ -132,10 +137,7 @@ retry_on_failure: {initial_interval: 50ms, max_interval: 500ms, max_elapsed_time
 mode: %s
 compression: %s
 %s
-`, c.wires[transport].Addr(), transport, c.guard.tls(transport), pick("auto", "auto", "stream", "unary"), pick("zstd", "gzip", "none"), pick(
-		"sending_queue: {queue_size: 200, storage: file_storage}",
-		"sending_queue: {queue_size: 200, storage: file_storage}\nordered: true",
-		"sending_queue: {queue_size: 200, storage: file_storage, batch: {flush_timeout: 50ms, min_size: 100, max_size: 200}}"))
+`, c.wires[transport].Addr(), transport, c.guard.tls(transport), pick("auto", "auto", "stream", "unary"), pick("zstd", "gzip", "none"), pick(queues...))
 	require.NoError(c.t, os.WriteFile(c.settings, []byte(text), 0o600))
 }
 
