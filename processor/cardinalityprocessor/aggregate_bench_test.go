@@ -5,7 +5,7 @@ package cardinalityprocessor
 
 import (
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"runtime"
 	"strconv"
 	"testing"
@@ -16,12 +16,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // clients has a rule add the points of all clients up: 50 series of any number. In a dry run all is done but to remove the
 // points, so the same ones can come again.
 func clients(c *Config) {
-	c.Mode = modeDryRun
+	c.Mode = policy.ModeDryRun
 	aggregating(AggregateConfig{Without: []string{"client.id"}})(c)
 	c.Statistics.Enabled = false
 	c.Memory.AggregateStateMiB = 1024
@@ -53,7 +57,7 @@ func TestKnownSeriesAreAggregatedWithoutAllocation(t *testing.T) {
 	next()
 	next()
 	require.LessOrEqual(t, alloctest.PerRun(next), 1.0)
-	require.Equal(t, int64(1000), r.aggregator.states[0].feeders.Load())
+	require.Equal(t, int64(1000), r.Aggregator.States[0].Feeders.Load())
 }
 
 // BenchmarkAggregate is the cost of a counter's point that is added to another series, from fingerprint to sum: with few
@@ -62,7 +66,7 @@ func BenchmarkAggregate(b *testing.B) {
 	for _, background := range []int{0, 1_000_000} {
 		b.Run(fmt.Sprintf("background=%d", background), func(b *testing.B) {
 			r := newRig(b, clients)
-			feedMany(r.aggregator, background)
+			feedMany(r.Aggregator, background)
 			md, round := workload(10_000), 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -70,8 +74,8 @@ func BenchmarkAggregate(b *testing.B) {
 				later(md, r.clock, round)
 				_, _ = r.process(b.Context(), md)
 			}
-			require.Zero(b, r.limiter.admitted.Load())
-			require.Equal(b, int64(10_000+background), r.aggregator.states[0].feeders.Load())
+			require.Zero(b, r.Limiter.Admitted.Load())
+			require.Equal(b, int64(10_000+background), r.Aggregator.States[0].Feeders.Load())
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
 		})
 	}
@@ -93,27 +97,27 @@ func BenchmarkAggregateParallel(b *testing.B) {
 }
 
 // feedMany adds n feeders that nobody will hear of again, to 50 aggregates.
-func feedMany(a *aggregator, n int) {
+func feedMany(a *aggregate.Aggregator, n int) {
 	if n == 0 {
 		return
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	s := a.states[0]
-	var to []*aggregate
+	s := a.States[0]
+	var to []*aggregate.Aggregate
 	for i := range 50 {
-		g, _ := a.pin(s, uint64(i)+2, 0, func() *aggregate {
+		g, _ := a.Pin(s, uint64(i)+2, 0, func() *aggregate.Aggregate {
 			md := metricsOf(point{name: "background" + strconv.Itoa(i), kind: cumulative})
-			g := &aggregate{rule: s.rule, data: md, metric: onlyMetricOf(md), class: classCumulative, outputs: []operation{operationSum}}
+			g := &aggregate.Aggregate{Rule: s.Rule, Data: md, Metric: onlyMetricOf(md), Class: amount.ClassCumulative, Outputs: []policy.Operation{policy.OperationSum}}
 			return g
 		})
 		to = append(to, g)
 	}
 	for i := range n {
-		key := settled(random.Uint64())
-		shard := a.shardOf(key)
-		f := feeding{aggregator: a, gathered: &gathered{births: []birth{{to: to[i%50], cost: feederCost + portionCost}}}}
-		a.used.Add(feederCost + portionCost)
-		f.bear(&a.shards[shard], shard, &intake{key: key, birth: 1})
+		key := ident.Settled(random.Uint64())
+		shard := a.ShardOf(key)
+		f := aggregate.Feeding{Aggregator: a, Gathered: &aggregate.Gathered{Births: []aggregate.Birth{{To: to[i%50], Cost: aggregate.FeederCost + aggregate.PortionCost}}}}
+		a.Used.Add(aggregate.FeederCost + aggregate.PortionCost)
+		f.Bear(&a.Shards[shard], shard, &aggregate.Intake{Key: key, Birth: 1})
 	}
 }
 
@@ -131,11 +135,11 @@ func TestBytesPerFeeder(t *testing.T) {
 	r := newRig(t, clients)
 	before, have, most := heap(), 0, int64(0)
 	for n := 100_000; n <= 300_000; n += n / 12 {
-		feedMany(r.aggregator, n-have)
+		feedMany(r.Aggregator, n-have)
 		have = n
 		taken := heap() - before
 		require.Less(t, taken, 120*int64(n))
-		require.LessOrEqual(t, taken, r.aggregator.used.Load())
+		require.LessOrEqual(t, taken, r.Aggregator.Used.Load())
 		most = max(most, taken/int64(n))
 	}
 	t.Logf("at most %d bytes for each", most)

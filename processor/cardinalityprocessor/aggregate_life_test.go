@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +18,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
 // TestAggregatesAreThoseOfAMap: over batches that are refused and sent again, late points, resets with and without a new
@@ -138,7 +141,7 @@ func (l *plainLife) step() {
 	case 7:
 		l.kill()
 	case 8:
-		n := 1 + l.random.IntN(2*restsAfter+4)
+		n := 1 + l.random.IntN(2*aggregate.RestsAfter+4)
 		l.epochs(n)
 		l.epoch += n
 	case 9:
@@ -188,7 +191,7 @@ func (l *plainLife) say(in *plainInput) {
 	}
 	md := l.timed(in.point, now.start, now.time, now.value)
 	if ends {
-		silence(onlyMetricOf(md), 0)
+		amount.Silence(onlyMetricOf(md), 0)
 	}
 	metricsOf(point{name: "exempt"}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 	for l.random.IntN(4) == 0 {
@@ -267,10 +270,10 @@ func (l *plainLife) note(in *plainInput, now saying) {
 func (l *plainLife) age() {
 	for id, last := range l.is.inputs {
 		switch silent := l.epoch - last.seen; {
-		case silent > forgetsAfter:
+		case silent > aggregate.ForgetsAfter:
 			delete(l.is.inputs, id)
 			l.seen["forgotten"]++
-		case silent > restsAfter && !last.resting:
+		case silent > aggregate.RestsAfter && !last.resting:
 			last.resting = true
 			l.is.inputs[id] = last
 			l.seen["rest"]++
@@ -289,7 +292,7 @@ func (l *plainLife) pourAndCompare(accept bool) {
 		l.seen["refused"]++
 	}
 	l.sink.Reset()
-	l.pour(l.t.Context(), l.aggregator.all(l.clock))
+	l.pour(l.t.Context(), l.Aggregator.All(l.clock))
 	l.was = l.is.clone()
 	for key := range l.was.sums { // what is on its way when a process is killed is lost
 		if key[:2] == fmt.Sprint("m", int(delta)) {
@@ -338,7 +341,7 @@ func (l *plainLife) compare() {
 		for _, rm := range md.ResourceMetrics().All() {
 			require.Zero(l.t, rm.Resource().Attributes().Len())
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
+				for i := range amount.PointCount(m) {
 					l.hear(m, i, told, ended)
 				}
 			}
@@ -394,28 +397,28 @@ func (l *plainLife) hear(m pmetric.Metric, i int, told map[string]float64, ended
 	if at := slices.Index([]byte(name), '.'); at > 0 {
 		name, of = name[:at], name[at+1:]
 	}
-	route, _ := attributesAt(m, i).Get("route")
-	require.Equal(l.t, 1, attributesAt(m, i).Len())
+	route, _ := amount.AttributesAt(m, i).Get("route")
+	require.Equal(l.t, 1, amount.AttributesAt(m, i).Len())
 	key := name + " " + route.Str()
-	if whenAt(m, i).noValue {
+	if amount.WhenAt(m, i).NoValue {
 		ended[key+" "+of] = true
 		return
 	}
-	v := valueAt(m, i)
-	told[key+" "+of] = v.number()
+	v := amount.ValueAt(m, i)
+	told[key+" "+of] = v.Number()
 	if of != "sum" {
 		return
 	}
 	n, start := reading(m, i)
-	if v.shape == shapeHistogram {
-		require.InDelta(l.t, float64(n), v.sum, 1e-9)
-		require.Equal(l.t, n, int64(v.cells[0]+v.cells[1]))
+	if v.Shape == amount.ShapeHistogram {
+		require.InDelta(l.t, float64(n), v.Sum, 1e-9)
+		require.Equal(l.t, n, int64(v.Cells[0]+v.Cells[1]))
 	}
-	switch classOf(m) {
-	case classDelta:
+	switch amount.ClassOf(m) {
+	case amount.ClassDelta:
 		l.got[key] += n
-	case classCumulative:
-		require.Less(l.t, start, whenAt(m, i).time)
+	case amount.ClassCumulative:
+		require.Less(l.t, start, amount.WhenAt(m, i).Time)
 		stream := fmt.Sprint(key, " ", uint64(start))
 		require.GreaterOrEqual(l.t, n, l.last[stream], "seed %d: %s", l.seed, stream)
 		l.got[key] += n - l.last[stream]
@@ -427,7 +430,7 @@ func (l *plainLife) hear(m pmetric.Metric, i int, told map[string]float64, ended
 func (l *plainLife) again(now time.Time) {
 	l.piped = newPiped(l.t, l.config)
 	l.clock = now
-	l.overflow.begin = pcommon.NewTimestampFromTime(l.clock)
+	l.Overflow.Begin = pcommon.NewTimestampFromTime(l.clock)
 	require.NoError(l.t, l.begin(l.host))
 	for id, last := range l.is.inputs {
 		last.seen = l.epoch // they have another idle timeout
@@ -463,7 +466,7 @@ func (l *plainLife) restart() {
 func (l *plainLife) kill() {
 	l.seen["kill"]++
 	after := l.host.killed()
-	l.storage = nil // it writes no more
+	l.Storage = nil // it writes no more
 	l.host = after
 	l.is, l.present = l.was.clone(), maps.Clone(l.wasPresent)
 	for key, sum := range l.is.sums {

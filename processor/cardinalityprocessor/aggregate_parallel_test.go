@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
@@ -40,13 +41,13 @@ func TestAggregatesAreExactWhileAllGoesOn(t *testing.T) {
 		}
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
-					if n, start := reading(m, i); m.Name() == "exempt" || whenAt(m, i).noValue {
+				for i := range amount.PointCount(m) {
+					if n, start := reading(m, i); m.Name() == "exempt" || amount.WhenAt(m, i).NoValue {
 						continue
-					} else if classOf(m) == classDelta {
+					} else if amount.ClassOf(m) == amount.ClassDelta {
 						last["delta"] += n
 					} else {
-						key := fmt.Sprint(spell(attributesAt(m, i).AsRaw()), uint64(start))
+						key := fmt.Sprint(spell(amount.AttributesAt(m, i).AsRaw()), uint64(start))
 						if n < last[key] {
 							return fmt.Errorf("%s falls from %d to %d", key, last[key], n) //nolint:err113 // of a test
 						}
@@ -76,11 +77,11 @@ func TestAggregatesAreExactWhileAllGoesOn(t *testing.T) {
 			}
 		})
 	}
-	keep(func(int) { r.pour(t.Context(), r.aggregator.all(r.now())) })
+	keep(func(int) { r.pour(t.Context(), r.Aggregator.All(r.Now())) })
 	keep(func(i int) {
 		cfg := *r.cfg
 		cfg.Rules = []RuleConfig{{Name: "a", Aggregate: &AggregateConfig{By: [][]string{{"route"}, {}}[i/50%2]}}}
-		r.apply(&cfg)
+		r.Apply(&cfg)
 	})
 	for sender := range senders {
 		all.Go(func() {
@@ -112,20 +113,20 @@ func TestAggregatesAreExactWhileAllGoesOn(t *testing.T) {
 	background.Wait()
 	r.next = r.sink
 	r.sink.Reset()
-	r.pour(t.Context(), r.aggregator.all(r.clock.Add(time.Second)))
+	r.pour(t.Context(), r.Aggregator.All(r.clock.Add(time.Second)))
 	mu.Lock()
 	defer mu.Unlock()
 	for _, md := range r.sink.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
+				for i := range amount.PointCount(m) {
 					n, start := reading(m, i)
 					switch {
-					case whenAt(m, i).noValue:
-					case classOf(m) == classDelta:
+					case amount.WhenAt(m, i).NoValue:
+					case amount.ClassOf(m) == amount.ClassDelta:
 						last["delta"] += n
 					default:
-						last[fmt.Sprint(spell(attributesAt(m, i).AsRaw()), uint64(start))] = n
+						last[fmt.Sprint(spell(amount.AttributesAt(m, i).AsRaw()), uint64(start))] = n
 					}
 				}
 			}
@@ -147,7 +148,7 @@ func TestWhatIsMadeIsSentAtMultiples(t *testing.T) {
 			aggregating(AggregateConfig{By: []string{}, Interval: 10 * time.Second}, func(r *RuleConfig) { r.Match.Metric = "fast" })(c)
 			aggregating(AggregateConfig{By: []string{}}, func(r *RuleConfig) { r.Name, r.Match.Metric = "slow", "slow" })(c)
 		})
-		r.now = time.Now
+		r.Now = time.Now
 		require.NoError(t, r.start(t.Context(), componenttest.NewNopHost()))
 		time.Sleep(3 * time.Second)
 		for range 9 {
@@ -160,7 +161,7 @@ func TestWhatIsMadeIsSentAtMultiples(t *testing.T) {
 		times := map[string][]pcommon.Timestamp{}
 		for _, md := range r.sink.AllMetrics() {
 			for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
-				at := whenAt(m, 0).time
+				at := amount.WhenAt(m, 0).Time
 				times[m.Name()] = append(times[m.Name()], at)
 				interval := map[string]time.Duration{"fast": 10 * time.Second, "slow": time.Minute}[m.Name()]
 				require.Equal(t, at.AsTime().Truncate(interval), at.AsTime())

@@ -19,6 +19,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
 // aggregating is a rule that aggregates all that it matches.
@@ -36,7 +41,7 @@ func aggregating(cfg AggregateConfig, change ...func(*RuleConfig)) func(*Config)
 func (r *rig) poured(after time.Duration) pmetric.Metrics {
 	r.clock = r.clock.Add(after)
 	r.sink.Reset()
-	r.pour(r.t.Context(), r.aggregator.all(r.clock))
+	r.pour(r.t.Context(), r.Aggregator.All(r.clock))
 	all := pmetric.NewMetrics()
 	for _, md := range r.sink.AllMetrics() {
 		requireNoDuplicates(r.t, md)
@@ -51,18 +56,18 @@ func told(md pmetric.Metrics) []string {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				for i := range pointCount(m) {
+				for i := range amount.PointCount(m) {
 					labels := rm.Resource().Attributes().AsRaw()
-					maps.Copy(labels, attributesAt(m, i).AsRaw())
+					maps.Copy(labels, amount.AttributesAt(m, i).AsRaw())
 					text := m.Name() + "{" + strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(labels), "map["), "]") + "} "
-					v := valueAt(m, i)
+					v := amount.ValueAt(m, i)
 					switch {
-					case whenAt(m, i).noValue:
+					case amount.WhenAt(m, i).NoValue:
 						text += "ends"
-					case v.shape == shapeNumber:
-						text += fmt.Sprint(v.number())
+					case v.Shape == amount.ShapeNumber:
+						text += fmt.Sprint(v.Number())
 					default:
-						text += fmt.Sprint(v.count, " ", v.sum, " ", v.cells, v.zero, v.positive.counts)
+						text += fmt.Sprint(v.Count, " ", v.Sum, " ", v.Cells, v.Zero, v.Positive.Counts)
 					}
 					all = append(all, text)
 				}
@@ -128,11 +133,11 @@ func TestDeltasAreSummedFromIntervalToInterval(t *testing.T) {
 	require.Equal(t, []string{"hits.count{service:s} 2", "hits{service:s} 5"}, told(md), "late ones are not lost")
 	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 		if m.Type() == pmetric.MetricTypeSum {
-			require.Equal(t, when{start: pcommon.NewTimestampFromTime(begin.Add(10 * time.Second)), time: pcommon.NewTimestampFromTime(r.clock)}, whenAt(m, 0))
+			require.Equal(t, amount.When{Start: pcommon.NewTimestampFromTime(begin.Add(10 * time.Second)), Time: pcommon.NewTimestampFromTime(r.clock)}, amount.WhenAt(m, 0))
 		}
 	}
 	require.Empty(t, told(r.poured(10*time.Second)), "nothing came")
-	r.epochs(restsAfter + 1)
+	r.epochs(aggregate.RestsAfter + 1)
 	require.Equal(t, []string{"hits.count{service:s} ends"}, told(r.poured(time.Second)))
 }
 
@@ -154,7 +159,7 @@ func TestGaugesAreWhatAQuerySays(t *testing.T) {
 	require.Equal(t, int64(6), r.gauge("series", "total"))
 
 	ended := r.timed(pod(gauge, "b", "/"), time.Time{}, r.at(1), 0)
-	silence(onlyMetricOf(ended), 0)
+	amount.Silence(onlyMetricOf(ended), 0)
 	r.consume(ended)
 	nan := r.timed(pod(gauge, "c", "/"), time.Time{}, r.at(1), 0)
 	onlyMetricOf(nan).Gauge().DataPoints().At(0).SetDoubleValue(math.NaN())
@@ -163,18 +168,18 @@ func TestGaugesAreWhatAQuerySays(t *testing.T) {
 		"hits.avg{route:/} 10", "hits.count{route:/} 1", "hits.last{route:/} 10", "hits.max{route:/} 10", "hits.min{route:/} 10",
 		"hits.sum{route:/} 10",
 	}, told(r.poured(10*time.Second)))
-	r.epochs(restsAfter + 1)
+	r.epochs(aggregate.RestsAfter + 1)
 	require.Equal(t, []string{
 		"hits.avg{route:/} ends", "hits.count{route:/} ends", "hits.last{route:/} ends", "hits.max{route:/} ends",
 		"hits.min{route:/} ends", "hits.sum{route:/} ends",
 	}, told(r.poured(time.Second)), "with the last of them")
 	require.Zero(t, r.gauge("series", "total"), "and gives its place back")
 	require.Empty(t, told(r.poured(time.Second)))
-	r.epochs(restsAfter + 1)
+	r.epochs(aggregate.RestsAfter + 1)
 	r.poured(time.Second)
 	r.poured(time.Second)
-	require.Empty(t, r.aggregator.made)
-	require.Zero(t, r.aggregator.used.Load(), "nothing is left")
+	require.Empty(t, r.Aggregator.Made)
+	require.Zero(t, r.Aggregator.Used.Load(), "nothing is left")
 }
 
 func TestNamesOfWhatIsMade(t *testing.T) {
@@ -221,8 +226,8 @@ func TestWhatStays(t *testing.T) {
 		got := []string{}
 		for _, rm := range r.poured(time.Second).ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
-					got = append(got, spell(rm.Resource().Attributes().AsRaw())+" / "+spell(attributesAt(m, i).AsRaw()))
+				for i := range amount.PointCount(m) {
+					got = append(got, spell(rm.Resource().Attributes().AsRaw())+" / "+spell(amount.AttributesAt(m, i).AsRaw()))
 				}
 			}
 		}
@@ -273,15 +278,15 @@ func TestBeyondTheMemoryForItSeriesPass(t *testing.T) {
 	r := newRig(t, aggregating(AggregateConfig{Without: []string{"pod"}}))
 	a := pod(cumulative, "a", "/")
 	require.Zero(t, r.consume(r.timed(a, r.clock, r.at(1), 5)).DataPointCount())
-	begin, full := r.clock, r.aggregator.used.Load()
-	r.aggregator.budget = full
+	begin, full := r.clock, r.Aggregator.Used.Load()
+	r.Aggregator.Budget = full
 	b := pod(cumulative, "b", "/")
 	require.Equal(t, []string{b.identity()}, identities(r.consume(r.timed(b, begin, r.at(1), 7))))
 	require.Zero(t, r.consume(r.timed(a, begin, r.at(2), 6)).DataPointCount(), "who is known stays")
-	require.Equal(t, full, r.aggregator.used.Load())
+	require.Equal(t, full, r.Aggregator.Used.Load())
 	require.Equal(t, []string{"hits{route:/ service:s} 6"}, told(r.poured(10*time.Second)))
 
-	r.aggregator.budget = 2 * full // the next one has been said: it goes on from there, and says that it does
+	r.Aggregator.Budget = 2 * full // the next one has been said: it goes on from there, and says that it does
 	md := r.consume(r.timed(b, begin, r.at(1), 9))
 	require.Equal(t, []string{"hits{pod:b route:/ service:s} 9", "hits{pod:b route:/ service:s} ends"}, told(md))
 	require.Equal(t, int64(1), r.gauge("series", "total"), "it has given its place back")
@@ -298,7 +303,7 @@ func TestARuleThatComesLaterHasSeriesEnd(t *testing.T) {
 		aggregating(AggregateConfig{By: []string{}})(&cfg)
 		begin := r.clock
 		r.clock = r.clock.Add(5 * time.Second)
-		r.apply(&cfg)
+		r.Apply(&cfg)
 		md := r.consume(r.timed(p, begin, r.at(1), 14))
 		switch k {
 		case delta: // it just ends
@@ -308,8 +313,8 @@ func TestARuleThatComesLaterHasSeriesEnd(t *testing.T) {
 		default:
 			require.Equal(t, 2, md.DataPointCount())
 			m := onlyMetric(t, md)
-			require.False(t, whenAt(m, 0).noValue)
-			require.Equal(t, when{whenAt(m, 0).start, whenAt(m, 0).time + 1_000_000, true}, whenAt(m, 1))
+			require.False(t, amount.WhenAt(m, 0).NoValue)
+			require.Equal(t, amount.When{Start: amount.WhenAt(m, 0).Start, Time: amount.WhenAt(m, 0).Time + 1_000_000, NoValue: true}, amount.WhenAt(m, 1))
 		}
 		require.Zero(t, r.consume(r.timed(p, begin, r.at(2), 20)).DataPointCount())
 		m := onlyMetric(t, r.poured(10*time.Second))
@@ -320,7 +325,7 @@ func TestARuleThatComesLaterHasSeriesEnd(t *testing.T) {
 
 func TestADryRunAggregatesNothing(t *testing.T) {
 	r := newRig(t, func(c *Config) {
-		c.Mode = modeDryRun
+		c.Mode = policy.ModeDryRun
 		aggregating(AggregateConfig{By: []string{}})(c)
 	})
 	require.Equal(t, 1, r.consume(r.timed(pod(gauge, "a", "/"), r.clock, r.at(1), 10)).DataPointCount())
@@ -354,20 +359,20 @@ func TestADamagedLedgerOfAggregatesIsLeftOut(t *testing.T) {
 	require.NoError(t, r.shutdown(t.Context()))
 	again := newRig(t, config)
 	require.NoError(t, again.begin(host.killed()))
-	require.Len(t, again.aggregator.order, 3)
+	require.Len(t, again.Aggregator.Order, 3)
 	damaged := 0
 	for key := range host.data {
-		if !strings.HasPrefix(key, snapshotAggregates) {
+		if !strings.HasPrefix(key, gate.SnapshotAggregates) {
 			continue
 		}
-		for at := keyMarkSize; at < len(host.data[key]); at += 7 {
+		for at := store.KeyMarkSize; at < len(host.data[key]); at += 7 {
 			bad := host.killed()
 			bad.data[key] = slices.Clone(bad.data[key])
 			bad.data[key][at] ^= 0x40
 			next := newRig(t, config)
 			require.NoError(t, next.begin(bad))
-			require.Empty(t, next.aggregator.order)
-			next.storage = nil
+			require.Empty(t, next.Aggregator.Order)
+			next.Storage = nil
 			damaged++
 		}
 	}
@@ -389,26 +394,26 @@ func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
 	}
 	say(r, 1)
 	r.poured(time.Second)
-	r.storage = nil // killed
+	r.Storage = nil // killed
 	for key, saved := range host.data {
-		if !strings.HasPrefix(key, snapshotAggregates) {
+		if !strings.HasPrefix(key, gate.SnapshotAggregates) {
 			continue
 		}
-		for at := keyMarkSize + len(snapshotMagic); at < len(saved)-crc32.Size; at++ {
+		for at := store.KeyMarkSize + len(store.Magic); at < len(saved)-crc32.Size; at++ {
 			strange := host.killed()
 			value := slices.Clone(saved)
 			value[at] ^= byte(1 << (at % 8))
-			body := value[keyMarkSize : len(value)-crc32.Size]
+			body := value[store.KeyMarkSize : len(value)-crc32.Size]
 			binary.LittleEndian.PutUint32(value[len(value)-crc32.Size:], crc32.ChecksumIEEE(body))
 			strange.data[key] = value
 			next := newRig(t, config)
 			require.NoError(t, next.begin(strange))
 			say(next, 2)
 			for range 2 {
-				next.pour(t.Context(), next.aggregator.all(next.clock))
-				next.epochs(restsAfter + 1)
+				next.pour(t.Context(), next.Aggregator.All(next.clock))
+				next.epochs(aggregate.RestsAfter + 1)
 			}
-			next.storage = nil
+			next.Storage = nil
 		}
 	}
 }

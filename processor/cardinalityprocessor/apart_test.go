@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 )
 
 // What is no number is set apart and counted, and the next value of the same input makes up for it.
@@ -21,7 +24,7 @@ func TestWhatIsNoNumberIsSetApart(t *testing.T) {
 		start := r.clock
 		send := func(i int, n float64) {
 			r.clock = r.clock.Add(time.Second)
-			p := series(i)
+			p := aSeries(i)
 			p.kind = k
 			md := r.timed(p, start, r.clock, 0)
 			onlyMetricOf(md).Sum().DataPoints().At(0).SetDoubleValue(n)
@@ -46,7 +49,7 @@ func TestWhatIsNoNumberIsSetApart(t *testing.T) {
 		send(4, math.MaxFloat64) // both are numbers, their sum is none
 		require.InDelta(t, math.MaxFloat64, total(), 0)
 		require.Equal(t, int64(7), r.unaccounted("not_finite"))
-		send(1, math.Float64frombits(staleBits)) // as Prometheus says that a series ends
+		send(1, math.Float64frombits(amount.StaleBits)) // as Prometheus says that a series ends
 		require.Equal(t, int64(1), r.unaccounted("no_value"))
 	}
 }
@@ -56,7 +59,7 @@ func TestIntegersDoNotWrap(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
 	for i := range 3 {
-		s := series(i)
+		s := aSeries(i)
 		s.kind = delta
 		r.consume(r.timed(s, r.clock, r.clock, math.MaxInt64))
 	}
@@ -72,7 +75,7 @@ func TestSumsOutliveHistogramsWithout(t *testing.T) {
 			start := r.clock
 			send := func(i int, n int64, bare bool) {
 				r.clock = r.clock.Add(time.Second)
-				s := series(i)
+				s := aSeries(i)
 				s.kind = k
 				md := r.timed(s, start, r.clock, n)
 				m := onlyMetricOf(md)
@@ -91,8 +94,8 @@ func TestSumsOutliveHistogramsWithout(t *testing.T) {
 			}
 			said := func(count, sum int64) {
 				t.Helper()
-				v := valueAt(onlyMetric(t, r.flushed(time.Second)), 0)
-				require.Equal(t, []any{uint64(count), true, float64(sum)}, []any{v.count, v.hasSum, v.sum})
+				v := amount.ValueAt(onlyMetric(t, r.flushed(time.Second)), 0)
+				require.Equal(t, []any{uint64(count), true, float64(sum)}, []any{v.Count, v.HasSum, v.Sum})
 			}
 			send(1, 10, false)
 			send(2, 20, true)
@@ -116,7 +119,7 @@ func TestSeriesWithoutAnySumHaveNone(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
 	for i := range 2 {
-		s := series(i)
+		s := aSeries(i)
 		s.kind = histogram
 		md := r.timed(s, r.clock.Add(time.Millisecond), r.clock.Add(time.Second), 4)
 		removeSum(onlyMetricOf(md))
@@ -167,23 +170,23 @@ func TestKindsAreNotMixed(t *testing.T) {
 		for b, second := range all {
 			for _, other := range []uint64{1, 2} { // of the same series, or of the same output only
 				r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = "last" }))
-				send := func(m pmetric.Metric, fp, to uint64) loss {
+				send := func(m pmetric.Metric, fp, to uint64) amount.Loss {
 					r.clock = r.clock.Add(time.Second)
-					build := func() *output {
-						out := &output{data: pmetric.NewMetrics(), cost: outputCost}
-						out.metric = out.data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-						emptyPoint(out.metric, m)
+					build := func() *overflow.Output {
+						out := &overflow.Output{Data: pmetric.NewMetrics(), Cost: overflow.OutputCost}
+						out.Metric = out.Data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+						amount.EmptyPoint(out.Metric, m)
 						return out
 					}
-					return r.overflow.add(to, arrival{metric: m, fp: fp, limit: r.policy.limits[0], now: r.clock.UnixNano()}, 0, build)
+					return addTo(r.Overflow, to, overflow.Arrival{Metric: m, FP: fp, Limit: r.Policy.Limits[0], Now: r.clock.UnixNano()}, 0, build)
 				}
 				r.clock = r.clock.Add(time.Minute)
 				send(first(r, 3), 1, 5)
 				lost := send(second(r, 4), other, 5)
 				send(first(r, 5), 1, 5)
-				require.Equal(t, a != b, lost == lossKind, "%s and %s: %d", a, b, lost)
-				for _, s := range r.overflow.flush(1, r.clock) {
-					require.Equal(t, 1, s.points)
+				require.Equal(t, a != b, lost == amount.LossKind, "%s and %s: %d", a, b, lost)
+				for _, s := range r.Overflow.Flush(1, r.clock) {
+					require.Equal(t, 1, s.Points)
 				}
 			}
 		}
@@ -194,23 +197,23 @@ func TestKindsAreNotMixed(t *testing.T) {
 func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.clock = r.clock.Add(time.Minute)
-	var batches [2]staged
-	var lost [losses]int64
+	var batches [2]overflow.Staged
+	var lost [amount.Losses]int64
 	for i, k := range []kind{cumulative, histogram} { // two batches at a time, of two series with one fingerprint
 		m := onlyMetricOf(r.timed(point{name: "m", kind: k}, r.clock.Add(-time.Second), r.clock, 5))
-		require.Equal(t, lossNone, r.overflow.stage(&batches[i], uint64(i), &arrival{metric: m, fp: 9, limit: r.policy.limits[0]}, func() *output {
-			out := &output{data: pmetric.NewMetrics(), cost: outputCost}
-			out.metric = out.data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-			emptyPoint(out.metric, m)
+		require.Equal(t, amount.LossNone, r.Overflow.Stage(&batches[i], uint64(i), &overflow.Arrival{Metric: m, FP: 9, Limit: r.Policy.Limits[0]}, func() *overflow.Output {
+			out := &overflow.Output{Data: pmetric.NewMetrics(), Cost: overflow.OutputCost}
+			out.Metric = out.Data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+			amount.EmptyPoint(out.Metric, m)
 			return out
 		}))
 	}
 	for i := range batches {
-		r.overflow.commit(&settlement{staged: &batches[i], now: r.clock, lost: &lost, placed: func(uint64) bool { return false }})
+		r.Overflow.Commit(&overflow.Settlement{Staged: &batches[i], Now: r.clock, Lost: &lost, Placed: func(uint64) bool { return false }})
 	}
-	require.Equal(t, []int64{1, 1}, []int64{lost[lossNone], lost[lossKind]})
-	require.Len(t, r.overflow.outputs, 1, "nothing was added to the other one")
-	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), r.overflow.everybody()[9].time)
+	require.Equal(t, []int64{1, 1}, []int64{lost[amount.LossNone], lost[amount.LossKind]})
+	require.Len(t, r.Overflow.Outputs, 1, "nothing was added to the other one")
+	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), everybody(r.Overflow)[9].Time)
 }
 
 // One point from the far future does not make all that come after it too old.
@@ -218,7 +221,7 @@ func TestOnePointAheadOfItsTime(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
 	start := r.clock
-	s := series(1)
+	s := aSeries(1)
 	s.kind = cumulative
 	send := func(n int64, ahead time.Duration) {
 		r.clock = r.clock.Add(time.Minute)

@@ -10,6 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 func TestCumulativeOverflow(t *testing.T) {
@@ -18,13 +22,13 @@ func TestCumulativeOverflow(t *testing.T) {
 		begin := r.clock
 		r.send(point{name: "other"})
 		send := func(i int, start time.Time, n int64) {
-			p := series(i)
+			p := aSeries(i)
 			p.kind = k
 			require.Zero(t, r.consume(r.timed(p, start, r.clock, n)).DataPointCount())
 		}
 		total := func() int64 {
 			m := onlyMetric(t, r.flushed(time.Second))
-			require.Equal(t, begin.UnixNano(), whenAt(m, 0).start.AsTime().UnixNano())
+			require.Equal(t, begin.UnixNano(), amount.WhenAt(m, 0).Start.AsTime().UnixNano())
 			n, _ := reading(m, 0)
 			return n
 		}
@@ -68,15 +72,15 @@ func TestCumulativeOverflowIsSticky(t *testing.T) {
 	start := r.clock
 	send := func(start time.Time, n int64) int {
 		r.clock = r.clock.Add(time.Second)
-		return r.consume(r.timed(series(1), start, r.clock, n)).DataPointCount()
+		return r.consume(r.timed(aSeries(1), start, r.clock, n)).DataPointCount()
 	}
-	for i := range 2 * idleEpochs {
+	for i := range 2 * moment.IdleEpochs {
 		r.epochs(1)
 		r.send(other)
 		require.Zero(t, send(start, int64(6+i)))
 		r.flush(t.Context())
 	}
-	r.limiter.end(fingerprintsOf(metricsOf(other))[0], 0, r.limiter.now())
+	r.Limiter.End(fingerprintsOf(metricsOf(other))[0], 0, r.Limiter.Now())
 	require.Equal(t, 1, send(r.clock, 3), "it began anew: now it may have the place")
 	require.Zero(t, r.gauge("overflow_members", ""))
 	require.Equal(t, 1, send(r.clock, 4))
@@ -87,7 +91,7 @@ func TestUpDownOverflowIsTheSumOfTheLiving(t *testing.T) {
 	r.send(point{name: "other"})
 	send := func(i int, n int64, stale bool) {
 		r.clock = r.clock.Add(time.Second)
-		p := series(i)
+		p := aSeries(i)
 		p.kind = upDown
 		md := r.timed(p, time.Time{}, r.clock, n)
 		dp := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
@@ -102,7 +106,7 @@ func TestUpDownOverflowIsTheSumOfTheLiving(t *testing.T) {
 	require.Equal(t, int64(24), total())
 	send(2, 0, true)
 	require.Equal(t, int64(4), total())
-	r.epochs(idleEpochs)
+	r.epochs(moment.IdleEpochs)
 	send(3, 7, false)
 	r.epochs(3)
 	r.flush(t.Context())
@@ -110,7 +114,7 @@ func TestUpDownOverflowIsTheSumOfTheLiving(t *testing.T) {
 	r.idle()
 	r.flush(t.Context())
 	require.Zero(t, r.flushed(time.Second).DataPointCount())
-	outputs, members, used := r.overflow.sizes()
+	outputs, members, used := r.Overflow.Sizes()
 	require.Zero(t, int64(outputs+members)+used)
 }
 
@@ -120,7 +124,7 @@ func TestUpDownOverflowForgetsNothingForLargeValues(t *testing.T) {
 	r.send(point{name: "other"})
 	send := func(i int, n float64) {
 		r.clock = r.clock.Add(time.Second)
-		p := series(i)
+		p := aSeries(i)
 		p.kind = upDown
 		md := r.timed(p, time.Time{}, r.clock, 0)
 		onlyMetricOf(md).Sum().DataPoints().At(0).SetDoubleValue(n)
@@ -147,7 +151,7 @@ func TestGaugesByChoice(t *testing.T) {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = mode }))
 		r.send(point{name: "other"})
 		for i, v := range []float64{4, 1, 9, 2} {
-			p := series(i)
+			p := aSeries(i)
 			p.kind, p.value = gauge, v
 			require.Empty(t, r.send(p))
 		}
@@ -163,8 +167,8 @@ func TestGaugesByChoice(t *testing.T) {
 	f("drop", 0)
 	f("last", 2)
 	f("min", 1)
-	f(nameMax, 9)
-	f(nameMean, 4)
+	f(policy.NameMax, 9)
+	f(policy.NameMean, 4)
 }
 
 // Histograms of different bounds come together in those that all have, where each has an exact count. One that has none of

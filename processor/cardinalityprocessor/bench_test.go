@@ -6,7 +6,7 @@ package cardinalityprocessor
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"os"
 	"runtime"
 	"strconv"
@@ -16,6 +16,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
@@ -76,7 +80,7 @@ func BenchmarkKnown(b *testing.B) {
 		for _, background := range []int{0, 1_000_000} {
 			b.Run(fmt.Sprintf("statistics=%t/background=%d", told, background), func(b *testing.B) {
 				r := newRig(b, func(c *Config) { threeLimits(c); c.Statistics.Enabled = told })
-				fill(r.limiter, background)
+				fill(r.Limiter, background)
 				md := workload(10_000)
 				require.Equal(b, 10_000, r.consume(md).DataPointCount())
 				b.ReportAllocs()
@@ -148,20 +152,20 @@ func benchmarkRejected(b *testing.B, told, hostile bool) {
 }
 
 // fill admits n series that nobody will ask for.
-func fill(l *limiter, n int) { fillFirst(l, n, l.shards()) }
+func fill(l *series.Limiter, n int) { fillFirst(l, n, l.Shards()) }
 
 // fillFirst puts them all into the first few shards.
-func fillFirst(l *limiter, n, shards int) {
-	random := rand.New(rand.NewPCG(1, uint64(l.admitted.Load())))
+func fillFirst(l *series.Limiter, n, shards int) {
+	random := rand.New(rand.NewPCG(1, uint64(l.Admitted.Load())))
 	cfg := defaultConfig()
 	cfg.Memory.MaxSeries = math.MaxInt
-	x := sighting{policy: newPolicy(cfg, 1, nil), hash: testHasher(), moment: l.now()}
-	x.limits = x.policy.limits
-	x.attributes = attributesOf(nil)
+	x := series.Sighting{Policy: policy.New(cfg, 1, nil), Hash: testHasher(), Moment: l.Now()}
+	x.Limits = x.Policy.Limits
+	x.Attributes = attributesOf(nil)
 	for range n {
-		fp := settled(random.Uint64())
-		place := uint64(shards) * (fp >> l.series.shift) / uint64(l.shards())
-		l.see(place<<l.series.shift|fp&(1<<l.series.shift-1), &x)
+		fp := ident.Settled(random.Uint64())
+		place := uint64(shards) * (fp >> l.Series.Shift) / uint64(l.Shards())
+		l.See(place<<l.Series.Shift|fp&(1<<l.Series.Shift-1), &x)
 	}
 }
 
@@ -186,10 +190,10 @@ func TestBytesPerSeries(t *testing.T) {
 		return mem.HeapAlloc
 	}
 	before := heap()
-	l := newLimiter(100_000, max(most, defaultConfig().Memory.MaxSeries))
+	l := series.New(100_000, max(most, defaultConfig().Memory.MaxSeries))
 	for n := 200_000; n <= most; n += n / 16 {
-		fill(l, n-int(l.admitted.Load()))
-		require.Equal(t, int64(n), l.admitted.Load())
+		fill(l, n-int(l.Admitted.Load()))
+		require.Equal(t, int64(n), l.Admitted.Load())
 		taken := heap() - before
 		require.Less(t, taken, 17*uint64(n), "%d series", n)
 		if n >= 700_000 {
@@ -197,59 +201,62 @@ func TestBytesPerSeries(t *testing.T) {
 		}
 		t.Logf("%d: %.2f bytes per series", n, float64(taken)/float64(n))
 	}
-	requireShortPasses(t, l.series)
+	requireShortPasses(t, l.Series)
 }
 
 // longestPass is how many slots a shard has at most: to go over them, or to move what is in them, takes microseconds.
-const longestPass = 2 * shardEntries
+const longestPass = 2 * series.ShardEntries
 
-func requireShortPasses(t *testing.T, tab *table) {
-	for i := range tab.shards {
-		require.LessOrEqual(t, len(tab.shards[i].slots.Load().fps), longestPass)
+func requireShortPasses(t *testing.T, tab *series.Table) {
+	for i := range tab.Shards {
+		require.LessOrEqual(t, len(tab.Shards[i].Slots.Load().Fps), longestPass)
 	}
 }
 
 // TestPassesAreShort: whoever holds the lock of a shard goes over its slots once, or moves them. However many series there
 // are, these are few, and so are those of the shards that are swept at once.
 func TestPassesAreShort(t *testing.T) {
-	const room = minShards*shardEntries - 1 // for which there are as few shards as may be
+	const room = series.MinShards*series.ShardEntries - 1 // for which there are as few shards as may be
 	random := rand.New(rand.NewPCG(7, 8))
-	tab := newTable(room)
-	for i := range tab.shards[:3] {
-		for range room / len(tab.shards) * 5 / 4 { // and a quarter of those who left
-			tab.add(settled(random.Uint64()>>minShardBits|uint64(i)<<(64-minShardBits)), 1, 1)
+	tab := series.NewTable(room)
+	for i := range tab.Shards[:3] {
+		for range room / len(tab.Shards) * 5 / 4 { // and a quarter of those who left
+			fp := ident.Settled(random.Uint64()>>series.MinShardBits | uint64(i)<<(64-series.MinShardBits))
+			sh := tab.Lock(fp)
+			sh.Insert(fp, 1, moment.In(1, 0, 1))
+			sh.Mu.Unlock()
 		}
 	}
 	requireShortPasses(t, tab)
 	for room := 1; room <= 100_000_000; room += 1 + room/7 {
-		shards := len(newTable(room).shards)
-		require.LessOrEqual(t, room/shards, shardEntries, "%d series", room)
-		require.LessOrEqual(t, shards, max(minShards, 2*room/shardEntries), "%d series", room)
+		shards := len(series.NewTable(room).Shards)
+		require.LessOrEqual(t, room/shards, series.ShardEntries, "%d series", room)
+		require.LessOrEqual(t, shards, max(series.MinShards, 2*room/series.ShardEntries), "%d series", room)
 	}
 }
 
 // The fuller the shards are, the fewer are swept at a time.
 func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
 	r := newRig(t, threeLimits)
-	most := r.limiter.shards() / sweepsPerEpoch
+	most := r.Limiter.Shards() / sweepsPerEpoch
 	require.Equal(t, most, r.sweepSome(most), "of shards with hardly anything in them")
-	fillFirst(r.limiter, 1000*2*most, 2*most)
+	fillFirst(r.Limiter, 1000*2*most, 2*most)
 	require.LessOrEqual(t, r.sweepSome(most), sweptAtOnce/1000+1)
 }
 
 // TestWhatASweepTakesOutIsBounded, however many expire at once: that of a few shards with little in them, or that of one.
 func TestWhatASweepTakesOutIsBounded(t *testing.T) {
-	const most = sweptAtOnce/leaving + shardEntries
+	const most = sweptAtOnce/series.Leaving + series.ShardEntries
 	for _, inEach := range []int{10, 300, 1000} {
 		r := newRig(t, threeLimits)
-		filled := r.limiter.shards() / 16
-		fillFirst(r.limiter, inEach*filled, filled)
-		r.epochs(keptEpochs + 1)
+		filled := r.Limiter.Shards() / 16
+		fillFirst(r.Limiter, inEach*filled, filled)
+		r.epochs(series.KeptEpochs + 1)
 		expired, longest := int64(0), int64(0)
-		for left := r.limiter.shards(); left > 0; {
+		for left := r.Limiter.Shards(); left > 0; {
 			left -= r.sweepSome(left)
-			longest = max(longest, r.limiter.expired.Load()-expired)
-			expired = r.limiter.expired.Load()
+			longest = max(longest, r.Limiter.Expired.Load()-expired)
+			expired = r.Limiter.Expired.Load()
 		}
 		require.LessOrEqual(t, longest, int64(most), "%d in each shard", inEach)
 		require.GreaterOrEqual(t, expired, int64(inEach*filled))
@@ -258,15 +265,15 @@ func TestWhatASweepTakesOutIsBounded(t *testing.T) {
 
 // TestSweepGoesShardByShard: what a sweep does at a time is a small part of all, however many expire at once.
 func TestSweepGoesShardByShard(t *testing.T) {
-	l := newLimiter(1000, 25_000)
+	l := series.New(1000, 25_000)
 	fill(l, 25_000)
-	for range (idleEpochs + 2) * l.shards() {
-		l.sweep()
+	for range (moment.IdleEpochs + 2) * l.Shards() {
+		l.Sweep()
 	}
-	for range l.shards() {
-		before := l.expired.Load()
-		l.sweep()
-		require.LessOrEqual(t, l.expired.Load()-before, int64(shardEntries))
+	for range l.Shards() {
+		before := l.Expired.Load()
+		l.Sweep()
+		require.LessOrEqual(t, l.Expired.Load()-before, int64(series.ShardEntries))
 	}
-	require.Equal(t, int64(25_000), l.expired.Load())
+	require.Equal(t, int64(25_000), l.Expired.Load())
 }

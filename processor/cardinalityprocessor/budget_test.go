@@ -46,7 +46,7 @@ func (r *rig) exponentialOf(i, empty, buckets int, n uint64, start time.Time) pm
 // requireBudget holds what is accounted to the budget, and what is on the heap to a little more.
 func (r *rig) requireBudget(before int64) {
 	r.t.Helper()
-	_, _, used := r.overflow.sizes()
+	_, _, used := r.Overflow.Sizes()
 	budget := int64(r.cfg.Memory.OverflowStateMiB) << 20
 	require.LessOrEqual(r.t, used, budget)
 	require.Greater(r.t, used, budget/2, "the test must get there")
@@ -68,7 +68,7 @@ func TestMembersThatGrowStayInTheBudget(t *testing.T) {
 		r.requireBudget(before)
 	}
 	require.Positive(t, r.unaccounted("state_full"))
-	_, members, _ := r.overflow.sizes()
+	_, members, _ := r.Overflow.Sizes()
 	require.Equal(t, many, members, "those that could not grow are still members")
 
 	r.clock = r.clock.Add(time.Second)

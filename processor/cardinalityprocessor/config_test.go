@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 func TestConfig(t *testing.T) {
@@ -37,7 +38,7 @@ func TestConfig(t *testing.T) {
 		SnapshotInterval:  time.Minute,
 		Statistics:        StatisticsConfig{Enabled: true},
 
-		sharing: &sharing{},
+		Sharing: &sharing{},
 	}, load("defaults"))
 	require.NoError(t, load("defaults").Validate())
 
@@ -101,7 +102,7 @@ func TestConfig(t *testing.T) {
 		SnapshotInterval:  2 * time.Minute,
 		Shared:            true,
 
-		sharing: &sharing{},
+		Sharing: &sharing{},
 	}
 	require.Equal(t, want, load(""))
 	want.RulesFile = ""
@@ -159,7 +160,10 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	} {
 		f(a.key, func(r *RuleConfig) { r.Aggregate = &a.cfg })
 	}
-	f("`label_limits`", func(r *RuleConfig) { r.LabelLimits = map[string]int{"x": 1}; r.GroupBy = []string{"attribute:x"} })
+	f("`label_limits`", func(r *RuleConfig) {
+		r.LabelLimits = map[string]int{"x": 1}
+		r.GroupBy = []string{"attribute:x"}
+	})
 	one := defaultConfig()
 	one.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"resource:x": 1, "attribute:x": 2}, GroupBy: []string{"attribute:y"}}}
 	require.NoError(t, one.Validate())
@@ -186,7 +190,9 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	f("set `adaptive::share_by`", func(r *RuleConfig) { r.Adaptive.Priority = PriorityConfig{By: "x", Order: []string{"a"}} })
 	f("`adaptive::priority::by`", func(r *RuleConfig) { r.Adaptive.Priority.Order = []string{"a"} })
 	f("`adaptive::priority::order`", func(r *RuleConfig) { r.Adaptive.Priority.By = "x" })
-	f("`adaptive::priority::order`", func(r *RuleConfig) { r.Adaptive.Priority = PriorityConfig{By: "x", Order: make([]string, 9)} })
+	f("`adaptive::priority::order`", func(r *RuleConfig) {
+		r.Adaptive.Priority = PriorityConfig{By: "x", Order: make([]string, 9)}
+	})
 	f("`sample_rate`", func(r *RuleConfig) { r.Exceed.OnExceed = []string{"sample"} })
 	f("`sample_rate`", func(r *RuleConfig) { r.Exceed.SampleRate = 1 })
 	f("`gauge`", func(r *RuleConfig) { r.Exceed.Gauge = "sum" })
@@ -194,9 +200,9 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 
 func TestCollapseWorstNeedsStatistics(t *testing.T) {
 	for _, change := range []func(*Config){
-		func(c *Config) { c.Defaults.Exceed.OnExceed = []string{nameCollapseWorst} },
+		func(c *Config) { c.Defaults.Exceed.OnExceed = []string{policy.NameCollapseWorst} },
 		func(c *Config) {
-			c.Rules = []RuleConfig{{Name: "r", Exceed: ExceedConfig{OnExceed: []string{nameOverflow, nameCollapseWorst}}}}
+			c.Rules = []RuleConfig{{Name: "r", Exceed: ExceedConfig{OnExceed: []string{policy.NameOverflow, policy.NameCollapseWorst}}}}
 		},
 	} {
 		cfg := defaultConfig()

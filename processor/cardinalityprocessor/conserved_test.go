@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
@@ -47,21 +48,25 @@ type traffic struct {
 	came   chan *flight
 	aloft  []*flight
 	inputs []*input
-	given  map[string]amount // by metric
-	got    map[string]amount
-	last   map[string]amount // of cumulative series that left, by identity and start
+	given  map[string]content // by metric
+	got    map[string]content
+	last   map[string]content // of cumulative series that left, by identity and start
 
 	aggregates bool
 	exact      bool
 	version    int // of the rule; any if it is negative
 }
 
-// amount is what can be told of all kinds of points: a number or a count, a sum, and how many were at most 2.
-type amount struct{ n, sum, atMost2 int64 }
+// content is what can be told of all kinds of points: a number or a count, a sum, and how many were at most 2.
+type content struct{ n, sum, atMost2 int64 }
 
-func (a amount) plus(b amount) amount { return amount{a.n + b.n, a.sum + b.sum, a.atMost2 + b.atMost2} }
+func (a content) plus(b content) content {
+	return content{a.n + b.n, a.sum + b.sum, a.atMost2 + b.atMost2}
+}
 
-func (a amount) less(b amount) amount { return amount{a.n - b.n, a.sum - b.sum, a.atMost2 - b.atMost2} }
+func (a content) less(b content) content {
+	return content{a.n - b.n, a.sum - b.sum, a.atMost2 - b.atMost2}
+}
 
 // flight is a batch that the next consumer has, or that was refused.
 type flight struct {
@@ -77,9 +82,9 @@ type input struct {
 	point
 
 	start    time.Time
-	total    amount
-	accepted amount // of total
-	changes  bool   // its bounds do
+	total    content
+	accepted content // of total
+	changes  bool    // its bounds do
 	bounds   []float64
 	aloft    bool
 }
@@ -98,7 +103,7 @@ func TestWhatIsAggregatedIsConserved(t *testing.T) {
 		}
 	}
 	require.Greater(t, exact, 35)
-	for _, why := range []string{nameNotFinite, nameNoSum, "summary", "state_full"} {
+	for _, why := range []string{amount.NameNotFinite, amount.NameNoSum, "summary", "state_full"} {
 		require.Positive(t, lost[why], why)
 	}
 }
@@ -111,7 +116,7 @@ func FuzzWhatIsAggregatedIsConserved(f *testing.F) {
 func conserveAggregated(t *testing.T, seed uint64, lost map[string]int64) (exact bool) {
 	x := newTraffic(t, seed, true)
 	if seed%2 == 0 { // who was added up before the rule changed, and finds no memory after it, has to wait
-		x.aggregator.budget = 4<<10 + x.random.Int64N(60<<10)
+		x.Aggregator.Budget = 4<<10 + x.random.Int64N(60<<10)
 		x.version = x.random.IntN(len(versions) - 1) // not the one whose series look like those that come in
 	}
 	x.live()
@@ -119,10 +124,10 @@ func conserveAggregated(t *testing.T, seed uint64, lost map[string]int64) (exact
 	if err != nil {
 		return x.exact
 	}
-	for _, why := range lossNames {
+	for _, why := range amount.LossNames {
 		lost[why] += sumOf(got, attrs{"reason": why})
 	}
-	require.Zero(t, sumOf(got, attrs{"reason": nameBaseline})+sumOf(got, attrs{"reason": nameOutOfOrder}))
+	require.Zero(t, sumOf(got, attrs{"reason": amount.NameBaseline})+sumOf(got, attrs{"reason": amount.NameOutOfOrder}))
 	return x.exact
 }
 
@@ -131,7 +136,7 @@ func conserve(t *testing.T, seed uint64) { newTraffic(t, seed, false).live() }
 func newTraffic(t *testing.T, seed uint64, aggregates bool) *traffic {
 	x := &traffic{
 		seed: seed, random: rand.New(rand.NewPCG(seed, 11)), came: make(chan *flight),
-		given: map[string]amount{}, got: map[string]amount{}, last: map[string]amount{}, aggregates: aggregates, version: -1,
+		given: map[string]content{}, got: map[string]content{}, last: map[string]content{}, aggregates: aggregates, version: -1,
 	}
 	x.rig = newRig(t, func(c *Config) {
 		c.Exempt = []MatchConfig{{Metric: "exempt"}}
@@ -171,11 +176,11 @@ func (x *traffic) live() {
 			if x.aggregates {
 				epochs = 1 // batches are on their way all the time, and must not be so for an idle timeout
 			}
-			for range epochs * x.limiter.shards() {
-				x.sweep()
+			for range epochs * x.Limiter.Shards() {
+				x.Sweep()
 			}
 		}
-		require.LessOrEqual(t, x.overflow.all.used.Load(), x.overflow.budget)
+		require.LessOrEqual(t, x.Overflow.All.Used.Load(), x.Overflow.Budget)
 	}
 	for len(x.aloft) > 0 {
 		x.land(true)
@@ -186,12 +191,12 @@ func (x *traffic) live() {
 		x.given[in.name] = x.given[in.name].plus(in.accepted)
 	}
 	missing := map[string]int64{}
-	for _, why := range lossNames[1:] {
-		if n := x.unaccounted(why); n > 0 && why != nameNotFinite && why != nameNoSum && (why != nameNoValue || !x.aggregates) {
+	for _, why := range amount.LossNames[1:] {
+		if n := x.unaccounted(why); n > 0 && why != amount.NameNotFinite && why != amount.NameNoSum && (why != amount.NameNoValue || !x.aggregates) {
 			missing[why] = n
 		}
 	}
-	if n := missing[nameBaseline]; x.aggregates && n > 0 {
+	if n := missing[amount.NameBaseline]; x.aggregates && n > 0 {
 		// What was made under an earlier version of the rule had ended before it overflowed: nobody knows that it begins anew.
 		for name, given := range x.given {
 			require.LessOrEqual(t, x.got[name].n, given.n, "seed %d, %s", seed, name)
@@ -203,7 +208,7 @@ func (x *traffic) live() {
 		require.Equal(t, x.given[name], x.got[name], "seed %d, %s", seed, name)
 	}
 	x.exact = true
-	require.Zero(t, x.overflow.all.staged.Load())
+	require.Zero(t, x.Overflow.All.Staged.Load())
 }
 
 // reload makes room for series that are added up, or leaves less of it.
@@ -214,9 +219,9 @@ func (x *traffic) reload() {
 	if x.aggregates {
 		x.aggregate(&cfg)
 	}
-	x.apply(&cfg)
-	for _, s := range x.aggregator.states {
-		s.since = x.overflow.begin // or first values would be missing of who had begun when the rule came, and said nothing yet
+	x.Apply(&cfg)
+	for _, s := range x.Aggregator.States {
+		s.Since = x.Overflow.Begin // or first values would be missing of who had begun when the rule came, and said nothing yet
 	}
 }
 
@@ -252,7 +257,7 @@ func (x *traffic) add() {
 
 func (x *traffic) begins(in *input) {
 	x.given[in.name] = x.given[in.name].plus(in.accepted)
-	in.start, in.total, in.accepted = x.clock.Add(-time.Millisecond), amount{}, amount{}
+	in.start, in.total, in.accepted = x.clock.Add(-time.Millisecond), content{}, content{}
 }
 
 // launch sends a batch and leaves it with the next consumer.
@@ -287,7 +292,7 @@ func (x *traffic) send(md pmetric.Metrics, inputs []*input) {
 // made up for by the next, so in is not told of it.
 func (x *traffic) say(in *input) pmetric.Metrics {
 	n := int64(x.random.IntN(20))
-	grown := amount{n: n}
+	grown := content{n: n}
 	odd := x.random.IntN(10) == 0
 	if in.kind == histogram || in.kind == exponential || in.kind == summary {
 		grown.sum = n
@@ -357,7 +362,7 @@ func (x *traffic) land(accept bool) {
 		at++
 		in.aloft = false
 		said := amountOf(m, 0)
-		if in.kind == cumulative && !finite(valueNumber(m)) {
+		if in.kind == cumulative && !amount.Finite(valueNumber(m)) {
 			continue
 		}
 		if in.kind == delta || in.kind == exponential {
@@ -371,14 +376,14 @@ func (x *traffic) land(accept bool) {
 	}
 }
 
-func valueNumber(m pmetric.Metric) float64 { v := valueAt(m, 0); return v.number() }
+func valueNumber(m pmetric.Metric) float64 { v := amount.ValueAt(m, 0); return v.Number() }
 
 func (x *traffic) deliver(accept bool) {
 	x.sink.Reset()
 	if x.next = x.sink; !accept {
 		x.next, _ = consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return errBusy })
 	}
-	x.pour(x.t.Context(), x.aggregator.all(x.clock))
+	x.pour(x.t.Context(), x.Aggregator.All(x.clock))
 	x.flush(x.t.Context())
 	x.next = x.sink
 	for _, md := range x.sink.AllMetrics() {
@@ -387,22 +392,22 @@ func (x *traffic) deliver(accept bool) {
 }
 
 // amountOf is what a point says.
-func amountOf(m pmetric.Metric, i int) amount {
-	v := valueAt(m, i)
-	a := amount{n: int64(v.count)}
-	if v.shape == shapeNumber {
-		if finite(v.number()) {
-			a.n = int64(v.number())
+func amountOf(m pmetric.Metric, i int) content {
+	v := amount.ValueAt(m, i)
+	a := content{n: int64(v.Count)}
+	if v.Shape == amount.ShapeNumber {
+		if amount.Finite(v.Number()) {
+			a.n = int64(v.Number())
 		}
 		return a
 	}
-	if v.hasSum && finite(v.sum) {
-		a.sum = int64(v.sum)
+	if v.HasSum && amount.Finite(v.Sum) {
+		a.sum = int64(v.Sum)
 	}
-	if v.shape == shapeHistogram {
+	if v.Shape == amount.ShapeHistogram {
 		for j, bound := range m.Histogram().DataPoints().At(i).ExplicitBounds().All() {
 			if bound <= 2 {
-				a.atMost2 += int64(v.cells[j])
+				a.atMost2 += int64(v.Cells[j])
 			}
 		}
 	}
@@ -415,10 +420,10 @@ func (x *traffic) leaves(md pmetric.Metrics) {
 	all, at := identities(md), 0
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			for i := range pointCount(m) {
+			for i := range amount.PointCount(m) {
 				id := all[at]
 				at++
-				if m.Name() == "exempt" || m.Type() == pmetric.MetricTypeSum && !finite(valueNumber(m)) || whenAt(m, i).noValue {
+				if m.Name() == "exempt" || m.Type() == pmetric.MetricTypeSum && !amount.Finite(valueNumber(m)) || amount.WhenAt(m, i).NoValue {
 					continue
 				}
 				x.leave(id, m, i)
@@ -429,13 +434,13 @@ func (x *traffic) leaves(md pmetric.Metrics) {
 
 func (x *traffic) leave(id string, m pmetric.Metric, i int) {
 	a := amountOf(m, i)
-	if classOf(m) != classCumulative {
+	if amount.ClassOf(m) != amount.ClassCumulative {
 		x.got[m.Name()] = x.got[m.Name()].plus(a)
 		return
 	}
-	stream := fmt.Sprint(id, " since ", uint64(whenAt(m, i).start))
+	stream := fmt.Sprint(id, " since ", uint64(amount.WhenAt(m, i).Start))
 	last := x.last[stream]
-	if v := valueAt(m, i); v.shape == shapeHistogram && (!v.hasSum || !finite(v.sum)) {
+	if v := amount.ValueAt(m, i); v.Shape == amount.ShapeHistogram && (!v.HasSum || !amount.Finite(v.Sum)) {
 		a.sum = last.sum // of an input, which has one again later
 	}
 	grown := a.less(last)

@@ -8,7 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -20,6 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
 // Each of these tests is about a way in which limiters are known to fail.
@@ -32,9 +34,9 @@ func TestLimitHoldsInSteadyState(t *testing.T) {
 	for round := range 100 {
 		passed := map[string]bool{}
 		for i := range 50 {
-			p := series(i*100 + round%100)
+			p := aSeries(i*100 + round%100)
 			p.resource = attrs{"service": "a"}
-			for _, id := range r.send(p, series(i)) {
+			for _, id := range r.send(p, aSeries(i)) {
 				passed[id] = true
 			}
 		}
@@ -47,10 +49,10 @@ func TestLimitHoldsInSteadyState(t *testing.T) {
 // A key without the metric's name counts two metrics as one; one that reads strings only misses ids that are numbers.
 func TestSeriesKeyIsWhole(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 4 })
-	a, b := series(1), series(1)
+	a, b := aSeries(1), aSeries(1)
 	b.name = "other"
 	require.Equal(t, []bool{true, true, true, true, false, false}, r.passes(
-		a, b, series(2), point{name: "m", attrs: attrs{"i": 1.0}},
+		a, b, aSeries(2), point{name: "m", attrs: attrs{"i": 1.0}},
 		point{name: "m", attrs: attrs{"i": true}}, point{name: "m", attrs: attrs{"i": ""}},
 	))
 }
@@ -77,10 +79,10 @@ func TestEachPointIsDecidedByItself(t *testing.T) {
 // A window that ends with everybody losing their place runs the race for them again and again.
 func TestPlacesOutliveAnyWindow(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 3 })
-	require.Equal(t, []bool{true, true, true}, r.passes(series(1), series(2), series(3)))
+	require.Equal(t, []bool{true, true, true}, r.passes(aSeries(1), aSeries(2), aSeries(3)))
 	for range 100 {
 		r.epochs(7)
-		points := []point{series(9), series(8), series(7), series(3), series(2), series(1)}
+		points := []point{aSeries(9), aSeries(8), aSeries(7), aSeries(3), aSeries(2), aSeries(1)}
 		require.Len(t, r.send(points...), 3, "newcomers come first and still find no room")
 	}
 }
@@ -88,8 +90,8 @@ func TestPlacesOutliveAnyWindow(t *testing.T) {
 // One packet must not lose its established points because there is also a new one in it.
 func TestNewcomerDoesNotTakeItsNeighboursDown(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 2 })
-	r.send(series(1), series(2))
-	require.Equal(t, []string{series(1).identity(), series(2).identity()}, r.send(series(1), series(3), series(2)))
+	r.send(aSeries(1), aSeries(2))
+	require.Equal(t, []string{aSeries(1).identity(), aSeries(2).identity()}, r.send(aSeries(1), aSeries(3), aSeries(2)))
 }
 
 // A limit for a rule's groups is one for each group: the example everybody writes first.
@@ -100,7 +102,7 @@ func TestQuotaIsPerGroup(t *testing.T) {
 	for team := range 10 {
 		passed := 0
 		for i := range 20 {
-			p := series(i)
+			p := aSeries(i)
 			p.resource = attrs{"team": int64(team)}
 			passed += len(r.send(p))
 		}
@@ -136,7 +138,7 @@ func TestTenantQuotaWithOneLimit(t *testing.T) {
 	})
 	for round := range 10 {
 		md := metricsOf(point{name: "m", kind: gauge, resource: attrs{"tenant": "a"}})
-		a := attributesAt(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
+		a := amount.AttributesAt(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
 		keys := []string{"x", "y"}
 		a.PutStr(keys[round%2], "1")
 		a.PutStr(keys[1-round%2], "1")
@@ -153,7 +155,7 @@ func TestAdmittedDataIsNotMarked(t *testing.T) {
 		c.Rules = []RuleConfig{{Name: "r", MaxSeries: 10, LabelLimits: map[string]int{"i": 5}}}
 	})
 	for i := range 5 {
-		md := metricsOf(series(i))
+		md := metricsOf(aSeries(i))
 		want := pmetric.NewMetrics()
 		md.CopyTo(want)
 		for range 3 {
@@ -183,7 +185,7 @@ func testHostileLabels(t *testing.T, onExceed []string) {
 	random := rand.New(rand.NewPCG(1, 2))
 	healthy := make([]point, 50)
 	for i := range healthy {
-		healthy[i] = series(i)
+		healthy[i] = aSeries(i)
 	}
 	require.Len(t, r.send(healthy...), len(healthy))
 	flood := func(rounds int) uint64 {
@@ -208,14 +210,14 @@ func testHostileLabels(t *testing.T, onExceed []string) {
 	}
 	first := flood(50)
 	require.Less(t, flood(120), first+2<<20)
-	require.LessOrEqual(t, len(r.limiter.groups.ids), 1003)
+	require.LessOrEqual(t, len(r.Limiter.Groups.Ids), 1003)
 }
 
 // A steady explosion is still seen after hours.
 func TestSteadyExplosionIsSeen(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Defaults.MaxSeriesPerMetric = 100 })
 	for i := range 5000 {
-		passed := len(r.send(series(i))) == 1
+		passed := len(r.send(aSeries(i))) == 1
 		require.LessOrEqual(t, r.gaugeNow("defaults"), int64(100))
 		require.True(t, passed || r.gaugeNow("defaults") == 100)
 		if i%50 == 0 {
@@ -231,7 +233,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"service"}, MaxSeries: limit}}
 	})
 	for i := range writers * own { // the first come before the race begins
-		require.Len(t, r.send(series(i)), 1)
+		require.Len(t, r.send(aSeries(i)), 1)
 	}
 	var done sync.WaitGroup
 	failed := make(chan string, writers)
@@ -240,12 +242,12 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 		done.Go(func() {
 			stay := make([]point, own)
 			for i := range stay {
-				stay[i] = series(w*own + i)
+				stay[i] = aSeries(w*own + i)
 			}
 			random := rand.New(rand.NewPCG(uint64(w), 0))
 			for range 150 {
 				for range 20 {
-					md := metricsOf(append([]point{series(1000 + random.IntN(5000))}, stay...)...)
+					md := metricsOf(append([]point{aSeries(1000 + random.IntN(5000))}, stay...)...)
 					out, _ := r.process(t.Context(), md)
 					if n := out.DataPointCount(); n < own {
 						failed <- fmt.Sprintf("writer %d lost %d of its series", w, own-n)
@@ -293,7 +295,7 @@ func TestEarlierStepsAreTakenEarlier(t *testing.T) {
 	require.Equal(t, int64(7), r.rejected("labels", "label_limit", "collapse"), "at 3 of 1000 series")
 	require.Equal(t, int64(4), r.gaugeNow("total"))
 	for i := range 20 {
-		r.send(series(i))
+		r.send(aSeries(i))
 	}
 	require.Equal(t, int64(8), r.gaugeNow("hard"), "the soft limit is met before the hard one")
 	require.Equal(t, int64(16), r.rejected("soft", "max_series", "sample")+r.rejected("soft", "max_series", "drop"))
@@ -304,9 +306,12 @@ func TestEarlierStepsAreTakenEarlier(t *testing.T) {
 func TestEveryKeyIsRead(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
+	inside, err := filepath.Glob("internal/*/*.go")
+	require.NoError(t, err)
+	files = append(files, inside...)
 	read := map[string]bool{}
 	for _, name := range files {
-		if name == "config.go" || strings.HasSuffix(name, "_test.go") {
+		if filepath.Base(name) == "config.go" || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -350,7 +355,7 @@ func TestRulesChangeWhileBatchesPass(t *testing.T) {
 				default:
 				}
 				for j := range 20 {
-					_, _ = r.process(t.Context(), metricsOf(series(w*1000+i%100*20+j)))
+					_, _ = r.process(t.Context(), metricsOf(aSeries(w*1000+i%100*20+j)))
 				}
 			}
 		})
@@ -359,7 +364,7 @@ func TestRulesChangeWhileBatchesPass(t *testing.T) {
 		cfg := *r.cfg
 		cfg.Rules = []RuleConfig{{Name: "r" + strconv.Itoa(i%3), MaxSeries: 100 + i%7, GroupBy: []string{"attribute:i"}[:i%2]}}
 		adaptive(50 + i)(&cfg)
-		r.apply(&cfg)
+		r.Apply(&cfg)
 		r.epochs(1)
 	}
 	close(stop)
@@ -377,7 +382,7 @@ func TestClockJumps(t *testing.T) {
 	})
 	admitted, more := make([]point, 10), make([]point, 10)
 	for i := range admitted {
-		admitted[i], more[i] = series(i), series(100+i)
+		admitted[i], more[i] = aSeries(i), aSeries(100+i)
 		more[i].kind, more[i].value = delta, 1
 	}
 	sum := 0.0

@@ -14,12 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"golang.org/x/sys/unix"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
 const (
 	knownSeries = 64_000
 	comings     = 4 // of each of them in an epoch: every 10 s with the usual idle timeout
-	churnEpochs = idleEpochs
+	churnEpochs = moment.IdleEpochs
 )
 
 // BenchmarkKnownWhileExpiring has senders take turns whose series are known, while others' expire in every epoch as new
@@ -42,10 +45,10 @@ func BenchmarkKnownWhileExpiring(b *testing.B) {
 					for b.Loop() {
 						b.StopTimer()
 						c := newChurning(b, points, churn)
-						before := c.limiter.expired.Load()
+						before := c.Limiter.Expired.Load()
 						b.StartTimer()
 						all.add(c.pass(b, sweeps == "beside"))
-						gone := c.limiter.expired.Load() - before
+						gone := c.Limiter.Expired.Load() - before
 						require.Equal(b, int64(churnEpochs*churn), gone)
 						expired += gone
 					}
@@ -71,7 +74,7 @@ func compute(b *testing.B, points int) (took []timing) {
 	for range churnEpochs * comings * knownSeries / points {
 		clock.start()
 		for range 70 * points {
-			fp = settled(mix(fp, 1))
+			fp = ident.Settled(ident.Mix(fp, 1))
 		}
 		took = append(took, clock.stop())
 	}
@@ -94,8 +97,8 @@ func newChurning(b *testing.B, points, churn int) *churning {
 		md.ResourceMetrics().At(0).Resource().Attributes().PutInt("sender", int64(i))
 		c.senders = append(c.senders, md)
 	}
-	for range idleEpochs + 2 {
-		fill(c.limiter, churn)
+	for range moment.IdleEpochs + 2 {
+		fill(c.Limiter, churn)
 		for _, md := range c.senders {
 			require.Equal(b, points, c.consume(md).DataPointCount())
 		}
@@ -106,7 +109,7 @@ func newChurning(b *testing.B, points, churn int) *churning {
 
 // newcomers admits one of as many parts of those who come in an epoch.
 func (c *churning) newcomers(part, parts int) {
-	fill(c.limiter, c.churn*(part+1)/parts-c.churn*part/parts)
+	fill(c.Limiter, c.churn*(part+1)/parts-c.churn*part/parts)
 }
 
 // pass passes the batches of some epochs.
@@ -114,12 +117,12 @@ func (c *churning) pass(b *testing.B, beside bool) (took []timing) {
 	clock := newThreadClock(b)
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	part := c.limiter.shards() / comings / len(c.senders)
-	require.Equal(b, c.limiter.shards(), part*comings*len(c.senders))
+	part := c.Limiter.Shards() / comings / len(c.senders)
+	require.Equal(b, c.Limiter.Shards(), part*comings*len(c.senders))
 	due, done := make(chan struct{}, comings*len(c.senders)), make(chan struct{})
 	sweep := func() {
 		for range part {
-			c.sweep()
+			c.Sweep()
 		}
 	}
 	for _, md := range c.senders { // after the garbage collector had the caches

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // NewFactory creates the factory of the cardinality processor.
@@ -22,24 +23,24 @@ func NewFactory() processor.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Mode:        modeEnforce,
+		Mode:        policy.ModeEnforce,
 		IdleTimeout: 10 * time.Minute,
 		Memory:      MemoryConfig{MaxSeries: 2_000_000, MaxGroups: 100_000, OverflowStateMiB: 64, AggregateStateMiB: 64},
-		Defaults:    DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{nameCollapse, nameOverflow}, Gauge: nameDrop}},
+		Defaults:    DefaultsConfig{Exceed: ExceedConfig{OnExceed: []string{policy.NameCollapse, policy.NameOverflow}, Gauge: policy.NameDrop}},
 		Overflow:    OverflowConfig{Interval: time.Minute, KeepService: true},
 
 		RulesPollInterval: 10 * time.Second,
 		SnapshotInterval:  time.Minute,
 		Statistics:        StatisticsConfig{Enabled: true},
 
-		sharing: &sharing{},
+		Sharing: &sharing{},
 	}
 }
 
 func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	config := cfg.(*Config)
-	if config.Shared && config.sharing != nil {
-		return config.sharing.join(ctx, config, set, next)
+	if of, ok := config.Sharing.(*sharing); ok && config.Shared {
+		return of.join(ctx, config, set, next)
 	}
 	p, err := newProcessor(config, set, next)
 	if err != nil {

@@ -13,27 +13,28 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 func TestThroughTheFactory(t *testing.T) {
 	sink := new(consumertest.MetricsSink)
 	cfg := defaultConfig()
 	cfg.Memory.MaxSeries = 2
-	cfg.IdleTimeout = minIdleTimeout
+	cfg.IdleTimeout = policy.MinIdleTimeout
 	cfg.Overflow.Interval = time.Second
 	p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), cfg, sink)
 	require.NoError(t, err)
 	require.True(t, p.Capabilities().MutatesData)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	for i := range 10 {
-		s := series(i)
+		s := aSeries(i)
 		s.kind = delta
 		s.value = 1
 		require.NoError(t, p.ConsumeMetrics(t.Context(), metricsOf(s)))
 	}
 	require.Equal(t, 2, sink.DataPointCount(), "what is emptied is not sent")
 	require.Eventually(t, func() bool { return sink.DataPointCount() > 2 }, 30*time.Second, 10*time.Millisecond)
-	s := series(100)
+	s := aSeries(100)
 	s.kind = delta
 	s.value = 1
 	require.NoError(t, p.ConsumeMetrics(t.Context(), metricsOf(s)))
@@ -49,7 +50,7 @@ func TestThroughTheFactory(t *testing.T) {
 
 func TestDryRunDoesNotClaimToMutate(t *testing.T) {
 	cfg := defaultConfig()
-	cfg.Mode = modeDryRun
+	cfg.Mode = policy.ModeDryRun
 	p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 	require.NoError(t, err)
 	require.False(t, p.Capabilities().MutatesData)

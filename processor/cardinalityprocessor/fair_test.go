@@ -5,20 +5,27 @@ package cardinalityprocessor
 
 import (
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // adaptive is a rule whose limit services share.
 func adaptive(limit int, change ...func(*RuleConfig)) func(*Config) {
 	return overflowing(limit, append([]func(*RuleConfig){func(rule *RuleConfig) {
 		rule.Adaptive.ShareBy = []string{"service"}
-		rule.Exceed.Gauge = nameLast
+		rule.Exceed.Gauge = policy.NameLast
 	}}, change...)...)
 }
 
@@ -38,7 +45,7 @@ func (r *rig) report(points ...point) map[string]bool {
 		md := r.consume(r.timed(p, r.clock.Add(-time.Hour), r.clock, r.clock.Unix()))
 		for i, id := range identities(md) {
 			m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
-			if !whenAt(m, i).noValue {
+			if !amount.WhenAt(m, i).NoValue {
 				passed[id] = true
 			}
 		}
@@ -81,7 +88,7 @@ func TestHungryPartyGivesWay(t *testing.T) {
 					r.report(all...)
 				}
 				all = append(all, rest...)
-				for range fairEpochs + 2 {
+				for range fair.RoundEpochs + 2 {
 					require.LessOrEqual(t, len(r.report(all...)), 100, "the first to come have it all")
 				}
 				require.Equal(t, int64(100), r.gaugeNow("r"))
@@ -89,7 +96,7 @@ func TestHungryPartyGivesWay(t *testing.T) {
 
 				later := of("b", k, 0, 100)
 				all = append(all, later...)
-				for range 3 * fairEpochs {
+				for range 3 * fair.RoundEpochs {
 					r.report(all...)
 					require.LessOrEqual(t, r.gaugeNow("r"), int64(100))
 				}
@@ -101,7 +108,7 @@ func TestHungryPartyGivesWay(t *testing.T) {
 				require.Equal(t, 45, count(passed, later))
 				require.Equal(t, int64(45), r.shedSeries())
 				require.Equal(t, int64(1), r.gauge("contended_groups", "r"))
-				for range 5 * fairEpochs {
+				for range 5 * fair.RoundEpochs {
 					require.Equal(t, passed, r.report(all...), "nothing goes to and fro")
 				}
 				require.Equal(t, int64(45), r.shedSeries())
@@ -115,7 +122,7 @@ func TestUnsharedLimitInterruptsNobody(t *testing.T) {
 	r := newRig(t, adaptive(100, func(rule *RuleConfig) { rule.Adaptive.ShareBy = nil }))
 	first, later := of("a", gauge, 0, 100), of("b", gauge, 0, 100)
 	r.report(first...)
-	for range 10 * fairEpochs {
+	for range 10 * fair.RoundEpochs {
 		passed := r.report(slices.Concat(later, first)...)
 		require.Equal(t, 100, count(passed, first))
 	}
@@ -129,10 +136,10 @@ func TestNoMoreIsTakenThanIsWanted(t *testing.T) {
 		r.report(first...)
 	}
 	all := slices.Concat(later, first)
-	for range 2 * fairEpochs {
+	for range 2 * fair.RoundEpochs {
 		r.report(all...)
 	}
-	for range 6 * fairEpochs {
+	for range 6 * fair.RoundEpochs {
 		passed := r.report(all...)
 		require.Equal(t, 7, count(passed, later))
 		require.Equal(t, 93, count(passed, first))
@@ -148,8 +155,8 @@ func TestLoweredSharedLimitIsMet(t *testing.T) {
 	r.report(all...)
 	cfg := *r.cfg
 	adaptive(60)(&cfg)
-	r.apply(&cfg)
-	for range 2 * fairEpochs {
+	r.Apply(&cfg)
+	for range 2 * fair.RoundEpochs {
 		r.report(all...)
 	}
 	passed := r.report(all...)
@@ -175,7 +182,7 @@ func TestPriorities(t *testing.T) {
 			r.report(all...)
 		}
 	}
-	for range 4 * fairEpochs {
+	for range 4 * fair.RoundEpochs {
 		r.report(all...)
 	}
 	passed := r.report(all...)
@@ -190,23 +197,23 @@ func TestPriorities(t *testing.T) {
 func TestSharesRiseSlowly(t *testing.T) {
 	r := newRig(t, adaptive(100))
 	stayers := append(of("a", gauge, 0, 100), of("b", gauge, 0, 100)...)
-	for range 4 * fairEpochs {
+	for range 4 * fair.RoundEpochs {
 		r.report(stayers...)
 	}
 	visitors := of("c", gauge, 0, 30)
-	for range 3 * fairEpochs {
+	for range 3 * fair.RoundEpochs {
 		r.report(slices.Concat(stayers, visitors)...)
 	}
 	taken := r.shedSeries()
 	require.Equal(t, 30, count(r.report(slices.Concat(stayers, visitors)...), visitors))
 	for range 5 {
-		for range fairEpochs { // not long enough to expire
+		for range fair.RoundEpochs { // not long enough to expire
 			r.report(stayers...)
 		}
 		require.Equal(t, 30, count(r.report(slices.Concat(stayers, visitors)...), visitors))
 	}
 	require.Equal(t, taken, r.shedSeries())
-	for range 6 * idleEpochs {
+	for range 6 * moment.IdleEpochs {
 		r.report(stayers...)
 	}
 	require.Equal(t, 100, count(r.report(stayers...), stayers), "in the end others have the places")
@@ -221,16 +228,16 @@ func TestWaitingEnds(t *testing.T) {
 	}
 	r.report(first...)
 	later := of("b", cumulative, 0, 1)
-	for range fairEpochs {
+	for range fair.RoundEpochs {
 		r.report(slices.Concat(first, later)...)
 	}
 	require.Positive(t, r.rejected("r", "max_series", "wait"))
 	require.Zero(t, r.rejected("r", "max_series", "overflow"))
-	for range (patience + 1) * fairEpochs {
+	for range (fair.Patience + 1) * fair.RoundEpochs {
 		require.Equal(t, 3, count(r.report(slices.Concat(first, later)...), first))
 	}
 	require.Positive(t, r.rejected("r", "max_series", "overflow"))
-	require.LessOrEqual(t, r.rejected("r", "max_series", "wait"), int64((patience+1)*fairEpochs))
+	require.LessOrEqual(t, r.rejected("r", "max_series", "wait"), int64((fair.Patience+1)*fair.RoundEpochs))
 }
 
 func TestSharesOutliveARestart(t *testing.T) {
@@ -240,17 +247,17 @@ func TestSharesOutliveARestart(t *testing.T) {
 	require.NoError(t, before.begin(host))
 	first, later := of("a", cumulative, 0, 100), of("b", cumulative, 0, 100)
 	all := slices.Concat(first, later)
-	for range 4 * fairEpochs {
+	for range 4 * fair.RoundEpochs {
 		before.report(all...)
 	}
 	want := before.report(all...)
 	require.Equal(t, 50, count(want, first))
-	require.NoError(t, before.save(t.Context()))
+	require.NoError(t, before.Save(t.Context()))
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
 	after.clock = before.clock
 	require.Equal(t, int64(100), after.gaugeNow("r"))
-	for range 4 * fairEpochs {
+	for range 4 * fair.RoundEpochs {
 		require.Equal(t, want, after.report(all...))
 	}
 	requireWithinLimits(t, after)
@@ -262,38 +269,38 @@ func TestStarvingPartiesAreBounded(t *testing.T) {
 		adaptive(10)(c)
 		c.Memory.MaxGroups = 100
 	})
-	for range 3 * fairEpochs {
+	for range 3 * fair.RoundEpochs {
 		r.epochs(1)
 		for i := range 1000 {
 			r.send(of(strconv.Itoa(i), delta, 0, 1)...)
 		}
-		require.LessOrEqual(t, len(r.limiter.groups.groups), 2*100+2)
+		require.LessOrEqual(t, len(r.Limiter.Groups.Groups), 2*100+2)
 		require.LessOrEqual(t, r.gaugeNow("r"), int64(10))
 	}
-	r.epochs(2 * idleEpochs)
-	require.Empty(t, r.limiter.groups.groups)
-	require.Empty(t, r.limiter.groups.pools)
+	r.epochs(2 * moment.IdleEpochs)
+	require.Empty(t, r.Limiter.Groups.Groups)
+	require.Empty(t, r.Limiter.Groups.Pools)
 }
 
 func TestRuleThatStopsSharing(t *testing.T) {
 	r := newRig(t, adaptive(10))
 	all := append(of("a", gauge, 0, 20), of("b", gauge, 0, 20)...)
-	for range 4 * fairEpochs {
+	for range 4 * fair.RoundEpochs {
 		r.report(all...)
 	}
 	require.Equal(t, int64(1), r.gauge("contended_groups", "r"))
 	cfg := *r.cfg
 	overflowing(10)(&cfg)
-	r.apply(&cfg)
-	for range 2 * fairEpochs {
+	r.Apply(&cfg)
+	for range 2 * fair.RoundEpochs {
 		r.report(all...)
 	}
-	require.Empty(t, r.limiter.groups.pools)
+	require.Empty(t, r.Limiter.Groups.Pools)
 	require.Equal(t, int64(10), r.gaugeNow("r"))
 	requireWithinLimits(t, r)
 	adaptive(10)(&cfg)
-	r.apply(&cfg)
-	for range 4 * fairEpochs {
+	r.Apply(&cfg)
+	for range 4 * fair.RoundEpochs {
 		r.report(all...)
 	}
 	require.Equal(t, int64(1), r.gauge("contended_groups", "r"))
@@ -323,7 +330,7 @@ func TestLevelIsMaxMinFair(t *testing.T) {
 				has[least]++
 			}
 		}
-		l := level(wants, weights, room)
+		l := fair.Level(wants, weights, room)
 		require.Equal(t, sum <= room, math.IsInf(l, 1))
 		for i := range n {
 			require.InDelta(t, has[i], min(float64(wants[i]), l*float64(weights[i])), 1+float64(weights[i]))
@@ -333,15 +340,15 @@ func TestLevelIsMaxMinFair(t *testing.T) {
 
 func TestUnmetIsEstimated(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 12))
-	require.Zero(t, (*unmet)(nil).estimate())
+	require.Zero(t, (*fair.Unmet)(nil).Estimate())
 	for _, n := range []int{1, 2, 5, 20, 100, 1000, 100_000} {
-		var u unmet
+		var u fair.Unmet
 		for range n {
 			fp := random.Uint64()
-			u.add(fp)
-			u.add(fp)
+			u.Add(fp)
+			u.Add(fp)
 		}
-		require.InEpsilon(t, n, u.estimate(), 0.2, "%d", n)
+		require.InEpsilon(t, n, u.Estimate(), 0.2, "%d", n)
 	}
 }
 
@@ -350,10 +357,10 @@ func (r *rig) placed(p point) bool {
 	rm := metricsOf(p).ResourceMetrics().At(0)
 	sm := rm.ScopeMetrics().At(0)
 	m := sm.Metrics().At(0)
-	metric := r.hash.metric(r.hash.scope(r.hash.attributes(rm.Resource().Attributes()), sm.Scope()), m)
-	fp := settled(mix(metric, r.hash.attributes(attributesAt(m, 0))))
-	id, _ := r.limiter.series.touch(fp, r.limiter.now())
-	return id > leftLast
+	metric := r.Hash.Metric(r.Hash.Scope(r.Hash.Attributes(rm.Resource().Attributes()), sm.Scope()), m)
+	fp := ident.Settled(ident.Mix(metric, r.Hash.Attributes(amount.AttributesAt(m, 0))))
+	id, _ := r.Limiter.Series.Touch(fp, r.Limiter.Now())
+	return id > series.LeftLast
 }
 
 // TestSharesOverRandomSchedules: whatever comes, limits hold, and no party that has no more than an equal share of the
@@ -364,11 +371,11 @@ func TestSharesOverRandomSchedules(t *testing.T) {
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 13))
 		r := newRig(t, adaptive(limit))
-		rule := r.policy.limits[0]
+		rule := r.Policy.Limits[0]
 		used := func(service string) int {
 			resource := attributesOf(attrs{"service": service})
-			party := rule.party(&r.hash, mix(rule.series.key, 0), &owner{resource: resource}, attributesOf(nil))
-			return r.limiter.groups.used(party.key)
+			party := series.PartyOf(rule, &r.Hash, ident.Mix(rule.Series.Key, 0), &policy.Owner{Resource: resource}, attributesOf(nil))
+			return r.Limiter.Groups.Used(party.Key)
 		}
 		sizes, small := make([]int, services), make([]bool, services)
 		alive := make([]map[string]bool, services)

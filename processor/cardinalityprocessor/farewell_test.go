@@ -11,6 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // parting is what becomes of each further point of a series that lost its place.
@@ -32,7 +38,7 @@ func (r *rig) fate(p point) string {
 		return ""
 	}
 	m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
-	if whenAt(m, 0).noValue {
+	if amount.WhenAt(m, 0).NoValue {
 		require.Equal(r.t, p.identity(), identities(md)[0])
 		n, _ := reading(m, 0)
 		require.Zero(r.t, n)
@@ -49,13 +55,13 @@ func (r *rig) farewells() int64 {
 	return sumOf(got, nil)
 }
 
-// demoted gives series(0) a place and takes it away again.
+// demoted gives aSeries(0) a place and takes it away again.
 var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 	"idle": func(t *testing.T, p point, config func(*Config)) *rig {
 		r := newRig(t, config)
 		require.Equal(t, "value", r.fate(p))
 		r.idle()
-		require.Equal(t, []bool{true, true}, r.passes(series(1), series(2)))
+		require.Equal(t, []bool{true, true}, r.passes(aSeries(1), aSeries(2)))
 		return r
 	},
 	"shed": func(t *testing.T, p point, config func(*Config)) *rig {
@@ -63,13 +69,13 @@ var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 			config(c)
 			c.Rules[0].Adaptive.ShareBy = []string{"service"}
 		})
-		first := series(1)
+		first := aSeries(1)
 		require.Len(t, r.send(first), 1)
 		r.epochs(1)
 		require.Equal(t, "value", r.fate(p))
-		later := series(2)
+		later := aSeries(2)
 		later.kind, later.resource = delta, attrs{"service": "later"}
-		for range 2 * fairEpochs {
+		for range 2 * fair.RoundEpochs {
 			r.send(later)
 			r.send(first)
 			r.epochs(1)
@@ -81,11 +87,11 @@ var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 		before := newRig(t, config)
 		require.Equal(t, "value", before.fate(p))
 		before.idle()
-		require.Equal(t, []bool{true, true}, before.passes(series(1), series(2)))
+		require.Equal(t, []bool{true, true}, before.passes(aSeries(1), aSeries(2)))
 		host := newMemory()
 		before.keep(host)
-		require.NoError(t, before.save(t.Context()))
-		before.storage = nil
+		require.NoError(t, before.Save(t.Context()))
+		before.Storage = nil
 		r := newRig(t, withStorage(config))
 		require.NoError(t, r.begin(host))
 		r.clock = before.clock
@@ -99,10 +105,10 @@ func TestFarewell(t *testing.T) {
 		for _, onExceed := range []string{"drop", "overflow", "collapse"} {
 			for k := range kinds {
 				t.Run(why+"/"+onExceed+"/"+strconv.Itoa(int(k)), func(t *testing.T) {
-					p := series(0)
+					p := aSeries(0)
 					p.kind, p.attrs = k, attrs{"user": "u"}
 					r := demote(t, p, overflowing(2, func(rule *RuleConfig) {
-						rule.Exceed = ExceedConfig{OnExceed: []string{onExceed, "overflow"}, Gauge: nameLast}
+						rule.Exceed = ExceedConfig{OnExceed: []string{onExceed, "overflow"}, Gauge: policy.NameLast}
 						if onExceed == "drop" {
 							rule.Exceed.OnExceed = []string{"drop"}
 						}
@@ -131,7 +137,7 @@ func TestFarewellOfCollapsed(t *testing.T) {
 	for k := range kinds {
 		r := newRig(t, overflowing(10, func(rule *RuleConfig) {
 			rule.LabelLimits = map[string]int{"user": 1}
-			rule.Exceed.Gauge = nameLast
+			rule.Exceed.Gauge = policy.NameLast
 		}))
 		p := point{name: "m", kind: k, attrs: attrs{"user": "a"}}
 		require.Equal(t, "value", r.fate(p))
@@ -147,7 +153,7 @@ func TestFarewellOfCollapsed(t *testing.T) {
 // The value that a counter says last is what its growth elsewhere is counted from: nothing is lost, nothing counts twice.
 func TestFarewellIsTheBaseline(t *testing.T) {
 	for why, demote := range demoted {
-		p := series(0)
+		p := aSeries(0)
 		r := demote(t, p, overflowing(2))
 		r.flushed(0)
 		start := r.clock.Add(-time.Minute) // young: all of it would count
@@ -171,12 +177,12 @@ func TestFarewellIsTheBaseline(t *testing.T) {
 // What was counted as a series of its own is not counted from its beginning elsewhere, even if there was no memory for it
 // at first.
 func TestFarewellWithoutMemoryIsNotCountedTwice(t *testing.T) {
-	p := series(0)
+	p := aSeries(0)
 	r := demoted["idle"](t, p, overflowing(2))
-	budget := r.overflow.budget
-	r.overflow.budget = 0
+	budget := r.Overflow.Budget
+	r.Overflow.Budget = 0
 	require.Equal(t, []string{"value", "mark", "", ""}, []string{r.fate(p), r.fate(p), r.fate(p), r.fate(p)})
-	r.overflow.budget = budget
+	r.Overflow.Budget = budget
 	start := r.clock
 	for _, n := range []int64{500, 503} {
 		r.clock = r.clock.Add(time.Second)
@@ -187,7 +193,7 @@ func TestFarewellWithoutMemoryIsNotCountedTwice(t *testing.T) {
 }
 
 func TestNoFarewellWithoutNeed(t *testing.T) {
-	p := series(0)
+	p := aSeries(0)
 	t.Run("it finds a place again", func(t *testing.T) {
 		r := demoted["idle"](t, p, overflowing(3))
 		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
@@ -210,12 +216,12 @@ func TestNoFarewellWithoutNeed(t *testing.T) {
 	})
 	t.Run("it never had a place", func(t *testing.T) {
 		r := demoted["idle"](t, p, overflowing(2))
-		require.Empty(t, r.fate(series(5)))
+		require.Empty(t, r.fate(aSeries(5)))
 	})
 	t.Run("it is a dry run", func(t *testing.T) {
 		r := demoted["idle"](t, p, func(c *Config) {
 			overflowing(2)(c)
-			c.Mode = modeDryRun
+			c.Mode = policy.ModeDryRun
 		})
 		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
 		require.Equal(t, int64(2), r.rejected("r", "max_series", "overflow"), "as if it were none")
@@ -227,25 +233,25 @@ func TestWhoLeftIsForgotten(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 400 })
 	for round := range 5 {
 		for i := range 400 {
-			r.send(series(round*400 + i))
+			r.send(aSeries(round*400 + i))
 		}
 		r.idle()
-		require.Equal(t, 100, r.limiter.groups.set(leftIdle).members)
+		require.Equal(t, 100, r.Limiter.Groups.Set(series.LeftIdle).Members)
 		requireWithinLimits(t, r)
 	}
 	r.idle()
-	require.Zero(t, r.limiter.groups.set(leftIdle).members)
-	require.Zero(t, r.limiter.series.len())
+	require.Zero(t, r.Limiter.Groups.Set(series.LeftIdle).Members)
+	require.Zero(t, r.Limiter.Series.Len())
 }
 
 // A series made here says goodbye once when it ends, and is asked to again when that was not taken.
 func TestFarewellOfWhatIsMadeHere(t *testing.T) {
 	for k := range kinds {
-		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = nameLast }))
+		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameLast }))
 		next := &refusing{Metrics: r.sink}
 		r.next = next
 		r.send(point{name: "other"})
-		p := series(1)
+		p := aSeries(1)
 		p.kind = k
 		require.Empty(t, r.fate(p))
 		marks, values := 0, 0
@@ -253,7 +259,7 @@ func TestFarewellOfWhatIsMadeHere(t *testing.T) {
 			md := r.flushed(time.Second)
 			requireNoDuplicates(t, md)
 			for range md.DataPointCount() {
-				if m := onlyMetric(t, md); whenAt(m, 0).noValue {
+				if m := onlyMetric(t, md); amount.WhenAt(m, 0).NoValue {
 					marks++
 				} else {
 					values++
@@ -262,7 +268,7 @@ func TestFarewellOfWhatIsMadeHere(t *testing.T) {
 		}
 		flush()
 		require.Equal(t, 1, values, "kind %d", k)
-		for i := range 2 * (idleEpochs + 3) {
+		for i := range 2 * (moment.IdleEpochs + 3) {
 			r.epochs(1)
 			next.err = nil
 			if i%2 == 0 {
@@ -275,7 +281,7 @@ func TestFarewellOfWhatIsMadeHere(t *testing.T) {
 			want = 0
 		}
 		require.Equal(t, want, marks, "kind %d", k)
-		outputs, members, used := r.overflow.sizes()
+		outputs, members, used := r.Overflow.Sizes()
 		require.Zero(t, int64(outputs+members)+used)
 		require.Equal(t, int64(want), r.farewells())
 	}

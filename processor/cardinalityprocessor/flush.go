@@ -14,6 +14,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // flushes is beside sweeps, whose time goes on while the next consumer is busy.
@@ -32,7 +37,7 @@ func (p *cardinalityProcessor) flushes(ctx context.Context) {
 }
 
 func (p *cardinalityProcessor) untilFlush() time.Duration {
-	now := p.now()
+	now := p.Now()
 	return now.Truncate(p.cfg.Overflow.Interval).Add(p.cfg.Overflow.Interval).Sub(now)
 }
 
@@ -52,7 +57,7 @@ const namePanic = "panic"
 // deliveryOptions are the attributes of each refusal.
 var deliveryOptions = func() (all [deliveries]metric.MeasurementOption) {
 	for i, name := range [deliveries]string{"", "refused", "permanent", namePanic} {
-		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(labelReason, name)))
+		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(policy.LabelReason, name)))
 	}
 	return all
 }()
@@ -62,19 +67,19 @@ var deliveryOptions = func() (all [deliveries]metric.MeasurementOption) {
 func (p *cardinalityProcessor) flush(ctx context.Context) {
 	p.flushing.Lock()
 	defer p.flushing.Unlock()
-	shipments := p.overflow.flush(p.limiter.now().epoch(), p.now())
-	if n := p.overflow.lost.Swap(0); n > 0 {
-		p.telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, lossOptions[lossNotFinite])
+	shipments := p.Overflow.Flush(p.Limiter.Now().Epoch(), p.Now())
+	if n := p.Overflow.Lost.Swap(0); n > 0 {
+		p.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, gate.LossOptions[amount.LossNotFinite])
 	}
-	begin := p.overflow.promote(p.limiter.peek)
-	noted := p.dryRun || p.saveLedger(ctx, false) == nil
-	p.overflow.confirm(begin, noted)
+	begin := p.Overflow.Promote(p.Limiter.Peek)
+	noted := p.DryRun || p.SaveLedger(ctx, false) == nil
+	p.Overflow.Confirm(begin, noted)
 	if noted {
-		p.telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.len()))
+		p.Telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.Len()))
 	} else if ctx.Err() == nil {
-		p.saveFailure.Add(1)
+		p.SaveFailure.Add(1)
 	}
-	if p.dryRun { // they go on by themselves
+	if p.DryRun { // they go on by themselves
 		return
 	}
 	worst, points, cause := deliveryTaken, 0, error(nil)
@@ -83,24 +88,24 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 		err := p.deliver(ctx, s)
 		of := deliveryOf(err)
 		if of == deliveryTaken {
-			p.pointsMade.Add(int64(s.points))
-			p.telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.points))
-			p.telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.ended)))
+			p.PointsMade.Add(int64(s.Points))
+			p.Telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.Points))
+			p.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.Ended)))
 			continue
 		}
 		if errors.Is(err, errRoadClosed) { // it goes with the next process
-			p.overflow.restore(s)
+			p.Overflow.Restore(s)
 			continue
 		}
-		p.telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.points), deliveryOptions[of])
-		lost := s.points
+		p.Telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.Points), deliveryOptions[of])
+		lost := s.Points
 		if of != deliveryPermanent {
-			lost = p.overflow.restore(s)
+			lost = p.Overflow.Restore(s)
 		}
 		if lost > 0 {
-			p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost))
+			p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost))
 		}
-		if points += s.points; of >= worst {
+		if points += s.Points; of >= worst {
 			worst, cause = of, err
 		}
 	}
@@ -116,12 +121,12 @@ func (p *cardinalityProcessor) tell(before, worst delivery, what string, points 
 	var panicked *panicError
 	switch {
 	case worst == deliveryTaken && before != deliveryTaken:
-		p.logger.Info("The " + what + " is sent again")
+		p.Logger.Info("The " + what + " is sent again")
 	case worst == deliveryPanic && before != deliveryPanic && errors.As(cause, &panicked):
-		p.logger.Error("Cannot send the "+what+": the next component has a defect",
+		p.Logger.Error("Cannot send the "+what+": the next component has a defect",
 			zap.Int("points", points), zap.Error(cause), zap.ByteString("stack", panicked.stack))
 	case worst != deliveryTaken && before == deliveryTaken:
-		p.logger.Warn("Cannot send the "+what, zap.Int("points", points), zap.Error(cause))
+		p.Logger.Warn("Cannot send the "+what, zap.Int("points", points), zap.Error(cause))
 	}
 }
 
@@ -149,11 +154,11 @@ func (e *panicError) Error() string { return fmt.Sprintf("the next consumer pani
 
 // deliver gives a message to the next consumer. Nobody else stands between this goroutine, which is the processor's own, and
 // the end of the process: what the next consumer panics with must go no further.
-func (p *cardinalityProcessor) deliver(ctx context.Context, s *shipment) (err error) {
+func (p *cardinalityProcessor) deliver(ctx context.Context, s *overflow.Shipment) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = &panicError{cause: cause, stack: debug.Stack()}
 		}
 	}()
-	return p.consume(s.tenant.context(ctx), s.tenant.road, s.md)
+	return p.consume(s.Tenant.Context(ctx), s.Tenant.Road, s.Md)
 }

@@ -17,6 +17,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // moody does what it is told with each message.
@@ -51,14 +55,14 @@ func (r *rig) refused(reason string) int64 {
 // watched lets the processor log to where the test sees it.
 func (r *rig) watched() *observer.ObservedLogs {
 	core, logs := observer.New(zap.InfoLevel)
-	r.logger = zap.New(core)
+	r.Logger = zap.New(core)
 	return logs
 }
 
 // A next consumer that panics in a flush costs nothing: what it was given goes with the next one, once, whatever kind it is.
 func TestPanicsOfTheNextConsumerInAFlushAreContained(t *testing.T) {
 	for _, k := range []kind{cumulative, delta, upDown, histogram, exponential, summary, gauge} {
-		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = nameLast }))
+		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameLast }))
 		logs := r.watched()
 		next := &moody{Metrics: r.sink, panics: errors.New("defect")}
 		r.next = next
@@ -66,7 +70,7 @@ func TestPanicsOfTheNextConsumerInAFlushAreContained(t *testing.T) {
 		start := r.clock
 		send := func(n int64) {
 			r.clock = r.clock.Add(time.Second)
-			s := series(1)
+			s := aSeries(1)
 			s.kind = k
 			r.consume(r.timed(s, start, r.clock, n))
 		}
@@ -110,20 +114,20 @@ func TestAPanicCostsOneMessageOfAFlush(t *testing.T) {
 	send := func() {
 		for _, who := range []string{"a", "b", "c"} {
 			for i := range 3 {
-				s := series(i)
+				s := aSeries(i)
 				s.kind = cumulative
-				_, _ = r.process(tenant{name: who, key: "tenant"}.context(t.Context()), r.timed(s, r.clock.Add(-time.Second), r.clock, 1))
+				_, _ = r.process(ident.Tenant{Name: who, Key: "tenant"}.Context(t.Context()), r.timed(s, r.clock.Add(-time.Second), r.clock, 1))
 			}
 		}
 	}
 	send()
 	r.flushed(time.Second)
 	require.Equal(t, []string{"a", "b", "c"}, next.seen)
-	require.Equal(t, int64(2), r.pointsMade.Load())
+	require.Equal(t, int64(2), r.PointsMade.Load())
 	require.Equal(t, int64(1), r.refused(namePanic))
 	send() // no lock was kept
-	r.apply(r.cfg)
-	require.NotEmpty(t, inspection{r.cardinalityProcessor}.Overview().Overflow)
+	r.Apply(r.cfg)
+	require.NotEmpty(t, insight.New(r.Gate).Overview().Overflow)
 }
 
 // The ways a message can fail are told apart in what is counted, and logged when they change.
@@ -133,7 +137,7 @@ func TestRefusalsOfAFlushAreCountedByReason(t *testing.T) {
 	next := &moody{Metrics: r.sink}
 	r.next = next
 	r.send(point{name: "other"})
-	s := series(1)
+	s := aSeries(1)
 	s.kind = delta
 	for _, mood := range []moody{{err: errBusy}, {err: errBusy}, {panics: 1}, {panics: 2}, {err: errBusy}, {err: consumererror.NewPermanent(errBusy)}, {}, {}} {
 		next.err, next.panics = mood.err, mood.panics
@@ -158,13 +162,13 @@ func TestOwnGoroutinesSurviveTheNextConsumer(t *testing.T) {
 			overflowing(1)(c)
 			c.Overflow.Interval = time.Second
 		})
-		r.now = time.Now
-		r.overflow.begin = 0
+		r.Now = time.Now
+		r.Overflow.Begin = 0
 		next := &moody{Metrics: r.sink, panics: "defect"}
 		r.next = next
 		require.NoError(t, r.start(t.Context(), componenttest.NewNopHost()))
 		r.send(point{name: "other"})
-		s := series(1)
+		s := aSeries(1)
 		s.kind = delta
 		send := func() { r.consume(r.timed(s, time.Now(), time.Now(), 1)) }
 		for range 3 {

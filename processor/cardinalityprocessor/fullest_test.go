@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // fullestOf reads how far a limit is used: of series, or of the values of a label.
@@ -65,7 +67,7 @@ func TestFullestGroupIsTold(t *testing.T) {
 		r.requireFullest("flocks", "none", 0, 0)
 		r.requireFullest("counted", "", 0, 0)
 		r.requireFullest("idle", "", 0, 7)
-		r.requireFullest(ruleTotal, "", 9, 200_000)
+		r.requireFullest(policy.RuleTotal, "", 9, 200_000)
 		for i := range 20 {
 			r.send(flock("south", i))
 		}
@@ -86,7 +88,7 @@ func TestFullestGroupGoesByItsOwnLimit(t *testing.T) {
 		c.Overrides = map[string]OverrideConfig{"small": {Rules: map[string]RuleOverrideConfig{"r": {MaxSeries: &small, LabelLimits: labels}}}}
 	})
 	of := func(tenant string, i int) point {
-		p := series(i)
+		p := aSeries(i)
 		p.resource = attrs{"tenant": tenant}
 		return p
 	}
@@ -101,7 +103,7 @@ func TestFullestGroupGoesByItsOwnLimit(t *testing.T) {
 	r.requireFullest("r", "i", 3, 3)
 	cfg := *r.cfg
 	cfg.Overrides = nil
-	r.apply(&cfg)
+	r.Apply(&cfg)
 	r.requireFullest("r", "", 5, 10)
 	r.requireFullest("r", "i", 5, 9)
 }
@@ -117,7 +119,7 @@ func TestFullestGroupIsToldAfterARestart(t *testing.T) {
 	for i := range 5 {
 		before.send(flock("north", i))
 	}
-	require.NoError(t, before.save(t.Context()))
+	require.NoError(t, before.Save(t.Context()))
 
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
@@ -138,6 +140,6 @@ func BenchmarkFullest(b *testing.B) {
 		r.consume(metricsOf(flock(strconv.Itoa(i), 0)))
 	}
 	for b.Loop() {
-		r.limiter.groups.open.fullest(r.policy)
+		r.Limiter.Groups.Fullest(r.Policy)
 	}
 }

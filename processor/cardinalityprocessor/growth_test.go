@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // What is done often takes about as long, however many rules, groups and series there are that it is not about.
@@ -89,7 +92,7 @@ func TestHeldBackSeriesDoNotPayForRules(t *testing.T) {
 		for range 3 {
 			r.consume(next())
 		}
-		_, members, _ := r.overflow.sizes()
+		_, members, _ := r.Overflow.Sizes()
 		require.Equal(t, series-1, members)
 		return least(5, func() func() {
 			md := next()
@@ -106,11 +109,11 @@ func TestRulesAreWatchedOneByOne(t *testing.T) {
 		for i := range rules {
 			r.send(point{name: fmt.Sprint("metric", i)})
 		}
-		require.Len(t, r.limiter.groups.tallies, rules+1)
+		require.Len(t, r.Limiter.Groups.Tallies, rules+1)
 		return least(5, func() func() {
 			return func() {
 				for range times {
-					r.watchRules()
+					r.WatchRules()
 				}
 			}
 		})
@@ -143,8 +146,8 @@ func TestSharingIsSettledAtOnce(t *testing.T) {
 			r.consume(other)
 			r.consume(metricsOf(wanted...))
 			return func() {
-				shed := r.limiter.share(r.policy)
-				require.Equal(t, 5*groups, shed[r.policy.named["r"]])
+				shed := r.Limiter.Share(r.Policy)
+				require.Equal(t, 5*groups, shed[r.Policy.Named["r"]])
 			}
 		})
 	}
@@ -153,34 +156,34 @@ func TestSharingIsSettledAtOnce(t *testing.T) {
 }
 
 func TestGroupsAreLookedAtSomeAtATime(t *testing.T) {
-	r := newRegistry(10*lookedAt, 10)
-	const groups = 3*lookedAt + 7
+	r := series.NewRegistry(10*series.LookedAt, 10)
+	const groups = 3*series.LookedAt + 7
 	for i := range uint64(groups) {
-		r.join(1, []place{{limit: &limit{name: "r"}, terms: &terms{}, key: i + 1}}, setKind{}, 0)
+		r.Join(1, []series.Place{{Limit: &policy.Limit{Name: "r"}, Terms: &policy.Terms{}, Key: i + 1}}, series.SetKind{}, 0)
 	}
-	seen := map[*group]bool{}
-	r.look(func(some []*group) {
-		require.False(t, r.mu.TryLock())
-		require.LessOrEqual(t, len(some), lookedAt)
+	seen := map[*series.Group]bool{}
+	r.Look(func(some []*series.Group) {
+		require.False(t, r.Mu.TryLock())
+		require.LessOrEqual(t, len(some), series.LookedAt)
 		for _, g := range some {
 			require.False(t, seen[g])
 			seen[g] = true
 		}
 	})
 	require.Len(t, seen, groups)
-	require.True(t, r.mu.TryLock())
+	require.True(t, r.Mu.TryLock())
 }
 
 func TestBatchesDoNotWaitForRulesToBeCompiled(t *testing.T) {
 	r := newRig(t, ruled(1, 1))
-	now, asked := r.now, false
-	r.now = func() time.Time {
+	now, asked := r.Now, false
+	r.Now = func() time.Time {
 		asked = true
-		require.True(t, r.rules.TryRLock(), "the old rules are in force")
-		r.rules.RUnlock()
+		require.True(t, r.Rules.TryRLock(), "the old rules are in force")
+		r.Rules.RUnlock()
 		return now()
 	}
-	r.apply(r.cfg)
+	r.Apply(r.cfg)
 	require.True(t, asked)
-	require.Equal(t, uint32(2), r.policy.generation)
+	require.Equal(t, uint32(2), r.Policy.Generation)
 }

@@ -22,7 +22,12 @@ import (
 	"go.opentelemetry.io/collector/processor/processorhelper"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 type attrs = map[string]any
@@ -121,10 +126,10 @@ func identities(md pmetric.Metrics) []string {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				for i := range pointCount(m) {
+				for i := range amount.PointCount(m) {
 					out = append(out, point{
 						resource: rm.Resource().Attributes().AsRaw(), scope: sm.Scope().Name(), name: m.Name(), unit: m.Unit(),
-						kind: kindIn(m), attrs: attributesAt(m, i).AsRaw(),
+						kind: kindIn(m), attrs: amount.AttributesAt(m, i).AsRaw(),
 					}.identity())
 				}
 			}
@@ -182,21 +187,21 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	sink := new(consumertest.MetricsSink)
 	p, err := newProcessor(cfg, set, sink)
 	require.NoError(t, err)
-	p.hash = *testHasher() // estimates are the same each time
+	p.Hash = *testHasher() // estimates are the same each time
 	t.Cleanup(func() {
 		require.NoError(t, p.shutdown(context.Background()))
 		require.NoError(t, telemetry.Shutdown(context.Background()))
 	})
 	r := &rig{cardinalityProcessor: p, sink: sink, t: t, telemetry: telemetry, clock: time.Unix(1_000_000, 0)}
-	p.now = func() time.Time {
+	p.Now = func() time.Time {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.clock
 	}
-	p.overflow.begin = pcommon.NewTimestampFromTime(r.clock)
-	for _, s := range p.aggregator.states {
-		s.since = p.overflow.begin
-		s.flushed = s.since
+	p.Overflow.Begin = pcommon.NewTimestampFromTime(r.clock)
+	for _, s := range p.Aggregator.States {
+		s.Since = p.Overflow.Begin
+		s.Flushed = s.Since
 	}
 	return r
 }
@@ -214,8 +219,8 @@ func (r *rig) say(points ...point) (with, without []string) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				for at := range pointCount(m) {
-					if whenAt(m, at).noValue {
+				for at := range amount.PointCount(m) {
+					if amount.WhenAt(m, at).NoValue {
 						without = append(without, ids[i])
 					} else {
 						with = append(with, ids[i])
@@ -255,20 +260,20 @@ func (r *rig) begin(host component.Host) error {
 }
 
 // epochs lets time pass.
-func (r *rig) epochs(n int) { r.sweeps(n * r.limiter.shards()) }
+func (r *rig) epochs(n int) { r.sweeps(n * r.Limiter.Shards()) }
 
 // sweeps lets time pass, not always whole epochs.
 func (r *rig) sweeps(n int) {
 	for range n {
-		r.sweep()
+		r.Sweep()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.clock = r.clock.Add(time.Duration(n) * r.cfg.IdleTimeout / time.Duration(idleEpochs*r.limiter.shards()))
+	r.clock = r.clock.Add(time.Duration(n) * r.cfg.IdleTimeout / time.Duration(moment.IdleEpochs*r.Limiter.Shards()))
 }
 
 // idle lets time pass until what is not seen has expired.
-func (r *rig) idle() { r.epochs(keptValueEpochs + 2) }
+func (r *rig) idle() { r.epochs(series.KeptValueEpochs + 2) }
 
 // counter reads a counter, by rule, reason and action.
 func (r *rig) rejected(rule, reason, action string) int64 {
@@ -285,7 +290,7 @@ func (r *rig) waited() int64 {
 	if err != nil {
 		return 0
 	}
-	return sumOf(got, attrs{"action": nameWait})
+	return sumOf(got, attrs{"action": policy.NameWait})
 }
 
 // unaccounted reads how many points were not added for a reason, or for any.
@@ -345,8 +350,8 @@ func requireNoDuplicates(t testing.TB, md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				for i := range pointCount(m) {
-					id := fmt.Sprint(ids[at], " ends: ", whenAt(m, i).noValue)
+				for i := range amount.PointCount(m) {
+					id := fmt.Sprint(ids[at], " ends: ", amount.WhenAt(m, i).NoValue)
 					at++
 					require.False(t, seen[id], "%s twice", id)
 					seen[id] = true
@@ -409,34 +414,34 @@ func (r *rig) timed(p point, start, at time.Time, n int64) pmetric.Metrics {
 
 // reading is a point's amount (its count, for histograms) and start.
 func reading(m pmetric.Metric, i int) (int64, pcommon.Timestamp) {
-	v, w := valueAt(m, i), whenAt(m, i)
+	v, w := amount.ValueAt(m, i), amount.WhenAt(m, i)
 	if m.Type() == pmetric.MetricTypeSum || m.Type() == pmetric.MetricTypeGauge {
-		return int64(v.number()), w.start
+		return int64(v.Number()), w.Start
 	}
-	return int64(v.count), w.start
+	return int64(v.Count), w.Start
 }
 
 // everybody is all members.
-func (o *overflow) everybody() map[uint64]*member {
-	all := map[uint64]*member{}
-	for i := range o.shards {
-		maps.Copy(all, o.shards[i].members)
+func everybody(o *overflow.Overflow) map[uint64]*overflow.Member {
+	all := map[uint64]*overflow.Member{}
+	for i := range o.Shards {
+		maps.Copy(all, o.Shards[i].Members)
 	}
 	return all
 }
 
-// add is stage and commit at once.
-func (o *overflow) add(fp uint64, a arrival, epoch uint32, build func() *output) loss {
-	var s staged
-	if lost := o.stage(&s, fp, &a, build); lost != lossNone {
+// addTo is stage and commit at once.
+func addTo(o *overflow.Overflow, fp uint64, a overflow.Arrival, epoch uint32, build func() *overflow.Output) amount.Loss {
+	var s overflow.Staged
+	if lost := o.Stage(&s, fp, &a, build); lost != amount.LossNone {
 		return lost
 	}
-	var lost [losses]int64
-	o.commit(&settlement{staged: &s, epoch: epoch, now: time.Unix(a.now/1e9, 0), placed: func(uint64) bool { return false }, lost: &lost})
+	var lost [amount.Losses]int64
+	o.Commit(&overflow.Settlement{Staged: &s, Epoch: epoch, Now: time.Unix(a.Now/1e9, 0), Placed: func(uint64) bool { return false }, Lost: &lost})
 	for l := range lost {
 		if lost[l] > 0 {
-			return loss(l)
+			return amount.Loss(l)
 		}
 	}
-	return lossNone
+	return amount.LossNone
 }

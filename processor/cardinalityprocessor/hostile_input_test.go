@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // everything is a configuration in which all that looks at data does.
@@ -21,7 +24,7 @@ func everything(c *Config) {
 	c.Memory.OverflowStateMiB = 4
 	c.Memory.MaxGroups = 1000
 	c.Exempt = []MatchConfig{{Metric: "exempt.*", Attributes: map[string]string{"k": "*x*y*z"}}}
-	all := ExceedConfig{OnExceed: []string{"collapse_worst", "overflow", "sample"}, KeepLabels: []string{"k", "keep"}, SampleRate: 0.1, Gauge: nameMax}
+	all := ExceedConfig{OnExceed: []string{"collapse_worst", "overflow", "sample"}, KeepLabels: []string{"k", "keep"}, SampleRate: 0.1, Gauge: policy.NameMax}
 	c.Defaults = DefaultsConfig{MaxSeriesPerMetric: 50, Exceed: all}
 	c.Rules = []RuleConfig{
 		{
@@ -176,7 +179,7 @@ func wrong(md pmetric.Metrics, i int) {
 		a.PutStr(name, name)
 		a.PutStr("label", name+strconv.Itoa(i%5))
 		a.PutDouble("k", f)
-		a.PutBool(overflowKey, i%3 == 0)
+		a.PutBool(ident.OverflowKey, i%3 == 0)
 	}
 	flags := pmetric.DataPointFlags(uint32(i % 3))
 	switch i % 5 {

@@ -12,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // gaugeWith is a point of m, whose attributes are made by put.
@@ -38,11 +42,11 @@ func TestNoValueGetsSeriesPastTheLimit(t *testing.T) {
 	for name, put := range map[string]func(pcommon.Value, int){
 		"bytes that make a word which cancels what was before": func(v pcommon.Value, i int) {
 			b := binary.BigEndian.AppendUint64(nil, uint64(i))
-			v.SetEmptyBytes().FromRaw(binary.BigEndian.AppendUint64(b, bits.RotateLeft64(mixB, 32)))
+			v.SetEmptyBytes().FromRaw(binary.BigEndian.AppendUint64(b, bits.RotateLeft64(ident.MixB, 32)))
 		},
 		"the same the other way round": func(v pcommon.Value, i int) {
 			b := binary.LittleEndian.AppendUint64(nil, uint64(i))
-			v.SetEmptyBytes().FromRaw(binary.LittleEndian.AppendUint64(b, bits.RotateLeft64(mixB, 32)))
+			v.SetEmptyBytes().FromRaw(binary.LittleEndian.AppendUint64(b, bits.RotateLeft64(ident.MixB, 32)))
 		},
 		"lists in lists": func(v pcommon.Value, i int) { nest(v, 17).SetInt(int64(i)) },
 		"very many":      func(v pcommon.Value, i int) { nest(v, 1000).SetInt(int64(i)) },
@@ -66,7 +70,7 @@ func TestNoValueGetsSeriesPastTheLimit(t *testing.T) {
 				passed += r.consume(gaugeWith(func(a pcommon.Map) { put(a.PutEmpty("id"), i) })).DataPointCount()
 			}
 			require.Equal(t, limit, passed)
-			require.Equal(t, int64(limit), r.gauge("series", ruleTotal))
+			require.Equal(t, int64(limit), r.gauge("series", policy.RuleTotal))
 		})
 	}
 }
@@ -84,7 +88,7 @@ func TestAnyTemporalityIsTold(t *testing.T) {
 				m := pmetric.NewMetric()
 				m.SetEmptySum().SetIsMonotonic(monotonic)
 				m.Sum().SetAggregationTemporality(pmetric.AggregationTemporality(temporality))
-				if kind := kindOf(m); !seen[kind] {
+				if kind := amount.KindOf(m); !seen[kind] {
 					seen[kind] = true
 					n++
 				}
@@ -104,17 +108,17 @@ func TestSeriesThatCollidedWithoutAKey(t *testing.T) {
 	s := r.timed(point{name: "s", kind: cumulative, attrs: attrs{"id": int64(-9041727319348327755)}}, start, start.Add(2*time.Second), 7)
 	s.ResourceMetrics().MoveAndAppendTo(h.ResourceMetrics())
 	require.NotPanics(t, func() { r.consume(h) })
-	require.True(t, r.rules.TryLock())
-	r.rules.Unlock()
+	require.True(t, r.Rules.TryLock())
+	r.Rules.Unlock()
 	require.Equal(t, 2, r.flushed(time.Minute).DataPointCount())
 }
 
 func TestRulesAreFreeAfterAPanic(t *testing.T) {
 	r := newRig(t, overflowing(1))
-	now := r.now
-	r.now = func() time.Time { panic("of something unforeseen") }
+	now := r.Now
+	r.Now = func() time.Time { panic("of something unforeseen") }
 	require.Panics(t, func() { r.consume(metricsOf(point{name: "m"})) })
-	r.now = now
-	require.True(t, r.rules.TryLock())
-	r.rules.Unlock()
+	r.Now = now
+	require.True(t, r.Rules.TryLock())
+	r.Rules.Unlock()
 }

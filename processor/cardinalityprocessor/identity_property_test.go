@@ -6,7 +6,7 @@ package cardinalityprocessor
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"

@@ -12,12 +12,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
 )
 
 // testHasher has a key that is the same each time.
-func testHasher() *hasher {
-	h := newHasher(siphash.NewKey([siphash.KeySize]byte{2, 2, 3}))
+func testHasher() *ident.Hasher {
+	h := ident.NewHasher(siphash.NewKey([siphash.KeySize]byte{2, 2, 3}))
 	return &h
 }
 
@@ -26,11 +27,11 @@ func fingerprintsOf(md pmetric.Metrics) []uint64 {
 	h := testHasher()
 	var out []uint64
 	for _, rm := range md.ResourceMetrics().All() {
-		resource := h.attributes(rm.Resource().Attributes())
+		resource := h.Attributes(rm.Resource().Attributes())
 		for _, sm := range rm.ScopeMetrics().All() {
-			scope := h.scope(resource, sm.Scope())
+			scope := h.Scope(resource, sm.Scope())
 			for _, m := range sm.Metrics().All() {
-				out, _ = new(recall).fingerprints(h, &hinted{}, out, nil, h.metric(scope, m), m)
+				out, _ = new(ident.Recall).Fingerprints(h, &ident.Hinted{}, out, nil, h.Metric(scope, m), m)
 			}
 		}
 	}
@@ -39,7 +40,7 @@ func fingerprintsOf(md pmetric.Metrics) []uint64 {
 
 // fingerprint is what recall must come to, whatever the points before were.
 func fingerprint(metric uint64, attributes pcommon.Map) uint64 {
-	return settled(mix(metric, testHasher().attributes(attributes)))
+	return ident.Settled(ident.Mix(metric, testHasher().Attributes(attributes)))
 }
 
 func TestFingerprintTellsSeriesApart(t *testing.T) {
@@ -114,7 +115,7 @@ func TestFingerprintOfEachTemporality(t *testing.T) {
 			default:
 				m.SetEmptyExponentialHistogram().SetAggregationTemporality(temporality)
 			}
-			seen[testHasher().metric(1, m)] = true
+			seen[testHasher().Metric(1, m)] = true
 		}
 	}
 	require.Len(t, seen, 9)
@@ -149,9 +150,9 @@ func TestFingerprintDoesNotAllocate(t *testing.T) {
 		"a": "b", "i": int64(1), "f": 1.5, "t": true, "x": []byte("0123456789"), "s": []any{"a"}, "m": map[string]any{"a": "b"},
 	}}).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 	var fps []uint64
-	var r recall
+	var r ident.Recall
 	h := testHasher()
-	require.Zero(t, alloctest.PerRun(func() { fps, _ = r.fingerprints(h, &hinted{}, fps[:0], nil, 1, m) }))
+	require.Zero(t, alloctest.PerRun(func() { fps, _ = r.Fingerprints(h, &ident.Hinted{}, fps[:0], nil, 1, m) }))
 }
 
 func FuzzFingerprint(f *testing.F) {

@@ -16,6 +16,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
@@ -50,8 +54,8 @@ func near(t *testing.T, want float64, got inspect.Estimate) {
 func TestTheOverviewTellsLimitsAndWhatTheyDid(t *testing.T) {
 	r := newRig(t, limited)
 	r.consume(exploding(0, 2000))
-	o := inspection{r.cardinalityProcessor}.Overview()
-	require.Equal(t, modeEnforce, o.Mode)
+	o := insight.New(r.Gate).Overview()
+	require.Equal(t, policy.ModeEnforce, o.Mode)
 	require.Equal(t, int64(110), o.Series)
 	require.Equal(t, int64(110), o.Admitted)
 	require.Equal(t, 2, o.Metrics)
@@ -66,14 +70,14 @@ func TestTheOverviewTellsLimitsAndWhatTheyDid(t *testing.T) {
 	require.Equal(t, int64(100), series.Used)
 	require.Equal(t, 2, series.Groups)
 	require.Equal(t, int64(1900), series.Points)
-	require.Equal(t, r.now(), series.Last)
+	require.Equal(t, r.Now(), series.Last)
 	require.Equal(t, []inspect.GroupUse{
 		{Group: []inspect.Label{{Name: "service.name", Value: "shop"}}, Used: 100, Max: 100},
 		{Group: []inspect.Label{{Name: "service.name", Value: "db"}}, Used: 10, Max: 100},
 	}, series.Fullest)
 	require.Equal(t, "route", label.Label)
 	require.Equal(t, int64(20), label.Used)
-	require.Equal(t, ruleTotal, total.Rule)
+	require.Equal(t, policy.RuleTotal, total.Rule)
 	require.Equal(t, int64(110), total.Used)
 
 	require.NotEmpty(t, o.Rejects)
@@ -96,7 +100,7 @@ func TestTheOverviewTellsLimitsAndWhatTheyDid(t *testing.T) {
 func TestListsSayWhatHasTheMost(t *testing.T) {
 	r := newRig(t, limited)
 	r.consume(exploding(0, 2000))
-	i := inspection{r.cardinalityProcessor}
+	i := insight.New(r.Gate)
 	metrics := i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 10, By: inspect.ByRejected})
 	require.Equal(t, 110, int(metrics.Total))
 	require.Len(t, metrics.Rows, 2)
@@ -136,7 +140,7 @@ func TestALimitWithoutGroupsIsSharedByItsMetrics(t *testing.T) {
 		c.Rules = []RuleConfig{{Name: "m", Match: MatchConfig{Metric: "requests"}, MaxSeries: 150}}
 	})
 	r.consume(exploding(0, 100))
-	i := inspection{r.cardinalityProcessor}
+	i := insight.New(r.Gate)
 	requests, ok := i.Metric("requests")
 	require.True(t, ok)
 	require.Equal(t, []int64{150, 100}, []int64{requests.Limit, requests.Used})
@@ -146,11 +150,13 @@ func TestALimitWithoutGroupsIsSharedByItsMetrics(t *testing.T) {
 }
 
 func TestWhatIfSaysWhatALabelCosts(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Rules = []RuleConfig{{Name: "m", GroupBy: []string{"metric"}, MaxSeries: 15_000}} })
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "m", GroupBy: []string{"metric"}, MaxSeries: 15_000}}
+	})
 	for part := range 2 {
 		r.consume(exploding(part*10_000, 10_000))
 	}
-	i := inspection{r.cardinalityProcessor}
+	i := insight.New(r.Gate)
 	f := func(want float64, c inspect.Change) {
 		t.Helper()
 		p, err := i.WhatIf(c)
@@ -177,14 +183,14 @@ func TestStatisticsKnowWhatIsAlive(t *testing.T) {
 	r := newRig(t, func(*Config) {})
 	alive, dead := exploding(0, 300), exploding(1000, 500)
 	r.consume(dead)
-	for range 4 * idleEpochs {
+	for range 4 * moment.IdleEpochs {
 		r.consume(alive)
 		r.epochs(1)
 	}
-	top := inspection{r.cardinalityProcessor}.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 1})
+	top := insight.New(r.Gate).Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 1})
 	near(t, 300, top.Rows[0].Series)
 	require.Zero(t, top.Rows[0].NewPerMinute.Value)
-	require.Equal(t, 310, inspection{r.cardinalityProcessor}.Overview().SampleSize)
+	require.Equal(t, 310, insight.New(r.Gate).Overview().SampleSize)
 }
 
 // What ended a moment ago is in the statistics still, and so in what they are a part of.
@@ -197,8 +203,8 @@ func TestNothingIsMoreThanAllOfIt(t *testing.T) {
 		f.scrape()
 		f.end(10*n, 10*n+10)
 	}
-	i := inspection{f.cardinalityProcessor}
-	require.Less(t, i.series(), int64(20))
+	i := insight.New(f.Gate)
+	require.Less(t, i.Series(), int64(20))
 	for _, of := range []string{inspect.TopMetrics, inspect.TopLabels, inspect.TopPairs} {
 		top := i.Top(inspect.TopQuery{Of: of, N: 100})
 		require.NotEmpty(t, top.Rows)
@@ -211,7 +217,7 @@ func TestNothingIsMoreThanAllOfIt(t *testing.T) {
 func TestTSDBStatusReadsLikePrometheus(t *testing.T) {
 	r := newRig(t, func(*Config) {})
 	r.consume(exploding(0, 50))
-	body, err := inspection{r.cardinalityProcessor}.TSDBStatus(2)
+	body, err := insight.New(r.Gate).TSDBStatus(2)
 	require.NoError(t, err)
 	var status struct {
 		Status string                     `json:"status"`
@@ -229,13 +235,13 @@ func TestTSDBStatusReadsLikePrometheus(t *testing.T) {
 func TestWithoutStatisticsOnlyCountersAreTold(t *testing.T) {
 	r := newRig(t, func(c *Config) { limited(c); c.Statistics.Enabled = false })
 	r.consume(exploding(0, 200))
-	i := inspection{r.cardinalityProcessor}
+	i := insight.New(r.Gate)
 	require.Equal(t, int64(110), i.Overview().Series)
 	for _, of := range []string{inspect.TopMetrics, inspect.TopLabels, inspect.TopPairs, inspect.TopGroups} {
 		require.Empty(t, i.Top(inspect.TopQuery{Of: of, N: 10, Metric: "requests"}).Rows)
 	}
 	_, err := i.WhatIf(inspect.Change{})
-	require.ErrorIs(t, err, errNoStatistics)
+	require.ErrorIs(t, err, insight.ErrNoStatistics)
 }
 
 // registering is a host whose extension shows what components do.
@@ -273,11 +279,11 @@ func TestItIsShownWhileItRuns(t *testing.T) {
 // TestRatesOfGoneSeriesAndOfPoints: of groups what went is counted, of metrics estimated; points are those of some batches.
 func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 	r := newRig(t, limited)
-	r.book = stats.NewBook(r.clock, r.hash.text)
-	i := inspection{r.cardinalityProcessor}
+	r.Book = stats.NewBook(r.clock, r.Hash.Text)
+	i := insight.New(r.Gate)
 	all := exploding(0, 150)
 	points := 0
-	for range 3 * weighedOneIn * idleEpochs {
+	for range 3 * gate.WeighedOneIn * moment.IdleEpochs {
 		md := pmetric.NewMetrics()
 		all.CopyTo(md)
 		points += md.DataPointCount()
@@ -286,7 +292,7 @@ func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 	}
 	before := i.Top(inspect.TopQuery{Of: inspect.TopGroups, N: 10, Match: "service.name=shop"}).Rows[0]
 	require.Zero(t, before.GonePerMinute.Value)
-	rate := float64(points) / float64(3*weighedOneIn*idleEpochs)
+	rate := float64(points) / float64(3*gate.WeighedOneIn*moment.IdleEpochs)
 	sum, deviation := 0.0, 0.0
 	for _, m := range i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 10, By: inspect.ByPoints}).Rows {
 		sum, deviation = sum+m.PointsPerSecond.Value, deviation+m.PointsPerSecond.Error
@@ -295,7 +301,7 @@ func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 	require.Less(t, deviation, rate/4)
 
 	some := exploding(0, 1)
-	for range 3 * idleEpochs / 2 {
+	for range 3 * moment.IdleEpochs / 2 {
 		r.epochs(1)
 		r.consume(some)
 	}
@@ -315,7 +321,7 @@ func TestLabelsOfSmallMetricsAreToldFromTheSample(t *testing.T) {
 			r.send(point{name: "m" + strconv.Itoa(m), attrs: attrs{"route": "/", "user": strconv.Itoa(i)}})
 		}
 	}
-	i := inspection{r.cardinalityProcessor}
+	i := insight.New(r.Gate)
 	rows := i.Top(inspect.TopQuery{Of: inspect.TopMetrics, N: 100}).Rows
 	require.Len(t, rows, metrics)
 	for _, row := range rows {

@@ -10,6 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // podOf is a series of one of many pods, which are told apart by their resources alone.
@@ -44,9 +48,9 @@ func TestLimitsOnLabelsOfResources(t *testing.T) {
 			made := r.flushed(time.Second)
 			var want []any
 			for i := range 3 {
-				want = append(want, attrs{"service.name": "shop", "k8s.pod.uid": "uid" + strconv.Itoa(i), "k8s.pod.name": collapsedValue})
+				want = append(want, attrs{"service.name": "shop", "k8s.pod.uid": "uid" + strconv.Itoa(i), "k8s.pod.name": ident.CollapsedValue})
 			}
-			want = append(want, attrs{"service.name": "shop", "k8s.pod.uid": collapsedValue, "k8s.pod.name": collapsedValue})
+			want = append(want, attrs{"service.name": "shop", "k8s.pod.uid": ident.CollapsedValue, "k8s.pod.name": ident.CollapsedValue})
 			var got []any
 			for _, a := range resources(made) {
 				got = append(got, a)
@@ -75,7 +79,7 @@ func TestCollapsedResourcesAreKnownAgain(t *testing.T) {
 	}
 	r.consume(r.timed(same(1), r.clock, r.clock.Add(time.Second), 5))
 	again := same(1)
-	again.resource["k8s.pod.uid"] = collapsedValue
+	again.resource["k8s.pod.uid"] = ident.CollapsedValue
 	require.Zero(t, r.consume(r.timed(again, r.clock, r.clock.Add(time.Second), 6)).DataPointCount())
 	n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
 	require.Equal(t, int64(11), n)
@@ -83,7 +87,9 @@ func TestCollapsedResourcesAreKnownAgain(t *testing.T) {
 
 // One series that brings two new values must not take two places where there is one.
 func TestASeriesWithAValueOnEachSide(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"k": 3}}} })
+	r := newRig(t, func(c *Config) {
+		c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"k": 3}}}
+	})
 	both := func(resource, attribute string) point {
 		return point{name: "m", resource: attrs{"k": resource}, attrs: attrs{"k": attribute}}
 	}
@@ -102,18 +108,18 @@ func TestResourcesThatExplodeAreCollapsed(t *testing.T) {
 	for i := range pods {
 		passed += r.consume(r.timed(podOf(delta, i), start, r.clock, 1)).DataPointCount()
 	}
-	require.Equal(t, worstLimit*(reservePart-1)/reservePart, passed)
-	collapsed := r.rejected(ruleDefaults, "max_series", "collapse_worst")
+	require.Equal(t, worstLimit*(policy.ReservePart-1)/policy.ReservePart, passed)
+	collapsed := r.rejected(policy.RuleDefaults, "max_series", "collapse_worst")
 	require.Greater(t, collapsed, int64(pods-passed)*9/10)
 	sum, both := int64(passed), 0
 	for _, rm := range r.flushed(time.Second).ResourceMetrics().All() {
 		a := rm.Resource().Attributes().AsRaw()
 		require.Equal(t, "shop", a["service.name"])
-		if a["k8s.pod.uid"] == collapsedValue && a["k8s.pod.name"] == collapsedValue {
+		if a["k8s.pod.uid"] == ident.CollapsedValue && a["k8s.pod.name"] == ident.CollapsedValue {
 			both++
 		}
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			for i := range pointCount(m) {
+			for i := range amount.PointCount(m) {
 				n, _ := reading(m, i)
 				sum += n
 			}
@@ -146,17 +152,17 @@ func TestOverflowKeepsTheService(t *testing.T) {
 		}
 		require.ElementsMatch(t, want, got)
 	}
-	l := newLimit(&RuleConfig{Name: "r", LabelLimits: map[string]int{"service.name": 5}}, defaultConfig(), nil)
-	require.Equal(t, []string{"service.namespace"}, l.exceed.keep, "what explodes is not kept")
+	l := policy.NewLimit(&RuleConfig{Name: "r", LabelLimits: map[string]int{"service.name": 5}}, defaultConfig(), nil)
+	require.Equal(t, []string{"service.namespace"}, l.Exceed.Keep, "what explodes is not kept")
 }
 
 func TestMatches(t *testing.T) {
-	of := &owner{resource: attributesOf(attrs{"env": "prod", "both": "resource"}), scope: "http", metric: "a.b", tenant: "blue"}
+	of := &policy.Owner{Resource: attributesOf(attrs{"env": "prod", "both": "resource"}), Scope: "http", Metric: "a.b", Tenant: "blue"}
 	point := attributesOf(attrs{"route": "/x\ny", "both": "point", "empty": "", "n": int64(5)})
 	f := func(want bool, cfg MatchConfig) {
 		t.Helper()
-		m := newMatcher(cfg)
-		require.Equal(t, want, m.matchMetric(of) && m.matchPoint(of, point), "%+v", cfg)
+		m := policy.NewMatcher(cfg)
+		require.Equal(t, want, m.MatchMetric(of) && m.MatchPoint(of, point), "%+v", cfg)
 	}
 	text := func(key, value string) map[string]string { return map[string]string{key: value} }
 	f(true, MatchConfig{})

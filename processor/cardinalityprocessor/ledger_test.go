@@ -12,6 +12,12 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
 // overflowed is a processor that has added up points of all kinds.
@@ -41,36 +47,36 @@ func onlyMetricOf(md pmetric.Metrics) pmetric.Metric {
 func TestLedgerHasAll(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		r := overflowed(t)
-		r.overflow.certain = 7
-		again := newOverflow(r.overflow.budget, r.overflow.idle, r.clock)
-		require.NoError(t, again.restoreLedger(r.overflow.sealedLedger(closed), 5))
+		r.Overflow.Certain = 7
+		again := overflow.New(r.Overflow.Budget, r.Overflow.Idle, r.clock)
+		require.NoError(t, again.RestoreLedger(r.Overflow.SealedLedger(closed), 5))
 		if closed {
-			require.Equal(t, pcommon.Timestamp(7), again.certain)
+			require.Equal(t, pcommon.Timestamp(7), again.Certain)
 		} else {
-			require.Equal(t, again.begin, again.certain)
+			require.Equal(t, again.Begin, again.Certain)
 		}
 		kept := 0
-		r.overflow.sumUp(r.overflow.order, false)
-		again.sumUp(again.order, false)
-		for fp, out := range r.overflow.outputs {
-			if out.class == classGauge || out.class == classDelta && !closed {
-				require.Nil(t, again.outputs[fp])
+		r.Overflow.SumUp(r.Overflow.Order, false)
+		again.SumUp(again.Order, false)
+		for fp, out := range r.Overflow.Outputs {
+			if out.Class == amount.ClassGauge || out.Class == amount.ClassDelta && !closed {
+				require.Nil(t, again.Outputs[fp])
 				continue
 			}
 			kept++
-			got := again.outputs[fp]
-			require.Equal(t, identities(out.data), identities(got.data))
-			require.Equal(t, []any{out.sum.total, out.class, out.start, out.keys, out.sum.members, out.bounds.Load(), out.rule},
-				[]any{got.sum.total, got.class, got.start, got.keys, got.sum.members, got.bounds.Load(), got.rule})
+			got := again.Outputs[fp]
+			require.Equal(t, identities(out.Data), identities(got.Data))
+			require.Equal(t, []any{out.Sum.Total, out.Class, out.Start, out.Keys, out.Sum.Members, out.Bounds.Load(), out.Rule},
+				[]any{got.Sum.Total, got.Class, got.Start, got.Keys, got.Sum.Members, got.Bounds.Load(), got.Rule})
 		}
-		require.Len(t, again.order, kept)
-		members := again.everybody()
-		require.Len(t, members, len(r.overflow.everybody()))
+		require.Len(t, again.Order, kept)
+		members := everybody(again)
+		require.Len(t, members, len(everybody(r.Overflow)))
 		require.NotEmpty(t, members)
-		for fp, m := range r.overflow.everybody() {
+		for fp, m := range everybody(r.Overflow) {
 			got := members[fp]
-			require.Equal(t, []any{m.last, m.start, m.time, m.reason, m.limit.name, m.output.fp, m.cost, uint32(5)},
-				[]any{got.last, got.start, got.time, got.reason, got.limit.name, got.output.fp, got.cost, got.seen})
+			require.Equal(t, []any{m.Last, m.Start, m.Time, m.Reason, m.Limit.Name, m.Output.FP, m.Cost, uint32(5)},
+				[]any{got.Last, got.Start, got.Time, got.Reason, got.Limit.Name, got.Output.FP, got.Cost, got.Seen})
 		}
 	}
 }
@@ -80,13 +86,13 @@ func TestDamagedLedgerIsLeftOut(t *testing.T) {
 	host := newMemory()
 	before := newRig(t, withStorage(overflowing(1)))
 	require.NoError(t, before.begin(host))
-	before.send(series(1), series(2))
+	before.send(aSeries(1), aSeries(2))
 	require.NoError(t, before.shutdown(t.Context()))
-	host.data[snapshotLedger][30] ^= 1
+	host.data[gate.SnapshotLedger][30] ^= 1
 	after := newRig(t, withStorage(overflowing(1)))
 	require.NoError(t, after.begin(host))
-	require.Equal(t, after.overflow.begin, after.overflow.certain)
-	require.Empty(t, after.overflow.outputs)
+	require.Equal(t, after.Overflow.Begin, after.Overflow.Certain)
+	require.Empty(t, after.Overflow.Outputs)
 }
 
 // TestLastWordIsSaidAgain: a series made here that will not grow any more is sent until it was taken.
@@ -95,10 +101,10 @@ func TestLastWordIsSaidAgain(t *testing.T) {
 	r.send(point{name: "m", kind: cumulative, attrs: attrs{"i": "first"}})
 	p := point{name: "m", kind: cumulative, attrs: attrs{"i": "second"}}
 	require.Empty(t, identities(r.consume(r.timed(p, r.clock.Add(time.Millisecond), r.clock.Add(time.Second), 5))))
-	for i := range r.overflow.shards {
-		clear(r.overflow.shards[i].members)
-		if p := r.overflow.order[0].subtotals[i]; p != nil {
-			p.members = 0
+	for i := range r.Overflow.Shards {
+		clear(r.Overflow.Shards[i].Members)
+		if p := r.Overflow.Order[0].Subtotals[i]; p != nil {
+			p.Members = 0
 		}
 	}
 	r.next = consumertest.NewErr(errors.New("busy"))
@@ -112,20 +118,20 @@ func TestLastWordIsSaidAgain(t *testing.T) {
 func FuzzLedger(f *testing.F) {
 	r := overflowed(f)
 	for _, closed := range []bool{false, true} {
-		saved := r.overflow.sealedLedger(closed)
-		f.Add(saved[len(snapshotMagic) : len(saved)-4])
+		saved := r.Overflow.SealedLedger(closed)
+		f.Add(saved[len(store.Magic) : len(saved)-4])
 	}
 	f.Fuzz(func(_ *testing.T, body []byte) {
-		o := newOverflow(1<<20, time.Minute, time.Unix(1, 0))
-		_ = o.restoreLedger(seal(body), 0)
-		for fp, m := range o.everybody() {
+		o := overflow.New(1<<20, time.Minute, time.Unix(1, 0))
+		_ = o.RestoreLedger(seal(body), 0)
+		for fp, m := range everybody(o) {
 			metric := pmetric.NewMetric()
-			m.output.metric.CopyTo(metric)
-			o.add(m.output.fp, arrival{metric: metric, fp: fp, limit: m.limit}, 0, nil)
+			m.Output.Metric.CopyTo(metric)
+			addTo(o, m.Output.FP, overflow.Arrival{Metric: metric, FP: fp, Limit: m.Limit}, 0, nil)
 		}
-		for epoch := range uint32(3 * idleEpochs) {
-			for _, s := range o.flush(epoch, time.Unix(2, 0)) {
-				o.restore(&s)
+		for epoch := range uint32(3 * moment.IdleEpochs) {
+			for _, s := range o.Flush(epoch, time.Unix(2, 0)) {
+				o.Restore(&s)
 			}
 		}
 	})

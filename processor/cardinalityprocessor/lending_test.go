@@ -7,7 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -19,7 +19,10 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // lender is a receiver that fills the same memory again and again.
@@ -82,7 +85,7 @@ func (s pageShape) fill(md pmetric.Metrics, start, now time.Time, round uint64, 
 	for _, rm := range md.ResourceMetrics().All() {
 		rm.Resource().Attributes().PutStr("service.instance.id", strconv.Itoa(s.from))
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			for i := range pointCount(m) {
+			for i := range amount.PointCount(m) {
 				n := 10*round + uint64(metric+i)
 				flags := pmetric.DefaultDataPointFlags.WithNoRecordedValue(ends(metric, i))
 				switch m.Type() {
@@ -148,8 +151,8 @@ func addresses(md pmetric.Metrics) (all []pcommon.Map) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				for i := range pointCount(m) {
-					all = append(all, attributesAt(m, i))
+				for i := range amount.PointCount(m) {
+					all = append(all, amount.AttributesAt(m, i))
 				}
 			}
 		}
@@ -175,7 +178,7 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 		rule := RuleConfig{Name: "r", MaxSeries: 4 + int(seed%9), GroupBy: []string{"metric"}}
 		rule.Exceed.OnExceed = actions
 		rule.Exceed.SampleRate = 0.3
-		rule.Exceed.Gauge = nameMean
+		rule.Exceed.Gauge = policy.NameMean
 		if seed%2 == 0 && actions[0] != "sample" {
 			rule.LabelLimits = map[string]int{"user": 3}
 		}
@@ -257,7 +260,7 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 		passed = [2][]byte{}
 		points := lent.md.DataPointCount()
 		require.Equal(t, refused, given.front.ConsumeMetrics(t.Context(), fresh))
-		notes, _ := lent.loan.Note(lent.cardinalityProcessor).(*hints)
+		notes, _ := lent.loan.Note(lent.Gate).(*ident.Hints)
 		require.Equal(t, refused, lent.front.ConsumeMetrics(handback.Lend(t.Context(), lent.loan, lent.md), lent.md))
 		require.True(t, bytes.Equal(passed[0], passed[1]), "round %d: what is passed on", round)
 		if notes != nil {
@@ -281,8 +284,8 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 			lent.epochs(n)
 		}
 	}
-	require.Equal(t, given.pointsPassed.Load(), lent.pointsPassed.Load())
-	require.Equal(t, given.limiter.admitted.Load(), lent.limiter.admitted.Load())
+	require.Equal(t, given.PointsPassed.Load(), lent.PointsPassed.Load())
+	require.Equal(t, given.Limiter.Admitted.Load(), lent.Limiter.Admitted.Load())
 }
 
 // rename gives points of the same memory other attributes.
@@ -291,7 +294,7 @@ func rename(md pmetric.Metrics, s pageShape) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 			for i, user := range s.users[metric] {
-				attributesAt(m, i).PutStr("user", user)
+				amount.AttributesAt(m, i).PutStr("user", user)
 			}
 			metric++
 		}
@@ -314,7 +317,7 @@ func flushedTexts(t *testing.T, r *rig) (all []string) {
 // What comes without a loan, or is a copy of what is lent, belongs to the next consumer: nothing is put back into it.
 func TestNothingIsPutBackIntoWhatWasGivenAway(t *testing.T) {
 	p := newPiped(t, overflowing(1))
-	of := func() pmetric.Metrics { return metricsOf(series(1), series(2)) }
+	of := func() pmetric.Metrics { return metricsOf(aSeries(1), aSeries(2)) }
 	first := of()
 	require.NoError(t, p.front.ConsumeMetrics(t.Context(), first))
 	require.Equal(t, 1, first.DataPointCount())
@@ -342,7 +345,7 @@ func TestLoansPassThroughSeveralProcessors(t *testing.T) {
 	second.seen = func(md pmetric.Metrics) { seen = identities(md) }
 	front, err := first.pass(t.Context(), processortest.NewNopSettings(metadata.Type), second.front)
 	require.NoError(t, err)
-	md := metricsOf(series(1), series(2), series(3), series(4))
+	md := metricsOf(aSeries(1), aSeries(2), aSeries(3), aSeries(4))
 	loan, want := new(handback.Loan), identities(md)
 	for range 5 {
 		require.NoError(t, front.ConsumeMetrics(handback.Lend(context.Background(), loan, md), md))
@@ -355,25 +358,25 @@ func TestLoansPassThroughSeveralProcessors(t *testing.T) {
 func TestHintsAreForWhatTheyWereMadeOf(t *testing.T) {
 	h := testHasher()
 	one, two := attributesOf(attrs{"a": "1"}), attributesOf(attrs{"a": "2", "b": "3"})
-	known := &hints{}
+	known := &ident.Hints{}
 	ask := func(of ...pcommon.Map) (all []uint64) {
-		x := hinted{hints: known}
+		x := ident.Hinted{Hints: known}
 		for _, m := range of {
-			all = append(all, x.attributes(new(recall), h, m))
+			all = append(all, x.Attributes(new(ident.Recall), h, m))
 		}
 		return all
 	}
-	right := []uint64{h.attributes(one), h.attributes(two)}
+	right := []uint64{h.Attributes(one), h.Attributes(two)}
 	for range 3 {
 		require.Equal(t, right, ask(one, two))
-		require.Len(t, known.points, 2)
+		require.Len(t, known.Points, 2)
 	}
-	known.points[0].hash++
+	known.Points[0].Hash++
 	require.NotEqual(t, right, ask(one, two), "it is used")
 	require.Equal(t, []uint64{right[1], right[0]}, ask(two, one), "in another order")
 	require.Equal(t, []uint64{right[1]}, ask(two), "and so is one that is gone")
 	two.Remove("b")
-	require.Equal(t, []uint64{h.attributes(two), right[0]}, ask(two, one), "or has other attributes")
+	require.Equal(t, []uint64{h.Attributes(two), right[0]}, ask(two, one), "or has other attributes")
 	for name, change := range map[string]func(){
 		"a value":             func() { one.PutStr("a", "other") },
 		"a kind of value":     func() { one.PutInt("a", 1) },
@@ -388,23 +391,23 @@ func TestHintsAreForWhatTheyWereMadeOf(t *testing.T) {
 	} {
 		change()
 		for range 2 {
-			require.Equal(t, []uint64{h.attributes(one), h.attributes(two)}, ask(one, two), name)
+			require.Equal(t, []uint64{h.Attributes(one), h.Attributes(two)}, ask(one, two), name)
 		}
 	}
 
-	m, other := metricsOf(series(1)), metricsOf(series(1))
+	m, other := metricsOf(aSeries(1)), metricsOf(aSeries(1))
 	metric := func(md pmetric.Metrics) pmetric.Metric {
 		return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 	}
-	x := func() *hinted { return &hinted{hints: known} }
+	x := func() *ident.Hinted { return &ident.Hinted{Hints: known} }
 	for range 2 {
-		require.Equal(t, h.metric(7, metric(m)), x().metricHash(h, 7, metric(m)))
-		require.Equal(t, h.metric(8, metric(m)), x().metricHash(h, 8, metric(m)), "of another scope")
+		require.Equal(t, h.Metric(7, metric(m)), x().MetricHash(h, 7, metric(m)))
+		require.Equal(t, h.Metric(8, metric(m)), x().MetricHash(h, 8, metric(m)), "of another scope")
 	}
 	metric(other).SetUnit("other")
-	require.Equal(t, h.metric(7, metric(other)), x().metricHash(h, 7, metric(other)))
+	require.Equal(t, h.Metric(7, metric(other)), x().MetricHash(h, 7, metric(other)))
 	metric(other).SetName("other")
-	require.Equal(t, h.metric(7, metric(other)), x().metricHash(h, 7, metric(other)))
+	require.Equal(t, h.Metric(7, metric(other)), x().MetricHash(h, 7, metric(other)))
 	metric(other).SetEmptyGauge()
-	require.Equal(t, h.metric(7, metric(other)), x().metricHash(h, 7, metric(other)))
+	require.Equal(t, h.Metric(7, metric(other)), x().MetricHash(h, 7, metric(other)))
 }

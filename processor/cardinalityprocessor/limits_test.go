@@ -13,13 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-func series(i int) point { return point{name: "m", kind: cumulative, attrs: attrs{"i": int64(i)}} }
+func aSeries(i int) point { return point{name: "m", kind: cumulative, attrs: attrs{"i": int64(i)}} }
 
 func TestTotalLimit(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 2 })
-	require.Equal(t, []bool{true, true, false, true, false}, r.passes(series(1), series(2), series(3), series(1), series(3)))
+	require.Equal(t, []bool{true, true, false, true, false}, r.passes(aSeries(1), aSeries(2), aSeries(3), aSeries(1), aSeries(3)))
 	require.Equal(t, int64(2), r.rejected("total", "max_series", "drop"))
 	require.Equal(t, int64(2), r.gauge("series", "total"))
 	require.Equal(t, int64(1), r.gauge("groups", "total"))
@@ -27,13 +30,13 @@ func TestTotalLimit(t *testing.T) {
 
 func TestIdleSeriesMakeRoom(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 1 })
-	require.Equal(t, []bool{true, false}, r.passes(series(1), series(2)))
+	require.Equal(t, []bool{true, false}, r.passes(aSeries(1), aSeries(2)))
 	for range 4 {
-		r.epochs(idleEpochs)
-		require.Equal(t, []bool{true, false}, r.passes(series(1), series(2)), "an active series keeps its place")
+		r.epochs(moment.IdleEpochs)
+		require.Equal(t, []bool{true, false}, r.passes(aSeries(1), aSeries(2)), "an active series keeps its place")
 	}
 	r.idle()
-	require.Equal(t, []bool{true, false}, r.passes(series(2), series(1)))
+	require.Equal(t, []bool{true, false}, r.passes(aSeries(2), aSeries(1)))
 	require.Equal(t, int64(1), r.gauge("series", "total"))
 	r.idle()
 	require.Zero(t, r.gauge("series", "total"))
@@ -42,9 +45,9 @@ func TestIdleSeriesMakeRoom(t *testing.T) {
 
 func TestLimitPerMetric(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Defaults.MaxSeriesPerMetric = 1 })
-	other := series(2)
+	other := aSeries(2)
 	other.name = "other"
-	require.Equal(t, []bool{true, false, true}, r.passes(series(1), series(2), other))
+	require.Equal(t, []bool{true, false, true}, r.passes(aSeries(1), aSeries(2), other))
 	require.Equal(t, int64(1), r.rejected("defaults", "max_series", "drop"))
 }
 
@@ -82,11 +85,11 @@ func TestLimitPerTenant(t *testing.T) {
 		_, err := r.process(ctx, metricsOf(p))
 		return err == nil
 	}
-	require.True(t, send("a", series(1)))
-	require.False(t, send("a", series(2)))
-	require.True(t, send("b", series(1)), "the same series of another tenant is another series")
-	require.False(t, send("b", series(2)))
-	withResource := series(2)
+	require.True(t, send("a", aSeries(1)))
+	require.False(t, send("a", aSeries(2)))
+	require.True(t, send("b", aSeries(1)), "the same series of another tenant is another series")
+	require.False(t, send("b", aSeries(2)))
+	withResource := aSeries(2)
 	withResource.resource = attrs{"tenant.id": "b"}
 	require.False(t, send("", withResource))
 	withResource.resource = attrs{"tenant.id": "c"}
@@ -127,7 +130,7 @@ func TestLabelLimits(t *testing.T) {
 		p("b", attrs{"route": "/3", "user": "u"}),
 	))
 	for range 4 {
-		r.epochs(idleEpochs)
+		r.epochs(moment.IdleEpochs)
 		require.Equal(t, []bool{true, true}, r.passes(p("a", attrs{"route": "/"}), p("a", attrs{"route": "/", "more": "x"})))
 	}
 	require.Equal(t, []bool{true, false}, r.passes(p("a", attrs{"route": "/3"}), p("a", attrs{"route": "/4"})), "one value was idle")
@@ -142,7 +145,7 @@ func TestExempt(t *testing.T) {
 		}
 	})
 	require.Equal(t, []bool{true, true, true, true, true, false, false}, r.passes(
-		series(1),
+		aSeries(1),
 		point{name: "otelcol_x"}, point{name: "otelcol_y"},
 		point{name: "x", resource: attrs{"env": "prod"}, attrs: attrs{"i": "1"}},
 		point{name: "x", resource: attrs{"env": "prod"}, attrs: attrs{"i": "2"}},
@@ -174,32 +177,32 @@ func TestGroupsAreBounded(t *testing.T) {
 		c.Rules = []RuleConfig{{Name: "r", MaxSeries: 5, GroupBy: []string{"attribute:i"}}}
 	})
 	for i := range 1000 {
-		require.Equal(t, i < 10, r.passes(series(i))[0])
+		require.Equal(t, i < 10, r.passes(aSeries(i))[0])
 	}
 	require.Equal(t, int64(990), r.rejected("total", "max_groups", "drop"))
-	require.LessOrEqual(t, len(r.limiter.groups.groups), 11)
-	more := series(1)
+	require.LessOrEqual(t, len(r.Limiter.Groups.Groups), 11)
+	more := aSeries(1)
 	more.attrs = attrs{"i": int64(1), "j": "more"}
 	require.Equal(t, []bool{true}, r.passes(more), "known groups still have room")
 }
 
 func TestEmptiedContainersAreRemoved(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 1 })
-	md := metricsOf(series(1), series(2))
+	md := metricsOf(aSeries(1), aSeries(2))
 	md.ResourceMetrics().At(1).ScopeMetrics().At(0).Metrics().At(0).CopyTo(
 		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty(),
 	)
 	out := r.consume(md)
 	require.Equal(t, 1, out.ResourceMetrics().Len())
 	require.Equal(t, 1, out.MetricCount())
-	require.Empty(t, r.send(series(2)))
+	require.Empty(t, r.send(aSeries(2)))
 }
 
 func TestAllKindsAreLimited(t *testing.T) {
 	for k := range kinds {
 		t.Run(strconv.Itoa(int(k)), func(t *testing.T) {
 			r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 1 })
-			a, b := series(1), series(2)
+			a, b := aSeries(1), aSeries(2)
 			a.kind, b.kind = k, k
 			require.Equal(t, []bool{true, false, true}, r.passes(a, b, a))
 		})
@@ -209,7 +212,7 @@ func TestAllKindsAreLimited(t *testing.T) {
 func TestGlob(t *testing.T) {
 	f := func(pattern, s string, want bool) {
 		t.Helper()
-		require.Equal(t, want, glob(pattern).match(s), "%q %q", pattern, s)
+		require.Equal(t, want, policy.Glob(pattern).Match(s), "%q %q", pattern, s)
 	}
 	f("a", "a", true)
 	f("a", "ab", false)
@@ -261,14 +264,14 @@ func TestPointsPerSecond(t *testing.T) {
 		}
 		return passed
 	}
-	require.Equal(t, 60, pass(series(1), 100))
-	require.Equal(t, 60, pass(series(2), 100), "what one rule refused was not taken from the other")
-	require.Zero(t, pass(series(3), 10))
+	require.Equal(t, 60, pass(aSeries(1), 100))
+	require.Equal(t, 60, pass(aSeries(2), 100), "what one rule refused was not taken from the other")
+	require.Zero(t, pass(aSeries(3), 10))
 	require.Equal(t, int64(40+10), r.rejected("all", "points_rate", "drop"))
 	require.Equal(t, int64(40), r.rejected("each", "points_rate", "drop"))
 	r.clock = r.clock.Add(10 * time.Second)
-	require.Equal(t, 10, pass(series(1), 100))
-	require.Equal(t, 10, pass(series(3), 100))
+	require.Equal(t, 10, pass(aSeries(1), 100))
+	require.Equal(t, 10, pass(aSeries(3), 100))
 }
 
 func TestPointsPerSecondAreSharedByAllCallers(t *testing.T) {
@@ -278,7 +281,7 @@ func TestPointsPerSecondAreSharedByAllCallers(t *testing.T) {
 	for range 4 {
 		done.Go(func() {
 			for range 300 {
-				if _, err := r.process(t.Context(), metricsOf(series(1))); err == nil {
+				if _, err := r.process(t.Context(), metricsOf(aSeries(1))); err == nil {
 					passed.Add(1)
 				}
 			}
@@ -298,9 +301,9 @@ func testDryRun(t *testing.T, onExceed []string) {
 	var marshaler pmetric.ProtoMarshaler
 	s := newSchedule(5)
 	r := newRig(t, func(c *Config) {
-		c.Mode = modeDryRun
+		c.Mode = policy.ModeDryRun
 		c.Memory.MaxSeries = 30
-		c.Defaults.Exceed.OnExceed, c.Defaults.Exceed.Gauge = onExceed, nameLast
+		c.Defaults.Exceed.OnExceed, c.Defaults.Exceed.Gauge = onExceed, policy.NameLast
 		c.Rules = []RuleConfig{
 			{
 				Name: "r", GroupBy: []string{"service"}, MaxSeries: 5, LabelLimits: map[string]int{"user": 1}, MaxPointsPerSecond: 1,

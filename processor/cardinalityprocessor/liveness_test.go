@@ -11,6 +11,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // watched has rules for what comes and for what does not.
@@ -36,15 +39,15 @@ func TestRuleWithoutMatchesIsTold(t *testing.T) {
 		RuleConfig{Name: "dead", Match: MatchConfig{Metric: "http.*"}},
 		RuleConfig{Name: "narrow", Match: MatchConfig{Attributes: map[string]string{"i": "7"}}},
 	)
-	epoch := r.cfg.IdleTimeout / idleEpochs
+	epoch := r.cfg.IdleTimeout / moment.IdleEpochs
 	days := func(n int) {
 		for range n * int(24*time.Hour/epoch) {
-			r.send(series(1))
+			r.send(aSeries(1))
 			r.epochs(1)
 		}
 	}
 	events := func() (of []string) {
-		for _, e := range r.events.list() {
+		for _, e := range r.Events.List() {
 			if e.Kind == "rule_silent" {
 				of = append(of, e.Rule)
 			}
@@ -55,18 +58,18 @@ func TestRuleWithoutMatchesIsTold(t *testing.T) {
 	require.LessOrEqual(t, r.silence("alive"), epoch)
 	require.Equal(t, 48*time.Hour, r.silence("dead"), "since it is in force")
 	require.Equal(t, []string{"narrow", "dead"}, events(), "once each")
-	require.Nil(t, inspection{r.cardinalityProcessor}.Overview().Limits[1].Matched)
+	require.Nil(t, insight.New(r.Gate).Overview().Limits[1].Matched)
 
-	r.send(series(7))
+	r.send(aSeries(7))
 	require.Zero(t, r.silence("narrow"))
-	require.Equal(t, r.now(), *inspection{r.cardinalityProcessor}.Overview().Limits[2].Matched)
+	require.Equal(t, r.Now(), *insight.New(r.Gate).Overview().Limits[2].Matched)
 	days(1)
 	require.Less(t, r.silence("narrow"), 23*time.Hour, "it had a series until that was idle")
 	days(3)
 	require.Equal(t, []string{"narrow", "narrow", "dead"}, events())
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rule_silence")
 	require.NoError(t, err)
-	require.Zero(t, sumOf(got, attrs{"rule": ruleTotal}), "nobody wrote that")
+	require.Zero(t, sumOf(got, attrs{"rule": policy.RuleTotal}), "nobody wrote that")
 }
 
 // A rule that rejects all that it matches, or whose series are counted elsewhere for ever, is not silent.
@@ -76,11 +79,11 @@ func TestRuleThatOnlyRejectsIsAlive(t *testing.T) {
 			RuleConfig{Name: "full", MaxSeries: 1, Exceed: ExceedConfig{OnExceed: []string{onExceed}}},
 			RuleConfig{Name: "other", Match: MatchConfig{Attributes: map[string]string{"i": "2"}}},
 		)
-		for i := range 5 * idleEpochs {
-			r.consume(r.timed(series(1), r.clock, r.clock.Add(time.Second), 5))
-			r.consume(r.timed(series(2), time.Unix(1_000_000, 0), r.clock.Add(time.Second), int64(i)))
+		for i := range 5 * moment.IdleEpochs {
+			r.consume(r.timed(aSeries(1), r.clock, r.clock.Add(time.Second), 5))
+			r.consume(r.timed(aSeries(2), time.Unix(1_000_000, 0), r.clock.Add(time.Second), int64(i)))
 			r.epochs(1)
-			require.LessOrEqual(t, r.silence("other"), r.cfg.IdleTimeout/idleEpochs, onExceed)
+			require.LessOrEqual(t, r.silence("other"), r.cfg.IdleTimeout/moment.IdleEpochs, onExceed)
 		}
 	}
 }
@@ -93,7 +96,7 @@ func TestSilenceOutlivesOtherRules(t *testing.T) {
 	cfg := *r.cfg
 	dead.MaxSeries = 6
 	cfg.Rules = []RuleConfig{dead, {Name: "new", Match: MatchConfig{Metric: "x"}}}
-	r.apply(&cfg)
+	r.Apply(&cfg)
 	r.epochs(16)
 	require.Equal(t, 3*time.Hour, r.silence("dead"))
 	require.Equal(t, time.Hour, r.silence("new"))
@@ -103,7 +106,7 @@ func TestSilenceOutlivesOtherRules(t *testing.T) {
 func TestOwnersAreTold(t *testing.T) {
 	owner := map[string]string{"team": "web", "page": "no"}
 	r := watched(t, RuleConfig{Name: "r", MaxSeries: 1, Owner: owner}, RuleConfig{Name: "dead", Match: MatchConfig{Metric: "x"}, Owner: owner})
-	r.send(series(1), series(2))
+	r.send(aSeries(1), aSeries(2))
 	r.epochs(1)
 	for name, rule := range map[string]string{
 		"series": "r", "groups": "r", "fullest_group": "r", "limit": "r", "rejected_series": "r", "rejected_points": "r", "rule_silence": "dead",
@@ -112,7 +115,7 @@ func TestOwnersAreTold(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, sumOf(got, attrs{"rule": rule, "team": "web", "page": "no"}), name)
 	}
-	limits := inspection{r.cardinalityProcessor}.Overview().Limits
+	limits := insight.New(r.Gate).Overview().Limits
 	require.Equal(t, []inspect.Label{{Name: "page", Value: "no"}, {Name: "team", Value: "web"}}, limits[0].Owner)
 	require.Empty(t, limits[2].Owner)
 }

@@ -5,25 +5,29 @@ package cardinalityprocessor
 
 import (
 	"math"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 func TestEpochsOfSeriesBeginEarly(t *testing.T) {
 	for _, part := range []int{0, 1, 99} {
-		now := momentIn(7, part, 100)
-		require.Equal(t, uint32(7), now.epoch())
+		now := moment.In(7, part, 100)
+		require.Equal(t, uint32(7), now.Epoch())
 		for _, fp := range []uint64{0, 1 << 31, math.MaxUint32, math.MaxUint64} {
-			require.GreaterOrEqual(t, now.epochOf(fp), uint32(7))
-			require.LessOrEqual(t, now.epochOf(fp), uint32(8))
+			require.GreaterOrEqual(t, now.EpochOf(fp), uint32(7))
+			require.LessOrEqual(t, now.EpochOf(fp), uint32(8))
 		}
 	}
-	whole, half := momentIn(7, 0, 2), momentIn(7, 1, 2)
-	require.Equal(t, uint32(7), whole.epochOf(math.MaxUint32))
-	require.Equal(t, uint32(8), half.epochOf(math.MaxUint32))
-	require.Equal(t, uint32(7), half.epochOf(1))
+	whole, half := moment.In(7, 0, 2), moment.In(7, 1, 2)
+	require.Equal(t, uint32(7), whole.EpochOf(math.MaxUint32))
+	require.Equal(t, uint32(8), half.EpochOf(math.MaxUint32))
+	require.Equal(t, uint32(7), half.EpochOf(1))
 }
 
 // TestNoBatchIsTheFirstOfAnEpoch: each one notes that its part of the series is alive, and statistics look at a part of
@@ -38,29 +42,29 @@ func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
 	for epoch := range 3 {
 		renewed, looks := 0, 0
 		for batch := range batches {
-			r.sweeps(r.limiter.shards() / batches)
+			r.sweeps(r.Limiter.Shards() / batches)
 			n, due := r.outdated()
 			require.LessOrEqual(t, n, 2*points/batches, "epoch %d, batch %d", epoch, batch)
-			require.LessOrEqual(t, due, 2*points/batches/idleEpochs, "epoch %d, batch %d", epoch, batch)
+			require.LessOrEqual(t, due, 2*points/batches/moment.IdleEpochs, "epoch %d, batch %d", epoch, batch)
 			r.consume(md)
 			renewed, looks = renewed+n, looks+due
 			n, _ = r.outdated()
 			require.Zero(t, n)
 		}
 		require.Equal(t, points, renewed)
-		require.InEpsilon(t, points/idleEpochs, looks, 0.1)
+		require.InEpsilon(t, points/moment.IdleEpochs, looks, 0.1)
 	}
 }
 
 // outdated is how many series were not seen in the epoch that they are in, and how many of these statistics will look at.
 func (r *rig) outdated() (n, due int) {
-	now := r.limiter.now()
-	for i := range r.limiter.shards() {
-		s := r.limiter.series.shards[i].slots.Load()
-		for slot, word := range s.words {
-			if fp := s.fps[slot]; word != 0 && word&seenMask != now.epochOf(fp)&seenMask {
+	now := r.Limiter.Now()
+	for i := range r.Limiter.Shards() {
+		s := r.Limiter.Series.Shards[i].Slots.Load()
+		for slot, word := range s.Words {
+			if fp := s.Fps[slot]; word != 0 && word&series.SeenMask != now.EpochOf(fp)&series.SeenMask {
 				n++
-				if r.limiter.due(fp, now.epochOf(fp)-word&seenMask, now) {
+				if r.Limiter.Due(fp, now.EpochOf(fp)-word&series.SeenMask, now) {
 					due++
 				}
 			}
@@ -73,28 +77,28 @@ func (r *rig) outdated() (n, due int) {
 // longer.
 func TestSeriesLiveForTheirTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
-	tab, seen := newTable(10_000), map[uint64]int{}
-	shards := len(tab.shards)
+	tab, seen := series.NewTable(10_000), map[uint64]int{}
+	shards := len(tab.Shards)
 	for i := range shards { // as when it was fuller once: they are swept at different times
-		tab.widths[i].Store(0)
+		tab.Widths[i].Store(0)
 	}
-	for sweep := range (2*idleEpochs + 6) * shards {
-		now := momentIn(uint32(sweep/shards), sweep%shards, shards)
-		if sweep < idleEpochs*shards {
-			fp := settled(random.Uint64())
-			sh := tab.lock(fp)
-			sh.insert(fp, 1, now)
-			sh.mu.Unlock()
+	for sweep := range (2*moment.IdleEpochs + 6) * shards {
+		now := moment.In(uint32(sweep/shards), sweep%shards, shards)
+		if sweep < moment.IdleEpochs*shards {
+			fp := ident.Settled(random.Uint64())
+			sh := tab.Lock(fp)
+			sh.Insert(fp, 1, now)
+			sh.Mu.Unlock()
 			seen[fp] = sweep
 		}
-		gone, _ := tab.shards[sweep%shards].expire(now.epoch(), keptEpochs, 0, nil)
+		gone, _ := tab.Shards[sweep%shards].Expire(now.Epoch(), series.KeptEpochs, 0, nil)
 		for fp, before := range seen {
 			if len(gone) == 0 {
 				break
 			}
-			if age := sweep - before; !tab.has(fp) {
-				require.GreaterOrEqual(t, age, idleEpochs*shards)
-				require.LessOrEqual(t, age, (idleEpochs+4)*shards)
+			if age := sweep - before; !tab.Has(fp) {
+				require.GreaterOrEqual(t, age, moment.IdleEpochs*shards)
+				require.LessOrEqual(t, age, (moment.IdleEpochs+4)*shards)
 				delete(seen, fp)
 			}
 		}
@@ -105,19 +109,21 @@ func TestSeriesLiveForTheirTime(t *testing.T) {
 // TestValuesOutliveTheirSeries: one that comes back at the last moment finds its value, so that no other has its place.
 func TestValuesOutliveTheirSeries(t *testing.T) {
 	for i := range 30 {
-		r := newRig(t, func(c *Config) { c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"x": 1}}} })
+		r := newRig(t, func(c *Config) {
+			c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"x": 1}}}
+		})
 		first, second := labelled(i, "a"), labelled(1000+i, "b")
-		r.sweeps(i % 8 * r.limiter.shards() / 8)
+		r.sweeps(i % 8 * r.Limiter.Shards() / 8)
 		require.Equal(t, []bool{true}, r.passes(first))
-		for r.limiter.admitted.Load() > r.limiter.expired.Load() {
+		for r.Limiter.Admitted.Load() > r.Limiter.Expired.Load() {
 			require.Equal(t, []bool{false}, r.passes(second), "while the first one has its place")
-			r.sweep()
+			r.Sweep()
 		}
 	}
 }
 
 func labelled(i int, x string) point {
-	p := series(i)
+	p := aSeries(i)
 	p.attrs["x"] = x
 	return p
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // oracle is a limiter written from the same rules in the most obvious way: maps from spelled-out identities, and all
@@ -114,15 +116,15 @@ func spellStrings(m map[string]string) string {
 
 // tick ends an epoch.
 func (o *oracle) tick() {
-	maps.DeleteFunc(o.left, func(_ string, l *oracleLeft) bool { return o.epoch-l.seen > keptEpochs })
+	maps.DeleteFunc(o.left, func(_ string, l *oracleLeft) bool { return o.epoch-l.seen > series.KeptEpochs })
 	maps.DeleteFunc(o.series, func(id string, s *oracleSeries) bool {
-		idle := o.epoch-s.seen > keptEpochs
+		idle := o.epoch-s.seen > series.KeptEpochs
 		if idle {
 			o.left[id] = &oracleLeft{seen: o.epoch}
 		}
 		return idle
 	})
-	maps.DeleteFunc(o.values, func(_ string, seen int) bool { return o.epoch-seen > keptValueEpochs })
+	maps.DeleteFunc(o.values, func(_ string, seen int) bool { return o.epoch-seen > series.KeptValueEpochs })
 	o.epoch++
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
 // BenchmarkOverflow is the cost of points that are added to a series made here: deltas, of which nothing else is kept, and
@@ -27,8 +29,8 @@ func BenchmarkOverflow(b *testing.B) {
 			appendPoint(template, point{name: "m", kind: c.kind, attrs: attrs{"http.route": "/orders", "id": int64(0)}})
 			m := template.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 			for i := 1; i < points; i++ {
-				appendPointOf(m, m)
-				attributesAt(m, i).PutInt("id", int64(i))
+				amount.AppendPointOf(m, m)
+				amount.AttributesAt(m, i).PutInt("id", int64(i))
 			}
 			value, start := int64(0), r.clock
 			b.ReportAllocs()

@@ -4,7 +4,7 @@
 package cardinalityprocessor
 
 import (
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -14,6 +14,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 func TestOverflowSeries(t *testing.T) {
@@ -89,7 +93,7 @@ func TestIncomingOverflowSeriesIsAdded(t *testing.T) {
 		} else {
 			r.send(point{name: "other"})
 		}
-		s := series(1)
+		s := aSeries(1)
 		s.kind = delta
 		require.Zero(t, r.consume(r.timed(s, r.clock, r.clock, 5)).DataPointCount())
 		require.Zero(t, r.consume(r.timed(cascade, r.clock, r.clock, 7)).DataPointCount())
@@ -106,7 +110,7 @@ func TestSampleLetsAStableFractionThrough(t *testing.T) {
 	r.send(point{name: "other"})
 	points := make([]point, 4000)
 	for i := range points {
-		points[i] = series(i)
+		points[i] = aSeries(i)
 	}
 	first := r.send(points...)
 	require.InDelta(t, 1000, len(first), 100)
@@ -122,9 +126,9 @@ func TestOverflowStateIsBounded(t *testing.T) {
 	})
 	r.send(point{name: "other"})
 	for i := range 5000 {
-		r.consume(r.timed(series(i), r.clock, r.clock.Add(time.Second), 1))
+		r.consume(r.timed(aSeries(i), r.clock, r.clock.Add(time.Second), 1))
 	}
-	outputs, members, used := r.overflow.sizes()
+	outputs, members, used := r.Overflow.Sizes()
 	require.LessOrEqual(t, used, int64(1<<20))
 	require.Equal(t, outputs, members)
 	require.Equal(t, int64(5000-members), r.rejected("r", "max_series", "drop"))
@@ -134,7 +138,7 @@ func TestOverflowStateIsBounded(t *testing.T) {
 func TestDryRunForeseesTheActions(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		overflowing(1, func(rule *RuleConfig) { rule.LabelLimits = map[string]int{"user": 0} })(c)
-		c.Mode = modeDryRun
+		c.Mode = policy.ModeDryRun
 	})
 	r.send(point{name: "m", kind: delta, attrs: attrs{"user": "a"}}, point{name: "m", kind: delta, attrs: attrs{"user": "b"}})
 	r.send(point{name: "m", kind: delta, attrs: attrs{"x": "a"}}, point{name: "m", kind: gauge, attrs: attrs{"x": "b"}})
@@ -149,12 +153,12 @@ func TestDryRunForeseesTheActions(t *testing.T) {
 func TestDryRunCountsTheSame(t *testing.T) {
 	for seed := range uint64(6) {
 		rejected := map[string]map[string]int64{}
-		for _, mode := range []string{modeEnforce, modeDryRun} {
+		for _, mode := range []string{policy.ModeEnforce, policy.ModeDryRun} {
 			random := rand.New(rand.NewPCG(seed, 17))
 			r := newRig(t, func(c *Config) {
 				c.Mode = mode
 				c.Memory.MaxSeries = 30
-				c.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: nameMean}
+				c.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: policy.NameMean}
 				c.Rules = []RuleConfig{
 					{Name: "r", GroupBy: []string{"metric"}, MaxSeries: 2 + random.IntN(4), LabelLimits: map[string]int{"user": 2}},
 					{Name: "s", GroupBy: []string{"route"}, MaxSeries: 6, Adaptive: AdaptiveConfig{ShareBy: []string{"user"}}},
@@ -170,10 +174,10 @@ func TestDryRunCountsTheSame(t *testing.T) {
 				}
 				md := r.timed(p, start, r.clock, total)
 				if random.IntN(15) == 0 {
-					silence(onlyMetricOf(md), 0)
+					amount.Silence(onlyMetricOf(md), 0)
 				}
 				out := r.consume(md)
-				if mode == modeDryRun {
+				if mode == policy.ModeDryRun {
 					require.Equal(t, 1, out.DataPointCount())
 				}
 				if random.IntN(4) == 0 {
@@ -181,10 +185,10 @@ func TestDryRunCountsTheSame(t *testing.T) {
 				}
 				if random.IntN(10) == 0 {
 					made := r.flushed(time.Second).DataPointCount()
-					require.True(t, mode == modeEnforce || made == 0)
+					require.True(t, mode == policy.ModeEnforce || made == 0)
 				}
 			}
-			counts := map[string]int64{"places": r.gaugeNow(ruleTotal), "members": r.gauge("overflow_members", "")}
+			counts := map[string]int64{"places": r.gaugeNow(policy.RuleTotal), "members": r.gauge("overflow_members", "")}
 			got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rejected_points")
 			require.NoError(t, err)
 			for _, p := range got.Data.(metricdata.Sum[int64]).DataPoints {
@@ -192,8 +196,8 @@ func TestDryRunCountsTheSame(t *testing.T) {
 			}
 			rejected[mode] = counts
 		}
-		require.Greater(t, len(rejected[modeEnforce]), 3)
-		require.Equal(t, rejected[modeEnforce], rejected[modeDryRun], "seed %d", seed)
+		require.Greater(t, len(rejected[policy.ModeEnforce]), 3)
+		require.Equal(t, rejected[policy.ModeEnforce], rejected[policy.ModeDryRun], "seed %d", seed)
 	}
 }
 
@@ -207,9 +211,9 @@ func TestOverflowUnderConcurrency(t *testing.T) {
 	count := func(md pmetric.Metrics) {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
-					if v := valueAt(m, i); classOf(m) == classDelta && m.Type() == pmetric.MetricTypeSum {
-						total += v.number()
+				for i := range amount.PointCount(m) {
+					if v := amount.ValueAt(m, i); amount.ClassOf(m) == amount.ClassDelta && m.Type() == pmetric.MetricTypeSum {
+						total += v.Number()
 					}
 				}
 			}
@@ -257,5 +261,7 @@ func TestOverflowUnderConcurrency(t *testing.T) {
 
 func TestMemberWhoseOutputHasJustGone(t *testing.T) {
 	r := newRig(t, overflowing(1))
-	require.Equal(t, lossState, r.overflow.add(5, arrival{metric: emptyExponential(), limit: r.policy.limits[0]}, 0, nil))
+	exponential := pmetric.NewMetric()
+	exponential.SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
+	require.Equal(t, amount.LossState, addTo(r.Overflow, 5, overflow.Arrival{Metric: exponential, Limit: r.Policy.Limits[0]}, 0, nil))
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
 )
 
 // What is decided about a batch has its effects when the next consumer has accepted the batch. If that refuses it, whoever
@@ -60,7 +61,7 @@ func (p *cardinalityProcessor) passFor(
 		start, shutdown = of.start, of.shutdown
 	}
 	helper, err := processorhelper.NewMetrics(ctx, set, p.cfg, onward{next}, p.process,
-		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.dryRun}),
+		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: !p.DryRun}),
 		processorhelper.WithStart(start),
 		processorhelper.WithShutdown(shutdown))
 	if err != nil {
@@ -71,14 +72,23 @@ func (p *cardinalityProcessor) passFor(
 
 // ConsumeMetrics passes a batch on, and then lets it have its effects, or none.
 func (c *passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err error) {
-	b := c.p.scratch.Get().(*batch)
-	b.passage = passage{Context: ctx, batch: b}
+	road := ""
 	if c.road != nil {
-		b.road = c.road.name
+		road = c.road.name
 	}
+	b := c.p.NewBatch(road)
+	of, _ := b.Kept.(*passage)
+	if of == nil {
+		of = &passage{batch: b}
+		b.Kept = of
+	}
+	of.Context = ctx
 	accepted := false
-	defer func() { c.p.conclude(ctx, b, accepted) }() // the next consumer may panic
-	err = c.Metrics.ConsumeMetrics(&b.passage, md)
+	defer func() { // the next consumer may panic
+		of.Context = nil
+		c.p.Conclude(ctx, b, accepted)
+	}()
+	err = c.Metrics.ConsumeMetrics(of, md)
 	accepted = err == nil
 	return err
 }
@@ -88,7 +98,7 @@ func (c *passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err 
 type passage struct {
 	context.Context
 
-	batch *batch
+	batch *gate.Batch
 }
 
 type passageKey struct{}
@@ -115,65 +125,6 @@ func (n onward) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	return n.Metrics.ConsumeMetrics(ctx, md)
 }
 
-// conclude ends a batch.
-func (p *cardinalityProcessor) conclude(ctx context.Context, b *batch, accepted bool) {
-	if b.p == nil { // it was never begun
-		accepted = false
-	}
-	if accepted {
-		b.handBack()
-		p.commit(ctx, b)
-	} else {
-		p.discard(b)
-	}
-	b.reset()
-	p.scratch.Put(b)
-}
-
-// commit lets a batch have its effects.
-func (p *cardinalityProcessor) commit(ctx context.Context, b *batch) {
-	p.pointsIn.Add(b.came)
-	p.pointsPassed.Add(b.came - b.gone)
-	p.pointsTaken.Add(b.taken)
-	if len(b.staged.additions)+len(b.staged.orphans)+len(b.departures)+len(b.ending) > 0 {
-		p.rules.RLock()
-		defer p.rules.RUnlock()
-		x := sighting{policy: p.policy, moment: p.limiter.now()}
-		p.overflow.commit(&settlement{
-			staged: &b.staged, epoch: x.moment.epoch(), now: p.now(), lost: &b.losses,
-			placed: func(fp uint64) bool { return p.limiter.placed(fp, &x) },
-		})
-		for _, fp := range b.staged.owned {
-			p.limiter.own(fp, &x)
-		}
-		for _, departure := range b.departures { // after what they say was added
-			p.limiter.part(departure, x.moment)
-		}
-		p.endAll(b.ending, x.moment)
-	}
-	if len(b.gathered.intakes) > 0 {
-		p.feed(b)
-	}
-	b.report(ctx)
-}
-
-// discard is as if the batch had never come.
-func (p *cardinalityProcessor) discard(b *batch) {
-	p.overflow.discard(&b.staged)
-	p.aggregator.spurn(&b.gathered)
-	for _, paid := range b.paid {
-		paid.refund()
-	}
-}
-
-// feed lets what was gathered of a batch feed aggregates.
-func (p *cardinalityProcessor) feed(b *batch) {
-	p.aggregator.settle(&feeding{
-		gathered: &b.gathered, aggregator: p.aggregator, epoch: p.limiter.now().epoch(), latest: latestOf(p.now()), batch: b,
-	})
-	for i := range b.gathered.births {
-		if fp := b.gathered.births[i].ousts; fp != 0 {
-			p.overflow.release(fp)
-		}
-	}
-}
+// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: what is staged has
+// been copied, and is settled before ConsumeMetrics returns.
+func (p *cardinalityProcessor) ReleasesMetrics() error { return nil }

@@ -19,7 +19,9 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // piped is a processor as a pipeline has it, with what comes after it.
@@ -57,12 +59,12 @@ var errBusy = errors.New("sending queue is full")
 func TestRefusedBatchesAddNothing(t *testing.T) {
 	for _, k := range []kind{cumulative, delta, upDown, histogram, exponential, summary, gauge} {
 		for _, refusal := range []error{errBusy, consumererror.NewPermanent(errBusy)} {
-			p := newPiped(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = nameMean }))
+			p := newPiped(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameMean }))
 			start := p.clock
 			batch := func(n int64) pmetric.Metrics {
 				md := pmetric.NewMetrics()
 				for i := range 4 {
-					point := series(i)
+					point := aSeries(i)
 					point.kind = k
 					p.timed(point, start, p.clock, n).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 				}
@@ -75,15 +77,15 @@ func TestRefusedBatchesAddNothing(t *testing.T) {
 					require.ErrorIs(t, p.front.ConsumeMetrics(t.Context(), batch(int64(10*(1+round)))), refusal)
 				}
 				if round == 0 {
-					require.Zero(t, p.overflow.all.used.Load()+p.overflow.all.staged.Load())
-					require.Empty(t, p.overflow.outputs)
+					require.Zero(t, p.Overflow.All.Used.Load()+p.Overflow.All.Staged.Load())
+					require.Empty(t, p.Overflow.Outputs)
 				}
 				p.err = nil
 				require.NoError(t, p.front.ConsumeMetrics(t.Context(), batch(int64(10*(1+round)))))
 			}
 			require.Equal(t, int64(3*3), p.rejected("r", "max_series", "overflow"))
-			require.Equal(t, int64(3*4), p.pointsIn.Load())
-			require.Equal(t, int64(3), p.pointsPassed.Load())
+			require.Equal(t, int64(3*4), p.PointsIn.Load())
+			require.Equal(t, int64(3), p.PointsPassed.Load())
 			n, _ := reading(onlyMetric(t, p.flushed(time.Second)), 0)
 			switch k {
 			case delta, exponential:
@@ -106,7 +108,7 @@ func TestCumulativeValuesOutliveABatchThatIsGivenUp(t *testing.T) {
 	start := p.clock
 	send := func(n int64) error {
 		p.clock = p.clock.Add(time.Second)
-		point := series(1)
+		point := aSeries(1)
 		point.kind = cumulative
 		md := p.timed(point, start, p.clock, n)
 		metricsOf(other).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
@@ -142,7 +144,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 			p.clock = p.clock.Add(time.Second)
 			md := metricsOf(point{name: "other"})
 			for _, k := range []kind{cumulative, delta, histogram} {
-				point := series(1)
+				point := aSeries(1)
 				point.kind, point.name = k, []string{"", "c", "d", "", "h"}[k]
 				p.timed(point, start, p.clock, int64(10*(i+1))).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 			}
@@ -151,7 +153,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 		}
 		p.flush(t.Context()) // nobody waits for the next consumer
 		p.epochs(1)
-		p.apply(p.cfg)
+		p.Apply(p.cfg)
 		for _, i := range []int{1, 0} {
 			verdict := error(nil)
 			if i == refused {
@@ -170,7 +172,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 			-1: {"c": 20, "d": 30, "h": 20}, 0: {"c": 20, "d": 20, "h": 20}, 1: {"c": 10, "d": 10, "h": 10},
 		}
 		require.Equal(t, want[refused], got, "refused: %d", refused)
-		require.Zero(t, p.overflow.all.staged.Load())
+		require.Zero(t, p.Overflow.All.Staged.Load())
 	}
 }
 
@@ -179,7 +181,7 @@ func TestFarewellsAreSaidUntilTheyWereAccepted(t *testing.T) {
 	for _, k := range []kind{gauge, cumulative, upDown, histogram} {
 		p := newPiped(t, overflowing(1))
 		p.sink.Reset()
-		s := series(1)
+		s := aSeries(1)
 		s.kind = k
 		start := p.clock
 		send := func(n int64) (values, marks int) {
@@ -193,7 +195,7 @@ func TestFarewellsAreSaidUntilTheyWereAccepted(t *testing.T) {
 			for _, rm := range p.sink.AllMetrics()[0].ResourceMetrics().All() {
 				switch m := rm.ScopeMetrics().At(0).Metrics().At(0); {
 				case m.Name() == "other":
-				case whenAt(m, 0).noValue:
+				case amount.WhenAt(m, 0).NoValue:
 					marks++
 				default:
 					got, _ := reading(m, 0)
@@ -212,7 +214,7 @@ func TestFarewellsAreSaidUntilTheyWereAccepted(t *testing.T) {
 			said = append(said, [2]int{values, marks})
 		}
 		want := [][2]int{{0, 1}, {0, 0}, {0, 0}}
-		if classOf(onlyMetricOf(metricsOf(s))) == classCumulative {
+		if amount.ClassOf(onlyMetricOf(metricsOf(s))) == amount.ClassCumulative {
 			want = [][2]int{{1, 0}, {0, 1}, {0, 0}}
 			n, _ := reading(onlyMetric(t, p.flushed(time.Second)), 0)
 			require.Equal(t, int64(12-7), n, "the rest is what it said itself")
@@ -229,7 +231,7 @@ func TestRefusedBatchesUseUpNoRate(t *testing.T) {
 	send := func() error {
 		md := pmetric.NewMetrics()
 		for i := range 30 {
-			appendPoint(md, series(i%3))
+			appendPoint(md, aSeries(i%3))
 		}
 		return p.front.ConsumeMetrics(t.Context(), md)
 	}
@@ -272,7 +274,7 @@ func TestBatchesBelongToTheNextConsumer(t *testing.T) {
 			p.clock = p.clock.Add(time.Second)
 			md := metricsOf(point{name: "other"})
 			for _, k := range []kind{delta, cumulative, histogram} {
-				s := series(int(k))
+				s := aSeries(int(k))
 				s.kind, s.name = k, "m"
 				p.timed(s, start, p.clock, n).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 			}
@@ -283,20 +285,20 @@ func TestBatchesBelongToTheNextConsumer(t *testing.T) {
 		send(10)
 		send(20)
 		if name == "panics" {
-			require.Zero(t, p.overflow.all.used.Load()+p.overflow.all.staged.Load())
+			require.Zero(t, p.Overflow.All.Used.Load()+p.Overflow.All.Staged.Load())
 			p.seen = func(pmetric.Metrics) {}
-			p.apply(p.cfg) // no lock was left behind
+			p.Apply(p.cfg) // no lock was left behind
 		}
 		send(30)
-		got := map[class]int64{}
+		got := map[amount.Class]int64{}
 		for _, m := range onlyResource(p.flushed(time.Second)).ScopeMetrics().At(0).Metrics().All() {
 			require.Equal(t, "m", m.Name(), name)
 			n, _ := reading(m, 0)
-			got[classOf(m)] += n
+			got[amount.ClassOf(m)] += n
 		}
-		want := map[class]int64{classDelta: 60, classCumulative: 30 + 30}
+		want := map[amount.Class]int64{amount.ClassDelta: 60, amount.ClassCumulative: 30 + 30}
 		if name == "panics" {
-			want[classDelta] = 30
+			want[amount.ClassDelta] = 30
 		}
 		require.Equal(t, want, got, name)
 	}
@@ -327,9 +329,9 @@ func TestABlockedFlushDoesNotStopTheClock(t *testing.T) {
 		_, err = p.process(t.Context(), md)
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
-		before := p.limiter.now().epoch()
+		before := p.Limiter.Now().Epoch()
 		time.Sleep(5 * time.Second)
-		require.InDelta(t, 5, float64(p.limiter.now().epoch()-before), 1)
+		require.InDelta(t, 5, float64(p.Limiter.Now().Epoch()-before), 1)
 		close(block)
 		require.NoError(t, p.shutdown(t.Context()))
 	})

@@ -14,6 +14,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pipeline"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // instance has the pipelines of an instance, as the Collector's has.
@@ -118,13 +121,13 @@ func TestEachPipelineKeepsItsState(t *testing.T) {
 		}
 	}
 	before := start("a", "b")
-	require.Equal(t, []bool{true, false}, before["a"].passes(series(1), series(2)))
-	require.Equal(t, []bool{true, false}, before["b"].passes(series(2), series(1)))
+	require.Equal(t, []bool{true, false}, before["a"].passes(aSeries(1), aSeries(2)))
+	require.Equal(t, []bool{true, false}, before["b"].passes(aSeries(2), aSeries(1)))
 	stop(before)
 	after := start("c", "b", "a")
-	require.Equal(t, []bool{false, true}, after["a"].passes(series(2), series(1)))
-	require.Equal(t, []bool{false, true}, after["b"].passes(series(1), series(2)))
-	require.Equal(t, []bool{true}, after["c"].passes(series(3)))
+	require.Equal(t, []bool{false, true}, after["a"].passes(aSeries(2), aSeries(1)))
+	require.Equal(t, []bool{false, true}, after["b"].passes(aSeries(1), aSeries(2)))
+	require.Equal(t, []bool{true}, after["c"].passes(aSeries(3)))
 	stop(after)
 }
 
@@ -137,13 +140,13 @@ func TestAFailedStartLetsGoOfTheStorage(t *testing.T) {
 	}
 	before, err := start()
 	require.NoError(t, err)
-	require.Equal(t, []bool{true}, before.passes(series(1)))
+	require.Equal(t, []bool{true}, before.passes(aSeries(1)))
 	_, err = start()
 	require.ErrorContains(t, err, "timeout")
 	require.NoError(t, before.shutdown(t.Context()))
 	for _, file := range files.files {
-		for unreadable := range partCount {
-			file.unreadable = snapshotKey(unreadable)
+		for unreadable := range series.PartCount {
+			file.unreadable = gate.SnapshotKey(unreadable)
 			failed, err := start()
 			require.ErrorContains(t, err, "bad sector")
 			require.NoError(t, failed.shutdown(t.Context()))
@@ -152,5 +155,5 @@ func TestAFailedStartLetsGoOfTheStorage(t *testing.T) {
 	}
 	after, err := start()
 	require.NoError(t, err)
-	require.Equal(t, []bool{false, true}, after.passes(series(2), series(1)))
+	require.Equal(t, []bool{false, true}, after.passes(aSeries(2), aSeries(1)))
 }

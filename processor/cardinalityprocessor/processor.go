@@ -8,71 +8,43 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
+// cardinalityProcessor is a gate in its pipelines: it has its time pass, and sends what is made there.
 type cardinalityProcessor struct {
-	cfg     *Config
-	dryRun  bool
-	tenants []tenantSource
+	*gate.Gate
 
-	metadataKeys []string // that what is made is sent with
-	next         consumer.Metrics
-	roads        roads // instead of next, if it is shared
-	logger       *zap.Logger
-	limiter      *limiter
-	overflow     *overflow
+	cfg   *Config
+	id    component.ID
+	next  consumer.Metrics
+	roads roads       // instead of next, if it is shared
+	tap   inspect.Tap // around what it does
 
-	aggregator *aggregator
-
-	telemetry *metadata.TelemetryBuilder
-	book      *stats.Book // nil without statistics
-	events    events
-	glimpse   glimpse
-	tap       inspect.Tap // around what it does
-
-	pointsIn, pointsPassed, pointsTaken, pointsMade atomic.Int64
-
-	batches atomic.Uint64
-
-	scratch sync.Pool
-
-	now func() time.Time
-
-	rules  sync.RWMutex // held by batches while they decide
-	policy *policy
-	hash   hasher
-
-	rulesLoaded  bool // these four belong to whoever loads rules
+	rulesLoaded  bool // these three belong to whoever loads rules
 	rulesContent []byte
 	rulesErr     error
-	rulesBad     atomic.Bool
-	rulesFault   atomic.Pointer[string]
-	rulesApplied atomic.Int64
-	rulesFailed  atomic.Int64
 
-	id          component.ID
-	storage     *keyedStorage
-	storageErr  error // of the last save
-	flushing    sync.Mutex
-	delivery    delivery // of the last flush
-	poured      delivery // of what was aggregated, the last time
-	saveFailure atomic.Int64
+	storageErr error // of the last save
+	flushing   sync.Mutex
+	delivery   delivery // of the last flush
+	poured     delivery // of what was aggregated, the last time
 
 	unregister func() // of what is shown
 	cancel     context.CancelFunc
@@ -80,45 +52,13 @@ type cardinalityProcessor struct {
 }
 
 func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*cardinalityProcessor, error) {
-	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	g, err := gate.New(cfg, set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	p := &cardinalityProcessor{
-		cfg:     cfg,
-		dryRun:  cfg.Mode == modeDryRun,
-		tenants: newTenantSources(cfg.Tenant.From),
-
-		metadataKeys: sortedKeys(cfg.Tenant.MetadataKeys),
-
-		next:      next,
-		logger:    set.Logger,
-		limiter:   newLimiter(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
-		overflow:  newOverflow(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
-		policy:    newPolicy(cfg, 1, nil),
-		hash:      newHasher(newKey()),
-		id:        set.ID,
-		telemetry: telemetry,
-		now:       time.Now,
-		cancel:    func() {},
-
-		aggregator: newAggregator(int64(cfg.Memory.AggregateStateMiB)<<20, cfg.IdleTimeout),
-
-		unregister: func() {},
-	}
-	p.aggregator.bind(p.policy.aggregates, time.Now())
-	p.limiter.patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
-	p.scratch.New = func() any { return &batch{} }
-	p.limiter.groups.apart = len(cfg.Tenant.From) > 0
-	if cfg.Statistics.Enabled {
-		p.book = stats.NewBook(time.Now(), p.hash.text)
-		p.limiter.watched = true
-	}
-	if err := p.observe(); err != nil {
-		telemetry.Shutdown()
-		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
-	}
-	return p, nil
+	return &cardinalityProcessor{
+		Gate: g, cfg: cfg, id: set.ID, next: next, cancel: func() {}, unregister: func() {},
+	}, nil
 }
 
 const (
@@ -142,17 +82,17 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 			return err
 		}
 	} else {
-		p.apply(p.cfg)
+		p.Apply(p.cfg)
 	}
 	// From the start, so that the first one shows as a rate.
-	p.telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0)
+	p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0)
 	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.done.Go(func() { p.sweeps(background) })
 	p.done.Go(func() { p.flushes(background) })
 	p.done.Go(func() { p.pours(background) })
-	if p.storage != nil {
+	if p.Storage != nil {
 		p.done.Go(func() { every(background, p.cfg.SnapshotInterval, func() { p.snapshot(background) }) })
 	}
 	if p.cfg.RulesFile != "" {
@@ -167,16 +107,16 @@ func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host)
 	if p.cfg.Shared {
 		of = ""
 	}
-	client, err := openStorage(ctx, host, *p.cfg.Storage, p.id, of)
+	client, err := gate.OpenStorage(ctx, host, *p.cfg.Storage, p.id, of)
 	if err != nil {
 		return err
 	}
-	if p.storage, err = openKeyed(ctx, client, p.hash.key); err == nil {
-		p.hash = newHasher(p.storage.key)
-		err = p.load(ctx)
+	if p.Storage, err = store.Open(ctx, client, p.Hash.Key); err == nil {
+		p.Hash = ident.NewHasher(p.Storage.Key)
+		err = p.Load(ctx)
 	}
 	if err != nil {
-		p.storage = nil
+		p.Storage = nil
 		return errors.Join(err, client.Close(ctx))
 	}
 	return nil
@@ -197,23 +137,23 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 
 // snapshot saves, and tells when that begins to fail or works again.
 func (p *cardinalityProcessor) snapshot(ctx context.Context) {
-	err := p.save(ctx)
+	err := p.Save(ctx)
 	if ctx.Err() != nil { // shutting down, which saves once more
 		return
 	}
 	if err != nil {
-		p.saveFailure.Add(1)
+		p.SaveFailure.Add(1)
 	}
 	if err != nil && p.storageErr == nil {
-		p.logger.Error("Cannot save the snapshot", zap.Error(err))
+		p.Logger.Error("Cannot save the snapshot", zap.Error(err))
 	} else if err == nil && p.storageErr != nil {
-		p.logger.Info("The snapshot is saved again")
+		p.Logger.Info("The snapshot is saved again")
 	}
 	p.storageErr = err
 }
 
 func (p *cardinalityProcessor) sweeps(ctx context.Context) {
-	pace := p.cfg.IdleTimeout / idleEpochs / time.Duration(p.limiter.shards()) // of one shard
+	pace := p.cfg.IdleTimeout / moment.IdleEpochs / time.Duration(p.Limiter.Shards()) // of one shard
 	sweep := time.NewTimer(pace)
 	defer sweep.Stop()
 	for {
@@ -221,7 +161,7 @@ func (p *cardinalityProcessor) sweeps(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			sweep.Reset(pace * time.Duration(p.sweepSome(p.limiter.shards()/sweepsPerEpoch)))
+			sweep.Reset(pace * time.Duration(p.sweepSome(p.Limiter.Shards()/sweepsPerEpoch)))
 		}
 	}
 }
@@ -229,45 +169,9 @@ func (p *cardinalityProcessor) sweeps(ctx context.Context) {
 // sweepSome sweeps as many shards as take little time together, and returns their number.
 func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
 	for work := 0; shards < atMost && work < sweptAtOnce; shards++ {
-		work += p.sweep()
+		work += p.Sweep()
 	}
 	return shards
-}
-
-// sweep lets the time pass that one shard stands for, and returns how much work that was.
-func (p *cardinalityProcessor) sweep() (work int) {
-	before := p.limiter.now().epoch()
-	work = p.limiter.sweep()
-	now := p.limiter.now().epoch()
-	if now == before {
-		return work
-	}
-	p.watchRules()
-	if now%fairEpochs == 0 {
-		p.share()
-	}
-	if now%idleEpochs != 0 {
-		return work
-	}
-	if p.book != nil {
-		p.book.Turn(p.now())
-	}
-	p.rules.RLock()
-	defer p.rules.RUnlock()
-	for _, l := range p.policy.limits {
-		l.demand.turn()
-	}
-	return work
-}
-
-// share ends a round of adaptive limits.
-func (p *cardinalityProcessor) share() {
-	p.rules.RLock()
-	policy := p.policy
-	p.rules.RUnlock()
-	for l, n := range p.limiter.share(policy) {
-		p.telemetry.ProcessorCardinalityShedSeries.Add(context.Background(), int64(n), l.measured)
-	}
 }
 
 // shutdown sends what is left, and saves once more.
@@ -275,36 +179,34 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	p.unregister()
 	p.cancel()
 	p.done.Wait()
-	p.pour(ctx, p.aggregator.all(p.now())) // first, for limits may add it to the overflow
+	p.pour(ctx, p.Aggregator.All(p.Now())) // first, for limits may add it to the overflow
 	p.flush(ctx)
-	p.telemetry.Shutdown()
-	if p.storage == nil {
+	p.Telemetry.Shutdown()
+	if p.Storage == nil {
 		return nil
 	}
-	err := p.save(ctx)
-	if !p.dryRun {
-		err = errors.Join(err, p.saveLedger(ctx, err == nil), p.closeFeeders(ctx))
+	err := p.Save(ctx)
+	if !p.DryRun {
+		err = errors.Join(err, p.SaveLedger(ctx, err == nil), p.CloseFeeders(ctx))
 	}
-	err = errors.Join(err, p.storage.Close(ctx))
-	p.storage = nil
+	err = errors.Join(err, p.Storage.Close(ctx))
+	p.Storage = nil
 	return err
 }
 
 // process lets through what is admitted. What that does beside waits for the verdict of the next consumer, unless there is
 // nobody who will tell.
 func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
-	var b *batch
+	var b *gate.Batch
 	var loan *handback.Loan
 	if c := passageOf(ctx); c != nil {
 		b, loan = c.batch, handback.LoanOf(c.Context, md)
 	} else {
-		b = p.scratch.Get().(*batch)
-		defer func() { p.conclude(ctx, b, true) }()
+		b = p.NewBatch("")
+		defer func() { p.Conclude(ctx, b, true) }()
 	}
-	b.came = int64(md.DataPointCount())
 	seen := p.tap.Before(md)
-	removed := p.decide(ctx, b, md, loan)
-	b.letGo()
+	removed := p.Decide(ctx, b, md, loan)
 	seen.After(md)
 	if removed && md.ResourceMetrics().Len() == 0 {
 		return md, processorhelper.ErrSkipProcessingData
@@ -312,140 +214,15 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 	return md, nil
 }
 
-// decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it.
-func (p *cardinalityProcessor) decide(ctx context.Context, b *batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
-	p.rules.RLock()
-	defer p.rules.RUnlock()
-	b.begin(ctx, p)
-	b.lend(loan)
-	return b.walk(md)
-}
-
-func (p *cardinalityProcessor) observe() error {
-	return errors.Join(
-		p.observeFullest(),
-		p.telemetry.RegisterProcessorCardinalityAdmittedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.limiter.admitted.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityAggregateMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, feeders := p.aggregator.sizes()
-			p.observeRules(o, feeders)
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityAggregateSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			made, _ := p.aggregator.sizes()
-			p.observeRules(o, made)
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityAggregateStateCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.aggregator.used.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.rules.RLock()
-			defer p.rules.RUnlock()
-			for l, n := range p.limiter.groups.contended(p.policy.limits) {
-				o.Observe(int64(n), l.measured)
-			}
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityEndedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.limiter.ended.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.limiter.expired.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityMemoryCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.memory())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityOverflowSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			outputs, _, _ := p.overflow.sizes()
-			o.Observe(int64(outputs))
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityOverflowMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, members, _ := p.overflow.sizes()
-			o.Observe(int64(members))
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityOverflowStateCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, _, used := p.overflow.sizes()
-			o.Observe(used)
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityRejectedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.rules.RLock()
-			defer p.rules.RUnlock()
-			for _, l := range p.policy.limits {
-				o.Observe(int64(l.demand.estimate()+0.5), l.measured)
-			}
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityRuleSilenceCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.rules.RLock()
-			defer p.rules.RUnlock()
-			now := p.now()
-			for _, l := range p.policy.rules() {
-				o.Observe(int64(l.alive.silent(now).Seconds()), l.measured)
-			}
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityRulesAppliedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.rulesApplied.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityRulesFailedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.rulesFailed.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityRulesBadCallback(func(_ context.Context, o metric.Int64Observer) error {
-			bad := int64(0)
-			if p.rulesBad.Load() {
-				bad = 1
-			}
-			o.Observe(bad)
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalitySnapshotFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(p.saveFailure.Load())
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalitySeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.rules.RLock()
-			defer p.rules.RUnlock()
-			p.limiter.groups.observe(func(rule string, t tally) {
-				o.Observe(int64(t.members), p.policy.measured(rule))
-			})
-			return nil
-		}),
-		p.telemetry.RegisterProcessorCardinalityGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.rules.RLock()
-			defer p.rules.RUnlock()
-			p.limiter.groups.observe(func(rule string, t tally) {
-				o.Observe(int64(t.groups), p.policy.measured(rule))
-			})
-			return nil
-		}),
-	)
-}
-
-// observeRules observes a number for each rule.
-func (p *cardinalityProcessor) observeRules(o metric.Int64Observer, by map[string]int64) {
-	p.rules.RLock()
-	defer p.rules.RUnlock()
-	for rule, n := range by {
-		o.Observe(n, p.policy.measured(rule))
+// source is what the processor shows to whoever looks.
+func (p *cardinalityProcessor) source() inspect.Source {
+	return inspect.Source{
+		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(),
+		Flow: p.flow, Cardinality: insight.New(p.Gate), Tap: &p.tap,
 	}
 }
 
-// lossOptions are the attributes of each loss.
-var lossOptions = func() (all [losses]metric.MeasurementOption) {
-	for i, name := range lossNames {
-		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
-	}
-	return all
-}()
+func (p *cardinalityProcessor) flow() inspect.Flow {
+	in, passed, taken, made := p.PointsIn.Load(), p.PointsPassed.Load(), p.PointsTaken.Load(), p.PointsMade.Load()
+	return inspect.Flow{In: in, Out: passed + made, Limited: max(0, in-passed-taken)} // what is aggregated is not lost to a limit
+}

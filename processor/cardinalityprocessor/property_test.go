@@ -5,13 +5,18 @@ package cardinalityprocessor
 
 import (
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // schedule makes up points and rules. The same seed makes up the same.
@@ -81,7 +86,7 @@ func (s schedule) config() *Config {
 			rule.LabelLimits = map[string]int{"user": s.IntN(8), "route": s.IntN(8)}
 			rule.LabelLimits[[]string{"service", "resource:service", "attribute:service"}[s.IntN(3)]] = s.IntN(8)
 			for label := range rule.LabelLimits {
-				if rule.validateLabelLimit(label, cfg) != nil {
+				if rule.ValidateLabelLimit(label, cfg) != nil {
 					delete(rule.LabelLimits, label)
 				}
 			}
@@ -108,7 +113,7 @@ func agree(t *testing.T, seed uint64) {
 	s := newSchedule(seed)
 	cfg := s.config()
 	r := newRig(t, func(c *Config) { *c = *cfg })
-	r.limiter.groups.maxLeft = 1000
+	r.Limiter.Groups.MaxLeft = 1000
 	o := newOracle(cfg)
 	alive := map[string]int{} // by identity, the epoch they were last let through in
 	for step := range 150 {
@@ -126,17 +131,17 @@ func agree(t *testing.T, seed uint64) {
 			}
 			cfg = next
 			require.NoError(t, cfg.Validate())
-			r.apply(cfg)
+			r.Apply(cfg)
 			o.reload(cfg)
 		}
 		if s.IntN(25) == 0 {
 			host := newMemory()
 			r.keep(host)
-			require.NoError(t, r.save(t.Context()))
-			r.storage = nil
+			require.NoError(t, r.Save(t.Context()))
+			r.Storage = nil
 			cfg.Storage = &memoryID
 			r = newRig(t, func(c *Config) { *c = *cfg })
-			r.limiter.groups.maxLeft = 1000
+			r.Limiter.Groups.MaxLeft = 1000
 			require.NoError(t, r.begin(host))
 			o.restart()
 		}
@@ -147,7 +152,7 @@ func agree(t *testing.T, seed uint64) {
 			id := points[i].identity()
 			last, known := alive[id]
 			admitted, value, mark := o.admit(points[i])
-			if known && o.epoch-last <= idleEpochs {
+			if known && o.epoch-last <= moment.IdleEpochs {
 				require.True(t, admitted, "seed %d: %s was interrupted", seed, id)
 			}
 			if admitted && o.series[id] != nil {
@@ -170,9 +175,9 @@ func agree(t *testing.T, seed uint64) {
 
 // gaugeNow is the number of a rule's series without the detour over telemetry.
 func (r *rig) gaugeNow(rule string) (n int64) {
-	r.limiter.groups.observe(func(name string, t tally) {
+	r.Limiter.Groups.Observe(func(name string, t series.Tally) {
 		if name == rule {
-			n = int64(t.members)
+			n = int64(t.Members)
 		}
 	})
 	return n
@@ -180,28 +185,28 @@ func (r *rig) gaugeNow(rule string) (n int64) {
 
 // requireWithinLimits recounts all series and compares the registry with the tables.
 func requireWithinLimits(t *testing.T, r *rig) {
-	reg := r.limiter.groups
+	reg := r.Limiter.Groups
 	members := map[uint32]int{}
-	for _, tab := range []*table{r.limiter.series, r.limiter.values} {
-		for i := range tab.shards {
-			tab.shards[i].each(func(_ uint64, set uint32) { members[set]++ })
+	for _, tab := range []*series.Table{r.Limiter.Series, r.Limiter.Values} {
+		for i := range tab.Shards {
+			tab.Shards[i].Each(func(_ uint64, set uint32) { members[set]++ })
 		}
 	}
-	for id := uint32(1); id <= leftLast; id++ {
-		require.Equal(t, members[id], reg.set(id).members)
+	for id := uint32(1); id <= series.LeftLast; id++ {
+		require.Equal(t, members[id], reg.Set(id).Members)
 		delete(members, id)
 	}
 	used := map[uint64]int{}
-	require.Len(t, members, len(reg.ids))
+	require.Len(t, members, len(reg.Ids))
 	for id, n := range members {
-		require.Equal(t, n, reg.set(id).members)
-		for _, g := range reg.set(id).groups {
-			used[g.key] += n
+		require.Equal(t, n, reg.Set(id).Members)
+		for _, g := range reg.Set(id).Groups {
+			used[g.Key] += n
 		}
 	}
-	for key, g := range reg.groups {
-		require.Equal(t, used[key], g.used)
-		require.True(t, g.sets > 0 || g.party != nil)
+	for key, g := range reg.Groups {
+		require.Equal(t, used[key], g.Used)
+		require.True(t, g.Sets > 0 || g.Party != nil)
 	}
 }
 
@@ -212,16 +217,16 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 		cfg := s.config()
 		r := newRig(t, func(c *Config) { *c = *cfg })
 		for range 60 {
-			r.sweeps(s.IntN(3 * r.limiter.shards())) // batches come at any time of an epoch
+			r.sweeps(s.IntN(3 * r.Limiter.Shards())) // batches come at any time of an epoch
 			points := make([]point, 30)
 			for i := range points {
 				points[i] = s.point()
 			}
 			r.send(points...)
-			for key, g := range r.limiter.groups.groups {
-				for _, l := range r.policy.limits {
-					if r.limiter.groups.tallies[l.name] == g.tally && l.max > 0 {
-						require.LessOrEqual(t, g.used, l.max, "seed %d, group %x of %s", seed, key, l.name)
+			for key, g := range r.Limiter.Groups.Groups {
+				for _, l := range r.Policy.Limits {
+					if r.Limiter.Groups.Tallies[l.Name] == g.Tally && l.Max > 0 {
+						require.LessOrEqual(t, g.Used, l.Max, "seed %d, group %x of %s", seed, key, l.Name)
 					}
 				}
 			}
@@ -238,17 +243,17 @@ func TestSameInputSameOutput(t *testing.T) {
 				for _, rm := range md.ResourceMetrics().All() {
 					for _, sm := range rm.ScopeMetrics().All() {
 						for _, m := range sm.Metrics().All() {
-							for i := range pointCount(m) {
-								out = append(out, fmt.Sprint(ids[i], valueAt(m, i), whenAt(m, i)))
+							for i := range amount.PointCount(m) {
+								out = append(out, fmt.Sprint(ids[i], amount.ValueAt(m, i), amount.WhenAt(m, i)))
 							}
-							ids = ids[pointCount(m):]
+							ids = ids[amount.PointCount(m):]
 						}
 					}
 				}
 			}
 			s := newSchedule(seed)
 			cfg := s.config()
-			cfg.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: nameMean}
+			cfg.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse", "overflow"}, KeepLabels: []string{"route"}, Gauge: policy.NameMean}
 			cfg.Rules = append(cfg.Rules, RuleConfig{Name: "shared", MaxSeries: 12, Adaptive: AdaptiveConfig{ShareBy: []string{"service", "scope"}}})
 			r := newRig(t, func(c *Config) { *c = *cfg })
 			for range 100 {

@@ -4,12 +4,14 @@
 package cardinalityprocessor
 
 import (
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
 // TestRecallChangesNoFingerprint: keys and values come again, in other places, as other types and after other keys, and
@@ -32,19 +34,19 @@ func TestRecallChangesNoFingerprint(t *testing.T) {
 			}
 		}
 		if random.IntN(50) == 0 {
-			for i := range 2 * maxRecalled {
+			for i := range 2 * ident.MaxRecalled {
 				a.PutInt("n"+strconv.Itoa(i), int64(random.IntN(2)))
 			}
 		}
 	}
-	var r recall
+	var r ident.Recall
 	for range 2 {
-		got, _ := r.fingerprints(testHasher(), &hinted{}, nil, nil, 7, m)
+		got, _ := r.Fingerprints(testHasher(), &ident.Hinted{}, nil, nil, 7, m)
 		for i := range points.Len() {
 			require.Equal(t, fingerprint(7, points.At(i).Attributes()), got[i], "point %d", i)
 		}
-		require.Len(t, r, maxRecalled)
-		r.forget()
+		require.Len(t, r, ident.MaxRecalled)
+		r.Forget()
 		require.Empty(t, r)
 	}
 	for _, b := range r[:cap(r)] {

@@ -4,7 +4,7 @@
 package cardinalityprocessor
 
 import (
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,27 +12,29 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 func TestGroupIndexAgreesWithAMap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var index groupIndex
-	all := map[uint64]*group{}
+	var index series.GroupIndex
+	all := map[uint64]*series.Group{}
 	var keys []uint64
 	for round := range 20_000 {
 		grows := round/4000%2 == 0
 		switch n := random.IntN(10); {
 		case n < 6 == grows || len(keys) == 0:
-			g := &group{key: random.Uint64() >> (random.IntN(2) * 40)} // some begin alike
-			if all[g.key] == nil {
-				g.count.Store(int64(round))
-				all[g.key] = g
-				keys = append(keys, g.key)
-				index.put(g)
+			g := &series.Group{Key: random.Uint64() >> (random.IntN(2) * 40)} // some begin alike
+			if all[g.Key] == nil {
+				g.Count.Store(int64(round))
+				all[g.Key] = g
+				keys = append(keys, g.Key)
+				index.Put(g)
 			}
 		default:
 			i := random.IntN(len(keys))
-			index.remove(all[keys[i]])
+			index.Remove(all[keys[i]])
 			delete(all, keys[i])
 			keys[i] = keys[len(keys)-1]
 			keys = keys[:len(keys)-1]
@@ -43,12 +45,12 @@ func TestGroupIndexAgreesWithAMap(t *testing.T) {
 		}
 		want := 0
 		if g := all[key]; g != nil {
-			want = int(g.count.Load())
+			want = int(g.Count.Load())
 		}
-		require.Equal(t, want, index.used(key))
+		require.Equal(t, want, index.Used(key))
 	}
-	require.Equal(t, len(all), index.live)
-	require.LessOrEqual(t, len(*index.slots.Load()), max(minGroupSlots, 8*len(all)))
+	require.Equal(t, len(all), index.Live)
+	require.LessOrEqual(t, len(*index.Slots.Load()), max(series.MinGroupSlots, 8*len(all)))
 }
 
 // TestWhoHasAPlaceIsNeverRefused, while tables grow, shards separate, groups come and go, and others are refused without a lock.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,6 +17,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // TestSumsAreConservedOverRestarts: over restarts, kills at any time and consumers that refuse what they are given, batches
@@ -140,7 +143,7 @@ func (l *life) step() {
 	case 5, 6, 7, 8, 9, 10:
 		l.deliver()
 	case 11, 12:
-		require.NoError(l.t, l.save(l.t.Context()))
+		require.NoError(l.t, l.Save(l.t.Context()))
 	case 13:
 		l.restart()
 	case 14, 15:
@@ -192,10 +195,10 @@ func (l *life) say(s *sender) {
 	case !sums:
 		l.pending[s.name] += n
 		s.all()
-	case l.more(nameBaseline):
+	case l.more(amount.NameBaseline):
 		s.missing += s.sent - s.counted
 		s.counted = s.sent
-	case !l.more(nameWait):
+	case !l.more(policy.NameWait):
 		s.counted = s.sent
 	}
 }
@@ -203,10 +206,10 @@ func (l *life) say(s *sender) {
 // end has an input say that it ends. It may come back.
 func (l *life) end(s *sender) {
 	md := l.timed(s.point, s.start, l.clock, 0)
-	silence(onlyMetricOf(md), 0)
+	amount.Silence(onlyMetricOf(md), 0)
 	if passed, accepted := l.hand(md); accepted {
 		require.False(l.t, l.leaves(passed))
-		l.more(nameWait) // and may have waited
+		l.more(policy.NameWait) // and may have waited
 	}
 }
 
@@ -221,7 +224,7 @@ func (l *life) reload() {
 	}
 	cfg := *l.cfg
 	l.config(&cfg)
-	l.apply(&cfg)
+	l.Apply(&cfg)
 }
 
 // hand is a batch to a consumer that may refuse it, several times, and that may be given up then.
@@ -248,7 +251,7 @@ func (s *sender) all() { s.counted, s.kept, s.missing = s.sent, s.sent, 0 }
 // series that wait for a place.
 func (l *life) more(what string) bool {
 	n := int64(0)
-	if what == nameWait {
+	if what == policy.NameWait {
 		n = l.waited()
 	} else if lost, err := l.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
 		n = sumOf(lost, attrs{"reason": what})
@@ -264,14 +267,14 @@ func (l *life) leaves(md pmetric.Metrics) (value bool) {
 	all, at := identities(md), 0
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			for i := range pointCount(m) {
+			for i := range amount.PointCount(m) {
 				id := all[at]
 				at++
-				if whenAt(m, i).noValue || m.Name() == "exempt" {
+				if amount.WhenAt(m, i).NoValue || m.Name() == "exempt" {
 					continue
 				}
 				n, start := reading(m, i)
-				if classOf(m) == classCumulative {
+				if amount.ClassOf(m) == amount.ClassCumulative {
 					if l.began[id] == start {
 						require.GreaterOrEqual(l.t, n, l.last[id], "seed %d: %s counts up", l.seed, id)
 						n, l.last[id] = n-l.last[id], n
@@ -333,7 +336,7 @@ func (l *life) restart() {
 func (l *life) kill() {
 	l.kills++
 	after := l.host.killed()
-	l.storage = nil
+	l.Storage = nil
 	l.again(after)
 	for _, s := range slices.Concat(l.sources, l.gone) {
 		s.counted, s.missing = s.kept, 0
@@ -345,7 +348,7 @@ func (l *life) kill() {
 }
 
 func (l *life) again(host *memory) {
-	l.ended += l.limiter.ended.Load()
+	l.ended += l.Limiter.Ended.Load()
 	if got, err := l.telemetry.GetMetric("otelcol_processor_cardinality_promoted_series"); err == nil {
 		l.promoted += sumOf(got, nil)
 	}
@@ -354,7 +357,7 @@ func (l *life) again(host *memory) {
 	l.piped = newPiped(l.t, l.config)
 	l.clock = now
 	clear(l.counters)
-	l.overflow.begin = pcommon.NewTimestampFromTime(now)
+	l.Overflow.Begin = pcommon.NewTimestampFromTime(now)
 	require.NoError(l.t, l.begin(host))
 }
 

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 )
 
 // absent is a series that is added to an overflow series, beside another one that stays.
@@ -27,7 +31,7 @@ func newAbsent(t *testing.T, k kind, change ...func(*Config)) *absent {
 		}
 	})
 	r.send(point{name: "other"})
-	a := &absent{rig: r, start: r.clock, point: series(1)}
+	a := &absent{rig: r, start: r.clock, point: aSeries(1)}
 	a.point.kind = k
 	a.say(100)
 	a.stay(100)
@@ -42,7 +46,7 @@ func (a *absent) say(n int64) (passed int) {
 
 func (a *absent) stay(n int64) {
 	a.clock = a.clock.Add(time.Second)
-	p := series(2)
+	p := aSeries(2)
 	p.kind = a.point.kind
 	a.consume(a.timed(p, a.start, a.clock, n))
 }
@@ -57,7 +61,7 @@ func (a *absent) total() int64 {
 
 // leave lets it be silent for n idle timeouts.
 func (a *absent) leave(n int) {
-	for range n * (idleEpochs + 3) {
+	for range n * (moment.IdleEpochs + 3) {
 		a.epochs(1)
 		a.stay(100)
 		a.send(point{name: "other"}) // or there would be room
@@ -87,7 +91,7 @@ func TestMemberThatSaidItEndsGoesOn(t *testing.T) {
 		for i, n := range []int64{110, 125, 125} {
 			a.clock = a.clock.Add(time.Second)
 			md := a.timed(a.point, []time.Time{a.start, {}, a.start}[i], a.clock, 0)
-			silence(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
+			amount.Silence(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), 0)
 			require.Zero(t, a.consume(md).DataPointCount())
 			require.Equal(t, int64(1), a.gauge("overflow_members", ""))
 			require.Zero(t, a.say(n))
@@ -101,12 +105,12 @@ func TestSilentMembersOutliveARestart(t *testing.T) {
 	a := newAbsent(t, cumulative, withStorage(func(*Config) {}))
 	a.keep(host)
 	a.leave(1)
-	require.NoError(t, a.save(t.Context()))
-	require.NoError(t, a.saveLedger(t.Context(), true))
-	a.storage = nil
+	require.NoError(t, a.Save(t.Context()))
+	require.NoError(t, a.SaveLedger(t.Context(), true))
+	a.Storage = nil
 	after := newRig(t, withStorage(overflowing(1)))
 	require.NoError(t, after.begin(host.killed()))
-	after.storage, after.clock = nil, a.clock
+	after.Storage, after.clock = nil, a.clock
 	a.rig = after
 	require.Zero(t, a.say(130))
 	require.Equal(t, int64(230), a.total())
@@ -118,7 +122,7 @@ func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 	send := func(from, n int) (taken int) {
 		before := a.rejected("r", "max_series", "overflow")
 		for i := range n {
-			p := series(from + i)
+			p := aSeries(from + i)
 			a.consume(a.timed(p, a.start, a.clock.Add(time.Second), 1))
 		}
 		return int(a.rejected("r", "max_series", "overflow") - before)
@@ -129,24 +133,24 @@ func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 		a.leave(1)
 		members, used := int(a.gauge("overflow_members", "")), a.gauge("overflow_state", "")
 		require.Equal(t, 1, members)
-		require.LessOrEqual(t, used, int64(1<<20/restPart+2*outputCost+memberCost))
-		require.Greater(t, used, int64(1<<20/restPart-memberCost))
+		require.LessOrEqual(t, used, int64(1<<20/overflow.RestPart+2*overflow.OutputCost+overflow.MemberCost))
+		require.Greater(t, used, int64(1<<20/overflow.RestPart-overflow.MemberCost))
 		require.GreaterOrEqual(t, send(10_000*(1+round), 5000), most)
 		require.LessOrEqual(t, a.gauge("overflow_state", ""), int64(1<<20))
 	}
-	for range 2 * (idleEpochs + 3) { // nobody is left, and neither is what they were added to
+	for range 2 * (moment.IdleEpochs + 3) { // nobody is left, and neither is what they were added to
 		a.epochs(1)
 		a.flush(t.Context())
 	}
 	require.Zero(t, a.gauge("overflow_state", ""))
-	require.Empty(t, a.overflow.everybody())
-	require.Empty(t, a.overflow.accounts)
-	require.Zero(t, a.overflow.all.rested.Load())
-	for i := range a.overflow.shards {
-		sh := &a.overflow.shards[i]
-		require.Empty(t, sh.silent)
-		require.Zero(t, sh.asleep)
-		require.Zero(t, sh.rested)
+	require.Empty(t, everybody(a.Overflow))
+	require.Empty(t, a.Overflow.Accounts)
+	require.Zero(t, a.Overflow.All.Rested.Load())
+	for i := range a.Overflow.Shards {
+		sh := &a.Overflow.Shards[i]
+		require.Empty(t, sh.Silent)
+		require.Zero(t, sh.Asleep)
+		require.Zero(t, sh.Rested)
 	}
 }
 
@@ -156,11 +160,11 @@ func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
 	r := newRig(t, threeLimits)
 	md := workload(1000)
 	require.Equal(t, 1000, r.consume(md).DataPointCount())
-	r.epochs(idleEpochs) // each is due once
-	r.overflow.mu.Lock()
-	defer r.overflow.mu.Unlock()
-	r.overflow.lockAll()
-	defer r.overflow.unlockAll()
+	r.epochs(moment.IdleEpochs) // each is due once
+	r.Overflow.Mu.Lock()
+	defer r.Overflow.Mu.Unlock()
+	r.Overflow.LockAll()
+	defer r.Overflow.UnlockAll()
 	passed := make(chan error, 1)
 	go func() {
 		_, err := r.process(t.Context(), md)

@@ -11,6 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // fleet is counters that are scraped all at once, each of which counts one up a second since it began.
@@ -36,8 +40,8 @@ func (f *fleet) end(from, to int) {
 	md := pmetric.NewMetrics()
 	f.clock = f.clock.Add(time.Millisecond)
 	for i := from; i < to; i++ {
-		end := f.timed(series(i), f.pods[i], f.clock, 0)
-		silence(onlyMetricOf(end), 0)
+		end := f.timed(aSeries(i), f.pods[i], f.clock, 0)
+		amount.Silence(onlyMetricOf(end), 0)
 		end.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 		delete(f.pods, i)
 	}
@@ -49,7 +53,7 @@ func (f *fleet) scrape() (passed int) {
 	md := pmetric.NewMetrics()
 	for i := range 100 {
 		if start, ok := f.pods[i]; ok {
-			f.timed(series(i), start, f.clock, int64(f.clock.Sub(start).Seconds())).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+			f.timed(aSeries(i), start, f.clock, int64(f.clock.Sub(start).Seconds())).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 		}
 	}
 	return f.count(f.consume(md))
@@ -58,7 +62,7 @@ func (f *fleet) scrape() (passed int) {
 func (f *fleet) count(md pmetric.Metrics) (n int) {
 	for i, id := range identities(md) {
 		m := md.ResourceMetrics().At(i).ScopeMetrics().At(0).Metrics().At(0)
-		if whenAt(m, 0).noValue {
+		if amount.WhenAt(m, 0).NoValue {
 			continue
 		}
 		value, start := reading(m, 0)
@@ -76,8 +80,8 @@ func (f *fleet) minute() (passed int) {
 		f.clock = f.clock.Add(15 * time.Second)
 		passed = f.scrape()
 	}
-	for range 2 * f.limiter.shards() {
-		f.sweep()
+	for range 2 * f.Limiter.Shards() {
+		f.Sweep()
 	}
 	f.count(f.flushed(0))
 	return passed
@@ -107,7 +111,7 @@ func TestNewcomersWaitForThePace(t *testing.T) {
 	}
 	require.Equal(t, 20, f.scrape())
 	require.Equal(t, f.want(), f.total())
-	require.Positive(t, f.rejected("r", "series_rate", nameWait))
+	require.Positive(t, f.rejected("r", "series_rate", policy.NameWait))
 	require.Zero(t, f.rejected("r", "series_rate", "overflow"))
 	require.Zero(t, f.unaccounted(""))
 }
@@ -149,7 +153,7 @@ func TestRollingUpdateAtTheLimit(t *testing.T) {
 	}
 	f.end(0, 20)
 	require.Zero(t, f.gaugeNow("r"), "the places are free at once")
-	require.Equal(t, int64(20), f.limiter.ended.Load())
+	require.Equal(t, int64(20), f.Limiter.Ended.Load())
 	for range 3 {
 		f.minute()
 	}
@@ -171,9 +175,9 @@ func TestTenantsWaitForTheirOwnPace(t *testing.T) {
 	scrape := func(who string, n int) int {
 		md := pmetric.NewMetrics()
 		for i := range n {
-			r.timed(series(i), start, r.clock, r.clock.Unix()).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+			r.timed(aSeries(i), start, r.clock, r.clock.Unix()).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 		}
-		_, _ = r.process(tenant{name: who, key: "tenant"}.context(t.Context()), md)
+		_, _ = r.process(ident.Tenant{Name: who, Key: "tenant"}.Context(t.Context()), md)
 		return md.DataPointCount()
 	}
 	require.Equal(t, 10, scrape("loud", 90))
@@ -182,7 +186,7 @@ func TestTenantsWaitForTheirOwnPace(t *testing.T) {
 		r.clock = r.clock.Add(15 * time.Second)
 		scrape("loud", 90)
 		require.Equal(t, 5, scrape("quiet", 5))
-		r.sweeps(2 * r.limiter.shards())
+		r.sweeps(2 * r.Limiter.Shards())
 		r.flush(t.Context())
 	}
 	require.Equal(t, 90, scrape("loud", 90), "in the end all have a place")
@@ -194,11 +198,11 @@ func TestOnlyWhatEndsGivesItsPlaceBack(t *testing.T) {
 	start := p.clock
 	value := func(n int64) pmetric.Metrics {
 		p.clock = p.clock.Add(time.Second)
-		return p.timed(series(0), start, p.clock, n)
+		return p.timed(aSeries(0), start, p.clock, n)
 	}
 	marker := func() pmetric.Metrics {
 		md := value(0)
-		silence(onlyMetricOf(md), 0)
+		amount.Silence(onlyMetricOf(md), 0)
 		return md
 	}
 	send := func(all ...pmetric.Metrics) error {
@@ -219,7 +223,7 @@ func TestOnlyWhatEndsGivesItsPlaceBack(t *testing.T) {
 	require.Zero(t, p.gaugeNow("r"))
 	require.NoError(t, send(value(4)))
 	require.Equal(t, int64(1), p.gaugeNow("r"), "it is back")
-	require.Equal(t, pcommon.NewTimestampFromTime(start), whenAt(onlyMetricOf(p.sink.AllMetrics()[len(p.sink.AllMetrics())-1]), 0).start)
+	require.Equal(t, pcommon.NewTimestampFromTime(start), amount.WhenAt(onlyMetricOf(p.sink.AllMetrics()[len(p.sink.AllMetrics())-1]), 0).Start)
 }
 
 // Rules that are new do not know yet what counts where. What they refuse for that waits until they do.
@@ -231,9 +235,9 @@ func TestRefusalsOfNewRulesDoNotOutliveThem(t *testing.T) {
 	cfg.Rules = []RuleConfig{{
 		Name: "other", Match: MatchConfig{Attributes: map[string]string{"i": "3*"}}, MaxSeries: 5, Exceed: cfg.Rules[0].Exceed,
 	}}
-	f.apply(&cfg)
+	f.Apply(&cfg)
 	f.begin(31, 32)
-	md := f.timed(series(31), f.pods[31], f.clock, 1)
+	md := f.timed(aSeries(31), f.pods[31], f.clock, 1)
 	require.Zero(t, f.consume(md).DataPointCount(), "31 may be in it")
 	for range 2 {
 		f.minute()

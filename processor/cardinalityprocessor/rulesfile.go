@@ -40,7 +40,7 @@ func parseRules(cfg *Config, content []byte) (*Config, error) {
 	}
 	out := *cfg
 	out.Defaults, out.Exempt, out.Overrides, out.Rules = in.Defaults, in.Exempt, in.Overrides, in.Rules
-	return &out, out.validateLimits()
+	return &out, out.ValidateLimits()
 }
 
 // readRules reads the file whole: it is small, and a rename or a swapped link is seen like any change.
@@ -68,7 +68,7 @@ func (p *cardinalityProcessor) loadRules() error {
 		}
 		var cfg *Config
 		if cfg, err = parseRules(p.cfg, content); err == nil {
-			p.apply(cfg)
+			p.Apply(cfg)
 		}
 		p.rulesLoaded, p.rulesContent = true, content
 	}
@@ -79,36 +79,26 @@ func (p *cardinalityProcessor) loadRules() error {
 	return err
 }
 
-// apply swaps the rules between two batches, which do not wait for them to be compiled. All series keep their places.
-func (p *cardinalityProcessor) apply(cfg *Config) {
-	next, now := p.policy.next(cfg), p.now()
-	next.begin(now)
-	p.rules.Lock()
-	defer p.rules.Unlock()
-	p.aggregator.bind(next.aggregates, now)
-	p.policy = next
-}
-
 // pollRules looks whether the file changed, and tells of changes of its state only.
 func (p *cardinalityProcessor) pollRules() {
-	before, generation := p.rulesErr, p.policy.generation
+	before, generation := p.rulesErr, p.Policy.Generation
 	err := p.loadRules()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		p.rulesFailed.Add(1)
-		p.events.add(p.now(), "rules_failed", "", err.Error())
-		p.logger.Error("Bad rules: the old ones stay in force", zap.Error(err))
-	case err == nil && (before != nil || p.policy.generation != generation):
-		p.logger.Info("Rules are in force", zap.String("rules_file", p.cfg.RulesFile), zap.Int("limits", len(p.policy.limits)))
+		p.RulesFailed.Add(1)
+		p.Events.Add(p.Now(), "rules_failed", "", err.Error())
+		p.Logger.Error("Bad rules: the old ones stay in force", zap.Error(err))
+	case err == nil && (before != nil || p.Policy.Generation != generation):
+		p.Logger.Info("Rules are in force", zap.String("rules_file", p.cfg.RulesFile), zap.Int("limits", len(p.Policy.Limits)))
 	}
-	if p.policy.generation != generation {
-		p.events.add(p.now(), "rules_applied", "", fmt.Sprintf("%d limits", len(p.policy.limits)))
-		p.rulesApplied.Add(1)
+	if p.Policy.Generation != generation {
+		p.Events.Add(p.Now(), "rules_applied", "", fmt.Sprintf("%d limits", len(p.Policy.Limits)))
+		p.RulesApplied.Add(1)
 	}
-	p.rulesBad.Store(err != nil)
-	p.rulesFault.Store(nil)
+	p.RulesBad.Store(err != nil)
+	p.RulesFault.Store(nil)
 	if err != nil {
 		fault := err.Error()
-		p.rulesFault.Store(&fault)
+		p.RulesFault.Store(&fault)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
 // How dropping and adding up scale is told by two runs, with GOMAXPROCS=1 and GOMAXPROCS=2: as many senders as there are processors have
@@ -28,8 +30,8 @@ func benchmarkParallel(b *testing.B, r *rig, k kind) {
 		appendPoint(template, point{name: "m", kind: k, attrs: attrs{"http.route": "/orders", "sender": int64(i), "id": int64(0)}})
 		m := onlyMetricOf(template)
 		for j := 1; j < parallelPoints; j++ {
-			appendPointOf(m, m)
-			attributesAt(m, j).PutInt("id", int64(j))
+			amount.AppendPointOf(m, m)
+			amount.AttributesAt(m, j).PutInt("id", int64(j))
 		}
 		batches[i] = make([]pmetric.Metrics, parallelBatches)
 		batches[i][0] = template

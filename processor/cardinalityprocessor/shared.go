@@ -77,7 +77,7 @@ func (r *road) shutdown(ctx context.Context) error {
 		return nil
 	}
 	if s.started--; s.started > 0 {
-		s.p.pour(ctx, s.p.aggregator.all(s.p.now()))
+		s.p.pour(ctx, s.p.Aggregator.All(s.p.Now()))
 		s.p.flush(ctx)
 		s.p.roads.close(r)
 		return nil

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
@@ -63,7 +64,7 @@ func (l lane) total() (sum int64, points int) {
 	for _, md := range l.sink.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
+				for i := range amount.PointCount(m) {
 					n, _ := reading(m, i)
 					sum += n
 					points++
@@ -84,7 +85,7 @@ func TestPipelinesShareALimiter(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	start := time.Now().Add(-time.Second)
 	say := func(l lane, kind kind, i int, n int64) {
-		p := series(i)
+		p := aSeries(i)
 		p.kind = kind
 		md := (&rig{}).timed(p, start, time.Now(), n)
 		require.NoError(t, l.ConsumeMetrics(t.Context(), md))
@@ -121,7 +122,7 @@ func TestTheSameSeriesInTwoPipelines(t *testing.T) {
 	begin := time.Now()
 	for i := range 5 {
 		for _, l := range all {
-			p := series(i)
+			p := aSeries(i)
 			p.kind = cumulative
 			require.NoError(t, l.ConsumeMetrics(t.Context(), (&rig{}).timed(p, begin, begin.Add(time.Millisecond), 7)))
 		}

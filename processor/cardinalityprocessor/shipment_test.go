@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +19,11 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 type refusing struct {
@@ -42,7 +47,7 @@ func TestDeltasAreKeptWhenTheyCannotBeSent(t *testing.T) {
 	r.next = next
 	r.send(point{name: "other"})
 	begin := r.clock
-	s := series(1)
+	s := aSeries(1)
 	s.kind = delta
 	send := func() { r.consume(r.timed(s, r.clock, r.clock, 5)) }
 	send()
@@ -68,9 +73,9 @@ func TestOverflowOfEachTenantIsSentAsTheirs(t *testing.T) {
 	next := &refusing{Metrics: r.sink}
 	r.next = next
 	for _, who := range []string{"a", "b"} {
-		ctx := tenant{name: who, key: "tenant"}.context(t.Context())
+		ctx := ident.Tenant{Name: who, Key: "tenant"}.Context(t.Context())
 		for i := range 3 {
-			s := series(i)
+			s := aSeries(i)
 			s.kind = delta
 			_, _ = r.process(ctx, r.timed(s, r.clock, r.clock, 1))
 		}
@@ -81,14 +86,14 @@ func TestOverflowOfEachTenantIsSentAsTheirs(t *testing.T) {
 
 // Gauges that could not be sent are sent with those that come next, as the rule wants them.
 func TestGaugesAreKeptWhenTheyCannotBeSent(t *testing.T) {
-	for mode, want := range map[string]float64{"last": 4, "min": 2, nameMax: 9, nameMean: 5} {
+	for mode, want := range map[string]float64{"last": 4, "min": 2, policy.NameMax: 9, policy.NameMean: 5} {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = mode }))
 		next := &refusing{Metrics: r.sink, err: errBusy}
 		r.next = next
 		r.send(point{name: "other"})
 		send := func(values ...float64) {
 			for i, v := range values {
-				s := series(i)
+				s := aSeries(i)
 				s.kind, s.value = gauge, v
 				r.send(s)
 			}
@@ -159,7 +164,7 @@ func TestLargeFlushesGoInPieces(t *testing.T) {
 		ids, at := identities(md), 0
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for range pointCount(m) {
+				for range amount.PointCount(m) {
 					said[kindIn(m)][ids[at]]++
 					at++
 				}
@@ -173,7 +178,7 @@ func TestLargeFlushesGoInPieces(t *testing.T) {
 		}
 	}
 	for _, n := range next.bytes {
-		require.LessOrEqual(t, n, shipmentBytes+1000)
+		require.LessOrEqual(t, n, overflow.ShipmentBytes+1000)
 	}
-	require.Greater(t, slices.Max(next.bytes), shipmentBytes/2)
+	require.Greater(t, slices.Max(next.bytes), overflow.ShipmentBytes/2)
 }

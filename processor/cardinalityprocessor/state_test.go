@@ -9,7 +9,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"maps"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +22,12 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
 // memory is a storage extension, its client, and the host that has it.
@@ -88,10 +94,10 @@ func (m *memory) Batch(_ context.Context, all ...*storage.Operation) error {
 
 // keep gives the rig a storage that it was not started with.
 func (r *rig) keep(host *memory) {
-	keyed, err := openKeyed(r.t.Context(), host, r.hash.key)
+	keyed, err := store.Open(r.t.Context(), host, r.Hash.Key)
 	require.NoError(r.t, err)
-	require.Equal(r.t, r.hash.key, keyed.key)
-	r.storage = keyed
+	require.Equal(r.t, r.Hash.Key, keyed.Key)
+	r.Storage = keyed
 }
 
 // killed is what a restart finds after the process was killed.
@@ -130,7 +136,7 @@ func TestPlacesOutliveARestart(t *testing.T) {
 	require.NoError(t, before.begin(host))
 	require.Len(t, before.send(own...), 200)
 	require.Empty(t, before.send(others...))
-	require.NoError(t, before.save(t.Context()))
+	require.NoError(t, before.Save(t.Context()))
 
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
@@ -148,25 +154,25 @@ func TestPlacesOutliveARestart(t *testing.T) {
 
 // TestManyPlacesOutliveARestart: so many that shards have separated, which all are one to begin with after the restart.
 func TestManyPlacesOutliveARestart(t *testing.T) {
-	const many = 5 * shardEntries
+	const many = 5 * series.ShardEntries
 	config, host := withStorage(func(*Config) {}), newMemory()
 	before := newRig(t, config)
 	require.NoError(t, before.begin(host))
-	fill(before.limiter, many)
-	require.NoError(t, before.save(t.Context()))
+	fill(before.Limiter, many)
+	require.NoError(t, before.Save(t.Context()))
 
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
 	require.Equal(t, int64(many), after.gaugeNow("total"))
 	requireWithinLimits(t, after)
-	for i := range before.limiter.series.shards {
-		before.limiter.series.shards[i].each(func(fp uint64, _ uint32) {
-			if !after.limiter.series.has(fp) {
+	for i := range before.Limiter.Series.Shards {
+		before.Limiter.Series.Shards[i].Each(func(fp uint64, _ uint32) {
+			if !after.Limiter.Series.Has(fp) {
 				t.Errorf("%x has lost its place", fp)
 			}
 		})
 	}
-	require.GreaterOrEqual(t, after.limiter.series.separated(), 5)
+	require.GreaterOrEqual(t, after.Limiter.Series.Separated(), 5)
 }
 
 // TestKilledWhileSaving: whatever part of a snapshot is older than the rest, limits hold, and who had a place in both has it
@@ -188,31 +194,31 @@ func TestKilledWhileSaving(t *testing.T) {
 		r := newRig(t, config)
 		require.NoError(t, r.begin(host))
 		requireWithinLimits(t, r)
-		require.NoError(t, r.save(t.Context()))
+		require.NoError(t, r.Save(t.Context()))
 		var stay []point
 		for i := range 400 {
 			if q := p(i); r.placed(q) {
 				stay = append(stay, q)
 			}
 		}
-		for range 1 + random.IntN(2*idleEpochs) {
+		for range 1 + random.IntN(2*moment.IdleEpochs) {
 			r.epochs(1)
 			require.Len(t, r.send(stay...), len(stay))
 			for range 50 {
 				r.send(p(random.IntN(400)))
 			}
 		}
-		host.writes = 2 + random.IntN(partCount)
-		_ = r.save(t.Context())
+		host.writes = 2 + random.IntN(series.PartCount)
+		_ = r.Save(t.Context())
 		killed := host.killed()
-		r.storage, host.writes = nil, 0
+		r.Storage, host.writes = nil, 0
 		again := newRig(t, config)
 		require.NoError(t, again.begin(killed))
-		again.storage = nil
+		again.Storage = nil
 		requireWithinLimits(t, again)
-		for _, g := range again.limiter.groups.groups {
-			if g.party == nil && g.rule == "r" {
-				require.LessOrEqual(t, g.used, 40)
+		for _, g := range again.Limiter.Groups.Groups {
+			if g.Party == nil && g.Rule == "r" {
+				require.LessOrEqual(t, g.Used, 40)
 			}
 		}
 		require.Len(t, again.send(stay...), len(stay))
@@ -226,16 +232,16 @@ func TestRestartWithOtherRules(t *testing.T) {
 	before := newRig(t, withStorage(func(c *Config) { c.Rules = []RuleConfig{{Name: "old", MaxSeries: 5}} }))
 	require.NoError(t, before.begin(host))
 	for i := range 5 {
-		before.send(series(i))
+		before.send(aSeries(i))
 	}
 	require.NoError(t, before.shutdown(t.Context()))
 
 	after := newRig(t, withStorage(func(c *Config) { c.Rules = []RuleConfig{{Name: "new", MaxSeries: 6}} }))
 	require.NoError(t, after.begin(host))
 	require.Equal(t, int64(5), after.gaugeNow("old"))
-	require.Equal(t, []bool{true, false, true}, after.passes(series(10), series(11), series(0)))
+	require.Equal(t, []bool{true, false, true}, after.passes(aSeries(10), aSeries(11), aSeries(0)))
 	for i := range 5 {
-		require.Len(t, after.send(series(i)), 1)
+		require.Len(t, after.send(aSeries(i)), 1)
 	}
 	require.Zero(t, after.gaugeNow("old"))
 	require.Equal(t, int64(6), after.gaugeNow("new"))
@@ -247,11 +253,11 @@ func TestDamagedSnapshotIsLeftOut(t *testing.T) {
 	before := newRig(t, config)
 	require.NoError(t, before.begin(host))
 	for i := range 1000 {
-		before.send(series(i))
+		before.send(aSeries(i))
 	}
 	require.NoError(t, before.shutdown(t.Context()))
-	host.data[snapshotKey(3)][40] ^= 1
-	host.data[snapshotLimits] = []byte("x")
+	host.data[gate.SnapshotKey(3)][40] ^= 1
+	host.data[gate.SnapshotLimits] = []byte("x")
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host))
 	require.Less(t, after.gaugeNow("total"), int64(1000))
@@ -271,7 +277,7 @@ func TestStorageFaults(t *testing.T) {
 	require.ErrorContains(t, newRig(t, withStorage(func(*Config) {})).begin(host), "disk full")
 	host.broken = nil
 	r.snapshot(t.Context())
-	require.Len(t, host.data, partCount+3) // with the limits, the overflow and the key
+	require.Len(t, host.data, series.PartCount+3) // with the limits, the overflow and the key
 }
 
 func FuzzSnapshot(f *testing.F) {
@@ -279,25 +285,25 @@ func FuzzSnapshot(f *testing.F) {
 		c.Rules = []RuleConfig{{Name: "g", GroupBy: []string{"attribute:i"}, MaxSeries: 20, LabelLimits: map[string]int{"x": 3}}}
 	})
 	for i := range 500 {
-		p := series(i)
+		p := aSeries(i)
 		p.attrs["x"] = strconv.Itoa(i % 3)
 		r.send(p)
 	}
 	body := func(part int) []byte {
-		saved := r.limiter.appendPart(nil, part)
-		return saved[len(snapshotMagic) : len(saved)-4]
+		saved := r.Limiter.AppendPart(nil, part)
+		return saved[len(store.Magic) : len(saved)-4]
 	}
 	f.Add(body(0), 0)
 	f.Add(body(17), 17)
 	f.Add([]byte{0, 1, 0, 0, 0, 0, 0}, 0)
 	f.Fuzz(func(t *testing.T, saved []byte, part int) {
-		l := newLimiter(1000, 1000)
-		_ = l.restorePart(part&(partCount-1), seal(saved))
-		for range (keptValueEpochs + 2) * l.shards() {
-			l.sweep()
+		l := series.New(1000, 1000)
+		_ = l.RestorePart(part&(series.PartCount-1), seal(saved))
+		for range (series.KeptValueEpochs + 2) * l.Shards() {
+			l.Sweep()
 		}
-		require.Empty(t, l.groups.ids)
-		require.Empty(t, l.groups.groups)
+		require.Empty(t, l.Groups.Ids)
+		require.Empty(t, l.Groups.Groups)
 	})
 }
 
@@ -315,18 +321,18 @@ func TestRulesFile(t *testing.T) {
 
 	write(rules(2))
 	require.NoError(t, r.loadRules())
-	require.Equal(t, []bool{true, true, false, true}, r.passes(series(1), series(2), series(3), point{name: "free.1"}))
+	require.Equal(t, []bool{true, true, false, true}, r.passes(aSeries(1), aSeries(2), aSeries(3), point{name: "free.1"}))
 
 	write(rules(3))
 	r.pollRules()
-	require.Equal(t, []bool{true, true, true, false}, r.passes(series(1), series(2), series(3), series(4)))
-	generation := r.policy.generation
+	require.Equal(t, []bool{true, true, true, false}, r.passes(aSeries(1), aSeries(2), aSeries(3), aSeries(4)))
+	generation := r.Policy.Generation
 	r.pollRules()
-	require.Equal(t, generation, r.policy.generation, "an unchanged file is not a change")
+	require.Equal(t, generation, r.Policy.Generation, "an unchanged file is not a change")
 
 	write(rules(1)) // below what there is: nobody loses a place
 	r.pollRules()
-	require.Equal(t, []bool{true, true, true, false}, r.passes(series(1), series(2), series(3), series(4)))
+	require.Equal(t, []bool{true, true, true, false}, r.passes(aSeries(1), aSeries(2), aSeries(3), aSeries(4)))
 
 	for _, bad := range []string{"rules: {", "rules:\n- name: r\n  max_serie: 1\n", "rules:\n- max_series: 1\n", "memory: {max_series: 1}", "- 1"} {
 		write(bad)
@@ -335,7 +341,7 @@ func TestRulesFile(t *testing.T) {
 		r.pollRules()
 		require.Equal(t, failures+1, r.gauge("rules_failed", ""), bad)
 		require.Equal(t, int64(1), r.gauge("rules_bad", ""))
-		require.Equal(t, []bool{true, true, true, false}, r.passes(series(1), series(2), series(3), series(4)), "the old ones stay")
+		require.Equal(t, []bool{true, true, true, false}, r.passes(aSeries(1), aSeries(2), aSeries(3), aSeries(4)), "the old ones stay")
 	}
 	require.NoError(t, os.Remove(file))
 	r.pollRules()
@@ -343,7 +349,7 @@ func TestRulesFile(t *testing.T) {
 	write(rules(4))
 	r.pollRules()
 	require.Zero(t, r.gauge("rules_bad", ""))
-	require.Equal(t, []bool{true, false}, r.passes(series(4), series(5)))
+	require.Equal(t, []bool{true, false}, r.passes(aSeries(4), aSeries(5)))
 	require.Equal(t, int64(3), r.gauge("rules_applied", ""))
 	requireWithinLimits(t, r)
 }
@@ -354,14 +360,14 @@ func TestRulesFileIsPolledWhileBatchesPass(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.RulesFile = file
 		c.RulesPollInterval = time.Second
-		c.IdleTimeout = minIdleTimeout
+		c.IdleTimeout = policy.MinIdleTimeout
 	})
 	require.NoError(t, r.start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, os.WriteFile(file, []byte("rules: [{name: r, max_series: 1}]"), 0o600))
 	i := 0
 	require.Eventually(t, func() bool {
 		i++
-		return len(r.send(series(i))) == 0
+		return len(r.send(aSeries(i))) == 0
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
@@ -375,14 +381,14 @@ func FuzzRules(f *testing.F) {
 			return
 		}
 		r := newRig(t, func(*Config) {})
-		r.apply(cfg)
-		r.send(series(1), series(2))
+		r.Apply(cfg)
+		r.send(aSeries(1), aSeries(2))
 		requireWithinLimits(t, r)
 	})
 }
 
 // seal puts a body into the frame of a snapshot.
 func seal(body []byte) []byte {
-	b := append([]byte(snapshotMagic), body...)
+	b := append([]byte(store.Magic), body...)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }

@@ -5,7 +5,7 @@ package cardinalityprocessor
 
 import (
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -13,20 +13,23 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // TestSumsAreConserved: whatever is admitted, collapsed, shed or overflows, the sums over what leaves are those over what
 // came.
 func TestSumsAreConserved(t *testing.T) {
-	t.Run("first come", func(t *testing.T) { testSums(t, nil, nameCollapse) })
-	t.Run("adaptive", func(t *testing.T) { testSums(t, []string{"route"}, nameCollapse) })
-	t.Run("worst label", func(t *testing.T) { testSums(t, nil, nameCollapseWorst) })
+	t.Run("first come", func(t *testing.T) { testSums(t, nil, policy.NameCollapse) })
+	t.Run("adaptive", func(t *testing.T) { testSums(t, []string{"route"}, policy.NameCollapse) })
+	t.Run("worst label", func(t *testing.T) { testSums(t, nil, policy.NameCollapseWorst) })
 }
 
 func testSums(t *testing.T, shareBy []string, collapse string) {
 	shed, collapsed := int64(0), int64(0)
 	seeds, crowd := uint64(15), 1
-	if collapse == nameCollapseWorst { // for which a label needs values
+	if collapse == policy.NameCollapseWorst { // for which a label needs values
 		seeds, crowd = 4, 6
 	}
 	for seed := range seeds {
@@ -52,14 +55,14 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 			for _, rm := range md.ResourceMetrics().All() {
 				for _, sm := range rm.ScopeMetrics().All() {
 					for _, m := range sm.Metrics().All() {
-						for i := range pointCount(m) {
+						for i := range amount.PointCount(m) {
 							id := all[at]
 							at++
-							if whenAt(m, i).noValue {
+							if amount.WhenAt(m, i).NoValue {
 								continue
 							}
 							n, start := reading(m, i)
-							if classOf(m) == classCumulative {
+							if amount.ClassOf(m) == amount.ClassCumulative {
 								if began[id] == start {
 									require.GreaterOrEqual(t, n, last[id], "seed %d: %s counts up", seed, id)
 									n, last[id] = n-last[id], n
@@ -125,7 +128,7 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 			if step == 60 { // new rules on the way
 				cfg := *r.cfg
 				cfg.Rules = []RuleConfig{cfg.Rules[1], {Name: "new", MaxSeries: 8 * crowd, GroupBy: []string{"user"}}}
-				r.apply(&cfg)
+				r.Apply(&cfg)
 			}
 		}
 		r.sink.Reset()
@@ -135,14 +138,14 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 		if lost, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
 			unaccounted = sumOf(lost, nil)
 			require.Equal(t, unaccounted, sumOf(lost, attrs{"reason": "baseline"}))
-			if shareBy == nil && collapse == nameCollapse {
+			if shareBy == nil && collapse == policy.NameCollapse {
 				require.LessOrEqual(t, unaccounted, int64(12)) // those that waited began earlier
 			}
 		}
 		unaccounted += r.waited() // and did not come before their source was gone
 		shed += r.shedSeriesOf("metric")
-		collapsed += r.rejected("service", "max_series", nameCollapseWorst) + r.rejected("metric", "max_series", nameCollapseWorst) +
-			r.rejected("new", "max_series", nameCollapseWorst) + r.rejected(ruleTotal, "max_series", nameCollapseWorst)
+		collapsed += r.rejected("service", "max_series", policy.NameCollapseWorst) + r.rejected("metric", "max_series", policy.NameCollapseWorst) +
+			r.rejected("new", "max_series", policy.NameCollapseWorst) + r.rejected(policy.RuleTotal, "max_series", policy.NameCollapseWorst)
 		missing := int64(0)
 		for name, n := range want {
 			require.LessOrEqual(t, got[name], n, "seed %d, %s", seed, name)
@@ -152,5 +155,5 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 		requireWithinLimits(t, r)
 	}
 	require.Equal(t, shareBy != nil, shed > 0)
-	require.Equal(t, collapse == nameCollapseWorst, collapsed > 0)
+	require.Equal(t, collapse == policy.NameCollapseWorst, collapsed > 0)
 }

@@ -5,7 +5,7 @@ package cardinalityprocessor
 
 import (
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // tenants is a configuration with tenants of resources.
@@ -54,10 +58,10 @@ func TestOverrides(t *testing.T) {
 	require.Equal(t, 2, r.count("none", "ids", 30))
 	requireWithinLimits(t, r)
 	most := map[string]int64{}
-	limits, _ := inspection{r.cardinalityProcessor}.limits()
+	limits, _ := insight.New(r.Gate).Limits()
 	for _, l := range limits {
 		for _, g := range l.Fullest {
-			if l.Rule == ruleTenant {
+			if l.Rule == policy.RuleTenant {
 				most[g.Group[0].Value] = g.Max
 			}
 		}
@@ -71,19 +75,19 @@ func TestOverridesAreReloaded(t *testing.T) {
 	require.Equal(t, 5, r.count("a", "m", 30))
 	cfg, err := parseRules(r.cfg, []byte("overrides: {a: {max_series: 8}, b: {max_series: 1}}"))
 	require.NoError(t, err)
-	r.apply(cfg)
+	r.Apply(cfg)
 	require.Equal(t, 8, r.count("a", "m", 30))
 	require.Equal(t, 1, r.count("b", "m", 30))
 	cfg, err = parseRules(r.cfg, []byte("overrides: {a: {max_series: 2}}"))
 	require.NoError(t, err)
-	r.apply(cfg)
+	r.Apply(cfg)
 	require.Equal(t, 8, r.count("a", "m", 30), "who has a place keeps it")
 	require.Equal(t, 30, r.count("b", "m", 30))
 	_, err = parseRules(r.cfg, []byte("overrides: {a: {rules: {x: {max_series: 2}}}}"))
 	require.ErrorContains(t, err, "`overrides::a::rules::x` must name a rule")
 	cfg, err = parseRules(r.cfg, []byte("overrides: {12: {max_series: 2}}"))
 	require.NoError(t, err)
-	r.apply(cfg)
+	r.Apply(cfg)
 	require.Equal(t, 2, r.count("12", "m", 30), "numbers are names")
 }
 
@@ -125,7 +129,7 @@ func TestOverridesAgreeWithOracle(t *testing.T) {
 			if random.IntN(50) == 0 {
 				next := *r.cfg
 				next.Overrides = overrides()
-				r.apply(&next)
+				r.Apply(&next)
 				for name, all := range have { // so that all is counted under the new rules
 					for i := range all {
 						require.Len(t, r.send(owned(name, "m", i)), 1)
@@ -199,14 +203,14 @@ func TestMetadataOfTenants(t *testing.T) {
 			_, _ = r.process(ctx, r.timed(owned("", "m", i), r.clock, r.clock.Add(time.Second), 2))
 		}
 	}
-	saved := r.overflow.sealedLedger(true)
+	saved := r.Overflow.SealedLedger(true)
 	r.flushed(time.Second)
 	want := map[string]int64{"[a] [one] [x y]": 6, "[a] [two] []": 6, "[b] [] []": 6, "[] [] []": 6}
 	require.Equal(t, want, got)
 
-	again := newOverflow(1<<20, time.Minute, r.clock) // and after a restart
-	require.NoError(t, again.restoreLedger(saved, 1))
-	r.overflow = again
+	again := overflow.New(1<<20, time.Minute, r.clock) // and after a restart
+	require.NoError(t, again.RestoreLedger(saved, 1))
+	r.Overflow = again
 	clear(got)
 	r.flushed(time.Second)
 	require.Equal(t, want, got)

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 const (
@@ -40,34 +44,34 @@ func TestLabelThatExplodesIsCollapsed(t *testing.T) {
 		passed := 0
 		for user := range worstUsers {
 			passed += r.consume(r.timed(request(k, user), start, r.clock, 1)).DataPointCount()
-			require.LessOrEqual(t, r.gaugeNow(ruleDefaults), int64(worstLimit+1), "and the healthy one")
+			require.LessOrEqual(t, r.gaugeNow(policy.RuleDefaults), int64(worstLimit+1), "and the healthy one")
 		}
-		require.Equal(t, worstLimit*(reservePart-1)/reservePart, passed)
+		require.Equal(t, worstLimit*(policy.ReservePart-1)/policy.ReservePart, passed)
 		require.Len(t, r.send(other), 1)
-		require.Zero(t, r.rejected(ruleDefaults, "max_series", "collapse"))
+		require.Zero(t, r.rejected(policy.RuleDefaults, "max_series", "collapse"))
 		// 6 combinations of route and code, 50 regions: 150 in all, of which 20 have room.
-		collapsed := r.rejected(ruleDefaults, "max_series", "collapse_worst")
+		collapsed := r.rejected(policy.RuleDefaults, "max_series", "collapse_worst")
 		require.Positive(t, collapsed)
-		require.Equal(t, int64(worstUsers-passed), collapsed+r.rejected(ruleDefaults, "max_series", "overflow"))
+		require.Equal(t, int64(worstUsers-passed), collapsed+r.rejected(policy.RuleDefaults, "max_series", "overflow"))
 		md := r.flushed(time.Second)
 		sum, made, regions := int64(passed), 0, map[string]bool{}
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				for i := range pointCount(m) {
+				for i := range amount.PointCount(m) {
 					n, _ := reading(m, i)
 					sum += n
-					a := attributesAt(m, i).AsRaw()
-					if a["user"] == collapsedValue {
+					a := amount.AttributesAt(m, i).AsRaw()
+					if a["user"] == ident.CollapsedValue {
 						made++
 						require.Len(t, a, 4)
-						require.NotEqual(t, collapsedValue, a["route"])
+						require.NotEqual(t, ident.CollapsedValue, a["route"])
 						regions[a["region"].(string)] = true
 					}
 				}
 			}
 		}
 		require.Equal(t, int64(worstUsers), sum, "no increment is lost")
-		require.Equal(t, worstLimit/reservePart, made, "there is a reserve for them, and they are bounded")
+		require.Equal(t, worstLimit/policy.ReservePart, made, "there is a reserve for them, and they are bounded")
 		require.Greater(t, len(regions), 1)
 		requireWithinLimits(t, r)
 	}
@@ -84,9 +88,9 @@ func TestCollapsedSeriesFindRoom(t *testing.T) {
 		delete(p.attrs, "region")
 		r.send(p)
 	}
-	require.Zero(t, r.rejected(ruleDefaults, "max_series", "overflow"))
+	require.Zero(t, r.rejected(policy.RuleDefaults, "max_series", "overflow"))
 	require.Equal(t, 6, r.flushed(time.Second).DataPointCount())
-	require.Equal(t, int64(worstLimit*(reservePart-1)/reservePart+6), r.gaugeNow(ruleDefaults))
+	require.Equal(t, int64(worstLimit*(policy.ReservePart-1)/policy.ReservePart+6), r.gaugeNow(policy.RuleDefaults))
 }
 
 // What has few values, or is to be kept, or is grouped by, is not what explodes.
@@ -116,13 +120,13 @@ func TestWhatDoesNotExplodeIsNotCollapsed(t *testing.T) {
 func TestDryRunForeseesWhatIsCollapsed(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		worst(c)
-		c.Mode = modeDryRun
+		c.Mode = policy.ModeDryRun
 	})
 	for user := range worstUsers {
 		require.Len(t, r.send(request(delta, user)), 1)
 	}
-	require.Positive(t, r.rejected(ruleDefaults, "max_series", "collapse_worst"))
-	require.LessOrEqual(t, r.gaugeNow(ruleDefaults), int64(worstLimit))
+	require.Positive(t, r.rejected(policy.RuleDefaults, "max_series", "collapse_worst"))
+	require.LessOrEqual(t, r.gaugeNow(policy.RuleDefaults), int64(worstLimit))
 }
 
 // Gauges that may not be added up take no place of those that may.
@@ -134,6 +138,6 @@ func TestGaugesInVainTakeNoPlace(t *testing.T) {
 	for user := range 10 {
 		r.send(request(gauge, user))
 	}
-	require.Equal(t, int64(1), r.gaugeNow(ruleTotal))
+	require.Equal(t, int64(1), r.gaugeNow(policy.RuleTotal))
 	require.Equal(t, int64(9), r.rejected("r", "label_limit", "drop"))
 }

@@ -81,6 +81,7 @@ type metric struct {
 	series, rejected distinct
 	observed         distinct // rejected series that its labels are counted in
 	refused          int      // in this window, again and again
+	limited          [2]bool  // series of it were rejected in this window, and in the one before
 	births           [2]int
 	gone, goneError  float64 // series of the window before last that were not in the last
 	points, counts   [2]int  // that came, and how often that was counted
@@ -186,6 +187,10 @@ func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, obser
 		b.metrics.last = row
 	}
 	m := &row.of
+	if !m.limited[0] {
+		m.limited[0] = true
+		b.choose()
+	}
 	of := b.detailed(m)
 	for i := begin; i < min(begin+refusedAtOnce, len(fingerprints)); i++ {
 		id := refusedMark(fingerprints[i])
@@ -305,20 +310,35 @@ func (c *counted) turn() {
 	c.without.turn()
 }
 
-// choose picks the metrics whose labels are counted. One that has been picked gives way only to one twice its size.
+// choose picks the metrics whose labels are counted: those that a limit rejects series of go first. One that has been picked gives
+// way only to one that goes before it, or is twice its size.
 func (b *Book) choose() {
 	for b.countDetailed() < maxDetailed {
-		best := b.heaviest()
+		best := b.foremost()
 		if best == nil {
 			return
 		}
 		best.of.detailed = true
 	}
-	least, best := b.lightestDetailed(), b.heaviest()
-	if least != nil && best != nil && best.weight > 2*least.weight {
+	least, best := b.lastDetailed(), b.foremost()
+	if least == nil || best == nil || least.of.atLimit() && !best.of.atLimit() {
+		return
+	}
+	if best.of.atLimit() && !least.of.atLimit() || best.weight > 2*least.weight {
 		least.of.detailed, least.of.labels = false, nil
 		best.of.detailed = true
 	}
+}
+
+// atLimit says whether series of a metric were rejected lately.
+func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
+
+// goesBefore says which of two metrics is rather to be told of.
+func goesBefore(r, other *ranked[metric]) bool {
+	if r.of.atLimit() != other.of.atLimit() {
+		return r.of.atLimit()
+	}
+	return r.weight > other.weight
 }
 
 func (b *Book) countDetailed() (n int) {
@@ -330,19 +350,20 @@ func (b *Book) countDetailed() (n int) {
 	return n
 }
 
-// heaviest is the first of those whose labels are not counted.
-func (b *Book) heaviest() (best *ranked[metric]) {
+// foremost is the first of those whose labels are not counted.
+func (b *Book) foremost() (best *ranked[metric]) {
 	for _, r := range b.metrics.rows {
-		if !r.of.detailed && (best == nil || r.weight > best.weight) {
+		if !r.of.detailed && (best == nil || goesBefore(r, best)) {
 			best = r
 		}
 	}
 	return best
 }
 
-func (b *Book) lightestDetailed() (least *ranked[metric]) {
+// lastDetailed is the last of those whose labels are.
+func (b *Book) lastDetailed() (least *ranked[metric]) {
 	for _, r := range b.metrics.rows {
-		if r.of.detailed && (least == nil || r.weight < least.weight) {
+		if r.of.detailed && (least == nil || goesBefore(least, r)) {
 			least = r
 		}
 	}
@@ -381,6 +402,7 @@ func (m *metric) turn() {
 	m.rejected.turn()
 	m.observed.turn()
 	m.refused = 0
+	m.limited = [2]bool{false, m.limited[0]}
 	m.births = [2]int{0, m.births[0]}
 	kept := m.labels[:0]
 	for _, l := range m.labels {

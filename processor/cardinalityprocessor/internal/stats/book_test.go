@@ -213,6 +213,63 @@ func TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd(t *testing.T) {
 	within(t, math.Sqrt(20_000.0/7), user.Values, "users")
 }
 
+// A metric at its limit has few series with a place, and others have many: it is its labels that people want to know of.
+func TestMetricsAtALimitAreToldOfFirst(t *testing.T) {
+	b := NewBook(start, xxh3.HashString)
+	observe := func(metric string, i int) {
+		b.Observe(seriesOf(metric, "user", strconv.Itoa(i)))
+	}
+	for i := range 2000 { // as many large metrics as labels are counted of, and more
+		for m := range 2 * maxDetailed {
+			observe("large"+strconv.Itoa(m), i)
+		}
+	}
+	reject := func(metric string, n int) {
+		for i := range n {
+			s := seriesOf(metric, "user", "u"+strconv.Itoa(i))
+			s.New, s.Rejected = false, true
+			if b.Refuse(metric, s.Fingerprint) {
+				b.Observe(s)
+			}
+		}
+	}
+	values := func(metric string) float64 {
+		for _, m := range b.Snapshot(1000).Metrics {
+			if m.Name == metric && len(m.Labels) == 1 {
+				return m.Labels[0].Values
+			}
+		}
+		return 0
+	}
+	for range 3 {
+		observe("limited", 0)
+	}
+	reject("limited", 3000)
+	within(t, 3001, values("limited"), "values of a metric at its limit")
+	for m := range maxDetailed - 1 {
+		reject("other"+strconv.Itoa(m), 500)
+	}
+	for m := range maxDetailed - 1 {
+		within(t, 500, values("other"+strconv.Itoa(m)), "values of another one")
+	}
+	within(t, 3001, values("limited"), "values of the first, beside them")
+	for range 2 {
+		b.Turn(start)
+		for i := range 2000 {
+			for m := range 2 * maxDetailed {
+				observe("large"+strconv.Itoa(m), i)
+			}
+		}
+	}
+	detailed := 0
+	for _, m := range b.Snapshot(1000).Metrics {
+		if strings.HasPrefix(m.Name, "large") && len(m.Labels) > 0 {
+			detailed++
+		}
+	}
+	require.Equal(t, maxDetailed, detailed, "when nothing is rejected any more, the largest are told of again")
+}
+
 func TestExtrapolation(t *testing.T) {
 	f := func(all, in, series int) {
 		t.Helper()

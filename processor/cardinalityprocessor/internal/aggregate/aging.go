@@ -1,0 +1,116 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"slices"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+)
+
+// A feeder that is silent for the idle timeout rests: it keeps nothing alive, and is no part of what there is now. It is
+// remembered for as long again, so that a counter that comes back with the beginning that it had goes on where it was. If
+// memory is short it is not. Nothing that came within an idle timeout is forgotten, or it might count twice.
+const (
+	RestsAfter   = moment.IdleEpochs + 1
+	ForgetsAfter = 2 * RestsAfter
+
+	forgottenAtOnce = 4096 // feeders, while others wait for their shard
+)
+
+// age lets feeders rest, or forgets them.
+func (a *Aggregator) age(epoch uint32) {
+	keep := uint32(ForgetsAfter)
+	if a.short.Swap(false) {
+		keep = RestsAfter
+	}
+	for i := range a.Shards {
+		for a.ageShard(&a.Shards[i], epoch, keep) {
+		}
+	}
+}
+
+// ageShard says whether there are more to be forgotten.
+func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slots := s.slots.Load()
+	var gone []uint64
+	for at := range slots.heads {
+		key := slots.heads[at].key.Load()
+		if key == 0 {
+			continue
+		}
+		silent := epoch - slots.heads[at].seen.Load()
+		if silent > RestsAfter {
+			f := &slots.feeders[at]
+			s.portions[f.portion].rest(f)
+		}
+		if silent > keep {
+			if len(gone) == forgottenAtOnce {
+				more = true
+				break
+			}
+			gone = append(gone, key)
+		}
+	}
+	for _, key := range gone {
+		a.forgetFeeder(s, key)
+	}
+	if !more {
+		s.shrink()
+	}
+	return more
+}
+
+func (a *Aggregator) forgetFeeder(s *feederShard, key uint64) {
+	at := s.slots.Load().find(key)
+	f := &s.slots.Load().feeders[at]
+	p := &s.portions[f.portion]
+	a.Used.Add(-FeederCost)
+	if p.of.shape() != amount.ShapeNumber && p.of.Class == amount.ClassCumulative {
+		a.Used.Add(-s.histograms[f.bits].cost)
+		s.histograms[f.bits] = histogramFeeder{}
+		s.spares = append(s.spares, uint32(f.bits))
+	}
+	p.feeders--
+	p.of.state.Feeders.Add(-1)
+	s.remove(at)
+}
+
+// forget forgets aggregates that nobody feeds and that have nothing left to say, and rules that are gone with all that they
+// made.
+func (a *Aggregator) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Order = slices.DeleteFunc(a.Order, func(g *Aggregate) bool {
+		if g.feeders > 0 || g.points > 0 || g.sent || g.pins > 0 || a.fed(g) {
+			return false
+		}
+		a.Used.Add(-g.Cost)
+		a.retired = max(a.retired, g.state.Flushed)
+		g.state.aggregate--
+		delete(a.Made, g.key)
+		return true
+	})
+	a.States = slices.DeleteFunc(a.States, func(s *State) bool { return s.gone && s.aggregate == 0 })
+}
+
+// fed says whether a batch has come in between.
+func (a *Aggregator) fed(g *Aggregate) bool {
+	for i := range a.Shards {
+		if a.feeds(i, g) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Aggregator) feeds(shard int, g *Aggregate) bool {
+	s := &a.Shards[shard]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return g.portions[shard] > 0
+}

@@ -1,0 +1,51 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+)
+
+// folded is what the last values of an aggregate's feeders come to: those of gauges, and of sums that go up and down.
+type folded struct {
+	sum, min, max, last amount.Numeric
+	at                  pcommon.Timestamp // of last
+	n                   int64
+}
+
+func (f *folded) add(v amount.Numeric, at pcommon.Timestamp) {
+	if f.n++; f.n == 1 {
+		*f = folded{sum: v, min: v, max: v, last: v, at: at, n: 1}
+		return
+	}
+	f.sum.AddNumber(&v) // a sum that would be infinite stays what it was
+	if v.Below(&f.min) {
+		f.min = v
+	}
+	if f.max.Below(&v) {
+		f.max = v
+	}
+	if at > f.at || at == f.at && f.last.Below(&v) { // of two of the same time always the same one
+		f.last, f.at = v, at
+	}
+}
+
+// result is what an operation makes of it.
+func (f *folded) result(of policy.Operation) amount.Numeric {
+	switch of {
+	case policy.OperationMin:
+		return f.min
+	case policy.OperationMax:
+		return f.max
+	case policy.OperationLast:
+		return f.last
+	case policy.OperationAvg:
+		return amount.Numeric{Float: f.sum.Number() / float64(f.n), IsFloat: true}
+	default:
+		return f.sum
+	}
+}

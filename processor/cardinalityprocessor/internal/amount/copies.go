@@ -1,0 +1,101 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amount
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// AppendCopy appends a copy of a point, and returns where.
+func AppendCopy(m pmetric.Metric, i int) (at int) {
+	at = PointCount(m)
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		copyPoint(m.Gauge().DataPoints(), i)
+	case pmetric.MetricTypeSum:
+		copyPoint(m.Sum().DataPoints(), i)
+	case pmetric.MetricTypeHistogram:
+		copyPoint(m.Histogram().DataPoints(), i)
+	case pmetric.MetricTypeExponentialHistogram:
+		copyPoint(m.ExponentialHistogram().DataPoints(), i)
+	default:
+		copyPoint(m.Summary().DataPoints(), i)
+	}
+	return at
+}
+
+func copyPoint[P interface{ CopyTo(P) }](points interface {
+	At(i int) P
+	AppendEmpty() P
+}, i int,
+) {
+	to := points.AppendEmpty()
+	points.At(i).CopyTo(to)
+}
+
+// EmptyPoint gives to the type of from and one point, and returns its attributes.
+func EmptyPoint(to, from pmetric.Metric) pcommon.Map {
+	switch from.Type() {
+	case pmetric.MetricTypeGauge:
+		return to.SetEmptyGauge().DataPoints().AppendEmpty().Attributes()
+	case pmetric.MetricTypeSum:
+		to.SetEmptySum().SetIsMonotonic(from.Sum().IsMonotonic())
+		to.Sum().SetAggregationTemporality(from.Sum().AggregationTemporality())
+		return to.Sum().DataPoints().AppendEmpty().Attributes()
+	case pmetric.MetricTypeHistogram:
+		to.SetEmptyHistogram().SetAggregationTemporality(from.Histogram().AggregationTemporality())
+		return to.Histogram().DataPoints().AppendEmpty().Attributes()
+	case pmetric.MetricTypeExponentialHistogram:
+		to.SetEmptyExponentialHistogram().SetAggregationTemporality(from.ExponentialHistogram().AggregationTemporality())
+		return to.ExponentialHistogram().DataPoints().AppendEmpty().Attributes()
+	default:
+		return to.SetEmptySummary().DataPoints().AppendEmpty().Attributes()
+	}
+}
+
+// maxRebuilt is how many attributes a map has at most that is made one by one: for each that is put there all before it are looked at.
+const maxRebuilt = 128
+
+// CopyKept does not copy what is not kept, which may be large.
+func CopyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
+	n := 0
+	for key, value := range from.All() {
+		if keep(key, value) {
+			n++
+		}
+	}
+	if n < from.Len() && n <= maxRebuilt { // each that is put there takes a look at all before
+		for key, value := range from.All() {
+			if keep(key, value) {
+				value.CopyTo(to.PutEmpty(key))
+			}
+		}
+		if to.Len() == n { // else one is there twice
+			return
+		}
+	}
+	from.CopyTo(to)
+	to.RemoveIf(func(key string, value pcommon.Value) bool { return !keep(key, value) })
+}
+
+// Detached returns a copy of data with one metric, and that, with strings of its own.
+func Detached(data pmetric.Metrics) (pmetric.Metrics, pmetric.Metric) {
+	var to pmetric.ProtoMarshaler
+	var from pmetric.ProtoUnmarshaler
+	raw, _ := to.MarshalMetrics(data)
+	data, _ = from.UnmarshalMetrics(raw) // it was just made of the same
+	return data, data.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+}
+
+// OnlyPoint reads data with one point. Its metric is the zero value if it is something else.
+func OnlyPoint(data []byte) (md pmetric.Metrics, m pmetric.Metric) {
+	var from pmetric.ProtoUnmarshaler
+	md, err := from.UnmarshalMetrics(data)
+	if err != nil || md.ResourceMetrics().Len() != 1 || md.ResourceMetrics().At(0).ScopeMetrics().Len() != 1 ||
+		md.MetricCount() != 1 || md.DataPointCount() != 1 {
+		return md, m
+	}
+	return md, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+}

@@ -1,0 +1,124 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amount
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// PointCount returns how many points a metric has.
+func PointCount(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().Len()
+	default:
+		return 0
+	}
+}
+
+// RemovePoints removes the points that drop says and returns how many are left.
+func RemovePoints(m pmetric.Metric, drop []bool) int {
+	i := -1
+	next := func() bool {
+		i++
+		return drop[i]
+	}
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(func(pmetric.HistogramDataPoint) bool { return next() })
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(pmetric.ExponentialHistogramDataPoint) bool { return next() })
+	default:
+		m.Summary().DataPoints().RemoveIf(func(pmetric.SummaryDataPoint) bool { return next() })
+	}
+	return PointCount(m)
+}
+
+// AttributesAt returns the attributes of one point.
+func AttributesAt(m pmetric.Metric, i int) pcommon.Map {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().At(i).Attributes()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().At(i).Attributes()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().At(i).Attributes()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().At(i).Attributes()
+	default:
+		return m.Summary().DataPoints().At(i).Attributes()
+	}
+}
+
+// KindOf packs type, monotonicity and temporality, which may be any number of 32 bits.
+func KindOf(m pmetric.Metric) uint64 {
+	kind := uint64(m.Type())
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		kind |= kindTemporality(m.Sum().AggregationTemporality())
+		if m.Sum().IsMonotonic() {
+			kind |= 1 << 8
+		}
+	case pmetric.MetricTypeHistogram:
+		kind |= kindTemporality(m.Histogram().AggregationTemporality())
+	case pmetric.MetricTypeExponentialHistogram:
+		kind |= kindTemporality(m.ExponentialHistogram().AggregationTemporality())
+	default:
+	}
+	return kind
+}
+
+func kindTemporality(t pmetric.AggregationTemporality) uint64 { return uint64(uint32(t)) << 32 }
+
+// AppendPointOf appends a copy of the first point of another metric of the same type.
+func AppendPointOf(to, from pmetric.Metric) {
+	switch from.Type() {
+	case pmetric.MetricTypeGauge:
+		from.Gauge().DataPoints().At(0).CopyTo(to.Gauge().DataPoints().AppendEmpty())
+	case pmetric.MetricTypeSum:
+		from.Sum().DataPoints().At(0).CopyTo(to.Sum().DataPoints().AppendEmpty())
+	case pmetric.MetricTypeHistogram:
+		from.Histogram().DataPoints().At(0).CopyTo(to.Histogram().DataPoints().AppendEmpty())
+	case pmetric.MetricTypeExponentialHistogram:
+		from.ExponentialHistogram().DataPoints().At(0).CopyTo(to.ExponentialHistogram().DataPoints().AppendEmpty())
+	default:
+		from.Summary().DataPoints().At(0).CopyTo(to.Summary().DataPoints().AppendEmpty())
+	}
+}
+
+// SetTimes is SetTimesAt of the first point.
+func SetTimes(m pmetric.Metric, start, at pcommon.Timestamp) { SetTimesAt(m, 0, start, at) }
+
+// SetTimesAt sets when a point began, and when it was. Gauges do not begin.
+func SetTimesAt(m pmetric.Metric, i int, start, at pcommon.Timestamp) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().At(i).SetTimestamp(at)
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().At(i).SetStartTimestamp(start)
+		m.Sum().DataPoints().At(i).SetTimestamp(at)
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().At(i).SetStartTimestamp(start)
+		m.Histogram().DataPoints().At(i).SetTimestamp(at)
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().At(i).SetStartTimestamp(start)
+		m.ExponentialHistogram().DataPoints().At(i).SetTimestamp(at)
+	default:
+		m.Summary().DataPoints().At(i).SetStartTimestamp(start)
+		m.Summary().DataPoints().At(i).SetTimestamp(at)
+	}
+}

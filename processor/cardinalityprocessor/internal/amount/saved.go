@@ -1,0 +1,85 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amount
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
+)
+
+// ValueFields is what a value takes at least, when it is saved.
+const ValueFields = 12
+
+// Append appends a value, to be read by ReadValue.
+func (v *Value) Append(dst []byte) []byte {
+	dst = binary.AppendVarint(store.AppendFlags(dst, v.IsFloat, !v.HasSum), v.Integer)
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, v.Count), v.Zero)
+	for _, f := range []float64{v.Float + v.carry, v.Sum, v.zeroThreshold} {
+		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(f))) // short if it is a small integer
+	}
+	dst = binary.AppendVarint(dst, int64(v.scale))
+	dst = binary.AppendVarint(binary.AppendVarint(dst, v.Positive.offset), v.negative.offset)
+	for _, counts := range [][]uint64{v.Cells, v.Positive.Counts, v.negative.Counts} {
+		dst = binary.AppendUvarint(dst, uint64(len(counts)))
+		for _, n := range counts {
+			dst = binary.AppendUvarint(dst, n)
+		}
+	}
+	return dst
+}
+
+// ReadValue undoes append.
+func ReadValue(r *store.Reader) Value {
+	var v Value
+	flags := r.Byte()
+	v.IsFloat, v.HasSum = flags&1 != 0, flags&2 == 0
+	v.Integer, v.Count, v.Zero = r.Varint(), r.Uvarint(), r.Uvarint()
+	for _, f := range []*float64{&v.Float, &v.Sum, &v.zeroThreshold} {
+		*f = math.Float64frombits(bits.ReverseBytes64(r.Uvarint()))
+	}
+	scale := r.Varint()
+	v.Positive.offset, v.negative.offset = r.Varint(), r.Varint()
+	v.scale = int32(scale)
+	v.Cells, v.Positive.Counts, v.negative.Counts = r.Counts(), r.Counts(), r.Counts()
+	for _, b := range []buckets{v.Positive, v.negative} {
+		if b.offset != int64(int32(b.offset)) || len(b.Counts) > MaxBuckets || scale != int64(v.scale) {
+			r.Fail()
+		}
+	}
+	return v
+}
+
+// AppendBounds appends bounds, to be read by ReadBounds.
+func AppendBounds(dst []byte, b *Bounds) []byte {
+	var upper []float64
+	if b != nil {
+		upper = b.Upper
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(upper)))
+	for _, at := range upper {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(at))
+	}
+	return dst
+}
+
+// ReadBounds undoes appendBounds.
+func ReadBounds(r *store.Reader) *Bounds {
+	n := r.Count(8)
+	if n == 0 {
+		return nil
+	}
+	b := &Bounds{Upper: make([]float64, n)}
+	for i := range b.Upper {
+		b.Upper[i] = math.Float64frombits(r.Word())
+	}
+	return b
+}
+
+// FitsBounds says whether a value has as many cells as there are between bounds.
+func FitsBounds(v *Value, b *Bounds) bool {
+	return len(v.Cells) == 0 || b != nil && len(v.Cells) == len(b.Upper)+1
+}

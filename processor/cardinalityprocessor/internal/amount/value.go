@@ -1,0 +1,470 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package amount has what points say, and how it is added up.
+package amount
+
+import (
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Value is what points add up: a number, or counts in buckets. It owns its memory.
+//
+// Numbers stay integers as long as all are, and as long as they fit. Histograms have their counts in cells; those that come
+// together have been brought to the same bounds before. Exponential ones are brought to the lower scale and the wider zero
+// bucket here. Values of different shapes do not come together. The zero value is neutral.
+type Value struct {
+	Numeric
+
+	Shape  Shape
+	HasSum bool // of at least one of those that were added
+
+	Count, Zero        uint64
+	Sum                float64
+	Cells              []uint64
+	scale              int32
+	zeroThreshold      float64
+	Positive, negative buckets
+}
+
+// Numeric is a number, or what numbers add up to.
+type Numeric struct {
+	Integer int64
+	Float   float64
+	carry   float64 // what rounding has left out of float
+	IsFloat bool
+}
+
+// NumberOf is the number with some bits.
+func NumberOf(bits uint64, isFloat bool) Numeric {
+	if isFloat {
+		return Numeric{Float: math.Float64frombits(bits), IsFloat: true}
+	}
+	return Numeric{Integer: int64(bits)}
+}
+
+// Shape tells apart what cannot be added.
+type Shape uint8
+
+// The shapes.
+const (
+	ShapeNumber Shape = iota
+	ShapeHistogram
+	shapeExponential
+	ShapeSummary
+)
+
+// ShapeOf is that of a metric's values.
+func ShapeOf(m pmetric.Metric) Shape {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge, pmetric.MetricTypeSum:
+		return ShapeNumber
+	case pmetric.MetricTypeHistogram:
+		return ShapeHistogram
+	case pmetric.MetricTypeExponentialHistogram:
+		return shapeExponential
+	default:
+		return ShapeSummary
+	}
+}
+
+// buckets are the counts from the bucket at offset on.
+type buckets struct {
+	offset int64
+	Counts []uint64
+}
+
+// MaxBuckets bounds what exponential histograms of different ranges may add up to, for each sign. With more, the scale
+// is lowered: 160 is also where the SDKs stop.
+const MaxBuckets = 160
+
+// ValueAt reads what a point says.
+func ValueAt(m pmetric.Metric, i int) Value {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return numberValue(m.Gauge().DataPoints().At(i))
+	case pmetric.MetricTypeSum:
+		return numberValue(m.Sum().DataPoints().At(i))
+	case pmetric.MetricTypeHistogram:
+		dp := m.Histogram().DataPoints().At(i)
+		v := Value{Shape: ShapeHistogram, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum()}
+		if dp.BucketCounts().Len() > 1 { // a single one says no more than the count
+			v.Cells = dp.BucketCounts().AsRaw()
+		}
+		return v
+	case pmetric.MetricTypeExponentialHistogram:
+		dp := m.ExponentialHistogram().DataPoints().At(i)
+		v := Value{
+			Shape: shapeExponential, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum(),
+			Zero: dp.ZeroCount(), zeroThreshold: dp.ZeroThreshold(), scale: dp.Scale(),
+			Positive: bucketsOf(dp.Positive()), negative: bucketsOf(dp.Negative()),
+		}
+		v.fit()
+		return v
+	default:
+		dp := m.Summary().DataPoints().At(i)
+		return Value{Shape: ShapeSummary, Count: dp.Count(), Sum: dp.Sum(), HasSum: true}
+	}
+}
+
+func numberValue(dp pmetric.NumberDataPoint) Value {
+	if dp.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return Value{Numeric: Numeric{Integer: dp.IntValue()}}
+	}
+	return Value{Numeric: Numeric{Float: dp.DoubleValue(), IsFloat: true}}
+}
+
+func bucketsOf(from pmetric.ExponentialHistogramDataPointBuckets) buckets {
+	return buckets{offset: int64(from.Offset()), Counts: from.BucketCounts().AsRaw()}
+}
+
+// Number is the number.
+func (v *Numeric) Number() float64 {
+	if v.IsFloat {
+		return v.Float + v.carry
+	}
+	return float64(v.Integer)
+}
+
+// Nothing says whether it is the zero value, which may be added to any shape.
+func (v *Value) Nothing() bool { return v.Shape == ShapeNumber && !v.IsFloat && v.Integer == 0 }
+
+// joins says whether o is of the same shape, with as many cells.
+func (v *Value) joins(o *Value) bool {
+	return v.Shape == o.Shape && (len(v.Cells) == len(o.Cells) || v.Shape == ShapeHistogram && v.Count == 0 && v.Cells == nil)
+}
+
+// Add adds o, which it may change, and says whether all of it could be: a number that would make the sum infinite cannot,
+// nor such a sum of a histogram, whose counts are added then. Of another shape nothing is.
+func (v *Value) Add(o Value) (whole bool) {
+	if o.Nothing() {
+		return true
+	}
+	if v.Nothing() {
+		v.Shape = o.Shape
+	}
+	if !v.joins(&o) {
+		return false
+	}
+	if v.Shape == ShapeNumber {
+		return v.AddNumber(&o.Numeric)
+	}
+	v.Count += o.Count
+	whole = !o.HasSum || Finite(v.Sum+o.Sum)
+	if o.HasSum && whole {
+		v.Sum += o.Sum
+		v.HasSum = true
+	}
+	if v.Cells == nil {
+		v.Cells = slices.Clone(o.Cells)
+	} else {
+		for i, n := range o.Cells {
+			v.Cells[i] += n
+		}
+	}
+	if v.Shape == shapeExponential {
+		v.align(&o)
+		for v.Positive.width(&o.Positive) > MaxBuckets || v.negative.width(&o.negative) > MaxBuckets {
+			v.downscale(1)
+			o.downscale(1)
+		}
+		v.level(&o)
+		v.Zero += o.Zero
+		v.Positive.add(&o.Positive)
+		v.negative.add(&o.negative)
+	}
+	return whole
+}
+
+// AddNumber adds a number, and says whether that could be: not if the sum would be infinite.
+func (v *Numeric) AddNumber(o *Numeric) bool {
+	if !v.IsFloat && !o.IsFloat {
+		if sum := v.Integer + o.Integer; (sum > v.Integer) == (o.Integer > 0) {
+			v.Integer = sum
+			return true
+		}
+	}
+	if !v.IsFloat {
+		v.Float, v.IsFloat = float64(v.Integer), true
+	}
+	with := o.Number()
+	sum := v.Float + with
+	if !Finite(sum) {
+		return false
+	}
+	if math.Abs(v.Float) >= math.Abs(with) { // what goes up and down may be gone from one moment to the next
+		v.carry += v.Float - sum + with
+	} else {
+		v.carry += with - sum + v.Float
+	}
+	v.Float = sum
+	return true
+}
+
+// Opposite is what takes a number away when it is added.
+func (v *Value) Opposite() Value {
+	if v.IsFloat || v.Integer == math.MinInt64 {
+		return Value{Numeric: Numeric{Float: -v.Number(), IsFloat: true}}
+	}
+	return Value{Numeric: Numeric{Integer: -v.Integer}}
+}
+
+// Minus returns v less o, and whether v is at least as large: all that counts up must not have gone down. If they are of
+// different shapes it is v, which has begun anew then.
+func (v *Value) Minus(o Value) (Value, bool) {
+	w := v.Clone()
+	if o.Nothing() && v.Shape != ShapeNumber {
+		return w, true
+	}
+	if v.Shape != o.Shape || len(v.Cells) != len(o.Cells) {
+		return w, false
+	}
+	if v.Shape == ShapeNumber {
+		grown := !w.Below(&o.Numeric)
+		w.SubNumber(&o.Numeric)
+		return w, grown
+	}
+	if v.Shape == shapeExponential {
+		w.align(&o)
+		w.level(&o)
+	}
+	grown := w.Count >= o.Count && w.Zero >= o.Zero
+	w.Count -= o.Count
+	w.Zero -= o.Zero
+	if w.Sum -= o.Sum; !v.HasSum || !o.HasSum { // known from here on, or not any more
+		w.Sum = 0
+	}
+	for i, n := range o.Cells {
+		grown = grown && w.Cells[i] >= n
+		w.Cells[i] -= n
+	}
+	grown = w.Positive.sub(&o.Positive) && grown
+	grown = w.negative.sub(&o.negative) && grown
+	return w, grown
+}
+
+// Below says whether a number is less than another one.
+func (v *Numeric) Below(o *Numeric) bool {
+	if !v.IsFloat && !o.IsFloat {
+		return v.Integer < o.Integer
+	}
+	return v.Number() < o.Number()
+}
+
+// SubNumber takes a number away.
+func (v *Numeric) SubNumber(o *Numeric) {
+	if !v.IsFloat && !o.IsFloat {
+		if less := v.Integer - o.Integer; (less < v.Integer) == (o.Integer > 0) {
+			v.Integer = less
+			return
+		}
+	}
+	v.Float, v.carry, v.IsFloat = v.Number()-o.Number(), 0, true
+}
+
+// Finite says whether something is a number, and no infinite one.
+func Finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// Clone returns a value with memory of its own.
+func (v *Value) Clone() Value {
+	w := *v
+	w.Cells = slices.Clone(w.Cells)
+	w.Positive.Counts, w.negative.Counts = slices.Clone(w.Positive.Counts), slices.Clone(w.negative.Counts)
+	return w
+}
+
+// align brings two exponential histograms to the lower one of their scales.
+func (v *Value) align(o *Value) {
+	if v.empty() {
+		v.scale = o.scale
+	}
+	if o.empty() {
+		o.scale = v.scale
+	}
+	v.downscale(int64(v.scale) - int64(o.scale))
+	o.downscale(int64(o.scale) - int64(v.scale))
+}
+
+func (v *Value) empty() bool { return len(v.Positive.Counts) == 0 && len(v.negative.Counts) == 0 }
+
+// fit trims what is empty and lowers the scale until no more than maxBuckets are left.
+func (v *Value) fit() {
+	v.Positive.trim()
+	v.negative.trim()
+	for len(v.Positive.Counts) > MaxBuckets || len(v.negative.Counts) > MaxBuckets {
+		v.downscale(1)
+	}
+	v.widen(v.zeroThreshold)
+}
+
+func (v *Value) downscale(by int64) {
+	if by <= 0 {
+		return
+	}
+	v.scale -= int32(by)
+	v.Positive.downscale(by)
+	v.negative.downscale(by)
+}
+
+func (b *buckets) downscale(by int64) {
+	if len(b.Counts) == 0 {
+		return
+	}
+	by = min(by, 63)
+	first, last := b.offset>>by, (b.offset+int64(len(b.Counts))-1)>>by
+	counts := make([]uint64, last-first+1)
+	for i, n := range b.Counts {
+		counts[(b.offset+int64(i))>>by-first] += n
+	}
+	b.offset, b.Counts = first, counts
+}
+
+// trim cuts off the empty buckets at both ends, and keeps no memory of them.
+func (b *buckets) trim() {
+	first, last := 0, len(b.Counts)
+	for last > 0 && b.Counts[last-1] == 0 {
+		last--
+	}
+	for first < last && b.Counts[first] == 0 {
+		first++
+	}
+	if last-first < len(b.Counts) {
+		b.offset, b.Counts = b.offset+int64(first), slices.Clone(b.Counts[first:last])
+	}
+}
+
+// width is how many buckets both together span.
+func (b *buckets) width(o *buckets) int64 {
+	switch {
+	case len(o.Counts) == 0:
+		return int64(len(b.Counts))
+	case len(b.Counts) == 0:
+		return int64(len(o.Counts))
+	}
+	return max(b.end(), o.end()) - min(b.offset, o.offset)
+}
+
+func (b *buckets) end() int64 { return b.offset + int64(len(b.Counts)) }
+
+// add adds buckets of the same scale.
+func (b *buckets) add(o *buckets) {
+	if len(o.Counts) == 0 {
+		return
+	}
+	if len(b.Counts) == 0 {
+		b.offset, b.Counts = o.offset, slices.Clone(o.Counts)
+		return
+	}
+	if first, n := min(b.offset, o.offset), b.width(o); n > int64(len(b.Counts)) {
+		counts := make([]uint64, n)
+		copy(counts[b.offset-first:], b.Counts)
+		b.offset, b.Counts = first, counts
+	}
+	for i, n := range o.Counts {
+		b.Counts[o.offset-b.offset+int64(i)] += n
+	}
+}
+
+// sub takes buckets of the same scale away, and says whether they were all there.
+func (b *buckets) sub(o *buckets) bool {
+	for i, n := range o.Counts {
+		if n == 0 {
+			continue
+		}
+		at := o.offset - b.offset + int64(i)
+		if at < 0 || at >= int64(len(b.Counts)) || b.Counts[at] < n {
+			return false
+		}
+		b.Counts[at] -= n
+	}
+	return true
+}
+
+// WriteTo sets a point's value.
+func (v *Value) WriteTo(m pmetric.Metric, i int) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		v.writeNumber(m.Gauge().DataPoints().At(i))
+	case pmetric.MetricTypeSum:
+		v.writeNumber(m.Sum().DataPoints().At(i))
+	case pmetric.MetricTypeHistogram:
+		dp := m.Histogram().DataPoints().At(i)
+		dp.SetCount(v.Count)
+		if v.HasSum {
+			dp.SetSum(v.Sum)
+		}
+		cells := v.Cells
+		if n := dp.ExplicitBounds().Len(); n > 0 && len(cells) == 0 { // nothing was added yet
+			cells = make([]uint64, n+1)
+		}
+		dp.BucketCounts().FromRaw(cells)
+	case pmetric.MetricTypeExponentialHistogram:
+		dp := m.ExponentialHistogram().DataPoints().At(i)
+		dp.SetCount(v.Count)
+		if v.HasSum {
+			dp.SetSum(v.Sum)
+		}
+		dp.SetZeroCount(v.Zero)
+		dp.SetZeroThreshold(v.zeroThreshold)
+		dp.SetScale(v.scale)
+		for _, side := range []struct {
+			to   pmetric.ExponentialHistogramDataPointBuckets
+			from buckets
+		}{{dp.Positive(), v.Positive}, {dp.Negative(), v.negative}} {
+			side.to.SetOffset(int32(side.from.offset))
+			side.to.BucketCounts().FromRaw(side.from.Counts)
+		}
+	default:
+		dp := m.Summary().DataPoints().At(i)
+		dp.SetCount(v.Count)
+		dp.SetSum(v.Sum)
+	}
+}
+
+func (v *Numeric) writeNumber(dp pmetric.NumberDataPoint) {
+	if v.IsFloat {
+		dp.SetDoubleValue(v.Number())
+	} else {
+		dp.SetIntValue(v.Integer)
+	}
+}
+
+// When is what a point says beside its value.
+type When struct {
+	Start, Time pcommon.Timestamp
+	NoValue     bool
+}
+
+// WhenAt reads when a point was, and whether it has a value.
+func WhenAt(m pmetric.Metric, i int) When {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		dp := m.Gauge().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), Ends(dp)}
+	case pmetric.MetricTypeSum:
+		dp := m.Sum().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), Ends(dp)}
+	case pmetric.MetricTypeHistogram:
+		dp := m.Histogram().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+	case pmetric.MetricTypeExponentialHistogram:
+		dp := m.ExponentialHistogram().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+	default:
+		dp := m.Summary().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+	}
+}
+
+// Ends says whether a point is a stale marker: it has the flag, or only the value that Prometheus marks the end with.
+func Ends(dp pmetric.NumberDataPoint) bool {
+	return dp.Flags().NoRecordedValue() ||
+		dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.Float64bits(dp.DoubleValue()) == StaleBits
+}
+
+// StaleBits are those of the NaN by which Prometheus marks the end of a series.
+const StaleBits = 0x7ff0000000000002

@@ -1,0 +1,69 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amount
+
+import (
+	"math"
+	"slices"
+)
+
+// level brings the zero buckets of two exponential histograms of one scale to the same width.
+func (v *Value) level(o *Value) {
+	for range 3 { // where a bucket lies across, the other one has to follow
+		threshold := max(v.zeroThreshold, o.zeroThreshold)
+		v.widen(threshold)
+		o.widen(threshold)
+		if v.zeroThreshold == o.zeroThreshold {
+			return
+		}
+	}
+}
+
+// widen brings the zero bucket to a threshold, or to its own if that is larger. The counts of buckets below go into it. If
+// there are some in a bucket that lies across, the threshold becomes the end of that, as the data model has it.
+func (v *Value) widen(threshold float64) {
+	if threshold <= 0 {
+		return
+	}
+	v.zeroThreshold = max(v.zeroThreshold, threshold)
+	first := firstAbove(v.zeroThreshold, v.scale)
+	fromPositive, lastPositive := v.Positive.cut(first)
+	fromNegative, lastNegative := v.negative.cut(first)
+	v.Zero += fromPositive + fromNegative
+	if lastPositive+lastNegative > 0 {
+		v.zeroThreshold = max(v.zeroThreshold, lowerBound(first, v.scale))
+	}
+}
+
+// cut takes out the buckets before the first, and returns how many counts that were, and how many of them in the last.
+func (b *buckets) cut(first int64) (all, last uint64) {
+	n := min(max(first-b.offset, 0), int64(len(b.Counts)))
+	if n == 0 {
+		return 0, 0
+	}
+	for _, count := range b.Counts[:n] {
+		all += count
+	}
+	if b.offset+n == first {
+		last = b.Counts[n-1]
+	}
+	b.offset, b.Counts = b.offset+n, slices.Clone(b.Counts[n:]) // and no memory of the others
+	return all, last
+}
+
+// firstAbove is the index of the first bucket that begins at a threshold or above: those of a scale begin at powers of
+// 2^(2^-scale).
+func firstAbove(threshold float64, scale int32) int64 {
+	const most = 1 << 40 // indexes have 32 bits
+	at := math.Ldexp(math.Log2(threshold), int(scale))
+	if near := math.Round(at); math.Abs(at-near) <= 1e-9*math.Max(1, math.Abs(at)) && (near != 0 || threshold == 1) {
+		at = near
+	}
+	return int64(min(max(math.Ceil(at), -most), most))
+}
+
+// lowerBound is where a bucket begins, and the one before ends.
+func lowerBound(index int64, scale int32) float64 {
+	return min(math.Exp2(math.Ldexp(float64(index), -int(scale))), math.MaxFloat64)
+}

@@ -1,0 +1,56 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+)
+
+// ahead is what is known of the next metrics before any of them is decided about. Most metrics have a point or two: each by
+// itself would have its look-ups wait for memory one after the other.
+type ahead struct {
+	begin, end int // of these metrics, in their scope
+	metrics    []aheadMetric
+	fps        []uint64
+	marks      []int
+}
+
+type aheadMetric struct {
+	hash       uint64
+	fps, marks int // where they begin
+}
+
+// warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
+const warmed = 64
+
+// lookAhead finds out the fingerprints of the metrics from the first on that have so many points together, or of one that has
+// more, and has their memory read.
+func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
+	a := &b.ahead
+	a.begin, a.end, a.metrics, a.fps, a.marks = first, first, a.metrics[:0], a.fps[:0], a.marks[:0]
+	for points := 0; a.end < of.Len(); a.end++ {
+		m := of.At(a.end)
+		if points += amount.PointCount(m); points > warmed && a.end > first {
+			break
+		}
+		next := aheadMetric{fps: len(a.fps), marks: len(a.marks)}
+		if b.Owner.Metric = m.Name(); !b.passes() {
+			next.hash = b.hinted.MetricHash(b.Hash, scope, m)
+			a.fps, a.marks = b.recall.Fingerprints(b.Hash, &b.hinted, a.fps, a.marks, next.hash, m)
+		}
+		a.metrics = append(a.metrics, next)
+	}
+	a.metrics = append(a.metrics, aheadMetric{fps: len(a.fps), marks: len(a.marks)})
+	if len(a.fps) <= warmed {
+		b.g.Limiter.Series.Warm(a.fps)
+	}
+}
+
+// metric returns what is known of one of them.
+func (a *ahead) metric(i int) (hash uint64, fps []uint64, marks []int) {
+	m, next := &a.metrics[i-a.begin], &a.metrics[i-a.begin+1]
+	return m.hash, a.fps[m.fps:next.fps], a.marks[m.marks:next.marks]
+}

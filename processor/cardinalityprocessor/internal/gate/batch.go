@@ -1,0 +1,423 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"slices"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+)
+
+// Batch is the working memory of one call. It goes through metrics in two rounds, some points at a time: all fingerprints, then
+// all look-ups, so that the memory accesses of the second do not wait for each other. Data is touched only where something is
+// rejected.
+type Batch struct {
+	series.Sighting
+
+	g        *Gate
+	client   client.Metadata
+	metadata string // of the client, what goes with what is made
+	road     string // pipeline of a shared processor
+
+	at     location
+	index  int               // of the point at hand
+	exempt []*policy.Matcher // that match the metric, and look at points, too
+	recall ident.Recall
+	hinted ident.Hinted
+	ahead  ahead
+	fps    []uint64 // of the points of the metric at hand
+	marks  []int    // of these points, those that are stale markers
+	drop   []bool
+	counts []counted       // by limit
+	met    []*policy.Limit // that anything is counted of
+	losses [amount.Losses]int64
+	marked int64
+	came   int64 // points
+	gone   int64 // of these, removed
+	taken  int64 // of these, because they are aggregated
+
+	candidates []string // labels of the point at hand that may be collapsed, by key
+
+	Kept       any // of whoever passes batches on, with the memory
+	staged     overflow.Staged
+	departures []series.Departure
+	paid       []series.Paid
+	views      map[uint64]overflow.View // members that have said something in this batch
+	ending     map[uint64]uint32        // series that have said that they end
+
+	aggregations []*aggregate.Rule // in force
+	gathered     aggregate.Gathered
+	made         bool // by aggregation, so it is not aggregated
+
+	lent   bool     // the metrics go back to the receiver
+	hidden []func() // put back what was hidden of them
+
+	weighed  bool // statistics are told how many points there are
+	refusals refusals
+
+	account account
+}
+
+// counted is how many points of a rule met the same fate.
+type counted struct {
+	points [policy.Reasons][policy.Actions]int64
+	any    bool
+}
+
+// count returns the counts of a limit.
+func (b *Batch) count(l *policy.Limit) *[policy.Reasons][policy.Actions]int64 {
+	if n := len(b.Policy.Limits); len(b.counts) < n {
+		b.counts = slices.Grow(b.counts, n)[:n] // all are 0
+	}
+	c := &b.counts[l.Index]
+	if !c.any {
+		c.any = true
+		b.met = append(b.met, l)
+	}
+	return &c.points
+}
+
+// maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
+const maxRetained = 1 << 16
+
+// maxHidden is for how many slices that something was hidden of a batch keeps memory.
+const maxHidden = 1 << 12
+
+func (b *Batch) begin(ctx context.Context, g *Gate) {
+	b.g = g
+	b.client = client.FromContext(ctx).Metadata
+	if len(g.metadataKeys) > 0 {
+		b.metadata = string(ident.AppendMetadata(nil, b.client, g.metadataKeys))
+	}
+	b.Policy, b.aggregations, b.Hash = g.Policy, g.aggregations, &g.Hash
+	b.Now = g.Now().UnixNano()
+	b.weighed = g.Book != nil && ident.Mix(g.batches.Add(1), ident.TagEmpty)%WeighedOneIn == 0
+}
+
+// WeighedOneIn is how many batches there are for each that statistics count the points of. Which one it is, is left to
+// chance, because senders come in turn.
+const WeighedOneIn = 16
+
+// zeroed returns n zero values in the memory of s, if that is enough.
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
+
+// letGo lets go of the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
+func (b *Batch) letGo() {
+	b.fps, b.marks = nil, nil
+	if cap(b.ahead.fps) > maxRetained {
+		b.ahead, b.drop = ahead{}, nil
+	}
+	b.recall.Forget()
+	b.hinted = ident.Hinted{}
+	clear(b.exempt)
+	clear(b.Limits)
+	clear(b.Places)
+	clear(b.Values)
+	clear(b.candidates)
+	clear(b.Collapsed[:cap(b.Collapsed)])
+	labels := b.account.series.Labels
+	clear(labels[:cap(labels)])
+	b.account, b.at, b.Owner, b.Attributes = account{series: stats.Series{Labels: labels[:0]}}, location{}, policy.Owner{}, pcommon.Map{}
+}
+
+// reset makes a batch ready for the next one.
+func (b *Batch) reset() {
+	for _, l := range b.met { // and not all: rules may be many, and batches small
+		b.counts[l.Index] = counted{}
+	}
+	clear(b.met)
+	b.staged.Reset()
+	b.gathered.Reset()
+	b.refusals.reset()
+	clear(b.paid)
+	if len(b.departures) > overflow.MaxStaged {
+		b.departures, b.Parted = nil, nil
+	}
+	clear(b.Parted)
+	if len(b.views)+len(b.ending) > overflow.MaxStaged {
+		b.views, b.ending = nil, nil
+	}
+	clear(b.views)
+	clear(b.ending)
+	if cap(b.hidden) > maxHidden {
+		b.hidden = nil
+	}
+	clear(b.hidden)
+	*b = Batch{
+		Kept: b.Kept, hidden: b.hidden[:0],
+		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
+		candidates: b.candidates[:0],
+		account:    b.account,
+		refusals:   b.refusals,
+		staged:     b.staged,
+		gathered:   b.gathered,
+		departures: b.departures[:0],
+		paid:       b.paid[:0],
+		views:      b.views,
+		ending:     b.ending,
+		Sighting: series.Sighting{
+			Limits: b.Limits[:0], Places: b.Places[:0], Values: b.Values[:0], Collapsed: b.Collapsed[:0], Parted: b.Parted,
+		},
+	}
+}
+
+// walk decides about all points and says whether any was removed.
+func (b *Batch) walk(md pmetric.Metrics) bool {
+	removed := false
+	for i := range md.ResourceMetrics().Len() {
+		rm := md.ResourceMetrics().At(i)
+		b.Owner.Resource = rm.Resource().Attributes()
+		b.at = location{rm: rm, tenant: b.g.tenant(b.client, b.Owner.Resource)}
+		b.at.tenant.Metadata, b.at.tenant.Road = b.metadata, b.road
+		b.Owner.Tenant, b.Owner.Account = b.at.tenant.Name, 0
+		if b.Owner.Tenant != "" {
+			b.Owner.Account = b.Hash.Text(b.Owner.Tenant)
+		}
+		resource := b.Hash.Attributes(b.Owner.Resource)
+		if b.at.seed = b.Hash.Tenant(&b.at.tenant); b.at.seed != 0 {
+			resource = ident.Mix(resource, b.at.seed)
+		}
+		emptied := false
+		for j := range rm.ScopeMetrics().Len() {
+			sm := rm.ScopeMetrics().At(j)
+			emptied = b.scope(sm, b.Hash.Scope(resource, sm.Scope())) || emptied
+		}
+		if emptied {
+			removed = true
+			b.removeScopes(rm.ScopeMetrics())
+		}
+	}
+	if removed {
+		b.removeResources(md.ResourceMetrics())
+	}
+	return removed
+}
+
+// scope says whether a scope lost its last metric.
+func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) bool {
+	emptied := false
+	b.at.sm, b.at.scope, b.Owner.Scope = sm, scope, sm.Scope().Name()
+	for i := range sm.Metrics().Len() {
+		m := sm.Metrics().At(i)
+		if i == b.ahead.end || i == 0 {
+			b.lookAhead(sm.Metrics(), i, scope)
+		}
+		if b.metric(m, i) && !b.g.DryRun {
+			left := b.removePoints(m, b.drop)
+			b.gone += int64(len(b.drop) - left)
+			emptied = left == 0 || emptied
+		}
+	}
+	if emptied {
+		b.removeMetrics(sm.Metrics())
+	}
+	return emptied && sm.Metrics().Len() == 0
+}
+
+// metric decides about the points of one metric and says whether any is to be dropped.
+func (b *Batch) metric(m pmetric.Metric, i int) bool {
+	b.Owner.Metric = m.Name()
+	if b.passes() {
+		return false
+	}
+	b.Limits = b.Limits[:0]
+	b.Moment = b.g.Limiter.Now()
+	b.at.m = m
+	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
+	if b.weighed {
+		b.g.Book.Passed(m.Name(), len(b.fps)*WeighedOneIn)
+	}
+	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
+	if dropped && !b.g.DryRun {
+		for _, drop := range b.drop {
+			if drop {
+				b.taken++
+			}
+		}
+	}
+	for i, fp := range b.fps {
+		if i%warmed == 0 && len(b.fps) > warmed {
+			b.g.Limiter.Series.Warm(b.fps[i:min(i+warmed, len(b.fps))])
+		}
+		if dropped && b.drop[i] { // it was gathered
+			continue
+		}
+		if len(b.exempt) > 0 && b.passesPoint(amount.AttributesAt(m, i)) {
+			continue
+		}
+		s := b.g.Limiter.Known(fp, &b.Sighting)
+		if s != nil && s.Plain { // fast path: nothing to do but let it pass
+			continue
+		}
+		if b.decide(i, s) {
+			continue
+		}
+		if !dropped {
+			dropped = true
+			b.drop = zeroed(b.drop, len(b.fps))
+		}
+		b.drop[i] = true
+	}
+	if len(b.refusals.fps) > 0 {
+		b.observeAllRejected()
+	}
+	if len(b.marks)+len(b.ending) > 0 {
+		b.end(dropped)
+	}
+	if len(b.gathered.Leaving) > 0 {
+		b.leave(dropped)
+	}
+	return dropped
+}
+
+// decide is the slow path of one point. It says whether it passes. Its series' set is nil unless it is known.
+func (b *Batch) decide(i int, s *series.Set) bool {
+	b.index, b.Attributes = i, amount.AttributesAt(b.at.m, i)
+	var v ruling
+	if s == nil {
+		b.match()
+		b.Class, b.NoValue = amount.ClassOf(b.at.m), amount.WhenAt(b.at.m, i).NoValue
+		held, asks, owns := b.heldBack(i)
+		if held.Limit == nil || asks {
+			b.Promoted = asks
+			s, v.Verdict = b.g.Limiter.See(b.fps[i], &b.Sighting)
+			b.Promoted = false
+		}
+		switch {
+		case s != nil:
+			b.welcome(i, asks)
+		case owns:
+			return b.demote(i, v)
+		case held.Limit != nil:
+			if asks { // this is what keeps it there now
+				held.Limit, held.Reason = v.Limit, v.Reason
+			} else {
+				b.Witness()
+			}
+			b.g.Limiter.LastWord(b.fps[i], &b.Sighting, &held.Verdict)
+			return b.exceed(i, held)
+		}
+	}
+	switch {
+	case s == nil:
+		return b.exceed(i, v)
+	case s.Output:
+		return b.join(i)
+	case s.Promoted:
+		return b.own(i, s)
+	default:
+		return b.tolled(i, s)
+	}
+}
+
+// welcome is for a series that was seen, and given a place if it had none. It may stay a member.
+func (b *Batch) welcome(i int, member bool) {
+	switch {
+	case member:
+		b.g.Overflow.Grant(b.fps[i])
+	case b.Fresh && (b.Class == amount.ClassCumulative || b.Class == amount.ClassUpDown):
+		b.g.Overflow.Release(b.fps[i])
+	}
+	if b.Due {
+		b.observe(i)
+	}
+}
+
+// tolled has a point pay, and says whether it passes.
+func (b *Batch) tolled(i int, s *series.Set) bool {
+	if len(s.Tolls) == 0 || s.Generation != b.Policy.Generation {
+		return true
+	}
+	v := s.Pay(b.Now)
+	if v.Limit != nil {
+		return b.exceed(i, ruling{Verdict: v})
+	}
+	b.pays(s)
+	return true
+}
+
+// match finds the limits that apply to the metric. The total always does, so this is done once for each.
+func (b *Batch) match() {
+	if len(b.Limits) > 0 {
+		return
+	}
+	for _, l := range b.Policy.Limits {
+		if l.Match.MatchMetric(&b.Owner) {
+			b.Limits = append(b.Limits, l)
+		}
+	}
+}
+
+// passes says whether a whole metric is exempt, and finds out what its points have to be compared with if not.
+func (b *Batch) passes() bool {
+	b.exempt = b.exempt[:0]
+	for i := range b.Policy.Exempt {
+		e := &b.Policy.Exempt[i]
+		if !e.MatchMetric(&b.Owner) {
+			continue
+		}
+		if len(e.Attributes) == 0 {
+			return true
+		}
+		b.exempt = append(b.exempt, e)
+	}
+	return false
+}
+
+func (b *Batch) passesPoint(attributes pcommon.Map) bool {
+	for _, e := range b.exempt {
+		if e.MatchPoint(&b.Owner, attributes) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Batch) report(ctx context.Context) {
+	for _, l := range b.met {
+		var all int64
+		for why := range b.counts[l.Index].points {
+			for what, n := range b.counts[l.Index].points[why] {
+				if n > 0 {
+					all += n
+					b.g.Telemetry.ProcessorCardinalityRejectedPoints.Add(ctx, n, l.Rejected[why][what])
+				}
+			}
+		}
+		b.g.note(l, all, b.Now)
+	}
+	b.reportGathered(ctx)
+	if b.marked > 0 {
+		b.g.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked)
+	}
+	for loss, n := range b.losses {
+		if loss != int(amount.LossNone) && n > 0 {
+			b.g.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, LossOptions[loss])
+		}
+	}
+}
+
+// pays notes that a point of a series has paid.
+func (b *Batch) pays(s *series.Set) {
+	if n := len(b.paid); n > 0 && b.paid[n-1].Set == s {
+		b.paid[n-1].Points++
+		return
+	}
+	b.paid = append(b.paid, series.Paid{Set: s, Points: 1})
+}

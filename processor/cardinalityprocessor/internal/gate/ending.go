@@ -1,0 +1,62 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+)
+
+// A series that says its end, with a stale marker, needs its place no longer: others have it as soon as the batch with the
+// marker is accepted. So the pods of a new version find the places of the old one. Should the series come back, because only a scrape
+// had failed, it asks for a place as others do, and as one of which it is known what it has said.
+
+// end finds out which series of the metric at hand end with the batch. A value that comes after a marker means that
+// they go on.
+func (b *Batch) end(dropped bool) {
+	at := 0
+	class := amount.ClassOf(b.at.m)
+	for i, fp := range b.fps {
+		if at == len(b.marks) || b.marks[at] != i {
+			delete(b.ending, fp)
+			continue
+		}
+		at++
+		if dropped && b.drop[i] {
+			continue
+		}
+		if b.ending == nil {
+			b.ending = map[uint64]uint32{}
+		}
+		b.ending[fp] = 0
+		if class == amount.ClassCumulative {
+			b.ending[fp] = series.LeftIdle // what it has said must not be counted again
+		}
+	}
+}
+
+// endAll takes their places from those who ended.
+func (g *Gate) endAll(ending map[uint64]uint32, now moment.Moment) {
+	for _, fp := range slices.Sorted(maps.Keys(ending)) {
+		if g.Limiter.End(fp, ending[fp], now) {
+			g.Limiter.Ended.Add(1)
+		}
+	}
+}
+
+// part notes a step, for the rest of the batch and for when it is accepted.
+func (b *Batch) part(fp uint64, s series.Step) {
+	if s == (series.Step{}) {
+		return
+	}
+	if b.Parted == nil {
+		b.Parted = map[uint64]uint32{}
+	}
+	b.Parted[fp] = uint32(s.To)
+	b.departures = append(b.departures, series.Departure{FP: fp, Step: s})
+}

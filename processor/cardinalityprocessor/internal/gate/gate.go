@@ -1,0 +1,192 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gate decides about batches, point by point, and lets what it decided take effect when they are accepted.
+package gate
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
+)
+
+// Gate decides what goes through: it has all that is remembered of series, and the rules that they are let through by. It knows
+// nothing of pipelines.
+type Gate struct {
+	Cfg     *policy.Config
+	DryRun  bool
+	idle    time.Duration
+	tenants []tenantSource
+
+	metadataKeys []string // that what is made is sent with
+	Logger       *zap.Logger
+	Limiter      *series.Limiter
+	Overflow     *overflow.Overflow
+	Aggregator   *aggregate.Aggregator
+
+	Telemetry *metadata.TelemetryBuilder
+	Book      *stats.Book // nil without statistics
+	Events    events
+
+	PointsIn, PointsPassed, PointsTaken, PointsMade atomic.Int64
+
+	batches atomic.Uint64
+
+	scratch sync.Pool
+
+	Now func() time.Time
+
+	Rules        sync.RWMutex // held by batches while they decide
+	Policy       *policy.Policy
+	aggregations []*aggregate.Rule // beside the policy
+	Hash         ident.Hasher
+
+	RulesBad     atomic.Bool
+	RulesFault   atomic.Pointer[string]
+	RulesApplied atomic.Int64
+	RulesFailed  atomic.Int64
+
+	Storage     *store.Keyed
+	SaveFailure atomic.Int64
+}
+
+// New returns the gate of a configuration. Nothing is restored yet, and no time passes.
+func New(cfg *policy.Config, set component.TelemetrySettings) (*Gate, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gate{
+		Cfg:     cfg,
+		DryRun:  cfg.Mode == policy.ModeDryRun,
+		idle:    cfg.IdleTimeout,
+		tenants: newTenantSources(cfg.Tenant.From),
+
+		metadataKeys: sortedKeys(cfg.Tenant.MetadataKeys),
+
+		Logger:     set.Logger,
+		Limiter:    series.New(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
+		Overflow:   overflow.New(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
+		Aggregator: aggregate.New(int64(cfg.Memory.AggregateStateMiB)<<20, cfg.IdleTimeout),
+		Policy:     policy.New(cfg, 1, nil),
+		Hash:       ident.NewHasher(store.NewKey()),
+		Telemetry:  telemetry,
+		Now:        time.Now,
+	}
+	g.aggregations = aggregate.NewRules(cfg, g.Policy)
+	g.Aggregator.Bind(g.aggregations, time.Now())
+	g.Limiter.Patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
+	g.scratch.New = func() any { return &Batch{} }
+	g.Limiter.Groups.Apart = len(cfg.Tenant.From) > 0
+	if cfg.Statistics.Enabled {
+		g.Book = stats.NewBook(time.Now(), g.Hash.Text)
+		g.Limiter.Watched = true
+	}
+	if err := g.observe(); err != nil {
+		telemetry.Shutdown()
+		return nil, err
+	}
+	return g, nil
+}
+
+// NewBatch returns working memory for one that comes from a pipeline of several, or the only one. It is to be concluded.
+func (g *Gate) NewBatch(road string) *Batch {
+	b := g.scratch.Get().(*Batch)
+	b.road = road
+	return b
+}
+
+// Decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it. It says whether
+// anything was removed.
+func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
+	b.came = int64(md.DataPointCount())
+	defer b.letGo()
+	g.Rules.RLock()
+	defer g.Rules.RUnlock()
+	b.begin(ctx, g)
+	b.lend(loan)
+	return b.walk(md)
+}
+
+// DecideMade is decide for what was made here. None of it came in.
+func (g *Gate) DecideMade(ctx context.Context, b *Batch, md pmetric.Metrics) {
+	b.made = true
+	g.Decide(ctx, b, md, nil)
+	b.came, b.gone = 0, 0
+}
+
+// Conclude ends a batch.
+func (g *Gate) Conclude(ctx context.Context, b *Batch, accepted bool) {
+	if b.g == nil { // it was never begun
+		accepted = false
+	}
+	if accepted {
+		b.handBack()
+		g.commit(ctx, b)
+	} else {
+		g.discard(b)
+	}
+	b.reset()
+	g.scratch.Put(b)
+}
+
+// commit lets a batch have its effects.
+func (g *Gate) commit(ctx context.Context, b *Batch) {
+	g.PointsIn.Add(b.came)
+	g.PointsPassed.Add(b.came - b.gone)
+	g.PointsTaken.Add(b.taken)
+	if len(b.staged.Additions)+len(b.staged.Orphans)+len(b.departures)+len(b.ending) > 0 {
+		g.Rules.RLock()
+		defer g.Rules.RUnlock()
+		x := series.Sighting{Policy: g.Policy, Moment: g.Limiter.Now()}
+		g.Overflow.Commit(&overflow.Settlement{
+			Staged: &b.staged, Epoch: x.Moment.Epoch(), Now: g.Now(), Lost: &b.losses,
+			Placed: func(fp uint64) bool { return g.Limiter.Placed(fp, &x) },
+		})
+		for _, fp := range b.staged.Owned {
+			g.Limiter.Own(fp, &x)
+		}
+		for _, departure := range b.departures { // after what they say was added
+			g.Limiter.Part(departure, x.Moment)
+		}
+		g.endAll(b.ending, x.Moment)
+	}
+	if len(b.gathered.Intakes) > 0 {
+		g.feed(b)
+	}
+	b.report(ctx)
+}
+
+// discard is as if the batch had never come.
+func (g *Gate) discard(b *Batch) {
+	g.Overflow.Discard(&b.staged)
+	g.Aggregator.Spurn(b.gathered.Births)
+	for _, paid := range b.paid {
+		paid.Refund()
+	}
+}
+
+// feed lets what was gathered of a batch feed aggregates.
+func (g *Gate) feed(b *Batch) {
+	g.Aggregator.Feed(&b.gathered, g.Limiter.Now().Epoch(), g.Now())
+	for i := range b.gathered.Births {
+		if fp := b.gathered.Births[i].Ousts; fp != 0 {
+			g.Overflow.Release(fp)
+		}
+	}
+}

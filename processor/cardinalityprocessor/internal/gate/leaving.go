@@ -1,0 +1,52 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+)
+
+// A series that had a place of its own when a rule began to aggregate it says goodbye, so that nobody goes on with its last
+// value, nor has the same twice. A gauge does so with the point at hand, whose value is the aggregate's. A counter says its
+// value once more, from which it is counted in the aggregate, and its end right after it.
+
+// endsAfter is how long after its last value a counter ends: the shortest time that all who store series tell apart.
+const endsAfter = time.Millisecond
+
+// leave has the series say goodbye that end with the metric at hand.
+func (b *Batch) leave(dropped bool) {
+	m := b.at.m
+	class := amount.ClassOf(m)
+	if b.ending == nil {
+		b.ending = map[uint64]uint32{}
+	}
+	slices.Sort(b.gathered.Leaving) // several rules may have found the same
+	for _, i := range slices.Compact(b.gathered.Leaving) {
+		b.ending[b.fps[i]] = 0
+		if class == amount.ClassCumulative {
+			b.ending[b.fps[i]] = series.LeftIdle // what it has said must not be counted again
+		}
+		if b.g.DryRun || dropped && b.drop[i] {
+			continue
+		}
+		b.marked++
+		if class != amount.ClassCumulative {
+			amount.Silence(m, i)
+			continue
+		}
+		at := amount.AppendCopy(m, i)
+		amount.SetTimesAt(m, at, amount.WhenAt(m, i).Start, amount.WhenAt(m, i).Time+pcommon.Timestamp(endsAfter))
+		amount.Silence(m, at)
+		if dropped {
+			b.drop = append(b.drop, false)
+		}
+	}
+	b.gathered.Leaving = b.gathered.Leaving[:0]
+}

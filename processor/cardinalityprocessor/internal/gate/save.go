@@ -1,0 +1,175 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+)
+
+// What is saved has names: of the places, part by part, of the limits that these are counted by, of the overflow, and of what is
+// aggregated.
+const (
+	SnapshotLimits     = "limits"
+	SnapshotLedger     = "overflow"
+	SnapshotAggregates = "aggregates"
+)
+
+// SnapshotKey is the name of a part of the places.
+func SnapshotKey(part int) string { return "shard" + strconv.Itoa(part) }
+
+func feedersKey(part int) string { return SnapshotAggregates + strconv.Itoa(part) }
+
+var errNoStorage = errors.New("it is not configured, or not a storage extension")
+
+// OpenStorage returns the client of the storage extension, which is for one instance: that of a pipeline, or of all.
+func OpenStorage(ctx context.Context, host component.Host, id, owner component.ID, of string) (storage.Client, error) {
+	extension, ok := host.GetExtensions()[id].(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("cannot use `storage` %q: %w", id, errNoStorage)
+	}
+	client, err := extension.GetClient(ctx, component.KindProcessor, owner, of)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open `storage` %q: %w", id, err)
+	}
+	return client, nil
+}
+
+// Save writes all parts, one after the other. Batches go on meanwhile.
+func (g *Gate) Save(ctx context.Context) error {
+	g.Rules.RLock()
+	policy := g.Policy
+	g.Rules.RUnlock()
+	if err := g.Storage.Set(ctx, SnapshotLimits, g.Limiter.AppendLimits(nil, policy)); err != nil {
+		return fmt.Errorf("cannot save the limits: %w", err)
+	}
+	var buf []byte
+	for i := range series.PartCount {
+		buf = g.Limiter.AppendPart(buf[:0], i)
+		if err := g.Storage.Set(ctx, SnapshotKey(i), buf); err != nil {
+			return fmt.Errorf("cannot save part %d of %d (%d bytes): %w", i, series.PartCount, len(buf), err)
+		}
+	}
+	return nil
+}
+
+// Load restores what was saved. What is damaged is left out: its series have to find a place again.
+func (g *Gate) Load(ctx context.Context) error {
+	limits, err := g.Storage.Get(ctx, SnapshotLimits)
+	if err != nil {
+		return fmt.Errorf("cannot read the snapshot: %w", err)
+	}
+	damaged := 0
+	for i := range series.PartCount {
+		saved, err := g.Storage.Get(ctx, SnapshotKey(i))
+		if err != nil {
+			return fmt.Errorf("cannot read the snapshot: %w", err)
+		}
+		if len(saved) > 0 && g.Limiter.RestorePart(i, saved) != nil {
+			damaged++
+		}
+	}
+	known, err := series.ParseLimits(limits)
+	if err != nil {
+		damaged++
+	}
+	for _, load := range []func(context.Context) (bool, error){g.loadLedger, g.loadFeeders} {
+		if bad, err := load(ctx); err != nil {
+			return err
+		} else if bad {
+			damaged++
+		}
+	}
+	if g.Storage.Foreign > 0 {
+		g.Logger.Warn("The snapshot is of another key or of an earlier version, and left out", zap.Int("parts", g.Storage.Foreign))
+	}
+	if damaged > 0 {
+		g.Logger.Warn("Parts of the snapshot are damaged and left out", zap.Int("parts", damaged))
+	}
+	g.Policy = &policy.Policy{Known: known} // what is in force now comes next
+	return nil
+}
+
+// SaveLedger writes the ledger as it is now.
+func (g *Gate) SaveLedger(ctx context.Context, closed bool) error {
+	if g.Storage == nil {
+		return nil
+	}
+	if err := g.Storage.Set(ctx, SnapshotLedger, g.Overflow.SealedLedger(closed)); err != nil {
+		return fmt.Errorf("cannot save the overflow: %w", err)
+	}
+	return nil
+}
+
+// loadLedger goes on with what was saved, and opens it again. It comes after the places.
+func (g *Gate) loadLedger(ctx context.Context) (damaged bool, err error) {
+	saved, err := g.Storage.Get(ctx, SnapshotLedger)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the snapshot: %w", err)
+	}
+	if len(saved) > 0 && !g.DryRun {
+		now := g.Limiter.Now()
+		damaged = g.Overflow.RestoreLedger(saved, now.Epoch()) != nil
+		for fp, owns := range g.Overflow.Restored() {
+			if g.Limiter.Lapse(fp, now, owns) && !owns {
+				g.Overflow.Grant(fp)
+			}
+		}
+	}
+	if g.SaveLedger(ctx, false) != nil { // as it will be when it is next written
+		g.SaveFailure.Add(1)
+	}
+	return damaged, nil
+}
+
+// SaveFeeders writes what the shards were drained for. With something due the process goes on.
+func (g *Gate) SaveFeeders(ctx context.Context, due map[*aggregate.State]pcommon.Timestamp) error {
+	state, shards := g.Aggregator.Snapshot(g.Now(), due)
+	values := map[string][]byte{SnapshotAggregates: state}
+	for i := range shards {
+		values[feedersKey(i)] = shards[i]
+	}
+	if err := g.Storage.SetAll(ctx, values); err != nil {
+		return fmt.Errorf("cannot save the aggregates: %w", err)
+	}
+	return nil
+}
+
+// CloseFeeders writes what there is at the end.
+func (g *Gate) CloseFeeders(ctx context.Context) error {
+	return g.Aggregator.Close(func() error { return g.SaveFeeders(ctx, nil) })
+}
+
+// loadFeeders goes on with what was saved. What is damaged is left out as a whole: its parts are worth nothing alone.
+func (g *Gate) loadFeeders(ctx context.Context) (damaged bool, err error) {
+	saved, err := g.Storage.Get(ctx, SnapshotAggregates)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the snapshot: %w", err)
+	}
+	if len(saved) == 0 || g.DryRun {
+		return false, nil
+	}
+	a, err := g.Aggregator.Restored(saved, g.Limiter.Now().Epoch(), g.Now(), func(i int) ([]byte, error) {
+		return g.Storage.Get(ctx, feedersKey(i))
+	})
+	if err != nil {
+		return false, fmt.Errorf("cannot read the snapshot: %w", err)
+	}
+	if a == nil {
+		return true, nil
+	}
+	g.Aggregator = a
+	return false, nil
+}

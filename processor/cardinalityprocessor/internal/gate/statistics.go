@@ -1,0 +1,102 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+)
+
+// account is what a batch tells the statistics of one series.
+type account struct {
+	series stats.Series
+	rm     pmetric.ResourceMetrics // whose labels are the first ones
+	common int                     // how many these are
+}
+
+// observe tells of the point's series.
+func (b *Batch) observe(i int) {
+	b.fill(i)
+	b.account.series.New = b.Fresh
+	b.g.Book.Observe(&b.account.series)
+}
+
+// refusals are the points of the metric at hand that found no room, for statistics.
+type refusals struct {
+	fps []uint64
+	all []refusal
+	of  []int // that are to be told of
+}
+
+type refusal struct {
+	index int
+	limit *policy.Limit
+	why   policy.Reason
+	what  policy.Action
+}
+
+// observeRejected notes a series that has no place.
+func (b *Batch) observeRejected(i int, v ruling, what policy.Action) {
+	if b.g.Book != nil {
+		b.refusals.fps = append(b.refusals.fps, b.fps[i])
+		b.refusals.all = append(b.refusals.all, refusal{i, v.Limit, v.Reason, what})
+	}
+}
+
+// observeAllRejected tells of those of the metric at hand.
+func (b *Batch) observeAllRejected() {
+	r := &b.refusals
+	r.of = b.g.Book.RefuseAll(b.Owner.Metric, r.fps, r.of[:0])
+	for _, i := range r.of {
+		of := &r.all[i]
+		b.fill(of.index)
+		s := &b.account.series
+		s.Rejected, s.Rule, s.Reason, s.Action = true, of.limit.Name, policy.ReasonNames[of.why], policy.ActionNames[of.what]
+		s.Tenant, s.At = b.Owner.Tenant, time.Unix(0, b.Now)
+		b.g.Book.Observe(s)
+	}
+	r.reset()
+}
+
+func (r *refusals) reset() {
+	clear(r.all)
+	r.fps, r.all = r.fps[:0], r.all[:0]
+	if cap(r.fps) > maxRetained {
+		*r = refusals{}
+	}
+}
+
+func (b *Batch) fill(i int) {
+	a := &b.account
+	if a.rm != b.at.rm {
+		a.rm = b.at.rm
+		a.series.Labels = appendLabels(b.Hash, a.series.Labels[:0], b.Owner.Resource, stats.MaxLabels/2)
+		a.common = len(a.series.Labels)
+	}
+	labels := appendLabels(b.Hash, a.series.Labels[:a.common], amount.AttributesAt(b.at.m, i), stats.MaxLabels-a.common)
+	scope := b.Hash.Scope(b.at.seed, b.at.sm.Scope())
+	a.series = stats.Series{
+		Fingerprint: b.fps[i], Base: b.Hash.Metric(scope, b.at.m), Labels: labels,
+		Metric: b.Owner.Metric, Unit: b.at.m.Unit(), Kind: amount.KindOf(b.at.m),
+	}
+}
+
+// appendLabels appends attributes, as statistics are told of them.
+func appendLabels(h *ident.Hasher, dst []stats.Label, attributes pcommon.Map, limit int) []stats.Label {
+	for key, value := range attributes.All() {
+		if limit--; limit < 0 {
+			break
+		}
+		name := h.Text(key)
+		dst = append(dst, stats.Label{Key: key, Value: value, Name: name, Hash: h.Attribute(name, value)})
+	}
+	return dst
+}

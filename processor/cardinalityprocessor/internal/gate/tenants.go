@@ -1,0 +1,61 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+)
+
+// tenantSource is a place where a tenant may be found.
+type tenantSource struct {
+	metadata bool
+	key      string
+}
+
+func newTenantSources(from []string) []tenantSource {
+	var out []tenantSource
+	for _, f := range from {
+		s := policy.NewSource(f)
+		if s.Kind == policy.FromResource {
+			out = append(out, tenantSource{key: s.Key})
+		} else {
+			out = append(out, tenantSource{metadata: true, key: f[len("metadata:"):]})
+		}
+	}
+	return out
+}
+
+// tenant returns whose points a resource has, nobody's if nothing says.
+func (g *Gate) tenant(from client.Metadata, resource pcommon.Map) ident.Tenant {
+	for _, s := range g.tenants {
+		if !s.metadata {
+			if value, ok := resource.Get(s.key); ok {
+				if name := plain.Text(value); name != "" {
+					return ident.Tenant{Name: name}
+				}
+			}
+		} else if values := from.Get(s.key); len(values) > 0 && values[0] != "" {
+			return ident.Tenant{Name: values[0], Key: s.key}
+		}
+	}
+	return ident.Tenant{}
+}
+
+// sortedKeys are in one order, whatever the configuration's was.
+func sortedKeys(keys []string) []string {
+	var all []string
+	for _, key := range keys {
+		all = append(all, strings.ToLower(key)) // as metadata has them
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

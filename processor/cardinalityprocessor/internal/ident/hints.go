@@ -1,0 +1,131 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ident
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+)
+
+// Hints are what metrics came to that a receiver fills again and again, in the order in which a batch goes through them. They
+// are left with the memory, as package handback has it, and nothing depends on what the receiver does with them: a hint is used
+// for the attributes, the name and the unit that it was made of, all of which are compared. Where the receiver has one string for
+// all that are equal, that is to compare where they are, and a fraction of what it takes to hash them. From the first that differs
+// on, hints are made anew.
+//
+// Resources are not among them: targets that are alike share memory.
+type Hints struct {
+	metrics []metricHint
+	Points  []pointHint
+	texts   []attributeHint // of the points
+}
+
+type metricHint struct {
+	name, unit     string
+	ofName, ofUnit uint64
+}
+
+type pointHint struct {
+	Hash          uint64
+	first, length uint32 // in texts; of what is never known again, because it is not all strings, the length is unknowable
+}
+
+type attributeHint struct{ key, value string }
+
+const unknowable = math.MaxUint32
+
+const (
+	// maxHints is how many points hints are kept of, 16 bytes each. Larger pages come in parts, without hints.
+	maxHints = 1 << 16
+	// maxHintTexts is how many attributes are, 32 bytes each.
+	maxHintTexts = 4 * maxHints
+)
+
+// Hinted goes through hints.
+type Hinted struct {
+	*Hints // nil without any
+
+	metric, point int // the next
+}
+
+// MetricHash is hasher.metric.
+func (x *Hinted) MetricHash(h *Hasher, scope uint64, m pmetric.Metric) uint64 {
+	if x.Hints == nil {
+		return h.Metric(scope, m)
+	}
+	name, unit := m.Name(), m.Unit()
+	if x.metric < len(x.metrics) {
+		if k := &x.metrics[x.metric]; k.name == name && k.unit == unit {
+			x.metric++
+			return Mix(Mix(scope, k.ofName), Mix(k.ofUnit, amount.KindOf(m)))
+		}
+		clear(x.metrics[x.metric:])
+		x.metrics = x.metrics[:x.metric]
+	}
+	k := metricHint{name: name, unit: unit, ofName: h.Text(name), ofUnit: h.Text(unit)}
+	if len(x.metrics) < maxHints {
+		x.metrics = append(x.metrics, k)
+		x.metric++
+	}
+	return Mix(Mix(scope, k.ofName), Mix(k.ofUnit, amount.KindOf(m)))
+}
+
+// Attributes is hasher.attributes.
+func (x *Hinted) Attributes(r *Recall, h *Hasher, of pcommon.Map) uint64 {
+	if x.Hints == nil {
+		return r.attributes(h, of)
+	}
+	if x.point < len(x.Points) {
+		p := &x.Points[x.point]
+		switch {
+		case x.isOf(p, of): // fast path
+			x.point++
+			return p.Hash
+		case p.length == unknowable:
+			x.point++
+			return r.attributes(h, of)
+		}
+		clear(x.texts[p.first:])
+		x.texts, x.Points = x.texts[:p.first], x.Points[:x.point]
+	}
+	sum := r.attributes(h, of)
+	if len(x.Points) < maxHints && len(x.texts)+of.Len() <= maxHintTexts {
+		x.Points = append(x.Points, x.note(of, sum))
+		x.point++
+	}
+	return sum
+}
+
+// isOf says whether a hint was made of such attributes.
+func (x *Hints) isOf(p *pointHint, of pcommon.Map) bool {
+	if int(p.length) != of.Len() {
+		return false
+	}
+	texts := x.texts[p.first : p.first+p.length]
+	i := 0
+	for key, value := range of.All() {
+		if t := &texts[i]; t.key != key || t.value != value.Str() { // of what is no string it is "", which no hint has
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// note makes a hint.
+func (x *Hints) note(of pcommon.Map, sum uint64) pointHint {
+	p := pointHint{Hash: sum, first: uint32(len(x.texts)), length: uint32(of.Len())}
+	for key, value := range of.All() {
+		s := value.Str()
+		if s == "" { // it may be no string
+			p.length = unknowable
+		}
+		x.texts = append(x.texts, attributeHint{key, s})
+	}
+	return p
+}

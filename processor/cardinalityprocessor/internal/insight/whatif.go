@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package insight
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+)
+
+// ErrNoStatistics is for what only statistics can tell.
+var ErrNoStatistics = errors.New("cannot tell without `statistics::enabled`")
+
+// WhatIf implements inspect.Cardinality. A single label's loss has been counted all along; several together, or those of
+// a metric that is not among the largest, are estimated from the sample.
+func (i inspection) WhatIf(change inspect.Change) (inspect.Projection, error) {
+	if i.g.Book == nil {
+		return inspect.Projection{}, ErrNoStatistics
+	}
+	s := i.snapshot()
+	projection := inspect.Projection{Before: inspect.Estimate{Value: float64(i.Series())}}
+	rejected := i.rejected()
+	projection.Before.Value += rejected.Value
+	projection.Before.Error = rejected.Error
+	labels := i.counted(&s)
+	if change.Metric != "" {
+		at := slices.IndexFunc(s.Metrics, func(m stats.Metric) bool { return m.Name == change.Metric })
+		if at < 0 {
+			return projection, fmt.Errorf("cannot project metric %q: it has not been seen lately", change.Metric)
+		}
+		m := &s.Metrics[at]
+		labels, projection.Before = m.Labels, estimated(m.Series+m.Rejected, stats.StandardError)
+	}
+	after := projection.Before
+	switch at := slices.IndexFunc(labels, func(l stats.WithoutLabel) bool { return slices.Equal(change.Drop, []string{l.Name}) }); {
+	case len(change.Drop) == 0 && len(change.Keep) == 0:
+	case at >= 0 && len(change.Keep) == 0:
+		l := &labels[at]
+		others := after.Value - l.Series // that do not have the label
+		if others < 3*l.Error*after.Value {
+			others = 0 // as well as can be told
+		}
+		after.Value = max(1, math.Round(others+l.Without))
+		after.Error = math.Round(l.Error * math.Hypot(l.Without, others))
+	default:
+		after = i.fromSample(change, projection.Before)
+		projection.Note = "estimated from a sample of the series that have a place; likely too low where few series have most of the values"
+	}
+	after.Value = min(after.Value, projection.Before.Value)
+	if change.Max > 0 && after.Value > float64(change.Max) {
+		after = exactly(change.Max)
+	}
+	projection.After = after
+	projection.Merged = inspect.Estimate{Value: projection.Before.Value - after.Value, Error: math.Hypot(projection.Before.Error, after.Error)}
+	return projection, nil
+}
+
+// counted are the labels of all metrics.
+func (i inspection) counted(s *stats.Snapshot) (all []stats.WithoutLabel) {
+	for _, l := range s.Labels {
+		all = append(all, l.WithoutLabel)
+	}
+	return all
+}
+
+// fromSample counts what is distinct without the labels, and estimates what the sample has missed.
+func (i inspection) fromSample(change inspect.Change, before inspect.Estimate) inspect.Estimate {
+	all, factor := i.g.Book.Sample()
+	counts := map[string]int{}
+	n := 0.0
+	for _, e := range all {
+		if change.Metric != "" && e.Metric != change.Metric {
+			continue
+		}
+		n += factor
+		var left []string
+		for _, l := range labelsOf(e) {
+			if !slices.Contains(change.Drop, l.Name) && (len(change.Keep) == 0 || slices.Contains(change.Keep, l.Name)) {
+				left = append(left, l.Name+"\xff"+l.Value)
+			}
+		}
+		slices.Sort(left)
+		counts[e.Metric+"\xff"+strings.Join(left, "\xff")]++
+	}
+	if n == 0 {
+		return before
+	}
+	distinct := stats.Distinct(counts, factor)
+	return inspect.Estimate{Value: math.Round(distinct.Value), Error: math.Round(distinct.Error)}
+}

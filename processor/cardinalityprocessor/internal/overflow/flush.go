@@ -1,0 +1,315 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package overflow
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+)
+
+// A flush goes from shard to shard, and holds none of them for longer than a few hundred members or outputs take: batches go on
+// meanwhile. What it does not see of them goes with the next one.
+
+// restedAtOnce is how many members are let rest, or outputs summed up, while others wait for their shard.
+const restedAtOnce = 512
+
+// summed is what the subtotals of an output come to.
+type summed struct {
+	Total   amount.Value
+	bounds  *amount.Bounds // of total
+	stamp   uint64         // of the last point
+	points  int            // since the last flush
+	Members int
+	pins    int
+	seen    uint32
+	lost    int // subtotals that would make it infinite
+}
+
+// add adds a subtotal, of which deltas and gauges keep nothing: that is sent now.
+func (s *summed) add(out *Output, p *subtotal, take bool) {
+	s.Members += p.Members
+	s.pins += p.pins
+	s.seen = max(s.seen, p.seen)
+	if p.points == 0 && !out.Class.Keeps() {
+		return
+	}
+	total := p.total
+	if !take || out.Class.Keeps() {
+		total = total.Clone()
+	}
+	if out.form == amount.ShapeHistogram {
+		in := out.Bounds.Load()
+		s.Total.Cells = s.bounds.Coarsen(s.Total.Cells, in)
+		total.Cells = p.bounds.Coarsen(total.Cells, in)
+		s.bounds = in
+	}
+	switch {
+	case out.Class == amount.ClassGauge && s.points == 0:
+		s.Total = total
+	case out.Class == amount.ClassGauge && out.gauge != amount.GaugeMean:
+		out.gauge.Blend(&s.Total, &total, p.stamp > s.stamp)
+	case !s.Total.Add(total):
+		s.lost++
+	}
+	s.stamp = max(s.stamp, p.stamp)
+	s.points += p.points
+	if !take {
+		return
+	}
+	if !out.Class.Keeps() {
+		p.total = amount.Value{}
+	}
+	p.points = 0
+}
+
+// SumUp goes through the subtotals of outputs, and takes what is new of them if it is to be sent. What is a flush's is held.
+func (o *Overflow) SumUp(order []*Output, take bool) {
+	for _, out := range order {
+		out.Sum = summed{bounds: out.Bounds.Load()}
+	}
+	for i := range o.Shards {
+		for some := range slices.Chunk(order, restedAtOnce) {
+			o.sumShard(i, some, take)
+			runtime.Gosched() // batches may have no other processor
+		}
+	}
+}
+
+func (o *Overflow) sumShard(i int, some []*Output, take bool) {
+	sh := &o.Shards[i]
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	for _, out := range some {
+		if p := out.Subtotals[i]; p != nil {
+			out.Sum.add(out, p, take)
+		}
+	}
+}
+
+// letRest lets those rest who are idle.
+func (o *Overflow) letRest(epoch uint32) {
+	for i := range o.Shards {
+		sh := &o.Shards[i]
+		idle := sh.idle(epoch)
+		slices.Sort(idle) // sums of floats depend on the order
+		for some := range slices.Chunk(idle, restedAtOnce) {
+			o.restSome(sh, some, epoch)
+			runtime.Gosched()
+		}
+	}
+}
+
+func (sh *overflowShard) idle(epoch uint32) (idle []uint64) {
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	for fp, m := range sh.Members {
+		if m.idle(epoch) {
+			idle = append(idle, fp)
+		}
+	}
+	return idle
+}
+
+func (m *Member) idle(epoch uint32) bool { return !m.rests && epoch-m.Seen > moment.IdleEpochs+1 }
+
+func (o *Overflow) restSome(sh *overflowShard, some []uint64, epoch uint32) {
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	for _, fp := range some {
+		if m := sh.Members[fp]; m != nil && m.idle(epoch) {
+			o.rest(sh, fp, m)
+		}
+	}
+}
+
+// ordered is a copy of what there is.
+func (o *Overflow) ordered() []*Output {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	return slices.Clone(o.Order)
+}
+
+// expire forgets outputs that have no members, and have been silent. It returns those that have to say goodbye.
+func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) (ended []*Output) {
+	var over []*Output
+	for _, out := range order {
+		if s := &out.Sum; s.Members == 0 && s.points == 0 && s.pins == 0 && epoch-s.seen > moment.IdleEpochs+1 {
+			over = append(over, out)
+		}
+	}
+	for _, out := range o.abandon(over, now, func(out *Output) bool {
+		return out.every(func(p *subtotal) bool { return p.quiet() && epoch-p.seen > moment.IdleEpochs+1 })
+	}) {
+		if out.Class != amount.ClassDelta && out.sent {
+			ended = append(ended, out)
+		}
+	}
+	o.overlookAll()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	o.closeAccounts()
+	return ended
+}
+
+func (o *Overflow) overlookAll() {
+	for i := range o.Shards {
+		sh := &o.Shards[i]
+		sh.Mu.Lock()
+		o.overlook(sh)
+		sh.Mu.Unlock()
+	}
+}
+
+// quiet says whether nobody has anything for a subtotal, nor it for others.
+func (p *subtotal) quiet() bool { return p.Members == 0 && p.points == 0 && p.pins == 0 }
+
+func (out *Output) every(holds func(*subtotal) bool) bool {
+	return !slices.ContainsFunc(out.Subtotals, func(p *subtotal) bool { return p != nil && !holds(p) })
+}
+
+// abandon forgets outputs, some at a time, of which that holds when all shards are locked. It returns which they were. Nobody finds
+// them, or adds anything, from then on.
+func (o *Overflow) abandon(all []*Output, now pcommon.Timestamp, over func(*Output) bool) (gone []*Output) {
+	for some := range slices.Chunk(all, restedAtOnce) {
+		before := len(gone)
+		o.Mu.Lock()
+		o.LockAll()
+		for _, out := range some {
+			if !out.gone.Load() && over(out) {
+				out.gone.Store(true)
+				gone = append(gone, out)
+			}
+		}
+		o.UnlockAll()
+		for _, out := range gone[before:] {
+			if out.Class.Keeps() && out.begun.Load() {
+				o.Begin = now // should it come back, then not with the same beginning
+			}
+			o.shrink(out.account, out.Cost)
+			delete(o.Outputs, out.FP)
+		}
+		if len(gone) > before {
+			o.Order = slices.DeleteFunc(o.Order, func(out *Output) bool { return out.gone.Load() })
+		}
+		o.Mu.Unlock()
+	}
+	return gone
+}
+
+// unbegun forgets outputs that batches have made to which nothing was added, when no other batch has anything for them.
+func (o *Overflow) unbegun(s *Staged) {
+	all := s.Orphans
+	for i := range s.Additions {
+		if out := s.Additions[i].output; !out.begun.Load() && !slices.Contains(all, out) {
+			all = append(all, out)
+		}
+	}
+	if len(all) > 0 {
+		o.abandon(all, 0, func(out *Output) bool { return !out.begun.Load() && out.every((*subtotal).quiet) })
+	}
+}
+
+// Flush takes what there is to send, by tenant and in pieces that are not too large, and begins a new interval.
+func (o *Overflow) Flush(epoch uint32, now time.Time) []Shipment {
+	o.flushing.Lock()
+	defer o.flushing.Unlock()
+	at := pcommon.NewTimestampFromTime(now)
+	o.letRest(epoch)
+	order := slices.DeleteFunc(o.ordered(), func(out *Output) bool { return !out.begun.Load() })
+	o.SumUp(order, true)
+	for _, out := range order {
+		o.Lost.Add(int64(max(0, out.Sum.lost-out.lost)))
+		out.lost = out.Sum.lost
+	}
+	var all []*Shipment
+	open := map[ident.Tenant]*Shipment{}
+	shipmentOf := func(t ident.Tenant) *Shipment {
+		if open[t] == nil || open[t].Bytes >= ShipmentBytes {
+			open[t] = NewShipment(t)
+			all = append(all, open[t])
+		}
+		return open[t]
+	}
+	for _, out := range o.expire(order, epoch, at) { // before the rest: what ends now has nothing else to say
+		shipmentOf(out.Tenant).end(out, at)
+	}
+	for _, out := range order {
+		if s := &out.Sum; s.points == 0 && (out.Class == amount.ClassDelta || out.Class == amount.ClassGauge || s.Members == 0) {
+			continue
+		}
+		shipmentOf(out.Tenant).put(out, at)
+	}
+	shipments := make([]Shipment, len(all))
+	for i, s := range all {
+		shipments[i] = *s
+	}
+	return shipments
+}
+
+// Restore takes back the sums and farewells that could not be sent: they go with the next. It returns how many cannot,
+// because something else has their place by now.
+func (o *Overflow) Restore(s *Shipment) (lost int) {
+	o.flushing.Lock()
+	defer o.flushing.Unlock()
+	for _, out := range s.Ended {
+		o.back(out)
+	}
+	for i := range s.sent {
+		sent := &s.sent[i]
+		out := o.back(sent.output)
+		if !out.fits(sent.output.kind()) || !o.giveBack(out, sent) {
+			lost++
+			continue
+		}
+		if out.Class == amount.ClassDelta {
+			out.Start = sent.start
+		}
+	}
+	return lost
+}
+
+// back returns the output that has the place of one, which is itself unless it was idle since and another one came.
+func (o *Overflow) back(out *Output) *Output {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	if there := o.Outputs[out.FP]; there != nil {
+		return there
+	}
+	out.gone.Store(false)
+	o.All.Used.Add(out.Cost)
+	out.account.Used.Add(out.Cost)
+	o.install(out)
+	return out
+}
+
+// giveBack adds what was taken of an output to it again, as its first subtotal's.
+func (o *Overflow) giveBack(out *Output, sent *sent) bool {
+	sh := &o.Shards[0]
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	p, v := out.subtotal(0), sent.total
+	if !out.agree(p, &v, sent.bounds) {
+		return false
+	}
+	out.begun.Store(true)
+	switch {
+	case out.Class != amount.ClassGauge:
+		p.total.Add(v)
+	case p.points == 0:
+		p.total, p.stamp = v, 0 // those that came since are newer
+	case out.gauge == amount.GaugeMean:
+		p.total.Add(v)
+	default:
+		out.gauge.Blend(&p.total, &v, false)
+	}
+	p.points += sent.points
+	return true
+}

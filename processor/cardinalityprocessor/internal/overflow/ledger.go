@@ -1,0 +1,288 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package overflow
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
+)
+
+// The ledger is what is saved of the overflow: cumulative outputs with their totals, and members with their last values. A
+// restart goes on where it was, so that no increment counts twice, or not at all.
+//
+// It is written before a flush is sent: of what the next consumer has seen nothing is forgotten, not even by a process that
+// is killed. What such a one added up since then nobody has seen, and cumulative inputs say it again. It is closed, and has
+// the deltas that could not be sent, when the process ends as it should:
+//
+//	magic | closed | certain | outputs | rule names | members | those with series of their own | CRC-32
+
+// SealedLedger goes from shard to shard: what the members of one have said is what its subtotals of the outputs have, at any time. Only
+// bounds must not change on the way; when they have, it begins anew, and holds all the third time.
+func (o *Overflow) SealedLedger(closed bool) []byte {
+	o.flushing.Lock()
+	defer o.flushing.Unlock()
+	for range 2 {
+		if l := o.ledger(closed); l.whole() {
+			return o.seal(l, closed)
+		}
+	}
+	order := o.ordered()
+	o.LockAll()
+	defer o.UnlockAll()
+	l := newLedger(order, closed)
+	for i := range o.Shards {
+		l.add(o, i)
+	}
+	return o.seal(l, closed)
+}
+
+// ledger is what is noted of the overflow before it is written.
+type ledger struct {
+	outputs []*Output        // deltas come last
+	bounds  []*amount.Bounds // of these, when it was begun
+	index   map[*Output]uint64
+	names   []string // of rules
+	rules   map[string]uint64
+	members []byte
+	n       uint64
+	own     []byte
+	owning  uint64
+}
+
+// newLedger begins one, of outputs that were added to and whose total is kept, or that are sent by who comes next.
+func newLedger(order []*Output, closed bool) *ledger {
+	l := &ledger{index: map[*Output]uint64{}, rules: map[string]uint64{}}
+	for _, deltas := range []bool{false, closed} {
+		for _, out := range order {
+			if out.begun.Load() && (!deltas && out.Class.Keeps() || deltas && out.Class == amount.ClassDelta) {
+				out.Sum = summed{bounds: out.Bounds.Load()}
+				l.index[out] = uint64(len(l.outputs))
+				l.outputs, l.bounds = append(l.outputs, out), append(l.bounds, out.Sum.bounds)
+			}
+		}
+		if !closed {
+			break
+		}
+	}
+	return l
+}
+
+func (o *Overflow) ledger(closed bool) *ledger {
+	l := newLedger(o.ordered(), closed)
+	for i := range o.Shards {
+		o.noteShard(l, i)
+	}
+	return l
+}
+
+func (o *Overflow) noteShard(l *ledger, i int) {
+	sh := &o.Shards[i]
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	l.add(o, i)
+}
+
+// add notes a shard, whose lock is held.
+func (l *ledger) add(o *Overflow, i int) {
+	for _, out := range l.outputs {
+		if p := out.Subtotals[i]; p != nil {
+			out.Sum.add(out, p, false)
+		}
+	}
+	for fp, m := range o.Shards[i].Members {
+		at, ok := l.index[m.Output]
+		if !ok { // it came meanwhile
+			continue
+		}
+		rule, ok := l.rules[m.Limit.Name]
+		if !ok {
+			rule = uint64(len(l.names))
+			l.rules[m.Limit.Name] = rule
+			l.names = append(l.names, m.Limit.Name)
+		}
+		l.n++
+		l.members = binary.AppendUvarint(binary.LittleEndian.AppendUint64(l.members, fp), at)
+		l.members = append(binary.AppendUvarint(l.members, rule), byte(m.Reason))
+		l.members = store.AppendTimes(l.members, m.Start, m.Time)
+		last := m.Last
+		last.Cells = m.bounds.Coarsen(last.Cells, m.Output.Sum.bounds)
+		l.members = last.Append(l.members)
+		if m.own != nil {
+			l.owning++
+			l.own = m.appendOwn(l.own, fp)
+		}
+	}
+}
+
+// whole says whether the bounds of all are what they were when it was begun.
+func (l *ledger) whole() bool {
+	for i, out := range l.outputs {
+		if out.Bounds.Load() != l.bounds[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// seal writes what was noted.
+func (o *Overflow) seal(l *ledger, closed bool) []byte {
+	dst := store.AppendFlags([]byte(store.Magic), closed)
+	dst = store.AppendTimes(dst, o.Certain)
+	outputs, told := uint64(0), []byte(nil)
+	for _, out := range l.outputs {
+		if !out.Class.Keeps() && out.Sum.points == 0 { // and nobody is a member
+			continue
+		}
+		outputs++
+		told = out.append(told)
+	}
+	dst = append(binary.AppendUvarint(dst, outputs), told...)
+	dst = binary.AppendUvarint(dst, uint64(len(l.names)))
+	for _, name := range l.names {
+		dst = store.AppendString(dst, name)
+	}
+	dst = append(binary.AppendUvarint(dst, l.n), l.members...)
+	dst = append(binary.AppendUvarint(dst, l.owning), l.own...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst))
+}
+
+// RestoreLedger begins where another process ended. If that was killed, what began before this one may have been counted. It is
+// for a processor that has not started.
+func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
+	o.Certain = o.Begin
+	r, err := store.NewReader(saved)
+	if err != nil {
+		return err
+	}
+	closed, certain := r.Byte() == 1, r.Time()
+	outputs := make([]*Output, r.Count(minOutput))
+	for i := range outputs {
+		out := readOutput(r)
+		if out == nil || o.Outputs[out.FP] != nil {
+			return store.ErrDamaged
+		}
+		o.reinstall(out, epoch)
+		outputs[i] = out
+	}
+	limits := make([]*policy.Limit, r.Count(1))
+	for i := range limits {
+		limits[i] = &policy.Limit{Name: r.String()}
+	}
+	for range r.Count(minMember) {
+		fp := r.Word()
+		at, rule, why := r.Uvarint(), r.Uvarint(), policy.Reason(r.Byte())
+		m := &Member{Reason: why, Seen: epoch, Start: r.Time(), Time: r.Time(), Last: amount.ReadValue(r)}
+		shard := o.shardOf(fp)
+		sh := &o.Shards[shard]
+		if r.Err != nil || at >= uint64(len(outputs)) || rule >= uint64(len(limits)) || why >= policy.Reasons ||
+			sh.Members[fp] != nil || !outputs[at].keeps(m.Last) {
+			return store.ErrDamaged
+		}
+		m.Output, m.Limit, m.Cost = outputs[at], limits[rule], costOf(&m.Last)
+		m.bounds, m.Last.Shape = m.Output.Bounds.Load(), m.Output.form
+		m.Output.subtotal(shard).Members++
+		sh.Members[fp] = m
+		o.All.Used.Add(m.Cost)
+		m.Output.account.Used.Add(m.Cost)
+		m.exact = m.Last.Shape != amount.ShapeHistogram || m.bounds == nil // else it is not known before its next value
+	}
+	if err := o.restoreOwn(r); err != nil {
+		return err
+	}
+	if closed && r.Err == nil {
+		o.Certain = certain // another one may have been killed earlier
+	}
+	return r.Err
+}
+
+// Restored are the members that were saved, and whether they have a series of their own. Nobody else is here yet.
+func (o *Overflow) Restored() map[uint64]bool {
+	all := map[uint64]bool{}
+	for i := range o.Shards {
+		for fp, m := range o.Shards[i].Members {
+			all[fp] = m.own != nil
+		}
+	}
+	return all
+}
+
+// reinstall gives an output that was saved its place. All that it has said is its first subtotal's.
+func (o *Overflow) reinstall(out *Output, epoch uint32) {
+	out.Subtotals = make([]*subtotal, len(o.Shards))
+	out.Cost += subtotalSize * int64(len(o.Shards))
+	p := out.subtotal(0)
+	p.total, p.points, p.seen = out.Sum.Total, max(out.Sum.points, 1), epoch // who knows whether it was sent
+	out.since = out.Start
+	out.account = o.accountOf(out.Rule, out.Tenant.Name)
+	out.begun.Store(true)
+	out.summed.Store(p.total.HasSum)
+	o.All.Used.Add(out.Cost)
+	out.account.Used.Add(out.Cost)
+	o.install(out)
+}
+
+// What outputs and members take at least.
+const (
+	minOutput = 3 + 4*8 + 3 + amount.ValueFields
+	minMember = 8 + 3 + 2*8 + amount.ValueFields
+)
+
+func (out *Output) append(dst []byte) []byte {
+	dst = store.AppendString(ident.AppendTenant(dst, out.Tenant), out.Rule)
+	for _, word := range []uint64{out.FP, out.Keys.Scope, out.Keys.Metric} {
+		dst = binary.LittleEndian.AppendUint64(dst, word)
+	}
+	dst = store.AppendTimes(dst, out.Start)
+	dst = binary.AppendUvarint(store.AppendFlags(dst, out.sent), uint64(out.Sum.points))
+	if out.form == amount.ShapeHistogram {
+		amount.SetBounds(out.Metric, out.Sum.bounds)
+	}
+	var to pmetric.ProtoMarshaler
+	data, _ := to.MarshalMetrics(out.Data) // it never fails
+	dst = append(binary.AppendUvarint(dst, uint64(len(data))), data...)
+	return out.Sum.Total.Append(dst)
+}
+
+// readOutput returns nil if it is none.
+func readOutput(r *store.Reader) *Output {
+	out := &Output{Tenant: ident.ReadTenant(r), Rule: r.String()}
+	out.FP, out.Keys.Scope, out.Keys.Metric = r.Word(), r.Word(), r.Word()
+	out.Start = r.Time()
+	out.sent, out.Sum.points = r.Byte() == 1, int(min(r.Uvarint(), math.MaxInt32))
+	data := r.Bytes(r.Count(1))
+	total := amount.ReadValue(r)
+	if r.Err != nil {
+		return nil
+	}
+	if out.Data, out.Metric = amount.OnlyPoint(data); out.Metric == (pmetric.Metric{}) {
+		return nil
+	}
+	out.Class = amount.ClassOf(out.Metric)
+	if out.Metric.Type() == pmetric.MetricTypeHistogram {
+		if upper := out.Metric.Histogram().DataPoints().At(0).ExplicitBounds().AsRaw(); len(upper) > 0 {
+			out.Bounds.Store(&amount.Bounds{Upper: upper})
+		}
+	}
+	out.form = amount.ShapeOf(out.Metric)
+	if total.Shape = out.form; out.Class == amount.ClassGauge || !out.keeps(total) {
+		return nil
+	}
+	out.Sum.Total = total
+	out.Cost = out.Weight(len(data))
+	return out
+}
+
+// keeps says whether a value may be added to those of the output.
+func (out *Output) keeps(v amount.Value) bool {
+	in := out.Bounds.Load()
+	return len(v.Cells) == 0 || in != nil && len(v.Cells) == len(in.Upper)+1
+}

@@ -1,0 +1,231 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package overflow
+
+import (
+	"encoding/binary"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
+)
+
+// The way back. A cumulative series that was added to an overflow series cannot just go on by itself when there is room: its
+// value says once more what has been counted there. So it begins anew: with the time of the last value that was added for a
+// start, and from there on with what it has grown by since. Overflow series and its own then say together what it says.
+//
+// It asks for a place with its points, once in an epoch, and is added up as before while it has one but has not begun. It
+// begins with a flush, after the ledger was written that has the value it is counted from. A process that is killed at any
+// time thus knows of it if anybody else does. docs/design/023 has what else was considered.
+
+// Own is from where on a member says by itself what it grows by.
+type Own struct {
+	Base   amount.Value // what was said of it elsewhere
+	Bounds *amount.Bounds
+	Since  pcommon.Timestamp
+	Noted  bool // the ledger has it; until then the member waits
+}
+
+// ownCost is what it takes beside the buckets, which move from the member.
+const ownCost = 320
+
+// View is a member as the batch at hand sees it: with what the batch has said before.
+type View struct {
+	Member      *Member
+	Limit       *policy.Limit
+	Reason      policy.Reason
+	Start, Time pcommon.Timestamp
+	Last        amount.Value
+	Bounds      *amount.Bounds // of last
+	Exact       bool
+	Pinned      bool
+	Own         *Own
+	Noted       bool
+}
+
+// View returns what is known of a member.
+func (o *Overflow) View(fp uint64) View {
+	sh := o.lock(fp)
+	defer sh.Mu.Unlock()
+	m := sh.Members[fp]
+	if m == nil {
+		return View{}
+	}
+	return View{
+		Member: m, Limit: m.Limit, Reason: m.Reason, Start: m.Start, Time: m.Time, Last: m.Last, Bounds: m.bounds, Exact: m.exact,
+		Pinned: m.pins > 0, Own: m.own, Noted: m.own != nil && m.own.Noted,
+	}
+}
+
+// Grant notes that a member has a place.
+func (o *Overflow) Grant(fp uint64) {
+	sh := o.lock(fp)
+	defer sh.Mu.Unlock()
+	if m := sh.Members[fp]; m != nil && m.own == nil && !m.granted {
+		m.granted = true
+		sh.granted = append(sh.granted, fp)
+	}
+}
+
+// promoted are members that begin anew, by shard.
+type promoted [][]*Member
+
+func (p promoted) Len() (n int) {
+	for _, some := range p {
+		n += len(some)
+	}
+	return n
+}
+
+// Promote has members that were granted a place begin anew, as soon as it is noted.
+func (o *Overflow) Promote(placed func(fp uint64) bool) promoted {
+	all := make(promoted, len(o.Shards))
+	for i := range o.Shards {
+		all[i] = o.promoteSome(&o.Shards[i], placed)
+	}
+	return all
+}
+
+func (o *Overflow) promoteSome(sh *overflowShard, placed func(fp uint64) bool) (all []*Member) {
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	wait := sh.granted[:0]
+	for _, fp := range sh.granted {
+		m := sh.Members[fp]
+		switch {
+		case m == nil || !m.granted:
+		case m.own != nil || !placed(fp):
+			m.granted = false
+		case m.rests || !m.exact || m.pins > 0 || o.All.Used.Load()+o.All.Staged.Load()+ownCost > o.Budget || !o.grow(m.Output.account, ownCost):
+			wait = append(wait, fp)
+		default:
+			m.granted = false
+			m.own = &Own{Base: m.Last, Bounds: m.bounds, Since: m.Time}
+			m.Last = m.Last.Scalar()
+			m.Cost += ownCost
+			sh.owning++
+			all = append(all, m)
+		}
+	}
+	clear(sh.granted[len(wait):])
+	sh.granted = wait
+	return all
+}
+
+// Confirm lets them begin, or go on as before if it could not be noted.
+func (o *Overflow) Confirm(all promoted, noted bool) {
+	for i, some := range all {
+		if len(some) > 0 {
+			o.confirmSome(&o.Shards[i], some, noted)
+		}
+	}
+}
+
+func (o *Overflow) confirmSome(sh *overflowShard, some []*Member, noted bool) {
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	for _, m := range some {
+		if m.own == nil || m.gone {
+			continue
+		}
+		if noted {
+			m.own.Noted = true
+			continue
+		}
+		m.Last = m.own.Base
+		sh.disown(m)
+		if m.rests {
+			o.restMore(sh, m.Output.account, -ownCost)
+		}
+		m.Cost -= ownCost
+		o.shrink(m.Output.account, ownCost)
+	}
+}
+
+// disown ends what a member has of its own.
+func (sh *overflowShard) disown(m *Member) {
+	if m.own != nil && !m.rests {
+		sh.owning--
+	}
+	m.own = nil
+}
+
+// StageOwn notes what a series of its own says. With demoted it was the last time.
+func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Bucketed) {
+	i := o.shardOf(add.FP)
+	sh := &o.Shards[i]
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	add.member, add.output, add.limit, add.reason, add.passes = v.Member, v.Member.Output, v.Limit, v.Reason, true
+	s.append(add, add.output.subtotal(i), said)
+}
+
+// own notes what was said.
+func (x *settling) own() {
+	o, m, out := x.overflow, x.Addition.member, x.output
+	switch {
+	case m.gone || m.own == nil: // another batch came first
+		return
+	case x.NoValue:
+		if !m.rests {
+			o.rest(x.shard, x.FP, m)
+		}
+		return
+	case x.Time <= m.Time:
+		return
+	}
+	if m.rests {
+		o.wake(x.shard, x.FP, m)
+	}
+	v, of := x.value(x.Addition, out.form)
+	m.Time, m.Seen = min(x.Time, x.latest()), x.Epoch
+	if !x.Demoted {
+		m.Last, m.own = v, x.Own
+		return
+	}
+	x.shard.disown(m)
+	exact, p := of, out.subtotal(x.number)
+	growth := m.growth(&v)
+	if !out.agree(p, &v, of) || !x.afford(m, out.account, growth) { // then only what it grows by from the next one on
+		o.forget(x.shard, x.FP, m)
+		return
+	}
+	m.Last, m.bounds, m.Cost, m.exact = v, p.bounds, m.Cost+growth, exact == p.bounds
+}
+
+// appendOwn appends to the ledger what a member says by itself.
+func (m *Member) appendOwn(dst []byte, fp uint64) []byte {
+	dst = store.AppendTimes(binary.LittleEndian.AppendUint64(dst, fp), m.own.Since)
+	dst = amount.AppendBounds(dst, m.own.Bounds)
+	return m.own.Base.Append(append(dst, byte(m.own.Base.Shape)))
+}
+
+// restoreOwn reads that. A ledger of a version that had nobody with one ends before it.
+func (o *Overflow) restoreOwn(r *store.Reader) error {
+	if r.Err != nil || len(r.Rest) == 0 {
+		return r.Err
+	}
+	for range r.Count(2*8 + 2 + amount.ValueFields) {
+		fp, from := r.Word(), &Own{Since: r.Time(), Noted: true}
+		from.Bounds = amount.ReadBounds(r)
+		as := amount.Shape(r.Byte())
+		from.Base = amount.ReadValue(r)
+		from.Base.Shape = as
+		sh := &o.Shards[o.shardOf(fp)]
+		m := sh.Members[fp]
+		if r.Err != nil || m == nil || m.own != nil || as > amount.ShapeSummary ||
+			len(from.Base.Cells) > 0 && (from.Bounds == nil || len(from.Base.Cells) != len(from.Bounds.Upper)+1) {
+			return store.ErrDamaged
+		}
+		m.own = from
+		sh.owning++
+		cost := ownCost + costOf(&from.Base) - MemberCost
+		m.Cost += cost
+		o.All.Used.Add(cost)
+		m.Output.account.Used.Add(cost)
+	}
+	return r.Err
+}

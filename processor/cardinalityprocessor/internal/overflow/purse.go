@@ -1,0 +1,82 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package overflow
+
+import (
+	"sync/atomic"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
+)
+
+// purse is memory that somebody has, or all together.
+type purse struct {
+	Used   atomic.Int64
+	Staged atomic.Int64 // for members that there will be when their batches are accepted
+	Rested atomic.Int64 // of what is used, that of members that are silent: others may have it
+}
+
+// active is what is not to be had for others.
+func (p *purse) active() int64 { return p.Used.Load() + p.Staged.Load() - p.Rested.Load() }
+
+// payer is who pays for an output and its members: a rule, for one tenant.
+type payer struct{ rule, tenant string }
+
+// accountOf returns the purse of a rule and a tenant. The overflow's lock is held.
+func (o *Overflow) accountOf(rule, tenant string) *purse {
+	key := payer{rule, tenant}
+	if o.Accounts[key] == nil {
+		o.Accounts[key] = &purse{}
+	}
+	return o.Accounts[key]
+}
+
+// closeAccounts forgets those that have nothing. The overflow's lock is held, without which nobody opens one.
+func (o *Overflow) closeAccounts() {
+	for key, p := range o.Accounts {
+		if p.empty() {
+			delete(o.Accounts, key)
+		}
+	}
+}
+
+func (p *purse) empty() bool { return p.Used.Load() == 0 && p.Staged.Load() == 0 }
+
+// reserve promises memory to a batch, as far as there is some that nobody uses or that is of those who are silent: they are
+// forgotten for it, but not before the batch is accepted. Nobody may have so much that others find none.
+func (o *Overflow) reserve(of *purse, n int64) bool {
+	o.All.Staged.Add(n)
+	of.Staged.Add(n)
+	left := o.Budget - o.All.active()
+	if left >= 0 && of.active() <= fair.Most(left) {
+		return true
+	}
+	o.unreserve(of, n)
+	return false
+}
+
+func (o *Overflow) unreserve(of *purse, n int64) {
+	o.All.Staged.Add(-n)
+	of.Staged.Add(-n)
+}
+
+// grow takes memory that nobody uses, or gives it back.
+func (o *Overflow) grow(of *purse, n int64) bool {
+	if o.All.Used.Add(n) > o.Budget && n > 0 {
+		o.All.Used.Add(-n)
+		return false
+	}
+	of.Used.Add(n)
+	return true
+}
+
+// shrink gives memory back.
+func (o *Overflow) shrink(of *purse, n int64) {
+	o.All.Used.Add(-n)
+	of.Used.Add(-n)
+}
+
+func (o *Overflow) rests(of *purse, n int64) {
+	o.All.Rested.Add(n)
+	of.Rested.Add(n)
+}

@@ -1,0 +1,358 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package overflow
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+)
+
+// What was staged is settled when its batch is accepted: against the values that were committed until then.
+
+// Settlement is what a commit knows beside the overflow.
+type Settlement struct {
+	*Staged
+
+	Epoch  uint32
+	Now    time.Time
+	Placed func(fp uint64) bool // whether a series has a place by now, and says all by itself
+	Lost   *[amount.Losses]int64
+	stamp  uint64 // of the point before the first
+}
+
+// MostAhead is by how much the clock of an input may be ahead. A point from later than that, by mistake, must not make all
+// that come after it too old.
+const MostAhead = time.Hour
+
+func (c *Settlement) latest() pcommon.Timestamp {
+	return pcommon.NewTimestampFromTime(c.Now.Add(MostAhead))
+}
+
+// committedAtOnce is how many points are added while others wait.
+const committedAtOnce = 256
+
+// Commit adds what was staged, shard by shard.
+func (o *Overflow) Commit(c *Settlement) {
+	o.makeRoom()
+	if n := uint64(len(c.Additions)); n > 0 {
+		c.stamp = o.commits.Add(n) - n
+	}
+	for i, some := range c.inShards(o) {
+		for few := range slices.Chunk(some, committedAtOnce) {
+			o.commitSome(c, i, few)
+		}
+	}
+	o.unbegun(c.Staged)
+}
+
+// inShards sorts additions by the shards that they belong to, and keeps the order of those of one.
+func (s *Staged) inShards(o *Overflow) [][]uint32 {
+	s.byShard = slices.Grow(s.byShard[:0], len(s.Additions))[:len(s.Additions)]
+	n := make([]int, len(o.Shards)+1)
+	for i := range s.Additions {
+		n[o.shardOf(s.Additions[i].FP)+1]++
+	}
+	for i := range o.Shards {
+		n[i+1] += n[i]
+	}
+	all, at := make([][]uint32, len(o.Shards)), slices.Clone(n)
+	for i := range s.Additions {
+		shard := o.shardOf(s.Additions[i].FP)
+		s.byShard[at[shard]] = uint32(i)
+		at[shard]++
+	}
+	for i := range o.Shards {
+		all[i] = s.byShard[n[i]:n[i+1]]
+	}
+	return all
+}
+
+func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32) {
+	sh := &o.Shards[shard]
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	for _, i := range some {
+		add := &c.Additions[i]
+		p := add.output.subtotal(shard)
+		x := settling{Settlement: c, overflow: o, shard: sh, number: shard, Addition: add, stamp: c.stamp + uint64(i) + 1}
+		if add.member != nil {
+			add.member.pins--
+		}
+		var lost amount.Loss
+		switch {
+		case add.Kind == AdditionOwn:
+			x.own()
+		case add.output.Class.Keeps():
+			lost = x.member()
+		default:
+			lost = x.plain()
+		}
+		c.Lost[lost]++
+		if lost.Taken() && p.owned != c.Epoch+1 {
+			p.owned = c.Epoch + 1
+			c.Owned = append(c.Owned, add.output.FP)
+		}
+		p.pins--
+		o.unreserve(add.output.account, int64(add.cost))
+	}
+}
+
+// Discard forgets what was staged.
+func (o *Overflow) Discard(s *Staged) {
+	if len(s.Additions)+len(s.Orphans) == 0 {
+		return
+	}
+	for shard, some := range s.inShards(o) {
+		o.discardSome(s, shard, some)
+	}
+	o.unbegun(s)
+}
+
+func (o *Overflow) discardSome(s *Staged, shard int, some []uint32) {
+	sh := &o.Shards[shard]
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	for _, i := range some {
+		add := &s.Additions[i]
+		if add.member != nil {
+			add.member.pins--
+		}
+		add.output.subtotal(shard).pins--
+		o.unreserve(add.output.account, int64(add.cost))
+	}
+}
+
+// settling is an addition that is settled. Its shard's lock is held.
+type settling struct {
+	*Settlement
+	*Addition
+
+	overflow *Overflow
+	shard    *overflowShard
+	number   int // of the shard
+	stamp    uint64
+}
+
+// grew notes that a point was added to a subtotal of an output, without a sum if it is bare.
+func (x *settling) grew(out *Output, p *subtotal, bare bool) {
+	if !out.begun.Load() {
+		out.begun.Store(true)
+	}
+	p.points++
+	p.seen = x.Epoch
+	p.stamp = x.stamp
+	switch {
+	case x.partial:
+		x.Lost[amount.LossNotFinite]++
+	case bare && out.summed.Load():
+		x.Lost[amount.LossNoSum]++
+	case p.total.HasSum && !out.summed.Load():
+		out.summed.Store(true)
+	}
+}
+
+// plain adds a delta, or a gauge.
+func (x *settling) plain() amount.Loss {
+	out := x.output
+	p := out.subtotal(x.number)
+	v, of := x.value(x.Addition, out.form)
+	if !out.agree(p, &v, of) {
+		return amount.LossBounds
+	}
+	x.grew(out, p, !v.HasSum)
+	switch {
+	case out.Class == amount.ClassGauge && p.points == 1:
+		p.total = v
+	case out.Class == amount.ClassGauge && out.gauge != amount.GaugeMean:
+		out.gauge.Blend(&p.total, &v, true)
+	case !p.total.Add(v):
+		return amount.LossNotFinite
+	case p.total.HasSum && !out.summed.Load():
+		out.summed.Store(true)
+	}
+	return amount.LossNone
+}
+
+// member adds what a cumulative input has grown by.
+func (x *settling) member() amount.Loss {
+	o, out, m := x.overflow, x.output, x.Addition.member
+	if m == nil || m.gone { // another batch may have come first
+		m = x.shard.Members[x.FP]
+	}
+	if m != nil && m.Output.gone.Load() { // it rests, and has nothing to go on with
+		o.forget(x.shard, x.FP, m)
+		m = nil
+	}
+	if m != nil {
+		out = m.Output
+	}
+	switch {
+	case m != nil && m.own != nil && x.Start == m.Start: // it says so by itself
+		return amount.LossOld
+	case !out.fits(x.output.kind()):
+		return amount.LossKind
+	case x.NoValue:
+		if m != nil && !m.rests { // it may come back: a scrape that failed says so of all that it had
+			o.rest(x.shard, x.FP, m)
+		}
+		return amount.LossNoValue
+	case m != nil && x.Time <= m.Time, m == nil && x.Placed(x.FP):
+		return amount.LossOld
+	}
+	p := out.subtotal(x.number)
+	v, of := x.value(x.Addition, out.form)
+	exact := of
+	if !out.agree(p, &v, of) {
+		return amount.LossBounds
+	}
+	growth := m.growth(&v)
+	if !x.afford(m, out.account, growth) {
+		return amount.LossState
+	}
+	var lost amount.Loss
+	bare := !v.HasSum
+	if m == nil {
+		if lost = x.begins(out, p, &v); lost == amount.LossNotFinite {
+			o.shrink(out.account, growth)
+			return lost
+		}
+		m = &Member{Output: out}
+		x.shard.Members[x.FP] = m
+		p.Members++
+	} else {
+		if lost = x.goesOn(out, p, &v, m); lost == amount.LossNotFinite {
+			o.shrink(out.account, growth)
+			return lost
+		}
+		if m.rests {
+			o.wake(x.shard, x.FP, m)
+		}
+		x.shard.disown(m) // it began anew, where it is added up
+	}
+	m.Limit, m.Reason, m.Cost = x.limit, x.reason, costOf(&v)
+	m.Start, m.Time, m.Last, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), v, p.bounds, x.Epoch
+	m.exact = exact == p.bounds
+	x.grew(out, p, bare)
+	return lost
+}
+
+// growth is by how much more memory a member takes with a new value. Without a member it is that of a new one.
+func (m *Member) growth(v *amount.Value) int64 {
+	if m == nil {
+		return costOf(v)
+	}
+	return costOf(v) - m.Cost
+}
+
+// afford takes the memory that a member grows by, if there is so much, and makes room for it.
+func (x *settling) afford(m *Member, of *purse, growth int64) bool {
+	o := x.overflow
+	if growth <= 0 {
+		o.shrink(of, -growth)
+		return true
+	}
+	if m != nil && m.rests { // it has come back, and is not to be forgotten for its own sake
+		o.wake(x.shard, x.FP, m)
+	}
+	if promised := o.All.Staged.Load() - int64(x.cost); o.All.Used.Load()+promised+growth > o.Budget {
+		o.forgetOldest(x.shard, o.All.Used.Load()+promised+growth-o.Budget)
+	}
+	return o.grow(of, growth)
+}
+
+// begins adds what a new member has said so far, unless that was counted elsewhere.
+func (x *settling) begins(out *Output, p *subtotal, v *amount.Value) amount.Loss {
+	switch {
+	case x.passes:
+		return amount.LossNone
+	case out.Class == amount.ClassUpDown || !x.counted && x.overflow.whole(out, x.Start, x.Time):
+		return x.addAll(p, v)
+	default:
+		return amount.LossBaseline
+	}
+}
+
+// goesOn adds what a member has grown by.
+func (x *settling) goesOn(out *Output, p *subtotal, v *amount.Value, m *Member) amount.Loss {
+	if x.passes { // a place of its own has said it
+		return amount.LossNone
+	}
+	last := m.Last
+	last.Cells = m.bounds.Coarsen(last.Cells, p.bounds)
+	if out.Class == amount.ClassUpDown {
+		lost := x.sum(p, *v)
+		if lost == amount.LossNone {
+			p.total.Add(last.Opposite())
+		}
+		return lost
+	}
+	grown, ok := v.Minus(last)
+	switch {
+	case ok && x.Start == m.Start:
+		if !v.HasSum { // the next one may have it again
+			v.Sum, v.HasSum = last.Sum, last.HasSum
+		}
+		return x.sum(p, grown)
+	case x.Start != m.Start && (x.Start == x.Time || x.Start < x.overflow.Certain): // begun anew, and may be known elsewhere
+		return amount.LossBaseline
+	default:
+		return x.addAll(p, v)
+	}
+}
+
+// addAll adds all of an input's value. If it has no sum yet then all of that is to be added later.
+func (x *settling) addAll(p *subtotal, v *amount.Value) amount.Loss {
+	lost := x.sum(p, v.Clone())
+	if v.Shape != amount.ShapeNumber {
+		v.HasSum = true
+	}
+	return lost
+}
+
+// sum adds to the total. A number that would make it infinite is left out as a whole, of a histogram only its sum is.
+func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
+	if p.total.Add(v) {
+		return amount.LossNone
+	}
+	if v.Shape == amount.ShapeNumber {
+		return amount.LossNotFinite
+	}
+	x.partial = true // as if it had none
+	return amount.LossNone
+}
+
+// whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
+// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, or by a process
+// that was killed.
+func (o *Overflow) whole(out *Output, start, at pcommon.Timestamp) bool {
+	return start != 0 && start < at && start >= max(out.since, o.Certain) && time.Duration(at-start) < o.Idle
+}
+
+// agree brings a value, and a subtotal of the output if it needs be, to the bounds that all inputs have.
+func (out *Output) agree(p *subtotal, v *amount.Value, of *amount.Bounds) bool {
+	if v.Shape != amount.ShapeHistogram {
+		return true
+	}
+	both := out.Bounds.Load()
+	for both != of {
+		known := both
+		if both = known.Common(of); both == nil && known != nil {
+			return false
+		}
+		if both == known || out.Bounds.CompareAndSwap(known, both) {
+			break
+		}
+		both = out.Bounds.Load() // of another shard
+	}
+	if both != p.bounds {
+		p.total.Cells = p.bounds.Coarsen(p.total.Cells, both)
+		p.bounds = both
+	}
+	v.Cells = of.Coarsen(v.Cells, both)
+	return true
+}

@@ -1,0 +1,28 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// Operation is what is made of several series.
+type Operation uint8
+
+// The operations.
+const (
+	OperationSum Operation = iota
+	OperationCount
+	OperationMin
+	OperationMax
+	OperationAvg
+	OperationLast
+	Operations
+)
+
+const (
+	nameSum   = "sum"
+	nameCount = "count"
+	nameMin   = "min"
+	nameAvg   = "avg"
+)
+
+// OperationNames are what the configuration calls them.
+var OperationNames = [Operations]string{nameSum, nameCount, nameMin, NameMax, nameAvg, NameLast}

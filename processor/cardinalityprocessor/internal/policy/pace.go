@@ -1,0 +1,48 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Pace is a rate with a burst of one minute's worth. All that it needs to remember of a group is one instant: when the
+// group would have used up all that it took at an even pace. The zero pace is no limit.
+type Pace struct {
+	Each time.Duration // between two
+}
+
+func perMinute(n int) Pace {
+	if n == 0 {
+		return Pace{}
+	}
+	return Pace{Each: max(time.Minute/time.Duration(n), 1)}
+}
+
+// Take returns the instant after one more was taken, and whether it may be.
+func (p Pace) Take(used, now int64) (int64, bool) {
+	if used > now+2*int64(time.Minute) { // the clock went back
+		used = now
+	}
+	used = max(used, now) + int64(p.Each)
+	return used, used <= now+int64(time.Minute)
+}
+
+// TakeShared takes one from an instant that others take from, too.
+func (p Pace) TakeShared(used *atomic.Int64, now int64) bool {
+	for {
+		before := used.Load()
+		after, ok := p.Take(before, now)
+		if !ok {
+			return false
+		}
+		if used.CompareAndSwap(before, after) {
+			return true
+		}
+	}
+}
+
+// GiveBack undoes takeShared.
+func (p Pace) GiveBack(used *atomic.Int64) { used.Add(-int64(p.Each)) }

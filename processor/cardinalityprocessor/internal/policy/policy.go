@@ -1,0 +1,430 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy has the configuration, and the rules that it compiles to.
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
+)
+
+// Names that the limits outside the rules have in metrics.
+const (
+	RuleTotal    = "total"    // memory
+	RuleDefaults = "defaults" // defaults
+	RuleTenant   = "tenant"   // overrides
+)
+
+// Policy is the compiled, immutable form of the limits. Which of them are met is a matter of the registry.
+type Policy struct {
+	Generation uint32
+	Begun      int64 // when it came in force
+	Exempt     []Matcher
+	Limits     []*Limit          // in the order they are asked: rules, tenant, defaults, total
+	Named      map[string]*Limit // the same, by name
+	Known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
+}
+
+// Limit is one rule, or one of the limits outside the rules: groups of series with a bound for each.
+type Limit struct {
+	Terms
+
+	Name    string
+	implied bool // it is no rule of somebody's
+
+	Index   int
+	Match   Matcher
+	GroupBy []Source
+	Series  Bound
+	Share   *share // nil: first come, first served
+	Labels  []labelLimit
+	tenants map[string]*Terms // of those that have their own
+	Exceed  exceed
+	Demand  *fair.Demand // of what is rejected
+	Alive   *Liveness
+
+	Owner    map[string]string
+	Measured metric.MeasurementOption // the attributes of what is measured of it
+	Rejected [Reasons][Actions]metric.MeasurementOption
+}
+
+// ownLabels are those that metrics have beside the owner's.
+var ownLabels = []string{labelRule, LabelReason, labelAction, labelLabel}
+
+// Names of the labels.
+const (
+	labelRule   = "rule"
+	LabelReason = "reason"
+	labelAction = "action"
+	labelLabel  = "label"
+)
+
+// Bound is what is counted in a group, for a limit on it.
+type Bound struct {
+	// key tells what is counted from all else that is counted. It outlives the generation of the rules: what is defined
+	// as before goes on counting as before, whatever its new limit is.
+	Key uint64
+	// since is the generation from which on everything is counted here. Series that are in since an earlier one may
+	// belong here without having been counted yet.
+	Since uint32
+}
+
+// ReservePart says how much is kept back: one in so many series of a limit may only be of collapsed labels, if they are to be.
+const ReservePart = 10
+
+// Reason says why a point was rejected.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonSeries Reason = iota
+	ReasonLabel
+	ReasonGroups
+	ReasonShare
+	ReasonSeriesRate
+	ReasonPointsRate
+	Reasons
+)
+
+// keyMaxSeries is a key, and the reason of what it limits.
+const keyMaxSeries = "max_series"
+
+// ReasonNames are what reasons are called in metrics.
+var ReasonNames = [Reasons]string{keyMaxSeries, "label_limit", "max_groups", "fair_share", "series_rate", "points_rate"}
+
+// Action is what became of it.
+type Action uint8
+
+// The actions.
+const (
+	ActionDrop Action = iota
+	ActionCollapse
+	ActionOverflow
+	ActionSample
+	ActionCollapseWorst
+	ActionWait // not to be chosen, see share
+	Actions
+)
+
+// Names of actions, as the configuration has them.
+const (
+	NameDrop     = "drop"
+	NameCollapse = "collapse"
+	NameOverflow = "overflow"
+	nameSample   = "sample"
+
+	NameCollapseWorst = "collapse_worst"
+	NameWait          = "wait" // not to be chosen
+)
+
+// ActionNames are what actions are called.
+var ActionNames = [Actions]string{NameDrop, NameCollapse, NameOverflow, nameSample, NameCollapseWorst, NameWait}
+
+// Source is one part of a group's key.
+type Source struct {
+	Kind sourceKind
+	Key  string
+}
+
+type sourceKind uint8
+
+// How the configuration names them.
+const (
+	byMetric   = "metric"
+	byTenant   = "tenant"
+	byResource = "resource"
+
+	byAttribute = "attribute"
+	byMetadata  = "metadata"
+)
+
+// The kinds of sources.
+const (
+	FromMetric sourceKind = iota
+	FromTenant
+	FromResource
+	FromAttribute
+	fromEither
+)
+
+// NewSource reads a source as the configuration has it.
+func NewSource(by string) Source {
+	kind, key, _ := strings.Cut(by, ":")
+	switch {
+	case by == byMetric:
+		return Source{Kind: FromMetric}
+	case by == byTenant:
+		return Source{Kind: FromTenant}
+	case kind == byResource && key != "":
+		return Source{Kind: FromResource, Key: key}
+	case kind == byAttribute && key != "":
+		return Source{Kind: FromAttribute, Key: key}
+	default:
+		return Source{Kind: fromEither, Key: by}
+	}
+}
+
+func newSources(all []string) []Source {
+	var out []Source
+	for _, by := range all {
+		out = append(out, NewSource(by))
+	}
+	return out
+}
+
+// New compiles the limits. Bounds that are known date from the generation given, all others from this one.
+func New(cfg *Config, generation uint32, known map[uint64]uint32) *Policy {
+	p := &Policy{Generation: generation, Named: map[string]*Limit{}}
+	for _, match := range cfg.Exempt {
+		p.Exempt = append(p.Exempt, NewMatcher(match))
+	}
+	tenants := cfg.Tenant.Keys() // or the tenant of an overflow series could not be told
+	add := func(rule *RuleConfig, implied bool, overrides func(*OverrideConfig) RuleOverrideConfig) {
+		l := NewLimit(rule, cfg, tenants)
+		l.implied = implied
+		l.override(cfg.Overrides, overrides)
+		p.add(l, known)
+	}
+	for i := range cfg.Rules {
+		add(&cfg.Rules[i], false, ofRule(cfg.Rules[i].Name))
+	}
+	if anySays(cfg.Overrides, ofTenant) {
+		add(&RuleConfig{Name: RuleTenant, GroupBy: []string{byTenant}}, true, ofTenant)
+	}
+	if n := cfg.Defaults.MaxSeriesPerMetric; n > 0 || anySays(cfg.Overrides, ofMetrics) {
+		rule := RuleConfig{Name: RuleDefaults, GroupBy: []string{byMetric}, MaxSeries: n}
+		if len(cfg.Tenant.From) > 0 { // or one tenant's would be full of another's
+			rule.GroupBy = append(rule.GroupBy, byTenant)
+		}
+		add(&rule, true, ofMetrics)
+	}
+	add(&RuleConfig{Name: RuleTotal, MaxSeries: cfg.Memory.MaxSeries}, true, ofNobody)
+	return p
+}
+
+// Next compiles the limits of the next generation. What is defined as before goes on counting.
+func (p *Policy) Next(cfg *Config) *Policy {
+	next := New(cfg, p.Generation+1, p.Bounds())
+	for _, l := range next.Limits {
+		if before := p.Named[l.Name]; before != nil && l.Series.Key == before.Series.Key {
+			l.Demand, l.Alive = before.Demand, before.Alive
+		}
+	}
+	return next
+}
+
+func (p *Policy) add(l *Limit, known map[uint64]uint32) {
+	l.Index = len(p.Limits)
+	for _, b := range l.bounds() {
+		b.Since = p.Generation
+		if since, ok := known[b.Key]; ok {
+			b.Since = since
+		}
+	}
+	p.Limits = append(p.Limits, l)
+	p.Named[l.Name] = l
+}
+
+// Bounds maps the keys of all bounds to the generations they date from.
+func (p *Policy) Bounds() map[uint64]uint32 {
+	all := map[uint64]uint32{}
+	maps.Copy(all, p.Known)
+	for _, l := range p.Limits {
+		for _, b := range l.bounds() {
+			all[b.Key] = b.Since
+		}
+	}
+	return all
+}
+
+// NewLimit compiles a rule.
+func NewLimit(rule *RuleConfig, cfg *Config, tenants []string) *Limit {
+	keep := tenants
+	if cfg.Overflow.KeepService {
+		keep = slices.Concat(keep, rule.keptOfService())
+	}
+	l := &Limit{
+		Name:   rule.Name,
+		Match:  NewMatcher(rule.Match),
+		Demand: &fair.Demand{},
+		Alive:  &Liveness{},
+	}
+	l.Terms = Terms{
+		Max: rule.MaxSeries, Newcomers: perMinute(rule.MaxNewSeriesPerMinute), Points: perMinute(rule.MaxPointsPerSecond * 60),
+	}
+	l.GroupBy = newSources(rule.GroupBy)
+	for _, from := range slices.Concat(l.GroupBy, newSources(rule.Adaptive.ShareBy)) {
+		if from.Key != "" {
+			keep = append(slices.Clone(keep), from.Key) // or groups would come together in one overflow series
+		}
+	}
+	l.Exceed = newExceed(&rule.Exceed, &cfg.Defaults.Exceed, keep)
+	identity := fmt.Sprintf("%q %q %q", rule.Name, rule.Match.identity(), rule.GroupBy)
+	l.Series = Bound{Key: xxh3.HashString(identity)}
+	l.Share = newShare(&rule.Adaptive, l.Series.Key)
+	l.Reserve = l.reserved(l.Max)
+	for _, label := range slices.Sorted(maps.Keys(rule.LabelLimits)) {
+		limited := newLabelLimit(label)
+		limited.Values = Bound{Key: ident.Mix(l.Series.Key, xxh3.HashString(label))}
+		l.Labels = append(l.Labels, limited)
+		l.Terms.Labels = append(l.Terms.Labels, rule.LabelLimits[label])
+	}
+	l.Owner = rule.Owner
+	l.Measured = metric.WithAttributeSet(attribute.NewSet(l.OwnAttributes()...))
+	for i := range l.Labels {
+		l.Labels[i].Measured = metric.WithAttributeSet(attribute.NewSet(append(l.OwnAttributes(), attribute.String(labelLabel, l.Labels[i].Name))...))
+	}
+	for why := range l.Rejected {
+		for what := range l.Rejected[why] {
+			l.Rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(append(
+				l.OwnAttributes(),
+				attribute.String(LabelReason, ReasonNames[why]),
+				attribute.String(labelAction, ActionNames[what]),
+			)...))
+		}
+	}
+	return l
+}
+
+const serviceNamespace, serviceName = "service.namespace", "service.name"
+
+// ofService are what names the service that series are of.
+var ofService = []string{serviceNamespace, serviceName}
+
+// keptOfService is what overflow series keep of that: not what has too many values itself.
+func (rule *RuleConfig) keptOfService() []string {
+	return slices.DeleteFunc(slices.Clone(ofService), func(key string) bool {
+		for name := range rule.LabelLimits {
+			if newLabelLimit(name).Key == key {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// reserved is how many of so many series are for those of collapsed labels.
+func (l *Limit) reserved(of int) int {
+	if l.Share == nil && slices.Contains(l.Exceed.Actions, ActionCollapseWorst) {
+		return of / ReservePart
+	}
+	return 0
+}
+
+// OwnAttributes are those of all that is measured of a rule.
+func (l *Limit) OwnAttributes() []attribute.KeyValue {
+	all := []attribute.KeyValue{attribute.String(labelRule, l.Name)}
+	for key, value := range l.Owner {
+		all = append(all, attribute.String(key, value))
+	}
+	return all
+}
+
+// Measured are the attributes of what is measured of a rule, which may not be in force any more.
+func (p *Policy) Measured(rule string) metric.MeasurementOption {
+	if l := p.Named[rule]; l != nil {
+		return l.Measured
+	}
+	return MeasuredAs(rule)
+}
+
+// MeasuredAs are the attributes of what is measured of a rule of which only the name is known.
+func MeasuredAs(rule string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String(labelRule, rule))
+}
+
+func (l *Limit) bounds() []*Bound {
+	all := []*Bound{&l.Series}
+	if l.Share != nil {
+		all = append(all, &l.Share.Parties)
+	}
+	for i := range l.Labels {
+		all = append(all, &l.Labels[i].Values)
+	}
+	return all
+}
+
+// Owner is what the points of a metric have in common.
+type Owner struct {
+	Resource pcommon.Map
+	Scope    string // its name
+	Metric   string
+	Tenant   string
+	Account  uint64 // of the tenant, who pays for what is remembered of groups
+}
+
+// Group is the hash of the group's key, less the bound's.
+func (l *Limit) Group(h *ident.Hasher, of *Owner, attributes pcommon.Map) uint64 {
+	return HashOf(l.GroupBy, h, of, attributes)
+}
+
+// HashOf is that of what several sources say.
+func HashOf(sources []Source, h *ident.Hasher, of *Owner, attributes pcommon.Map) uint64 {
+	var sum uint64
+	for _, from := range sources {
+		sum = ident.Mix(sum, from.hash(h, of, attributes))
+	}
+	return sum
+}
+
+func (from Source) hash(h *ident.Hasher, of *Owner, attributes pcommon.Map) uint64 {
+	switch from.Kind {
+	case FromMetric:
+		return h.Text(of.Metric)
+	case FromTenant:
+		return h.Text(of.Tenant)
+	case FromResource:
+		return h.AttributeOf(of.Resource, from.Key)
+	case FromAttribute:
+		return h.AttributeOf(attributes, from.Key)
+	default:
+		if value, ok := of.Resource.Get(from.Key); ok {
+			return h.Value(value)
+		}
+		return h.AttributeOf(attributes, from.Key)
+	}
+}
+
+// Keys are the attributes of resources that tenants are found in.
+func (cfg *TenantConfig) Keys() (all []string) {
+	for _, from := range cfg.From {
+		if key, ok := strings.CutPrefix(from, byResource+":"); ok {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// Describe says what a source is called, and what it says of a series.
+func (from Source) Describe(of *Owner, attributes pcommon.Map) (name, value string) {
+	if from.Kind == FromMetric {
+		return byMetric, of.Metric
+	}
+	if from.Kind == FromTenant {
+		return byTenant, of.Tenant
+	}
+	var v pcommon.Value
+	ok := false
+	if from.Kind != FromAttribute {
+		v, ok = of.Resource.Get(from.Key)
+	}
+	if !ok && from.Kind != FromResource {
+		v, ok = attributes.Get(from.Key)
+	}
+	if ok {
+		value = plain.Text(v)
+	}
+	return from.Key, value
+}

@@ -1,0 +1,122 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"github.com/godwit-otel/godwit/internal/inspect"
+)
+
+// Terms are the numbers of a limit: for all who have none of their own, or for one tenant.
+type Terms struct {
+	Max       int   // series, 0: count only
+	Reserve   int   // of these, for series of collapsed labels
+	Labels    []int // values, by label
+	Newcomers Pace
+	Points    Pace
+}
+
+// TermsOf returns the numbers for a tenant.
+func (l *Limit) TermsOf(tenant string) *Terms {
+	if t, ok := l.tenants[tenant]; ok {
+		return t
+	}
+	return &l.Terms
+}
+
+// Overridden says whether any tenant has numbers of its own.
+func (l *Limit) Overridden() bool { return l.tenants != nil }
+
+// TermsIn returns the numbers for a group that was described. A name that is cut short there is none of those that have their own.
+func (l *Limit) TermsIn(group []inspect.Label) *Terms {
+	for i, from := range l.GroupBy {
+		if from.Kind == FromTenant && i < len(group) {
+			return l.TermsOf(group[i].Value)
+		}
+	}
+	return &l.Terms
+}
+
+// override gives tenants numbers of their own. What is not given for one is as for all others.
+func (l *Limit) override(all map[string]OverrideConfig, pick func(*OverrideConfig) RuleOverrideConfig) {
+	base := l.Terms
+	if others, ok := all[anyTenant]; ok {
+		base = l.overridden(base, pick(&others))
+	}
+	for name, of := range all {
+		by := pick(&of)
+		if name == anyTenant || by.says() == 0 {
+			continue
+		}
+		if l.tenants == nil {
+			l.tenants = map[string]*Terms{}
+		}
+		t := l.overridden(base, by)
+		l.tenants[name] = &t
+	}
+	l.Terms = base
+}
+
+func (l *Limit) overridden(t Terms, by RuleOverrideConfig) Terms {
+	if by.MaxSeries != nil {
+		t.Max = *by.MaxSeries
+	}
+	if by.MaxNewSeriesPerMinute != nil {
+		t.Newcomers = perMinute(*by.MaxNewSeriesPerMinute)
+	}
+	if by.MaxPointsPerSecond != nil {
+		t.Points = perMinute(*by.MaxPointsPerSecond * 60)
+	}
+	t.Reserve = l.reserved(t.Max)
+	if len(by.LabelLimits) > 0 {
+		labels := make([]int, len(t.Labels))
+		copy(labels, t.Labels)
+		for i := range l.Labels {
+			if n, ok := by.LabelLimits[l.Labels[i].Name]; ok {
+				labels[i] = n
+			}
+		}
+		t.Labels = labels
+	}
+	return t
+}
+
+// ofRule picks what is said about a rule.
+func ofRule(name string) func(*OverrideConfig) RuleOverrideConfig {
+	return func(of *OverrideConfig) RuleOverrideConfig { return of.Rules[name] }
+}
+
+// ofTenant picks what is said about all series of a tenant.
+func ofTenant(of *OverrideConfig) RuleOverrideConfig {
+	return RuleOverrideConfig{
+		MaxSeries: of.MaxSeries, MaxNewSeriesPerMinute: of.MaxNewSeriesPerMinute, MaxPointsPerSecond: of.MaxPointsPerSecond,
+	}
+}
+
+// ofMetrics picks what is said about each metric of a tenant.
+func ofMetrics(of *OverrideConfig) RuleOverrideConfig {
+	return RuleOverrideConfig{MaxSeries: of.MaxSeriesPerMetric}
+}
+
+// ofNobody picks nothing: what memory has room for is no tenant's.
+func ofNobody(*OverrideConfig) RuleOverrideConfig { return RuleOverrideConfig{} }
+
+// anySays says whether any tenant has something of its own.
+func anySays(all map[string]OverrideConfig, pick func(*OverrideConfig) RuleOverrideConfig) bool {
+	for _, of := range all {
+		if by := pick(&of); by.says() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// says is how many numbers there are.
+func (o *RuleOverrideConfig) says() (n int) {
+	for _, number := range []*int{o.MaxSeries, o.MaxNewSeriesPerMinute, o.MaxPointsPerSecond} {
+		if number != nil {
+			n++
+		}
+	}
+	return n + len(o.LabelLimits)
+}

@@ -1,0 +1,165 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+)
+
+// A series that had a place, lost it by being idle or to others, and comes back without finding one says goodbye, so that
+// nobody goes on with its last value. A gauge, or a sum that goes up and down, does so at once: its point leaves marked as
+// having no value, while the value goes where the rule wants it. What counts up passes once more, for all that it grows by
+// from there on is counted elsewhere, and leaves marked the next time. Deltas just end.
+//
+// How far a series is the table tells by sets that have no groups: their ids are the first, and they never go away.
+const (
+	LeftIdle  uint32 = iota + 1
+	leftShed         // for others
+	LeftValue        // it said its value
+	leftMark         // it said that there are no more
+
+	LeftLast = leftMark
+)
+
+// farewell is what becomes of a point of a series that lost its place.
+type farewell uint8
+
+// What there is to say.
+const (
+	FarewellNone farewell = iota
+	FarewellValue
+	FarewellMark
+)
+
+// Step is how a series that lost its place goes on: from one set of those who left to another, or to none.
+type Step struct{ From, To uint8 }
+
+// Departure is a step that is taken once the batch is accepted in which the series said something.
+type Departure struct {
+	FP   uint64
+	Step Step
+}
+
+// farewell finds out what a series that lost its place has to say, and which step that is.
+func (x *Sighting) farewell(fp uint64, id uint32, v *Verdict) {
+	if x.Output { // which is not what left
+		return
+	}
+	if to, ok := x.Parted[fp]; ok { // in the same batch
+		if id = to; id == 0 {
+			return
+		}
+	}
+	to := uint32(0)
+	switch x.Class {
+	case amount.ClassCumulative:
+		v.Counted = true
+		switch {
+		case id == leftMark:
+			return
+		case x.NoValue: // it says goodbye by itself
+			v.Farewell, to = FarewellValue, leftMark
+		case id == LeftValue:
+			v.Farewell, to = FarewellMark, leftMark
+		default:
+			v.Farewell, to = FarewellValue, LeftValue
+		}
+	case amount.ClassGauge, amount.ClassUpDown:
+		if v.Farewell = FarewellMark; x.NoValue {
+			v.Farewell = FarewellValue
+		}
+	default:
+	}
+	v.Step = Step{From: uint8(id), To: uint8(to)}
+}
+
+// LastWord is farewell for a series whose points are counted elsewhere.
+func (l *Limiter) LastWord(fp uint64, x *Sighting, v *Verdict) {
+	id, _ := l.Series.Touch(fp, x.Moment)
+	if to, ok := x.Parted[fp]; ok {
+		id = to
+	}
+	if id == LeftValue {
+		x.farewell(fp, id, v)
+	}
+}
+
+// Part takes a step, if the series is still where it was.
+func (l *Limiter) Part(p Departure, now moment.Moment) {
+	from, to := uint32(p.Step.From), uint32(p.Step.To)
+	sh := l.Series.Lock(p.FP)
+	defer sh.Mu.Unlock()
+	l.Groups.Mu.Lock()
+	defer l.Groups.Mu.Unlock()
+	if id, _ := sh.touch(p.FP, now); id != from {
+		return
+	}
+	if from == 0 { // a killed process had no time to note where it was
+		sh.Insert(p.FP, to, now)
+		l.Groups.pass(to, 1)
+		return
+	}
+	l.Groups.leave(from)
+	if to == 0 || from == LeftValue && l.Groups.remembers() <= 0 { // of who was not a member only this is known
+		sh.remove(p.FP)
+		return
+	}
+	sh.assign(p.FP, to)
+	l.Groups.pass(to, 1)
+}
+
+// remembers is how many more of those can be remembered who need not come back. The lock is held, here and below.
+func (r *registry) remembers() int {
+	return r.MaxLeft - r.Set(LeftIdle).Members - r.Set(leftMark).Members
+}
+
+// pass counts some who left.
+func (r *registry) pass(to uint32, n int) { r.change(r.Set(to), n) }
+
+// End takes its place from a series, and says whether it had one. It is remembered among those who left, or not at all.
+func (l *Limiter) End(fp uint64, to uint32, now moment.Moment) bool {
+	sh := l.Series.Lock(fp)
+	defer sh.Mu.Unlock()
+	l.Groups.Mu.Lock()
+	defer l.Groups.Mu.Unlock()
+	id, _ := sh.touch(fp, now)
+	if id <= LeftLast || l.Groups.Set(id).Output {
+		return false
+	}
+	if to != 0 && l.Groups.remembers() <= 0 { // it keeps its place instead: what it has said must be known when it comes back
+		return false
+	}
+	l.Groups.depart(id, now.Epoch()/moment.IdleEpochs)
+	if to == 0 {
+		sh.remove(fp)
+		return true
+	}
+	sh.assign(fp, to)
+	l.Groups.pass(to, 1)
+	return true
+}
+
+// Lapse takes its place from a series that is a member, unless it has it as one: who was killed had no time to note it. It
+// has said its value. One that has a series of its own is not among those who left. It says who keeps a place.
+func (l *Limiter) Lapse(fp uint64, now moment.Moment, owns bool) (keeps bool) {
+	sh := l.Series.Lock(fp)
+	defer sh.Mu.Unlock()
+	l.Groups.Mu.Lock()
+	defer l.Groups.Mu.Unlock()
+	id, _ := sh.touch(fp, now)
+	switch {
+	case id == 0 || l.Groups.Set(id).Output:
+	case l.Groups.Set(id).Promoted:
+		return true
+	case owns:
+		l.Groups.leave(id)
+		sh.remove(fp)
+	case id != LeftValue && id != leftMark:
+		l.Groups.leave(id)
+		sh.assign(fp, LeftValue)
+		l.Groups.pass(LeftValue, 1)
+	}
+	return false
+}

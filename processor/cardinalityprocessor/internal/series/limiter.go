@@ -1,0 +1,357 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package series decides which series have a place, and remembers them.
+package series
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+)
+
+// A Limiter decides which series are admitted. It knows the time only as moments, which sweep moves on.
+//
+// What is admitted stays so until it was silent for idleEpochs: newcomers never push it out.
+type Limiter struct {
+	Series *Table
+	Values *Table // of labels with a limit
+	Groups *registry
+
+	Watched bool // by statistics
+
+	clock  atomic.Uint64 // a moment
+	cursor int           // the next shard to sweep
+	gone   []uint32      // by the last sweep
+
+	Patience int64 // for how long a newcomer waits that a pace has no room for, in ns
+
+	Admitted, Expired, Ended atomic.Int64
+}
+
+const (
+	// KeptEpochs have to pass before something expires: one more than an idle timeout, because it may have been seen at the end
+	// of its last one, and another because a batch may have begun in the one before.
+	KeptEpochs = moment.IdleEpochs + 1
+	// KeptValueEpochs are for values, which go after all series that have them, even if those are the last to be swept: else one
+	// could come back to find its value gone and another in the value's place.
+	KeptValueEpochs = KeptEpochs + 2
+)
+
+// New returns a limiter for so many combinations of groups, and series.
+func New(maxGroups, maxSeries int) *Limiter {
+	return &Limiter{Series: NewTable(maxSeries), Values: NewTable(maxSeries), Groups: NewRegistry(maxGroups, maxSeries)}
+}
+
+// Now is what the time is.
+func (l *Limiter) Now() moment.Moment { return moment.Moment(l.clock.Load()) }
+
+// Sighting is what the limiter has to know about a point. It is reused from point to point.
+type Sighting struct {
+	Policy     *policy.Policy
+	Hash       *ident.Hasher
+	Owner      policy.Owner
+	Limits     []*policy.Limit // that match the metric
+	Moment     moment.Moment
+	Now        int64
+	Attributes pcommon.Map
+	Collapsed  []ident.LabelAt // whose values do not count any more
+	Output     bool            // it is a series that is made here
+	Promoted   bool            // it is a member of one
+	Class      amount.Class
+	NoValue    bool
+	Due        bool // statistics are to be told of it
+	Fresh      bool // it was given its place just now
+
+	Parted map[uint64]uint32 // where series that left are once the batch is accepted
+
+	Places []Place
+	Values []labelValue
+}
+
+// labelValue is the value of a label with a limit.
+type labelValue struct {
+	limit *policy.Limit
+	label int
+	side  ident.Side
+	place Place
+	fp    uint64
+}
+
+// Verdict says which limit rejects a series, and why. Without a limit it is admitted.
+type Verdict struct {
+	Limit  *policy.Limit
+	Reason policy.Reason
+	Label  ident.LabelAt // for reasonLabel
+
+	Waits    bool // for a place that is its due
+	Farewell farewell
+	Step     Step // once the batch is accepted
+	Counted  bool // as a series of its own, some time
+}
+
+// Known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
+func (l *Limiter) Known(fp uint64, x *Sighting) *Set {
+	id, since := l.Series.Touch(fp, x.Moment)
+	if id == 0 {
+		return nil
+	}
+	s := l.Groups.Set(id)
+	if s != nil && s.Generation == x.Policy.Generation && (since == 0 || !s.labelled && !l.Due(fp, since, x.Moment)) {
+		return s
+	}
+	x.Due = l.Due(fp, since, x.Moment)
+	return nil
+}
+
+// Placed says whether a series is admitted, whatever there is to do about it, and is not made here.
+func (l *Limiter) Placed(fp uint64, x *Sighting) bool {
+	id, _ := l.Series.Touch(fp, x.Moment)
+	if id <= LeftLast {
+		return false
+	}
+	s := l.Groups.Set(id)
+	return s != nil && !s.Output
+}
+
+// Peek is placed without renewing anything.
+func (l *Limiter) Peek(fp uint64) bool {
+	s := l.Groups.Set(l.Series.peek(fp))
+	return s != nil && s.left == 0 && !s.Output
+}
+
+// Ordinary is for a series that has a place and is no member of another one any more.
+func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
+	x.locate()
+	sh := l.Series.Lock(fp)
+	defer sh.Mu.Unlock()
+	l.Groups.Mu.Lock()
+	defer l.Groups.Mu.Unlock()
+	id, _ := sh.touch(fp, x.Moment)
+	if s := l.Groups.Set(id); id == 0 || s == nil || !s.Promoted || l.Groups.exhausted() {
+		return
+	}
+	sh.assign(fp, l.Groups.Join(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account))
+	l.Groups.leave(id)
+}
+
+// See decides about a series that is not simply known: new, admitted under earlier rules, or with label values that must
+// not expire before it does. It returns the set of what it admits.
+func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
+	x.locate()
+	if v := l.refuseAtOnce(x); v.Limit != nil && l.Series.absent(fp) { // looked for after there was no room
+		x.Fresh = false
+		return nil, v
+	}
+	sh := l.Series.Lock(fp)
+	defer sh.Mu.Unlock()
+	l.Groups.Mu.Lock()
+	defer l.Groups.Mu.Unlock()
+
+	x.Fresh = false
+	id, _ := sh.touch(fp, x.Moment)
+	left := id != 0 && id <= LeftLast
+	if id != 0 && !left {
+		id = l.renew(sh, fp, id, x)
+		l.describe(x)
+		return l.Groups.Set(id), Verdict{}
+	}
+	if v := l.refuse(fp, x); v.Limit != nil {
+		if left {
+			x.farewell(fp, id, &v)
+		}
+		return nil, v
+	}
+	if left { // it is as new as any other
+		l.Groups.leave(id)
+		sh.remove(fp)
+	}
+	x.Due, x.Fresh = l.Watched, true
+	l.keepValues(x)
+	id = l.Groups.Join(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account)
+	l.Groups.welcome(x.Places, x.Now)
+	sh.Insert(fp, id, x.Moment)
+	l.describe(x)
+	l.Admitted.Add(1)
+	return l.Groups.Set(id), Verdict{}
+}
+
+func (x *Sighting) kind() SetKind {
+	return SetKind{labelled: len(x.Values) > 0, Output: x.Output, Promoted: x.Promoted}
+}
+
+// locate finds the places that a series needs.
+func (x *Sighting) locate() {
+	x.Places, x.Values = x.Places[:0], x.Values[:0]
+	for _, limit := range x.Limits {
+		if !limit.Match.MatchPoint(&x.Owner, x.Attributes) {
+			continue
+		}
+		limit.Alive.Match(x.Now)
+		of := limit.TermsOf(x.Owner.Tenant)
+		group := limit.Group(x.Hash, &x.Owner, x.Attributes)
+		series := ident.Mix(limit.Series.Key, group)
+		if limit.Share != nil {
+			x.Places = append(x.Places, PartyOf(limit, x.Hash, series, &x.Owner, x.Attributes))
+		}
+		x.Places = append(x.Places, Place{Limit: limit, Terms: of, Key: series})
+		x.limited(limit, of, group)
+	}
+}
+
+// refuse returns the first limit that has no room for a newcomer. The registry's lock is held, here and below.
+func (l *Limiter) refuse(fp uint64, x *Sighting) Verdict {
+	for i, v := range x.Values {
+		label, room := &v.limit.Labels[v.label], v.place.Terms.Labels[v.label]-l.beside(x.Values, i)
+		if l.Groups.full(&label.Values, v.place.Key, room) && !l.Values.Has(v.fp) {
+			short := l.Groups.short(v.place.Key, room)
+			return Verdict{Limit: v.limit, Reason: policy.ReasonLabel, Label: ident.LabelAt{Key: label.Key, Side: v.side}, Waits: !short && l.lately(x)}
+		}
+	}
+	var party *Place
+	for i := range x.Places {
+		p := &x.Places[i]
+		switch {
+		case p.party:
+			if party = p; l.Groups.satisfied(p) {
+				l.Groups.starve(p, fp)
+				return Verdict{Limit: p.Limit, Reason: policy.ReasonShare}
+			}
+		case p.Terms.Max > 0 && l.Groups.full(&p.Limit.Series, p.Key, x.room(p.Terms)):
+			short := l.Groups.short(p.Key, x.room(p.Terms))
+			return Verdict{
+				Limit: p.Limit, Reason: policy.ReasonSeries,
+				Waits: p.Limit.Share != nil && l.Groups.starve(party, fp) || !short && l.lately(x),
+			}
+		}
+	}
+	for _, p := range x.Places {
+		if l.Groups.hurried(&p, x.Now) {
+			return Verdict{Limit: p.Limit, Reason: policy.ReasonSeriesRate, Waits: l.Groups.brief(p.Key, x.Now, l.Patience)}
+		}
+	}
+	crowded := l.Groups.crowded(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account)
+	for i := range x.Values {
+		crowded = crowded || l.Groups.crowded(0, []Place{x.Values[i].place}, SetKind{values: true}, x.Owner.Account)
+	}
+	if crowded {
+		return Verdict{Limit: x.Places[len(x.Places)-1].Limit, Reason: policy.ReasonGroups} // the total's
+	}
+	return Verdict{}
+}
+
+// lately says whether the rules were changed a short time ago: by then it is soon known what counts where.
+func (l *Limiter) lately(x *Sighting) bool { return x.Now-x.Policy.Begun < l.Patience }
+
+// room is what there is of a limit for a newcomer: some of it is for series of collapsed labels.
+func (x *Sighting) room(of *policy.Terms) int {
+	if x.Output {
+		return of.Max
+	}
+	return of.Max - of.Reserve
+}
+
+// Own makes the series of a fingerprint one that is made here. It takes no place.
+func (l *Limiter) Own(fp uint64, x *Sighting) {
+	if s := l.Known(fp, x); s != nil && s.Output {
+		return
+	}
+	sh := l.Series.Lock(fp)
+	defer sh.Mu.Unlock()
+	l.Groups.Mu.Lock()
+	defer l.Groups.Mu.Unlock()
+	id, _ := sh.touch(fp, x.Moment)
+	if id != 0 && l.Groups.Set(id).Output || l.Groups.exhausted() {
+		return
+	}
+	to := l.Groups.Join(x.Policy.Generation, nil, SetKind{Output: true}, 0)
+	if id == 0 {
+		sh.Insert(fp, to, x.Moment)
+		return
+	}
+	sh.assign(fp, to) // it came in before: from here on its points are added
+	l.Groups.leave(id)
+}
+
+// renew sees to it that an admitted series is counted where the present rules want it, whether there is room or not.
+func (l *Limiter) renew(sh *shard, fp uint64, id uint32, x *Sighting) uint32 {
+	l.keepValues(x)
+	was, kind := l.Groups.Set(id), x.kind()
+	kind.Output, kind.Promoted = kind.Output || was.Output, kind.Promoted || was.Promoted
+	if was.Generation == x.Policy.Generation && was.Output == kind.Output && was.Promoted == kind.Promoted || l.Groups.exhausted() {
+		return id
+	}
+	to := l.Groups.Join(x.Policy.Generation, x.Places, kind, x.Owner.Account)
+	sh.assign(fp, to)
+	l.Groups.leave(id)
+	return to
+}
+
+// keepValues admits or touches the label values of an admitted series. Only here values are inserted, under the
+// registry's lock, so none is inserted twice.
+func (l *Limiter) keepValues(x *Sighting) {
+	for i := range x.Values {
+		l.keepValue(&x.Values[i], x.Moment, x.Owner.Account)
+	}
+}
+
+func (l *Limiter) keepValue(v *labelValue, now moment.Moment, account uint64) {
+	sh := l.Values.Lock(v.fp)
+	defer sh.Mu.Unlock()
+	if id, _ := sh.touch(v.fp, now); id == 0 && !l.Groups.exhausted() {
+		// Values belong to no generation: what defines them is in their fingerprint.
+		sh.Insert(v.fp, l.Groups.Join(0, []Place{v.place}, SetKind{values: true}, account), now)
+	}
+}
+
+// Shards is how many times sweep has to be called for an epoch to be over.
+func (l *Limiter) Shards() int { return len(l.Series.Shards) }
+
+const (
+	// leaveAtOnce is how many leave their groups while newcomers wait.
+	leaveAtOnce = 256
+	// Leaving is the work of taking out a series and counting it out of its groups, in slots that are passed over.
+	Leaving = 8
+)
+
+// Sweep expires what is idle in one shard, the next one, and returns how much work that was: the slots of the shard, and
+// what it took to expire. An epoch is over when each shard had its turn.
+func (l *Limiter) Sweep() (work int) {
+	series, values := &l.Series.Shards[l.cursor], &l.Values.Shards[l.cursor]
+	work = series.size() + values.size()
+	epoch := l.Now().Epoch()
+	l.Groups.Mu.Lock()
+	room := l.Groups.remembers()
+	l.Groups.Mu.Unlock()
+	gone, kept := series.Expire(epoch, KeptEpochs, room, l.gone[:0])
+	for _, id := range gone {
+		if id > LeftLast {
+			l.Expired.Add(1)
+		}
+	}
+	gone, _ = values.Expire(epoch, KeptValueEpochs, 0, gone)
+	for some := range slices.Chunk(gone, leaveAtOnce) {
+		l.Groups.Mu.Lock()
+		l.Groups.pass(LeftIdle, kept)
+		for _, id := range some {
+			l.Groups.depart(id, epoch/moment.IdleEpochs)
+		}
+		l.Groups.Mu.Unlock()
+		kept = 0
+		runtime.Gosched() // batches may have no other processor
+	}
+	if l.cursor++; l.cursor == l.Shards() {
+		l.cursor = 0
+		epoch++
+	}
+	l.clock.Store(uint64(moment.In(epoch, l.cursor, l.Shards())))
+	l.gone = gone
+	return work + Leaving*len(gone)
+}

@@ -1,0 +1,131 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+)
+
+// What finds no room comes again and again, from all sides. That there is none is mostly found out without a lock: a group that was
+// full a moment ago has no place for a series that is nowhere.
+
+// refuseAtOnce is refuse, as far as that can be told without the registry's lock. Else no limit refuses, or it is to be asked.
+func (l *Limiter) refuseAtOnce(x *Sighting) Verdict {
+	dates := l.Groups.dates.Load()
+	full := func(b *policy.Bound, key uint64, room int) bool {
+		return dates >= b.Since && l.Groups.open.Used(key) >= room
+	}
+	for i := range x.Places {
+		if x.Places[i].party { // who is refused is noted there
+			return Verdict{}
+		}
+	}
+	for i := range x.Values {
+		v := &x.Values[i]
+		label, room := &v.limit.Labels[v.label], v.place.Terms.Labels[v.label]
+		switch {
+		case !full(&label.Values, v.place.Key, room):
+		case l.Values.absent(v.fp):
+			return Verdict{Limit: v.limit, Reason: policy.ReasonLabel, Label: ident.LabelAt{Key: label.Key, Side: v.side}}
+		default: // it is there, or moves just now
+			return Verdict{}
+		}
+	}
+	if len(x.Values) > 1 { // a series may have several that are new: not all may find room
+		return Verdict{}
+	}
+	for i := range x.Places {
+		p := &x.Places[i]
+		if p.Terms.Max > 0 && full(&p.Limit.Series, p.Key, x.room(p.Terms)) {
+			return Verdict{Limit: p.Limit, Reason: policy.ReasonSeries}
+		}
+	}
+	return Verdict{}
+}
+
+// GroupIndex finds groups by their keys. Who has the registry's lock changes it, and everybody may look.
+type GroupIndex struct {
+	Slots atomic.Pointer[[]atomic.Pointer[Group]] // as many as a power of two, at most two thirds taken; the key chooses where to begin
+	Live  int
+	taken int // live, and those that were removed
+}
+
+// removed takes the place of a group that is gone: look on.
+var removed Group
+
+// MinGroupSlots is how many slots there are at least.
+const MinGroupSlots = 16
+
+// Used is how many members a group has.
+func (x *GroupIndex) Used(key uint64) int {
+	slots := x.Slots.Load()
+	if slots == nil {
+		return 0
+	}
+	for i := home(key, len(*slots)); ; i = (i + 1) & (len(*slots) - 1) {
+		switch g := (*slots)[i].Load(); {
+		case g == nil:
+			return 0
+		case g != &removed && g.Key == key:
+			return int(g.Count.Load())
+		}
+	}
+}
+
+// home mixes a key, whose bits say nothing of their own kind: keys are hashes.
+func home(key uint64, slots int) int {
+	return int(key >> (64 - bits.TrailingZeros(uint(slots))))
+}
+
+// Put adds a group that is not there.
+func (x *GroupIndex) Put(g *Group) {
+	slots := x.Slots.Load()
+	if slots == nil || (x.taken+1)*3 > len(*slots)*2 {
+		slots = x.resize(max(MinGroupSlots, 1<<bits.Len(uint(x.Live*2))))
+	}
+	x.insert(*slots, g)
+	x.Live++
+	x.taken++
+}
+
+func (x *GroupIndex) insert(slots []atomic.Pointer[Group], g *Group) {
+	i := home(g.Key, len(slots))
+	for slots[i].Load() != nil {
+		i = (i + 1) & (len(slots) - 1)
+	}
+	slots[i].Store(g)
+}
+
+func (x *GroupIndex) resize(n int) *[]atomic.Pointer[Group] {
+	to := make([]atomic.Pointer[Group], n)
+	if from := x.Slots.Load(); from != nil {
+		for i := range *from {
+			if g := (*from)[i].Load(); g != nil && g != &removed {
+				x.insert(to, g)
+			}
+		}
+	}
+	x.taken = x.Live
+	x.Slots.Store(&to)
+	return &to
+}
+
+// Remove takes a group out that is there.
+func (x *GroupIndex) Remove(g *Group) {
+	slots := *x.Slots.Load()
+	for i := home(g.Key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
+		if slots[i].Load() == g {
+			slots[i].Store(&removed)
+			x.Live--
+			break
+		}
+	}
+	if n := len(slots); n > MinGroupSlots && x.Live*8 < n {
+		x.resize(max(MinGroupSlots, 1<<bits.Len(uint(x.Live*2))))
+	}
+}

@@ -1,0 +1,363 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+)
+
+// A registry counts the members of groups. A series is a member of one group for each limit that applies to it, and
+// because many series are members of the same groups, what is remembered with a series is the id of their set. Label
+// values are members, too, of sets with one group.
+//
+// All counting is under one lock: a place is taken in all groups or in none, and no limit is passed for a moment.
+// Only what is new, moves or expires comes here.
+type registry struct {
+	// pages are read without the lock, by those who hold a set's id from a table.
+	pages [maxSets/setPage + 1]atomic.Pointer[[setPage]atomic.Pointer[Set]]
+
+	Mu      sync.Mutex
+	maxSets int
+	owned   map[uint64]int // sets by who pays for them
+	Apart   bool           // nobody may have so many that others find none
+	MaxLeft int            // entries of those who left
+	Groups  map[uint64]*Group
+	open    GroupIndex              // the same, for who has no lock
+	Pools   map[uint64]*sharedGroup // by key of the group whose limit is shared
+	Ids     map[uint64]uint32
+	last    uint32
+	free    []uint32
+	members map[uint32]int // series by generation of their set
+	oldest  uint32         // of these generations, the last there could be if there is none
+	dates   atomic.Uint32  // the same, for who has no lock
+	Tallies map[string]*Tally
+}
+
+const setPage = 1024
+
+// Group is one group of one limit: of series, or of the values of a label.
+type Group struct {
+	Key    uint64
+	Rule   string
+	values bool // its members are those of a label
+	Used   int  // members
+	Sets   int  // sets that have the group
+	Tally  *Tally
+	Party  *fair.Party  // nil unless it shares a limit
+	pool   *sharedGroup // which it is one of now
+	about  *about       // nil while nobody asked for the members of it
+
+	newcomers int64        // what its pace of new series remembers
+	pressed   int64        // since when there have been more than that
+	denied    int64        // when one of them last found no room
+	points    atomic.Int64 // what its pace of points remembers
+	Count     atomic.Int64 // used, for who has no lock
+	heading   atomic.Pointer[heading]
+}
+
+// Tally sums up the groups of one rule.
+type Tally struct {
+	Members, Groups int
+}
+
+// Set is a combination of groups. All but members is immutable.
+type Set struct {
+	SetKind
+
+	key        uint64
+	Generation uint32
+	account    uint64
+	Plain      bool // neither made here nor a member nor with tolls: known is all there is to know
+	Groups     []*Group
+	Tolls      []toll
+	Members    int
+}
+
+// SetKind tells apart sets of the same groups.
+type SetKind struct {
+	labelled bool // label values belong to its series
+	values   bool // its members are label values
+	Output   bool // its series are made here: points of theirs that come in are added to them
+	Promoted bool // its series are members of others, and have a place all the same
+
+	left uint32 // its own id if its series have no place any more
+}
+
+// NewRegistry returns one for so many sets, of so many series.
+func NewRegistry(maxGroups, maxSeries int) *registry {
+	r := &registry{
+		maxSets: maxGroups,
+		MaxLeft: maxSeries / 4,
+		Groups:  map[uint64]*Group{},
+		Pools:   map[uint64]*sharedGroup{},
+		Ids:     map[uint64]uint32{},
+		members: map[uint32]int{},
+		Tallies: map[string]*Tally{},
+		owned:   map[uint64]int{},
+		oldest:  math.MaxUint32,
+		last:    LeftLast,
+	}
+	r.dates.Store(r.oldest)
+	page := new([setPage]atomic.Pointer[Set])
+	for id := uint32(1); id <= LeftLast; id++ {
+		page[id].Store(&Set{SetKind: SetKind{left: id}})
+	}
+	r.pages[0].Store(page)
+	return r
+}
+
+// Set returns the set of an id, nil when it has none any more. It takes no lock.
+func (r *registry) Set(id uint32) *Set {
+	if page := r.pages[id/setPage].Load(); page != nil {
+		return page[id%setPage].Load()
+	}
+	return nil
+}
+
+// Place is a group that a newcomer needs a place in.
+type Place struct {
+	Limit *policy.Limit
+	Terms *policy.Terms // of the limit, for the series' tenant
+	Key   uint64
+
+	party  bool // which shares the limit
+	pool   uint64
+	tenant string // of a party
+	weight int
+}
+
+// Used is how many members a group has. The lock is held, as below.
+func (r *registry) Used(key uint64) int {
+	if g := r.Groups[key]; g != nil {
+		return g.Used
+	}
+	return 0
+}
+
+// MembersOf is used for who has no lock.
+func (r *registry) MembersOf(key uint64) (n int) {
+	r.locked(func() { n = r.Used(key) })
+	return n
+}
+
+// full says whether there is no room for one more in a group, not even if all series that were not counted there yet were.
+func (r *registry) full(b *policy.Bound, key uint64, room int) bool {
+	return r.Used(key)+r.pending(b) >= room
+}
+
+// short says whether there is no room for one more, of what was counted there already.
+func (r *registry) short(key uint64, room int) bool { return r.Used(key) >= room }
+
+// pending is how many series may belong to a bound without having been counted there.
+func (r *registry) pending(b *policy.Bound) (n int) {
+	if r.oldest >= b.Since { // fast path: rules change seldom
+		return 0
+	}
+	for generation, members := range r.members {
+		if generation < b.Since {
+			n += members
+		}
+	}
+	return n
+}
+
+// crowded says whether there is no room for one more set, should the places need one.
+func (r *registry) crowded(generation uint32, places []Place, kind SetKind, account uint64) bool {
+	room := r.maxSets - len(r.Ids)
+	if room > 0 && (!r.Apart || r.owned[account] < fair.Most(room)) {
+		return false
+	}
+	return r.Ids[setKey(generation, places, kind)] == 0
+}
+
+// hurried says whether a group has had its share of new series, and has to wait for the next.
+func (r *registry) hurried(p *Place, now int64) bool {
+	g := r.Groups[p.Key]
+	if g == nil || p.party || p.Terms.Newcomers.Each == 0 {
+		return false
+	}
+	_, ok := p.Terms.Newcomers.Take(g.newcomers, now)
+	return !ok
+}
+
+// brief notes that a group has no room for the pace of newcomers, and says whether that has not lasted for long.
+func (r *registry) brief(key uint64, now, patience int64) bool {
+	g := r.Groups[key]
+	if d := now - g.denied; d > patience || d < 0 {
+		g.pressed = now
+	}
+	g.denied = now
+	return now-g.pressed < patience
+}
+
+// welcome takes one from the share of each group.
+func (r *registry) welcome(places []Place, now int64) {
+	for _, p := range places {
+		if !p.party && p.Terms.Newcomers.Each > 0 {
+			g := r.Groups[p.Key]
+			g.newcomers, _ = p.Terms.Newcomers.Take(g.newcomers, now)
+		}
+	}
+}
+
+// exhausted says that there are no ids left for another set. Series that should move to one stay where they are.
+func (r *registry) exhausted() bool { return r.last == maxSets && len(r.free) == 0 }
+
+func setKey(generation uint32, places []Place, kind SetKind) uint64 {
+	sum := uint64(generation) << 3
+	if kind.labelled {
+		sum |= 1
+	}
+	if kind.Output {
+		sum |= 2
+	}
+	if kind.Promoted {
+		sum |= 4
+	}
+	for _, p := range places {
+		sum = ident.Mix(sum, p.Key)
+	}
+	return sum
+}
+
+// Join adds a member to the set of the places, and returns its id.
+func (r *registry) Join(generation uint32, places []Place, kind SetKind, account uint64) uint32 {
+	key := setKey(generation, places, kind)
+	id := r.Ids[key]
+	if id == 0 {
+		id = r.add(&Set{key: key, Generation: generation, SetKind: kind, account: account}, places)
+	}
+	r.change(r.Set(id), +1)
+	return id
+}
+
+func (r *registry) change(s *Set, by int) {
+	s.Members += by
+	for _, g := range s.Groups {
+		g.Used += by
+		g.Count.Store(int64(g.Used))
+		g.Tally.Members += by
+	}
+	if s.values || len(s.Groups) == 0 { // who takes no place is not missed in any
+		return
+	}
+	r.members[s.Generation] += by
+	switch r.members[s.Generation] {
+	case 0:
+		delete(r.members, s.Generation)
+		r.oldest = math.MaxUint32
+		for generation := range r.members {
+			r.oldest = min(r.oldest, generation)
+		}
+	case by:
+		r.oldest = min(r.oldest, s.Generation)
+	}
+	r.dates.Store(r.oldest)
+}
+
+func (r *registry) add(s *Set, places []Place) uint32 {
+	s.Groups = make([]*Group, len(places))
+	for i, p := range places {
+		g := r.Groups[p.Key]
+		if g == nil {
+			g = r.found(&p, s.values)
+		}
+		if p.pool != 0 && g.Party.Pool == nil {
+			r.enter(g, &p)
+		}
+		g.Sets++
+		s.Groups[i] = g
+		if !s.values && !p.party && p.Terms.Points.Each > 0 {
+			s.Tolls = append(s.Tolls, toll{limit: p.Limit, pace: p.Terms.Points, group: g})
+		}
+	}
+	s.Plain = !s.Output && !s.Promoted && len(s.Tolls) == 0
+	var id uint32
+	if n := len(r.free); n > 0 {
+		id, r.free = r.free[n-1], r.free[:n-1]
+	} else {
+		r.last++
+		id = r.last
+	}
+	page := &r.pages[id/setPage]
+	if page.Load() == nil {
+		page.Store(&[setPage]atomic.Pointer[Set]{})
+	}
+	page.Load()[id%setPage].Store(s)
+	r.Ids[s.key] = id
+	r.owned[s.account]++
+	return id
+}
+
+// found begins a group.
+func (r *registry) found(p *Place, values bool) *Group {
+	g := &Group{Key: p.Key, Rule: p.Limit.Name, values: values, Tally: &Tally{}}
+	if p.party {
+		g.Party = &fair.Party{}
+	} else if !values { // they are no series, and summed up nowhere
+		g.Tally = r.tally(p.Limit.Name)
+	}
+	g.Tally.Groups++
+	r.Groups[p.Key] = g
+	r.open.Put(g)
+	return g
+}
+
+// tally returns what sums up a rule.
+func (r *registry) tally(rule string) *Tally {
+	if r.Tallies[rule] == nil {
+		r.Tallies[rule] = &Tally{}
+	}
+	return r.Tallies[rule]
+}
+
+// leave takes a member out of a set, and forgets sets and groups that nobody is in.
+func (r *registry) leave(id uint32) {
+	s := r.Set(id)
+	r.change(s, -1)
+	if s.Members > 0 || s.left != 0 {
+		return
+	}
+	for _, g := range s.Groups {
+		if g.Sets--; g.Sets == 0 {
+			r.forget(g)
+		}
+	}
+	delete(r.Ids, s.key)
+	if r.owned[s.account]--; r.owned[s.account] == 0 {
+		delete(r.owned, s.account)
+	}
+	r.pages[id/setPage].Load()[id%setPage].Store(nil)
+	r.free = append(r.free, id)
+}
+
+// depart takes out a member that lost its place, and tells those who were asked about its groups.
+func (r *registry) depart(id, window uint32) {
+	for _, g := range r.Set(id).Groups {
+		if g.about != nil {
+			g.about.age(window)
+			g.about.gone[0]++
+		}
+	}
+	r.leave(id)
+}
+
+// Observe calls f with the sum of each rule. It is not called under the lock.
+func (r *registry) Observe(f func(rule string, t Tally)) {
+	r.Mu.Lock()
+	all := make(map[string]Tally, len(r.Tallies))
+	for rule, t := range r.Tallies {
+		all[rule] = *t
+	}
+	r.Mu.Unlock()
+	for rule, t := range all {
+		f(rule, t)
+	}
+}

@@ -1,0 +1,128 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
+)
+
+// The key of fingerprints is made at random, by the first process that has none. What is saved is worth nothing without
+// it, so it is saved beside: as secret as the storage is, and before anything else. All that is saved begins with the
+// key's mark: what was made with another key, or by a version that had none, is left out.
+//
+//	magic | key | CRC-32
+const (
+	SnapshotKeyOf = "key"
+	KeyMagic      = "godwit cardinality key 1\n"
+	KeyMarkSize   = 8
+)
+
+// NewKey returns a key that nobody knows.
+func NewKey() siphash.Key {
+	var b [siphash.KeySize]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return siphash.NewKey(b)
+}
+
+// AppendKey appends a key as it is saved.
+func AppendKey(dst []byte, key siphash.Key) []byte {
+	begin, secret := len(dst), key.Bytes()
+	dst = append(append(dst, KeyMagic...), secret[:]...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
+}
+
+func parseKey(saved []byte) (key siphash.Key, ok bool) {
+	n := len(KeyMagic) + siphash.KeySize
+	if len(saved) != n+crc32.Size || string(saved[:len(KeyMagic)]) != KeyMagic ||
+		crc32.ChecksumIEEE(saved[:n]) != binary.LittleEndian.Uint32(saved[n:]) {
+		return siphash.Key{}, false
+	}
+	return siphash.NewKey([siphash.KeySize]byte(saved[len(KeyMagic):n])), true
+}
+
+// Keyed is a storage of what has to do with one key.
+type Keyed struct {
+	storage.Client
+
+	Key  siphash.Key
+	mark [KeyMarkSize]byte
+
+	mu    sync.Mutex
+	saved bool // the key is
+
+	Foreign int // values that were made without it; who loads knows
+}
+
+// Open reads the key. Without a good one it is the key that is given.
+func Open(ctx context.Context, client storage.Client, key siphash.Key) (*Keyed, error) {
+	saved, err := client.Get(ctx, SnapshotKeyOf)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the key: %w", err)
+	}
+	k := &Keyed{Client: client, Key: key}
+	if found, ok := parseKey(saved); ok {
+		k.Key, k.saved = found, true
+	}
+	binary.LittleEndian.PutUint64(k.mark[:], k.Key.String(KeyMagic))
+	return k, nil
+}
+
+// Get returns nothing where there is something else.
+func (k *Keyed) Get(ctx context.Context, name string) ([]byte, error) {
+	value, err := k.Client.Get(ctx, name)
+	if err != nil || len(value) == 0 {
+		return nil, err
+	}
+	rest, ok := bytes.CutPrefix(value, k.mark[:])
+	if !ok {
+		k.Foreign++
+		return nil, nil
+	}
+	return rest, nil
+}
+
+// Set saves the key first, if it is not.
+func (k *Keyed) Set(ctx context.Context, name string, value []byte) error {
+	if err := k.saveKey(ctx); err != nil {
+		return err
+	}
+	return k.Client.Set(ctx, name, append(k.mark[:len(k.mark):len(k.mark)], value...))
+}
+
+// SetAll saves several values at once.
+func (k *Keyed) SetAll(ctx context.Context, values map[string][]byte) error {
+	if err := k.saveKey(ctx); err != nil {
+		return err
+	}
+	var all []*storage.Operation
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, storage.SetOperation(name, append(k.mark[:len(k.mark):len(k.mark)], values[name]...)))
+	}
+	return k.Batch(ctx, all...)
+}
+
+func (k *Keyed) saveKey(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.saved {
+		return nil
+	}
+	if err := k.Client.Set(ctx, SnapshotKeyOf, AppendKey(nil, k.Key)); err != nil {
+		return fmt.Errorf("cannot save the key: %w", err)
+	}
+	k.saved = true
+	return nil
+}
