@@ -57,7 +57,7 @@ func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte,
 		return dst[:start+len(s2.EncodeSnappy(room, raw))], nil
 	case promwrite.Zstd:
 		if f.Level <= minLevel && (f.Version == promwrite.V2 || mostly(&known, len(raw))) {
-			return compressFrame(dst, raw, known.Runs), nil
+			return compressFrame(dst, raw, known), nil
 		}
 		return compressZstd(dst, f.Level, raw)
 	}
@@ -68,6 +68,19 @@ func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte,
 // without compression has the order of such a one.
 func HearsEchoes(f Format) bool {
 	return f.Version == promwrite.V2 && f.Compression != promwrite.Zstd && f.Level <= minLevel
+}
+
+// HearsGuesses says whether a format makes use of guesses.
+func HearsGuesses(f Format) bool {
+	return f.Version == promwrite.V2 && f.Compression == promwrite.Zstd && f.Level <= minLevel
+}
+
+// Reach is how far back a format can say that something was.
+func Reach(f Format) int {
+	if f.Compression == promwrite.Zstd {
+		return frame.Window
+	}
+	return frame.SnappyWindow
 }
 
 // mostly says whether half of a request or more is told: in what is not, the encoders of others find more.
@@ -98,14 +111,14 @@ func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 }
 
 // compressFrame is for messages that mostly repeat the one before but for a few bytes.
-func compressFrame(dst, raw []byte, runs []frame.Run) []byte {
+func compressFrame(dst, raw []byte, known frame.Known) []byte {
 	var enc *frame.Encoder
 	select {
 	case enc = <-frameEncoders:
 	default:
 		enc = &frame.Encoder{}
 	}
-	dst = enc.Append(dst, raw, runs...)
+	dst = enc.Append(dst, raw, known)
 	select {
 	case frameEncoders <- enc:
 	default: // as many idle as processors: this one goes

@@ -18,17 +18,7 @@ const (
 	minRun = 5
 	// maxMessage is the longest message whose length takes one byte.
 	maxMessage = 2 + 0x7f
-	// maxAlike is how many runs are looked at for one that is alike.
-	maxAlike = 64
 )
-
-// alike is what is to be known of a run to find those after it whose messages differ in the same way.
-type alike struct {
-	length, value int    // of a message, and where its number is
-	place         uint32 // of the first resource
-	who           uint64 // of the first point, what tells it from the next; 0 if it is of the same series
-	bits          uint64 // of the first number
-}
 
 // writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
 // room. It returns how many.
@@ -68,12 +58,12 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	}
 	number, shift := w.open(b, s, c, cut)
 	message := w.body[begin:]
-	if len(message) > maxMessage || !number.Fixed() {
-		return 1
+	done := 1
+	if len(message) <= maxMessage && number.Fixed() {
+		done += w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	}
-	done := 1 + w.repeat(b, s, message, shift, number, cells[1:], room-1)
-	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil)
+	if done < minRun || !w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil) {
+		w.wrote(begin, len(message))
 	}
 	return done
 }
@@ -171,8 +161,8 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 }
 
 // tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
-// of the layout, with a group's labels.
-func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) {
+// of the layout, with a group's labels. It is false where they may differ in too many places.
+func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) bool {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
 	a.length, a.value = length, number.Value
 	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
@@ -187,9 +177,11 @@ func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a al
 			w.spans = append(w.spans, span{x.at, x.at + x.size})
 		}
 	}
-	if differ(&r, w.spans, number.Value) {
-		w.note(r, a)
+	if !differ(&r, w.spans, number.Value) {
+		return false
 	}
+	w.note(r, a)
+	return true
 }
 
 // span is a part of a message.
@@ -218,23 +210,4 @@ func differ(r *frame.Run, spans []span, number int) bool {
 		}
 	}
 	return true
-}
-
-// note adds a run, and says which of the last ones is alike: the last that is of the same targets, but better the last whose
-// numbers are the same as well.
-func (w *flusher) note(r frame.Run, a alike) {
-	for i := len(w.alikes) - 1; i >= max(len(w.alikes)-maxAlike, 0); i-- {
-		o := w.alikes[i]
-		if o.length != a.length || o.place != a.place {
-			continue
-		}
-		same := o.who == a.who && (a.who != 0 || o.bits == a.bits)
-		if same || r.Like == 0 {
-			r.Like = r.At + a.value - w.told.Runs[i].At - o.value
-		}
-		if same {
-			break
-		}
-	}
-	w.told.Runs, w.alikes = append(w.told.Runs, r), append(w.alikes, a)
 }

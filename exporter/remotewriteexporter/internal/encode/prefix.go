@@ -17,8 +17,8 @@ type prefix struct {
 	layout *layout
 	bytes  []byte
 	cut    int // where the first label of the resource begins; 0 if there is none, or if labels are too long to be cut
-	// Values that may differ: of points, and of resources.
-	own, resource []hole
+	// Values that may differ: of points, of resources, and those that are the layout's, in which the next layout may differ.
+	own, resource, fixed []hole
 }
 
 // hole says where the label of a value begins, where the reference of the value is, which one it is there, and of which value: its
@@ -50,7 +50,7 @@ func (w *flusher) appendPrefix(dst []byte, s *row, place uint32) []byte {
 // turn makes the prefix that of a series of the resource in a place.
 func (w *flusher) turn(s *row, place uint32) {
 	p := &w.prefix
-	if p.layout != s.layout {
+	if p.layout != s.layout && !w.adapt(s.layout) {
 		w.compose(s, place)
 		return
 	}
@@ -73,6 +73,30 @@ func (w *flusher) turn(s *row, place uint32) {
 	}
 }
 
+// adapt makes the prefix one of another layout, if that differs in nothing but values of its own that take as many bytes: as those of
+// buckets do, and of metrics without labels. Otherwise it is false, and the prefix has to be made anew.
+func (w *flusher) adapt(to *layout) bool {
+	p := &w.prefix
+	if p.layout == nil || p.layout.schema != to.schema || len(p.layout.labels) != len(to.labels) {
+		return false
+	}
+	fixed := p.fixed
+	for i, l := range to.labels {
+		was := p.layout.labels[i]
+		switch {
+		case l.name != was.name || (l.value|was.value)&^placeMask != 0 && l.value != was.value:
+			return false
+		case l.value&^placeMask != 0: // the resource's, or the point's
+			continue
+		case l.value != was.value && !p.set(&fixed[0], w.ref(l.value)):
+			return false
+		}
+		fixed = fixed[1:]
+	}
+	p.series, p.layout = nil, to
+	return true
+}
+
 // set puts a reference into a hole unless it is there already, as the job of a resource mostly is.
 func (p *prefix) set(x *hole, ref uint32) bool {
 	if ref == x.ref {
@@ -85,7 +109,7 @@ func (p *prefix) set(x *hole, ref uint32) bool {
 // compose makes the prefix anew.
 func (w *flusher) compose(s *row, place uint32) {
 	p := &w.prefix
-	p.series, p.layout, p.own, p.resource = s.series, s.layout, p.own[:0], p.resource[:0]
+	p.series, p.layout, p.own, p.resource, p.fixed = s.series, s.layout, p.own[:0], p.resource[:0], p.fixed[:0]
 	if !w.isKnown(place) {
 		for _, l := range s.layout.labels { // its own symbols side by side, before those of resources
 			w.ref(l.name)
@@ -117,6 +141,8 @@ func (w *flusher) compose(s *row, place uint32) {
 			p.resource = append(p.resource, x)
 		case fromPoint:
 			p.own = append(p.own, x)
+		default:
+			p.fixed = append(p.fixed, x)
 		}
 	}
 	p.bytes = wire.End(m, content)
@@ -124,7 +150,7 @@ func (w *flusher) compose(s *row, place uint32) {
 	if moved > 0 {
 		p.cut = 0
 	}
-	for _, holes := range [...][]hole{p.own, p.resource} {
+	for _, holes := range [...][]hole{p.own, p.resource, p.fixed} {
 		for i := range holes {
 			holes[i].at += moved
 		}

@@ -26,15 +26,15 @@ type request struct {
 	local   []localRef // of symbols, by id
 	epoch   uint32     // of local; counts requests
 	refs    uint32     // symbols in the request
-	extra   map[string]uint32
-	symbols []byte // their fields
-	body    []byte // the series' fields, after room for the symbols
+	symbols []byte     // their fields
+	body    []byte     // the series' fields, after room for the symbols
 	room    int
 	meta    []byte // the metadata list of 1.0
 
 	told   frame.Known // of body
-	alikes []alike     // of each run
-	spans  []span      // scratch
+	even   evenly      // of which nothing is told yet
+	alikes []alikePlace
+	spans  []span // scratch
 	prefix prefix
 	// The metadata that ends messages of 2.0.
 	tail   []byte
@@ -45,9 +45,9 @@ type request struct {
 	cuts     []cut
 	texts    []text
 
-	part []byte
-	// The references of an exemplar.
-	refBytes []byte
+	part     []byte
+	refBytes []byte // the references of an exemplar
+	mentions mentions
 	packed   []byte
 }
 
@@ -61,12 +61,10 @@ type cut struct {
 	end, i int
 }
 
-// fewTexts is for how many texts that are no symbols the room is kept.
-const fewTexts = 1 << 12
-
 func (q *request) begin(version promwrite.Version) {
 	if q.epoch++; q.epoch == 0 { // after 4 billion requests a stamp could be taken for new
 		clear(q.local)
+		clear(q.alikes)
 		q.epoch = 1
 	}
 	q.refs, q.prepared, q.prefix.series, q.prefix.layout, q.tailOf = 0, nil, nil, nil, nil
@@ -77,11 +75,9 @@ func (q *request) begin(version promwrite.Version) {
 	if version == promwrite.V2 {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
-	if len(q.extra) > fewTexts { // as after a start, when all exemplars are new
-		q.extra = nil
-	}
-	clear(q.extra)
-	q.told.Runs, q.told.Echoes, q.alikes = q.told.Runs[:0], q.told.Echoes[:0], q.alikes[:0]
+	q.told.Runs, q.told.Guesses, q.told.Echoes = q.told.Runs[:0], q.told.Guesses[:0], q.told.Echoes[:0]
+	q.even = evenly{}
+	q.mentions.begin(q.epoch)
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }
 
@@ -117,27 +113,9 @@ func (q *request) ref(id uint32) uint32 {
 	return l.ref
 }
 
-// textRef is the number of a text that mostly is no symbol: of an exemplar.
-func (w *flusher) textRef(s []byte) uint32 {
-	// A symbol made after the snapshot is none of this request's.
-	if id, ok := w.e.symbols.lookup(string(s)); ok && int(id) < len(w.text) && w.text[id] == string(s) {
-		return w.ref(id)
-	}
-	if r, ok := w.extra[string(s)]; ok {
-		return r
-	}
-	if w.extra == nil {
-		w.extra = map[string]uint32{}
-	}
-	w.refs++
-	w.extra[string(s)] = w.refs
-	w.symbols = wire.AppendBytes(w.symbols, wire.SymbolV2, s)
-	return w.refs
-}
-
 // write appends one series message.
 func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exemplars []exemplar) {
-	v2 := w.format.Version == promwrite.V2
+	v2, begin := w.format.Version == promwrite.V2, len(w.body)
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
 		m = w.appendPrefix(w.body, s, place) // which is as long at its beginning
@@ -184,6 +162,7 @@ func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exempla
 		m = append(m, w.metadata(s.layout.meta)...)
 	}
 	w.body = wire.End(m, content)
+	w.wrote(begin, len(w.body)-begin)
 }
 
 // prepare writes what all of a series' runs in a request of 1.0 share.

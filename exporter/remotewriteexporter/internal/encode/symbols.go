@@ -67,10 +67,10 @@ func (t *symbols) add(s string) uint32 {
 	return id
 }
 
-func (t *symbols) lookup(s string) (uint32, bool) {
+func (t *symbols) lookup(s []byte) (uint32, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id, ok := t.ids[s]
+	id, ok := t.ids[string(s)]
 	return id, ok
 }
 

@@ -22,7 +22,7 @@ const (
 	// windowLog is how far back matches go. A request of 50k samples is 2 to 3 MB, but laid out so that what is alike is
 	// near: a window of all of it measured the same bytes, and costs the memory of who decodes.
 	windowLog = 20
-	window    = 1 << windowLog
+	Window    = 1 << windowLog
 	maxBlock  = 128 << 10
 
 	// singleSegment says in a frame's descriptor that the window is the content.
@@ -42,26 +42,27 @@ type Encoder struct {
 	literals  []byte
 	sequences []sequence
 	recent    recent
-	runs      []Run // still to come
+	runs      []Run   // still to come
+	guesses   []Guess // likewise
 	huffman   huff0.Scratch
 
 	literalLengths, offsets, matchLengths coder
 }
 
-// recent are the offsets that a decoder remembers, the last one first. It remembers a third, which is not made use of.
-type recent struct{ last, before uint32 }
+// recent are the offsets that a decoder remembers, the last one first.
+type recent struct{ last, before, third uint32 }
 
-// Append appends src as a frame to dst. Runs are in order and do not overlap; they are used up.
-func (e *Encoder) Append(dst, src []byte, runs ...Run) []byte {
+// Append appends src as a frame to dst. What is known of it is used up.
+func (e *Encoder) Append(dst, src []byte, known Known) []byte {
 	e.begin(len(src))
-	e.runs = runs
+	e.runs, e.guesses = known.Runs, known.Guesses
 	dst = appendHeader(dst, len(src))
 	for at := 0; ; {
 		end := min(at+maxBlock, len(src))
 		dst = e.appendBlock(dst, src, at, end, end == len(src))
 		if at = end; at == len(src) {
 			e.base += uint32(len(src))
-			e.runs = nil
+			e.runs, e.guesses = nil, nil
 			return dst
 		}
 	}
@@ -73,7 +74,7 @@ func (e *Encoder) begin(size int) {
 		clear(e.seen[:])
 		e.base = 1
 	}
-	e.recent = recent{1, 4}
+	e.recent = recent{1, 4, 8}
 	e.forget()
 }
 
@@ -92,7 +93,7 @@ func appendHeader(dst []byte, size int) []byte {
 	case size >= 256:
 		descriptor = 1 << 6
 	}
-	if size <= window {
+	if size <= Window {
 		dst = append(dst, descriptor|singleSegment)
 	} else {
 		dst = append(dst, descriptor, (windowLog-10)<<3)

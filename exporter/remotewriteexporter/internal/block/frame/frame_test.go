@@ -23,7 +23,7 @@ import (
 // reader is another's decoder, which is told the window that frames claim to keep to.
 func reader(t testing.TB) *zstd.Decoder {
 	t.Helper()
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(Window))
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	return d
@@ -31,7 +31,7 @@ func reader(t testing.TB) *zstd.Decoder {
 
 func requireSame(t testing.TB, d *zstd.Decoder, e *Encoder, src []byte) {
 	t.Helper()
-	framed := e.Append([]byte("before"), src)
+	framed := e.Append([]byte("before"), src, Known{})
 	require.Equal(t, "before", string(framed[:6]))
 	got, err := d.DecodeAll(framed[6:], nil)
 	require.NoError(t, err, "%d bytes", len(src))
@@ -106,7 +106,7 @@ func TestOthersReadFrames(t *testing.T) {
 	for name, content := range contents {
 		t.Run(name, func(t *testing.T) {
 			r, d, e := rand.New(rand.NewPCG(1, 2)), reader(t), &Encoder{}
-			for _, limit := range []int{0, 1 << 8, 1 << 16, maxBlock, window} { // where headers and blocks change
+			for _, limit := range []int{0, 1 << 8, 1 << 16, maxBlock, Window} { // where headers and blocks change
 				for _, more := range []int{-1, 0, 1, margin - 1, margin, margin + 1, 256, 257} {
 					if size := limit + more; size >= 0 {
 						requireSame(t, d, e, content(r, size))
@@ -129,7 +129,7 @@ func TestZstdReadsFrames(t *testing.T) {
 	check := func(name string, src []byte, runs ...Run) {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program, "-d", "-c")
-			cmd.Stdin = bytes.NewReader(new(Encoder).Append(nil, src, runs...))
+			cmd.Stdin = bytes.NewReader(new(Encoder).Append(nil, src, Known{Runs: runs}))
 			got, err := cmd.Output()
 			require.NoError(t, err)
 			assert.True(t, bytes.Equal(src, got))
@@ -156,20 +156,20 @@ func TestPositionsBeginAnewBeforeTheyOverflow(t *testing.T) {
 }
 
 func TestFramesAreAsSmallAsThoseOfOthers(t *testing.T) {
-	other, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(window))
+	other, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(Window))
 	require.NoError(t, err)
 	defer other.Close()
 	for _, size := range []int{1000, 20_000, 2_000_000} {
 		src := messages(rand.New(rand.NewPCG(1, 2)), size)
-		ours, theirs := len(new(Encoder).Append(nil, src)), len(other.EncodeAll(src, nil))
+		ours, theirs := len(new(Encoder).Append(nil, src, Known{})), len(other.EncodeAll(src, nil))
 		assert.LessOrEqual(t, ours, theirs+theirs/20, "of %d bytes", size)
 	}
 }
 
 func TestNothingIsAllocatedForTheNextFrame(t *testing.T) {
 	src, e := messages(rand.New(rand.NewPCG(1, 2)), 1_000_000), &Encoder{}
-	dst := e.Append(nil, src)
-	assert.Zero(t, alloctest.PerRun(func() { dst = e.Append(dst[:0], src) }))
+	dst := e.Append(nil, src, Known{})
+	assert.Zero(t, alloctest.PerRun(func() { dst = e.Append(dst[:0], src, Known{}) }))
 }
 
 // Every code that there can be fits into the arrays, and has the bits that are left of its number.

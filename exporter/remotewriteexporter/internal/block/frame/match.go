@@ -36,27 +36,52 @@ func (e *Encoder) find(src []byte, at, end int) {
 	clear(e.offsets.counts[:])
 	clear(e.matchLengths.counts[:])
 	anchor := at // what follows has no sequence yet
-	for len(e.runs) > 0 {
-		r := &e.runs[0]
-		r.skip(at)
-		if n := min(r.Count, (end-r.At)/r.Length); n > 0 {
-			anchor = e.search(src, at, r.At, anchor)
-			anchor = e.repeat(src, r, n, anchor)
-			at = r.At + n*r.Length
-			r.skip(at)
+	for more := true; more && len(e.runs)+len(e.guesses) > 0; {
+		if len(e.guesses) > 0 && (len(e.runs) == 0 || int(e.guesses[0].At) < e.runs[0].At) {
+			at, anchor, more = e.findGuess(src, at, end, anchor)
+		} else {
+			at, anchor, more = e.findRun(src, at, end, anchor)
 		}
-		if r.Count > 0 { // more of it in the next block
-			break
-		}
-		e.runs = e.runs[1:]
 	}
 	anchor = e.search(src, at, end, anchor)
 	e.literals = append(e.literals, src[anchor:end]...)
 }
 
+// findRun takes what is from at up to the end of the next run. It is false if that, or some of it, is in the next block.
+func (e *Encoder) findRun(src []byte, at, end, anchor int) (next, unwritten int, more bool) {
+	r := &e.runs[0]
+	r.skip(at)
+	if n := min(r.Count, (end-r.At)/r.Length); n > 0 {
+		anchor = e.search(src, at, r.At, anchor)
+		anchor = e.repeat(src, r, n, anchor)
+		at = r.At + n*r.Length
+		r.skip(at)
+	}
+	if r.Count > 0 {
+		return at, anchor, false
+	}
+	e.runs = e.runs[1:]
+	return at, anchor, true
+}
+
+// findGuess does so with the next guess.
+func (e *Encoder) findGuess(src []byte, at, end, anchor int) (next, unwritten int, more bool) {
+	g := e.guesses[0]
+	if first, last := max(at, int(g.At)), min(end, int(g.End)); first < last {
+		anchor = e.search(src, at, first, anchor)
+		anchor = e.follow(src, first, last, int(g.Distance), anchor)
+		at = last
+	}
+	if int(g.End) > end {
+		return at, anchor, false
+	}
+	e.guesses = e.guesses[1:]
+	return at, anchor, true
+}
+
 // search looks for matches from at to end. What follows anchor has no sequence yet; it returns where that is in the end.
 func (e *Encoder) search(src []byte, at, end, anchor int) int {
-	last, before := int(e.recent.last), int(e.recent.before)
+	last := int(e.recent.last)
 	for s := max(at, margin); s < min(end, len(src)-margin); {
 		here := binary.LittleEndian.Uint64(src[s:])
 		differences := here ^ binary.LittleEndian.Uint64(src[s-last:])
@@ -68,7 +93,6 @@ func (e *Encoder) search(src []byte, at, end, anchor int) int {
 			*slot = e.base + uint32(s)
 		}
 		var next int
-		value := uint32(1) // of the offset
 		switch {
 		case uint(k) <= 1, // fast path: something small differs, then it goes on at the same distance
 			k >= 0 && !repeatsAll(src, s, distance, here): // something larger that was not there before
@@ -81,7 +105,7 @@ func (e *Encoder) search(src []byte, at, end, anchor int) int {
 			s += k
 		default:
 			start := s
-			if s, distance, value = e.elsewhere(src, s, anchor, before, distance, here); value == 0 {
+			if s, distance = e.elsewhere(src, s, anchor, distance, here); distance == 0 {
 				s = start + 2 + (start-anchor)>>(patience-1)
 				continue
 			}
@@ -90,13 +114,9 @@ func (e *Encoder) search(src []byte, at, end, anchor int) int {
 		if next = min(next, end); next < s+minMatch {
 			break
 		}
-		if value != 1 || distance != last {
-			last, before = distance, last
-		}
-		e.append(src, anchor, s, next, value)
-		s, anchor = next, next
+		e.append(src, anchor, s, next, e.offset(distance, s > anchor))
+		s, anchor, last = next, next, distance
 	}
-	e.recent = recent{uint32(last), uint32(before)}
 	return anchor
 }
 
@@ -125,32 +145,32 @@ func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
 
 // repeatsAll says whether the eight bytes at s were there a distance before.
 func repeatsAll(src []byte, s, distance int, here uint64) bool {
-	return uint(distance-1) < window && binary.LittleEndian.Uint64(src[s-distance:]) == here
+	return uint(distance-1) < Window && binary.LittleEndian.Uint64(src[s-distance:]) == here
 }
 
-// elsewhere finds a match that does not go on at the last distance: at the distance before that, or where the hash of what is
-// at s, or next to it, leads. The value is 0 without one.
-func (e *Encoder) elsewhere(src []byte, s, anchor, before, distance int, here uint64) (at, found int, value uint32) {
-	if k := repeats(here^binary.LittleEndian.Uint64(src[s-before:]), false); uint(k) <= 1 || k >= 0 && !repeatsAll(src, s, distance, here) {
-		if s+k == anchor {
-			return s + k, before, 1 // without literals the last cannot be meant
+// elsewhere finds a match that does not go on at the last distance: at one of those before that, or where the hash of what is
+// at s, or next to it, leads. The distance is 0 without one.
+func (e *Encoder) elsewhere(src []byte, s, anchor, distance int, here uint64) (at, found int) {
+	for _, recent := range [...]uint32{e.recent.before, e.recent.third} {
+		k := repeats(here^binary.LittleEndian.Uint64(src[s-int(recent):]), false)
+		if uint(k) <= 1 || k >= 0 && !repeatsAll(src, s, distance, here) {
+			return s + k, int(recent)
 		}
-		return s + k, before, 2
 	}
-	if uint(distance-1) >= window || binary.LittleEndian.Uint32(src[s-distance:]) != uint32(here) {
+	if uint(distance-1) >= Window || binary.LittleEndian.Uint32(src[s-distance:]) != uint32(here) {
 		s++
 		here = binary.LittleEndian.Uint64(src[s:])
 		slot := &e.seen[hash(here)]
 		distance = s - int(*slot-e.base)
 		*slot = e.base + uint32(s)
-		if uint(distance-1) >= window || binary.LittleEndian.Uint32(src[s-distance:]) != uint32(here) {
-			return 0, 0, 0
+		if uint(distance-1) >= Window || binary.LittleEndian.Uint32(src[s-distance:]) != uint32(here) {
+			return 0, 0
 		}
 	}
 	for s > anchor && s > distance && src[s-1] == src[s-1-distance] {
 		s--
 	}
-	return s, distance, uint32(distance) + 3
+	return s, distance
 }
 
 // repeats finds the first of the bytes 0 to 4 of differences at which four in a row are zero, the first byte only if it may

@@ -12,14 +12,17 @@ import (
 const (
 	// maxWords is enough for a number and for texts of 100 bytes in all.
 	maxWords = 16
-	// minLike is how much of another run must be alike to refer to it rather than to the stretch before.
-	minLike = 4
+	// minLike is how much of another run must be alike to refer to it rather than to the stretch before, minDrift how much where it
+	// is at another distance each time, which takes two bytes or three.
+	minLike  = 4
+	minDrift = 8
 )
 
-// Known is what is known of a request before it is compressed. Runs are in order and do not overlap, echoes are in order.
+// Known is what is known of a request before it is compressed. Runs and guesses are in order and do not overlap, echoes are in order.
 type Known struct {
-	Runs   []Run
-	Echoes []Echo
+	Runs    []Run
+	Guesses []Guess // for zstd
+	Echoes  []Echo  // for snappy
 }
 
 // leastMessage is about how many bytes a message with an echo has, or more.
@@ -42,6 +45,10 @@ func (k *Known) Move(by int) {
 	for i := range k.Runs {
 		k.Runs[i].At += by
 	}
+	for i := range k.Guesses {
+		x := &k.Guesses[i]
+		x.At, x.End = uint32(int(x.At)+by), uint32(int(x.End)+by)
+	}
 	for i := range k.Echoes {
 		x := &k.Echoes[i]
 		x.At, x.From = uint32(int(x.At)+by), uint32(int(x.From)+by)
@@ -57,8 +64,9 @@ type Echo struct{ At, From uint32 }
 type Run struct {
 	At, Length, Count int
 	// Like is how far before there are stretches of another run that may differ from each other in the same way, in some of
-	// the places. That is looked at. Zero if there are none.
-	Like int
+	// the places. That is looked at. Zero if there are none. Where those are shorter or longer, they are by Drift further away with
+	// each stretch.
+	Like, Drift int
 
 	words [maxWords]uint16 // where in a stretch eight bytes begin that may differ
 	used  uint8
@@ -85,18 +93,29 @@ func (r *Run) Differ(at, words int) bool {
 func (r *Run) skip(at int) {
 	if n := (at - r.At + r.Length - 1) / r.Length; n > 0 {
 		r.At += n * r.Length
+		r.Like += n * r.Drift
 		r.Count -= n
 	}
 }
 
+// likeOf is how far before a stretch there is one of another run, 0 if there is none within reach.
+func (r *Run) likeOf(stretch, reach int) int {
+	like := r.Like + stretch*r.Drift
+	if r.Like == 0 || like <= r.Length || like >= reach || like > r.At+stretch*r.Length {
+		return 0
+	}
+	return like
+}
+
 // repeat takes the first n stretches of a run. What follows anchor has no sequence yet; it returns where that is in the end.
 func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
-	at, length, like, words := r.At, r.Length, r.Like, r.words[:r.used]
-	if like < 0 || like >= window || like > at {
-		like = 0
+	at, length, words, least := r.At, r.Length, r.words[:r.used], minLike
+	if r.Drift != 0 {
+		least = minDrift
 	}
 	literals, match := anchor, at // of the sequence to come
-	for range n {
+	for i := range n {
+		like := r.likeOf(i, Window)
 		for _, word := range words {
 			p := at + int(word)
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
@@ -121,7 +140,7 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 				from = p
 				n = common(src[:at+length], from, like)
 			}
-			if n >= minLike && from+n >= end {
+			if n >= least && from+n >= end {
 				e.append(src, literals, from, from+n, e.offset(like, from > literals))
 				literals, match = from+n, from+n
 			}
@@ -142,13 +161,19 @@ func (e *Encoder) offset(distance int, literals bool) uint32 {
 	if literals && d == r.last {
 		return 1
 	}
-	e.recent = recent{d, r.last}
-	switch {
-	case d != r.before:
-		return d + 3
-	case literals:
-		return 2
+	value := uint32(1)
+	if literals {
+		value = 2
+	}
+	switch d {
+	case r.before:
+		e.recent = recent{d, r.last, r.third}
+		return value
+	case r.third:
+		e.recent = recent{d, r.last, r.before}
+		return value + 1
 	default:
-		return 1
+		e.recent = recent{d, r.last, r.before}
+		return d + 3
 	}
 }

@@ -98,7 +98,7 @@ func TestOthersReadRuns(t *testing.T) {
 	r, d, e := rand.New(rand.NewPCG(3, 4)), reader(t), &Encoder{}
 	for i := range 300 {
 		h := newHerd(r, 1<<r.IntN(22))
-		framed := e.Append(nil, h.data, slices.Clone(h.runs)...)
+		framed := e.Append(nil, h.data, Known{Runs: slices.Clone(h.runs)})
 		got, err := d.DecodeAll(framed, nil)
 		require.NoError(t, err, i)
 		require.True(t, slices.Equal(h.data, got), i)
@@ -113,12 +113,12 @@ func TestRunsAreWorthIt(t *testing.T) {
 		h.again()
 	}
 	var e Encoder
-	found, told := len(e.Append(nil, h.data)), len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	found, told := len(e.Append(nil, h.data, Known{})), len(e.Append(nil, h.data, Known{Runs: slices.Clone(h.runs)}))
 	assert.Less(t, told, found+found/10)
 	for i := range h.runs {
 		h.runs[i].Like = 0
 	}
-	alone := len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	alone := len(e.Append(nil, h.data, Known{Runs: slices.Clone(h.runs)}))
 	assert.Less(t, told, alone-alone/4, "the second of two runs differs from the first in nothing that is not told")
 }
 
@@ -163,22 +163,22 @@ func TestWhatAnotherRunHasIsFoundThere(t *testing.T) {
 		h.runs = append(h.runs, run)
 	}
 	var e Encoder
-	told := len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	told := len(e.Append(nil, h.data, Known{Runs: slices.Clone(h.runs)}))
 	requireSame(t, reader(t), &e, h.data)
 	for i := range h.runs {
 		h.runs[i].Like = 0
 	}
-	alone := len(e.Append(nil, h.data, slices.Clone(h.runs)...))
+	alone := len(e.Append(nil, h.data, Known{Runs: slices.Clone(h.runs)}))
 	assert.Less(t, told, alone/2)
 }
 
 func TestRunsAllocateNothing(t *testing.T) {
 	h := newHerd(rand.New(rand.NewPCG(3, 4)), 1<<20)
 	e, runs := &Encoder{}, slices.Clone(h.runs)
-	dst := e.Append(nil, h.data, runs...)
+	dst := e.Append(nil, h.data, Known{Runs: runs})
 	assert.Zero(t, alloctest.PerRun(func() {
 		copy(runs, h.runs)
-		dst = e.Append(dst[:0], h.data, runs...)
+		dst = e.Append(dst[:0], h.data, Known{Runs: runs})
 	}))
 }
 
@@ -205,7 +205,7 @@ func FuzzRun(f *testing.F) {
 			data = append(data, stretch...)
 		}
 		var e Encoder
-		framed := e.Append(nil, data, r)
+		framed := e.Append(nil, data, Known{Runs: []Run{r}})
 		got, err := d.DecodeAll(framed, nil)
 		require.NoError(t, err)
 		require.True(t, slices.Equal(data, got))

@@ -11,9 +11,12 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
+// SnappyWindow is how far back copies go.
+const SnappyWindow = 1 << 16
+
 const (
 	// maxOffset is how far back a copy of two bytes more than its tag goes, nearOffset one of a byte more.
-	maxOffset  = 1<<16 - 1
+	maxOffset  = SnappyWindow - 1
 	nearOffset = 1<<11 - 1
 	// maxCopy is the longest copy, maxNear the longest of those that are near.
 	maxCopy = 64
@@ -132,12 +135,10 @@ func (e *Snappy) search(at, end, anchor int) int {
 
 // repeat writes the stretches of a run. What follows anchor is not yet written; it returns where that is in the end.
 func (e *Snappy) repeat(r *Run, anchor int) int {
-	src, at, length, like := e.src, r.At, r.Length, r.Like
-	if like < 0 || like > maxOffset || like > at {
-		like = 0
-	}
+	src, at, length := e.src, r.At, r.Length
 	literals, match := anchor, at // what is to be written, and where the copy after it begins
-	for range r.Count {
+	for i := range r.Count {
+		like := r.likeOf(i, SnappyWindow)
 		for _, word := range r.words[:r.used] {
 			p := at + int(word)
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])

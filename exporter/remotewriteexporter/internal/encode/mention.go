@@ -1,0 +1,79 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"github.com/zeebo/xxh3"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+)
+
+// fewMentions is for how many texts of exemplars there are places at first, manyMentions for how many they are kept: 256 KiB.
+const (
+	fewMentions  = 1 << 8
+	manyMentions = 1 << 14
+)
+
+// mentions are the texts of exemplars in the request of an epoch that are no symbols of series. Most are the ids of traces, which come
+// once: so no copy is made of them, they are where they are in the request.
+type mentions struct {
+	places []mention // a power of two, by hash; half of them are free at least
+	used   int       // in the epoch
+	epoch  uint32
+}
+
+type mention struct {
+	epoch    uint32
+	at, size uint32 // in the request's symbols
+	ref      uint32
+}
+
+// begin forgets those of the request before.
+func (m *mentions) begin(epoch uint32) {
+	if epoch == 1 || m.used > manyMentions/2 { // after a start, all exemplars are new; and stamps may begin again
+		m.places = nil
+	}
+	m.used, m.epoch = 0, epoch
+}
+
+// find returns the place of a text among symbols, or a free one.
+func (m *mentions) find(text, symbols []byte) *mention {
+	for i := xxh3.Hash(text); ; i++ {
+		x := &m.places[i&uint64(len(m.places)-1)]
+		if x.epoch != m.epoch || string(symbols[x.at:x.at+x.size]) == string(text) {
+			return x
+		}
+	}
+}
+
+// grow makes room for one more.
+func (m *mentions) grow(symbols []byte) {
+	if 2*m.used < len(m.places) {
+		return
+	}
+	old := m.places
+	m.places = make([]mention, max(2*len(old), fewMentions))
+	for _, x := range old {
+		if x.epoch == m.epoch {
+			*m.find(symbols[x.at:x.at+x.size], symbols) = x
+		}
+	}
+}
+
+// textRef is the number of an exemplar's text in this request.
+func (w *flusher) textRef(s []byte) uint32 {
+	// A symbol made after the snapshot is none of this request's.
+	if id, ok := w.e.symbols.lookup(s); ok && int(id) < len(w.text) && w.text[id] == string(s) {
+		return w.ref(id)
+	}
+	w.mentions.grow(w.symbols)
+	x := w.mentions.find(s, w.symbols)
+	if x.epoch != w.request.epoch {
+		w.refs++
+		w.mentions.used++
+		w.symbols = wire.AppendBytes(w.symbols, wire.SymbolV2, s)
+		*x = mention{epoch: w.request.epoch, at: uint32(len(w.symbols) - len(s)), size: uint32(len(s)), ref: w.refs}
+	}
+	return x.ref
+}
