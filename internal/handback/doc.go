@@ -49,7 +49,7 @@
 // A promise can be broken. A receiver checks what comes back before it fills it again, and begins anew if anything is not as
 // it was: resources, scopes, metrics with their names and types, the number and the identity of points, and how many
 // attributes each has. What would cost as much as building metrics anew is not checked: the value of a point's attribute
-// that was replaced in place, and whether somebody still reads what is being filled. For these there is poison: in builds
-// with the tag invariants, or with [Poison], what was handed back is overwritten before it is used again, so that
+// that was replaced in place (of attributes that requests share, package reuse checks some each time), and whether somebody
+// still reads what is being filled. For these there is poison: in builds with the tag invariants, or with [Poison], what was handed back is overwritten before it is used again, so that
 // who keeps it sees values that nobody ever sent.
 package handback

@@ -36,8 +36,13 @@ type Decoder struct {
 	negative       buckets
 	customValues   []float64
 
-	most int      // how many series, and how many histograms, the body can hold
-	refs []uint64 // scratch: the label references of one message
+	most  int      // how many series, and how many histograms, the body can hold
+	count int      // series so far
+	dense int      // histograms so far
+	refs  []uint64 // scratch: the label references of one message
+
+	do  func(*Series) error // what Each gives series to; nil for Decode
+	one Series              // what it gives
 }
 
 type buckets struct {
@@ -54,11 +59,12 @@ func (d *Decoder) Decode(version Version, body []byte) error {
 
 // DecodeMeasured is Decode for a message that was measured. What is decoded refers to msg.
 func (d *Decoder) DecodeMeasured(version Version, msg string, size Size) error {
-	d.Reset()
-	length := len(msg)
-	d.most = length/minSize + 1
+	d.begin(len(msg))
 	d.expect(&size)
-	var err error
+	return d.decode(version, msg)
+}
+
+func (d *Decoder) decode(version Version, msg string) (err error) {
 	switch version {
 	case V1:
 		err = d.requestV1(msg)
@@ -69,16 +75,23 @@ func (d *Decoder) DecodeMeasured(version Version, msg string, size Size) error {
 	}
 	if err != nil {
 		d.Reset()
-		return fmt.Errorf("cannot decode request of %d bytes: %w", length, err)
+		return fmt.Errorf("cannot decode request of %d bytes: %w", len(msg), err)
 	}
 	return nil
 }
 
+// begin begins a request of so many bytes.
+func (d *Decoder) begin(length int) {
+	d.Reset()
+	d.most, d.count, d.dense = length/minSize+1, 0, 0
+}
+
 // add closes a series.
 func (d *Decoder) add(s Series) error {
-	if len(d.Series) == d.most {
+	if d.count == d.most {
 		return errDense
 	}
+	d.count++
 	d.Series = append(d.Series, s)
 	return nil
 }

@@ -8,7 +8,8 @@
 // A Decoder owns the slices it yields and overwrites them in its next Decode.
 // The strings it yields alias one private copy of the body, made once per
 // request: they may be kept for ever, at the price of keeping that copy.
-// Nothing else allocates after warm-up.
+// Nothing else allocates after warm-up. Each yields one series after another
+// instead, whose strings alias the body itself.
 //
 // Bytes from the network are never trusted: each length is checked against the
 // bytes that remain, each symbol reference against the table, and the decoded

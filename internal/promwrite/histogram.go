@@ -27,9 +27,10 @@ func (d *Decoder) histogram(f *field, version Version) error {
 	if err != nil {
 		return err
 	}
-	if len(d.histograms) == d.most {
+	if d.dense == d.most {
 		return errDense
 	}
+	d.dense++
 	var h Histogram
 	positive, negative, custom := d.positive.mark(), d.negative.mark(), len(d.customValues)
 	for msg != "" {

@@ -25,7 +25,7 @@ const (
 	sampleSize    = 24
 	exemplarSize  = 40
 	metadataSize  = 56
-	seriesSize    = 136
+	seriesSize    = 152
 	histogramSize = 256
 	// A bucket of a histogram takes a byte or more of the message, a label of an exemplar two.
 	histogramByteSize = 8
@@ -70,6 +70,10 @@ func Measure(version Version, msg string) (Size, error) {
 func (s *Size) seriesV1(msg string) (err error) {
 	var f field
 	labels, points := 0, 0
+	for isShort(msg, labelsTag) { // fast path
+		labels++
+		msg = msg[2+int(msg[1]):]
+	}
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {
 			return err

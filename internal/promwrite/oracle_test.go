@@ -288,6 +288,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, second bool, body []byte) {
 		checkMeasure(t, V1, body)
 		checkMeasure(t, V2, body)
+		checkEach(t, V1, body)
+		checkEach(t, V2, body)
 		var d Decoder
 		var err, oracleErr error
 		var series []Series

@@ -5,7 +5,9 @@ package promwrite
 
 // Series is one TimeSeries message of either version.
 type Series struct {
-	Labels     []Label
+	Labels []Label
+	// Encoded is the labels as they came, where [Decoder.Each] has left them so. There are no Labels then.
+	Encoded    string
 	Samples    []Sample
 	Histograms []Histogram
 	Exemplars  []Exemplar

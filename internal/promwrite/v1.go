@@ -14,12 +14,12 @@ func (d *Decoder) requestV1(msg string) error {
 	var err error
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {
-			return at("after series", len(d.Series), err)
+			return at("after series", d.count, err)
 		}
 		switch f.number {
 		case 1:
-			if err = d.seriesV1(&f); err != nil {
-				return at("series", len(d.Series), err)
+			if err = d.oneV1(&f); err != nil {
+				return at("series", d.count, err)
 			}
 		case 3:
 			if err = d.metadataV1(&f); err != nil {

@@ -44,8 +44,8 @@ func (d *Decoder) requestV2(msg string) error {
 	for msg != "" {
 		msg, _ = f.next(msg) // the first pass found no fault
 		if f.number == 5 {
-			if err = d.seriesV2(&f); err != nil {
-				return at("series", len(d.Series), err)
+			if err = d.oneV2(&f); err != nil {
+				return at("series", d.count, err)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (d *Decoder) seriesV2(f *field) error {
 		switch f.number {
 		case 1:
 			if d.refs, err = f.appendUvarints(d.refs); err != nil {
-				return fmt.Errorf("labels_refs: %w", err)
+				return inRefs(err)
 			}
 		case 2:
 			if err = d.sample(f, V2); err != nil {
@@ -99,7 +99,7 @@ func (d *Decoder) seriesV2(f *field) error {
 		}
 	}
 	if d.labels, err = d.appendLabels(d.labels, d.refs); err != nil {
-		return fmt.Errorf("labels_refs: %w", err)
+		return inRefs(err)
 	}
 	s.Labels = since(d.labels, labels)
 	s.Samples = since(d.samples, samples)
@@ -122,6 +122,9 @@ func (d *Decoder) appendLabels(dst []Label, refs []uint64) ([]Label, error) {
 	}
 	return dst, nil
 }
+
+// inRefs says that decoding stopped in references to labels.
+func inRefs(err error) error { return fmt.Errorf("labels_refs: %w", err) }
 
 // symbol resolves a single reference. Reference 0 means none, so it needs no table.
 func (d *Decoder) symbol(f *field) (string, error) {
@@ -170,7 +173,7 @@ func (d *Decoder) exemplarV2(f *field) error {
 		}
 	}
 	if d.exemplarLabels, err = d.appendLabels(d.exemplarLabels, d.refs[refs:]); err != nil {
-		return fmt.Errorf("labels_refs: %w", err)
+		return inRefs(err)
 	}
 	d.refs = d.refs[:refs]
 	e.Labels = since(d.exemplarLabels, labels)

@@ -7,7 +7,8 @@
 // Metrics are put together of elements that are taken from lists in the order in which they are needed: resources, scopes, gauges,
 // sums and points of numbers. When they come back, the next ones are put together of the same elements, whatever has become of the
 // slices that they were in: who has taken parts out or has added some is not in the way. That attributes which are shared
-// have been left alone is seen by their number.
+// have been left alone is seen by their number, and by a checksum of one in sixteen, others in turn: a component that changes them
+// in place is found after so many requests at the latest.
 //
 // Everything else, such as histograms, is made anew where it is needed, and is the garbage collector's.
 package reuse

@@ -5,6 +5,7 @@ package reuse
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -23,8 +24,10 @@ type Metrics struct {
 	doubles   points
 	integers  points
 	loan      handback.Loan
-	shared    bool // some attributes are others' too
-	usual     int  // points of the last requests
+	shared    []Attributes // of resources, which are others' too
+	turn      int          // which of the points are looked through next
+	changed   bool         // attributes that are shared were
+	usual     int          // points of the last requests
 }
 
 // Numbers is a metric and its points.
@@ -61,14 +64,9 @@ func (l *list[T]) last(e T) { l.all[l.used-1] = e }
 type points struct {
 	list[pmetric.NumberDataPoint]
 
-	room    pmetric.NumberDataPointSlice // that has them all
-	lengths []int32                      // of the attributes that those in use share, or unshared
+	room  pmetric.NumberDataPointSlice // that has them all
+	seals []seal                       // of the attributes that those in use share
 }
-
-const unshared = -1
-
-// None is the attributes of who has none of others.
-var None = pcommon.NewMap()
 
 // New makes metrics without anything in them.
 func New() *Metrics {
@@ -87,7 +85,7 @@ func (m *Metrics) Resource() pmetric.ResourceMetrics {
 		rm = m.resources.add(pmetric.NewResourceMetrics())
 	}
 	slab.Empty(rm.ScopeMetrics())
-	slab.Share(rm.Resource().Attributes(), None)
+	slab.Share(rm.Resource().Attributes(), None.list)
 	rm.Resource().SetDroppedAttributesCount(0)
 	rm.SetSchemaUrl("")
 	slab.Place(m.metrics.ResourceMetrics(), rm)
@@ -102,7 +100,7 @@ func (m *Metrics) Scope(to pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
 	}
 	slab.Empty(sm.Metrics())
 	scope := sm.Scope()
-	slab.Share(scope.Attributes(), None)
+	slab.Share(scope.Attributes(), None.list)
 	scope.SetName("")
 	scope.SetVersion("")
 	scope.SetDroppedAttributesCount(0)
@@ -146,19 +144,24 @@ func (n *Numbers) begin(to pmetric.MetricSlice) {
 	n.Metric.SetName("")
 	n.Metric.SetUnit("")
 	n.Metric.SetDescription("")
-	slab.Share(n.Metric.Metadata(), None)
+	slab.Share(n.Metric.Metadata(), None.list)
 	slab.Empty(n.Points)
 	slab.Place(to, n.Metric)
 }
 
-// Share gives attributes to a map which are others' too.
-func (m *Metrics) Share(into, from pcommon.Map) {
-	slab.Share(into, from)
-	m.shared = true
+// Describe gives a metric metadata which is others' too. It is for who has sealed it to see whether it is intact.
+func (m *Metrics) Describe(n Numbers, metadata Attributes) {
+	slab.Share(n.Metric.Metadata(), metadata.list)
+}
+
+// Share gives attributes to a map of a resource which are others' too.
+func (m *Metrics) Share(into pcommon.Map, from Attributes) {
+	slab.Share(into, from.list)
+	m.shared = append(m.shared, from)
 }
 
 // Double adds a point with a value, with attributes that are others' too, or None to add to.
-func (m *Metrics) Double(to pmetric.NumberDataPointSlice, attributes pcommon.Map, value float64, with *slab.Slabs) pmetric.NumberDataPoint {
+func (m *Metrics) Double(to pmetric.NumberDataPointSlice, attributes Attributes, value float64, with *slab.Slabs) pmetric.NumberDataPoint {
 	p, ok := m.doubles.next()
 	if !ok {
 		p = m.doubles.add(with.AppendNumber(m.doubles.room))
@@ -171,7 +174,7 @@ func (m *Metrics) Double(to pmetric.NumberDataPointSlice, attributes pcommon.Map
 }
 
 // Integer is Double for another kind of value.
-func (m *Metrics) Integer(to pmetric.NumberDataPointSlice, attributes pcommon.Map, value int64, with *slab.Slabs) pmetric.NumberDataPoint {
+func (m *Metrics) Integer(to pmetric.NumberDataPointSlice, attributes Attributes, value int64, with *slab.Slabs) pmetric.NumberDataPoint {
 	p, ok := m.integers.next()
 	if !ok {
 		p = m.integers.add(with.AppendNumber(m.integers.room))
@@ -183,17 +186,12 @@ func (m *Metrics) Integer(to pmetric.NumberDataPointSlice, attributes pcommon.Ma
 	return p
 }
 
-func (m *Metrics) begin(of *points, p pmetric.NumberDataPoint, to pmetric.NumberDataPointSlice, attributes pcommon.Map) {
+func (m *Metrics) begin(of *points, p pmetric.NumberDataPoint, to pmetric.NumberDataPointSlice, attributes Attributes) {
 	p.SetTimestamp(0)
 	p.SetStartTimestamp(0)
 	p.SetFlags(pmetric.DefaultDataPointFlags)
-	slab.Share(p.Attributes(), attributes)
-	length := int32(unshared)
-	if attributes != None {
-		length = int32(attributes.Len())
-		m.shared = true
-	}
-	of.lengths = append(of.lengths, length)
+	slab.Share(p.Attributes(), attributes.list)
+	of.seals = append(of.seals, attributes.seal)
 	if p.Exemplars().Len() > 0 {
 		p.Exemplars().RemoveIf(func(pmetric.Exemplar) bool { return true })
 	}
@@ -209,11 +207,11 @@ func (m *Metrics) Lend(ctx context.Context) context.Context {
 // TakeBack makes the memory ready for the next request. It is false if this one must not be used again, or is much larger than
 // has been needed lately.
 func (m *Metrics) TakeBack() bool {
-	if m.metrics.IsReadOnly() || !m.doubles.intact() || !m.integers.intact() {
+	if m.metrics.IsReadOnly() || !m.intact() {
 		return false
 	}
 	if handback.Poisons() {
-		if m.shared {
+		if m.shares() {
 			return false
 		}
 		handback.Overwrite(m.metrics)
@@ -223,7 +221,8 @@ func (m *Metrics) TakeBack() bool {
 		return false
 	}
 	slab.Empty(m.metrics.ResourceMetrics())
-	m.shared = false
+	clear(m.shared)
+	m.shared = m.shared[:0]
 	m.resources.used, m.scopes.used, m.gauges.used, m.sums.used = 0, 0, 0, 0
 	m.doubles.takeBack()
 	m.integers.takeBack()
@@ -233,17 +232,46 @@ func (m *Metrics) TakeBack() bool {
 // spare is how many points the memory may have that the last requests did not need.
 const spare = 1 << 14
 
-// intact says whether attributes that are shared are as many as they were. Points that were removed have none: pdata empties them.
-func (l *points) intact() bool {
-	for i, n := range l.lengths {
-		if n == unshared {
-			continue
-		}
-		if p := l.all[i]; p.Attributes().Len() != int(n) && (p.Attributes().Len() > 0 || p.ValueType() != pmetric.NumberDataPointValueTypeEmpty) {
+// Changed says, once TakeBack was false, that attributes which are shared were changed in place: they must not be shared any more.
+func (m *Metrics) Changed() bool { return m.changed }
+
+// intact says whether attributes that are shared are what they were.
+func (m *Metrics) intact() bool {
+	m.turn++
+	for _, a := range m.shared {
+		if m.changed = m.changed || !a.Intact(); m.changed {
 			return false
+		}
+	}
+	for _, l := range [...]*points{&m.doubles, &m.integers} {
+		for i, s := range l.seals {
+			p := l.all[i]
+			if s.length == unshared || p.Attributes().Len() == 0 && p.ValueType() == pmetric.NumberDataPointValueTypeEmpty {
+				continue // pdata empties points that are removed
+			}
+			if !m.look(p.Attributes(), s, (i+m.turn)%lookEvery == 0) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-func (l *points) takeBack() { l.lengths, l.used = l.lengths[:0], 0 }
+// look says whether a map has as many attributes as it was given, and, looking closely, whether they say the same. Who adds one has a
+// list of his own from then on, but who removes one moves others in that which is shared.
+func (m *Metrics) look(of pcommon.Map, s seal, closely bool) bool {
+	n := of.Len()
+	m.changed = m.changed || n < int(s.length) || n == int(s.length) && closely && sumOf(of) != s.sum
+	return !m.changed && n == int(s.length)
+}
+
+// shares says whether any attributes are others' too.
+func (m *Metrics) shares() bool {
+	return len(m.shared) > 0 || m.doubles.share() || m.integers.share()
+}
+
+func (l *points) share() bool {
+	return slices.ContainsFunc(l.seals, func(s seal) bool { return s.length != unshared })
+}
+
+func (l *points) takeBack() { l.seals, l.used = l.seals[:0], 0 }

@@ -22,9 +22,10 @@ import (
 
 // again is memory of metrics that the pipeline has let go of, where it does so. Its zero value has none.
 type again struct {
-	lists *decode.Lists // nil if metrics are made anew
-	free  sync.Pool     // of *reuse.Metrics
-	aged  atomic.Int64  // when lists were last looked through
+	lists atomic.Pointer[decode.Lists] // nil if metrics are made anew
+	free  sync.Pool                    // of *reuse.Metrics
+	aged  atomic.Int64                 // when lists were last looked through
+	log   *zap.Logger
 }
 
 // listShare is how much of the memory there is may be used for attributes that come again: one part in 64.
@@ -35,6 +36,7 @@ const listAge = 10 * time.Second
 
 // decide finds out whether the memory of metrics is used again, and says so.
 func (a *again) decide(host component.Host, set receiver.Settings) {
+	a.log = set.Logger
 	obstacles := handback.Ask(host, set.ID)
 	switch {
 	case !slab.Places():
@@ -48,29 +50,30 @@ func (a *again) decide(host component.Host, set receiver.Settings) {
 		return
 	}
 	set.Logger.Info("The memory of metrics is used again once the pipeline has taken them")
-	a.lists = decode.NewLists(int(listShare.Of(memlimit.Available())))
+	a.lists.Store(decode.NewLists(int(listShare.Of(memlimit.Available()))))
 }
 
 func (a *again) used() int64 {
-	if a.lists == nil {
+	if a.lists.Load() == nil {
 		return 0
 	}
 	return 1
 }
 
-// get returns memory for the metrics of a request, nil if they are to be made anew.
-func (a *again) get() *reuse.Metrics {
-	if a.lists == nil {
-		return nil
+// get returns memory for the metrics of a request, and what attributes are known; nil if they are to be made anew.
+func (a *again) get() (*reuse.Metrics, *decode.Lists) {
+	lists := a.lists.Load()
+	if lists == nil {
+		return nil, nil
 	}
 	now := time.Now()
 	if last := a.aged.Load(); now.UnixNano()-last > int64(listAge) && a.aged.CompareAndSwap(last, now.UnixNano()) {
-		a.lists.Age(now)
+		lists.Age(now)
 	}
 	if m, ok := a.free.Get().(*reuse.Metrics); ok {
-		return m
+		return m, lists
 	}
-	return reuse.New()
+	return reuse.New(), lists
 }
 
 // lend returns the context to hand metrics on with.
@@ -83,7 +86,13 @@ func lend(ctx context.Context, m *reuse.Metrics) context.Context {
 
 // takeBack is given what the pipeline has taken, or nobody has seen; nil is nothing.
 func (a *again) takeBack(m *reuse.Metrics) {
-	if m != nil && m.TakeBack() {
+	switch {
+	case m == nil:
+	case m.TakeBack():
 		a.free.Put(m)
+	case m.Changed() && a.lists.Swap(nil) != nil:
+		a.log.Error("A component of the pipeline changed attributes that several requests share: some of them may have been "+
+			"delivered with its changes. From now on nothing is shared",
+			zap.String("what_to_do", "find the processor that changes attributes of points in place and says that it lets go of metrics"))
 	}
 }

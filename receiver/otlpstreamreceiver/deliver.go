@@ -152,8 +152,9 @@ func (r *otlpReceiver) decodeMetrics(f format, data []byte) (md pmetric.Metrics,
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
-		if again = r.again.get(); again != nil {
-			if d.MetricsAgain(data, again, r.again.lists) {
+		var lists *decode.Lists
+		if again, lists = r.again.get(); again != nil {
+			if d.MetricsAgain(data, again, lists) {
 				return again.Metrics(), again, nil
 			}
 			r.again.takeBack(again)

@@ -5,6 +5,7 @@ package remotewritereceiver
 
 import (
 	"encoding/hex"
+	"slices"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -16,13 +17,14 @@ import (
 // series of its own, beside that of the sample. Taken ones are deleted.
 type exemplars map[string][]promwrite.Exemplar
 
-func (e exemplars) collect(series []promwrite.Series) {
-	var key []byte
-	for i := range series {
-		if s := &series[i]; len(s.Samples)+len(s.Histograms) == 0 && len(s.Exemplars) > 0 {
-			key = appendKey(key[:0], s.Labels)
-			e[string(key)] = append(e[string(key)], s.Exemplars...)
-		}
+func (e exemplars) collect(s *promwrite.Series) {
+	if len(s.Samples)+len(s.Histograms) > 0 || len(s.Exemplars) == 0 {
+		return
+	}
+	key := string(appendKey(nil, s.Labels))
+	for _, x := range s.Exemplars {
+		x.Labels = slices.Clone(x.Labels) // they are the decoder's
+		e[key] = append(e[key], x)
 	}
 }
 

@@ -144,8 +144,12 @@ func (r *remoteWriteReceiver) decode(
 	}
 	worker.translator.asker = asker{r.infos, req.Header.Get(r.cfg.TargetInfo.TenantHeader)}
 	ballot := r.replicas.ballot(req.Header.Get(r.cfg.Replicas.TenantHeader))
-	decoded, err = worker.work(ctx, version, encoding, body, held, ballot, r.tree())
+	into := r.tree()
+	decoded, err = worker.work(ctx, version, encoding, body, held, ballot, into)
 	held.translated()
+	if err != nil {
+		r.takeBack(into)
+	}
 	if !worker.oversized() {
 		r.idle.Put(worker)
 	}
@@ -154,10 +158,12 @@ func (r *remoteWriteReceiver) decode(
 
 // worker takes an idle one or makes one. The garbage collector takes away those that nobody has needed for a while.
 func (r *remoteWriteReceiver) worker() (*worker, error) {
+	known := r.known.Load()
 	if w, ok := r.idle.Get().(*worker); ok {
+		w.translator.known = known
 		return w, nil
 	}
-	return newWorker(r.cfg, r.known)
+	return newWorker(r.cfg, known)
 }
 
 // decodeCode says whose fault it is that nothing was decoded.

@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/memo"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/reuse"
 )
 
 // known is what senders say again and again, so that it is checked, sorted, copied and made into attributes once, and not for
@@ -28,24 +29,29 @@ type known struct {
 	families *memo.Table[family]
 	// shared says that points take their attributes from here as they are. All that is behind the receiver leaves them so.
 	shared bool
+	// metadata is that of metrics, by type, if shared.
+	metadata [types]reuse.Attributes
 }
 
 // labelSet is what the labels of series came to, less job and instance: series of different targets have the same.
 type labelSet struct {
-	labels  []promwrite.Label // as they came
+	raw     *rawLabels        // as they came in 1.0
+	labels  []promwrite.Label // or as they were decoded
+	text    int               // bytes of these
 	own     []promwrite.Label // that become attributes of points, sorted
 	name    string
 	scope   string
 	replica replicaKey
 
-	attributes pcommon.Map            // of own, if shared
+	attributes reuse.Attributes       // of own, if shared
 	family     atomic.Pointer[family] // of the last series, which is a guess
+	next       atomic.Uint64          // the hash of the set that followed last time, which is a guess
 }
 
 // knownTarget is a job and an instance.
 type knownTarget struct {
 	job, instance string
-	attributes    pcommon.Map // if shared
+	attributes    reuse.Attributes // if shared
 }
 
 // family is what the series of a metric have in common beside labels.
@@ -54,6 +60,7 @@ type family struct {
 	typ                promwrite.MetricType
 	description, ucum  string
 	shape              pmetric.MetricType // of a float series
+	metadata           reuse.Attributes   // if shared
 }
 
 // knownShare is how much of the memory there is may be used for what is known: one part in 64, for label sets mostly.
@@ -63,23 +70,42 @@ var knownShare = memlimit.Share{Part: 64, Least: 4 << 20, Most: 64 << 20}
 const maxKnownText = 2 << 10
 
 func newKnown(bytes int, shared bool) *known {
-	return &known{
+	k := &known{
 		seed:   maphash.MakeSeed(),
 		shared: shared,
 		sets: memo.New(bytes/8*6, func(s *labelSet) int {
-			return labelSetSize + len(s.labels)*knownLabelSize + textOf(s.labels) + len(s.scope)
+			return labelSetSize + len(s.labels)*labelSize + len(s.own)*ownLabelSize + s.text + len(s.scope)
 		}),
 		targets:  memo.New(bytes/8, func(t *knownTarget) int { return knownTargetSize + 3*(len(t.job)+len(t.instance)) }),
 		families: memo.New(bytes/8, func(f *family) int { return familySize + len(f.metric) + 2*len(f.help) + 2*len(f.unit) }),
 	}
+	for typ := range k.metadata {
+		if shared {
+			list := pcommon.NewMap()
+			list.PutStr(prometheus.MetricMetadataTypeKey, promwrite.MetricType(typ).String())
+			k.metadata[typ] = reuse.Seal(list)
+		}
+	}
+	return k
+}
+
+// isIntact says whether metadata, which is shared, is what it was. Other attributes are looked at when metrics are taken back.
+func (k *known) isIntact() bool {
+	for i := range k.metadata {
+		if !k.metadata[i].Intact() {
+			return false
+		}
+	}
+	return true
 }
 
 // Bytes of memory that things take up, without texts.
 const (
-	labelSetSize    = 240
-	knownLabelSize  = 32 + 32 + 40 + 16 // as it came, sorted, as an attribute, and its value
+	labelSetSize    = 344          // with rawLabels
+	labelSize       = 32           // as it was decoded
+	ownLabelSize    = 32 + 40 + 16 // sorted, as an attribute, and its value
 	knownTargetSize = 320
-	familySize      = 160
+	familySize      = 192
 )
 
 func textOf(labels []promwrite.Label) (n int) {
@@ -179,6 +205,7 @@ func (k *known) keep(s *labelSet, labels []promwrite.Label) *labelSet {
 		text.WriteString(l.Value)
 	}
 	rest := text.String()
+	kept.text = len(rest)
 	byName := make(map[string]promwrite.Label, len(kept.labels))
 	for i := range kept.labels {
 		l := &kept.labels[i]
@@ -194,14 +221,21 @@ func (k *known) keep(s *labelSet, labels []promwrite.Label) *labelSet {
 	for i := range s.own {
 		kept.own = append(kept.own, byName[s.own[i].Name])
 	}
-	if k.shared {
-		kept.attributes = pcommon.NewMap()
-		kept.attributes.EnsureCapacity(len(kept.own))
-		for i := range kept.own {
-			kept.attributes.PutStr(kept.own[i].Name, kept.own[i].Value)
-		}
-	}
+	k.share(kept)
 	return kept
+}
+
+// share makes the attributes of a set, if these are shared.
+func (k *known) share(s *labelSet) {
+	if !k.shared {
+		return
+	}
+	list := pcommon.NewMap()
+	list.EnsureCapacity(len(s.own))
+	for i := range s.own {
+		list.PutStr(s.own[i].Name, s.own[i].Value)
+	}
+	s.attributes = reuse.Seal(list)
 }
 
 // target finds or makes a target; nil if there is no room for it, or it cannot be one.
@@ -219,8 +253,9 @@ func (k *known) target(job, instance string) *knownTarget {
 	}
 	t := &knownTarget{job: strings.Clone(job), instance: strings.Clone(instance)}
 	if k.shared {
-		t.attributes = pcommon.NewMap()
-		setTarget(t.attributes, t.job, t.instance)
+		list := pcommon.NewMap()
+		setTarget(list, t.job, t.instance)
+		t.attributes = reuse.Seal(list)
 	}
 	return k.targets.Add(h, t, is)
 }
@@ -238,12 +273,12 @@ func (k *known) family(name string, s *promwrite.Series) *family {
 	if k.families.Full() {
 		return nil
 	}
-	return k.families.Add(h, newFamily(strings.Clone(name), strings.Clone(s.Help), strings.Clone(s.Unit), s.Type), is)
+	return k.families.Add(h, k.newFamily(strings.Clone(name), strings.Clone(s.Help), strings.Clone(s.Unit), s.Type), is)
 }
 
-func newFamily(name, help, unit string, typ promwrite.MetricType) *family {
+func (k *known) newFamily(name, help, unit string, typ promwrite.MetricType) *family {
 	return &family{
-		metric: name, help: help, unit: unit, typ: typ,
+		metric: name, help: help, unit: unit, typ: typ, metadata: k.metadata[typ],
 		description: validUTF8(help), ucum: prometheus.UnitWordToUCUM(validUTF8(unit)), shape: shapeOf(name, typ),
 	}
 }

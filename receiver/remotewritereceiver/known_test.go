@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -29,9 +30,10 @@ func sized(maxDecodedBodySize int) *Config {
 }
 
 // anyRequest is one by chance, out of few names and values, so that the same series come again, in whatever order of labels.
-func anyRequest(random *rand.Rand) []byte {
+func anyRequest(random *rand.Rand, version promwrite.Version) []byte {
 	req := newV2()
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	rare := random.IntN(2) == 0 // half of the requests have what takes long
 	for range random.IntN(60) {
 		labels := []string{"__name__", pick("a_total", "b", "c_bucket", "c_sum", "d", "target_info")}
 		for _, name := range []string{"code", "le", "mode", "otel_scope_name", "otel_scope_x", "__replica__", "cluster"} {
@@ -42,14 +44,15 @@ func anyRequest(random *rand.Rand) []byte {
 		if random.IntN(5) > 0 {
 			labels = append(labels, "instance", pick("", "h1:1", "h2:1", "h3:1"), "job", pick("node", "ns/node", "", "a/b/c"))
 		}
-		switch random.IntN(20) {
-		case 0:
+		switch n := random.IntN(20); {
+		case !rare && n < 3:
+		case n == 0:
 			labels = append(labels, pick("job", "code", "instance", ""), pick("again", ""))
-		case 1:
+		case n == 1:
 			labels = append(labels, "bad", "\xff")
-		case 2:
+		case n == 2:
 			labels = append(labels, "job", "\xff\xff")
-		case 3:
+		case n == 3:
 			labels[1] = ""
 		}
 		if random.IntN(10) == 0 {
@@ -66,20 +69,51 @@ func anyRequest(random *rand.Rand) []byte {
 			}
 			ts.Samples = append(ts.Samples, writev2.Sample{Value: v, Timestamp: random.Int64N(1e12), StartTimestamp: random.Int64N(2) * 1e9})
 		}
-		if random.IntN(10) == 0 {
+		if rare && random.IntN(10) == 0 {
 			ts.Histograms = append(ts.Histograms, writev2.Histogram{Timestamp: 5000, Sum: random.Float64(), Count: &writev2.Histogram_CountInt{CountInt: 0}})
 		}
-		if random.IntN(5) == 0 {
+		if rare && random.IntN(5) == 0 {
 			ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: req.refs("user", pick("u1", "u2")), Value: 1, Timestamp: 900})
 		}
 		req.series(ts, writev2.Metadata_MetricType(random.IntN(9)), pick("", "Help.", "Other help.", strings.Repeat("help", 700)),
 			pick("", "seconds"), labels...)
 	}
-	body, err := req.Marshal()
+	var body []byte
+	var err error
+	if version == promwrite.V1 {
+		body, err = older(&req.Request).Marshal()
+	} else {
+		body, err = req.Marshal()
+	}
 	if err != nil {
 		panic(err)
 	}
 	return body
+}
+
+// older is a request as 1.0 has it.
+func older(req *writev2.Request) *prompb.WriteRequest {
+	labels := func(refs []uint32) (all []prompb.Label) {
+		for i := 0; i < len(refs); i += 2 {
+			all = append(all, prompb.Label{Name: req.Symbols[refs[i]], Value: req.Symbols[refs[i+1]]})
+		}
+		return all
+	}
+	out := &prompb.WriteRequest{}
+	for _, ts := range req.Timeseries {
+		s := prompb.TimeSeries{Labels: labels(ts.LabelsRefs)}
+		for _, p := range ts.Samples {
+			s.Samples = append(s.Samples, prompb.Sample{Value: p.Value, Timestamp: p.Timestamp})
+		}
+		for _, e := range ts.Exemplars {
+			s.Exemplars = append(s.Exemplars, prompb.Exemplar{Labels: labels(e.LabelsRefs), Value: e.Value, Timestamp: e.Timestamp})
+		}
+		for _, h := range ts.Histograms {
+			s.Histograms = append(s.Histograms, prompb.Histogram{Timestamp: h.Timestamp, Sum: h.Sum, Count: &prompb.Histogram_CountInt{}})
+		}
+		out.Timeseries = append(out.Timeseries, s)
+	}
+	return out
 }
 
 // TestWhatIsKnownChangesNothing: requests come to the same whether or not anything of them is known, whether or not their memory
@@ -110,17 +144,18 @@ func TestWhatIsKnownChangesNothing(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			now := time.Now()
 			for i := range 400 {
-				body := anyRequest(random)
+				version := []promwrite.Version{promwrite.V1, promwrite.V2}[random.IntN(2)]
+				body := anyRequest(random, version)
 				oracle, err := newWorker(cfg, newKnown(0, false))
 				require.NoError(t, err)
 				held := hold{of: newMemory(64 << 20)}
-				want, err := oracle.work(t.Context(), promwrite.V2, promwrite.Identity, []byte(string(body)), &held, nil, newTree(false))
+				want, err := oracle.work(t.Context(), version, promwrite.Identity, []byte(string(body)), &held, nil, newTree(false))
 				require.NoError(t, err)
 				held.done()
 				if !c.reused {
 					tree = newTree(false)
 				}
-				got, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil, tree)
+				got, err := w.work(t.Context(), version, promwrite.Identity, body, &held, nil, tree)
 				require.NoError(t, err)
 				held.done()
 				for j := range body {

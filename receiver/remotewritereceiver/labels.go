@@ -46,10 +46,11 @@ func identify(labels []promwrite.Label, scoped bool, replicas *ReplicasConfig, i
 		return errLabels
 	}
 	sorted := true
+	var err error // of which the name is told, wherever that is
 	for i, l := range labels {
 		switch l.Name {
 		case "":
-			return errLabelName
+			err = cmp.Or(err, errLabelName)
 		case labelName:
 			into.name = l.Value
 		default:
@@ -64,12 +65,15 @@ func identify(labels []promwrite.Label, scoped bool, replicas *ReplicasConfig, i
 			}
 		}
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
-			return errLabelUTF8
+			err = cmp.Or(err, errLabelUTF8)
 		}
 		sorted = sorted && (i == 0 || labels[i-1].Name < l.Name)
 	}
 	if into.name == "" {
-		return errNoName
+		err = cmp.Or(err, errNoName)
+	}
+	if err != nil {
+		return err
 	}
 	if !sorted {
 		labels = slices.Clone(labels) // what they are known by is their own order

@@ -36,13 +36,16 @@ type remoteWriteReceiver struct {
 	replicas *replicas // nil unless they are told apart
 	infos    *infos    // nil unless target_info is of resources
 
-	memory *memory       // of all requests in flight
-	slots  chan struct{} // one for each CPU, taken while a worker works
-	idle   sync.Pool     // of workers
-	known  *known        // of all requests so far
-	aged   atomic.Int64  // when it was last looked through
-	reuse  bool          // the memory of metrics is used again
-	trees  sync.Pool     // of those
+	memory *memory               // of all requests in flight
+	slots  chan struct{}         // one for each CPU, taken while a worker works
+	idle   sync.Pool             // of workers
+	known  atomic.Pointer[known] // of all requests so far
+	aged   atomic.Int64          // when it was last looked through
+	reuse  bool                  // the memory of metrics is used again
+	trees  sync.Pool             // of those
+	// knownBytes is how much may be known. What is known is shared by requests until somebody has spoiled that.
+	knownBytes int
+	spoiled    atomic.Bool
 
 	server     *http.Server
 	address    net.Addr
@@ -111,7 +114,8 @@ func (r *remoteWriteReceiver) prepare() {
 		size = memoryFor(memlimit.Available())
 	}
 	r.memory = newMemory(size)
-	r.known = newKnown(int(knownShare.Of(memlimit.Available())), r.reuse && !handback.Poisons())
+	r.knownBytes = int(knownShare.Of(memlimit.Available()))
+	r.known.Store(newKnown(r.knownBytes, r.reuse && !handback.Poisons()))
 	if r.cfg.Replicas.Deduplicate {
 		r.replicas = newReplicas(r.cfg.Replicas, r.settings.Logger)
 	}

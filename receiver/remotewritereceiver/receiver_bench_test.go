@@ -106,3 +106,32 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 		runtime.KeepAlive(md)
 	}
 }
+
+// BenchmarkWork is what a request of series that are known takes from its bytes to metrics, and back.
+func BenchmarkWork(b *testing.B) {
+	const targets, series = 4, 500
+	req := nodes(targets, series)
+	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
+		b.Run("version="+version.String(), func(b *testing.B) {
+			body, err := req.Marshal()
+			if version == promwrite.V1 {
+				body, err = older(req).Marshal()
+			}
+			require.NoError(b, err)
+			w, err := newWorker(sized(8<<20), newKnown(8<<20, slab.Places()))
+			require.NoError(b, err)
+			held, into := hold{of: newMemory(256 << 20)}, newTree(slab.Places())
+			b.ReportAllocs()
+			for b.Loop() {
+				got, err := w.work(b.Context(), version, promwrite.Identity, body, &held, nil, into)
+				require.NoError(b, err)
+				require.Equal(b, targets*series, got.written.Samples)
+				if !into.takeBack() {
+					into = newTree(slab.Places())
+				}
+				held.done()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/targets/series, "ns/sample")
+		})
+	}
+}

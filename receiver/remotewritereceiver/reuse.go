@@ -43,12 +43,12 @@ func (r *remoteWriteReceiver) observe() error {
 			return nil
 		}),
 		r.telemetry.RegisterReceiverRemotewriteKnownBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			bytes, _ := r.known.stats()
+			bytes, _ := r.known.Load().stats()
 			o.Observe(int64(bytes))
 			return nil
 		}),
 		r.telemetry.RegisterReceiverRemotewriteUnkeptLabelSetsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, unkept := r.known.stats()
+			_, unkept := r.known.Load().stats()
 			o.Observe(unkept)
 			return nil
 		}),
@@ -69,8 +69,14 @@ func (r *remoteWriteReceiver) tree() *tree {
 
 // takeBack is given what the pipeline has taken.
 func (r *remoteWriteReceiver) takeBack(t *tree) {
-	if t.takeBack() {
+	switch taken := t.takeBack(); {
+	case taken && r.known.Load().isIntact():
 		r.trees.Put(t)
+	case (taken || t.isSpoiled()) && r.spoiled.CompareAndSwap(false, true):
+		r.known.Store(newKnown(r.knownBytes, false))
+		r.settings.Logger.Error("A component of the pipeline changed attributes that several requests share: some of them may have been "+
+			"delivered with its changes. From now on nothing is shared",
+			zap.String("what_to_do", "find the processor that changes attributes of points in place and says that it lets go of metrics"))
 	}
 }
 
@@ -81,6 +87,6 @@ const ageEvery = 10 * time.Second
 func (r *remoteWriteReceiver) age() {
 	now := time.Now()
 	if last := r.aged.Load(); now.UnixNano()-last > int64(ageEvery) && r.aged.CompareAndSwap(last, now.UnixNano()) {
-		r.known.age(now)
+		r.known.Load().age(now)
 	}
 }

@@ -24,30 +24,34 @@ import (
 // Texts of a request are borrowed: what goes into metrics is known, or made to last.
 type translator struct {
 	batch
+	recognition
 
 	known    *known
 	replicas *ReplicasConfig // nil unless they are told apart
 	scoped   bool            // whether labels say what a series' scope is
 	asker    asker           // for what target_info says of targets
 	text     *borrow.Text    // of the request
+	index    int             // of the series at hand
+	// What a decoder calls for each series, made once.
+	each, collect func(*promwrite.Series) error
 
 	targets   map[resourceKey]*target
 	resources map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
-	metrics   map[metricKey]numbers
+	roster    roster
+	metrics   map[metricKey]numbers // those that the roster has no room for
 	exemplars exemplars
 	buckets   bucketScratch
 	slabs     slab.Slabs
 	key       []byte // scratch
 
 	// Of the series at hand.
-	set     labelSet // where it is not known
 	last    pmetric.ExemplarSlice
 	hasLast bool // whether last is the place for exemplars on its last point
 
 	lastTarget *target
 	// A series mostly belongs to the metric of the one before it, which saves the look-up.
-	lastKey    metricKey
-	lastMetric numbers
+	lastFamily *family
+	lastMetric numbers // of lastTarget
 	// unkept are families that there is no room to know.
 	unkept map[unkeptFamily]*family
 }
@@ -64,7 +68,8 @@ func (key *resourceKey) last(text *borrow.Text) (job, instance string) {
 type target struct {
 	key     resourceKey
 	metrics pmetric.MetricSlice
-	next    *target // which came after it last time: senders may go through targets for each metric
+	next    *target   // which came after it last time: senders may go through targets for each metric
+	numbers []numbers // by the number that the roster has for their family
 }
 
 type metricKey struct {
@@ -76,6 +81,16 @@ type metricKey struct {
 type unkeptFamily struct {
 	name, help, unit string
 	typ              promwrite.MetricType
+}
+
+// prepare makes what all requests need.
+func (t *translator) prepare() {
+	t.each = t.series
+	t.collect = func(s *promwrite.Series) error {
+		t.exemplars.collect(s)
+		return nil
+	}
+	t.recognition.prepare()
 }
 
 // batch is what became of one request.
@@ -90,44 +105,87 @@ type batch struct {
 	ballot  *ballot // nil where replicas are not told apart
 }
 
-// translate borrows series and their text. The batch holds nothing of the translator.
-func (t *translator) translate(text *borrow.Text, series []promwrite.Series, b *ballot, into *tree) batch {
+// translate borrows a request that was measured, and its text. The batch holds nothing of the translator.
+func (t *translator) translate(text *borrow.Text, d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size, b *ballot, into *tree) (batch, error) {
 	t.reset()
 	defer t.reset()
+	defer d.Reset() // what it refers to is borrowed
 	t.text, t.ballot, t.tree = text, b, into
 	t.batch.metrics, into.slabs = into.metrics, &t.slabs
-	series, t.learnt = t.asker.learn(series, b)
-	t.exemplars.collect(series)
-	for i := range series {
-		s := &series[i]
-		if len(s.Samples)+len(s.Histograms) == 0 {
-			continue
-		}
-		if s.Type < 0 || int(s.Type) >= types {
-			s.Type = promwrite.Unknown
-		}
-		set, of, err := t.recognise(s.Labels)
-		if err != nil {
-			t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, err)
-			continue
-		}
-		switch b.vote(set) {
-		case voteTake:
-		case voteLeave:
-			t.leave(s)
-			continue
-		case voteFull:
-			t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errClusters)
-			continue
-		}
-		t.hasLast = false
-		// The specification forbids both in one series, but nothing is wrong with either.
-		t.samples(i, s, set, of)
-		t.histograms(i, s, set, of)
-		t.addExemplars(i, s)
+	t.recognition.begin(d, version)
+	if err := t.all(d, version, size); err != nil {
+		return batch{}, err
 	}
 	t.rejects.add(reasonOrphanExemplar, t.exemplars.left(), 0, "", nil)
-	return t.batch
+	return t.batch, nil
+}
+
+// all translates all series of a request.
+func (t *translator) all(d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size) error {
+	msg := t.text.String()
+	if t.asker.infos == nil {
+		if size.Exemplars > 0 {
+			if err := d.Each(version, msg, *size, t.collect); err != nil {
+				return err
+			}
+		}
+		return d.Each(version, msg, *size, t.each)
+	}
+	// What target_info says is for all of the request.
+	if err := d.DecodeMeasured(version, msg, *size); err != nil {
+		return err
+	}
+	var series []promwrite.Series
+	series, t.learnt = t.asker.learn(d.Series, t.ballot)
+	for i := range series {
+		t.exemplars.collect(&series[i])
+	}
+	for i := range series {
+		if err := t.series(&series[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// series translates one. The error is for the request as a whole.
+func (t *translator) series(s *promwrite.Series) error {
+	i := t.index
+	t.index++
+	if len(s.Samples)+len(s.Histograms) == 0 {
+		return nil
+	}
+	if s.Type < 0 || int(s.Type) >= types {
+		s.Type = promwrite.Unknown
+	}
+	set, of, err := t.recognise(s)
+	if t.undecodable != nil {
+		return t.undecodable
+	}
+	if err != nil {
+		t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, err)
+		return nil
+	}
+	if len(t.exemplars) > 0 && s.Labels == nil { // some may be of this series
+		if err := t.decoder.DecodeLabels(t.version, s); err != nil {
+			return err
+		}
+	}
+	switch t.ballot.vote(set) {
+	case voteTake:
+	case voteLeave:
+		t.leave(s)
+		return nil
+	case voteFull:
+		t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errClusters)
+		return nil
+	}
+	t.hasLast = false
+	// The specification forbids both in one series, but nothing is wrong with either.
+	t.samples(i, s, set, of)
+	t.histograms(i, s, set, of)
+	t.addExemplars(i, s)
+	return nil
 }
 
 // maxRetained bounds the entries of a map that is kept for the next request.
@@ -140,11 +198,11 @@ func (t *translator) reset() {
 	t.metrics = emptyMap(t.metrics)
 	t.exemplars = emptyMap(t.exemplars)
 	t.unkept = emptyMap(t.unkept)
-	t.lastTarget, t.lastKey, t.lastMetric = nil, metricKey{}, numbers{}
+	t.lastTarget, t.lastFamily, t.lastMetric = nil, nil, numbers{}
 	t.last, t.hasLast = pmetric.ExemplarSlice{}, false
-	clear(t.set.own[:cap(t.set.own)])
-	t.set = labelSet{own: t.set.own[:0]}
-	t.text = nil
+	t.roster.reset()
+	t.recognition.reset()
+	t.text, t.index = nil, 0
 }
 
 func emptyMap[M ~map[K]V, K comparable, V any](m M) M {
@@ -153,41 +211,6 @@ func emptyMap[M ~map[K]V, K comparable, V any](m M) M {
 	}
 	clear(m)
 	return m
-}
-
-// recognise says what labels come to: a set, which may be the translator's until the next series, and a target.
-func (t *translator) recognise(labels []promwrite.Label) (set *labelSet, of *target, err error) {
-	o := t.known.outline(labels)
-	is := func(s *labelSet) bool { return s.is(labels, o.others) }
-	if !o.odd {
-		set = t.known.sets.Find(o.hash, is)
-	}
-	if set == nil { // slow path: once in a while for each
-		set = &t.set
-		if err = identify(labels, t.scoped, t.replicas, set); err != nil {
-			return set, nil, err
-		}
-		var kept *labelSet
-		if !o.odd && !t.known.sets.Full() {
-			kept = t.known.sets.Add(o.hash, t.known.keep(set, labels), is)
-		}
-		if kept != nil {
-			set = kept
-		} else { // there is no room
-			set.last(t.text)
-		}
-	}
-	of, err = t.target(resourceKey{o.job, o.instance, set.scope})
-	return set, of, err
-}
-
-// last makes the texts of a set last.
-func (s *labelSet) last(text *borrow.Text) {
-	s.name = text.Lasting(s.name)
-	s.replica = replicaKey{text.Lasting(s.replica.cluster), text.Lasting(s.replica.replica)}
-	for i := range s.own {
-		s.own[i] = promwrite.Label{Name: text.Lasting(s.own[i].Name), Value: text.Lasting(s.own[i].Value)}
-	}
 }
 
 // target finds or makes a resource and a scope of it. Unless labels say what that is, the scope has no name: an
@@ -199,7 +222,7 @@ func (t *translator) target(key resourceKey) (*target, error) {
 			return before, nil
 		}
 		if before.next != nil && before.next.key == key {
-			t.lastTarget = before.next
+			t.turnTo(before.next)
 			return before.next, nil
 		}
 	}
@@ -209,15 +232,19 @@ func (t *translator) target(key resourceKey) (*target, error) {
 		if known == nil && (!utf8.ValidString(key.job) || !utf8.ValidString(key.instance)) {
 			return nil, errLabelUTF8
 		}
-		of = &target{key: key, metrics: t.scope(key, t.resource(known, key))}
+		of = t.roster.target()
+		of.key, of.metrics = key, t.scope(key, t.resource(known, key))
 		t.targets[key] = of
 	}
 	if before != nil {
 		before.next = of
 	}
-	t.lastTarget = of
+	t.turnTo(of)
 	return of, nil
 }
+
+// turnTo makes a target the one whose series come.
+func (t *translator) turnTo(of *target) { t.lastTarget, t.lastFamily = of, nil }
 
 // resource finds or makes a resource.
 func (t *translator) resource(known *knownTarget, key resourceKey) pmetric.ScopeMetricsSlice {
@@ -308,7 +335,7 @@ func (t *translator) family(set *labelSet, s *promwrite.Series) *family {
 	if f == nil {
 		key := unkeptFamily{set.name, s.Help, s.Unit, s.Type}
 		if f = t.unkept[key]; f == nil {
-			f = newFamily(set.name, t.text.Lasting(s.Help), t.text.Lasting(s.Unit), s.Type)
+			f = t.known.newFamily(set.name, t.text.Lasting(s.Help), t.text.Lasting(s.Unit), s.Type)
 			t.unkept[key] = f
 		}
 		return f
@@ -317,19 +344,27 @@ func (t *translator) family(set *labelSet, s *promwrite.Series) *family {
 	return f
 }
 
-// numbers finds or makes the metric that a series' float samples belong to.
+// numbers finds or makes the metric that a series' float samples belong to. The target is the last one.
 func (t *translator) numbers(of *target, f *family) numbers {
-	key := metricKey{of, f, f.shape}
-	if key == t.lastKey { // fast path; no real key is the zero one
+	if f == t.lastFamily { // fast path
 		return t.lastMetric
 	}
-	n, ok := t.metrics[key]
-	if !ok {
-		n = t.tree.numbers(of.metrics, f)
-		t.metrics[key] = n
+	place := t.roster.place(of, f)
+	if place == nil { // there is no room
+		key := metricKey{of, f, f.shape}
+		n, ok := t.metrics[key]
+		if !ok {
+			n = t.tree.numbers(of.metrics, f)
+			t.metrics[key] = n
+		}
+		t.lastFamily, t.lastMetric = f, n
+		return n
 	}
-	t.lastKey, t.lastMetric = key, n
-	return n
+	if place.Metric == (pmetric.Metric{}) {
+		*place = t.tree.numbers(of.metrics, f)
+	}
+	t.lastFamily, t.lastMetric = f, *place
+	return *place
 }
 
 // histogram finds or makes the metric that a series' native histograms of a shape belong to.
@@ -349,9 +384,6 @@ func (t *translator) histogram(of *target, f *family, shape pmetric.MetricType) 
 	}
 	return n.Metric
 }
-
-// shares says whether attributes are there to be shared.
-func shares(m pcommon.Map) bool { return m != (pcommon.Map{}) }
 
 var errTimestamp = errors.New("timestamp is not between 1970 and 2262")
 

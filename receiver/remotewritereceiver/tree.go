@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/borrow"
@@ -36,15 +35,6 @@ func newTree(reused bool) *tree {
 
 const types = int(promwrite.Stateset) + 1
 
-// typeMetadata is that of metrics, by type.
-var typeMetadata = func() (all [types]pcommon.Map) {
-	for i := range all {
-		all[i] = pcommon.NewMap()
-		all[i].PutStr(prometheus.MetricMetadataTypeKey, promwrite.MetricType(i).String())
-	}
-	return all
-}()
-
 // fewPoints is for how many points a new metric has room: most have no more.
 const fewPoints = 2
 
@@ -55,7 +45,7 @@ func (t *tree) resource(known *knownTarget, key *resourceKey, text *borrow.Text,
 		rm = t.metrics.ResourceMetrics().AppendEmpty()
 	} else {
 		rm = t.again.Resource()
-		if known != nil && shares(known.attributes) {
+		if known != nil && known.attributes.Are() {
 			t.again.Share(rm.Resource().Attributes(), known.attributes)
 			return rm.ScopeMetrics()
 		}
@@ -83,14 +73,16 @@ func (t *tree) numbers(in pmetric.MetricSlice, f *family) (n numbers) {
 		} else {
 			n.Metric, n.Points = t.slabs.AppendGauge(in, fewPoints)
 		}
-		t.slabs.Reserve(n.Metric.Metadata(), 1)
-		t.slabs.PutStr(n.Metric.Metadata(), prometheus.MetricMetadataTypeKey, f.typ.String())
 	case f.shape == pmetric.MetricTypeSum:
 		n = t.again.Sum(in)
-		slab.Share(n.Metric.Metadata(), typeMetadata[f.typ])
 	default:
 		n = t.again.Gauge(in)
-		slab.Share(n.Metric.Metadata(), typeMetadata[f.typ])
+	}
+	if t.again != nil && f.metadata.Are() {
+		t.again.Describe(n, f.metadata)
+	} else {
+		t.slabs.Reserve(n.Metric.Metadata(), 1)
+		t.slabs.PutStr(n.Metric.Metadata(), prometheus.MetricMetadataTypeKey, f.typ.String())
 	}
 	if f.shape == pmetric.MetricTypeSum {
 		sum := n.Metric.Sum()
@@ -103,7 +95,7 @@ func (t *tree) numbers(in pmetric.MetricSlice, f *family) (n numbers) {
 
 // number adds a point with a value and the attributes of a set.
 func (t *tree) number(to pmetric.NumberDataPointSlice, set *labelSet, value float64) pmetric.NumberDataPoint {
-	if t.again != nil && shares(set.attributes) { // fast path
+	if t.again != nil && set.attributes.Are() { // fast path
 		return t.again.Double(to, set.attributes, value, t.slabs)
 	}
 	var p pmetric.NumberDataPoint
@@ -130,3 +122,6 @@ func (t *tree) takeBack() bool {
 	t.slabs = nil
 	return t.again != nil && t.again.TakeBack()
 }
+
+// isSpoiled says, once takeBack was false, that attributes which are shared were changed in place.
+func (t *tree) isSpoiled() bool { return t.again != nil && t.again.Changed() }

@@ -30,6 +30,7 @@ func newWorker(cfg *Config, k *known) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{decompressor: decompressor}
+	w.translator.prepare()
 	w.translator.known, w.translator.scoped = k, cfg.ScopesFromLabels
 	if cfg.Replicas.Deduplicate {
 		w.translator.replicas = &cfg.Replicas
@@ -45,23 +46,19 @@ func (w *worker) work(
 	if err != nil {
 		return batch{}, err
 	}
-	msg := text.String()
-	size, err := promwrite.Measure(version, msg)
+	length := len(text.String())
+	size, err := promwrite.Measure(version, text.String())
 	if err != nil {
 		return batch{}, err
 	}
-	if err = m.forMetrics(ctx, len(msg), &size); err != nil {
+	if err = m.forMetrics(ctx, length, &size); err != nil {
 		return batch{}, err
 	}
 	w.kept = max(w.kept, cap(w.plain)+size.Memory())
-	w.usual = max(len(msg)+size.Memory(), w.usual-w.usual/16)
-	if err = w.decoder.DecodeMeasured(version, msg, size); err != nil {
-		return batch{}, err
-	}
-	defer w.decoder.Reset() // what it refers to is borrowed
-	b := w.translator.translate(&text, w.decoder.Series, ballot, into)
-	b.plain = len(msg)
-	return b, nil
+	w.usual = max(length+size.Memory(), w.usual-w.usual/16)
+	b, err := w.translator.translate(&text, &w.decoder, version, &size, ballot, into)
+	b.plain = length
+	return b, err
 }
 
 // inflate returns the body decompressed, which is valid until the next.

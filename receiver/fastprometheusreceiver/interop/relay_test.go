@@ -57,6 +57,19 @@ func (w *warehouse) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 }
 
 func (w *warehouse) take(r *http.Request, written *promwrite.Written) error {
+	return eachSeries(r, func(s *promwrite.Series) {
+		written.Samples += len(s.Samples)
+		for _, v := range s.Samples {
+			key := fmt.Sprint(s.Labels, v.Timestamp)
+			if w.found[key]++; v.Value != proof(s.Labels, v.Timestamp) || w.found[key] > 1 {
+				w.wrong = append(w.wrong, fmt.Sprint(key, " is ", v.Value, ", not ", proof(s.Labels, v.Timestamp), ", times ", w.found[key]))
+			}
+		}
+	})
+}
+
+// eachSeries decodes a request of remote write.
+func eachSeries(r *http.Request, do func(*promwrite.Series)) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
@@ -82,14 +95,7 @@ func (w *warehouse) take(r *http.Request, written *promwrite.Written) error {
 		return err
 	}
 	for i := range d.Series {
-		s := &d.Series[i]
-		written.Samples += len(s.Samples)
-		for _, v := range s.Samples {
-			key := fmt.Sprint(s.Labels, v.Timestamp)
-			if w.found[key]++; v.Value != proof(s.Labels, v.Timestamp) || w.found[key] > 1 {
-				w.wrong = append(w.wrong, fmt.Sprint(key, " is ", v.Value, ", not ", proof(s.Labels, v.Timestamp), ", times ", w.found[key]))
-			}
-		}
+		do(&d.Series[i])
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Lists struct {
 
 type list struct {
 	raw        string
-	attributes pcommon.Map
+	attributes reuse.Attributes
 }
 
 const (
@@ -48,9 +48,9 @@ func (l *Lists) Bytes() int {
 }
 
 // list returns attributes that came as fields of a tag, nil if there is no room for them or they have something unusual.
-func (d *Decoder) list(tag byte, raw []byte) (pcommon.Map, bool) {
+func (d *Decoder) list(tag byte, raw []byte) (reuse.Attributes, bool) {
 	if len(raw) > maxList {
-		return pcommon.Map{}, false
+		return reuse.Attributes{}, false
 	}
 	h := maphash.Bytes(d.lists.seed, raw)
 	is := func(l *list) bool { return l.raw == string(raw) }
@@ -58,17 +58,18 @@ func (d *Decoder) list(tag byte, raw []byte) (pcommon.Map, bool) {
 		return l.attributes, true
 	}
 	if d.lists.table.Full() {
-		return pcommon.Map{}, false
+		return reuse.Attributes{}, false
 	}
-	l := &list{string(raw), pcommon.NewMap()}
+	attributes := pcommon.NewMap()
 	c := cursor{message: raw}
 	for c.more() {
-		if c.tag() != tag || !d.attribute(c.bytes(), l.attributes) {
-			return pcommon.Map{}, false
+		if c.tag() != tag || !d.attribute(c.bytes(), attributes) {
+			return reuse.Attributes{}, false
 		}
 	}
-	if l = d.lists.table.Add(h, l, is); l == nil || c.bad {
-		return pcommon.Map{}, false
+	l := d.lists.table.Add(h, &list{string(raw), reuse.Seal(attributes)}, is)
+	if l == nil || c.bad {
+		return reuse.Attributes{}, false
 	}
 	return l.attributes, true
 }

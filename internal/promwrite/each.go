@@ -1,0 +1,192 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promwrite
+
+import "math"
+
+// Each decodes a request that was measured, one series after another, in memory for one, and gives each to do. The series is valid until do returns, and
+// nothing of the request is in d.Series. Metadata is as Decode has it.
+//
+// Labels of a series in the form that senders give to nearly all, numbers and no exemplars behind labels that are short, stay as they
+// came: of the series of a sender most are known, and comparing is cheaper than decoding. DecodeLabels decodes them; that these are
+// no labels is an error for do to return. What d yields refers to msg.
+func (d *Decoder) Each(version Version, msg string, size Size, do func(*Series) error) error {
+	d.begin(len(msg))
+	d.Metadata, d.symbols = withRoom(d.Metadata, size.Metadata), withRoom(d.symbols, size.Symbols)
+	d.do = do
+	defer func() { d.do, d.one = nil, Series{} }()
+	return d.decode(version, msg)
+}
+
+// oneV1 decodes a series, for Decode or Each.
+func (d *Decoder) oneV1(f *field) error {
+	if d.do == nil {
+		return d.seriesV1(f)
+	}
+	d.one = Series{}
+	if msg, err := f.bytes(); err == nil && d.count < d.most && d.usualV1(msg, &d.one) { // fast path
+		return d.giveUsual()
+	}
+	d.nextSeries()
+	if err := d.seriesV1(f); err != nil {
+		return err
+	}
+	return d.giveLast()
+}
+
+// oneV2 decodes a series, for Decode or Each.
+func (d *Decoder) oneV2(f *field) error {
+	if d.do == nil {
+		return d.seriesV2(f)
+	}
+	d.one = Series{}
+	if msg, err := f.bytes(); err == nil && d.count < d.most && d.usualV2(msg, &d.one) { // fast path
+		return d.giveUsual()
+	}
+	d.nextSeries()
+	if err := d.seriesV2(f); err != nil {
+		return err
+	}
+	return d.giveLast()
+}
+
+func (d *Decoder) giveUsual() error {
+	if err := d.do(&d.one); err != nil {
+		return err
+	}
+	d.count++
+	return nil
+}
+
+// giveLast gives the series that was decoded last.
+func (d *Decoder) giveLast() error {
+	last := len(d.Series) - 1
+	d.one = d.Series[last]
+	d.Series[last] = Series{}
+	d.Series = d.Series[:last]
+	return d.do(&d.one)
+}
+
+// nextSeries lets go of the series before.
+func (d *Decoder) nextSeries() {
+	d.labels = reuse(d.labels)
+	d.samples = reuse(d.samples)
+	d.exemplars = reuse(d.exemplars)
+	d.exemplarLabels = reuse(d.exemplarLabels)
+	d.histograms = reuse(d.histograms)
+	d.positive.reset()
+	d.negative.reset()
+	d.customValues = reuse(d.customValues)
+}
+
+const (
+	labelsTag   = 1<<3 | wireBytes
+	samplesTag  = 2<<3 | wireBytes
+	metadataTag = 5<<3 | wireBytes
+)
+
+// isShort says whether a message begins with a field of bytes of a tag, whose length takes one byte.
+func isShort(msg string, tag byte) bool {
+	return len(msg) > 1 && msg[0] == tag && msg[1] < 0x80 && 2+int(msg[1]) <= len(msg)
+}
+
+// usualV1 decodes a series of labels, then samples. It is false where that is not all.
+func (d *Decoder) usualV1(msg string, s *Series) bool {
+	rest := msg
+	for isShort(rest, labelsTag) {
+		rest = rest[2+int(rest[1]):]
+	}
+	s.Encoded = msg[:len(msg)-len(rest)]
+	rest = d.usualSamples(rest, s, false)
+	return rest == "" && len(s.Samples) > 0
+}
+
+// usualV2 decodes a series of labels, then samples, then metadata. It is false where that is not all.
+func (d *Decoder) usualV2(msg string, s *Series) bool {
+	if !isShort(msg, labelsTag) {
+		return false
+	}
+	end := 2 + int(msg[1])
+	s.Encoded = msg[2:end]
+	rest := d.usualSamples(msg[end:], s, true)
+	if len(s.Samples) == 0 || rest == "" {
+		return len(s.Samples) > 0
+	}
+	if !isShort(rest, metadataTag) || 2+int(rest[1]) != len(rest) {
+		return false
+	}
+	return d.metadataV2(&field{wire: wireBytes, data: rest[2:]}, s) == nil
+}
+
+// usualSamples decodes the samples at the head of a message that have a value, then a time, then, in 2.0, a time at which they started
+// if they have one. It returns what follows.
+func (d *Decoder) usualSamples(msg string, s *Series, starts bool) (rest string) {
+	d.samples = d.samples[:0]
+	for isShort(msg, samplesTag) {
+		one := msg[2 : 2+int(msg[1])]
+		if len(one) < 11 || one[0] != 1<<3|wireFixed64 || one[9] != 2<<3|wireVarint {
+			break
+		}
+		at, n, err := uvarint(one[10:])
+		if err != nil {
+			break
+		}
+		start, end := uint64(0), 10+n
+		if end < len(one) && one[end] == 3<<3|wireVarint && starts {
+			if start, n, err = uvarint(one[end+1:]); err != nil {
+				break
+			}
+			end += 1 + n
+		}
+		if end != len(one) {
+			break
+		}
+		d.samples = append(d.samples, Sample{
+			Value: math.Float64frombits(fixed64(one[1:])), Timestamp: int64(at), StartTimestamp: int64(start),
+		})
+		msg = msg[2+len(one):]
+	}
+	s.Samples = d.samples
+	return msg
+}
+
+// DecodeLabels decodes the labels of a series that Each has left as they came. They are valid until the next series, as parts of what
+// is encoded.
+func (d *Decoder) DecodeLabels(version Version, s *Series) (err error) {
+	d.labels = reuse(d.labels)
+	if version == V2 {
+		d.refs = d.refs[:0]
+		if d.refs, err = (&field{wire: wireBytes, data: s.Encoded}).appendUvarints(d.refs); err == nil {
+			d.labels, err = d.appendLabels(d.labels, d.refs)
+		}
+		if err != nil {
+			return inRefs(err)
+		}
+	} else {
+		var f field
+		for rest := s.Encoded; rest != ""; {
+			if rest, err = f.next(rest); err == nil {
+				d.labels, err = appendLabelV1(d.labels, &f)
+			}
+			if err != nil {
+				return at("label", len(d.labels), err)
+			}
+		}
+	}
+	s.Labels = since(d.labels, 0)
+	return nil
+}
+
+// NextLabel decodes the first of encoded labels of 2.0, and returns what follows. It is false where that is none.
+func (d *Decoder) NextLabel(encoded string) (l Label, rest string, ok bool) {
+	name, n, err := uvarint(encoded)
+	if err != nil {
+		return l, "", false
+	}
+	value, m, err := uvarint(encoded[n:])
+	if err != nil || max(name, value) >= uint64(len(d.symbols)) {
+		return l, "", false
+	}
+	return Label{d.symbols[name], d.symbols[value]}, encoded[n+m:], true
+}

@@ -1,0 +1,168 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promwrite
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/alloctest"
+)
+
+// checkEach holds what Each yields to what Decode does, series by series, errors included.
+func checkEach(t *testing.T, version Version, body []byte) {
+	var whole, single Decoder
+	wantErr := whole.Decode(version, body)
+	at := 0
+	err := single.Each(version, string(body), Size{}, func(s *Series) error {
+		encoded := s.Encoded
+		if s.Labels == nil {
+			if err := single.DecodeLabels(version, s); err != nil {
+				return err
+			}
+		}
+		if version == V2 && encoded != "" {
+			require.Equal(t, s.Labels, nextLabels(t, &single, encoded))
+		}
+		s.Encoded = ""
+		if wantErr == nil {
+			require.Empty(t, diff(whole.Series[at:at+1], []Series{*s}), "series %d", at)
+		}
+		at++
+		return nil
+	})
+	if wantErr != nil {
+		require.EqualError(t, err, wantErr.Error())
+		require.Empty(t, single.Series)
+		return
+	}
+	require.NoError(t, err)
+	require.Len(t, whole.Series, at)
+	require.Empty(t, diff(whole.Metadata, single.Metadata))
+	require.Empty(t, single.Series)
+}
+
+// nextLabels decodes labels one by one.
+func nextLabels(t *testing.T, d *Decoder, encoded string) (all []Label) {
+	for encoded != "" {
+		l, rest, ok := d.NextLabel(encoded)
+		require.True(t, ok)
+		all, encoded = append(all, l), rest
+	}
+	return all
+}
+
+func TestEachYieldsWhatDecodeDoes(t *testing.T) {
+	for seed := range uint64(300) {
+		dice := newDice(seed)
+		body, err := dice.v1().Marshal()
+		require.NoError(t, err)
+		checkEach(t, V1, body)
+		body, err = dice.v2().Marshal()
+		require.NoError(t, err)
+		checkEach(t, V2, body)
+	}
+	for _, version := range []Version{V1, V2} {
+		body := nodeLike(t, version, 3)
+		for n := range body { // cut off, and with a bit of each byte the other way
+			checkEach(t, version, body[:n])
+			body[n] ^= 1 << (n % 8)
+			checkEach(t, version, body)
+			body[n] ^= 1 << (n % 8)
+		}
+	}
+}
+
+// TestEachLeavesLabelsOfSenders: what senders say is left as it came.
+func TestEachLeavesLabelsOfSenders(t *testing.T) {
+	for _, version := range []Version{V1, V2} {
+		body := string(nodeLike(t, version, 1000))
+		var d Decoder
+		left := 0
+		count := func(s *Series) error { //nolint:unparam // it is what Each takes
+			if s.Encoded != "" && len(s.Samples) == 1 && s.Labels == nil {
+				left++
+			}
+			return nil
+		}
+		require.NoError(t, d.Each(version, body, Size{}, count))
+		require.Equal(t, 1000, left)
+		require.LessOrEqual(t, alloctest.PerRun(func() {
+			if err := d.Each(version, body, Size{}, count); err != nil {
+				t.Fatal(err)
+			}
+		}), 0.5)
+	}
+}
+
+func TestEachStopsWhereItIsTold(t *testing.T) {
+	no := errors.New("no more")
+	for _, version := range []Version{V1, V2} {
+		var d Decoder
+		n := 0
+		err := d.Each(version, string(nodeLike(t, version, 10)), Size{}, func(*Series) error {
+			if n++; n == 3 {
+				return no
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, no)
+		require.ErrorContains(t, err, "series 2: no more")
+		require.Equal(t, 3, n)
+	}
+}
+
+func TestEachRefusesBodiesOfEmptyMessages(t *testing.T) {
+	for _, c := range []struct {
+		version Version
+		body    string
+	}{
+		{V1, strings.Repeat("\x0a\x00", 50)},
+		{V2, strings.Repeat("\x2a\x00", 50)},
+		{V2, "\x2a\x64" + strings.Repeat("\x1a\x00", 50)},
+		{V2, strings.Repeat("\x2a\x0c"+strings.Repeat("\x1a\x00", 6), 9)},
+	} {
+		var d Decoder
+		require.ErrorIs(t, d.Each(c.version, c.body, Size{}, func(*Series) error { return nil }), errDense)
+		checkEach(t, c.version, []byte(c.body))
+	}
+}
+
+// What the first series of a request refers to is not in the way of the next ones.
+func TestSeriesAreDecodedInTheSameMemory(t *testing.T) {
+	var d Decoder
+	var lengths []int
+	require.NoError(t, d.Each(V1, string(nodeLike(t, V1, 100)), Size{}, func(s *Series) error {
+		require.NoError(t, d.DecodeLabels(V1, s))
+		lengths = append(lengths, len(s.Labels), cap(d.labels))
+		return nil
+	}))
+	require.Less(t, slices.Max(lengths), 64)
+}
+
+func BenchmarkEach(b *testing.B) {
+	for _, version := range []Version{V1, V2} {
+		b.Run("version="+version.String(), func(b *testing.B) {
+			body := string(nodeLike(b, version, 10_000))
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			var d Decoder
+			n := 0
+			count := func(*Series) error {
+				n++
+				return nil
+			}
+			for b.Loop() {
+				if err := d.Each(version, body, Size{}, count); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/sample")
+		})
+	}
+}
