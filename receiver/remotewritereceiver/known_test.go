@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,14 @@ func TestWhatIsKnownChangesNothing(t *testing.T) {
 				held.done()
 				if !c.reused {
 					tree = newTree(false)
+				}
+				if i%4 == 0 && len(body) > 0 { // one that is cut off is refused as a whole, and leaves nothing behind
+					if _, err := w.work(t.Context(), version, promwrite.Identity, slices.Clone(body[:len(body)-1]), &held, nil, tree); err != nil && c.reused {
+						require.True(t, tree.takeBack())
+					} else if !c.reused || err == nil {
+						tree = newTree(c.reused)
+					}
+					held.done()
 				}
 				got, err := w.work(t.Context(), version, promwrite.Identity, body, &held, nil, tree)
 				require.NoError(t, err)

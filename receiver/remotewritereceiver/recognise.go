@@ -117,7 +117,7 @@ func (t *translator) follow(set *labelSet, hash uint64) {
 func (t *translator) recogniseV1(s *promwrite.Series) (set *labelSet, of *target, err error) {
 	t.encoded = s.Encoded
 	if set = t.guess(t.isV1); set == nil {
-		if set, err = t.findV1(s); err != nil || t.undecodable != nil {
+		if set, err = t.findV1(s); err != nil {
 			return set, nil, err
 		}
 		if set == nil { // slow path
@@ -145,7 +145,10 @@ func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 		}
 	}
 	t.before = nil
-	if t.undecodable = t.decoder.DecodeLabels(t.version, s); t.undecodable != nil || !usual {
+	if t.undecodable = t.decoder.DecodeLabels(t.version, s); t.undecodable != nil {
+		return nil, t.undecodable
+	}
+	if !usual {
 		return nil, nil
 	}
 	set = &t.set

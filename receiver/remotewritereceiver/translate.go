@@ -112,7 +112,7 @@ func (t *translator) translate(text *borrow.Text, d *promwrite.Decoder, version 
 	defer d.Reset() // what it refers to is borrowed
 	t.text, t.ballot, t.tree = text, b, into
 	t.batch.metrics, into.slabs = into.metrics, &t.slabs
-	t.recognition.begin(d, version)
+	t.begin(d, version)
 	if err := t.all(d, version, size); err != nil {
 		return batch{}, err
 	}
