@@ -34,6 +34,7 @@ type File struct {
 	page   int64 // bytes of one
 	values map[string]place
 	seen   map[uint64]bool // pages
+	last   string          // key that was visited
 	// damaged is how many pages and values are not as they should be.
 	damaged int
 }

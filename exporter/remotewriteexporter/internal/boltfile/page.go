@@ -104,6 +104,8 @@ func (f *File) walk(id uint64, depth int, visit func(element)) {
 
 // walkBucket visits the elements of a bucket.
 func (f *File) walkBucket(value place, visit func(element)) {
+	defer func(last string) { f.last = last }(f.last)
+	f.last = ""
 	end := value.at + int64(value.size)
 	b := f.bytes(value.at, bucketSize, end)
 	switch {
@@ -141,6 +143,11 @@ func (f *File) walkPage(at, end int64, depth int, visit func(element)) {
 		if key == nil || int64(value.size) > end-value.at {
 			f.damaged++
 			continue
+		}
+		if string(key) <= f.last { // keys are in order: this one, or the last, is not what it was
+			f.damaged++
+		} else {
+			f.last = string(key)
 		}
 		visit(element{string(key), value, order.Uint32(e)&leafIsBucket != 0})
 	}
