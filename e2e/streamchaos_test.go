@@ -54,7 +54,7 @@ func TestStreamOutlivesWhateverHappens(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it is no secret
+	random := rand.New(rand.NewPCG(seed, 1))
 	rounds, acknowledged, again := map[string]int{}, 0, 0
 	for begun := time.Now(); time.Since(begun) < soakDuration(t); {
 		t.Run("part", func(t *testing.T) {
