@@ -1,0 +1,227 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/otlpserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const overridesConfig = `
+receivers: {otlpstream: {protocols: {grpc: {endpoint: %q, include_metadata: true}}}}
+processors:
+  cardinality:
+    tenant: {from: ["metadata:x-flock"]}
+    overrides: {large: {max_series: 40}, "*": {max_series: 10}}
+    defaults: {on_exceed: [drop]}
+    storage: file_storage
+    snapshot_interval: 1s
+exporters: {otlp_grpc: {endpoint: %q, tls: {insecure: true}, sending_queue: {enabled: false}}}
+extensions: {file_storage: {directory: %q}}
+service:
+  extensions: [health_check, file_storage]
+  pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}
+`
+
+// as sends metrics as somebody.
+func as(t *testing.T, addr, flock string, md pmetric.Metrics) {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-flock", flock)
+	_, err := pmetricotlp.NewGRPCClient(dial(t, addr)).Export(ctx, pmetricotlp.NewExportRequestFromMetrics(md))
+	require.NoError(t, err)
+}
+
+// Each tenant has the limit that is its own before and after a kill, and nobody's places become another's.
+func TestTenantsHaveTheirOwnLimitsAfterAKill(t *testing.T) {
+	t.Parallel()
+	destination, addr, data := otlpserver.New(t, otlpserver.Options{}), freeport.Addr(t), t.TempDir()
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(overridesConfig, addr, destination.GRPCAddr(), data))
+	arrive := func(flock string, first int) int {
+		t.Helper()
+		before := destination.Totals().DataPoints
+		as(t, addr, flock, gaugesOf(first, 50))
+		return destination.Totals().DataPoints - before
+	}
+	limits := map[string]int{"large": 40, "one": 10, "other": 10}
+	for flock, limit := range limits {
+		require.Equal(t, limit, arrive(flock, 0), flock)
+	}
+	for range 2 {
+		wait.Until(t, delivery, savedSince(data, time.Now()))
+		g.Kill()
+		g.Restart()
+		g.ready()
+		for flock, limit := range limits {
+			require.Zero(t, arrive(flock, 1000), "newcomers of %s after a kill", flock)
+			require.Equal(t, limit, arrive(flock, 0), "who was there before, of %s", flock)
+		}
+		require.Equal(t, limits["one"], arrive("new", 0), "a tenant that was not there before")
+		limits["new"] = limits["one"]
+	}
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+}
+
+const sharedConfig = `
+receivers:
+  otlpstream/a: {protocols: {grpc: {endpoint: %q}}}
+  otlpstream/b: {protocols: {grpc: {endpoint: %q}}}
+processors:
+  cardinality:
+    shared: true
+    rules: [{name: places, max_series: %d, on_exceed: [drop]}]
+    storage: file_storage
+    snapshot_interval: 1s
+exporters:
+  otlp_grpc/a: {endpoint: %q, tls: {insecure: true}, sending_queue: {enabled: false}}
+  otlp_grpc/b: {endpoint: %q, tls: {insecure: true}, sending_queue: {enabled: false}}
+extensions: {file_storage: {directory: %q}}
+service:
+  extensions: [health_check, file_storage]
+  pipelines:
+    metrics/a: {receivers: [otlpstream/a], processors: [cardinality], exporters: [otlp_grpc/a]}
+    metrics/b: {receivers: [otlpstream/b], processors: [cardinality], exporters: [otlp_grpc/b]}
+`
+
+// A shared processor has one limit for both of its pipelines, and after a kill each has the places that it had of it.
+func TestPipelinesShareALimitAfterAKill(t *testing.T) {
+	t.Parallel()
+	const places, ofA = 50, 30
+	data := t.TempDir()
+	type lane struct {
+		addr        string
+		destination *otlpserver.Server
+	}
+	a := lane{freeport.Addr(t), otlpserver.New(t, otlpserver.Options{})}
+	b := lane{freeport.Addr(t), otlpserver.New(t, otlpserver.Options{})}
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(sharedConfig, a.addr, b.addr, places,
+		a.destination.GRPCAddr(), b.destination.GRPCAddr(), data))
+	arrive := func(l lane, first int) int {
+		t.Helper()
+		before := l.destination.Totals().DataPoints
+		as(t, l.addr, "any", gaugesOf(first, ofA))
+		return l.destination.Totals().DataPoints - before
+	}
+	require.Equal(t, ofA, arrive(a, 0))
+	require.Equal(t, places-ofA, arrive(b, 0), "the same series, in another pipeline")
+	for range 2 {
+		wait.Until(t, delivery, savedSince(data, time.Now()))
+		g.Kill()
+		g.Restart()
+		g.ready()
+		require.Zero(t, arrive(b, 1000), "newcomers after a kill")
+		require.Zero(t, arrive(a, 1000), "newcomers after a kill")
+		require.Equal(t, places-ofA, arrive(b, 0))
+		require.Equal(t, ofA, arrive(a, 0))
+	}
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+}
+
+const metadataKeysConfig = `
+receivers: {otlpstream: {protocols: {grpc: {endpoint: %q, include_metadata: true}}}}
+processors:
+  cardinality:
+    tenant: {metadata_keys: [x-flock]}
+    rules: [{name: none, match: {metric: steps}, label_limits: {ring: 0}, on_exceed: [overflow]}]
+    overflow: {interval: 1s}
+    storage: file_storage
+    snapshot_interval: 1s
+exporters:
+  otlp_grpc:
+    endpoint: %q
+    tls: {insecure: true}
+    auth: {authenticator: headers_setter}
+    sending_queue: {enabled: false}
+extensions:
+  file_storage: {directory: %q}
+  headers_setter: {headers: [{key: x-flock, from_context: x-flock}]}
+service:
+  extensions: [health_check, file_storage, headers_setter]
+  pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}
+`
+
+// stepsOf are counters that all say the same.
+func stepsOf(n int, begun time.Time, each int64) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("steps")
+	sum := m.SetEmptySum()
+	sum.SetIsMonotonic(true)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	for i := range n {
+		p := sum.DataPoints().AppendEmpty()
+		p.SetStartTimestamp(pcommon.NewTimestampFromTime(begun))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		p.SetIntValue(each)
+		p.Attributes().PutInt("ring", int64(i))
+	}
+	return md
+}
+
+// lastSteps are the last sums that were said, by whose they are.
+func lastSteps(at *otlpserver.Server) map[string]int64 {
+	all, last := at.Metrics(), map[string]int64{}
+	for _, r := range at.Requests() {
+		if !r.Kept || len(all) == 0 {
+			continue
+		}
+		for _, rm := range all[0].ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					last[r.Header.Get("X-Flock")] = m.Sum().DataPoints().At(0).IntValue()
+				}
+			}
+		}
+		all = all[1:]
+	}
+	return last
+}
+
+// What is made of somebody's series is sent with the metadata that those came with, by a process that was killed and has it from
+// its ledger, too; and it is the sum of what they say, whenever that was.
+func TestOverflowIsSentAsItCameAfterAKill(t *testing.T) {
+	t.Parallel()
+	const counters = 20
+	destination, addr, data := otlpserver.New(t, otlpserver.Options{}), freeport.Addr(t), t.TempDir()
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(metadataKeysConfig, addr, destination.GRPCAddr(), data))
+	begun := time.Now()
+	said := func(flock string, want int64) func() (bool, string) {
+		return func() (bool, string) {
+			last := lastSteps(destination)
+			return last[flock] == want, fmt.Sprintf("%v is the last that was said, and %s wants %d", last, flock, want)
+		}
+	}
+	say := func(each int64) {
+		t.Helper()
+		as(t, addr, "north", stepsOf(counters, begun, each))
+		as(t, addr, "south", stepsOf(counters, begun, 2*each))
+		wait.Until(t, delivery, said("north", counters*each))
+		wait.Until(t, delivery, said("south", 2*counters*each))
+	}
+	say(1)
+	for i := range int64(2) {
+		g.Kill()
+		g.Restart()
+		g.ready()
+		say(10 * (i + 1))
+	}
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+	for _, r := range destination.Requests() {
+		require.Contains(t, []string{"north", "south"}, r.Header.Get("X-Flock"))
+	}
+}
