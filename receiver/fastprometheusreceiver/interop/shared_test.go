@@ -216,8 +216,11 @@ func (r *relay) send(t *testing.T, at int64) {
 	var list [][]promwrite.Label
 	for i := range relaySeries {
 		list = append(list, []promwrite.Label{
-			{Name: "__name__", Value: fmt.Sprint("metric_", i%3)}, {Name: "code", Value: "200"}, {Name: "instance", Value: "host:1"},
-			{Name: "job", Value: "node"}, {Name: "path", Value: fmt.Sprint("again", i)},
+			{Name: "__name__", Value: fmt.Sprint("metric_", i%3)},
+			{Name: "code", Value: "200"},
+			{Name: "instance", Value: "host:1"},
+			{Name: "job", Value: "node"},
+			{Name: "path", Value: fmt.Sprint("again", i)},
 		})
 	}
 	body, err := encodeWrite(list, at)

@@ -244,10 +244,11 @@ func (e *Encoder) scope(t *tenant, s pcommon.InstrumentationScope, scraped bool)
 			}
 		}
 	}
-	add("name", c.name)
-	add("version", c.version)
+	const nameKey, versionKey, schemaKey = "name", "version", "schema_url"
+	add(nameKey, c.name)
+	add(versionKey, c.version)
 	for k, v := range s.Attributes().All() {
-		if k != "name" && k != "version" && k != "schema_url" {
+		if k != nameKey && k != versionKey && k != schemaKey {
 			add(k, strings.Clone(PlainText(v)))
 		}
 	}

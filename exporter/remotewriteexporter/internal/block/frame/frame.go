@@ -22,8 +22,9 @@ const (
 	// windowLog is how far back matches go. A request of 50k samples is 2 to 3 MB, but laid out so that what is alike is
 	// near: a window of all of it measured the same bytes, and costs the memory of who decodes.
 	windowLog = 20
-	Window    = 1 << windowLog
-	maxBlock  = 128 << 10
+	// Window is how far back that is, in bytes.
+	Window   = 1 << windowLog
+	maxBlock = 128 << 10
 
 	// singleSegment says in a frame's descriptor that the window is the content.
 	singleSegment = 1 << 5
