@@ -24,6 +24,7 @@ type forward struct {
 	mu        sync.Mutex
 	asked     []string
 	refuses   bool
+	ended     bool // and no tunnel is begun
 	tunnels   sync.WaitGroup
 	passwords []string
 }
@@ -48,7 +49,13 @@ func newForward(t *testing.T, server string) *forward {
 			passed.ServeHTTP(w, r)
 		}
 	}))
-	t.Cleanup(func() { f.Close(); f.tunnels.Wait() })
+	t.Cleanup(func() {
+		f.Close() // which does not wait for who has taken a connection over
+		f.mu.Lock()
+		f.ended = true
+		f.mu.Unlock()
+		f.tunnels.Wait()
+	})
 	return f
 }
 
@@ -65,6 +72,12 @@ func (f *forward) lead(t *testing.T, w http.ResponseWriter, server string) {
 		return
 	}
 	hangUp := sync.OnceFunc(func() { from.Close(); to.Close() })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		hangUp()
+		return
+	}
 	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 		f.tunnels.Go(func() {
 			defer hangUp()
