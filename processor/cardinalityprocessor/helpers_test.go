@@ -212,7 +212,7 @@ func (r *rig) send(points ...point) []string {
 	return all
 }
 
-// say is send that returns the identities of those who say goodbye, too.
+// say is send that returns the identities of those who say that they end, too.
 func (r *rig) say(points ...point) (with, without []string) {
 	md := r.consume(metricsOf(points...))
 	ids, i := identities(md), 0

@@ -128,7 +128,7 @@ func (o *oracle) tick() {
 	o.epoch++
 }
 
-// admit says whether a point's series has a place, or if not, whether it says goodbye, with its value or without.
+// admit says whether a point's series has a place, or if not, whether it says that it ends, with its value or without.
 func (o *oracle) admit(p point) (admitted, value, mark bool) {
 	for _, e := range o.cfg.Exempt {
 		if fits(e, p) {
@@ -169,7 +169,7 @@ func (o *oracle) admit(p point) (admitted, value, mark bool) {
 		}
 	}
 	if known == nil && refused {
-		value, mark = o.goodbye(p, id)
+		value, mark = o.lastPoint(p, id)
 		return false, value, mark
 	}
 	delete(o.left, id)
@@ -184,8 +184,8 @@ func (o *oracle) admit(p point) (admitted, value, mark bool) {
 	return true, false, false
 }
 
-// goodbye: a counter says its value, then that it has none; a gauge only that; a delta nothing.
-func (o *oracle) goodbye(p point, id string) (value, mark bool) {
+// lastPoint: a counter says its value, then that it has none; a gauge only that; a delta nothing.
+func (o *oracle) lastPoint(p point, id string) (value, mark bool) {
 	left := o.left[id]
 	if left == nil {
 		return false, false

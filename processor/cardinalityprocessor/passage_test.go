@@ -177,7 +177,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 }
 
 // What a series that lost its place says, it says in a batch that is accepted.
-func TestFarewellsAreSaidUntilTheyWereAccepted(t *testing.T) {
+func TestLastPointsAreSaidUntilTheyWereAccepted(t *testing.T) {
 	for _, k := range []kind{gauge, cumulative, upDown, histogram} {
 		p := newPiped(t, overflowing(1))
 		p.sink.Reset()

@@ -37,7 +37,7 @@ type location struct {
 // exceed finds out what becomes of a point that a limit has no room for, and says whether it passes.
 func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	b.part(b.fps[i], v.Step)
-	if v.Farewell == series.FarewellValue {
+	if v.Last == series.LastValue {
 		if !b.NoValue {
 			b.act(i, v)
 		}
@@ -52,7 +52,7 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	if v.Reason != policy.ReasonPointsRate {
 		b.observeRejected(i, v, what)
 	}
-	if v.Farewell == series.FarewellMark && what != policy.ActionSample {
+	if v.Last == series.EndMark && what != policy.ActionSample {
 		if !b.g.DryRun {
 			b.silence(i)
 			b.marked++
@@ -65,7 +65,7 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 func (b *Batch) act(i int, v ruling) policy.Action {
 	a := overflow.Arrival{
 		Metric: b.at.m, Index: i, FP: b.fps[i], Now: b.Now, Limit: v.Limit, Reason: v.Reason,
-		Counted: v.Counted, Passes: v.Farewell == series.FarewellValue,
+		Counted: v.Counted, Passes: v.Last == series.LastValue,
 	}
 	if v.held != nil { // it knows where it belongs, unless that has just gone
 		b.merge(v.held.FP, &a, nil)

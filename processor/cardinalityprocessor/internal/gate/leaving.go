@@ -13,14 +13,14 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// A series that had a place of its own when a rule began to aggregate it says goodbye, so that nobody goes on with its last
+// A series that had a place of its own when a rule began to aggregate it says that it ends, so that nobody goes on with its last
 // value, nor has the same twice. A gauge does so with the point at hand, whose value is the aggregate's. A counter says its
 // value once more, from which it is counted in the aggregate, and its end right after it.
 
 // endsAfter is how long after its last value a counter ends: the shortest time that all who store series tell apart.
 const endsAfter = time.Millisecond
 
-// leave has the series say goodbye that end with the metric at hand.
+// leave has the series that end with the metric at hand say so.
 func (b *Batch) leave(dropped bool) {
 	m := b.at.m
 	class := amount.ClassOf(m)

@@ -65,7 +65,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 func (b *Batch) demote(i int, v ruling) (passes bool) {
 	seen := b.viewed(b.fps[i])
 	if seen.Member == nil || seen.Own == nil || !seen.Noted {
-		v.Waits, v.Step, v.Farewell = true, series.Step{}, series.FarewellNone
+		v.Waits, v.Step, v.Last = true, series.Step{}, series.NoLastPoint
 		return b.exceed(i, v)
 	}
 	seen.Limit, seen.Reason = v.Limit, v.Reason

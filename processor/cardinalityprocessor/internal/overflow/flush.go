@@ -137,7 +137,7 @@ func (o *Overflow) ordered() []*Output {
 	return slices.Clone(o.Order)
 }
 
-// expire forgets outputs that have no members, and have been silent. It returns those that have to say goodbye.
+// expire forgets outputs that have no members, and have been silent. It returns those that have to say that they end.
 func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) (ended []*Output) {
 	var over []*Output
 	for _, out := range order {
@@ -254,7 +254,7 @@ func (o *Overflow) Flush(epoch uint32, now time.Time) []Shipment {
 	return shipments
 }
 
-// Restore takes back the sums and farewells that could not be sent: they go with the next. It returns how many cannot,
+// Restore takes back the sums and last points that could not be sent: they go with the next. It returns how many cannot,
 // because something else has their place by now.
 func (o *Overflow) Restore(s *Shipment) (lost int) {
 	o.flushing.Lock()

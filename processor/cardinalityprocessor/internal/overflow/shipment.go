@@ -69,7 +69,7 @@ func (s *Shipment) put(out *Output, at pcommon.Timestamp) {
 	out.sent, out.Sum.Total = true, amount.Value{}
 }
 
-// end adds an output's farewell.
+// end adds an output's end marker.
 func (s *Shipment) end(out *Output, at pcommon.Timestamp) {
 	amount.SetTimes(out.Metric, min(out.Start, at), at)
 	m := s.add(out)

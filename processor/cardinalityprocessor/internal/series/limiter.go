@@ -91,10 +91,10 @@ type Verdict struct {
 	Reason policy.Reason
 	Label  ident.LabelAt // for reasonLabel
 
-	Waits    bool // for a place that is its due
-	Farewell farewell
-	Step     Step // once the batch is accepted
-	Counted  bool // as a series of its own, some time
+	Waits   bool // for a place that is its due
+	Last    LastPoint
+	Step    Step // once the batch is accepted
+	Counted bool // as a series of its own, some time
 }
 
 // Known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
@@ -165,7 +165,7 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 	}
 	if v := l.refuse(fp, x); v.Limit != nil {
 		if left {
-			x.farewell(fp, id, &v)
+			x.lastPoint(fp, id, &v)
 		}
 		return nil, v
 	}

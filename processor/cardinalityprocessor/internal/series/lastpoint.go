@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// A series that had a place, lost it by being idle or to others, and comes back without finding one says goodbye, so that
+// A series that had a place, lost it by being idle or to others, and comes back without finding one says that it ends, so that
 // nobody goes on with its last value. A gauge, or a sum that goes up and down, does so at once: its point leaves marked as
 // having no value, while the value goes where the rule wants it. What counts up passes once more, for all that it grows by
 // from there on is counted elsewhere, and leaves marked the next time. Deltas just end.
@@ -23,14 +23,14 @@ const (
 	LeftLast = leftMark
 )
 
-// farewell is what becomes of a point of a series that lost its place.
-type farewell uint8
+// LastPoint is what becomes of a point of a series that lost its place.
+type LastPoint uint8
 
 // What there is to say.
 const (
-	FarewellNone farewell = iota
-	FarewellValue
-	FarewellMark
+	NoLastPoint LastPoint = iota
+	LastValue
+	EndMark
 )
 
 // Step is how a series that lost its place goes on: from one set of those who left to another, or to none.
@@ -42,8 +42,8 @@ type Departure struct {
 	Step Step
 }
 
-// farewell finds out what a series that lost its place has to say, and which step that is.
-func (x *Sighting) farewell(fp uint64, id uint32, v *Verdict) {
+// lastPoint finds out what a series that lost its place has to say, and which step that is.
+func (x *Sighting) lastPoint(fp uint64, id uint32, v *Verdict) {
 	if x.Output { // which is not what left
 		return
 	}
@@ -59,30 +59,30 @@ func (x *Sighting) farewell(fp uint64, id uint32, v *Verdict) {
 		switch {
 		case id == leftMark:
 			return
-		case x.NoValue: // it says goodbye by itself
-			v.Farewell, to = FarewellValue, leftMark
+		case x.NoValue: // the point is its own stale marker
+			v.Last, to = LastValue, leftMark
 		case id == LeftValue:
-			v.Farewell, to = FarewellMark, leftMark
+			v.Last, to = EndMark, leftMark
 		default:
-			v.Farewell, to = FarewellValue, LeftValue
+			v.Last, to = LastValue, LeftValue
 		}
 	case amount.ClassGauge, amount.ClassUpDown:
-		if v.Farewell = FarewellMark; x.NoValue {
-			v.Farewell = FarewellValue
+		if v.Last = EndMark; x.NoValue {
+			v.Last = LastValue
 		}
 	default:
 	}
 	v.Step = Step{From: uint8(id), To: uint8(to)}
 }
 
-// LastWord is farewell for a series whose points are counted elsewhere.
+// LastWord is lastPoint for a series whose points are counted elsewhere.
 func (l *Limiter) LastWord(fp uint64, x *Sighting, v *Verdict) {
 	id, _ := l.Series.Touch(fp, x.Moment)
 	if to, ok := x.Parted[fp]; ok {
 		id = to
 	}
 	if id == LeftValue {
-		x.farewell(fp, id, v)
+		x.lastPoint(fp, id, v)
 	}
 }
 

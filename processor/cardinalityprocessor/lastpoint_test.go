@@ -47,7 +47,7 @@ func (r *rig) fate(p point) string {
 	return "value"
 }
 
-func (r *rig) farewells() int64 {
+func (r *rig) endMarkers() int64 {
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_end_markers")
 	if err != nil {
 		return 0
@@ -99,8 +99,8 @@ var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 	},
 }
 
-// A series that loses its place says goodbye exactly once, whatever took it, and wherever its points go.
-func TestFarewell(t *testing.T) {
+// A series that loses its place says exactly once that it ends, whatever took it, and wherever its points go.
+func TestLastPoint(t *testing.T) {
 	for why, demote := range demoted {
 		for _, onExceed := range []string{"drop", "overflow", "collapse"} {
 			for k := range kinds {
@@ -124,7 +124,7 @@ func TestFarewell(t *testing.T) {
 							marks++
 						}
 					}
-					require.Equal(t, marks, r.farewells())
+					require.Equal(t, marks, r.endMarkers())
 					requireWithinLimits(t, r)
 				})
 			}
@@ -132,8 +132,8 @@ func TestFarewell(t *testing.T) {
 	}
 }
 
-// A label that has too many values by the time that a series comes back is collapsed, and the series says goodbye.
-func TestFarewellOfCollapsed(t *testing.T) {
+// A label that has too many values by the time that a series comes back is collapsed, and the series says that it ends.
+func TestLastPointOfCollapsed(t *testing.T) {
 	for k := range kinds {
 		r := newRig(t, overflowing(10, func(rule *RuleConfig) {
 			rule.LabelLimits = map[string]int{"user": 1}
@@ -151,7 +151,7 @@ func TestFarewellOfCollapsed(t *testing.T) {
 }
 
 // The value that a counter says last is what its growth elsewhere is counted from: nothing is lost, nothing counts twice.
-func TestFarewellIsTheBaseline(t *testing.T) {
+func TestLastPointIsTheBaseline(t *testing.T) {
 	for why, demote := range demoted {
 		p := aSeries(0)
 		r := demote(t, p, overflowing(2))
@@ -176,7 +176,7 @@ func TestFarewellIsTheBaseline(t *testing.T) {
 
 // What was counted as a series of its own is not counted from its beginning elsewhere, even if there was no memory for it
 // at first.
-func TestFarewellWithoutMemoryIsNotCountedTwice(t *testing.T) {
+func TestLastPointWithoutMemoryIsNotCountedTwice(t *testing.T) {
 	p := aSeries(0)
 	r := demoted["idle"](t, p, overflowing(2))
 	budget := r.Overflow.Budget
@@ -192,12 +192,12 @@ func TestFarewellWithoutMemoryIsNotCountedTwice(t *testing.T) {
 	require.Equal(t, int64(3), n)
 }
 
-func TestNoFarewellWithoutNeed(t *testing.T) {
+func TestNoLastPointWithoutNeed(t *testing.T) {
 	p := aSeries(0)
 	t.Run("it finds a place again", func(t *testing.T) {
 		r := demoted["idle"](t, p, overflowing(3))
 		require.Equal(t, []string{"value", "value", "value"}, []string{r.fate(p), r.fate(p), r.fate(p)})
-		require.Zero(t, r.farewells())
+		require.Zero(t, r.endMarkers())
 	})
 	t.Run("it says so itself", func(t *testing.T) {
 		r := demoted["idle"](t, p, overflowing(2))
@@ -206,7 +206,7 @@ func TestNoFarewellWithoutNeed(t *testing.T) {
 		dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		require.Equal(t, 1, r.consume(md).DataPointCount())
 		require.Empty(t, r.fate(p))
-		require.Zero(t, r.farewells())
+		require.Zero(t, r.endMarkers())
 	})
 	t.Run("it is let through by sample", func(t *testing.T) {
 		r := demoted["idle"](t, p, overflowing(2, func(rule *RuleConfig) {
@@ -244,8 +244,8 @@ func TestWhoLeftIsForgotten(t *testing.T) {
 	require.Zero(t, r.Limiter.Series.Len())
 }
 
-// A series made here says goodbye once when it ends, and is asked to again when that was not taken.
-func TestFarewellOfWhatIsMadeHere(t *testing.T) {
+// A series made here says once that it ends, and is asked to again when that was not taken.
+func TestEndMarkersOfWhatIsMadeHere(t *testing.T) {
 	for k := range kinds {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameLast }))
 		next := &refusing{Metrics: r.sink}
@@ -283,6 +283,6 @@ func TestFarewellOfWhatIsMadeHere(t *testing.T) {
 		require.Equal(t, want, marks, "kind %d", k)
 		outputs, members, used := r.Overflow.Sizes()
 		require.Zero(t, int64(outputs+members)+used)
-		require.Equal(t, int64(want), r.farewells())
+		require.Equal(t, int64(want), r.endMarkers())
 	}
 }
