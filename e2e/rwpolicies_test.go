@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -182,7 +183,7 @@ func TestSeriesAreShardedByURL(t *testing.T) {
 	}
 }
 
-// A queue on disk of which a page is gone costs what was in it: the agent starts, says so, and sends the rest.
+// A queue on disk of which a part is gone costs what was in it: the agent starts, says so, and sends the rest.
 func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	t.Parallel()
 	d := newDestination(t, "down")
@@ -197,7 +198,10 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	content, err := os.ReadFile(logs[0])
 	require.NoError(t, err)
 	require.Greater(t, len(content), 50_000)
-	clear(content[len(content)/2 : len(content)/2+4096])
+	mark := []byte("\xb1god") // of a record; what is behind its head is a request, of which is known then what it had
+	record := len(content)/2 + bytes.Index(content[len(content)/2:], mark)
+	require.Greater(t, bytes.Index(content[record+1:], mark), 512, "a record is too small to be damaged in its middle")
+	clear(content[record+384 : record+448])
 	require.NoError(t, os.WriteFile(logs[0], content, 0o600))
 
 	c.Restart()
@@ -206,9 +210,10 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	d.Always(rwserver.Step{})
 	wait.Until(t, firstSeries, d.has(scrapesUntil(t, target, 5)-1))
 	lost := 0
-	wait.Until(t, telemetryWait, func() (bool, string) {
-		lost = int(metricWith(t, page(t, c.telemetry), "otelcol_exporter_remotewrite_dropped_items", `reason="corrupt"`, ""))
-		return lost > 0, "nothing is counted as lost"
+	wait.Until(t, telemetryWait, func() (bool, string) { // how many samples a request had is known if its head is whole
+		told := page(t, c.telemetry)
+		lost = int(metricWith(t, told, "otelcol_exporter_remotewrite_dropped_items", `reason="corrupt"`))
+		return metricWith(t, told, "otelcol_exporter_remotewrite_dropped_blocks", `reason="corrupt"`) > 0, "nothing is counted as lost"
 	})
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 	d.well(t)
