@@ -95,7 +95,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 		b := startBalancer(t, program, one)
 		two := startReceiving(t, destination.GRPCAddr(), named("two"))
 		sender := startSending(t, transport, b.addr(transport), rebalancing)
-		l := &ledger{padding: 100} // metrics of one resource would all stay with the stream that knows it
+		l := &ledger{padding: 100} // streams of metrics send deltas, and stay for delta_timeout
 		stop := l.steadily(t, sender.grpc)
 		flows(t, l, perRequest)
 		begun := time.Now()
