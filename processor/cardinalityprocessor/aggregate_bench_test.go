@@ -4,6 +4,7 @@
 package cardinalityprocessor
 
 import (
+	"context"
 	"fmt"
 	rand "math/rand/v2"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
@@ -34,8 +36,12 @@ func clients(c *Config) {
 // later moves the points of counters on, as the next batch has them. Their values stay: to set
 // them would allocate.
 func later(md pmetric.Metrics, begin time.Time, round int) {
+	moveOn(md.ResourceMetrics().At(0), begin, round)
+}
+
+func moveOn(rm pmetric.ResourceMetrics, begin time.Time, round int) {
 	start, at := pcommon.NewTimestampFromTime(begin), pcommon.NewTimestampFromTime(begin.Add(time.Duration(round)*time.Second))
-	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+	for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 		points := m.Sum().DataPoints()
 		for i := range points.Len() {
 			dp := points.At(i)
@@ -94,6 +100,98 @@ func BenchmarkAggregateParallel(b *testing.B) {
 		}
 	})
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
+}
+
+// relay is a sender's requests: the counters of some node exporters, 143 in 60 metrics each, in memory that goes back to the receiver.
+type relay struct {
+	md        pmetric.Metrics
+	loan      handback.Loan
+	instances []pcommon.Value // of the resources
+	names     []string        // of all targets
+	round     int
+}
+
+func newRelay(targets int) *relay {
+	const perRequest = 4
+	r := &relay{md: pmetric.NewMetrics()}
+	for range perRequest {
+		rm := r.md.ResourceMetrics().AppendEmpty()
+		rm.Resource().Attributes().PutStr("service.name", "node")
+		r.instances = append(r.instances, rm.Resource().Attributes().PutEmpty("service.instance.id"))
+		metrics := rm.ScopeMetrics().AppendEmpty().Metrics()
+		for i := range 60 {
+			m := metrics.AppendEmpty()
+			m.SetName("node_" + strconv.Itoa(i) + "_total")
+			sum := m.SetEmptySum()
+			sum.SetIsMonotonic(true)
+			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			for j := range pointsOf(i) {
+				dp := sum.DataPoints().AppendEmpty()
+				dp.SetDoubleValue(1)
+				dp.Attributes().PutStr("device", "eth"+strconv.Itoa(j))
+			}
+		}
+	}
+	for i := range targets {
+		r.names = append(r.names, "10.0."+strconv.Itoa(i)+":9100")
+	}
+	return r
+}
+
+// pointsOf is how many points the metric of a page has.
+func pointsOf(metric int) int {
+	switch {
+	case metric == 0:
+		return 16
+	case metric < 5:
+		return 4
+	case metric < 23:
+		return 3
+	case metric < 43:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// next makes the request of the next targets, and returns the context to hand it on with.
+func (r *relay) next(ctx context.Context, begin time.Time) context.Context {
+	for i, value := range r.instances {
+		value.SetStr(r.names[(r.round*len(r.instances)+i)%len(r.names)])
+	}
+	r.round++
+	for _, rm := range r.md.ResourceMetrics().All() {
+		moveOn(rm, begin, r.round)
+	}
+	r.loan.Forget() // the receiver cannot tell that points are the same
+	return handback.Lend(ctx, &r.loan, r.md)
+}
+
+// BenchmarkAggregateRelay is the cost of a point that comes by remote write, as in `make bench-aggregate`: metrics of few points, of
+// targets by turns.
+func BenchmarkAggregateRelay(b *testing.B) {
+	for _, targets := range []int{4, 1000} {
+		b.Run(fmt.Sprintf("targets=%d", targets), func(b *testing.B) {
+			p := newPiped(b, func(c *Config) {
+				aggregating(AggregateConfig{Without: []string{"service.instance.id"}})(c)
+				c.Statistics.Enabled = false
+			})
+			r := newRelay(targets)
+			send := func() { require.NoError(b, p.front.ConsumeMetrics(r.next(b.Context(), p.clock), r.md)) }
+			for range targets {
+				send()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				send()
+			}
+			points := r.md.DataPointCount()
+			require.Equal(b, 4*143, points)
+			require.Equal(b, int64(143*targets), p.Aggregator.States[0].Feeders.Load())
+			require.Empty(b, p.sink.AllMetrics())
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")
+		})
+	}
 }
 
 // feedMany adds n feeders that nobody will hear of again, to 50 aggregates.

@@ -133,6 +133,15 @@ func (a *Aggregator) Knows(key uint64, epoch uint32) bool {
 	return a.Shards[a.ShardOf(key)].knows(key, epoch)
 }
 
+// Warm reads where series under a rule begin to be looked for, all at once, so that the look-ups that follow do not wait for
+// memory one after the other.
+func (a *Aggregator) Warm(s *State, fps []uint64) {
+	for _, fp := range fps {
+		key := s.FeederKey(fp)
+		a.Shards[a.ShardOf(key)].slots.Load().warm(key)
+	}
+}
+
 // FeederKey is that of a series under a rule.
 func (s *State) FeederKey(fp uint64) uint64 { return ident.Settled(ident.Mix(fp, s.key)) }
 

@@ -79,6 +79,9 @@ func (f *Feeding) shard(shard int, some []uint32) {
 	s := &f.Aggregator.Shards[shard]
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for slots, at := s.slots.Load(), 0; at < len(some); at++ { // all at once, as Warm does
+		slots.warmFeeder(f.Intakes[some[at]].Key)
+	}
 	for _, i := range some {
 		in := &f.Intakes[i]
 		if lost := f.settle(s, shard, in); lost != amount.LossNone {

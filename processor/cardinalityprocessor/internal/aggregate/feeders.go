@@ -112,6 +112,20 @@ func (s *feederSlots) find(key uint64) int {
 	}
 }
 
+// warm reads where a key begins to be looked for.
+func (s *feederSlots) warm(key uint64) {
+	if len(s.heads) > 0 {
+		s.heads[s.home(key)].key.Load()
+	}
+}
+
+// warmFeeder reads the feeder of a key.
+func (s *feederSlots) warmFeeder(key uint64) {
+	if i := s.find(key); i >= 0 {
+		atomic.LoadUint64(&s.feeders[i].bits)
+	}
+}
+
 // knows says whether a key is there, and sees to it that it stays while its batch is on its way.
 func (s *feederShard) knows(key uint64, epoch uint32) bool {
 	slots := s.slots.Load()

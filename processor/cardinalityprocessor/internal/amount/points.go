@@ -26,28 +26,6 @@ func PointCount(m pmetric.Metric) int {
 	}
 }
 
-// RemovePoints removes the points that drop says and returns how many are left.
-func RemovePoints(m pmetric.Metric, drop []bool) int {
-	i := -1
-	next := func() bool {
-		i++
-		return drop[i]
-	}
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		m.Gauge().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
-	case pmetric.MetricTypeSum:
-		m.Sum().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
-	case pmetric.MetricTypeHistogram:
-		m.Histogram().DataPoints().RemoveIf(func(pmetric.HistogramDataPoint) bool { return next() })
-	case pmetric.MetricTypeExponentialHistogram:
-		m.ExponentialHistogram().DataPoints().RemoveIf(func(pmetric.ExponentialHistogramDataPoint) bool { return next() })
-	default:
-		m.Summary().DataPoints().RemoveIf(func(pmetric.SummaryDataPoint) bool { return next() })
-	}
-	return PointCount(m)
-}
-
 // AttributesAt returns the attributes of one point.
 func AttributesAt(m pmetric.Metric, i int) pcommon.Map {
 	switch m.Type() {

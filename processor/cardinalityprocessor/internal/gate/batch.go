@@ -61,6 +61,8 @@ type Batch struct {
 	gathered     aggregate.Gathered
 	made         bool // by aggregation, so it is not aggregated
 
+	resources, scopes, metrics leavings // of the batch, the resource and the scope at hand
+
 	lent   bool     // the metrics go back to the receiver
 	hidden []func() // put back what was hidden of them
 
@@ -123,6 +125,7 @@ func (b *Batch) letGo() {
 	if cap(b.ahead.fps) > maxRetained {
 		b.ahead, b.drop = ahead{}, nil
 	}
+	b.resources, b.scopes, b.metrics = b.resources.kept(), b.scopes.kept(), b.metrics.kept()
 	b.recall.Forget()
 	b.hinted = ident.Hinted{}
 	clear(b.exempt)
@@ -161,6 +164,7 @@ func (b *Batch) reset() {
 	clear(b.hidden)
 	*b = Batch{
 		Kept: b.Kept, hidden: b.hidden[:0],
+		resources: b.resources, scopes: b.scopes, metrics: b.metrics,
 		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
 		account:    b.account,
@@ -177,57 +181,68 @@ func (b *Batch) reset() {
 	}
 }
 
-// walk decides about all points and says whether any was removed.
+// walk decides about all points and says whether any resource was removed.
 func (b *Batch) walk(md pmetric.Metrics) bool {
-	removed := false
+	resources, scopes := &b.resources, &b.scopes
+	resources.begin()
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
-		b.Owner.Resource = rm.Resource().Attributes()
-		b.at = location{rm: rm, tenant: b.g.tenant(b.client, b.Owner.Resource)}
-		b.at.tenant.Metadata, b.at.tenant.Road = b.metadata, b.road
-		b.Owner.Tenant, b.Owner.Account = b.at.tenant.Name, 0
-		if b.Owner.Tenant != "" {
-			b.Owner.Account = b.Hash.Text(b.Owner.Tenant)
-		}
-		resource := b.Hash.Attributes(b.Owner.Resource)
-		if b.at.seed = b.Hash.Tenant(&b.at.tenant); b.at.seed != 0 {
-			resource = ident.Mix(resource, b.at.seed)
-		}
-		emptied := false
+		resource := b.enter(rm)
+		scopes.begin()
 		for j := range rm.ScopeMetrics().Len() {
 			sm := rm.ScopeMetrics().At(j)
-			emptied = b.scope(sm, b.Hash.Scope(resource, sm.Scope())) || emptied
+			gone := b.scope(sm, b.Hash.Scope(resource, sm.Scope()))
+			scopes.add(!gone && sm.Metrics().Len() > 0, gone)
 		}
-		if emptied {
-			removed = true
-			b.removeScopes(rm.ScopeMetrics())
+		if scopes.some() {
+			remove(b, rm.ScopeMetrics(), pmetric.NewScopeMetricsSlice, scopes.gone)
 		}
+		gone := scopes.all()
+		resources.add(!gone && rm.ScopeMetrics().Len() > 0, gone)
 	}
-	if removed {
-		b.removeResources(md.ResourceMetrics())
+	if resources.lost { // even if no other is left: the batch itself stays
+		remove(b, md.ResourceMetrics(), pmetric.NewResourceMetricsSlice, resources.gone)
 	}
-	return removed
+	return resources.lost
+}
+
+// enter is for a resource whose scopes come. It returns its hash.
+func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
+	b.Owner.Resource = rm.Resource().Attributes()
+	b.at = location{rm: rm, tenant: b.g.tenant(b.client, b.Owner.Resource)}
+	b.at.tenant.Metadata, b.at.tenant.Road = b.metadata, b.road
+	b.Owner.Tenant, b.Owner.Account = b.at.tenant.Name, 0
+	if b.Owner.Tenant != "" {
+		b.Owner.Account = b.Hash.Text(b.Owner.Tenant)
+	}
+	resource = b.Hash.Attributes(b.Owner.Resource)
+	if b.at.seed = b.Hash.Tenant(&b.at.tenant); b.at.seed != 0 {
+		resource = ident.Mix(resource, b.at.seed)
+	}
+	return resource
 }
 
 // scope says whether a scope lost its last metric.
-func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) bool {
-	emptied := false
+func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	b.at.sm, b.at.scope, b.Owner.Scope = sm, scope, sm.Scope().Name()
+	metrics := &b.metrics
+	metrics.begin()
 	for i := range sm.Metrics().Len() {
 		m := sm.Metrics().At(i)
 		if i == b.ahead.end || i == 0 {
 			b.lookAhead(sm.Metrics(), i, scope)
 		}
-		if b.metric(m, i) && !b.g.DryRun {
-			left := b.removePoints(m, b.drop)
-			b.gone += int64(len(b.drop) - left)
-			emptied = left == 0 || emptied
+		if !b.metric(m, i) || b.g.DryRun {
+			metrics.add(amount.PointCount(m) > 0, false)
+			continue
 		}
+		left := b.removePoints(m, b.drop) > 0
+		metrics.add(left, !left)
 	}
-	if emptied {
-		b.removeMetrics(sm.Metrics())
+	if metrics.some() {
+		remove(b, sm.Metrics(), pmetric.NewMetricSlice, metrics.gone)
 	}
-	return emptied && sm.Metrics().Len() == 0
+	return metrics.all()
 }
 
 // metric decides about the points of one metric and says whether any is to be dropped.
@@ -239,11 +254,12 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.Limits = b.Limits[:0]
 	b.Moment = b.g.Limiter.Now()
 	b.at.m = m
-	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
+	var rules []*aggregate.Rule
+	b.at.metric, b.fps, b.marks, rules = b.ahead.metric(i)
 	if b.weighed {
 		b.g.Book.Passed(m.Name(), len(b.fps)*WeighedOneIn)
 	}
-	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
+	dropped := len(rules) > 0 && b.gather(rules)
 	if dropped && !b.g.DryRun {
 		for _, drop := range b.drop {
 			if drop {

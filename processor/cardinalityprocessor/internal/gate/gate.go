@@ -112,7 +112,7 @@ func (g *Gate) NewBatch(road string) *Batch {
 }
 
 // Decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it. It says whether
-// anything was removed.
+// any resource was removed.
 func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
 	b.came = int64(md.DataPointCount())
 	defer b.letGo()

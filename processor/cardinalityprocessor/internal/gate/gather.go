@@ -20,12 +20,9 @@ import (
 // needs one when it is sent. A point that is taken is gathered: noted with its batch, and settled when that is accepted.
 
 // gather takes the points of the metric at hand that rules aggregate, and says whether any is to be dropped.
-func (b *Batch) gather() (dropped bool) {
+func (b *Batch) gather(rules []*aggregate.Rule) (dropped bool) {
 	m := b.at.m
-	for _, a := range b.aggregations {
-		if !a.Limit.Match.MatchMetric(&b.Owner) {
-			continue
-		}
+	for _, a := range rules {
 		if outputs, why := a.OperationsOn(m); outputs == nil {
 			b.refuse(a, why)
 			continue
