@@ -236,7 +236,7 @@ func TestBytesPerFeeder(t *testing.T) {
 		feedMany(r.Aggregator, n-have)
 		have = n
 		taken := heap() - before
-		require.Less(t, taken, 120*int64(n))
+		require.Less(t, taken, 72*int64(n))
 		require.LessOrEqual(t, taken, r.Aggregator.Used.Load())
 		most = max(most, taken/int64(n))
 	}

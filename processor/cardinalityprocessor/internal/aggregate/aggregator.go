@@ -106,7 +106,7 @@ const (
 	maxFeederShardBits = 6
 	minFeederShards    = 8
 
-	FeederCost    = 96   // of a table that has just grown, and a part of what is made for a batch
+	FeederCost    = 72   // with places that have just become more, and a part of what is made for a batch
 	PortionCost   = 96   // at most, as slices grow
 	HistogramCost = 400  // of a value less its buckets, twice as the slice grows
 	aggregateCost = 1536 // less its strings and buckets
@@ -128,18 +128,12 @@ func New(budget int64, idle time.Duration) *Aggregator {
 // ShardOf is the number of the shard that a key is in.
 func (a *Aggregator) ShardOf(key uint64) int { return int(key >> a.shift) }
 
-// Knows says whether a key is there, and sees to it that it stays while its batch is on its way.
-func (a *Aggregator) Knows(key uint64, epoch uint32) bool {
-	return a.Shards[a.ShardOf(key)].knows(key, epoch)
-}
-
-// Warm reads where series under a rule begin to be looked for, all at once, so that the look-ups that follow do not wait for
-// memory one after the other.
-func (a *Aggregator) Warm(s *State, fps []uint64) {
-	for _, fp := range fps {
-		key := s.FeederKey(fp)
-		a.Shards[a.ShardOf(key)].slots.Load().warm(key)
-	}
+// Knows says whether the series of a point is there, and sees to it that it stays while its batch is on its way.
+func (a *Aggregator) Knows(in *Intake, epoch uint32, trail *Trail) bool {
+	shard := a.ShardOf(in.Key)
+	in.row = a.Shards[shard].knows(in.Key, epoch, trail[shard])
+	trail[shard] = in.row + 1
+	return in.row != noRow
 }
 
 // FeederKey is that of a series under a rule.
@@ -223,13 +217,13 @@ func (a *Aggregator) lastOf(key uint64, epoch uint32) *Begun {
 	sh := &a.Shards[a.ShardOf(key)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	slots := sh.slots.Load()
-	i := slots.find(key)
-	if i < 0 || slots.feeders[i].flags&feederBegun == 0 {
+	rows := sh.rows.Load()
+	row := rows.find(key)
+	if row == noRow || rows.feeder(row).flags&feederBegun == 0 {
 		return nil
 	}
-	slots.heads[i].seen.Store(epoch)
-	f := &slots.feeders[i]
+	rows.head(row).seen.Store(epoch)
+	f := rows.feeder(row)
 	b := &Begun{Start: f.start, Time: f.time}
 	if of := sh.portions[f.portion].of; of.shape() == amount.ShapeNumber {
 		b.Last.Numeric = f.number()
@@ -247,9 +241,9 @@ func (a *Aggregator) KnownBounds(key uint64) *amount.Bounds {
 	sh := &a.Shards[a.ShardOf(key)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	slots := sh.slots.Load()
-	if i := slots.find(key); i >= 0 {
-		return sh.portions[slots.feeders[i].portion].of.Bounds.Load()
+	rows := sh.rows.Load()
+	if row := rows.find(key); row != noRow {
+		return sh.portions[rows.feeder(row).portion].of.Bounds.Load()
 	}
 	return nil
 }

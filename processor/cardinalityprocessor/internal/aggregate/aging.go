@@ -36,16 +36,16 @@ func (a *Aggregator) age(epoch uint32) {
 func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slots := s.slots.Load()
-	var gone []uint64
-	for at := range slots.heads {
-		key := slots.heads[at].key.Load()
-		if key == 0 {
+	rows := s.rows.Load()
+	var gone []uint32
+	for row := range s.used {
+		head := rows.head(row)
+		if head.key.Load() == 0 {
 			continue
 		}
-		silent := epoch - slots.heads[at].seen.Load()
+		silent := epoch - head.seen.Load()
 		if silent > RestsAfter {
-			f := &slots.feeders[at]
+			f := rows.feeder(row)
 			s.portions[f.portion].rest(f)
 		}
 		if silent > keep {
@@ -53,11 +53,11 @@ func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
 				more = true
 				break
 			}
-			gone = append(gone, key)
+			gone = append(gone, row)
 		}
 	}
-	for _, key := range gone {
-		a.forgetFeeder(s, key)
+	for _, row := range slices.Backward(gone) { // who comes next has the first of them
+		a.forgetFeeder(s, row)
 	}
 	if !more {
 		s.shrink()
@@ -65,9 +65,8 @@ func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
 	return more
 }
 
-func (a *Aggregator) forgetFeeder(s *feederShard, key uint64) {
-	at := s.slots.Load().find(key)
-	f := &s.slots.Load().feeders[at]
+func (a *Aggregator) forgetFeeder(s *feederShard, row uint32) {
+	f := s.rows.Load().feeder(row)
 	p := &s.portions[f.portion]
 	a.Used.Add(-FeederCost)
 	if p.of.shape() != amount.ShapeNumber && p.of.Class == amount.ClassCumulative {
@@ -77,7 +76,7 @@ func (a *Aggregator) forgetFeeder(s *feederShard, key uint64) {
 	}
 	p.feeders--
 	p.of.state.Feeders.Add(-1)
-	s.remove(at)
+	s.remove(row)
 }
 
 // forget forgets aggregates that nobody feeds and that have nothing left to say, and rules that are gone with all that they

@@ -79,9 +79,6 @@ func (f *Feeding) shard(shard int, some []uint32) {
 	s := &f.Aggregator.Shards[shard]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for slots, at := s.slots.Load(), 0; at < len(some); at++ { // all at once, as Warm does
-		slots.warmFeeder(f.Intakes[some[at]].Key)
-	}
 	for _, i := range some {
 		in := &f.Intakes[i]
 		if lost := f.settle(s, shard, in); lost != amount.LossNone {
@@ -92,19 +89,22 @@ func (f *Feeding) shard(shard int, some []uint32) {
 
 // settle settles one point. The lock of its shard is held, here and below.
 func (f *Feeding) settle(s *feederShard, shard int, in *Intake) amount.Loss {
-	slots := s.slots.Load()
-	at := slots.find(in.Key)
+	rows, row := s.rows.Load(), in.row
+	if !rows.is(row, in.Key) { // it was not there, or has moved
+		row = rows.find(in.Key)
+	}
 	if in.Birth > 0 {
-		if at < 0 {
-			slots, at = f.Bear(s, shard, in)
+		if row == noRow {
+			row = f.Bear(s, shard, in)
+			rows = s.rows.Load()
 		} else { // another batch came first
 			f.Aggregator.Used.Add(-f.Births[in.Birth-1].Cost)
 		}
 	}
-	if at < 0 { // it was on its way for so long that it was forgotten
+	if row == noRow { // it was on its way for so long that it was forgotten
 		return amount.LossState
 	}
-	feeder := &slots.feeders[at]
+	feeder := rows.feeder(row)
 	p := &s.portions[feeder.portion]
 	switch {
 	case p.of.shape() != amount.ShapeNumber:
@@ -135,8 +135,8 @@ func (f *Feeding) settle(s *feederShard, shard int, in *Intake) amount.Loss {
 	}
 }
 
-// Bear adds a feeder.
-func (f *Feeding) Bear(s *feederShard, shard int, in *Intake) (*feederSlots, int) {
+// Bear adds a feeder, and returns its row.
+func (f *Feeding) Bear(s *feederShard, shard int, in *Intake) uint32 {
 	of := &f.Births[in.Birth-1]
 	portion, fresh := s.portionOf(of.To, shard)
 	if !fresh {

@@ -5,7 +5,6 @@ package aggregate
 
 import (
 	"math"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -40,32 +39,18 @@ type histogramFeeder struct {
 
 // feederShard has the feeders of a part of all keys, and what these have added up since the last flush. Nothing that a
 // known feeder says takes another lock than that of its shard.
-//
-//	heads    |k e|k e|   |k e|...   key, 0 = free; and the epoch in which it last came. At most four in five are taken
-//	feeders  | f | f |   | f |...
-//
-// Whether a key is there is found out without the lock. Who finds it not has to look again under the lock: it may be moving.
 type feederShard struct {
-	slots atomic.Pointer[feederSlots]
+	rows atomic.Pointer[feederRows]
 
 	mu         sync.Mutex
 	live       int
+	used       uint32   // rows that are or were taken
+	spareRows  []uint32 // of these, those that are free
 	portions   []portion
 	spare      []uint32 // free portions
 	histograms []histogramFeeder
 	spares     []uint32 // free histograms
-	_          [24]byte
-}
-
-type feederSlots struct {
-	heads   []feederHead
-	feeders []feeder // under the lock
-}
-
-// feederHead is what is looked at without the lock.
-type feederHead struct {
-	key  atomic.Uint64
-	seen atomic.Uint32
+	_          [56]byte
 }
 
 // portion is what the feeders of one shard add to one aggregate.
@@ -78,135 +63,33 @@ type portion struct {
 	awake     uint32 // of these, not resting
 }
 
-const minFeederSlots = 64
-
 func newFeederShards(n int) []feederShard {
 	shards := make([]feederShard, n)
 	for i := range shards {
-		shards[i].slots.Store(&feederSlots{})
+		shards[i].rows.Store(&feederRows{})
 	}
 	return shards
 }
 
-// home is where a key belongs. The first bits of keys have chosen the shard.
-func (s *feederSlots) home(key uint64) int {
-	hi, _ := bits.Mul64(key<<maxFeederShardBits, uint64(len(s.heads)))
-	return int(hi)
-}
+// Trail is, by shard, the row after that which was found last. Senders say their series in the same order again, so it is mostly that
+// of the next one.
+type Trail [1 << maxFeederShardBits]uint32
 
-// find returns where a key is, -1 if nowhere.
-func (s *feederSlots) find(key uint64) int {
-	if len(s.heads) == 0 {
-		return -1
+// knows returns the row of a key, noRow if there is none, and sees to it that it stays while its batch is on its way.
+func (s *feederShard) knows(key uint64, epoch uint32, guess uint32) uint32 {
+	rows, row := s.rows.Load(), guess
+	if !rows.is(row, key) {
+		row = rows.find(key)
 	}
-	for i := s.home(key); ; {
-		switch s.heads[i].key.Load() {
-		case key:
-			return i
-		case 0:
-			return -1
-		}
-		if i++; i == len(s.heads) {
-			i = 0
-		}
-	}
-}
-
-// warm reads where a key begins to be looked for.
-func (s *feederSlots) warm(key uint64) {
-	if len(s.heads) > 0 {
-		s.heads[s.home(key)].key.Load()
-	}
-}
-
-// warmFeeder reads the feeder of a key.
-func (s *feederSlots) warmFeeder(key uint64) {
-	if i := s.find(key); i >= 0 {
-		atomic.LoadUint64(&s.feeders[i].bits)
-	}
-}
-
-// knows says whether a key is there, and sees to it that it stays while its batch is on its way.
-func (s *feederShard) knows(key uint64, epoch uint32) bool {
-	slots := s.slots.Load()
-	if i := slots.find(key); i >= 0 && slots.heads[i].seen.Load() == epoch { // fast path: it came in this epoch
-		return true
+	if row != noRow && rows.head(row).seen.Load() == epoch { // fast path: it came in this epoch
+		return row
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slots = s.slots.Load()
-	i := slots.find(key)
-	if i < 0 {
-		return false
+	if row = s.rows.Load().find(key); row != noRow {
+		s.rows.Load().head(row).seen.Store(epoch)
 	}
-	slots.heads[i].seen.Store(epoch)
-	return true
-}
-
-// insert adds a key that is not there. The lock is held, here and below.
-func (s *feederShard) insert(key uint64, f feeder, epoch uint32) (slots *feederSlots, at int) {
-	slots = s.slots.Load()
-	if (s.live+1)*5 > len(slots.heads)*4 {
-		slots = s.resize(max(minFeederSlots, len(slots.heads)*3/2))
-	}
-	s.live++
-	return slots, slots.put(key, f, epoch)
-}
-
-func (s *feederSlots) put(key uint64, f feeder, epoch uint32) int {
-	i := s.home(key)
-	for s.heads[i].key.Load() != 0 {
-		if i++; i == len(s.heads) {
-			i = 0
-		}
-	}
-	s.feeders[i] = f
-	s.heads[i].seen.Store(epoch)
-	s.heads[i].key.Store(key)
-	return i
-}
-
-func (s *feederShard) resize(n int) *feederSlots {
-	old := s.slots.Load()
-	slots := &feederSlots{heads: make([]feederHead, n), feeders: make([]feeder, n)}
-	for i := range old.heads {
-		if key := old.heads[i].key.Load(); key != 0 {
-			slots.put(key, old.feeders[i], old.heads[i].seen.Load())
-		}
-	}
-	s.slots.Store(slots)
-	return slots
-}
-
-// remove takes out what is in a slot, and moves those up that have it in their way.
-func (s *feederShard) remove(i int) {
-	slots := s.slots.Load()
-	s.live--
-	n := len(slots.heads)
-	for j := i; ; {
-		if j++; j == n {
-			j = 0
-		}
-		key := slots.heads[j].key.Load()
-		if key == 0 {
-			break
-		}
-		if home := slots.home(key); (j-home+n)%n >= (j-i+n)%n { // i is between its home and where it is
-			slots.feeders[i] = slots.feeders[j]
-			slots.heads[i].seen.Store(slots.heads[j].seen.Load())
-			slots.heads[i].key.Store(key)
-			i = j
-		}
-	}
-	slots.heads[i].key.Store(0)
-	slots.feeders[i] = feeder{}
-}
-
-// shrink gives memory back when little of it is used.
-func (s *feederShard) shrink() {
-	if n := len(s.slots.Load().heads); n > minFeederSlots && s.live*3 < n {
-		s.resize(max(minFeederSlots, s.live*8/5))
-	}
+	return row
 }
 
 // portionOf returns the number of an aggregate's portion, and whether it is new.

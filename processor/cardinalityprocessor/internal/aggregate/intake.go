@@ -19,6 +19,7 @@ type Gathered struct {
 	byShard    []uint32 // of intakes, when they are settled
 	Leaving    []int    // points of the metric at hand whose series ends here, and goes on in an aggregate
 	Counts     []gatheredCount
+	Trail      Trail
 }
 
 // Intake is a point that was taken.
@@ -26,8 +27,9 @@ type Intake struct {
 	Key         uint64
 	Bits        uint64 // of the number, or where in histograms the value is that is none
 	Start, Time pcommon.Timestamp
-	Rule        int32 // its aggregation's index
-	Birth       int32 // of a feeder that was not there, and one more
+	Rule        int32  // its aggregation's index
+	Birth       int32  // of a feeder that was not there, and one more
+	row         uint32 // where its feeder was when the point was taken
 	Flags       intakeFlags
 }
 

@@ -151,10 +151,10 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 	if !folds {
 		return
 	}
-	slots := s.slots.Load()
-	for at := range slots.heads {
-		f := &slots.feeders[at]
-		if slots.heads[at].key.Load() == 0 || f.flags&(feederResting|feederBegun) != feederBegun {
+	rows := s.rows.Load()
+	for row := range s.used {
+		f := rows.feeder(row)
+		if f.flags&(feederResting|feederBegun) != feederBegun { // or it is free
 			continue
 		}
 		if g := s.portions[f.portion].of; due[g.state] != 0 && g.folds() {

@@ -38,13 +38,13 @@ type savedFeeders struct {
 // copy copies them, less those of deltas: nothing needs to be known of these. The shard's lock is held.
 func (c *savedFeeders) copy(s *feederShard) {
 	*c = savedFeeders{keys: c.keys[:0], feeders: c.feeders[:0], of: c.of[:0], histograms: c.histograms[:0]}
-	slots := s.slots.Load()
-	for at := range slots.heads {
-		key := slots.heads[at].key.Load()
+	rows := s.rows.Load()
+	for row := range s.used {
+		key := rows.head(row).key.Load()
 		if key == 0 {
 			continue
 		}
-		f := slots.feeders[at]
+		f := *rows.feeder(row)
 		g := s.portions[f.portion].of
 		if g.Class == amount.ClassDelta || f.flags&feederBegun == 0 {
 			continue
@@ -312,7 +312,7 @@ func (l *loading) feeders(saved []byte) bool {
 			return false
 		}
 		s := &l.Shards[l.ShardOf(key)]
-		if s.slots.Load().find(key) >= 0 {
+		if s.rows.Load().find(key) != noRow {
 			return false
 		}
 		var fresh bool

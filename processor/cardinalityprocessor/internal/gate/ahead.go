@@ -6,7 +6,6 @@ package gate
 import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
@@ -17,12 +16,11 @@ type ahead struct {
 	metrics    []aheadMetric
 	fps        []uint64
 	marks      []int
-	rules      []*aggregate.Rule // that aggregate a metric
 }
 
 type aheadMetric struct {
-	hash              uint64
-	fps, marks, rules int // where they begin
+	hash       uint64
+	fps, marks int // where they begin
 }
 
 // warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
@@ -32,61 +30,27 @@ const warmed = 64
 // more, and has their memory read.
 func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 	a := &b.ahead
-	a.begin, a.end, a.metrics, a.fps, a.marks, a.rules = first, first, a.metrics[:0], a.fps[:0], a.marks[:0], a.rules[:0]
+	a.begin, a.end, a.metrics, a.fps, a.marks = first, first, a.metrics[:0], a.fps[:0], a.marks[:0]
 	for points := 0; a.end < of.Len(); a.end++ {
 		m := of.At(a.end)
 		if points += amount.PointCount(m); points > warmed && a.end > first {
 			break
 		}
-		next := aheadMetric{fps: len(a.fps), marks: len(a.marks), rules: len(a.rules)}
+		next := aheadMetric{fps: len(a.fps), marks: len(a.marks)}
 		if b.Owner.Metric = m.Name(); !b.passes() {
 			next.hash = b.hinted.MetricHash(b.Hash, scope, m)
 			a.fps, a.marks = b.recall.Fingerprints(b.Hash, &b.hinted, a.fps, a.marks, next.hash, m)
-			b.findRules()
 		}
 		a.metrics = append(a.metrics, next)
 	}
-	a.metrics = append(a.metrics, aheadMetric{fps: len(a.fps), marks: len(a.marks), rules: len(a.rules)})
-	b.warm()
-}
-
-// findRules finds the rules that aggregate a metric.
-func (b *Batch) findRules() {
-	if b.made {
-		return
-	}
-	for _, rule := range b.aggregations {
-		if rule.Limit.Match.MatchMetric(&b.Owner) {
-			b.ahead.rules = append(b.ahead.rules, rule)
-		}
-	}
-}
-
-// warm reads ahead where series are looked for: those that are aggregated, and others.
-func (b *Batch) warm() {
-	a := &b.ahead
-	if len(a.fps) > warmed {
-		return
-	}
-	last := len(a.metrics) - 1
-	if len(a.rules) == 0 {
+	a.metrics = append(a.metrics, aheadMetric{fps: len(a.fps), marks: len(a.marks)})
+	if len(a.fps) <= warmed {
 		b.g.Limiter.Series.Warm(a.fps)
-		return
-	}
-	for i := range a.metrics[:last] {
-		m, next := &a.metrics[i], &a.metrics[i+1]
-		fps, rules := a.fps[m.fps:next.fps], a.rules[m.rules:next.rules]
-		if len(rules) == 0 {
-			b.g.Limiter.Series.Warm(fps)
-		}
-		for _, rule := range rules {
-			b.g.Aggregator.Warm(rule.State, fps)
-		}
 	}
 }
 
-// metric returns what is known of one of them, and which rules aggregate it.
-func (a *ahead) metric(i int) (hash uint64, fps []uint64, marks []int, rules []*aggregate.Rule) {
+// metric returns what is known of one of them.
+func (a *ahead) metric(i int) (hash uint64, fps []uint64, marks []int) {
 	m, next := &a.metrics[i-a.begin], &a.metrics[i-a.begin+1]
-	return m.hash, a.fps[m.fps:next.fps], a.marks[m.marks:next.marks], a.rules[m.rules:next.rules]
+	return m.hash, a.fps[m.fps:next.fps], a.marks[m.marks:next.marks]
 }

@@ -254,12 +254,11 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.Limits = b.Limits[:0]
 	b.Moment = b.g.Limiter.Now()
 	b.at.m = m
-	var rules []*aggregate.Rule
-	b.at.metric, b.fps, b.marks, rules = b.ahead.metric(i)
+	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
 	if b.weighed {
 		b.g.Book.Passed(m.Name(), len(b.fps)*WeighedOneIn)
 	}
-	dropped := len(rules) > 0 && b.gather(rules)
+	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
 	if dropped && !b.g.DryRun {
 		for _, drop := range b.drop {
 			if drop {

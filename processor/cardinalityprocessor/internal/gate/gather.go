@@ -20,9 +20,12 @@ import (
 // needs one when it is sent. A point that is taken is gathered: noted with its batch, and settled when that is accepted.
 
 // gather takes the points of the metric at hand that rules aggregate, and says whether any is to be dropped.
-func (b *Batch) gather(rules []*aggregate.Rule) (dropped bool) {
+func (b *Batch) gather() (dropped bool) {
 	m := b.at.m
-	for _, a := range rules {
+	for _, a := range b.aggregations {
+		if !a.Limit.Match.MatchMetric(&b.Owner) {
+			continue
+		}
 		if outputs, why := a.OperationsOn(m); outputs == nil {
 			b.refuse(a, why)
 			continue
@@ -93,7 +96,7 @@ func (b *Batch) gatherNumbers(a *aggregate.Rule, points pmetric.NumberDataPointS
 			b.withhold(a, i)
 			continue
 		}
-		if !aggregator.Knows(in.Key, epoch) { // else fast path: nothing to find out
+		if !aggregator.Knows(&in, epoch, &b.gathered.Trail) { // else fast path: nothing to find out
 			if in.Birth = b.bear(a, i, class, in, nil); in.Birth == 0 {
 				continue
 			}
@@ -116,7 +119,7 @@ func (b *Batch) gatherHistograms(a *aggregate.Rule) {
 		}
 		w := amount.WhenAt(m, i)
 		in := aggregate.Intake{Key: a.State.FeederKey(fp), Start: w.Start, Time: w.Time, Rule: int32(a.Index)}
-		known := aggregator.Knows(in.Key, epoch)
+		known := aggregator.Knows(&in, epoch, &b.gathered.Trail)
 		var v amount.Bucketed
 		if w.NoValue {
 			in.Flags = aggregate.IntakeNothing

@@ -1,0 +1,181 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// feederRows has the feeders of a shard, in the order in which they came: series that a sender says one after the other lie next
+// to each other, and are found in a row after the first.
+//
+//	places   |t 3|   |t 1|t 2|...   where keys belong: a part of the key, and the number of its row, from 1 on. At most four in five are taken
+//	pieces   |k e|k e|...|f|f|...   rows: key, 0 = free, and epoch in which it last came; and the feeder
+//
+// Whether a key is there is found out without the lock. Who finds it not has to look again under the lock: it may be moving.
+type feederRows struct {
+	places []atomic.Uint64
+	pieces []*feederPiece
+}
+
+// pieceRows is how many rows there are in a piece. More are added piece by piece, and none is moved for that.
+const pieceRows = 64
+
+type feederPiece struct {
+	heads   [pieceRows]feederHead
+	feeders [pieceRows]feeder // under the lock
+}
+
+// feederHead is what is looked at without the lock.
+type feederHead struct {
+	key  atomic.Uint64
+	seen atomic.Uint32
+}
+
+// noRow is the row of what is not there.
+const noRow = ^uint32(0)
+
+const minPlaces = 64
+
+// home is where a key belongs. The first bits of keys have chosen the shard.
+func (r *feederRows) home(key uint64) int {
+	hi, _ := bits.Mul64(key<<maxFeederShardBits, uint64(len(r.places)))
+	return int(hi)
+}
+
+// place is what is noted of a key in a row.
+func place(key uint64, row uint32) uint64 { return key<<32 | uint64(row+1) }
+
+// is says whether a row is that of a key. Any number will do for the row.
+func (r *feederRows) is(row uint32, key uint64) bool {
+	return int(row/pieceRows) < len(r.pieces) && r.head(row).key.Load() == key
+}
+
+func (r *feederRows) head(row uint32) *feederHead {
+	return &r.pieces[row/pieceRows].heads[row%pieceRows]
+}
+
+func (r *feederRows) feeder(row uint32) *feeder {
+	return &r.pieces[row/pieceRows].feeders[row%pieceRows]
+}
+
+// find returns the row of a key, noRow if there is none.
+func (r *feederRows) find(key uint64) uint32 {
+	if len(r.places) == 0 {
+		return noRow
+	}
+	for i := r.home(key); ; {
+		p := r.places[i].Load()
+		if p == 0 {
+			return noRow
+		}
+		if row := uint32(p) - 1; p>>32 == key&(1<<32-1) && r.is(row, key) {
+			return row
+		}
+		if i++; i == len(r.places) {
+			i = 0
+		}
+	}
+}
+
+// index notes where a key is. There is room. The lock is held, here and below.
+func (r *feederRows) index(key uint64, row uint32) {
+	i := r.home(key)
+	for r.places[i].Load() != 0 {
+		if i++; i == len(r.places) {
+			i = 0
+		}
+	}
+	r.places[i].Store(place(key, row))
+}
+
+// unindex forgets where a key is that is there, and moves those up that have it in their way.
+func (r *feederRows) unindex(key uint64, row uint32) {
+	i, n := r.home(key), len(r.places)
+	for r.places[i].Load() != place(key, row) {
+		if i++; i == n {
+			i = 0
+		}
+	}
+	for j := i; ; {
+		if j++; j == n {
+			j = 0
+		}
+		p := r.places[j].Load()
+		if p == 0 {
+			break
+		}
+		if home := r.home(r.head(uint32(p) - 1).key.Load()); (j-home+n)%n >= (j-i+n)%n { // i is between its home and where it is
+			r.places[i].Store(p)
+			i = j
+		}
+	}
+	r.places[i].Store(0)
+}
+
+// row takes a row that is free, with a new piece if there is none.
+func (s *feederShard) row() uint32 {
+	if n := len(s.spareRows); n > 0 {
+		row := s.spareRows[n-1]
+		s.spareRows = s.spareRows[:n-1]
+		return row
+	}
+	if was := s.rows.Load(); int(s.used/pieceRows) == len(was.pieces) {
+		s.rows.Store(&feederRows{places: was.places, pieces: append(was.pieces, new(feederPiece))})
+	}
+	s.used++
+	return s.used - 1
+}
+
+// insert adds a key that is not there, and returns its row.
+func (s *feederShard) insert(key uint64, f feeder, epoch uint32) uint32 {
+	if n := len(s.rows.Load().places); (s.live+1)*5 > n*4 {
+		s.reindex(max(minPlaces, n*3/2))
+	}
+	s.live++
+	row := s.row()
+	r := s.rows.Load()
+	*r.feeder(row) = f
+	r.head(row).seen.Store(epoch)
+	r.head(row).key.Store(key)
+	r.index(key, row)
+	return row
+}
+
+// reindex makes another number of places.
+func (s *feederShard) reindex(n int) {
+	r := &feederRows{places: make([]atomic.Uint64, n), pieces: s.rows.Load().pieces}
+	for row := range s.used {
+		if key := r.head(row).key.Load(); key != 0 {
+			r.index(key, row)
+		}
+	}
+	s.rows.Store(r)
+}
+
+// remove takes out what is in a row.
+func (s *feederShard) remove(row uint32) {
+	r := s.rows.Load()
+	r.unindex(r.head(row).key.Load(), row)
+	r.head(row).key.Store(0)
+	*r.feeder(row) = feeder{}
+	s.spareRows = append(s.spareRows, row)
+	s.live--
+}
+
+// shrink gives memory back when little of it is used: it moves all rows together.
+func (s *feederShard) shrink() {
+	if s.used <= pieceRows || s.live*3 >= int(s.used) {
+		return
+	}
+	was, used := s.rows.Load(), s.used
+	s.rows.Store(&feederRows{places: make([]atomic.Uint64, max(minPlaces, s.live*8/5))})
+	s.used, s.live, s.spareRows = 0, 0, nil
+	for row := range used {
+		if head := was.head(row); head.key.Load() != 0 {
+			s.insert(head.key.Load(), *was.feeder(row), head.seen.Load())
+		}
+	}
+}
