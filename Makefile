@@ -163,7 +163,7 @@ bench-growth: ## Measure how cost grows with targets, page size and churn; 20 mi
 bench-gogc: ## Measure what garbage collection costs our agent and our gateway, in CPU and in memory; under 15 minutes
 bench-limit: ## Measure series limits on and off next to rivals (VMAGENT=path, SHORT=1); under 15 minutes
 bench-relay: ## Measure relays next to rivals, remote write in and OTLP in (VMAGENT=path, SHORT=1); under 5 minutes
-bench-aggregate: ## Measure aggregation next to vmagent's (VMAGENT=path, SHORT=1); under 5 minutes
+bench-aggregate: ## Measure aggregation next to vmagent's (VMAGENT=path, SHORT=1); under 8 minutes
 bench-stream: ## Measure streaming next to unary OTLP, over 0 to 200 ms (SHORT=1 tries it out); under 15 minutes
 bench-handoff: ## Compare a channel, a mutex and a ring between goroutines
 bench-micro: ## Run every module's Go benchmarks, ready for benchstat

@@ -23,7 +23,7 @@ const limitCells = "W1@15k,W1@50k,W1@100k,W2@50k,W2@max,W3@50k,W4@50k,W5@50k,W6@
 const relayCells = "R1@50k,R2@50k,R3@50k"
 
 // What aggregation is given.
-const aggregateCells = "A1@15k,A1@50k,A2@15k,A2@50k"
+const aggregateCells = "A1@15k,A1@50k,A1@250k,A2@50k"
 
 // measureLimit measures agents with series limits on and off.
 func measureLimit(ctx context.Context, args []string) error {
