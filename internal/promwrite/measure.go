@@ -3,7 +3,10 @@
 
 package promwrite
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Size is what a request holds, counted without decoding it, so that memory can be found for it first: a small body can
 // stand for very much. What is inside exemplars and histograms is counted in bytes, all else exactly.
@@ -70,10 +73,11 @@ func Measure(version Version, msg string) (Size, error) {
 func (s *Size) seriesV1(msg string) (err error) {
 	var f field
 	labels, points := 0, 0
-	for isShort(msg, labelsTag) { // fast path
+	for isShort(msg, labelsTag) { // fast path, and so are samples: most series have nothing else
 		labels++
 		msg = msg[2+int(msg[1]):]
 	}
+	msg, points = s.shortSamples(msg)
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {
 			return err
@@ -100,6 +104,14 @@ func (s *Size) seriesV1(msg string) (err error) {
 func (s *Size) seriesV2(msg string) (err error) {
 	var f field
 	references, points := 0, 0
+	if isShort(msg, labelsTag) { // fast path, and so are samples and metadata
+		end := 2 + int(msg[1])
+		references = packedVarints(msg[2:end])
+		msg, points = s.shortSamples(msg[end:])
+		if isShort(msg, metadataTag) {
+			msg = msg[2+int(msg[1]):]
+		}
+	}
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {
 			return err
@@ -123,6 +135,16 @@ func (s *Size) seriesV2(msg string) (err error) {
 	return nil
 }
 
+// shortSamples counts the samples at the head of a message whose lengths take a byte each, and returns what follows.
+func (s *Size) shortSamples(msg string) (rest string, n int) {
+	for isShort(msg, samplesTag) {
+		n++
+		msg = msg[2+int(msg[1]):]
+	}
+	s.Samples += n
+	return msg, n
+}
+
 func (s *Size) add(labels, points int) {
 	s.Series++
 	s.Labels += labels
@@ -135,9 +157,15 @@ func varints(f *field) int {
 	if f.wire != wireBytes {
 		return 1
 	}
-	n := 0
-	for i := range len(f.data) {
-		n += int(^f.data[i] >> 7)
+	return packedVarints(f.data)
+}
+
+func packedVarints(data string) (n int) {
+	for ; len(data) >= 8; data = data[8:] {
+		n += bits.OnesCount64(^fixed64(data) & 0x8080808080808080)
+	}
+	for i := range len(data) {
+		n += int(^data[i] >> 7)
 	}
 	return n
 }

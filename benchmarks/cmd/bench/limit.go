@@ -19,8 +19,8 @@ import (
 // The default set takes less than 15 minutes with four agents.
 const limitCells = "W1@15k,W1@50k,W1@100k,W2@50k,W2@max,W3@50k,W4@50k,W5@50k,W6@50k"
 
-// What relays are given.
-const relayCells = "R1@50k,R2@50k,R3@50k"
+// What relays are given: a thousand targets every ten seconds, and five times as much.
+const relayCells = "R1@50k,R2@50k,R1@250k,R2@250k,R3@50k"
 
 // What aggregation is given.
 const aggregateCells = "A1@15k,A1@50k,A1@250k,A2@50k"
@@ -30,9 +30,10 @@ func measureLimit(ctx context.Context, args []string) error {
 	return measureLoads(ctx, "limit", "", limitCells, args)
 }
 
-// measureRelay measures agents that hand on what they are sent.
+// measureRelay measures agents that hand on what they are sent. The window begins when what happens once, some ten seconds after the
+// start, is over.
 func measureRelay(ctx context.Context, args []string) error {
-	return measureLoads(ctx, "relay", "Relays", relayCells, args)
+	return measureLoads(ctx, "relay", "Relays", relayCells, append([]string{"-warm-up=14s", "-window=12s"}, args...))
 }
 
 // measureAggregate measures agents that make few series of many. The window is of whole intervals.
