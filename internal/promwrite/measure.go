@@ -73,7 +73,7 @@ func Measure(version Version, msg string) (Size, error) {
 func (s *Size) seriesV1(msg string) (err error) {
 	var f field
 	labels, points := 0, 0
-	for isShort(msg, labelsTag) { // fast path, and so are samples: most series have nothing else
+	for isShort(msg, labelsTag) { // fast path: most series are short labels, then short samples
 		labels++
 		msg = msg[2+int(msg[1]):]
 	}
@@ -104,7 +104,7 @@ func (s *Size) seriesV1(msg string) (err error) {
 func (s *Size) seriesV2(msg string) (err error) {
 	var f field
 	references, points := 0, 0
-	if isShort(msg, labelsTag) { // fast path, and so are samples and metadata
+	if isShort(msg, labelsTag) { // fast path: most series are references, short samples and metadata
 		end := 2 + int(msg[1])
 		references = packedVarints(msg[2:end])
 		msg, points = s.shortSamples(msg[end:])

@@ -170,6 +170,9 @@ func uvarint(s string) (uint64, int, error) {
 }
 
 func longUvarint(s string) (uint64, int, error) {
+	if len(s) > 1 && s[1] < 0x80 { // fast path: lengths of series, and references to all but the first symbols
+		return uint64(s[0]&0x7f) | uint64(s[1])<<7, 2, nil
+	}
 	var v uint64
 	for i := range min(len(s), 10) {
 		b := s[i]
