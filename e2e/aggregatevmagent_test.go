@@ -193,6 +193,7 @@ func TestAggregatesAreWhatVmagentMakes(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 56))
 	type bird struct {
 		input
+
 		known bool
 	}
 	seen, grown := map[string]int{}, map[string]float64{}

@@ -76,7 +76,7 @@ func newFeederShards(n int) []feederShard {
 type Trail [1 << maxFeederShardBits]uint32
 
 // knows returns the row of a key, noRow if there is none, and sees to it that it stays while its batch is on its way.
-func (s *feederShard) knows(key uint64, epoch uint32, guess uint32) uint32 {
+func (s *feederShard) knows(key uint64, epoch, guess uint32) uint32 {
 	rows, row := s.rows.Load(), guess
 	if !rows.is(row, key) {
 		row = rows.find(key)
