@@ -163,15 +163,16 @@ func addresses(md pmetric.Metrics) (all []pcommon.Map) {
 // Metrics that are lent are decided about as those that are given away, whatever is done with them and however often memory
 // and series change places; and they are afterwards what they were.
 func TestWhatIsLentIsDecidedAboutAlike(t *testing.T) {
-	hits, hidden := 0, 0
+	hits, hidden, whole := 0, 0, int64(0)
 	for seed := range uint64(40) {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { lendAlike(t, seed, &hits, &hidden) })
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole += lendAlike(t, seed, &hits, &hidden) })
 	}
+	require.Greater(t, whole, int64(50), "pages were familiar")
 	require.Positive(t, hits, "hints were used")
 	require.Positive(t, hidden, "points were hidden")
 }
 
-func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
+func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	actions := [][]string{{"overflow"}, {"collapse", "overflow"}, {"drop"}, {"sample"}, {"collapse_worst", "overflow"}}[seed%5]
 	configure := func(c *Config) {
@@ -215,9 +216,12 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 	}
 	reshape()
 	lent.renew()
-	start := given.clock
-	for round := range uint64(60) {
-		switch random.IntN(12) {
+	start, restless := given.clock, 13
+	if seed%2 == 1 { // pages come long enough to be familiar
+		restless = 60
+	}
+	for round := range uint64(120) {
+		switch random.IntN(restless) {
 		case 0: // other series, in memory of their own
 			reshape()
 			lent.renew()
@@ -243,6 +247,12 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 		case 3: // it is poisoned, and made anew
 			handback.Overwrite(lent.md)
 			lent.renew()
+		case 5: // other limits
+			cfg := *given.cfg
+			cfg.Rules = slices.Clone(cfg.Rules)
+			cfg.Rules[0].MaxSeries = 2 + random.IntN(9)
+			given.Apply(&cfg)
+			lent.Apply(&cfg)
 		}
 		lent.shape.from = random.IntN(3)
 		refused := error(nil)
@@ -259,7 +269,7 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 		require.True(t, bytes.Equal(encode(fresh), encode(lent.md)), "round %d: what comes in", round)
 		passed = [2][]byte{}
 		points := lent.md.DataPointCount()
-		require.Equal(t, refused, given.front.ConsumeMetrics(t.Context(), fresh))
+		refused = given.front.ConsumeMetrics(t.Context(), fresh) // nobody is asked if nothing is left
 		notes, _ := lent.loan.Note(lent.Gate).(*ident.Hints)
 		require.Equal(t, refused, lent.front.ConsumeMetrics(handback.Lend(t.Context(), lent.loan, lent.md), lent.md))
 		require.True(t, bytes.Equal(passed[0], passed[1]), "round %d: what is passed on", round)
@@ -286,6 +296,9 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) {
 	}
 	require.Equal(t, given.PointsPassed.Load(), lent.PointsPassed.Load())
 	require.Equal(t, given.Limiter.Admitted.Load(), lent.Limiter.Admitted.Load())
+	require.Equal(t, given.Limiter.Expired.Load(), lent.Limiter.Expired.Load())
+	require.Equal(t, given.Limiter.Ended.Load(), lent.Limiter.Ended.Load())
+	return lent.Familiar.Passed.Load()
 }
 
 // rename gives points of the same memory other attributes.

@@ -17,12 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
 	"github.com/stretchr/testify/require"
 )
 
 // What the benchmark scrapes, and for how long it measures.
 const (
-	roadTargets = 200
+	roadTargets = 1000
 	roadRows    = 500
 	roadWarmUp  = 4 * time.Second
 	roadTime    = 8 * time.Second
@@ -33,7 +34,7 @@ const (
 // road is an agent that scrapes, with what stands in between.
 const road = `
 receivers:
-  fastprometheus: {config: {scrape_configs: [{job_name: node, scrape_interval: 250ms, scrape_timeout: 250ms, metrics_path: /page, static_configs: [{targets: [%[1]s]}]}]}}
+  fastprometheus: {config: {scrape_configs: [{job_name: node, scrape_interval: 1s, scrape_timeout: 1s, metrics_path: /page, static_configs: [{targets: [%[1]s]}]}]}}
 processors:
   memory_limiter: {check_interval: 1s, limit_mib: 4000}
   cardinality: {}
@@ -42,6 +43,8 @@ processors:
     rules: [{name: service, group_by: [service.name], max_series: 1000000}]
   cardinality/rejecting:
     rules: [{name: crowded, match: {metric: "node_family_1*"}, max_series: 4000}]
+  batch: {}
+  attributes: {actions: [{key: region, value: north, action: insert}]}
 exporters:
   remotewrite: {endpoint: "http://%[2]s/write"}
 service:
@@ -53,17 +56,19 @@ service:
 // takes the samples are another process. Run it with -benchtime=1x, several times in turn.
 func BenchmarkRoad(b *testing.B) {
 	for _, c := range []struct{ name, processors string }{
-		{"no", "memory_limiter"},
-		{"enforcing", "memory_limiter, cardinality/enforcing"},
-		{"rejecting", "memory_limiter, cardinality/rejecting"},
+		{"limits=no", "memory_limiter"},
+		{"limits=enforcing", "memory_limiter, cardinality/enforcing"},
+		{"limits=rejecting", "memory_limiter, cardinality/rejecting"},
+		{"batch", "memory_limiter, batch"},
+		{"attributes", "memory_limiter, attributes"},
 	} {
-		b.Run("limits="+c.name, func(b *testing.B) {
+		b.Run(c.name, func(b *testing.B) {
 			address := startFarSide(b)
 			targets := make([]string, roadTargets)
 			for i := range targets {
 				targets[i] = fmt.Sprintf("127.0.%d.%d:%s", 1+i/200, 1+i%200, address[strings.LastIndex(address, ":")+1:])
 			}
-			start(b, fmt.Sprintf(road, strings.Join(targets, ","), "127.0.0.1"+address[strings.LastIndex(address, ":"):], c.processors))
+			start(b, fmt.Sprintf(road, strings.Join(targets, ","), "127.0.0.1"+address[strings.LastIndex(address, ":"):], c.processors), attributesprocessor.NewFactory())
 			time.Sleep(roadWarmUp)
 			for b.Loop() {
 				pages, used := pagesOf(b, address), processorTime(b)

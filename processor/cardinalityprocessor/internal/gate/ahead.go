@@ -20,7 +20,8 @@ type ahead struct {
 
 type aheadMetric struct {
 	hash       uint64
-	fps, marks int // where they begin
+	fps, marks int  // where they begin
+	plain      bool // nothing is to be decided about it
 }
 
 // warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
@@ -33,11 +34,18 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 	a.begin, a.end, a.metrics, a.fps, a.marks = first, first, a.metrics[:0], a.fps[:0], a.marks[:0]
 	for points := 0; a.end < of.Len(); a.end++ {
 		m := of.At(a.end)
-		if points += amount.PointCount(m); points > warmed && a.end > first {
+		next := aheadMetric{fps: len(a.fps), marks: len(a.marks)}
+		b.Owner.Metric = m.Name()
+		passes := b.passes()
+		if next.plain = !passes && b.page.isNextPlain(); next.plain {
+			b.hinted.Skip()
+		} else if points += amount.PointCount(m); points > warmed && a.end > first {
 			break
 		}
-		next := aheadMetric{fps: len(a.fps), marks: len(a.marks)}
-		if b.Owner.Metric = m.Name(); !b.passes() {
+		if !passes {
+			b.page.next++
+		}
+		if !passes && !next.plain {
 			next.hash = b.hinted.MetricHash(b.Hash, scope, m)
 			a.fps, a.marks = b.recall.Fingerprints(b.Hash, &b.hinted, a.fps, a.marks, next.hash, m)
 		}
@@ -48,6 +56,9 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 		b.g.Limiter.Series.Warm(a.fps)
 	}
 }
+
+// isPlain says whether nothing is to be decided about one of them.
+func (a *ahead) isPlain(i int) bool { return a.metrics[i-a.begin].plain }
 
 // metric returns what is known of one of them.
 func (a *ahead) metric(i int) (hash uint64, fps []uint64, marks []int) {

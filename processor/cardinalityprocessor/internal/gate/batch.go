@@ -33,9 +33,11 @@ type Batch struct {
 
 	at     location
 	index  int               // of the point at hand
+	rests  bool              // there is nothing more to do about its series
 	exempt []*policy.Matcher // that match the metric, and look at points, too
 	recall ident.Recall
 	hinted ident.Hinted
+	page   acquaintance
 	ahead  ahead
 	fps    []uint64 // of the points of the metric at hand
 	marks  []int    // of these points, those that are stale markers
@@ -56,6 +58,7 @@ type Batch struct {
 	paid       []series.Paid
 	views      map[uint64]overflow.View // members that have said something in this batch
 	ending     map[uint64]uint32        // series that have said that they end
+	ended      []uint64                 // scopes of these
 
 	aggregations []*aggregate.Rule // in force
 	gathered     aggregate.Gathered
@@ -128,6 +131,7 @@ func (b *Batch) letGo() {
 	b.resources, b.scopes, b.metrics = b.resources.kept(), b.scopes.kept(), b.metrics.kept()
 	b.recall.Forget()
 	b.hinted = ident.Hinted{}
+	b.page = b.page.kept()
 	clear(b.exempt)
 	clear(b.Limits)
 	clear(b.Places)
@@ -175,6 +179,8 @@ func (b *Batch) reset() {
 		paid:       b.paid[:0],
 		views:      b.views,
 		ending:     b.ending,
+		ended:      b.ended[:0],
+		page:       b.page,
 		Sighting: series.Sighting{
 			Limits: b.Limits[:0], Places: b.Places[:0], Values: b.Values[:0], Collapsed: b.Collapsed[:0], Parted: b.Parted,
 		},
@@ -225,12 +231,21 @@ func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
 // scope says whether a scope lost its last metric.
 func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	b.at.sm, b.at.scope, b.Owner.Scope = sm, scope, sm.Scope().Name()
+	if b.isFamiliar(sm.Metrics(), scope) { // fast path: nothing to do but let it pass
+		return false
+	}
 	metrics := &b.metrics
 	metrics.begin()
 	for i := range sm.Metrics().Len() {
 		m := sm.Metrics().At(i)
 		if i == b.ahead.end || i == 0 {
 			b.lookAhead(sm.Metrics(), i, scope)
+		}
+		if b.ahead.isPlain(i) {
+			n := amount.PointCount(m)
+			b.weigh(m, n)
+			metrics.add(n > 0, false)
+			continue
 		}
 		if !b.metric(m, i) || b.g.DryRun {
 			metrics.add(amount.PointCount(m) > 0, false)
@@ -239,6 +254,7 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 		left := b.removePoints(m, b.drop) > 0
 		metrics.add(left, !left)
 	}
+	b.getToKnow()
 	if metrics.some() {
 		remove(b, sm.Metrics(), pmetric.NewMetricSlice, metrics.gone)
 	}
@@ -255,9 +271,8 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.Moment = b.g.Limiter.Now()
 	b.at.m = m
 	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
-	if b.weighed {
-		b.g.Book.Passed(m.Name(), len(b.fps)*WeighedOneIn)
-	}
+	b.weigh(m, len(b.fps))
+	plain := len(b.marks) == 0
 	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
 	if dropped && !b.g.DryRun {
 		for _, drop := range b.drop {
@@ -278,11 +293,14 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 		}
 		s := b.g.Limiter.Known(fp, &b.Sighting)
 		if s != nil && s.Plain { // fast path: nothing to do but let it pass
+			plain = plain && s.Rests()
 			continue
 		}
-		if b.decide(i, s) {
+		if b.rests = false; b.decide(i, s) {
+			plain = plain && b.rests
 			continue
 		}
+		plain = false
 		if !dropped {
 			dropped = true
 			b.drop = zeroed(b.drop, len(b.fps))
@@ -298,7 +316,15 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	if len(b.gathered.Leaving) > 0 {
 		b.leave(dropped)
 	}
+	b.page.plain = append(b.page.plain, plain)
 	return dropped
+}
+
+// weigh tells statistics how many points a metric has.
+func (b *Batch) weigh(m pmetric.Metric, points int) {
+	if b.weighed {
+		b.g.Book.Passed(m.Name(), points*WeighedOneIn)
+	}
 }
 
 // decide is the slow path of one point. It says whether it passes. Its series' set is nil unless it is known.
@@ -337,6 +363,7 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 	case s.Promoted:
 		return b.own(i, s)
 	default:
+		b.rests = s.Rests() && s.Generation == b.Policy.Generation
 		return b.tolled(i, s)
 	}
 }

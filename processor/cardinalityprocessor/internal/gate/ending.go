@@ -34,9 +34,17 @@ func (b *Batch) end(dropped bool) {
 			b.ending = map[uint64]uint32{}
 		}
 		b.ending[fp] = 0
+		b.endsHere()
 		if class == amount.ClassCumulative {
 			b.ending[fp] = series.LeftIdle // what it has said must not be counted again
 		}
+	}
+}
+
+// endsHere notes that a series of the scope at hand ends.
+func (b *Batch) endsHere() {
+	if n := len(b.ended); n == 0 || b.ended[n-1] != b.at.scope {
+		b.ended = append(b.ended, b.at.scope)
 	}
 }
 

@@ -47,6 +47,8 @@ type Gate struct {
 
 	batches atomic.Uint64
 
+	Familiar familiar // pages
+
 	scratch sync.Pool
 
 	Now func() time.Time
@@ -90,6 +92,7 @@ func New(cfg *policy.Config, set component.TelemetrySettings) (*Gate, error) {
 	}
 	g.aggregations = aggregate.NewRules(cfg, g.Policy)
 	g.Aggregator.Bind(g.aggregations, time.Now())
+	g.Familiar.limiter, g.Familiar.pages = g.Limiter, map[uint64]*page{}
 	g.Limiter.Patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
 	g.scratch.New = func() any { return &Batch{} }
 	g.Limiter.Groups.Apart = len(cfg.Tenant.From) > 0
@@ -165,6 +168,7 @@ func (g *Gate) commit(ctx context.Context, b *Batch) {
 			g.Limiter.Part(departure, x.Moment)
 		}
 		g.endAll(b.ending, x.Moment)
+		g.Familiar.end(b.ended)
 	}
 	if len(b.gathered.Intakes) > 0 {
 		g.feed(b)

@@ -30,6 +30,7 @@ func (b *Batch) leave(dropped bool) {
 	slices.Sort(b.gathered.Leaving) // several rules may have found the same
 	for _, i := range slices.Compact(b.gathered.Leaving) {
 		b.ending[b.fps[i]] = 0
+		b.endsHere()
 		if class == amount.ClassCumulative {
 			b.ending[b.fps[i]] = series.LeftIdle // what it has said must not be counted again
 		}

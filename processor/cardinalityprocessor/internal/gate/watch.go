@@ -62,6 +62,7 @@ func (g *Gate) Sweep() (work int) {
 	if now == before {
 		return work
 	}
+	g.Familiar.forget(g.Limiter.Now())
 	g.WatchRules()
 	if now%fair.RoundEpochs == 0 {
 		g.share()

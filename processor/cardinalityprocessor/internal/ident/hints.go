@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
@@ -23,11 +24,15 @@ type Hints struct {
 	metrics []metricHint
 	Points  []pointHint
 	texts   []attributeHint // of the points
+	Changes uint64
+	shapes  []shapeAt // made of hints as they are
 }
 
 type metricHint struct {
 	name, unit     string
 	ofName, ofUnit uint64
+	kind           uint64
+	first, points  uint32 // of Points
 }
 
 type pointHint struct {
@@ -50,29 +55,49 @@ const (
 type Hinted struct {
 	*Hints // nil without any
 
-	metric, point int // the next
+	Place
 }
+
+// A Place in hints is the next metric and the next point.
+type Place struct{ metric, point int }
 
 // MetricHash is hasher.metric.
 func (x *Hinted) MetricHash(h *Hasher, scope uint64, m pmetric.Metric) uint64 {
 	if x.Hints == nil {
 		return h.Metric(scope, m)
 	}
-	name, unit := m.Name(), m.Unit()
+	now := metricHint{name: m.Name(), unit: m.Unit(), kind: amount.KindOf(m), first: uint32(x.point), points: uint32(amount.PointCount(m))}
 	if x.metric < len(x.metrics) {
-		if k := &x.metrics[x.metric]; k.name == name && k.unit == unit {
+		k := &x.metrics[x.metric]
+		if now.ofName, now.ofUnit = k.ofName, k.ofUnit; k.name == now.name && k.unit == now.unit {
+			if k.kind != now.kind || k.first != now.first || k.points != now.points {
+				x.change()
+				*k = now
+			}
 			x.metric++
-			return Mix(Mix(scope, k.ofName), Mix(k.ofUnit, amount.KindOf(m)))
+			return k.hash(scope)
 		}
 		clear(x.metrics[x.metric:])
 		x.metrics = x.metrics[:x.metric]
 	}
-	k := metricHint{name: name, unit: unit, ofName: h.Text(name), ofUnit: h.Text(unit)}
+	x.change()
+	now.ofName, now.ofUnit = h.Text(now.name), h.Text(now.unit)
 	if len(x.metrics) < maxHints {
-		x.metrics = append(x.metrics, k)
+		x.metrics = append(x.metrics, now)
 		x.metric++
 	}
-	return Mix(Mix(scope, k.ofName), Mix(k.ofUnit, amount.KindOf(m)))
+	return now.hash(scope)
+}
+
+func (k *metricHint) hash(scope uint64) uint64 {
+	return Mix(Mix(scope, k.ofName), Mix(k.ofUnit, k.kind))
+}
+
+// change notes that hints are not what they were.
+func (x *Hints) change() {
+	x.Changes++
+	clear(x.shapes)
+	x.shapes = x.shapes[:0]
 }
 
 // Attributes is hasher.attributes.
@@ -93,6 +118,7 @@ func (x *Hinted) Attributes(r *Recall, h *Hasher, of pcommon.Map) uint64 {
 		clear(x.texts[p.first:])
 		x.texts, x.Points = x.texts[:p.first], x.Points[:x.point]
 	}
+	x.change()
 	sum := r.attributes(h, of)
 	if len(x.Points) < maxHints && len(x.texts)+of.Len() <= maxHintTexts {
 		x.Points = append(x.Points, x.note(of, sum))
@@ -107,12 +133,29 @@ func (x *Hints) isOf(p *pointHint, of pcommon.Map) bool {
 		return false
 	}
 	texts := x.texts[p.first : p.first+p.length]
+	if slab.Readable() {
+		return areOf(texts, slab.Attributes(of))
+	}
 	i := 0
 	for key, value := range of.All() {
 		if t := &texts[i]; t.key != key || t.value != value.Str() { // of what is no string it is "", which no hint has
 			return false
 		}
 		i++
+	}
+	return true
+}
+
+// areOf is isOf for attributes whose memory is looked at as it is.
+func areOf(texts []attributeHint, of []slab.Attribute) bool {
+	for i := range texts {
+		t, a := &texts[i], &of[i]
+		if key, ok := a.Key(); !ok || t.key != key {
+			return false
+		}
+		if value, ok := a.Str(); !ok || t.value != value {
+			return false
+		}
 	}
 	return true
 }

@@ -156,10 +156,12 @@ func (l *Limiter) Lapse(fp uint64, now moment.Moment, owns bool) (keeps bool) {
 	case owns:
 		l.Groups.leave(id)
 		sh.remove(fp)
+		l.Losses.Add(1)
 	case id != LeftValue && id != leftMark:
 		l.Groups.leave(id)
 		sh.assign(fp, LeftValue)
 		l.Groups.pass(LeftValue, 1)
+		l.Losses.Add(1)
 	}
 	return false
 }

@@ -34,6 +34,9 @@ type Limiter struct {
 	Patience int64 // for how long a newcomer waits that a pace has no room for, in ns
 
 	Admitted, Expired, Ended atomic.Int64
+
+	// Losses is how often something became of a series that had a place, other than that it ended or was idle.
+	Losses atomic.Uint64
 }
 
 const (
@@ -140,6 +143,7 @@ func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
 	}
 	sh.assign(fp, l.Groups.Join(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account))
 	l.Groups.leave(id)
+	l.Losses.Add(1)
 }
 
 // See decides about a series that is not simply known: new, admitted under earlier rules, or with label values that must
@@ -278,6 +282,7 @@ func (l *Limiter) Own(fp uint64, x *Sighting) {
 	}
 	sh.assign(fp, to) // it came in before: from here on its points are added
 	l.Groups.leave(id)
+	l.Losses.Add(1)
 }
 
 // renew sees to it that an admitted series is counted where the present rules want it, whether there is room or not.
@@ -291,6 +296,9 @@ func (l *Limiter) renew(sh *shard, fp uint64, id uint32, x *Sighting) uint32 {
 	to := l.Groups.Join(x.Policy.Generation, x.Places, kind, x.Owner.Account)
 	sh.assign(fp, to)
 	l.Groups.leave(id)
+	if was.Output != kind.Output || was.Promoted != kind.Promoted {
+		l.Losses.Add(1)
+	}
 	return to
 }
 

@@ -90,6 +90,9 @@ type SetKind struct {
 	left uint32 // its own id if its series have no place any more
 }
 
+// Rests says whether there is nothing to do about its series as long as they are known, not even from time to time.
+func (s *Set) Rests() bool { return s.Plain && !s.labelled }
+
 // NewRegistry returns one for so many sets, of so many series.
 func NewRegistry(maxGroups, maxSeries int) *registry {
 	r := &registry{

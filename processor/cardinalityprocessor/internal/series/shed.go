@@ -105,6 +105,7 @@ func (l *Limiter) shedShard(sh *shard, epoch uint32, plans map[uint32]*shedding)
 		sh.assign(s.Fps[i], leftShed)
 		l.Groups.pass(leftShed, 1)
 		l.Groups.depart(word>>setShift, epoch/moment.IdleEpochs)
+		l.Losses.Add(1)
 		taken++
 	}
 	return taken

@@ -217,6 +217,25 @@ func (sh *shard) touch(fp uint64, now moment.Moment) (set, since uint32) {
 	}
 }
 
+// Seen says that fp was seen at a moment that has passed, unless it was seen since.
+func (t *Table) Seen(fp uint64, at moment.Moment) {
+	sh := t.Lock(fp)
+	defer sh.Mu.Unlock()
+	s := sh.Slots.Load()
+	i := s.find(fp)
+	if i < 0 {
+		return
+	}
+	epoch := at.EpochOf(fp)
+	for {
+		word := atomic.LoadUint32(&s.Words[i])
+		later := (epoch - word) & SeenMask
+		if later == 0 || later > SeenMask/2 || atomic.CompareAndSwapUint32(&s.Words[i], word, word&^SeenMask|epoch&SeenMask) {
+			return
+		}
+	}
+}
+
 // peek returns the set of fp without touching it.
 func (t *Table) peek(fp uint64) uint32 {
 	sh := t.Lock(fp)

@@ -1,0 +1,185 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ident
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+)
+
+// A Shape is what the fingerprints of a scope's series are made of, but for the scope: the hashes of metrics and of the attributes of
+// their points, in their order. Targets that are alike have one shape. It never changes.
+type Shape struct {
+	Sum     uint64 // by which shapes are told apart
+	metrics []shapedMetric
+	points  []uint64
+}
+
+type shapedMetric struct {
+	name, rest uint64
+	points     int
+}
+
+// shapeAt is a shape and the place of hints that it begins at.
+type shapeAt struct {
+	Place
+
+	shape *Shape
+}
+
+// Metrics is how many there are.
+func (s *Shape) Metrics() int { return len(s.metrics) }
+
+// Each calls f with the fingerprints of the series that a scope has of the metrics that are wanted.
+func (s *Shape) Each(scope uint64, wanted func(metric int) bool, f func(fp uint64)) {
+	points := s.points
+	for i, m := range s.metrics {
+		of := points[:m.points]
+		points = points[m.points:]
+		if !wanted(i) {
+			continue
+		}
+		metric := Mix(Mix(scope, m.name), m.rest)
+		for _, attributes := range of {
+			f(Settled(Mix(metric, attributes)))
+		}
+	}
+}
+
+// Here returns the place of the next metric, and Return goes back to one.
+func (x *Hinted) Here() Place { return x.Place }
+
+// Return is described at Here.
+func (x *Hinted) Return(to Place) { x.Place = to }
+
+// Shape returns the shape of the metrics from a place on, if one was made of the hints as they are.
+func (x *Hints) Shape(from Place) *Shape {
+	for _, s := range x.shapes {
+		if s.Place == from {
+			return s.shape
+		}
+	}
+	return nil
+}
+
+// maxShapes is how many scopes of a page have shapes.
+const maxShapes = 64
+
+// MakeShape makes a shape of the metrics from a place up to here. It is nil where there are not hints of all of them.
+func (x *Hinted) MakeShape(from Place) *Shape {
+	if len(x.shapes) == maxShapes {
+		return nil
+	}
+	s := &Shape{}
+	next := from.point
+	for i := from.metric; i < x.metric; i++ {
+		k := &x.metrics[i]
+		last := next + int(k.points)
+		if int(k.first) != next || last > len(x.Points) {
+			return nil
+		}
+		s.metrics = append(s.metrics, shapedMetric{name: k.ofName, rest: Mix(k.ofUnit, k.kind), points: int(k.points)})
+		s.Sum = Mix(Mix(s.Sum, k.hash(0)), uint64(k.points))
+		for _, p := range x.Points[next:last] {
+			if p.length == unknowable {
+				return nil
+			}
+			s.points = append(s.points, p.Hash)
+			s.Sum = Mix(s.Sum, p.Hash)
+		}
+		next = last
+	}
+	if next != x.point || len(s.metrics) == 0 {
+		return nil
+	}
+	x.shapes = append(x.shapes, shapeAt{from, s})
+	return s
+}
+
+// Skip passes over the hints of a metric.
+func (x *Hinted) Skip() {
+	x.point += int(x.metrics[x.metric].points)
+	x.metric++
+}
+
+// Is passes over the hints of a metric if they were made of it, and none of its series ends.
+func (x *Hinted) Is(m pmetric.Metric) bool {
+	if x.metric == len(x.metrics) {
+		return false
+	}
+	k := &x.metrics[x.metric]
+	if k.name != m.Name() || k.unit != m.Unit() || k.kind != amount.KindOf(m) || int(k.points) != amount.PointCount(m) ||
+		int(k.first) != x.point || x.point+int(k.points) > len(x.Points) {
+		return false
+	}
+	x.metric++
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return x.areNumbers(m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		return x.areNumbers(m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		return are(x, m.Histogram().DataPoints())
+	case pmetric.MetricTypeExponentialHistogram:
+		return are(x, m.ExponentialHistogram().DataPoints())
+	case pmetric.MetricTypeSummary:
+		return are(x, m.Summary().DataPoints())
+	default:
+		return true
+	}
+}
+
+func (x *Hinted) areNumbers(points pmetric.NumberDataPointSlice) bool {
+	if slab.Readable() {
+		return x.areRaw(slab.Numbers(points))
+	}
+	for i := range points.Len() {
+		dp := points.At(i)
+		if amount.Ends(dp) || !x.isOf(&x.Points[x.point], dp.Attributes()) {
+			return false
+		}
+		x.point++
+	}
+	return true
+}
+
+// areRaw is areNumbers for points whose memory is looked at as it is.
+func (x *Hinted) areRaw(points []*slab.Number) bool {
+	for _, dp := range points {
+		p, attributes := &x.Points[x.point], dp.Attributes()
+		if endsRaw(dp) || int(p.length) != len(attributes) || !areOf(x.texts[p.first:p.first+p.length], attributes) {
+			return false
+		}
+		x.point++
+	}
+	return true
+}
+
+// endsRaw is amount.Ends.
+func endsRaw(dp *slab.Number) bool {
+	bits, kind, _ := dp.Value()
+	return pmetric.DataPointFlags(dp.Flags()).NoRecordedValue() || kind == slab.Double && bits == amount.StaleBits
+}
+
+type flagged interface {
+	Attributes() pcommon.Map
+	Flags() pmetric.DataPointFlags
+}
+
+func are[P flagged, S interface {
+	Len() int
+	At(i int) P
+}](x *Hinted, points S) bool {
+	for i := range points.Len() {
+		dp := points.At(i)
+		if dp.Flags().NoRecordedValue() || !x.isOf(&x.Points[x.point], dp.Attributes()) {
+			return false
+		}
+		x.point++
+	}
+	return true
+}
