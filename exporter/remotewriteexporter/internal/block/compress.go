@@ -70,11 +70,6 @@ func HearsEchoes(f Format) bool {
 	return f.Version == promwrite.V2 && f.Compression != promwrite.Zstd && f.Level <= minLevel
 }
 
-// HearsGuesses says whether a format makes use of guesses.
-func HearsGuesses(f Format) bool {
-	return f.Version == promwrite.V2 && f.Compression == promwrite.Zstd && f.Level <= minLevel
-}
-
 // Reach is how far back a format can say that something was.
 func Reach(f Format) int {
 	if f.Compression == promwrite.Zstd {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -28,6 +30,41 @@ func BenchmarkFleets(b *testing.B) {
 		samples int
 	}{{"own", own, ownSamples}, {"kubelet", kubelets, kubeletSamples}, {"mixed", mixed, mixedSamples}} {
 		b.Run(f.name, func(b *testing.B) { benchmarkPages(b, f.pages, f.samples, v2Zstd, false, nil) })
+	}
+}
+
+// TestFleetsTakeFewBytes: what helps one kind of page must not cost another. The bounds are a few percent above what was measured.
+func TestFleetsTakeFewBytes(t *testing.T) {
+	own, ownSamples := ownPages(t, 100)
+	kubelets, kubeletSamples := cadvisors(50, 14)
+	mixed, mixedSamples := applications(20)
+	for _, f := range []struct {
+		name    string
+		pages   []pmetric.Metrics
+		samples int
+		most    float64 // B/sample
+	}{
+		{"own", own, ownSamples, 3},
+		{"kubelet", kubelets, kubeletSamples, 11.9},
+		{"mixed", mixed, mixedSamples, 7.4},
+		{"one page of a whole cluster", []pmetric.Metrics{clusterPage(1000, 62)}, 62_000, 6},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			e, _ := newEncoder(t, nil)
+			wire, samples := 0, 0
+			for range 2 { // once all is known
+				wire, samples = 0, 0
+				for _, md := range f.pages {
+					require.NoError(t, e.Add(md, ""))
+				}
+				for _, bl := range e.Flush(0, "", v2Zstd, nil) {
+					wire += len(bl.Body())
+					samples += bl.Samples
+				}
+			}
+			require.Equal(t, f.samples, samples)
+			assert.LessOrEqual(t, float64(wire)/float64(samples), f.most)
+		})
 	}
 }
 

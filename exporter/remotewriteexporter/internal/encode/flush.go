@@ -373,7 +373,6 @@ func (w *flusher) finish() {
 	if w.points() == 0 {
 		return
 	}
-	w.guess()
 	length := len(w.body) + len(w.meta)
 	raw := w.whole()
 	w.told.Move(len(raw) - length) // as whole did

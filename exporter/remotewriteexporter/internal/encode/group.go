@@ -27,8 +27,8 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 	if len(message) <= maxMessage && number.Fixed() {
 		done += w.repeatSeries(b, &s, message, shift, number, p, slots[1:room])
 	}
-	if done < minRun || !w.tell(begin, len(message), done, shift, number, alike{place: c.of, who: p.who, bits: c.bits}, &p) {
-		w.wrote(begin, len(message))
+	if done >= minRun {
+		w.tell(begin, len(message), done, shift, number, alike{place: c.of, who: p.who, bits: c.bits}, &p)
 	}
 	w.head.Samples += done
 	return done

@@ -62,8 +62,8 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	if len(message) <= maxMessage && number.Fixed() {
 		done += w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	}
-	if done < minRun || !w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil) {
-		w.wrote(begin, len(message))
+	if done >= minRun {
+		w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil)
 	}
 	return done
 }
@@ -161,8 +161,8 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 }
 
 // tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
-// of the layout, with a group's labels. It is false where they may differ in too many places.
-func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) bool {
+// of the layout, with a group's labels. Nothing is told where they may differ in too many places.
+func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
 	a.length, a.value = length, number.Value
 	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
@@ -177,11 +177,9 @@ func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a al
 			w.spans = append(w.spans, span{x.at, x.at + x.size})
 		}
 	}
-	if !differ(&r, w.spans, number.Value) {
-		return false
+	if differ(&r, w.spans, number.Value) {
+		w.note(r, a)
 	}
-	w.note(r, a)
-	return true
 }
 
 // span is a part of a message.

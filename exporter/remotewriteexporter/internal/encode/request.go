@@ -32,7 +32,6 @@ type request struct {
 	meta    []byte // the metadata list of 1.0
 
 	told   frame.Known // of body
-	even   evenly      // of which nothing is told yet
 	alikes []alikePlace
 	spans  []span // scratch
 	prefix prefix
@@ -75,8 +74,7 @@ func (q *request) begin(version promwrite.Version) {
 	if version == promwrite.V2 {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
-	q.told.Runs, q.told.Guesses, q.told.Echoes = q.told.Runs[:0], q.told.Guesses[:0], q.told.Echoes[:0]
-	q.even = evenly{}
+	q.told.Runs, q.told.Echoes = q.told.Runs[:0], q.told.Echoes[:0]
 	q.mentions.begin(q.epoch)
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }
@@ -115,7 +113,7 @@ func (q *request) ref(id uint32) uint32 {
 
 // write appends one series message.
 func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exemplars []exemplar) {
-	v2, begin := w.format.Version == promwrite.V2, len(w.body)
+	v2 := w.format.Version == promwrite.V2
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
 		m = w.appendPrefix(w.body, s, place) // which is as long at its beginning
@@ -162,7 +160,6 @@ func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exempla
 		m = append(m, w.metadata(s.layout.meta)...)
 	}
 	w.body = wire.End(m, content)
-	w.wrote(begin, len(w.body)-begin)
 }
 
 // prepare writes what all of a series' runs in a request of 1.0 share.

@@ -43,8 +43,7 @@ type Encoder struct {
 	literals  []byte
 	sequences []sequence
 	recent    recent
-	runs      []Run   // still to come
-	guesses   []Guess // likewise
+	runs      []Run // still to come
 	huffman   huff0.Scratch
 
 	literalLengths, offsets, matchLengths coder
@@ -56,14 +55,14 @@ type recent struct{ last, before, third uint32 }
 // Append appends src as a frame to dst. What is known of it is used up.
 func (e *Encoder) Append(dst, src []byte, known Known) []byte {
 	e.begin(len(src))
-	e.runs, e.guesses = known.Runs, known.Guesses
+	e.runs = known.Runs
 	dst = appendHeader(dst, len(src))
 	for at := 0; ; {
 		end := min(at+maxBlock, len(src))
 		dst = e.appendBlock(dst, src, at, end, end == len(src))
 		if at = end; at == len(src) {
 			e.base += uint32(len(src))
-			e.runs, e.guesses = nil, nil
+			e.runs = nil
 			return dst
 		}
 	}

@@ -36,12 +36,8 @@ func (e *Encoder) find(src []byte, at, end int) {
 	clear(e.offsets.counts[:])
 	clear(e.matchLengths.counts[:])
 	anchor := at // what follows has no sequence yet
-	for more := true; more && len(e.runs)+len(e.guesses) > 0; {
-		if len(e.guesses) > 0 && (len(e.runs) == 0 || int(e.guesses[0].At) < e.runs[0].At) {
-			at, anchor, more = e.findGuess(src, at, end, anchor)
-		} else {
-			at, anchor, more = e.findRun(src, at, end, anchor)
-		}
+	for more := true; more && len(e.runs) > 0; {
+		at, anchor, more = e.findRun(src, at, end, anchor)
 	}
 	anchor = e.search(src, at, end, anchor)
 	e.literals = append(e.literals, src[anchor:end]...)
@@ -61,21 +57,6 @@ func (e *Encoder) findRun(src []byte, at, end, anchor int) (next, unwritten int,
 		return at, anchor, false
 	}
 	e.runs = e.runs[1:]
-	return at, anchor, true
-}
-
-// findGuess does so with the next guess.
-func (e *Encoder) findGuess(src []byte, at, end, anchor int) (next, unwritten int, more bool) {
-	g := e.guesses[0]
-	if first, last := max(at, int(g.At)), min(end, int(g.End)); first < last {
-		anchor = e.search(src, at, first, anchor)
-		anchor = e.follow(src, first, last, int(g.Distance), anchor)
-		at = last
-	}
-	if int(g.End) > end {
-		return at, anchor, false
-	}
-	e.guesses = e.guesses[1:]
 	return at, anchor, true
 }
 

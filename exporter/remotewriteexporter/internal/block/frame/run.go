@@ -18,11 +18,10 @@ const (
 	minDrift = 8
 )
 
-// Known is what is known of a request before it is compressed. Runs and guesses are in order and do not overlap, echoes are in order.
+// Known is what is known of a request before it is compressed. Runs are in order and do not overlap, echoes are in order.
 type Known struct {
-	Runs    []Run
-	Guesses []Guess // for zstd
-	Echoes  []Echo  // for snappy
+	Runs   []Run
+	Echoes []Echo // for snappy
 }
 
 // leastMessage is about how many bytes a message with an echo has, or more.
@@ -44,10 +43,6 @@ func (k *Known) Move(by int) {
 	}
 	for i := range k.Runs {
 		k.Runs[i].At += by
-	}
-	for i := range k.Guesses {
-		x := &k.Guesses[i]
-		x.At, x.End = uint32(int(x.At)+by), uint32(int(x.End)+by)
 	}
 	for i := range k.Echoes {
 		x := &k.Echoes[i]
