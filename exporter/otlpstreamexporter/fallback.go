@@ -48,7 +48,8 @@ func (f *fallback) next(step int, st *status.Status) (int, bool) {
 	case codes.Unimplemented:
 		return step + 1, true
 	case codes.InvalidArgument: // as if the bytes were not compressed
-		return step + 1, !f.proven.Load()
+		// Another request may have found the step in use while this one was under way in an earlier one.
+		return step + 1, !f.proven.Load() || step < int(f.at.Load())
 	}
 	return 0, false
 }

@@ -269,3 +269,17 @@ func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
 	require.Equal(t, int64(1), e.settled().acked)
 	require.Equal(t, int64(3), calls.Load())
 }
+
+// Of two requests that are under way together, the second hears that it is refused after the first has been taken in another way.
+func TestARequestThatWasUnderWayFallsBackToo(t *testing.T) {
+	f := newFallback(configcompression.TypeZstd)
+	refused := status.New(codes.InvalidArgument, "400 Bad Request")
+	step, ok := f.next(0, refused)
+	require.True(t, ok)
+	require.True(t, f.taken(step))
+	other, ok := f.next(0, refused)
+	require.True(t, ok)
+	require.Equal(t, step, other)
+	_, ok = f.next(step, refused)
+	require.False(t, ok, "what is taken from others is not refused for its compression")
+}
