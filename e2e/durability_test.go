@@ -124,9 +124,10 @@ func TestGatewayNeverGivesUpWhatIsQueued(t *testing.T) {
 					MaxElapsed time.Duration `yaml:"max_elapsed_time"`
 				} `yaml:"retry"`
 				Queue struct {
-					Storage string        `yaml:"storage"`
-					OnFull  string        `yaml:"on_full"`
-					MaxAge  time.Duration `yaml:"max_age"`
+					Directory string        `yaml:"directory"`
+					FSync     bool          `yaml:"fsync"`
+					OnFull    string        `yaml:"on_full"`
+					MaxAge    time.Duration `yaml:"max_age"`
 				} `yaml:"queue"`
 			} `yaml:"remotewrite"`
 		}
@@ -139,5 +140,6 @@ func TestGatewayNeverGivesUpWhatIsQueued(t *testing.T) {
 	assert.Zero(t, metrics.Retry.MaxElapsed, "after that time queued data is dropped")
 	assert.Zero(t, metrics.Queue.MaxAge, "at that age queued data is dropped")
 	assert.Equal(t, "block", metrics.Queue.OnFull)
-	assert.Equal(t, "file_storage", metrics.Queue.Storage)
+	assert.NotEmpty(t, metrics.Queue.Directory)
+	assert.True(t, metrics.Queue.FSync, "it survives the machine")
 }

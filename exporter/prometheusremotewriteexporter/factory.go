@@ -30,5 +30,5 @@ func createMetrics(_ context.Context, set exporter.Settings, cfg component.Confi
 	if wal := theirs.WAL.Get(); wal != nil {
 		wal.warnOfContribs(set.Logger)
 	}
-	return remotewriteexporter.New(theirs.translate(), set)
+	return remotewriteexporter.New(theirs.translate(), set, theirs.keys())
 }

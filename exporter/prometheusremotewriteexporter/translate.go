@@ -98,6 +98,14 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	return cfg
 }
 
+// keys are those that errors name. The queue of a `wal`, and of those who wait for the result, has a bound without a key.
+func (c *Config) keys() remotewriteexporter.Keys {
+	if c.WAL.HasValue() || !c.Queue.Enabled {
+		return remotewriteexporter.Keys{}
+	}
+	return remotewriteexporter.Keys{QueueSize: "remote_write_queue.queue_size"}
+}
+
 // parallelism is the most requests at a time.
 func (c *Config) parallelism() int {
 	n := c.Queue.NumConsumers

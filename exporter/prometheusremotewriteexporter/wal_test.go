@@ -118,7 +118,7 @@ func TestQueueSizeCountsBatches(t *testing.T) {
 	for range 3 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), metrics()))
 	}
-	require.Error(t, e.ConsumeMetrics(t.Context(), metrics()))
+	require.EqualError(t, e.ConsumeMetrics(t.Context(), metrics()), "the queue of every destination is full: raise `remote_write_queue.queue_size`")
 	r.code.Store(http.StatusNoContent)
 	soon(t, func() bool { return e.ConsumeMetrics(t.Context(), metrics()) == nil }, "there is room again")
 }

@@ -50,7 +50,7 @@ type Config struct {
 	// RateLimit is for each destination that has none of its own.
 	RateLimit RateLimitConfig `mapstructure:"rate_limit"`
 	// ShutdownTimeout bounds how long a shutdown waits for what is queued in memory to be sent. What is left then
-	// is dropped and counted; with queue.storage it stays stored. Default 10s.
+	// is dropped and counted. With queue.storage or queue.directory it stays stored, and only requests under way are waited for. Default 10s.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 
 	// TranslationStrategy is how names become Prometheus names: UnderscoreEscapingWithSuffixes,

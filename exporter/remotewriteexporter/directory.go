@@ -34,11 +34,9 @@ func (e *remoteWrite) ownFolder() string {
 // is in it is sent first.
 func (e *remoteWrite) openDirectory(ctx context.Context) (storage.Client, error) {
 	log, err := segments.Open(e.ownFolder(), segments.Options{
-		Sync: e.cfg.Queue.FSync,
-		Damaged: func(d segments.Damage) {
-			e.set.Logger.Error("a part of the queue on disk cannot be read: what was in it is lost, as far as nothing else counts it; all else is sent",
-				zap.String("file", d.File), zap.Int64("bytes", d.Bytes))
-		},
+		Sync:    e.cfg.Queue.FSync,
+		Counted: queue.BlockPrefix,
+		Damaged: e.telemetry.storageDamaged,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the queue in `queue.directory`: %w", err)

@@ -51,12 +51,12 @@ type remoteWrite struct {
 
 var _ handback.Releaser = (*remoteWrite)(nil)
 
-func newExporter(cfg *Config, set exporter.Settings) (*remoteWrite, error) {
+func newExporter(cfg *Config, set exporter.Settings, keys Keys) (*remoteWrite, error) {
 	t, err := newTelemetry(set)
 	if err != nil {
 		return nil, err
 	}
-	in, err := newIntake(cfg, t)
+	in, err := newIntake(cfg, keys, t)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +97,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Storage:       client,
 		Legacy:        legacy,
 		Dropped:       e.queueDropped,
+		Lost:          e.telemetry.lost,
 		StorageFailed: e.telemetry.storageFailed,
 	})
 	if err != nil {
@@ -288,8 +289,13 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	if !e.intake.durable {
 		e.queue.Drain(bound)
 	}
-	// From here on only the requests under way are waited for.
+	// From here on only the requests under way are waited for. What is stored has time: no pause of a destination is sat out for it.
 	e.queue.Stop()
+	if e.intake.durable {
+		for _, d := range e.destinations {
+			d.Hurry()
+		}
+	}
 	done := make(chan struct{})
 	go func() { e.senders.Wait(); close(done) }()
 	select {

@@ -60,7 +60,7 @@ func create(t *testing.T, change func(*Config)) *remoteWrite {
 	require.NoError(t, cfg.Validate())
 	set := exportertest.NewNopSettings(metadata.Type)
 	set.ID = component.NewID(metadata.Type) // else it is another after a restart
-	e, err := newExporter(cfg, set)
+	e, err := newExporter(cfg, set, ownKeys)
 	require.NoError(t, err)
 	// The port may be another test's soon.
 	t.Cleanup(func() { left.take(set.ID, identities(cfg.clients())) })

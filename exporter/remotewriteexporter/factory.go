@@ -17,13 +17,13 @@ func NewFactory() exporter.Factory {
 	return exporter.NewFactory(metadata.Type,
 		func() component.Config { return NewDefaultConfig() },
 		exporter.WithMetrics(func(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
-			return New(cfg.(*Config), set)
+			return New(cfg.(*Config), set, ownKeys)
 		}, metadata.MetricsStability))
 }
 
 // New makes an exporter, for a component that bears another type and has keys of its own.
-func New(cfg *Config, set exporter.Settings) (exporter.Metrics, error) {
-	e, err := newExporter(cfg, set)
+func New(cfg *Config, set exporter.Settings, keys Keys) (exporter.Metrics, error) {
+	e, err := newExporter(cfg, set, keys)
 	if err != nil {
 		return nil, err
 	}

@@ -41,15 +41,16 @@ const (
 
 var (
 	errStopped   = errors.New("the exporter is shut down")
-	errNoResult  = errors.New("nothing is known of it after `queue.block_timeout`: it stays in the queue, and may be delivered all the same")
-	errBlocked   = errors.New("a queue has been full for `queue.block_timeout`: raise `queue.size`, or choose another `queue.on_full`")
-	errQueueFull = errors.New("the queue of every destination is full: raise `queue.size`, or choose another `queue.on_full`")
+	errNoResult  = errors.New("nothing is known of it in time: it stays in the queue, and may be delivered all the same")
+	errBlocked   = errors.New("a queue has been full for too long")
+	errQueueFull = errors.New("the queue of every destination is full")
 )
 
 // intake takes metrics from the pipeline and puts blocks into the queue, in rounds: what came since the last round is
 // encoded in the next, when it is enough for a request on each shard or has waited long enough.
 type intake struct {
 	cfg          *Config
+	keys         Keys
 	telemetry    *telemetry
 	queue        *queue.Queue
 	destinations []*send.Destination
@@ -82,9 +83,9 @@ type intake struct {
 	came     float64    // so many full requests came
 }
 
-func newIntake(cfg *Config, t *telemetry) (*intake, error) {
+func newIntake(cfg *Config, keys Keys, t *telemetry) (*intake, error) {
 	in := &intake{
-		cfg: cfg, telemetry: t, round: newRound(), shards: newShards(cfg.Shards), spread: cfg.spread(),
+		cfg: cfg, keys: keys, telemetry: t, round: newRound(), shards: newShards(cfg.Shards), spread: cfg.spread(),
 		arrived: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	in.suitable = in.look
@@ -134,7 +135,7 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) error {
 	tenants := in.tenantsOf(ctx, md)
 	if in.queue.Refuses(tenants) {
-		return errQueueFull
+		return in.keys.full(errQueueFull)
 	}
 	if blocks := in.queue.Blocks(tenants); in.blocked.Swap(blocks) != blocks {
 		in.telemetry.blocked(blocks)
@@ -198,7 +199,7 @@ func (in *intake) waitRoom(ctx context.Context, tenants []string) error {
 	}
 	if err := in.queue.WaitRoom(ctx, tenants); err != nil {
 		if ctx.Err() != nil && context.Cause(ctx) == errBlocked { //nolint:errorlint // it is that very cause
-			return errBlocked
+			return in.keys.full(in.keys.after(errBlocked, in.cfg.Queue.BlockTimeout))
 		}
 		return fmt.Errorf("cannot wait for room in the queue: %w", err)
 	}

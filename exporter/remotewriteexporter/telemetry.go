@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -22,8 +23,12 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
+
+// anyDestination takes the place of a destination's name where nobody knows of which of several something was lost.
+const anyDestination = "unknown"
 
 // telemetry counts what the encoder, the queue and the senders tell it. The metrics that every exporter has bear the
 // exporter's ID and sum up the destinations; our own bear the destination.
@@ -34,6 +39,8 @@ type telemetry struct {
 	exporter     metric.MeasurementOption
 	queue        metric.MeasurementOption // as exporterhelper's: with data_type too
 	destinations []*destinationTelemetry
+
+	damaged atomic.Int64 // bytes of the queue on disk that could not be read at the start
 
 	host component.Host // to report the status to; set by Start
 
@@ -139,6 +146,28 @@ func (t *telemetry) storageWorks() {
 	if failed {
 		t.log.Info("the storage of the queue works again")
 	}
+}
+
+// storageDamaged notes what cannot be read of the queue on disk.
+func (t *telemetry) storageDamaged(d segments.Damage) {
+	t.damaged.Add(d.Bytes)
+	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
+	if d.Torn {
+		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped in its last write, of which nobody was told that it was done, or the file is damaged", file, bytes)
+		return
+	}
+	t.log.Error("a part of the queue on disk cannot be read: blocks in it are lost, and counted as dropped as far as is known how many; all else is sent", file, bytes)
+}
+
+// lost counts blocks of which damage left nothing, not even for which destination they were, unless there is only one.
+func (t *telemetry) lost(blocks int) {
+	destination := anyDestination
+	if len(t.destinations) == 1 {
+		destination = t.destinations[0].name
+	}
+	t.builder.ExporterRemotewriteDroppedBlocks.Add(context.Background(), int64(blocks),
+		t.with(attribute.String("destination", destination), attribute.String("reason", queue.ReasonCorrupt)))
+	t.log.Error("nothing is left of some blocks of the queue on disk: they are lost", zap.Int("blocks", blocks))
 }
 
 // destinationTelemetry counts for one destination.
@@ -336,6 +365,10 @@ func (t *telemetry) observe(e *remoteWrite) error {
 				n, f := e.destinations[i].Fallback()
 				o.Observe(int64(n), d.with(attribute.String("version", f.Version.String()), attribute.String("encoding", f.Compression.String())))
 			}
+			return nil
+		}),
+		b.RegisterExporterRemotewriteStorageDamagedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(t.damaged.Load(), t.exporter)
 			return nil
 		}),
 		b.RegisterExporterRemotewriteShardsCallback(func(_ context.Context, o metric.Int64Observer) error {

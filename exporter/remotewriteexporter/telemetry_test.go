@@ -46,7 +46,7 @@ func instrumentedOn(t *testing.T, host component.Host, endpoint string, change f
 	set.ID = component.NewID(metadata.Type)
 	set.TelemetrySettings = tel.NewTelemetrySettings()
 	set.Logger = zap.New(core)
-	e, err := newExporter(e.cfg, set)
+	e, err := newExporter(e.cfg, set, ownKeys)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), host))
 	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })

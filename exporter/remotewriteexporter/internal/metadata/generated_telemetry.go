@@ -48,6 +48,7 @@ type TelemetryBuilder struct {
 	ExporterRemotewriteRequests             metric.Int64Counter
 	ExporterRemotewriteRetries              metric.Int64Counter
 	ExporterRemotewriteShards               metric.Int64ObservableGauge
+	ExporterRemotewriteStorageDamagedBytes  metric.Int64ObservableGauge
 	ExporterRemotewriteStorageFailures      metric.Int64Counter
 	ExporterRemotewriteUntranslatedPoints   metric.Int64Counter
 	ExporterRemotewriteWireBytes            metric.Int64Counter
@@ -231,6 +232,21 @@ func (builder *TelemetryBuilder) RegisterExporterRemotewriteShardsCallback(cb me
 	return nil
 }
 
+// RegisterExporterRemotewriteStorageDamagedBytesCallback sets callback for observable ExporterRemotewriteStorageDamagedBytes metric.
+func (builder *TelemetryBuilder) RegisterExporterRemotewriteStorageDamagedBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterRemotewriteStorageDamagedBytes, obs: o})
+		return nil
+	}, builder.ExporterRemotewriteStorageDamagedBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -307,7 +323,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterRemotewriteDroppedBlocks, err = builder.meter.Int64Counter(
 		"otelcol_exporter_remotewrite_dropped_blocks",
-		metric.WithDescription("Requests, or parts of one that was split, that were dropped. [Alpha]"),
+		metric.WithDescription("Requests, or parts of one that was split, that were dropped. Where nobody knows for which of several destinations one was, since damage left nothing of it, the destination is unknown. [Alpha]"),
 		metric.WithUnit("{block}"),
 	)
 	errs = errors.Join(errs, err)
@@ -388,6 +404,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_remotewrite_shards",
 		metric.WithDescription("Requests that may be on the way to a destination at once; a series always uses the same. [Alpha]"),
 		metric.WithUnit("{shard}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterRemotewriteStorageDamagedBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_remotewrite_storage_damaged_bytes",
+		metric.WithDescription("Bytes of the queue in `queue.directory` that could not be read when the exporter started. [Alpha]"),
+		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterRemotewriteStorageFailures, err = builder.meter.Int64Counter(

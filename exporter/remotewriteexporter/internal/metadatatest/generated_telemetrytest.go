@@ -112,7 +112,7 @@ func AssertEqualExporterRemotewriteCacheSeries(t *testing.T, tt *componenttest.T
 func AssertEqualExporterRemotewriteDroppedBlocks(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_remotewrite_dropped_blocks",
-		Description: "Requests, or parts of one that was split, that were dropped. [Alpha]",
+		Description: "Requests, or parts of one that was split, that were dropped. Where nobody knows for which of several destinations one was, since damage left nothing of it, the destination is unknown. [Alpha]",
 		Unit:        "{block}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -316,6 +316,20 @@ func AssertEqualExporterRemotewriteShards(t *testing.T, tt *componenttest.Teleme
 		},
 	}
 	got, err := tt.GetMetric("otelcol_exporter_remotewrite_shards")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualExporterRemotewriteStorageDamagedBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_remotewrite_storage_damaged_bytes",
+		Description: "Bytes of the queue in `queue.directory` that could not be read when the exporter started. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_remotewrite_storage_damaged_bytes")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

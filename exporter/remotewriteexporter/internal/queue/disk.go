@@ -35,11 +35,13 @@ import (
 // written, the pages that it had before are free, and no Push can have them unless it can have as many again. A deletion
 // that failed nevertheless is owed, and made up for before anything else is written.
 const (
-	indexKey    = "index"
-	reserveKey  = "reserve"
-	reserves    = 16
-	blockPrefix = "b"
-	donePrefix  = "d"
+	// BlockPrefix begins the keys of blocks.
+	BlockPrefix = "b"
+
+	indexKey   = "index"
+	reserveKey = "reserve"
+	reserves   = 16
+	donePrefix = "d"
 
 	indexSize    = 8 + 8 + 4
 	preambleSize = 8 + 4 + 4
@@ -105,7 +107,7 @@ func sizeOf(entries []*entry) (n int64) {
 func (d *disk) append(ctx context.Context, first uint64, entries []*entry, destinations []string) error {
 	ops := make([]*storage.Operation, 0, len(entries)+2)
 	for _, e := range entries {
-		ops = append(ops, storage.SetOperation(key(blockPrefix, e.seq), appendEntry(nil, e)))
+		ops = append(ops, storage.SetOperation(key(BlockPrefix, e.seq), appendEntry(nil, e)))
 		if e.hasMark() {
 			ops = append(ops, storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e, destinations)))
 		}
@@ -134,7 +136,7 @@ func (d *disk) append(ctx context.Context, first uint64, entries []*entry, desti
 }
 
 func (d *disk) read(ctx context.Context, seq uint64) ([]byte, error) {
-	return d.client.Get(ctx, key(blockPrefix, seq))
+	return d.client.Get(ctx, key(BlockPrefix, seq))
 }
 
 // forgetOperations writes that some destinations are done with e, or deletes it when all are.
@@ -143,7 +145,7 @@ func forgetOperations(e *entry, destinations []string) []*storage.Operation {
 		e.marked = true
 		return []*storage.Operation{storage.SetOperation(key(donePrefix, e.seq), appendDone(nil, e, destinations))}
 	}
-	ops := []*storage.Operation{storage.DeleteOperation(key(blockPrefix, e.seq))}
+	ops := []*storage.Operation{storage.DeleteOperation(key(BlockPrefix, e.seq))}
 	if e.marked {
 		ops = append(ops, storage.DeleteOperation(key(donePrefix, e.seq)))
 	}

@@ -104,7 +104,7 @@ func TestCorruptBlocksAreSkipped(t *testing.T) {
 			m := newMedium()
 			q, _ := open(t, 1, 10, stored(on(m)))
 			push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
-			k := key(blockPrefix, 1)
+			k := key(BlockPrefix, 1)
 			m.values[k] = damage(m.values[k])
 
 			q, dropped := open(t, 1, 10, stored(on(m)))
@@ -133,7 +133,7 @@ func TestCorruptBlocksTellWhatIsLost(t *testing.T) {
 			q, _ := open(t, 3, 10, stored(on(m)))
 			push(t, q, 0, blockOf(1, 0))
 			next(t, q, 1, 1).Done(nil)
-			k := key(blockPrefix, 0)
+			k := key(BlockPrefix, 0)
 			m.values[k] = test.damage(m.values[k])
 
 			lost := map[int]int{}
@@ -155,7 +155,7 @@ func TestBlockThatIsDamagedInItsTurnIsSkipped(t *testing.T) {
 	q, _ := open(t, 1, 10, stored(on(m)))
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
 	q, dropped := open(t, 1, 10, stored(on(m)))
-	delete(m.values, key(blockPrefix, 0))
+	delete(m.values, key(BlockPrefix, 0))
 	require.Equal(t, 2, numberOf(next(t, q, 0, 2).Blocks[0]))
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
 }
@@ -165,7 +165,7 @@ func TestDamageAmongBlocksThatGoTogetherCostsNoOther(t *testing.T) {
 	q, _ := open(t, 1, 10, stored(on(m)))
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0), blockOf(4, 0))
 	q, dropped := open(t, 1, 10, stored(on(m)))
-	delete(m.values, key(blockPrefix, 1))
+	delete(m.values, key(BlockPrefix, 1))
 	together(t, q, anyNumber, 1).Done(nil)
 	together(t, q, anyNumber, 3, 4).Done(nil)
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)

@@ -26,6 +26,7 @@ func (q *Queue) forget(finished []*entry) bool {
 		return true
 	}
 	d := q.disk
+	defer q.told(finished)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.owed) == 0 {
@@ -65,6 +66,22 @@ func (q *Queue) forget(finished []*entry) bool {
 	}
 	d.owed = nil
 	return true
+}
+
+// toTell notes that the storage has to be told of a block: no index leaves it out before. The caller holds mu.
+func (q *Queue) toTell(e *entry) {
+	if q.disk != nil {
+		q.telling[e.seq] = struct{}{}
+	}
+}
+
+// told ends what toTell began. What the storage would not take is owed.
+func (q *Queue) told(finished []*entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range finished {
+		delete(q.telling, e.seq)
+	}
 }
 
 // tell writes that destinations are done with entries; the caller holds disk.mu. Their state is read under it: of two
@@ -115,7 +132,7 @@ func (q *Queue) sweep(ctx context.Context, first, next uint64) error {
 	}
 	var orphans []string
 	err := walker.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
-		seq, ok := parseKey(blockPrefix, k)
+		seq, ok := parseKey(BlockPrefix, k)
 		if !ok {
 			seq, ok = parseKey(donePrefix, k)
 		}

@@ -69,7 +69,12 @@ func openFiles(t *testing.T, directory string) (storage.Client, func()) {
 func openSegments(t *testing.T, directory string) (storage.Client, func()) {
 	t.Helper()
 	store, err := segments.Open(directory, segments.Options{
-		Sync: true, Damaged: func(d segments.Damage) { t.Errorf("%d bytes of %s are damaged", d.Bytes, d.File) },
+		Sync: true, Counted: BlockPrefix,
+		Damaged: func(d segments.Damage) {
+			if !d.Torn { // of which nobody was told that it was written
+				t.Errorf("%d bytes of %s are damaged", d.Bytes, d.File)
+			}
+		},
 	})
 	require.NoError(t, err)
 	return store, func() { require.NoError(t, store.Close(t.Context())) }
@@ -220,6 +225,7 @@ func powerCuts(t *testing.T, e engine, cuts int) {
 		q, err := Open(t.Context(), Config{
 			Destinations: []string{"a"}, Policy: Policy{Size: 1 << 30}, Storage: m,
 			Dropped:       func(_ int, reason string, _ block.Header) { t.Errorf("cut %d: dropped for %s", cut, reason) },
+			Lost:          func(blocks int) { t.Errorf("cut %d: %d blocks are said to be lost", cut, blocks) },
 			StorageFailed: func(error) {},
 		})
 		if m.image == nil {

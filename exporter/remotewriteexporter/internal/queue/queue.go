@@ -90,6 +90,9 @@ type Config struct {
 	// Dropped is told of each block that is dropped. It must not call the queue.
 	// Of a corrupt one the header is what it still tells, or zero.
 	Dropped func(destination int, reason string, h block.Header)
+	// Lost is told of blocks that damage of the storage left nothing of, where that knows how many: of no fewer. It must not call the
+	// queue.
+	Lost func(blocks int)
 	// StorageFailed is told of each failure to read or delete what is stored. It must not call the queue.
 	StorageFailed func(error)
 }
@@ -120,14 +123,17 @@ type Queue struct {
 	batches      int64 // of the pipeline, that have no fate yet
 	retained     int64 // bytes of stored bodies that are in memory too
 	nextSeq      uint64
-	changed      chan struct{} // closed and replaced when room appears
-	stopped      bool          // no more leases
+	telling      map[uint64]struct{} // blocks that are finished, of which the storage is about to be told
+	changed      chan struct{}       // closed and replaced when room appears
+	stopped      bool                // no more leases
 	closed       bool
 }
 
 // Open makes a queue and takes up what its storage holds.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants}
+	q := &Queue{
+		cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants, telling: map[uint64]struct{}{},
+	}
 	for i := range cfg.Destinations {
 		policy := cfg.Policy
 		if cfg.Own != nil {
@@ -282,6 +288,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	}
 	if e.waiting == 0 {
 		q.seal(e)
+		q.toTell(e)
 		return append(finished, e)
 	}
 	if q.disk != nil {
@@ -329,6 +336,7 @@ func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.done = append(e.done, q.cfg.Destinations[destination])
 	if e.waiting == 0 {
 		q.seal(e)
+		q.toTell(e)
 	}
 	q.roomChanged()
 	if e.waiting == 0 && e.kept {
@@ -408,9 +416,12 @@ func (q *Queue) Taken(destination int) int64 {
 	return q.destinations[destination].taken
 }
 
-// firstSeq is the lowest sequence number that a destination waits for.
+// firstSeq is the lowest sequence number that a destination waits for, or that the storage has yet to be told is done.
 func (q *Queue) firstSeq() uint64 {
 	first := q.nextSeq
+	for seq := range q.telling {
+		first = min(first, seq)
+	}
 	for _, d := range q.destinations {
 		if e := d.oldest(); e != nil {
 			first = min(first, e.seq)

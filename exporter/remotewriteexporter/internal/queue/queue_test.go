@@ -43,6 +43,7 @@ func open(t *testing.T, destinations, size int, change func(*Config)) (*Queue, d
 		Policy:        Policy{Size: int64(size * (bodySize + entryOverhead))},
 		Dropped:       dropped.count,
 		StorageFailed: func(error) {},
+		Lost:          func(blocks int) { dropped["lost"] += blocks },
 	}
 	if change != nil {
 		change(&cfg)

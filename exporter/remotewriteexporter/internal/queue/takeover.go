@@ -62,6 +62,7 @@ type takeover struct {
 	untold  []string          // earlier keys that are gone, which the log does not say yet
 	told    []string          // those of which it does
 	stays   bool              // the earlier storage, which could not be deleted
+	blocks  int               // of the earlier storage, at first
 }
 
 // TakeOver returns a storage that has what is in both, and how many blocks the earlier one has, which may be nil. When that is
@@ -90,6 +91,7 @@ func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (
 		}
 	}
 	blocks = t.findLive(first, next)
+	t.blocks = blocks
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.live) == 0 {
@@ -152,7 +154,7 @@ func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 func (t *takeover) nextEpoch(ctx context.Context, first, next uint64) (uint32, error) {
 	for seq := next; seq > first; {
 		seq--
-		stored, err := t.Log.Get(ctx, key(blockPrefix, seq))
+		stored, err := t.Log.Get(ctx, key(BlockPrefix, seq))
 		if err != nil {
 			return 0, err
 		}
@@ -180,13 +182,13 @@ func (t *takeover) findLive(first, next uint64) (blocks int) {
 		gone[k] = true
 	}
 	for _, k := range t.earlier.Keys() {
-		for _, prefix := range []string{blockPrefix, donePrefix} {
+		for _, prefix := range []string{BlockPrefix, donePrefix} {
 			seq, ok := parseKey(prefix, k)
 			if !ok || seq < first || seq >= next || gone[k] {
 				continue
 			}
 			t.live[key(prefix, seq+t.shift)] = k
-			if prefix == blockPrefix {
+			if prefix == BlockPrefix {
 				blocks++
 			}
 		}
@@ -248,7 +250,7 @@ func (t *takeover) Batch(ctx context.Context, ops ...*storage.Operation) error {
 // read reads an earlier value, which if it is a block has the epoch that it is to have. The caller holds mu.
 func (t *takeover) read(now, earlier string) ([]byte, error) {
 	value, err := t.earlier.Get(earlier)
-	if err == nil && strings.HasPrefix(now, blockPrefix) && len(value) >= preambleSize && checksumMatches(value[:preambleSize]) {
+	if err == nil && strings.HasPrefix(now, BlockPrefix) && len(value) >= preambleSize && checksumMatches(value[:preambleSize]) {
 		epoch := binary.LittleEndian.Uint32(value[8:])
 		binary.LittleEndian.PutUint32(value[8:], epoch+t.epochs)
 		appendChecksum(value[:preambleSize-4])
@@ -299,6 +301,16 @@ func (t *takeover) forgetTold() []*storage.Operation {
 	}
 	t.told = nil
 	return append(ops, storage.DeleteOperation(takeoverKey))
+}
+
+// Promised is how many blocks both should have had at first, where the log knows.
+func (t *takeover) Promised() (blocks int, ok bool) {
+	l, isLedger := t.Log.(ledger)
+	if !isLedger {
+		return 0, false
+	}
+	blocks, ok = l.Promised()
+	return blocks + t.blocks, ok
 }
 
 // Walk shows the values of both.

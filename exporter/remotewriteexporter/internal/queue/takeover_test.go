@@ -130,10 +130,10 @@ func TestEarlierLeftoversAreNotSent(t *testing.T) {
 	v := &versions{earlier: newMedium(), medium: newMedium()}
 	q, _ := open(t, 1, 10, stored(on(v.earlier)))
 	push(t, q, 0, blockOf(1, 0))
-	orphan := v.earlier.values[key(blockPrefix, 0)]
+	orphan := v.earlier.values[key(BlockPrefix, 0)]
 	require.Equal(t, []int{1}, contents(t, q, 0))
 	push(t, q, 0, blockOf(2, 0))
-	v.earlier.values[key(blockPrefix, 0)] = orphan
+	v.earlier.values[key(BlockPrefix, 0)] = orphan
 	require.Equal(t, []int{2}, contents(t, v.upgraded(t, 1), 0))
 
 	v = &versions{earlier: newMedium(), medium: newMedium()}

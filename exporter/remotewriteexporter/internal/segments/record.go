@@ -7,15 +7,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 )
 
-// A record is a mark, the length of its content, a checksum of both, and the content: sets and deletes, one after another.
+// A record is a mark, the length of its content, a checksum of both, and the content: sets and deletes, one after another, and how many
+// values of those that are counted there are then.
 const (
 	markSize = 4
 	headSize = markSize + 4 + 4
 
 	isSet    = 1
 	isDelete = 2
+	isCount  = 3
 )
 
 var (
@@ -36,6 +39,10 @@ func appendSet(b []byte, key string, value []byte) []byte {
 func appendDelete(b []byte, key string) []byte {
 	b = append(b, isDelete)
 	return append(binary.AppendUvarint(b, uint64(len(key))), key...)
+}
+
+func appendCount(b []byte, n int) []byte {
+	return binary.AppendUvarint(append(b, isCount), uint64(n))
 }
 
 func endRecord(b []byte) []byte {
@@ -77,11 +84,37 @@ func nextRecord(b []byte, from int) int {
 	return len(b)
 }
 
-// change is a set or a delete in a record.
+// isTorn tells whether what is no sound record, and ends a log, can be one that was being written when the process or the machine ended:
+// not if another was begun behind it.
+func isTorn(rest []byte) bool {
+	if size, _ := recordAt(rest); size > 0 && size < len(rest) {
+		return false
+	}
+	for at := 1; at < len(rest); at++ {
+		n := bytes.Index(rest[at:], mark)
+		if n < 0 {
+			return true
+		}
+		at += n
+		if size, _ := recordAt(rest[at:]); size > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isBegun tells whether b is the beginning of a record, as a process leaves that is killed.
+func isBegun(b []byte) bool {
+	n := min(len(b), markSize)
+	return bytes.Equal(b[:n], mark[:n]) && (len(b) < headSize || headSize+int(binary.LittleEndian.Uint32(b[markSize:])) > len(b))
+}
+
+// change is a set or a delete in a record, or what it says of the number of values.
 type change struct {
+	kind     byte
 	key      string
 	at, size int // of the value, in the record
-	isSet    bool
+	count    int
 }
 
 // changesOf takes a record apart. It is false if that is not possible, up to where it is.
@@ -95,12 +128,21 @@ func changesOf(record []byte) (list []change, whole bool) {
 	}
 	for at := headSize; at < len(record); {
 		kind := record[at]
+		if kind == isCount {
+			n, size := binary.Uvarint(record[at+1:])
+			if size <= 0 || n > math.MaxInt32 {
+				return list, false
+			}
+			list = append(list, change{kind: kind, count: int(n)})
+			at += 1 + size
+			continue
+		}
 		from, to := text(at + 1)
 		if to < 0 || kind != isSet && kind != isDelete {
 			return list, false
 		}
-		c := change{key: string(record[from:to]), isSet: kind == isSet}
-		if c.isSet {
+		c := change{kind: kind, key: string(record[from:to])}
+		if kind == isSet {
 			if from, to = text(to); to < 0 {
 				return list, false
 			}

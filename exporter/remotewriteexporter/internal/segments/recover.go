@@ -21,7 +21,7 @@ const (
 )
 
 // recover reads what is there. What was being written when the process or the machine ended, and nobody was told of, may be at the
-// end of the last file in part: that is passed over.
+// end of the last file in part: that is cut off.
 func (s *Store) recover() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -35,7 +35,11 @@ func (s *Store) recover() error {
 		}
 	}
 	slices.Sort(numbers)
+	s.promised = unknown
 	for i, number := range numbers {
+		if i > 0 && number != numbers[i-1]+1 {
+			s.damage(Damage{File: s.name(numbers[i-1] + 1)}) // it is not there
+		}
 		if err := s.replay(number, i == len(numbers)-1); err != nil {
 			return fmt.Errorf("cannot read %s: %w", s.name(number), err)
 		}
@@ -60,7 +64,10 @@ func (s *Store) replay(number uint64, isLast bool) error {
 			continue
 		}
 		next := nextRecord(content, at+1)
-		if next == len(content) && isLast {
+		if next == len(content) && isLast && isTorn(content[at:]) {
+			if !isBegun(content[at:]) {
+				s.opts.Damaged(Damage{File: s.name(number), Bytes: int64(next - at), Torn: true})
+			}
 			if err := s.cutOff(g, at); err != nil {
 				return err
 			}
@@ -74,9 +81,14 @@ func (s *Store) replay(number uint64, isLast bool) error {
 	}
 	if damaged > 0 {
 		s.setAside(number)
-		s.opts.Damaged(Damage{File: s.name(number), Bytes: int64(damaged)})
+		s.damage(Damage{File: s.name(number), Bytes: int64(damaged)})
 	}
 	return nil
+}
+
+func (s *Store) damage(d Damage) {
+	s.damaged = true
+	s.opts.Damaged(d)
 }
 
 // cutOff removes what is torn at the end of a file.
@@ -90,15 +102,32 @@ func (s *Store) cutOff(g *segment, at int) error {
 	return errors.Join(file.Truncate(int64(at)), file.Sync(), file.Close())
 }
 
-// apply does what a record says. What one that is damaged deletes stays: it may be another.
+// apply does what a record says. Of one that is damaged a key may be another than was written: what it deletes stays, and so does what
+// it sets anew of values that are set once.
 func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
+	if sound {
+		s.promised = unknown // earlier versions do not say
+	}
 	list, _ := changesOf(record)
 	for _, c := range list {
-		switch {
-		case c.isSet:
-			s.keep(c.key, place{g, int64(at + c.at), uint32(c.size)})
-		case sound:
-			s.forget(c.key)
+		switch c.kind {
+		case isSet:
+			_, ok := s.index[c.key]
+			isNew := !ok && s.isCounted(c.key)
+			if sound || isNew || !s.isCounted(c.key) {
+				s.keep(c.key, place{g, int64(at + c.at), uint32(c.size)})
+			}
+			if isNew && s.promised != unknown {
+				s.promised++ // until a record says how many there are
+			}
+		case isDelete:
+			if sound {
+				s.forget(c.key)
+			}
+		case isCount:
+			if sound {
+				s.promised = c.count
+			}
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -34,6 +35,9 @@ var errClosed = errors.New("the storage is closed")
 type Options struct {
 	// Sync waits for the disk with each write, so that it survives the machine, too.
 	Sync bool
+	// Counted begins the keys of values that are set once, and of which each record says how many there are: so that it is known of
+	// how many nothing is left, where a part of a file cannot be read.
+	Counted string
 	// Damaged is told of files parts of which cannot be read.
 	Damaged func(Damage)
 }
@@ -41,8 +45,13 @@ type Options struct {
 // Damage is what cannot be read of a file.
 type Damage struct {
 	File  string
-	Bytes int64
+	Bytes int64 // 0 if the file is not there
+	// Torn says that it may be no more than the last write, in which the machine stopped: nobody was told that it was done.
+	Torn bool
 }
+
+// unknown is how many values there should be where the log does not say.
+const unknown = -1
 
 // Store is a storage.Client and a storage.Walker.
 type Store struct {
@@ -56,10 +65,14 @@ type Store struct {
 	file     *os.File   // of that
 	size     int64      // of all
 	live     int64      // of values
+	counted  int        // values that are counted
 	owed     []string   // keys that are deleted, which the log does not say
 	buffer   []byte
 	ends     []int // in buffer, of what is written
 	closed   bool
+
+	promised int  // values that are counted, as of the last record that could be read; or unknown
+	damaged  bool // whether a part of the log could not be read
 }
 
 // place is where a value is.
@@ -186,7 +199,8 @@ func (s *Store) read(p place) ([]byte, error) {
 	return value, nil
 }
 
-// remove deletes values. Files that have nothing else go first, which makes room for saying so of the others. The caller holds mu.
+// remove deletes values, and says so before their files go, so that at any time the log has as many as it says. Where there is no room to
+// say it, files that have nothing else go first, and it is said of the others. The caller holds mu.
 func (s *Store) remove(ops []*storage.Operation) error {
 	var of []*segment
 	var keys []string
@@ -196,16 +210,25 @@ func (s *Store) remove(ops []*storage.Operation) error {
 			s.forget(op.Key)
 		}
 	}
-	s.reap()
-	for i, key := range keys {
-		if slices.Contains(s.segments, of[i]) {
-			s.owed = append(s.owed, key)
-		}
-	}
-	if len(s.owed) == 0 {
+	before := s.owed
+	if s.owed = slices.Concat(before, keys); len(s.owed) == 0 {
 		return nil
 	}
-	if err := s.write(nil); err != nil {
+	err := s.write(nil)
+	if err != nil {
+		s.owed = before
+		s.reap()
+		for i, key := range keys {
+			if slices.Contains(s.segments, of[i]) {
+				s.owed = append(s.owed, key)
+			}
+		}
+		isSaid := len(s.owed) == 0 // by the files that are gone
+		if err = s.write(nil); isSaid {
+			return nil
+		}
+	}
+	if err != nil {
 		if s.rescue() {
 			return nil
 		}
@@ -226,6 +249,9 @@ func (s *Store) forget(key string) {
 	p.of.values--
 	p.of.live -= int64(p.size)
 	s.live -= int64(p.size)
+	if s.isCounted(key) {
+		s.counted--
+	}
 }
 
 // keep notes where a value is. The caller holds mu.
@@ -235,6 +261,37 @@ func (s *Store) keep(key string, p place) {
 	p.of.values++
 	p.of.live += int64(p.size)
 	s.live += int64(p.size)
+	if s.isCounted(key) {
+		s.counted++
+	}
+}
+
+func (s *Store) isCounted(key string) bool {
+	return s.opts.Counted != "" && strings.HasPrefix(key, s.opts.Counted)
+}
+
+// countAfter is how many values that are counted there will be. The caller holds mu.
+func (s *Store) countAfter(ops []*storage.Operation) int {
+	n := s.counted
+	for i, op := range ops {
+		if !s.isCounted(op.Key) {
+			continue
+		}
+		_, is := s.index[op.Key]
+		if will := op.Type == storage.Set; is == will || isNamed(ops[i+1:], op.Key) {
+			continue
+		}
+		if is {
+			n--
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+func isNamed(ops []*storage.Operation, key string) bool {
+	return slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Key == key })
 }
 
 // write appends a record, with what is owed before it. The caller holds mu.
@@ -251,6 +308,9 @@ func (s *Store) write(ops []*storage.Operation) error {
 			b = appendSet(b, op.Key, op.Value)
 		}
 		s.ends = append(s.ends, len(b))
+	}
+	if s.opts.Counted != "" {
+		b = appendCount(b, s.countAfter(ops))
 	}
 	b = endRecord(b)
 	if s.buffer = b[:0]; cap(b) > usual {
@@ -388,6 +448,12 @@ func (s *Store) Close(context.Context) error {
 	}
 	s.closed = true
 	return errors.Join(s.file.Sync(), s.file.Close(), s.lock.Close())
+}
+
+// Promised is how many of the values that are counted there should have been when the log was opened: never more than there were.
+// It is false unless a part of the log could not be read.
+func (s *Store) Promised() (values int, ok bool) {
+	return s.promised, s.damaged && s.promised != unknown
 }
 
 // FreesWithoutRoom says that deleting needs no room where all of a file is deleted.

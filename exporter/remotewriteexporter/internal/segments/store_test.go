@@ -20,7 +20,7 @@ import (
 
 func open(t testing.TB, dir string) *Store {
 	t.Helper()
-	s, err := Open(dir, Options{Damaged: func(d Damage) { t.Errorf("%d bytes of %s are damaged", d.Bytes, d.File) }})
+	s, err := Open(dir, Options{Counted: "b", Damaged: func(d Damage) { t.Errorf("%d bytes of %s are damaged", d.Bytes, d.File) }})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(t.Context())) })
 	return s
@@ -192,7 +192,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(file, damage(b), 0o600))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "00000000000000ff"+suffix), nil, 0o600)) // it is not the last
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000000000002"+suffix), nil, 0o600)) // it is not the last
 
 			told := int64(0)
 			s, err = Open(dir, Options{Damaged: func(d Damage) {

@@ -93,6 +93,9 @@ type Destination struct {
 	gate      *gate
 	pace      pace
 
+	hurried context.Context // ended by hurry
+	hurry   context.CancelFunc
+
 	sizes  ceiling
 	served tenants
 	timely atomic.Int64 // points that may travel together and be in time; 0 while any number was
@@ -110,7 +113,9 @@ func New(cfg Config, log *zap.Logger, telemetry Telemetry) *Destination {
 	// A redirect is an answer like any other: following it would turn a POST into a GET of a login page.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	cfg.Client = &client
+	hurried, hurry := context.WithCancel(context.Background())
 	return &Destination{
+		hurried: hurried, hurry: hurry,
 		cfg: cfg, log: log, telemetry: telemetry,
 		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker), sizes: ceiling{longest: cfg.Reprobe},
 		pace: pace{rate: cfg.Rate},
@@ -138,25 +143,37 @@ func (d *Destination) Answers() bool { return d.gate.passes() }
 // ThrottledUntil is when a pause ends that the destination asked for; zero unless it holds.
 func (d *Destination) ThrottledUntil() time.Time { return d.gate.askedFor() }
 
-// Close closes the connections that are idle.
-func (d *Destination) Close() { d.cfg.Client.CloseIdleConnections() }
+// Hurry ends all pauses, and those to come: what would have to wait is as undelivered as before. Requests under way go on.
+func (d *Destination) Hurry() { d.hurry() }
 
-// Send returns nil when the destination is done with all blocks, delivered or dropped, and an error when ctx ends first:
+// Close closes the connections that are idle.
+func (d *Destination) Close() {
+	d.hurry()
+	d.cfg.Client.CloseIdleConnections()
+}
+
+// Send returns nil when the destination is done with all blocks, delivered or dropped, and an error when ctx ends first, or Hurry is called:
 // they are then as undelivered as before, except for parts of what was sent in pieces. A *LaterError says that the destination
 // would not serve the tenant of the blocks, and how many it is done with. Several blocks, which must be of one
 // tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
 // has its fate sealed block by block. Of those it is done with, lost says which were not delivered; it is nil where all were.
 func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) (lost []error, err error) {
 	all := len(blocks)
-	rest, lost, err := d.sendAll(ctx, blocks, deadlines)
+	pauses, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(d.hurried, end)()
+	rest, lost, err := d.sendAll(ends{requests: ctx, pauses: pauses}, blocks, deadlines)
 	if later := (*LaterError)(nil); errors.As(err, &later) {
 		later.Done = all - rest
 	}
 	return lost, err
 }
 
+// ends are what ends the work on some blocks.
+type ends struct{ requests, pauses context.Context }
+
 // sendAll is Send. It returns how many blocks it did not come to the end of.
-func (d *Destination) sendAll(ctx context.Context, blocks []block.Block, deadlines []time.Time) (rest int, lost []error, err error) {
+func (d *Destination) sendAll(end ends, blocks []block.Block, deadlines []time.Time) (rest int, lost []error, err error) {
 	started := time.Now()
 	all := len(blocks)
 	lose := func(block int, err error) {
@@ -174,7 +191,7 @@ func (d *Destination) sendAll(ctx context.Context, blocks []block.Block, deadlin
 		e := ending{fate: apart}
 		if n > 1 {
 			if whole, err := block.Merge(blocks[:n]); err == nil {
-				if e, err = d.deliver(ctx, whole, started, deadlines[0], true); err != nil {
+				if e, err = d.deliver(end, whole, started, deadlines[0], true); err != nil {
 					return len(blocks), lost, err
 				}
 			}
@@ -184,7 +201,7 @@ func (d *Destination) sendAll(ctx context.Context, blocks []block.Block, deadlin
 			continue // fewer of them
 		case apart:
 			for i, b := range blocks[:n] {
-				why, err := d.sendOne(ctx, b, started, deadlines[i])
+				why, err := d.sendOne(end, b, started, deadlines[i])
 				if err != nil {
 					return len(blocks) - i, lost, err
 				}
@@ -212,7 +229,7 @@ func (d *Destination) together(blocks []block.Block) int {
 }
 
 // sendOne sends a block, in pieces where it is too large. What of it could not be delivered is lost.
-func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadline time.Time) (lost, err error) {
+func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Time) (lost, err error) {
 	parts, begun := []block.Block{b}, false
 	for len(parts) > 0 {
 		part := parts[0]
@@ -222,10 +239,10 @@ func (d *Destination) sendOne(ctx context.Context, b block.Block, started, deadl
 				continue
 			}
 		}
-		e, err := d.deliver(ctx, part, started, deadline, false)
+		e, err := d.deliver(end, part, started, deadline, false)
 		if later := (*LaterError)(nil); begun && errors.As(err, &later) {
 			// What has been sent of the block would be sent again, should it go back: the rest waits here.
-			if err = sleep(ctx, later.Wait); err == nil {
+			if err = sleep(end.pauses, later.Wait); err == nil {
 				continue
 			}
 		}
@@ -275,7 +292,7 @@ func (d *Destination) learnTime(points int, late bool) {
 
 // deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
 // merged has to be whenever all of it would be dropped: not all of its blocks may deserve it.
-func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadline time.Time, merged bool) (e ending, err error) {
+func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Time, merged bool) (e ending, err error) {
 	var tried formatSet // formats that b was turned down in
 	var last answer
 	sent := b // b in the format of the last attempt
@@ -286,11 +303,11 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 	for {
 		if wait := d.pace.reserve(len(sent.Body()), sent.Samples+sent.Histograms); wait > 0 {
 			d.telemetry.Paced()
-			if err := sleep(ctx, wait); err != nil {
+			if err := sleep(end.pauses, wait); err != nil {
 				return ending{}, err
 			}
 		}
-		if err := d.gate.enter(ctx); err != nil {
+		if err := d.gate.enter(end.pauses); err != nil {
 			return ending{}, err
 		}
 		format, ok := d.formats.choose(b.Version, tried)
@@ -316,14 +333,14 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			return ending{sealed, d.drop(b.Header, reason, last)}, nil
 		}
 
-		a := d.exchange(ctx, sent, attempt)
+		a := d.exchange(end.requests, sent, attempt)
 		if a.unnamed {
 			d.gate.leave()
 			return ending{sealed, d.drop(b.Header, ReasonTenant, a)}, nil
 		}
-		if ctx.Err() != nil && a.code == 0 {
+		if end.requests.Err() != nil && a.code == 0 {
 			d.gate.leave()
-			return ending{}, fmt.Errorf("cannot finish the request: %w", context.Cause(ctx))
+			return ending{}, fmt.Errorf("cannot finish the request: %w", context.Cause(end.requests))
 		}
 		v := d.judge(a, format)
 		if a.mayBeFormat() {
@@ -361,7 +378,7 @@ func (d *Destination) deliver(ctx context.Context, b block.Block, started, deadl
 			return ending{sealed, d.reject(b, sent, a)}, nil
 		case retry, retrySlowly:
 			d.telemetry.Retried(a.reason())
-			if err := d.cfg.Retry.wait(ctx, attempt, v == retrySlowly, a.retryAfter); err != nil {
+			if err := d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, a.retryAfter); err != nil {
 				return ending{}, err
 			}
 			if merged && a.late() { // it would be late for ever

@@ -1,0 +1,110 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+// takenOver is what the log says at the end of a takeover.
+const takenOver = "nothing is left to send of the queue of file_storage"
+
+// A gateway whose queue of metrics is in file_storage is upgraded, and killed on the way: what was left arrives first, its file goes,
+// and the queues of traces and logs stay where they are.
+func TestGatewayTakesOverItsQueueInFileStorage(t *testing.T) {
+	t.Parallel()
+	y := newTally()
+	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
+	server.Always(rwserver.Step{Status: 503})
+	data := filepath.Join(t.TempDir(), "data")
+	before := startGateway(t, "127.0.0.1:1", gatewaySettings{
+		data: data, config: metricsTo(server.URL()) + "\nexporters: {remotewrite: {queue: {storage: file_storage, directory: \"\"}}}",
+	})
+	stop := y.flood(t, before.grpc)
+	y.progress(t)
+	before.Kill()
+	stop()
+	file := filepath.Join(data, "exporter_remotewrite__remotewrite")
+	require.FileExists(t, file)
+
+	after := startGateway(t, "127.0.0.1:1", gatewaySettings{data: data, config: metricsTo(server.URL())})
+	stop = y.flood(t, after.grpc)
+	y.progress(t)
+	after.Kill() // with some of it in the old file, and some in the new ones
+	stop()
+	server.Always(rwserver.Step{})
+	after.Restart()
+	after.ready()
+	wait.Until(t, delivery, y.arrivedBut(0))
+	after.WaitLog(delivery, takenOver)
+	assert.NoFileExists(t, file)
+	assert.Len(t, after.queueFiles(), 2, "of traces and logs")
+	assert.Zero(t, after.Stop(syscall.SIGTERM, drainTime))
+	t.Logf("%d samples acknowledged, %d arrived again", y.acknowledged(), y.sound(t))
+}
+
+// dropIn has the receiver of another exporter ship by contrib's keys.
+const dropIn = `
+receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
+exporters:
+  prometheusremotewrite:
+    endpoint: %s
+    timeout: 30s
+    retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}
+    target_info: {enabled: false}
+    disable_scope_info: true
+    wal: {directory: %q}
+service: {pipelines: {metrics: {receivers: [otlp], exporters: [prometheusremotewrite]}}}
+`
+
+// What an earlier version kept of the drop-in in a file of "wal.directory" arrives first. That file was file_storage's, as of the
+// remotewrite exporter: one of that makes it here.
+func TestTheDropInTakesOverItsWAL(t *testing.T) {
+	t.Parallel()
+	y := newTally()
+	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
+	server.Always(rwserver.Step{Status: 503})
+	addr, wal := freeport.Addr(t), filepath.Join(t.TempDir(), "wal")
+	before := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), patient, fmt.Sprintf(`
+exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {storage: file_storage, size: 1000000000}, target_info: {enabled: false}}}
+extensions: {file_storage: {directory: %q, create_directory: true, fsync: true}}
+service: {extensions: [health_check, file_storage]}
+`, wal))
+	stop := y.flood(t, addr)
+	y.progress(t)
+	before.Kill()
+	stop()
+	file := filepath.Join(wal, "exporter_prometheusremotewrite__remotewrite")
+	require.NoError(t, os.Rename(filepath.Join(wal, "exporter_remotewrite__remotewrite"), file))
+	old := y.mark()
+
+	after := startDistribution(t, "godwit", fmt.Sprintf(dropIn, addr, server.URL(), wal))
+	stop = y.flood(t, addr)
+	y.progress(t)
+	after.Kill()
+	stop()
+	missing, _ := y.missing(old)
+	assert.Positive(t, missing, "nothing was in the file")
+	server.Always(rwserver.Step{})
+	after.Restart()
+	after.ready()
+	wait.Until(t, delivery, y.arrivedBut(0))
+	after.WaitLog(delivery, takenOver)
+	assert.NoFileExists(t, file)
+	assert.Zero(t, after.Stop(syscall.SIGTERM, drainTime))
+	t.Logf("%d samples acknowledged, %d arrived again", y.acknowledged(), y.sound(t))
+}

@@ -1,0 +1,185 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// damagedStore opens a log, and tells what of it cannot be read.
+func damagedStore(t *testing.T, directory string) (store *segments.Store, told []segments.Damage) {
+	t.Helper()
+	store, err := segments.Open(directory, segments.Options{
+		Counted: BlockPrefix, Damaged: func(d segments.Damage) { told = append(told, d) },
+	})
+	require.NoError(t, err)
+	return store, told
+}
+
+// shaped is a block of some size.
+func shaped(r *rand.Rand, number, size int) block.Block {
+	body := binary.LittleEndian.AppendUint64(nil, uint64(number))
+	for len(body) < size {
+		body = binary.LittleEndian.AppendUint64(body, r.Uint64())
+	}
+	return block.New(block.Header{Version: promwrite.V2, Samples: 1, RawSize: 2 * len(body), Shard: number % 3}, body)
+}
+
+// history is a queue's files, and the blocks that wait in them.
+type history struct {
+	files   map[string][]byte
+	waiting map[int]bool
+}
+
+// record has a queue of blocks of up to a size do what a queue does, and leaves it as a kill would.
+func record(t *testing.T, seed uint64, most int, delivers bool, pushes int) history {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 20))
+	directory := t.TempDir()
+	store, told := damagedStore(t, directory)
+	require.Empty(t, told)
+	q, _ := open(t, 1, 1<<20, stored(store))
+	h := history{waiting: map[int]bool{}}
+	number := 0
+	for range pushes {
+		blocks := make([]block.Block, 1+r.IntN(3))
+		for i := range blocks {
+			number++
+			blocks[i] = shaped(r, number, 8+r.IntN(most))
+			h.waiting[number] = true
+		}
+		push(t, q, 0, blocks...)
+		for delivers && q.Stats(0).Blocks > 6 {
+			l, err := q.Next(t.Context(), 0, Bound{})
+			require.NoError(t, err)
+			delete(h.waiting, numberOf(l.Blocks[0]))
+			l.Done(nil)
+		}
+	}
+	h.files = content(t, directory)
+	require.NoError(t, q.Close(t.Context()))
+	return h
+}
+
+// outcome is what a queue with damaged files did.
+type outcome struct {
+	arrived, corrupt, lost int
+	again                  int // blocks that had been delivered
+	torn                   bool
+}
+
+// open puts files where a queue is, and takes what it has.
+func (h history) open(t *testing.T, files map[string][]byte) (o outcome) {
+	t.Helper()
+	directory, err := os.MkdirTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	for name, b := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(directory, name), b, 0o600))
+	}
+	store, told := damagedStore(t, directory)
+	o.torn = slices.ContainsFunc(told, func(d segments.Damage) bool { return d.Torn })
+	q, dropped := open(t, 1, 1<<20, stored(store))
+	o.corrupt, o.lost = dropped[ReasonCorrupt], dropped["lost"]
+	seen := map[int]bool{}
+	for _, n := range contents(t, q, 0) {
+		require.False(t, seen[n], "block %d arrives twice", n)
+		if seen[n] = true; h.waiting[n] {
+			o.arrived++
+		} else {
+			o.again++
+		}
+	}
+	require.NoError(t, q.Close(t.Context()))
+
+	// What was lost is counted once.
+	store, told = damagedStore(t, directory)
+	q, dropped = open(t, 1, 1<<20, stored(store))
+	require.Empty(t, dropped, "%v", told)
+	require.Empty(t, contents(t, q, 0))
+	require.NoError(t, q.Close(t.Context()))
+	require.NoError(t, os.RemoveAll(directory))
+	return o
+}
+
+// TestWhatAPageTakesIsCounted: wherever a page of a log is wiped, each block arrives or counts as dropped, and none that was delivered does. Only
+// of the end of a log, where nothing sound follows, nobody can tell what there was.
+func TestWhatAPageTakesIsCounted(t *testing.T) {
+	const page = 4096
+	for most, step := range map[int]int{200: 512, 3000: 3 << 10, 20_000: 20 << 10} { // of bytes of blocks
+		for _, delivers := range []bool{false, true} {
+			t.Run(fmt.Sprintf("blocks of %d bytes, some delivered=%v", most, delivers), func(t *testing.T) {
+				h := record(t, uint64(most), most, delivers, 60)
+				name := slices.Max(slices.Collect(maps.Keys(h.files)))
+				if filepath.Ext(name) != ".log" {
+					name = slices.Sorted(maps.Keys(h.files))[0]
+				}
+				whole := h.files[name]
+				require.Greater(t, len(whole), 3*page)
+				last := bytes.LastIndex(whole, []byte("\xb1god")) // record
+				require.Equal(t, outcome{arrived: len(h.waiting)}, h.open(t, h.files))
+				counted := 0
+				for at := 0; at < len(whole); at += step {
+					files := maps.Clone(h.files)
+					damaged := bytes.Clone(whole)
+					clear(damaged[at:min(at+page, len(damaged))])
+					files[name] = damaged
+					o := h.open(t, files)
+					missing := len(h.waiting) - o.arrived
+					counted += o.lost
+					switch {
+					case at+page > last:
+						require.GreaterOrEqual(t, missing, o.corrupt+o.lost, "at %d: %+v", at, o)
+					case o.torn:
+						t.Errorf("at %d of %d: it is not the end", at, len(whole))
+					case delivers: // what was delivered and comes again stands for something that is lost, where nobody knows better
+						require.GreaterOrEqual(t, missing, o.corrupt+o.lost, "at %d: %+v", at, o)
+						require.LessOrEqual(t, missing, o.corrupt+o.lost+o.again, "at %d: %+v", at, o)
+					default:
+						require.Equal(t, missing, o.corrupt+o.lost, "at %d: %+v", at, o)
+					}
+				}
+				assert.Positive(t, counted, "no head was hit")
+			})
+		}
+	}
+}
+
+// TestAFileThatIsGoneIsCounted: a log of several files, one of which somebody deletes, or cuts off.
+func TestAFileThatIsGoneIsCounted(t *testing.T) {
+	h := record(t, 7, 400_000, false, 60)
+	var logs []string
+	for name := range h.files {
+		if filepath.Ext(name) == ".log" {
+			logs = append(logs, name)
+		}
+	}
+	slices.Sort(logs)
+	require.Greater(t, len(logs), 2)
+	gone := maps.Clone(h.files)
+	delete(gone, logs[1])
+	o := h.open(t, gone)
+	require.Equal(t, len(h.waiting)-o.arrived, o.lost)
+	require.Greater(t, o.lost, 10)
+
+	short := maps.Clone(h.files)
+	short[logs[0]] = short[logs[0]][:len(short[logs[0]])/2]
+	o = h.open(t, short)
+	require.Equal(t, len(h.waiting)-o.arrived, o.lost+o.corrupt)
+	require.Greater(t, o.lost, 5)
+}
