@@ -22,7 +22,6 @@ var unwatched = map[string]string{
 	"otelcol_exporter_otlpstream_in_flight_requests":         "bytes in flight and pending items say the same",
 	"otelcol_exporter_otlpstream_metadata_sets":              "requests that find no place are there, and the limit bounds the others",
 	"otelcol_exporter_remotewrite_cache_series":              "the hits say whether the cache is large enough",
-	"otelcol_exporter_remotewrite_dropped_blocks":            "dropped items are what is lost, by the same reasons",
 	"otelcol_exporter_remotewrite_queued_blocks":             "the queue is bounded in bytes, which are there",
 	"otelcol_exporter_remotewrite_rate_limited_requests":     "they are as many as the limit makes them; what it costs is the age of the queue, which is there",
 	"otelcol_exporter_remotewrite_relabel_dropped_points":    "what rules drop is what somebody wanted dropped",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestGatewayTakesOverItsQueueInFileStorage(t *testing.T) {
 	server.Always(rwserver.Step{Status: 503})
 	data := filepath.Join(t.TempDir(), "data")
 	before := startGateway(t, "127.0.0.1:1", gatewaySettings{
-		data: data, config: metricsTo(server.URL()) + "\nexporters: {remotewrite: {queue: {storage: file_storage, directory: \"\"}}}",
+		data: data, config: strings.Replace(metricsTo(server.URL()), "batch: ", "queue: {storage: file_storage}, batch: ", 1),
 	})
 	stop := y.flood(t, before.grpc)
 	y.progress(t)
