@@ -41,6 +41,7 @@ const (
 var rareAlerts = map[string]string{
 	"GodwitLimitRuleSilent":   "it takes a day",
 	"GodwitQueueOld":          "it takes five minutes",
+	"GodwitQueueDamaged":      "tests of damage see the metric that it is about",
 	"GodwitMemoryNearBudget":  "it would take the memory of this machine",
 	"GodwitGarbageCollection": "it would take the processors of this machine",
 }
