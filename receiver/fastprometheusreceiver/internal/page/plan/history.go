@@ -67,7 +67,7 @@ func (h *History) Learn(said, shared map[string]catalog.Metadata) (changed bool)
 	case Same(shared, said): // also where the target has a copy: of many targets that learnt a page together one is enough
 		h.Said = shared
 	case differs:
-		h.Said = maps.Clone(said)
+		h.Said = fitted(said)
 	}
 	for family := range h.Lingering {
 		if _, ok := said[family]; ok {
@@ -75,6 +75,14 @@ func (h *History) Learn(said, shared map[string]catalog.Metadata) (changed bool)
 		}
 	}
 	return h.Forget() || changed
+}
+
+// fitted copies what a page said into a map that is no larger than that takes: a clone has the room of the one it was made of, which is
+// that of the largest page.
+func fitted(said map[string]catalog.Metadata) map[string]catalog.Metadata {
+	fit := make(map[string]catalog.Metadata, len(said))
+	maps.Copy(fit, said)
+	return fit
 }
 
 // Same tells whether two pages have said the same.
