@@ -21,11 +21,12 @@ type pool struct {
 	mu        sync.Mutex
 	trees     []*Tree
 	most      int // trees
+	each      int // plans, as long as they are few: each is to have a tree of its own
 	abandoned bool
 }
 
-// retained counts the points of trees that wait to be filled. Past the bound those of pages that are like no other go to the
-// collector, and such pages are built anew.
+// retained counts the points of trees that wait to be filled. Past half of the bound, a layout has one tree that waits; past twice the
+// bound, none is kept: they go to the collector, and pages are built anew.
 var retained atomic.Int64
 
 const (
@@ -122,7 +123,8 @@ func (p *pool) bound() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.most = runtime.GOMAXPROCS(0) // as many as scrapes can be filling
-	if p.plans <= FewPlans {
+	if p.each = 0; p.plans <= FewPlans {
+		p.each = p.plans
 		p.most += p.plans - 1
 	}
 	for len(p.trees) > p.most {
@@ -138,7 +140,8 @@ func (p *pool) remove(i int) *Tree {
 	return t
 }
 
-// take returns a tree to fill, if one is free: best one that has a layout's points.
+// take returns a tree to fill, if one is free: best one that has a layout's points. Another plan's is left where it is while each may
+// have its own.
 func (p *pool) take(l *plan.Layout) *Tree {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +154,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 			found = i
 		}
 	}
-	if found < 0 {
+	if found < 0 || len(p.trees) < p.each && retained.Load() <= retainedPoints {
 		return nil
 	}
 	return p.remove(found)
@@ -162,11 +165,20 @@ func (p *pool) give(t *Tree) {
 	n := int64(len(t.Layout.Points))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.abandoned || len(p.trees) >= p.most || retained.Load() > retainedPoints && len(p.trees) > 0 || retained.Load() > 2*retainedPoints {
+	waiting := retained.Load()
+	if p.abandoned || len(p.trees) >= p.most || waiting > 2*retainedPoints || waiting > retainedPoints/2 && p.hasSpare(t.Layout) {
 		return
 	}
 	p.trees = append(p.trees, t)
 	retained.Add(n)
+}
+
+// hasSpare tells whether a tree waits that a layout's pages can fill as well as another.
+func (p *pool) hasSpare(l *plan.Layout) bool {
+	if p.each == 0 {
+		return len(p.trees) > 0
+	}
+	return slices.ContainsFunc(p.trees, func(t *Tree) bool { return t.Layout == l })
 }
 
 // become makes a tree one of another layout that has the same metrics. Its points are to be renewed.
