@@ -14,7 +14,7 @@ const (
 	// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
 	maxScratch = 16 << 10
 	// fewExemplars is for how many that are new a scratch keeps room: of a page that is new, all are.
-	fewExemplars = 1 << 10
+	fewExemplars = 1 << 12
 	// maxSpare is for how many series a second buffer keeps room: about a request, which is what comes while another is
 	// encoded. A page that is larger by itself needs one buffer only.
 	maxSpare = 64 << 10
@@ -212,8 +212,11 @@ func (s *scratch) commit(t *tenant) {
 		clear(p.values)
 		clear(p.exemplars)
 		p.batches, p.values, p.exemplars, p.bytes = p.batches[:0], p.values[:0], p.exemplars[:0], p.bytes[:0]
-		if cap(p.values) > 4*maxScratch || cap(p.exemplars) > fewExemplars { // one huge batch must not pin memory for ever
+		if cap(p.values) > 4*maxScratch { // one huge batch must not pin memory for ever
 			*p = part{}
+		}
+		if cap(p.exemplars) > fewExemplars {
+			p.exemplars, p.bytes = nil, nil
 		}
 	}
 	s.points, s.unlisted = 0, false
