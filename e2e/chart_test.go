@@ -29,7 +29,7 @@ const (
 )
 
 // presets are the parts of the chart's configuration that its values switch on, by the names of their files.
-var presets = strings.Fields("logs host kubelet attributes cluster detection otlp")
+var presets = strings.Fields("logs host kubelet attributes cluster detection otlp events objects annotations")
 
 // chartEnv is what the chart's pods find in their environment.
 func chartEnv(more ...string) []string {

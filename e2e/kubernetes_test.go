@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -158,12 +160,63 @@ func withoutExisting(t *testing.T, k *cluster.Cluster, text string) string {
 	return strings.Join(left, "\n---\n")
 }
 
-// Presets of the chart that look at the cluster run with it.
+// An event, as a controller would write one.
+const someEvent = `
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: web-a.started, namespace: default}
+eventTime: "2026-01-01T00:00:00.000000Z"
+type: Normal
+reason: Started
+action: Start
+note: it has started
+reportingController: example.com/test
+reportingInstance: test
+regarding: {kind: Pod, name: web-a, namespace: default}
+`
+
+// annotatedPod is one whose annotations ask contrib's discovery for a scrape of its port.
+func annotatedPod(addr string) string {
+	host, port, _ := strings.Cut(addr, ":")
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata:
+  name: noted
+  namespace: default
+  annotations:
+    io.opentelemetry.discovery.metrics/enabled: "true"
+    io.opentelemetry.discovery.metrics/scraper: prometheus
+    io.opentelemetry.discovery.metrics/config: |
+      config: {scrape_configs: [{job_name: noted, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: ["%[3]sendpoint%[3]s"]}]}]}
+spec: {nodeName: node-1, containers: [{name: noted, image: noted, ports: [{name: http, containerPort: %[2]s}]}]}
+status:
+  phase: Running
+  podIP: %[1]s
+  podIPs: [{ip: %[1]s}]
+  containerStatuses: [{name: noted, image: noted, imageID: noted, ready: true, restartCount: 0, containerID: "containerd://1", state: {running: {}}}]
+`, host, port, "`")
+}
+
+// Presets of the chart that look at the cluster run with it: what happens there arrives as logs, and annotated pods are scraped.
 func TestChartPresetsAtWork(t *testing.T) {
 	k := cluster.Need(t)
-	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1"))
-	text := outsideOfPods(t, chartConfig(t, "logs", "host", "attributes", "cluster"))
-	overlay := "processors: {k8s_attributes: {auth_type: kubeConfig}}\nreceivers: {k8s_cluster: {auth_type: kubeConfig}}\n"
+	var scraped atomic.Int64
+	l := serve.Listen(t, podIP+":0")
+	serve.HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		scraped.Add(1)
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = fmt.Fprint(w, goodPage)
+	}))
+	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1")+"---"+annotatedPod(l.Addr().String()))
+	text := outsideOfPods(t, chartConfig(t, "logs", "host", "attributes", "cluster", "events", "objects", "annotations"))
+	records := filepath.Join(t.TempDir(), "records")
+	overlay := fmt.Sprintf(`
+processors: {k8s_attributes: {auth_type: kubeConfig}}
+receivers: {k8s_cluster: {auth_type: kubeConfig}, k8sobjects: {auth_type: kubeConfig}}
+exporters: {file: {path: %s}}
+service: {pipelines: {logs: {exporters: [debug, file]}}}
+`, records)
 	c := process.Start(t, process.Settings{
 		Path: process.Binary(t, repository.Full), Args: []string{"--config", configFile(t, text), "--config", configFile(t, overlay)},
 		Env: chartEnv("KUBECONFIG=" + k.Kubeconfig(t)),
@@ -176,9 +229,73 @@ func TestChartPresetsAtWork(t *testing.T) {
 				return false, receiver + " has nothing"
 			}
 		}
-		return true, ""
+		return scraped.Load() > 1, fmt.Sprintf("the annotated pod was scraped %d times", scraped.Load())
 	})
+	arrived := func(what string) {
+		t.Helper()
+		wait.Until(t, firstSeries, func() (bool, string) {
+			text, err := os.ReadFile(records)
+			return strings.Contains(string(text), what), fmt.Sprintf("%s has not arrived: %v", what, err)
+		})
+	}
+	arrived(`"stringValue":"web-a"`) // of a list
+	k.Create(t, someEvent)
+	arrived(`"stringValue":"web-a.started"`)
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// Of two collectors one is elected and collects; when it dies the other does, and goes on when the first is back.
+func TestElectsOneInKubernetes(t *testing.T) {
+	t.Parallel()
+	k := cluster.Need(t)
+	kubeconfig := "KUBECONFIG=" + k.Kubeconfig(t)
+	const config = `
+extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: one, lease_namespace: default, lease_duration: 5s, renew_deadline: 4s, retry_period: 1s}}
+receivers: {k8s_cluster: {auth_type: kubeConfig, collection_interval: 1s, k8s_leader_elector: k8s_leader_elector}}
+exporters: {remotewrite: {endpoint: %s, target_info: {enabled: false}, batch: {timeout: 100ms}}}
+service: {extensions: [health_check, k8s_leader_elector], pipelines: {metrics: {receivers: [k8s_cluster], exporters: [remotewrite]}}}
+`
+	var servers []*rwserver.Server
+	var members []*collector
+	for range 2 {
+		server := rwserver.New(t, rwserver.Options{})
+		servers = append(servers, server)
+		members = append(members, startUnder(t, []string{"env", kubeconfig}, repository.Full, fmt.Sprintf(config, server.URL())))
+	}
+	collected := func(i int) (n int) {
+		for _, s := range servers[i].Series("k8s_namespace_phase") {
+			n += len(s.Samples)
+		}
+		return n
+	}
+	collects := func(i, more int) {
+		t.Helper()
+		before := collected(i)
+		wait.Until(t, firstSeries, func() (bool, string) {
+			return collected(i) >= before+more, fmt.Sprintf("collector %d has %d samples", i, collected(i))
+		})
+	}
+	elected := 0
+	wait.Until(t, firstSeries, func() (bool, string) {
+		if collected(1) > 0 {
+			elected = 1
+		}
+		return collected(elected) > 0, "nobody collects"
+	})
+	other := 1 - elected
+	collects(elected, 3)
+	assert.Zero(t, collected(other), "one was elected")
+
+	members[elected].Kill()
+	collects(other, 3)
+	members[elected].Restart()
+	members[elected].ready()
+	before := collected(elected)
+	collects(other, 5)
+	assert.Equal(t, before, collected(elected), "the other is still elected")
+	for _, m := range members {
+		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
+	}
 }
 
 // rolling is how many pods a deployment rolls over, of how many at a time the agent hears.
@@ -228,16 +345,18 @@ func TestFollowsPodsThatRoll(t *testing.T) {
 		})
 	}
 	all(0)
-	before := c.Usage()
+	before, began := c.Usage(), time.Now()
 	for first := 0; first < pods; first += wave {
 		each(t, wave, func(i int) error { return put(t, k, generation(1, first+i)) })
 		each(t, wave, func(i int) error { return k.Remove(cluster.Objects(t, generation(0, first+i))[0]) })
 	}
+	rolled := time.Since(began)
 	all(1)
 	wait.Until(t, firstSeries, func() (bool, string) {
 		n := c.metric(t, "otelcol_receiver_fastprometheus_targets")
 		return int(n) == pods, fmt.Sprintf("%g targets, not %d", n, pods)
 	})
+	followed := time.Since(began) - rolled
 	wait.Until(t, firstSeries, func() (bool, string) {
 		ended := 0
 		for instance, last := range lastOf(server) {
@@ -251,7 +370,8 @@ func TestFollowsPodsThatRoll(t *testing.T) {
 		assert.Equal(t, strings.HasPrefix(instance, "web-0-"), last.Stale(), instance)
 	}
 	after := c.Usage()
-	t.Logf("%d pods: %d MB resident before they rolled, %d MB after, at most %d MB", pods, before.RSS>>20, after.RSS>>20, after.PeakRSS>>20)
+	t.Logf("%d pods rolled in %s; %s later all were followed, with %s of CPU from the beginning; %d MB resident before they rolled, %d MB after, at most %d MB",
+		pods, rolled, followed, after.CPU-before.CPU, before.RSS>>20, after.RSS>>20, after.PeakRSS>>20)
 	assert.Less(t, after.RSS, 2*before.RSS+64<<20)
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }

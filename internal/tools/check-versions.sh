@@ -15,7 +15,10 @@ faults=$(
 		module=$(sed -n 's/^module //p' "$file")
 		case $dir in
 		.) want=$own ;;
-		internal/conntrack) want=github.com/mwitkow/go-conntrack ;; # stands in for it
+		# These stand in for others.
+		internal/conntrack) want=github.com/mwitkow/go-conntrack ;;
+		internal/k8sinventory) want=github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sinventory ;;
+		internal/xconfmap) want=go.opentelemetry.io/collector/confmap/xconfmap ;;
 		*) want=$own/$dir ;;
 		esac
 		[ "$module" = "$want" ] || echo "$file: module $module, not $want"
