@@ -57,8 +57,8 @@ e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and as
 	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$' -count 1 -v .
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: build ## Build kube-apiserver and the operator's target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
-	@$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/kube-apiserver $(ROOT)/bin/rivals/target-allocator $(if $(CHART),$(ROOT)/bin/rivals/helm)
+e2e-kubernetes: build ## Build kube-apiserver, the operator and its target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
+	@$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/kube-apiserver $(ROOT)/bin/rivals/target-allocator $(ROOT)/bin/rivals/operator-manager $(if $(CHART),$(ROOT)/bin/rivals/helm)
 	@cd e2e && GODWIT_KUBERNETES=1 CHART=$(if $(CHART),$(abspath $(CHART))) GOWORK=off $(GO) test -run 'Kubernetes$$|^TestAllocator|^TestManifests|^TestHelm|^TestOperator|^TestFollowsPodsThatRoll$$|^TestChart' -count 1 -parallel 2 -timeout 30m -v .
 
 .PHONY: e2e-old

@@ -181,29 +181,65 @@ func (c *Cluster) As(token, method, path string) error {
 }
 
 func (c *Cluster) as(token, method, path, contentType string, body any) error {
+	_, err := c.ask(token, method, path, contentType, body)
+	return err
+}
+
+// List is the objects at a path, such as /apis/apps/v1/namespaces/default/statefulsets.
+func (c *Cluster) List(path string) ([]Object, error) {
+	text, err := c.ask(c.Token, http.MethodGet, path, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Items []Object `json:"items"`
+	}
+	return list.Items, json.Unmarshal(text, &list)
+}
+
+// Kinds are those that the API serves in a version of a group, such as apps/v1.
+func (c *Cluster) Kinds(version string) (kinds []string, _ error) {
+	text, err := c.ask(c.Token, http.MethodGet, "/apis/"+version, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Resources []struct {
+			Kind string `json:"kind"`
+		} `json:"resources"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	for _, r := range list.Resources {
+		kinds = append(kinds, r.Kind)
+	}
+	return kinds, nil
+}
+
+func (c *Cluster) ask(token, method, path, contentType string, body any) (answer []byte, err error) {
 	var text []byte
 	if body != nil {
-		var err error
 		if text, err = json.Marshal(body); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	request, err := http.NewRequest(method, c.URL+path, bytes.NewReader(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", contentType)
 	response, err := c.client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	answer, err = io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err == nil && response.StatusCode/100 != 2 {
 		err = fmt.Errorf("%s %s answers %s: %s", method, path, response.Status, answer)
 	}
-	return err
+	return answer, err
 }
 
 // Kubeconfig writes a file that lets clients in.

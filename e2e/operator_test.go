@@ -1,0 +1,205 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/e2e/cluster"
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/process"
+	"github.com/godwit-otel/godwit/e2e/repository"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/targets"
+	"github.com/godwit-otel/godwit/e2e/wait"
+	"github.com/godwit-otel/godwit/internal/certtest"
+)
+
+// operatorVariable names the binary of the operator's manager to test with; its kinds and its webhooks are beside it.
+const operatorVariable = "OPERATOR"
+
+// startOperator starts the operator in a cluster that knows its kinds, and that asks its webhooks about each object of these.
+func startOperator(t *testing.T, k *cluster.Cluster) {
+	t.Helper()
+	path := os.Getenv(operatorVariable)
+	if path == "" {
+		path = filepath.Join(repository.Root(t), "bin", "rivals", "operator-manager")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no operator to test with: run `make e2e-kubernetes`, or set %s to its binary", operatorVariable)
+	}
+	beside := filepath.Dir(path)
+	kinds, err := filepath.Glob(filepath.Join(beside, "operator-kinds", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, kinds)
+	for _, name := range kinds {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		k.Create(t, string(text))
+	}
+	// It looks for its kinds once, and these are served a moment after they were made.
+	for version, kind := range map[string]string{"v1beta1": "OpenTelemetryCollector", "v1alpha1": "TargetAllocator"} {
+		wait.Until(t, firstWords, func() (bool, string) {
+			served, err := k.Kinds("opentelemetry.io/" + version)
+			return slices.Contains(served, kind), fmt.Sprintf("no %s among %v: %v", kind, served, err)
+		})
+	}
+
+	certificate, key := certtest.SelfSigned(t)
+	dir := t.TempDir()
+	served := filepath.Join(dir, "k8s-webhook-server", "serving-certs") // where it looks for them
+	require.NoError(t, os.MkdirAll(served, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(served, "tls.crt"), []byte(certificate), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(served, "tls.key"), []byte(key), 0o600))
+	probe, port := freeport.Addr(t), freeport.Get(t)
+	p := process.Start(t, process.Settings{
+		Path: path, Args: []string{"--webhook-port", fmt.Sprint(port), "--metrics-addr", "0", "--health-probe-addr", probe},
+		Env: []string{"KUBECONFIG=" + k.Kubeconfig(t), "NAMESPACE=default", "TMPDIR=" + dir},
+	})
+	p.WaitHTTP(firstWords, "http://"+probe+"/readyz", nil)
+
+	text, err := os.ReadFile(filepath.Join(beside, "operator-webhooks.yaml"))
+	require.NoError(t, err)
+	for _, o := range cluster.Objects(t, string(text)) {
+		hooks, _ := o["webhooks"].([]any)
+		require.NotEmpty(t, hooks)
+		for _, hook := range hooks {
+			callHere(t, hook, port, certificate)
+		}
+		require.NoError(t, k.Put(o))
+	}
+}
+
+// callHere has the API find a webhook at a port of this machine, where it expects a service.
+func callHere(t *testing.T, hook any, port int, certificate string) {
+	t.Helper()
+	fields, _ := hook.(cluster.Object)
+	client, _ := fields["clientConfig"].(cluster.Object)
+	service, _ := client["service"].(cluster.Object)
+	path, _ := service["path"].(string)
+	require.NotEmpty(t, path)
+	delete(client, "service")
+	client["url"] = fmt.Sprintf("https://127.0.0.1:%d%s", port, path)
+	client["caBundle"] = base64.StdEncoding.EncodeToString([]byte(certificate))
+}
+
+// The operator's webhooks accept our resource, and what it makes of it runs our image, with a configuration that our binary starts on, and has its
+// allocator divide what pods ask for.
+func TestOperatorRunsOurCollector(t *testing.T) {
+	t.Parallel()
+	k := cluster.Need(t)
+	for _, kind := range []string{"ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig"} {
+		k.Create(t, monitorKind(kind))
+	}
+	startOperator(t, k)
+	k.Create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: godwit}}")
+	for _, o := range cluster.Objects(t, repository.Read(t, operated+"collector.yaml")) {
+		wait.Until(t, firstWords, func() (bool, string) { // a kind is served a moment after it was made
+			err := k.Put(o)
+			return err == nil, fmt.Sprint(err)
+		})
+	}
+
+	workload := objectNamed(t, k, "/apis/apps/v1/namespaces/godwit/statefulsets", "godwit-collector")
+	var set struct {
+		Spec struct {
+			Replicas int
+			Template struct {
+				Metadata struct{ Labels map[string]string }
+				Spec     struct{ Containers []struct{ Image string } }
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(manifest(t, workload)), &set))
+	assert.Equal(t, 3, set.Spec.Replicas)
+	named := set.Spec.Template.Spec.Containers[0].Image
+	assert.Equal(t, "registry.example.com/godwit/godwit-agent:0.1.0", named)
+	config := configMap(t, k, "godwit-collector", "collector.yaml")
+	inPod := []string{"POD_NAME=godwit-collector-0", "SHARD=0"}
+	exit, output := command(t, image(t, named), append(configEnv(t), inPod...), "validate", "--config", configFile(t, config))
+	assert.Zero(t, exit, output)
+	require.NoError(t, fits(t, configSchema(t), config))
+
+	// As its pods would be, but for addresses and paths: one collector, and the allocator.
+	labels, err := yaml.Marshal(set.Spec.Template.Metadata.Labels)
+	require.NoError(t, err)
+	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1")+"---"+fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: godwit-collector-0, namespace: godwit, labels: {%s}}
+spec: {nodeName: node-1, containers: [{name: otc-container, image: godwit}]}
+status: {phase: Running, podIP: 10.9.0.1, podIPs: [{ip: 10.9.0.1}], hostIP: 10.1.0.1, conditions: [{type: Ready, status: "True"}]}
+`, strings.ReplaceAll(strings.TrimSpace(string(labels)), "\n", ", ")))
+	target := targets.New(t, targets.Page{Body: goodPage})
+	k.Create(t, fmt.Sprintf(`
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata: {name: by-pod, namespace: default}
+spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, relabelings: [{targetLabel: __address__, replacement: %q}]}]}
+`, target.Addr()))
+	allocator := startPlainAllocator(t, k, configMap(t, k, "godwit-targetallocator", "targetallocator.yaml"))
+	server := rwserver.New(t, rwserver.Options{})
+	health := freeport.Addr(t)
+	overlay := fmt.Sprintf(`
+receivers: {prometheus: {target_allocator: {endpoint: "http://%s", interval: 1s}}}
+extensions: {console: {endpoint: %s}, health_check: {endpoint: %s}}
+service: {telemetry: {metrics: {level: none}}}
+`, allocator, freeport.Addr(t), health)
+	c := process.Start(t, process.Settings{
+		Path: process.Binary(t, image(t, named)), Args: []string{"--config", configFile(t, config), "--config", configFile(t, overlay)},
+		Env: append(inPod, "GODWIT_REMOTE_WRITE_URL="+server.URL(), "GODWIT_DATA="+t.TempDir()),
+	})
+	c.WaitHTTP(firstWords, "http://"+health+"/", nil)
+	wait.Until(t, firstSeries, func() (bool, string) {
+		all := server.Series("up", "job", "default/by-pod", "pod", "web-a")
+		return len(all) == 1 && all[0].Samples[len(all[0].Samples)-1].V == 1, "the pod that a PodMonitor asks for is not scraped"
+	})
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// startPlainAllocator starts the allocator on a configuration, without TLS, as in the namespace of our manifests.
+func startPlainAllocator(t *testing.T, k *cluster.Cluster, config string) (addr string) {
+	t.Helper()
+	addr = freeport.Addr(t)
+	p := process.Start(t, process.Settings{Path: allocatorBinary(t), Args: []string{
+		"--config-file", configFile(t, config), "--kubeconfig-path", k.Kubeconfig(t), "--listen-addr", addr,
+	}, Env: []string{"OTELCOL_NAMESPACE=godwit"}})
+	p.WaitHTTP(firstWords, "http://"+addr+"/livez", nil)
+	return addr
+}
+
+// objectNamed waits for the object at a path whose name begins so.
+func objectNamed(t *testing.T, k *cluster.Cluster, path, prefix string) (found cluster.Object) {
+	t.Helper()
+	wait.Until(t, firstWords, func() (bool, string) {
+		all, err := k.List(path)
+		for _, o := range all {
+			if strings.HasPrefix(o.Name(), prefix) {
+				found = o
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("no %s in %s: %v", prefix, path, err)
+	})
+	return found
+}
+
+func configMap(t *testing.T, k *cluster.Cluster, prefix, key string) string {
+	t.Helper()
+	data, _ := objectNamed(t, k, "/api/v1/namespaces/godwit/configmaps", prefix)["data"].(map[string]any)
+	text, _ := data[key].(string)
+	require.NotEmpty(t, text, "%s of %s", key, prefix)
+	return text
+}
