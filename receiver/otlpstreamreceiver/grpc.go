@@ -33,11 +33,15 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 	cfg := r.cfg.Protocols.GRPC.Get()
 	// What a client may have unanswered, it may have sent: HTTP/2 is not to hold it up before that.
 	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, mostWindow)))
-	var err error
+	inflater, err := newInflater(r.maxMessage())
+	if err != nil {
+		return err
+	}
 	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
 		configgrpc.WithGrpcServerOption(grpc.StatsHandler(&r.traffic)),
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),
-		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)))
+		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)),
+		configgrpc.WithGrpcServerOption(grpc.RPCDecompressor(inflater))) //nolint:staticcheck // no other is for one server alone
 	if err != nil {
 		return fmt.Errorf("cannot make the gRPC server: %w", err)
 	}
@@ -97,6 +101,11 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 	}
 }
 
+// maxMessage is the size of the largest message that comes over gRPC.
+func (r *otlpReceiver) maxMessage() int {
+	return cmp.Or(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
+}
+
 func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.Signal) error {
 	ctx := stream.Context()
 	if st := r.enter(ctx, client.FromContext(ctx).Addr); st != nil {
@@ -107,9 +116,9 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	for _, value := range md.Get(otlpstream.HeaderCaps) {
 		caps |= otlpstream.ParseCaps(value)
 	}
-	maxMessage := cmp.Or(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
-	limits, server := r.greet(signal, caps, maxMessage)
+	limits, server := r.greet(signal, caps, r.maxMessage())
 	header := metadata.Pairs(append(limits.Headers(), otlpstream.HeaderCaps, server.String())...)
+	uncompressed(ctx)
 	// At once: the client keeps what it has sent until it sees them.
 	if err := stream.SendHeader(header); err != nil {
 		r.memory.release(limits.Keep)
@@ -230,6 +239,7 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 		return m.answer(rejected)
 	}
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		uncompressed(ctx)
 		request := fresh()
 		defer func() { r.recycle(request.request()) }()
 		if err := decode(request); err != nil {

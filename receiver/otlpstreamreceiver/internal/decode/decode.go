@@ -34,6 +34,10 @@ type Decoder struct {
 	// before are attributes of the last items, by their position: those that follow are alike. No two have the same key, and
 	// up to where the item at hand has got, the keys are its own.
 	before []pair
+	// headers are what the metrics of the last payload are called and described by, in order, and next is where the payload at hand is.
+	// Those of another target are the same, mostly.
+	headers []string
+	next    int
 	// attributes is how many the last item had.
 	attributes int
 	slabs      slab.Slabs
@@ -46,7 +50,7 @@ type Decoder struct {
 
 // begin makes room for the messages of a payload, and takes that of its resources.
 func (d *Decoder) begin(payload []byte) bool {
-	d.room = Room(len(payload))
+	d.room, d.next = Room(len(payload)), 0
 	c := cursor{message: payload}
 	return d.fit(c.count(1<<3|length), resourceWeight)
 }
@@ -75,6 +79,24 @@ type table []string
 
 // maxInterned is the longest string that is remembered: longer ones hardly come twice.
 const maxInterned = 64
+
+// maxHeaders is how many headers are remembered, and maxHeader the longest of them: descriptions are sentences.
+const maxHeaders, maxHeader = 2 << 10, 256
+
+// header is a string of a metric's own.
+func (d *Decoder) header(b []byte) string {
+	at := d.next
+	if at == maxHeaders || len(b) > maxHeader {
+		return d.names.get(b)
+	}
+	d.next++
+	if at == len(d.headers) {
+		d.headers = append(d.headers, d.names.get(b))
+	} else if d.headers[at] != string(b) {
+		d.headers[at] = d.names.get(b)
+	}
+	return d.headers[at]
+}
 
 func (t table) get(b []byte) string {
 	if len(b) == 0 || len(b) > maxInterned {

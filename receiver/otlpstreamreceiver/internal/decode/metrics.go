@@ -45,18 +45,14 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	c := cursor{message: message}
 	metrics := into.Metrics()
-	n := c.count(2<<3 | length)
-	ok := d.fit(n, metricWeight)
-	if ok {
-		metrics.EnsureCapacity(n)
-	}
+	ok, one := ahead(d, &c, 2<<3|length, metricWeight, metrics)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
 			message := c.bytes()
-			ok = d.metric(message, d.newMetric(metrics, kindOf(message)))
+			ok = d.fit(one, metricWeight) && d.metric(message, d.newMetric(metrics, kindOf(message)))
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -64,6 +60,20 @@ func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 		}
 	}
 	return ok && !c.bad
+}
+
+// ahead makes room for all messages of a field at once, where they are made anew; one, which each takes as it comes, is 0 then. In memory
+// that was used before there is room already, so they are not counted.
+func ahead[L interface{ EnsureCapacity(n int) }](d *Decoder, c *cursor, tag uint64, weight int, list L) (ok bool, one int) {
+	if d.again != nil {
+		return true, 1
+	}
+	n := c.count(tag)
+	if !d.fit(n, weight) {
+		return false, 0
+	}
+	list.EnsureCapacity(n)
+	return true, 0
 }
 
 // newMetric appends a metric of a kind: those of numbers have it from the start.
@@ -97,11 +107,11 @@ func (d *Decoder) metric(message []byte, of reuse.Numbers) bool {
 		}
 		switch tag {
 		case 1<<3 | length:
-			into.SetName(d.names.get(c.bytes()))
+			into.SetName(d.header(c.bytes()))
 		case 2<<3 | length:
-			into.SetDescription(d.names.get(c.bytes()))
+			into.SetDescription(d.header(c.bytes()))
 		case 3<<3 | length:
-			into.SetUnit(d.names.get(c.bytes()))
+			into.SetUnit(d.header(c.bytes()))
 		case 5<<3 | length:
 			ok = into.Type() == pmetric.MetricTypeGauge && d.gauge(c.bytes(), of.Points)
 		case 7<<3 | length:
@@ -123,25 +133,17 @@ func (d *Decoder) metric(message []byte, of reuse.Numbers) bool {
 
 func (d *Decoder) gauge(message []byte, points pmetric.NumberDataPointSlice) bool {
 	c := cursor{message: message}
-	n := c.count(1<<3 | length)
-	if !d.fit(n, numberWeight) {
-		return false
-	}
-	points.EnsureCapacity(n)
-	return each(message, func(message []byte) bool { return d.number(message, points) })
+	ok, one := ahead(d, &c, 1<<3|length, numberWeight, points)
+	return ok && each(message, func(message []byte) bool { return d.fit(one, numberWeight) && d.number(message, points) })
 }
 
 func (d *Decoder) sum(message []byte, into pmetric.Sum, points pmetric.NumberDataPointSlice) bool {
 	c := cursor{message: message}
-	n := c.count(1<<3 | length)
-	ok := d.fit(n, numberWeight)
-	if ok {
-		points.EnsureCapacity(n)
-	}
+	ok, one := ahead(d, &c, 1<<3|length, numberWeight, points)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.number(c.bytes(), points)
+			ok = d.fit(one, numberWeight) && d.number(c.bytes(), points)
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		case 3<<3 | varint:

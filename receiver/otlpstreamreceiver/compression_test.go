@@ -1,0 +1,145 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamreceiver
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
+
+// compressed is a message as gRPC's own clients compress it: a stream, which does not say how large it is.
+func compressed(tb testing.TB, message []byte) []byte {
+	var frame bytes.Buffer
+	w, err := encoding.GetCompressor(zstd).Compress(&frame)
+	require.NoError(tb, err)
+	_, err = w.Write(message)
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
+	return frame.Bytes()
+}
+
+// sized is a frame of so many bytes that do not compress, which says so.
+func sized(tb testing.TB, size int) []byte {
+	message, random := make([]byte, size), rand.New(rand.NewPCG(1, 2))
+	for i := range message {
+		message[i] = byte(random.Uint32())
+	}
+	frame, err := otlpstream.Zstd.AppendFrame(nil, message)
+	require.NoError(tb, err)
+	return frame[1:]
+}
+
+// inflateLimit is below the window that gRPC's own clients have.
+const inflateLimit = 64 << 10
+
+func inflateSeeds(tb testing.TB) [][]byte {
+	one, err := otlpstream.Zstd.AppendFrame(nil, bytes.Repeat([]byte("name and value "), 100))
+	require.NoError(tb, err)
+	zeros, err := otlpstream.Zstd.AppendFrame(nil, make([]byte, 10*inflateLimit))
+	require.NoError(tb, err)
+	return [][]byte{
+		nil,
+		{0},
+		one[1:], one[1 : len(one)-5], zeros[1:],
+		append(bytes.Clone(one[1:]), one[1:]...),
+		append(bytes.Clone(one[1:]), "trailing"...),
+		sized(tb, inflateLimit), sized(tb, inflateLimit+1),
+		compressed(tb, bytes.Repeat([]byte("streamed "), 1000)),
+		compressed(tb, make([]byte, inflateLimit)),
+		compressed(tb, make([]byte, 2*inflateLimit)),
+	}
+}
+
+// What gRPC's own decompressor makes of a message, ours does: no more, and no less.
+func FuzzInflater(f *testing.F) {
+	for _, seed := range inflateSeeds(f) {
+		f.Add(seed)
+	}
+	ours, err := newInflater(inflateLimit)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		theirs := func() ([]byte, error) {
+			r, err := encoding.GetCompressor(zstd).Decompress(bytes.NewReader(frame))
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(io.LimitReader(r, inflateLimit+1))
+		}
+		want, wantErr := theirs()
+		got, gotErr := ours.Do(bytes.NewReader(frame))
+		require.Equal(t, wantErr == nil, gotErr == nil, "%v, %v", wantErr, gotErr)
+		if wantErr == nil {
+			require.True(t, bytes.Equal(want, got))
+		}
+	})
+}
+
+// heard is what a client hears of the answers to its calls.
+type heard struct {
+	mu           sync.Mutex
+	compressions []string
+}
+
+func (*heard) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*heard) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*heard) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (h *heard) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InHeader); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.compressions = append(h.compressions, in.Compression)
+	}
+}
+
+func TestAnswersAreNotCompressed(t *testing.T) {
+	for _, name := range []string{zstd, gzip.Name} {
+		t.Run(name, func(t *testing.T) {
+			r, h := start(t, &pipeline{}), &heard{}
+			cc, err := grpc.NewClient(r.grpcAddr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+				grpc.WithDefaultCallOptions(grpc.UseCompressor(name)), grpc.WithStatsHandler(h))
+			require.NoError(t, err)
+			defer cc.Close()
+			c := openGRPC(t, cc, otlpstream.AllCaps, otlpstream.Traces.StreamMethod())
+			c.export(1, "x")
+			require.Equal(t, otlpstream.Success, c.answer().Code)
+			_, err = ptraceotlp.NewGRPCClient(cc).Export(testContext(t), ptraceotlp.NewExportRequestFromTraces(spanNamed("y")))
+			require.NoError(t, err)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for _, c := range h.compressions {
+				require.Contains(t, []string{"", encoding.Identity}, c)
+			}
+			require.Len(t, h.compressions, 2)
+		})
+	}
+}
+
+func TestWhatIsTooLargeDecompressedIsSaidToBe(t *testing.T) {
+	r := start(t, &pipeline{}, func(cfg *Config) { grpcOf(cfg).MaxRecvMsgSizeMiB = 1 })
+	cc := grpcClient(t, r)
+	_, err := ptraceotlp.NewGRPCClient(cc).Export(testContext(t),
+		ptraceotlp.NewExportRequestFromTraces(spanNamed(strings.Repeat("x", 2<<20))), grpc.UseCompressor(zstd))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	limit, ok := otlpstream.TooLarge(status.Convert(err))
+	require.True(t, ok, err)
+	require.Equal(t, 1<<20, limit, "clients divide requests by it")
+}
