@@ -13,10 +13,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// layouts are some that have the same metrics, and so many points each.
-func layouts(n, points int) (all []*plan.Layout) {
+// layouts are some that have the same metrics, and a hundred points each.
+func layouts(n int) (all []*plan.Layout) {
 	for range n {
-		all = append(all, &plan.Layout{Points: make([]*catalog.Point, points)})
+		all = append(all, &plan.Layout{Points: make([]*catalog.Point, 100)})
 	}
 	return all
 }
@@ -35,7 +35,7 @@ func pooled(t *testing.T, all []*plan.Layout, elsewhere int64) *Pools {
 // Pages of the same metrics about other things, such as those of one program at several sites, share a pool. While they are of few plans,
 // each has a tree of its own there, however many points wait: or each scrape would give one the points of another.
 func TestFewPlansKeepATreeEach(t *testing.T) {
-	all := layouts(FewPlans, 100)
+	all := layouts(FewPlans)
 	pools := pooled(t, all, retainedPoints)
 	for range 2 {
 		for _, l := range all {
@@ -54,7 +54,7 @@ func TestFewPlansKeepATreeEach(t *testing.T) {
 }
 
 func TestTreesOfOthersAreLeftToThem(t *testing.T) {
-	all := layouts(2, 100)
+	all := layouts(2)
 	pools := pooled(t, all, 0)
 	pools.Give(&Tree{Layout: all[0]})
 	require.Nil(t, pools.Take(all[1]), "there is room for one each")
@@ -66,7 +66,7 @@ func TestTreesOfOthersAreLeftToThem(t *testing.T) {
 }
 
 func TestPoolsAreBounded(t *testing.T) {
-	all := layouts(1, 100)
+	all := layouts(1)
 	pools := pooled(t, all, 2*retainedPoints)
 	pools.Give(&Tree{Layout: all[0]})
 	pools.Give(&Tree{Layout: all[0]})
@@ -81,7 +81,7 @@ func TestPoolsAreBounded(t *testing.T) {
 	_, waiting = pools.Waiting()
 	require.Equal(t, runtime.GOMAXPROCS(0), waiting)
 
-	many := layouts(FewPlans+1, 100)
+	many := layouts(FewPlans+1)
 	pools = pooled(t, many, retainedPoints)
 	for _, l := range many {
 		pools.Give(&Tree{Layout: l})
