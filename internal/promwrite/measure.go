@@ -72,12 +72,12 @@ func Measure(version Version, msg string) (Size, error) {
 
 func (s *Size) seriesV1(msg string) (err error) {
 	var f field
-	labels, points := 0, 0
+	labels := 0
 	for isShort(msg, labelsTag) { // fast path: most series are short labels, then short samples
 		labels++
 		msg = msg[2+int(msg[1]):]
 	}
-	msg, points = s.shortSamples(msg)
+	msg, points := s.shortSamples(msg)
 	for msg != "" {
 		if msg, err = f.next(msg); err != nil {
 			return err
