@@ -185,13 +185,21 @@ func rowTable(of string, all []inspect.Row) (*file, error) {
 	for i := range all {
 		r := &all[i]
 		out = append(out, []string{
-			r.Name, r.Value, r.Type, r.Temporality, r.Unit, decimal(r.Series.Value), decimal(r.Series.Error), decimal(r.NewPerMinute.Value),
-			decimal(r.GonePerMinute.Value), decimal(r.PointsPerSecond.Value), decimal(r.Rejected.Value), strconv.FormatInt(r.Limit, 10),
-			strconv.FormatInt(r.Used, 10), r.WorstLabel, decimal(r.Values.Value), strconv.Itoa(r.Metrics), strconv.FormatBool(r.IDLike),
+			r.Name, r.Value, r.Type, r.Temporality, r.Unit, known(r.Series), decimal(r.Series.Error), known(r.NewPerMinute),
+			known(r.GonePerMinute), known(r.PointsPerSecond), known(r.Rejected), strconv.FormatInt(r.Limit, 10),
+			strconv.FormatInt(r.Used, 10), r.WorstLabel, known(r.Values), strconv.Itoa(r.Metrics), strconv.FormatBool(r.IDLike),
 			strings.Join(r.Examples, " "),
 		})
 	}
 	return table("cardinality-"+of, out)
+}
+
+// known is a number, and nothing if all of it may be an error.
+func known(e inspect.Estimate) string {
+	if !e.Known() {
+		return ""
+	}
+	return decimal(e.Value)
 }
 
 func (c *console) metric(r *http.Request) (any, error) {

@@ -84,16 +84,16 @@ func (c *console) recommend(r *http.Request) (any, error) {
 	out.After = out.Before
 	for i := range all[:min(n, len(all))] {
 		rule := &all[i]
-		rule.Saved = ratio(rule.saves(), out.Before.Value)
+		rule.Saved = ratio(min(rule.saves(), out.After.Value), out.Before.Value) // all together no more than there are
 		rule.Name = names.of(rule)
 		if rule.YAML, err = rule.yaml(o.IdleTimeout); err != nil {
 			return nil, err
 		}
-		out.After.Value = max(0, out.After.Value-rule.saves())
-		out.After.Error = math.Round(math.Hypot(out.After.Error, rule.After.Error))
+		out.After = out.After.Plus(inspect.Estimate{Value: -min(rule.saves(), out.After.Value), Error: math.Hypot(rule.Before.Error, rule.After.Error)})
+		out.Saved += rule.Saved
 		out.Rules = append(out.Rules, *rule)
 	}
-	out.Saved = ratio(out.Before.Value-out.After.Value, out.Before.Value)
+	out.Saved = min(1, out.Saved)
 	out.YAML = out.yaml()
 	return out, nil
 }
@@ -143,7 +143,7 @@ func less(c inspect.Cardinality, o *inspect.CardinalityOverview, metric string) 
 	var tried []recommendation
 	try := func(drop []string) {
 		p, err := c.WhatIf(inspect.Change{Metric: metric, Drop: drop})
-		if err != nil || p.After.Error > p.Before.Value-p.After.Value || p.Before.Value-p.After.Value < worthRemoving*p.Before.Value {
+		if err != nil || math.Hypot(p.Before.Error, p.After.Error) > p.Before.Value-p.After.Value || p.Before.Value-p.After.Value < worthRemoving*p.Before.Value {
 			return // it is gone by now, or not known well enough, or not worth it
 		}
 		tried = append(tried, recommendation{Metrics: []string{metric}, Labels: slices.Sorted(slices.Values(drop)), Before: p.Before, After: p.After, Note: p.Note})
@@ -188,7 +188,7 @@ func together(all []recommendation) (rules []recommendation) {
 		}
 		r := &rules[at]
 		r.Metrics = append(r.Metrics, one.Metrics...)
-		r.Before, r.After = sumOf(r.Before, one.Before), sumOf(r.After, one.After)
+		r.Before, r.After = r.Before.Plus(one.Before), r.After.Plus(one.After)
 		r.Note = cmp.Or(r.Note, one.Note)
 	}
 	for i := range rules {
@@ -196,10 +196,6 @@ func together(all []recommendation) (rules []recommendation) {
 	}
 	slices.SortStableFunc(rules, func(a, b recommendation) int { return cmp.Compare(b.saves(), a.saves()) })
 	return rules
-}
-
-func sumOf(a, b inspect.Estimate) inspect.Estimate {
-	return inspect.Estimate{Value: a.Value + b.Value, Error: math.Round(math.Hypot(a.Error, b.Error))}
 }
 
 // ruleNames are those that are taken.
@@ -277,7 +273,7 @@ func (j *recommendationsJSON) yaml() string {
 		for i, l := range r.Labels {
 			labels[i] = oneLine(l)
 		}
-		line("  %s by %s: about %s series become %s", strings.Join(names, ", "), strings.Join(labels, ", "), short(r.Before.Value), short(r.After.Value))
+		line("  %s by %s: %s series become %s", strings.Join(names, ", "), strings.Join(labels, ", "), about(r.Before), strings.TrimPrefix(about(r.After), "about "))
 		if r.Gauges {
 			line("    Gauges become sums; for something else set aggregate::outputs to one of min, max, avg, last.")
 		}
@@ -290,6 +286,14 @@ func (j *recommendationsJSON) yaml() string {
 		b.WriteString(j.Rules[i].YAML)
 	}
 	return b.String()
+}
+
+// about says a number, as far as it is known.
+func about(e inspect.Estimate) string {
+	if !e.Known() {
+		return "at most " + short(e.AtMost())
+	}
+	return "about " + short(e.Value)
 }
 
 // oneLine keeps what others named from ending a comment.

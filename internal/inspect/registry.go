@@ -51,13 +51,6 @@ type Label struct {
 	Value string `json:"value"`
 }
 
-// An Estimate is a number that is not counted exactly. The truth is within Error of Value with a probability of about
-// two in three; an Error of 0 means that it is exact.
-type Estimate struct {
-	Value float64 `json:"value"`
-	Error float64 `json:"error"`
-}
-
 // ReasonRefused is why a receiver loses what the next component did not take and nobody will bring again.
 const ReasonRefused = "refused"
 

@@ -15,6 +15,7 @@ export interface Label {
 export interface Estimate {
   value: number;
   error: number;
+  at_most?: number; // all that is known, if it is there
 }
 
 export type Status = "none" | "starting" | "ok" | "recoverable_error" | "permanent_error" | "fatal_error" | "stopping" | "stopped";

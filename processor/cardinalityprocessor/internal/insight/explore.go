@@ -23,8 +23,7 @@ import (
 // Top implements inspect.Cardinality.
 func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 	s := i.snapshot()
-	// What is counted in the statistics stays in them for a while after its end.
-	total := max(float64(i.Series()), float64(s.Sampled)*s.Factor)
+	total := i.total(&s)
 	var rows []inspect.Row
 	switch q.Of {
 	case inspect.TopLabels:
@@ -34,11 +33,19 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 		rows = i.pairs(&s, q)
 	case inspect.TopGroups:
 		rows = i.groups(&s, q)
+		whole := map[string]float64{} // of each rule
+		for j := range rows {
+			whole[rows[j].Name] += rows[j].Series.Value
+			total = max(total, whole[rows[j].Name])
+		}
 	default:
 		sampled := i.sampled()
 		for _, m := range s.Metrics {
 			rows = append(rows, i.metric(&m, &s, sampled))
 		}
+	}
+	for j := range rows { // no part is more than the whole, not even by an error
+		total = max(total, rows[j].Series.Value)
 	}
 	rows = slices.DeleteFunc(rows, func(r inspect.Row) bool {
 		return !strings.Contains(r.Name, q.Match) && !strings.Contains(r.Value, q.Match)
@@ -224,8 +231,8 @@ func (i inspection) labels(s *stats.Snapshot, metric string) (rows []inspect.Row
 	}
 	for name, counts := range values {
 		n := stats.Distinct(counts, factor)
-		row := label(stats.WithoutLabel{Name: name, Series: carrying[name], Values: n.Value, Error: stats.StandardError})
-		row.Values.Error = n.Error
+		row := label(stats.WithoutLabel{Name: name, Series: carrying[name], Values: n.Value})
+		row.Series, row.Values.Error = sampled(carrying[name], factor), math.Ceil(n.Error)
 		rows = append(rows, row)
 	}
 	return rows

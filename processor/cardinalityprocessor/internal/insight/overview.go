@@ -54,6 +54,7 @@ func (i inspection) snapshot() stats.Snapshot {
 	defer g.mu.Unlock()
 	if now := i.g.Now(); g.at.IsZero() || now.Sub(g.at) >= glimpseLasts {
 		g.at, g.snapshot = now, i.g.Book.Snapshot(maxShown)
+		fit(&g.snapshot, i.whole(&g.snapshot))
 	}
 	return g.snapshot
 }

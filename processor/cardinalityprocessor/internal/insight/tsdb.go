@@ -4,9 +4,11 @@
 package insight
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
+	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
@@ -42,15 +44,19 @@ func (i inspection) TSDBStatus(limit int) ([]byte, error) {
 	s := i.snapshot()
 	limit = min(max(limit, 1), maxShown)
 	status := tsdbStatus{Status: "success", Data: tsdbData{
-		Head:    tsdbHead{Series: i.Series(), Min: s.Since.UnixMilli(), Max: i.g.Now().UnixMilli()},
-		Metrics: counts(limit, s.Metrics, func(m stats.Metric) (string, float64) { return m.Name, m.Series }),
-		LabelValues: counts(limit, s.Labels, func(l stats.LabelCount) (string, float64) {
-			return l.Name, l.Values
+		Head: tsdbHead{Series: int64(i.total(&s) + 0.5), Min: s.Since.UnixMilli(), Max: i.g.Now().UnixMilli()},
+		Metrics: counts(limit, s.Metrics, func(m stats.Metric) (string, inspect.Estimate) {
+			return m.Name, estimated(m.Series, stats.StandardError)
 		}),
-		LabelMemory: counts(limit, s.Labels, func(l stats.LabelCount) (string, float64) {
-			return l.Name, l.ValueBytes
+		LabelValues: counts(limit, s.Labels, func(l stats.LabelCount) (string, inspect.Estimate) {
+			return l.Name, estimated(l.Values, l.Error)
 		}),
-		SeriesByPair: counts(limit, s.Pairs, func(p stats.Pair) (string, float64) { return p.Key + "=" + p.Value, p.Series }),
+		LabelMemory: counts(limit, s.Labels, func(l stats.LabelCount) (string, inspect.Estimate) {
+			return l.Name, estimated(l.ValueBytes, l.Error)
+		}),
+		SeriesByPair: counts(limit, s.Pairs, func(p stats.Pair) (string, inspect.Estimate) {
+			return p.Key + "=" + p.Value, sampled(p.Series, s.Factor)
+		}),
 	}}
 	for _, l := range s.Labels {
 		status.Data.Head.LabelPairs += int64(l.Values + 0.5)
@@ -58,13 +64,14 @@ func (i inspection) TSDBStatus(limit int) ([]byte, error) {
 	return json.Marshal(status)
 }
 
-// counts are the greatest first.
-func counts[T any](limit int, of []T, by func(T) (string, float64)) []tsdbCount {
+// counts are the greatest first. There is no place here for how far a number may be off, so only those are told that are known.
+func counts[T any](limit int, of []T, by func(T) (string, inspect.Estimate)) []tsdbCount {
 	all := make([]tsdbCount, 0, len(of))
 	for _, x := range of {
-		name, n := by(x)
-		all = append(all, tsdbCount{Name: name, Value: int64(n + 0.5)})
+		if name, n := by(x); n.Known() {
+			all = append(all, tsdbCount{Name: name, Value: int64(n.Value + 0.5)})
+		}
 	}
-	slices.SortStableFunc(all, func(a, b tsdbCount) int { return int(b.Value - a.Value) })
+	slices.SortStableFunc(all, func(a, b tsdbCount) int { return cmp.Compare(b.Value, a.Value) })
 	return all[:min(limit, len(all))]
 }

@@ -41,13 +41,7 @@ func (i inspection) WhatIf(change inspect.Change) (inspect.Projection, error) {
 	switch at := slices.IndexFunc(labels, func(l stats.WithoutLabel) bool { return slices.Equal(change.Drop, []string{l.Name}) }); {
 	case len(change.Drop) == 0 && len(change.Keep) == 0:
 	case at >= 0 && len(change.Keep) == 0:
-		l := &labels[at]
-		others := after.Value - l.Series // that do not have the label
-		if others < 3*l.Error*after.Value {
-			others = 0 // as well as can be told
-		}
-		after.Value = max(1, math.Round(others+l.Without))
-		after.Error = math.Round(l.Error * math.Hypot(l.Without, others))
+		after = without(&labels[at], after)
 	default:
 		after = i.fromSample(change, projection.Before)
 		projection.Note = "estimated from a sample of the series that have a place; likely too low where few series have most of the values"
@@ -59,6 +53,16 @@ func (i inspection) WhatIf(change inspect.Change) (inspect.Projection, error) {
 	projection.After = after
 	projection.Merged = inspect.Estimate{Value: projection.Before.Value - after.Value, Error: math.Hypot(projection.Before.Error, after.Error)}
 	return projection, nil
+}
+
+// without is how many there are without a label. Those that do not have it are a difference, which errs by as much as both numbers,
+// unless there are none.
+func without(l *stats.WithoutLabel, before inspect.Estimate) inspect.Estimate {
+	left := inspect.Estimate{Value: max(1, math.Round(l.Without)), Error: math.Round(l.Error * l.Without)}
+	if l.All {
+		return left
+	}
+	return left.Plus(inspect.Estimate{Value: max(0, before.Value-math.Round(l.Series)), Error: math.Hypot(before.Error, l.Error*l.Series)})
 }
 
 // counted are the labels of all metrics.

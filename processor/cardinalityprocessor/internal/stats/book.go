@@ -5,6 +5,7 @@ package stats
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,6 +71,7 @@ type Book struct {
 	sample  sample
 	refused examples
 	told    int
+	series  [2]int // told of, in this window and in the one before
 	without [MaxLabels]uint64
 	rows    [MaxLabels]*ranked[label] // of the last series: the next one's labels are mostly the same
 }
@@ -86,6 +88,7 @@ type metric struct {
 	gone, goneError  float64 // series of the window before last that were not in the last
 	points, counts   [2]int  // that came, and how often that was counted
 	detailed         bool
+	seen, told       [2]int // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
 	labels           []counted
 	worst            []worst // of its labels, the first one first
 	asked            int     // for it
@@ -103,6 +106,7 @@ type label struct {
 type counted struct {
 	name                    string
 	hash                    uint64
+	told                    [2]int   // of a series that has it, as of the metric
 	series, values, without distinct // without: what its series would be without it
 }
 
@@ -131,7 +135,7 @@ func (b *Book) Observe(s *Series) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	id := b.identify(s)
+	id, twice := b.identify(s)
 	name := b.hash(s.Metric)
 	b.names.add(markOf(name))
 	m := &b.metrics.get(s.Metric, name).of
@@ -142,7 +146,9 @@ func (b *Book) Observe(s *Series) {
 	if b.told++; b.told%rankEvery == 0 {
 		b.choose()
 	} else if !m.detailed && b.told < rankEvery {
-		m.detailed = b.countDetailed() < maxDetailed
+		if b.countDetailed() < maxDetailed {
+			m.detail()
+		}
 	}
 	of := b.detailed(m)
 	if s.Rejected {
@@ -156,8 +162,12 @@ func (b *Book) Observe(s *Series) {
 	if s.New {
 		m.births[0]++
 	}
+	m.seen[0]++
+	of.told[0]++
+	b.series[0]++
 	for i := range s.Labels {
-		b.label(of, i, &s.Labels[i], id, s.New)
+		again := twice && slices.ContainsFunc(s.Labels[:i], func(l Label) bool { return l.Name == s.Labels[i].Name })
+		b.label(of, i, &s.Labels[i], id, s.New, again)
 	}
 }
 
@@ -168,7 +178,7 @@ func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 }
 
 // refusedAtOnce is how many are told of while others wait.
-const refusedAtOnce = 512
+const refusedAtOnce = 256
 
 // RefuseAll is Refuse for several of a metric. It appends which of them Observe is wanted of.
 func (b *Book) RefuseAll(metric string, fingerprints []uint64, observe []int) []int {
@@ -179,6 +189,11 @@ func (b *Book) RefuseAll(metric string, fingerprints []uint64, observe []int) []
 }
 
 func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, observe []int) []int {
+	var marks [refusedAtOnce]mark // all that takes time comes before the lock
+	end := min(begin+refusedAtOnce, len(fingerprints))
+	for i, fp := range fingerprints[begin:end] {
+		marks[i] = refusedMark(fp)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	row := b.metrics.last
@@ -192,10 +207,11 @@ func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, obser
 		b.choose()
 	}
 	of := b.detailed(m)
-	for i := begin; i < min(begin+refusedAtOnce, len(fingerprints)); i++ {
-		id := refusedMark(fingerprints[i])
-		m.rejected.add(id)
-		of.rejected.add(id)
+	m.rejected.addAll(marks[:end-begin])
+	if of != m {
+		of.rejected.addAll(marks[:end-begin])
+	}
+	for i := begin; i < end; i++ {
 		of.refused++
 		if of.refused <= allRefused || fold(uint64(of.refused), 4)%someRefused == 0 {
 			observe = append(observe, i)
@@ -227,10 +243,10 @@ func (b *Book) detailed(m *metric) *metric {
 
 func refusedMark(fingerprint uint64) mark { return markOf(fold(fingerprint, 3)) }
 
-// identify finds the hashes of a series and of what it would be without each of its labels.
-func (b *Book) identify(s *Series) mark {
+// identify finds the hashes of a series and of what it would be without each of its labels. It says whether it has any twice, of its
+// resource and of its points.
+func (b *Book) identify(s *Series) (id mark, twice bool) {
 	var sum uint64
-	twice := false
 	for i := range s.Labels {
 		sum += s.Labels[i].Hash
 		for j := range i {
@@ -244,7 +260,7 @@ func (b *Book) identify(s *Series) mark {
 		}
 		b.without[i] = fold(sum-gone, s.Base)
 	}
-	return markOf(fold(sum, s.Base))
+	return markOf(fold(sum, s.Base)), twice
 }
 
 func sumOf(labels []Label, name uint64) (sum uint64) {
@@ -256,8 +272,8 @@ func sumOf(labels []Label, name uint64) (sum uint64) {
 	return sum
 }
 
-// label is told of the i-th label of a series.
-func (b *Book) label(m *metric, i int, l *Label, id mark, born bool) {
+// label is told of the i-th label of a series, which may have it again.
+func (b *Book) label(m *metric, i int, l *Label, id mark, born, again bool) {
 	row := b.rows[i]
 	if row == nil || row.hash != l.Name {
 		row = b.labels.find(l.Key, l.Name)
@@ -269,7 +285,7 @@ func (b *Book) label(m *metric, i int, l *Label, id mark, born bool) {
 		all.name, all.hash = row.name, l.Name
 	}
 	value, without := markOf(fold(l.Hash, 1)), markOf(b.without[i])
-	all.count(id, value, without)
+	all.count(id, value, without, again)
 	if born {
 		all.births[0]++
 	}
@@ -277,7 +293,7 @@ func (b *Book) label(m *metric, i int, l *Label, id mark, born bool) {
 		all.length += (float64(len(l.Value.Str())) - all.length) / 64
 	}
 	if c := m.label(i, all); c != nil {
-		c.count(id, value, without)
+		c.count(id, value, without, again)
 	}
 }
 
@@ -298,13 +314,17 @@ func (m *metric) label(i int, of *label) *counted {
 	return &m.labels[len(m.labels)-1]
 }
 
-func (c *counted) count(id, value, without mark) {
+func (c *counted) count(id, value, without mark, again bool) {
+	if !again {
+		c.told[0]++
+	}
 	c.series.add(id)
 	c.values.add(value)
 	c.without.add(without)
 }
 
 func (c *counted) turn() {
+	c.told = [2]int{0, c.told[0]}
 	c.series.turn()
 	c.values.turn()
 	c.without.turn()
@@ -318,7 +338,7 @@ func (b *Book) choose() {
 		if best == nil {
 			return
 		}
-		best.of.detailed = true
+		best.of.detail()
 	}
 	least, best := b.lastDetailed(), b.foremost()
 	if least == nil || best == nil || least.of.atLimit() && !best.of.atLimit() {
@@ -326,9 +346,12 @@ func (b *Book) choose() {
 	}
 	if best.of.atLimit() && !least.of.atLimit() || best.weight > 2*least.weight {
 		least.of.detailed, least.of.labels = false, nil
-		best.of.detailed = true
+		best.of.detail()
 	}
 }
+
+// detail begins to count the labels of a metric.
+func (m *metric) detail() { m.detailed, m.told, m.labels = true, [2]int{}, nil }
 
 // atLimit says whether series of a metric were rejected lately.
 func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
@@ -377,6 +400,7 @@ func (b *Book) Turn(now time.Time) {
 	b.locked(func() {
 		b.began = [2]time.Time{now, b.began[0]}
 		b.names.turn()
+		b.series = [2]int{0, b.series[0]}
 		for _, l := range b.labels.turn() {
 			l.turn()
 			l.births = [2]int{0, l.births[0]}
@@ -404,6 +428,7 @@ func (m *metric) turn() {
 	m.refused = 0
 	m.limited = [2]bool{false, m.limited[0]}
 	m.births = [2]int{0, m.births[0]}
+	m.seen, m.told = [2]int{0, m.seen[0]}, [2]int{0, m.told[0]}
 	kept := m.labels[:0]
 	for _, l := range m.labels {
 		if l.turn(); l.series.now != nil || l.series.before != nil {
@@ -442,7 +467,7 @@ func (b *Book) Bytes() int {
 	return n
 }
 
-const countedBytes = 24 + 3*16
+const countedBytes = 24 + 2*8 + 3*24
 
 // short is a copy of a name or value, cut where it is too long.
 func short(s string) string {

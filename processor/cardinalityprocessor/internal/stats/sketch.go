@@ -68,13 +68,23 @@ type distinct struct{ now, before, spare *sketch }
 
 const sketchBytes = sketchCells
 
-func (d *distinct) add(m mark) {
+func (d *distinct) add(m mark) { d.open().add(m) }
+
+func (d *distinct) addAll(all []mark) {
+	s := d.open()
+	for _, m := range all {
+		s.add(m)
+	}
+}
+
+// open is the sketch of this window.
+func (d *distinct) open() *sketch {
 	if d.now == nil {
 		if d.now, d.spare = d.spare, nil; d.now == nil {
 			d.now = new(sketch)
 		}
 	}
-	d.now.add(m)
+	return d.now
 }
 
 // turn begins a new window. All sketches are first needed at its beginning, so the one that is no more is cleared for that,

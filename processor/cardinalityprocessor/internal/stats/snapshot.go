@@ -45,7 +45,8 @@ type WithoutLabel struct {
 	Series  float64 // that have the label
 	Values  float64 // distinct
 	Without float64 // series that these would be
-	Error   float64 // standard, of each
+	Error   float64 // standard, of each, as a part of it
+	All     bool    // all series have the label, for certain
 }
 
 // LabelCount is a label of all metrics.
@@ -102,7 +103,7 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	sortBy(s.Metrics, func(m Metric) (float64, string) { return m.Series + m.Rejected, m.Name })
 	for _, r := range b.labels.rows {
 		l := LabelCount{
-			WithoutLabel: missing.and(r.of.hash, r.of.snapshot()), FreshValues: r.of.values.fresh(), Births: r.of.births[0] + r.of.births[1],
+			WithoutLabel: missing.and(r.of.hash, r.of.snapshot(b.series, true)), FreshValues: r.of.values.fresh(), Births: r.of.births[0] + r.of.births[1],
 		}
 		l.ValueBytes = l.Values * r.of.length
 		if l.Series > 0 {
@@ -143,8 +144,12 @@ func (b *Book) pairs(s *Snapshot) {
 	})
 }
 
-func (c *counted) snapshot() WithoutLabel {
-	l := WithoutLabel{Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate(), Error: StandardError}
+// snapshot is what is known of a label that comes with so many series that were told of, which may be all that there are.
+func (c *counted) snapshot(told [2]int, all bool) WithoutLabel {
+	l := WithoutLabel{
+		Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate(), Error: StandardError,
+		All: all && c.told == told,
+	}
 	l.Without = min(l.Without, l.Series)
 	return l
 }

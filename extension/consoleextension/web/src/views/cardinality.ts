@@ -262,6 +262,7 @@ export function examples(values: string[] | null): Child {
 /** A number and how far it may be off, when that is worth saying. */
 export function estimate(e: api.Estimate | undefined): string {
   if (!e) return unknown;
+  if (e.at_most !== undefined) return `up to ${short(e.at_most)}`;
   const value = short(e.value);
   if (e.error >= e.value / 2 && e.error > 0) return `up to ${short(Math.ceil(e.value + 2 * e.error))}`;
   return e.error > 0 && e.error >= e.value * 0.01 ? `${value} ± ${short(e.error)}` : e.error > 0 ? `~${value}` : value;

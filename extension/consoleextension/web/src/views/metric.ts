@@ -125,7 +125,7 @@ function projection(metric: api.MetricDetail, whatIf: api.Projection | null, rou
             h("b", null, estimate(whatIf.before)),
             " series become ",
             h("b", null, estimate(whatIf.after)),
-            whatIf.before.value > 0 ? [": ", h("b", null, percent(Math.max(0, 1 - whatIf.after.value / whatIf.before.value))), " fewer"] : null,
+            whatIf.before.value > 0 ? [whatIf.after.at_most === undefined ? ": " : ": at least ", h("b", null, percent(Math.max(0, 1 - (whatIf.after.at_most ?? whatIf.after.value) / whatIf.before.value))), " fewer"] : null,
             whatIf.merged.value > 0 ? `, ${short(whatIf.merged.value)} of them added up with others` : null,
             ".",
           ),
