@@ -30,6 +30,14 @@ func (p Pace) Take(used, now int64) (int64, bool) {
 	return used, used <= now+int64(time.Minute)
 }
 
+// Spent is how much of a minute is used up to an instant.
+func (p Pace) Spent(used, now int64) int64 {
+	if used > now+2*int64(time.Minute) { // as in Take
+		return 0
+	}
+	return max(0, used-now)
+}
+
 // TakeShared takes one from an instant that others take from, too.
 func (p Pace) TakeShared(used *atomic.Int64, now int64) bool {
 	for {

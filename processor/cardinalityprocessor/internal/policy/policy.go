@@ -356,6 +356,11 @@ func (l *Limit) bounds() []*Bound {
 	return all
 }
 
+// OfTenants says whether the groups of a limit are each of one tenant.
+func (l *Limit) OfTenants() bool {
+	return slices.ContainsFunc(l.GroupBy, func(from Source) bool { return from.Kind == FromTenant })
+}
+
 // Owner is what the points of a metric have in common.
 type Owner struct {
 	Resource pcommon.Map

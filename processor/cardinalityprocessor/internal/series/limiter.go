@@ -180,7 +180,7 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 	x.Due, x.Fresh = l.Watched, true
 	l.keepValues(x)
 	id = l.Groups.Join(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account)
-	l.Groups.welcome(x.Places, x.Now)
+	l.Groups.welcome(x.Places, x.Owner.Account, x.Now, l.Patience)
 	sh.Insert(fp, id, x.Moment)
 	l.describe(x)
 	l.Admitted.Add(1)
@@ -236,9 +236,9 @@ func (l *Limiter) refuse(fp uint64, x *Sighting) Verdict {
 			}
 		}
 	}
-	for _, p := range x.Places {
-		if l.Groups.hurried(&p, x.Now) {
-			return Verdict{Limit: p.Limit, Reason: policy.ReasonSeriesRate, Waits: l.Groups.brief(p.Key, x.Now, l.Patience)}
+	for i := range x.Places {
+		if p := &x.Places[i]; l.Groups.hurried(p, x.Owner.Account, x.Now) {
+			return Verdict{Limit: p.Limit, Reason: policy.ReasonSeriesRate, Waits: l.Groups.brief(p, x.Owner.Account, x.Now, l.Patience)}
 		}
 	}
 	crowded := l.Groups.crowded(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account)

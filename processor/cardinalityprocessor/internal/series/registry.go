@@ -27,6 +27,7 @@ type registry struct {
 	maxSets int
 	owned   map[uint64]int // sets by who pays for them
 	Apart   bool           // nobody may have so many that others find none
+	shares  int            // of paces
 	MaxLeft int            // entries of those who left
 	Groups  map[uint64]*Group
 	open    GroupIndex              // the same, for who has no lock
@@ -55,8 +56,8 @@ type Group struct {
 	about  *about       // nil while nobody asked for the members of it
 
 	newcomers int64        // what its pace of new series remembers
-	pressed   int64        // since when there have been more than that
-	denied    int64        // when one of them last found no room
+	shares    *fair.Paces  // whose that is, if it is of several tenants
+	waits     fair.Part    // since when newcomers have been too many
 	points    atomic.Int64 // what its pace of points remembers
 	Count     atomic.Int64 // used, for who has no lock
 	heading   atomic.Pointer[heading]
@@ -178,36 +179,6 @@ func (r *registry) crowded(generation uint32, places []Place, kind SetKind, acco
 		return false
 	}
 	return r.Ids[setKey(generation, places, kind)] == 0
-}
-
-// hurried says whether a group has had its share of new series, and has to wait for the next.
-func (r *registry) hurried(p *Place, now int64) bool {
-	g := r.Groups[p.Key]
-	if g == nil || p.party || p.Terms.Newcomers.Each == 0 {
-		return false
-	}
-	_, ok := p.Terms.Newcomers.Take(g.newcomers, now)
-	return !ok
-}
-
-// brief notes that a group has no room for the pace of newcomers, and says whether that has not lasted for long.
-func (r *registry) brief(key uint64, now, patience int64) bool {
-	g := r.Groups[key]
-	if d := now - g.denied; d > patience || d < 0 {
-		g.pressed = now
-	}
-	g.denied = now
-	return now-g.pressed < patience
-}
-
-// welcome takes one from the share of each group.
-func (r *registry) welcome(places []Place, now int64) {
-	for _, p := range places {
-		if !p.party && p.Terms.Newcomers.Each > 0 {
-			g := r.Groups[p.Key]
-			g.newcomers, _ = p.Terms.Newcomers.Take(g.newcomers, now)
-		}
-	}
 }
 
 // exhausted says that there are no ids left for another set. Series that should move to one stay where they are.
