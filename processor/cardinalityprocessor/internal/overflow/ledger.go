@@ -190,7 +190,7 @@ func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 		m.Output, m.Limit, m.Cost = outputs[at], limits[rule], costOf(&m.Last)
 		m.bounds, m.Last.Shape = m.Output.Bounds.Load(), m.Output.form
 		m.Output.subtotal(shard).Members++
-		sh.Members[fp] = m
+		sh.admit(fp, m)
 		o.All.Used.Add(m.Cost)
 		m.Output.account.Used.Add(m.Cost)
 		m.exact = m.Last.Shape != amount.ShapeHistogram || m.bounds == nil // else it is not known before its next value

@@ -54,6 +54,7 @@ type Overflow struct {
 type overflowShard struct {
 	Mu      sync.Mutex
 	Members map[uint64]*Member
+	members atomic.Int64 // how many they are, for who has no lock
 	Silent  map[*purse]*silent
 	Rested  int64    // memory of those
 	Asleep  int      // and how many they are
@@ -148,7 +149,7 @@ const (
 
 // New returns one with memory for so many bytes. No output begins earlier than it did.
 func New(budget int64, idle time.Duration, begin time.Time) *Overflow {
-	n := 1 << min(maxOverflowShardBits, bits.Len(uint(2*runtime.GOMAXPROCS(0)-1)))
+	n := 1 << min(maxOverflowShardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
 	o := &Overflow{
 		Idle:     idle,
 		Budget:   budget,
@@ -173,6 +174,18 @@ func (o *Overflow) lock(fp uint64) *overflowShard {
 	sh := &o.Shards[o.shardOf(fp)]
 	sh.Mu.Lock()
 	return sh
+}
+
+// admit makes an input a member. The lock is held, here and below.
+func (sh *overflowShard) admit(fp uint64, m *Member) {
+	sh.Members[fp] = m
+	sh.members.Store(int64(len(sh.Members)))
+}
+
+// remove ends that.
+func (sh *overflowShard) remove(fp uint64) {
+	delete(sh.Members, fp)
+	sh.members.Store(int64(len(sh.Members)))
 }
 
 // LockAll locks all shards, for what must not change in any.
@@ -207,8 +220,12 @@ type held struct {
 // Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
 // whether it should ask for a place, and whether it had one and says by itself what it grows by.
 func (o *Overflow) Held(fp uint64, m pmetric.Metric, i int, epoch uint32) (v held, asks, owns bool) {
+	sh := &o.Shards[o.shardOf(fp)]
+	if sh.members.Load() == 0 { // fast path: where all is dropped, nobody is a member
+		return held{}, false, false
+	}
 	w := amount.WhenAt(m, i)
-	sh := o.lock(fp)
+	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	of := sh.Members[fp]
 	if of == nil || w.Start != of.Start && !w.NoValue { // the end may come without a beginning

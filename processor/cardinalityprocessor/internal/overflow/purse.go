@@ -56,6 +56,9 @@ func (o *Overflow) reserve(of *purse, n int64) bool {
 }
 
 func (o *Overflow) unreserve(of *purse, n int64) {
+	if n == 0 { // as nearly always: all cores would meet here
+		return
+	}
 	o.All.Staged.Add(-n)
 	of.Staged.Add(-n)
 }
@@ -72,6 +75,9 @@ func (o *Overflow) grow(of *purse, n int64) bool {
 
 // shrink gives memory back.
 func (o *Overflow) shrink(of *purse, n int64) {
+	if n == 0 { // as above
+		return
+	}
 	o.All.Used.Add(-n)
 	of.Used.Add(-n)
 }

@@ -34,7 +34,7 @@ func (c *Settlement) latest() pcommon.Timestamp {
 }
 
 // committedAtOnce is how many points are added while others wait.
-const committedAtOnce = 256
+const committedAtOnce = 64
 
 // Commit adds what was staged, shard by shard.
 func (o *Overflow) Commit(c *Settlement) {
@@ -42,12 +42,23 @@ func (o *Overflow) Commit(c *Settlement) {
 	if n := uint64(len(c.Additions)); n > 0 {
 		c.stamp = o.commits.Add(n) - n
 	}
-	for i, some := range c.inShards(o) {
-		for few := range slices.Chunk(some, committedAtOnce) {
-			o.commitSome(c, i, few)
-		}
-	}
+	o.commitAll(c, c.inShards(o))
 	o.unbegun(c.Staged)
+}
+
+// commitAll goes from shard to shard, and to those that are busy later: who waits for one has nothing else to do.
+func (o *Overflow) commitAll(c *Settlement, all [][]uint32) {
+	for left, wait := len(c.Additions), false; left > 0; {
+		before := left
+		for i := range all {
+			some := all[i][:min(committedAtOnce, len(all[i]))]
+			if len(some) > 0 && o.commitSome(c, i, some, wait) {
+				all[i] = all[i][len(some):]
+				left -= len(some)
+			}
+		}
+		wait = left == before
+	}
 }
 
 // inShards sorts additions by the shards that they belong to, and keeps the order of those of one.
@@ -72,9 +83,13 @@ func (s *Staged) inShards(o *Overflow) [][]uint32 {
 	return all
 }
 
-func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32) {
+func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool) (done bool) {
 	sh := &o.Shards[shard]
-	sh.Mu.Lock()
+	if wait {
+		sh.Mu.Lock()
+	} else if !sh.Mu.TryLock() {
+		return false
+	}
 	defer sh.Mu.Unlock()
 	for _, i := range some {
 		add := &c.Additions[i]
@@ -100,6 +115,7 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32) {
 		p.pins--
 		o.unreserve(add.output.account, int64(add.cost))
 	}
+	return true
 }
 
 // Discard forgets what was staged.
@@ -222,7 +238,7 @@ func (x *settling) member() amount.Loss {
 			return lost
 		}
 		m = &Member{Output: out}
-		x.shard.Members[x.FP] = m
+		x.shard.admit(x.FP, m)
 		p.Members++
 	} else {
 		if lost = x.goesOn(out, p, &v, m); lost == amount.LossNotFinite {

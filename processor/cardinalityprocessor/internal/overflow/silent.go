@@ -133,7 +133,7 @@ func (o *Overflow) forget(sh *overflowShard, fp uint64, m *Member) {
 	sh.disown(m)
 	m.gone = true
 	o.shrink(m.Output.account, m.Cost)
-	delete(sh.Members, fp)
+	sh.remove(fp)
 }
 
 // overlook forgets those who rest and were added to an output that is gone: there is nothing left to go on with.

@@ -70,10 +70,11 @@ const (
 type Staged struct {
 	Additions  []Addition
 	histograms []amount.Bucketed
-	Owned      []uint64  // fingerprints of outputs that are to be marked as made here
-	byShard    []uint32  // additions, when they are settled
-	last       *Output   // that something is for; it stays until the batch is over
-	Orphans    []*Output // that nothing may be for
+	Owned      []uint64           // fingerprints of outputs that are to be marked as made here
+	byShard    []uint32           // additions, when they are settled
+	last       *Output            // that something is for; it stays until the batch is over
+	outputs    map[uint64]*Output // all of those, by fingerprint
+	Orphans    []*Output          // that nothing may be for
 }
 
 // value is that of an addition, which may be changed.
@@ -104,7 +105,13 @@ func (s *Staged) append(add *Addition, of *subtotal, v *amount.Bucketed) {
 	if add.member != nil {
 		add.member.pins++
 	}
-	s.last = add.output
+	if s.last != add.output {
+		s.last = add.output
+		if s.outputs == nil {
+			s.outputs = map[uint64]*Output{}
+		}
+		s.outputs[s.last.FP] = s.last
+	}
 	s.Additions = append(s.Additions, *add)
 }
 
@@ -112,6 +119,7 @@ func (s *Staged) append(add *Addition, of *subtotal, v *amount.Bucketed) {
 const (
 	MaxStaged           = 1 << 15
 	maxStagedHistograms = 1 << 14
+	maxStagedOutputs    = 1 << 12
 )
 
 // Reset lets go of all, and keeps some memory.
@@ -122,8 +130,12 @@ func (s *Staged) Reset() {
 	if cap(s.histograms) > maxStagedHistograms {
 		s.histograms = nil
 	}
+	if len(s.outputs) > maxStagedOutputs {
+		s.outputs = nil
+	}
 	clear(s.Additions)
 	clear(s.histograms)
+	clear(s.outputs)
 	s.Additions, s.histograms, s.Owned, s.last = s.Additions[:0], s.histograms[:0], s.Owned[:0], nil
 	s.Orphans = nil
 }
@@ -142,7 +154,7 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 	}
 	out := s.last // fast path: the last one that it had something for is there
 	if out != nil && out.FP != fp {
-		out = nil
+		out = s.outputs[fp]
 	}
 	for {
 		lost, again := o.stageTo(s, out, kind, &add, &v, a)
