@@ -118,7 +118,10 @@ func writeShared(t *testing.T, url string, at int64) {
 		r.Timeseries = append(r.Timeseries, prompb.TimeSeries{
 			Labels: []prompb.Label{
 				{Name: "__name__", Value: fmt.Sprint("shared_", i%3)},
-				{Name: "code", Value: "200"}, {Name: "device", Value: "eth0"}, {Name: "job", Value: "again"}, {Name: "path", Value: fmt.Sprint("/of/", i)},
+				{Name: "code", Value: "200"},
+				{Name: "device", Value: "eth0"},
+				{Name: "job", Value: "again"},
+				{Name: "path", Value: fmt.Sprint("/of/", i)},
 			},
 			Samples: []prompb.Sample{{Timestamp: at, Value: float64(i)}},
 		})

@@ -119,7 +119,7 @@ func (d *disk) append(ctx context.Context, first uint64, entries []*entry, desti
 		}
 		ops = append(ops, storage.SetOperation(fmt.Sprintf("%s%02d", reserveKey, i), reserve))
 	}
-	ops = append(ops, storage.SetOperation(indexKey, appendIndex(nil, first, next)))
+	ops = append(ops, storage.SetOperation(indexKey, indexOf(first, next)))
 	need := sizeOf(entries)
 	if !d.hasRoom(need) {
 		return fmt.Errorf("cannot store %d blocks: %w", len(entries), storage.ErrStorageFull)
@@ -166,10 +166,9 @@ func parseKey(prefix, k string) (uint64, bool) {
 	return seq, err == nil
 }
 
-func appendIndex(dst []byte, first, next uint64) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, first)
-	dst = binary.LittleEndian.AppendUint64(dst, next)
-	return appendChecksum(dst)
+func indexOf(first, next uint64) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, first)
+	return appendChecksum(binary.LittleEndian.AppendUint64(b, next))
 }
 
 func parseIndex(b []byte) (first, next uint64, err error) {

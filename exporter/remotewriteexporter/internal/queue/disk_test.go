@@ -186,7 +186,7 @@ func TestLostIndexIsFoundAgain(t *testing.T) {
 
 func TestLostIndexWithoutAWalkBeginsAnew(t *testing.T) {
 	m := newMedium()
-	m.values[indexKey] = appendIndex(nil, 9, 3)
+	m.values[indexKey] = indexOf(9, 3)
 	q, dropped := open(t, 1, 10, stored(on(m)))
 	push(t, q, 0, blockOf(1, 0))
 	require.Equal(t, []int{1}, contents(t, q, 0))

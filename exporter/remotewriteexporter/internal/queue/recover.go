@@ -79,7 +79,7 @@ func (q *Queue) recover(ctx context.Context) error {
 		q.cfg.Lost(lost)
 	}
 	if isStale { // what is lost is so once
-		if err := q.disk.client.Set(ctx, indexKey, appendIndex(nil, first, next)); err != nil {
+		if err := q.disk.client.Set(ctx, indexKey, indexOf(first, next)); err != nil {
 			q.cfg.StorageFailed(fmt.Errorf("cannot write the index of the stored queue: %w", err))
 		}
 	}

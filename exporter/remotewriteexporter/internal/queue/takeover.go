@@ -146,7 +146,7 @@ func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 		record = binary.LittleEndian.AppendUint64(record, n)
 	}
 	record = binary.LittleEndian.AppendUint32(record, t.epochs)
-	ops := append(t.forgetTold(), storage.SetOperation(takeoverKey, record), storage.SetOperation(indexKey, appendIndex(nil, from, to)))
+	ops := append(t.forgetTold(), storage.SetOperation(takeoverKey, record), storage.SetOperation(indexKey, indexOf(from, to)))
 	return t.Log.Batch(ctx, ops...)
 }
 

@@ -81,7 +81,7 @@ func TestPoolsAreBounded(t *testing.T) {
 	_, waiting = pools.Waiting()
 	require.Equal(t, runtime.GOMAXPROCS(0), waiting)
 
-	many := layouts(FewPlans+1)
+	many := layouts(FewPlans + 1)
 	pools = pooled(t, many, retainedPoints)
 	for _, l := range many {
 		pools.Give(&Tree{Layout: l})
