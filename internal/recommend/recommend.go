@@ -6,6 +6,7 @@
 package recommend
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -149,8 +150,7 @@ func (q *question) ask(ctx context.Context) (string, error) {
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("cannot reach the console at %s: %w: see whether the collector runs with the extension `console`, and name its address by --console",
-			base.Redacted(), cause(err))
+		return "", unreached(base, cause(err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -167,6 +167,16 @@ func cause(err error) error {
 		return of.Err
 	}
 	return err
+}
+
+// unreached says what to do about a console that did not answer, or that is not trusted.
+func unreached(console *url.URL, err error) error {
+	advice := "see whether the collector runs with the extension `console`, and name its address by --console"
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		advice = "name the authority that signed its certificate by --ca-file, and use a host in --console that the certificate has"
+	}
+	return fmt.Errorf("cannot reach the console at %s: %w: %s", console.Redacted(), err, advice)
 }
 
 func readSecret(name string) (string, error) {
@@ -208,10 +218,11 @@ func understand(status int, body []byte) (string, error) {
 	}
 	err := json.Unmarshal(body, &answer)
 	switch {
+	case status == http.StatusUnauthorized:
+		reason := cmp.Or(answer.Error.Message, "the console answered 401")
+		return "", fmt.Errorf("cannot get recommendations: %s: name a file with the console's credentials by --authorization-file", reason)
 	case answer.Error.Message != "":
 		return "", fmt.Errorf("cannot get recommendations: %s", answer.Error.Message)
-	case status == http.StatusUnauthorized:
-		return "", errors.New("cannot get recommendations: the console wants credentials: give them by --authorization-file")
 	case status != http.StatusOK:
 		return "", fmt.Errorf("cannot get recommendations: the console answered %d", status)
 	case err != nil:

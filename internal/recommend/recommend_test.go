@@ -76,7 +76,7 @@ func TestCertificatesAreTrusted(t *testing.T) {
 	require.Zero(t, exit, stderr)
 	exit, stderr = ask(t, "--console", s.URL)
 	require.Equal(t, 1, exit)
-	require.Contains(t, stderr, "certificate")
+	require.Contains(t, stderr, "by --ca-file")
 	_, stderr = ask(t, "--console", s.URL, "--ca-file", none)
 	require.Contains(t, stderr, "there is no certificate in it")
 }
@@ -93,7 +93,8 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		"cannot read --ca-file":                    {group, verb, "--ca-file", "missing"},
 		"cannot read --authorization-file":         {group, verb, "--authorization-file", "missing"},
 		"there is no cardinality processor":        {group, verb, "--console", console(t, 404, `{"error":{"message":"there is no cardinality processor in the pipelines"}}`, nothing)},
-		"--authorization-file":                     {group, verb, "--console", console(t, 401, "no", nothing)},
+		"answered 401: name a file":                {group, verb, "--console", console(t, 401, "no", nothing)},
+		"no password: name a file":                 {group, verb, "--console", console(t, 401, `{"error":{"message":"no password"}}`, nothing)},
 		"answered 502":                             {group, verb, "--console", console(t, 502, "no", nothing)},
 		"cannot read the console's answer":         {group, verb, "--console", console(t, 200, "no", nothing)},
 		"is no console":                            {group, verb, "--console", console(t, 200, "{}", nothing)},
