@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/otlpserver"
@@ -41,26 +42,55 @@ service:
 func TestPlacesSurviveAKill(t *testing.T) {
 	t.Parallel()
 	const places = 50
-	destination, addr, data := otlpserver.New(t, otlpserver.Options{}), freeport.Addr(t), t.TempDir()
-	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(placesConfig, addr, places, destination.GRPCAddr(), data))
-	arrive := func(first int) int {
-		t.Helper()
-		before := destination.Totals().DataPoints
-		_, err := pmetricotlp.NewGRPCClient(dial(t, addr)).Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(gaugesOf(first, places)))
-		require.NoError(t, err)
-		return destination.Totals().DataPoints - before
-	}
-	require.Equal(t, places, arrive(0))
-	require.Zero(t, arrive(1000))
+	gateway, data := newWay(t), t.TempDir()
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(placesConfig, gateway.addr, places, gateway.destination.GRPCAddr(), data))
+	require.Equal(t, places, gateway.arrive(t, "", 0, places))
+	require.Zero(t, gateway.arrive(t, "", 1000, places))
 	for range 2 {
-		wait.Until(t, delivery, savedSince(data, time.Now()))
-		g.Kill()
-		g.Restart()
-		g.ready()
-		require.Zero(t, arrive(2000), "newcomers after a kill")
-		require.Equal(t, places, arrive(0), "who was there before")
+		killSaved(t, g, data)
+		require.Zero(t, gateway.arrive(t, "", 2000, places), "newcomers after a kill")
+		require.Equal(t, places, gateway.arrive(t, "", 0, places), "who was there before")
 	}
 	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+}
+
+// way is one into a gateway, and where what goes in there arrives.
+type way struct {
+	addr        string
+	destination *otlpserver.Server
+}
+
+func newWay(t *testing.T) way {
+	t.Helper()
+	return way{freeport.Addr(t), otlpserver.New(t, otlpserver.Options{})}
+}
+
+// arrive sends gauges as somebody, and returns how many have arrived.
+func (w way) arrive(t *testing.T, flock string, first, n int) int {
+	t.Helper()
+	before := w.destination.Totals().DataPoints
+	as(t, w.addr, flock, gaugesOf(first, n))
+	return w.destination.Totals().DataPoints - before
+}
+
+// as sends metrics as somebody, or as nobody.
+func as(t *testing.T, addr, flock string, md pmetric.Metrics) {
+	t.Helper()
+	ctx := t.Context()
+	if flock != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-flock", flock)
+	}
+	_, err := pmetricotlp.NewGRPCClient(dial(t, addr)).Export(ctx, pmetricotlp.NewExportRequestFromMetrics(md))
+	require.NoError(t, err)
+}
+
+// killSaved kills a gateway that has saved what there was, and starts it again.
+func killSaved(t *testing.T, g *collector, data string) {
+	t.Helper()
+	wait.Until(t, delivery, savedSince(data, time.Now()))
+	g.Kill()
+	g.Restart()
+	g.ready()
 }
 
 // savedSince says whether a snapshot that began after a moment is on disk: they are a second apart, and take less.
@@ -114,40 +144,24 @@ func TestTwoPipelinesShareAStorage(t *testing.T) {
 	t.Parallel()
 	const places = 50
 	data := t.TempDir()
-	type lane struct {
-		addr        string
-		destination *otlpserver.Server
-		first       int
-	}
-	lanes := []lane{
-		{addr: freeport.Addr(t), destination: otlpserver.New(t, otlpserver.Options{}), first: 0},
-		{addr: freeport.Addr(t), destination: otlpserver.New(t, otlpserver.Options{}), first: 10_000},
-	}
-	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(twoPipelinesConfig, lanes[0].addr, lanes[1].addr, places,
-		lanes[0].destination.GRPCAddr(), lanes[1].destination.GRPCAddr(), data))
-	arrive := func(l *lane, first int) int {
-		t.Helper()
-		before := l.destination.Totals().DataPoints
-		_, err := pmetricotlp.NewGRPCClient(dial(t, l.addr)).Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(gaugesOf(first, places)))
-		require.NoError(t, err)
-		return l.destination.Totals().DataPoints - before
-	}
-	for i := range lanes {
-		require.Equal(t, places, arrive(&lanes[i], lanes[i].first))
-		require.Zero(t, arrive(&lanes[i], lanes[1-i].first))
+	ways, first := []way{newWay(t), newWay(t)}, []int{0, 10_000}
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(twoPipelinesConfig, ways[0].addr, ways[1].addr, places,
+		ways[0].destination.GRPCAddr(), ways[1].destination.GRPCAddr(), data))
+	for i, w := range ways {
+		require.Equal(t, places, w.arrive(t, "", first[i], places))
+		require.Zero(t, w.arrive(t, "", first[1-i], places))
 	}
 	for _, how := range []string{"kill", "stop"} {
 		if how == "kill" {
-			wait.Until(t, delivery, savedSince(data, time.Now()))
-			g.Kill()
+			killSaved(t, g, data)
 		} else {
 			require.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+			g.Restart()
+			g.ready()
 		}
-		g.Restart()
-		g.ready()
-		for i := range lanes {
-			require.Zero(t, arrive(&lanes[i], lanes[1-i].first), "%s: what has its places in the other pipeline", how)
-			require.Equal(t, places, arrive(&lanes[i], lanes[i].first), how)
+		for i, w := range ways {
+			require.Zero(t, w.arrive(t, "", first[1-i], places), "%s: what has its places in the other pipeline", how)
+			require.Equal(t, places, w.arrive(t, "", first[i], places), how)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(data, "*cardinality*"))

@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/otlpserver"
@@ -39,34 +37,21 @@ service:
   pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}
 `
 
-// as sends metrics as somebody.
-func as(t *testing.T, addr, flock string, md pmetric.Metrics) {
-	t.Helper()
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-flock", flock)
-	_, err := pmetricotlp.NewGRPCClient(dial(t, addr)).Export(ctx, pmetricotlp.NewExportRequestFromMetrics(md))
-	require.NoError(t, err)
-}
-
 // Each tenant has the limit that is its own before and after a kill, and nobody's places become another's.
 func TestTenantsHaveTheirOwnLimitsAfterAKill(t *testing.T) {
 	t.Parallel()
-	destination, addr, data := otlpserver.New(t, otlpserver.Options{}), freeport.Addr(t), t.TempDir()
-	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(overridesConfig, addr, destination.GRPCAddr(), data))
+	gateway, data := newWay(t), t.TempDir()
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(overridesConfig, gateway.addr, gateway.destination.GRPCAddr(), data))
 	arrive := func(flock string, first int) int {
 		t.Helper()
-		before := destination.Totals().DataPoints
-		as(t, addr, flock, gaugesOf(first, 50))
-		return destination.Totals().DataPoints - before
+		return gateway.arrive(t, flock, first, 50)
 	}
 	limits := map[string]int{"large": 40, "one": 10, "other": 10}
 	for flock, limit := range limits {
 		require.Equal(t, limit, arrive(flock, 0), flock)
 	}
 	for range 2 {
-		wait.Until(t, delivery, savedSince(data, time.Now()))
-		g.Kill()
-		g.Restart()
-		g.ready()
+		killSaved(t, g, data)
 		for flock, limit := range limits {
 			require.Zero(t, arrive(flock, 1000), "newcomers of %s after a kill", flock)
 			require.Equal(t, limit, arrive(flock, 0), "who was there before, of %s", flock)
@@ -103,27 +88,17 @@ func TestPipelinesShareALimitAfterAKill(t *testing.T) {
 	t.Parallel()
 	const places, ofA = 50, 30
 	data := t.TempDir()
-	type lane struct {
-		addr        string
-		destination *otlpserver.Server
-	}
-	a := lane{freeport.Addr(t), otlpserver.New(t, otlpserver.Options{})}
-	b := lane{freeport.Addr(t), otlpserver.New(t, otlpserver.Options{})}
+	a, b := newWay(t), newWay(t)
 	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(sharedConfig, a.addr, b.addr, places,
 		a.destination.GRPCAddr(), b.destination.GRPCAddr(), data))
-	arrive := func(l lane, first int) int {
+	arrive := func(w way, first int) int {
 		t.Helper()
-		before := l.destination.Totals().DataPoints
-		as(t, l.addr, "any", gaugesOf(first, ofA))
-		return l.destination.Totals().DataPoints - before
+		return w.arrive(t, "", first, ofA)
 	}
 	require.Equal(t, ofA, arrive(a, 0))
 	require.Equal(t, places-ofA, arrive(b, 0), "the same series, in another pipeline")
 	for range 2 {
-		wait.Until(t, delivery, savedSince(data, time.Now()))
-		g.Kill()
-		g.Restart()
-		g.ready()
+		killSaved(t, g, data)
 		require.Zero(t, arrive(b, 1000), "newcomers after a kill")
 		require.Zero(t, arrive(a, 1000), "newcomers after a kill")
 		require.Equal(t, places-ofA, arrive(b, 0))

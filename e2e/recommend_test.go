@@ -6,7 +6,10 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,6 +25,7 @@ import (
 
 	"github.com/godwit-otel/godwit/e2e/freeport"
 	"github.com/godwit-otel/godwit/e2e/wait"
+	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
 const advisedConfig = `
@@ -150,4 +154,65 @@ func TestRecommendSaysWhatIsMissing(t *testing.T) {
 	exit, output = command(t, "godwit-agent", nil, "--help")
 	assert.Zero(t, exit)
 	assert.Contains(t, output, "cardinality recommend")
+}
+
+// A console behind TLS is asked by whoever trusts its certificate and has the password or the token, and tells everybody else what is missing.
+func TestRecommendAsksAGuardedConsole(t *testing.T) {
+	t.Parallel()
+	certificate, key := certtest.SelfSigned(t)
+	stranger, _ := certtest.SelfSigned(t)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	trusted, other := write("ca.pem", certificate), write("stranger.pem", stranger)
+	for name, guard := range map[string]struct{ extension, right, wrong string }{
+		"basicauth": {
+			`{htpasswd: {inline: "goose:honk"}}`,
+			"Basic " + base64.StdEncoding.EncodeToString([]byte("goose:honk")), "Basic " + base64.StdEncoding.EncodeToString([]byte("goose:hiss")),
+		},
+		"bearertokenauth": {`{token: honk}`, "Bearer honk", "Bearer hiss"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const distribution = "godwit-gateway"
+			at, addr := freeport.Addr(t), freeport.Addr(t)
+			startDistribution(t, distribution, fmt.Sprintf(advisedConfig, at, addr, "rules: []"), fmt.Sprintf(`
+extensions:
+  %[1]s: %[2]s
+  console: {auth: {authenticator: %[1]s}, tls: {cert_pem: %[3]q, key_pem: %[4]q}}
+service: {extensions: [health_check, console, %[1]s]}
+`, name, guard.extension, certificate, key))
+			_, err := pmetricotlp.NewGRPCClient(dial(t, addr)).Export(t.Context(),
+				pmetricotlp.NewExportRequestFromMetrics(explosion(pcommon.NewTimestampFromTime(time.Now()))))
+			require.NoError(t, err)
+			ask := func(args ...string) (int, string) {
+				return command(t, distribution, nil, append([]string{"cardinality", "recommend", "--console", "https://" + at}, args...)...)
+			}
+			right, wrong := write(name+"-right", guard.right+"\n"), write(name+"-wrong", guard.wrong)
+			exit, output := ask("--ca-file", trusted, "--authorization-file", right)
+			require.Zero(t, exit, output)
+			assert.Equal(t, 3, strings.Count(output, "- name: "), output)
+			for _, refused := range []struct {
+				args []string
+				says string
+			}{
+				{[]string{"--authorization-file", right}, "by --ca-file"},
+				{[]string{"--ca-file", other, "--authorization-file", right}, "by --ca-file"},
+				{[]string{"--ca-file", trusted}, "credentials by --authorization-file"},
+				{[]string{"--ca-file", trusted, "--authorization-file", wrong}, "credentials by --authorization-file"},
+				{[]string{"--ca-file", trusted, "--authorization-file", filepath.Join(dir, "nowhere")}, "cannot read --authorization-file"},
+				{[]string{"--ca-file", right, "--authorization-file", right}, "there is no certificate in it"},
+			} {
+				exit, output := ask(refused.args...)
+				assert.Equal(t, 1, exit, refused.args)
+				assert.Contains(t, output, refused.says, refused.args)
+				assert.NotContains(t, output, "- name: ", refused.args)
+				assert.NotContains(t, output, guard.right, refused.args)
+			}
+		})
+	}
 }
