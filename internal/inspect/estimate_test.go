@@ -13,7 +13,9 @@ import (
 func TestAnEstimateIsShownWhenItIsKnown(t *testing.T) {
 	f := func(e Estimate, want string) {
 		t.Helper()
-		got, err := json.Marshal(struct{ N Estimate }{e})
+		got, err := json.Marshal(struct {
+			N Estimate `json:"N"`
+		}{e})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"N":`+want+`}`, string(got))
 	}
