@@ -13,9 +13,7 @@ import (
 func TestAnEstimateIsShownWhenItIsKnown(t *testing.T) {
 	f := func(e Estimate, want string) {
 		t.Helper()
-		got, err := json.Marshal(struct {
-			N Estimate `json:"N"`
-		}{e})
+		got, err := json.Marshal(map[string]Estimate{"N": e})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"N":`+want+`}`, string(got))
 	}

@@ -78,7 +78,10 @@ func showing(t *testing.T, seed uint64) (checked, far int) {
 		}
 		text, err := json.Marshal(got)
 		require.NoError(t, err)
-		var shown struct{ Value, Error, AtMost float64 }
+		var shown struct {
+			Value float64 `json:"value"`
+			Error float64 `json:"error"`
+		}
 		require.NoError(t, json.Unmarshal(text, &shown))
 		require.LessOrEqual(t, shown.Error, shown.Value, "%s: %s", what, text)
 	}
@@ -122,24 +125,26 @@ func (w *world) status(t *testing.T, i interface {
 },
 ) {
 	type row struct {
-		Name  string
-		Value float64
+		Name  string  `json:"name"`
+		Value float64 `json:"value"`
 	}
 	body, err := i.TSDBStatus(1000)
 	require.NoError(t, err)
 	var status struct {
 		Data struct {
-			Head    struct{ NumSeries float64 } `json:"headStats"`
-			Metrics []row                       `json:"seriesCountByMetricName"`
-			Pairs   []row                       `json:"seriesCountByLabelValuePair"`
-		}
+			Head struct {
+				Series float64 `json:"numSeries"`
+			} `json:"headStats"`
+			Metrics []row `json:"seriesCountByMetricName"`
+			Pairs   []row `json:"seriesCountByLabelValuePair"`
+		} `json:"data"`
 	}
 	require.NoError(t, json.Unmarshal(body, &status))
 	sum := 0.0
 	for _, m := range status.Data.Metrics {
 		sum += m.Value
 	}
-	require.LessOrEqual(t, sum, status.Data.Head.NumSeries)
+	require.LessOrEqual(t, sum, status.Data.Head.Series)
 	total := 0
 	for _, n := range w.placed {
 		total += n
