@@ -17,10 +17,10 @@ const complaintInterval = time.Minute
 // complaints are what a destination says of requests that it has taken: that it refused some of their items for good, or a
 // warning. The log has the first at once, and after that one in each interval, with how many there were since.
 type complaints struct {
-	mu    sync.Mutex
-	told  time.Time // the last
-	items int       // refused since then, and of how many requests
-	n     int
+	mu     sync.Mutex
+	logged time.Time // the last
+	items  int       // refused since then, and of how many requests
+	n      int
 }
 
 // due notes a complaint, and tells whether it is time for the log, and of how much.
@@ -29,11 +29,11 @@ func (c *complaints) due(rejected int, now time.Time) (items, requests int, due 
 	defer c.mu.Unlock()
 	c.items += rejected
 	c.n++
-	if !c.told.IsZero() && now.Sub(c.told) < complaintInterval {
+	if !c.logged.IsZero() && now.Sub(c.logged) < complaintInterval {
 		return 0, 0, false
 	}
 	items, requests = c.items, c.n
-	c.told, c.items, c.n = now, 0, 0
+	c.logged, c.items, c.n = now, 0, 0
 	return items, requests, true
 }
 

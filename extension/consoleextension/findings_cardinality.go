@@ -25,7 +25,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 		f.Next = "Find what explodes and limit it by a rule, or raise `memory.max_series`."
 		add(f)
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	reached := 0
 	for i := range o.Limits {
 		l := &o.Limits[i]
@@ -36,7 +36,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 			break // to find out what explodes takes a while, and nobody would see it
 		}
 		culprit := explosion(s, &o, l)
-		told[culprit.name] = true
+		reported[culprit.name] = true
 		f.Severity = severityWarning
 		f.Title = fmt.Sprintf("Rule %s is at its limit: %s of %s %s", l.Rule, grouped(l.Used), grouped(l.Max), l.What)
 		f.Detail = "Series that were let in are not affected."
@@ -55,7 +55,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 		}
 		add(f)
 	}
-	idFindings(s, told, add)
+	idFindings(s, reported, add)
 }
 
 const (
@@ -66,13 +66,13 @@ const (
 )
 
 // idFindings are about labels that grow without an end, before a limit says so.
-func idFindings(s *source, told map[string]bool, add func(finding)) {
+func idFindings(s *source, reported map[string]bool, add func(finding)) {
 	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, N: idsTold + len(identities)})
 	n := 0
 	for i := range top.Rows {
 		row := &top.Rows[i]
 		name := cut(row.Name, maxShownName)
-		if !row.IDLike || isIdentity(row.Name) || row.Values.Value < manyIDs || told[name] {
+		if !row.IDLike || isIdentity(row.Name) || row.Values.Value < manyIDs || reported[name] {
 			continue
 		}
 		if n++; n > idsTold {
@@ -115,7 +115,7 @@ func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culp
 	metric := o.Rejects[at].Metric
 	name := l.Label
 	if name == "" {
-		name = telling(o.Rejects, metric)
+		name = mostVaried(o.Rejects, metric)
 	}
 	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, Metric: metric, N: maxPage})
 	for i := range top.Rows {
@@ -135,9 +135,9 @@ func explosion(s *source, o *inspect.CardinalityOverview, l *inspect.Limit) culp
 	return culprit{name: cut(name, maxShownName), metric: cut(metric, maxShownName)}
 }
 
-// telling is the label in which rejected series of a metric differ most. That they do is seen, while how many values a label
+// mostVaried is the label in which rejected series of a metric differ most. That they do is seen, while how many values a label
 // has is estimated, and badly of a metric whose series are kept out.
-func telling(rejects []inspect.Reject, metric string) (name string) {
+func mostVaried(rejects []inspect.Reject, metric string) (name string) {
 	values := map[string]map[string]bool{}
 	for i := range rejects {
 		for _, l := range rejects[i].Labels {

@@ -88,7 +88,7 @@ func (p *pulse) Shutdown(context.Context) error {
 // beginning: after a reload the process has CPU time from before.
 func (p *pulse) run(ctx context.Context) {
 	w := &watch{logger: p.logger}
-	look := func(patient bool) (told bool) {
+	look := func(patient bool) (logged bool) {
 		page, err := p.read(ctx, p.endpoint)
 		return ctx.Err() == nil && w.see(page, err, patient) // shutting down is no reason to complain
 	}
@@ -107,7 +107,7 @@ func (p *pulse) run(ctx context.Context) {
 func (p *pulse) awaitFirst(ctx context.Context, look func(patient bool) bool, deadline time.Time) {
 	for wait := p.cfg.First; rest(ctx, wait); wait = min(max(p.cfg.First, minInterval), time.Until(deadline)) {
 		early := time.Now().Before(deadline)
-		if told := look(early); told || !early {
+		if logged := look(early); logged || !early {
 			return
 		}
 	}

@@ -25,7 +25,7 @@ type watch struct {
 // When patient, it keeps silent about a flow in which nothing moved and forgets
 // that reading, so that a later line covers its time, too: a first scrape just
 // before a look would otherwise show as many times its rate.
-func (w *watch) see(page *selftelemetry.Snapshot, err error, patient bool) (told bool) {
+func (w *watch) see(page *selftelemetry.Snapshot, err error, patient bool) (logged bool) {
 	if err != nil {
 		if !w.lost {
 			w.logger.Warn("cannot tell what is flowing until own metrics can be read", zap.Error(err))

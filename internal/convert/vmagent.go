@@ -98,7 +98,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 	global := relabelFile(in, f, "remoteWrite.relabelConfig", f.text("remoteWrite.relabelConfig"))
 	labels := labelRules(f, carry)
 	urls := f.list("remoteWrite.url")
-	told := false // where the queues are
+	reported := false // where the queues are
 	for i, url := range urls {
 		settings := newTable().set("endpoint", carry.text(url))
 		client := newTable()
@@ -116,7 +116,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 			settings.set("write_relabel_configs", rules)
 		}
 		vmagentFormat(f, settings, i)
-		vmagentQueue(f, settings, i, &told)
+		vmagentQueue(f, settings, i, &reported)
 		out.export(name, settings)
 	}
 	if len(urls) == 0 {
@@ -193,7 +193,7 @@ func vmagentFormat(f *flags, settings table, i int) {
 }
 
 // vmagentQueue makes the queue, which is on disk as vmagent's is.
-func vmagentQueue(f *flags, settings table, i int, told *bool) {
+func vmagentQueue(f *flags, settings table, i int, reported *bool) {
 	queue := newTable()
 	dropped := f.yes("remoteWrite.dropSamplesOnOverload")
 	path := f.text("remoteWrite.tmpDataPath")
@@ -206,12 +206,12 @@ func vmagentQueue(f *flags, settings table, i int, told *bool) {
 		settings.set("queue", queue)
 		return
 	}
-	if !*told && path == "" {
+	if !*reported && path == "" {
 		f.in.report.add(Finding{Kind: Changed, File: f.file, Path: "-remoteWrite.tmpDataPath", Text: "the queue is in the directory godwit-remotewrite-data, where the collector is started: name another under `queue::directory`"})
-	} else if !*told {
+	} else if !*reported {
 		f.say(Changed, "remoteWrite.tmpDataPath", "the queue has a folder of its own in the directory: what vmagent has left there is not read, let vmagent send it first")
 	}
-	*told = true
+	*reported = true
 	queue.set("directory", f.in.carrier(f.file).text(cmp.Or(path, "godwit-remotewrite-data")))
 	if size == 0 {
 		size = 1 << 30

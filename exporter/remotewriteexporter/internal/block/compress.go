@@ -79,7 +79,7 @@ func Reach(f Format) int {
 }
 
 // mostly says whether half of a request or more is told: in what is not, the encoders of others find more.
-func mostly(known *frame.Known, size int) bool { return 2*known.Told() >= size }
+func mostly(known *frame.Known, size int) bool { return 2*known.Covered() >= size }
 
 func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 	level = min(max(level, minLevel), maxLevel)

@@ -55,5 +55,5 @@ func (w *flusher) note(r frame.Run, a alike) {
 		}
 		*p = alikePlace{key: key, epoch: w.request.epoch, at: uint32(at), length: uint32(a.length)}
 	}
-	w.told.Runs = append(w.told.Runs, r)
+	w.repeats.Runs = append(w.repeats.Runs, r)
 }

@@ -375,8 +375,8 @@ func (w *flusher) finish() {
 	}
 	length := len(w.body) + len(w.meta)
 	raw := w.whole()
-	w.told.Move(len(raw) - length) // as whole did
-	compressed, err := block.CompressKnown(w.packed[:0], w.format, raw, w.told)
+	w.repeats.Move(len(raw) - length) // as whole did
+	compressed, err := block.CompressKnown(w.packed[:0], w.format, raw, w.repeats)
 	if err != nil {
 		// The format is checked before anything is sent in it.
 		w.e.dropped(ReasonTooLarge, "", w.points())

@@ -385,9 +385,9 @@ func (w *flusher) cycle(b *buffer, k, d, step, n int) {
 func (w *flusher) echo(at, place uint32) {
 	from := &w.grids.tails[place]
 	if *from > 0 {
-		n := len(w.told.Echoes)
-		w.told.Echoes = slices.Grow(w.told.Echoes, 1)[:n+1]
-		x := &w.told.Echoes[n]
+		n := len(w.repeats.Echoes)
+		w.repeats.Echoes = slices.Grow(w.repeats.Echoes, 1)[:n+1]
+		x := &w.repeats.Echoes[n]
 		x.At, x.From = at, *from
 	}
 	*from = at

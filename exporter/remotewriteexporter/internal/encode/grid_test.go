@@ -140,7 +140,7 @@ func TestGridsHoldTheSame(t *testing.T) {
 				require.LessOrEqual(t, b.MaxTime, most)
 			}
 			require.Zero(t, n)
-			echoes += len(snappy.flusher().told.Echoes)
+			echoes += len(snappy.flusher().repeats.Echoes)
 		}
 		require.Equal(t, dz.counts, ds.counts)
 	}

@@ -188,9 +188,9 @@ type span struct{ at, end int }
 // differ tells a run where its messages may differ, among others in a number. It is false where that is in too many places.
 func differ(r *frame.Run, spans []span, number int) bool {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
-	told := 0 // up to where
+	covered := 0 // up to where
 	for i := 0; i < len(spans); {
-		at, end := max(spans[i].at, told), spans[i].end
+		at, end := max(spans[i].at, covered), spans[i].end
 		isNumber := spans[i].at == number
 		for i++; i < len(spans) && spans[i].at != number && spans[i].at < at+(end-at+7)/8*8; i++ { // which its words reach anyway
 			end = max(end, spans[i].end)
@@ -199,10 +199,10 @@ func differ(r *frame.Run, spans []span, number int) bool {
 			continue
 		}
 		words := (end - at + 7) / 8
-		if before := number - 8*words; !isNumber && at < number && at > before && before >= told {
+		if before := number - 8*words; !isNumber && at < number && at > before && before >= covered {
 			at = before // so that the last word ends before the number's first begins
 		}
-		told = at + 8*words
+		covered = at + 8*words
 		if !r.Differ(at, words) {
 			return false
 		}

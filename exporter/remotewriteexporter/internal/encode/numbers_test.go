@@ -133,7 +133,7 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat Format) {
 			require.Equal(t, canonical(decodePrometheus(t, got)), canonical(decodePrometheus(t, want)))
 		}
 		w := zstd.flusher()
-		told[seed%2] += len(w.told.Runs)
+		told[seed%2] += len(w.repeats.Runs)
 	}
 	assert.Greater(t, told[0], 50, "there were no runs: this was no test")
 	if zstdFormat.Version == promwrite.V2 {

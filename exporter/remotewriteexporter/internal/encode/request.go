@@ -31,10 +31,10 @@ type request struct {
 	room    int
 	meta    []byte // the metadata list of 1.0
 
-	told   frame.Known // of body
-	alikes []alikePlace
-	spans  []span // scratch
-	prefix prefix
+	repeats frame.Known // of body
+	alikes  []alikePlace
+	spans   []span // scratch
+	prefix  prefix
 	// The metadata that ends messages of 2.0.
 	tail   []byte
 	tailOf *meta
@@ -74,7 +74,7 @@ func (q *request) begin(version promwrite.Version) {
 	if version == promwrite.V2 {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
-	q.told.Runs, q.told.Echoes = q.told.Runs[:0], q.told.Echoes[:0]
+	q.repeats.Runs, q.repeats.Echoes = q.repeats.Runs[:0], q.repeats.Echoes[:0]
 	q.mentions.begin(q.epoch)
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }

@@ -33,7 +33,7 @@ import (
 // A block is deleted when the last destination is done with it; nothing else needs to be written then. Some storages need
 // room to delete, bbolt among them, which writes the pages that change to others. The reserve sees to that: once it is
 // written, the pages that it had before are free, and no Push can have them unless it can have as many again. A deletion
-// that failed nevertheless is owed, and made up for before anything else is written.
+// that failed nevertheless is noted, and made up for before anything else is written.
 const (
 	// BlockPrefix begins the keys of blocks.
 	BlockPrefix = "b"
@@ -66,9 +66,9 @@ type disk struct {
 	client storage.Client
 	frees  bool // deletions need no room
 
-	mu   sync.Mutex
-	owed []*entry // finished, which the storage could not be told
-	wait bool     // for the time to try that again
+	mu        sync.Mutex
+	undeleted []*entry // finished, which the storage could not be told
+	wait      bool     // for the time to try that again
 	// held is the bytes that are stored, room how many may be; 0 while nothing was too much.
 	held, room int64
 }

@@ -26,10 +26,10 @@ func (q *Queue) forget(finished []*entry) bool {
 		return true
 	}
 	d := q.disk
-	defer q.told(finished)
+	defer q.noteStored(finished)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.owed) == 0 {
+	if len(d.undeleted) == 0 {
 		if len(finished) == 0 {
 			return true
 		}
@@ -46,13 +46,13 @@ func (q *Queue) forget(finished []*entry) bool {
 		}
 	}
 	q.mu.Unlock()
-	d.owed = append(d.owed, finished...)
-	for len(d.owed) > 0 {
-		n := len(d.owed)
-		err := q.tell(d.owed)
+	d.undeleted = append(d.undeleted, finished...)
+	for len(d.undeleted) > 0 {
+		n := len(d.undeleted)
+		err := q.tell(d.undeleted)
 		if err != nil && n > forgetAtOnce {
 			n = forgetAtOnce
-			err = q.tell(d.owed[:n])
+			err = q.tell(d.undeleted[:n])
 		}
 		if err != nil {
 			if len(finished) > 0 { // else it is no news
@@ -61,26 +61,26 @@ func (q *Queue) forget(finished []*entry) bool {
 			q.forgetLater()
 			return false
 		}
-		clear(d.owed[:n])
-		d.owed = d.owed[n:]
+		clear(d.undeleted[:n])
+		d.undeleted = d.undeleted[n:]
 	}
-	d.owed = nil
+	d.undeleted = nil
 	return true
 }
 
-// toTell notes that the storage has to be told of a block: no index leaves it out before. The caller holds mu.
-func (q *Queue) toTell(e *entry) {
+// noteFinished notes that the storage has to be told of a block: no index leaves it out before. The caller holds mu.
+func (q *Queue) noteFinished(e *entry) {
 	if q.disk != nil {
-		q.telling[e.seq] = struct{}{}
+		q.unstored[e.seq] = struct{}{}
 	}
 }
 
-// told ends what toTell began. What the storage would not take is owed.
-func (q *Queue) told(finished []*entry) {
+// noteStored ends what noteFinished began. What the storage would not take is undeleted yet.
+func (q *Queue) noteStored(finished []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range finished {
-		delete(q.telling, e.seq)
+		delete(q.unstored, e.seq)
 	}
 }
 
@@ -103,7 +103,7 @@ func (q *Queue) tell(entries []*entry) error {
 	return err
 }
 
-// forgetLater sees to it that what is owed is tried again though nothing else happens; the caller holds disk.mu.
+// forgetLater sees to it that what could not be deleted is tried again though nothing else happens; the caller holds disk.mu.
 func (q *Queue) forgetLater() {
 	d := q.disk
 	if d.wait {

@@ -123,7 +123,7 @@ type Queue struct {
 	batches      int64 // of the pipeline, that have no fate yet
 	retained     int64 // bytes of stored bodies that are in memory too
 	nextSeq      uint64
-	telling      map[uint64]struct{} // blocks that are finished, of which the storage is about to be told
+	unstored     map[uint64]struct{} // blocks that are finished, of which the storage is about to be told
 	changed      chan struct{}       // closed and replaced when room appears
 	stopped      bool                // no more leases
 	closed       bool
@@ -132,7 +132,7 @@ type Queue struct {
 // Open makes a queue and takes up what its storage holds.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	q := &Queue{
-		cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants, telling: map[uint64]struct{}{},
+		cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants, unstored: map[uint64]struct{}{},
 	}
 	for i := range cfg.Destinations {
 		policy := cfg.Policy
@@ -288,7 +288,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	}
 	if e.waiting == 0 {
 		q.seal(e)
-		q.toTell(e)
+		q.noteFinished(e)
 		return append(finished, e)
 	}
 	if q.disk != nil {
@@ -336,7 +336,7 @@ func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.done = append(e.done, q.cfg.Destinations[destination])
 	if e.waiting == 0 {
 		q.seal(e)
-		q.toTell(e)
+		q.noteFinished(e)
 	}
 	q.roomChanged()
 	if e.waiting == 0 && e.kept {
@@ -419,7 +419,7 @@ func (q *Queue) Taken(destination int) int64 {
 // firstSeq is the lowest sequence number that a destination waits for, or that the storage has yet to be told is done.
 func (q *Queue) firstSeq() uint64 {
 	first := q.nextSeq
-	for seq := range q.telling {
+	for seq := range q.unstored {
 		first = min(first, seq)
 	}
 	for _, d := range q.destinations {

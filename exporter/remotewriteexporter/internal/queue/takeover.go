@@ -54,15 +54,15 @@ type takeover struct {
 
 	done func(error)
 
-	mu      sync.Mutex
-	earlier Earlier           // nil once it is deleted
-	live    map[string]string // keys that its values have now, and had
-	shift   uint64            // added to numbers of blocks
-	epochs  uint32            // added to epochs
-	untold  []string          // earlier keys that are gone, which the log does not say yet
-	told    []string          // those of which it does
-	stays   bool              // the earlier storage, which could not be deleted
-	blocks  int               // of the earlier storage, at first
+	mu       sync.Mutex
+	earlier  Earlier           // nil once it is deleted
+	live     map[string]string // keys that its values have now, and had
+	shift    uint64            // added to numbers of blocks
+	epochs   uint32            // added to epochs
+	unlogged []string          // earlier keys that are gone, which the log does not say yet
+	logged   []string          // those of which it does
+	stays    bool              // the earlier storage, which could not be deleted
+	blocks   int               // of the earlier storage, at first
 }
 
 // TakeOver returns a storage that has what is in both, and how many blocks the earlier one has, which may be nil. When that is
@@ -82,7 +82,7 @@ func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (
 		}
 	}
 	if earlier == nil { // it was deleted, and the process ended before it could say so
-		return log, 0, log.Batch(ctx, t.forgetTold()...)
+		return log, 0, log.Batch(ctx, t.forgetLogged()...)
 	}
 	first, next := earlierSpan(earlier)
 	if !t.goesOn(record, first, next) {
@@ -146,7 +146,7 @@ func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 		record = binary.LittleEndian.AppendUint64(record, n)
 	}
 	record = binary.LittleEndian.AppendUint32(record, t.epochs)
-	ops := append(t.forgetTold(), storage.SetOperation(takeoverKey, record), storage.SetOperation(indexKey, indexOf(from, to)))
+	ops := append(t.forgetLogged(), storage.SetOperation(takeoverKey, record), storage.SetOperation(indexKey, indexOf(from, to)))
 	return t.Log.Batch(ctx, ops...)
 }
 
@@ -169,7 +169,7 @@ func (t *takeover) nextEpoch(ctx context.Context, first, next uint64) (uint32, e
 func (t *takeover) readTold(ctx context.Context) error {
 	return t.Log.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
 		if earlier, ok := strings.CutPrefix(k, gonePrefix); ok {
-			t.told = append(t.told, earlier)
+			t.logged = append(t.logged, earlier)
 		}
 		return nil, nil
 	})
@@ -178,7 +178,7 @@ func (t *takeover) readTold(ctx context.Context) error {
 // findLive finds the values that are of use, and counts blocks.
 func (t *takeover) findLive(first, next uint64) (blocks int) {
 	gone := map[string]bool{}
-	for _, k := range t.told {
+	for _, k := range t.logged {
 		gone[k] = true
 	}
 	for _, k := range t.earlier.Keys() {
@@ -235,13 +235,13 @@ func (t *takeover) Batch(ctx context.Context, ops ...*storage.Operation) error {
 			}
 		default:
 			delete(t.live, op.Key)
-			t.untold = append(t.untold, earlier)
+			t.unlogged = append(t.unlogged, earlier)
 			if op.Type == storage.Set {
 				below = append(below, op)
 			}
 		}
 	}
-	if len(t.untold) > 0 && len(t.live) == 0 && !t.stays {
+	if len(t.unlogged) > 0 && len(t.live) == 0 && !t.stays {
 		return t.finish(ctx, below)
 	}
 	return t.tell(ctx, below)
@@ -260,12 +260,12 @@ func (t *takeover) read(now, earlier string) ([]byte, error) {
 
 // tell does in the log what is to be done there, and says what is gone. The caller holds mu.
 func (t *takeover) tell(ctx context.Context, ops []*storage.Operation) error {
-	if len(t.untold) == 0 {
+	if len(t.unlogged) == 0 {
 		return t.Log.Batch(ctx, ops...)
 	}
-	all := make([]*storage.Operation, 0, len(t.untold)+len(ops))
+	all := make([]*storage.Operation, 0, len(t.unlogged)+len(ops))
 	onlyDeletes := true
-	for _, k := range t.untold {
+	for _, k := range t.unlogged {
 		all = append(all, storage.SetOperation(gonePrefix+k, nil))
 	}
 	for _, op := range ops {
@@ -274,7 +274,7 @@ func (t *takeover) tell(ctx context.Context, ops []*storage.Operation) error {
 	err := t.Log.Batch(ctx, append(all, ops...)...)
 	switch {
 	case err == nil:
-		t.told, t.untold = append(t.told, t.untold...), nil
+		t.logged, t.unlogged = append(t.logged, t.unlogged...), nil
 	case onlyDeletes: // for which the log needs no room
 		return t.Log.Batch(ctx, ops...)
 	}
@@ -289,17 +289,17 @@ func (t *takeover) finish(ctx context.Context, ops []*storage.Operation) error {
 		t.earlier, t.stays = nothing{}, true
 		return t.tell(ctx, ops)
 	}
-	t.earlier, t.untold = nil, nil
-	return t.Log.Batch(ctx, append(t.forgetTold(), ops...)...)
+	t.earlier, t.unlogged = nil, nil
+	return t.Log.Batch(ctx, append(t.forgetLogged(), ops...)...)
 }
 
-// forgetTold deletes what the log says of the earlier storage.
-func (t *takeover) forgetTold() []*storage.Operation {
-	ops := make([]*storage.Operation, 0, len(t.told)+1)
-	for _, k := range t.told {
+// forgetLogged deletes what the log says of the earlier storage.
+func (t *takeover) forgetLogged() []*storage.Operation {
+	ops := make([]*storage.Operation, 0, len(t.logged)+1)
+	for _, k := range t.logged {
 		ops = append(ops, storage.DeleteOperation(gonePrefix+k))
 	}
-	t.told = nil
+	t.logged = nil
 	return append(ops, storage.DeleteOperation(takeoverKey))
 }
 

@@ -53,10 +53,10 @@ func (s *Store) rescue() bool {
 	if s.active().size > 0 && s.roll() != nil {
 		return false
 	}
-	owed := s.owed
-	s.owed = nil // it goes with the files
+	unlogged := s.unlogged
+	s.unlogged = nil // it goes with the files
 	if s.write(ops) != nil {
-		s.owed = owed
+		s.unlogged = unlogged
 		return false
 	}
 	before := s.size

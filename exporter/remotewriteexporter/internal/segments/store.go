@@ -66,7 +66,7 @@ type Store struct {
 	size     int64      // of all
 	live     int64      // of values
 	counted  int        // values that are counted
-	owed     []string   // keys that are deleted, which the log does not say
+	unlogged []string   // keys that are deleted, which the log does not say
 	buffer   []byte
 	ends     []int // in buffer, of what is written
 	closed   bool
@@ -210,20 +210,20 @@ func (s *Store) remove(ops []*storage.Operation) error {
 			s.forget(op.Key)
 		}
 	}
-	before := s.owed
-	if s.owed = slices.Concat(before, keys); len(s.owed) == 0 {
+	before := s.unlogged
+	if s.unlogged = slices.Concat(before, keys); len(s.unlogged) == 0 {
 		return nil
 	}
 	err := s.write(nil)
 	if err != nil {
-		s.owed = before
+		s.unlogged = before
 		s.reap()
 		for i, key := range keys {
 			if slices.Contains(s.segments, of[i]) {
-				s.owed = append(s.owed, key)
+				s.unlogged = append(s.unlogged, key)
 			}
 		}
-		isSaid := len(s.owed) == 0 // by the files that are gone
+		isSaid := len(s.unlogged) == 0 // by the files that are gone
 		if err = s.write(nil); isSaid {
 			return nil
 		}
@@ -294,10 +294,10 @@ func isNamed(ops []*storage.Operation, key string) bool {
 	return slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Key == key })
 }
 
-// write appends a record, with what is owed before it. The caller holds mu.
+// write appends a record, with what is unlogged before it. The caller holds mu.
 func (s *Store) write(ops []*storage.Operation) error {
 	b := beginRecord(s.buffer[:0])
-	for _, key := range s.owed {
+	for _, key := range s.unlogged {
 		b = appendDelete(b, key)
 	}
 	s.ends = s.ends[:0]
@@ -320,7 +320,7 @@ func (s *Store) write(ops []*storage.Operation) error {
 	if err != nil {
 		return err
 	}
-	s.owed = nil
+	s.unlogged = nil
 	for i, op := range ops {
 		if op.Type == storage.Delete {
 			s.forget(op.Key)

@@ -137,15 +137,15 @@ func (l *ledger) whole() bool {
 func (o *Overflow) seal(l *ledger, closed bool) []byte {
 	dst := store.AppendFlags([]byte(store.Magic), closed)
 	dst = store.AppendTimes(dst, o.Certain)
-	outputs, told := uint64(0), []byte(nil)
+	outputs, encoded := uint64(0), []byte(nil)
 	for _, out := range l.outputs {
 		if !out.Class.Keeps() && out.Sum.points == 0 { // and nobody is a member
 			continue
 		}
 		outputs++
-		told = out.append(told)
+		encoded = out.append(encoded)
 	}
-	dst = append(binary.AppendUvarint(dst, outputs), told...)
+	dst = append(binary.AppendUvarint(dst, outputs), encoded...)
 	dst = binary.AppendUvarint(dst, uint64(len(l.names)))
 	for _, name := range l.names {
 		dst = store.AppendString(dst, name)

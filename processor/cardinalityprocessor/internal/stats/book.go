@@ -70,7 +70,7 @@ type Book struct {
 	labels  ranking[label]
 	sample  sample
 	refused examples
-	told    int
+	noted   int
 	series  [2]int // told of, in this window and in the one before
 	without [MaxLabels]uint64
 	rows    [MaxLabels]*ranked[label] // of the last series: the next one's labels are mostly the same
@@ -88,7 +88,7 @@ type metric struct {
 	gone, goneError  float64 // series of the window before last that were not in the last
 	points, counts   [2]int  // that came, and how often that was counted
 	detailed         bool
-	seen, told       [2]int // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
+	seen, noted      [2]int // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
 	labels           []counted
 	worst            []worst // of its labels, the first one first
 	asked            int     // for it
@@ -106,7 +106,7 @@ type label struct {
 type counted struct {
 	name                    string
 	hash                    uint64
-	told                    [2]int   // of a series that has it, as of the metric
+	noted                   [2]int   // of a series that has it, as of the metric
 	series, values, without distinct // without: what its series would be without it
 }
 
@@ -143,9 +143,9 @@ func (b *Book) Observe(s *Series) {
 	if m.unit == "" {
 		m.unit = short(s.Unit)
 	}
-	if b.told++; b.told%rankEvery == 0 {
+	if b.noted++; b.noted%rankEvery == 0 {
 		b.choose()
-	} else if !m.detailed && b.told < rankEvery {
+	} else if !m.detailed && b.noted < rankEvery {
 		if b.countDetailed() < maxDetailed {
 			m.detail()
 		}
@@ -153,7 +153,7 @@ func (b *Book) Observe(s *Series) {
 	of := b.detailed(m)
 	if s.Rejected {
 		of.observed.add(refusedMark(s.Fingerprint))
-		b.refused.add(s, b.told)
+		b.refused.add(s, b.noted)
 	} else {
 		m.series.add(id)
 		of.series.add(id)
@@ -163,7 +163,7 @@ func (b *Book) Observe(s *Series) {
 		m.births[0]++
 	}
 	m.seen[0]++
-	of.told[0]++
+	of.noted[0]++
 	b.series[0]++
 	for i := range s.Labels {
 		again := twice && slices.ContainsFunc(s.Labels[:i], func(l Label) bool { return l.Name == s.Labels[i].Name })
@@ -316,7 +316,7 @@ func (m *metric) label(i int, of *label) *counted {
 
 func (c *counted) count(id, value, without mark, again bool) {
 	if !again {
-		c.told[0]++
+		c.noted[0]++
 	}
 	c.series.add(id)
 	c.values.add(value)
@@ -324,7 +324,7 @@ func (c *counted) count(id, value, without mark, again bool) {
 }
 
 func (c *counted) turn() {
-	c.told = [2]int{0, c.told[0]}
+	c.noted = [2]int{0, c.noted[0]}
 	c.series.turn()
 	c.values.turn()
 	c.without.turn()
@@ -351,7 +351,7 @@ func (b *Book) choose() {
 }
 
 // detail begins to count the labels of a metric.
-func (m *metric) detail() { m.detailed, m.told, m.labels = true, [2]int{}, nil }
+func (m *metric) detail() { m.detailed, m.noted, m.labels = true, [2]int{}, nil }
 
 // atLimit says whether series of a metric were rejected lately.
 func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
@@ -428,7 +428,7 @@ func (m *metric) turn() {
 	m.refused = 0
 	m.limited = [2]bool{false, m.limited[0]}
 	m.births = [2]int{0, m.births[0]}
-	m.seen, m.told = [2]int{0, m.seen[0]}, [2]int{0, m.told[0]}
+	m.seen, m.noted = [2]int{0, m.seen[0]}, [2]int{0, m.noted[0]}
 	kept := m.labels[:0]
 	for _, l := range m.labels {
 		if l.turn(); l.series.now != nil || l.series.before != nil {

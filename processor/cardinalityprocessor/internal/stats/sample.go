@@ -147,7 +147,7 @@ const (
 )
 
 // add is told how many series there were before.
-func (x *examples) add(s *Series, told int) {
+func (x *examples) add(s *Series, noted int) {
 	if key := [2]string{s.Rule, s.Reason}; x.last == nil || x.key != key {
 		last := x.of[key]
 		if last == nil {
@@ -159,7 +159,7 @@ func (x *examples) add(s *Series, told int) {
 		}
 		x.key, x.last = key, last
 	}
-	if x.last[maxExamples-1].series != "" && told%exampleOf != 0 {
+	if x.last[maxExamples-1].series != "" && noted%exampleOf != 0 {
 		return
 	}
 	copy(x.last[1:], x.last[:])

@@ -145,10 +145,10 @@ func (b *Book) pairs(s *Snapshot) {
 }
 
 // snapshot is what is known of a label that comes with so many series that were told of, which may be all that there are.
-func (c *counted) snapshot(told [2]int, all bool) WithoutLabel {
+func (c *counted) snapshot(noted [2]int, all bool) WithoutLabel {
 	l := WithoutLabel{
 		Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate(), Error: StandardError,
-		All: all && c.told == told,
+		All: all && c.noted == noted,
 	}
 	l.Without = min(l.Without, l.Series)
 	return l

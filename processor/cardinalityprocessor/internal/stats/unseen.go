@@ -46,7 +46,7 @@ func (u unseen) of(m *metric) (labels []WithoutLabel) {
 	series := m.series.estimate()
 	factor := (series + m.rejected.estimate()) / max(series+m.observed.estimate(), 1)
 	for i := range m.labels {
-		seen, label := m.labels[i].snapshot(m.told, m.told == m.seen), m.labels[i].hash
+		seen, label := m.labels[i].snapshot(m.noted, m.noted == m.seen), m.labels[i].hash
 		all := seen.times(factor)
 		more := u[label]
 		more.Series += all.Series - seen.Series

@@ -27,13 +27,13 @@ type Known struct {
 // leastMessage is about how many bytes a message with an echo has, or more.
 const leastMessage = 32
 
-// Told is about of how many bytes something is known.
-func (k *Known) Told() int {
-	told := len(k.Echoes) * leastMessage
+// Covered is about of how many bytes something is known.
+func (k *Known) Covered() int {
+	covered := len(k.Echoes) * leastMessage
 	for i := range k.Runs {
-		told += k.Runs[i].Count * k.Runs[i].Length
+		covered += k.Runs[i].Count * k.Runs[i].Length
 	}
-	return told
+	return covered
 }
 
 // Move says that all is so much further on.
