@@ -257,6 +257,9 @@ func (s *slot) expire(now time.Time) {
 		}
 		expired = true
 		if silent {
+			if c, ok := l.conn.(sharing); ok {
+				c.silent(now.Add(-waited))
+			}
 			l.cancel() // it would be silent for ever
 		}
 		switch {

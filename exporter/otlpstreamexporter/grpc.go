@@ -10,8 +10,10 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -30,8 +32,9 @@ import (
 
 type grpcTransport struct {
 	signal otlpstream.Signal
-	dial   func() (*grpc.ClientConn, error)
-	conns  []*grpc.ClientConn
+	dial   func() (*connection, error)
+	mu     sync.Mutex
+	conns  []*connection
 	// alone gives each stream a connection of its own.
 	alone bool
 	// caps are what this end is capable of.
@@ -53,7 +56,6 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression, caps: d.caps(), identity: d.identity}
 	options := []configgrpc.ToClientConnOption{
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
-		configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(d.tally)),
 		configgrpc.WithGrpcDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: reconnects, MinConnectTimeout: 5 * time.Second,
 		})),
@@ -73,15 +75,19 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 	if t.authenticated = client.Auth.HasValue(); t.authenticated {
 		extensions = originators(extensions, client.Auth.Get().AuthenticatorID)
 	}
-	t.dial = func() (*grpc.ClientConn, error) {
-		return client.ToClientConn(ctx, extensions, d.set.TelemetrySettings, options...)
+	t.dial = func() (*connection, error) {
+		c := &connection{tally: d.tally, begun: time.Now()}
+		own := append(slices.Clone(options), configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(c)))
+		var err error
+		c.ClientConn, err = client.ToClientConn(ctx, extensions, d.set.TelemetrySettings, own...)
+		return c, err
 	}
 	for range d.cfg.Connections {
-		cc, err := t.dial()
+		c, err := t.dial()
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", d.client.Endpoint, err), t.close())
 		}
-		t.conns = append(t.conns, cc)
+		t.conns = append(t.conns, c)
 	}
 	return t, nil
 }
@@ -104,24 +110,20 @@ func (t *grpcTransport) options(c configcompression.Type) []grpc.CallOption {
 }
 
 func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.Type) (conn, error) {
-	cc, done := t.conns[slot%len(t.conns)], func() {}
-	if t.alone {
-		own, err := t.dial()
-		if err != nil {
-			return nil, err
-		}
-		cc, done = own, func() { _ = own.Close() }
+	shared, err := t.use(slot)
+	if err != nil {
+		return nil, err
 	}
 	ctx = metadata.AppendToOutgoingContext(t.outgoing(ctx), otlpstream.HeaderCaps, t.caps.String(),
 		otlpstream.HeaderSlot, nameOfSlot(t.identity, slot))
-	stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+	stream, err := shared.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
 		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // we resend; the library need not keep what it has sent
 	if err != nil {
-		done()
+		t.leave(shared)
 		return nil, serversOwn(err)
 	}
-	return grpcConn{stream, done}, nil
+	return grpcConn{stream, t, shared}, nil
 }
 
 // outgoing is the context of a call whose headers tell its origin.
@@ -133,8 +135,17 @@ func (t *grpcTransport) outgoing(ctx context.Context) context.Context {
 }
 
 func (t *grpcTransport) unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
+	shared, err := t.use(0)
+	if err != nil {
+		return nil, err
+	}
+	defer t.leave(shared)
+	begun := time.Now()
 	var response otlpstream.Raw
-	err := t.conns[0].Invoke(t.outgoing(ctx), t.signal.OTLPMethod(), p, &response, t.options(c)...)
+	err = shared.Invoke(t.outgoing(ctx), t.signal.OTLPMethod(), p, &response, t.options(c)...)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		t.giveUp(shared, begun)
+	}
 	return response, serversOwn(err)
 }
 
@@ -169,16 +180,21 @@ func serversOwn(err error) error {
 
 func (t *grpcTransport) close() error {
 	var errs []error
-	for _, cc := range t.conns {
-		errs = append(errs, cc.Close())
+	for _, c := range t.conns {
+		if !c.replaced { // else the last of its calls has closed it
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
 
 type grpcConn struct {
-	stream grpc.ClientStream
-	done   func() // with the connection
+	stream    grpc.ClientStream
+	transport *grpcTransport
+	shared    *connection
 }
+
+func (c grpcConn) silent(since time.Time) { c.transport.giveUp(c.shared, since) }
 
 func (c grpcConn) send(r *otlpstream.Request) error { return c.stream.SendMsg(r) }
 
@@ -202,7 +218,7 @@ func (c grpcConn) recv(r *otlpstream.Response) error {
 	if err == nil {
 		return nil
 	}
-	c.done()
+	c.transport.leave(c.shared)
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}

@@ -44,7 +44,7 @@ type conn interface {
 // keepalive is how long the other end may be silent before it is asked whether it is there, where the configuration does not
 // say. A gRPC server of a library's defaults ends a connection on which it is asked more than once in five minutes without
 // having sent anything; on Linux, bytes that the other end's kernel does not confirm end a connection after the timeout of
-// keepalive in any case. Over WebSocket nobody minds, and proxies take a stream that is silent for a
+// keepalive in any case, and one on which nothing is heard while streams wait for answers is dialled anew. Over WebSocket nobody minds, and proxies take a stream that is silent for a
 // minute for dead.
 func keepalive(transport string) time.Duration {
 	if transport == transportGRPC {
@@ -66,6 +66,9 @@ func withKeepalive(configured configoptional.Optional[configgrpc.KeepaliveClient
 // holding is a conn that may keep back what is sent until flush, to write several requests at once. gRPC does so by
 // itself.
 type holding interface{ flush() error }
+
+// sharing is a conn that may share what it is carried on. silent says that it has waited in vain since a moment.
+type sharing interface{ silent(since time.Time) }
 
 // caps are what streams are opened with.
 func (d *destination) caps() otlpstream.Caps {

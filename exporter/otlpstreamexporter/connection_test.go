@@ -1,0 +1,148 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// forgetful carries connections, and swallows all that comes on the first of them once it has forgotten that one.
+type forgetful struct {
+	addr    string
+	dialled atomic.Int64
+	forgot  atomic.Bool
+}
+
+func newForgetful(t *testing.T, target string) *forgetful {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	f := &forgetful{addr: listener.Addr().String()}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", target)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { client.Close(); server.Close() })
+			first := f.dialled.Add(1) == 1
+			go f.carry(server, client, first)
+			go f.carry(client, server, first)
+		}
+	}()
+	return f
+}
+
+func (f *forgetful) carry(to io.WriteCloser, from io.Reader, first bool) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		swallowed := first && f.forgot.Load()
+		if !swallowed {
+			if _, failed := to.Write(buf[:n]); failed != nil {
+				return
+			}
+		}
+		if err != nil {
+			if !swallowed {
+				to.Close()
+			}
+			return
+		}
+	}
+}
+
+// The kernel finds nothing wrong with a connection whose bytes are confirmed and thrown away.
+func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
+	for _, mode := range []string{modeStream, modeUnary} {
+		t.Run(mode, func(t *testing.T) {
+			bothTransports(t, func(t *testing.T, transport string) {
+				s := run(t, &server{stream: echo}, transport)
+				f := newForgetful(t, s.addr)
+				e := newTestExporter(t, transport, f.addr, func(cfg *Config) {
+					cfg.Mode = mode
+					cfg.AckTimeout = time.Second
+					cfg.Connections = 1
+				})
+				e.export(0, 10)
+				require.Equal(t, int64(10), e.settled().acked)
+				f.forgot.Store(true)
+				e.export(10, 10)
+				require.Equal(t, int64(20), e.settled().acked)
+				require.Len(t, s.names(), 20)
+				require.Greater(t, f.dialled.Load(), int64(1))
+			})
+		})
+	}
+}
+
+// A stream on which the server is silent is no reason to leave a connection on which another hears answers.
+func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
+	release := make(chan struct{})
+	s := run(t, &server{stream: func(p *peer) error {
+		if p.number == 0 {
+			<-release
+			return nil
+		}
+		return echo(p)
+	}}, transportGRPC)
+	t.Cleanup(func() { close(release) })
+	f := newForgetful(t, s.addr)
+	e := newTestExporter(t, transportGRPC, f.addr, func(cfg *Config) {
+		cfg.Mode = modeStream
+		cfg.AckTimeout = time.Second
+		cfg.Streams, cfg.Connections = 2, 1
+	})
+	i := 0
+	eventually(t, func() bool {
+		e.export(i, 1)
+		i++
+		return e.dest.tally.closed[endSilent].Load() == 1
+	}, "the stream that is silent ends")
+	require.Equal(t, int64(i), e.settled().acked)
+	require.Equal(t, int64(1), f.dialled.Load())
+}
+
+// Streams that are open on a connection that is given up end in their own time, and the connection with the last of them.
+func TestAConnectionIsClosedWithItsLastCall(t *testing.T) {
+	s := run(t, &server{stream: echo}, transportGRPC)
+	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Connections = 1 })
+	e.export(0, 1)
+	e.settled()
+	transport := e.dest.transport.(*grpcTransport)
+	first := transport.conns[0]
+	begun := time.Now().Add(-time.Hour)
+	transport.giveUp(first, begun)
+	require.False(t, first.replaced, "it was heard since")
+	transport.giveUp(first, time.Now())
+	require.True(t, first.replaced)
+	e.export(1, 1)
+	require.Equal(t, int64(2), e.settled().acked)
+	streams, _ := s.opened()
+	require.Equal(t, 1, streams, "the stream goes on")
+	second, err := transport.use(0)
+	require.NoError(t, err)
+	require.NotSame(t, first, second)
+	transport.leave(second)
+	slot := e.dest.common.slots[0]
+	slot.mu.Lock()
+	slot.current.cancel()
+	slot.mu.Unlock()
+	eventually(t, func() bool { return first.GetState().String() == "SHUTDOWN" }, "nobody uses it")
+	e.export(2, 1)
+	require.Equal(t, int64(3), e.settled().acked)
+}
