@@ -28,6 +28,7 @@ var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // pages answers lists with pages that hold one pod each, and remembers what was asked for.
 type pages struct {
+	mu    sync.Mutex
 	names []string
 	err   error
 	asked []clienttesting.ListActionImpl
@@ -35,6 +36,8 @@ type pages struct {
 
 func (p *pages) list(action clienttesting.Action) (bool, runtime.Object, error) {
 	asked, _ := action.(clienttesting.ListActionImpl)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.asked = append(p.asked, asked)
 	if p.err != nil {
 		return true, nil, p.err
@@ -120,10 +123,12 @@ func TestTellsThatListsFail(t *testing.T) {
 		o.Start(ctx, &running)
 		time.Sleep(3*time.Minute + time.Second)
 		synctest.Wait()
+		p.mu.Lock()
 		assert.Len(t, p.asked, 4)
+		p.err = nil
+		p.mu.Unlock()
 		require.Equal(t, 1, logs.Len())
 		assert.Equal(t, "cannot list objects", logs.All()[0].Message)
-		p.err = nil
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, 2, logs.Len())

@@ -6,6 +6,7 @@ package watch
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,7 @@ var events = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", 
 
 // An api answers lists and watches as a test wants.
 type api struct {
+	mu      sync.Mutex
 	version string                             // of lists
 	there   []string                           // names of what is listed
 	refuse  error                              // the next watches
@@ -42,9 +44,25 @@ func newAPI() *api {
 	return &api{version: "100", watches: make(chan *apiwatch.RaceFreeFakeWatcher, 10)}
 }
 
+// now changes what answers are from now on.
+func (a *api) now(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+}
+
+// asked is where watches began, or wanted to.
+func (a *api) asked() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.from)
+}
+
 func (a *api) client() *fake.FakeDynamicClient {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{events: "EventList"})
 	client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "events.k8s.io/v1", "kind": "EventList"}}
 		list.SetResourceVersion(a.version)
 		for _, name := range a.there {
@@ -54,6 +72,8 @@ func (a *api) client() *fake.FakeDynamicClient {
 	})
 	client.PrependWatchReactor("events", func(action clienttesting.Action) (bool, apiwatch.Interface, error) {
 		asked, _ := action.(clienttesting.WatchActionImpl)
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		a.from = append(a.from, asked.ListOptions.ResourceVersion)
 		if a.refuse != nil {
 			return true, nil, a.refuse
@@ -95,11 +115,12 @@ func (s *seen) take() (all []string) {
 // memory is a storage that outlives an observer.
 type memory map[string][]byte
 
-func (m memory) Get(_ context.Context, key string) ([]byte, error)     { return m[key], nil }
+func (m memory) Get(_ context.Context, key string) ([]byte, error) { return m[key], nil }
 func (m memory) Set(_ context.Context, key string, value []byte) error { m[key] = value; return nil }
-func (m memory) Delete(_ context.Context, key string) error            { delete(m, key); return nil }
-func (memory) Batch(context.Context, ...*storage.Operation) error      { return nil }
-func (memory) Close(context.Context) error                             { return nil }
+
+func (m memory) Delete(_ context.Context, key string) error       { delete(m, key); return nil }
+func (memory) Batch(context.Context, ...*storage.Operation) error { return nil }
+func (memory) Close(context.Context) error                        { return nil }
 
 // start starts an observer; what it returns ends it.
 func start(t *testing.T, a *api, config Config, logger *zap.Logger, store storage.Client, s *seen) (stop func()) {
@@ -120,7 +141,7 @@ func start(t *testing.T, a *api, config Config, logger *zap.Logger, store storag
 func TestFollowsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
-		a.there = []string{"old"}
+		a.now(func() { a.there = []string{"old"} })
 		stop := start(t, a, Config{Exclude: map[apiwatch.EventType]bool{apiwatch.Deleted: true}}, zap.NewNop(), nil, s)
 		w := <-a.watches
 		w.Add(object("a", "101"))
@@ -133,7 +154,7 @@ func TestFollowsChanges(t *testing.T) {
 		w = <-a.watches
 		w.Add(object("c", "111"))
 		assert.Equal(t, []string{"ADDED c"}, s.take())
-		assert.Equal(t, []string{"100", "110"}, a.from)
+		assert.Equal(t, []string{"100", "110"}, a.asked())
 		stop()
 	})
 }
@@ -142,7 +163,7 @@ func TestFollowsChanges(t *testing.T) {
 func TestBeginsWithWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
-		a.there = []string{"x", "y"}
+		a.now(func() { a.there = []string{"x", "y"} })
 		stop := start(t, a, Config{IncludeInitialState: true}, zap.NewNop(), nil, s)
 		assert.Equal(t, []string{"ADDED x", "ADDED y"}, s.take())
 		(<-a.watches).Stop()
@@ -160,9 +181,9 @@ func TestRemembersHowFarItCame(t *testing.T) {
 		(<-a.watches).Add(object("a", "105"))
 		s.take()
 		stop()
-		a.there, a.version = []string{"a"}, "200"
+		a.now(func() { a.there, a.version = []string{"a"}, "200" })
 		stop = start(t, a, Config{IncludeInitialState: true}, zap.NewNop(), store, s)
-		assert.Equal(t, []string{"100", "105"}, a.from)
+		assert.Equal(t, []string{"100", "105"}, a.asked())
 		assert.Empty(t, s.take(), "it is not the first time")
 		stop()
 	})
@@ -173,7 +194,7 @@ func TestBeginsAtAState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
 		stop := start(t, a, Config{Config: k8sinventory.Config{ResourceVersion: "42"}}, zap.NewNop(), nil, s)
-		assert.Equal(t, []string{"42"}, a.from)
+		assert.Equal(t, []string{"42"}, a.asked())
 		stop()
 	})
 }
@@ -185,19 +206,21 @@ func TestGoesOnFromTheLatestState(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		stop := start(t, a, Config{}, zap.New(core), nil, s)
 		expired := apierrors.NewResourceExpired("too old")
-		a.version = "500"
+		a.now(func() { a.version = "500" })
 		(<-a.watches).Error(&expired.ErrStatus)
 		w := <-a.watches
-		assert.Equal(t, []string{"100", "500"}, a.from)
+		assert.Equal(t, []string{"100", "500"}, a.asked())
 		assert.Equal(t, 1, logs.FilterMessageSnippet("forgotten").Len())
 
-		a.refuse, a.version = apierrors.NewGenericServerResponse(http.StatusGone, "watch", events.GroupResource(), "", "", 0, true), "600"
+		a.now(func() {
+			a.refuse, a.version = apierrors.NewGenericServerResponse(http.StatusGone, "watch", events.GroupResource(), "", "", 0, true), "600"
+		})
 		w.Stop()
 		synctest.Wait()
-		a.refuse = nil
+		a.now(func() { a.refuse = nil })
 		(<-a.watches).Add(object("a", "601"))
 		assert.Equal(t, []string{"ADDED a"}, s.take())
-		assert.Equal(t, []string{"100", "500", "500", "600"}, a.from)
+		assert.Equal(t, []string{"100", "500", "500", "600"}, a.asked())
 		stop()
 	})
 }
@@ -207,14 +230,14 @@ func TestTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
 		core, logs := observer.New(zap.InfoLevel)
-		a.refuse = apierrors.NewServiceUnavailable("later")
+		a.now(func() { a.refuse = apierrors.NewServiceUnavailable("later") })
 		began := time.Now()
 		stop := start(t, a, Config{}, zap.New(core), nil, s)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		assert.Equal(t, 1, logs.Len())
-		assert.Less(t, len(a.from), 10+int(time.Since(began)/lastWait))
-		a.refuse = nil
+		assert.Less(t, len(a.asked()), 10+int(time.Since(began)/lastWait))
+		a.now(func() { a.refuse = nil })
 		<-a.watches
 		synctest.Wait()
 		require.Equal(t, 2, logs.Len())
