@@ -115,7 +115,7 @@ func (s *seen) take() (all []string) {
 // memory is a storage that outlives an observer.
 type memory map[string][]byte
 
-func (m memory) Get(_ context.Context, key string) ([]byte, error) { return m[key], nil }
+func (m memory) Get(_ context.Context, key string) ([]byte, error)     { return m[key], nil }
 func (m memory) Set(_ context.Context, key string, value []byte) error { m[key] = value; return nil }
 
 func (m memory) Delete(_ context.Context, key string) error       { delete(m, key); return nil }
