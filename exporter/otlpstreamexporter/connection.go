@@ -5,7 +5,9 @@ package otlpstreamexporter
 
 import (
 	"context"
+	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,17 +16,59 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// connection is a gRPC connection that streams and unary requests share. It notes when the server was last heard on it.
+// connection is a gRPC connection that streams and unary requests share. It may lead to several addresses, and notes of each when
+// it was last heard.
 type connection struct {
 	*grpc.ClientConn
 
-	tally *tally
-	begun time.Time
-	heard atomic.Int64 // nanoseconds since it begun
+	tally     *tally
+	begun     time.Time
+	mu        sync.Mutex
+	addresses map[string]*address // that it is connected to
 
 	// The transport's lock guards how many calls use it, and whether it is closed when the last of them ends.
 	users    int
 	replaced bool
+}
+
+// address is one that a connection leads to.
+type address struct {
+	begun time.Time
+	heard atomic.Int64 // nanoseconds since it begun
+	conns int          // of the transport; the connection's lock guards it
+}
+
+func (a *address) hears() { a.heard.Store(int64(time.Since(a.begun))) }
+
+func (a *address) silentSince(moment time.Time) bool {
+	return time.Duration(a.heard.Load()) < moment.Sub(a.begun)
+}
+
+// call is what a connection knows of one: where it went, once it has.
+type call struct{ to atomic.Pointer[address] }
+
+type callKey struct{}
+
+// calling is the context of a call that is to be known.
+func calling(ctx context.Context) (context.Context, *call) {
+	c := &call{}
+	return context.WithValue(ctx, callKey{}, c), c
+}
+
+// at returns what is known of an address, to which there are so many more connections now.
+func (c *connection) at(remote net.Addr, more int) *address {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := remote.String()
+	a := c.addresses[name]
+	if a == nil {
+		a = &address{begun: c.begun}
+		c.addresses[name] = a
+	}
+	if a.conns += more; a.conns <= 0 {
+		delete(c.addresses, name)
+	}
+	return a
 }
 
 // TagRPC and the others let gRPC tell what it hears.
@@ -32,30 +76,45 @@ func (c *connection) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context
 	return c.tally.TagRPC(ctx, info)
 }
 
-// HandleRPC notes that the server has said something, and counts what is sent.
+// HandleRPC notes where a call goes, and that the server there has said something, and counts what is sent.
 func (c *connection) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	switch s.(type) {
+	k, _ := ctx.Value(callKey{}).(*call)
+	switch s := s.(type) {
+	case *stats.OutHeader:
+		if k != nil && s.RemoteAddr != nil {
+			k.to.Store(c.at(s.RemoteAddr, 0))
+		}
 	case *stats.InHeader, *stats.InPayload, *stats.InTrailer:
-		c.hears()
+		if k == nil {
+			return
+		}
+		if a := k.to.Load(); a != nil {
+			a.hears()
+		}
 	default:
 		c.tally.HandleRPC(ctx, s)
 	}
 }
 
-// TagConn does nothing.
-func (*connection) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+type remoteKey struct{}
 
-// HandleConn notes that somebody is there at the other end.
-func (c *connection) HandleConn(_ context.Context, s stats.ConnStats) {
-	if _, ok := s.(*stats.ConnBegin); ok {
-		c.hears()
-	}
+// TagConn has the end of a connection known.
+func (*connection) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+	return context.WithValue(ctx, remoteKey{}, info.RemoteAddr)
 }
 
-func (c *connection) hears() { c.heard.Store(int64(time.Since(c.begun))) }
-
-func (c *connection) silentSince(moment time.Time) bool {
-	return time.Duration(c.heard.Load()) < moment.Sub(c.begun)
+// HandleConn notes that somebody is there at the other end.
+func (c *connection) HandleConn(ctx context.Context, s stats.ConnStats) {
+	remote, ok := ctx.Value(remoteKey{}).(net.Addr)
+	if !ok {
+		return
+	}
+	switch s.(type) {
+	case *stats.ConnBegin:
+		c.at(remote, 1).hears()
+	case *stats.ConnEnd:
+		c.at(remote, -1)
+	}
 }
 
 // use returns the connection of a slot for one call, dialled anew if the last one was replaced. Who is done with it leaves it.
@@ -91,13 +150,15 @@ func (t *grpcTransport) leave(c *connection) {
 	}
 }
 
-// giveUp has the next calls dial anew where a call has waited in vain since a moment, and nothing else was heard on its
-// connection since either. A proxy between may confirm all bytes and forward none, so the kernel finds nothing wrong.
-// Calls that are on the connection stay. One that is not established is left to gRPC, which dials with a backoff.
-func (t *grpcTransport) giveUp(c *connection, since time.Time) {
+// giveUp has the next calls dial anew where a call has waited in vain since a moment, and nothing else was heard from the address
+// that it went to since either. A proxy between may confirm all bytes and forward none, so the kernel finds nothing wrong. Other
+// addresses of the connection are dialled with it: gRPC gives up none alone. Calls that are on the connection stay. One that is not
+// established is left to gRPC, which dials with a backoff.
+func (t *grpcTransport) giveUp(c *connection, k *call, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.users > 0 && slices.Contains(t.conns, c) && c.silentSince(since) && c.GetState() == connectivity.Ready {
+	to := k.to.Load()
+	if c.users > 0 && slices.Contains(t.conns, c) && to != nil && to.silentSince(since) && c.GetState() == connectivity.Ready {
 		c.replaced = true
 	}
 }

@@ -117,6 +117,31 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 	require.Equal(t, int64(1), f.dialled.Load())
 }
 
+// A connection that leads to several addresses is dialled anew when one of them is silent, however much is heard from the others:
+// each stream in turn would be opened there.
+func TestAnAddressThatIsForgottenIsDialledAnewBesideOthers(t *testing.T) {
+	for _, mode := range []string{modeStream, modeUnary} {
+		t.Run(mode, func(t *testing.T) {
+			s := run(t, &server{stream: echo}, transportGRPC)
+			stuck, well := newForgetful(t, s.addr), newForgetful(t, s.addr)
+			names.set("two-"+mode, stuck.addr, well.addr)
+			e := newTestExporter(t, transportGRPC, "names:///two-"+mode, func(cfg *Config) {
+				cfg.Mode = mode
+				cfg.AckTimeout = time.Second
+				cfg.Streams, cfg.Connections = 2, 1
+				cfg.Rebalance.Requests = 5
+			})
+			i := 0
+			more := func() { e.export(i, 1); i++ }
+			eventually(t, func() bool { more(); return stuck.dialled.Load() == 1 && well.dialled.Load() == 1 }, "it is connected to both")
+			require.Equal(t, int64(i), e.settled().acked)
+			stuck.forgot.Store(true)
+			eventually(t, func() bool { more(); return stuck.dialled.Load() == 2 }, "the one that is silent is dialled anew")
+			require.Equal(t, int64(i), e.settled().acked)
+		})
+	}
+}
+
 // Streams that are open on a connection that is given up end in their own time, and the connection with the last of them.
 func TestAConnectionIsClosedWithItsLastCall(t *testing.T) {
 	s := run(t, &server{stream: echo}, transportGRPC)
@@ -125,10 +150,11 @@ func TestAConnectionIsClosedWithItsLastCall(t *testing.T) {
 	e.settled()
 	transport := e.dest.transport.(*grpcTransport)
 	first := transport.conns[0]
+	known := e.dest.common.slots[0].current.conn.(grpcConn).known
 	begun := time.Now().Add(-time.Hour)
-	transport.giveUp(first, begun)
+	transport.giveUp(first, known, begun)
 	require.False(t, first.replaced, "it was heard since")
-	transport.giveUp(first, time.Now())
+	transport.giveUp(first, known, time.Now())
 	require.True(t, first.replaced)
 	e.export(1, 1)
 	require.Equal(t, int64(2), e.settled().acked)

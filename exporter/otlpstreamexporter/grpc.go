@@ -76,7 +76,7 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 		extensions = originators(extensions, client.Auth.Get().AuthenticatorID)
 	}
 	t.dial = func() (*connection, error) {
-		c := &connection{tally: d.tally, begun: time.Now()}
+		c := &connection{tally: d.tally, begun: time.Now(), addresses: map[string]*address{}}
 		own := append(slices.Clone(options), configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(c)))
 		var err error
 		c.ClientConn, err = client.ToClientConn(ctx, extensions, d.set.TelemetrySettings, own...)
@@ -116,6 +116,7 @@ func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.
 	}
 	ctx = metadata.AppendToOutgoingContext(t.outgoing(ctx), otlpstream.HeaderCaps, t.caps.String(),
 		otlpstream.HeaderSlot, nameOfSlot(t.identity, slot))
+	ctx, known := calling(ctx)
 	stream, err := shared.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
 		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // we resend; the library need not keep what it has sent
@@ -123,7 +124,7 @@ func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.
 		t.leave(shared)
 		return nil, serversOwn(err)
 	}
-	return grpcConn{stream, t, shared}, nil
+	return grpcConn{stream, t, shared, known}, nil
 }
 
 // outgoing is the context of a call whose headers tell its origin.
@@ -141,10 +142,11 @@ func (t *grpcTransport) unary(ctx context.Context, p otlpstream.Payload, c confi
 	}
 	defer t.leave(shared)
 	begun := time.Now()
+	ctx, known := calling(ctx)
 	var response otlpstream.Raw
 	err = shared.Invoke(t.outgoing(ctx), t.signal.OTLPMethod(), p, &response, t.options(c)...)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		t.giveUp(shared, begun)
+		t.giveUp(shared, known, begun)
 	}
 	return response, serversOwn(err)
 }
@@ -192,9 +194,10 @@ type grpcConn struct {
 	stream    grpc.ClientStream
 	transport *grpcTransport
 	shared    *connection
+	known     *call
 }
 
-func (c grpcConn) silent(since time.Time) { c.transport.giveUp(c.shared, since) }
+func (c grpcConn) silent(since time.Time) { c.transport.giveUp(c.shared, c.known, since) }
 
 func (c grpcConn) send(r *otlpstream.Request) error { return c.stream.SendMsg(r) }
 
