@@ -183,3 +183,53 @@ func TestAFileThatIsGoneIsCounted(t *testing.T) {
 	require.Equal(t, len(h.waiting)-o.arrived, o.lost+o.corrupt)
 	require.Greater(t, o.lost, 5)
 }
+
+// TestWhatWasDeliveredOnAFullDiskIsNotLost: where a file went while there was no room to say so, nobody knows how many blocks there
+// should be. What can be read arrives all the same, and what is damaged, but there, counts.
+func TestWhatWasDeliveredOnAFullDiskIsNotLost(t *testing.T) {
+	h := record(t, 7, 400_000, false, 60)
+	logs := slices.Sorted(maps.Keys(h.files))
+	logs = slices.DeleteFunc(logs, func(name string) bool { return filepath.Ext(name) != ".log" })
+	require.Greater(t, len(logs), 2)
+	files := maps.Clone(h.files)
+	delete(files, logs[0])
+	damaged := bytes.Clone(files[logs[1]])
+	damaged[len(damaged)/2] ^= 1
+	files[logs[1]] = damaged
+	o := h.open(t, files)
+	require.Equal(t, 1, o.corrupt)
+	require.Greater(t, o.lost, 5, "it was deleted, and nothing says why")
+
+	files[logs[0]+".gone"] = nil
+	require.Equal(t, outcome{arrived: o.arrived, corrupt: 1}, h.open(t, files))
+}
+
+// TestRoomIsBackWhenAllIsDelivered: with the last answer, in much less than a second.
+func TestRoomIsBackWhenAllIsDelivered(t *testing.T) {
+	const blocks, size = 64, 1 << 20
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, sync := range []bool{false, true} {
+		directory := t.TempDir()
+		store, err := segments.Open(directory, segments.Options{Sync: sync, Counted: BlockPrefix})
+		require.NoError(t, err)
+		q, _ := open(t, 1, 1<<20, stored(store))
+		for n := range blocks {
+			push(t, q, 0, shaped(r, n, size))
+		}
+		taken := func() (bytes int) {
+			for _, b := range content(t, directory) {
+				bytes += len(b)
+			}
+			return bytes
+		}
+		require.Greater(t, taken(), blocks*size)
+		for n := range blocks {
+			require.Less(t, taken(), (blocks-n)*size+2*8<<20, "%d blocks are delivered", n)
+			l, err := q.Next(t.Context(), 0, Bound{})
+			require.NoError(t, err)
+			l.Done(nil)
+		}
+		require.Less(t, taken(), 64<<10)
+		require.NoError(t, q.Close(t.Context()))
+	}
+}

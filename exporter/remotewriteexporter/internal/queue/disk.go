@@ -163,7 +163,7 @@ func parseKey(prefix, k string) (uint64, bool) {
 		return 0, false
 	}
 	seq, err := strconv.ParseUint(digits, 16, 64)
-	return seq, err == nil
+	return seq, err == nil && seq < mostBlocks
 }
 
 func indexOf(first, next uint64) []byte {

@@ -71,6 +71,9 @@ func BenchmarkEngines(b *testing.B) {
 					return err
 				}))
 				b.ReportMetric(float64(left)/1e6, "MB-left")
+				if kind == "directory" {
+					require.Less(b, left, int64(64<<10))
+				}
 				require.NoError(b, q.Close(b.Context()))
 				end()
 			})

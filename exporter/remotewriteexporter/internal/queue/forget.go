@@ -5,6 +5,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -123,37 +124,17 @@ func (q *Queue) forgetLater() {
 	})
 }
 
-// sweep deletes what is outside of the index: blocks whose deletion failed before the last process ended, and marks of them.
-// Where the storage cannot list its keys they stay.
-func (q *Queue) sweep(ctx context.Context, first, next uint64) error {
-	walker, ok := q.disk.client.(storage.Walker)
-	if !ok {
-		return nil
-	}
-	var orphans []string
-	err := walker.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
-		seq, ok := parseKey(BlockPrefix, k)
-		if !ok {
-			seq, ok = parseKey(donePrefix, k)
-		}
-		if ok && (seq < first || seq >= next) {
-			orphans = append(orphans, k)
-		}
-		return nil, nil
-	})
-	if err != nil {
-		return err
-	}
-	for len(orphans) > 0 {
-		n := min(len(orphans), forgetAtOnce*recoverBatch)
-		ops := make([]*storage.Operation, 0, n)
-		for _, k := range orphans[:n] {
+// sweep deletes what is outside of the index: blocks whose deletion failed before the last process ended, marks of them, and what has
+// a key that is none.
+func (q *Queue) sweep(ctx context.Context, keys []string) error {
+	for some := range slices.Chunk(keys, forgetAtOnce*recoverBatch) {
+		ops := make([]*storage.Operation, 0, len(some))
+		for _, k := range some {
 			ops = append(ops, storage.DeleteOperation(k))
 		}
 		if err := q.disk.client.Batch(ctx, ops...); err != nil {
 			return err
 		}
-		orphans = orphans[n:]
 	}
 	return nil
 }

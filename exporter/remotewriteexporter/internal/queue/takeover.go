@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,7 +30,7 @@ type Earlier interface {
 // Log is the storage that takes the place of an earlier one.
 type Log interface {
 	storage.Client
-	storage.Walker
+	Keys() []string
 	FreesWithoutRoom() bool
 }
 
@@ -77,9 +79,7 @@ func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (
 	}
 	t := &takeover{Log: log, earlier: earlier, done: done, live: map[string]string{}}
 	if record != nil {
-		if err := t.readTold(ctx); err != nil {
-			return nil, 0, fmt.Errorf("cannot read the stored queue: %w", err)
-		}
+		t.readTold()
 	}
 	if earlier == nil { // it was deleted, and the process ended before it could say so
 		return log, 0, log.Batch(ctx, t.forgetLogged()...)
@@ -107,10 +107,7 @@ func earlierSpan(earlier Earlier) (first, next uint64) {
 			return first, next
 		}
 	}
-	for _, k := range earlier.Keys() {
-		first, next = widen(first, next, k)
-	}
-	return first, next
+	return listingOf(earlier.Keys()).span()
 }
 
 // goesOn tells whether a takeover had begun, and takes its numbers then. It has not if the earlier version wrote since.
@@ -130,12 +127,11 @@ func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 		return err
 	}
 	if raw != nil {
+		found := listingOf(t.Log.Keys())
 		if from, to, err = parseIndex(raw); err != nil {
-			if from, to, err = span(ctx, t.Log); err != nil {
-				return err
-			}
+			from, to = found.span()
 		}
-		if t.epochs, err = t.nextEpoch(ctx, from, to); err != nil {
+		if t.epochs, err = t.nextEpoch(ctx, between(found.blocks, from, to)); err != nil {
 			return err
 		}
 		t.shift = to - first
@@ -151,9 +147,8 @@ func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 }
 
 // nextEpoch follows that of the last block of the log.
-func (t *takeover) nextEpoch(ctx context.Context, first, next uint64) (uint32, error) {
-	for seq := next; seq > first; {
-		seq--
+func (t *takeover) nextEpoch(ctx context.Context, numbers []uint64) (uint32, error) {
+	for _, seq := range slices.Backward(numbers) {
 		stored, err := t.Log.Get(ctx, key(BlockPrefix, seq))
 		if err != nil {
 			return 0, err
@@ -166,13 +161,12 @@ func (t *takeover) nextEpoch(ctx context.Context, first, next uint64) (uint32, e
 }
 
 // readTold finds out which values are gone by now.
-func (t *takeover) readTold(ctx context.Context) error {
-	return t.Log.Walk(ctx, func(k string, _ []byte) ([]*storage.Operation, error) {
+func (t *takeover) readTold() {
+	for _, k := range t.Log.Keys() {
 		if earlier, ok := strings.CutPrefix(k, gonePrefix); ok {
 			t.logged = append(t.logged, earlier)
 		}
-		return nil, nil
-	})
+	}
 }
 
 // findLive finds the values that are of use, and counts blocks.
@@ -303,6 +297,12 @@ func (t *takeover) forgetLogged() []*storage.Operation {
 	return append(ops, storage.DeleteOperation(takeoverKey))
 }
 
+// IsDamaged tells whether some of the log could not be read.
+func (t *takeover) IsDamaged() bool {
+	l, isLedger := t.Log.(ledger)
+	return isLedger && l.IsDamaged()
+}
+
 // Promised is how many blocks both should have had at first, where the log knows.
 func (t *takeover) Promised() (blocks int, ok bool) {
 	l, isLedger := t.Log.(ledger)
@@ -313,40 +313,11 @@ func (t *takeover) Promised() (blocks int, ok bool) {
 	return blocks + t.blocks, ok
 }
 
-// Walk shows the values of both.
-func (t *takeover) Walk(ctx context.Context, fn storage.WalkFunc) error {
+// Keys are those of both.
+func (t *takeover) Keys() []string {
 	t.mu.Lock()
-	keys := make([]string, 0, len(t.live))
-	for k := range t.live {
-		keys = append(keys, k)
-	}
-	t.mu.Unlock()
-	var ops []*storage.Operation
-	for _, k := range keys {
-		value, err := t.Get(ctx, k)
-		if err != nil {
-			return err
-		}
-		more, err := fn(k, value)
-		if ops = append(ops, more...); errors.Is(err, storage.SkipAll) {
-			return t.Batch(ctx, ops...)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	err := t.Log.Walk(ctx, func(k string, value []byte) ([]*storage.Operation, error) {
-		if k == takeoverKey || strings.HasPrefix(k, gonePrefix) {
-			return nil, nil
-		}
-		more, err := fn(k, value)
-		ops = append(ops, more...)
-		return nil, err
-	})
-	if err != nil {
-		return err
-	}
-	return t.Batch(ctx, ops...)
+	defer t.mu.Unlock()
+	return slices.AppendSeq(t.Log.Keys(), maps.Keys(t.live))
 }
 
 // Close lets go of both.

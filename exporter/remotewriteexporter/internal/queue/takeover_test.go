@@ -17,9 +17,15 @@ import (
 )
 
 // logClient is a storage that has what a log promises, on a medium.
-type logClient struct{ walkingClient }
+type logClient struct{ *memoryClient }
 
 func (logClient) FreesWithoutRoom() bool { return true }
+
+func (c logClient) Keys() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.values))
+}
 
 // earlierOn is what an earlier version left on a medium, read by a process that has so many operations to live.
 type earlierOn struct {
@@ -68,7 +74,7 @@ func (v *versions) takeOver(t *testing.T, client *memoryClient) (storage.Client,
 	if v.earlier != nil {
 		earlier = earlierOn{v, client}
 	}
-	taken, _, err := TakeOver(t.Context(), logClient{walkingClient{client}}, earlier, func(error) {})
+	taken, _, err := TakeOver(t.Context(), logClient{client}, earlier, func(error) {})
 	return taken, err
 }
 
@@ -169,7 +175,7 @@ func TestEarlierStorageThatStays(t *testing.T) {
 	q, _ := open(t, 1, 10, stored(on(v.earlier)))
 	push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
 	var told []error
-	taken, blocks, err := TakeOver(t.Context(), logClient{walkingClient{on(v.medium)}}, stubborn{earlierOn{of: v}}, func(err error) { told = append(told, err) })
+	taken, blocks, err := TakeOver(t.Context(), logClient{on(v.medium)}, stubborn{earlierOn{of: v}}, func(err error) { told = append(told, err) })
 	require.NoError(t, err)
 	require.Equal(t, 2, blocks)
 	q, _ = open(t, 1, 10, stored(taken))

@@ -7,6 +7,7 @@ package segments
 
 import (
 	"fmt"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -80,4 +81,43 @@ func TestAFullDiskKeepsNoFileForALittle(t *testing.T) {
 		require.Len(t, left, 2)
 		require.Equal(t, "kept", left["index"])
 	}
+}
+
+// TestAFullDiskPromisesNothing: once a file went while there was no room to say what had been deleted with it, the log does not say how
+// many values there should be, until it can again.
+func TestAFullDiskPromisesNothing(t *testing.T) {
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	const values = 20
+	dir, killed := t.TempDir(), t.TempDir()
+	s := open(t, dir)
+	for i := range values {
+		require.NoError(t, s.Set(t.Context(), fmt.Sprintf("b%02d", i), make([]byte, 1<<20)))
+	}
+	inFirst := s.segments[0].values
+	limited(t, &was, uint64(s.active().size), func() {
+		for i := range inFirst {
+			require.Error(t, s.Delete(t.Context(), fmt.Sprintf("b%02d", i)))
+		}
+	})
+	names, size := files(t, dir)
+	require.Len(t, names, 2, "there is room all the same")
+	require.Equal(t, s.Size(), size)
+	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
+
+	after := open(t, killed)
+	_, ok := after.Promised()
+	require.False(t, ok)
+	require.Len(t, contents(t, after), values-inFirst)
+	require.NoError(t, after.Delete(t.Context(), fmt.Sprintf("b%02d", inFirst)))
+	require.NoError(t, after.Close(t.Context()))
+	after = open(t, killed)
+	promised, ok := after.Promised()
+	require.True(t, ok)
+	require.Equal(t, values-inFirst-1, promised)
+
+	require.NoError(t, s.Delete(t.Context(), fmt.Sprintf("b%02d", inFirst)))
+	left, err := filepath.Glob(filepath.Join(dir, "*"+untold))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

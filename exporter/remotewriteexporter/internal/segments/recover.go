@@ -18,6 +18,8 @@ const (
 	// setAside is behind the name of a file that is damaged, under which it stays when it is of no use any more. So many stay.
 	setAside     = ".damaged"
 	mostSetAside = 4
+	// untold is behind the name of a file that was let go while there was no room to say what had been deleted with it.
+	untold = ".gone"
 )
 
 // recover reads what is there. What was being written when the process or the machine ended, and nobody was told of, may be at the
@@ -29,6 +31,10 @@ func (s *Store) recover() error {
 	}
 	var numbers []uint64
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix+untold) {
+			s.untold = append(s.untold, filepath.Join(s.dir, e.Name()))
+			continue
+		}
 		digits, ok := strings.CutSuffix(e.Name(), suffix)
 		if number, err := strconv.ParseUint(digits, 16, 64); ok && err == nil {
 			numbers = append(numbers, number)
@@ -44,6 +50,9 @@ func (s *Store) recover() error {
 			return fmt.Errorf("cannot read %s: %w", s.name(number), err)
 		}
 	}
+	if len(s.untold) > 0 { // the last record counts values that were in them
+		s.promised = unknown
+	}
 	return nil
 }
 
@@ -55,6 +64,9 @@ func (s *Store) replay(number uint64, isLast bool) error {
 	g := &segment{number: number, size: int64(len(content))}
 	s.segments = append(s.segments, g)
 	s.size += g.size
+	if len(content) == 0 && !isLast {
+		s.damage(Damage{File: s.name(number)})
+	}
 	damaged := 0
 	for at := 0; at < len(content); {
 		size, sound := recordAt(content[at:])

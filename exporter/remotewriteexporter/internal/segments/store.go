@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ type Options struct {
 // Damage is what cannot be read of a file.
 type Damage struct {
 	File  string
-	Bytes int64 // 0 if the file is not there
+	Bytes int64 // 0 if the file is not there, or empty
 	// Torn says that it may be no more than the last write, in which the machine stopped: nobody was told that it was done.
 	Torn bool
 }
@@ -53,7 +54,7 @@ type Damage struct {
 // unknown is how many values there should be where the log does not say.
 const unknown = -1
 
-// Store is a storage.Client and a storage.Walker.
+// Store is a storage.Client that tells its keys.
 type Store struct {
 	dir  string
 	opts Options
@@ -71,8 +72,9 @@ type Store struct {
 	ends     []int // in buffer, of what is written
 	closed   bool
 
-	promised int  // values that are counted, as of the last record that could be read; or unknown
-	damaged  bool // whether a part of the log could not be read
+	untold   []string // files that were let go, of which no record is aware yet
+	promised int      // values that are counted, as of the last record that could be read; or unknown
+	damaged  bool     // whether a part of the log could not be read
 }
 
 // place is where a value is.
@@ -104,7 +106,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err := s.recover(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	if err := s.roll(); err != nil {
+	if err := s.begin(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot begin a file in %s: %w", dir, err), lock.Close())
 	}
 	s.reap()
@@ -217,7 +219,7 @@ func (s *Store) remove(ops []*storage.Operation) error {
 	err := s.write(nil)
 	if err != nil {
 		s.unlogged = before
-		s.reap()
+		s.letGo()
 		for i, key := range keys {
 			if slices.Contains(s.segments, of[i]) {
 				s.unlogged = append(s.unlogged, key)
@@ -321,6 +323,7 @@ func (s *Store) write(ops []*storage.Operation) error {
 		return err
 	}
 	s.unlogged = nil
+	s.forgetUntold()
 	for i, op := range ops {
 		if op.Type == storage.Delete {
 			s.forget(op.Key)
@@ -357,20 +360,37 @@ func (s *Store) append(record []byte) (at int64, err error) {
 	return at, nil
 }
 
+// begin goes on with the last file if that is empty, else it begins another: so an empty file that is not the last is none of ours.
+func (s *Store) begin() error {
+	if len(s.segments) == 0 || s.active().size > 0 {
+		return s.roll()
+	}
+	file, err := s.create(s.active().number)
+	s.file = file
+	return err
+}
+
+// create makes an empty file, or opens it.
+func (s *Store) create(number uint64) (*os.File, error) {
+	file, err := os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil || !s.opts.Sync {
+		return file, err
+	}
+	if err := SyncFolder(s.dir); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(s.name(number)))
+	}
+	return file, nil
+}
+
 // roll begins another file. The caller holds mu.
 func (s *Store) roll() error {
 	number := uint64(1)
 	if len(s.segments) > 0 {
 		number = s.active().number + 1
 	}
-	file, err := os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := s.create(number)
 	if err != nil {
 		return err
-	}
-	if s.opts.Sync {
-		if err := SyncFolder(s.dir); err != nil {
-			return errors.Join(err, file.Close(), os.Remove(s.name(number)))
-		}
 	}
 	if s.file != nil {
 		_ = s.file.Close() // all that is in it was written, and waited for if that was asked for
@@ -389,6 +409,29 @@ func (s *Store) reap() {
 		s.size -= s.segments[0].size
 		s.segments = s.segments[1:]
 	}
+}
+
+// letGo frees the room of files that reap would delete, where there is none to say what is gone with them. Their names are changed, and
+// stay until a record says how many values there are without theirs. The caller holds mu.
+func (s *Store) letGo() {
+	for len(s.segments) > 1 && s.segments[0].values == 0 {
+		name := s.name(s.segments[0].number)
+		if os.Rename(name, name+untold) != nil {
+			return
+		}
+		_ = os.Truncate(name+untold, 0)
+		s.untold = append(s.untold, name+untold)
+		s.size -= s.segments[0].size
+		s.segments = s.segments[1:]
+	}
+}
+
+// forgetUntold deletes their names. The caller holds mu.
+func (s *Store) forgetUntold() {
+	for _, name := range s.untold {
+		_ = os.Remove(name)
+	}
+	s.untold = nil
 }
 
 // compact copies what is of use in the oldest file to the end of the log, if that is little, or if the log is more than twice as
@@ -412,31 +455,11 @@ func (s *Store) compact() {
 	}
 }
 
-// Walk shows all values, and does what it is told then.
-func (s *Store) Walk(ctx context.Context, fn storage.WalkFunc) error {
+// Keys are those of all values, in order.
+func (s *Store) Keys() []string {
 	s.mu.Lock()
-	keys := make([]string, 0, len(s.index))
-	for key := range s.index {
-		keys = append(keys, key)
-	}
-	s.mu.Unlock()
-	slices.Sort(keys)
-	var ops []*storage.Operation
-	for _, key := range keys {
-		value, err := s.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		more, err := fn(key, value)
-		ops = append(ops, more...)
-		if errors.Is(err, storage.SkipAll) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return s.Batch(ctx, ops...)
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.index))
 }
 
 // Close lets go of the folder.
@@ -450,11 +473,12 @@ func (s *Store) Close(context.Context) error {
 	return errors.Join(s.file.Sync(), s.file.Close(), s.lock.Close())
 }
 
+// IsDamaged tells whether a part of the log could not be read.
+func (s *Store) IsDamaged() bool { return s.damaged }
+
 // Promised is how many of the values that are counted there should have been when the log was opened: never more than there were.
-// It is false unless a part of the log could not be read.
-func (s *Store) Promised() (values int, ok bool) {
-	return s.promised, s.damaged && s.promised != unknown
-}
+// It is false if the log does not say.
+func (s *Store) Promised() (values int, ok bool) { return s.promised, s.promised != unknown }
 
 // FreesWithoutRoom says that deleting needs no room where all of a file is deleted.
 func (*Store) FreesWithoutRoom() bool { return true }

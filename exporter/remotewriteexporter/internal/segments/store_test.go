@@ -30,10 +30,11 @@ func open(t testing.TB, dir string) *Store {
 func contents(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	require.NoError(t, s.Walk(t.Context(), func(key string, value []byte) ([]*storage.Operation, error) {
+	for _, key := range s.Keys() {
+		value, err := s.Get(t.Context(), key)
+		require.NoError(t, err)
 		all[key] = string(value)
-		return nil, nil
-	}))
+	}
 	return all
 }
 
@@ -220,6 +221,35 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 			require.NoError(t, s.Close(t.Context()))
 		})
 	}
+}
+
+// TestAnEmptyFileIsDamage: unless it is the last. None is left behind by whoever starts and writes nothing.
+func TestAnEmptyFileIsDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	value := make([]byte, usual-1)
+	for i := range 3 {
+		require.NoError(t, s.Set(t.Context(), fmt.Sprint("b", i), value))
+		require.NoError(t, s.Close(t.Context()))
+		for range 3 {
+			s = open(t, dir)
+			require.NoError(t, s.Close(t.Context()))
+		}
+		s = open(t, dir)
+	}
+	require.NoError(t, s.Close(t.Context()))
+	names, _ := files(t, dir)
+	require.Len(t, names, 4)
+	require.NoError(t, os.Truncate(filepath.Join(dir, names[1]), 0))
+	var told []Damage
+	s, err := Open(dir, Options{Counted: "b", Damaged: func(d Damage) { told = append(told, d) }})
+	require.NoError(t, err)
+	require.Equal(t, []Damage{{File: filepath.Join(dir, names[1])}}, told)
+	promised, ok := s.Promised()
+	require.True(t, ok)
+	require.Equal(t, 3, promised)
+	require.Len(t, contents(t, s), 2)
+	require.NoError(t, s.Close(t.Context()))
 }
 
 func TestNobodyElseUsesTheFolder(t *testing.T) {
