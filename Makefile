@@ -14,9 +14,12 @@ manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifes
 
 # Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
-# Modules that stand outside the workspace, so that their dependencies do not move ours. Two of them have code to test.
-APART   := benchmarks benchmarks/rivals/prometheus e2e/oldcollector internal/tools internal/tools/ci internal/tools/lint packaging
-ALL     := $(MODULES) benchmarks packaging
+# They take the place of Kubernetes' client in the agent (docs/design/065), but not elsewhere: in a workspace they would do so everywhere, and
+# the agent's module, which replaces the originals, is outside of it with them.
+KUBERNETES := internal/kubernetes/api internal/kubernetes/apimachinery internal/kubernetes/client-go
+# Modules that stand outside the workspace, so that their dependencies do not move ours. Two of them have code to test, and so have those above.
+APART   := benchmarks benchmarks/rivals/prometheus e2e/oldcollector internal/tools internal/tools/ci internal/tools/lint packaging $(KUBERNETES)
+ALL     := $(MODULES) benchmarks packaging $(KUBERNETES)
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -87,7 +90,7 @@ hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, al
 race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
 
 .PHONY: lint
-lint: .tools/.lint lint/benchmarks lint/packaging ## Run golangci-lint in the workspace, once for all modules, and in what stands apart
+lint: .tools/.lint lint/benchmarks lint/packaging $(KUBERNETES:%=lint/%) ## Run golangci-lint in the workspace, once for all modules, and in what stands apart
 	@$(GO) list -deps work >/dev/null # it resolves as a whole
 	@$(MAKE) --no-print-directory -f Makefile.Common lint GOWORK=$(ROOT)/go.work PACKAGES="$(MODULES:%=./%/...)"
 

@@ -20,7 +20,7 @@ import (
 // kinds are those of the collections that the small API has, also while these are empty.
 var kinds = map[string]string{
 	"pods": "Pod", "nodes": "Node", "services": "Service", "endpoints": "Endpoints", "endpointslices": "EndpointSlice",
-	"ingresses": "Ingress", "namespaces": "Namespace",
+	"ingresses": "Ingress", "namespaces": "Namespace", "replicasets": "ReplicaSet", "jobs": "Job",
 }
 
 // A small API keeps its objects in memory.

@@ -1,0 +1,264 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rest asks Kubernetes' API.
+package rest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// ErrNotInCluster is that of a process outside of a cluster.
+var ErrNotInCluster = errors.New("unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined")
+
+// accountDir is where a pod finds its service account.
+var accountDir = "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+// A Config says where an API is and who asks.
+type Config struct {
+	// Host is a URL, or a host with a port.
+	Host      string
+	UserAgent string
+	// ContentType is what service discovery asks of the original. This client speaks JSON.
+	ContentType string
+
+	// Transport takes the place of all that follows.
+	Transport http.RoundTripper
+
+	BearerToken        string
+	BearerTokenFile    string // it is read again for each request
+	Username, Password string
+	Impersonate        ImpersonationConfig
+	Exec               *ExecConfig
+
+	TLS                TLSClientConfig
+	Proxy              func(*http.Request) (*url.URL, error)
+	DisableCompression bool
+}
+
+// TLSClientConfig is how an API is known, and a client to it. Data takes precedence over files.
+type TLSClientConfig struct {
+	Insecure   bool
+	ServerName string
+	CAFile     string
+	CAData     []byte
+	CertFile   string
+	CertData   []byte
+	KeyFile    string
+	KeyData    []byte
+}
+
+// ImpersonationConfig says as whom a client asks.
+type ImpersonationConfig struct {
+	UserName string
+	UID      string
+	Groups   []string
+	Extra    map[string][]string
+}
+
+// InClusterConfig is that of a pod.
+func InClusterConfig() (*Config, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, ErrNotInCluster
+	}
+	token, err := os.ReadFile(accountDir + "token")
+	if err != nil {
+		return nil, err
+	}
+	return &Config{
+		Host:            "https://" + net.JoinHostPort(host, port),
+		TLS:             TLSClientConfig{CAFile: accountDir + "ca.crt"},
+		BearerToken:     string(token),
+		BearerTokenFile: accountDir + "token",
+	}, nil
+}
+
+// secure tells whether a client speaks TLS, where a host does not say.
+func (c *Config) secure() bool {
+	t := c.TLS
+	return t.Insecure || t.CAFile != "" || len(t.CAData) > 0 || t.CertFile != "" || len(t.CertData) > 0
+}
+
+// BaseURL is where the API's paths begin.
+func (c *Config) BaseURL() (*url.URL, error) {
+	host := c.Host
+	if host == "" {
+		host = "localhost"
+	}
+	if !strings.Contains(host, "://") {
+		scheme := "http://"
+		if c.secure() {
+			scheme = "https://"
+		}
+		host = scheme + host
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		return nil, fmt.Errorf("cannot understand the API's address: %w", err)
+	}
+	u.Path, u.RawPath, u.RawQuery, u.Fragment = strings.TrimRight(u.Path, "/"), "", "", ""
+	return u, nil
+}
+
+// HTTPClientFor makes a client that logs in.
+func HTTPClientFor(c *Config) (*http.Client, error) {
+	if c.Transport != nil {
+		return &http.Client{Transport: c.Transport}, nil
+	}
+	t, err := c.TLS.config()
+	if err != nil {
+		return nil, err
+	}
+	a := &account{config: c, base: transport(c, t)}
+	if c.Exec != nil {
+		a.plugin = &plugin{config: c.Exec}
+		t.GetClientCertificate = a.plugin.clientCertificate(t.Certificates)
+		t.Certificates = nil
+	}
+	return &http.Client{Transport: a}, nil
+}
+
+const (
+	dialTimeout = 30 * time.Second
+	// A watch is silent while nothing changes. These tell of a peer that is gone without a word.
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
+)
+
+func transport(c *Config, t *tls.Config) *http.Transport {
+	proxy := c.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	return &http.Transport{
+		Proxy:               proxy,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext,
+		TLSClientConfig:     t,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DisableCompression:  c.DisableCompression,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+}
+
+func (c *TLSClientConfig) config() (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, InsecureSkipVerify: c.Insecure} //nolint:gosec // its user says so
+	ca, err := dataOf(c.CAData, c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the API's certificate authority: %w", err)
+	}
+	if len(ca) > 0 {
+		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, errors.New("the API's certificate authority has no certificate in it")
+		}
+	}
+	cert, err := dataOf(c.CertData, c.CertFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the client's certificate: %w", err)
+	}
+	key, err := dataOf(c.KeyData, c.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the client's key: %w", err)
+	}
+	if len(cert) > 0 {
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("cannot use the client's certificate: %w", err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+		if c.CertFile != "" && len(c.CertData) == 0 { // a file may be renewed
+			t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				renewed, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+				if err != nil {
+					return &pair, nil //nolint:nilerr // it is being renewed
+				}
+				return &renewed, nil
+			}
+		}
+	}
+	return t, nil
+}
+
+func dataOf(data []byte, file string) ([]byte, error) {
+	if len(data) > 0 || file == "" {
+		return data, nil
+	}
+	return os.ReadFile(file)
+}
+
+// An account logs in with each request.
+type account struct {
+	config *Config
+	base   *http.Transport
+	plugin *plugin
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	c := a.config
+	var token string
+	switch {
+	case r.Header.Get("Authorization") != "":
+	case a.plugin != nil:
+		var err error
+		if token, err = a.plugin.token(r.Context()); err != nil {
+			return nil, err
+		}
+	case c.Username != "" || c.Password != "":
+		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(c.Username+":"+c.Password)))
+	default:
+		token = c.bearerToken()
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	c.Impersonate.set(r.Header)
+	response, err := a.base.RoundTrip(r)
+	if err == nil && response.StatusCode == http.StatusUnauthorized && a.plugin != nil {
+		a.plugin.forget()
+	}
+	return response, err
+}
+
+// CloseIdleConnections is what an http.Client asks of its transport.
+func (a *account) CloseIdleConnections() { a.base.CloseIdleConnections() }
+
+// bearerToken is the file's, as long as it can be read.
+func (c *Config) bearerToken() string {
+	if c.BearerTokenFile != "" {
+		if token, err := os.ReadFile(c.BearerTokenFile); err == nil {
+			return strings.TrimSpace(string(token))
+		}
+	}
+	return strings.TrimSpace(c.BearerToken)
+}
+
+func (i *ImpersonationConfig) set(h http.Header) {
+	if i.UserName == "" {
+		return
+	}
+	h.Set("Impersonate-User", i.UserName)
+	if i.UID != "" {
+		h.Set("Impersonate-Uid", i.UID)
+	}
+	for _, group := range i.Groups {
+		h.Add("Impersonate-Group", group)
+	}
+	for key, values := range i.Extra {
+		for _, value := range values {
+			h.Add("Impersonate-Extra-"+url.PathEscape(key), value)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"k8s.io/client-go/rest"
+)
+
+// A SharedInformer keeps a store at what the API has, and tells who wants to know what has changed.
+type SharedInformer interface {
+	AddEventHandler(h ResourceEventHandlerFuncs) (Registration, error)
+	GetStore() Store
+	HasSynced() bool
+	Run(stop <-chan struct{})
+	SetWatchErrorHandlerWithContext(f WatchErrorHandlerWithContext) error
+}
+
+// A SharedIndexInformer has indexes.
+type SharedIndexInformer interface {
+	SharedInformer
+	GetIndexer() Indexer
+}
+
+// Registration is what the original gives who could go again. Nobody does.
+type Registration struct{}
+
+// ResourceEventHandlerFuncs are told what changes, one after the other, after the store has it. Each may be nil.
+type ResourceEventHandlerFuncs struct {
+	AddFunc    func(obj any)
+	UpdateFunc func(old, now any)
+	DeleteFunc func(obj any)
+}
+
+func (h *ResourceEventHandlerFuncs) tell(old, now metav1.Object) {
+	switch {
+	case old == nil && h.AddFunc != nil:
+		h.AddFunc(now)
+	case now == nil && h.DeleteFunc != nil:
+		h.DeleteFunc(old)
+	case old != nil && now != nil && h.UpdateFunc != nil:
+		h.UpdateFunc(old, now)
+	}
+}
+
+// A WatchErrorHandlerWithContext is told of each list and watch that fails.
+type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
+
+// A Reflector is what fails.
+type Reflector struct{}
+
+// DefaultWatchErrorHandler tells the log.
+func DefaultWatchErrorHandler(ctx context.Context, _ *Reflector, err error) {
+	slog.WarnContext(ctx, "Cannot follow objects of Kubernetes, and tries again", "error", err)
+}
+
+// NewSharedInformer makes an informer. The example and the interval are there for the original's sake, which has to be told the kind, and
+// could tell everything again.
+func NewSharedInformer(lw ListerWatcher, example runtime.Object, resync time.Duration) SharedInformer {
+	return NewSharedIndexInformer(lw, example, resync, nil)
+}
+
+// NewSharedIndexInformer makes one with indexes.
+func NewSharedIndexInformer(lw ListerWatcher, _ runtime.Object, _ time.Duration, indexers Indexers) SharedIndexInformer {
+	return &informer{source: lw, store: newStore(indexers), failed: DefaultWatchErrorHandler}
+}
+
+type informer struct {
+	source ListerWatcher
+	store  *store
+	failed WatchErrorHandlerWithContext
+	synced atomic.Bool
+
+	mu       sync.Mutex // of a change and of all who are told of it
+	handlers []ResourceEventHandlerFuncs
+}
+
+// AddEventHandler implements SharedInformer. What is there already is told as what is new.
+func (i *informer) AddEventHandler(h ResourceEventHandlerFuncs) (Registration, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.handlers = append(i.handlers, h)
+	for _, object := range i.store.all() {
+		h.tell(nil, object)
+	}
+	return Registration{}, nil
+}
+
+// GetStore implements SharedInformer.
+func (i *informer) GetStore() Store { return i.store }
+
+// GetIndexer implements SharedIndexInformer.
+func (i *informer) GetIndexer() Indexer { return i.store }
+
+// HasSynced implements SharedInformer.
+func (i *informer) HasSynced() bool { return i.synced.Load() }
+
+// SetWatchErrorHandlerWithContext implements SharedInformer. It must precede Run.
+func (i *informer) SetWatchErrorHandlerWithContext(f WatchErrorHandlerWithContext) error {
+	i.failed = f
+	return nil
+}
+
+// errShort is a watch that the API ended at once, which it would do again.
+var errShort = errors.New("the API has ended a watch at once")
+
+const (
+	// Who has been refused waits, twice as long each time, until all went well for a while.
+	firstWait = 800 * time.Millisecond
+	maxWait   = 30 * time.Second
+	fineAfter = 2 * time.Minute
+	// A watch that ends before this without a word is no watch.
+	shortest = time.Second
+)
+
+// Run implements SharedInformer.
+func (i *informer) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	// Any version will do at first, such as what an API has in memory. What is listed because a version was forgotten has to be new.
+	version, listed, wait := "0", false, firstWait
+	for ctx.Err() == nil {
+		began := time.Now()
+		var err error
+		if !listed {
+			var now string
+			if now, err = i.list(ctx, version); err == nil {
+				version, listed = now, true
+			}
+		} else {
+			version, err = i.watch(ctx, version)
+		}
+		var status *rest.StatusError
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			continue
+		case errors.As(err, &status) && (status.IsExpired() || !listed && version != ""):
+			expired := listed
+			if version, listed = "", false; expired {
+				continue // nothing is wrong: it was too long ago
+			}
+		}
+		i.failed(ctx, &Reflector{}, err)
+		if time.Since(began) > fineAfter {
+			wait = firstWait
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait + rand.N(wait)):
+		}
+		wait = min(2*wait, maxWait)
+	}
+}
+
+// list makes the store what the API has, and returns the version of that.
+func (i *informer) list(ctx context.Context, version string) (string, error) {
+	answer, err := i.source.list(ctx, metav1.ListOptions{ResourceVersion: version})
+	if err != nil {
+		return "", err
+	}
+	list := answer.(*rest.List)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	gone := i.store.all()
+	for _, object := range list.Items {
+		key := keyOf(object)
+		if old := gone[key]; old == nil || old.GetResourceVersion() != object.GetResourceVersion() {
+			i.change(key, object)
+		}
+		delete(gone, key)
+	}
+	for key := range gone {
+		i.change(key, nil)
+	}
+	i.synced.Store(true)
+	return list.ResourceVersion, nil
+}
+
+// change tells what has changed in the store. It is called with the lock held.
+func (i *informer) change(key string, object metav1.Object) {
+	old := i.store.set(key, object)
+	if old == nil && object == nil {
+		return
+	}
+	for n := range i.handlers {
+		i.handlers[n].tell(old, object)
+	}
+}
+
+// watch follows changes until the API ends that, and returns the version of the last.
+func (i *informer) watch(ctx context.Context, version string) (string, error) {
+	began := time.Now()
+	events, err := i.source.watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	if err != nil {
+		return version, err
+	}
+	defer events.Stop()
+	for n := 0; ; n++ {
+		event, err := events.Next()
+		switch {
+		case err == nil:
+		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, context.DeadlineExceeded):
+			return version, err
+		case n == 0 && time.Since(began) < shortest:
+			return version, errShort
+		default:
+			return version, nil // it goes on where it was
+		}
+		if event.Type != watch.Bookmark {
+			i.see(event)
+		}
+		version = event.Object.GetResourceVersion()
+	}
+}
+
+func (i *informer) see(event watch.Event) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key := keyOf(event.Object)
+	if event.Type == watch.Deleted {
+		i.change(key, nil)
+		return
+	}
+	i.change(key, event.Object)
+}
