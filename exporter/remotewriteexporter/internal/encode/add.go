@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -29,6 +30,7 @@ type walk struct {
 	scraped  bool
 	family   *family // the metric before, whose next is expected
 	before   *point  // the point before, whose next is expected
+	last     *point  // the last one of the metrics before
 	latest   int64   // of the resource's points
 	hits     uint64
 	misses   uint64
@@ -126,7 +128,7 @@ func points(rm pmetric.ResourceMetrics) (n int) {
 func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 	w.resource = w.e.resource(w.t, rm.Resource())
 	w.schema = w.resource.schema
-	w.family, w.latest = nil, 0
+	w.family, w.before, w.last, w.latest = nil, nil, nil, 0
 	w.s.begin(w.resource.labels)
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
@@ -150,6 +152,9 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 
 func (w *walk) metric(m pmetric.Metric) {
 	f := w.familyOf(m, shapeOf(m))
+	if w.before != nil {
+		w.last = w.before
+	}
 	w.family, w.before = f, nil
 	if f.reason != "" {
 		w.e.dropped(f.reason, m.Name(), max(countPoints(m), 1))
@@ -208,15 +213,19 @@ type known struct {
 }
 
 // findPoint recognises a data point: as the one that followed its predecessor last time, else by hash. Its number is 0 if it is in no table.
+//
+// The first one of a metric may follow the last one of the metric before, which is a target's own where points are, or else be the first one
+// that the family had last time.
 func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint32) {
 	expected := &w.family.first
 	if w.before != nil {
 		expected = &w.before.next
+	} else if w.last != nil {
+		if p, number = w.expect(&w.last.next, m, bounds); p != nil {
+			return p, number
+		}
 	}
-	number = expected.Load()
-	p = w.e.points.one(number)
-	if w.e.is(p, w.family, m, bounds, w.text) {
-		w.hits++
+	if p, number = w.expect(expected, m, bounds); p != nil {
 		return p, number
 	}
 	var found bool
@@ -228,6 +237,20 @@ func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint
 	}
 	w.text = w.e.symbols.snapshot()
 	expected.Store(number)
+	if w.before == nil && w.last != nil {
+		w.last.next.Store(number)
+	}
+	return p, number
+}
+
+// expect is the point that is expected, if it has these attributes and bounds, and its number; else nil.
+func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) (p *point, number uint32) {
+	number = expected.Load()
+	p = w.e.points.one(number)
+	if !w.e.is(p, w.family, m, bounds, w.text) {
+		return nil, 0
+	}
+	w.hits++
 	return p, number
 }
 

@@ -6,12 +6,14 @@ package encode
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
@@ -55,6 +57,71 @@ func TestKnownPointsOfEveryKindAllocateNothing(t *testing.T) {
 			blocks = e.Flush(0, "", v2Zstd, blocks[:0])
 		})
 		assert.LessOrEqual(t, allocs, 3.0)
+	}
+}
+
+// TestOwnPointsAreExpectedBehindTheMetricBefore: where targets share families and no points, the first point of a family was another
+// target's the last time. The last point of the metric before tells.
+func TestOwnPointsAreExpectedBehindTheMetricBefore(t *testing.T) {
+	const targets = 8
+	md, samples := kubelets(targets, 5, 6)
+	e, _ := newEncoder(t, nil)
+	require.NoError(t, e.Add(md, ""))
+	require.NoError(t, e.Add(md, ""))
+	before := e.Stats()
+	require.NoError(t, e.Add(md, ""))
+	after := e.Stats()
+	assert.Equal(t, uint64(samples), after.Hits-before.Hits)
+	assert.LessOrEqual(t, after.Moves-before.Moves, uint64(targets), "the first points of pages")
+}
+
+// TestLastPointsThatArePassedOn: a point that targets share is the last of its metric on one, and not on the other. Each loses no more by what
+// the other leaves behind it than the other's own points cost.
+func TestLastPointsThatArePassedOn(t *testing.T) {
+	target := func(own string, shared ...string) pmetric.Metrics {
+		md := page(0, 0, epoch)
+		md.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", own)
+		add := func(name string, devices ...string) {
+			m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+			m.SetName(name)
+			points := m.SetEmptyGauge().DataPoints()
+			for _, device := range devices {
+				p := points.AppendEmpty()
+				p.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
+				p.SetDoubleValue(float64(len(own)))
+				p.Attributes().PutStr("device", device)
+			}
+		}
+		add("shared", shared...)
+		add("own", own)
+		return md
+	}
+	pages := []pmetric.Metrics{target("one", "a", "b", "c"), target("other", "a", "b")}
+	e, _ := newEncoder(t, nil)
+	var before Stats
+	const rounds = 5
+	for i := range rounds {
+		if i == 2 {
+			before = e.Stats()
+		}
+		for _, md := range pages {
+			require.NoError(t, e.Add(md, ""))
+		}
+	}
+	after := e.Stats()
+	assert.Equal(t, uint64(3*7), after.Hits-before.Hits)
+	assert.LessOrEqual(t, after.Moves-before.Moves, uint64(3*2))
+	series, _ := decode(t, flushAll(e, v2Zstd))
+	owners := map[string]int{}
+	for _, s := range series {
+		for _, sample := range s.Samples {
+			owners[labelsOf(s)]++
+			assert.Equal(t, strings.Contains(labelsOf(s), `instance="one"`), sample.Value == 3, labelsOf(s)) // the length of its name
+		}
+	}
+	require.Len(t, owners, 7)
+	for labels, n := range owners {
+		assert.Equal(t, 1, n, "%s: the same moment in each round", labels)
 	}
 }
 

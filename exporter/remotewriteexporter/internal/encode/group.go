@@ -7,8 +7,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 )
 
-// writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout,
-// have one number and nothing else, and take as many bytes as the first one. It returns how many.
+// writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout and of
+// one rank, have one number and nothing else, and take as many bytes as the first one. It returns how many.
 func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 	if !w.comesTogether(slots[0]) || !w.single(b, slots[0]) {
 		return 0
@@ -21,6 +21,7 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 	begin := len(w.body)
 	w.turn(&s, c.of)
 	p := w.partLabels(b, &s, slots)
+	p.place = c.of
 	number, shift := w.open(b, &s, c, p.cut)
 	message := w.body[begin:]
 	done := 1
@@ -34,10 +35,11 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 	return done
 }
 
-// parting is where the labels of a group's messages are parted, and what tells its first series from the next.
+// parting is where the labels of a group's messages are parted, of which resource its first series is, and what tells that from the next.
 type parting struct {
-	cut int
-	who uint64
+	cut   int
+	place uint32
+	who   uint64
 }
 
 // partLabels parts labels before the first one in which the first series of a group differs from the next: what is behind is the target's own,
@@ -77,16 +79,21 @@ func (w *flusher) isExemplary(slot uint32) bool {
 }
 
 // repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
-// and its times: for as many slots as have the layout and room. It returns how many.
+// and its times: for as many slots as have the layout, resources behind the one before, and room. It returns how many. A run over
+// several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other.
 func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
-	done := 0
+	done, place := 0, p.place
 	for ; done < len(slots); done++ {
 		s := b.series[slots[done]]
 		if s.layout != like.series.layout || !w.single(b, slots[done]) {
 			break
 		}
 		c := w.cell(b, slots[done])
+		if c.of <= place { // the next rank
+			break
+		}
+		place = c.of
 		start := b.start(c)
 		next := row{series: s, layout: like.layout}
 		if !number.Fits(c.time, start) || w.full(len(body), &next, c.of) {

@@ -28,12 +28,27 @@ type hole struct {
 	ref, value      uint32
 }
 
+// leastRef is how many bytes the reference of a value takes at least, though the first 127 would do with one. So messages have one length
+// whichever of their values were named early in a request, and are runs. A number may have leading zeros in protobuf.
+const leastRef = 2
+
+// wideRef is a reference of less than 14 bits in two bytes, the first of them the lower one.
+func wideRef(ref uint32) uint16 { return uint16(ref&0x7f | 0x80 | ref>>7<<8) }
+
+// appendRef appends the reference of a value.
+func appendRef(dst []byte, ref uint32) []byte {
+	if ref < 1<<(7*leastRef) {
+		return binary.LittleEndian.AppendUint16(dst, wideRef(ref))
+	}
+	return binary.AppendUvarint(dst, uint64(ref))
+}
+
 // put puts in a reference. It is false if that takes more bytes or fewer than there are.
 func (x *hole) put(message []byte, ref uint32) bool {
 	switch {
-	case x.size == 2 && ref >= 1<<7 && ref < 1<<14: // fast path: PutUvarint without its loop
-		binary.LittleEndian.PutUint16(message[x.at:], uint16(ref&0x7f|0x80|ref>>7<<8))
-	case x.size == wire.Size(uint64(ref)):
+	case x.size == leastRef && ref < 1<<(7*leastRef): // fast path: PutUvarint without its loop
+		binary.LittleEndian.PutUint16(message[x.at:], wideRef(ref))
+	case x.size > leastRef && x.size == wire.Size(uint64(ref)):
 		binary.PutUvarint(message[x.at:], uint64(ref))
 	default:
 		return false
@@ -134,7 +149,7 @@ func (w *flusher) compose(s *row, place uint32) {
 		} else {
 			x.ref = w.ref(s.ref(l))
 		}
-		m = binary.AppendUvarint(m, uint64(x.ref))
+		m = appendRef(m, x.ref)
 		x.size = len(m) - x.at
 		switch l.value &^ placeMask {
 		case fromResource:

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
@@ -63,6 +64,38 @@ func TestMessagesLikeTheLastAreRight(t *testing.T) {
 		assert.Empty(t, want)
 		assert.Zero(t, d.total())
 	}
+}
+
+// TestMessagesOfAMetricHaveOneLength whichever of their values were named early: what is of one length is a run, and told to compression.
+// What comes after 16,383 others is longer.
+func TestMessagesOfAMetricHaveOneLength(t *testing.T) {
+	lengths := func(pods int) map[int]int {
+		md, samples := kubelets(2*minRun, pods, 3) // of two values, one is of all targets, and others are named before it and behind
+		e, _ := newEncoder(t, nil)
+		require.NoError(t, e.Add(md, ""))
+		blocks := flushAll(e, v2Zstd)
+		require.Len(t, blocks, 1)
+		raw, err := blocks[0].Raw()
+		require.NoError(t, err)
+		found, n := map[int]int{}, 0
+		for len(raw) > 0 {
+			number, kind, tag := protowire.ConsumeTag(raw)
+			require.Equal(t, protowire.BytesType, kind)
+			content, size := protowire.ConsumeBytes(raw[tag:])
+			require.Positive(t, size)
+			if number == 5 {
+				found[len(content)]++
+				n++
+			}
+			raw = raw[tag+size:]
+		}
+		require.Equal(t, samples, n)
+		return found
+	}
+	for length, n := range lengths(20) {
+		assert.Greater(t, n, 2*minRun*20-minRun, "%d bytes: the first metric is described by what is named early", length)
+	}
+	assert.Greater(t, len(lengths(900)), len(lengths(20)))
 }
 
 // TestSpaceOfAHugeRequestIsLetGo sends one and then small ones.
