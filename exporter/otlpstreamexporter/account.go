@@ -48,6 +48,33 @@ type balance struct {
 type account struct {
 	mu  sync.Mutex
 	now balance
+	// rested is called when nothing is pending any more. With it, nothing is sent.
+	rested func()
+}
+
+// rest has nothing sent any more, and f called, perhaps more than once, when nothing is pending.
+func (a *account) rest(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rested = f
+	a.settle()
+}
+
+func (a *account) settle() {
+	if a.rested != nil && a.now.requests == 0 {
+		a.rested()
+	}
+}
+
+// send moves a delivery to what is pending, and tells whether it may be sent.
+func (a *account) send(d *delivery) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rested != nil {
+		return false
+	}
+	a.moveTo(d, pending)
+	return true
 }
 
 // receive notes items that enter the queue, refuse that they did not after all.
@@ -73,6 +100,11 @@ func (a *account) overflow(items int) {
 func (a *account) move(d *delivery, to state) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.moveTo(d, to)
+	a.settle()
+}
+
+func (a *account) moveTo(d *delivery, to state) {
 	n := int64(d.items)
 	switch {
 	case d.state == to || d.settled:

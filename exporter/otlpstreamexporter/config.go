@@ -100,6 +100,8 @@ type Config struct {
 	// Queue holds what cannot be sent yet.
 	Queue configoptional.Optional[QueueConfig] `mapstructure:"sending_queue"`
 
+	ending *ending
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -187,10 +189,11 @@ type InFlight struct {
 // Shutdown says what happens at the end.
 type Shutdown struct {
 	// WaitForAcks sends what a queue in memory holds and waits for acknowledgements. Without it, all that is not
-	// acknowledged is dropped at once, or stays in the queue on disk. Default true.
+	// acknowledged is dropped at once, or stays in the queue on disk. What is there stays, too, where the server is away, and
+	// nothing that was sent is unanswered. Default true.
 	WaitForAcks bool `mapstructure:"wait_for_acks"`
 
-	// Timeout is how long to wait. Default 10s.
+	// Timeout is how long to wait, for the exporters of all signals together. Default 10s.
 	Timeout time.Duration `mapstructure:"timeout"`
 
 	// prevent unkeyed literal initialization

@@ -293,10 +293,13 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	if d.signal == otlpstream.Profiles { // a part of memory that is used again, which only the whole is held by
 		data = bytes.Clone(data)
 	}
+	if !d.account.send(p) {
+		<-ctx.Done()
+		return outcome{verdict: retry, err: ctx.Err()}
+	}
 	if p.sent++; p.sent > 1 {
 		d.tally.resent.Add(1)
 	}
-	d.account.move(p, pending)
 	p.noteUnary(p.sent - 1)
 	payload := otlpstream.Payload{Data: data}
 	if len(data) > 0 && &data[0] == &p.data[0] {
@@ -358,7 +361,7 @@ func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
 	case !errors.Is(cause, errShutdown):
 		d.account.drop(p, dropCanceled)
 		p.noteResult(dropCanceled.String())
-	case d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage != nil:
+	case d.stored():
 		d.account.keep(p)
 		p.noteResult(resultKept)
 	default:

@@ -72,6 +72,7 @@ type destination struct {
 	ctx    context.Context
 	giveUp context.CancelFunc
 	quit   chan struct{}
+	ending atomic.Bool // it is being shut down
 	// cut ends what the slots still do then.
 	cut     context.Context
 	cutOff  context.CancelFunc
@@ -261,13 +262,30 @@ func (d *destination) compareAcks() {
 // shutdown stops the helper, which drains its queue for as long as push takes: so the time limit has to come from here.
 func (d *destination) shutdown(ctx context.Context) error {
 	if d.cfg.Shutdown.WaitForAcks {
-		t := time.AfterFunc(d.cfg.Shutdown.Timeout, d.giveUp)
+		t := time.AfterFunc(d.cfg.ending.begin(d.cfg.Shutdown.Timeout), d.giveUp)
 		defer t.Stop()
 		defer context.AfterFunc(ctx, d.giveUp)()
+		d.ending.Store(true)
+		if !d.health.well() {
+			d.rest()
+		}
 	} else {
 		d.giveUp()
 	}
 	return d.helper.Shutdown(ctx)
+}
+
+// rest begins nothing more where the server is away and a queue on disk keeps what is not sent: only what is on its way is waited
+// for, so that it does not arrive twice.
+func (d *destination) rest() {
+	if d.stored() {
+		d.account.rest(d.giveUp)
+	}
+}
+
+// stored tells whether there is a queue on disk.
+func (d *destination) stored() bool {
+	return d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage != nil
 }
 
 // close ends the streams: first as the protocol has it, and what is left a moment later by force. The helper calls it

@@ -69,6 +69,7 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 		}
 		e.dests = append(e.dests, d)
 	}
+	cfg.ending.join()
 	return e, nil
 }
 
@@ -126,6 +127,7 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 		stopping.Wait()
 		e.err = errors.Join(errors.Join(errs...), e.encoder.close(), e.unobserve())
 		e.telemetry.Shutdown()
+		e.cfg.ending.leave()
 	})
 	return e.err
 }

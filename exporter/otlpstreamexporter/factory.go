@@ -32,6 +32,8 @@ func NewFactory() exporter.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
+		ending: &ending{},
+
 		Client:          defaultClient(),
 		Transport:       transportGRPC,
 		Mode:            modeAuto,

@@ -31,6 +31,9 @@ func (h *health) fault(d *destination, begun time.Time, err error) {
 	h.sick = true
 	d.set.Logger.Warn("The destination does not answer: what is sent to it waits", zap.String("endpoint", d.client.Endpoint), zap.Error(err))
 	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(err))
+	if d.ending.Load() {
+		d.rest()
+	}
 }
 
 // ok reports the component as recovered once all its destinations are.

@@ -5,10 +5,15 @@ package otlpstreamexporter
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 )
 
 func TestShutdownWaitsForAcks(t *testing.T) {
@@ -72,4 +77,108 @@ func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 		require.Equal(t, int64(10), b.dropped[dropShutdown], "pending and queued alike")
 		require.Equal(t, b.received, b.dropped[dropShutdown])
 	})
+}
+
+// With a queue on disk there is nothing to wait for where the server is away: whether that was known, or shows when it ends.
+func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
+	for _, mode := range []string{modeStream, modeUnary} {
+		t.Run(mode, func(t *testing.T) {
+			bothTransports(t, func(t *testing.T, transport string) {
+				for name, known := range map[string]bool{"known": true, "not known": false} {
+					t.Run(name, func(t *testing.T) {
+						const n, window = 50, 5
+						storage := &disk{data: map[string][]byte{}}
+						set := exportertest.NewNopSettings(metadata.Type)
+						configure := func(addr string) *Config {
+							return testConfig(transport, addr, onDisk, func(cfg *Config) { cfg.Mode, cfg.InFlight.Requests = mode, window })
+						}
+						e := startExporter(t, set, storage, configure(freePort(t)))
+						e.export(0, n)
+						if known {
+							eventually(t, func() bool { return !e.dest.health.well() }, "nobody is there")
+						}
+						begun := time.Now()
+						require.NoError(t, e.Shutdown(context.Background()))
+						require.Less(t, time.Since(begun), patience/2)
+						require.Equal(t, int64(n), e.balanced().queued)
+
+						s := run(t, &server{stream: echo, unary: func(context.Context, string) error { return nil }}, transport)
+						next := startExporter(t, set, storage, configure(s.addr))
+						eventually(t, func() bool { return len(s.names()) == n }, "the next run has all of it")
+						next.settled()
+						require.Len(t, s.seen(), n, "once")
+					})
+				}
+			})
+		})
+	}
+}
+
+// What was sent is waited for, or it would be sent again by the next run.
+func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		const n, window = 20, 5
+		release := make(chan struct{})
+		s := run(t, &server{stream: func(p *peer) error {
+			for range window {
+				r, err := p.recv()
+				if err != nil {
+					return err
+				}
+				defer p.ack(r.id)
+			}
+			<-release
+			return nil
+		}}, transport)
+		e := startExporter(t, exportertest.NewNopSettings(metadata.Type), &disk{data: map[string][]byte{}},
+			testConfig(transport, s.addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window }))
+		e.export(0, n)
+		eventually(t, func() bool { return len(s.seen()) == window }, "the window is full")
+		e.dest.health.fault(e.dest, time.Now(), errors.New("another stream has broken"))
+		stopped := make(chan error)
+		go func() { stopped <- e.Shutdown(context.Background()) }()
+		select {
+		case <-stopped:
+			require.Fail(t, "it must wait")
+		case <-time.After(20 * time.Millisecond):
+		}
+		close(release)
+		require.NoError(t, <-stopped)
+		b := e.balanced()
+		require.Equal(t, int64(window), b.acked)
+		require.Equal(t, int64(n-window), b.queued)
+		require.Len(t, s.seen(), window)
+	})
+}
+
+// The Collector ends the exporters of one configuration one after the other.
+func TestSignalsHaveOneTimeToEndIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ending
+		e.join()
+		e.join()
+		require.Equal(t, 10*time.Second, e.begin(10*time.Second))
+		time.Sleep(7 * time.Second)
+		e.leave()
+		require.Equal(t, 3*time.Second, e.begin(10*time.Second))
+		e.leave()
+		e.join()
+		require.Equal(t, 10*time.Second, e.begin(10*time.Second), "another run has its own")
+	})
+
+	s := run(t, &server{stream: mute}, transportGRPC)
+	cfg := testConfig(transportGRPC, s.addr)
+	set := exportertest.NewNopSettings(metadata.Type)
+	logs, err := createLogs(context.Background(), set, cfg)
+	require.NoError(t, err)
+	e := startExporter(t, set, newDisks(), cfg)
+	e.export(0, 5)
+	eventually(t, func() bool { return len(s.seen()) == 5 }, "they arrive")
+	cfg.ending.begun = time.Now().Add(-patience) // the logs' end began
+	begun := time.Now()
+	require.NoError(t, e.Shutdown(context.Background()))
+	require.Less(t, time.Since(begun), patience/2)
+	require.Equal(t, int64(5), e.balanced().dropped[dropShutdown])
+	require.NoError(t, logs.Shutdown(context.Background()))
+	require.Zero(t, cfg.ending.alive)
 }

@@ -194,6 +194,10 @@ func (s *slot) send(e *entry, p *delivery) bool {
 				return false
 			}
 		}
+		if !s.account.send(p) {
+			s.mu.Unlock()
+			return false
+		}
 		now := time.Now()
 		if again {
 			s.pending.Resent(e, now)
@@ -210,7 +214,6 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		l.sent++
 		l.bytes += int64(len(p.data))
 		s.spend(l, len(p.data))
-		s.account.move(p, pending)
 		s.mu.Unlock()
 
 		if message.Attempt > 0 {
