@@ -21,13 +21,9 @@ func (c *Catalog) IsLitter() bool {
 // Sweep forgets all but the lines and points that are in use, and those of the report.
 func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 	mark := c.MarkLines()
-	inUse := 0
 	keep := func(lines []*Line) {
 		for _, l := range lines {
-			if l.Epoch != mark {
-				l.Epoch = mark
-				inUse++
-			}
+			l.Epoch = mark
 			l.keep(mark)
 		}
 	}
@@ -40,32 +36,31 @@ func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 		}
 	}
 	keep(c.ReportLines)
-	all := c.Lines
-	c.Lines.makeRoom(inUse)
+	known := c.Lines.count
 	// These are for lines to share that come at once. Those to come have little to share with these.
 	c.pieces, c.forms, c.shapes = table[piece, *piece]{}, map[string]*form{}, map[uint64]*shape{}
 	c.shapeCount = 0
 	c.size = 0
 	metas := make(map[*Line]Meta)
-	for l := range all.all {
+	c.Lines.retain(func(l *Line) bool {
 		if l.Epoch != mark {
 			delete(c.Bounds.rare, l)
 			delete(c.exposed, l)
 			delete(c.unspelled, l)
-			continue
+			return false
 		}
-		c.Lines.Add(l)
 		c.size += l.bytes()
 		if m, ok := c.metas[l]; ok {
 			metas[l] = m
 			c.size += MetaBytes + int64(len(m.Text))
 		}
-	}
+		return true
+	})
 	c.metas = metas
 	c.points.retain(func(p *Point) bool { return p.Epoch == mark })
 	c.sweepShared()
-	if all.count > 0 {
-		c.written = c.written * int64(c.Lines.count) / int64(all.count)
+	if known > 0 {
+		c.written = c.written * int64(c.Lines.count) / int64(known)
 	}
 	c.size += PointBytes * int64(c.points.count)
 	c.swept, c.sweptSize = c.Lines.count, c.Held()

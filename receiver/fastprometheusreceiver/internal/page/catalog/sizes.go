@@ -5,7 +5,7 @@ package catalog
 
 // What things take that a catalog knows, in bytes, besides their texts: with their slots in tables and their share of maps.
 const (
-	slotBytes        = 10
+	slotBytes        = 14
 	LineBytes        = 48 + slotBytes
 	PointBytes       = 32 + slotBytes
 	NameBytes        = 88 + slotBytes

@@ -3,18 +3,17 @@
 
 package catalog
 
-import "math/bits"
-
-// A table finds things by a hash. It takes less than half of the memory of a map: it keeps but a byte of the hash, and asks
-// again when it grows; and nearly all of its slots may be in use, for it takes no look at a thing to see that it is another.
+// A table finds things by a hash. It takes less than half of the memory of a map: it keeps half of the hash, so that it looks at nothing to
+// grow, and nearly all of its slots may be in use, for it takes no look at a thing to see that it is another. What a thing's hash is made
+// of may be texts all over the memory: to ask again for those of a million took a second.
 // Nothing is ever removed but by retain.
 type table[T any, P interface {
 	*T
 	hash() uint64
 }] struct {
-	tags  []byte // of slots: 0 of a free one
-	slots []P
-	count int
+	hashes []uint32 // of what is in slots: 0 of a free one
+	slots  []P
+	count  int
 }
 
 // A table has at most 15 things in 16 slots, and less than 8 in 9 where their number was known beforehand. So a free slot
@@ -23,24 +22,22 @@ func isFull(count, slots int) bool { return 16*count > 15*slots }
 
 func slotsFor(n int) int { return n + n/8 + 8 }
 
-// tag is what a slot says of a hash. Its place says something else: it goes by the hash's first bits.
-func tag(hash uint64) byte { return byte(hash%255) + 1 }
+// half is what is kept of a hash, never 0. Hashes may differ in their last bits only.
+func half(hash uint64) uint32 { return max(uint32(hash*0x9e3779b97f4a7c15>>32), 1) }
 
-func (t *table[T, P]) start(hash uint64) int {
-	i, _ := bits.Mul64(hash, uint64(len(t.slots)))
-	return int(i)
-}
+func (t *table[T, P]) start(half uint32) int { return int(uint64(half) * uint64(len(t.slots)) >> 32) }
 
 // find returns what has the hash and is the one asked for.
 func (t *table[T, P]) find(hash uint64, is func(P) bool) P {
 	if t.count == 0 {
 		return nil
 	}
-	for i, wanted := t.start(hash), tag(hash); ; i++ {
+	wanted := half(hash)
+	for i := t.start(wanted); ; i++ {
 		if i == len(t.slots) {
 			i = 0
 		}
-		switch t.tags[i] {
+		switch t.hashes[i] {
 		case 0:
 			return nil
 		case wanted:
@@ -68,57 +65,57 @@ func (t *table[T, P]) insert(p P, hash uint64) {
 	if isFull(t.count+1, len(t.slots)) {
 		t.resize(t.count + t.count/2)
 	}
-	t.place(p, hash)
-	t.count++
+	t.place(p, half(hash))
 }
 
 // makeRoom empties the table and makes slots for so many things.
 func (t *table[T, P]) makeRoom(n int) {
 	slots := slotsFor(n)
-	t.tags, t.slots, t.count = make([]byte, slots), make([]P, slots), 0
+	t.hashes, t.slots, t.count = make([]uint32, slots), make([]P, slots), 0
 }
 
 func (t *table[T, P]) resize(n int) {
 	old := *t
 	t.makeRoom(n)
-	for p := range old.all {
-		t.place(p, p.hash())
+	for i, half := range old.hashes {
+		if half != 0 {
+			t.place(old.slots[i], half)
+		}
 	}
-	t.count = old.count
 }
 
 // retain keeps what stays, in as many slots as that takes. These are made beforehand: things come in the order of their
 // hashes, so they would all be at the front of a table that grows with them, each looking past all that came before.
 func (t *table[T, P]) retain(stays func(P) bool) {
 	kept := 0
-	for p := range t.all {
-		if stays(p) {
+	for i, half := range t.hashes {
+		switch {
+		case half == 0:
+		case stays(t.slots[i]):
 			kept++
+		default:
+			t.hashes[i], t.slots[i] = 0, nil
 		}
 	}
-	old := *t
-	t.makeRoom(kept)
-	for p := range old.all {
-		if stays(p) {
-			t.Add(p)
-		}
-	}
+	t.resize(kept)
 }
 
-func (t *table[T, P]) place(p P, hash uint64) {
-	i := t.start(hash)
-	for t.tags[i] != 0 {
+// place puts something into a free slot, of which there is one.
+func (t *table[T, P]) place(p P, half uint32) {
+	i := t.start(half)
+	for t.hashes[i] != 0 {
 		if i++; i == len(t.slots) {
 			i = 0
 		}
 	}
-	t.tags[i], t.slots[i] = tag(hash), p
+	t.hashes[i], t.slots[i] = half, p
+	t.count++
 }
 
 // all visits everything.
 func (t *table[T, P]) all(yield func(P) bool) {
-	for i, tag := range t.tags {
-		if tag != 0 && !yield(t.slots[i]) {
+	for i, half := range t.hashes {
+		if half != 0 && !yield(t.slots[i]) {
 			return
 		}
 	}
