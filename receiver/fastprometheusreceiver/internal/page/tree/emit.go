@@ -180,7 +180,8 @@ func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	return same
 }
 
-// overwrite gives a map other values, if it has the point's keys.
+// overwrite gives a map other values, if it has the point's keys. Nobody looks at what is there: that is another target's, which no cache
+// holds any more.
 func overwrite(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	if m.Len() != len(p.Form.Keys.Names) {
 		return false
@@ -191,9 +192,8 @@ func overwrite(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 		if name != p.Form.Keys.Names[i] {
 			return false
 		}
-		if v, at = p.Value(i, at, o.Identity); had.Str() != v {
-			slab.ChangeStr(had, v)
-		}
+		v, at = p.Value(i, at, o.Identity)
+		slab.ChangeStr(had, v)
 		i++
 	}
 	return true
