@@ -173,7 +173,7 @@ func (b *Bench) read(ctx context.Context, a *Agent, agent *process) (r reading, 
 
 // Run measures one agent once.
 func (b *Bench) Run(ctx context.Context, a *Agent) (*report.Run, error) {
-	path, missing := a.binary(b.root)
+	binary, missing := a.binary(b.root)
 	if missing != "" {
 		return nil, fmt.Errorf("cannot run %s: %s", a.Name, missing)
 	}
@@ -190,6 +190,10 @@ func (b *Bench) Run(ctx context.Context, a *Agent) (*report.Run, error) {
 		return nil, fmt.Errorf("cannot make a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	path, err := install(binary, dir)
+	if err != nil {
+		return nil, err
+	}
 	args, err := a.render(agentView{
 		Config: filepath.Join(dir, "config.yaml"), Dir: dir, Targets: b.targets(), Interval: interval,
 		SinkHTTP: b.sinkAt.HTTP, SinkGRPC: b.sinkAt.GRPC, Scrape: b.job.Scrape,

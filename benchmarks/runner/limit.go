@@ -224,7 +224,11 @@ func (s *LimitSuite) measure(ctx context.Context, a *LimitAgent, cell limit.Cell
 	if err != nil {
 		return nil, err
 	}
-	path, _ := a.binary(s.Root)
+	binary, _ := a.binary(s.Root)
+	path, err := install(binary, dir)
+	if err != nil {
+		return nil, err
+	}
 	rendered, err := a.render(agentView{
 		Config: filepath.Join(dir, "config.yaml"), Dir: dir, SinkHTTP: b.sinkAt.HTTP, SinkGRPC: b.sinkAt.GRPC, Listen: listen,
 	})
