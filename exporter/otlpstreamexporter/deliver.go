@@ -305,6 +305,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	if len(data) > 0 && &data[0] == &p.data[0] {
 		payload.Memory = p.memory
 	}
+	own := ownCredentials(ctx, p)
 	ctx, cancel := context.WithTimeout(withOrigin(withAuth(ctx), p.origin), cmp.Or(d.cfg.Timeout, d.cfg.AckTimeout))
 	defer cancel()
 	sent := time.Now()
@@ -324,7 +325,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		rejected, message := otlpstream.Rejected(response)
 		d.partial(p, rejected, message, time.Now())
 		return outcome{}
-	case otlpstream.Transient(st):
+	case otlpstream.Transient(st), own && st.Code() == codes.Unauthenticated:
 		if ctx.Err() == nil {
 			d.health.fault(d, sent, err)
 		}
@@ -334,6 +335,16 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		err = fmt.Errorf("the server takes no profiles, because it is older than they are, or has no pipeline for them: %w", err)
 	}
 	return outcome{verdict: failure, reason: dropRejected, err: err}
+}
+
+// ownCredentials tells whether a request shows credentials of the exporter alone. That they are refused, as a token is that has
+// expired, says nothing about the request; those that are a client's may be wrong for ever, and are no reason to keep others waiting.
+func ownCredentials(ctx context.Context, p *delivery) bool {
+	info := client.FromContext(ctx)
+	for range info.Metadata.Keys() {
+		return false
+	}
+	return p.origin == "" && info.Auth == nil
 }
 
 // divide is the outcome of a message that the server says is too large for it. Where it does not say what it takes,

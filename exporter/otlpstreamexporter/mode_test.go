@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -102,6 +103,25 @@ func TestUnaryStatusesDecide(t *testing.T) {
 		require.Equal(t, int64(2), calls.Load())
 		require.True(t, consumererror.IsPermanent(e.ConsumeTraces(context.Background(), spans("bad", 1))))
 		require.Equal(t, int64(3), calls.Load())
+	})
+}
+
+// A token that has expired is renewed some time. One that a client has sent is that client's affair.
+func TestUnaryRequestsOutliveAnExpiredToken(t *testing.T) {
+	allTransports(t, func(t *testing.T, transport string) {
+		var calls atomic.Int64
+		s := run(t, &server{unary: func(_ context.Context, name string) error {
+			if calls.Add(1) <= 3 || name == "client's" {
+				return status.Error(codes.Unauthenticated, "the token has expired")
+			}
+			return nil
+		}}, transport)
+		e := newTestExporter(t, transport, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
+		require.NoError(t, e.ConsumeTraces(context.Background(), spans("good", 1)))
+		require.Equal(t, int64(4), calls.Load())
+		ctx := client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(map[string][]string{"token": {"old"}})})
+		require.True(t, consumererror.IsPermanent(e.ConsumeTraces(ctx, spans("client's", 1))))
+		require.Equal(t, int64(5), calls.Load())
 	})
 }
 

@@ -250,7 +250,10 @@ func (s *server) startHTTP(listener net.Listener) {
 				w.Header().Set("Retry-After", strconv.Itoa(int(delay.Seconds())))
 			}
 			code := http.StatusBadRequest
-			if otlpstream.Transient(status.Convert(err)) {
+			switch st := status.Convert(err); {
+			case st.Code() == codes.Unauthenticated:
+				code = http.StatusUnauthorized
+			case otlpstream.Transient(st):
 				code = http.StatusServiceUnavailable
 			}
 			w.WriteHeader(code)
