@@ -24,6 +24,9 @@ import (
 // A destination remembers all that came, so it is a new one after so many crashes.
 const crashesOfOneLedger = 20
 
+// shutdownTimeout is what the exporter waits for answers by default.
+const shutdownTimeout = 10 * time.Second
+
 func crashCount(t *testing.T, few int) int {
 	t.Helper()
 	text := os.Getenv(crashesVariable)
@@ -127,6 +130,31 @@ func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
 			victim.ready()
 			stop()
 		}
+		wait.Until(t, delivery, l.arrived(destination))
+		sender.settles(t)
+		assert.Zero(t, l.repeated(t, destination))
+	})
+}
+
+// With its queue on disk, an agent does not wait for a gateway that is away: not once for each signal, and not at all.
+func TestStreamEndsAtOnceWhereTheGatewayIsAway(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, transport string) {
+		destination := otlpserver.New(t, otlpserver.Options{})
+		server := startReceiving(t, destination.GRPCAddr())
+		sender := startSending(t, transport, server.addr(transport), streamQueueOnDisk,
+			"exporters: {otlpstream: {sending_queue: {queue_size: 50, block_on_overflow: false}}}")
+		server.Kill()
+		l := &ledger{padding: 100, withMetrics: true}
+		l.fill(t, dial(t, sender.grpc), 3, "queue is full")
+		sender.WaitLog(delivery, "The destination does not answer")
+		begun := time.Now()
+		assert.Zero(t, sender.Stop(syscall.SIGTERM, drainTime))
+		t.Logf("it took %v to end", time.Since(begun))
+		assert.Less(t, time.Since(begun), shutdownTimeout)
+		server.Restart()
+		server.ready()
+		sender.Restart()
 		wait.Until(t, delivery, l.arrived(destination))
 		sender.settles(t)
 		assert.Zero(t, l.repeated(t, destination))
