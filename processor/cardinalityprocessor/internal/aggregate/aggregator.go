@@ -29,10 +29,10 @@ import (
 // within a budget; a series beyond it passes as it is. docs/design/026 has what first values, late points, resets and
 // refusals come to.
 type Aggregator struct {
-	Budget int64
-	idle   time.Duration
-	Used   atomic.Int64 // and promised to batches on their way
-	short  atomic.Bool  // there was no room since feeders were last looked over
+	Budget  int64
+	Tenants bool // there are some, who share it
+	idle    time.Duration
+	Used    atomic.Int64 // and promised to batches on their way
 
 	Shards []feederShard
 	shift  uint // what is above are the bits of a key that choose its shard
@@ -42,13 +42,14 @@ type Aggregator struct {
 	aged     uint32     // epoch in which feeders were last looked over
 	saved    []savedFeeders
 
-	mu      sync.Mutex
-	States  []*State
-	Made    map[uint64]*Aggregate // by key
-	Order   []*Aggregate          // by age, so that what is sent does not depend on a map
-	numbers uint32                // of aggregates, the last one
-	retired pcommon.Timestamp     // when the last one that was forgotten ended
-	Changed chan struct{}         // rules, since flushes were last planned
+	mu       sync.Mutex
+	States   []*State
+	Made     map[uint64]*Aggregate // by key
+	Order    []*Aggregate          // by age, so that what is sent does not depend on a map
+	accounts map[string]*account   // by tenant, of those that have something
+	numbers  uint32                // of aggregates, the last one
+	retired  pcommon.Timestamp     // when the last one that was forgotten ended
+	Changed  chan struct{}         // rules, since flushes were last planned
 }
 
 // State is what a rule has made. It outlives changes of the rules.
@@ -79,6 +80,7 @@ type Aggregate struct {
 	Data     pmetric.Metrics // one point, without a value
 	Metric   pmetric.Metric  // in data
 	Tenant   ident.Tenant
+	account  *account // its tenant's
 	Keys     ident.Keys
 	Class    amount.Class
 	form     amount.Shape // of its points
@@ -116,12 +118,13 @@ const (
 func New(budget int64, idle time.Duration) *Aggregator {
 	n := 1 << min(maxFeederShardBits, bits.Len(uint(max(minFeederShards, 4*runtime.GOMAXPROCS(0))-1)))
 	return &Aggregator{
-		Budget:  budget,
-		idle:    idle,
-		Shards:  newFeederShards(n),
-		shift:   uint(64 - bits.TrailingZeros(uint(n))),
-		Made:    map[uint64]*Aggregate{},
-		Changed: make(chan struct{}, 1),
+		Budget:   budget,
+		idle:     idle,
+		Shards:   newFeederShards(n),
+		shift:    uint(64 - bits.TrailingZeros(uint(n))),
+		Made:     map[uint64]*Aggregate{},
+		accounts: map[string]*account{},
+		Changed:  make(chan struct{}, 1),
 	}
 }
 
@@ -138,16 +141,6 @@ func (a *Aggregator) Knows(in *Intake, epoch uint32, trail *Trail) bool {
 
 // FeederKey is that of a series under a rule.
 func (s *State) FeederKey(fp uint64) uint64 { return ident.Settled(ident.Mix(fp, s.key)) }
-
-// reserve takes memory from the budget, if there is so much.
-func (a *Aggregator) reserve(n int64) bool {
-	if a.Used.Add(n) <= a.Budget {
-		return true
-	}
-	a.Used.Add(-n)
-	a.short.Store(true)
-	return false
-}
 
 // Bind gives the aggregations of rules that come in force their states: what they have made under earlier rules, or new ones.
 func (a *Aggregator) Bind(rules []*Rule, now time.Time) {
@@ -263,14 +256,12 @@ func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Ag
 		g = build()
 		g.key, g.identity, g.state, g.portions = key, identity, s, make([]uint32, len(a.Shards))
 		g.form = amount.ShapeOf(g.Metric)
-		if !a.reserve(g.Cost) {
-			return nil, 0
-		}
-		if !a.reserve(cost) {
-			a.Used.Add(-g.Cost)
+		g.account = a.accountOf(g.Tenant.Name)
+		if !a.reserve(g.account, g.Cost+cost) {
 			return nil, 0
 		}
 		g.detach()
+		a.open(g)
 		a.numbers++
 		g.number = a.numbers
 		if g.Start == 0 || g.Start > s.Flushed {
@@ -280,7 +271,7 @@ func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Ag
 		a.Made[key] = g
 		a.Order = append(a.Order, g)
 		s.aggregate++
-	} else if !a.reserve(cost) {
+	} else if !a.reserve(g.account, cost) {
 		return nil, 0
 	}
 	g.pins++

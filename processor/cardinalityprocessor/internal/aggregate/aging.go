@@ -12,7 +12,7 @@ import (
 
 // A feeder that is silent for the idle timeout rests: it keeps nothing alive, and is no part of what there is now. It is
 // remembered for as long again, so that a counter that comes back with the beginning that it had goes on where it was. If
-// memory is short it is not. Nothing that came within an idle timeout is forgotten, or it might count twice.
+// its tenant's memory is short it is not. Nothing that came within an idle timeout is forgotten, or it might count twice.
 const (
 	RestsAfter   = moment.IdleEpochs + 1
 	ForgetsAfter = 2 * RestsAfter
@@ -22,18 +22,15 @@ const (
 
 // age lets feeders rest, or forgets them.
 func (a *Aggregator) age(epoch uint32) {
-	keep := uint32(ForgetsAfter)
-	if a.short.Swap(false) {
-		keep = RestsAfter
-	}
+	a.hurry()
 	for i := range a.Shards {
-		for a.ageShard(&a.Shards[i], epoch, keep) {
+		for a.ageShard(&a.Shards[i], epoch) {
 		}
 	}
 }
 
 // ageShard says whether there are more to be forgotten.
-func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
+func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows := s.rows.Load()
@@ -44,11 +41,13 @@ func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
 			continue
 		}
 		silent := epoch - head.seen.Load()
-		if silent > RestsAfter {
-			f := rows.feeder(row)
-			s.portions[f.portion].rest(f)
+		if silent <= RestsAfter {
+			continue
 		}
-		if silent > keep {
+		f := rows.feeder(row)
+		p := &s.portions[f.portion]
+		p.rest(f)
+		if silent > ForgetsAfter || p.of.account.hurried {
 			if len(gone) == forgottenAtOnce {
 				more = true
 				break
@@ -68,9 +67,9 @@ func (a *Aggregator) ageShard(s *feederShard, epoch, keep uint32) (more bool) {
 func (a *Aggregator) forgetFeeder(s *feederShard, row uint32) {
 	f := s.rows.Load().feeder(row)
 	p := &s.portions[f.portion]
-	a.Used.Add(-FeederCost)
+	a.release(p.of.account, FeederCost)
 	if p.of.shape() != amount.ShapeNumber && p.of.Class == amount.ClassCumulative {
-		a.Used.Add(-s.histograms[f.bits].cost)
+		a.release(p.of.account, s.histograms[f.bits].cost)
 		s.histograms[f.bits] = histogramFeeder{}
 		s.spares = append(s.spares, uint32(f.bits))
 	}
@@ -88,7 +87,8 @@ func (a *Aggregator) forget() {
 		if g.feeders > 0 || g.points > 0 || g.sent || g.pins > 0 || a.fed(g) {
 			return false
 		}
-		a.Used.Add(-g.Cost)
+		a.release(g.account, g.Cost)
+		a.close(g)
 		a.retired = max(a.retired, g.state.Flushed)
 		g.state.aggregate--
 		delete(a.Made, g.key)

@@ -70,7 +70,7 @@ func (a *Aggregator) Spurn(births []Birth) {
 		return
 	}
 	for i := range births {
-		a.Used.Add(-births[i].Cost)
+		a.release(births[i].To.account, births[i].Cost)
 	}
 	a.unpin(births)
 }
@@ -98,7 +98,8 @@ func (f *Feeding) settle(s *feederShard, shard int, in *Intake) amount.Loss {
 			row = f.Bear(s, shard, in)
 			rows = s.rows.Load()
 		} else { // another batch came first
-			f.Aggregator.Used.Add(-f.Births[in.Birth-1].Cost)
+			of := &f.Births[in.Birth-1]
+			f.Aggregator.release(of.To.account, of.Cost)
 		}
 	}
 	if row == noRow { // it was on its way for so long that it was forgotten
@@ -140,7 +141,7 @@ func (f *Feeding) Bear(s *feederShard, shard int, in *Intake) uint32 {
 	of := &f.Births[in.Birth-1]
 	portion, fresh := s.portionOf(of.To, shard)
 	if !fresh {
-		f.Aggregator.Used.Add(-PortionCost)
+		f.Aggregator.release(of.To.account, PortionCost)
 	}
 	feeder := feeder{portion: portion}
 	if p := &s.portions[portion]; p.of.shape() == amount.ShapeNumber {
@@ -234,10 +235,10 @@ func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Inta
 		return p.add(v, both)
 	}
 	h := &s.histograms[feeder.bits]
-	if growth := HistogramCost + v.Cost() - h.cost; growth > 0 && !f.Aggregator.reserve(growth) {
+	if growth := HistogramCost + v.Cost() - h.cost; growth > 0 && !f.Aggregator.reserve(p.of.account, growth) {
 		return amount.LossState
 	} else if growth < 0 {
-		f.Aggregator.Used.Add(growth)
+		f.Aggregator.release(p.of.account, -growth)
 	}
 	last := h.last
 	last.Cells = h.bounds.Coarsen(last.Cells, both)

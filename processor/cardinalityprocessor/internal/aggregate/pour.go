@@ -142,7 +142,7 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 			s.portions[at] = portion{}
 			s.spare = append(s.spare, uint32(at))
 			g.portions[i] = 0
-			a.Used.Add(-PortionCost)
+			a.release(g.account, PortionCost)
 		}
 	}
 	if save {

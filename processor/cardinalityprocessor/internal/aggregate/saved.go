@@ -172,6 +172,7 @@ func (c *savedFeeders) append(dst []byte, stamp uint64, known map[uint32]*Aggreg
 // Restored returns one that goes on with what was saved, nil if that is damaged.
 func (a *Aggregator) Restored(saved []byte, epoch uint32, now time.Time, part func(i int) ([]byte, error)) (*Aggregator, error) {
 	to := New(a.Budget, a.idle)
+	to.Tenants = a.Tenants
 	l := loading{Aggregator: to, epoch: epoch, known: map[uint64]*Aggregate{}}
 	parts, ok := l.aggregates(saved)
 	for i := 0; ok && i < parts; i++ {
@@ -246,7 +247,9 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 		l.known[uint64(g.number)], l.Made[g.key] = g, g
 		l.Order = append(l.Order, g)
 		l.numbers = max(l.numbers, g.number)
-		l.Used.Add(g.Cost)
+		g.account = l.accountOf(g.Tenant.Name)
+		l.open(g)
+		l.take(g.account, g.Cost)
 		g.state.aggregate++
 	}
 	return parts, r.Err == nil
@@ -317,7 +320,7 @@ func (l *loading) feeders(saved []byte) bool {
 		}
 		var fresh bool
 		if f.portion, fresh = s.portionOf(g, l.ShardOf(key)); fresh {
-			l.Used.Add(PortionCost)
+			l.take(g.account, PortionCost)
 		}
 		if g.shape() == amount.ShapeNumber {
 			f.bits = r.Word()
@@ -327,14 +330,14 @@ func (l *loading) feeders(saved []byte) bool {
 				return false
 			}
 			h.cost = HistogramCost + h.last.Cost()
-			l.Used.Add(h.cost)
+			l.take(g.account, h.cost)
 			f.bits = uint64(s.keep())
 			s.histograms[f.bits] = h
 		}
 		if r.Err != nil {
 			return false
 		}
-		l.Used.Add(FeederCost)
+		l.take(g.account, FeederCost)
 		p := &s.portions[f.portion]
 		p.feeders++
 		if f.flags&feederResting == 0 {

@@ -90,6 +90,7 @@ func New(cfg *policy.Config, set component.TelemetrySettings) (*Gate, error) {
 		Telemetry:  telemetry,
 		Now:        time.Now,
 	}
+	g.Aggregator.Tenants = len(cfg.Tenant.From) > 0
 	g.aggregations = aggregate.NewRules(cfg, g.Policy)
 	g.Aggregator.Bind(g.aggregations, time.Now())
 	g.Familiar.limiter, g.Familiar.pages = g.Limiter, map[uint64]*page{}

@@ -36,6 +36,10 @@ func (g *Gate) observe() error {
 			o.Observe(g.Aggregator.Used.Load())
 			return nil
 		}),
+		g.Telemetry.RegisterProcessorCardinalityAggregateStateFullestCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(g.Aggregator.Fullest())
+			return nil
+		}),
 		g.Telemetry.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
 			g.Rules.RLock()
 			defer g.Rules.RUnlock()

@@ -35,6 +35,7 @@ type TelemetryBuilder struct {
 	ProcessorCardinalityAggregateRefusedPoints metric.Int64Counter
 	ProcessorCardinalityAggregateSeries        metric.Int64ObservableGauge
 	ProcessorCardinalityAggregateState         metric.Int64ObservableGauge
+	ProcessorCardinalityAggregateStateFullest  metric.Int64ObservableGauge
 	ProcessorCardinalityAggregatedPoints       metric.Int64Counter
 	ProcessorCardinalityContendedGroups        metric.Int64ObservableGauge
 	ProcessorCardinalityEndMarkers             metric.Int64Counter
@@ -126,6 +127,21 @@ func (builder *TelemetryBuilder) RegisterProcessorCardinalityAggregateStateCallb
 		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityAggregateState, obs: o})
 		return nil
 	}, builder.ProcessorCardinalityAggregateState)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterProcessorCardinalityAggregateStateFullestCallback sets callback for observable ProcessorCardinalityAggregateStateFullest metric.
+func (builder *TelemetryBuilder) RegisterProcessorCardinalityAggregateStateFullestCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorCardinalityAggregateStateFullest, obs: o})
+		return nil
+	}, builder.ProcessorCardinalityAggregateStateFullest)
 	if err != nil {
 		return err
 	}
@@ -457,6 +473,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorCardinalityAggregateState, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_aggregate_state",
 		metric.WithDescription("Memory accounted for what rules make, and for the last values of what they make it of. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorCardinalityAggregateStateFullest, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_cardinality_aggregate_state_fullest",
+		metric.WithDescription("Of that memory, what the tenant has that has most of it. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

@@ -106,7 +106,8 @@ type MemoryConfig struct {
 	OverflowStateMiB int `mapstructure:"overflow_state_mib"`
 
 	// AggregateStateMiB bounds the memory for what rules with `aggregate` make, and for the last values of what they make it
-	// of: about 12,000 numbers for each MiB. Series beyond it pass as they are. Default 64.
+	// of: about 12,000 numbers for each MiB. A tenant has at most seven eighths of it. Series beyond it pass as they are.
+	// Default 64.
 	AggregateStateMiB int `mapstructure:"aggregate_state_mib"`
 
 	// prevent unkeyed literal initialization
