@@ -81,7 +81,7 @@ func (c Collection) List(ctx context.Context, o metav1.ListOptions) (*List, erro
 			return nil, err
 		}
 		next, err := c.page(response.Body, list)
-		response.Body.Close()
+		_ = response.Body.Close() // all was read, or the error says why not
 		if err != nil {
 			return nil, fmt.Errorf("cannot list %s: %w", c.path, err)
 		}
@@ -166,13 +166,13 @@ func expect(d *json.Decoder, want json.Delim) error {
 
 // Watch follows what changes after a version.
 func (c Collection) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	lasts := watchTime + rand.N(watchTime)
+	lasts := watchTime + rand.N(watchTime) //nolint:gosec // it is no secret
 	ctx, cancel := context.WithTimeout(ctx, lasts+watchGrace)
 	query := query(o)
 	query.Set("watch", "true")
 	query.Set("allowWatchBookmarks", "true")
 	query.Set("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
-	response, err := c.get(ctx, query)
+	response, err := c.get(ctx, query) //nolint:bodyclose // Stop closes it
 	if err != nil {
 		cancel()
 		return nil, err
@@ -265,5 +265,5 @@ func (w *watcher) Next() (watch.Event, error) {
 // Stop implements watch.Interface.
 func (w *watcher) Stop() {
 	w.cancel()
-	w.body.Close()
+	_ = w.body.Close() // nothing is read any more
 }

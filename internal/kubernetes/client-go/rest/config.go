@@ -194,7 +194,7 @@ func dataOf(data []byte, file string) ([]byte, error) {
 	if len(data) > 0 || file == "" {
 		return data, nil
 	}
-	return os.ReadFile(file)
+	return os.ReadFile(file) //nolint:gosec // the configuration names it
 }
 
 // An account logs in with each request.

@@ -19,8 +19,9 @@ type Namespace struct {
 // A Node runs pods.
 type Node struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              NodeSpec   `json:"spec"`
-	Status            NodeStatus `json:"status"`
+
+	Spec   NodeSpec   `json:"spec"`
+	Status NodeStatus `json:"status"`
 }
 
 // NodeSpec is what a node was made with.
@@ -78,8 +79,9 @@ type DaemonEndpoint struct {
 // A Pod is a set of containers.
 type Pod struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              PodSpec   `json:"spec"`
-	Status            PodStatus `json:"status"`
+
+	Spec   PodSpec   `json:"spec"`
+	Status PodStatus `json:"status"`
 }
 
 // PodSpec is what a pod was made with.
@@ -140,7 +142,8 @@ type ContainerStatus struct {
 // A Service is a name for what pods serve.
 type Service struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              ServiceSpec `json:"spec"`
+
+	Spec ServiceSpec `json:"spec"`
 }
 
 // A ServiceType says how a service can be reached.
@@ -188,7 +191,8 @@ const EndpointsOverCapacity = "endpoints.kubernetes.io/over-capacity"
 // Endpoints are the addresses behind a service.
 type Endpoints struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Subsets           []EndpointSubset `json:"subsets"`
+
+	Subsets []EndpointSubset `json:"subsets"`
 }
 
 // An EndpointSubset is addresses with the same ports.

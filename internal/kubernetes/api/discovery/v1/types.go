@@ -18,9 +18,10 @@ type AddressType string
 // An EndpointSlice is some of a service's addresses.
 type EndpointSlice struct {
 	metav1.ObjectMeta `json:"metadata"`
-	AddressType       AddressType    `json:"addressType"`
-	Endpoints         []Endpoint     `json:"endpoints"`
-	Ports             []EndpointPort `json:"ports"`
+
+	AddressType AddressType    `json:"addressType"`
+	Endpoints   []Endpoint     `json:"endpoints"`
+	Ports       []EndpointPort `json:"ports"`
 }
 
 // An Endpoint is what has these addresses.

@@ -11,7 +11,8 @@ import (
 // An Ingress routes from outside to services.
 type Ingress struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              IngressSpec `json:"spec"`
+
+	Spec IngressSpec `json:"spec"`
 }
 
 // IngressSpec is what an ingress was made with.
@@ -28,8 +29,9 @@ type IngressTLS struct {
 
 // An IngressRule is what is done for a host.
 type IngressRule struct {
-	Host string `json:"host"`
 	IngressRuleValue
+
+	Host string `json:"host"`
 }
 
 // IngressRuleValue is a rule's paths.

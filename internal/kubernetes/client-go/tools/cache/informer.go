@@ -168,7 +168,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait + rand.N(wait)):
+		case <-time.After(wait + rand.N(wait)): //nolint:gosec // it is no secret
 		}
 		wait = min(2*wait, maxWait)
 	}
