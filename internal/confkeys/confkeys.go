@@ -6,6 +6,7 @@
 package confkeys
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -29,7 +30,7 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 		match := invalidKeys.FindStringSubmatch(line)
 		var parts []string
 		for key := range strings.SplitSeq(match[2], ", ") {
-			parts = append(parts, Unknown(key, known))
+			parts = append(parts, unknownOf(reflect.TypeOf(cfg), key, known))
 		}
 		within := ""
 		if match[1] != "" && !strings.Contains(match[1], ".Config") { // else it is the component's as a whole
@@ -54,8 +55,67 @@ func (f *fault) Error() string { return f.text }
 func (f *fault) Unwrap() error { return f.error }
 
 // Unknown says that there is no such key, where it is in the user's files if that is known, and which may have been meant.
+// A key that is known is at the wrong place, and not meant for itself.
 func Unknown(key string, known []string) string {
+	if slices.Contains(known, key) {
+		return fmt.Sprintf("there is no key `%s` here", key) + typo.Place(key)
+	}
 	return fmt.Sprintf("there is no key `%s`", key) + typo.Place(key) + typo.Meant(key, known)
+}
+
+// unknownOf is Unknown, and says where a type has the key if it has it at another place.
+func unknownOf(t reflect.Type, key string, known []string) string {
+	text := Unknown(key, known)
+	if parents := parentsOf(t, key); len(parents) > 0 {
+		text += ": it belongs under `" + strings.Join(parents, "` or `") + "`"
+	}
+	return text
+}
+
+// maxParents bounds how many places for a key are named.
+const maxParents = 3
+
+// parentsOf are the paths of the keys under which a type has a key, the shortest first.
+func parentsOf(t reflect.Type, key string) []string {
+	found, within := map[string]bool{}, map[reflect.Type]bool{}
+	var look func(t reflect.Type, path string)
+	look = func(t reflect.Type, path string) {
+		for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || within[t] {
+			return
+		}
+		within[t] = true
+		defer delete(within, t)
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("mapstructure"), ",")
+			below := path
+			switch {
+			case name == "-":
+				continue
+			case name == key && path != "":
+				found[path] = true
+			case name != "" && path != "":
+				below = path + "::" + name
+			case name != "":
+				below = name
+			}
+			look(f.Type, below)
+		}
+	}
+	look(t, "")
+	depth := func(path string) int { return strings.Count(path, "::") }
+	parents := slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		return cmp.Or(cmp.Compare(depth(a), depth(b)), cmp.Compare(a, b))
+	})
+	for i, parent := range parents {
+		if i == maxParents || depth(parent) > depth(parents[0]) {
+			return parents[:i]
+		}
+	}
+	return parents
 }
 
 // Of are the keys of a type and of all that is in it, by the tag that names them, sorted.

@@ -42,6 +42,8 @@ func TestUnknownKeysComeWithTheNearest(t *testing.T) {
 		{map[string]any{"timeoutt": "a", "plumage": 1}, "there is no key `plumage`; there is no key `timeoutt`: did you mean `timeout`?"},
 		{map[string]any{"queue": map[string]any{"stroage": "a"}}, "in `queue` there is no key `stroage`: did you mean `storage`?"},
 		{map[string]any{"rules": []any{map[string]any{"max_serie": 1}}}, "in `rules[0]` there is no key `max_serie`: did you mean `max_series`?"},
+		{map[string]any{"storage": "a"}, "there is no key `storage` here: it belongs under `by_name` or `queue`"},
+		{map[string]any{"queue": map[string]any{"endpoint": "a"}}, "in `queue` there is no key `endpoint` here"},
 		{map[string]any{"queue": 1}, "expected a map"},
 	} {
 		require.ErrorContains(t, confmap.NewFromStringMap(test.keys).Unmarshal(&config{}), test.want)

@@ -20,6 +20,7 @@ func TestFaultsOfTheConfigurationAreFound(t *testing.T) {
 			"scrape_configs:\n" + well + "- {job_name: shop, relabel_configs: [{target_label: a, replacement: b}, {sourcelabels: [a], target_label: b}]}\n",
 			"job \"shop\", `relabel_configs`, element 2: there is no key `sourcelabels`: did you mean `source_labels`?",
 		},
+		"at the wrong place": {"scrape_configs:\n- {job_name: shop, target_label: a}\n", "job \"shop\", `target_label`: there is no key `target_label` here"},
 		"nothing like it": {"scrape_configs:\n- {job_name: shop, plumage: grey}\n", "job \"shop\", `plumage`: there is no key `plumage`"},
 		"duration":        {"scrape_configs:\n" + well + "- {job_name: shop, scrape_interval: 10x}\n", "job \"shop\", `scrape_interval`: unknown unit \"x\""},
 		"regex": {
