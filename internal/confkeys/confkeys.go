@@ -38,7 +38,7 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 		}
 		return within + strings.Join(parts, "; ")
 	})
-	return &fault{err, text}
+	return &fault{err, typo.Plainly(text)}
 }
 
 var invalidKeys = regexp.MustCompile(`'([^'\n]*)' has invalid keys: ([^\n]+)`)

@@ -44,7 +44,7 @@ func TestUnknownKeysComeWithTheNearest(t *testing.T) {
 		{map[string]any{"rules": []any{map[string]any{"max_serie": 1}}}, "in `rules[0]` there is no key `max_serie`: did you mean `max_series`?"},
 		{map[string]any{"storage": "a"}, "there is no key `storage` here: it belongs under `by_name` or `queue`"},
 		{map[string]any{"queue": map[string]any{"endpoint": "a"}}, "in `queue` there is no key `endpoint` here"},
-		{map[string]any{"queue": 1}, "expected a map"},
+		{map[string]any{"queue": 1}, "`queue` must be a mapping, not a whole number"},
 	} {
 		require.ErrorContains(t, confmap.NewFromStringMap(test.keys).Unmarshal(&config{}), test.want)
 	}

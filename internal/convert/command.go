@@ -81,7 +81,8 @@ func plainly(text string) string {
 	text = decoding.ReplaceAllString(text, "")
 	text = reading.ReplaceAllString(text, "$1::$2: ")
 	text = strings.ReplaceAll(text, ": '' ", ": ")
-	return strings.ReplaceAll(text, "'config' cannot read `config`: ", "cannot read `config`: ")
+	text = strings.ReplaceAll(text, "'config' cannot read `config`: ", "cannot read `config`: ")
+	return typo.Plainly(text)
 }
 
 // validateFiles is the collector's own command, with a word when all is well, and what is deprecated.

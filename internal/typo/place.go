@@ -6,6 +6,7 @@ package typo
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,12 +35,48 @@ func LookIn(names ...string) {
 }
 
 // Place says where a key is, or nothing if that is not known.
-func Place(key string) string {
+func Place(key string) string { return PlaceOf(key) }
+
+// PlaceOf says where a value is, by the last parts of its path: keys of mappings, and [i] for a place in a list.
+func PlaceOf(path ...string) string {
+	return place(func(root *yaml.Node) (found []int) {
+		look(root, nil, func(_ *yaml.Node, at []string, line int) {
+			if len(at) >= len(path) && slices.Equal(at[len(at)-len(path):], path) {
+				found = append(found, line)
+			}
+		})
+		return found
+	})
+}
+
+// PlaceIn says where a value is that is in a mapping which has a key of that value, such as a job by its name.
+func PlaceIn(key, value string, path ...string) string {
+	return place(func(root *yaml.Node) (found []int) {
+		look(root, nil, func(n *yaml.Node, _ []string, _ int) {
+			if !has(n, key, value) {
+				return
+			}
+			look(n, nil, func(_ *yaml.Node, at []string, line int) {
+				if slices.Equal(at, path) {
+					found = append(found, line)
+				}
+			})
+		})
+		return found
+	})
+}
+
+// place says in which lines of the files something is found, unless that is too often to be of use.
+func place(find func(root *yaml.Node) []int) string {
 	mu.Lock()
 	defer mu.Unlock()
 	var found []string
 	for _, name := range files {
-		for _, line := range lines(name, key) {
+		root := read(name)
+		if root == nil {
+			continue
+		}
+		for _, line := range find(root) {
 			found = append(found, fmt.Sprintf("%s:%d", name, line))
 		}
 	}
@@ -49,8 +86,7 @@ func Place(key string) string {
 	return " (" + strings.Join(found, " or ") + ")"
 }
 
-// lines are those of a file in which a mapping has a key.
-func lines(name, key string) (found []int) {
+func read(name string) *yaml.Node {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil
@@ -60,18 +96,36 @@ func lines(name, key string) (found []int) {
 		return nil
 	}
 	var doc yaml.Node
-	if yaml.Unmarshal(text, &doc) != nil {
+	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
 		return nil
 	}
-	var look func(n *yaml.Node)
-	look = func(n *yaml.Node) {
-		for i, child := range n.Content {
-			if n.Kind == yaml.MappingNode && i%2 == 0 && child.Value == key {
-				found = append(found, child.Line)
-			}
-			look(child) // aliases have no content
+	return doc.Content[0]
+}
+
+// look visits the values below a node, with their path and the line of their key. Aliases have no content.
+func look(n *yaml.Node, path []string, visit func(n *yaml.Node, path []string, line int)) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			at := append(slices.Clip(path), n.Content[i].Value)
+			visit(n.Content[i+1], at, n.Content[i].Line)
+			look(n.Content[i+1], at, visit)
+		}
+	case yaml.SequenceNode:
+		for i, element := range n.Content {
+			at := append(slices.Clip(path), fmt.Sprintf("[%d]", i))
+			visit(element, at, element.Line)
+			look(element, at, visit)
+		}
+	default: // it has nothing below it
+	}
+}
+
+func has(n *yaml.Node, key, value string) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key && n.Content[i+1].Value == value {
+			return true
 		}
 	}
-	look(&doc)
-	return found
+	return false
 }

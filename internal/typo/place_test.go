@@ -28,3 +28,42 @@ func TestUnknownKeysComeWithTheirPlace(t *testing.T) {
 	write("a: {\n")
 	require.Empty(t, Place("endpont"))
 }
+
+func TestValuesComeWithTheirPlace(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(`exporters:
+  a:
+    size: 1
+    queue: {size: many}
+    rules:
+      - max: 1
+      - max: many
+jobs:
+  - job_name: one
+    interval: 1s
+  - job_name: two
+    interval: 2s
+    rules:
+      - {regex: a}
+`), 0o600))
+	LookIn(name)
+	defer LookIn()
+	require.Equal(t, " ("+name+":4)", PlaceOf("queue", "size"))
+	require.Equal(t, " ("+name+":7)", PlaceOf("rules", "[1]", "max"))
+	require.Empty(t, PlaceOf("queue", "max"))
+	require.Equal(t, " ("+name+":12)", PlaceIn("job_name", "two", "interval"))
+	require.Equal(t, " ("+name+":14)", PlaceIn("job_name", "two", "rules", "[0]", "regex"))
+	require.Empty(t, PlaceIn("job_name", "three", "interval"))
+
+	for said, want := range map[string]string{
+		"'queue.size' expected type 'int64', got unconvertible type 'string'":              "`queue::size` must be a whole number, not a text (" + name + ":4)",
+		"'rules[1].max' expected type 'int', got unconvertible type 'string'":              "`rules::[1]::max` must be a whole number, not a text (" + name + ":7)",
+		"'queue' expected a map or struct, got \"string\"":                                 "`queue` must be a mapping, not a text (" + name + ":4)",
+		"'p[a].in' source data must be an array or slice, got string":                      "`p::a::in` must be a list, not a text",
+		"'wait' time: unknown unit":                                                        "`wait` must be a duration such as 30s or 1m30s",
+		"'on' expected type 'bool', got unconvertible type 'map[string]interface {}'":      "`on` must be true or false, not a mapping",
+		"'all' expected type 'string', got unconvertible type '[]interface {}'\n'b' other": "`all` must be a text, not a list\n'b' other",
+	} {
+		require.Equal(t, want, Plainly(said))
+	}
+}

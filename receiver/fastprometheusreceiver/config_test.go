@@ -108,7 +108,7 @@ func TestInvalidConfigs(t *testing.T) {
 		"target_allocator":              {"target_allocator", "`endpoint`", "`interval`", "`collector_id`"},
 		"target_allocator_and_sharding": {"`sharding` must not be used with `target_allocator`"},
 		"api_server":                    {"api_server", "pigeon"},
-		"duplicate_jobs":                {"multiple scrape configs with job name"},
+		"duplicate_jobs":                {"two jobs have the name"},
 		"missing_credentials":           {"`authorization.credentials_file`", "/nowhere/token"},
 		"missing_certificate":           {"`tls_config.cert_file`", "/nowhere/key"},
 		"missing_discovery_certificate": {"`tls_config.cert_file`", "/nowhere/key"},

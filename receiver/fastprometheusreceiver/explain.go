@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"github.com/godwit-otel/godwit/internal/confkeys"
+	"github.com/godwit-otel/godwit/internal/typo"
 )
 
 const (
@@ -59,7 +60,10 @@ func explain(tree map[string]any, fault error) error {
 		errs = append(errs, blame(where, job, map[string]any{jobNameKey: name}, err, with))
 	}
 	if len(errs) == 0 {
-		return inWords(fault) // only the whole is refused, as are two jobs of one name
+		if name := sameName.FindStringSubmatch(fault.Error()); name != nil {
+			return fmt.Errorf("two jobs have the name %q%s", name[1], strings.ReplaceAll(typo.PlaceIn(jobNameKey, name[1], jobNameKey), " or ", " and "))
+		}
+		return inWords(fault) // only the whole is refused
 	}
 	return errors.Join(errs...)
 }
@@ -81,19 +85,48 @@ func blame(where string, part any, needed map[string]any, fault error, try func(
 		if err == nil {
 			continue
 		}
-		where, fault := fmt.Sprintf("%s, `%s`", where, key), err
-		if list, ok := keys[key].([]any); ok && len(list) > 1 {
-			for i, element := range list {
-				if err := only(key, []any{element}); err != nil {
-					where, fault = fmt.Sprintf("%s, element %d", where, i+1), err
-					break
+		where, fault, path := fmt.Sprintf("%s, `%s`", where, key), err, []string{key}
+		list, _ := keys[key].([]any)
+		for i, element := range list {
+			if err := only(key, []any{element}); err != nil {
+				if fault, path = err, append(path, fmt.Sprintf("[%d]", i)); len(list) > 1 {
+					where = fmt.Sprintf("%s, element %d", where, i+1)
 				}
+				break
 			}
+		}
+		if !unknownField.MatchString(fault.Error()) { // these come with their place
+			name, _ := keys[jobNameKey].(string)
+			where += placeOf(name, path, fault)
 		}
 		return fmt.Errorf("%s: %w", where, inWords(fault))
 	}
+	if name, _ := keys[jobNameKey].(string); name != "" && !unknownField.MatchString(fault.Error()) {
+		where += typo.PlaceIn(jobNameKey, name, jobNameKey)
+	}
 	return fmt.Errorf("%s: %w", where, inWords(fault))
 }
+
+// placeOf is where the user has written what is wrong with a job, or with the global section if there is no name.
+func placeOf(job string, path []string, fault error) string {
+	in := func(path []string) string {
+		if job == "" {
+			return typo.PlaceOf(append([]string{globalSection}, path...)...)
+		}
+		return typo.PlaceIn(jobNameKey, job, path...)
+	}
+	for text, key := range ruleFaults {
+		if strings.Contains(fault.Error(), text) {
+			if place := in(append(slices.Clip(path), key)); place != "" {
+				return place
+			}
+		}
+	}
+	return in(path)
+}
+
+// ruleFaults are the keys of a relabel rule that faults are about.
+var ruleFaults = map[string]string{"error parsing regexp": "regex", "unknown relabel action": "action"}
 
 func tryLoad(tree map[string]any) error {
 	text, err := yaml.Marshal(tree)
@@ -122,6 +155,8 @@ func asMap(v any) map[string]any {
 var (
 	unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
 	wrongKind    = regexp.MustCompile("(?s)^yaml: unmarshal errors:\n  line \\d+: cannot unmarshal !!(\\w+)( `.*?`)? into \\S+$")
+	sameName     = regexp.MustCompile(`found multiple scrape configs with job name "([^"]*)"`)
+	ofJob        = regexp.MustCompile(` for scrape config with job name ".*"$`) // the job is named already
 	kinds        = map[string]string{"str": "the text", "int": "the number", "float": "the number", "bool": "the word", "seq": "a list", "map": "a mapping"}
 )
 
@@ -131,6 +166,9 @@ func inWords(fault error) error {
 	if found == nil {
 		if kind := wrongKind.FindStringSubmatch(fault.Error()); kind != nil {
 			return fmt.Errorf("it cannot be %s%s", cmp.Or(kinds[kind[1]], kind[1]), kind[2])
+		}
+		if text := ofJob.ReplaceAllString(fault.Error(), ""); text != fault.Error() {
+			return errors.New(text)
 		}
 		return fault
 	}

@@ -1,0 +1,67 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package typo
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
+
+var (
+	wrongType = regexp.MustCompile(`'([^'\n]+)' (?:` +
+		`expected type '([^'\n]+)', got unconvertible type '([^'\n]+)'` +
+		`|(expected a map or struct), got "([^"\n]+)"` +
+		`|(source data must be an array or slice), got (\w+)` +
+		`|(time: [^\n]*))`)
+	index = regexp.MustCompile(`\[(\d+)\]`)
+	named = regexp.MustCompile(`\[([^\]]*[^\]\d][^\]]*)\]`)
+)
+
+const aDuration = "a duration such as 30s or 1m30s"
+
+// Plainly says of values of wrong types in an error of a decoder what they must be, by the words of YAML, and where they are.
+func Plainly(text string) string {
+	return wrongType.ReplaceAllStringFunc(text, func(said string) string {
+		match := wrongType.FindStringSubmatch(said)
+		want, got := "", ""
+		switch {
+		case match[2] != "":
+			want, got = inYAML(match[2]), inYAML(match[3])
+		case match[4] != "":
+			want, got = inYAML("map"), inYAML(match[5])
+		case match[6] != "":
+			want, got = inYAML("slice"), inYAML(match[7])
+		default:
+			want = aDuration
+		}
+		path := steps(match[1])
+		said = "`" + strings.Join(path, "::") + "` must be " + want
+		if got != "" && got != want {
+			said += ", not " + got
+		}
+		return said + PlaceOf(path...)
+	})
+}
+
+// steps are the parts of a decoder's name of a value: keys of mappings, and places in lists in brackets.
+func steps(name string) []string {
+	name = named.ReplaceAllString(name, ".$1")
+	return strings.Split(index.ReplaceAllString(name, ".[$1]"), ".")
+}
+
+// inYAML is what a type of Go is to somebody who writes YAML.
+func inYAML(name string) string {
+	switch {
+	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(name, "float"):
+		return "a number"
+	case strings.HasPrefix(name, "map"):
+		return "a mapping"
+	case strings.HasPrefix(name, "[]"), name == "slice":
+		return "a list"
+	}
+	return cmp.Or(map[string]string{"string": "a text", "bool": "true or false", "time.Duration": aDuration}[name], "a `"+name+"`")
+}
