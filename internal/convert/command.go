@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
@@ -91,6 +93,14 @@ func (c *Command) validateFiles(args []string) int {
 		return exitFailed
 	}
 	for _, path := range configFiles(args) {
+		if text, err := readFile(path, maxFile); err == nil {
+			var doc yaml.Node
+			if yaml.Unmarshal(text, &doc) == nil {
+				for _, f := range missingFiles(path, &doc, nil, 0) {
+					_, _ = fmt.Fprintln(c.Stdout, f)
+				}
+			}
+		}
 		result, err := Run(c.source([]string{path}, nil, Collector, "", c.Distribution))
 		if err != nil || len(result.Report.Findings) == 0 {
 			continue // a part of a configuration may not be one by itself

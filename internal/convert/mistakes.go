@@ -4,7 +4,11 @@
 package convert
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +55,10 @@ func mistakes(distribution string, files []written, set []string, environment lo
 		f := &files[i]
 		var doc yaml.Node
 		if err := yaml.Unmarshal(f.text, &doc); err != nil {
-			return &mistake{file: f.name, text: "cannot read it as YAML: " + syntax(err)}
+			return &mistake{file: f.name, line: brokenAt(f.text), text: "cannot read it as YAML: " + syntax(err)}
+		}
+		if err := twice(f.name, &doc, nil, 0); err != nil {
+			return err
 		}
 		if len(doc.Content) == 1 && doc.Content[0].Kind == yaml.MappingNode {
 			f.root = doc.Content[0]
@@ -74,13 +81,74 @@ func mistakes(distribution string, files []written, set []string, environment lo
 	return nil
 }
 
-// syntax is what the parser says. It counts lines of tabs from zero.
+// brokenAt is the first line of a text with which it is no YAML. The parser often names the line where the block began.
+func brokenAt(text []byte) int {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	reads := func(n int) bool {
+		var doc yaml.Node
+		return yaml.Unmarshal(bytes.Join(lines[:n], nil), &doc) == nil
+	}
+	well, broken := 0, len(lines)
+	for broken-well > 1 {
+		if middle := (well + broken) / 2; reads(middle) {
+			well = middle
+		} else if next := readsSoon(middle, broken, reads); next > 0 {
+			well = next // a list or text in quotes ended
+		} else {
+			broken = middle
+		}
+	}
+	return broken
+}
+
+// maxUnended bounds the lines of a list in brackets or a text in quotes.
+const maxUnended = 8
+
+func readsSoon(from, to int, reads func(n int) bool) int {
+	for n := from + 1; n < min(to, from+maxUnended); n++ {
+		if reads(n) {
+			return n
+		}
+	}
+	return 0
+}
+
+var parserLine = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
+
+// syntax is what the parser says, without its line.
 func syntax(err error) string {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if strings.Contains(text, "found character that cannot start any token") || strings.Contains(text, "tab character") {
+	text := parserLine.ReplaceAllString(err.Error(), "")
+	switch {
+	case strings.Contains(text, "found character that cannot start any token"), strings.Contains(text, "tab character"):
 		text += "; indent with spaces, not with tabs, and put a value that begins with %, @ or ` in quotes"
+	case strings.Contains(text, "did not find expected"), strings.Contains(text, "mapping values are not allowed"):
+		text += "; look at how this line and the one before it are indented, and put a text that has `: ` in it in quotes"
 	}
 	return text
+}
+
+// twice finds a key that a mapping has twice, of which the collector would say no file.
+func twice(file string, n *yaml.Node, path []string, depth int) error {
+	if depth > maxDepth {
+		return nil
+	}
+	lines := map[string]int{}
+	for i, child := range n.Content {
+		at := path
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if first, found := lines[child.Value]; found && child.Kind == yaml.ScalarNode && child.Value != "<<" {
+				return &mistake{file, child.Line, path, fmt.Sprintf("the key `%s` is there already, in line %d", child.Value, first)}
+			}
+			lines[child.Value] = child.Line
+			continue
+		} else if n.Kind == yaml.MappingNode {
+			at = append(slices.Clip(path), n.Content[i-1].Value)
+		}
+		if err := twice(file, child, at, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A finder looks through one file after the other.
@@ -211,6 +279,10 @@ func (m *finder) service(service *yaml.Node) error {
 			if kind != "processors" {
 				kinds = append(kinds, "connectors")
 			}
+			if list := find(pipeline, kind); list != nil && list.Kind == yaml.SequenceNode && len(list.Content) == 0 && kind != "processors" &&
+				!m.isReplaced(append(slices.Clip(path), kind)) {
+				return &mistake{m.file, list.Line, path, fmt.Sprintf("a pipeline needs at least one of `%s`", kind)}
+			}
 			if err := m.referred(find(pipeline, kind), append(slices.Clip(path), kind), kinds...); err != nil {
 				return err
 			}
@@ -248,6 +320,11 @@ func (m *finder) values(n *yaml.Node, path []string, depth int) error {
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
+		if len(path) > 0 && path[len(path)-1] == "scrape_configs" {
+			if err := m.targets(n, path); err != nil {
+				return err
+			}
+		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i].Value
 			if len(path) == 1 && !m.isUsed(path[0], key) {
@@ -291,6 +368,61 @@ var (
 	}
 	durations = regexp.MustCompile(`(^|_)(timeout|interval|max_age)$`)
 )
+
+// targets finds URLs where a job has hosts and ports, and no rule that makes an address of them. Such a target is never scraped.
+func (m *finder) targets(job *yaml.Node, path []string) error {
+	for _, rule := range contents(find(job, "relabel_configs")) {
+		to, action := find(rule, "target_label"), find(rule, "action")
+		if rule.Kind != yaml.MappingNode || action != nil && action.Value == "labelmap" || to != nil && (to.Value == "__address__" || strings.Contains(to.Value, "$")) {
+			return nil
+		}
+	}
+	path = append(slices.Clip(path), "static_configs", "targets")
+	for _, group := range contents(find(job, "static_configs")) {
+		for _, target := range contents(find(group, "targets")) {
+			scheme, rest, found := strings.Cut(target.Value, "://")
+			if !found || scheme != "http" && scheme != "https" || strings.Contains(rest, "${") || m.isReplaced(path[:len(path)-2]) {
+				continue
+			}
+			host, page, _ := strings.Cut(rest, "/")
+			text := "a target is a host and port, not a URL: write " + host
+			if scheme == "https" {
+				text += ", and `scheme: https` for the job"
+			}
+			if page != "" && page != "metrics" {
+				text += fmt.Sprintf(", and `metrics_path: /%s` for the job", page)
+			}
+			return &mistake{m.file, target.Line, path, text}
+		}
+	}
+	return nil
+}
+
+// missingFiles says which files that components read are not there. That is no mistake: they may come before they are read.
+func missingFiles(name string, n *yaml.Node, path []string, depth int) (found []Finding) {
+	if depth > maxDepth {
+		return nil
+	}
+	for i, child := range n.Content {
+		at := path
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			at = append(slices.Clip(path), n.Content[i-1].Value)
+			if slices.Contains(fileKeys, n.Content[i-1].Value) && child.Kind == yaml.ScalarNode && child.Value != "" && !strings.Contains(child.Value, "$") {
+				if _, err := os.Stat(child.Value); errors.Is(err, fs.ErrNotExist) {
+					found = append(found, Finding{Note, name, child.Line, strings.Join(at, "."), fmt.Sprintf("there is no file %s here and now", child.Value)})
+				}
+			}
+		}
+		found = append(found, missingFiles(name, child, at, depth+1)...)
+	}
+	return found
+}
+
+// fileKeys are those of files that are read.
+var fileKeys = []string{"ca_file", "cert_file", "key_file", "password_file", "username_file", "credentials_file", "bearer_token_file", "client_secret_file"}
 
 func (m *finder) text(n *yaml.Node, path []string) error {
 	if err := m.nanoseconds(n, path); err != nil {

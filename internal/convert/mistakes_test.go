@@ -5,11 +5,14 @@ package convert
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 const sound = `receivers:
@@ -60,8 +63,15 @@ func TestMistakesAreToldWithTheirLine(t *testing.T) {
 		{"a reference", "exporters: [remotewrite]", "exporters: [remote_write]", "a.yaml:18: service::pipelines::metrics/a::exporters: `remote_write` is not configured under `exporters`: did you mean `remotewrite`?"},
 		{"an extension", "extensions: []", "extensions: [console]", "a.yaml:16: service::extensions: `console` is not configured under `extensions`"},
 		{"a duration", "    external", "    timeout: 5\n    external", "a.yaml:14: exporters::remotewrite::timeout: 5 without a unit is that many nanoseconds: write 5s"},
-		{"a tab", "    endpoint", "\tendpoint", "a.yaml: cannot read it as YAML: line 13: found"},
-		{"a brace", "  extensions: []", "  extensions: [", "a.yaml: cannot read it as YAML: line "},
+		{"a tab", "    endpoint", "\tendpoint", "a.yaml:13: cannot read it as YAML: found"},
+		{"a brace", "  extensions: []", "  extensions: [", "a.yaml:16: cannot read it as YAML: "},
+		{"too little indented", "          static_configs:", "         static_configs:", "a.yaml:8: cannot read it as YAML: did not find expected"},
+		{"too much indented", "    external_labels", "      external_labels", "a.yaml:14: cannot read it as YAML: mapping values are not allowed in this context; look at how this line"},
+		{"a list over lines, and a mistake after it", "  extensions: []\n", "  extensions: [\n\n\n\n  ]\n   x: 1\n", "a.yaml:21: cannot read it as YAML: "},
+		{"a key twice", "    external", "    endpoint: http://b\n    external", "a.yaml:14: exporters::remotewrite: the key `endpoint` is there already, in line 13"},
+		{"a component twice", "exporters:\n", "exporters:\n  remotewrite: {}\n", "a.yaml:13: exporters: the key `remotewrite` is there already, in line 12"},
+		{"no receiver", "receivers: [fastprometheus]", "receivers: []", "a.yaml:18: service::pipelines::metrics/a: a pipeline needs at least one of `receivers`"},
+		{"a URL", `"${env:HOST:-localhost}:9100"`, "https://a:9100/b/c", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: a target is a host and port, not a URL: write a:9100, and `scheme: https` for the job, and `metrics_path: /b/c` for the job"},
 	} {
 		require.Contains(t, sound, test.from, test.name)
 		assert.ErrorContains(t, look(nil, strings.Replace(sound, test.from, test.to, 1)), test.want, test.name)
@@ -82,6 +92,9 @@ func TestWhatIsNoMistake(t *testing.T) {
 	require.NoError(t, look(nil, strings.Replace(sound, "    external", "    timeout: 0\n    max_batch: 5\n    external", 1)))
 	require.NoError(t, look(nil, "service: {extensions: [console]}\n", "extensions: {console: }\n"))
 	require.NoError(t, look(nil, strings.Replace(sound, "  remotewrite:\n", "  prometheusremotewrite: {endpoint: http://a}\n  remotewrite:\n", 1)))
+	url := strings.Replace(sound, `"${env:HOST:-localhost}:9100"`, "https://a/b", 1)
+	require.Error(t, look(nil, url))
+	require.NoError(t, look(nil, strings.Replace(url, "target_label: b,", "target_label: __address__,", 1)), "a prober's")
 	require.NoError(t, look(nil, ""))
 	require.NoError(t, look(nil, "- a list\n"))
 }
@@ -134,4 +147,15 @@ func TestACollectorWithAMistakeDoesNotStart(t *testing.T) {
 	_, done, _, stderr = run(t, nil, files, "--config", "a.yaml", "--config", "yaml:service::telemetry::metrics::level: none")
 	assert.Empty(t, stderr)
 	assert.False(t, done, "what another provider has is not known here")
+}
+
+func TestFilesThatAreNotThereAreNoted(t *testing.T) {
+	t.Parallel()
+	there := filepath.Join(t.TempDir(), "there")
+	require.NoError(t, os.WriteFile(there, nil, 0o600))
+	var doc yaml.Node
+	require.NoError(t, yaml.Unmarshal([]byte("exporters:\n  a: {ca_file: "+there+", key_file: '${env:KEY}'}\n  b:\n  - password_file: "+there+".not\n"), &doc))
+	found := missingFiles("a.yaml", &doc, nil, 0)
+	require.Len(t, found, 1)
+	assert.Equal(t, "note: a.yaml:4: exporters.b.password_file: there is no file "+there+".not here and now", found[0].String())
 }
