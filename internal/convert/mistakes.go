@@ -167,6 +167,7 @@ type finder struct {
 var (
 	sections    = append([]string{"service"}, componentKinds...)
 	serviceKeys = []string{"extensions", "pipelines", "telemetry"}
+	logLevels   = []string{"debug", "info", "warn", "warning", "error", "dpanic", "panic", "fatal"}
 	signals     = []string{"metrics", "traces", "logs", "profiles"}
 )
 
@@ -255,6 +256,11 @@ func (m *finder) service(service *yaml.Node) error {
 	path := []string{"service"}
 	if err := m.known(service, path, serviceKeys); err != nil {
 		return err
+	}
+	level, at := find(find(find(service, "telemetry"), "logs"), "level"), []string{"service", "telemetry", "logs", "level"}
+	if level != nil && level.Kind == yaml.ScalarNode && level.Tag != "!!null" && level.Value != "" && !strings.Contains(level.Value, "${") &&
+		!slices.Contains(logLevels, strings.ToLower(level.Value)) && !m.isReplaced(at) {
+		return &mistake{m.file, level.Line, at, fmt.Sprintf("there is no level `%s`: write debug, info, warn or error", level.Value)}
 	}
 	if err := m.referred(find(service, "extensions"), append(path, "extensions"), "extensions"); err != nil {
 		return err

@@ -71,6 +71,7 @@ func TestMistakesAreToldWithTheirLine(t *testing.T) {
 		{"a key twice", "    external", "    endpoint: http://b\n    external", "a.yaml:14: exporters::remotewrite: the key `endpoint` is there already, in line 13"},
 		{"a component twice", "exporters:\n", "exporters:\n  remotewrite: {}\n", "a.yaml:13: exporters: the key `remotewrite` is there already, in line 12"},
 		{"no receiver", "receivers: [fastprometheus]", "receivers: []", "a.yaml:18: service::pipelines::metrics/a: a pipeline needs at least one of `receivers`"},
+		{"a level", "  extensions: []", "  telemetry: {logs: {level: verbose}}", "a.yaml:16: service::telemetry::logs::level: there is no level `verbose`: write debug, info, warn or error"},
 		{"a URL", `"${env:HOST:-localhost}:9100"`, "https://a:9100/b/c", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: a target is a host and port, not a URL: write a:9100, and `scheme: https` for the job, and `metrics_path: /b/c` for the job"},
 	} {
 		require.Contains(t, sound, test.from, test.name)
