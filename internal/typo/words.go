@@ -25,7 +25,7 @@ const aDuration = "a duration such as 30s or 1m30s"
 func Plainly(text string) string {
 	return wrongType.ReplaceAllStringFunc(text, func(said string) string {
 		match := wrongType.FindStringSubmatch(said)
-		want, got := "", ""
+		var want, got string
 		switch {
 		case match[2] != "":
 			want, got = inYAML(match[2]), inYAML(match[3])
