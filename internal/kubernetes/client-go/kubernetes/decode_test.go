@@ -101,7 +101,7 @@ func TestEventsThatAreNone(t *testing.T) {
 	} {
 		err := next(text)
 		require.Error(t, err, text)
-		require.False(t, errors.Is(err, io.EOF), text)
+		require.NotErrorIs(t, err, io.EOF, text)
 	}
 }
 
