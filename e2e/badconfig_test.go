@@ -64,7 +64,7 @@ func TestBadConfigNamesTheKey(t *testing.T) {
 			refuses(t, d.Name, folder, folder, "is a directory")
 		})
 		t.Run("broken file", func(t *testing.T) {
-			refuses(t, d.Name, configFile(t, "receivers: [otlp\n"), "yaml", "line 1")
+			refuses(t, d.Name, configFile(t, "receivers: [otlp\n"), "YAML", "config.yaml:1:")
 		})
 		t.Run("no file", func(t *testing.T) {
 			exit, output := command(t, d.Name, nil)

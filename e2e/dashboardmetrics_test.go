@@ -33,6 +33,7 @@ var unwatched = map[string]string{
 	"otelcol_processor_cardinality_aggregate_refused_points": "they go with the next, and the log tells of a change",
 	"otelcol_processor_cardinality_aggregate_series":         "each has a place, and series by rule are there",
 	"otelcol_processor_cardinality_aggregate_state":          "series beyond the memory for it pass, and are limited as others",
+	"otelcol_processor_cardinality_aggregate_state_fullest":  "a tenant that fills its share is limited as others are, and takes nothing of theirs",
 	"otelcol_processor_cardinality_aggregated_points":        "it is for those who wonder what a rule saves",
 	"otelcol_processor_cardinality_unaggregated_points":      "it is for those who write a rule; what passes is limited as other points",
 	"otelcol_processor_cardinality_ended_series":             "they go with expired series, which are there",
