@@ -131,6 +131,7 @@ func TestAgentAndGodwitFindTheSameInKubernetes(t *testing.T) {
 	slices.Sort(lines)
 	type side struct {
 		*collector
+
 		server *rwserver.Server
 	}
 	var sides []side

@@ -26,6 +26,7 @@ const (
 	globalSection = "global"
 	jobsSection   = "scrape_configs"
 	jobNameKey    = "job_name"
+	regexKey      = "regex"
 	// maxBlamed bounds how many jobs an error is about.
 	maxBlamed = 5
 )
@@ -126,7 +127,7 @@ func placeOf(job string, path []string, fault error) string {
 }
 
 // ruleFaults are the keys of a relabel rule that faults are about.
-var ruleFaults = map[string]string{"error parsing regexp": "regex", "unknown relabel action": "action"}
+var ruleFaults = map[string]string{"error parsing regexp": regexKey, "unknown relabel action": "action"}
 
 func tryLoad(tree map[string]any) error {
 	text, err := yaml.Marshal(tree)
