@@ -105,6 +105,44 @@ func fleets(dir string) (string, error) {
 	return text.String() + "\n", nil
 }
 
+// destinations are the kinds that there are, with what our agent speaks to them and what a rival does.
+var destinations = []struct{ to, ours, theirs string }{
+	{"Godwit", ours, ""},
+	{"VictoriaMetrics", "godwit-rw1", theirs},
+	{"Prometheus, Mimir, Thanos", "godwit-rw2-snappy", "prometheus-rw2"},
+}
+
+// FormatsTable renders what stands between the README's markers of formats: what the same pages cost to each kind of
+// destination. Without a result of them there is none, and what stands there may stay.
+func FormatsTable(dir string) (table string, ok bool, err error) {
+	r, err := Load(filepath.Join(dir, "formats.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThe same pages to destinations of each kind, in one run ([%s](benchmarks/results/%s.md), %d cores of %s, %s):\n\n",
+		r.Title, r.Name, r.Machine.Cores, r.Machine.Model, r.Taken.Format("2 January 2006"))
+	b.WriteString(header("To", "Agent", "Wire B/sample", "CPU µs/sample", "Lost samples"))
+	for _, d := range destinations {
+		for _, agent := range []string{d.ours, d.theirs} {
+			w := r.rowOf(agent)
+			if w == nil {
+				continue
+			}
+			title := w.Title
+			if agent == d.ours {
+				title = "**" + title + "**"
+			}
+			b.WriteString(row(d.to, title, number(w.Of(wireFigure.of).Median), number(w.Of(cpuFigure.of).Median), number(w.Of(lostFigure.of).Max)))
+		}
+	}
+	b.WriteString("\n")
+	return b.String(), true, nil
+}
+
 // rowOf is an agent's row if it ran.
 func (r *Result) rowOf(agent string) *Row {
 	i := slices.IndexFunc(r.Rows, func(w Row) bool { return w.Agent == agent && len(w.Runs) > 0 })
@@ -114,13 +152,23 @@ func (r *Result) rowOf(agent string) *Row {
 	return &r.Rows[i]
 }
 
-// UpdateReadme writes the table of the results into the README.
+// UpdateReadme writes the tables of the results into the README.
 func UpdateReadme(file, dir string) error {
 	table, err := ReadmeTable(dir)
 	if err != nil {
 		return fmt.Errorf("cannot update the README: %w", err)
 	}
-	return Splice(file, "measured", table)
+	if err := Splice(file, "measured", table); err != nil {
+		return err
+	}
+	table, ok, err := FormatsTable(dir)
+	if err != nil {
+		return fmt.Errorf("cannot update the README: %w", err)
+	}
+	if !ok {
+		return nil
+	}
+	return Splice(file, "formats", table)
 }
 
 // Splice replaces what stands in a file between `<!-- name:begin -->` and `<!-- name:end -->`.

@@ -170,6 +170,15 @@ func TestReportsAreWhatTheResultsGive(t *testing.T) {
 	if err != nil {
 		t.Fatalf("README.md cannot take the measured table: %v", err)
 	}
+	table, ok, err := FormatsTable(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok {
+		if want, err = spliced(want, "formats", table); err != nil {
+			t.Fatalf("README.md cannot take the table of formats: %v", err)
+		}
+	}
 	if string(readme) != want {
 		t.Error("README.md's table is not what benchmarks/results gives: run `make report`")
 	}

@@ -27,6 +27,9 @@ const OTLP = "godwit-otlpstream,godwit-otlp-zstd,godwit-otlp-gzip,stock-otlp-zst
 // Road is our agent with what people put on its road, and the lightest rival.
 const Road = "godwit-rw2,godwit-road-limits,godwit-road-batch,godwit-road-attributes,godwit-road-resource,vmagent-zstd"
 
+// Formats is our agent with what it speaks to each kind of destination, and the rivals that speak it, too.
+const Formats = "godwit-rw2,godwit-rw1,godwit-rw2-snappy,vmagent-zstd,prometheus-rw2"
+
 // Preset is a workload that has a name.
 type Preset struct {
 	Job
@@ -62,6 +65,7 @@ func presets(page string) map[string]Preset {
 	hostile.Hostile, hostile.Targets = true, 100
 	return map[string]Preset{
 		"road":    node(Road, "gzip"),
+		"formats": node(Formats, "gzip"),
 		"own":     others("with a label value of the target's own on each series", Job{Farm: own}),
 		"relabel": others("of which kube-prometheus' rules drop a part and copy the host into a label", Job{Farm: relabelled, Scrape: []string{farm.Rules}}),
 		"tls":     others("behind TLS and a token", Job{Farm: secured, Scrape: farm.Secured}),

@@ -218,11 +218,11 @@ func title(w report.Workload) string {
 	return fmt.Sprintf("%d %s of %d samples every %v s%s", w.Targets, what, w.Samples, w.Interval, bodies)
 }
 
-// renderAll renders all results again, and the README's table.
+// renderAll renders all results again, and the README's tables.
 func renderAll(_ context.Context, args []string) error {
 	f := flag.NewFlagSet("report", flag.ContinueOnError)
 	root := f.String("root", "..", "the repository's root")
-	readme := f.Bool("readme", true, "also write the README's table")
+	readme := f.Bool("readme", true, "also write the README's tables")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
