@@ -40,9 +40,9 @@ const withQueue = `
 exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {directory: data, size: 1000000000}}}
 `
 
-// queuedIn is laid over a configuration whose queue another file describes.
+// queuedIn is laid over a configuration whose queue another file describes, and a third one which life of the agent it is.
 const queuedIn = `
-exporters: {remotewrite: {batch: {timeout: 20ms}, queue: "${file:%s}"}}
+exporters: {remotewrite: {batch: {timeout: 20ms}, queue: "${file:%s}", http: {headers: {` + lifeHeader + `: "${file:%s}"}}}}
 extensions: {file_storage: {directory: data, create_directory: true}}
 service: {extensions: [health_check, file_storage]}
 `
@@ -53,14 +53,19 @@ const (
 	inFileStorage = "{storage: file_storage, size: 1000000000}"
 )
 
+// fixedShards is laid over a configuration, so that a series is always of the same shard, and what comes again can be judged by shard.
+const fixedShards = `
+exporters: {remotewrite: {shards: {min: 3, max: 3}}}
+`
+
 func TestRemoteWriteQueueSurvivesCrashes(t *testing.T) {
 	t.Parallel()
-	surviveCrashes(t, func(int) string { return inDirectory })
+	surviveCrashes(t, func(int) string { return inDirectory }, fixedShards)
 }
 
 func TestRemoteWriteFileStorageSurvivesCrashes(t *testing.T) {
 	t.Parallel()
-	surviveCrashes(t, func(int) string { return inFileStorage })
+	surviveCrashes(t, func(int) string { return inFileStorage }, fixedShards)
 }
 
 // What the earlier version left in file_storage is read by the later one while that is killed, too.
@@ -71,11 +76,11 @@ func TestRemoteWriteQueueSurvivesCrashesOfUpgrades(t *testing.T) {
 			return inFileStorage
 		}
 		return inDirectory
-	})
+	}, "")
 }
 
 // surviveCrashes kills an agent again and again whose queue is, after each crash, where a configuration says.
-func surviveCrashes(t *testing.T, where func(crash int) string) {
+func surviveCrashes(t *testing.T, where func(crash int) string, shards string) {
 	t.Helper()
 	crashes := fewCrashes
 	if text := os.Getenv(crashesVariable); text != "" {
@@ -87,15 +92,16 @@ func surviveCrashes(t *testing.T, where func(crash int) string) {
 	moods := []rwserver.Step{
 		{}, {Status: 503}, {Delay: 20 * time.Millisecond}, {Fault: rwserver.ResetAfterBody}, {Fault: rwserver.Hang},
 	}
-	y := newTally()
-	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
+	y, r := newTally(), newRepeats()
+	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe, ObserveRequest: r.observe})
 	addr := freeport.Addr(t)
-	queue := configFile(t, where(0))
-	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), fmt.Sprintf(queuedIn, queue), patient)
+	queue, life := configFile(t, where(0)), configFile(t, "0")
+	c := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), fmt.Sprintf(queuedIn, queue, life), patient, shards)
 	kills := 0
 	kill := func() {
 		c.Kill()
 		kills++
+		require.NoError(t, os.WriteFile(life, []byte(strconv.Itoa(kills)), 0o600))
 	}
 	for crash := range crashes {
 		if crash > 0 && where(crash-1) != where(crash) && where(crash) == inFileStorage {
@@ -130,7 +136,14 @@ func surviveCrashes(t *testing.T, where func(crash int) string) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 	assert.Empty(t, server.Violations())
 	repeated := y.sound(t)
-	t.Logf("%d kills: %d samples acknowledged, %d arrived again; %v", kills, y.acknowledged(), repeated, server.Totals())
+	again := 0
+	if shards != "" {
+		problems, n, requests := r.judge()
+		assert.Empty(t, problems)
+		assert.Equal(t, 3, n, "shards")
+		again = requests
+	}
+	t.Logf("%d kills: %d samples acknowledged, %d arrived again, of %d requests; %v", kills, y.acknowledged(), repeated, again, server.Totals())
 }
 
 const (

@@ -121,13 +121,34 @@ func TestTheScriptDecidesWhatIsKept(t *testing.T) {
 
 func TestAnObserverSeesWhatIsKept(t *testing.T) {
 	var seen []string
-	s := New(t, Options{CountOnly: true, Observe: func(series Series) { seen = append(seen, series.Labels.String()) }})
+	requests := 0
+	s := New(t, Options{
+		CountOnly: true,
+		Observe:   func(series Series) { seen = append(seen, series.Labels.String()) },
+		ObserveRequest: func(r Request, series []Series) {
+			requests++
+			assert.Len(t, series, r.Samples)
+			assert.True(t, r.Kept)
+		},
+	})
 	s.Then(Step{}, Step{Status: 503}, Step{})
 	for _, name := range []string{"a", "b", "c"} {
 		s.mustSend(t, message1(t, v1(name).samples(1, 1).request(), Snappy))
 	}
 	assert.Equal(t, []string{`{__name__="a"}`, `{__name__="c"}`}, seen)
+	assert.Equal(t, 2, requests)
 	assert.Empty(t, s.Series(""), "only counted")
+}
+
+func TestHeadersMayDecideBeforeTheScript(t *testing.T) {
+	s := New(t, Options{Choose: func(h http.Header) (Step, bool) { return Step{Status: 403}, h.Get("X-Scope-OrgID") == "bad" }})
+	s.Then(Step{Status: 503})
+	req := message1(t, v1("up").samples(1, 1).request(), Snappy)
+	req.Set("X-Scope-OrgID", "bad")
+	assert.Equal(t, 403, s.mustSend(t, req).StatusCode)
+	req.Set("X-Scope-OrgID", "good")
+	assert.Equal(t, 503, s.mustSend(t, req).StatusCode)
+	assert.Equal(t, 204, s.mustSend(t, req).StatusCode)
 }
 
 func TestWrittenHeadersCanBeMissingOrLie(t *testing.T) {

@@ -44,6 +44,10 @@ type Options struct {
 	// Observe is given each series of data that is kept, in order of arrival, and
 	// one at a time. It must not call the server.
 	Observe func(Series)
+	// Choose answers those requests itself for whose headers it has a step; the script is not asked for them.
+	Choose func(http.Header) (Step, bool)
+	// ObserveRequest is given each request whose data is kept, likewise, with its series.
+	ObserveRequest func(Request, []Series)
 }
 
 // Server is a running receiver.
@@ -132,7 +136,7 @@ func (s *Server) Violations() []string {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
-	step := s.Next()
+	step := s.step(r.Header)
 	if step.Fault == ResetBeforeBody {
 		serve.Cut(s.listener, r)
 	}
@@ -182,6 +186,16 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(step.Body))
 }
 
+// step is how a request is answered.
+func (s *Server) step(h http.Header) Step {
+	if s.opts.Choose != nil {
+		if step, ok := s.opts.Choose(h); ok {
+			return step
+		}
+	}
+	return s.Next()
+}
+
 func (s *Server) remember(r *http.Request, body []byte, msg *message, step Step, err error) {
 	req := Request{
 		At: time.Now(), Header: r.Header.Clone(), Version: msg.version, Encoding: msg.encoding,
@@ -221,6 +235,9 @@ func (s *Server) remember(r *http.Request, body []byte, msg *message, step Step,
 	s.totals.RawBytes += int64(msg.rawBytes)
 	if !s.opts.CountOnly {
 		s.memory.add(msg)
+	}
+	if s.opts.ObserveRequest != nil {
+		s.opts.ObserveRequest(req, msg.series)
 	}
 	if s.opts.Observe != nil {
 		for _, series := range msg.series {

@@ -4,9 +4,12 @@
 package queue
 
 import (
+	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -361,6 +364,46 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration, upgrades bool) {
 		return
 	}
 	require.Len(t, m.values, kept, "only the index and the reserve are left")
+}
+
+// heldClient is a storage whose deletions take until they are let through.
+type heldClient struct {
+	*memoryClient
+
+	through chan struct{}
+}
+
+func (c *heldClient) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	if first := ops[0]; first.Type == storage.Delete || strings.HasPrefix(first.Key, donePrefix) {
+		<-c.through
+	}
+	return c.memoryClient.Batch(ctx, ops...)
+}
+
+// TestALaneGoesOnWhenTheStorageWasTold: with as many senders as there are, the next request of a lane is not sent before the last one
+// can no longer come again after a crash. Other lanes do not wait for that.
+func TestALaneGoesOnWhenTheStorageWasTold(t *testing.T) {
+	for destinations := 1; destinations <= 2; destinations++ { // with two, the storage is told that one of them is done
+		t.Run(strconv.Itoa(destinations), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &heldClient{on(newMedium()), make(chan struct{})}
+				q, _ := open(t, destinations, 10, stored(c))
+				push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 1))
+				first := next(t, q, 0, 1)
+				go first.Done(nil)
+				synctest.Wait()
+				other := next(t, q, 0, 3)
+				idle(t, q)
+				require.Equal(t, 3, q.Stats(0).Blocks)
+				c.through <- struct{}{}
+				synctest.Wait()
+				require.Equal(t, 2, q.Stats(0).Blocks)
+				close(c.through)
+				next(t, q, 0, 2).Done(nil)
+				other.Done(nil)
+			})
+		})
+	}
 }
 
 // TestDeletionsThatFailAreMadeUpFor: a storage that is full may not even be able to delete. When it can again what is

@@ -120,20 +120,26 @@ func (l *Lease) shorten(n int) {
 }
 
 // Done says that the destination is done with the blocks, sent or dropped: lost says which were not delivered, and is nil
-// where all were.
+// where all were. A storage is told before their lane may be leased again: so after a crash what one lease delivered comes
+// again, and no more of a lane.
 func (l *Lease) Done(lost []error) {
 	q := l.queue
 	var finished []*entry
 	q.mu.Lock()
-	q.destinations[l.destination].release(l.lane, l.entries, true)
+	defer q.mu.Unlock()
 	for i, e := range l.entries {
 		if i < len(lost) && lost[i] != nil {
 			e.lost(lost[i])
 		}
 		finished = q.finish(l.destination, e, finished)
 	}
-	q.mu.Unlock()
-	q.forget(finished)
+	if q.disk != nil {
+		q.mu.Unlock()
+		q.forget(finished)
+		q.mu.Lock()
+	}
+	q.destinations[l.destination].release(l.lane, l.entries, true)
+	q.roomChanged()
 }
 
 // Release gives the blocks back unsent.
