@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/godwit-otel/godwit/e2e/rwserver"
 	"github.com/godwit-otel/godwit/e2e/wait"
@@ -42,6 +43,8 @@ const (
 type tally struct {
 	// begin is the time of number 0; each number is a millisecond later.
 	begin time.Time
+	// tenant is what requests say whose data it is, if they say so.
+	tenant string
 
 	mu      sync.Mutex
 	senders [tallySenders]sent
@@ -99,6 +102,9 @@ func (y *tally) send(ctx context.Context, conn *grpc.ClientConn, sender int) err
 func (y *tally) flood(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	if y.tenant != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, tenantKey, y.tenant)
+	}
 	conn := dial(t, addr)
 	var senders sync.WaitGroup
 	for sender := range tallySenders {

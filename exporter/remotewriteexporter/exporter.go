@@ -93,7 +93,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Own:           policies(clients),
 		Apart:         e.intake.apart(),
 		Batches:       e.cfg.Queue.MaxBatches,
-		Tenants:       e.cfg.Tenant.any(),
+		Tenants:       e.cfg.Tenant.most(),
 		Storage:       client,
 		Legacy:        legacy,
 		Dropped:       e.queueDropped,

@@ -45,6 +45,14 @@ func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
 // any tells whether there are tenants.
 func (t *TenantConfig) any() bool { return t.Header != "" || len(t.MetadataKeys) > 0 }
 
+// most is how many there may be; 0 without tenants.
+func (t *TenantConfig) most() int {
+	if !t.any() {
+		return 0
+	}
+	return t.Max
+}
+
 // ofCaller tells whether a call of the pipeline brings the data of one tenant, which the client's metadata names.
 func (t *TenantConfig) ofCaller() bool { return t.FromMetadata != "" || len(t.MetadataKeys) > 0 }
 

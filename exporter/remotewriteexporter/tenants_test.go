@@ -94,6 +94,32 @@ func TestRefusedTenantHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// TestTenantsForWhomADestinationFailsOpenNoBreaker: not while it serves others, however many they are.
+func TestTenantsForWhomADestinationFailsOpenNoBreaker(t *testing.T) {
+	var down atomic.Bool
+	d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		fails := down.Load() || r.Header.Get("X-Scope-Orgid") != "good"
+		if fails {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		return fails
+	})
+	e := start(t, componenttest.NewNopHost(), func(c *Config) {
+		byMetadata(d.URL)(c)
+		c.CircuitBreaker.ConsecutiveFailures, c.CircuitBreaker.OpenFor = 1, 2*time.Second
+		c.ShutdownTimeout = time.Millisecond
+	})
+	for n := range 30 {
+		require.NoError(t, e.ConsumeMetrics(of("good"), gauges(10, n)))
+		eventually(t, func() bool { return d.samples() == 10*(n+1) }, "the data of others arrives")
+		require.NoError(t, e.ConsumeMetrics(of(fmt.Sprint("bad ", n)), gauges(10, n)))
+		require.False(t, e.Snapshot().Destinations[0].BreakerOpen)
+	}
+	down.Store(true)
+	require.NoError(t, e.ConsumeMetrics(of("good"), gauges(10, 30)))
+	eventually(t, func() bool { return e.Snapshot().Destinations[0].BreakerOpen }, "it fails for all")
+}
+
 // TestRetryAfterOfATenantIsItsAlone: a pause of an hour that one tenant is told to make is none for others.
 func TestRetryAfterOfATenantIsItsAlone(t *testing.T) {
 	d, _ := refusing(t, 429, "Retry-After", "3600")

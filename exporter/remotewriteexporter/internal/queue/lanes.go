@@ -26,6 +26,10 @@ type destination struct {
 	refused int64
 	shares  map[uint32]int64  // bytes of each tenant that has blocks
 	paused  map[uint32]*pause // of tenants that the destination would not serve
+	// served is when the destination last took something of a tenant, if it refused nothing since; lastServed that of any.
+	served     map[uint32]time.Time
+	lastServed time.Time
+	unserved   int64 // bytes of tenants that are not among the served
 }
 
 // A row is blocks that go in the order of their epochs.
@@ -57,7 +61,7 @@ type lane struct {
 }
 
 func newDestination(wake *sync.Cond, policy Policy) *destination {
-	return &destination{wake: wake, policy: policy, shares: map[uint32]int64{}, paused: map[uint32]*pause{}}
+	return &destination{wake: wake, policy: policy, shares: map[uint32]int64{}, paused: map[uint32]*pause{}, served: map[uint32]time.Time{}}
 }
 
 func (d *destination) push(e *entry) {
@@ -65,9 +69,17 @@ func (d *destination) push(e *entry) {
 	l.entries = append(l.entries, e)
 	d.bytes += int64(e.size)
 	d.items += e.items()
-	d.shares[e.tenant] += int64(e.size)
+	d.charge(e.tenant, int64(e.size))
 	d.blocks++
 	d.wake.Signal()
+}
+
+// charge adds bytes to what a tenant has queued, or takes them off.
+func (d *destination) charge(tenant uint32, bytes int64) {
+	d.shares[tenant] += bytes
+	if _, ok := d.served[tenant]; !ok {
+		d.unserved += bytes
+	}
 }
 
 // last finds or makes the group of an epoch that is none before the last.
@@ -242,7 +254,7 @@ func (d *destination) removed(e *entry) {
 	d.bytes -= int64(e.size)
 	d.items -= e.items()
 	d.blocks--
-	if d.shares[e.tenant] -= int64(e.size); d.shares[e.tenant] == 0 {
+	if d.charge(e.tenant, -int64(e.size)); d.shares[e.tenant] == 0 {
 		delete(d.shares, e.tenant)
 		delete(d.paused, e.tenant)
 	}

@@ -125,11 +125,14 @@ func (l *Lease) shorten(n int) {
 func (l *Lease) Done(lost []error) {
 	q := l.queue
 	var finished []*entry
+	delivered := false
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, e := range l.entries {
 		if i < len(lost) && lost[i] != nil {
 			e.lost(lost[i])
+		} else {
+			delivered = true
 		}
 		finished = q.finish(l.destination, e, finished)
 	}
@@ -138,7 +141,11 @@ func (l *Lease) Done(lost []error) {
 		q.forget(finished)
 		q.mu.Lock()
 	}
-	q.destinations[l.destination].release(l.lane, l.entries, true)
+	d := q.destinations[l.destination]
+	d.release(l.lane, l.entries, true)
+	if delivered {
+		d.serve(l.lane.key.tenant)
+	}
 	q.roomChanged()
 }
 

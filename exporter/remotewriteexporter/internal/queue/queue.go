@@ -79,8 +79,9 @@ type Config struct {
 	Own []Policy
 	// Apart says which destinations have none of what is for all, but copies of their own; nil is none of them.
 	Apart []bool
-	// Tenants says that blocks are of several tenants, each with a share of the queue.
-	Tenants bool
+	// Tenants says that blocks are of several tenants, each with a share of the queue, and how many there may be that have blocks for a
+	// destination but are not served; 0 is of none.
+	Tenants int
 	// Batches bounds the batches of the pipeline that have no fate yet, besides; 0 does not.
 	Batches int64
 	// Legacy is what earlier queues in memory left.
@@ -119,9 +120,10 @@ type Queue struct {
 	destinations []*destination
 	tenants      map[string]uint32 // numbers
 	nextTenant   uint32
-	mostTenants  int   // so many names are kept before those are looked for that have nothing queued
-	batches      int64 // of the pipeline, that have no fate yet
-	retained     int64 // bytes of stored bodies that are in memory too
+	mostTenants  int       // so many names are kept before those are looked for that have nothing queued
+	forgot       time.Time // when that was
+	batches      int64     // of the pipeline, that have no fate yet
+	retained     int64     // bytes of stored bodies that are in memory too
 	nextSeq      uint64
 	unstored     map[uint64]struct{} // blocks that are finished, of which the storage is about to be told
 	changed      chan struct{}       // closed and replaced when room appears
@@ -267,9 +269,13 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		}
 		d.taken += e.items()
 		if over := int64(e.size) - q.room(d, e.tenant); over > 0 && d.blocks > 0 {
-			switch d.policy.OnFull {
+			policy := d.policy.OnFull
+			if policy == DropOldest && q.crowdedOut(d, e.tenant) {
+				policy = DropNewest // nothing older makes room for one more tenant
+			}
+			switch policy {
 			case DropOldest:
-				if q.cfg.Tenants { // what it drops of its own makes room twice: it is free, and no longer the tenant's
+				if q.cfg.Tenants > 0 { // what it drops of its own makes room twice: it is free, and no longer the tenant's
 					finished = q.dropOldest(i, (over+1)/2, func(old *entry) bool { return old.tenant == e.tenant }, finished)
 					over = d.bytes + int64(e.size) - d.policy.Size
 				}
@@ -330,7 +336,7 @@ func (q *Queue) dropOldest(destination int, room int64, may func(*entry) bool, f
 	return finished
 }
 
-// finish notes that a destination is done with e, which is no longer in its lane.
+// finish notes that a destination is done with e, which is no longer in its lane, or about to leave it.
 func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.waiting--
 	e.done = append(e.done, q.cfg.Destinations[destination])

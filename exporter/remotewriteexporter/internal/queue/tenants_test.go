@@ -21,7 +21,7 @@ func tenantBlock(number int, tenant string) block.Block {
 	return b
 }
 
-func shared(c *Config) { c.Tenants = true }
+func shared(c *Config) { c.Tenants = 1000 }
 
 func TestTenantsOfAShardHaveLanesOfTheirOwn(t *testing.T) {
 	q, _ := open(t, 1, 100, shared)
@@ -97,7 +97,7 @@ func TestNoTenantTakesAllOfTheQueue(t *testing.T) {
 
 func TestTenantThatDropsDropsItsOwn(t *testing.T) {
 	for _, policy := range []OnFull{DropOldest, DropNewest} {
-		q, dropped := open(t, 1, 120, func(c *Config) { c.Tenants, c.OnFull = true, policy })
+		q, dropped := open(t, 1, 120, func(c *Config) { c.Tenants, c.OnFull = 1000, policy })
 		push(t, q, 0, tenantBlock(1000, "b"))
 		for n := range 500 {
 			push(t, q, 0, tenantBlock(n, "a"))
@@ -106,6 +106,96 @@ func TestTenantThatDropsDropsItsOwn(t *testing.T) {
 		require.Equal(t, int64(2*(bodySize+entryOverhead)), q.destinations[0].shares[q.tenants["b"]])
 		require.InDelta(t, 441, dropped[ReasonFull], 2)
 	}
+}
+
+// tryNext leases the next block, if there is one that may be sent now.
+func tryNext(q *Queue) *Lease {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l, entries := q.destinations[0].lease(Bound{})
+	if l == nil {
+		return nil
+	}
+	return &Lease{queue: q, lane: l, entries: entries}
+}
+
+// TestTenantsThatAreMadeUpLeaveRoom: however many tenants come that are not served, and however much they bring, there is room for one that
+// is, and they come to a number that is bounded.
+func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
+	const most, size = 40, 800
+	for name, policy := range map[string]OnFull{"block": Block, "drop_oldest": DropOldest, "drop_newest": DropNewest} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, dropped := open(t, 1, size, func(c *Config) { c.Tenants, c.OnFull = most, policy })
+				good := []string{"good"}
+				served := func(n int) {
+					t.Helper()
+					require.False(t, q.Blocks(good))
+					require.False(t, q.Refuses(good))
+					before := dropped[ReasonFull]
+					push(t, q, 0, tenantBlock(-n, "good"))
+					require.Equal(t, before, dropped[ReasonFull])
+					next(t, q, 0, -n).Done(nil)
+				}
+				served(1)
+				made := 0
+				attack := func(tenants int, refuse bool) {
+					for range tenants {
+						made++
+						name := fmt.Sprint("made up ", made)
+						for range size {
+							if q.Blocks([]string{name}) || q.Refuses([]string{name}) {
+								break
+							}
+							push(t, q, 0, tenantBlock(made, name))
+						}
+						for l := tryNext(q); l != nil; l = tryNext(q) {
+							if refuse { // else they are with senders for good
+								l.Later(0, nil, 24*time.Hour)
+							}
+						}
+						served(1 + made)
+					}
+				}
+				attack(10, true)
+				attack(100, false)
+				require.LessOrEqual(t, len(q.destinations[0].shares), most)
+				time.Sleep(2 * servedLately) // what is free for the served is for others now, but they will not miss it
+				attack(100, true)
+				require.LessOrEqual(t, len(q.destinations[0].shares), most)
+				require.LessOrEqual(t, q.Stats(0).Bytes, q.Stats(0).Capacity*9/8)
+				q.Stop()
+			})
+		})
+	}
+}
+
+// TestARefusedTenantIsNoLongerServed: what it was promised is gone, and comes back when it is served again.
+func TestARefusedTenantIsNoLongerServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := open(t, 1, 80, shared)
+		d := q.destinations[0]
+		push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "b"))
+		next(t, q, 0, 1).Done(nil)
+		next(t, q, 0, 2).Done([]error{errFull})
+		require.Len(t, d.served, 1, "what was lost was not served")
+		require.Equal(t, 40, fill(t, q, "a"))
+		require.Zero(t, d.unserved)
+		next(t, q, 0, 0).Later(0, nil, time.Minute)
+		require.Equal(t, d.bytes, d.unserved)
+		require.Equal(t, 15, fill(t, q, "b"), "of seven eighths")
+		require.Zero(t, fill(t, q, "a"))
+		time.Sleep(time.Minute)
+		next(t, q, 0, 0).Done(nil)
+		require.Equal(t, d.bytes-d.shares[q.tenants["a"]], d.unserved)
+		for q.Stats(0).Blocks > 0 {
+			l, err := q.Next(t.Context(), 0, Bound{})
+			require.NoError(t, err)
+			l.Done(nil)
+		}
+		require.Zero(t, d.unserved)
+		require.Empty(t, d.shares)
+	})
 }
 
 // TestTenantsThatWereAreForgotten: there may be few tenants at a time, and many over the years.
@@ -117,7 +207,8 @@ func TestTenantsThatWereAreForgotten(t *testing.T) {
 		push(t, q, 0, tenantBlock(n, fmt.Sprint("passes ", n)))
 		next(t, q, 0, n).Done(nil)
 	}
-	require.LessOrEqual(t, len(q.tenants), minTenants)
+	require.LessOrEqual(t, len(q.tenants), 2*minTenants)
+	require.LessOrEqual(t, len(q.destinations[0].served), 2*minTenants)
 	push(t, q, 0, tenantBlock(-1, "stays"))
 	idle(t, q) // it is still the one whose lane is leased
 	held.Done(nil)

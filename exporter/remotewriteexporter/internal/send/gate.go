@@ -27,6 +27,7 @@ type gate struct {
 	probing  bool
 	until    time.Time     // nothing passes before
 	asked    time.Time     // nor before this, which the destination asked for
+	well     time.Time     // when it last answered as if it were well
 	changed  chan struct{} // closed and replaced when one of the above lets somebody pass
 }
 
@@ -72,8 +73,15 @@ func (g *gate) leave() {
 func (g *gate) succeeded() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failures, g.open, g.probing = 0, false, false
+	g.failures, g.open, g.probing, g.well = 0, false, false, time.Now()
 	g.wake()
+}
+
+// servesSome tells whether the destination answered lately, as long ago as the breaker would stay open at the most.
+func (g *gate) servesSome() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.well) < g.cfg.OpenFor
 }
 
 // failed says that it does not. It tells how many times in a row.

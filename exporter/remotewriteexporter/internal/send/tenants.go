@@ -5,6 +5,7 @@ package send
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -26,10 +27,20 @@ func (l *LaterError) Error() string {
 	return fmt.Sprintf("cannot deliver now: the destination answers the tenant with %d", l.code)
 }
 
-// tenants are those that a destination does not serve for the moment. They are as many as there are tenants at the most.
+const (
+	// minRefused is how many refusals are kept without a look at whose data is tried no more.
+	minRefused = 1024
+	// refusalOver is how long after its pause a refusal is forgotten: what is queued would have been tried again by then, so its
+	// data was dropped.
+	refusalOver = 10 * time.Minute
+)
+
+// tenants are those that a destination does not serve for the moment. They are as many as there are tenants at the most, and those whose
+// data was dropped of late.
 type tenants struct {
 	mu       sync.Mutex
 	refused  map[string]*refusal
+	most     int       // so many are kept before those are looked for that are over
 	complain time.Time // when the log may have the next line about a tenant
 }
 
@@ -38,6 +49,7 @@ type refusal struct {
 	attempts int
 	since    time.Time // the first attempt with the data that was refused
 	until    time.Time // the end of the pause
+	counted  bool      // as a failure of the destination
 }
 
 // tenanted tells whether what is wrong with a request may be its tenant.
@@ -73,6 +85,10 @@ func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 		if t.refused == nil {
 			t.refused = map[string]*refusal{}
 		}
+		if len(t.refused) >= max(t.most, minRefused) {
+			maps.DeleteFunc(t.refused, func(_ string, r *refusal) bool { return now.Sub(r.until) > refusalOver })
+			t.most = 2 * len(t.refused)
+		}
 		r = &refusal{since: now}
 		t.refused[tenant] = r
 	}
@@ -88,15 +104,18 @@ func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 	if news {
 		t.complain = now.Add(complainInterval)
 	}
+	// Servers that fail may do so for all: each tenant counts as one failure of the destination, unless others are served. Any other
+	// answer shows that it is there.
+	alive := a.code/100 != 5 && a.code != http.StatusRequestTimeout
+	counts := !alive && !r.counted && !d.gate.servesSome()
+	r.counted = r.counted || counts
 	t.mu.Unlock()
 
-	// Servers that fail may do so for all: each tenant counts as one failure of the destination. Any other answer shows
-	// that it is there.
 	switch {
-	case a.code/100 != 5 && a.code != http.StatusRequestTimeout:
+	case alive:
 		d.gate.succeeded()
 		d.setDown(false, a)
-	case first:
+	case counts:
 		d.report(retry, answer{code: a.code, text: a.text, err: a.err})
 	default:
 		d.gate.leave()

@@ -1,0 +1,221 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/godwit-otel/godwit/e2e/freeport"
+	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/wait"
+)
+
+const (
+	// What clients, and requests to a destination, say whose data it is by.
+	tenantKey    = "x-tenant"
+	tenantHeader = "X-Scope-OrgID"
+	// mostTenants is how many the exporter has places for.
+	mostTenants = 50
+	// What others do to a tenant delays its data by less than this, on a machine that has other work.
+	tenantBound = 20 * time.Second
+	// tenantLooks is how often that is looked at.
+	tenantLooks = 5
+	// hostileRoom is what a client that makes up tenants may make the agent take of memory, in MiB.
+	hostileRoom = 200
+)
+
+// fromClients is laid over a configuration: whose data it is is what the client says, and each tenant has its share of a small queue.
+var fromClients = fmt.Sprintf(`
+receivers: {otlp: {protocols: {grpc: {include_metadata: true}}}}
+exporters:
+  remotewrite:
+    tenant: {header: %s, from_metadata: %s, max: %d}
+    queue: {size: 60000, block_timeout: 1s}
+    retry: {max_retry_after: 2s}
+    cache: {idle_timeout: 10s}
+`, tenantHeader, tenantKey, mostTenants)
+
+// tenantsServer answers requests of some tenants with a step until it serves all, and hands what it keeps of tallies to them.
+func tenantsServer(t *testing.T, step rwserver.Step, refused func(tenant string) bool, tallies ...*tally) (server *rwserver.Server, serve func()) {
+	t.Helper()
+	var served atomic.Bool
+	server = rwserver.New(t, rwserver.Options{
+		CountOnly: true,
+		Choose: func(h http.Header) (rwserver.Step, bool) {
+			return step, !served.Load() && refused(h.Get(tenantHeader))
+		},
+		ObserveRequest: func(r rwserver.Request, all []rwserver.Series) {
+			for _, y := range tallies {
+				if y.tenant != r.Header.Get(tenantHeader) {
+					continue
+				}
+				for _, series := range all {
+					y.observe(series)
+				}
+			}
+		},
+	})
+	return server, func() { served.Store(true) }
+}
+
+// staysServed requires that what a tenant has acknowledged arrives in time, again and again.
+func (y *tally) staysServed(t *testing.T) {
+	t.Helper()
+	longest := time.Duration(0)
+	for range tenantLooks {
+		y.progress(t)
+		began := time.Now()
+		wait.Until(t, tenantBound, y.arrivedBut(0))
+		longest = max(longest, time.Since(began))
+	}
+	t.Logf("data of %q took %v at most", y.tenant, longest.Round(time.Millisecond))
+}
+
+// Whatever a destination answers one tenant with, while that brings more than there is room for, the data of the other arrives meanwhile;
+// and what was acknowledged to the one arrives when it is served.
+func TestATenantThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	const onDisk = "exporters: {remotewrite: {queue: {directory: data}}}"
+	for _, c := range []struct {
+		name, config string
+		step         rwserver.Step
+	}{
+		{"401", "", rwserver.Step{Status: 401}},
+		{"403", "", rwserver.Step{Status: 403}},
+		{"403 on disk", onDisk, rwserver.Step{Status: 403}},
+		{"404", "", rwserver.Step{Status: 404}},
+		{"429", "", rwserver.Step{Status: 429}},
+		{"429 for an hour", "", rwserver.Step{Status: 429, Header: rwserver.RetryAfterSeconds(3600)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			good, bad := newTally(), newTally()
+			good.tenant, bad.tenant = "good", "bad"
+			server, serve := tenantsServer(t, c.step, func(tenant string) bool { return tenant == bad.tenant }, good, bad)
+			addr := freeport.Addr(t)
+			agent := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), patient, fromClients, c.config)
+			stopBad, stopGood := bad.flood(t, addr), good.flood(t, addr)
+			bad.refusals(t, 10) // it has no room left
+			good.staysServed(t)
+			assert.Zero(t, bad.sound(t))
+			missing, _ := bad.missing(bad.mark())
+			assert.Positive(t, missing, "it is not served")
+			stopBad()
+
+			serve()
+			wait.Until(t, delivery, bad.arrivedBut(0))
+			stopGood()
+			wait.Until(t, tenantBound, good.arrivedBut(0))
+			assert.Zero(t, good.sound(t))
+			assert.Zero(t, bad.sound(t))
+			assert.Zero(t, agent.metric(t, "otelcol_exporter_send_failed_metric_points"))
+			assert.Zero(t, agent.Stop(syscall.SIGTERM, drainTime))
+			assert.Empty(t, server.Violations())
+			t.Logf("%d samples of one acknowledged, %d of the other", good.acknowledged(), bad.acknowledged())
+		})
+	}
+}
+
+// A client that makes up tenants without end, none of which is served, takes what room there is for these, and no more: of those that
+// are there already the data arrives. When it is gone there is room for others again.
+func TestTenantsThatAreMadeUpHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	const prefix = "made-up-"
+	good, late := newTally(), newTally()
+	good.tenant, late.tenant = "good", "late"
+	server, serve := tenantsServer(t, rwserver.Step{Status: 403}, func(tenant string) bool { return strings.HasPrefix(tenant, prefix) }, good, late)
+	addr := freeport.Addr(t)
+	agent := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), patient, fromClients)
+	stopGood := good.flood(t, addr)
+	good.progress(t)
+
+	made, refused, stopMaking := makeUpTenants(t, addr, prefix)
+	wait.Until(t, delivery, func() (bool, string) {
+		return refused.Load() > 10*mostTenants && made.Load() > 5*mostTenants, fmt.Sprintf("%d tenants were made up, %d of their requests refused", made.Load(), refused.Load())
+	})
+	good.staysServed(t)
+	assert.Less(t, mib(agent.Usage().Anon), float64(hostileRoom))
+	wait.Until(t, telemetryWait, func() (bool, string) {
+		return strings.Contains(page(t, agent.telemetry), `reason="tenants"`), "those for whom there was no place are not counted"
+	})
+	stopMaking()
+	t.Logf("%d tenants were made up, %d of their requests refused; %.0f MiB", made.Load(), refused.Load(), mib(agent.Usage().Anon))
+
+	serve()
+	wait.Until(t, delivery, func() (bool, string) {
+		left := agent.metric(t, "otelcol_exporter_remotewrite_oldest_block_age")
+		return left < tenantBound.Seconds(), fmt.Sprintf("something has been queued for %v seconds", left)
+	})
+	stopLate := late.flood(t, addr)
+	late.staysServed(t)
+	stopLate()
+	stopGood()
+	for _, y := range []*tally{good, late} {
+		wait.Until(t, tenantBound, y.arrivedBut(0))
+		assert.Zero(t, y.sound(t))
+	}
+	assert.Zero(t, agent.Stop(syscall.SIGTERM, drainTime))
+	assert.NotContains(t, agent.Output(), "panic:")
+	assert.Empty(t, server.Violations())
+}
+
+// makeUpTenants sends without end, half of it for new tenants, the other half for the same ones again and again, as much as these may
+// queue. It counts the tenants, and the requests that were refused.
+func makeUpTenants(t *testing.T, addr, prefix string) (made, refused *atomic.Int64, stop func()) {
+	t.Helper()
+	const clients = 16 // most of them wait for room that there is not
+	made, refused = new(atomic.Int64), new(atomic.Int64)
+	ctx, cancel := context.WithCancel(t.Context())
+	client := pmetricotlp.NewGRPCClient(dial(t, addr))
+	var running sync.WaitGroup
+	for n := range clients {
+		running.Go(func() {
+			for i := 0; wait.Pause(ctx, tallyPause); i++ {
+				name := fmt.Sprintf("%s%d-%d", prefix, n, i%mostTenants)
+				if i%2 == 0 {
+					name = fmt.Sprintf("%snew-%d-%d", prefix, n, i)
+					made.Add(1)
+				}
+				as := metadata.AppendToOutgoingContext(ctx, tenantKey, name)
+				if _, err := client.Export(as, pmetricotlp.NewExportRequestFromMetrics(madeUp(name))); err != nil {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	return made, refused, func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func madeUp(tenant string) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("made_up")
+	points := m.SetEmptyGauge().DataPoints()
+	for i := range 200 {
+		point := points.AppendEmpty()
+		point.Attributes().PutStr("of", tenant)
+		point.Attributes().PutStr("number", strconv.Itoa(i))
+		point.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		point.SetIntValue(int64(i))
+	}
+	return md
+}
