@@ -6,9 +6,11 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,23 +61,41 @@ func (h *ResourceEventHandlerFuncs) tell(old, now metav1.Object) {
 // A WatchErrorHandlerWithContext is told of each list and watch that fails.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
-// A Reflector is what fails.
-type Reflector struct{}
-
-// DefaultWatchErrorHandler tells the log.
-func DefaultWatchErrorHandler(ctx context.Context, _ *Reflector, err error) {
-	slog.WarnContext(ctx, "Cannot follow objects of Kubernetes, and tries again", "error", err)
+// A Reflector is what fails, of an informer that runs. One goroutine has it.
+type Reflector struct {
+	kind    string
+	failing bool // and the log knows
 }
 
-// NewSharedInformer makes an informer. The example and the interval are there for the original's sake, which has to be told the kind, and
-// could tell everything again.
+// DefaultWatchErrorHandler tells the log, once until all is well again. Like the original's, that is the process' own: discovery hands its
+// logger to no informer.
+func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
+	if r.failing {
+		return
+	}
+	r.failing = true
+	slog.WarnContext(ctx, "Cannot follow objects of Kubernetes, and tries again", "kind", r.kind, "error", err)
+}
+
+// succeed tells the log that all is well again, if it knows of a failure.
+func (r *Reflector) succeed(ctx context.Context) {
+	if !r.failing {
+		return
+	}
+	r.failing = false
+	slog.InfoContext(ctx, "Follows objects of Kubernetes again", "kind", r.kind)
+}
+
+// NewSharedInformer makes an informer. The example names the kind in the log. The interval is there for the original's sake, which could
+// tell everything again.
 func NewSharedInformer(lw ListerWatcher, example runtime.Object, resync time.Duration) SharedInformer {
 	return NewSharedIndexInformer(lw, example, resync, nil)
 }
 
 // NewSharedIndexInformer makes one with indexes.
-func NewSharedIndexInformer(lw ListerWatcher, _ runtime.Object, _ time.Duration, indexers Indexers) SharedIndexInformer {
-	return &informer{source: lw, store: newStore(indexers), failed: DefaultWatchErrorHandler}
+func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, _ time.Duration, indexers Indexers) SharedIndexInformer {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", example), "*v1.")
+	return &informer{source: lw, store: newStore(indexers), failed: DefaultWatchErrorHandler, reflector: Reflector{kind: kind}}
 }
 
 type informer struct {
@@ -83,6 +103,8 @@ type informer struct {
 	store  *store
 	failed WatchErrorHandlerWithContext
 	synced atomic.Bool
+
+	reflector Reflector // Run has it
 
 	mu       sync.Mutex // of a change and of all who are told of it
 	handlers []ResourceEventHandlerFuncs
@@ -155,6 +177,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
+			i.reflector.succeed(ctx)
 			continue
 		case errors.As(err, &status) && (status.IsExpired() || !listed && version != ""):
 			expired := listed
@@ -162,7 +185,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 				continue // nothing is wrong: it was too long ago
 			}
 		}
-		i.failed(ctx, &Reflector{}, err)
+		i.failed(ctx, &i.reflector, err)
 		if time.Since(began) > fineAfter {
 			wait = firstWait
 		}
@@ -228,6 +251,7 @@ func (i *informer) watch(ctx context.Context, version string) (string, error) {
 		default:
 			return version, nil // it goes on where it was
 		}
+		i.reflector.succeed(ctx)
 		if event.Type != watch.Bookmark {
 			i.see(event)
 		}

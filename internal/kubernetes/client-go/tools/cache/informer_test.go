@@ -4,10 +4,12 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -221,6 +223,43 @@ func TestInformerTriesAgain(t *testing.T) {
 			assert.True(t, wait >= least && wait < 2*least, fmt.Sprint(waits))
 		}
 	})
+}
+
+// The log has a line for each change of state, however often is tried.
+func TestLogOfFailures(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})))
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan any, 9)
+		refused := errors.New("refused")
+		a := &api{
+			lists:   []any{refused, refused, refused, &rest.List{ResourceVersion: "1"}},
+			watches: []any{refused, refused, refused, open},
+		}
+		i := NewSharedInformer(a.listWatch(), &corev1.Pod{}, 0)
+		failures := 0 // as discovery counts them
+		require.NoError(t, i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *Reflector, err error) {
+			failures++
+			DefaultWatchErrorHandler(ctx, r, err)
+		}))
+		stop, ended := make(chan struct{}), make(chan struct{})
+		go func() { i.Run(stop); close(ended) }()
+		time.Sleep(10 * time.Minute)
+		open <- watch.Event{Type: watch.Added, Object: pod("a", "2", "n")}
+		synctest.Wait()
+		close(stop)
+		<-ended
+		assert.Equal(t, 6, failures)
+	})
+	const failed, again = `level=WARN msg="Cannot follow objects of Kubernetes, and tries again" kind=Pod error=`, `level=INFO msg="Follows objects of Kubernetes again" kind=Pod` + "\n"
+	assert.Equal(t, failed+"\"no list\"\n"+again+failed+"refused\n"+again, log.String())
 }
 
 func TestWaitForCacheSync(t *testing.T) {
