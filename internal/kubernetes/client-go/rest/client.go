@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ func (c *Client) Collection(group, namespace, resource string, made func() metav
 	if namespace != "" {
 		resource = "namespaces/" + url.PathEscape(namespace) + "/" + resource
 	}
-	return Collection{client: c, path: path.Join(group, resource), made: made}
+	return Collection{client: c, path: path.Join(group, resource), made: made, shape: shapeOf(reflect.TypeOf(made()))}
 }
 
 // A Collection is objects of one kind.
@@ -53,6 +54,7 @@ type Collection struct {
 	client *Client
 	path   string
 	made   func() metav1.Object
+	shape  *shape // of what that makes
 }
 
 // A List is the objects of a collection at a version.
@@ -109,59 +111,38 @@ func (c Collection) page(body io.Reader, list *List) (string, error) {
 		ResourceVersion string `json:"resourceVersion"`
 		Continue        string `json:"continue"`
 	}
-	d := json.NewDecoder(body)
-	if err := expect(d, json.Delim('{')); err != nil {
-		return "", err
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return "", err
-		}
-		switch key {
+	r := newReader(body)
+	err := r.object(func(from int) error {
+		name := string(r.name(from))
+		r.kept = r.kept[:0]
+		switch name {
 		case "metadata":
-			err = d.Decode(&meta)
+			if err := r.pass(true); err != nil {
+				return err
+			}
+			return json.Unmarshal(r.kept, &meta)
 		case "items":
-			err = c.items(d, list)
-		default:
-			err = d.Decode(new(json.RawMessage))
+			return c.items(r, list)
 		}
-		if err != nil {
-			return "", err
-		}
-	}
+		return r.pass(false)
+	})
 	list.ResourceVersion = meta.ResourceVersion
-	return meta.Continue, expect(d, json.Delim('}')) // else the list was cut off
+	return meta.Continue, err
 }
 
-func (c Collection) items(d *json.Decoder, list *List) error {
-	begin, err := d.Token()
-	if begin == nil || err != nil {
-		return err // null is a list without items
+func (c Collection) items(r *reader, list *List) error {
+	if begin, err := r.peek(); err == nil && begin == 'n' {
+		return r.pass(false) // null is a list without items
 	}
-	if begin != json.Delim('[') {
-		return fmt.Errorf("found %v where a list was to begin", begin)
-	}
-	for d.More() {
-		object := c.made()
-		if err := d.Decode(object); err != nil {
+	return r.elements('[', ']', func() error {
+		r.kept = r.kept[:0]
+		if err := r.keep(c.shape); err != nil {
 			return err
 		}
+		object := c.made()
 		list.Items = append(list.Items, object)
-	}
-	return expect(d, json.Delim(']'))
-}
-
-func expect(d *json.Decoder, want json.Delim) error {
-	switch got, err := d.Token(); {
-	case err == io.EOF:
-		return io.ErrUnexpectedEOF
-	case err != nil:
-		return err
-	case got != want:
-		return fmt.Errorf("found %v where %v was to be", got, want)
-	}
-	return nil
+		return json.Unmarshal(r.kept, object)
+	})
 }
 
 // Watch follows what changes after a version.
@@ -177,7 +158,7 @@ func (c Collection) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 		cancel()
 		return nil, err
 	}
-	return &watcher{body: response.Body, decoder: json.NewDecoder(response.Body), made: c.made, cancel: cancel}, nil
+	return &watcher{body: response.Body, reader: newReader(response.Body), collection: c, cancel: cancel}, nil
 }
 
 // get asks for the collection. What is no success is an error.
@@ -229,37 +210,68 @@ func statusOf(response *http.Response, of string) *StatusError {
 
 // A watcher reads events one after the other.
 type watcher struct {
-	body    io.Closer
-	decoder *json.Decoder
-	made    func() metav1.Object
-	cancel  context.CancelFunc
-	frame   struct {
-		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"` // its room is used again
-	}
+	body       io.Closer
+	reader     *reader
+	collection Collection
+	cancel     context.CancelFunc
 }
 
 // Next implements watch.Interface.
 func (w *watcher) Next() (watch.Event, error) {
-	w.frame.Type, w.frame.Object = "", w.frame.Object[:0]
-	if err := w.decoder.Decode(&w.frame); err != nil {
+	if _, err := w.reader.peek(); err != nil {
+		return watch.Event{}, err // here a watch may end
+	}
+	kind, text, err := w.frame()
+	if err != nil {
 		return watch.Event{}, err
 	}
-	switch w.frame.Type {
+	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
-		object := w.made()
-		if err := json.Unmarshal(w.frame.Object, object); err != nil {
+		object := w.collection.made()
+		if err := json.Unmarshal(text, object); err != nil {
 			return watch.Event{}, fmt.Errorf("cannot decode an object: %w", err)
 		}
-		return watch.Event{Type: w.frame.Type, Object: object}, nil
-	case "ERROR":
+		return watch.Event{Type: kind, Object: object}, nil
+	case failure:
 		status := &StatusError{}
-		if err := json.Unmarshal(w.frame.Object, status); err != nil {
+		if err := json.Unmarshal(text, status); err != nil {
 			return watch.Event{}, fmt.Errorf("cannot decode a status: %w", err)
 		}
 		return watch.Event{}, status
 	}
-	return watch.Event{}, fmt.Errorf("%q is no event that is known", w.frame.Type)
+	return watch.Event{}, fmt.Errorf("%q is no event that is known", kind)
+}
+
+// failure is the type of an event that has a status for an object.
+const failure watch.EventType = "ERROR"
+
+// frame reads an event, with what is read of the object's text. The text is valid until the next one.
+func (w *watcher) frame() (kind watch.EventType, text []byte, err error) {
+	r := w.reader
+	r.kept = r.kept[:0]
+	err = r.object(func(from int) error {
+		name := string(r.name(from))
+		r.kept = r.kept[:from]
+		switch name {
+		case "type":
+			if err := r.pass(true); err != nil {
+				return err
+			}
+			err := json.Unmarshal(r.kept[from:], &kind)
+			r.kept = r.kept[:from]
+			return err
+		case "object":
+			// An object that comes before its type is kept as it is: it might be a status.
+			of := w.collection.shape
+			if kind == "" || kind == failure {
+				of = nil
+			}
+			r.kept = r.kept[:0] // of two the last counts
+			return r.keep(of)
+		}
+		return r.pass(false)
+	})
+	return kind, r.kept, err
 }
 
 // Stop implements watch.Interface.
