@@ -1,0 +1,91 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/stretchr/testify/assert"
+)
+
+// said hands on what a test sends.
+type said chan []*targetgroup.Group
+
+func (s said) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case groups, open := <-s:
+			if !open {
+				return
+			}
+			select {
+			case up <- groups:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Only what is new is handed on, but the first time also that there is nothing.
+func TestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, up := make(said), make(chan []*targetgroup.Group)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { changes{inner}.Run(ctx, up); close(ended) }()
+		group := func(source string, addresses ...string) *targetgroup.Group {
+			g := &targetgroup.Group{Source: source, Labels: model.LabelSet{"a": "b"}}
+			for _, a := range addresses {
+				g.Targets = append(g.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(a)})
+			}
+			return g
+		}
+		say := func(groups ...*targetgroup.Group) []*targetgroup.Group {
+			t.Helper()
+			inner <- groups
+			synctest.Wait()
+			select {
+			case got := <-up:
+				return got
+			default:
+				return nil
+			}
+		}
+		assert.Equal(t, []*targetgroup.Group{}, say())
+		assert.Nil(t, say())
+		one, two := group("1", "x", "y"), group("2", "z")
+		assert.Equal(t, []*targetgroup.Group{one, two}, say(one, nil, two))
+		assert.Nil(t, say(group("1", "x", "y"), group("2", "z")))
+		assert.Equal(t, []*targetgroup.Group{one}, say(one, group("2", "z")), "the same group may have changed")
+		assert.Equal(t, []*targetgroup.Group{group("1", "y")}, say(group("1", "y"), group("2", "z")))
+		labelled := group("2", "z")
+		labelled.Labels["a"] = "c"
+		assert.Equal(t, []*targetgroup.Group{labelled}, say(labelled))
+		assert.Equal(t, []*targetgroup.Group{group("2")}, say(group("2")), "it has no targets any more")
+		assert.Equal(t, []*targetgroup.Group{group("2", "z")}, say(group("2", "z")), "and has them again")
+
+		// While nobody listens it ends, too.
+		inner <- []*targetgroup.Group{group("3", "x")}
+		synctest.Wait()
+		cancel()
+		<-ended
+	})
+}
+
+// A mechanism that has said all is done.
+func TestChangesOfOneThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := make(said)
+		close(inner)
+		changes{inner}.Run(t.Context(), nil)
+		synctest.Wait()
+	})
+}
