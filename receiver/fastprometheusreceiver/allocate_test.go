@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 )
 
 // An office is a target allocator whose jobs and targets can be changed.
@@ -356,4 +357,47 @@ func TestTargetsThatMoveAreNotStale(t *testing.T) {
 	}
 	f("moved", false, true)
 	f("the allocator does not say", true, false)
+}
+
+// Targets that move from one member to another keep their places in the interval, on whatever hosts these run. Replicas have other places.
+func TestMembersHaveTheSamePlaces(t *testing.T) {
+	const interval = 10 * time.Second
+	addresses := []string{"127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1", "127.0.0.4:1", "127.0.0.5:1", "127.0.0.6:1"}
+	places := func(host, text string) map[uint64]time.Duration {
+		r := prepare(t, configure(t, text))
+		r.host = host
+		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+		defer func() { require.NoError(t, r.Shutdown(t.Context())) }()
+		all := map[uint64]time.Duration{}
+		require.Eventually(t, func() bool {
+			for _, j := range r.allJobs() {
+				for hash, target := range j.now().targets {
+					next, _ := r.clock.Cancel(target.task)
+					all[hash] = time.Duration(next.UnixNano()) % interval
+				}
+			}
+			return len(all) > 0
+		}, patience, glance)
+		return all
+	}
+	o, idle := newOffice(t), newOffice(t)
+	o.assign("job", "", addresses...)
+	o.set("job", "scrape_interval", interval.String())
+	own := fmt.Sprintf(`
+config:
+  scrape_configs: [{job_name: test, scrape_interval: %s, static_configs: [{targets: ["%s"]}]}]
+`, interval, strings.Join(addresses, `", "`))
+	for name, text := range map[string]string{
+		"allocated": fmt.Sprintf(allocated, o.URL),
+		"divided":   own + "sharding: {members: 2, index: 1}\n",
+	} {
+		assert.Equal(t, places("a", text), places("b", text), name)
+	}
+	for name, text := range map[string]string{
+		"alone":                   own,
+		"two members of a target": own + "sharding: {members: 3, index: 1, replication: 2}\n",
+		"own beside allocated":    own + fmt.Sprintf(allocated, idle.URL),
+	} {
+		assert.NotEqual(t, places("a", text), places("b", text), name)
+	}
 }

@@ -30,6 +30,7 @@ type job struct {
 	tools   *tools
 	ended   bool // the configuration no longer has the job
 	deriver *discover.Deriver
+	seed    uint64
 	targets map[uint64]*target
 	leaving map[uint64]*target // gone, but not yet for as long as it takes to call their series stale
 	found   discover.Set       // without its targets, which are above
@@ -47,6 +48,7 @@ func (j *job) equip(g *tools) {
 	defer j.mu.Unlock()
 	j.tools, j.ended = g, false
 	j.deriver = discover.NewDeriver(g.cfg, j.owner.shard)
+	j.seed = j.owner.seedOf(g.cfg)
 }
 
 // failures is the log of scrape_failure_log_file, nil without. It is not that of a target's assignment, whose file a reload has
@@ -116,7 +118,7 @@ func (j *job) schedule(t *target, f *discover.Target) {
 		j.owner.clock.Cancel(t.task)
 	}
 	t.interval = f.Interval
-	place := f.Hash ^ j.owner.seed
+	place := f.Hash ^ j.seed
 	if j.owner.cfg.AlignScrapes {
 		place = 0
 	}

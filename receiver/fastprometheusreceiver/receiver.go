@@ -49,7 +49,7 @@ type scraper struct {
 
 	shard discover.Shard
 	reuse bool
-	seed  uint64 // moves this process's scrapes to other moments than those of its replicas
+	host  string
 
 	source   *discover.Source
 	clock    *schedule.Clock
@@ -116,6 +116,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		unregister: func() {},
 		behind:     pathsBehind,
 	}
+	r.host, _ = os.Hostname() // without a name all is well but for the spread
 	r.fetching, r.stop = context.WithCancel(context.Background())
 	r.following, r.unfollow = context.WithCancel(context.Background())
 	r.sending, r.abort = context.WithCancel(context.Background())
@@ -125,7 +126,6 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 // Start begins to discover and scrape. Faults of the configuration that only show now are returned.
 func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.decideReuse(host)
-	r.seed = seed(r.cfg.Prometheus.external().String())
 	r.gate = newGate(r.behind(host, r.settings.ID))
 	r.backlog = &backlog{most: backlogShare.Of(memlimit.Available())}
 	r.slots = newSlots(runtime.GOMAXPROCS(0), r.backlog)
@@ -385,8 +385,14 @@ func (r *scraper) plans() (count, size int64) {
 	return count, size
 }
 
-// seed makes replicas with the same configuration scrape at different moments.
-func seed(external string) uint64 {
-	host, _ := os.Hostname() // without a name all is well but for the spread
-	return xxhash.Sum64String(host + external)
+// seedOf makes replicas with the same configuration scrape a job's targets at different moments. Members that share them scrape each at
+// the same one, wherever they run: a target that moves from one to another keeps its rhythm.
+func (r *scraper) seedOf(job *promconfig.ScrapeConfig) uint64 {
+	divided := r.cfg.Sharding.Members > 1 && r.cfg.Sharding.Replication <= 1
+	allocated := r.allocator != nil && r.allocator.Has(job)
+	host := r.host
+	if divided || allocated {
+		host = ""
+	}
+	return xxhash.Sum64String(host + r.cfg.Prometheus.external().String())
 }
