@@ -127,7 +127,7 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 .PHONY: release
-release: check-release cross bin/packaging ## Make archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z (GODWIT_SIGNING_KEY signs)
+release: check-release cross bin/packaging ## Make archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z, which is what versions.yaml says (GODWIT_SIGNING_KEY signs)
 	@bin/packaging -version $(VERSION) -commit "$$(git rev-parse HEAD)" -date "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" \
 		-platforms $(subst $(empty) $(empty),$(comma),$(strip $(PLATFORMS)))
 	@echo "bin/release:"; ls -l bin/release
@@ -142,7 +142,7 @@ vulncheck: build bin/packaging .tools/.ci ## Look up what is linked in Go's vuln
 
 .PHONY: check-release
 check-release:
-	@internal/tools/check-release.sh "$(or $(VERSION),$(error VERSION=vX.Y.Z is needed))"
+	@internal/tools/check-release.sh "$(or $(VERSION),$(error VERSION=$(shell sed -n 's/^    version: //p' versions.yaml) is needed, the version in versions.yaml))"
 
 .PHONY: push
 push: bin/packaging ## Send the images of bin/release to a registry: make push REGISTRY=registry.example.com/godwit
