@@ -202,3 +202,38 @@ func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
 	}
 	require.Less(t, testing.AllocsPerRun(4*len(targets), scrape), 1.2*points)
 }
+
+// Pages of the same metrics and of all sizes, such as those of one program, take turns in a few trees. What a larger one needs is still
+// there from the last.
+func TestPagesOfAllSizesShareTrees(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	var targets []*Target
+	var pages []string
+	for i := range 4 * tree.FewPlans {
+		var b strings.Builder
+		b.WriteString("# TYPE m gauge\n")
+		for n := range 20 * (i + 1) {
+			fmt.Fprintf(&b, "m{device=\"d%d\"} %d # {trace_id=\"0123456789abcdef0123456789abcdef\"} 1\n", n, n)
+		}
+		b.WriteString("# TYPE h histogram\n")
+		for n := range 5 * (i + 1) {
+			fmt.Fprintf(&b, "h_bucket{device=\"d%d\",le=\"1\"} 1 # {trace_id=\"0123456789abcdef0123456789abcdef\"} 1\n", n)
+			fmt.Fprintf(&b, "h_bucket{device=\"d%d\",le=\"+Inf\"} 2\nh_sum{device=\"d%d\"} 3\nh_count{device=\"d%d\"} 2\n", n, n, n)
+		}
+		b.WriteString("# EOF\n")
+		targets, pages = append(targets, testTarget(j, i)), append(pages, b.String())
+	}
+	n := 0
+	scrape := func() {
+		i := n * 7 % len(targets)
+		r := show(targets[i], start.Add(time.Duration(n)*time.Second), media(true), pages[i], 1<<20)
+		require.NoError(t, r.Err)
+		r.Release()
+		n++
+	}
+	for range 4 * len(targets) {
+		scrape()
+	}
+	const points = (20 + 5) * (4*tree.FewPlans + 1) / 2
+	require.Less(t, testing.AllocsPerRun(4*len(targets), scrape), 0.2*points)
+}

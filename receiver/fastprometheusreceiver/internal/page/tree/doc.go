@@ -8,6 +8,9 @@
 // looked at before, since others had it (intact.go). The metrics of a large page are made in Parts, each after the one before has
 // been consumed, so that they are never there as a whole.
 //
+// Pages of the same metrics take turns in few trees. Points that one has less than the last are stowed in the tree, without what is a target's, until a
+// page has more again; they count as points that wait.
+//
 //	Pools ── Pool ── Tree ── record           for pages with the same metrics
 //	Parts ── slab.Slabs                       for large pages
 //	cursor ── View ── Owner                   whose values fill what lines leave to the target

@@ -25,6 +25,7 @@ type cursor struct {
 	slabs   *slab.Slabs // of metrics that are made anew
 	rebuilt bool        // a point has other attributes than the one that was there
 	hung    int         // exemplars, until the last point
+	stowed  *int        // counts points that are kept for pages with more; nil where all are new
 }
 
 // point returns a point by its number: those of the variation follow the layout's.
@@ -51,9 +52,13 @@ type choice struct {
 	drop  []bool
 	renew []bool // of those kept: they are to become others
 	isNew bool   // all are
+	again int    // the last of those kept: they were stowed, and are to become others
 }
 
-func (k choice) renews(i int) bool { return k.isNew || i < len(k.renew) && k.renew[i] }
+// renews tells whether a point that is kept is to become another.
+func (k choice) renews(i int) bool {
+	return k.isNew || i >= k.kept-k.again || i < len(k.renew) && k.renew[i]
+}
 
 func (k choice) at(i int) int32 {
 	if k.list != nil {
@@ -171,7 +176,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 			out.SetEmptyHistogram().SetAggregationTemporality(cumulative)
 		}
 		dps := out.Histogram().DataPoints()
-		prepare(dps, k)
+		k = prepare(c, dps, k, forgetHistogram)
 		for i := range k.count {
 			at := k.at(i)
 			p := c.point(at)
@@ -181,14 +186,14 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 			}
 			dp := next(dps, i, k.kept)
 			c.attributes(p, k, i, dp.Attributes())
-			c.histogram(at, b.Custom, dp)
+			c.histogram(at, b.Custom, dp, c.hangs(k))
 		}
 	case pmetric.MetricTypeSummary:
 		if !there {
 			out.SetEmptySummary()
 		}
 		dps := out.Summary().DataPoints()
-		prepare(dps, k)
+		k = prepare(c, dps, k, forgetSummary)
 		for i := range k.count {
 			p := c.point(k.at(i))
 			dp := next(dps, i, k.kept)
@@ -200,7 +205,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 			out.SetEmptyExponentialHistogram().SetAggregationTemporality(cumulative)
 		}
 		dps := out.ExponentialHistogram().DataPoints()
-		prepare(dps, k)
+		k = prepare(c, dps, k, forgetExponential)
 		for i := range k.count {
 			at := k.at(i)
 			fresh := pmetric.NewExponentialHistogramDataPoint()
@@ -233,19 +238,65 @@ type slice[P any] interface {
 	RemoveIf(f func(P) bool)
 }
 
-// prepare drops the points that are not wanted any more and makes room for new ones.
-func prepare[P any, S slice[P]](dps S, k choice) {
+// prepare takes out the points that are not wanted any more, and makes room for new ones. Those taken out are kept for a page that has
+// more again: to make them is most of what it costs to fill a tree.
+func prepare[P slab.Point, S slice[P]](c *cursor, dps S, k choice, forget func(P)) choice {
 	if slices.Contains(k.drop, true) {
-		i := -1
-		dps.RemoveIf(func(P) bool {
-			i++
-			return k.drop[i]
-		})
+		for i, drops := range k.drop {
+			if drops {
+				forget(dps.At(i))
+			}
+		}
+		kept := slab.Stow[S, P](dps, k.drop)
+		if c.stowed != nil {
+			*c.stowed += kept
+		}
 	}
 	if k.kept < k.count {
+		if c.stowed != nil && *c.stowed > 0 {
+			k.again = slab.Unstow[S, P](dps, k.count)
+			k.kept += k.again
+			*c.stowed -= k.again
+		}
 		dps.EnsureCapacity(k.count)
 	}
+	return k
 }
+
+// What is stowed has no texts of a target, which may be gone before it is used again.
+func forgetNumber(dp pmetric.NumberDataPoint) {
+	forgetTexts(dp.Attributes())
+	forgetExemplars(dp.Exemplars())
+}
+
+func forgetHistogram(dp pmetric.HistogramDataPoint) {
+	forgetTexts(dp.Attributes())
+	forgetExemplars(dp.Exemplars())
+}
+
+func forgetExponential(dp pmetric.ExponentialHistogramDataPoint) {
+	forgetTexts(dp.Attributes())
+	forgetExemplars(dp.Exemplars())
+}
+
+func forgetSummary(dp pmetric.SummaryDataPoint) { forgetTexts(dp.Attributes()) }
+
+func forgetTexts(m pcommon.Map) {
+	for _, v := range m.All() {
+		slab.ChangeStr(v, "")
+	}
+}
+
+func forgetExemplars(s pmetric.ExemplarSlice) {
+	for i := range s.Len() {
+		if attrs := s.At(i).FilteredAttributes(); attrs.Len() > 0 {
+			attrs.Clear()
+		}
+	}
+}
+
+// hangs tells whether points may have exemplars, or have had.
+func (c *cursor) hangs(k choice) bool { return c.hanging || k.again > 0 }
 
 // next returns point i of a choice, a new one behind those that were there.
 func next[P any, S slice[P]](dps S, i, kept int) P {
@@ -270,7 +321,7 @@ var (
 )
 
 func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
-	prepare(dps, k)
+	k = prepare(c, dps, k, forgetNumber)
 	for i := range k.count {
 		at := k.at(i)
 		p := c.point(at)
@@ -298,7 +349,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 			dp.SetStartTimestamp(c.started(p.Created))
 		}
 		c.attributes(p, k, i, dp.Attributes())
-		if c.hanging {
+		if c.hangs(k) {
 			c.hang(at, dp.Exemplars())
 		}
 	}
@@ -317,7 +368,7 @@ func (v *View) isStaleGroup(g *plan.Group) bool {
 }
 
 // histogram fills the point of a histogram that is sound.
-func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint) {
+func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint, hangs bool) {
 	p := c.point(i)
 	if isCustom {
 		c.custom(p, dp)
@@ -360,7 +411,7 @@ func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint
 	}
 	dp.SetStartTimestamp(c.started(p.Created))
 	dp.SetTimestamp(c.time(g.Count))
-	if c.hanging {
+	if hangs {
 		c.hang(i, dp.Exemplars())
 	}
 }

@@ -25,7 +25,12 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 	if i < len(c.Exemplars) && c.Exemplars[i].Point < point || i > 0 && c.Exemplars[i-1].Point >= point { // not the next: of a metric that has changed
 		i, _ = slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
 	}
-	for ; i < len(c.Exemplars) && c.Exemplars[i].Point == point; i++ {
+	end := i
+	for end < len(c.Exemplars) && c.Exemplars[end].Point == point {
+		end++
+	}
+	out.EnsureCapacity(end - i)
+	for ; i < end; i++ {
 		if n == out.Len() {
 			out.AppendEmpty()
 		}

@@ -136,8 +136,20 @@ func (p *pool) bound() {
 func (p *pool) remove(i int) *Tree {
 	t := p.trees[i]
 	p.trees = slices.Delete(p.trees, i, i+1)
-	retained.Add(-int64(len(t.Layout.Points)))
+	retained.Add(-t.size())
 	return t
+}
+
+// size is how many points a tree has, whether its page needs them or not.
+func (t *Tree) size() int64 { return int64(len(t.Layout.Points) + t.stowed) }
+
+// suits tells whether a tree suits so many points better than another: it has them, and few beside them.
+func (t *Tree) suits(points int64, other *Tree) bool {
+	a, b := t.size(), other.size()
+	if a >= points && b >= points {
+		return a < b
+	}
+	return a > b
 }
 
 // take returns a tree to fill, if one is free: best one that has a layout's points. Another plan's is left where it is while each may
@@ -145,12 +157,12 @@ func (p *pool) remove(i int) *Tree {
 func (p *pool) take(l *plan.Layout) *Tree {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := -1
+	found, points := -1, int64(len(l.Points))
 	for i, t := range p.trees {
 		if t.Layout == l {
 			return p.remove(i)
 		}
-		if t.Layout.HasMetricsOf(l) {
+		if (found < 0 || t.suits(points, p.trees[found])) && t.Layout.HasMetricsOf(l) {
 			found = i
 		}
 	}
@@ -162,7 +174,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 
 // give takes a tree back.
 func (p *pool) give(t *Tree) {
-	n := int64(len(t.Layout.Points))
+	n := t.size()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waiting := retained.Load()

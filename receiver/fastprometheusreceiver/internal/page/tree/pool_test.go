@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
@@ -89,4 +91,75 @@ func TestPoolsAreBounded(t *testing.T) {
 	_, waiting = pools.Waiting()
 	require.Equal(t, 1, waiting, "which all share")
 	require.NotNil(t, pools.Take(many[0]))
+}
+
+// Points that no page needs now count as those that one needs.
+func TestStowedPointsAreCounted(t *testing.T) {
+	all := layouts(1)
+	pools := pooled(t, all, 0)
+	pools.Give(&Tree{Layout: all[0], stowed: 50})
+	require.Equal(t, int64(150), retained.Load())
+	require.NotNil(t, pools.Take(all[0]))
+	require.Zero(t, retained.Load())
+	retained.Store(2*retainedPoints - 120)
+	pools.Give(&Tree{Layout: all[0], stowed: 50})
+	pools.Give(&Tree{Layout: all[0], stowed: 50})
+	_, waiting := pools.Waiting()
+	require.Equal(t, 1, waiting)
+}
+
+// The tree that is taken for other points has room for them, and little more.
+func TestTreesSuitPages(t *testing.T) {
+	sizes := []int{10, 300, 100, 1000}
+	var all []*plan.Layout
+	for _, n := range append(sizes, 50, 100, 200, 5000) {
+		all = append(all, &plan.Layout{Points: make([]*catalog.Point, n)})
+	}
+	for wanted, want := range map[int]int{4: 100, 5: 100, 6: 300, 7: 1000} {
+		pools := pooled(t, all, retainedPoints/2)
+		for i := range sizes {
+			pools.Give(&Tree{Layout: all[i]})
+		}
+		retained.Store(retainedPoints + 1)
+		require.Len(t, pools.Take(all[wanted]).Layout.Points, want)
+	}
+}
+
+// A point that is stowed holds nothing that belongs to a target, and comes back as one that is to become another.
+func TestStowedPointsForgetTheirTarget(t *testing.T) {
+	stowed := 0
+	c := &cursor{View: &View{}, stowed: &stowed}
+	dps := pmetric.NewNumberDataPointSlice()
+	for i := range 4 {
+		dp := dps.AppendEmpty()
+		dp.SetDoubleValue(float64(i))
+		dp.Attributes().PutStr("pod", "of a target")
+		dp.Exemplars().AppendEmpty().FilteredAttributes().PutStr("user", "one")
+	}
+	k := prepare(c, dps, choice{count: 2, kept: 2, drop: []bool{true, false, true, false}}, forgetNumber)
+	require.Equal(t, 2, dps.Len())
+	require.InDelta(t, 1, dps.At(0).DoubleValue(), 0)
+	require.InDelta(t, 3, dps.At(1).DoubleValue(), 0)
+	require.False(t, k.renews(1))
+	if !slab.Places() {
+		require.Zero(t, stowed)
+		return
+	}
+	require.Equal(t, 2, stowed)
+	k = prepare(c, dps, choice{count: 5, kept: 2}, forgetNumber)
+	require.Zero(t, stowed)
+	require.Equal(t, 4, k.kept)
+	require.Equal(t, 4, dps.Len())
+	for i := range 4 {
+		require.Equal(t, i >= 2, k.renews(i))
+		v, ok := dps.At(i).Attributes().Get("pod")
+		require.True(t, ok)
+		if i < 2 {
+			require.Equal(t, "of a target", v.Str())
+			continue
+		}
+		require.Empty(t, v.Str())
+		require.Zero(t, dps.At(i).Exemplars().At(0).FilteredAttributes().Len())
+	}
+	require.True(t, c.hangs(k), "for the exemplars that are there")
 }

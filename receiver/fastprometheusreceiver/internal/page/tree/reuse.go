@@ -27,6 +27,7 @@ type Tree struct {
 	Poisoned     bool    // it was overwritten when it came back
 	foreign      bool    // its points are not yet the layout's
 	had          []int32 // how many points each metric has, when they are not
+	stowed       int     // points that no page needs now
 	loan         handback.Loan
 }
 
@@ -86,7 +87,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 // says that there may be other points than before.
 func (t *Tree) refill(v *View) (whole, moved bool) {
 	l := t.Layout
-	c := cursor{View: v, Layout: t.Layout}
+	c := cursor{View: v, Layout: t.Layout, stowed: &t.stowed}
 	w := walk{Tree: t}
 	var (
 		ch   plan.Change
