@@ -147,9 +147,9 @@ func (a *arrangement) inTurn(slots []uint32, ranks uint32) {
 	}
 }
 
-// release lets go of space that a much larger flush needed.
-func (a *arrangement) release() {
-	if cap(a.order) > 4*len(a.order)+maxScratch {
+// release lets go of space that a much larger flush needed than is usual.
+func (a *arrangement) release(usual int) {
+	if cap(a.order) > 4*usual+maxScratch {
 		*a = arrangement{}
 	}
 }

@@ -15,9 +15,11 @@ const (
 	maxScratch = 16 << 10
 	// fewExemplars is for how many that are new a scratch keeps room: of a page that is new, all are.
 	fewExemplars = 1 << 12
-	// maxSpare is for how many series a second buffer keeps room: about a request, which is what comes while another is
-	// encoded. A page that is larger by itself needs one buffer only.
+	// maxSpare is for how many series a second buffer keeps room, whether it is needed or not: about a request, which is what comes
+	// while another is encoded. A page that is larger by itself needs one buffer only.
 	maxSpare = 64 << 10
+	// fewAlone is after how many flushes in a row during which nothing came a larger one is let go.
+	fewAlone = 16
 )
 
 // column collects the samples of one shard and tenant.
@@ -30,6 +32,7 @@ type column struct {
 	spare *buffer
 	// usual is about how many samples, and bytes beside them, the larger of the last buffers held.
 	usual struct{ samples, bytes int }
+	alone int // flushes in a row during which nothing came
 }
 
 func newColumns(n int) []column {
@@ -322,10 +325,12 @@ func (c *column) giveBack(b *buffer) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open.series) == 0 && !c.tooLarge(b) {
+	if c.alone++; len(c.open.series) > 0 {
+		c.alone = 0
+	} else if !c.tooLarge(b) {
 		b, c.open = c.open, b // nothing came meanwhile: the same buffer will do again
 	}
-	if c.spare = nil; cap(b.series) <= maxSpare && !c.tooLarge(b) {
+	if c.spare = nil; (cap(b.series) <= maxSpare || c.alone < fewAlone) && !c.tooLarge(b) {
 		c.spare = b
 	}
 }

@@ -4,6 +4,7 @@
 package encode
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"slices"
@@ -69,6 +70,16 @@ func bucketOf(p known, bounds []float64, value float64) *series {
 
 // encodeExemplar leaves the labels in the scratch.
 func (w *walk) encodeExemplar(x pmetric.Exemplar) {
+	if x.FilteredAttributes().Len() == 0 { // fast path: the IDs alone, in the order of their names
+		w.s.encoded = w.s.encoded[:0]
+		if id := x.SpanID(); !id.IsEmpty() {
+			w.s.encoded = appendID(w.s.encoded, otlptranslator.ExemplarSpanIDKey, id[:])
+		}
+		if id := x.TraceID(); !id.IsEmpty() {
+			w.s.encoded = appendID(w.s.encoded, otlptranslator.ExemplarTraceIDKey, id[:])
+		}
+		return
+	}
 	ids := make([]label, 0, 2+x.FilteredAttributes().Len())
 	if id := x.TraceID(); !id.IsEmpty() {
 		ids = append(ids, label{otlptranslator.ExemplarTraceIDKey, hex.EncodeToString(id[:])})
@@ -98,4 +109,9 @@ func (w *walk) encodeExemplar(x pmetric.Exemplar) {
 	for _, l := range all {
 		w.s.encoded = appendText(appendText(w.s.encoded, l.name), l.value)
 	}
+}
+
+func appendID(dst []byte, name string, id []byte) []byte {
+	dst = binary.AppendUvarint(appendText(dst, name), uint64(hex.EncodedLen(len(id))))
+	return hex.AppendEncode(dst, id)
 }

@@ -195,3 +195,32 @@ func TestCustomBucketsThatDescendAreCounted(t *testing.T) {
 	assert.Empty(t, series)
 	assert.Equal(t, map[Reason]int{ReasonBuckets: 1}, d.counts)
 }
+
+func TestExemplarsOfIDsAlone(t *testing.T) {
+	for _, f := range formats {
+		md, dp := classicOf()
+		for _, x := range []struct {
+			trace pcommon.TraceID
+			span  pcommon.SpanID
+		}{{}, {trace: pcommon.TraceID{1}}, {span: pcommon.SpanID{2}}, {pcommon.TraceID{3}, pcommon.SpanID{4}}} {
+			out := dp.Exemplars().AppendEmpty()
+			out.SetDoubleValue(0.5)
+			out.SetTraceID(x.trace)
+			out.SetSpanID(x.span)
+		}
+		series, _ := sent(t, f, nil, md)
+		var got [][]promwrite.Label
+		for _, s := range series {
+			for _, x := range s.Exemplars {
+				got = append(got, x.Labels)
+			}
+		}
+		label := func(name, value string) promwrite.Label { return promwrite.Label{Name: name, Value: value} }
+		assert.Equal(t, [][]promwrite.Label{
+			nil,
+			{label("trace_id", "01000000000000000000000000000000")},
+			{label("span_id", "0200000000000000")},
+			{label("span_id", "0400000000000000"), label("trace_id", "03000000000000000000000000000000")},
+		}, got)
+	}
+}

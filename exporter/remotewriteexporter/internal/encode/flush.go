@@ -112,6 +112,8 @@ type flusher struct {
 
 	// Bytes of the largest request of this flush, and about of the larger of the last flushes.
 	largest, usual int
+	// And of these, how many samples were sorted, and series there were.
+	usually struct{ sorted, series int }
 }
 
 func (w *flusher) run(b *buffer) {
@@ -436,11 +438,13 @@ func (w *flusher) release() {
 	w.text, w.dst, w.exemplars = nil, nil, nil
 	w.prepared, w.prefix.series, w.prefix.layout, w.tailOf = nil, nil, nil, nil
 	clear(w.resources)
-	if cap(w.sorted) > 4*len(w.sorted)+maxScratch {
+	u := &w.usually
+	u.sorted, u.series = max(len(w.sorted), u.sorted-u.sorted/16), max(len(w.order), u.series-u.series/16)
+	if cap(w.sorted) > 4*u.sorted+maxScratch {
 		w.sorted = nil
 	}
-	w.arrangement.release()
-	w.grids.release()
+	w.arrangement.release(u.series)
+	w.grids.release(u.series)
 	w.usual = max(w.largest, w.usual-w.usual/16)
 	if w.largest = 0; cap(w.body)+cap(w.symbols) > 4*w.usual+1<<20 {
 		w.body, w.symbols, w.packed, w.room = nil, nil, nil, 0

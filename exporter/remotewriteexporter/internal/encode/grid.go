@@ -56,8 +56,8 @@ func (g *grids) apart(n int) int {
 	return g.begin
 }
 
-func (g *grids) release() {
-	if cap(g.grid) > 4*len(g.grid)+maxScratch {
+func (g *grids) release(usual int) {
+	if cap(g.grid) > 4*usual+maxScratch {
 		*g = grids{}
 	}
 }

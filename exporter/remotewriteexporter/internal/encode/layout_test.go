@@ -99,3 +99,60 @@ func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 		assert.True(t, b == nil || cap(b.series) <= 4*10+maxScratch && len(b.samples.pieces) <= 1)
 	}
 }
+
+// TestTwoLargeBuffersAreKeptWhileTheyAreNeeded: what comes while a large request is encoded fills a second buffer as large, and
+// nothing is made anew for it. When nothing comes for a while, one is enough.
+func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
+	c := &newColumns(1)[0]
+	page := part{batches: []batch{{}}}
+	for range maxSpare + 1 {
+		page.values = append(page.values, value{series: &series{}})
+	}
+	room := func() int { return cap(c.open.series) + cap(c.spare.series) }
+	c.take(&page, false)
+	for i := range 3 * fewAlone {
+		b := c.swap()
+		if i%(fewAlone-1) > 0 { // else nothing comes meanwhile, which says little
+			c.take(&page, false)
+		}
+		c.giveBack(b)
+		require.NotNil(t, c.spare)
+		if i > 1 {
+			require.Greater(t, room(), 2*maxSpare)
+		}
+		if len(c.open.series) == 0 {
+			c.take(&page, false)
+		}
+	}
+	for range fewAlone {
+		c.giveBack(c.swap())
+		c.take(&page, false)
+	}
+	assert.Greater(t, cap(c.open.series), maxSpare)
+	assert.True(t, c.spare == nil || cap(c.spare.series) <= maxSpare)
+}
+
+// TestRoomToSortIsKept: a small request after a large one leaves the room of that one to the next, and many small ones do not.
+func TestRoomToSortIsKept(t *testing.T) {
+	e, _ := newEncoder(t, nil)
+	flush := func(i, targets, width int) {
+		for target := range targets { // of the same series, so that they have to be sorted
+			require.NoError(t, e.Add(page(target, width, epoch.Add(time.Duration(i)*time.Minute)), ""))
+		}
+		flushAll(e, v2Zstd)
+	}
+	room := func() int {
+		w := e.flusher()
+		defer func() { e.flushers <- w }()
+		return cap(w.sorted)
+	}
+	const targets, width = 10, maxScratch / 2
+	flush(0, targets, width)
+	require.GreaterOrEqual(t, room(), targets*width)
+	flush(1, 2, 10)
+	require.GreaterOrEqual(t, room(), targets*width)
+	for i := range 100 {
+		flush(2+i, 2, 10)
+	}
+	require.LessOrEqual(t, room(), 4*2*10+maxScratch)
+}
