@@ -146,6 +146,11 @@ func (*runtimeProfile) NotReady() error { return nil }
 func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
+	look := time.NewTicker(thriftInterval)
+	defer look.Stop()
+	if e.cfg.Profile != ProfileMinimal {
+		look.Stop()
+	}
 	first := time.NewTimer(releaseDelay)
 	first.Stop()
 	defer first.Stop()
@@ -160,6 +165,8 @@ func (e *runtimeProfile) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-look.C:
+			e.refresh()
 		case <-refresh.C:
 			e.refresh()
 			if !released.IsZero() && time.Since(released) > rest {

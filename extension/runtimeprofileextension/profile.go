@@ -12,7 +12,7 @@ type setting struct {
 }
 
 var profiles = map[Profile]setting{
-	ProfileMinimal:     {gogc: 50, share: 60},
+	ProfileMinimal:     {gogc: 50, share: 60}, // where thrift begins
 	ProfileBalanced:    {gogc: 100, share: 80},
 	ProfilePerformance: {gogc: 400, share: 90},
 	ProfileAuto:        {gogc: 100, share: 80}, // where the controller begins
@@ -27,17 +27,18 @@ type conditions struct {
 	gcRatio  float64
 }
 
-// planner chooses the knobs. Only auto remembers anything between two plans.
+// planner chooses the knobs. Only minimal and auto remember anything between two plans.
 type planner struct {
 	profile  Profile
 	gogc     int // 0 leaves it to the profile
 	override memoryLimit
 	auto     controller
+	thrift   thrift
 }
 
 func newPlanner(cfg *Config) planner {
 	override, _ := parseMemoryLimit(cfg.MemoryLimit) // Validate has refused what does not parse
-	return planner{profile: cfg.Profile, gogc: cfg.GOGC, override: override, auto: newController()}
+	return planner{profile: cfg.Profile, gogc: cfg.GOGC, override: override, auto: newController(), thrift: newThrift()}
 }
 
 func (p *planner) plan(c conditions) knobs {
@@ -48,6 +49,8 @@ func (p *planner) plan(c conditions) knobs {
 		return knobs{gogc: p.gogc, limit: limit}
 	case p.profile == ProfileAuto:
 		return knobs{gogc: p.auto.gogc(c, limit), limit: limit}
+	case p.profile == ProfileMinimal:
+		return knobs{gogc: p.thrift.choose(c.sample), limit: limit}
 	default:
 		return knobs{gogc: profiles[p.profile].gogc, limit: limit}
 	}
