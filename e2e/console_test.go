@@ -241,7 +241,7 @@ func TestConsole(t *testing.T) {
 		p.Reads("tbody", "503")
 		ill := console.Eval[string](p, `document.querySelector("tbody th a").hash`)
 		p.Go(ill)
-		p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 401 and 403 want credentials")
+		p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 401 and 403: check the job's credentials")
 		views := map[string]string{
 			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
 			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
@@ -406,7 +406,7 @@ func TestConsoleOfAnIdleAgent(t *testing.T) {
 	p.Reads("main", "No labels yet")
 	p.Go("#/overview")
 	p.Reads(".picture", "fastprometheus", "debug")
-	p.Reads("main", "1 thing to look at", "fastprometheus has no targets: nothing is scraped", "Next: See whether the jobs are those you mean")
+	p.Reads("main", "1 warning", "fastprometheus has no targets: nothing is scraped", "Next: See whether the jobs are those you mean")
 	p.Picture("overview-empty")
 	p.Forgive() // the answer is a 404
 	p.Go("#/targets/0123456789abcdef")

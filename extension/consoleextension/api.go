@@ -35,6 +35,7 @@ func (c *console) answers() map[string]func(*http.Request) (any, error) {
 		"GET /api/v1/cardinality/recommendations": c.share(c.recommend),
 		"GET /api/v1/status/tsdb":                 c.share(c.tsdb),
 		"GET /api/v1/delivery":                    c.delivery,
+		"GET /api/v1/delivery/history":            c.share(c.destinationHistory),
 		"GET /api/v1/configuration":               c.configuration,
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 type (
 	deliveryJSON struct {
+		Now       time.Time      `json:"now"`
 		Over      *float64       `json:"over_seconds"`
 		Exporters []exporterJSON `json:"exporters"`
 		Receivers []intakeJSON   `json:"receivers"`
@@ -147,6 +148,7 @@ func (c *console) delivery(r *http.Request) (any, error) {
 	}
 	out := deliveryJSON{Exporters: []exporterJSON{}, Receivers: []intakeJSON{}}
 	before, now := c.lookNow()
+	out.Now = now.at
 	if before != nil {
 		out.Over = number(now.at.Sub(before.at).Seconds())
 	}

@@ -21,7 +21,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 	}
 	if o.MaxSeries > 0 && o.Series >= o.MaxSeries {
 		f.Severity, f.Title = severityError, fmt.Sprintf("%s is full: %s series of %s", s.name(), grouped(o.Series), grouped(o.MaxSeries))
-		f.Detail = "New series of all metrics are kept out. Series that were let in are not affected."
+		f.Detail = "New series of all metrics are kept out. Series already admitted are not affected."
 		f.Next = "Find what explodes and limit it by a rule, or raise `memory.max_series`."
 		add(f)
 	}
@@ -39,7 +39,7 @@ func cardinalityFindings(s *source, add func(finding)) {
 		reported[culprit.name] = true
 		f.Severity = severityWarning
 		f.Title = fmt.Sprintf("Rule %s is at its limit: %s of %s %s", l.Rule, grouped(l.Used), grouped(l.Max), l.What)
-		f.Detail = "Series that were let in are not affected."
+		f.Detail = "Series already admitted are not affected."
 		if l.Rejected.Value >= 1 {
 			f.Detail = fmt.Sprintf("About %s further series are kept out. %s", short(l.Rejected.Value), f.Detail)
 		}

@@ -65,7 +65,7 @@ func stuck(s *source, to *inspect.Destination, now time.Time, refuses bool) (f f
 		f.Severity, f.Title = severityError, fmt.Sprintf("The queue of %s to %s is full", s.name(), to.Name)
 		f.Next += " A larger queue, or one on disk, only buys time."
 	case left > 0:
-		f.Title = fmt.Sprintf("%s wants nothing for another %.0f s", to.Name, left.Seconds())
+		f.Title = fmt.Sprintf("%s accepts nothing for another %.0f s", to.Name, left.Seconds())
 		detail = append(detail, "It has asked for a pause (Retry-After, RetryInfo)")
 		f.Next = nextForThrottle
 	case used >= queueFull:

@@ -192,7 +192,7 @@ func TestDeliveryThatStops(t *testing.T) {
 	}
 	f(inspect.Destination{Queue: inspect.Queue{Bytes: 10, Capacity: 100, Unit: "bytes", Age: time.Second}})
 	f(inspect.Destination{BreakerOpen: true}, "error: remotewrite sends nothing to http://mimir: the circuit breaker is open")
-	f(inspect.Destination{ThrottledUntil: time.Unix(1, 0)}, "warning: http://mimir wants nothing for another 30 s")
+	f(inspect.Destination{ThrottledUntil: time.Unix(1, 0)}, "warning: http://mimir accepts nothing for another 30 s")
 	f(inspect.Destination{Queue: inspect.Queue{Bytes: 85, Capacity: 100, Unit: "bytes"}}, "warning: The queue of remotewrite to http://mimir is 85% full")
 	full := inspect.Queue{Items: 100, Capacity: 100, Unit: "requests"}
 	f(inspect.Destination{Queue: full}, "error: The queue of remotewrite to http://mimir is full")

@@ -27,7 +27,7 @@ func header(pairs ...string) func(*http.Request) {
 
 // Everything that there is to ask for.
 var everything = []string{
-	"/", "/index.html", "/app.js", "/api/v1/overview", "/api/v1/history", "/api/v1/targets", "/api/v1/targets?format=csv",
+	"/", "/index.html", "/app.js", "/api/v1/overview", "/api/v1/history", "/api/v1/delivery/history", "/api/v1/targets", "/api/v1/targets?format=csv",
 	"/api/v1/targets?state=dropped", "/api/v1/targets/0000000000000001", "/api/v1/cardinality", "/api/v1/cardinality/top",
 	"/api/v1/cardinality/top?format=csv", "/api/v1/cardinality/metric?name=m", "/api/v1/cardinality/whatif?drop=a",
 	"/api/v1/status/tsdb", "/api/v1/delivery", "/api/v1/delivery?format=csv", "/api/v1/configuration", "/api/v1/configuration?format=yaml",

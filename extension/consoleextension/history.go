@@ -105,16 +105,17 @@ var lines = [...]struct {
 // ringSize is an hour.
 const ringSize = int(time.Hour / sampleInterval)
 
-// ring is the last hour: 34 KiB, always.
+// ring is the last hour: 34 KiB, and 8.4 KiB for each destination.
 type ring struct {
 	mu     sync.Mutex
 	next   int
 	full   bool
 	times  [ringSize]int64
 	values [ringSize][len(lines)]float64 // NaN is unknown
+	trails map[trailKey]*trail           // of destinations
 }
 
-func (r *ring) add(at time.Time, t totals) {
+func (r *ring) add(at time.Time, t totals, destinations map[trailKey]*destinationJSON) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.times[r.next] = at.Unix()
@@ -124,10 +125,19 @@ func (r *ring) add(at time.Time, t totals) {
 			r.values[r.next][i] = *v
 		}
 	}
+	r.addTrails(r.next, destinations)
 	r.next++
 	if r.next == ringSize {
 		r.next, r.full = 0, true
 	}
+}
+
+// span is where the hour begins and how many points it has; r.mu is held.
+func (r *ring) span() (first, n int) {
+	if r.full {
+		return r.next, ringSize
+	}
+	return 0, r.next
 }
 
 // latestJSON is what the history will have next, by name: the same numbers as in the rest of an overview.
@@ -157,10 +167,7 @@ func (c *console) history(*http.Request) (any, error) {
 	r := &c.ring
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first, n := 0, r.next
-	if r.full {
-		first, n = r.next, ringSize
-	}
+	first, n := r.span()
 	out := historyJSON{Interval: sampleInterval.Seconds(), Times: make([]int64, n)}
 	for i := range lines {
 		line := lineJSON{Name: lines[i].name, Unit: lines[i].unit, Values: make([]*float64, n)}

@@ -63,7 +63,7 @@ func (c *console) run(ctx context.Context) {
 func (c *console) sample() {
 	now := c.read()
 	before, _ := c.readings.since(now.at, now)
-	c.ring.add(now.at, newTotals(before, now, c.graph()))
+	c.ring.add(now.at, newTotals(before, now, c.graph()), c.destinations(before, now))
 	c.shared.forget(now.at)
 }
 

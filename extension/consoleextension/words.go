@@ -18,6 +18,8 @@ const (
 	wordNone    = "none"
 	perSecond   = "samples/s"
 
+	itemsPerSecond = "items/s"
+
 	viewOverview      = "overview"
 	viewTargets       = "targets"
 	viewCardinality   = "cardinality"

@@ -445,7 +445,14 @@ export interface Intake {
   requests: { outcome: string; count: number }[];
 }
 
+export interface DestinationHistory {
+  interval_seconds: number;
+  times: number[];
+  destinations: { exporter: string; signal: string; destination: string; series: History["series"] }[];
+}
+
 export interface Delivery {
+  now: string;
   over_seconds: Rate;
   exporters: Exporter[];
   receivers: Intake[];

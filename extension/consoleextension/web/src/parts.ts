@@ -125,7 +125,7 @@ export function search(route: Route, name: string, label: string): HTMLElement {
         input: (event: InputEvent) => {
           const box = event.target as HTMLInputElement;
           clearTimeout(typing);
-          typing = window.setTimeout(() => send(box), 200);
+          typing = window.setTimeout(() => send(box), 120);
         },
         blur: (event: FocusEvent) => send(event.target as HTMLInputElement),
       },

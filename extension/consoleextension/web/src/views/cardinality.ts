@@ -115,7 +115,7 @@ function explosion(worst: api.Row[], route: Route): Child {
       h(
         "li",
         { class: "problem warn" },
-        h("span", { class: "badge warn" }, "Look at"),
+        h("span", { class: "badge warn" }, "Warning"),
         h(
           "div",
           null,

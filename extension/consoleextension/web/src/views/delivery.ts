@@ -9,6 +9,7 @@ import type { View } from "../page";
 import { badge, bar, empty, exports, heading, section, stats, text, type Tone } from "../parts";
 import { changed, type Route } from "../route";
 import { table } from "../table";
+import { chooseRange, drawer, range, remembered } from "./past";
 
 export const states: Record<api.Destination["state"], [Tone, string]> = {
   ok: ["ok", "Delivering"],
@@ -18,14 +19,24 @@ export const states: Record<api.Destination["state"], [Tone, string]> = {
   dropping: ["bad", "Dropping data"],
 };
 
-export const delivery: View<api.Delivery> = {
+interface Data {
+  now: api.Delivery;
+  history: api.DestinationHistory;
+}
+
+const history = remembered<api.DestinationHistory>("delivery/history");
+
+export const delivery: View<Data> = {
   name: "delivery",
   title: "Delivery",
   every: 5,
 
-  load: (_, signal) => get<api.Delivery>("delivery", {}, signal),
+  async load(_, signal) {
+    const [now, past] = await Promise.all([get<api.Delivery>("delivery", {}, signal), history(signal)]);
+    return { now, history: past };
+  },
 
-  render(data, route) {
+  render({ now: data, history }, route) {
     const destinations = data.exporters.flatMap((e) => e.destinations);
     const asked = route.params.get("exporter");
     const exporters = data.exporters.filter((e) => !asked || e.exporter === asked);
@@ -35,7 +46,8 @@ export const delivery: View<api.Delivery> = {
     return [
       heading("Delivery", destinations.length ? verdict(destinations, data.over_seconds) : "What clients send here.", exports("delivery", {}, "deliveries")),
       asked ? only(asked, route) : null,
-      exporters.map((e) => exporter(e, data.over_seconds)),
+      history.times.length > 1 && exporters.some((e) => e.destinations.length) ? chooseRange(route) : null,
+      exporters.map((e) => exporter(e, data, history, route)),
       data.receivers.length && !asked ? intake(data.receivers) : null,
     ];
   },
@@ -59,17 +71,36 @@ function verdict(all: api.Destination[], over: api.Rate): Child {
   ];
 }
 
-function exporter(e: api.Exporter, over: api.Rate): Child {
+function exporter(e: api.Exporter, data: api.Delivery, history: api.DestinationHistory, route: Route): Child {
   const hits = e.cache ? e.cache.hits + e.cache.misses : 0;
   const about = [e.split ? "destinations share the series" : e.destinations.length > 1 ? "each destination gets everything" : "", e.shards ? plural(e.shards, "shard") : "", hits ? `encodes from a cache of ${short(e.cache!.series)} series, ${percent(e.cache!.hits / hits)} hits` : ""].filter(Boolean).join("; ");
   return section(
     `${e.exporter}${e.signal ? ` · ${e.signal}` : ""}`,
     about || null,
-    e.destinations.length === 0 ? empty("No destination yet", "It appears with the first connection.") : e.destinations.map((d) => destination(d, over)),
+    e.destinations.length === 0 ? empty("No destination yet", "It appears with the first connection.") : e.destinations.map((d) => destination(d, data.over_seconds, past(d, e, data, history, route))),
   );
 }
 
-function destination(d: api.Destination, over: api.Rate): Child {
+// The last point of each chart is the number that stands above it.
+function past(d: api.Destination, e: api.Exporter, data: api.Delivery, history: api.DestinationHistory, route: Route): Child {
+  const found = history.destinations.find((t) => t.exporter === e.exporter && t.signal === e.signal && t.destination === d.name);
+  const latest = { taken: d.taken_per_second, sent: d.sent_per_second, dropped: d.lost_per_second, waiting: d.waiting, wire_bytes: d.wire_bytes_per_second, ack_seconds: d.sent_per_second ? d.ack_seconds : null };
+  const drawing = found && drawer(history, found.series, data.now, latest, range(route));
+  if (!drawing) return null;
+  const { draw, some } = drawing;
+  const key = `${e.exporter}/${e.signal}/${d.name}`;
+  return h(
+    "div",
+    { class: "charts", key: `${key}/charts` },
+    draw(`${key}/flow`, "Items, on one scale", rate, ["taken", "accepted", "muted"], ["sent", "acknowledged", "accent"], ["dropped", "lost", "bad"]),
+    some("dropped") ? draw(`${key}/loss`, "Lost", rate, ["dropped", "lost", "bad"]) : null,
+    draw(`${key}/waiting`, "Waiting", short, ["waiting", "items", "accent"]),
+    draw(`${key}/ack`, "Response time", duration, ["ack_seconds", "on average", "accent"]),
+    draw(`${key}/wire`, "On the wire", byteRate, ["wire_bytes", "sent", "accent"]),
+  );
+}
+
+function destination(d: api.Destination, over: api.Rate, charts: Child): Child {
   const lost = d.dropped.reduce((sum, x) => sum + x.count, 0);
   const [tone, state] = d.throttled_seconds > 0 && d.state === "throttled" ? (["warn", `Throttled for ${duration(d.throttled_seconds)}`] as const) : (states[d.state] ?? (["idle", d.state] as const));
   const used = d.queue.used ?? (d.queue.capacity ? (d.queue.unit === "bytes" ? d.queue.bytes : d.queue.items) / d.queue.capacity : null);
@@ -78,21 +109,22 @@ function destination(d: api.Destination, over: api.Rate): Child {
     { class: "panel destination", key: d.name },
     h("div", { class: "step-head" }, h("h3", null, text(d.name, 200)), badge(tone, state)),
     h("p", { class: "quiet" }, [d.protocol, d.transport, d.compression ? `${d.compression} compressed` : "", d.fallback ? `${plural(d.fallback, "better format")} turned down by the destination` : ""].filter(Boolean).join(" · ")),
-    d.last_error ? h("p", { class: d.state === "ok" ? "quiet wrap" : "bad-text wrap" }, h("b", null, d.state === "ok" ? "Last error, gone since: " : "Last error: "), text(d.last_error, 1000)) : null,
+    d.last_error ? h("p", { class: d.state === "ok" ? "quiet wrap" : "bad-text wrap" }, h("b", null, d.state === "ok" ? "Last error, since recovered: " : "Last error: "), text(d.last_error, 1000)) : null,
     next(d.next),
     stats(
-      // These four add up: what came was acknowledged, lost, or waits.
-      { label: "Came", value: measured(d.taken_per_second, over), note: `${short(d.taken)} since the start` },
+      // These four add up: what was accepted was acknowledged, lost, or waits.
+      { label: "Accepted", value: measured(d.taken_per_second, over), note: `${short(d.taken)} since the start` },
       { label: "Acknowledged", value: measured(d.sent_per_second, over), note: `${short(d.sent)} since the start` },
       { label: "Lost", value: measured(d.lost_per_second, over), tone: d.lost_per_second ? "bad" : undefined, note: lost ? `${short(lost)} since the start` : "nothing" },
       { label: "Waiting", value: short(d.waiting), note: d.waiting_per_second ? `${d.waiting_per_second > 0 ? "+" : "−"}${rate(Math.abs(d.waiting_per_second))}` : "in the queue and in flight" },
       { label: "Queue", value: d.queue.bytes || d.queue.unit === "bytes" ? bytes(d.queue.bytes) : plural(d.queue.items, "item"), tone: (used ?? 0) >= 1 ? "bad" : (used ?? 0) >= 0.8 ? "warn" : undefined, note: used === null ? (d.queue.on_disk ? "on disk" : "") : [bar(used, `${percent(used)} full${d.queue.on_disk ? ", on disk" : ""}`)] },
-      { label: "Oldest waits", value: d.queue.items ? duration(d.queue.age_seconds) : "–", note: plural(d.queue.items, "request") },
+      { label: "Oldest request", value: d.queue.items ? duration(d.queue.age_seconds) : "–", note: plural(d.queue.items, "request") },
       { label: "In flight", value: plural(d.in_flight.requests, "request"), note: d.in_flight.max_requests ? `of ${count(d.in_flight.max_requests)} at most` : d.in_flight.max_bytes ? `${bytes(d.in_flight.bytes)} of ${bytes(d.in_flight.max_bytes)}` : null },
-      { label: "Answered after", value: d.ack_seconds === null ? unknown : duration(d.ack_seconds), note: d.ack_p50_seconds === null ? "on average" : `on average; half within ${duration(d.ack_p50_seconds)}, 99% within ${duration(d.ack_p99_seconds)}` },
+      { label: "Response time", value: d.ack_seconds === null ? unknown : duration(d.ack_seconds), note: d.ack_p50_seconds === null ? "on average" : `on average; half within ${duration(d.ack_p50_seconds)}, 99% within ${duration(d.ack_p99_seconds)}` },
       { label: "Retries", value: measured(d.retries_per_second, over), tone: d.retries_per_second ? "warn" : undefined, note: `${count(d.retries)} since the start${d.resent ? `, ${count(d.resent)} sent again` : ""}` },
       { label: "On the wire", value: measured(d.wire_bytes_per_second, over, byteRate), note: d.bytes_per_item === null ? null : `${short(d.bytes_per_item)} B each${d.raw_bytes_per_second && d.wire_bytes_per_second ? `, ${percent(d.wire_bytes_per_second / d.raw_bytes_per_second)} of its size` : ""}` },
     ),
+    charts,
     h(
       "div",
       { class: "columns" },

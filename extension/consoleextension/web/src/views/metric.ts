@@ -133,7 +133,7 @@ function projection(metric: api.MetricDetail, whatIf: api.Projection | null, rou
           yaml ? h("pre", { tabindex: "0", role: "region", "aria-label": "The rule as YAML" }, yaml) : h("p", { class: "quiet" }, "No rule of the processor does exactly this."),
           yaml && h("p", null, copy(page, "Copy the rule", () => yaml), h("span", { class: "quiet" }, " Put it under the ", h("code", null, "cardinality"), " processor, or into its rules file, which is read without a restart.")),
         ]
-      : h("p", { class: "quiet" }, "Tick labels above, or set a limit, and the outcome stands here with the rule that brings it about. Nothing is changed by looking. ", metric.series.value > 0 ? `Now ${estimate(metric.series)} series.` : ""),
+      : h("p", { class: "quiet" }, "Tick labels above, or set a limit, and the outcome is shown here with the rule for it. Nothing is changed by looking. ", metric.series.value > 0 ? `Now ${estimate(metric.series)} series.` : ""),
   );
 }
 

@@ -2,28 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type * as api from "../api";
-import { chart, type Line } from "../chart";
 import { get } from "../client";
 import { h, type Child } from "../dom";
 import { byteRate, bytes, count, duration, measured, percent, plural, rate, short, unknown } from "../format";
 import type { View } from "../page";
-import { choice, heading, section, stats, text, type Tone } from "../parts";
+import { heading, section, stats, text, type Tone } from "../parts";
 import { picture, type Arrow, type Box } from "../picture";
 import { href, type Route } from "../route";
 import { states } from "./delivery";
+import { chooseRange, drawer, range, remembered } from "./past";
 
 interface Data {
   now: api.Overview;
   history: api.History;
 }
 
-// The history gains a point every ten seconds; asking more often learns nothing.
-let kept: { at: number; history: api.History } | undefined;
-
-async function history(signal: AbortSignal): Promise<api.History> {
-  if (!kept || Date.now() - kept.at > 9000) kept = { at: Date.now(), history: await get<api.History>("history", {}, signal) };
-  return kept.history;
-}
+const history = remembered<api.History>("history");
 
 export const overview: View<Data> = {
   name: "overview",
@@ -46,7 +40,7 @@ function verdict(now: api.Overview): string {
   const warnings = now.findings.filter((f) => f.severity === "warning").length;
   const told = [
     errors ? plural(errors, "problem") : "",
-    warnings ? plural(warnings, "thing to look at", "things to look at") : "",
+    warnings ? plural(warnings, "warning", "warnings") : "",
   ].filter(Boolean);
   return told.join(", ") || "All is well";
 }
@@ -92,7 +86,7 @@ function findings(all: api.Finding[]): Child {
   );
 }
 
-const tones: Record<api.Finding["severity"], [Tone, string]> = { error: ["bad", "Problem"], warning: ["warn", "Look at"], info: ["idle", "Note"] };
+const tones: Record<api.Finding["severity"], [Tone, string]> = { error: ["bad", "Problem"], warning: ["warn", "Warning"], info: ["idle", "Note"] };
 
 function finding(f: api.Finding): Child {
   const [tone, word] = tones[f.severity] ?? tones.info;
@@ -225,30 +219,15 @@ function numbers(now: api.Overview): Child {
   );
 }
 
-const ranges = [["600", "10 minutes"], ["1800", "30 minutes"], ["3600", "1 hour"]] as const;
-
 // The last point of each chart is the number that stands above it.
 function past(history: api.History, now: api.Overview, route: Route): Child {
-  const range = Number(route.params.get("range") ?? 3600);
-  const at = Date.parse(now.now) / 1000;
-  const from = history.times.findIndex((t) => t >= at - range);
-  const known = from < 0 ? [] : history.times.slice(from).filter((t) => t < at);
-  const times = [...known, at];
-  const choose = choice(route, "range", "Time range", ranges, "3600");
-  if (times.length < 3) return section({ id: "hour", title: "Lately" }, null, h("p", { class: "quiet" }, "Charts begin to show after 20 seconds."));
-  const values = (name: string): (number | null)[] | undefined => {
-    const found = history.series.find((s) => s.name === name)?.values;
-    const all = found && [...found.slice(from, from + known.length), now.latest[name] ?? null];
-    return all?.some((v) => v !== null) ? all : undefined;
-  };
-  const draw = (key: string, title: string, format: (n: number | null | undefined) => string, ...lines: [name: string, label: string, colour: string][]) => {
-    const drawn = lines.map(([name, label, colour]): Line | null => ((v) => v && { label, values: v, colour })(values(name)) ?? null).filter((l): l is Line => !!l);
-    return drawn.length ? chart({ key, title, times, range, lines: drawn, format, binary: format === bytes || format === byteRate, whole: format === count }) : null;
-  };
+  const drawing = drawer(history, history.series, now.now, now.latest, range(route));
+  if (!drawing) return section({ id: "hour", title: "Recent history" }, null, h("p", { class: "quiet" }, "Charts begin to show after 20 seconds."));
+  const { draw } = drawing;
   return section(
-    { id: "hour", title: "Lately" },
+    { id: "hour", title: "Recent history" },
     null,
-    h("div", { class: "filters", key: "range" }, choose),
+    chooseRange(route),
     h(
       "div",
       { class: "charts" },

@@ -19,7 +19,7 @@ export function recommended(advice: api.Recommendations | undefined, route: Rout
     return section(title, null, h("p", null, h("a", { id: "advice", href: changed(route, { advice: "1" }) }, "Recommend rules"), h("span", { class: "quiet" }, " that aggregate what few will miss. Nothing is changed by looking.")));
   }
   if (advice.rules.length === 0) {
-    return section(title, null, empty("No rule would save enough", "What targets and hosts are known by is never removed, and of everything else there is little."));
+    return section(title, null, empty("No rule would save enough", "Labels that identify targets and hosts are never removed, and the others make few series."));
   }
   return section(
     title,

@@ -144,7 +144,7 @@ function effect(step: api.Step): [Tone, string] {
 }
 
 function effects(step: api.Step): Child {
-  if (step.dropped) return h("p", null, "The labels do not pass this rule; those after it are not asked.");
+  if (step.dropped) return h("p", null, "The labels do not pass this rule; later rules are not applied.");
   return h(
     "div",
     null,

@@ -42,7 +42,7 @@ export function targetDetail(t: api.TargetDetail, page: Page): Child {
     ),
     section(
       "Labels",
-      "What discovery found, and what the series of this target bear.",
+      "The labels that discovery found, and those that the series of this target have.",
       h("div", { class: "columns" }, labelTable("Before relabelling", t.discovered, t.labels), labelTable("After relabelling", t.labels, t.discovered)),
       h("p", { class: "after" }, h("a", { href: href("relabel", "", { target: t.id }) }, "See what each rule does to them")),
     ),
@@ -81,7 +81,7 @@ async function fetchPage(t: api.TargetDetail, page: Page): Promise<void> {
   page.redraw();
   try {
     mine.page = await post<api.TargetResponse>(`targets/${encodeURIComponent(t.id)}/response`, {});
-    page.say("The page has come");
+    page.say("The page has arrived");
   } catch (error) {
     mine.error = error instanceof Error ? error.message : String(error);
     page.say(mine.error);
