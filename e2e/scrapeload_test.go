@@ -167,7 +167,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	for n := 1; n <= reloads; n++ {
 		put("changing.yaml", "scrape_configs: [{job_name: changing, scrape_interval: soon}]\n")
 		wait.Until(t, firstSeries, func() (bool, string) {
-			told := strings.Count(c.Output(), "Keeping the configuration")
+			told := strings.Count(c.Output(), "Keeping the old configuration")
 			return told == n, fmt.Sprintf("%d of %d faults are reported", told, n)
 		})
 		put("changing.yaml", version(n))

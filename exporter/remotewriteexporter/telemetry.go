@@ -153,7 +153,7 @@ func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.damaged.Add(d.Bytes)
 	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
 	if d.Torn {
-		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped in its last write, of which nobody was told that it was done, or the file is damaged", file, bytes)
+		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped during the last write, which was not confirmed to anyone, or the file is damaged", file, bytes)
 		return
 	}
 	t.log.Error("a part of the queue on disk cannot be read: blocks in it are lost, and counted as dropped as far as is known how many; all else is sent", file, bytes)

@@ -80,7 +80,7 @@ func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 	e.last = readSample()
 	e.mu.Unlock()
 	for _, knob := range lease.fromEnv() {
-		e.logger.Info("Left alone: set in the environment", zap.String("variable", knob))
+		e.logger.Info("Not changed: set in the environment", zap.String("variable", knob))
 	}
 	e.refresh()
 

@@ -112,7 +112,7 @@ func TestEnvironmentWins(t *testing.T) {
 		s.start(t)
 		defer s.shutdown(t)
 		assert.Equal(t, want, readKnobs())
-		assert.Equal(t, silent, s.said("Left alone"))
+		assert.Equal(t, silent, s.said("Not changed"))
 	}
 	f("", "", knobs{gogc: 400, limit: 512 << 20}, 0)
 	f("77", "", knobs{gogc: 77, limit: 512 << 20}, 1)

@@ -178,7 +178,7 @@ func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	// A file that changes leaves the allocator's jobs alone, also when it changes for the worse.
 	applied := r.counters.applied.Load()
 	fill(t, file, "not: [yaml")
-	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Keeping the configuration").Len() == 1 }, patience, glance)
+	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Keeping the old configuration").Len() == 1 }, patience, glance)
 	o.assign("third", "", b.address())
 	require.Eventually(t, func() bool { return r.toolsOf("third") != nil }, patience, glance)
 	assert.NotNil(t, r.toolsOf("own"))
@@ -250,7 +250,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			o.withdraw("third")
 			o.assign("bad", "", b.address())
 			r.await(t, of(b, is("requests", 42)))
-			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("no longer wrong").Len() == 1 }, patience, glance)
+			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("valid again").Len() == 1 }, patience, glance)
 
 			// One that was right goes on as it was.
 			before := r.toolsOf("bad")

@@ -59,7 +59,7 @@ func (j *job) isElsewhere(hash uint64, left time.Time) bool {
 		defer cancel()
 		groups, err := r.allocator.Elsewhere(ctx, cfg.JobName)
 		if err != nil && r.fetching.Err() == nil {
-			r.settings.Logger.Warn("Targets that left are called stale: the target allocator does not say whether others have them",
+			r.settings.Logger.Warn("Targets that left get stale markers: the target allocator does not say whether another collector has them",
 				zap.String("job", cfg.JobName), zap.Error(err))
 		}
 		return hashesOf(cfg, groups), err

@@ -309,7 +309,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		defer cancel()
 		if r.clock.Stop(giveUp) != nil {
 			hangUp = (*target).hangUp // the others do so when they return
-			r.settings.Logger.Warn("The pipeline does not return, though it was told to stop: nobody waits for it any more")
+			r.settings.Logger.Warn("The pipeline has not returned by the end of the shutdown: the receiver no longer waits for it")
 		}
 		if ctx.Err() != nil {
 			err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", ctx.Err()))

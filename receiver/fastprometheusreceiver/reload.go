@@ -32,7 +32,7 @@ func (r *scraper) reload(current reading) reading {
 	}
 	r.count(err)
 	if err != nil {
-		r.settings.Logger.Error("Keeping the configuration: its files have changed for the worse", zap.Error(err))
+		r.settings.Logger.Error("Keeping the old configuration: its changed files cannot be used", zap.Error(err))
 		return reading{jobs: current.jobs, sum: next.sum}
 	}
 	r.settings.Logger.Info("Applied changed configuration files")

@@ -82,7 +82,7 @@ func TestReloadForTheWorse(t *testing.T) {
 	require.Eventually(t, func() bool { return r.counters.rejected.Load() == rejected+1 }, patience, glance)
 	r.sink.Reset()
 	r.await(t, is("requests", 42))
-	told := r.log.FilterMessageSnippet("Keeping the configuration").All()
+	told := r.log.FilterMessageSnippet("Keeping the old configuration").All()
 	assert.Len(t, told, int(rejected)+1)
 	assert.Contains(t, fmt.Sprint(told[rejected].ContextMap()["error"]), "larger than 64MiB")
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))

@@ -188,7 +188,7 @@ func (r *otlpReceiver) Shutdown(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		r.settings.Logger.Warn("Cutting off what did not finish in time", zap.Duration("drain_timeout", r.cfg.DrainTimeout))
+		r.settings.Logger.Warn("Aborting the requests that did not finish in time", zap.Duration("drain_timeout", r.cfg.DrainTimeout))
 		r.kill()
 		if r.grpc != nil {
 			r.grpc.Stop()

@@ -287,7 +287,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterEnqueueFailedMetricPoints, err = builder.meter.Int64Counter(
 		"otelcol_exporter_enqueue_failed_metric_points",
-		metric.WithDescription("Points that were not taken because the queue was full or could not be stored; the caller was told. [Alpha]"),
+		metric.WithDescription("Points that were not taken because the queue was full or could not be stored; the caller got an error. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

@@ -104,7 +104,7 @@ func (c *Client) Run(ctx context.Context, apply func(Answer) (broken map[string]
 		} else {
 			c.failures.Add(1)
 			if !failing {
-				c.logger.Error("Keeping the jobs: those of the target allocator cannot be had", zap.Error(err))
+				c.logger.Error("Keeping the jobs known so far: those of the target allocator cannot be read", zap.Error(err))
 			}
 			failing = true
 		}
@@ -166,7 +166,7 @@ func (c *Client) compare(before, now map[string]error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if now[name] == nil {
-			c.logger.Info("A job of the target allocator's is no longer wrong", zap.String("job", name))
+			c.logger.Info("A job of the target allocator's is valid again", zap.String("job", name))
 		}
 	}
 }

@@ -241,7 +241,7 @@ func TestBrokenJobsFailAlone(t *testing.T) {
 			require.Equal(t, 1, told.Len(), "%v", log.All())
 			s.answer(http.StatusOK, twoJobs)
 			k.awaitJobs(t, "a", "b")
-			require.Eventually(t, func() bool { return log.FilterMessageSnippet("no longer wrong").Len() == 1 }, patience, glance)
+			require.Eventually(t, func() bool { return log.FilterMessageSnippet("valid again").Len() == 1 }, patience, glance)
 			failures := c.Failures()
 			s.await(t)
 			assert.Equal(t, failures, c.Failures())

@@ -39,7 +39,7 @@ func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }
 // that: the metrics are made anew.
 func (j *Job) cameBackChanged() {
 	if !j.Changed.Swap(true) {
-		j.Logger.Warn("Metrics came back changed from a pipeline that was to leave them as they were: they are made anew",
+		j.Logger.Warn("The pipeline changed metrics that it had promised not to change: they are built anew",
 			zap.String("job", j.Name))
 	}
 }
