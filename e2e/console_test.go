@@ -177,7 +177,7 @@ func TestConsole(t *testing.T) {
 		p.Holds(`[...document.querySelectorAll("tbody tr")].every(r => r.textContent.includes("not passed on"))`)
 		p.Picture("live-wide")
 		p.Go("#/live/exporter%2Fremotewrite")
-		p.Reads("main", "Some of what it takes", "geese")
+		p.Reads("main", "Some of what it takes", "sightings")
 		p.Go("#/live/exporter%2Fother")
 		p.Reads("main", "No data can be looked at here")
 	})
@@ -260,11 +260,28 @@ func TestConsole(t *testing.T) {
 			}
 		}
 	})
+	t.Run("away", func(t *testing.T) {
+		a.destination.Always(rwserver.Step{Status: 503})
+		for _, l := range looks {
+			p := browser.Page(t, l.look, a.home, "#/overview")
+			p.Holds(`/Breaker open.*queue \S+ full/.test(document.querySelector(".picture")?.textContent)`) // in whole words, not cut off
+			p.Fits()
+			p.Picture("overview-away-" + l.name)
+			p.Go("#/delivery")
+			p.Reads("main", "Breaker open", "it waits in the queue", "Items, on one scale")
+			p.Fits()
+			p.Picture("delivery-away-" + l.name)
+		}
+		a.destination.Always(rwserver.Step{})
+		p := browser.Page(t, console.Wide, a.home, "#/delivery")
+		p.Reads("main", "All destinations take what comes", "Nothing was lost since the start")
+	})
 	t.Run("loss", func(t *testing.T) {
 		p := browser.Page(t, console.Wide, a.home, "#/delivery")
 		p.Reads("h1", "Delivery")
 		a.destination.Always(rwserver.Step{Status: 400})
 		p.Reads("main", "is being lost now", "Lost, by reason", "400", "Next: The destination will never take it")
+		p.Holds(`document.querySelector(".chart .legends").textContent.includes("lost")`)
 		p.Picture("delivery-loss-wide")
 		p.Go("#/overview")
 		p.Reads("main", "are being lost", "Next:")

@@ -18,9 +18,9 @@ var destinationLines = [...]struct {
 }{
 	{"taken", itemsPerSecond, func(d *destinationJSON) *float64 { return d.TakenRate }},
 	{"sent", itemsPerSecond, func(d *destinationJSON) *float64 { return d.SentRate }},
-	{"dropped", itemsPerSecond, func(d *destinationJSON) *float64 { return d.LostRate }},
+	{lineDropped, itemsPerSecond, func(d *destinationJSON) *float64 { return d.LostRate }},
 	{"waiting", "items", func(d *destinationJSON) *float64 { return number(float64(d.Waiting)) }},
-	{"wire_bytes", "B/s", func(d *destinationJSON) *float64 { return d.WireRate }},
+	{lineWire, "B/s", func(d *destinationJSON) *float64 { return d.WireRate }},
 	{"ack_seconds", "s", (*destinationJSON).ackNow},
 }
 
@@ -58,7 +58,7 @@ func (t *trail) set(at int, d *destinationJSON) {
 
 func (t *trail) empty() bool {
 	for i := range t {
-		if slices.ContainsFunc(t[i][:], func(v float32) bool { return v == v }) {
+		if slices.ContainsFunc(t[i][:], func(v float32) bool { return !math.IsNaN(float64(v)) }) {
 			return false
 		}
 	}
@@ -137,7 +137,7 @@ func (v trailValues) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if n != n {
+		if math.IsNaN(float64(n)) {
 			out = append(out, "null"...)
 		} else {
 			out = strconv.AppendFloat(out, float64(n), 'g', 4, 32)

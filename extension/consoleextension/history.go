@@ -80,9 +80,15 @@ func (c *counts) add(states map[string]int) {
 	c.Healthy += states[inspect.Healthy]
 	c.Failing += states[inspect.Failing]
 	c.Unknown += states[inspect.Unknown]
-	c.Dropped += states["dropped"]
+	c.Dropped += states[stateDropped]
 	c.Elsewhere += states["elsewhere"]
 }
+
+// Lines that the history of everything and that of a destination have in common.
+const (
+	lineDropped = "dropped"
+	lineWire    = "wire_bytes"
+)
 
 // lines are what the history consists of.
 var lines = [...]struct {
@@ -92,8 +98,8 @@ var lines = [...]struct {
 	{"in", perSecond, func(t *totals) *float64 { return t.in }},
 	{"limited", perSecond, func(t *totals) *float64 { return t.limited }},
 	{"out", perSecond, func(t *totals) *float64 { return t.out }},
-	{"dropped", perSecond, func(t *totals) *float64 { return t.dropped }},
-	{"wire_bytes", "B/s", func(t *totals) *float64 { return t.wire }},
+	{lineDropped, perSecond, func(t *totals) *float64 { return t.dropped }},
+	{lineWire, "B/s", func(t *totals) *float64 { return t.wire }},
 	{"bytes_per_sample", "B", func(t *totals) *float64 { return t.perSample }},
 	{"cpu", "cores", func(t *totals) *float64 { return t.usage.cores }},
 	{"rss", "B", func(t *totals) *float64 { return t.usage.rss }},

@@ -4,9 +4,11 @@
 package consoleextension
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +61,44 @@ func TestLiveDataIsShownWithoutSecrets(t *testing.T) {
 	point := live.Batches[0].Points[0]
 	require.Equal(t, []string{"geese", "42", inspect.FatePassed}, []string{point.Name, point.Value, point.Fate})
 	require.NotContains(t, text, "s3cr3t")
+}
+
+// Of targets with fixed times each is seen, whatever else came right before it.
+func TestLiveDataOfEachTargetIsSeen(t *testing.T) {
+	named := func(name string) pmetric.Metrics {
+		md := pmetric.NewMetrics()
+		m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+		m.SetName(name)
+		m.SetEmptyGauge().DataPoints().AppendEmpty()
+		return md
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var tap inspect.Tap
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			early, late := named("early"), named("late")
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(time.Second):
+				}
+				tap.Metrics(early)
+				time.Sleep(time.Millisecond)
+				tap.Metrics(late)
+			}
+		}()
+		seen := map[string]int{}
+		for range 100 {
+			glance, err := anyOf(ctx, []*inspect.Tap{&tap})
+			require.NoError(t, err)
+			seen[glance.Points[0].Name]++
+			time.Sleep(500 * time.Millisecond) // when the next looks there is time before the early one
+		}
+		require.Greater(t, seen["early"], 10)
+		require.Greater(t, seen["late"], 10)
+	})
 }
 
 func TestLiveDataIsBounded(t *testing.T) {

@@ -50,13 +50,17 @@ export function chart(spec: Chart): HTMLElement {
       null,
       h("span", { class: "chart-title" }, spec.title),
       h("span", { class: "chart-when" }),
-      spec.lines.map((line) =>
-        h(
-          "span",
-          { class: "legend" },
-          h("span", { class: `swatch ${line.colour}${line.dashed ? " dashed" : ""}`, "aria-hidden": "true" }),
-          spec.lines.length > 1 ? `${line.label} ` : "",
-          h("b", null, last(line)),
+      h(
+        "span",
+        { class: spec.lines.length > 1 ? "legends below" : "legends" },
+        spec.lines.map((line) =>
+          h(
+            "span",
+            { class: "legend" },
+            h("span", { class: `swatch ${line.colour}${line.dashed ? " dashed" : ""}`, "aria-hidden": "true" }),
+            spec.lines.length > 1 ? `${line.label} ` : "",
+            h("b", null, last(line)),
+          ),
         ),
       ),
     ),

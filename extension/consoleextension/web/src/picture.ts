@@ -16,6 +16,8 @@ export interface Box {
   words?: string;
   /** One line of what it is doing. */
   line: string;
+  /** A second one, of what is outside. */
+  more?: string;
   tone: Tone | null;
   /** What leaves here and does not go on. */
   losses: { text: string; tone: "bad" | "warn" }[];
@@ -198,7 +200,11 @@ function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
 function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGElement {
   const letters = Math.floor((w - (box.kind ? 26 : 34)) / 8);
   const inside = box.kind !== "";
-  const words = [box.kind, box.words ?? box.name, box.line, ...box.losses.map((l) => l.text)].filter(Boolean).join(", ");
+  const lossInside = inline && box.losses[0];
+  const more = inside || lossInside ? "" : (box.more ?? "");
+  const subLetters = Math.floor((w - 20) / 6.3);
+  const raised = more ? 9 : 0;
+  const words = [box.kind, box.words ?? box.name, box.line, box.more, ...box.losses.map((l) => l.text)].filter(Boolean).join(", ");
   return svg(
     "g",
     null,
@@ -209,10 +215,11 @@ function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGEl
       svg("rect", { class: inside ? "node" : "node outside", x, y, width: w, height: h, rx: 8 }),
       inside ? svg("text", { class: "kind", x: x + 13, y: y + 20 }, box.kind) : null,
       box.tone ? svg("circle", { class: `dot ${box.tone}`, cx: x + w - 15, cy: y + 16, r: 4.5 }) : null,
-      svg("text", { class: "name", x: inside ? x + 13 : x + w / 2, y: inside ? y + 40 : y + 33, "text-anchor": inside ? "start" : "middle" }, shorten(box.name, letters)),
-      inline && box.losses[0]
-        ? svg("text", { class: `loss ${box.losses[0].tone}`, x: x + 13, y: y + 58 }, box.losses.map((l) => l.text).join(", "))
-        : svg("text", { class: "sub", x: inside ? x + 13 : x + w / 2, y: inside ? y + 58 : y + 51, "text-anchor": inside ? "start" : "middle" }, shorten(box.line, Math.floor((w - 20) / 6.3))),
+      svg("text", { class: "name", x: inside ? x + 13 : x + w / 2, y: inside ? y + 40 : y + 33 - raised, "text-anchor": inside ? "start" : "middle" }, shorten(box.name, letters)),
+      lossInside
+        ? svg("text", { class: `loss ${lossInside.tone}`, x: x + 13, y: y + 58 }, box.losses.map((l) => l.text).join(", "))
+        : svg("text", { class: "sub", x: inside ? x + 13 : x + w / 2, y: inside ? y + 58 : y + 51 - raised, "text-anchor": inside ? "start" : "middle" }, shorten(box.line, subLetters)),
+      more ? svg("text", { class: "sub", x: x + w / 2, y: y + 57, "text-anchor": "middle" }, shorten(more, subLetters)) : null,
     ),
     !inline && box.losses.map((loss, i) => [
       svg("path", { class: `lost ${loss.tone}`, d: `M${x + 20} ${y + h + i * 18}v15` }),

@@ -9,7 +9,7 @@ import type { View } from "../page";
 import { badge, bar, empty, exports, heading, section, stats, text, type Tone } from "../parts";
 import { changed, type Route } from "../route";
 import { table } from "../table";
-import { chooseRange, drawer, range, remembered } from "./past";
+import { chooseRange, drawer, range, remembered, type Drawn } from "./past";
 
 export const states: Record<api.Destination["state"], [Tone, string]> = {
   ok: ["ok", "Delivering"],
@@ -89,11 +89,12 @@ function past(d: api.Destination, e: api.Exporter, data: api.Delivery, history: 
   if (!drawing) return null;
   const { draw, some } = drawing;
   const key = `${e.exporter}/${e.signal}/${d.name}`;
+  const lossy = some("dropped");
   return h(
     "div",
     { class: "charts", key: `${key}/charts` },
-    draw(`${key}/flow`, "Items, on one scale", rate, ["taken", "accepted", "muted"], ["sent", "acknowledged", "accent"], ["dropped", "lost", "bad"]),
-    some("dropped") ? draw(`${key}/loss`, "Lost", rate, ["dropped", "lost", "bad"]) : null,
+    draw(`${key}/flow`, "Items, on one scale", rate, ["taken", "accepted", "muted"], ["sent", "acknowledged", "accent"], ...(lossy ? [["dropped", "lost", "bad"] as Drawn] : [])),
+    lossy ? draw(`${key}/loss`, "Lost", rate, ["dropped", "lost", "bad"]) : null,
     draw(`${key}/waiting`, "Waiting", short, ["waiting", "items", "accent"]),
     draw(`${key}/ack`, "Response time", duration, ["ack_seconds", "on average", "accent"]),
     draw(`${key}/wire`, "On the wire", byteRate, ["wire_bytes", "sent", "accent"]),

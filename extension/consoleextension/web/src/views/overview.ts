@@ -10,7 +10,7 @@ import { heading, section, stats, text, type Tone } from "../parts";
 import { picture, type Arrow, type Box } from "../picture";
 import { href, type Route } from "../route";
 import { states } from "./delivery";
-import { chooseRange, drawer, range, remembered } from "./past";
+import { chooseRange, drawer, range, remembered, type Drawn } from "./past";
 
 interface Data {
   now: api.Overview;
@@ -152,8 +152,10 @@ function drawing(pipeline: api.Pipeline, now: api.Overview): { boxes: Box[]; arr
 function destination(id: string, d: api.Destination, node: api.PipelineNode): Box {
   const [tone, state] = states[d.state] ?? ["idle", d.state];
   const losses: Box["losses"] = d.lost_per_second ? [{ text: `${rate(d.lost_per_second)} lost`, tone: "bad" }] : [];
-  const line = d.queue.used ? `${state}, queue ${percent(d.queue.used)} full` : state;
-  return { id, kind: "", name: host(d.name), words: d.name, line, tone, losses, href: href("delivery", "", { exporter: node.name }) };
+  // While all goes well a queue of a moment says nothing.
+  const used = d.queue.used ?? 0;
+  const more = used >= 0.01 || (used > 0 && d.state !== "ok") ? `queue ${percent(used)} full` : "";
+  return { id, kind: "", name: host(d.name), words: d.name, line: state, more, tone, losses, href: href("delivery", "", { exporter: node.name }) };
 }
 
 // The part of an address by which people know it.
@@ -223,7 +225,7 @@ function numbers(now: api.Overview): Child {
 function past(history: api.History, now: api.Overview, route: Route): Child {
   const drawing = drawer(history, history.series, now.now, now.latest, range(route));
   if (!drawing) return section({ id: "hour", title: "Recent history" }, null, h("p", { class: "quiet" }, "Charts begin to show after 20 seconds."));
-  const { draw } = drawing;
+  const { draw, some } = drawing;
   return section(
     { id: "hour", title: "Recent history" },
     null,
@@ -231,7 +233,7 @@ function past(history: api.History, now: api.Overview, route: Route): Child {
     h(
       "div",
       { class: "charts" },
-      draw("flow", "Samples, on one scale", rate, ["in", "in", "muted"], ["out", "out", "accent"], ["limited", "limited", "warn"], ["dropped", "lost", "bad"]),
+      draw("flow", "Samples, on one scale", rate, ["in", "in", "muted"], ["out", "out", "accent"], ["limited", "limited", "warn"], ...(some("dropped") ? [["dropped", "lost", "bad"] as Drawn] : [])),
       draw("loss", "Lost", rate, ["dropped", "lost", "bad"]),
       draw("failing", "Failing targets", count, ["failing", "failing", "warn"]),
       draw("wire", "On the wire", byteRate, ["wire_bytes", "sent", "accent"]),
