@@ -67,9 +67,9 @@ var rounds = map[string][]string{
 	"cardinality": {"cardinality", "cardinality/top?n=20", "cardinality/top?of=labels&by=values&n=5"},
 	"labels":      {"cardinality", "cardinality/top?of=labels&by=values&n=1000", "cardinality/top?of=labels&by=values&n=5"},
 	"pairs":       {"cardinality", "cardinality/top?of=pairs&n=1000", "cardinality/top?of=labels&by=values&n=5"},
-	"groups":      {"cardinality", "cardinality/top?of=groups&label=instance&n=1000", "cardinality/top?of=labels&by=values&n=5"},
-	"metric":      {"cardinality", "cardinality/metric?name=load_3", "cardinality/whatif?metric=load_3&drop=instance"},
-	"whatif":      {"cardinality", "cardinality/metric?name=load_3", "cardinality/whatif?drop=instance&drop=part"},
+	"groups":      {"cardinality", "cardinality/top?of=groups&label=service.instance.id&n=1000", "cardinality/top?of=labels&by=values&n=5"},
+	"metric":      {"cardinality", "cardinality/metric?name=load_3", "cardinality/whatif?metric=load_3&drop=service.instance.id"},
+	"whatif":      {"cardinality", "cardinality/metric?name=load_3", "cardinality/whatif?drop=service.instance.id&drop=part"},
 	"target":      {"targets/" + anyTarget},
 	"tsdb":        {"status/tsdb?limit=1000"},
 	"delivery":    {"delivery"},
@@ -200,7 +200,7 @@ func smooth(t *testing.T, a *collector, home string) {
 
 	p.Go("#/cardinality")
 	p.Reads("main", "1.05M", "load_3") // with those that the receiver makes of each scrape
-	p.Go("#/cardinality?of=groups&label=instance&n=1000")
+	p.Go("#/cardinality?of=groups&label=service.instance.id&n=1000")
 	p.Reads("main", "t0")
 	p.Go("#/overview")
 	p.Reads("main", "10,000 targets")

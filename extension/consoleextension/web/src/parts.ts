@@ -29,7 +29,7 @@ export function section(title: string | { id: string; title: string }, about: Ch
   return h("section", { "aria-labelledby": id, key: id }, h("h2", { id }, title.title), about ? h("p", { class: "quiet about" }, about) : null, body);
 }
 
-export function empty(title: string, next: Child): HTMLElement {
+export function empty(title: Child, next: Child): HTMLElement {
   return h("div", { class: "empty" }, h("p", null, h("strong", null, title)), h("p", { class: "quiet" }, next));
 }
 

@@ -92,7 +92,7 @@ function query({ params }: Route) {
 }
 
 // What most people group by.
-const grouping = "job";
+const grouping = "service.name";
 
 // What one asks of a list first.
 const first = (of: string): Order => ({ by: of === "labels" ? "values" : "series", down: true });
@@ -176,10 +176,16 @@ function most(top: api.Top, now: api.Cardinality, route: Route): Child {
       mostFirst: true,
       columns: columnsOf(of, top, route),
       tone: (row) => (row.limit > 0 && row.used >= row.limit ? "bad" : ""),
-      none: route.params.get("match") ? empty("Nothing matches", "Try a shorter part of the name.") : empty("No series yet", "The list fills as soon as points pass through the processor."),
+      none: nothing(of, now, route),
     }),
     top.more ? h("p", { class: "quiet more-rows" }, "There are more. Raise the number of rows, or search.") : null,
   );
+}
+
+function nothing(of: string, now: api.Cardinality, route: Route): Child {
+  if (route.params.get("match")) return empty("Nothing matches", "Try a shorter part of the name.");
+  if (of !== "groups" || now.series === 0) return empty("No series yet", "The list fills as soon as points pass through the processor.");
+  return empty(["No series has the label ", h("code", null, text(route.params.get("label") ?? grouping, 80))], ["Of scraped targets ", h("code", null, "job"), " is ", h("code", null, "service.name"), " here, and ", h("code", null, "instance"), " is ", h("code", null, "service.instance.id"), "."]);
 }
 
 function within1(route: Route, param: string, what: string): Child {
