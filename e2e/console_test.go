@@ -249,7 +249,8 @@ func TestConsole(t *testing.T) {
 		views := map[string]string{
 			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
 			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
-			"advice":  "#/cardinality?advice=1",
+			"advice": "#/cardinality?advice=1",
+			"groups": "#/cardinality?of=groups", "pairs": "#/cardinality?of=pairs",
 			"live":    "#/live/processor%2Fcardinality",
 			"relabel": "#/relabel?labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D",
 		}
@@ -258,6 +259,9 @@ func TestConsole(t *testing.T) {
 			for _, view := range slices.Sorted(maps.Keys(views)) {
 				p.Go(views[view])
 				p.Holds(fmt.Sprintf(`location.hash === %q && document.querySelector("#view h1") && !document.querySelector("#view[aria-busy]")`, views[view]))
+				if view == "live" {
+					p.Reads("main", "points came")
+				}
 				p.Fits()
 				p.Accessible()
 				p.Picture(view + "-" + l.name)

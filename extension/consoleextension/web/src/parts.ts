@@ -156,8 +156,9 @@ export function choice(route: Route, name: string, label: string, options: reado
 
 export function pager(route: Route, offset: number, size: number, total: number, rows: Child): HTMLElement | null {
   if (total === 0) return null;
+  const all = offset === 0 && total <= size; // there is no other page to leave room for
   const to = (at: number, text: string, label: string, rel: string) =>
-    at > -size && at < total && size > 0 ? h("a", { href: changed(route, { offset: Math.max(0, at) || null }), rel, "aria-label": label }, text) : h("span", { class: "off", "aria-hidden": "true" }, text);
+    all ? null : at > -size && at < total && size > 0 ? h("a", { href: changed(route, { offset: Math.max(0, at) || null }), rel, "aria-label": label }, text) : h("span", { class: "off", "aria-hidden": "true" }, text);
   return h(
     "nav",
     { class: "pager", "aria-label": "Pages" },

@@ -59,12 +59,16 @@ export function picture(boxes: Box[], arrows: Arrow[], room: number): SVGSVGElem
   const ranks = rank(boxes, arrows);
   const most = Math.max(1, ...ranks.map((r) => r.length));
   const widths = ranks.map((r) => (r.every((b) => !b.kind) ? outsideWidth : across.w));
-  const length = widths.reduce((sum, w) => sum + w, 0) + across.onward * (ranks.length - 1);
-  return room >= length * 0.8 ? horizontal(ranks, arrows, widths, length, most) : vertical(ranks, arrows, most, room);
+  const gaps = ranks.slice(1).map((_, i) => Math.max(across.onward, ...arrows.filter((a) => ranks[i]!.some((b) => b.id === a.from)).map(wordsWidth)));
+  const length = [...widths, ...gaps].reduce((sum, w) => sum + w, 0);
+  return room >= length * 0.8 ? horizontal(ranks, arrows, widths, gaps, length, most) : vertical(ranks, arrows, most, room);
 }
 
-function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], length: number, most: number): SVGSVGElement {
-  const { h, onward, beside } = across;
+// What stands on an arrow must not reach into the boxes at its ends.
+const wordsWidth = (a: Arrow): number => Math.max(a.above.length * 7.6, a.below.length * 6.8) + 24;
+
+function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: number[], length: number, most: number): SVGSVGElement {
+  const { h, beside } = across;
   const places = new Map<string, Place & { w: number }>();
   let x = 0;
   ranks.forEach((boxes, i) => {
@@ -72,7 +76,7 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], length: n
     const top = ((most - boxes.length) * (h + beside)) / 2;
     boxes.forEach((box, j) => places.set(box.id, { box, x, y: top + j * (h + beside), w }));
     if (boxes.length < most) align(boxes, arrows, places, "y", h + beside);
-    x += w + onward;
+    x += w + (gaps[i] ?? 0);
   });
   return frame(length, lowest([...places.values()], h), false, [
     arrows.map((a) => {

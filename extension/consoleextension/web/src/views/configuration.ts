@@ -52,7 +52,7 @@ export const configuration: View<api.Configuration> = {
             { title: "Status", sort: "status", class: "wrap", cell: (c) => [badge(...(statuses[c.status] ?? ["idle", c.status])), c.status_error ? h("small", { class: "block bad-text" }, text(c.status_error, 300)) : null] },
             { title: "Since", class: "nowrap", cell: (c) => (c.status_since ? h("time", { datetime: c.status_since, title: time(c.status_since) }, ago(c.status_since)) : unknown) },
             { title: "Pipelines", class: "wrap", cell: (c) => (c.pipelines ?? []).join(", ") },
-            { title: "Module", sort: "version", class: "wrap", cell: (c) => (c.module ? [c.module, " ", h("b", null, c.version)] : unknown) },
+            { title: "Module", sort: "version", class: "wrap", cell: (c) => (c.module ? [path(c.module), " ", h("b", { class: "nowrap" }, c.version)] : unknown) },
           ],
         }),
       ),
@@ -63,7 +63,7 @@ export const configuration: View<api.Configuration> = {
         h("pre", { class: "yaml", tabindex: "0", role: "region", "aria-label": "The configuration as YAML" }, yaml(data.yaml)),
       ),
       data.modules?.length
-        ? h("details", { key: "modules" }, h("summary", null, plural(data.modules.length, "module")), table({ caption: "Modules", rows: data.modules, key: (m) => m.path, columns: [{ title: "Module", head: true, class: "wrap", cell: (m) => m.path }, { title: "Version", class: "nowrap", cell: (m) => m.version }] }))
+        ? h("details", { key: "modules" }, h("summary", null, plural(data.modules.length, "module")), table({ caption: "Modules", rows: data.modules, key: (m) => m.path, columns: [{ title: "Module", head: true, class: "wrap", cell: (m) => path(m.path) }, { title: "Version", class: "nowrap", cell: (m) => m.version }] }))
         : null,
     ];
   },
@@ -76,3 +76,6 @@ function yaml(source: string): Child {
     return [indent, key ? h("span", { class: "key" }, key) : null, rest.includes("[REDACTED]") ? h("span", { class: "warn-text" }, rest) : rest, "\n"];
   });
 }
+
+// A path may be broken after a slash, and a word of it where nothing else helps.
+const path = (module: string): Child => module.split("/").map((part, i) => (i ? ["/", h("wbr"), part] : part));

@@ -177,7 +177,9 @@ const views: Record<string, string> = { receiver: "targets", exporter: "delivery
 function box(node: api.PipelineNode, now: api.Overview): Box {
   const { rates } = node;
   const losses: Box["losses"] = [];
-  if (rates?.dropped) losses.push({ text: `${rate(rates.dropped)} lost`, tone: "bad" });
+  // What a destination's box says is not said here once more.
+  const said = node.destinations.reduce((sum, d) => sum + (d.lost_per_second ?? 0), 0);
+  if (rates?.dropped && rates.dropped > said * 1.01) losses.push({ text: `${rate(rates.dropped)} lost`, tone: "bad" });
   if (lostScrapes(node) && !rates?.dropped) losses.push({ text: `${short(lostScrapes(node))} scrapes/s lost`, tone: "bad" });
   if (rates?.limited) losses.push({ text: `${rate(rates.limited)} limited`, tone: "warn" });
   return { id: node.id, kind: node.kind, name: node.name, line: doing(node), tone: tone(node, now), losses, href: href(node.id.startsWith("processor/cardinality") ? "cardinality" : node.outside.in === "clients" ? "delivery" : (views[node.kind] ?? "configuration")) };
@@ -208,7 +210,7 @@ function numbers(now: api.Overview): Child {
     stats(
       { label: "In", value: measured(t.in_per_second, over), note: wire(t.received_wire_bytes_per_second) || null },
       { label: "Limited", value: measured(t.limited_per_second, over), tone: t.limited_per_second ? "warn" : undefined, note: "kept out on purpose" },
-      { label: "Out", value: measured(t.out_per_second, over), note: t.destinations > 1 ? `by the slowest of ${count(t.destinations)} destinations` : "acknowledged" },
+      { label: "Out", value: measured(t.out_per_second, over), note: t.destinations > 1 ? `by the slowest of ${count(t.destinations)} destinations` : t.out_per_second === null && over !== null ? "not measured by the exporters" : "acknowledged" },
       scrapes && !t.dropped_per_second
         ? { label: "Lost", value: `${short(scrapes)}/s`, tone: "bad", note: "scrapes that were refused" }
         : { label: "Lost", value: measured(t.dropped_per_second, over), tone: t.dropped_per_second ? "bad" : undefined, note: t.dropped_per_second ? h("a", { href: href("delivery") }, "see where") : t.dropped_per_second === 0 ? "nothing" : null },

@@ -151,7 +151,7 @@ function failures(all: api.TargetList, route: Route): Child {
         { title: "Targets", numeric: true, class: "bad-text", cell: (e) => h("b", null, count(e.count)) },
         { title: "Reason", head: true, class: "reason", cell: (e) => headline(e.reason_text) },
         { title: "Example", class: "wrap quiet", cell: (e) => [text(e.example, 160), e.jobs?.length ? h("small", { class: "block" }, e.jobs.length === 1 ? "Job " : "Jobs ", e.jobs.slice(0, 5).map((j, i) => [i ? ", " : "", text(j, 60)]), e.jobs.length > 5 ? ` and ${e.jobs.length - 5} more` : "") : null] },
-        { title: "Next", class: "wrap minor", cell: (e) => e.next },
+        { title: "Next", class: "wrap", cell: (e) => e.next },
         {
           title: "",
           class: "nowrap",
