@@ -55,6 +55,8 @@ func TestClassicMistakes(t *testing.T) {
 		{"unknown component", "  remotewrite:", "  remotewrit:", []string{"config.yaml:16", "did you mean `remotewrite`?"}},
 		{"unknown reference", "[remotewrite]", "[remote_write]", []string{"config.yaml:22", "`remote_write` is not configured", "did you mean `remotewrite`?"}},
 		{"tab", "    endpoint:", "\tendpoint:", []string{"config.yaml", "YAML", "tab"}},
+		{"no scheme", "http://127.0.0.1", "127.0.0.1", []string{"config.yaml:17", "exporters::remotewrite::endpoint", "`127.0.0.1:9090/api/v1/write` has no scheme", "write http://127.0.0.1:9090/api/v1/write"}},
+		{"port alone", "service:\n", "extensions:\n  console:\n    endpoint: 13155\nservice:\n  extensions: [console]\n", []string{"config.yaml:20: extensions::console::endpoint", "write 127.0.0.1:13155"}},
 		{"no unit", "api/v1/write", "api/v1/write\n    timeout: 5", []string{"config.yaml:18", "timeout", "nanoseconds", "write 5s"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

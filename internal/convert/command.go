@@ -75,6 +75,10 @@ func validate(args ...string) error {
 var (
 	decoding = regexp.MustCompile(`decoding failed due to the following error\(s\):\s+`)
 	reading  = regexp.MustCompile(`'([a-z]+)' error reading configuration for "([^"]+)": `)
+	// judged is what a component says of its own configuration, keyed a key that it names, placed a line that is there already.
+	judged = regexp.MustCompile(`\b(receivers|processors|exporters|extensions|connectors)::([^:\s]+): `)
+	keyed  = regexp.MustCompile("`([a-z0-9_]+(?:\\[[0-9]+\\])?(?:(?:::|\\.)[a-z0-9_]+(?:\\[[0-9]+\\])?)*)`")
+	placed = regexp.MustCompile(`\([^()]*:[0-9]+\)`)
 )
 
 // plainly leaves out of an error of the collector what says nothing.
@@ -84,7 +88,32 @@ func plainly(text string) string {
 	text = reading.ReplaceAllString(text, "$1::$2: ")
 	text = strings.ReplaceAll(text, ": '' ", ": ")
 	text = strings.ReplaceAll(text, "'config' cannot read `config`: ", "cannot read `config`: ")
-	return typo.Plainly(text)
+	return located(typo.Plainly(text))
+}
+
+// located adds file and line to what components say of their configuration: those of the key, or else of the component.
+func located(text string) string {
+	lines := strings.Split(text, "\n")
+	var component []string
+	for i, line := range lines {
+		if match := judged.FindStringSubmatch(line); match != nil {
+			component = match[1:]
+		} else if !strings.HasPrefix(line, "`") { // else it is the next fault of the same one
+			component = nil
+		}
+		if component == nil || placed.MatchString(line) {
+			continue
+		}
+		where := ""
+		if key := keyed.FindStringSubmatch(line); key != nil {
+			where = typo.PlaceOf(slices.Concat(component, typo.Steps(strings.ReplaceAll(key[1], "::", ".")))...)
+		}
+		if where == "" {
+			where = typo.PlaceOf(component...)
+		}
+		lines[i] += where
+	}
+	return strings.Join(lines, "\n")
 }
 
 // validateFiles is the collector's own command, with a word when all is well, and what is deprecated.

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/typo"
 )
 
 const sound = `receivers:
@@ -23,7 +25,7 @@ const sound = `receivers:
           relabel_configs:
             - {source_labels: [a], regex: "(.*)", target_label: b, replacement: "$${1}"}
           static_configs:
-            - targets: ["${env:HOST:-localhost}:9100"]
+            - targets: ["${env:HOSTS:-localhost}:9100"]
   otlp/spare: {protocols: {grpc: {endpoint: "${env:UNSET}:4317"}}}
 exporters:
   remotewrite:
@@ -41,7 +43,10 @@ func look(set []string, texts ...string) error {
 	for i, text := range texts {
 		files = append(files, written{name: string(rune('a'+i)) + ".yaml", text: []byte(text)})
 	}
-	return mistakes("godwit-agent", files, set, func(name string) (string, bool) { return "http://x", name == "SET" })
+	return mistakes("godwit-agent", files, set, func(name string) (string, bool) {
+		value, found := map[string]string{"SET": "http://x", "HOST": "host/write"}[name]
+		return value, found
+	})
 }
 
 func TestMistakesAreToldWithTheirLine(t *testing.T) {
@@ -57,7 +62,7 @@ func TestMistakesAreToldWithTheirLine(t *testing.T) {
 		{"no name", `"${env:UNSET}"}`, `"${1}"}`, "a.yaml:14: exporters::remotewrite::external_labels::site: `${1}` is read as an environment variable, and no name of one"},
 		{"an endpoint", "env:SET", "env:OTHER", "a.yaml:13: exporters::remotewrite::endpoint: the environment variable OTHER is not set: set it, or give a default, as in `${env:OTHER:-value}`"},
 		{"an endpoint in short", "env:SET", "OTHER", "the environment variable OTHER is not set"},
-		{"a target", "HOST:-localhost", "HOST", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: the environment variable HOST is not set"},
+		{"a target", "HOSTS:-localhost", "HOSTS", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: the environment variable HOSTS is not set"},
 		{"a component", "  remotewrite:\n", "  remotewrit:\n", "a.yaml:12: exporters::remotewrit: there is no exporter `remotewrit`: did you mean `remotewrite`?"},
 		{"another distribution's", "  remotewrite:\n", "  kafka:\n", "a.yaml:12: exporters::kafka: godwit-agent does not have it: run it with the distribution godwit"},
 		{"a reference", "exporters: [remotewrite]", "exporters: [remote_write]", "a.yaml:18: service::pipelines::metrics/a::exporters: `remote_write` is not configured under `exporters`: did you mean `remotewrite`?"},
@@ -72,7 +77,15 @@ func TestMistakesAreToldWithTheirLine(t *testing.T) {
 		{"a component twice", "exporters:\n", "exporters:\n  remotewrite: {}\n", "a.yaml:13: exporters: the key `remotewrite` is there already, in line 12"},
 		{"no receiver", "receivers: [fastprometheus]", "receivers: []", "a.yaml:18: service::pipelines::metrics/a: a pipeline needs at least one of `receivers`"},
 		{"a level", "  extensions: []", "  telemetry: {logs: {level: verbose}}", "a.yaml:16: service::telemetry::logs::level: there is no level `verbose`: write debug, info, warn or error"},
-		{"a URL", `"${env:HOST:-localhost}:9100"`, "https://a:9100/b/c", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: a target is a host and port, not a URL: write a:9100, and `scheme: https` for the job, and `metrics_path: /b/c` for the job"},
+		{"no scheme", "${env:SET}/", "host:9090/", "a.yaml:13: exporters::remotewrite::endpoint: `host:9090/api/v1/write` has no scheme: write http://host:9090/api/v1/write, or https://host:9090/api/v1/write"},
+		{"another scheme", "${env:SET}/", "tcp://host:9090/", "a.yaml:13: exporters::remotewrite::endpoint: `tcp://host:9090/api/v1/write` must begin with http:// or https://"},
+		{"no scheme, and a password", "${env:SET}/", "me:s3cret@host/", "`…@host/api/v1/write` has no scheme: write http://…@host/api/v1/write, or"},
+		{"no scheme in a variable", "${env:SET}/api/v1/write", "${env:HOST}", "`host/write`, of the environment variable HOST, has no scheme: write http://host/write, or"},
+		{"no scheme in a default", "${env:SET}/api/v1/write", "${env:UNSET:-host}", "a.yaml:13: exporters::remotewrite::endpoint: `host` has no scheme"},
+		{"no scheme in a list", "endpoint: ${env:SET}/api/v1/write", "endpoints: [{endpoint: http://a}, {endpoint: b/write}]", "a.yaml:13: exporters::remotewrite::endpoints::endpoint: `b/write` has no scheme"},
+		{"a port of a destination", "${env:SET}/api/v1/write", "9090", "a.yaml:13: exporters::remotewrite::endpoint: `9090` is a port without a host: write http://host:9090"},
+		{"a port to listen at", "service:\n  extensions: []\n", "extensions:\n  console:\n    endpoint: 13155\nservice:\n  extensions: [console]\n", "a.yaml:17: extensions::console::endpoint: `13155` is a port without an address: write 127.0.0.1:13155 for this machine only, or 0.0.0.0:13155 for all"},
+		{"a URL", `"${env:HOSTS:-localhost}:9100"`, "https://a:9100/b/c", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: a target is a host and port, not a URL: write a:9100, and `scheme: https` for the job, and `metrics_path: /b/c` for the job"},
 	} {
 		require.Contains(t, sound, test.from, test.name)
 		assert.ErrorContains(t, look(nil, strings.Replace(sound, test.from, test.to, 1)), test.want, test.name)
@@ -93,9 +106,16 @@ func TestWhatIsNoMistake(t *testing.T) {
 	require.NoError(t, look(nil, strings.Replace(sound, "    external", "    timeout: 0\n    max_batch: 5\n    external", 1)))
 	require.NoError(t, look(nil, "service: {extensions: [console]}\n", "extensions: {console: }\n"))
 	require.NoError(t, look(nil, strings.Replace(sound, "  remotewrite:\n", "  prometheusremotewrite: {endpoint: http://a}\n  remotewrite:\n", 1)))
-	url := strings.Replace(sound, `"${env:HOST:-localhost}:9100"`, "https://a/b", 1)
+	url := strings.Replace(sound, `"${env:HOSTS:-localhost}:9100"`, "https://a/b", 1)
 	require.Error(t, look(nil, url))
 	require.NoError(t, look(nil, strings.Replace(url, "target_label: b,", "target_label: __address__,", 1)), "a prober's")
+	for _, endpoint := range []string{"HTTPS://a/b", `"${env:SET}"`, `"${env:UNSET:-http://${env:SET}}"`, "${env:SET}:9090", "${file:/a}", `""`, ""} {
+		require.NoError(t, look(nil, strings.Replace(sound, "${env:SET}/api/v1/write", endpoint, 1)), endpoint)
+	}
+	bare := strings.Replace(sound, "${env:SET}/", "host/", 1)
+	require.Error(t, look(nil, bare))
+	require.NoError(t, look(nil, bare, "exporters: {remotewrite: {endpoint: http://a}}\n"))
+	require.NoError(t, look(nil, strings.Replace(strings.ReplaceAll(bare, "remotewrite", "otlpstream"), "host/", "host:4317 #", 1)), "no URL")
 	require.NoError(t, look(nil, ""))
 	require.NoError(t, look(nil, "- a list\n"))
 }
@@ -111,6 +131,38 @@ func TestErrorsOfTheCollectorAreToldPlainly(t *testing.T) {
 'config' cannot read ` + "`config`: job \"node\", `scrape_interval`: not a valid duration string: \"10\"\n"
 	assert.Equal(t, "Error: receivers::fastprometheus/a: cannot read `config`: job \"node\", `scrape_interval`: not a valid duration string: \"10\"\n", plainly(said))
 	assert.Equal(t, "Error: something else\n", plainly("Error: something else\n"))
+}
+
+// What a component finds wrong with its configuration comes with the line of the key that it names first.
+func TestErrorsOfComponentsComeWithTheirLine(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(`exporters:
+  remotewrite:
+    queue:
+      size: 0
+    endpoints:
+      - endpoint: http://a
+      - endpoint: http://
+  remotewrite/b:
+    queue: {size: 1}
+`), 0o600))
+	typo.LookIn(name)
+	defer typo.LookIn()
+	for said, line := range map[string]string{
+		"exporters::remotewrite: `queue.size` must be positive, got 0":          "4",
+		"exporters::remotewrite: `queue::size` must be positive":                "4",
+		"exporters::remotewrite: `endpoints[1].endpoint` must be a URL":         "7",
+		"exporters::remotewrite: `timeout` must be positive":                    "2",
+		"exporters::remotewrite: `queue.size` must not be \"host:9090\"":        "4",
+		"exporters::remotewrite/b: something, and then `queue.size`":            "9",
+		"exporters::remotewrite: there is no key `a` (x.yaml:3)\n`queue.size` ": "4",
+		"exporters::remotewrite: invalid configuration: `queue` and `endpoint`": "3",
+	} {
+		assert.Equal(t, "Error: "+said+" ("+name+":"+line+")\n", plainly("Error: "+said+"\n"))
+	}
+	for _, said := range []string{"exporters::remotewrite: there is no key `a` (x.yaml:3)\n", "exporters::other: `queue` is wrong\n", "service: `queue` is wrong\n"} {
+		assert.Equal(t, said, plainly(said))
+	}
 }
 
 func TestValidateSaysThatAllIsWell(t *testing.T) {

@@ -39,14 +39,25 @@ func Place(key string) string { return PlaceOf(key) }
 
 // PlaceOf says where a value is, by the last parts of its path: keys of mappings, and [i] for a place in a list.
 func PlaceOf(path ...string) string {
-	return place(func(root *yaml.Node) (found []int) {
-		look(root, nil, func(_ *yaml.Node, at []string, line int) {
-			if len(at) >= len(path) && slices.Equal(at[len(at)-len(path):], path) {
-				found = append(found, line)
-			}
+	return placeOf(func(*yaml.Node) bool { return true }, path)
+}
+
+// placeOf leaves out values of that path that do not fit, if there are some that do.
+func placeOf(fits func(*yaml.Node) bool, path []string) string {
+	found := func(fits func(*yaml.Node) bool) string {
+		return place(func(root *yaml.Node) (lines []int) {
+			look(root, nil, func(n *yaml.Node, at []string, line int) {
+				if len(at) >= len(path) && slices.Equal(at[len(at)-len(path):], path) && fits(n) {
+					lines = append(lines, line)
+				}
+			})
+			return lines
 		})
-		return found
-	})
+	}
+	if text := found(fits); text != "" {
+		return text
+	}
+	return found(func(*yaml.Node) bool { return true })
 }
 
 // PlaceIn says where a value is that is in a mapping which has a key of that value, such as a job by its name.

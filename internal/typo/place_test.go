@@ -67,3 +67,20 @@ jobs:
 		require.Equal(t, want, Plainly(said))
 	}
 }
+
+// The value that is of the wrong type is meant, where others of the same key are of the right one.
+func TestPlacesAreThoseOfTheWrongType(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
+	LookIn(name)
+	defer LookIn()
+	const said = "'endpoint' expected type 'string', got unconvertible type 'int'"
+	write("a: {endpoint: http://a}\nb: {endpoint: 13155}\n")
+	require.Equal(t, "`endpoint` must be a text, not a whole number ("+name+":2)", Plainly(said))
+	write("a: {endpoint: \"${env:PORT}\"}\nb: {endpoint: 13155}\n")
+	require.Equal(t, "`endpoint` must be a text, not a whole number ("+name+":1 or "+name+":2)", Plainly(said))
+	write("a: {endpoint: http://a}\nb: {endpoint: http://b}\n")
+	require.Equal(t, "`endpoint` must be a text, not a whole number ("+name+":1 or "+name+":2)", Plainly(said), "it is not known which")
+	write("a: {on: {b: 1}}\nb: {on: true}\n")
+	require.Equal(t, "`on` must be true or false, not a mapping ("+name+":1)", Plainly("'on' expected type 'bool', got unconvertible type 'map[string]interface {}'"))
+}

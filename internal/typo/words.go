@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 var (
@@ -26,6 +28,7 @@ func Plainly(text string) string {
 	return wrongType.ReplaceAllStringFunc(text, func(said string) string {
 		match := wrongType.FindStringSubmatch(said)
 		var want, got string
+		there := match[3] + match[5] + match[7]
 		switch {
 		case match[2] != "":
 			want, got = inYAML(match[2]), inYAML(match[3])
@@ -36,17 +39,30 @@ func Plainly(text string) string {
 		default:
 			want = aDuration
 		}
-		path := steps(match[1])
+		path := Steps(match[1])
 		said = "`" + strings.Join(path, "::") + "` must be " + want
 		if got != "" && got != want {
 			said += ", not " + got
 		}
-		return said + PlaceOf(path...)
+		return said + placeOf(func(n *yaml.Node) bool { return mayBe(n, there) }, path)
 	})
 }
 
-// steps are the parts of a decoder's name of a value: keys of mappings, and places in lists in brackets.
-func steps(name string) []string {
+// mayBe tells whether a decoder may have got a type of Go from what is written: a reference to a variable can become anything.
+func mayBe(n *yaml.Node, name string) bool {
+	switch {
+	case name == "" || n.Kind == yaml.AliasNode || strings.Contains(n.Value, "${"):
+		return true
+	case strings.HasPrefix(name, "map"):
+		return n.Kind == yaml.MappingNode
+	case strings.HasPrefix(name, "[]"), name == "slice":
+		return n.Kind == yaml.SequenceNode
+	}
+	return n.Tag == map[string]string{"string": "!!str", "int": "!!int", "float64": "!!float", "bool": "!!bool"}[name]
+}
+
+// Steps are the parts of a decoder's name of a value, for PlaceOf: keys of mappings, and places in lists in brackets.
+func Steps(name string) []string {
 	name = named.ReplaceAllString(name, ".$1")
 	return strings.Split(index.ReplaceAllString(name, ".[$1]"), ".")
 }
