@@ -55,9 +55,9 @@ unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every mo
 e2e: build bin/packaging .tools/.ci test/e2e ## Run the built binaries as processes and look at them from outside
 
 .PHONY: e2e-prometheus
-e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and ask it what arrived (PROMETHEUS=path takes another)
+e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and ask it what arrived (PROMETHEUS=path takes another, VICTORIAMETRICS=path adds one)
 	@$(if $(PROMETHEUS),,$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/prometheus)
-	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$' -count 1 -v .
+	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$|VictoriaMetrics$$' -count 1 -v .
 
 .PHONY: e2e-kubernetes
 e2e-kubernetes: build ## Build kube-apiserver, the operator and its target allocator once (etcd is Debian's), and discover, elect and allocate there (CHART=folder renders our values with helm)
