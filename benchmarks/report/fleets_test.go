@@ -24,7 +24,9 @@ func save(t *testing.T, dir string, r Result) {
 
 func TestTheReadmeShowsTheWorstFleetFirst(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name string, agents ...Row) { save(t, dir, Result{Name: name, Title: "The fleet " + name, Rows: agents}) }
+	write := func(name string, agents ...Row) {
+		save(t, dir, Result{Name: name, Title: "The fleet " + name, Rows: agents})
+	}
 	of := func(agent string, cpu float64) Row {
 		return Row{Agent: agent, Runs: []Run{{Seconds: 1, Samples: 1e6, Scraped: 1e6, CPU: cpu, RSSMean: 5e7, Wire: 4e6}}}
 	}
@@ -51,7 +53,8 @@ func TestTheReadmeShowsEachFormatBesideItsRival(t *testing.T) {
 	}
 	save(t, dir, Result{Name: "formats", Title: "Pages", Rows: []Row{
 		of(ours, "two with zstd", 3.2e6), of("godwit-rw1", "one with zstd", 5.1e6), of("godwit-rw2-snappy", "two with snappy", 5.9e6),
-		of(theirs, "the rival", 9.7e6), {Agent: "prometheus-rw2", Title: "not run"},
+		of(theirs, "the rival", 9.7e6),
+		{Agent: "prometheus-rw2", Title: "not run"},
 	}})
 	text, ok, err := FormatsTable(dir)
 	if err != nil || !ok {
