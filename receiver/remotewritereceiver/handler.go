@@ -132,12 +132,10 @@ func (r *remoteWriteReceiver) decode(
 	if err != nil {
 		return batch{}, wire, err
 	}
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return batch{}, wire, fmt.Errorf("cannot decode %d bytes: %w", wire, ctx.Err())
+	if err := r.slot(ctx); err != nil {
+		return batch{}, wire, fmt.Errorf("cannot decode %d bytes: %w", wire, err)
 	}
+	defer func() { <-r.slots }()
 	worker, err := r.worker()
 	if err != nil {
 		return batch{}, wire, err
@@ -154,6 +152,21 @@ func (r *remoteWriteReceiver) decode(
 		r.idle.Put(worker)
 	}
 	return decoded, wire, err
+}
+
+// slot takes a slot. Where there is one, nobody has to find out whether the client is still there.
+func (r *remoteWriteReceiver) slot(ctx context.Context) error {
+	select {
+	case r.slots <- struct{}{}: // fast path
+		return nil
+	default:
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // worker takes an idle one or makes one. The garbage collector takes away those that nobody has needed for a while.

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/http1"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
@@ -47,12 +48,19 @@ type remoteWriteReceiver struct {
 	knownBytes int
 	spoiled    atomic.Bool
 
-	server     *http.Server
+	server     server
 	address    net.Addr
 	done       sync.WaitGroup
 	tally      tally
 	tap        inspect.Tap // sees what is handed on
 	unregister func()
+}
+
+// server is net/http's or our own.
+type server interface {
+	Serve(l net.Listener) error
+	Shutdown(ctx context.Context) error
+	Close() error
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*remoteWriteReceiver, error) {
@@ -91,9 +99,12 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	}
 	mux := http.NewServeMux()
 	mux.Handle(r.cfg.Path, r)
-	r.server, err = server.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux)
+	with, err := server.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux)
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot make the HTTP server: %w", err), listener.Close())
+	}
+	if r.server = with; !server.TLS.HasValue() { // which may bring HTTP/2
+		r.server = http1.New(with, server.KeepAlivesEnabled)
 	}
 	r.address = listener.Addr()
 	r.unregister = inspect.Register(host, r.inspection())

@@ -1,0 +1,171 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+)
+
+// conn is a connection. Its goroutine has all of it, but idle.
+type conn struct {
+	server *Server
+	nc     net.Conn
+	in     *bufio.Reader // of the connection itself, see Read
+	remote string
+	base   context.Context
+	left   int64 // bytes that the head may still have
+	out    []byte
+	header http.Header // of answers
+
+	idle bool // it waits for a request; under the server's lock
+}
+
+// serve answers requests, one after the other.
+func (c *conn) serve() {
+	defer c.server.forget(c)
+	defer func() {
+		if what := recover(); what != nil && what != http.ErrAbortHandler { //nolint:errorlint // it is one value, compared as net/http does
+			c.server.log.Printf("http: panic serving %v: %v\n%s", c.remote, what, debug.Stack())
+		}
+	}()
+	c.header = http.Header{}
+	for wait := c.server.head; ; wait = c.server.idle {
+		if !c.server.turn(c, true) || !c.await(wait) || !c.server.turn(c, false) || !c.exchange() {
+			return
+		}
+	}
+}
+
+// Read reads from the connection what a request may still have.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, io.EOF
+	}
+	n, err := c.nc.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err //nolint:wrapcheck // it is the connection's
+}
+
+// await waits for the first byte of a request. It is false if none comes.
+func (c *conn) await(atMost time.Duration) bool {
+	c.left = int64(c.server.maxHead) + headSlop
+	if c.in.Buffered() > 0 {
+		return true
+	}
+	c.readWithin(atMost)
+	_, err := c.in.Peek(1)
+	return err == nil
+}
+
+// readWithin bounds how long reading takes, if that is to be bounded.
+func (c *conn) readWithin(d time.Duration) {
+	until := time.Time{}
+	if d > 0 {
+		until = time.Now().Add(d)
+	}
+	_ = c.nc.SetReadDeadline(until) // who cannot has none
+}
+
+// exchange reads a request and answers it, and says whether there may be another one.
+func (c *conn) exchange() (again bool) {
+	c.readWithin(c.server.head)
+	req, err := http.ReadRequest(c.in)
+	if err != nil {
+		c.refuse(err)
+		return false
+	}
+	c.left = math.MaxInt64
+	c.readWithin(c.server.whole)
+	if code, why := fault(req); code != 0 {
+		c.answerFault(code, why)
+		return false
+	}
+	if req.Header.Get("Expect") != "" && !expectsContinue(req) {
+		w := &response{conn: c, header: c.header, closes: true}
+		w.WriteHeader(http.StatusExpectationFailed)
+		_ = w.finish()
+		c.linger()
+		return false
+	}
+	return c.handle(req)
+}
+
+// handle has a request answered.
+func (c *conn) handle(req *http.Request) (again bool) {
+	ctx := &watched{conn: c}
+	ctx.Context, ctx.cancel = context.WithCancel(c.base)
+	defer ctx.finish()
+	from := c.bodyOf(req, ctx)
+	req.RemoteAddr = c.remote
+	w := &response{conn: c, header: c.header, head: req.Method == http.MethodHead, old: !req.ProtoAtLeast(1, 1)}
+	clear(c.header)
+	w.closes = req.Close || w.old || !c.server.keepAlive
+	c.server.handler.ServeHTTP(w, req.WithContext(ctx))
+	ctx.finish()
+	if !from.isOver() || c.server.isClosing() {
+		w.closes = true
+	}
+	again = w.finish() && !w.closes
+	if !from.isOver() {
+		c.linger()
+	} else {
+		_ = from.Close() // who has kept it reads nothing of the next one
+	}
+	return again
+}
+
+// fault is why a request is not taken that net/http can read, or 0.
+func fault(req *http.Request) (code int, why string) {
+	switch {
+	case req.ProtoMajor != 1:
+		return http.StatusHTTPVersionNotSupported, ": unsupported protocol version"
+	case req.Host == "" && req.ProtoAtLeast(1, 1):
+		return http.StatusBadRequest, ": missing required Host header"
+	}
+	return 0, ""
+}
+
+// refuse answers what is no request.
+func (c *conn) refuse(err error) {
+	var network net.Error
+	switch {
+	case c.left <= 0:
+		c.answerFault(http.StatusRequestHeaderFieldsTooLarge, "")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
+	default:
+		c.answerFault(http.StatusBadRequest, "")
+	}
+}
+
+// answerFault is the last answer of a connection, in the words of net/http.
+func (c *conn) answerFault(code int, why string) {
+	text := strconv.Itoa(code) + " " + http.StatusText(code)
+	if c.write([]byte("HTTP/1.1 "+text+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+text+why)) == nil {
+		c.linger()
+	}
+}
+
+// Who closes a connection while there is something to be read on it makes the client lose the answer. So it is read, for a while.
+const (
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+)
+
+func (c *conn) linger() {
+	if half, ok := c.nc.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.left = lingerBytes
+	c.readWithin(lingerTime)
+	_, _ = io.Copy(io.Discard, c) // to its end, or not
+}
