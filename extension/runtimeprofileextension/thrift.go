@@ -6,13 +6,13 @@ package runtimeprofileextension
 import "time"
 
 // thriftLadder holds the values of GOGC that minimal moves between.
-var thriftLadder = []int{20, 25, 30, 40, 50}
+var thriftLadder = []int{15, 20, 25, 30, 40, 50}
 
 const (
 	// thriftRatio is the share of the process's CPU that collection may take where GOGC is below the highest.
 	thriftRatio = 0.08
 	// smallRoom is what a heap may grow by between two collections, however small it is: to save some of that is to save nothing.
-	smallRoom = 16 << 20
+	smallRoom = 12 << 20
 	// thriftInterval is how often GOGC is looked at.
 	thriftInterval = 15 * time.Second
 )

@@ -40,25 +40,26 @@ func TestMinimalTakesLessRoomWhereCollectionIsCheap(t *testing.T) {
 			assert.Equal(t, want, p.look(), "%d MiB, %v", liveMiB, share)
 		}
 	}
-	f(100, 0.01, 20)
+	f(100, 0.01, 15)
 	f(100, 0.03, 25)
 	f(100, 0.04, 40)
 	f(100, 0.07, 50)
 	f(100, 0.30, 50)
-	f(1000, 0.001, 20)
-	f(40, 0.01, 50) // less than 16 MiB in sight
-	f(60, 0.01, 40)
+	f(1000, 0.001, 15)
+	f(30, 0.01, 50) // there is little to save
+	f(40, 0.01, 40)
+	f(60, 0.01, 25)
 	f(20, 0.001, 50)
 }
 
 func TestMinimalGivesRoomBackWhenGarbageComes(t *testing.T) {
 	p := newProcess(100, 0.01)
 	p.look()
-	assert.Equal(t, 20, p.look())
+	assert.Equal(t, 15, p.look())
 	p.share = 0.10
 	assert.Equal(t, 50, p.look(), "at once")
 	p.share = 0.01
-	assert.Equal(t, 20, p.look())
+	assert.Equal(t, 15, p.look())
 	p.now.live = 20 * mib
 	assert.Equal(t, 50, p.look())
 }
