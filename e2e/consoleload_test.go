@@ -169,51 +169,93 @@ func timed(p *console.Page, action, until string) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
+// How often everything is tried. The least counts: what other processes take of a machine is not the page's.
+const tries = 5
+
 // smooth measures the page of 10,000 targets and a million series in a browser.
 func smooth(t *testing.T, a *collector, home string) {
 	before := a.Usage().RSS
-	p := console.Open(t).Page(t, console.Wide, home, "#/targets")
-	first := time.Duration(console.Await[float64](p, `new Promise(done => {
-		const look = () => `+rows+` >= 50 ? done(performance.now()) : setTimeout(look, 2);
-		look();
-	})`) * float64(time.Millisecond))
+	browser := console.Open(t)
+	var p *console.Page
+	first := least(tries, func() time.Duration {
+		p = browser.Page(t, console.Wide, home, "#/targets")
+		return time.Duration(console.Await[float64](p, `new Promise(done => {
+			const look = () => `+rows+` >= 50 ? done(performance.now()) : setTimeout(look, 2);
+			look();
+		})`) * float64(time.Millisecond))
+	})
 	p.Do(watchTasks)
 	p.Reads("main", "10,000 of 10,000 targets healthy")
 
-	var took []time.Duration
-	for word, found := range map[string]string{"t09999": "1 target", "t0888": "10 targets", "fleet t07": "1,000 targets", "nothing": "0 targets", "t0": "10,000 targets"} {
-		write := fmt.Sprintf(`(box => { box.focus(); box.value = %q; box.dispatchEvent(new InputEvent("input", {bubbles: true})) })(document.querySelector("[data-search]"))`, word)
-		took = append(took, timed(p, write, fmt.Sprintf(`document.querySelector("#s-list").textContent === "%s of 10,000"`, found)))
+	words := map[string]string{"t09999": "1 target", "t0888": "10 targets", "fleet t07": "1,000 targets", "nothing": "0 targets", "t0": "10,000 targets"}
+	var search time.Duration
+	for word, found := range words {
+		search = max(search, least(tries, func() time.Duration {
+			write := func(text string) string {
+				return fmt.Sprintf(`(box => { box.focus(); box.value = %q; box.dispatchEvent(new InputEvent("input", {bubbles: true})) })(document.querySelector("[data-search]"))`, text)
+			}
+			timed(p, write("t01234"), `document.querySelector("#s-list").textContent === "1 target of 10,000" && document.querySelector("#view tbody th").textContent.includes("t01234")`)
+			return timed(p, write(word), fmt.Sprintf(`document.querySelector("#s-list").textContent === "%s of 10,000" && !document.querySelector("#view tbody th")?.textContent.includes("t01234")`, found))
+		}))
 	}
-	slices.Sort(took)
 
-	p.Go("#/targets?limit=1000")
-	p.Holds(rows + " === 1000")
+	var longest time.Duration
+	for _, way := range []struct{ from, fromHolds, to, toHolds string }{
+		{"#/targets", rows + " === 50", "#/targets?limit=1000", rows + " === 1000"},
+		{"#/targets?limit=1000", rows + " === 1000", "#/targets?limit=1000&sort=url&order=desc", rows + ` === 1000 && document.querySelector("#view tbody th").textContent.includes("t09999")`},
+		{"#/targets?limit=1000", rows + " === 1000", "#/targets", rows + " === 50"},
+		{"#/overview", `document.querySelector(".chart canvas")`, "#/cardinality?of=groups&label=service.instance.id&n=1000", `document.querySelectorAll("#view tbody tr").length >= 1000`},
+		{"#/cardinality?of=groups&label=service.instance.id&n=1000", `document.querySelectorAll("#view tbody tr").length >= 1000`, "#/overview", `document.querySelector(".chart canvas")`},
+	} {
+		took := least(tries, func() time.Duration {
+			p.Go(way.from)
+			p.Holds(way.fromHolds)
+			longestSince(p)
+			p.Go(way.to)
+			p.Holds(way.toHolds)
+			return longestSince(p)
+		})
+		t.Logf("longest task from %s to %s: %v", way.from, way.to, took)
+		longest = max(longest, took)
+	}
+
 	p.Go("#/targets")
 	p.Holds(rows + " === 50")
+	p.Collect()
 	held := console.Eval[float64](p, heap)
 	for range 30 {
 		timed(p, `document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "r", bubbles: true}))`, `!document.querySelector("#view[aria-busy]")`)
 	}
+	p.Collect()
 	grown := console.Eval[float64](p, heap) - held
 	update := console.Eval[float64](p, `performance.getEntriesByType("resource").filter(e => /targets\?limit=50&sort=state$|targets\?sort=state&limit=50$/.test(e.name)).at(-1).transferSize`)
 
 	p.Go("#/cardinality")
 	p.Reads("main", "1.05M", "load_3") // with those that the receiver makes of each scrape
-	p.Go("#/cardinality?of=groups&label=service.instance.id&n=1000")
-	p.Reads("main", "t0")
 	p.Go("#/overview")
 	p.Reads("main", "10,000 targets")
 	p.Picture("overview-load-wide")
-	longest := time.Duration(console.Eval[float64](p, "longest") * float64(time.Millisecond))
-	t.Logf("first list %v; search %v to %v; longest task %v; %.0f bytes an update; heap %.1f MiB, %+.1f after 30 updates; the agent's RSS %d MiB, %+d",
-		first.Round(time.Millisecond), took[0].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), longest.Round(time.Millisecond),
-		update, held/(1<<20), grown/(1<<20), before>>20, (a.Usage().RSS-before)>>20)
+	t.Logf("first list %v; slowest search %v; longest task %v; %.0f bytes an update; heap %.1f MiB, %+.1f after 30 updates; the agent's RSS %d MiB, %+d",
+		first.Round(time.Millisecond), search.Round(time.Millisecond), longest, update, held/(1<<20), grown/(1<<20), before>>20, (a.Usage().RSS-before)>>20)
 	assert.Less(t, first, longestFirst)
-	assert.Less(t, took[len(took)-1], longestSearch)
+	assert.Less(t, search, longestSearch)
 	assert.Less(t, longest, longestTask)
 	assert.Less(t, update, float64(largestUpdate))
 	assert.Less(t, grown, float64(grownHeap))
+}
+
+// longestSince is the longest task since it was asked for the last time. Browsers tell a little later.
+func longestSince(p *console.Page) time.Duration {
+	return time.Duration(console.Await[float64](p, `new Promise(done => setTimeout(() => { const was = longest; longest = 0; done(was) }, 200))`) * float64(time.Millisecond))
+}
+
+// least is the shortest of several tries.
+func least(n int, try func() time.Duration) time.Duration {
+	shortest := try()
+	for range n - 1 {
+		shortest = min(shortest, try())
+	}
+	return shortest
 }
 
 // another asks the same in other words: an answer that is a second old would be given again.

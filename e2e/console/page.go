@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -282,6 +283,12 @@ func (p *Page) keep(name string, png []byte) {
 	dir := filepath.Join(repository.Root(p.t), "bin", "tests", "console")
 	require.NoError(p.t, os.MkdirAll(dir, 0o755))
 	require.NoError(p.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
+}
+
+// Collect collects the page's garbage: what is left of its memory is held.
+func (p *Page) Collect() {
+	p.t.Helper()
+	call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 }
 
 // Await is the outcome of a promise of the page.

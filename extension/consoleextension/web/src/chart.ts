@@ -5,7 +5,7 @@
 // lives as long as its place on the page.
 
 import uPlot from "uplot";
-import { h } from "./dom";
+import { h, type Tree } from "./dom";
 import { duration } from "./format";
 import { theme, token } from "./settings";
 
@@ -40,7 +40,7 @@ interface Drawn {
 const drawn = new Map<HTMLElement, Drawn>();
 const height = 132;
 
-export function chart(spec: Chart): HTMLElement {
+export function chart(spec: Chart): Tree {
   const last = (line: Line) => spec.format(line.values[line.values.length - 1]);
   return h(
     "figure",
@@ -161,5 +161,5 @@ function hover(plot: uPlot, spec: Chart, place: HTMLElement): void {
   const hovered = at !== null && at !== undefined;
   const i = hovered ? at : spec.times.length - 1;
   when.textContent = hovered ? new Date((plot.data[0][i] ?? 0) * 1000).toLocaleTimeString("sv-SE") : "";
-  caption.querySelectorAll("b").forEach((value, n) => (value.textContent = spec.format(plot.data[n + 1]?.[i])));
+  caption.querySelectorAll("b").forEach((value, n) => (value.firstChild!.nodeValue = spec.format(plot.data[n + 1]?.[i])));
 }

@@ -4,7 +4,7 @@
 // The pieces that views are made of.
 
 import { address, type Query } from "./client";
-import { h, type Child } from "./dom";
+import { h, type Child, type Tree } from "./dom";
 import { clip, count, plural } from "./format";
 import { invisible } from "./labels";
 import { change, changed, parse, type Route } from "./route";
@@ -13,23 +13,23 @@ import type { Label } from "./api";
 
 export type Tone = "ok" | "warn" | "bad" | "idle";
 
-export function badge(tone: Tone, text: string): HTMLElement {
+export function badge(tone: Tone, text: string): Tree {
   return h("span", { class: `badge ${tone}` }, text);
 }
 
 /** A heading, what stands beside it, and what it is about. */
-export function heading(title: string, about: Child, ...beside: Child[]): HTMLElement {
+export function heading(title: string, about: Child, ...beside: Child[]): Tree {
   return h("div", { class: "heading" }, h("div", null, h("h1", null, title), about ? h("p", { class: "quiet" }, about) : null), h("div", { class: "beside" }, beside));
 }
 
 /** A part of a view. What it is called may change; its name for the browser must not, or its fields lose the focus. */
-export function section(title: string | { id: string; title: string }, about: Child, ...body: Child[]): HTMLElement {
+export function section(title: string | { id: string; title: string }, about: Child, ...body: Child[]): Tree {
   if (typeof title === "string") return section({ id: title, title }, about, ...body);
   const id = `s-${title.id.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
   return h("section", { "aria-labelledby": id, key: id }, h("h2", { id }, title.title), about ? h("p", { class: "quiet about" }, about) : null, body);
 }
 
-export function empty(title: Child, next: Child): HTMLElement {
+export function empty(title: Child, next: Child): Tree {
   return h("div", { class: "empty" }, h("p", null, h("strong", null, title)), h("p", { class: "quiet" }, next));
 }
 
@@ -40,7 +40,7 @@ export interface Stat {
   tone?: Tone | undefined;
 }
 
-export function stats(...all: (Stat | null | false)[]): HTMLElement {
+export function stats(...all: (Stat | null | false)[]): Tree {
   return h(
     "dl",
     { class: "stats" },
@@ -51,7 +51,7 @@ export function stats(...all: (Stat | null | false)[]): HTMLElement {
 }
 
 /** A share of a limit: a bar for the eye, words for the rest. */
-export function bar(share: number | null | undefined, text: string, tone?: Tone): HTMLElement {
+export function bar(share: number | null | undefined, text: string, tone?: Tone): Tree {
   const known = typeof share === "number" && Number.isFinite(share);
   const level = tone ?? (known && share >= 1 ? "bad" : known && share >= 0.8 ? "warn" : "idle");
   const width = known ? Math.max(0, Math.min(1, share)) * 100 : 0;
@@ -59,7 +59,7 @@ export function bar(share: number | null | undefined, text: string, tone?: Tone)
 }
 
 /** Labels as chips; a value of 10 kB shows its beginning. */
-export function labels(all: readonly Label[] | null | undefined, options: { hide?: string[]; most?: number } = {}): HTMLElement | null {
+export function labels(all: readonly Label[] | null | undefined, options: { hide?: string[]; most?: number } = {}): Tree | null {
   const shown = (all ?? []).filter((l) => !options.hide?.includes(l.name));
   if (shown.length === 0) return null;
   const most = options.most ?? shown.length;
@@ -72,7 +72,7 @@ export function labels(all: readonly Label[] | null | undefined, options: { hide
 }
 
 /** A text of strangers: its direction stays its own, its length does not break the page. */
-export function text(value: string, most = 160): HTMLElement {
+export function text(value: string, most = 160): Tree {
   if (value === "") return h("bdi", { class: "value none" }, "(empty)");
   const long = value.length > most;
   return h("bdi", { class: "value", title: long ? `${clip(value, 2000)} (${plural(value.length, "character")})` : undefined }, visible(clip(value, most)));
@@ -86,7 +86,7 @@ export function visible(value: string): string {
 }
 
 /** Links to the same data as files. */
-export function exports(path: string, query: Query | URLSearchParams = {}, name = "this data", formats: ("csv" | "json")[] = ["csv", "json"]): HTMLElement {
+export function exports(path: string, query: Query | URLSearchParams = {}, name = "this data", formats: ("csv" | "json")[] = ["csv", "json"]): Tree {
   const as = (format: string) => {
     const params = new URLSearchParams(address(path, query).split("?")[1] ?? "");
     params.set("format", format);
@@ -102,7 +102,7 @@ export function exports(path: string, query: Query | URLSearchParams = {}, name 
 let typing = 0;
 
 /** A search box whose text lives in the address; the server hears of it when typing pauses, or the box is left. */
-export function search(route: Route, name: string, label: string): HTMLElement {
+export function search(route: Route, name: string, label: string): Tree {
   const send = (box: HTMLInputElement) => {
     clearTimeout(typing);
     const now = parse(location.hash);
@@ -133,7 +133,7 @@ export function search(route: Route, name: string, label: string): HTMLElement {
   );
 }
 
-export function choice(route: Route, name: string, label: string, options: readonly (readonly [value: string, text: string])[], initial = ""): HTMLElement {
+export function choice(route: Route, name: string, label: string, options: readonly (readonly [value: string, text: string])[], initial = ""): Tree {
   const now = route.params.get(name) ?? initial;
   return h(
     "label",
@@ -154,7 +154,7 @@ export function choice(route: Route, name: string, label: string, options: reado
   );
 }
 
-export function pager(route: Route, offset: number, size: number, total: number, rows: Child): HTMLElement | null {
+export function pager(route: Route, offset: number, size: number, total: number, rows: Child): Tree | null {
   if (total === 0) return null;
   const all = offset === 0 && total <= size; // there is no other page to leave room for
   const to = (at: number, text: string, label: string, rel: string) =>
@@ -170,18 +170,18 @@ export function pager(route: Route, offset: number, size: number, total: number,
 }
 
 /** A button that copies, and says so to all. */
-export function copy(page: Page, label: string, content: () => string): HTMLElement {
+export function copy(page: Page, label: string, content: () => string): Tree {
   return h(
     "button",
     {
       type: "button",
       on: {
         click: async (event: Event) => {
-          const button = event.currentTarget as HTMLElement;
+          const words = (event.currentTarget as HTMLElement).firstChild!;
           const said = (await put(content())) ? "Copied" : "Not copied: select the text instead";
           page.say(said);
-          button.textContent = said;
-          setTimeout(() => (button.textContent = label), 3000);
+          words.nodeValue = said;
+          setTimeout(() => (words.nodeValue = label), 3000);
         },
       },
     },
@@ -196,7 +196,9 @@ async function put(content: string): Promise<boolean> {
     return true;
   } catch {
     const before = document.activeElement;
-    const area = h("textarea", { class: "unseen", value: content }) as HTMLTextAreaElement;
+    const area = document.createElement("textarea");
+    area.className = "unseen";
+    area.value = content;
     document.body.append(area);
     area.select();
     const done = document.execCommand("copy");

@@ -4,7 +4,7 @@
 // The pipelines as a picture: boxes in the order in which data meets them, what
 // flows between them written on the arrows, what is lost leaving downwards.
 
-import { svg, type Child } from "./dom";
+import { svg, type Child, type Tree } from "./dom";
 import type { Tone } from "./parts";
 
 export interface Box {
@@ -55,7 +55,7 @@ const outsideWidth = 190;
 const margin = 3; // room for strokes
 
 /** Drawn from left to right where there is room for it, and else from top to bottom. */
-export function picture(boxes: Box[], arrows: Arrow[], room: number): SVGSVGElement {
+export function picture(boxes: Box[], arrows: Arrow[], room: number): Tree {
   const ranks = rank(boxes, arrows);
   const most = Math.max(1, ...ranks.map((r) => r.length));
   const widths = ranks.map((r) => (r.every((b) => !b.kind) ? outsideWidth : across.w));
@@ -67,7 +67,7 @@ export function picture(boxes: Box[], arrows: Arrow[], room: number): SVGSVGElem
 // What stands on an arrow must not reach into the boxes at its ends.
 const wordsWidth = (a: Arrow): number => Math.max(a.above.length * 7.6, a.below.length * 6.8) + 24;
 
-function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: number[], length: number, most: number): SVGSVGElement {
+function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: number[], length: number, most: number): Tree {
   const { h, beside } = across;
   const places = new Map<string, Place & { w: number }>();
   let x = 0;
@@ -104,7 +104,7 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: num
   ]);
 }
 
-function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): SVGSVGElement {
+function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): Tree {
   const { h, onward, beside } = down;
   const w = Math.min(broadest, Math.max(down.w, (room + beside) / most - beside));
   const places = new Map<string, Place>();
@@ -146,7 +146,7 @@ function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): 
 // What stands on an arrow is for the eye: screen readers have it in the boxes. Where one can look at data it is a link.
 const arrowProps = (a: Arrow) => (a.href ? { class: "way" } : { "aria-hidden": "true" });
 
-function look(a: Arrow, x: number, y: number): SVGElement | null {
+function look(a: Arrow, x: number, y: number): Tree | null {
   if (!a.href) return null;
   return svg("a", { href: a.href, "aria-label": a.words ?? "Look at data" }, svg("title", null, a.words ?? ""), svg("rect", { class: "hit", x: x - 48, y: y - 26, width: 96, height: 52, rx: 6 }));
 }
@@ -164,7 +164,7 @@ function align(boxes: Box[], arrows: Arrow[], places: Map<string, Place>, axis: 
 const lowest = (places: Place[], h: number): number => Math.max(0, ...places.map((p) => p.y + h + p.box.losses.length * 20));
 
 // A picture shrinks a little to fit, or it scrolls: what cannot be read is no use.
-function frame(width: number, height: number, scrolls: boolean, content: Child): SVGSVGElement {
+function frame(width: number, height: number, scrolls: boolean, content: Child): Tree {
   return svg(
     "svg",
     {
@@ -201,7 +201,7 @@ function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
   return ranks.filter((r) => r?.length);
 }
 
-function node({ box, x, y }: Place, w: number, h: number, inline = false): SVGElement {
+function node({ box, x, y }: Place, w: number, h: number, inline = false): Tree {
   const letters = Math.floor((w - (box.kind ? 26 : 34)) / 8);
   const inside = box.kind !== "";
   const lossInside = inline && box.losses[0];

@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Child } from "./dom";
 import { bytes, count, duration, measured, percent, short, unknown } from "./format";
 import { lines, read } from "./labels";
 import { changed, href, parse } from "./route";
-import { sorted } from "./table";
+import { another, leftOut, sorted, table } from "./table";
 
 test("labels are read as they are pasted", () => {
   const f = (source: string, ...want: [string, string][]) => assert.deepEqual(read(source), want.map(([name, value]) => ({ name, value })), source);
@@ -57,4 +58,19 @@ test("rows sort by number or by word", () => {
   const values = { a: (r: (typeof rows)[0]) => r.a, n: (r: (typeof rows)[0]) => r.n };
   assert.deepEqual(sorted(rows, { by: "a", down: false }, values).map((r) => r.a), ["a", "b"]);
   assert.deepEqual(sorted(rows, { by: "n", down: true }, values).map((r) => r.n), [10, 9]);
+});
+
+test("long lists are drawn in steps", () => {
+  const rows = Array.from({ length: 120 }, (_, i) => i);
+  const elements = (tag: string, ...children: readonly Child[]): number =>
+    children.reduce<number>((sum, c) => sum + (Array.isArray(c) ? elements(tag, ...c) : c && typeof c === "object" && "tag" in c ? Number(c.tag === tag) + elements(tag, ...c.children) : 0), 0);
+  const drawn = (list: readonly number[] = rows) => elements("tr", table<number>({ caption: "Numbers", rows: list, columns: [{ title: "Number", cell: String }] })) - 1; // without the head's
+  another();
+  for (const [n, more] of [[50, true], [100, true], [120, false], [120, false]] as const) {
+    assert.equal(drawn(), n);
+    assert.equal(leftOut(), more);
+  }
+  another();
+  assert.equal(drawn(rows.slice(0, 50)), 50);
+  assert.equal(leftOut(), false);
 });

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { h, type Child } from "./dom";
+import { h, type Child, type Tree } from "./dom";
 import { change, parse, type Route } from "./route";
 
 export interface Column<Row> {
@@ -42,6 +42,24 @@ export function order(route: Route, initial: Order): Order {
   return by ? { by, down: route.params.get("order") === "desc" } : { ...initial };
 }
 
+/** Of a long list so many rows are drawn at once, and the others as many at a time, so that the page answers meanwhile. */
+const step = 50;
+let drawn = step;
+let waiting = false;
+
+/** Another list comes: it begins with its first rows. */
+export function another(): void {
+  drawn = step;
+}
+
+/** Whether rows were left out; the next time more of them are drawn. */
+export function leftOut(): boolean {
+  const some = waiting;
+  waiting = false;
+  if (some) drawn += step;
+  return some;
+}
+
 /**
  * On a narrow screen each row becomes a card that names its cells: see data-title in the style sheet. Tables that are
  * not laid out as such lose their roles in browsers, so these are explicit.
@@ -49,6 +67,7 @@ export function order(route: Route, initial: Order): Order {
 export function table<Row>(options: Options<Row>): Child {
   const columns = options.columns.filter((c): c is Column<Row> => !!c);
   if (options.rows.length === 0 && options.none !== undefined) return options.none;
+  if (options.rows.length > drawn) waiting = true;
   return h(
     "div",
     { class: "scroll" },
@@ -60,7 +79,7 @@ export function table<Row>(options: Options<Row>): Child {
       h(
         "tbody",
         { role: "rowgroup" },
-        options.rows.map((row, i) =>
+        options.rows.slice(0, drawn).map((row, i) =>
           h(
             "tr",
             { role: "row", key: options.key?.(row, i), class: options.tone?.(row) || undefined },
@@ -72,12 +91,12 @@ export function table<Row>(options: Options<Row>): Child {
   );
 }
 
-function cell<Row>(column: Column<Row>, row: Row): HTMLElement {
+function cell<Row>(column: Column<Row>, row: Row): Tree {
   const props = { class: [column.numeric ? "n" : "", column.class ?? ""].join(" ").trim() || undefined, "data-title": column.title || undefined };
   return column.head ? h("th", { ...props, scope: "row", role: "rowheader" }, column.cell(row)) : h("td", { ...props, role: "cell" }, h("div", { class: "cell" }, column.cell(row)));
 }
 
-function title<Row>(column: Column<Row>, { route, initial = { by: "", down: false }, mostFirst }: Options<Row>): HTMLElement {
+function title<Row>(column: Column<Row>, { route, initial = { by: "", down: false }, mostFirst }: Options<Row>): Tree {
   const kind = column.numeric ? "n" : undefined;
   const props = { scope: "col", role: "columnheader", class: kind };
   if (!route || !column.sort) return h("th", props, column.title || h("span", { class: "unseen" }, "More"));

@@ -96,7 +96,7 @@ function batch(route: Route): Child {
         { title: got.signal === "metrics" ? "Metric" : got.signal === "traces" ? "Span" : "Severity", head: true, class: "wrap", cell: (p) => [text(p.name), h("small", { class: "quiet block" }, p.kind)] },
         { title: "Value", class: "wrap mono", cell: (p) => value(p) },
         { title: "Attributes", cell: (p) => labels(p.attributes, { most: 12 }) },
-        { title: "Resource", cell: (p) => labels(p.resource, { most: 12 }) },
+        { title: "Resource", class: "resource", cell: (p) => labels(p.resource, { most: 12 }) },
         place === "around" && { title: "What became of it", class: "nowrap", cell: (p) => badge(...(fates[p.fate] ?? (["idle", p.fate] as const))) },
       ],
     }),
