@@ -22,6 +22,9 @@ type Obstacle struct {
 	Why string
 	// Silent says that nothing is known to be wrong: somebody who knows the component may say so in its place.
 	Silent bool
+	// Changes are all that stands in the way, if there are any: the component lets go. A receiver that puts back what it changes
+	// may use the memory again.
+	Changes Changes
 }
 
 func (o Obstacle) String() string { return o.What + " " + o.Why }
@@ -78,8 +81,12 @@ func processorObstacle(host component.Host, n hostgraph.Node) (Obstacle, bool) {
 	if known, ok := registered.Load(n.Address); ok && n.Address != 0 {
 		return answer(n, known.(registration).answers)
 	}
-	if isMemoryLimiter(host, n) {
+	configs := configsOf(host, n)
+	if configs == limiterConfigs {
 		return Obstacle{}, false
+	}
+	if c := changing[configs]; c != (Changes{}) {
+		return Obstacle{What: n.String(), Why: "changes " + c.String(), Changes: c}, true
 	}
 	return silent(n), true
 }

@@ -23,8 +23,14 @@
 //
 // Exporters and processors answer for themselves, and for their configuration, by implementing [Releaser]. An exporter is
 // found through the host. The Collector shows the instance of a processor to nobody, so that one makes itself known with
-// [Register]. Who says nothing is taken to keep metrics, apart from two components of the Collector that are known:
-// memory_limiter and nop.
+// [Register]. Who says nothing is taken to keep metrics, apart from components of the Collector that are known: memory_limiter, nop,
+// and two that let go but for what they change.
+//
+// # Who changes attributes
+//
+// The Collector's attributes and resource processors keep nothing, and change nothing but lists of attributes. They stand in the way of a
+// receiver that takes metrics back as they are, and [Obstacle].Changes tells one that puts the lists back what to put back. That one leaves
+// no notes in its loans where points change: with others' resources a processor may do something else to the same points.
 //
 // # Who is asked
 //

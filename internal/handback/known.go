@@ -18,26 +18,61 @@ const (
 	nopExporters   = "go.opentelemetry.io/collector/exporter/nopexporter"
 )
 
+// The processors that are known to change attributes, and to let go. Both go through the metrics once, apply their actions to one list
+// of attributes after the other, and return the metrics as they came for the helper to hand on (v0.159.0, attributes_metric.go and
+// resource_processor.go). An action adds to the list, takes out of it or gives a value another content, which in pdata is a piece of its own.
+var changing = map[string]Changes{
+	contrib + "attributesprocessor": {Points: true},
+	contrib + "resourceprocessor":   {Resources: true},
+}
+
+const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/processor/"
+
+// Changes are the lists of attributes that a component, which lets go of metrics, leaves other than they were.
+type Changes struct {
+	Points    bool // of data points
+	Resources bool
+}
+
+// With returns what two components change.
+func (c Changes) With(more Changes) Changes {
+	return Changes{Points: c.Points || more.Points, Resources: c.Resources || more.Resources}
+}
+
+func (c Changes) String() string {
+	switch {
+	case c.Points && c.Resources:
+		return "attributes of points and resources"
+	case c.Points:
+		return "attributes of points"
+	case c.Resources:
+		return "attributes of resources"
+	}
+	return "nothing"
+}
+
 // factories is what the Collector's host implements.
 type factories interface {
 	GetFactory(kind component.Kind, of component.Type) component.Factory
 }
 
-// isMemoryLimiter tells whether a processor is the Collector's memory_limiter. Its processMetrics counts the points and
-// returns either the metrics as they came, for the helper to hand on, or an error; it never stores, changes or moves them
-// (memorylimiterprocessor v0.159.0, memorylimiter.go). The instance is the helper's, as that of most processors, so it is the
-// type of the configuration that tells.
-func isMemoryLimiter(host component.Host, n hostgraph.Node) bool {
+// configsOf returns the package of a processor's configuration, which tells what it is: its instance is the helper's, as that of most
+// processors. Of memory_limiter it is known that its processMetrics counts the points and returns either the metrics as they came, for
+// the helper to hand on, or an error; it never stores, changes or moves them (memorylimiterprocessor v0.159.0, memorylimiter.go).
+func configsOf(host component.Host, n hostgraph.Node) string {
 	f, ok := host.(factories)
 	if !ok {
-		return false
+		return ""
 	}
 	kind, err := component.NewType(n.Type)
 	if err != nil {
-		return false
+		return ""
 	}
 	factory := f.GetFactory(component.KindProcessor, kind)
-	return factory != nil && packageOf(factory.CreateDefaultConfig()) == limiterConfigs
+	if factory == nil {
+		return ""
+	}
+	return packageOf(factory.CreateDefaultConfig())
 }
 
 // isNop tells whether an exporter is the Collector's nop, whose consumer does nothing at all.

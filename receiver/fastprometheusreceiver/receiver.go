@@ -47,9 +47,10 @@ type scraper struct {
 	telemetry *metadata.TelemetryBuilder
 	counters  counters
 
-	shard discover.Shard
-	reuse bool
-	host  string
+	shard   discover.Shard
+	reuse   bool
+	changes handback.Changes // that are put back if it is
+	host    string
 
 	source   *discover.Source
 	clock    *schedule.Clock

@@ -18,9 +18,10 @@ const reuseKey = "`reuse`"
 
 // decideReuse finds out whether the memory of metrics is used again, and says so.
 func (r *scraper) decideReuse(host component.Host) {
+	r.changes = handback.Changes{}
 	obstacle := r.obstacle(host)
 	if r.reuse = obstacle == nil; r.reuse {
-		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them")
+		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them", zap.Stringer("restored_first", r.changes))
 		return
 	}
 	r.settings.Logger.Info("The memory of metrics is not used again",
@@ -29,13 +30,15 @@ func (r *scraper) decideReuse(host component.Host) {
 
 // obstacle returns the first thing that stands between this receiver and the use of its metrics' memory again, if any. With
 // `reuse: always` the user answers for components that say nothing of themselves, but not against what is known: a gate, an
-// exporter that keeps metrics, a pipeline that changes them.
+// exporter that keeps metrics, a pipeline that changes them. What changes attributes alone is no obstacle: they are put back.
 func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 	if r.cfg.Reuse == reuseNever {
 		return &handback.Obstacle{What: reuseKey, Why: "is never"}
 	}
 	for _, o := range handback.Ask(host, r.settings.ID) {
 		switch {
+		case o.Changes != handback.Changes{}:
+			r.changes = r.changes.With(o.Changes)
 		case r.cfg.Reuse == reuseAuto || !o.Silent:
 			return &o
 		case r.next.Capabilities().MutatesData:

@@ -106,6 +106,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		SeriesLimit:    r.cfg.SeriesLimit,
 		MaxMemory:      r.cfg.MaxPageMemory,
 		Reuse:          r.reuse,
+		Changes:        r.changes,
 		Logger:         r.settings.Logger,
 
 		BrokenHistograms: &r.counters.brokenHistograms,

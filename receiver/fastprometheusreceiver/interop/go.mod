@@ -10,6 +10,7 @@ require (
 	github.com/godwit-otel/godwit/receiver/fastprometheusreceiver v0.1.0
 	github.com/godwit-otel/godwit/receiver/prometheusreceiver v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor v0.159.0
+	github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.159.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor v0.159.0
 	go.opentelemetry.io/collector/component v1.65.0
 	go.opentelemetry.io/collector/confmap v1.65.0

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -34,6 +36,9 @@ processors:
   memory_limiter/2: *limiter
   batch: {}
   cardinality: {}
+  attributes: &region {actions: [{key: region, value: north, action: insert}]}
+  attributes/2: *region
+  resource: {attributes: [{key: region, value: north, action: insert}]}
   releasing: {}
   keeping: {}
   changing: {}
@@ -102,31 +107,44 @@ func TestPipelinesOfTheRealCollector(t *testing.T) {
 		pipelines [][3]string
 		what, why string // stand in the way
 	}{
-		"remotewrite":                      {[][3]string{own}, "", ""},
-		"with tenants of resources":        {[][3]string{{scrape, "", "remotewrite/tenants"}}, "", ""},
-		"otlpstream":                       {[][3]string{{scrape, "", "otlpstream"}}, "", ""},
-		"nop":                              {[][3]string{{scrape, "", "nop/2"}}, "", ""},
-		"memory_limiter":                   {[][3]string{{scrape, "memory_limiter, memory_limiter/2", "nop"}}, "", ""},
-		"a processor that lets go":         {[][3]string{{scrape, "memory_limiter, releasing", "nop"}}, "", ""},
-		"other receivers beside it":        {[][3]string{{scrape + ", fastprometheus/other", "", "nop"}}, "", ""},
-		"pipelines of others":              {[][3]string{own, {"fastprometheus/other", "batch", "debug"}}, "", ""},
-		"one fed by a connector, too":      {[][3]string{{scrape + ", forward", "", "nop"}, {"fastprometheus/other", "", "forward"}}, "", ""},
-		"a processor that keeps":           {[][3]string{{scrape, "memory_limiter, keeping, batch", "nop"}}, `processor "keeping"`, "keeps a copy"},
-		"a processor that says nothing":    {[][3]string{{scrape, "memory_limiter, batch", "nop"}}, `processor "batch"`, silence},
-		"cardinality":                      {[][3]string{{scrape, "cardinality", "nop"}}, "", ""},
-		"an exporter that says nothing":    {[][3]string{{scrape, "", "debug"}}, `exporter "debug"`, silence},
-		"two exporters":                    {[][3]string{{scrape, "", "nop, remotewrite"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
-		"two pipelines":                    {[][3]string{own, {scrape, "", "nop"}}, "the receiver", "is in 2 pipelines, which share metrics"},
-		"a connector":                      {[][3]string{{scrape, "", "forward"}, {"forward", "", "nop"}}, `connector "forward"`, "may hand metrics to any pipeline, or keep them"},
-		"always: what says nothing":        {[][3]string{{"fastprometheus/always", "", "debug"}}, "", ""},
-		"always: not what keeps":           {[][3]string{{"fastprometheus/always", "keeping", "debug"}}, `processor "keeping"`, "keeps a copy"},
-		"always: not what says it changes": {[][3]string{{"fastprometheus/always", "changing", "nop"}}, `processor "changing"`, silence + ", and the pipeline changes metrics"},
-		"always: not two exporters":        {[][3]string{{"fastprometheus/always", "", "nop, nop/2"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
-		"never":                            {[][3]string{{"fastprometheus/never", "", "nop"}}, "`reuse`", "is never"},
+		"remotewrite":                           {[][3]string{own}, "", ""},
+		"with tenants of resources":             {[][3]string{{scrape, "", "remotewrite/tenants"}}, "", ""},
+		"otlpstream":                            {[][3]string{{scrape, "", "otlpstream"}}, "", ""},
+		"nop":                                   {[][3]string{{scrape, "", "nop/2"}}, "", ""},
+		"memory_limiter":                        {[][3]string{{scrape, "memory_limiter, memory_limiter/2", "nop"}}, "", ""},
+		"a processor that lets go":              {[][3]string{{scrape, "memory_limiter, releasing", "nop"}}, "", ""},
+		"other receivers beside it":             {[][3]string{{scrape + ", fastprometheus/other", "", "nop"}}, "", ""},
+		"pipelines of others":                   {[][3]string{own, {"fastprometheus/other", "batch", "debug"}}, "", ""},
+		"one fed by a connector, too":           {[][3]string{{scrape + ", forward", "", "nop"}, {"fastprometheus/other", "", "forward"}}, "", ""},
+		"a processor that keeps":                {[][3]string{{scrape, "memory_limiter, keeping, batch", "nop"}}, `processor "keeping"`, "keeps a copy"},
+		"a processor that says nothing":         {[][3]string{{scrape, "memory_limiter, batch", "nop"}}, `processor "batch"`, silence},
+		"cardinality":                           {[][3]string{{scrape, "cardinality", "nop"}}, "", ""},
+		"attributes":                            {[][3]string{{scrape, "memory_limiter, attributes", "nop"}}, "", ""},
+		"resource, and attributes":              {[][3]string{{scrape, "resource, attributes, cardinality, attributes/2", "nop"}}, "", ""},
+		"attributes, and what keeps":            {[][3]string{{scrape, "attributes, batch", "nop"}}, `processor "batch"`, silence},
+		"attributes, and who says so":           {[][3]string{{scrape, "keeping, attributes", "nop"}}, `processor "keeping"`, "keeps a copy"},
+		"attributes, what says nothing":         {[][3]string{{scrape, "attributes", "debug"}}, `exporter "debug"`, silence},
+		"attributes, two exporters":             {[][3]string{{scrape, "attributes", "nop, remotewrite"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
+		"attributes, two pipelines":             {[][3]string{{scrape, "attributes", "nop"}, {scrape, "", "nop"}}, "the receiver", "is in 2 pipelines, which share metrics"},
+		"attributes, a connector":               {[][3]string{{scrape, "resource, attributes", "forward"}, {"forward", "", "nop"}}, `connector "forward"`, "may hand metrics to any pipeline, or keep them"},
+		"attributes behind a connector":         {[][3]string{{scrape, "", "forward"}, {"forward", "attributes", "nop"}}, `connector "forward"`, "may hand metrics to any pipeline, or keep them"},
+		"never: attributes":                     {[][3]string{{"fastprometheus/never", "attributes", "nop"}}, "`reuse`", "is never"},
+		"always: attributes":                    {[][3]string{{"fastprometheus/always", "resource, attributes", "nop"}}, "", ""},
+		"always: attributes, what says nothing": {[][3]string{{"fastprometheus/always", "attributes", "debug"}}, `exporter "debug"`, silence + ", and the pipeline changes metrics"},
+		"an exporter that says nothing":         {[][3]string{{scrape, "", "debug"}}, `exporter "debug"`, silence},
+		"two exporters":                         {[][3]string{{scrape, "", "nop, remotewrite"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
+		"two pipelines":                         {[][3]string{own, {scrape, "", "nop"}}, "the receiver", "is in 2 pipelines, which share metrics"},
+		"a connector":                           {[][3]string{{scrape, "", "forward"}, {"forward", "", "nop"}}, `connector "forward"`, "may hand metrics to any pipeline, or keep them"},
+		"always: what says nothing":             {[][3]string{{"fastprometheus/always", "", "debug"}}, "", ""},
+		"always: not what keeps":                {[][3]string{{"fastprometheus/always", "keeping", "debug"}}, `processor "keeping"`, "keeps a copy"},
+		"always: not what says it changes":      {[][3]string{{"fastprometheus/always", "changing", "nop"}}, `processor "changing"`, silence + ", and the pipeline changes metrics"},
+		"always: not two exporters":             {[][3]string{{"fastprometheus/always", "", "nop, nop/2"}}, `pipeline "metrics/0"`, "has 2 exporters, which share metrics"},
+		"never":                                 {[][3]string{{"fastprometheus/never", "", "nop"}}, "`reuse`", "is never"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			collector := start(t, pipelines(c.pipelines...),
-				promising("releasing", nil, false), promising("keeping", errors.New("keeps a copy"), false), promising("changing", nil, true))
+				promising("releasing", nil, false), promising("keeping", errors.New("keeps a copy"), false), promising("changing", nil, true),
+				attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
 			id, _, _ := strings.Cut(c.pipelines[0][0], ",")
 			said := collector.log.Filter(func(e observer.LoggedEntry) bool {
 				return (e.Message == used || e.Message == unused) && e.ContextMap()["otelcol.component.id"] == id

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,6 +46,7 @@ processors:
     rules: [{name: crowded, match: {metric: "node_family_1*"}, max_series: 4000}]
   batch: {}
   attributes: {actions: [{key: region, value: north, action: insert}]}
+  resource: {attributes: [{key: region, value: north, action: insert}]}
 exporters:
   remotewrite: {endpoint: "http://%[2]s/write"}
 service:
@@ -61,6 +63,7 @@ func BenchmarkRoad(b *testing.B) {
 		{"limits=rejecting", "memory_limiter, cardinality/rejecting"},
 		{"batch", "memory_limiter, batch"},
 		{"attributes", "memory_limiter, attributes"},
+		{"resource", "memory_limiter, resource"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			address := startFarSide(b)
@@ -68,7 +71,7 @@ func BenchmarkRoad(b *testing.B) {
 			for i := range targets {
 				targets[i] = fmt.Sprintf("127.0.%d.%d:%s", 1+i/200, 1+i%200, address[strings.LastIndex(address, ":")+1:])
 			}
-			start(b, fmt.Sprintf(road, strings.Join(targets, ","), "127.0.0.1"+address[strings.LastIndex(address, ":"):], c.processors), attributesprocessor.NewFactory())
+			start(b, fmt.Sprintf(road, strings.Join(targets, ","), "127.0.0.1"+address[strings.LastIndex(address, ":"):], c.processors), attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
 			time.Sleep(roadWarmUp)
 			for b.Loop() {
 				pages, used := pagesOf(b, address), processorTime(b)

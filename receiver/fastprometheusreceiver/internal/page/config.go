@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
@@ -38,8 +39,10 @@ type Config struct {
 	SeriesLimit int
 	// MaxMemory bounds, by an estimate in bytes, what a page may take while it is read and afterwards. 0 is no limit.
 	MaxMemory int64
-	// Reuse says that nobody keeps or changes metrics once they are released.
+	// Reuse says that nobody keeps metrics once they are released, or has changed more of them than Changes says.
 	Reuse bool
+	// Changes is what is put back before metrics are filled again.
+	Changes handback.Changes
 	// JobAndInstance gives resources the attributes job and instance, beside service.name and service.instance.id.
 	JobAndInstance bool
 	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
@@ -83,7 +86,7 @@ func NewJob(cfg Config) (*Job, error) {
 		}),
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
-			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, JobAndInstance: cfg.JobAndInstance,
+			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, JobAndInstance: cfg.JobAndInstance,
 			Part: tree.PartPoints, Round: tree.RoundPoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},
 		formats: map[string]format{},

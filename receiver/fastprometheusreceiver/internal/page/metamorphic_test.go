@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -90,7 +91,9 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 		g = newHostileGenerator(seed, media)
 	}
 	scrape := scrapeConfig(t, "  scrape_native_histograms: true\n"+hostileJobs[int(seed/4)%len(hostileJobs)])
-	shared := newTestJob(t, Config{Scrape: scrape, Reuse: seed%3 > 0})
+	shared := newTestJob(t, Config{
+		Scrape: scrape, Reuse: seed%3 > 0, Changes: handback.Changes{Points: seed%2 > 0, Resources: seed/2%2 > 0},
+	})
 	if seed%5 < 2 {
 		setParts(shared, 1+int(seed%7), 1+int(seed%17))
 		shared.rules.MostWhole = int(seed % 13)
@@ -118,6 +121,9 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 			want := witnesses[i].show(at, media, page)
 			got := show(target, at, media, page, 1+r.IntN(300))
 			requireSame(t, want, got, about)
+			if r.IntN(4) > 0 {
+				changeAttributes(r, shared.cfg.Changes, got.Metrics)
+			}
 			if r.IntN(4) > 0 {
 				got.Release()
 			}

@@ -177,6 +177,8 @@ func eachPoints(md pmetric.Metrics, f func(points)) {
 			f(pointsOf(m.Histogram().DataPoints()))
 		case pmetric.MetricTypeSummary:
 			f(pointsOf(m.Summary().DataPoints()))
+		case pmetric.MetricTypeExponentialHistogram:
+			f(pointsOf(m.ExponentialHistogram().DataPoints()))
 		default:
 		}
 	})
@@ -256,27 +258,42 @@ func mixedPage(n int, honored bool) string {
 	return b.String()
 }
 
-// Whatever a neighbour does to the metrics it was handed, the next ones are what they would be without it.
+// Whatever a neighbour does to the metrics it was handed, the next ones are what they would be without it, and it is found out. Where
+// attributes are put back, who changes them is as good as who leaves them.
 func TestNeighboursThatBreakTheirPromise(t *testing.T) {
-	for _, poison := range []bool{false, true} {
-		for name, touch := range neighbours {
-			for _, kind := range []string{"one scope", "several", "large"} {
-				t.Run(fmt.Sprintf("%s/%s/poison=%v", name, kind, poison), func(t *testing.T) {
-					t.Cleanup(handback.Poison(poison))
-					testNeighbour(t, kind, name, touch)
-				})
+	harmless := []string{"leaves them", "makes them read-only"}
+	changing := []string{"changes a resource", "adds to a resource", "adds attributes", "clears attributes", "adds more than counts"}
+	for _, told := range []handback.Changes{{}, {Points: true, Resources: true}} {
+		for _, poison := range []bool{false, true} {
+			for name, touch := range neighbours {
+				for _, kind := range neighbourhoods {
+					t.Run(fmt.Sprintf("%s/%s/put back=%s/poison=%v", name, kind, told, poison), func(t *testing.T) {
+						t.Cleanup(handback.Poison(poison))
+						said := testNeighbour(t, kind, told, touch)
+						switch {
+						case slices.Contains(harmless, name), told.Points && slices.Contains(changing, name):
+							require.False(t, said)
+						case kind != "large" && !poison:
+							require.True(t, said, "a change is told from none")
+						}
+					})
+				}
 			}
 		}
 	}
 }
 
-func testNeighbour(t *testing.T, kind, name string, touch func(pmetric.Metrics)) {
+// neighbourhoods are kinds of pages.
+var neighbourhoods = []string{"one scope", "several", "large"}
+
+// testNeighbour shows pages to two targets, with a neighbour and without any. It returns whether metrics are said to have come back changed.
+func testNeighbour(t *testing.T, kind string, told handback.Changes, touch func(pmetric.Metrics)) (said bool) {
 	t.Helper()
 	var targets [2][2]*Target
 	for i, reuse := range []bool{false, true} {
 		cfg := testScrapeConfig()
 		cfg.HonorLabels = kind == "several"
-		j := newTestJob(t, Config{Scrape: cfg, Reuse: reuse})
+		j := newTestJob(t, Config{Scrape: cfg, Reuse: reuse, Changes: told})
 		if kind == "large" {
 			setParts(j, 4, 8)
 		}
@@ -300,14 +317,7 @@ func testNeighbour(t *testing.T, kind, name string, touch func(pmetric.Metrics))
 			is.Release()
 		}
 	}
-	harmless := []string{"leaves them", "makes them read-only"}
-	said := targets[1][0].cohort.job.tree.Changed.Load()
-	switch {
-	case slices.Contains(harmless, name):
-		require.False(t, said)
-	case kind != "large" && !handback.Poisons():
-		require.True(t, said, "a change is told from none")
-	}
+	return targets[1][0].cohort.job.tree.Changed.Load()
 }
 
 // Metrics that come back as they were are what is handed out next.

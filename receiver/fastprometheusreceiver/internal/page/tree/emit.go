@@ -153,7 +153,7 @@ func fillScope(s *catalog.Scope, sm pmetric.ScopeMetrics) {
 // fillPoint puts the attributes of a point.
 func fillPoint(m pcommon.Map, p *catalog.Point, o *Owner, slabs *slab.Slabs) {
 	room := len(p.Form.Keys.Names)
-	if slabs != nil && !o.Tree.Reuse {
+	if slabs != nil && !o.Tree.Reuse || o.Tree.Changes.Points {
 		room++ // for who adds one: he would move all to have it
 	}
 	all := fillOnce(m, room, slabs)

@@ -24,6 +24,7 @@ type cursor struct {
 	fresh   []int32
 	slabs   *slab.Slabs // of metrics that are made anew
 	rebuilt bool        // a point has other attributes than the one that was there
+	anew    bool        // a point that was there has the same attributes in other memory
 	hung    int         // exemplars, until the last point
 	stowed  *int        // counts points that are kept for pages with more; nil where all are new
 }
@@ -212,6 +213,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 			fillPoint(fresh.Attributes(), c.point(at).Point, c.Owner, c.slabs)
 			c.exponential(at, fresh)
 			fresh.MoveTo(next(dps, i, k.kept))
+			c.anew = c.anew || i < k.kept
 		}
 	case pmetric.MetricTypeSum:
 		if !there {
@@ -329,6 +331,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		if i < k.kept && plan.IsStale(v) && dps.At(i).ValueType() != pmetric.NumberDataPointValueTypeEmpty {
 			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be taken back
 			fillPoint(dps.At(i).Attributes(), p.Point, c.Owner, nil)
+			c.anew = true
 		}
 		dp := c.number(dps, i, k.kept)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -22,6 +23,8 @@ type record struct {
 	summaries    []pmetric.SummaryDataPoint
 	exponentials []pmetric.ExponentialHistogramDataPoint
 	attributes   []uint8 // of each of these points, by kind, metric by metric; modulo 256
+
+	lists slab.Lists // of attributes of points, if those are put back
 }
 
 // record notes what the tree is.
@@ -47,6 +50,25 @@ func (t *Tree) record() {
 		}
 	}
 	t.recordResources()
+	if t.changes.Points {
+		t.recordLists()
+	}
+}
+
+// recordLists notes the attributes of points, which come back changed.
+func (t *Tree) recordLists() {
+	r := &t.handed
+	r.lists.Forget()
+	keep(r, r.numbers)
+	keep(r, r.histograms)
+	keep(r, r.summaries)
+	keep(r, r.exponentials)
+}
+
+func keep[P attributed](r *record, points []P) {
+	for _, dp := range points {
+		r.lists.Keep(dp.Attributes())
+	}
 }
 
 // recordResources notes the attributes of the resources, which another target may have changed.
@@ -141,7 +163,7 @@ func (t *Tree) isFramed() bool {
 
 // hasResources tells whether the resources have the attributes that they had.
 func (t *Tree) hasResources() bool {
-	if t.Poisoned {
+	if t.Poisoned || t.changes.Resources {
 		return true
 	}
 	said := t.handed.resources
@@ -212,7 +234,7 @@ func (c *check) areNumbers(dps pmetric.NumberDataPointSlice) bool {
 			return false
 		}
 		dp := dps.At(i)
-		if dp != h.numbers[at] || uint8(dp.Attributes().Len()) != h.attributes[c.attributes] ||
+		if dp != h.numbers[at] || !c.hasAttributes(dp.Attributes()) ||
 			!isPlain(dp) || !c.hasExemplars && dp.Exemplars().Len() > 0 {
 			return false
 		}
@@ -226,6 +248,11 @@ func (c *check) isPlainHistogram(dp pmetric.HistogramDataPoint) bool {
 	return (c.hasExemplars || dp.Exemplars().Len() == 0) && !dp.HasMin() && !dp.HasMax()
 }
 
+// hasAttributes tells whether the next point has as many attributes as it had, unless they are put back.
+func (c *check) hasAttributes(m pcommon.Map) bool {
+	return c.changes.Points || uint8(m.Len()) == c.handed.attributes[c.attributes]
+}
+
 // isPlain tells whether a number has no more than filling it again puts right.
 func isPlain(dp pmetric.NumberDataPoint) bool {
 	return dp.Flags() == noFlags || dp.ValueType() == pmetric.NumberDataPointValueTypeEmpty
@@ -237,7 +264,7 @@ func match[P attributed, S pointSlice[P]](c *check, handed []P, next *int, dps S
 			return false
 		}
 		dp := dps.At(i)
-		if dp != handed[*next] || uint8(dp.Attributes().Len()) != c.handed.attributes[c.attributes] || !fits(dp) {
+		if dp != handed[*next] || !c.hasAttributes(dp.Attributes()) || !fits(dp) {
 			return false
 		}
 		*next++
@@ -282,7 +309,10 @@ func (p *Parts) isIntact(md pmetric.Metrics) bool {
 	}
 	for _, g := range p.given {
 		sm := p.held[g.scope]
-		if !there[sm] || g.place >= sm.Metrics().Len() || sm.Metrics().At(g.place) != g.Metric || sizeOf(g.Metric) != g.size {
+		if !there[sm] || g.place >= sm.Metrics().Len() || sm.Metrics().At(g.place) != g.Metric {
+			return false
+		}
+		if is := sizeOf(g.Metric); is.points != g.size.points || !p.Owner.Tree.Changes.Points && is.attributes != g.size.attributes {
 			return false
 		}
 	}

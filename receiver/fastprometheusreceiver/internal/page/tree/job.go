@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/handback"
 )
 
 const (
@@ -19,8 +21,10 @@ const (
 // A Job is what the metrics of a job's targets are made by.
 type Job struct {
 	Name string
-	// Reuse says that nobody keeps or changes metrics once they are released.
+	// Reuse says that nobody keeps metrics once they are released, or has changed more of them than Changes says.
 	Reuse bool
+	// Changes is what is put back before metrics are filled again.
+	Changes handback.Changes
 	// JobAndInstance gives resources these two as attributes, too.
 	JobAndInstance bool
 	// Part is how many points a part of a large page's metrics has, Round how many the parts have that are about the same things.

@@ -50,6 +50,9 @@ func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 	for _, p := range r.Info {
 		most += len(p.Form.Keys.Names)
 	}
+	if o.Tree.Changes.Resources {
+		most++ // for who adds one
+	}
 	all := fillAttributes(m, most)
 	for _, a := range attrs {
 		all.put(a.Name, a.Value)

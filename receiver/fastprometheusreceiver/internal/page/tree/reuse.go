@@ -29,6 +29,7 @@ type Tree struct {
 	had          []int32 // how many points each metric has, when they are not
 	stowed       int     // points that no page needs now
 	loan         handback.Loan
+	changes      handback.Changes // that are put back
 }
 
 // Loan is what goes with the tree's metrics when they are handed out.
@@ -43,6 +44,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		t = nil
 	}
 	if t != nil {
+		t.handed.lists.PutBack()
 		changed := t.Poisoned // points have other attributes than the last time, or are others
 		if t.Poisoned {
 			t.restore(v.Owner)
@@ -54,14 +56,18 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		v.hanging = hanging || t.hasExemplars
 		if t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign {
 			changed = t.own(v.Owner) || changed || t.foreign
+		} else if t.changes.Resources {
+			t.ownResources(v.Owner)
 		}
-		if whole, moved := t.refill(v); whole {
-			if changed || moved {
+		if whole, moved, anew := t.refill(v); whole {
+			if changed || moved || t.changes.Points {
 				t.loan.Forget()
 			}
 			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, hanging, false
 			if moved {
 				t.record()
+			} else if t.changes.Points && (changed || anew) {
+				t.recordLists()
 			}
 			return t.metrics, t
 		}
@@ -71,7 +77,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	if !reuse || !whole || len(l.Metrics) == 0 {
 		return md, nil
 	}
-	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hanging}
+	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hanging, changes: v.Owner.Tree.Changes}
 	if v.Variation != nil {
 		c := cursor{View: v, Layout: l}
 		for _, ch := range v.Changes {
@@ -84,8 +90,8 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 }
 
 // refill gives every point its new value. It is not whole when a point must be left out; the tree is of no use then. moved
-// says that there may be other points than before.
-func (t *Tree) refill(v *View) (whole, moved bool) {
+// says that there may be other points than before, anew that some have their attributes elsewhere.
+func (t *Tree) refill(v *View) (whole, moved, anew bool) {
 	l := t.Layout
 	c := cursor{View: v, Layout: t.Layout, stowed: &t.stowed}
 	w := walk{Tree: t}
@@ -97,7 +103,7 @@ func (t *Tree) refill(v *View) (whole, moved bool) {
 		m := &t.Layout.Metrics[i]
 		out := w.metric(m)
 		if out == (pmetric.Metric{}) {
-			return false, true
+			return false, true, true
 		}
 		k := allOf(m, true)
 		had := t.list(i)
@@ -119,10 +125,10 @@ func (t *Tree) refill(v *View) (whole, moved bool) {
 		c.metric(m, out, k, true)
 	}
 	if c.broken.count > 0 {
-		return false, moved
+		return false, moved, c.anew
 	}
 	c.broken.report(v.Owner, true)
-	return true, moved || c.rebuilt
+	return true, moved || c.rebuilt, c.anew
 }
 
 // Move makes a tree one of another layout, if that has the same metrics.

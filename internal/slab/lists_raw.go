@@ -1,0 +1,45 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !purego
+
+package slab
+
+import "go.opentelemetry.io/collector/pdata/pcommon"
+
+// keptLists are where lists are, and what was in them.
+type keptLists struct {
+	at   []*[]keyValue
+	ends []int      // of what each says
+	said []keyValue // by one list after the other
+}
+
+func (l *keptLists) keep(m pcommon.Map) bool {
+	if !known {
+		return false
+	}
+	at := attributesOf(m)
+	l.at, l.said = append(l.at, at), append(l.said, *at...)
+	l.ends = append(l.ends, len(l.said))
+	return true
+}
+
+// putBack writes into the memory that a list has now. Where somebody has added more than there was room for, that is what he has made,
+// and there is room for it the next time.
+func (l *keptLists) putBack() {
+	from := 0
+	for i, at := range l.at {
+		said := l.said[from:l.ends[i]]
+		from = l.ends[i]
+		if cap(*at) < len(said) {
+			*at = make([]keyValue, 0, len(said)+1)
+		}
+		*at = append((*at)[:0], said...)
+	}
+}
+
+func (l *keptLists) forget() {
+	clear(l.at)
+	clear(l.said)
+	l.at, l.ends, l.said = l.at[:0], l.ends[:0], l.said[:0]
+}

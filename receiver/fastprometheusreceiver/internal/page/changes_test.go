@@ -1,0 +1,230 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+)
+
+// both are all changes that are put back.
+var both = handback.Changes{Points: true, Resources: true}
+
+// changeAttributes does to some lists what actions of processors do.
+func changeAttributes(r *rand.Rand, what handback.Changes, md pmetric.Metrics) {
+	for _, rm := range md.ResourceMetrics().All() {
+		if what.Resources {
+			changeList(r, rm.Resource().Attributes())
+		}
+	}
+	if what.Points {
+		eachAttributes(md, func(list pcommon.Map) { changeList(r, list) })
+	}
+}
+
+func changeList(r *rand.Rand, list pcommon.Map) {
+	for range r.IntN(3) {
+		list.PutStr(fmt.Sprint("inserted", r.IntN(4)), "north")
+	}
+	switch r.IntN(5) {
+	case 0: // delete
+		list.RemoveIf(func(string, pcommon.Value) bool { return r.IntN(2) == 0 })
+	case 1: // hash
+		for _, v := range list.All() {
+			v.SetStr(v.AsString() + "hashed")
+		}
+	case 2: // convert
+		for _, v := range list.All() {
+			v.SetInt(7)
+		}
+	case 3: // update from another
+		for _, v := range list.All() {
+			if other, ok := list.Get("inserted0"); ok {
+				other.CopyTo(v)
+			}
+		}
+	default:
+	}
+}
+
+// listChangers change a list of attributes, beside that of the point before and that of the resource.
+var listChangers = map[string]func(list, before, resource pcommon.Map){
+	"inserts": func(list, _, _ pcommon.Map) { list.PutStr("region", "north") },
+	"inserts many": func(list, _, _ pcommon.Map) {
+		list.PutStr("region", "north")
+		list.PutInt("n", 1)
+		list.PutDouble("d", 1)
+	},
+	"inserts a map":   func(list, _, _ pcommon.Map) { list.PutEmptyMap("m").PutStr("a", "another") },
+	"removes":         func(list, _, _ pcommon.Map) { list.Remove("a") },
+	"removes all":     func(list, _, _ pcommon.Map) { list.RemoveIf(func(string, pcommon.Value) bool { return true }) },
+	"clears":          func(list, _, _ pcommon.Map) { list.Clear() },
+	"renames":         func(list, _, _ pcommon.Map) { rename(list, "a", "z"); rename(list, "service.name", "service") },
+	"renames in turn": func(list, _, _ pcommon.Map) { rename(list, "a", "c"); rename(list, "b", "a"); rename(list, "c", "b") },
+	"changes values":  func(list, _, _ pcommon.Map) { eachValue(list, func(v pcommon.Value) { v.SetStr("changed") }) },
+	"changes types":   func(list, _, _ pcommon.Map) { eachValue(list, func(v pcommon.Value) { v.SetInt(7) }) },
+	"empties values": func(list, _, _ pcommon.Map) {
+		eachValue(list, func(v pcommon.Value) { v.MoveTo(pcommon.NewValueEmpty()) })
+	},
+	"makes it of another": func(list, _, _ pcommon.Map) {
+		other := pcommon.NewMap()
+		other.PutStr("a", "another")
+		other.MoveTo(list)
+	},
+	"copies from the resource":     func(list, _, resource pcommon.Map) { copyAll(resource, list) },
+	"copies to the resource":       func(list, _, resource pcommon.Map) { copyAll(list, resource) },
+	"copies from the one before":   func(list, before, _ pcommon.Map) { before.CopyTo(list) },
+	"moves it to the one before":   func(list, before, _ pcommon.Map) { list.MoveTo(before) },
+	"moves it from the one before": func(list, before, _ pcommon.Map) { before.MoveTo(list) },
+}
+
+func rename(list pcommon.Map, from, to string) {
+	if v, ok := list.Get(from); ok {
+		moved := pcommon.NewValueEmpty()
+		v.CopyTo(moved)
+		list.Remove(from)
+		moved.CopyTo(list.PutEmpty(to))
+	}
+}
+
+func eachValue(list pcommon.Map, f func(pcommon.Value)) {
+	for _, v := range list.All() {
+		f(v)
+	}
+}
+
+func copyAll(from, to pcommon.Map) {
+	for k, v := range from.All() {
+		v.CopyTo(to.PutEmpty("copied." + k))
+	}
+}
+
+// Whatever is done to lists of attributes is put back, of points and of resources, and nobody is said to have broken a promise.
+func TestNeighboursThatChangeAttributes(t *testing.T) {
+	for _, poison := range []bool{false, true} {
+		for name, change := range listChangers {
+			for _, kind := range neighbourhoods {
+				t.Run(fmt.Sprintf("%s/%s/poison=%v", name, kind, poison), func(t *testing.T) {
+					t.Cleanup(handback.Poison(poison))
+					said := testNeighbour(t, kind, both, func(md pmetric.Metrics) {
+						resource := md.ResourceMetrics().At(0).Resource().Attributes()
+						before := pcommon.NewMap()
+						eachAttributes(md, func(list pcommon.Map) {
+							change(list, before, resource)
+							before = list
+						})
+						change(resource, before, pcommon.NewMap())
+					})
+					require.False(t, said)
+				})
+			}
+		}
+	}
+}
+
+// What a road changes is put back, of small pages and of large ones, without a word; what it was not to change is found.
+func TestChangesArePutBack(t *testing.T) {
+	const text = "# TYPE a gauge\na{b=\"1\"} 1\na{b=\"2\",c=\"3\"} 2\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 1\n"
+	for _, part := range []int{0, 2} {
+		for _, c := range []struct{ told, done handback.Changes }{
+			{both, both},
+			{handback.Changes{Points: true}, handback.Changes{Points: true}},
+			{handback.Changes{Resources: true}, handback.Changes{Resources: true}},
+			{handback.Changes{Resources: true}, handback.Changes{Points: true}},
+			{handback.Changes{Points: true}, handback.Changes{Resources: true}},
+		} {
+			about := fmt.Sprintf("parts of %d, told %s, done %s", part, c.told, c.done)
+			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: c.told})
+			if part > 0 {
+				setParts(j, part, part)
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			target, witness := testTarget(j, 1), testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
+			var kept bool
+			var last pmetric.Metrics
+			for i := range 20 {
+				at := start.Add(time.Duration(i) * 15 * time.Second)
+				want := canon(showBytes(witness, at, typeText, []byte(text)).Metrics)
+				res := showBytes(target, at, typeText, []byte(text))
+				var got []string
+				for {
+					got = append(got, canon(res.Metrics)...)
+					kept = kept || part == 0 && res.Metrics == last
+					last = res.Metrics
+					switch {
+					case c.told == c.done:
+						changeAttributes(r, c.done, res.Metrics)
+					case c.done.Points:
+						eachAttributes(res.Metrics, func(list pcommon.Map) { list.PutStr("inserted", "") })
+					default:
+						res.Metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("inserted", "")
+					}
+					if res.Pending() == 0 {
+						break
+					}
+					res = res.Next()
+				}
+				res.Release()
+				slices.Sort(got)
+				requireSamePoints(t, want, got, about)
+			}
+			isFound := c.told != c.done && (part == 0 || c.done.Points) // resources of parts are made each time
+			isFound = isFound && !(handback.Poisons() && part == 0 && c.done.Resources)
+			require.Equal(t, isFound, j.tree.Changed.Load(), about)
+			require.Equal(t, part == 0 && !isFound, kept, "the same memory again: %s", about)
+		}
+	}
+}
+
+// What was changed and then refused is its holder's: it stays as it is, whatever comes next.
+func TestWhatWasChangedAndRefusedIsLeftAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: both})
+	targets := []*Target{testTarget(j, 1), testTarget(j, 2)}
+	var refused []pmetric.Metrics
+	var were [][]string
+	for n := range 40 {
+		res := show(targets[n%2], start.Add(time.Duration(n)*time.Second), typeText, mixedPage(n/3, false), 1<<20)
+		changeAttributes(r, both, res.Metrics)
+		if r.IntN(2) > 0 {
+			res.Release()
+			continue
+		}
+		refused, were = append(refused, res.Metrics), append(were, canon(res.Metrics))
+	}
+	require.Greater(t, len(refused), 10)
+	for i, md := range refused {
+		require.Equal(t, were[i], canon(md))
+	}
+}
+
+// Notes are about points as they were handed out: behind who changes their attributes they are about others. Who changes resources is no
+// matter, for notes are not about those.
+func TestNotesDoNotLastWherePointsChange(t *testing.T) {
+	t.Cleanup(handback.Poison(false)) // no note lasts where all is overwritten
+	for _, told := range []handback.Changes{{}, {Resources: true}, {Points: true}, both} {
+		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: told}), 1)
+		owner := new(int)
+		for n := range 4 {
+			res := show(target, start.Add(time.Duration(n)*time.Second), typeText, mixedPage(0, false), 1<<20)
+			loan := res.Loan()
+			handback.Lend(t.Context(), loan, res.Metrics)
+			if n > 1 || told.Points { // the first scrape need not be like the second
+				require.Equal(t, !told.Points, loan.Lasts() && loan.Note(owner) != nil, "%s, scrape %d", told, n)
+			}
+			loan.Leave(owner, n)
+			changeAttributes(rand.New(rand.NewPCG(7, uint64(n))), told, res.Metrics)
+			res.Release()
+		}
+	}
+}
