@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
@@ -178,6 +179,7 @@ func TestSeriesLimitCountsLinesWithSlots(t *testing.T) {
 
 // A scrape of a page that is like no other allocates one value for each label that other targets have not.
 func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
+	t.Cleanup(handback.Poison(false)) // which takes memory
 	const points = 500
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	var targets []*Target
