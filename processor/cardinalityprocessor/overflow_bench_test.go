@@ -11,8 +11,37 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
+
+// TestHistogramsGoOnInTheirMemory: what a member says is written where it said the last, and what it has grown by is the batch's.
+func TestHistogramsGoOnInTheirMemory(t *testing.T) {
+	const points = 1000
+	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Mode = policy.ModeDryRun }) // the same points come again
+	r.send(point{name: "other"})
+	md := metricsOf(point{name: "m", kind: histogram, attrs: attrs{"id": int64(0)}})
+	m := onlyMetricOf(md)
+	for i := range points {
+		if i > 0 {
+			amount.AppendPointOf(m, m)
+			amount.AttributesAt(m, i).PutInt("id", int64(i))
+		}
+		setPoint(m, i, r.clock, r.clock, 1)
+	}
+	at := r.clock
+	next := func() {
+		at = at.Add(time.Millisecond)
+		for i := range points {
+			amount.SetTimesAt(m, i, pcommon.NewTimestampFromTime(r.clock), pcommon.NewTimestampFromTime(at))
+		}
+		_, _ = r.process(t.Context(), md)
+	}
+	next()
+	require.Less(t, alloctest.PerRun(next), points/10.)
+	require.Equal(t, int64(points), r.gauge("overflow_members", ""))
+}
 
 // BenchmarkOverflow is the cost of points that are added to a series made here: deltas, of which nothing else is kept, and
 // counters and histograms, whose last values are.

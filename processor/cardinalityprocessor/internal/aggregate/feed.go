@@ -244,7 +244,8 @@ func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Inta
 	last.Cells = h.bounds.Coarsen(last.Cells, both)
 	h.cost = HistogramCost + v.Cost()
 	passes := in.Birth > 0 && f.Births[in.Birth-1].Passes
-	switch grown, ok := v.Minus(last); {
+	f.difference.Reset()
+	switch grown, ok := v.MinusIn(&f.difference, last); {
 	case passes:
 		p.add(v.None(), both)
 	case begins && in.Birth > 0 && f.Births[in.Birth-1].Whole:

@@ -15,6 +15,7 @@ import (
 type Gathered struct {
 	Intakes    []Intake
 	Histograms []amount.Bucketed
+	difference amount.Room // for what one has grown by
 	Births     []Birth
 	byShard    []uint32 // of intakes, when they are settled
 	Leaving    []int    // points of the metric at hand whose series ends here, and goes on in an aggregate
@@ -75,6 +76,7 @@ func (g *Gathered) Reset() {
 	if cap(g.Births) > maxGathered {
 		g.Births = nil
 	}
+	g.difference.Reset()
 	clear(g.Histograms)
 	clear(g.Births)
 	clear(g.Counts)

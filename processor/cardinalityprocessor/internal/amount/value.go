@@ -83,7 +83,10 @@ type buckets struct {
 const MaxBuckets = 160
 
 // ValueAt reads what a point says.
-func ValueAt(m pmetric.Metric, i int) Value {
+func ValueAt(m pmetric.Metric, i int) Value { return ValueIn(nil, m, i) }
+
+// ValueIn is ValueAt with the counts in a room.
+func ValueIn(room *Room, m pmetric.Metric, i int) Value {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		return numberValue(m.Gauge().DataPoints().At(i))
@@ -93,7 +96,7 @@ func ValueAt(m pmetric.Metric, i int) Value {
 		dp := m.Histogram().DataPoints().At(i)
 		v := Value{Shape: ShapeHistogram, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum()}
 		if dp.BucketCounts().Len() > 1 { // a single one says no more than the count
-			v.Cells = dp.BucketCounts().AsRaw()
+			v.Cells = room.read(dp.BucketCounts())
 		}
 		return v
 	case pmetric.MetricTypeExponentialHistogram:
@@ -101,9 +104,9 @@ func ValueAt(m pmetric.Metric, i int) Value {
 		v := Value{
 			Shape: shapeExponential, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum(),
 			Zero: dp.ZeroCount(), zeroThreshold: dp.ZeroThreshold(), scale: dp.Scale(),
-			Positive: bucketsOf(dp.Positive()), negative: bucketsOf(dp.Negative()),
+			Positive: bucketsIn(room, dp.Positive()), negative: bucketsIn(room, dp.Negative()),
 		}
-		v.fit()
+		v.fit(room)
 		return v
 	default:
 		dp := m.Summary().DataPoints().At(i)
@@ -118,8 +121,8 @@ func numberValue(dp pmetric.NumberDataPoint) Value {
 	return Value{Numeric: Numeric{Float: dp.DoubleValue(), IsFloat: true}}
 }
 
-func bucketsOf(from pmetric.ExponentialHistogramDataPointBuckets) buckets {
-	return buckets{offset: int64(from.Offset()), Counts: from.BucketCounts().AsRaw()}
+func bucketsIn(room *Room, from pmetric.ExponentialHistogramDataPointBuckets) buckets {
+	return buckets{offset: int64(from.Offset()), Counts: room.read(from.BucketCounts())}
 }
 
 // Number is the number.
@@ -215,8 +218,11 @@ func (v *Value) Opposite() Value {
 
 // Minus returns v less o, and whether v is at least as large: all that counts up must not have gone down. If they are of
 // different shapes it is v, which has begun anew then.
-func (v *Value) Minus(o Value) (Value, bool) {
-	w := v.Clone()
+func (v *Value) Minus(o Value) (Value, bool) { return v.MinusIn(nil, o) }
+
+// MinusIn is Minus with the counts in a room.
+func (v *Value) MinusIn(room *Room, o Value) (Value, bool) {
+	w := v.cloneIn(room)
 	if o.Nothing() && v.Shape != ShapeNumber {
 		return w, true
 	}
@@ -270,10 +276,12 @@ func (v *Numeric) SubNumber(o *Numeric) {
 func Finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // Clone returns a value with memory of its own.
-func (v *Value) Clone() Value {
+func (v *Value) Clone() Value { return v.cloneIn(nil) }
+
+func (v *Value) cloneIn(room *Room) Value {
 	w := *v
-	w.Cells = slices.Clone(w.Cells)
-	w.Positive.Counts, w.negative.Counts = slices.Clone(w.Positive.Counts), slices.Clone(w.negative.Counts)
+	w.Cells = room.clone(w.Cells)
+	w.Positive.Counts, w.negative.Counts = room.clone(w.Positive.Counts), room.clone(w.negative.Counts)
 	return w
 }
 
@@ -292,9 +300,9 @@ func (v *Value) align(o *Value) {
 func (v *Value) empty() bool { return len(v.Positive.Counts) == 0 && len(v.negative.Counts) == 0 }
 
 // fit trims what is empty and lowers the scale until no more than maxBuckets are left.
-func (v *Value) fit() {
-	v.Positive.trim()
-	v.negative.trim()
+func (v *Value) fit(room *Room) {
+	v.Positive.trim(room)
+	v.negative.trim(room)
 	for len(v.Positive.Counts) > MaxBuckets || len(v.negative.Counts) > MaxBuckets {
 		v.downscale(1)
 	}
@@ -323,8 +331,8 @@ func (b *buckets) downscale(by int64) {
 	b.offset, b.Counts = first, counts
 }
 
-// trim cuts off the empty buckets at both ends, and keeps no memory of them.
-func (b *buckets) trim() {
+// trim cuts off the empty buckets at both ends, and keeps no memory of them, unless that is a room's.
+func (b *buckets) trim(room *Room) {
 	first, last := 0, len(b.Counts)
 	for last > 0 && b.Counts[last-1] == 0 {
 		last--
@@ -332,8 +340,11 @@ func (b *buckets) trim() {
 	for first < last && b.Counts[first] == 0 {
 		first++
 	}
-	if last-first < len(b.Counts) {
-		b.offset, b.Counts = b.offset+int64(first), slices.Clone(b.Counts[first:last])
+	if last-first == len(b.Counts) {
+		return
+	}
+	if b.offset, b.Counts = b.offset+int64(first), b.Counts[first:last]; room == nil {
+		b.Counts = slices.Clone(b.Counts)
 	}
 }
 

@@ -147,7 +147,10 @@ func emptyExponential() pmetric.Metric {
 }
 
 // anyValue is one of any shape, of whatever the bytes say.
-func anyValue(of byte, raw []byte) Value {
+func anyValue(of byte, raw []byte) Value { return ValueAt(anyPoint(of, raw), 0) }
+
+// anyPoint is a metric with one.
+func anyPoint(of byte, raw []byte) pmetric.Metric {
 	random := rand.New(rand.NewPCG(uint64(len(raw)), uint64(of)))
 	float := func(bits uint64) float64 { // what is not finite is set apart before
 		if f := math.Float64frombits(bits); Finite(f) {
@@ -204,7 +207,7 @@ func anyValue(of byte, raw []byte) Value {
 		dp.SetCount(next())
 		dp.SetSum(float64(next()))
 	}
-	return ValueAt(m, 0)
+	return m
 }
 
 // counted is how many counts a histogram has in its buckets, and all in all.

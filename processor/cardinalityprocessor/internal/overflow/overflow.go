@@ -109,7 +109,7 @@ type Member struct {
 	Reason policy.Reason
 	Start  pcommon.Timestamp
 	Time   pcommon.Timestamp
-	Last   amount.Value
+	Last   amount.Value   // its counts are written in place: nobody else has them
 	bounds *amount.Bounds // of last
 	Seen   uint32
 	rests  bool

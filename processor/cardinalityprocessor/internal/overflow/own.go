@@ -55,7 +55,7 @@ func (o *Overflow) View(fp uint64) View {
 		return View{}
 	}
 	return View{
-		Member: m, Limit: m.Limit, Reason: m.Reason, Start: m.Start, Time: m.Time, Last: m.Last, Bounds: m.bounds, Exact: m.exact,
+		Member: m, Limit: m.Limit, Reason: m.Reason, Start: m.Start, Time: m.Time, Last: m.Last.Clone(), Bounds: m.bounds, Exact: m.exact,
 		Pinned: m.pins > 0, Own: m.own, Noted: m.own != nil && m.own.Noted,
 	}
 }
@@ -135,7 +135,7 @@ func (o *Overflow) confirmSome(sh *overflowShard, some []*Member, noted bool) {
 			m.own.Noted = true
 			continue
 		}
-		m.Last = m.own.Base
+		m.Last = m.own.Base.Clone() // batches may see that
 		sh.disown(m)
 		if m.rests {
 			o.restMore(sh, m.Output.account, -ownCost)
@@ -183,7 +183,8 @@ func (x *settling) own() {
 	v, of := x.value(x.Addition, out.form)
 	m.Time, m.Seen = min(x.Time, x.latest()), x.Epoch
 	if !x.Demoted {
-		m.Last, m.own = v, x.Own
+		m.Last.Keep(&v)
+		m.own = x.Own
 		return
 	}
 	x.shard.disown(m)
@@ -193,7 +194,8 @@ func (x *settling) own() {
 		o.forget(x.shard, x.FP, m)
 		return
 	}
-	m.Last, m.bounds, m.Cost, m.exact = v, p.bounds, m.Cost+growth, exact == p.bounds
+	m.Last.Keep(&v)
+	m.bounds, m.Cost, m.exact = p.bounds, m.Cost+growth, exact == p.bounds
 }
 
 // appendOwn appends to the ledger what a member says by itself.

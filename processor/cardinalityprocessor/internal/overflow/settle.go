@@ -251,7 +251,8 @@ func (x *settling) member() amount.Loss {
 		x.shard.disown(m) // it began anew, where it is added up
 	}
 	m.Limit, m.Reason, m.Cost = x.limit, x.reason, costOf(&v)
-	m.Start, m.Time, m.Last, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), v, p.bounds, x.Epoch
+	m.Start, m.Time, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), p.bounds, x.Epoch
+	m.Last.Keep(&v)
 	m.exact = exact == p.bounds
 	x.grew(out, p, bare)
 	return lost
@@ -307,7 +308,8 @@ func (x *settling) goesOn(out *Output, p *subtotal, v *amount.Value, m *Member) 
 		}
 		return lost
 	}
-	grown, ok := v.Minus(last)
+	x.difference.Reset()
+	grown, ok := v.MinusIn(&x.difference, last)
 	switch {
 	case ok && x.Start == m.Start:
 		if !v.HasSum { // the next one may have it again

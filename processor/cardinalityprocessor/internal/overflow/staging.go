@@ -70,6 +70,8 @@ const (
 type Staged struct {
 	Additions  []Addition
 	histograms []amount.Bucketed
+	room       amount.Room        // of what histograms say
+	difference amount.Room        // for what one has grown by
 	Owned      []uint64           // fingerprints of outputs that are to be marked as made here
 	byShard    []uint32           // additions, when they are settled
 	last       *Output            // that something is for; it stays until the batch is over
@@ -77,7 +79,7 @@ type Staged struct {
 	Orphans    []*Output          // that nothing may be for
 }
 
-// value is that of an addition, which may be changed.
+// value is that of an addition, which may be changed. Its counts are the batch's.
 func (s *Staged) value(add *Addition, of amount.Shape) (amount.Value, *amount.Bounds) {
 	switch {
 	case of != amount.ShapeNumber:
@@ -136,6 +138,8 @@ func (s *Staged) Reset() {
 	clear(s.Additions)
 	clear(s.histograms)
 	clear(s.outputs)
+	s.room.Reset()
+	s.difference.Reset()
 	s.Additions, s.histograms, s.Owned, s.last = s.Additions[:0], s.histograms[:0], s.Owned[:0], nil
 	s.Orphans = nil
 }
@@ -150,7 +154,7 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 	}
 	var v amount.Bucketed
 	if !w.NoValue {
-		v.Value = amount.ValueAt(a.Metric, a.Index)
+		v.Value = amount.ValueIn(&s.room, a.Metric, a.Index)
 	}
 	out := s.last // fast path: the last one that it had something for is there
 	if out != nil && out.FP != fp {
