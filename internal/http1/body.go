@@ -48,7 +48,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	if errors.Is(err, io.EOF) {
 		b.end()
 	}
-	return n, err //nolint:wrapcheck // io.EOF is compared with
+	return n, err
 }
 
 func (b *body) end() {
@@ -63,7 +63,7 @@ func (b *body) Close() error {
 	if !b.finished {
 		return nil
 	}
-	return b.ReadCloser.Close() //nolint:wrapcheck // it is net/http's
+	return b.ReadCloser.Close()
 }
 
 // isOver says whether it was read to its end.

@@ -34,9 +34,11 @@ type conn struct {
 func (c *conn) serve() {
 	defer c.server.forget(c)
 	defer func() {
-		if what := recover(); what != nil && what != http.ErrAbortHandler { //nolint:errorlint // it is one value, compared as net/http does
-			c.server.log.Printf("http: panic serving %v: %v\n%s", c.remote, what, debug.Stack())
+		what := recover()
+		if err, ok := what.(error); what == nil || ok && errors.Is(err, http.ErrAbortHandler) {
+			return
 		}
+		c.server.log.Printf("http: panic serving %v: %v\n%s", c.remote, what, debug.Stack())
 	}()
 	c.header = http.Header{}
 	for wait := c.server.head; ; wait = c.server.idle {
@@ -53,7 +55,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.nc.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
-	return n, err //nolint:wrapcheck // it is the connection's
+	return n, err
 }
 
 // await waits for the first byte of a request. It is false if none comes.

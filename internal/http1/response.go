@@ -150,7 +150,7 @@ func (w *response) send(p []byte) {
 
 // SetReadDeadline is for http.ResponseController.
 func (w *response) SetReadDeadline(at time.Time) error {
-	return w.conn.nc.SetReadDeadline(at) //nolint:wrapcheck // it is the connection's
+	return w.conn.nc.SetReadDeadline(at)
 }
 
 // write writes within the time that an answer may take.
@@ -159,5 +159,5 @@ func (c *conn) write(p []byte) error {
 		_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.answer)) // who cannot has none
 	}
 	_, err := c.nc.Write(p)
-	return err //nolint:wrapcheck // it is the connection's
+	return err
 }

@@ -60,7 +60,7 @@ func New(from *http.Server, keepAlive bool) *Server {
 
 // Serve serves the connections of a listener, which it closes. It returns http.ErrServerClosed after Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
-	defer l.Close()
+	defer func() { _ = l.Close() }() // it may be closed already
 	if !s.listen(l) {
 		return http.ErrServerClosed
 	}
@@ -115,7 +115,7 @@ func (s *Server) begin(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
-		nc.Close()
+		_ = nc.Close() // nobody has heard of it
 		return
 	}
 	s.conns[c] = struct{}{}
@@ -131,7 +131,7 @@ func (s *Server) turn(c *conn, idle bool) bool {
 }
 
 func (s *Server) forget(c *conn) {
-	c.nc.Close()
+	_ = c.nc.Close() // it may be closed already
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -148,7 +148,7 @@ func (s *Server) stop(onlyIdle bool) (err error) {
 	clear(s.listeners)
 	for c := range s.conns {
 		if c.idle || !onlyIdle {
-			c.nc.Close()
+			_ = c.nc.Close() // whoever has it finds out
 		}
 	}
 	return err

@@ -331,7 +331,7 @@ func TestShutdown(t *testing.T) {
 	require.NoError(t, err)
 	<-asked
 
-	expired, cancel := context.WithCancel(context.Background())
+	expired, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, s.Shutdown(expired), context.Canceled)
 	_, err = in.ReadByte()
@@ -342,7 +342,7 @@ func TestShutdown(t *testing.T) {
 	require.Error(t, err)
 
 	done := make(chan error)
-	go func() { done <- s.Shutdown(context.Background()) }()
+	go func() { done <- s.Shutdown(t.Context()) }()
 	goOn <- struct{}{}
 	resp, err = http.ReadResponse(bufio.NewReader(busy), nil)
 	require.NoError(t, err)
