@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	maxIdleRSS = 45 << 20
+	maxIdleRSS = 32 << 20
 	// maxAgentMB bounds the file.
 	maxAgentMB = 42.0
 	// Long enough for the heap to shrink to what it needs and for several scrapes.

@@ -40,7 +40,7 @@ func outcomeOf(err error) outcome {
 // come back, and tells of it only when a release went otherwise than the last.
 type binaryPages struct {
 	logger  *zap.Logger
-	unmap   func() (int64, error) // releaseBinaryPages outside tests
+	unmap   func() (int64, error) // the executable's release outside tests
 	outcome outcome
 	bytes   atomic.Int64 // what the last release unmapped
 }

@@ -4,134 +4,219 @@
 package runtimeprofileextension
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// mapping is one mapping of an executable as /proc/self/smaps shows it.
-type mapping struct {
+const (
+	// The kernel maps up to 64 KiB around a page that is touched, or all of a large folio, but nothing beyond a mapping. Of mappings that are
+	// this small most of what gets resident is what was touched.
+	smallMapping = 8 << 10
+	// manyMappings bounds how many an executable is divided into: each takes some 200 bytes of the kernel, and a process may have 65,530.
+	manyMappings = 8192
+)
+
+// A span is addresses at which the executable's file is mapped, private and read-only. What is adjacent is one span.
+type span struct {
 	start, end uintptr
-	resident   int64
-	untouched  bool // no page of it is the process's own
 }
 
-// releaseBinaryPages unmaps the pages of the executable's file that hold
+// An executable is where the file of the process is mapped, which never changes.
+type executable struct {
+	mu      sync.Mutex
+	spans   []span // nil until they are found
+	divided bool
+}
+
+// release unmaps the pages of the executable's file that hold
 // nothing but the file. A page used again is mapped back from the page cache, so
 // code that runs meanwhile, this function's included, is only delayed. It
 // returns how much was resident.
-func releaseBinaryPages() (int64, error) {
-	mappings, err := mappingsOfBinary()
-	if err != nil {
+func (e *executable) release() (int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.find(); err != nil {
 		return 0, err
 	}
-	released := int64(0)
-	var errs []error
-	for _, m := range mappings {
-		if !m.untouched {
-			continue
-		}
-		_, _, errno := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
-		if errno != 0 { // EINVAL when the mapping is locked in memory
-			errs = append(errs, fmt.Errorf("cannot unmap %x-%x: %w", m.start, m.end, errno))
-			continue
-		}
-		released += m.resident
+	if !e.divided {
+		divide(e.spans)
+		e.divided = true
 	}
-	return released, errors.Join(errs...)
+	released := int64(0)
+	err := eachRun(e.spans, func(run span, resident int64) error {
+		if errno := advise(run, unix.MADV_DONTNEED); errno != 0 { // EINVAL when the mapping is locked in memory
+			return fmt.Errorf("cannot unmap %x-%x: %w", run.start, run.end, errno)
+		}
+		released += resident
+		return nil
+	})
+	return released, err
 }
 
-// residentBinaryPages is how much of the executable's file is resident, 0 if that cannot be told. Other files that the process has
+// resident is how much of the executable's file is resident, 0 if that cannot be told. Other files that the process has
 // mapped, such as the database of file_storage, are the kernel's to take back, and no concern of the heap.
-func residentBinaryPages() (resident int64) {
-	mappings, err := mappingsOfBinary()
-	if err != nil {
+func (e *executable) resident() (resident int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.find() != nil {
 		return 0
 	}
-	for _, m := range mappings {
-		resident += m.resident
+	err := eachRun(e.spans, func(_ span, pages int64) error {
+		resident += pages
+		return nil
+	})
+	if err != nil {
+		return 0
 	}
 	return resident
 }
 
-func mappingsOfBinary() ([]mapping, error) {
+func (e *executable) find() (err error) {
+	if e.spans == nil {
+		e.spans, err = spansOfBinary()
+	}
+	return err
+}
+
+// divide makes small mappings of spans, if it can: neighbours differ in whether a dump of the process would have them, which it would not in
+// any case, since pages of files are not dumped unless somebody asks for it.
+func divide(spans []span) {
+	size := uintptr(0)
+	for _, s := range spans {
+		size += s.end - s.start
+	}
+	page := uintptr(os.Getpagesize())
+	each := (max(smallMapping, size/manyMappings) + page - 1) / page * page
+	for _, s := range spans {
+		for at := s.start; at < s.end; at += 2 * each {
+			if advise(span{at, min(at+each, s.end)}, unix.MADV_DONTDUMP) != 0 {
+				return // what it saves is not worth a word
+			}
+		}
+	}
+}
+
+func advise(s span, advice uintptr) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_MADVISE, s.start, s.end-s.start, advice)
+	return errno
+}
+
+func spansOfBinary() ([]span, error) {
 	executable, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil, fmt.Errorf("cannot name the executable: %w", err)
 	}
-	smaps, err := os.ReadFile("/proc/self/smaps")
+	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the memory map: %w", err)
 	}
-	return readMappings(smaps, executable)
+	defer func() { _ = maps.Close() }()
+	return readSpans(maps, executable)
 }
 
-// readMappings returns the private, read-only mappings of the executable's file.
-//
-// A mapping is untouched when it has no anonymous page, neither in memory nor
-// swapped out: relocations, breakpoints and uprobes are anonymous copies of the
-// file's pages and would be lost. Private_Dirty is no criterion beside these two:
-// of a file just unpacked it counts the pages not yet written to disk, which the
-// page cache keeps.
-func readMappings(smaps []byte, executable string) ([]mapping, error) {
-	var mappings []mapping
-	var current *mapping // nil within a mapping that is not ours
-	for line := range strings.Lines(string(smaps)) {
-		line = strings.TrimSuffix(line, "\n")
-		key, value, _ := strings.Cut(line, " ")
-		if !strings.HasSuffix(key, ":") {
-			current = nil
-			m, ok, err := parseHeader(key, value, executable)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				mappings = append(mappings, m)
-				current = &mappings[len(mappings)-1]
-			}
-			continue
-		}
-		if current == nil {
-			continue
-		}
-		switch key {
-		case "Rss:", "Anonymous:", "Swap:":
+// readSpans returns the private, read-only mappings of the executable's file.
+func readSpans(maps io.Reader, executable string) ([]span, error) {
+	var spans []span
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		s, ok, err := parseMapping(lines.Text(), executable)
+		switch n := len(spans); {
+		case err != nil:
+			return nil, err
+		case !ok:
+		case n > 0 && spans[n-1].end == s.start:
+			spans[n-1].end = s.end
 		default:
-			continue
-		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("cannot parse %q of the memory map: %w", line, err)
-		}
-		if key == "Rss:" {
-			current.resident = kib << 10
-		} else if kib > 0 {
-			current.untouched = false
+			spans = append(spans, s)
 		}
 	}
-	return mappings, nil
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("cannot read the memory map: %w", err)
+	}
+	return spans, nil
 }
 
-// parseHeader reads "00400000-004ad000 r-xp 00000000 fe:00 9988417   /path" cut
-// at its first space. The path may hold spaces.
-func parseHeader(addresses, rest, executable string) (mapping, bool, error) {
+// parseMapping reads "00400000-004ad000 r-xp 00000000 fe:00 9988417   /path". The path may hold spaces.
+func parseMapping(line, executable string) (span, bool, error) {
+	addresses, rest, _ := strings.Cut(line, " ")
 	permissions, rest, _ := strings.Cut(rest, " ")
 	if permissions != "r--p" && permissions != "r-xp" {
-		return mapping{}, false, nil
+		return span{}, false, nil
 	}
 	_, path, _ := strings.Cut(rest, "/")
 	if "/"+path != executable {
-		return mapping{}, false, nil
+		return span{}, false, nil
 	}
 	low, high, _ := strings.Cut(addresses, "-")
 	start, errStart := strconv.ParseUint(low, 16, 64)
 	end, errEnd := strconv.ParseUint(high, 16, 64)
 	if err := errors.Join(errStart, errEnd); err != nil || end <= start {
-		return mapping{}, false, fmt.Errorf("cannot parse the addresses %q of the memory map", addresses)
+		return span{}, false, fmt.Errorf("cannot parse the addresses %q of the memory map", addresses)
 	}
-	return mapping{start: uintptr(start), end: uintptr(end), untouched: true}, true, nil
+	return span{start: uintptr(start), end: uintptr(end)}, true, nil
+}
+
+// What /proc/self/pagemap tells of a page, in 8 bytes.
+const (
+	pagePresent = 1 << 63
+	pageSwapped = 1 << 62
+	pageOfFile  = 1 << 61
+	pageEntry   = 8
+)
+
+// isOwn tells whether a page is the process' own, in memory or swapped out: relocations, breakpoints and uprobes are copies of the file's pages
+// and would be lost.
+func isOwn(entry uint64) bool {
+	return entry&pageSwapped != 0 || entry&(pagePresent|pageOfFile) == pagePresent
+}
+
+// eachRun calls a function for each run of pages of spans that hold nothing but the file, with how much of it is resident. Errors of the
+// function are returned in the end.
+func eachRun(spans []span, do func(run span, resident int64) error) error {
+	pagemap, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return fmt.Errorf("cannot read what pages there are: %w", err)
+	}
+	defer func() { _ = pagemap.Close() }()
+	var errs []error
+	page := uintptr(os.Getpagesize())
+	entries := make([]byte, 1024*pageEntry)
+	for _, s := range spans {
+		for s.start < s.end {
+			some := entries[:min(uintptr(len(entries)), (s.end-s.start)/page*pageEntry)]
+			if _, err := pagemap.ReadAt(some, int64(s.start/page*pageEntry)); err != nil {
+				return errors.Join(append(errs, fmt.Errorf("cannot read what pages there are: %w", err))...)
+			}
+			run, resident := span{s.start, s.start}, int64(0)
+			end := func() {
+				if run.end > run.start {
+					errs = append(errs, do(run, resident))
+				}
+				run, resident = span{run.end + page, run.end + page}, 0
+			}
+			for ; len(some) > 0; some = some[pageEntry:] {
+				entry := binary.NativeEndian.Uint64(some)
+				if isOwn(entry) {
+					end()
+					continue
+				}
+				run.end += page
+				if entry&pagePresent != 0 {
+					resident += int64(page)
+				}
+			}
+			s.start = run.end
+			end()
+		}
+	}
+	return errors.Join(errs...)
 }

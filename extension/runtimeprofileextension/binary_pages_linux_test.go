@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,81 +20,70 @@ import (
 )
 
 const (
-	textMapping = "00400000-004ad000 r-xp 00000000 fe:00 99                         /opt/a b\n" +
-		"Rss:                 692 kB\nPrivate_Dirty:       692 kB\nAnonymous:             0 kB\n" +
-		"Swap:                  0 kB\nVmFlags: rd ex mr mw me\n"
 	textAddresses = "00400000-004ad000"
+	textMapping   = textAddresses + " r-xp 00000000 fe:00 99                         /opt/a b\n"
 )
 
-func TestMappingsOfTheExecutableThatHoldOnlyTheFile(t *testing.T) {
-	f := func(smaps string, want ...mapping) {
+func TestSpansOfTheExecutable(t *testing.T) {
+	f := func(maps string, want ...span) {
 		t.Helper()
-		got, err := readMappings([]byte(smaps), "/opt/a b")
+		got, err := readSpans(strings.NewReader(maps), "/opt/a b")
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
-	text := mapping{start: 0x400000, end: 0x4ad000, resident: 692 << 10, untouched: true}
-	touched := text
-	touched.untouched = false
+	text := span{start: 0x400000, end: 0x4ad000}
 	replace := func(old, with string) string { return strings.Replace(textMapping, old, with, 1) }
 
 	f(textMapping, text)
 	f(replace("r-xp", "r--p"), text)
-	f(replace("Anonymous:             0", "Anonymous:             4"), touched)
-	f(replace("Swap:                  0", "Swap:                  4"), touched)
 	f(replace("r-xp", "rw-p"))
 	f(replace("r-xp", "r-xs"))
 	f(replace("/opt/a b", "/opt/a"))
 	f(replace("/opt/a b", ""))
 	f(replace("/opt/a b", "[heap]"))
-	f("7f00-7f01 r-xp 0 00:00 0 [vdso]\nAnonymous: 4 kB\n"+textMapping+"c000-d000 rw-p 0 00:00 0\nAnonymous: 4 kB\n", text)
+	f("7f00-7f01 r-xp 0 00:00 0 [vdso]\n"+textMapping+"c000-d000 rw-p 0 00:00 0\n", text)
+	f(textMapping+"004ad000-004ae000 r--p 000ad000 fe:00 99 /opt/a b\n", span{start: 0x400000, end: 0x4ae000})
+	f(textMapping+"004ae000-004af000 r--p 000ad000 fe:00 99 /opt/a b\n", text, span{start: 0x4ae000, end: 0x4af000})
 
-	_, err := readMappings([]byte(replace(textAddresses, "zz-00")), "/opt/a b")
-	require.ErrorContains(t, err, "cannot parse the addresses")
-	_, err = readMappings([]byte(replace(textAddresses, "00500000-00400000")), "/opt/a b")
-	require.ErrorContains(t, err, "cannot parse the addresses")
-	_, err = readMappings([]byte(replace("692 kB", "many")), "/opt/a b")
-	require.ErrorContains(t, err, "cannot parse \"Rss:")
+	for _, wrong := range []string{replace(textAddresses, "zz-00"), replace(textAddresses, "00500000-00400000")} {
+		_, err := readSpans(strings.NewReader(wrong), "/opt/a b")
+		require.ErrorContains(t, err, "cannot parse the addresses")
+	}
 }
 
-func FuzzMappingsAreWellFormed(f *testing.F) {
+func FuzzSpansAreWellFormed(f *testing.F) {
 	f.Add(textMapping)
 	f.Add(textAddresses + " r--p 0 0 0 /opt/a b")
-	f.Fuzz(func(t *testing.T, smaps string) {
-		got, _ := readMappings([]byte(smaps), "/opt/a b")
-		for _, m := range got {
-			if m.start >= m.end || !strings.Contains(smaps, "/opt/a b") {
-				t.Errorf("%+v", m)
+	f.Fuzz(func(t *testing.T, maps string) {
+		got, _ := readSpans(strings.NewReader(maps), "/opt/a b")
+		for _, s := range got {
+			if s.start >= s.end || !strings.Contains(maps, "/opt/a b") {
+				t.Errorf("%+v", s)
 			}
 		}
 	})
 }
 
-func ownMappings(t *testing.T) []mapping {
-	t.Helper()
-	executable, err := os.Readlink("/proc/self/exe")
-	require.NoError(t, err)
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	require.NoError(t, err)
-	mappings, err := readMappings(smaps, executable)
-	require.NoError(t, err)
-	return mappings
+func TestPagesOfTheProcess(t *testing.T) {
+	assert.False(t, isOwn(0), "it is not there")
+	assert.False(t, isOwn(pagePresent|pageOfFile))
+	assert.False(t, isOwn(pagePresent|pageOfFile|1<<55), "changed in the page cache")
+	assert.True(t, isOwn(pagePresent))
+	assert.True(t, isOwn(pageSwapped))
 }
 
-func resident(t *testing.T) int64 {
+func ownSpans(t *testing.T) []span {
 	t.Helper()
-	total := int64(0)
-	for _, m := range ownMappings(t) {
-		total += m.resident
-	}
-	return total
+	spans, err := spansOfBinary()
+	require.NoError(t, err)
+	return spans
 }
 
 // populate maps every page of the executable in, as a start that touches all of
 // it would.
 func populate(t *testing.T) {
 	t.Helper()
-	for _, m := range ownMappings(t) {
+	for _, m := range ownSpans(t) {
 		_, _, errno := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_POPULATE_READ)
 		if errno != 0 {
 			t.Logf("cannot populate (Linux 5.14 can): %v", errno)
@@ -103,7 +93,8 @@ func populate(t *testing.T) {
 
 func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 	populate(t)
-	before := resident(t)
+	var file executable
+	before := file.resident()
 
 	// The work that must not notice: collection, allocation, goroutines, and
 	// code and read-only data of packages all over the executable.
@@ -125,7 +116,7 @@ func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 		})
 	}
 	for rounds.Load() < 40 && !t.Failed() {
-		if _, err := releaseBinaryPages(); err != nil {
+		if _, err := file.release(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,32 +124,67 @@ func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 	work.Wait()
 
 	populate(t)
-	released, err := releaseBinaryPages()
+	released, err := file.release()
 	require.NoError(t, err)
-	after := resident(t)
+	after := file.resident()
 	t.Logf("resident pages of the executable: %d KiB before, %d KiB after", before>>10, after>>10)
 	assert.Less(t, after, before/4*3)
 	assert.GreaterOrEqual(t, released, before-after)
 }
 
-func TestPagesWrittenToAreKept(t *testing.T) {
+// mapExecutable maps some of the executable once more.
+func mapExecutable(t *testing.T, size, protection int) []byte {
+	t.Helper()
 	exe, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
 	defer exe.Close()
-	size := 4 * os.Getpagesize()
-	mapExecutable := func() []byte {
-		b, err := unix.Mmap(int(exe.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, unix.Munmap(b)) })
-		return b
+	b, err := unix.Mmap(int(exe.Fd()), 0, size, protection, unix.MAP_PRIVATE)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, unix.Munmap(b)) })
+	return b
+}
+
+func TestPagesWrittenToAreKept(t *testing.T) {
+	page := os.Getpagesize()
+	written := mapExecutable(t, 8*page, unix.PROT_READ|unix.PROT_WRITE)
+	const text = "breakpoint"
+	for _, n := range []int{0, 3, 4, 7} {
+		copy(written[n*page:], text)
 	}
-	written := mapExecutable()
-	copy(written, "breakpoint")
+	beside := written[5*page]
 	require.NoError(t, unix.Mprotect(written, unix.PROT_READ))
 
-	_, err = releaseBinaryPages()
+	_, err := new(executable).release()
 	require.NoError(t, err)
-	assert.Equal(t, "breakpoint", string(written[:len("breakpoint")]))
+	for _, n := range []int{0, 3, 4, 7} {
+		assert.Equal(t, text, string(written[n*page:][:len(text)]))
+	}
+	assert.Equal(t, beside, written[5*page])
+}
+
+// After a release, what is touched does not bring much of what is around it.
+func TestTouchedPagesComeAlone(t *testing.T) {
+	const size = 1 << 20
+	mapped := mapExecutable(t, size, unix.PROT_READ)
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))
+	there := func() (resident int64) {
+		require.NoError(t, eachRun([]span{{start, start + size}}, func(_ span, pages int64) error {
+			resident += pages
+			return nil
+		}))
+		return resident
+	}
+	sum := byte(0)
+	for n := 0; n < size; n += os.Getpagesize() {
+		sum += mapped[n]
+	}
+	require.EqualValues(t, size, there(), "%d", sum)
+	_, err := new(executable).release()
+	require.NoError(t, err)
+	require.Zero(t, there())
+	sum += mapped[size/2]
+	assert.Positive(t, there(), "%d", sum)
+	assert.LessOrEqual(t, there(), int64(max(smallMapping, os.Getpagesize())))
 }
 
 // What else is mapped, such as a database on disk, is not the executable's.
@@ -168,7 +194,7 @@ func TestOtherFilesAreNotCounted(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	require.NoError(t, file.Truncate(size))
-	own := residentBinaryPages()
+	own := new(executable).resident()
 	require.Positive(t, own)
 	data, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	require.NoError(t, err)
@@ -178,5 +204,20 @@ func TestOtherFilesAreNotCounted(t *testing.T) {
 		sum += data[i]
 	}
 	require.Zero(t, sum)
-	require.Less(t, residentBinaryPages(), own+size/4)
+	require.Less(t, new(executable).resident(), own+size/4)
+}
+
+// What a release costs, beside the faults of what is used again.
+func BenchmarkRelease(b *testing.B) {
+	var file executable
+	for b.Loop() {
+		if _, err := file.release(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	size := uintptr(0)
+	for _, s := range file.spans {
+		size += s.end - s.start
+	}
+	b.ReportMetric(float64(size)/(1<<20), "file-MB")
 }

@@ -36,6 +36,7 @@ type runtimeProfile struct {
 	done      sync.WaitGroup
 	ready     chan struct{}
 	pages     binaryPages // run releases them, the metrics read their bytes
+	file      *executable
 
 	unregister func() // of what is shown
 
@@ -51,6 +52,7 @@ type runtimeProfile struct {
 }
 
 func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *runtimeProfile {
+	file := &executable{}
 	return &runtimeProfile{
 		cfg:     cfg,
 		set:     set,
@@ -58,7 +60,8 @@ func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *run
 		root:    root,
 		planner: newPlanner(cfg),
 		ready:   make(chan struct{}, 1),
-		pages:   binaryPages{logger: set.Logger, unmap: releaseBinaryPages},
+		pages:   binaryPages{logger: set.Logger, unmap: file.release},
+		file:    file,
 
 		unregister: func() {},
 	}
@@ -192,7 +195,7 @@ func (e *runtimeProfile) refresh() {
 	e.refreshBudget()
 	now := readSample()
 	if e.cfg.Profile == ProfileAuto { // the kernel walks all of the memory for it
-		now.files = residentBinaryPages()
+		now.files = e.file.resident()
 	}
 	e.gcRatio = now.gcRatioSince(e.last)
 	e.last = now
