@@ -170,7 +170,7 @@ func timed(p *console.Page, action, until string) time.Duration {
 }
 
 // How often everything is tried. The least counts: what other processes take of a machine is not the page's.
-const tries = 5
+const tries = 3
 
 // smooth measures the page of 10,000 targets and a million series in a browser.
 func smooth(t *testing.T, a *collector, home string) {

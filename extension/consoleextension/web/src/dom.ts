@@ -131,6 +131,7 @@ function mounted({ node, wanted, children }: Made): void {
 
 function patch(made: Made, wanted: Tree | string): void {
   const before = made.wanted;
+  if (before === wanted) return; // a step of the same drawing, or the same text
   made.wanted = wanted;
   if (typeof wanted === "string" || typeof before === "string") {
     if (before !== wanted) made.node.nodeValue = wanted as string;

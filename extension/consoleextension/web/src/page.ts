@@ -8,7 +8,7 @@ import { Failure } from "./client";
 import { h, sync, type Child } from "./dom";
 import { duration } from "./format";
 import { href, parse, type Route } from "./route";
-import { another, leftOut } from "./table";
+import { anew, another, leftOut } from "./table";
 
 export interface View<Data = any> {
   name: string;
@@ -58,12 +58,11 @@ export class Page {
     const before = this.view ? `${this.view.name}/${this.route.id}` : undefined;
     const next = parse(location.hash);
     if (location.hash === "#main") return; // the skip link is no view
-    if (size(next) !== size(this.route)) another();
+    another();
     this.route = next;
     this.view = this.views.find((v) => v.name === next.view) ?? this.views[0]!;
     if (before !== `${this.view.name}/${next.id}`) {
       this.data = this.failure = this.at = undefined;
-      another();
       document.title = `${this.view.title} · Godwit`;
       sync(this.body, h("div", { class: "loading", key: "loading" }, h("p", null, "Loading…")));
       if (before !== undefined) {
@@ -79,10 +78,15 @@ export class Page {
   /** Draws again what is known: a disclosure, a tick, a theme changed. */
   redraw(): void {
     clearTimeout(this.drawing);
+    anew();
+    this.step();
+  }
+
+  private step(): void {
     if (this.data === undefined) return;
     sync(this.body, this.view.render(this.data, this.route, this));
     fit(this.body);
-    if (leftOut()) this.drawing = window.setTimeout(() => this.redraw());
+    if (leftOut()) this.drawing = window.setTimeout(() => this.step());
   }
 
   async load(): Promise<void> {
@@ -173,9 +177,6 @@ export class Page {
     if (!document.hidden && (this.live || this.data === undefined)) void this.load();
   }
 }
-
-// How many rows are asked for.
-const size = ({ params }: Route): string => `${params.get("limit")} ${params.get("n")}`;
 
 // The head of a table stays in sight, but for one that is wider than its place: that scrolls by itself.
 function fit(body: HTMLElement): void {

@@ -47,6 +47,15 @@ const step = 50;
 let drawn = step;
 let waiting = false;
 
+/** Which rows were described for the drawing that goes on, so that its next step need not do so again. */
+const described = new WeakMap<object, { drawing: number; caption: string; tree: Tree }>();
+let drawing = 0;
+
+/** Something is drawn anew, and not the next step of what is there. */
+export function anew(): void {
+  drawing++;
+}
+
 /** Another list comes: it begins with its first rows. */
 export function another(): void {
   drawn = step;
@@ -79,16 +88,22 @@ export function table<Row>(options: Options<Row>): Child {
       h(
         "tbody",
         { role: "rowgroup" },
-        options.rows.slice(0, drawn).map((row, i) =>
-          h(
-            "tr",
-            { role: "row", key: options.key?.(row, i), class: options.tone?.(row) || undefined },
-            columns.map((c) => cell(c, row)),
-          ),
-        ),
+        options.rows.slice(0, drawn).map((row, i) => line(options, columns, row, i)),
       ),
     ),
   );
+}
+
+function line<Row>({ caption, key, tone }: Options<Row>, columns: Column<Row>[], row: Row, i: number): Tree {
+  const known = typeof row === "object" && row ? described.get(row) : undefined;
+  if (known?.drawing === drawing && known.caption === caption) return known.tree;
+  const tree = h(
+    "tr",
+    { role: "row", key: key?.(row, i), class: tone?.(row) || undefined },
+    columns.map((c) => cell(c, row)),
+  );
+  if (typeof row === "object" && row) described.set(row, { drawing, caption, tree });
+  return tree;
 }
 
 function cell<Row>(column: Column<Row>, row: Row): Tree {
