@@ -29,7 +29,7 @@ import (
 const (
 	// What clients, and requests to a destination, say whose data it is by.
 	tenantKey    = "x-tenant"
-	tenantHeader = "X-Scope-OrgID"
+	tenantHeader = "X-Scope-Orgid"
 	// mostTenants is how many the exporter has places for.
 	mostTenants = 50
 	// What others do to a tenant delays its data by less than this, on a machine that has other work.

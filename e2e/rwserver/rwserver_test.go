@@ -141,12 +141,12 @@ func TestAnObserverSeesWhatIsKept(t *testing.T) {
 }
 
 func TestHeadersMayDecideBeforeTheScript(t *testing.T) {
-	s := New(t, Options{Choose: func(h http.Header) (Step, bool) { return Step{Status: 403}, h.Get("X-Scope-OrgID") == "bad" }})
+	s := New(t, Options{Choose: func(h http.Header) (Step, bool) { return Step{Status: 403}, h.Get("X-Scope-Orgid") == "bad" }})
 	s.Then(Step{Status: 503})
 	req := message1(t, v1("up").samples(1, 1).request(), Snappy)
-	req.Set("X-Scope-OrgID", "bad")
+	req.Set("X-Scope-Orgid", "bad")
 	assert.Equal(t, 403, s.mustSend(t, req).StatusCode)
-	req.Set("X-Scope-OrgID", "good")
+	req.Set("X-Scope-Orgid", "good")
 	assert.Equal(t, 503, s.mustSend(t, req).StatusCode)
 	assert.Equal(t, 204, s.mustSend(t, req).StatusCode)
 }
