@@ -33,7 +33,7 @@ const (
 	// mostTenants is how many the exporter has places for.
 	mostTenants = 50
 	// What others do to a tenant delays its data by less than this, on a machine that has other work.
-	tenantBound = 20 * time.Second
+	tenantBound = time.Minute
 	// tenantLooks is how often that is looked at.
 	tenantLooks = 5
 	// hostileRoom is what a client that makes up tenants may make the agent take of memory, in MiB.
