@@ -41,7 +41,8 @@ func (w *response) WriteHeader(code int) {
 		return
 	}
 	w.code = code
-	w.lines = append(w.conn.out[:0], "HTTP/1.1 "...)
+	w.lines = w.conn.out[:0]
+	w.lines = append(w.lines, "HTTP/1.1 "...)
 	if w.old {
 		w.lines[len(w.lines)-2] = '0'
 	}
