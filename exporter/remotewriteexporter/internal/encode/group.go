@@ -79,21 +79,21 @@ func (w *flusher) isExemplary(slot uint32) bool {
 }
 
 // repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
-// and its times: for as many slots as have the layout, resources behind the one before, and room. It returns how many. A run over
-// several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other.
+// and its times: for as many slots as have the layout and room, until the first one's resource comes again. It returns how many. A run over
+// several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other. Resources come in any order, as
+// targets were scraped, but in the same one in each rank.
 func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
-	done, place := 0, p.place
+	done := 0
 	for ; done < len(slots); done++ {
 		s := b.series[slots[done]]
 		if s.layout != like.series.layout || !w.single(b, slots[done]) {
 			break
 		}
 		c := w.cell(b, slots[done])
-		if c.of <= place { // the next rank
+		if c.of == p.place { // the next rank
 			break
 		}
-		place = c.of
 		start := b.start(c)
 		next := row{series: s, layout: like.layout}
 		if !number.Fits(c.time, start) || w.full(len(body), &next, c.of) {
