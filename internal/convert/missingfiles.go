@@ -1,0 +1,41 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// fileKeys are those of files that are read.
+var fileKeys = []string{"ca_file", "cert_file", "key_file", "password_file", "username_file", "credentials_file", "bearer_token_file", "client_secret_file"}
+
+// missingFiles says which files that components read are not there. That is no mistake: they may come before they are read.
+func missingFiles(name string, n *yaml.Node, path []string, depth int) (found []Finding) {
+	if depth > maxDepth {
+		return nil
+	}
+	for i, child := range n.Content {
+		at := path
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			at = append(slices.Clip(path), n.Content[i-1].Value)
+			if slices.Contains(fileKeys, n.Content[i-1].Value) && child.Kind == yaml.ScalarNode && child.Value != "" && !strings.Contains(child.Value, "$") {
+				if _, err := os.Stat(child.Value); errors.Is(err, fs.ErrNotExist) {
+					found = append(found, Finding{Note, name, child.Line, strings.Join(at, "."), fmt.Sprintf("there is no file %s here and now", child.Value)})
+				}
+			}
+		}
+		found = append(found, missingFiles(name, child, at, depth+1)...)
+	}
+	return found
+}
