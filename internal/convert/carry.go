@@ -195,8 +195,22 @@ var template = expression(`%\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // text escapes what a collector would read as a variable.
 func (c *carrier) text(value string) string {
 	value = strings.ReplaceAll(value, "$", "$$")
-	if c.templates {
+	switch {
+	case c.templates:
 		value = template().ReplaceAllString(value, "$${env:$1}")
+	case strings.Contains(value, "$$("):
+		value = reloaded().ReplaceAllStringFunc(value, func(escaped string) string {
+			name := strings.Trim(escaped, "$()")
+			c.in.report.add(Finding{Kind: Changed, File: c.file, Text: "$(" + name + ") is filled in by the Prometheus operator's reloader: " +
+				"the result takes it from the environment variable " + name})
+			if name == "SHARD" {
+				name += ":-0"
+			}
+			return "${env:" + name + "}"
+		})
 	}
 	return value
 }
+
+// reloaded are variables, escaped already, that the Prometheus operator's reloader knows: POD_NAME and SHARD.
+var reloaded = expression(`\$\$\([A-Z][A-Z0-9_]*\)`)

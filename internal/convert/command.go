@@ -188,6 +188,11 @@ func (c *Command) refuse() (exit int, done bool) {
 				path, c.Distribution, path)
 			return exitFailed, true
 		}
+		if isManifest(text) {
+			_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a manifest of Kubernetes: take the configuration out of it by `%s convert %s -o godwit.yaml`\n",
+				path, c.Distribution, path)
+			return exitFailed, true
+		}
 		if len(text) > maxLookedAt {
 			return 0, false
 		}
@@ -371,7 +376,7 @@ func (c *Command) check(args []string) int {
 		return c.fail(err)
 	}
 	path, remove := files[0], func() {}
-	if result.Kind != Collector || path == stdin {
+	if result.Kind != Collector || result.Wrapped || path == stdin {
 		if path, remove, err = temporary(result.Config); err != nil {
 			return c.fail(err)
 		}
@@ -385,21 +390,19 @@ func (c *Command) check(args []string) int {
 	return exitDone
 }
 
-// temporary writes a configuration for `validate` to read.
+// temporary writes a configuration for `validate` to read, under a name that says what its errors are about.
 func temporary(text []byte) (path string, remove func(), err error) {
-	file, err := os.CreateTemp("", "godwit-*.yaml")
+	dir, err := os.MkdirTemp("", "godwit-")
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot write the converted configuration: %w", err)
 	}
-	remove = func() { _ = os.Remove(file.Name()) } // of no use to anybody, wherever it stays
-	if _, err = file.Write(text); err == nil {
-		err = file.Close()
-	}
-	if err != nil {
+	remove = func() { _ = os.RemoveAll(dir) } // of no use to anybody, wherever it stays
+	path = filepath.Join(dir, "converted.yaml")
+	if err := create(path, text); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("cannot write the converted configuration: %w", err)
 	}
-	return file.Name(), remove, nil
+	return path, remove, nil
 }
 
 const convertUsage = `Makes a configuration of what Prometheus, vmagent or another collector runs with:
@@ -408,6 +411,7 @@ const convertUsage = `Makes a configuration of what Prometheus, vmagent or anoth
   %[1]s convert vmagent.service scrape.yml relabel.yml > godwit.yaml
   %[1]s convert --from vmagent -- -promscrape.config=scrape.yml -remoteWrite.url=http://victoria:8428/api/v1/write
   %[1]s convert otelcol.yaml -o godwit.yaml
+  %[1]s convert collector.yaml -o godwit.yaml         # a manifest with one of these in it, such as an OpenTelemetryCollector or a ConfigMap
 
 The report, on the standard error, has a line for all that is not as it was: lost (left out), needs (the distribution
 lacks it), changed (means something else), note. Exit code 0: written; 1: not; 3: written and incomplete, with --strict.

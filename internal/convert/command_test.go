@@ -18,6 +18,8 @@ import (
 const (
 	aPrometheus = "scrape_configs:\n  - job_name: a\n    static_configs: [{targets: ['a:1']}]\nremote_write:\n  - url: http://a\n"
 	aCollector  = "receivers: {otlp: }\nexporters: {nop: }\nservice: {pipelines: {metrics: {receivers: [otlp], exporters: [nop]}}}\n"
+	aManifest   = "apiVersion: opentelemetry.io/v1beta1\nkind: OpenTelemetryCollector\nmetadata: {name: a}\nspec: {config: {receivers: {otlp: }, exporters: {nop: }, " +
+		"service: {pipelines: {metrics: {receivers: [otlp], exporters: [nop]}}}}}\n"
 )
 
 // run runs a command of the agent in a directory with some files.
@@ -114,7 +116,7 @@ func TestCheck(t *testing.T) {
 	assert.Contains(t, stdout, "a.yml is a configuration of Prometheus\n")
 	assert.True(t, strings.HasSuffix(stdout, "\nvalid\n"), stdout)
 	assert.Contains(t, validated, "fastprometheus:")
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "godwit-*.yaml"))
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "godwit-*"))
 	require.NoError(t, err)
 	assert.Empty(t, left, "what was written for that is gone")
 
@@ -122,6 +124,12 @@ func TestCheck(t *testing.T) {
 	assert.Equal(t, 0, exit)
 	assert.Contains(t, stdout, "a.yml is a configuration of an OpenTelemetry collector\n")
 	assert.Equal(t, aCollector, validated)
+
+	exit, _, stdout, _ = run(t, valid, map[string]string{"a.yml": aManifest}, "check", "a.yml")
+	assert.Equal(t, 0, exit)
+	assert.Contains(t, stdout, "note: a.yml: it is what is in OpenTelemetryCollector a\n")
+	assert.Contains(t, validated, "receivers: {otlp: null}")
+	assert.NotContains(t, validated, "apiVersion")
 
 	exit, _, stdout, _ = run(t, func(...string) error { return errors.New("no") }, map[string]string{"a.yml": aCollector}, "check", "a.yml")
 	assert.Equal(t, 1, exit)
@@ -156,6 +164,13 @@ func TestPrometheusFilesAreRefused(t *testing.T) {
 		assert.False(t, done, args)
 		assert.Empty(t, stdout+stderr)
 	}
+}
+
+func TestManifestsAreRefused(t *testing.T) {
+	exit, done, _, stderr := run(t, nil, map[string]string{"a.yml": aManifest}, "--config", "a.yml")
+	assert.True(t, done)
+	assert.Equal(t, 1, exit)
+	assert.Equal(t, "Error: cannot use a.yml: it is a manifest of Kubernetes: take the configuration out of it by `godwit-agent convert a.yml -o godwit.yaml`\n", stderr)
 }
 
 func TestHelpIsAPage(t *testing.T) {

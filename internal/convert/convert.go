@@ -50,9 +50,11 @@ type Source struct {
 // A Result is a configuration and what is to be known of it.
 type Result struct {
 	// Kind is what the files were.
-	Kind   Kind
-	Config []byte
-	Report Report
+	Kind Kind
+	// Wrapped tells that the first was a manifest of Kubernetes, and Kind is that of the configuration in it.
+	Wrapped bool
+	Config  []byte
+	Report  Report
 }
 
 // errNothing is about input without anything that a collector could do.
@@ -81,7 +83,7 @@ func Run(source Source) (Result, error) {
 	}
 	in.close()
 	in.report.sort()
-	return Result{Kind: kind, Config: config, Report: in.report}, nil
+	return Result{Kind: kind, Wrapped: in.wrapped, Config: config, Report: in.report}, nil
 }
 
 // An input is the files that are converted, and what is said of them.
@@ -94,6 +96,8 @@ type input struct {
 	extra map[string]string
 	// dir is what relative paths are relative to.
 	dir string
+	// wrapped tells whether it was in a manifest of Kubernetes.
+	wrapped bool
 	// moved tells whether a relative path was found, and made absolute.
 	moved bool
 }
@@ -134,6 +138,14 @@ func (in *input) load() (Kind, error) {
 			return "", fmt.Errorf("cannot read %s: %w", name, err)
 		}
 		in.first = text
+		inner, err := unwrap(text)
+		if err != nil {
+			return "", fmt.Errorf("cannot convert %s: %w", name, err)
+		}
+		if inner != nil {
+			in.first, in.wrapped = inner.text, true
+			in.report.add(Finding{Kind: Note, File: name, Text: "it is what is in " + inner.of})
+		}
 	}
 	kind := in.source.From
 	switch {

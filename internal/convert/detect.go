@@ -16,7 +16,8 @@ const (
 	rules        Kind = "rules of Prometheus"
 	targets      Kind = "a list of targets for file_sd_configs"
 	alertmanager Kind = "a configuration of Alertmanager"
-	manifest     Kind = "a manifest of Kubernetes without flags of vmagent: give the configuration that is in it as a file"
+	alloy        Kind = "a configuration of Grafana Alloy, which is converted by hand: docs/migrate-from-alloy.md says what becomes of its components"
+	manifest     Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
 	unknown      Kind = "unknown"
 )
 
@@ -53,6 +54,9 @@ func Detect(text []byte) Kind {
 		return VMAgent
 	}
 	root, err := parse(text)
+	if alloyBlock().Match(text) && (err != nil || root == nil || root.Kind != yaml.MappingNode) {
+		return alloy
+	}
 	if err != nil || root == nil {
 		return unknown
 	}
@@ -89,6 +93,9 @@ func Detect(text []byte) Kind {
 	}
 	return unknown
 }
+
+// alloyBlock begins a component, which no YAML does.
+var alloyBlock = expression(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
 
 // ofVMAgent tells whether jobs have what only vmagent knows.
 func ofVMAgent(jobs *yaml.Node) bool {

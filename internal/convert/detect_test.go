@@ -27,6 +27,7 @@ func TestDetect(t *testing.T) {
 		"/usr/bin/vmagent -remoteWrite.url=a":                         VMAgent,
 		"- -remoteWrite.url=a\n- -promscrape.config=b\n":              VMAgent,
 		"apiVersion: v1\nkind: Pod\n":                                 manifest,
+		"// a\nprometheus.scrape \"a\" {\n  targets = []\n}\n":        alloy,
 		"groups: [{name: a, rules: []}]":                              rules,
 		"route: {receiver: a}\nreceivers: [{name: a}]":                alertmanager,
 		"[{targets: ['a:1']}]":                                        targets,

@@ -17,7 +17,6 @@ import (
 type table struct{ node *yaml.Node }
 
 //go:noinline
-//go:noinline
 func newTable() table {
 	return table{&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}}
 }

@@ -5,6 +5,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -82,6 +83,13 @@ func (r vmRule) apply(ls map[string]string) map[string]string {
 		if equal == (r.Action == "drop_if_equal") {
 			return nil
 		}
+	case "labeldrop":
+		maps.DeleteFunc(ls, func(name, _ string) bool { return re.MatchString(name) })
+	case "lowercase":
+		ls[r.TargetLabel] = strings.ToLower(text)
+		if ls[r.TargetLabel] == "" {
+			delete(ls, r.TargetLabel)
+		}
 	case "replace":
 		match := re.FindStringSubmatchIndex(text)
 		if match == nil {
@@ -89,7 +97,7 @@ func (r vmRule) apply(ls map[string]string) map[string]string {
 		}
 		replacement := "$1"
 		if r.hasReplacement {
-			replacement = r.Replacement
+			replacement = labelReference.ReplaceAllStringFunc(r.Replacement, func(name string) string { return ls[strings.Trim(name, "{}")] })
 		}
 		ls[r.TargetLabel] = string(re.ExpandString(nil, replacement, text, match))
 		if ls[r.TargetLabel] == "" {
@@ -99,22 +107,28 @@ func (r vmRule) apply(ls map[string]string) map[string]string {
 	return ls
 }
 
+// labelReference is vmagent's name of a label in a replacement.
+var labelReference = regexp.MustCompile(`\{\{[a-z_]+\}\}`)
+
 // Rules of vmagent that are converted do to labels what vmagent does; which of them can be is not the question here.
 func TestConvertedRulesDoTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	names := []string{"__name__", "a", "b", "c"}
-	values := []string{"x", "y", "xy", "x.y", "z-1"}
+	values := []string{"x", "y", "xy", "x.y", "Z-1"}
 	converted := 0
 	for range 6000 {
-		r := vmRule{Action: pick("keep", "drop", "replace", "replace", "keep_if_equal", "drop_if_equal")}
+		r := vmRule{Action: pick("keep", "drop", "replace", "replace", "keep_if_equal", "drop_if_equal", "labeldrop", "lowercase")}
 		var text strings.Builder
 		fmt.Fprintf(&text, "- action: %s\n", r.Action)
 		equal := strings.HasSuffix(r.Action, "equal")
 		for range random.IntN(3) {
+			if r.Action == "labeldrop" {
+				break
+			}
 			r.SourceLabels = append(r.SourceLabels, pick(names...))
 		}
-		if equal && len(r.SourceLabels) < 2 {
+		if equal && len(r.SourceLabels) < 2 || r.Action == "lowercase" && len(r.SourceLabels) == 0 {
 			continue
 		}
 		var selectors []string
@@ -130,18 +144,23 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 				parts = append(parts, fmt.Sprintf("%s%s%q", m.label, m.op, m.value))
 			}
 			r.If = append(r.If, all)
-			selectors = append(selectors, "'{"+strings.Join(parts, ",")+"}'")
+			selectors = append(selectors, strings.Join(parts, ","))
 		}
-		if len(r.SourceLabels) == 0 && len(r.If) == 0 && r.Action != "replace" {
+		if len(r.SourceLabels) == 0 && len(r.If) == 0 && r.Action != "replace" && r.Action != "labeldrop" {
 			continue // refused by vmagent
 		}
 		if len(selectors) > 0 {
-			fmt.Fprintf(&text, "  if: [%s]\n", strings.Join(selectors, ", "))
+			between := pick("}', '{", " or ")
+			fmt.Fprintf(&text, "  if: ['{%s}']\n", strings.Join(selectors, between))
 		}
 		if len(r.SourceLabels) > 0 {
 			fmt.Fprintf(&text, "  source_labels: [%s]\n", strings.Join(r.SourceLabels, ", "))
 		}
-		if !equal && len(r.SourceLabels) > 0 && random.IntN(2) == 0 {
+		if r.Action == "labeldrop" {
+			r.Regex, r.hasRegex = pick("a", "b|c", "a|b|x", "b.*"), true
+			fmt.Fprintf(&text, "  regex: %q\n", r.Regex)
+		}
+		if !equal && r.Action != "lowercase" && len(r.SourceLabels) > 0 && random.IntN(2) == 0 {
 			r.Regex, r.hasRegex = pick("x|y", "(.*)", "x(.*)", "(x|y);(.*)", "(x)y|(z).*"), true
 			fmt.Fprintf(&text, "  regex: %q\n", r.Regex)
 		}
@@ -149,11 +168,11 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 			r.Sep, r.hasSep = pick("", "-", ";"), true
 			fmt.Fprintf(&text, "  separator: %q\n", r.Sep)
 		}
-		if r.Action == "replace" {
+		if r.Action == "replace" || r.Action == "lowercase" {
 			r.TargetLabel = pick(names...)
 			fmt.Fprintf(&text, "  target_label: %s\n", r.TargetLabel)
-			if random.IntN(2) == 0 {
-				r.Replacement, r.hasReplacement = pick("const", "$1-end", "${2}"), true
+			if r.Action == "replace" && random.IntN(2) == 0 {
+				r.Replacement, r.hasReplacement = pick("const", "$1-end", "${2}", "{{a}}-{{b}}/{{a}}", "x{{c}}", "{{b}}"), true
 				fmt.Fprintf(&text, "  replacement: %q\n", r.Replacement)
 			}
 		}

@@ -27,6 +27,8 @@ type aggregation struct {
 	file  string
 	keep  bool
 	rules []*yaml.Node
+	// dropped are labels that all rules ignore.
+	dropped []string
 	// longest is the longest interval of a rule.
 	longest time.Duration
 }
@@ -50,6 +52,9 @@ func aggregations(f *flags) *aggregation {
 		}
 		prefix := strings.TrimSuffix(name, "config")
 		a.keep = truth(f.of(prefix+"keepInput", 0))
+		if values := f.list(prefix + "keepInput"); slices.ContainsFunc(values, func(v string) bool { return truth(v) != a.keep }) {
+			f.say(Lost, prefix+"keepInput", "destinations have one aggregation in common: that of the first holds for all")
+		}
 		if truth(f.of(prefix+"dropInput", 0)) {
 			f.say(Lost, prefix+"dropInput", "what no rule matches passes: `write_relabel_configs` of the exporter can drop it")
 		}
@@ -62,6 +67,14 @@ func aggregations(f *flags) *aggregation {
 		if err != nil {
 			f.say(Lost, name, err.Error())
 			continue
+		}
+		if f.has("remoteWrite.relabelConfig") || name != "streamAggr.config" && f.has("remoteWrite.urlRelabelConfig") {
+			f.say(Changed, name, "series are added up before the rules of `write_relabel_configs`, and after them in vmagent: "+
+				"rules that an aggregation needs belong under `metric_relabel_configs` of the jobs")
+		}
+		a.dropped = nil
+		for _, value := range f.list(prefix + "dropInputLabels") {
+			a.dropped = append(a.dropped, strings.Split(value, "^^")...)
 		}
 		a.file = at
 		for i, item := range contents(root) {
@@ -78,23 +91,19 @@ func (a *aggregation) rule(s *section) {
 		name = "aggregation " + strings.Trim(s.path, "[]")
 	}
 	aggregate := newTable()
-	for _, key := range []string{"by", "without"} {
-		list := s.get(key)
-		if list == nil {
-			continue
-		}
-		var labels []string
-		for _, label := range contents(list) {
-			if to := resourceLabels[label.Value]; to != "" {
-				labels = append(labels, to)
-			} else if label.Value != "__name__" {
-				labels = append(labels, label.Value)
-			}
-		}
-		if labels != nil || key == "by" {
-			aggregate.set(key, append([]string{}, labels...))
+	dropped := slices.Clone(a.dropped)
+	if own := s.get("drop_input_labels"); own != nil {
+		dropped = texts(own)
+	}
+	if by := s.get("by"); by != nil {
+		aggregate.set("by", attributesOf(slices.DeleteFunc(texts(by), func(label string) bool { return slices.Contains(dropped, label) })))
+	}
+	if without := s.get("without"); without != nil {
+		if labels := attributesOf(append(texts(without), dropped...)); len(labels) > 0 {
+			aggregate.set("without", labels)
 		}
 	}
+	keepNames := truth(s.text("keep_metric_names"))
 	matches := s.get("match")
 	outputs := a.outputs(s)
 	if d, err := duration(s.text("interval")); err == nil && d > 0 {
@@ -103,15 +112,15 @@ func (a *aggregation) rule(s *section) {
 	} else {
 		s.say(Lost, find(s.node, "interval"), "interval", "it is no duration: the default of 1m holds")
 	}
-	s.lose(Lost, "only the processor's own attributes go and stay: put such rules under `metric_relabel_configs`", "input_relabel_configs", "output_relabel_configs", "drop_input_labels")
+	s.lose(Lost, "only the processor's own attributes go and stay: put such rules under `metric_relabel_configs`", "input_relabel_configs", "output_relabel_configs")
 	s.lose(Note, "the processor has this built in, or needs none of it", "dedup_interval", "enable_windows", "staleness_interval", "ignore_first_sample_interval",
-		"ignore_first_intervals", "no_align_flush_to_interval", "flush_on_shutdown", "ignore_old_samples", "keep_metric_names")
+		"ignore_first_intervals", "no_align_flush_to_interval", "flush_on_shutdown", "ignore_old_samples")
 	if !aggregate.has("by") && !aggregate.has("without") {
-		s.say(Lost, nil, "", "the rule is left out: without `by` and `without` it makes as many series as it gets")
+		s.say(Lost, nil, "", "the rule is left out, and what it matches is sent as it is: without `by` and `without` it makes as many series as it gets")
 		return
 	}
 	if len(outputs) == 0 {
-		s.say(Lost, nil, "outputs", "the rule is left out: it has no output that there is here")
+		s.say(Lost, nil, "outputs", "the rule is left out, and what it matches is sent as it is: it has no output that there is here")
 		return
 	}
 	aggregate.set("outputs", outputs)
@@ -129,20 +138,58 @@ func (a *aggregation) rule(s *section) {
 	default:
 		selectors = []string{matches.Value}
 	}
-	for i, selector := range selectors {
-		match, ok := a.match(s, selector)
+	i := 0
+	for _, selector := range selectors {
+		sides, ok := [][]matcher{nil}, true
+		if selector != "" {
+			sides, ok = parseSelector(selector)
+		}
+		var made []table
+		for _, matchers := range sides {
+			match, can := a.match(matchers)
+			made, ok = append(made, match), ok && can
+		}
 		if !ok {
-			s.say(Lost, matches, "match", strconv.Quote(selector)+" is left out: the processor matches names and attributes with `*`, and nothing but what is there")
+			s.say(Lost, matches, "match", strconv.Quote(selector)+" is left out, and what it matches is sent as it is: the processor matches names and attributes with `*`, "+
+				"and nothing but what is there")
 			continue
 		}
-		made := newTable().set("name", a.name(name, i))
-		if !match.empty() {
-			made.set("match", match)
+		for _, match := range made {
+			rule := newTable().set("name", a.name(name, i))
+			if !match.empty() {
+				rule.set("match", match)
+			}
+			a.rules = append(a.rules, rule.set("aggregate", aggregate).node)
+			i++
 		}
-		a.rules = append(a.rules, made.set("aggregate", aggregate).node)
 	}
-	s.say(Changed, nil, "", "series that are made have the name of the metric, and `.count`, `.max` and so on where there are several outputs; vmagent's are called name:interval_by_labels_output. "+
-		"Histograms and counters are added up as a whole")
+	text := "series that are made have the name of the metric, and `.count`, `.max` and so on where there are several outputs; vmagent's are called name:interval_by_labels_output. "
+	if keepNames && len(outputs) == 1 {
+		text = ""
+	}
+	s.say(Changed, nil, "", text+"Histograms and counters are added up as a whole")
+}
+
+// attributesOf are what labels are before they are sent, each once. The name is none.
+func attributesOf(labels []string) []string {
+	made := []string{}
+	for _, label := range labels {
+		if to := resourceLabels[label]; to != "" {
+			label = to
+		}
+		if label != "__name__" && !slices.Contains(made, label) {
+			made = append(made, label)
+		}
+	}
+	return made
+}
+
+func texts(list *yaml.Node) []string {
+	var values []string
+	for _, item := range contents(list) {
+		values = append(values, item.Value)
+	}
+	return values
 }
 
 func (a *aggregation) name(name string, i int) string {
@@ -171,15 +218,8 @@ func (a *aggregation) outputs(s *section) []string {
 }
 
 // match makes what the processor matches of a selector.
-func (a *aggregation) match(_ *section, selector string) (table, bool) {
+func (a *aggregation) match(matchers []matcher) (table, bool) {
 	made := newTable()
-	if selector == "" {
-		return made, true
-	}
-	matchers, ok := parseSelector(selector)
-	if !ok {
-		return made, false
-	}
 	carry := a.in.carrier(a.file)
 	carry.templates = true
 	resource, attributes := newTable(), newTable()

@@ -5,6 +5,7 @@ package convert
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,16 @@ type rule struct {
 	source []string
 	// regex is its expression, where it has one.
 	regex string
+	// instead has values for other keys than the section has, nil for none.
+	instead map[string]*yaml.Node
+}
+
+// value is that of a key as it shall be written.
+func (r *rule) value(key string) *yaml.Node {
+	if value, ok := r.instead[key]; ok {
+		return value
+	}
+	return r.get(key)
 }
 
 // relabelFile converts a file of rules, for the exporter.
@@ -79,11 +90,19 @@ func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 	if action == "" {
 		action = "replace"
 	}
-	if strings.Contains(s.text("replacement"), "{{") {
-		return rule.lost("replacement", "labels cannot be named in a replacement: put them under `source_labels`, and write `$1`")
-	}
 	condition := s.get("if")
 	switch action {
+	case "replace":
+		if strings.Contains(s.text("replacement"), "{{") {
+			return rule.filled(condition)
+		}
+	case "hashmod":
+		s.say(Changed, n, "action", "Prometheus computes another hash: change all that divide by it at once")
+		fallthrough
+	case "lowercase", "uppercase":
+		if condition != nil {
+			return rule.inSteps(action, condition)
+		}
 	case "graphite":
 		if condition != nil {
 			return rule.lost("if", "a rule of Graphite names has no condition")
@@ -126,11 +145,11 @@ func (r *rule) node(action string, source []string, regex string) *yaml.Node {
 	if action != "replace" {
 		made.set("action", action)
 	}
-	if len(source) > 0 {
+	if len(source) > 0 && action != "labeldrop" && action != "labelkeep" {
 		made.set("source_labels", source)
 	}
-	for _, key := range []string{"separator", "target_label", "modulus", "replacement"} {
-		if value := r.get(key); value != nil {
+	for _, key := range ruleKeysOf(action) {
+		if value := r.value(key); value != nil {
 			made.set(key, value)
 		}
 	}
@@ -139,6 +158,19 @@ func (r *rule) node(action string, source []string, regex string) *yaml.Node {
 	}
 	made.node.HeadComment, made.node.FootComment = r.section.node.HeadComment, r.section.node.FootComment
 	return made.node
+}
+
+// ruleKeysOf are those that a rule may have beside its labels and expression. Prometheus refuses others, and vmagent passes over them.
+func ruleKeysOf(action string) []string {
+	switch action {
+	case "labeldrop", "labelkeep":
+		return nil
+	case "lowercase", "uppercase":
+		return []string{"separator", "target_label"}
+	case "keepequal", "dropequal":
+		return []string{"target_label"}
+	}
+	return []string{"separator", "target_label", "modulus", "replacement"}
 }
 
 // regexText is an expression, which vmagent takes as a list, too.
@@ -217,18 +249,21 @@ func (r *rule) conditional(action string, condition *yaml.Node) []*yaml.Node {
 	}
 	var all [][]matcher
 	for _, text := range selectors {
-		matchers, ok := parseSelector(text)
+		sides, ok := parseSelector(text)
 		if !ok {
 			return r.lost("if", "cannot read "+strconv.Quote(text)+" as a selector of series")
 		}
-		all = append(all, matchers)
+		all = append(all, sides...)
+	}
+	if names := strings.Split(r.regex, "|"); action == "labeldrop" && !slices.ContainsFunc(names, isNoName) {
+		return r.cleared(all, names)
 	}
 	filter := action == "keep" || action == "drop"
 	bare := filter && len(r.source) == 0 && r.regex == ""
 	switch {
 	case len(all) == 0 || !filter && action != "replace":
 		return r.lost("if", noCondition)
-	case !bare && len(r.source) == 0 && (r.regex != "" || strings.Contains(r.text("replacement"), "$") || r.get("replacement") == nil):
+	case !bare && len(r.source) == 0 && (r.regex != "" || strings.Contains(r.text("replacement"), "$") || r.value("replacement") == nil):
 		return r.lost("if", noCondition) // it reads nothing, and writes what it has not read
 	case bare && action == "drop":
 		var made []*yaml.Node
@@ -253,8 +288,78 @@ func (r *rule) guarded(action string, all [][]matcher, bare bool) []*yaml.Node {
 	}
 	made := remember(all)
 	made = append(made, r.prefixed(action, []string{held}, []string{met}))
-	// Labels of the rule's own must not be seen by those that follow.
-	return append(made, newTable().set("action", "labeldrop").set("regex", held).node)
+	return append(made, forget(held))
+}
+
+// cleared makes rules that empty labels where one of several conditions holds: a label without a value is none.
+func (r *rule) cleared(all [][]matcher, names []string) []*yaml.Node {
+	made := remember(all)
+	for _, name := range names {
+		made = append(made, newTable().set("source_labels", []string{held}).set("regex", met).set("target_label", name).set("replacement", "").node)
+	}
+	return append(made, forget(held))
+}
+
+var labelName = expression(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+func isNoName(text string) bool { return !labelName().MatchString(text) }
+
+// madeUp is where a value is until it is known whether it is wanted.
+const madeUp = "__tmp_value"
+
+// inSteps makes rules for an action that gives a label a value, where a condition holds: the value is made first.
+func (r *rule) inSteps(action string, condition *yaml.Node) []*yaml.Node {
+	first := *r
+	first.instead = map[string]*yaml.Node{"target_label": str(madeUp), "replacement": nil}
+	return r.taken([]*yaml.Node{first.node(action, r.source, r.regex)}, condition)
+}
+
+// filled makes rules for a replacement that names labels.
+func (r *rule) filled(condition *yaml.Node) []*yaml.Node {
+	text := r.text("replacement")
+	switch {
+	case len(r.source) > 0 || r.regex != "" || strings.Contains(text, "$"):
+		return r.lost("replacement", "it names labels, and reads `source_labels` or `regex` beside them")
+	case strings.Count(text, "{{") != strings.Count(text, "}}"):
+		return r.lost("replacement", "a label in it ends nowhere")
+	}
+	var made []*yaml.Node
+	before, rest, _ := strings.Cut(text, "{{")
+	source := []string{}
+	for more := true; more; {
+		var label, after string
+		label, rest, _ = strings.Cut(rest, "}}")
+		after, rest, more = strings.Cut(rest, "{{")
+		made = append(made, newTable().set("source_labels", append(source, label)).set("separator", "").
+			set("target_label", madeUp).set("replacement", before+"${1}"+after).node)
+		before, source = "", []string{madeUp} // what there is so far
+	}
+	if condition == nil {
+		last := table{made[len(made)-1]}
+		last.node.Content[slices.IndexFunc(last.node.Content, func(n *yaml.Node) bool { return n.Value == "target_label" })+1] = r.get("target_label")
+		if len(made) == 1 {
+			return made
+		}
+		return append(made, forget(madeUp))
+	}
+	return r.taken(made, condition)
+}
+
+// taken makes the rule one that takes what rules have made, where a condition holds.
+func (r *rule) taken(made []*yaml.Node, condition *yaml.Node) []*yaml.Node {
+	last := *r
+	last.source, last.regex = []string{madeUp}, ""
+	last.instead = map[string]*yaml.Node{"replacement": nil, "modulus": nil}
+	rules := last.conditional("replace", condition)
+	if rules == nil {
+		return nil
+	}
+	return append(append(made, rules...), forget(madeUp))
+}
+
+// forget drops a label of the converter's own, which rules that follow must not see.
+func forget(label string) *yaml.Node {
+	return newTable().set("action", "labeldrop").set("regex", label).node
 }
 
 // single is the one matcher that says the same as conditions of which one is enough, or nil.
@@ -334,7 +439,7 @@ func remember(all [][]matcher) []*yaml.Node {
 		}
 		made = append(made, set(held, met, []string{step}, strconv.Itoa(len(matchers))))
 	}
-	return append(made, newTable().set("action", "labeldrop").set("regex", step).node)
+	return append(made, forget(step))
 }
 
 // group keeps alternatives of an expression together, without a group that counts.
@@ -343,53 +448,4 @@ func group(regex string) string {
 		return "(?:" + regex + ")"
 	}
 	return regex
-}
-
-// A matcher is a condition on a label.
-type matcher struct {
-	label, regex string
-	// not: it must not match. literal: it matches one value.
-	not, literal bool
-}
-
-var (
-	selectorName = expression(`^\s*([a-zA-Z_:][a-zA-Z0-9_:.]*)?\s*`)
-	selectorPart = expression(`^\s*([a-zA-Z_][a-zA-Z0-9_.]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `)\s*(,|$)`)
-)
-
-// parseSelector reads a selector of series such as name{label="value"}. One with `or` in it is not read.
-func parseSelector(text string) ([]matcher, bool) {
-	head := selectorName().FindStringSubmatch(text)
-	var matchers []matcher
-	if head[1] != "" {
-		matchers = append(matchers, matcher{label: "__name__", regex: regexp.QuoteMeta(head[1]), literal: true})
-	}
-	rest := strings.TrimSpace(text[len(head[0]):])
-	if rest == "" {
-		return matchers, len(matchers) > 0
-	}
-	if !strings.HasPrefix(rest, "{") || !strings.HasSuffix(rest, "}") {
-		return nil, false
-	}
-	for rest = strings.TrimSpace(rest[1 : len(rest)-1]); rest != ""; {
-		part := selectorPart().FindStringSubmatch(rest)
-		if part == nil {
-			return nil, false
-		}
-		value := part[3]
-		if value[0] == '\'' {
-			value = `"` + strings.ReplaceAll(strings.ReplaceAll(value[1:len(value)-1], `\'`, "'"), `"`, `\"`) + `"`
-		}
-		plain, err := strconv.Unquote(value)
-		if err != nil {
-			return nil, false
-		}
-		m := matcher{label: part[1], regex: plain, not: strings.HasPrefix(part[2], "!")}
-		if !strings.HasSuffix(part[2], "~") {
-			m.regex, m.literal = regexp.QuoteMeta(plain), true
-		}
-		matchers = append(matchers, m)
-		rest = rest[len(part[0]):]
-	}
-	return matchers, len(matchers) > 0
 }

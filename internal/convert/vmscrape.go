@@ -6,6 +6,7 @@ package convert
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -223,7 +224,8 @@ func (j *vmJob) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Nod
 	j.headers("headers", "http_headers")
 	j.headers("proxy_headers", "proxy_connect_header")
 	j.metricsPath()
-	j.staticTargets()
+	j.staticTargets(append(append([]*yaml.Node{}, contents(first["relabel_configs"])...), contents(find(j.node, "relabel_configs"))...))
+	j.foundTargets()
 	j.durations(globals)
 	j.refresh(f)
 	for _, key := range []string{"relabel_configs", "metric_relabel_configs"} {
@@ -344,12 +346,21 @@ func (j *vmJob) metricsPath() {
 	j.set("metrics_path", &copied)
 }
 
-// staticTargets makes targets that are URLs, which vmagent takes, groups of their own with labels.
-func (j *vmJob) staticTargets() {
+// staticTargets makes targets that are URLs, which vmagent takes, groups of their own with labels. Where a rule of the job writes an address,
+// they are for that rule to read, as those of probes are.
+func (j *vmJob) staticTargets(rules []*yaml.Node) {
+	if slices.ContainsFunc(rules, func(rule *yaml.Node) bool {
+		to := find(rule, "target_label")
+		return to != nil && to.Value == "__address__"
+	}) {
+		return
+	}
 	groups := remove(j.node, "static_configs")
 	if groups == nil {
 		return
 	}
+	read := slices.ContainsFunc(rules, func(rule *yaml.Node) bool { return says(rule, "__address__", "__scheme__") })
+	named := slices.ContainsFunc(rules, func(rule *yaml.Node) bool { return says(rule, "instance", "__scheme__") })
 	made := sequence()
 	made.HeadComment, made.FootComment = groups.HeadComment, groups.FootComment
 	for _, group := range contents(groups) {
@@ -364,9 +375,15 @@ func (j *vmJob) staticTargets() {
 		}
 		var urls []*yaml.Node
 		for _, target := range contents(list) {
-			if strings.Contains(target.Value, "/") {
+			switch {
+			case strings.Contains(target.Value, "/"):
 				urls = append(urls, target)
-			} else {
+				if read {
+					j.say(Changed, target, "static_configs", "rules find the host and port of "+target.Value+" in `__address__`, and the rest in `__scheme__` and `__metrics_path__`")
+				}
+			case !named && !strings.ContainsAny(target.Value, ":%") && find(find(group, "labels"), "instance") == nil:
+				urls = append(urls, target)
+			default:
 				kept.Content = append(kept.Content, target)
 			}
 		}
@@ -396,11 +413,18 @@ func (j *vmJob) urlTarget(target, labels *yaml.Node) *yaml.Node {
 		own.set(labels.Content[i].Value, labels.Content[i+1])
 	}
 	address := u.Host
-	if u.Scheme != "" {
+	port := map[string]string{"http": ":80", "https": ":443"}
+	switch scheme := find(j.node, "scheme"); {
+	case u.Scheme != "":
 		own.set("__scheme__", u.Scheme)
 		if u.Port() == "" {
-			address += map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+			address += port[u.Scheme]
 		}
+	case u.Port() == "" && !own.has("instance"): // vmagent tells the port there, and asks without one
+		if scheme == nil {
+			scheme = str("http")
+		}
+		own.set("instance", address+port[scheme.Value])
 	}
 	if u.Path != "" {
 		own.set("__metrics_path__", u.Path)
@@ -441,6 +465,58 @@ func (j *vmJob) durations(globals *yaml.Node) {
 			}
 		}
 	}
+}
+
+// says tells whether a part of a node is, or has in it, one of some words.
+func says(n *yaml.Node, words ...string) bool {
+	if n.Kind == yaml.ScalarNode && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(n.Value, word) }) {
+		return true
+	}
+	return slices.ContainsFunc(n.Content, func(part *yaml.Node) bool { return says(part, words...) })
+}
+
+// foundTargets takes out of service discovery what vmagent alone finds.
+func (j *vmJob) foundTargets() {
+	if lists := find(j.node, "file_sd_configs"); lists != nil {
+		lists.Content = slices.DeleteFunc(lists.Content, func(sd *yaml.Node) bool {
+			files := find(sd, "files")
+			if files == nil {
+				return false
+			}
+			files.Content = slices.DeleteFunc(files.Content, func(file *yaml.Node) bool {
+				elsewhere := strings.Contains(file.Value, "://")
+				if elsewhere {
+					j.say(Lost, file, "file_sd_configs", "files are on this machine: `http_sd_configs` asks a server, for JSON")
+				}
+				return elsewhere
+			})
+			return len(files.Content) == 0
+		})
+	}
+	if find(j.node, "file_sd_configs") != nil || find(j.node, "http_sd_configs") != nil {
+		j.in.report.add(Finding{Kind: Note, Text: "targets that are found in files and answers must be host:port: vmagent takes URLs there, too"})
+	}
+	zones := find(j.node, "gce_sd_configs")
+	if zones == nil {
+		return
+	}
+	made := sequence()
+	for _, sd := range contents(zones) {
+		zone := find(sd, "zone")
+		if zone == nil || zone.Kind != yaml.SequenceNode {
+			made.Content = append(made.Content, sd)
+			continue
+		}
+		for _, one := range zone.Content {
+			each := *sd
+			each.Content = append([]*yaml.Node{}, sd.Content...)
+			remove(&each, "zone")
+			each.Content = append(each.Content, str("zone"), one)
+			made.Content = append(made.Content, &each)
+		}
+	}
+	remove(j.node, "gce_sd_configs")
+	j.set("gce_sd_configs", made)
 }
 
 func promDuration(d time.Duration) string {
