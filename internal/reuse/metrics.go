@@ -27,7 +27,9 @@ type Metrics struct {
 	shared    []Attributes // of resources, which are others' too
 	turn      int          // which of the points are looked through next
 	changed   bool         // attributes that are shared were
-	usual     int          // points of the last requests
+	weight    int          // of this request, if anybody said
+	most      int          // that any request has weighed
+	usual     int          // that the last requests weighed
 }
 
 // Numbers is a metric and its points.
@@ -216,8 +218,9 @@ func (m *Metrics) TakeBack() bool {
 		}
 		handback.Overwrite(m.metrics)
 	}
-	used, all := m.doubles.used+m.integers.used, len(m.doubles.all)+len(m.integers.all)
-	if m.usual = max(used, m.usual-m.usual/16); all > 4*m.usual+spare {
+	weight := max(m.weight, pointWeight*(m.doubles.used+m.integers.used))
+	m.weight, m.most = 0, max(m.most, weight)
+	if m.usual = max(weight, m.usual-m.usual/16); m.most > 4*m.usual+spare {
 		return false
 	}
 	slab.Empty(m.metrics.ResourceMetrics())
@@ -229,8 +232,16 @@ func (m *Metrics) TakeBack() bool {
 	return true
 }
 
-// spare is how many points the memory may have that the last requests did not need.
-const spare = 1 << 14
+// Weighs notes how many bytes the metrics take up, in memory of here or not: what was made anew is kept by the slices it is in for a while.
+// Where nobody says so, points are counted.
+func (m *Metrics) Weighs(bytes int) { m.weight = bytes }
+
+const (
+	// pointWeight is what a point takes up, about.
+	pointWeight = 112
+	// spare is how much may be kept that the last requests did not need.
+	spare = 2 << 20
+)
 
 // Changed says, once TakeBack was false, that attributes which are shared were changed in place: they must not be shared any more.
 func (m *Metrics) Changed() bool { return m.changed }

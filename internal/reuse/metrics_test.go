@@ -319,12 +319,19 @@ func TestHugeMemoryIsLetGo(t *testing.T) {
 		}
 		return m.TakeBack()
 	}
-	require.True(t, need(4*spare))
+	require.True(t, need(8*spare/pointWeight))
 	requests := 0
 	for ; need(10); requests++ {
 		require.Less(t, requests, 1000)
 	}
 	require.Greater(t, requests, 3, "a small request in between does not count as lately")
+
+	m = New()
+	m.Weighs(8 * spare)
+	require.True(t, need(10), "what was made anew beside it counts as well")
+	for requests = 0; need(10); requests++ {
+		require.Less(t, requests, 1000)
+	}
 }
 
 // TestFillingAgainAllocatesNothing: not for points with attributes that are shared.

@@ -6,7 +6,12 @@ package otlpstreamreceiver
 import (
 	"sync"
 	"time"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
+
+const tooMuchInFlight = "too much is in flight"
 
 // A client that is refused waits for as long as it should take until there is room, within these bounds: long enough
 // to recover, short enough for its queue.
@@ -16,7 +21,7 @@ const (
 )
 
 // admission bounds the bytes in flight, and knows how long they stay. What is full now has drained after that time,
-// however fast data comes.
+// however fast data comes. Decoded, what is in flight is no more than decode.Usual for each byte here.
 type admission struct {
 	limit int
 
@@ -33,14 +38,29 @@ func (a *admission) acquire(n int, now time.Time) (wait time.Duration, ok bool) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.used > 0 && a.used+n > a.limit {
-		// Where nothing has moved for a while, it may not move for as long again.
-		return min(max(minDelay, a.stay, now.Sub(a.progress)), maxDelay), false
+		return a.patience(now), false
 	}
 	if a.used == 0 {
 		a.progress = now
 	}
 	a.used += n
 	return 0, true
+}
+
+// extend is acquire for n bytes more of what has held bytes already.
+func (a *admission) extend(held, n int, now time.Time) (wait time.Duration, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.used > held && a.used+n > a.limit {
+		return a.patience(now), false
+	}
+	a.used += n
+	return 0, true
+}
+
+// patience is how long to wait. Where nothing has moved for a while, it may not move for as long again.
+func (a *admission) patience(now time.Time) time.Duration {
+	return min(max(minDelay, a.stay, now.Sub(a.progress)), maxDelay)
 }
 
 // release gives back n bytes that were taken then.
@@ -57,3 +77,33 @@ func (a *admission) inFlight() int {
 	defer a.mu.Unlock()
 	return a.used
 }
+
+// hold is what one request that was let in has of it.
+type hold struct {
+	of    *admission
+	bytes int
+	since time.Time
+	// refused tells that the request was let in for its bytes, and that there was no room for what it is decoded to.
+	refused bool
+}
+
+// makeRoom takes what a request needs that takes up so much memory decoded; an error asks its client to come again. Nil has all the
+// room there is.
+func (h *hold) makeRoom(weight int) error {
+	if h == nil {
+		return nil
+	}
+	n := decode.Charge(weight) - h.bytes
+	if n <= 0 {
+		return nil
+	}
+	wait, ok := h.of.extend(h.bytes, n, time.Now())
+	if !ok {
+		h.refused = true
+		return otlpstream.Busy(tooMuchInFlight, wait).Err()
+	}
+	h.bytes += n
+	return nil
+}
+
+func (h *hold) release() { h.of.release(h.bytes, h.since, time.Now()) }

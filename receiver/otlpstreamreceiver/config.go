@@ -56,7 +56,8 @@ type Protocols struct {
 // InFlight bounds what is taken in and not answered yet.
 type InFlight struct {
 	// Bytes bounds the size of all of it, as it comes out of decompression. Requests beyond it are refused, with
-	// the time that their client is to wait. Default 128 MiB.
+	// the time that their client is to wait. Decoded it takes up to eight times as much memory; a request that would take more
+	// counts for an eighth of what it takes. Default 128 MiB.
 	Bytes int `mapstructure:"bytes"`
 
 	// RequestsPerStream bounds one stream: the receiver reads no more from it until it has answered. It is

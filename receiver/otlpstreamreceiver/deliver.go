@@ -37,7 +37,7 @@ const (
 
 // deliver decodes an OTLP request and hands it to the pipeline, in a span. The request is not kept. A nil status is
 // success.
-func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request) (st *status.Status, refused part) {
+func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request, held *hold) (st *status.Status, refused part) {
 	r.traffic.raw.Add(int64(len(request.Data)))
 	var items int
 	var err error
@@ -46,7 +46,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		ctx = obs.StartTracesOp(ctx)
 		describe(ctx, request)
 		var td ptrace.Traces
-		if td, err = decodeTraces(f, request.Data); err == nil {
+		if td, err = decodeTraces(f, request.Data, held); err == nil {
 			if items = td.SpanCount(); items > 0 {
 				r.tap.Traces(td)
 				err = owned.Traces(ctx, r.traces, td)
@@ -59,7 +59,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		describe(ctx, request)
 		var md pmetric.Metrics
 		var again *reuse.Metrics // that md is in
-		if md, again, err = r.decodeMetrics(f, request.Data); err == nil {
+		if md, again, err = r.decodeMetrics(f, request.Data, held); err == nil {
 			if items = md.DataPointCount(); items > 0 {
 				r.tap.Metrics(md)
 				err = owned.Metrics(lend(ctx, again), r.metrics, md)
@@ -74,7 +74,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		ctx = obs.StartLogsOp(ctx)
 		describe(ctx, request)
 		var ld plog.Logs
-		if ld, err = decodeLogs(f, request.Data); err == nil {
+		if ld, err = decodeLogs(f, request.Data, held); err == nil {
 			if items = ld.LogRecordCount(); items > 0 {
 				r.tap.Logs(ld)
 				err = owned.Logs(ctx, r.logs, ld)
@@ -86,7 +86,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		ctx = obs.StartProfilesOp(ctx)
 		describe(ctx, request)
 		var pd pprofile.Profiles
-		if pd, err = decodeProfiles(f, request.Data); err == nil {
+		if pd, err = decodeProfiles(f, request.Data, held); err == nil {
 			if items = pd.SampleCount(); items > 0 {
 				err = owned.Profiles(ctx, r.profiles, pd)
 			}
@@ -135,7 +135,7 @@ func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.O
 // What comes as protobuf is decoded here, and by pdata where it is unusual: it knows all that there is, and what is wrong
 // with what is malformed.
 
-func decodeTraces(f format, data []byte) (ptrace.Traces, error) {
+func decodeTraces(f format, data []byte, held *hold) (ptrace.Traces, error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
@@ -144,11 +144,11 @@ func decodeTraces(f format, data []byte) (ptrace.Traces, error) {
 		}
 	}
 	request := ptraceotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Traces, f, data)
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Traces, f, data, held)
 	return request.Traces(), err
 }
 
-func (r *otlpReceiver) decodeMetrics(f format, data []byte) (md pmetric.Metrics, again *reuse.Metrics, err error) {
+func (r *otlpReceiver) decodeMetrics(f format, data []byte, held *hold) (md pmetric.Metrics, again *reuse.Metrics, err error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
@@ -163,11 +163,11 @@ func (r *otlpReceiver) decodeMetrics(f format, data []byte) (md pmetric.Metrics,
 		}
 	}
 	request := pmetricotlp.NewExportRequest()
-	err = unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Metrics, f, data)
+	err = unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Metrics, f, data, held)
 	return request.Metrics(), nil, err
 }
 
-func decodeLogs(f format, data []byte) (plog.Logs, error) {
+func decodeLogs(f format, data []byte, held *hold) (plog.Logs, error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
@@ -176,14 +176,14 @@ func decodeLogs(f format, data []byte) (plog.Logs, error) {
 		}
 	}
 	request := plogotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Logs, f, data)
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Logs, f, data, held)
 	return request.Logs(), err
 }
 
 // decodeProfiles leaves all to pdata: profiles are few, and what they are made of still changes.
-func decodeProfiles(f format, data []byte) (pprofile.Profiles, error) {
+func decodeProfiles(f format, data []byte, held *hold) (pprofile.Profiles, error) {
 	request := pprofileotlp.NewExportRequest()
-	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Profiles, f, data)
+	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Profiles, f, data, held)
 	return request.Profiles(), err
 }
 
@@ -191,18 +191,23 @@ func decodeProfiles(f format, data []byte) (pprofile.Profiles, error) {
 // attributes have. pdata goes down by recursion, and a stack that has no more room ends the process.
 const maxDepth = 256
 
-func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte) error {
+func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte, held *hold) error {
 	from := proto
+	var weight int
 	switch {
-	case f == formatJSON && decode.Depth(data, maxDepth) >= maxDepth:
+	case f == formatJSON && decode.Depth(data, maxDepth) >= maxDepth, f == formatProto && decode.Nested(data, maxDepth):
 		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: nested deeper than %d", len(data), f, maxDepth)
 	case f == formatJSON:
-		from = json
-	case decode.Nested(data, maxDepth):
-		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: nested deeper than %d", len(data), f, maxDepth)
-	case decode.Weight(signal, data) > decode.Room(len(data)):
+		from, weight = json, decode.WeightOfJSON(signal, data)
+	default:
+		weight = decode.Weight(signal, data)
+	}
+	if weight > decode.Room(len(data)) {
 		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: they would take more than %d of memory, since most of what they hold is empty",
 			len(data), f, decode.Room(len(data)))
+	}
+	if err := held.makeRoom(weight); err != nil {
+		return err
 	}
 	if err := from(data); err != nil {
 		return status.Error(codes.InvalidArgument, fmt.Sprintf("cannot decode %d bytes of %s: %v", len(data), f, err))

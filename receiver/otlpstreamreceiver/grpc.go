@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
@@ -254,12 +253,11 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 
 // takeUnary sees one request through from its bytes to the pipeline's answer.
 func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, request *otlpstream.Request) (st *status.Status, rejected part, refused bool) {
-	size := len(request.Data)
-	if st := r.admit(ctx, signal, r.obs[t], size, request.Items); st != nil {
+	held, st := r.admit(ctx, signal, r.obs[t], len(request.Data), request.Items)
+	if st != nil {
 		return st, part{}, true
 	}
-	taken := time.Now()
-	defer func() { r.admission.release(size, taken, time.Now()) }()
-	st, rejected = r.deliver(ctx, signal, r.obs[t], f, request)
-	return st, rejected, false
+	defer held.release()
+	st, rejected = r.deliver(ctx, signal, r.obs[t], f, request, held)
+	return st, rejected, held.refused
 }

@@ -146,11 +146,11 @@ func TestHollowProfilesAreRefused(t *testing.T) {
 		"dictionary": wrap(0x12, hollow),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decodeProfiles(formatProto, data)
+			_, err := decodeProfiles(formatProto, data, nil)
 			require.ErrorContains(t, err, "most of what they hold is empty")
 		})
 	}
-	_, err := decodeProfiles(formatProto, mustMarshal(t, somePprofiles(1000)))
+	_, err := decodeProfiles(formatProto, mustMarshal(t, somePprofiles(1000)), nil)
 	require.NoError(t, err)
 }
 

@@ -229,20 +229,20 @@ func (r *otlpReceiver) has(signal otlpstream.Signal) bool {
 }
 
 // admit lets a request in by its size, before any work is done for it. A status is the refusal.
-func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) *status.Status {
+func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) (*hold, *status.Status) {
 	now, why := time.Now(), memoryLimited
 	wait := r.pressure[signal].left(now)
 	if wait == 0 {
 		var ok bool
 		if wait, ok = r.admission.acquire(size, now); ok {
-			return nil
+			return &hold{of: &r.admission, bytes: size, since: now}, nil
 		}
-		why = "too much is in flight"
+		why = tooMuchInFlight
 	}
 	st := otlpstream.Busy(why, wait)
 	refuse(ctx, signal, obs, int(min(items, uint64(size))), st.Err())
 	r.traffic.fail(ctx, httpCode(st), 0, st.Message())
-	return st
+	return nil, st
 }
 
 // greet returns what a stream is granted, and what it is capable of. What it may keep is given back by its session.

@@ -336,9 +336,10 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 		s.resent.Add(1)
 	}
 	ctx, obs := s.traced(ctx, request)
-	size, taken := len(request.Data), time.Now()
+	taken := time.Now()
 	s.active.Store(taken.UnixNano())
-	if st := s.r.admit(ctx, s.signal, obs, size, request.Items); st != nil {
+	held, st := s.r.admit(ctx, s.signal, obs, len(request.Data), request.Items)
+	if st != nil {
 		s.reply(answer{id: request.ID, status: st, refused: true})
 		s.r.recycle(request)
 		return
@@ -348,19 +349,19 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	s.r.streams.Go(func() {
 		id := request.ID
 		turn.wait()
-		st, rejected := s.deliver(ctx, obs, request)
+		st, rejected := s.deliver(ctx, obs, request, held)
 		turn.end()
 		s.r.recycle(request)
-		s.r.admission.release(size, taken, time.Now())
+		held.release()
 		s.work.end(id)
-		s.reply(answer{id: id, status: st, rejected: rejected})
+		s.reply(answer{id: id, status: st, refused: held.refused, rejected: rejected})
 	})
 }
 
 // deliver hands a request on, unless the pipeline has it already.
-func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, request *otlpstream.Request) (*status.Status, part) {
+func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, request *otlpstream.Request, held *hold) (*status.Status, part) {
 	if s.seen == nil {
-		return s.r.deliver(ctx, s.signal, obs, formatProto, request)
+		return s.r.deliver(ctx, s.signal, obs, formatProto, request, held)
 	}
 	end := s.seen.begin(ctx, request.ID)
 	if end == nil {
@@ -369,7 +370,7 @@ func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, re
 	}
 	taken := false
 	defer func() { end(taken) }()
-	st, rejected := s.r.deliver(ctx, s.signal, obs, formatProto, request)
+	st, rejected := s.r.deliver(ctx, s.signal, obs, formatProto, request, held)
 	taken = st == nil
 	return st, rejected
 }

@@ -77,9 +77,13 @@ func (d *Decoder) list(tag byte, raw []byte) (reuse.Attributes, bool) {
 // MetricsAgain is Metrics in memory that was used before. If it is false, that may hold anything.
 func (d *Decoder) MetricsAgain(payload []byte, again *reuse.Metrics, lists *Lists) bool {
 	d.again, d.lists = again, lists
-	defer func() { d.again, d.lists = nil, nil }()
-	return d.begin(payload) && each(payload, func(message []byte) bool {
-		return d.resourceMetrics(message, again.Resource())
+	defer func() {
+		again.Weighs(d.weight)
+		d.again, d.lists = nil, nil
+	}()
+	d.begin(payload)
+	return each(payload, func(message []byte) bool {
+		return d.fit(message, resourceWeight) && d.resourceMetrics(message, again.Resource())
 	})
 }
 

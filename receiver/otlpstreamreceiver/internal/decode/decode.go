@@ -22,9 +22,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
+const (
+	// usual is how much the messages of a payload weigh at the most for each of its bytes, if they hold what is of use, and little
+	// is how much more they may weigh in all.
+	usual, little = 8, 16 << 10
+)
+
 // Room is the most that the messages of a payload may weigh: a multiple that leaves room for points with a time and nothing
 // else, and not for those that have nothing at all.
 func Room(size int) int { return 1<<20 + 32*size }
+
+// Charge is of how many bytes a payload usually is whose messages weigh that much.
+func Charge(weight int) int { return max(0, weight-little) / usual }
 
 // Decoder decodes payloads of any signal, one at a time.
 type Decoder struct {
@@ -44,21 +53,34 @@ type Decoder struct {
 	// Memory that was used before, and attributes that are known, if metrics are decoded into such.
 	again *reuse.Metrics
 	lists *Lists
-	// room is how much the messages of a payload may still weigh.
-	room int
+	// weight is that of the messages up to here, and end the capacity of their payload, by which it is known how far that is.
+	weight, end int
 }
 
-// begin makes room for the messages of a payload, and takes that of its resources.
-func (d *Decoder) begin(payload []byte) bool {
-	d.room, d.next = Room(len(payload)), 0
-	c := cursor{message: payload}
-	return d.fit(c.count(1<<3|length), resourceWeight)
+// begin begins a payload.
+func (d *Decoder) begin(payload []byte) { d.weight, d.end, d.next = 0, cap(payload), 0 }
+
+// fit weighs a message before it is decoded. What weighs more than what is of use, up to the end of the message, is not for here: it is
+// noticed before much is made of it. The message is a part of the payload which has all that follows it in its capacity.
+func (d *Decoder) fit(message []byte, weight int) bool {
+	d.weight += weight
+	return d.fits(message, 0)
 }
 
-// fit takes the room of n messages before any is made. Without any left the payload is not for here.
-func (d *Decoder) fit(n, weight int) bool {
-	d.room -= n * weight
-	return d.room >= 0
+// fits tells whether what is in a message may weigh that much.
+func (d *Decoder) fits(message []byte, weight int) bool {
+	return d.weight+weight <= little+usual*(d.end-cap(message)+len(message))
+}
+
+// ahead makes room for all messages of a field of a message at once.
+func ahead[L interface{ EnsureCapacity(n int) }](d *Decoder, message []byte, tag uint64, weight int, list L) (ok bool) {
+	c := cursor{message: message}
+	n := c.count(tag)
+	if !d.fits(message, n*weight) {
+		return false
+	}
+	list.EnsureCapacity(n)
+	return true
 }
 
 // pair is an attribute: its value only if that is a string, and not too long.
@@ -380,11 +402,13 @@ func (d *Decoder) value(message []byte, into pcommon.Value, depth int) bool {
 	case 5<<3 | length:
 		list := into.SetEmptySlice()
 		ok = depth < maxDepth && each(c.bytes(), func(message []byte) bool {
-			return d.value(message, list.AppendEmpty(), depth+1)
+			return d.fit(message, elementWeight) && d.value(message, list.AppendEmpty(), depth+1)
 		})
 	case 6<<3 | length:
 		m := into.SetEmptyMap()
-		ok = depth < maxDepth && each(c.bytes(), func(message []byte) bool { return d.nested(message, m, depth+1) })
+		ok = depth < maxDepth && each(c.bytes(), func(message []byte) bool {
+			return d.fit(message, elementWeight) && d.nested(message, m, depth+1)
+		})
 	case 7<<3 | length:
 		into.SetEmptyBytes().FromRaw(c.bytes())
 	default:

@@ -10,11 +10,12 @@ import (
 
 func (d *Decoder) histogram(message []byte, into pmetric.Histogram) bool {
 	c := cursor{message: message}
-	ok := d.fit(c.count(1<<3|length), histogramWeight)
+	ok := true
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.histogramPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, histogramWeight) && d.histogramPoint(message, into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		default:
@@ -42,7 +43,8 @@ func (d *Decoder) histogramPoint(message []byte, into pmetric.HistogramDataPoint
 		case 7<<3 | length:
 			ok = doubles(c.bytes(), into.ExplicitBounds())
 		case 8<<3 | length:
-			ok = d.fit(1, numberWeight) && d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, partWeight) && d.exemplar(message, into.Exemplars().AppendEmpty())
 		case 9<<3 | length:
 			ok = d.itemAttribute(c.bytes(), into.Attributes())
 		case 10<<3 | varint:
@@ -60,11 +62,12 @@ func (d *Decoder) histogramPoint(message []byte, into pmetric.HistogramDataPoint
 
 func (d *Decoder) exponential(message []byte, into pmetric.ExponentialHistogram) bool {
 	c := cursor{message: message}
-	ok := d.fit(c.count(1<<3|length), exponentialWeight)
+	ok := true
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.exponentialPoint(c.bytes(), into.DataPoints().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, exponentialWeight) && d.exponentialPoint(message, into.DataPoints().AppendEmpty())
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		default:
@@ -100,7 +103,8 @@ func (d *Decoder) exponentialPoint(message []byte, into pmetric.ExponentialHisto
 		case 10<<3 | varint:
 			into.SetFlags(pmetric.DataPointFlags(c.number()))
 		case 11<<3 | length:
-			ok = d.fit(1, numberWeight) && d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, partWeight) && d.exemplar(message, into.Exemplars().AppendEmpty())
 		case 12<<3 | fixed64:
 			into.SetMin(c.double())
 		case 13<<3 | fixed64:
@@ -136,9 +140,8 @@ func buckets(message []byte, into pmetric.ExponentialHistogramDataPointBuckets) 
 }
 
 func (d *Decoder) summary(message []byte, into pmetric.Summary) bool {
-	c := cursor{message: message}
-	return d.fit(c.count(1<<3|length), summaryWeight) && each(message, func(message []byte) bool {
-		return d.summaryPoint(message, into.DataPoints().AppendEmpty())
+	return each(message, func(message []byte) bool {
+		return d.fit(message, summaryWeight) && d.summaryPoint(message, into.DataPoints().AppendEmpty())
 	})
 }
 
@@ -156,7 +159,8 @@ func (d *Decoder) summaryPoint(message []byte, into pmetric.SummaryDataPoint) bo
 		case 5<<3 | fixed64:
 			into.SetSum(c.double())
 		case 6<<3 | length:
-			ok = quantile(c.bytes(), into.QuantileValues().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, elementWeight) && quantile(message, into.QuantileValues().AppendEmpty())
 		case 7<<3 | length:
 			ok = d.itemAttribute(c.bytes(), into.Attributes())
 		case 8<<3 | varint:

@@ -8,20 +8,22 @@ import "go.opentelemetry.io/collector/pdata/plog"
 // Logs decodes the payload of a logs request.
 func (d *Decoder) Logs(payload []byte) (plog.Logs, bool) {
 	ld := plog.NewLogs()
-	return ld, d.begin(payload) && each(payload, func(message []byte) bool {
-		return d.resourceLogs(message, ld.ResourceLogs().AppendEmpty())
+	d.begin(payload)
+	return ld, each(payload, func(message []byte) bool {
+		return d.fit(message, resourceWeight) && d.resourceLogs(message, ld.ResourceLogs().AppendEmpty())
 	})
 }
 
 func (d *Decoder) resourceLogs(message []byte, into plog.ResourceLogs) bool {
 	c := cursor{message: message}
-	ok := d.fit(c.count(2<<3|length), scopeWeight)
+	ok := true
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.scopeLogs(c.bytes(), into.ScopeLogs().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, scopeWeight) && d.scopeLogs(message, into.ScopeLogs().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -34,17 +36,14 @@ func (d *Decoder) resourceLogs(message []byte, into plog.ResourceLogs) bool {
 func (d *Decoder) scopeLogs(message []byte, into plog.ScopeLogs) bool {
 	c := cursor{message: message}
 	records := into.LogRecords()
-	n := c.count(2<<3 | length)
-	ok := d.fit(n, logWeight)
-	if ok {
-		records.EnsureCapacity(n)
-	}
+	ok := ahead(d, message, 2<<3|length, logWeight, records)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
-			ok = d.record(c.bytes(), records.AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, logWeight) && d.record(message, records.AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:

@@ -12,27 +12,23 @@ import (
 // Metrics decodes the payload of a metrics request.
 func (d *Decoder) Metrics(payload []byte) (pmetric.Metrics, bool) {
 	md := pmetric.NewMetrics()
-	return md, d.begin(payload) && each(payload, func(message []byte) bool {
-		return d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
+	d.begin(payload)
+	return md, each(payload, func(message []byte) bool {
+		return d.fit(message, resourceWeight) && d.resourceMetrics(message, md.ResourceMetrics().AppendEmpty())
 	})
 }
 
 func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) bool {
 	c := cursor{message: message}
-	ok := d.fit(c.count(2<<3|length), scopeWeight)
+	ok := true
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			message := c.bytes()
 			ok = d.sharedResource(message, into.Resource()) || d.resource(message, into.Resource())
 		case 2<<3 | length:
-			var scope pmetric.ScopeMetrics
-			if d.again != nil {
-				scope = d.again.Scope(into.ScopeMetrics())
-			} else {
-				scope = into.ScopeMetrics().AppendEmpty()
-			}
-			ok = d.scopeMetrics(c.bytes(), scope)
+			message := c.bytes()
+			ok = d.fit(message, scopeWeight) && d.scopeMetrics(message, d.newScope(into.ScopeMetrics()))
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -45,14 +41,14 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	c := cursor{message: message}
 	metrics := into.Metrics()
-	ok, one := ahead(d, &c, 2<<3|length, metricWeight, metrics)
+	ok := d.again != nil || ahead(d, message, 2<<3|length, metricWeight, metrics) // memory that was used before has room
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
 			message := c.bytes()
-			ok = d.fit(one, metricWeight) && d.metric(message, d.newMetric(metrics, kindOf(message)))
+			ok = d.fit(message, metricWeight) && d.metric(message, d.newMetric(metrics, kindOf(message)))
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -62,18 +58,11 @@ func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	return ok && !c.bad
 }
 
-// ahead makes room for all messages of a field at once, where they are made anew; one, which each takes as it comes, is 0 then. In memory
-// that was used before there is room already, so they are not counted.
-func ahead[L interface{ EnsureCapacity(n int) }](d *Decoder, c *cursor, tag uint64, weight int, list L) (ok bool, one int) {
+func (d *Decoder) newScope(to pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
 	if d.again != nil {
-		return true, 1
+		return d.again.Scope(to)
 	}
-	n := c.count(tag)
-	if !d.fit(n, weight) {
-		return false, 0
-	}
-	list.EnsureCapacity(n)
-	return true, 0
+	return to.AppendEmpty()
 }
 
 // newMetric appends a metric of a kind: those of numbers have it from the start.
@@ -132,18 +121,17 @@ func (d *Decoder) metric(message []byte, of reuse.Numbers) bool {
 }
 
 func (d *Decoder) gauge(message []byte, points pmetric.NumberDataPointSlice) bool {
-	c := cursor{message: message}
-	ok, one := ahead(d, &c, 1<<3|length, numberWeight, points)
-	return ok && each(message, func(message []byte) bool { return d.fit(one, numberWeight) && d.number(message, points) })
+	return (d.again != nil || ahead(d, message, 1<<3|length, numberWeight, points)) && each(message, func(message []byte) bool { return d.fit(message, numberWeight) && d.number(message, points) })
 }
 
 func (d *Decoder) sum(message []byte, into pmetric.Sum, points pmetric.NumberDataPointSlice) bool {
 	c := cursor{message: message}
-	ok, one := ahead(d, &c, 1<<3|length, numberWeight, points)
+	ok := d.again != nil || ahead(d, message, 1<<3|length, numberWeight, points)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
-			ok = d.fit(one, numberWeight) && d.number(c.bytes(), points)
+			message := c.bytes()
+			ok = d.fit(message, numberWeight) && d.number(message, points)
 		case 2<<3 | varint:
 			into.SetAggregationTemporality(pmetric.AggregationTemporality(c.number()))
 		case 3<<3 | varint:
@@ -175,7 +163,8 @@ func (d *Decoder) numberPoint(message []byte, into pmetric.NumberDataPoint) bool
 		case 4<<3 | fixed64:
 			d.slabs.SetDouble(into, c.double())
 		case 5<<3 | length:
-			ok = d.fit(1, numberWeight) && d.exemplar(c.bytes(), into.Exemplars().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, partWeight) && d.exemplar(message, into.Exemplars().AppendEmpty())
 		case 6<<3 | fixed64:
 			d.slabs.SetInt(into, int64(c.fixed64()))
 		case 7<<3 | length:

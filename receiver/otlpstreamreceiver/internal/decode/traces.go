@@ -8,20 +8,22 @@ import "go.opentelemetry.io/collector/pdata/ptrace"
 // Traces decodes the payload of a traces request.
 func (d *Decoder) Traces(payload []byte) (ptrace.Traces, bool) {
 	td := ptrace.NewTraces()
-	return td, d.begin(payload) && each(payload, func(message []byte) bool {
-		return d.resourceSpans(message, td.ResourceSpans().AppendEmpty())
+	d.begin(payload)
+	return td, each(payload, func(message []byte) bool {
+		return d.fit(message, resourceWeight) && d.resourceSpans(message, td.ResourceSpans().AppendEmpty())
 	})
 }
 
 func (d *Decoder) resourceSpans(message []byte, into ptrace.ResourceSpans) bool {
 	c := cursor{message: message}
-	ok := d.fit(c.count(2<<3|length), scopeWeight)
+	ok := true
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.resource(c.bytes(), into.Resource())
 		case 2<<3 | length:
-			ok = d.scopeSpans(c.bytes(), into.ScopeSpans().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, scopeWeight) && d.scopeSpans(message, into.ScopeSpans().AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -34,17 +36,14 @@ func (d *Decoder) resourceSpans(message []byte, into ptrace.ResourceSpans) bool 
 func (d *Decoder) scopeSpans(message []byte, into ptrace.ScopeSpans) bool {
 	c := cursor{message: message}
 	spans := into.Spans()
-	n := c.count(2<<3 | length)
-	ok := d.fit(n, spanWeight)
-	if ok {
-		spans.EnsureCapacity(n)
-	}
+	ok := ahead(d, message, 2<<3|length, spanWeight, spans)
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
 			ok = d.scope(c.bytes(), into.Scope())
 		case 2<<3 | length:
-			ok = d.span(c.bytes(), spans.AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, spanWeight) && d.span(message, spans.AppendEmpty())
 		case 3<<3 | length:
 			into.SetSchemaUrl(d.names.get(c.bytes()))
 		default:
@@ -81,11 +80,13 @@ func (d *Decoder) span(message []byte, into ptrace.Span) bool {
 		case 10<<3 | varint:
 			into.SetDroppedAttributesCount(uint32(c.number()))
 		case 11<<3 | length:
-			ok = d.fit(1, numberWeight) && d.event(c.bytes(), into.Events().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, partWeight) && d.event(message, into.Events().AppendEmpty())
 		case 12<<3 | varint:
 			into.SetDroppedEventsCount(uint32(c.number()))
 		case 13<<3 | length:
-			ok = d.fit(1, numberWeight) && d.link(c.bytes(), into.Links().AppendEmpty())
+			message := c.bytes()
+			ok = d.fit(message, partWeight) && d.link(message, into.Links().AppendEmpty())
 		case 14<<3 | varint:
 			into.SetDroppedLinksCount(uint32(c.number()))
 		case 15<<3 | length:

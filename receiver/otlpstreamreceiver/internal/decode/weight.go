@@ -3,7 +3,12 @@
 
 package decode
 
-import "github.com/godwit-otel/godwit/internal/otlpstream"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/godwit-otel/godwit/internal/otlpstream"
+)
 
 // What an empty message of each kind takes of memory once it is decoded, with the pointer to it, about.
 const (
@@ -20,8 +25,10 @@ const (
 	sampleWeight      = 128
 	entryWeight       = 96
 	stringWeight      = 16
-	// An attribute, an exemplar, an event, a link, or a value at a quantile.
+	// An attribute, an exemplar, an event or a link.
 	partWeight = 96
+	// A value in a list, an attribute in a value, or a value at a quantile.
+	elementWeight = 48
 )
 
 // Weight is what the messages of a payload take of memory once they are decoded, strings aside: these are not much larger
@@ -33,9 +40,9 @@ func Weight(signal otlpstream.Signal, data []byte) (weight int) {
 	case otlpstream.Metrics:
 		item = metricsWeight
 	case otlpstream.Traces:
-		item = func(scope []byte) int { return fields(scope, spanWeight, 2) }
+		item = func(scope []byte) int { return fields(scope, spanWeight, 2, 9, 11, 13) }
 	case otlpstream.Logs:
-		item = func(scope []byte) int { return fields(scope, logWeight, 2) }
+		item = func(scope []byte) int { return fields(scope, logWeight, 2, 5, 6) }
 	case otlpstream.Profiles:
 		item = profilesWeight
 	}
@@ -47,11 +54,23 @@ func Weight(signal otlpstream.Signal, data []byte) (weight int) {
 			return
 		}
 		weight += resourceWeight
-		walk(resource, func(tag uint64, scope []byte) {
-			if tag == 2<<3|length {
-				weight += scopeWeight + item(scope)
+		walk(resource, func(tag uint64, body []byte) {
+			switch tag {
+			case 1<<3 | length:
+				weight += attributesWeight(body, 1)
+			case 2<<3 | length:
+				weight += scopeWeight + scopeAttributesWeight(body) + item(body)
 			}
 		})
+	})
+	return weight
+}
+
+func scopeAttributesWeight(scope []byte) (weight int) {
+	walk(scope, func(tag uint64, body []byte) {
+		if tag == 1<<3|length {
+			weight += attributesWeight(body, 3)
+		}
 	})
 	return weight
 }
@@ -65,13 +84,15 @@ func metricsWeight(scope []byte) (weight int) {
 		walk(metric, func(tag uint64, data []byte) {
 			switch tag {
 			case 5<<3 | length, 7<<3 | length:
-				weight += fields(data, numberWeight, 1)
+				weight += fields(data, numberWeight, 1, 5, 7)
 			case 9<<3 | length:
-				weight += fields(data, histogramWeight, 1)
+				weight += fields(data, histogramWeight, 1, 8, 9)
 			case 10<<3 | length:
-				weight += fields(data, exponentialWeight, 1)
+				weight += fields(data, exponentialWeight, 1, 1, 11)
 			case 11<<3 | length:
-				weight += fields(data, summaryWeight, 1)
+				weight += fields(data, summaryWeight, 1, 7)
+			case 12<<3 | length:
+				weight += partWeight + partsOf(data)
 			}
 		})
 	})
@@ -100,15 +121,86 @@ func dictionaryWeight(dictionary []byte) (weight int) {
 	return weight
 }
 
-// fields weighs the items in one field of a message, and their parts.
-func fields(message []byte, each int, number uint64) (weight int) {
+// fields weighs the items in one field of a message, and their parts. Those in some fields have parts of their own.
+func fields(message []byte, each int, number uint64, deep ...uint64) (weight int) {
 	walk(message, func(tag uint64, item []byte) {
+		if tag != number<<3|length {
+			return
+		}
+		weight += each
+		walk(item, func(tag uint64, part []byte) {
+			weight += partWeight
+			if slices.Contains(deep, tag>>3) {
+				weight += partsOf(part)
+			}
+		})
+	})
+	return weight
+}
+
+// attributesWeight weighs the attributes in one field of a message.
+func attributesWeight(message []byte, number uint64) (weight int) {
+	walk(message, func(tag uint64, attribute []byte) {
 		if tag == number<<3|length {
-			weight += each
-			walk(item, func(uint64, []byte) { weight += partWeight })
+			weight += partWeight + partsOf(attribute)
 		}
 	})
 	return weight
+}
+
+// partsOf weighs what is in an attribute, an exemplar, an event, a link, or the body of a record. It is not said which of them it is: what
+// one of them has in a field, others have not, or it is short there.
+func partsOf(part []byte) (weight int) {
+	weight = elementsOf(part) // of a body
+	walk(part, func(tag uint64, body []byte) {
+		switch tag {
+		case 2<<3 | length: // the value of an attribute
+			weight += elementsOf(body)
+		case 3<<3 | length, 4<<3 | length, 7<<3 | length: // an attribute of an event, a link, an exemplar
+			weight += partWeight
+			walk(body, func(tag uint64, value []byte) {
+				if tag == 2<<3|length {
+					weight += elementsOf(value)
+				}
+			})
+		}
+	})
+	return weight
+}
+
+// elementsOf weighs the values in a value, and those in them. None is nested too deep: see Nested.
+func elementsOf(value []byte) (weight int) {
+	walk(value, func(tag uint64, list []byte) {
+		if tag != 5<<3|length && tag != 6<<3|length {
+			return
+		}
+		walk(list, func(_ uint64, element []byte) {
+			weight += elementWeight
+			if tag == 5<<3|length {
+				weight += elementsOf(element)
+				return
+			}
+			walk(element, func(tag uint64, value []byte) {
+				if tag == 2<<3|length {
+					weight += elementsOf(value)
+				}
+			})
+		})
+	})
+	return weight
+}
+
+// WeightOfJSON is Weight of what comes as JSON, about: whatever has braces weighs as much as a point, a span or a record.
+func WeightOfJSON(signal otlpstream.Signal, text []byte) int {
+	each := numberWeight
+	switch signal {
+	case otlpstream.Traces:
+		each = spanWeight
+	case otlpstream.Logs:
+		each = logWeight
+	case otlpstream.Metrics, otlpstream.Profiles:
+	}
+	return each * bytes.Count(text, []byte("{"))
 }
 
 // walk calls f with each field that has a length, as far as the message is well-formed.

@@ -135,3 +135,45 @@ func deepest(message []byte) (depth int) {
 	}
 	return depth
 }
+
+// What is nested in attributes, bodies and events counts: an empty value in a list is two bytes, and an attribute in one.
+func TestWeightOfWhatIsNested(t *testing.T) {
+	const n = 1000
+	list := message(5, bytes.Repeat(message(1, nil), n))
+	kvlist := message(6, bytes.Repeat(message(1, nil), n))
+	attribute := func(value []byte) []byte { return append(message(1, []byte("key")), message(2, value)...) }
+	above := resourceWeight + scopeWeight
+	for name, f := range map[string]func(value []byte) (data []byte, signal otlpstream.Signal, weight int){
+		"an attribute of a resource": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(1, message(1, attribute(v)))), otlpstream.Logs, resourceWeight + partWeight
+		},
+		"an attribute of a scope": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(1, message(3, attribute(v))))), otlpstream.Logs, above + partWeight
+		},
+		"an attribute of a point": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(2, message(5, message(1, message(7, attribute(v))))))), otlpstream.Metrics, above + metricWeight + numberWeight + partWeight
+		},
+		"an attribute of an exemplar": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(2, message(5, message(1, message(5, message(7, attribute(v)))))))), otlpstream.Metrics, above + metricWeight + numberWeight + 2*partWeight
+		},
+		"an attribute of an event": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(2, message(11, message(3, attribute(v)))))), otlpstream.Traces, above + spanWeight + 2*partWeight
+		},
+		"a body": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(2, message(5, v)))), otlpstream.Logs, above + logWeight + partWeight
+		},
+		"a value in a value": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(2, message(5, message(5, message(1, v)))))), otlpstream.Logs, above + logWeight + partWeight + elementWeight
+		},
+		"an attribute in a value": func(v []byte) ([]byte, otlpstream.Signal, int) {
+			return message(1, message(2, message(2, message(5, message(6, message(1, attribute(v))))))), otlpstream.Logs, above + logWeight + partWeight + elementWeight
+		},
+	} {
+		for _, value := range [][]byte{list, kvlist} {
+			data, signal, without := f(value)
+			require.Equal(t, without+n*elementWeight, Weight(signal, data), name)
+		}
+		data, signal, without := f(message(1, []byte(strings.Repeat("*2", n))))
+		require.Equal(t, without, Weight(signal, data), "%s: text is no list", name)
+	}
+}
