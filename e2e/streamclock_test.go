@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,9 @@ import (
 
 // hasty asks again after a second, so that a few seconds are long.
 const hasty = "exporters: {otlpstream: {ack_timeout: 1s}}"
+
+// noQueue has whoever sends wait until all is delivered.
+const noQueue = "exporters: {otlpstream: {sending_queue: {enabled: false}}}"
 
 // What is bad lasts for several times as long as an answer may take.
 const badTime = 6 * time.Second
@@ -35,24 +39,29 @@ type hop struct {
 // Time alone loses nothing: whatever stands still, for however long, what the agent has acknowledged arrives when it goes on.
 func TestStreamLosesNothingByTheClock(t *testing.T) {
 	t.Parallel()
-	f := func(name string, bad func(t *testing.T, l *hop), overlays ...string) {
+	run := func(name string, bad func(t *testing.T, l *hop), overlays ...string) {
 		for _, transport := range []string{overGRPC, overWebSocket} {
 			t.Run(name+"/"+transport, func(t *testing.T) {
 				t.Parallel()
 				l := &hop{destination: otlpserver.New(t, otlpserver.Options{}), ledger: &ledger{padding: 100, withMetrics: true}}
 				l.server = startReceiving(t, l.destination.GRPCAddr())
 				l.wire = wire.New(t, l.server.addr(transport))
-				l.sender = startSending(t, transport, l.wire.Addr(), append([]string{streamQueueOnDisk, hasty}, overlays...)...)
+				l.sender = startSending(t, transport, l.wire.Addr(), append([]string{hasty}, overlays...)...)
 				stop := l.ledger.flood(t, l.sender.grpc)
 				flows(t, l.ledger, streamProgress)
 				bad(t, l)
 				flows(t, l.ledger, streamProgress)
 				stop()
 				wait.Until(t, delivery, l.ledger.arrived(l.destination))
-				l.sender.settles(t)
+				if !slices.Contains(overlays, noQueue) { // where a client that gives up takes back what is on its way
+					l.sender.settles(t)
+				}
 				t.Logf("%d items acknowledged, %d arrived again", l.ledger.acknowledged(), l.ledger.repeated(t, l.destination))
 			})
 		}
+	}
+	f := func(name string, bad func(t *testing.T, l *hop), overlays ...string) {
+		run(name, bad, append([]string{streamQueueOnDisk}, overlays...)...)
 	}
 	blocked := func(t *testing.T, l *hop) {
 		l.destination.Always(otlpserver.Step{Delay: 2 * badTime})
@@ -62,6 +71,17 @@ func TestStreamLosesNothingByTheClock(t *testing.T) {
 		blocked(t, l)
 		l.destination.Always(otlpserver.Step{})
 	})
+	for queue, overlay := range map[string]string{"a queue in memory": hasty, "no queue": noQueue} {
+		run("blocked before "+queue, func(t *testing.T, l *hop) {
+			blocked(t, l)
+			l.destination.Always(otlpserver.Step{})
+		}, overlay)
+		run("stopped before "+queue, func(t *testing.T, l *hop) {
+			l.server.Signal(syscall.SIGSTOP)
+			wait.Pause(t.Context(), badTime)
+			l.server.Signal(syscall.SIGCONT)
+		}, overlay)
+	}
 	f("blocked, then killed", func(t *testing.T, l *hop) {
 		blocked(t, l)
 		l.server.Kill()

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configauth"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
@@ -210,4 +211,45 @@ func TestConfigurationsOfOtherExportersLoad(t *testing.T) {
 			require.Equal(t, 1, logs.FilterMessageSnippet(key).Len(), key)
 		}
 	}
+}
+
+// Who sends with `wait_for_result` knows what became of the data, as with other exporters.
+func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
+	bothTransports(t, func(t *testing.T, transport string) {
+		s := run(t, &server{stream: func(p *peer) error {
+			for {
+				r, err := p.recv()
+				if err != nil {
+					return eof(err)
+				}
+				if r.name == batch(1) {
+					_ = p.send(otlpstream.Response{ID: r.id, Code: otlpstream.FailedNoneRetryable, Message: "not this one"})
+					continue
+				}
+				p.ack(r.id)
+			}
+		}}, transport)
+		core, logs := observer.New(zap.InfoLevel)
+		set := exportertest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		conf := confmap.NewFromStringMap(map[string]any{"sending_queue": map[string]any{"wait_for_result": true, "num_consumers": 3, "batch": map[string]any{"min_size": 100}}})
+		cfg := testConfig(transport, s.addr)
+		require.NoError(t, conf.Unmarshal(cfg))
+		e := startExporter(t, set, componenttest.NewNopHost(), cfg)
+		require.NoError(t, e.ConsumeTraces(t.Context(), spans(batch(0), 1)))
+		require.Equal(t, int64(1), e.balanced().acked, "it is delivered by then")
+		require.ErrorContains(t, e.ConsumeTraces(t.Context(), spans(batch(1), 1)), "not this one")
+		require.Equal(t, int64(1), e.balanced().dropped[dropRejected])
+		require.Equal(t, 1, logs.FilterMessageSnippet("`sending_queue::wait_for_result`").Len())
+		require.Zero(t, logs.FilterMessageSnippet("num_consumers").Len(), "it is said once what does nothing")
+	})
+
+	wrong := testConfig(transportGRPC, "localhost:1", func(cfg *Config) {
+		cfg.Queue.Get().WaitForResult, cfg.Queue.Get().Storage = true, &diskID
+	})
+	require.ErrorContains(t, wrong.Validate(), "`sending_queue::wait_for_result`")
+	wrong = testConfig(transportGRPC, "", func(cfg *Config) {
+		cfg.Queue.Get().WaitForResult, cfg.Endpoints = true, []EndpointConfig{{Name: "a", Client: cfg.Client}}
+	})
+	require.ErrorContains(t, wrong.Validate(), "each needs a queue")
 }

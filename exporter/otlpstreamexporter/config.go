@@ -214,6 +214,10 @@ type QueueConfig struct {
 	// Storage is the storage extension that keeps the queue on disk. Default none.
 	Storage *component.ID `mapstructure:"storage"`
 
+	// WaitForResult has whoever sends wait until the data is delivered, or refused for good. There is no queue then, and its other keys
+	// do nothing. Default false.
+	WaitForResult bool `mapstructure:"wait_for_result"`
+
 	// NumConsumers is not used, and the log says so: InFlight.Requests bounds what is sent at a time. Default 0.
 	NumConsumers int `mapstructure:"num_consumers"`
 
@@ -234,6 +238,14 @@ func (c *QueueConfig) Unmarshal(conf *confmap.Conf) error {
 		c.Batch.Get().Sizer = c.Sizer
 	}
 	return nil
+}
+
+// queue is the queue there is, nil where whoever sends waits.
+func (c *Config) queue() *QueueConfig {
+	if !c.Queue.HasValue() || c.Queue.Get().WaitForResult {
+		return nil
+	}
+	return c.Queue.Get()
 }
 
 // The values of Transport, Mode and Scope.
@@ -315,6 +327,9 @@ func (c *QueueConfig) validate(ordered bool) error {
 	if c.QueueSize <= 0 {
 		errs = append(errs, fmt.Errorf("`sending_queue::queue_size` must be positive, got %d", c.QueueSize))
 	}
+	if c.WaitForResult && c.Storage != nil {
+		errs = append(errs, errors.New("`sending_queue::wait_for_result` must not be set with `storage`: there would be nothing to store"))
+	}
 	if c.NumConsumers < 0 {
 		errs = append(errs, fmt.Errorf("`sending_queue::num_consumers` must not be negative, got %d", c.NumConsumers))
 	}
@@ -341,7 +356,7 @@ func (c *Config) validateEndpoints() error {
 	if c.Client.Endpoint != "" {
 		errs = append(errs, errors.New("`endpoint` must not be set together with `endpoints`: make it one of them"))
 	}
-	if !c.Queue.HasValue() {
+	if c.queue() == nil {
 		errs = append(errs, errors.New("`sending_queue` must not be disabled with `endpoints`: each needs a queue, not to wait for the others"))
 	}
 	names := map[string]bool{}

@@ -116,8 +116,7 @@ func (d *destination) newHelper(ctx context.Context) error {
 			Enabled: true, InitialInterval: time.Hour, MaxInterval: time.Hour, Multiplier: 1,
 		}),
 	}
-	if d.cfg.Queue.HasValue() {
-		queue := d.cfg.Queue.Get()
+	if queue := d.cfg.queue(); queue != nil {
 		settings := xexporterhelper.QueueBatchSettings{Encoding: d.encoding()}
 		if queue.Batch.HasValue() {
 			d.batches(&settings, queue.Batch.Get().Partition.MetadataKeys)
@@ -173,7 +172,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 func (d *destination) take(ctx context.Context, memory *otlpstream.Memory, items int) error {
 	err := d.offer(ctx, memory, items)
 	// Without a queue an error is the outcome of a delivery, and counted there.
-	if err != nil && d.cfg.Queue.HasValue() {
+	if err != nil && d.cfg.queue() != nil {
 		d.account.refuse(items)
 	}
 	return err
@@ -184,7 +183,7 @@ func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, item
 	d.account.receive(items)
 	memory.Retain()
 	r := &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch, dest: d}
-	if d.line != nil && d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage == nil {
+	if queue := d.cfg.queue(); d.line != nil && queue != nil && queue.Storage == nil {
 		d.joining.Lock() // numbers are in the order of the queue
 		defer d.joining.Unlock()
 		r.number = d.line.join()
@@ -193,7 +192,7 @@ func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, item
 	if err != nil && r.number > 0 {
 		d.line.pass(r.number)
 	}
-	if err != nil && d.cfg.Queue.HasValue() {
+	if err != nil && d.cfg.queue() != nil {
 		memory.Release() // the queue has not taken it
 	}
 	return err
@@ -285,7 +284,8 @@ func (d *destination) rest() {
 
 // stored tells whether there is a queue on disk.
 func (d *destination) stored() bool {
-	return d.cfg.Queue.HasValue() && d.cfg.Queue.Get().Storage != nil
+	queue := d.cfg.queue()
+	return queue != nil && queue.Storage != nil
 }
 
 // close ends the streams: first as the protocol has it, and what is left a moment later by force. The helper calls it

@@ -105,7 +105,10 @@ func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
 
 // sayUnused says which keys of other exporters' configurations do nothing here.
 func (e *streamExporter) sayUnused() {
-	if e.cfg.Queue.HasValue() && e.cfg.Queue.Get().NumConsumers > 0 {
+	if e.cfg.Queue.HasValue() && e.cfg.queue() == nil {
+		e.set.Logger.Info("`sending_queue::wait_for_result` is set: whoever sends waits until the data is delivered, without a queue. The rest of `sending_queue` does nothing")
+	}
+	if queue := e.cfg.queue(); queue != nil && queue.NumConsumers > 0 {
 		e.set.Logger.Info("`sending_queue::num_consumers` does nothing: requests on a stream need not wait for each other. See `in_flight::requests`",
 			zap.Int("in_flight::requests", e.cfg.InFlight.Requests))
 	}

@@ -15,9 +15,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
@@ -47,33 +51,37 @@ func startChoosy(t *testing.T, transport string, s *choosy) *choosy {
 	s.addr = listener.Addr().String()
 	if transport == transportGRPC {
 		g := grpc.NewServer(grpc.StatsHandler(sniffer{}))
-		g.RegisterService(&grpc.ServiceDesc{
-			ServiceName: otlpstream.Traces.OTLPService(), HandlerType: (*any)(nil),
-			Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				var data otlpstream.Raw
-				if err := decode(&data); err != nil {
-					return nil, err
-				}
-				if !s.take(*ctx.Value(sniffer{}).(*string), func() string { return nameOf(t, data) }) {
-					return nil, status.Error(httpCode(s.refusal), "grpc: Decompressor is not installed for grpc-encoding")
-				}
-				return new(otlpstream.Raw), nil
-			}}},
-		}, nil)
+		for _, signal := range otlpstream.Signals() {
+			g.RegisterService(&grpc.ServiceDesc{
+				ServiceName: signal.OTLPService(), HandlerType: (*any)(nil),
+				Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+					var data otlpstream.Raw
+					if err := decode(&data); err != nil {
+						return nil, err
+					}
+					if !s.take(*ctx.Value(sniffer{}).(*string), func() string { return nameOfAny(t, signal, data) }) {
+						return nil, status.Error(httpCode(s.refusal), "grpc: Decompressor is not installed for grpc-encoding")
+					}
+					return new(otlpstream.Raw), nil
+				}}},
+			}, nil)
+		}
 		done := make(chan struct{})
 		go func() { defer close(done); _ = g.Serve(listener) }()
 		t.Cleanup(func() { g.Stop(); <-done })
 		return s
 	}
 	h := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != otlpstream.Traces.HTTPPath() {
+		signals := otlpstream.Signals()
+		i := slices.IndexFunc(signals, func(signal otlpstream.Signal) bool { return r.URL.Path == signal.HTTPPath() })
+		if i < 0 {
 			http.NotFound(w, r)
 			return
 		}
 		taken := s.take(r.Header.Get("Content-Encoding"), func() string {
 			body, err := io.ReadAll(decompress(t, r))
 			require.NoError(t, err)
-			return nameOf(t, body)
+			return nameOfAny(t, signals[i], body)
 		})
 		if !taken {
 			w.WriteHeader(s.refusal)
@@ -82,6 +90,15 @@ func startChoosy(t *testing.T, transport string, s *choosy) *choosy {
 	h.Start()
 	t.Cleanup(h.Close)
 	return s
+}
+
+// nameOfAny is what a request of traces is called, or what it is a request of.
+func nameOfAny(tb testing.TB, signal otlpstream.Signal, data []byte) string {
+	if signal == otlpstream.Traces {
+		return nameOf(tb, data)
+	}
+	require.NotEmpty(tb, data)
+	return signal.String()
 }
 
 func httpCode(code int) codes.Code {
@@ -162,6 +179,52 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 						}
 						require.Equal(t, lines, logs.FilterMessageSnippet("compression").Len(), "it is said once, if there is something to say")
 					})
+				}
+			})
+		})
+	}
+}
+
+// OTLP asks servers to know gzip and no other compression, for each signal: none is lost to a server of that kind, over any transport.
+func TestEachSignalIsSentToAServerThatKnowsOnlyGzip(t *testing.T) {
+	md, ld := pmetric.NewMetrics(), plog.NewLogs()
+	md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(1)
+	ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("a line")
+	for name, create := range map[string]func(ctx context.Context, set exporter.Settings, cfg *Config) (component.Component, *streamExporter, func() error){
+		"metrics": func(ctx context.Context, set exporter.Settings, cfg *Config) (component.Component, *streamExporter, func() error) {
+			e, err := createMetrics(ctx, set, cfg)
+			require.NoError(t, err)
+			return e, e.(*metricsExporter).streamExporter, func() error { return e.ConsumeMetrics(ctx, md) }
+		},
+		"logs": func(ctx context.Context, set exporter.Settings, cfg *Config) (component.Component, *streamExporter, func() error) {
+			e, err := createLogs(ctx, set, cfg)
+			require.NoError(t, err)
+			return e, e.(*logsExporter).streamExporter, func() error { return e.ConsumeLogs(ctx, ld) }
+		},
+		"profiles": func(ctx context.Context, set exporter.Settings, cfg *Config) (component.Component, *streamExporter, func() error) {
+			e, err := createProfiles(ctx, set, cfg)
+			require.NoError(t, err)
+			return e, e.(*profilesExporter).streamExporter, func() error { return e.ConsumeProfiles(ctx, profiles(1, 1)) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allTransports(t, func(t *testing.T, transport string) {
+				for _, refusal := range []int{http.StatusUnsupportedMediaType, http.StatusBadRequest} {
+					s := startChoosy(t, transport, &choosy{takes: []string{"gzip"}, refusal: refusal})
+					core, logs := observer.New(zap.WarnLevel)
+					set := exportertest.NewNopSettings(metadata.Type)
+					set.Logger = zap.New(core)
+					c, e, send := create(t.Context(), set, testConfig(transport, s.addr, noQueue))
+					require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+					for range 3 {
+						require.NoError(t, send())
+					}
+					require.NoError(t, c.Shutdown(context.Background()))
+					require.Equal(t, int64(3), balanced(t, e.dests[0]).acked)
+					asked, names := s.seen()
+					require.Equal(t, []string{"zstd", "gzip", "gzip", "gzip"}, asked)
+					require.Len(t, names, 3)
+					require.Equal(t, 1, logs.FilterMessageSnippet("compression").Len(), "it is said once")
 				}
 			})
 		})

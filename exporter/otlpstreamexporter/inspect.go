@@ -71,8 +71,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 	if s.HeldFor > 0 {
 		to.ThrottledUntil = now.Add(s.HeldFor)
 	}
-	if d.cfg.Queue.HasValue() {
-		queue := d.cfg.Queue.Get()
+	if queue := d.cfg.queue(); queue != nil {
 		to.Queue.OnDisk = queue.Storage != nil
 		if queue.Sizer == exporterhelper.RequestSizerTypeItems { // else it is not items that are counted
 			to.Queue.Capacity, to.Queue.Unit = queue.QueueSize, "items"
