@@ -24,6 +24,9 @@ func remoteWrite(out *output, d *section, native bool) (table, string) {
 	case !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://"):
 		d.say(Lost, d.get("url"), "url", "it must begin with http:// or https://")
 	}
+	if d.yes("round_robin_dns", false) {
+		url = inTurn(url)
+	}
 	settings.set("endpoint", carry.text(url))
 	setDuration(d, "remote_timeout", settings, "timeout")
 
@@ -32,6 +35,7 @@ func remoteWrite(out *output, d *section, native bool) (table, string) {
 	if !client.empty() {
 		settings.set("http", client)
 	}
+	cloudAuth(d, carry, settings)
 	switch message := d.text("protobuf_message"); message {
 	case "":
 	case "prometheus.WriteRequest":
@@ -60,10 +64,15 @@ func remoteWrite(out *output, d *section, native bool) (table, string) {
 		}
 		meta.lose(Note, "metadata goes with the samples, in as many requests as these take", "max_samples_per_send")
 	}
-	if d.yes("round_robin_dns", false) {
-		d.say(Lost, d.get("round_robin_dns"), "round_robin_dns", "connections go to the first address that answers: put a load balancer in front, or list the addresses under `endpoints` of exporters of their own")
-	}
 	return settings, name
+}
+
+// inTurn is a URL whose requests go to all addresses of its host in turn.
+func inTurn(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	host := strings.LastIndexByte(authority, '@') + 1
+	return scheme + "://" + rest[:host] + "dns+" + rest[host:]
 }
 
 // queueConfig converts queue_config. The queue is Prometheus' as near as can be: it never holds up scrapes.
@@ -253,9 +262,33 @@ func clientAuth(out *output, s *section, carry *carrier, name string) string {
 	if v := s.sub("sigv4"); v != nil {
 		return out.extend("sigv4auth", name, sigv4(v))
 	}
-	s.lose(Lost, "no distribution of Godwit signs in at Azure: build one with contrib's extension `azureauth`, and name it under `http::auth`", "azuread")
-	s.lose(Lost, "no distribution of Godwit signs in at Google: build one with contrib's extension `googleclientauth`, and name it under `http::auth`", "google_iam")
 	return ""
+}
+
+// cloudAuth converts what the exporter has the keys of Prometheus for.
+func cloudAuth(d *section, carry *carrier, settings table) {
+	if a := d.sub("azuread"); a != nil {
+		made := newTable()
+		setText(made, "cloud", carry.text(a.text("cloud")))
+		setText(made, "scope", carry.text(a.text("scope")))
+		for _, way := range []string{"managed_identity", "oauth", "workload_identity", "sdk"} {
+			w := a.sub(way)
+			if w == nil {
+				continue
+			}
+			of := newTable()
+			for _, key := range []string{"client_id", "client_secret", "tenant_id", "token_file_path"} {
+				setText(of, key, carry.text(w.text(key)))
+			}
+			made.set(way, of)
+		}
+		settings.set("azuread", made)
+	}
+	if g := d.sub("google_iam"); g != nil {
+		made := newTable()
+		setText(made, "credentials_file", carry.text(g.in.join(g.text("credentials_file"))))
+		settings.set("google_iam", made)
+	}
 }
 
 func oauth2(o *section, carry *carrier) table {
