@@ -6,6 +6,7 @@ package fastprometheusreceiver_test
 import (
 	"fmt"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
@@ -28,4 +29,17 @@ func ExampleNewFactory() {
 	// Output:
 	// fastprometheus <nil>
 	// fastprometheus `max_concurrent_scrapes` must not be negative, got -1
+}
+
+// A configuration is read as Prometheus reads it; of a mistake the error names the job and the key.
+func ExampleLoadPrometheus() {
+	_, err := fastprometheusreceiver.LoadPrometheus([]byte("scrape_configs: [{job_name: node, scrape_interval: 10}]"))
+	fmt.Println(err)
+	// Output: cannot read `config`: job "node", `scrape_interval`: not a valid duration string: "10"
+}
+
+// A module that stands in for another receiver has its type.
+func ExampleNewFactoryOfType() {
+	fmt.Println(fastprometheusreceiver.NewFactoryOfType(component.MustNewType("prometheus")).Type())
+	// Output: prometheus
 }
