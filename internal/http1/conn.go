@@ -26,6 +26,7 @@ type conn struct {
 	left   int64 // bytes that the head may still have
 	out    []byte
 	header http.Header // of answers
+	posted bool        // the last request was a POST
 
 	idle bool // it waits for a request; under the server's lock
 }
@@ -58,15 +59,25 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// maxLineEnds is how many bytes of line ends are passed over that old clients send behind a body.
+const maxLineEnds = 4
+
 // await waits for the first byte of a request. It is false if none comes.
 func (c *conn) await(atMost time.Duration) bool {
 	c.left = int64(c.server.maxHead) + headSlop
-	if c.in.Buffered() > 0 {
-		return true
+	for passed := 0; ; passed++ {
+		if c.in.Buffered() == 0 {
+			c.readWithin(atMost)
+		}
+		first, err := c.in.Peek(1)
+		if err != nil {
+			return false
+		}
+		if !c.posted || passed == maxLineEnds || first[0] != '\r' && first[0] != '\n' {
+			return true
+		}
+		_, _ = c.in.Discard(1) // it is there
 	}
-	c.readWithin(atMost)
-	_, err := c.in.Peek(1)
-	return err == nil
 }
 
 // readWithin bounds how long reading takes, if that is to be bounded.
@@ -88,6 +99,7 @@ func (c *conn) exchange() (again bool) {
 	}
 	c.left = math.MaxInt64
 	c.readWithin(c.server.whole)
+	c.posted = req.Method == http.MethodPost
 	if code, why := fault(req); code != 0 {
 		c.answerFault(code, why)
 		return false
@@ -111,7 +123,7 @@ func (c *conn) handle(req *http.Request) (again bool) {
 	req.RemoteAddr = c.remote
 	w := &response{conn: c, header: c.header, head: req.Method == http.MethodHead, old: !req.ProtoAtLeast(1, 1)}
 	clear(c.header)
-	w.closes = req.Close || w.old || !c.server.keepAlive
+	w.closes = req.Close || !c.server.keepAlive
 	c.server.handler.ServeHTTP(w, req.WithContext(ctx))
 	ctx.finish()
 	if !from.isOver() || c.server.isClosing() {

@@ -129,8 +129,11 @@ func (w *response) sendAll() {
 	if !w.typed && len(w.body) > 0 {
 		w.lines = appendLine(w.lines, "Content-Type", http.DetectContentType(w.body))
 	}
-	if w.closes && !w.old { // where it is understood
+	switch { // what is not what the version has without a word
+	case w.closes && !w.old:
 		w.lines = appendLine(w.lines, "Connection", "close")
+	case !w.closes && w.old:
+		w.lines = appendLine(w.lines, "Connection", "keep-alive")
 	}
 	w.lines = append(w.lines, "\r\n"...)
 	if !w.head {
