@@ -159,7 +159,7 @@ type QueueConfig struct {
 type RetryConfig struct {
 	// InitialInterval is the pause after the first failure. Default 500ms.
 	InitialInterval time.Duration `mapstructure:"initial_interval"`
-	// RandomizationFactor spreads pauses by up to this part. Default 0.5.
+	// RandomizationFactor spreads the pauses of each request by up to this part, all of them alike. Default 0.5.
 	RandomizationFactor float64 `mapstructure:"randomization_factor"`
 	// Multiplier lengthens each pause. Default 2.
 	Multiplier float64 `mapstructure:"multiplier"`

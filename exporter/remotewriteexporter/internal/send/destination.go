@@ -296,7 +296,7 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 	var tried formatSet // formats that b was turned down in
 	var last answer
 	sent := b // b in the format of the last attempt
-	attempt := 0
+	attempt, spread := 0, d.cfg.Retry.spread()
 	if d.tenanted(b) {
 		attempt, started = d.served.attempts(b.Tenant, started)
 	}
@@ -378,7 +378,7 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 			return ending{sealed, d.reject(b, sent, a)}, nil
 		case retry, retrySlowly:
 			d.telemetry.Retried(a.reason())
-			if err := d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, a.retryAfter); err != nil {
+			if err := d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, spread, a.retryAfter); err != nil {
 				return ending{}, err
 			}
 			if merged && a.late() { // it would be late for ever

@@ -73,14 +73,28 @@ func TestGateEndsWithTheContext(t *testing.T) {
 func TestIntervalsGrow(t *testing.T) {
 	r := Retry{InitialInterval: time.Second, MaxInterval: 5 * time.Second, Multiplier: 2}
 	for attempt, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
-		require.Equal(t, want, r.interval(attempt, false))
+		require.Equal(t, want, r.interval(attempt, false, r.spread()))
 	}
-	require.Equal(t, 5*time.Second, r.interval(0, true))
-	require.Equal(t, 5*time.Second, r.interval(1<<20, false), "no overflow")
-	r.RandomizationFactor = 0.5
+	require.Equal(t, 5*time.Second, r.interval(0, true, 1))
+	require.Equal(t, 5*time.Second, r.interval(1<<20, false, 1), "no overflow")
+}
+
+// TestPausesOfARequestNeverShrink, though those of many requests are spread.
+func TestPausesOfARequestNeverShrink(t *testing.T) {
+	r := Retry{InitialInterval: time.Second, MaxInterval: 5 * time.Second, Multiplier: 2, RandomizationFactor: 0.5}
+	least, most := time.Hour, time.Duration(0)
 	for range 100 {
-		require.InDelta(t, time.Second, r.interval(0, false), float64(time.Second)/2)
+		spread, last := r.spread(), time.Duration(0)
+		for attempt := range 6 {
+			d := r.interval(attempt, false, spread)
+			require.GreaterOrEqual(t, d, last)
+			last = d
+		}
+		first := r.interval(0, false, spread)
+		require.InDelta(t, time.Second, first, float64(time.Second)/2)
+		least, most = min(least, first), max(most, first)
 	}
+	require.Greater(t, most-least, time.Second/2, "of a hundred that fail together")
 }
 
 func TestRetryAfter(t *testing.T) {

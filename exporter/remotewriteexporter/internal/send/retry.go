@@ -24,30 +24,31 @@ type Retry struct {
 	StatusCodes []int
 }
 
+// spread is by what all pauses of a request are longer or shorter than configured. Drawn once, it keeps requests apart that failed
+// together as well as a draw for each pause would, and no pause is shorter than the one before it.
+func (r Retry) spread() float64 {
+	return 1 + r.RandomizationFactor*(2*rand.Float64()-1) //nolint:gosec // spreads load, keeps no secret
+}
+
 // interval is the pause after an attempt, counted from 0.
-func (r Retry) interval(attempt int, slowly bool) time.Duration {
+func (r Retry) interval(attempt int, slowly bool, spread float64) time.Duration {
 	d := float64(r.MaxInterval)
 	if !slowly {
 		d = min(d, float64(r.InitialInterval)*math.Pow(r.Multiplier, float64(attempt)))
 	}
-	spread := r.RandomizationFactor * d
-	return between(d-spread, d+spread)
+	return time.Duration(spread * d)
 }
 
 // jitter lengthens d by up to a part of it, so that many who began together do not go on together.
 func jitter(d time.Duration, part float64) time.Duration {
-	return between(float64(d), float64(d)*(1+part))
-}
-
-func between(low, high float64) time.Duration {
-	return time.Duration(low + (high-low)*rand.Float64()) //nolint:gosec // spreads load, keeps no secret
+	return d + time.Duration(part*float64(d)*rand.Float64()) //nolint:gosec // spreads load, keeps no secret
 }
 
 // wait pauses after an attempt. What the destination asked for is the gate's; asking for less than our own pause
 // does not shorten it, unless it asked at all: then it knows best.
-func (r Retry) wait(ctx context.Context, attempt int, slowly bool, retryAfter time.Duration) error {
+func (r Retry) wait(ctx context.Context, attempt int, slowly bool, spread float64, retryAfter time.Duration) error {
 	if retryAfter > 0 {
 		return ctx.Err()
 	}
-	return sleep(ctx, r.interval(attempt, slowly))
+	return sleep(ctx, r.interval(attempt, slowly, spread))
 }

@@ -47,6 +47,7 @@ type tenants struct {
 // refusal is a tenant's failures in a row.
 type refusal struct {
 	attempts int
+	spread   float64   // of its pauses
 	since    time.Time // the first attempt with the data that was refused
 	until    time.Time // the end of the pause
 	counted  bool      // as a failure of the destination
@@ -89,12 +90,12 @@ func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 			maps.DeleteFunc(t.refused, func(_ string, r *refusal) bool { return now.Sub(r.until) > refusalOver })
 			t.most = 2 * len(t.refused)
 		}
-		r = &refusal{since: now}
+		r = &refusal{since: now, spread: d.cfg.Retry.spread()}
 		t.refused[tenant] = r
 	}
 	wait := r.until.Sub(now)
 	if wait <= 0 {
-		if wait = d.cfg.Retry.interval(r.attempts, v == retrySlowly); a.retryAfter > 0 {
+		if wait = d.cfg.Retry.interval(r.attempts, v == retrySlowly, r.spread); a.retryAfter > 0 {
 			wait = jitter(min(a.retryAfter, d.cfg.Retry.MaxRetryAfter), 0.1)
 		}
 		r.attempts++
