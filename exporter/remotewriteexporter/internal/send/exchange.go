@@ -26,6 +26,8 @@ const (
 	maxReason = 1 << 10
 	// maxDrained bounds how much more of it is read so that the connection can be used again.
 	maxDrained = 64 << 10
+	// maxReading bounds how long that takes. The code has said what matters by then.
+	maxReading = time.Second
 )
 
 // An answer is what came back of one request.
@@ -83,6 +85,7 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 	if err != nil {
 		a.err = err
 	} else {
+		defer time.AfterFunc(maxReading, cancel).Stop()
 		a = read(response)
 	}
 	d.telemetry.Requested(a.code, a.said(), len(b.Body()), time.Since(started))
