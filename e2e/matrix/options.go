@@ -400,6 +400,7 @@ var streaming = []Option{
 	{"sending_queue::block_on_overflow", values("true")},
 	{"sending_queue::storage", []Value{{Text: "file_storage", With: stored}}},
 	{"sending_queue::num_consumers", values("4")},
+	{"sending_queue::wait_for_result", values("true")},
 	{"sending_queue::batch", values("{flush_timeout: 50ms, min_size: 100}")},
 }
 
