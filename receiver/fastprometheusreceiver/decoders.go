@@ -3,10 +3,15 @@
 
 package fastprometheusreceiver
 
-import "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+import (
+	"slices"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
+)
 
 // decoders are those that no page is being read with. One holds the largest page it has read, so only as many are kept as
-// pages are read at a time; many more scrapes may wait for their place. The lock of the slots guards them.
+// pages are read at a time; many more scrapes may wait for their place. Of more, those are kept that hold the most: what they do not hold,
+// the next large pages would make anew. The lock of the slots guards them.
 type decoders struct {
 	keep int
 	idle []*fetch.Decoder // the last one back is the first one out: its memory is in the caches
@@ -24,7 +29,20 @@ func (d *decoders) take() *fetch.Decoder {
 }
 
 func (d *decoders) give(back *fetch.Decoder) {
-	if back != nil && len(d.idle) < d.keep {
-		d.idle = append(d.idle, back)
+	if back == nil {
+		return
 	}
+	if len(d.idle) == d.keep {
+		least := 0
+		for i, other := range d.idle {
+			if other.Held() < d.idle[least].Held() {
+				least = i
+			}
+		}
+		if d.idle[least].Held() >= back.Held() {
+			return
+		}
+		d.idle = slices.Delete(d.idle, least, least+1)
+	}
+	d.idle = append(d.idle, back)
 }

@@ -45,6 +45,9 @@ type Decoder struct {
 	in     bytes.Reader
 }
 
+// Held is how many bytes of pages it has room for.
+func (d *Decoder) Held() int { return cap(d.buf) }
+
 // Decode yields the page of r in chunks that are valid until yield returns, and returns how large the page is. A page
 // of limit bytes or more is ErrBodySize; zero stands for DefaultLimit. What was yielded before an error is not to be used.
 // An error of yield ends it; its reason is ReasonOther, whatever it is.
