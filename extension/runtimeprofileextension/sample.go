@@ -19,6 +19,9 @@ type sample struct {
 	cycles     int64
 	gcSeconds  float64
 	cpuSeconds float64 // all the process used; like gcSeconds as of the last cycle
+
+	allocated int64   // bytes, since the process began
+	used      float64 // CPU seconds by now; as of the last cycle where the system does not say
 }
 
 func readSample() sample {
@@ -37,9 +40,15 @@ func readSample() sample {
 		{Name: "/cpu/classes/total:cpu-seconds"},
 		{Name: "/cpu/classes/idle:cpu-seconds"},
 		{Name: "/sched/goroutines:goroutines"},
+		{Name: "/gc/heap/allocs:bytes"},
 	}
 	metrics.Read(s)
 	n := func(i int) int64 { return int64(s[i].Value.Uint64()) }
+	cpuSeconds := s[11].Value.Float64() - s[12].Value.Float64()
+	used, ok := usedSeconds()
+	if !ok {
+		used = cpuSeconds
+	}
 	return sample{
 		knobs:      knobs{gogc: int(n(0)), limit: n(1)},
 		live:       n(2),
@@ -48,7 +57,9 @@ func readSample() sample {
 		goroutines: n(13),
 		cycles:     n(9),
 		gcSeconds:  s[10].Value.Float64(),
-		cpuSeconds: s[11].Value.Float64() - s[12].Value.Float64(),
+		cpuSeconds: cpuSeconds,
+		allocated:  n(14),
+		used:       used,
 	}
 }
 
