@@ -442,6 +442,11 @@ func (in *intake) encode(tenants []string) []block.Block {
 
 // push queues blocks. Without a storage it cannot fail.
 func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
+	defer func(made []block.Block) {
+		for _, b := range made {
+			b.Free() // what the queue takes of them it holds
+		}
+	}(blocks)
 	blocks, to := in.part(blocks)
 	blocks, to = in.relabel(blocks, to)
 	if len(blocks) == 0 { // nobody wants any of it

@@ -47,6 +47,7 @@ type Block struct {
 	Header
 
 	body []byte
+	lent *lent // whose the body is; nil if it is the block's own
 }
 
 // New makes a block of a compressed body, which must not change from then on.

@@ -13,7 +13,7 @@ import (
 const (
 	// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
 	maxScratch = 16 << 10
-	// fewExemplars is for how many that are new a scratch keeps room: of a page that is new, all are.
+	// fewExemplars is for how many that are new a scratch keeps room, whether as many come or not. Of a page that is new, all are.
 	fewExemplars = 1 << 12
 	// maxSpare is for how many series a second buffer keeps room, whether it is needed or not: about a request, which is what comes
 	// while another is encoded. A page that is larger by itself needs one buffer only.
@@ -128,6 +128,8 @@ type part struct {
 	values    []value
 	exemplars []pendingExemplar
 	bytes     []byte
+	// usual is about how many exemplars there were in the larger of the last that had any.
+	usual int
 }
 
 // value is a sample on its way to a column. Of a histogram, bits say where in bytes it is.
@@ -211,6 +213,9 @@ func (s *scratch) commit(t *tenant) {
 			t.columns[i].take(p, s.unlisted)
 		}
 		p.labels = nil
+		if n := len(p.exemplars); n > 0 {
+			p.usual = max(n, p.usual-p.usual/64)
+		}
 		clear(p.batches)
 		clear(p.values)
 		clear(p.exemplars)
@@ -218,7 +223,7 @@ func (s *scratch) commit(t *tenant) {
 		if cap(p.values) > 4*maxScratch { // one huge batch must not pin memory for ever
 			*p = part{}
 		}
-		if cap(p.exemplars) > fewExemplars {
+		if cap(p.exemplars) > fewExemplars+2*p.usual {
 			p.exemplars, p.bytes = nil, nil
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/otlptranslator"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
 // Encoder holds the caches and the columns.
@@ -33,6 +35,7 @@ type Encoder struct {
 	firsts      map[Reason]bool // dropped for, so far
 	scratches   chan *scratch
 	flushers    chan *flusher
+	bodies      block.Memory
 	ratio       [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
 	compressed  atomic.Int64        // the most compressed bytes of a request
 

@@ -4,7 +4,6 @@
 package encode
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -389,7 +388,7 @@ func (w *flusher) finish() {
 	w.largest = max(w.largest, len(raw))
 	w.e.learn(w.format, len(raw), w.rawLimit, len(compressed))
 	w.head.Version, w.head.Compression, w.head.Shard, w.head.Tenant = w.format.Version, w.format.Compression, w.shard, w.tenant
-	w.dst = w.e.fit(block.New(w.head, bytes.Clone(compressed)), w.dst)
+	w.dst = w.e.fit(w.e.bodies.New(w.head, compressed), w.dst)
 }
 
 // fit splits a block that turned out too large after compression.

@@ -18,7 +18,7 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 	}{
 		{5000, 100, true, true},
 		{5000, fewExemplars, true, true},
-		{5000, 2 * fewExemplars, true, false},
+		{5000, 2 * fewExemplars, true, true},
 		{8 * maxScratch, 100, false, false},
 	} {
 		s := &scratch{shards: make([]part, 1)}
@@ -38,4 +38,41 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 		require.Equal(t, c.keepsExemplars, cap(p.exemplars) >= c.exemplars && cap(p.bytes) > 0)
 		require.Len(t, to.columns[0].open.exemplars, c.exemplars)
 	}
+}
+
+// Pages with many new exemplars that come again and again find the room of the last, between others with few or none. What a single page had,
+// as when all is new, is let go.
+func TestRoomForExemplarsFollowsWhatComes(t *testing.T) {
+	s := &scratch{shards: make([]part, 1)}
+	to := &tenant{columns: newColumns(1)}
+	one := &series{}
+	page := func(exemplars int) {
+		s.begin(&resourceLabels{})
+		s.encoded = []byte("trace")
+		s.add(one, 0, 0, 0)
+		for i := range exemplars {
+			s.addExemplar(one, int64(i), 0)
+		}
+		s.commit(to)
+	}
+	const many = 4 * fewExemplars
+	p := &s.shards[0]
+	page(many)
+	room := cap(p.exemplars)
+	for range 20 {
+		for range 10 {
+			page(10)
+			page(0)
+		}
+		require.Equal(t, room, cap(p.exemplars))
+		page(many)
+	}
+	for range 500 {
+		page(0)
+	}
+	require.Equal(t, room, cap(p.exemplars), "pages without any say nothing of those that have some")
+	for range 500 {
+		page(10)
+	}
+	require.LessOrEqual(t, cap(p.exemplars), fewExemplars)
 }

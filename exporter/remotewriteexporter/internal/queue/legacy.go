@@ -78,6 +78,7 @@ func (q *Queue) inherit(l *Legacy) {
 		}
 		adopted := old.only != 0 && e.only == 0
 		e.block = &held{Block: old.block.Block}
+		e.block.Hold() // as the queue before still does, so that its memory is for none but these
 		e.epoch += epoch
 		e.tenant = q.number(e.block.Tenant)
 		for i, d := range q.destinations {

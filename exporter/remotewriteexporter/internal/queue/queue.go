@@ -196,6 +196,7 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 	entries := make([]*entry, 0, len(blocks))
 	for i := range blocks {
 		e := newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i])
+		e.block.Hold()
 		e.tenant, e.block.fate = q.number(blocks[i].Tenant), fate
 		fate.expect(blocks[i].Tenant)
 		if to != nil && to[i] != All {
@@ -293,8 +294,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		d.push(e)
 	}
 	if e.waiting == 0 {
-		q.seal(e)
-		q.noteFinished(e)
+		q.finished(e)
 		return append(finished, e)
 	}
 	if q.disk != nil {
@@ -340,19 +340,27 @@ func (q *Queue) dropOldest(destination int, room int64, may func(*entry) bool, f
 func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.waiting--
 	e.done = append(e.done, q.cfg.Destinations[destination])
-	if e.waiting == 0 {
-		q.seal(e)
-		q.noteFinished(e)
-	}
 	q.roomChanged()
-	if e.waiting == 0 && e.kept {
-		q.retained -= int64(len(e.block.Body()))
-		e.kept = false
+	if e.waiting == 0 {
+		if e.kept {
+			q.retained -= int64(len(e.block.Body()))
+			e.kept = false
+		}
+		q.finished(e)
 	}
 	if e.waiting == 0 || q.disk != nil {
 		return append(finished, e)
 	}
 	return finished
+}
+
+// finished notes that nobody waits for e any more. With a storage the block may be read back as long as that knows it.
+func (q *Queue) finished(e *entry) {
+	q.seal(e)
+	q.noteFinished(e)
+	if q.disk == nil {
+		e.block.Free()
+	}
 }
 
 // Stop ends every Next. Leases that are out go on.

@@ -4,7 +4,6 @@
 package send
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +56,7 @@ const (
 func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) answer {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.cfg.URL, bytes.NewReader(b.Body()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.cfg.URL, http.NoBody)
 	if err != nil {
 		return answer{err: fmt.Errorf("cannot make a request: %w", err)}
 	}
@@ -78,6 +77,9 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 			return answer{err: err, unnamed: true}
 		}
 	}
+	request.ContentLength = int64(len(b.Body()))
+	request.Body = b.Reader()
+	request.GetBody = func() (io.ReadCloser, error) { return b.Reader(), nil }
 
 	started := time.Now()
 	response, err := d.cfg.Client.Do(request)

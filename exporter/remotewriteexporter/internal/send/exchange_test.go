@@ -1,0 +1,101 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// nobody is told of nothing.
+type nobody struct{}
+
+func (nobody) Requested(int, string, int, time.Duration) {}
+func (nobody) Retried(string)                            {}
+func (nobody) Paced()                                    {}
+func (nobody) Delivered(block.Header, Loss)              {}
+func (nobody) Dropped(block.Header, string)              {}
+func (nobody) Down(error)                                {}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+func destinationOf(t transport) *Destination {
+	return New(Config{
+		URL: "http://there.test/", Client: &http.Client{Transport: t}, Formats: all[:1], Timeout: time.Minute,
+		Retry: Retry{InitialInterval: time.Microsecond, MaxInterval: time.Microsecond, Multiplier: 1},
+	}, zap.NewNop(), nobody{})
+}
+
+// took is the answer of a destination that wrote all there is.
+func took() *http.Response {
+	h := http.Header{}
+	h.Set(promwrite.HeaderSamplesWritten, "1")
+	return &http.Response{StatusCode: http.StatusNoContent, Header: h, Body: http.NoBody}
+}
+
+// An HTTP client may read a body still when it has the answer already, and when the request is over. It gets what was to be sent,
+// whatever is sent meanwhile.
+func TestABodyIsReadAfterTheAnswer(t *testing.T) {
+	defer handback.Poison(true)()
+	var memory block.Memory
+	var open []io.ReadCloser
+	attempts := 0
+	d := destinationOf(func(r *http.Request) (*http.Response, error) {
+		open = append(open, r.Body)
+		again, err := r.GetBody()
+		require.NoError(t, err)
+		open = append(open, again)
+		if attempts++; attempts%3 == 0 {
+			return nil, errors.New("no answer")
+		}
+		return took(), nil
+	})
+	defer d.Close()
+	head := block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}
+	body := func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 100) }
+	for i := range 6 {
+		b := memory.New(head, body(i))
+		lost, err := d.Send(t.Context(), []block.Block{b}, make([]time.Time, 1))
+		require.NoError(t, err)
+		require.Nil(t, lost)
+		b.Free()
+	}
+	seen := map[byte]int{}
+	for _, r := range open {
+		read, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.Equal(t, body(int(read[0])-1), read)
+		seen[read[0]]++
+		require.NoError(t, r.Close())
+	}
+	assert.Equal(t, map[byte]int{1: 2, 2: 2, 3: 4, 4: 2, 5: 4, 6: 2}, seen, "with those that were sent again")
+}
+
+func TestARequestSaysItsLength(t *testing.T) {
+	d := destinationOf(func(r *http.Request) (*http.Response, error) {
+		assert.EqualValues(t, 100, r.ContentLength)
+		read, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		assert.Len(t, read, 100)
+		return took(), r.Body.Close()
+	})
+	defer d.Close()
+	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
+	_, err := d.Send(t.Context(), []block.Block{b}, make([]time.Time, 1))
+	require.NoError(t, err)
+}
