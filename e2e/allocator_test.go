@@ -228,13 +228,16 @@ func TestAllocatorDividesTargets(t *testing.T) {
 			longest = max(longest, gap)
 			if gap < allocatedInterval/2 {
 				twice++
+				t.Logf("%s was scraped by collector %d and, %s later, by %d, %s after collector 1 had died", instance, list[i-1].by, gap, g.by, time.UnixMilli(g.T).Sub(died).Round(time.Millisecond))
 			}
 		}
 	}
 	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved", longest, allocatedInterval, twice, number)
 	// One scrape is missing where it was due between the end of a member and the others' next question.
 	assert.Less(t, longest, 5*allocatedInterval/2)
-	assert.LessOrEqual(t, twice, number/2)
+	// Members scrape a target at the same moment of its interval: both do where that falls between what they are told. A third of the targets
+	// goes back to the one that has returned, and none of them is scraped by both more than once.
+	assert.LessOrEqual(t, twice, number/3)
 	for _, m := range members {
 		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
 	}
