@@ -20,6 +20,7 @@ import (
 type conn struct {
 	server *Server
 	nc     net.Conn
+	quiet  io.ReadWriter // nc
 	in     *bufio.Reader // of the connection itself, see Read
 	remote string
 	base   context.Context
@@ -54,7 +55,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, io.EOF
 	}
-	n, err := c.nc.Read(p[:min(int64(len(p)), c.left)])
+	n, err := c.quiet.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
 	return n, err
 }

@@ -162,6 +162,6 @@ func (c *conn) write(p []byte) error {
 	if c.server.answer > 0 {
 		_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.answer)) // who cannot has none
 	}
-	_, err := c.nc.Write(p)
+	_, err := c.quiet.Write(p)
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/godwit-otel/godwit/internal/quietconn"
 )
 
 // A Server is what an http.Server says, served otherwise. Its zero value is not ready: see New.
@@ -108,7 +110,7 @@ func (s *Server) isClosing() bool {
 // begin serves a connection.
 func (s *Server) begin(nc net.Conn) {
 	c := &conn{
-		server: s, nc: nc, remote: nc.RemoteAddr().String(), idle: true,
+		server: s, nc: nc, quiet: quietconn.Of(nc), remote: nc.RemoteAddr().String(), idle: true,
 		base: context.WithValue(s.base, http.LocalAddrContextKey, nc.LocalAddr()),
 	}
 	c.in = bufio.NewReader(c)
