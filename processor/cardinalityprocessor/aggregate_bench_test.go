@@ -195,7 +195,10 @@ func BenchmarkAggregateRelay(b *testing.B) {
 }
 
 // feedMany adds n feeders that nobody will hear of again, to 50 aggregates.
-func feedMany(a *aggregate.Aggregator, n int) {
+func feedMany(a *aggregate.Aggregator, n int) { feedManyFrom(a, n, 0) }
+
+// feedManyFrom has them begin at a time.
+func feedManyFrom(a *aggregate.Aggregator, n int, start pcommon.Timestamp) {
 	if n == 0 {
 		return
 	}
@@ -213,7 +216,11 @@ func feedMany(a *aggregate.Aggregator, n int) {
 	for i := range n {
 		key := ident.Settled(random.Uint64())
 		shard := a.ShardOf(key)
-		f := aggregate.Feeding{Aggregator: a, Gathered: &aggregate.Gathered{Births: []aggregate.Birth{{To: to[i%50], Cost: aggregate.FeederCost + aggregate.PortionCost}}}}
+		of := aggregate.Birth{To: to[i%50], Cost: aggregate.FeederCost + aggregate.PortionCost}
+		if start != 0 {
+			of.Begun = &aggregate.Begun{Start: start, Time: start}
+		}
+		f := aggregate.Feeding{Aggregator: a, Gathered: &aggregate.Gathered{Births: []aggregate.Birth{of}}}
 		a.Used.Add(aggregate.FeederCost + aggregate.PortionCost)
 		f.Bear(&a.Shards[shard], shard, &aggregate.Intake{Key: key, Birth: 1})
 	}
@@ -222,24 +229,32 @@ func feedMany(a *aggregate.Aggregator, n int) {
 // TestBytesPerFeeder counts all that is on the heap, at sizes on the way: there is none at which the tables have just grown
 // and take more, nor more than is accounted for.
 func TestBytesPerFeeder(t *testing.T) {
-	heap := func() int64 {
-		for range 3 {
-			runtime.GC()
-		}
-		var mem runtime.MemStats
-		runtime.ReadMemStats(&mem)
-		return int64(mem.HeapAlloc)
+	for name, c := range map[string]struct {
+		start pcommon.Timestamp
+		most  int64
+	}{"nothing said of the beginning": {0, 48}, "begun": {1, 56}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, clients)
+			before, have, most := heapInUse(), 0, int64(0)
+			for n := 100_000; n <= 300_000; n += n / 12 {
+				feedManyFrom(r.Aggregator, n-have, c.start)
+				have = n
+				taken := heapInUse() - before
+				require.Less(t, taken, c.most*int64(n))
+				require.LessOrEqual(t, taken, r.Aggregator.Used.Load())
+				most = max(most, taken/int64(n))
+			}
+			t.Logf("a feeder takes at most %d bytes", most)
+			runtime.KeepAlive(r)
+		})
 	}
-	r := newRig(t, clients)
-	before, have, most := heap(), 0, int64(0)
-	for n := 100_000; n <= 300_000; n += n / 12 {
-		feedMany(r.Aggregator, n-have)
-		have = n
-		taken := heap() - before
-		require.Less(t, taken, 72*int64(n))
-		require.LessOrEqual(t, taken, r.Aggregator.Used.Load())
-		most = max(most, taken/int64(n))
+}
+
+func heapInUse() int64 {
+	for range 3 {
+		runtime.GC()
 	}
-	t.Logf("at most %d bytes for each", most)
-	runtime.KeepAlive(r)
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	return int64(mem.HeapAlloc)
 }

@@ -108,17 +108,20 @@ const (
 	maxFeederShardBits = 6
 	minFeederShards    = 8
 
-	FeederCost    = 72   // with places that have just become more, and a part of what is made for a batch
+	FeederCost    = 56   // with places that have just become more, and a part of what is made for a batch
 	PortionCost   = 96   // at most, as slices grow
 	HistogramCost = 400  // of a value less its buckets, twice as the slice grows
 	aggregateCost = 1536 // less its strings and buckets
 )
 
+// mostRows is how many feeders a shard has room for on average, so that none has more than can be numbered.
+const mostRows = 1 << rowBits / 8 * 7
+
 // New returns one with memory for so many bytes, of which nothing is taken.
 func New(budget int64, idle time.Duration) *Aggregator {
 	n := 1 << min(maxFeederShardBits, bits.Len(uint(max(minFeederShards, 4*runtime.GOMAXPROCS(0))-1)))
 	return &Aggregator{
-		Budget:   budget,
+		Budget:   min(budget, int64(n)*mostRows*FeederCost),
 		idle:     idle,
 		Shards:   newFeederShards(n),
 		shift:    uint(64 - bits.TrailingZeros(uint(n))),
@@ -215,7 +218,7 @@ func (a *Aggregator) lastOf(key uint64, epoch uint32) *Begun {
 	if row == noRow || rows.feeder(row).flags&feederBegun == 0 {
 		return nil
 	}
-	rows.head(row).seen.Store(epoch)
+	rows.row(row).seen.Store(epoch)
 	f := rows.feeder(row)
 	b := &Begun{Start: f.start, Time: f.time}
 	if of := sh.portions[f.portion].of; of.shape() == amount.ShapeNumber {

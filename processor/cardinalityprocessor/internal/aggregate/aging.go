@@ -36,17 +36,18 @@ func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 	rows := s.rows.Load()
 	var gone []uint32
 	for row := range s.used {
-		head := rows.head(row)
-		if head.key.Load() == 0 {
+		of := rows.row(row)
+		if of.key.Load() == 0 {
 			continue
 		}
-		silent := epoch - head.seen.Load()
+		silent := epoch - of.seen.Load()
 		if silent <= RestsAfter {
 			continue
 		}
 		f := rows.feeder(row)
 		p := &s.portions[f.portion]
-		p.rest(f)
+		p.rest(&f)
+		rows.put(row, f)
 		if silent > ForgetsAfter || p.of.account.hurried {
 			if len(gone) == forgottenAtOnce {
 				more = true

@@ -106,18 +106,25 @@ func (f *Feeding) settle(s *feederShard, shard int, in *Intake) amount.Loss {
 		return amount.LossState
 	}
 	feeder := rows.feeder(row)
+	lost := f.add(s, &feeder, in)
+	rows.put(row, feeder)
+	return lost
+}
+
+// add adds what a feeder says.
+func (f *Feeding) add(s *feederShard, feeder *feeder, in *Intake) amount.Loss {
 	p := &s.portions[feeder.portion]
 	switch {
-	case p.of.shape() != amount.ShapeNumber:
+	case p.form != amount.ShapeNumber:
 		return f.histogram(s, feeder, p, in)
 	case in.Flags&IntakeNothing != 0:
-		if p.of.Class != amount.ClassDelta {
+		if p.class != amount.ClassDelta {
 			p.rest(feeder)
 		}
 		return amount.LossNone
 	}
 	v := amount.NumberOf(in.Bits, in.Flags&IntakeFloat != 0)
-	switch p.of.Class {
+	switch p.class {
 	case amount.ClassDelta:
 		if !p.sum.AddNumber(&v) {
 			return amount.LossNotFinite

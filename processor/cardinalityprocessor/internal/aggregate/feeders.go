@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// feeder is a series that comes in and is aggregated: what it said last, and the portion that it is part of. Of a
-// histogram it says where that is.
+// feeder is what is known of a series that comes in and is aggregated: what it said last, and the portion that it is part of. Of a
+// histogram it says where that is. It is kept in a row.
 type feeder struct {
 	start, time pcommon.Timestamp
 	bits        uint64 // of the last number, or where in the shard's histograms the last value is
@@ -28,6 +28,8 @@ const (
 	feederFloat   feederFlags = 1 << iota // the last number was one
 	feederResting                         // it was silent, or said its end, and is no part of what there is now
 	feederBegun                           // it has said something
+
+	feederFlagBits = 3
 )
 
 // histogramFeeder is the last value of a feeder that is no number. Its slices are never written to.
@@ -61,6 +63,8 @@ type portion struct {
 	points    uint32           // since the last flush
 	feeders   uint32
 	awake     uint32 // of these, not resting
+	class     amount.Class
+	form      amount.Shape // both of them the aggregate's, which would have to be looked at for each point
 }
 
 func newFeederShards(n int) []feederShard {
@@ -81,13 +85,13 @@ func (s *feederShard) knows(key uint64, epoch, guess uint32) uint32 {
 	if !rows.is(row, key) {
 		row = rows.find(key)
 	}
-	if row != noRow && rows.head(row).seen.Load() == epoch { // fast path: it came in this epoch
+	if row != noRow && rows.row(row).seen.Load() == epoch { // fast path: it came in this epoch
 		return row
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if row = s.rows.Load().find(key); row != noRow {
-		s.rows.Load().head(row).seen.Store(epoch)
+		s.rows.Load().row(row).seen.Store(epoch)
 	}
 	return row
 }
@@ -103,7 +107,7 @@ func (s *feederShard) portionOf(g *Aggregate, shard int) (at uint32, fresh bool)
 		at = uint32(len(s.portions))
 		s.portions = append(s.portions, portion{})
 	}
-	s.portions[at] = portion{of: g}
+	s.portions[at] = portion{of: g, class: g.Class, form: g.form}
 	g.portions[shard] = at + 1
 	return at, true
 }

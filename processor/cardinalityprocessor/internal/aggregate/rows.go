@@ -6,17 +6,19 @@ package aggregate
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // feederRows has the feeders of a shard, in the order in which they came: series that a sender says one after the other lie next
 // to each other, and are found in a row after the first.
 //
 //	places   |t 3|   |t 1|t 2|...   where keys belong: a part of the key, and the number of its row, from 1 on. At most four in five are taken
-//	pieces   |k e|k e|...|f|f|...   rows: key, 0 = free, and epoch in which it last came; and the feeder
+//	pieces   |row|row|...|          rows
 //
 // Whether a key is there is found out without the lock. Who finds it not has to look again under the lock: it may be moving.
 type feederRows struct {
-	places []atomic.Uint64
+	places []atomic.Uint32
 	pieces []*feederPiece
 }
 
@@ -24,20 +26,27 @@ type feederRows struct {
 const pieceRows = 64
 
 type feederPiece struct {
-	heads   [pieceRows]feederHead
-	feeders [pieceRows]feeder // under the lock
+	rows   [pieceRows]feederRow
+	starts *[pieceRows]pcommon.Timestamp // when feeders began; nil as long as none has said so, as is usual in remote write. Under the lock
 }
 
-// feederHead is what is looked at without the lock.
-type feederHead struct {
-	key  atomic.Uint64
-	seen atomic.Uint32
+// feederRow is a feeder: what is looked at without the lock, and what is known of it.
+type feederRow struct {
+	key  atomic.Uint64 // 0: it is free
+	seen atomic.Uint32 // epoch in which it last came
+	// What follows is under the lock.
+	of   uint32 // its portion, and flags
+	time pcommon.Timestamp
+	bits uint64
 }
 
 // noRow is the row of what is not there.
 const noRow = ^uint32(0)
 
 const minPlaces = 64
+
+// rowBits are those of a place that number a row: no shard has more. What is left is for a part of the key.
+const rowBits = 26
 
 // home is where a key belongs. The first bits of keys have chosen the shard.
 func (r *feederRows) home(key uint64) int {
@@ -46,19 +55,42 @@ func (r *feederRows) home(key uint64) int {
 }
 
 // place is what is noted of a key in a row.
-func place(key uint64, row uint32) uint64 { return key<<32 | uint64(row+1) }
+func place(key uint64, row uint32) uint32 { return uint32(key)<<rowBits | (row + 1) }
+
+// rowAt is the row that a place is of.
+func rowAt(place uint32) uint32 { return place&(1<<rowBits-1) - 1 }
 
 // is says whether a row is that of a key. Any number will do for the row.
 func (r *feederRows) is(row uint32, key uint64) bool {
-	return int(row/pieceRows) < len(r.pieces) && r.head(row).key.Load() == key
+	return int(row/pieceRows) < len(r.pieces) && r.row(row).key.Load() == key
 }
 
-func (r *feederRows) head(row uint32) *feederHead {
-	return &r.pieces[row/pieceRows].heads[row%pieceRows]
+func (r *feederRows) row(row uint32) *feederRow {
+	return &r.pieces[row/pieceRows].rows[row%pieceRows]
 }
 
-func (r *feederRows) feeder(row uint32) *feeder {
-	return &r.pieces[row/pieceRows].feeders[row%pieceRows]
+// feeder returns what is known of the feeder in a row. The lock is held, here and below.
+func (r *feederRows) feeder(row uint32) feeder {
+	piece, at := r.pieces[row/pieceRows], row%pieceRows
+	of := &piece.rows[at]
+	f := feeder{time: of.time, bits: of.bits, portion: of.of >> feederFlagBits, flags: feederFlags(of.of & (1<<feederFlagBits - 1))}
+	if piece.starts != nil {
+		f.start = piece.starts[at]
+	}
+	return f
+}
+
+// put notes what is known of the feeder in a row.
+func (r *feederRows) put(row uint32, f feeder) {
+	piece, at := r.pieces[row/pieceRows], row%pieceRows
+	of := &piece.rows[at]
+	of.of, of.time, of.bits = f.portion<<feederFlagBits|uint32(f.flags), f.time, f.bits
+	if piece.starts == nil && f.start != 0 {
+		piece.starts = new([pieceRows]pcommon.Timestamp)
+	}
+	if piece.starts != nil {
+		piece.starts[at] = f.start
+	}
 }
 
 // find returns the row of a key, noRow if there is none.
@@ -71,7 +103,7 @@ func (r *feederRows) find(key uint64) uint32 {
 		if p == 0 {
 			return noRow
 		}
-		if row := uint32(p) - 1; p>>32 == key&(1<<32-1) && r.is(row, key) {
+		if row := rowAt(p); p == place(key, row) && r.is(row, key) {
 			return row
 		}
 		if i++; i == len(r.places) {
@@ -80,7 +112,7 @@ func (r *feederRows) find(key uint64) uint32 {
 	}
 }
 
-// index notes where a key is. There is room. The lock is held, here and below.
+// index notes where a key is. There is room.
 func (r *feederRows) index(key uint64, row uint32) {
 	i := r.home(key)
 	for r.places[i].Load() != 0 {
@@ -107,7 +139,7 @@ func (r *feederRows) unindex(key uint64, row uint32) {
 		if p == 0 {
 			break
 		}
-		if home := r.home(r.head(uint32(p) - 1).key.Load()); (j-home+n)%n >= (j-i+n)%n { // i is between its home and where it is
+		if home := r.home(r.row(rowAt(p)).key.Load()); (j-home+n)%n >= (j-i+n)%n { // i is between its home and where it is
 			r.places[i].Store(p)
 			i = j
 		}
@@ -137,18 +169,18 @@ func (s *feederShard) insert(key uint64, f feeder, epoch uint32) uint32 {
 	s.live++
 	row := s.row()
 	r := s.rows.Load()
-	*r.feeder(row) = f
-	r.head(row).seen.Store(epoch)
-	r.head(row).key.Store(key)
+	r.put(row, f)
+	r.row(row).seen.Store(epoch)
+	r.row(row).key.Store(key)
 	r.index(key, row)
 	return row
 }
 
 // reindex makes another number of places.
 func (s *feederShard) reindex(n int) {
-	r := &feederRows{places: make([]atomic.Uint64, n), pieces: s.rows.Load().pieces}
+	r := &feederRows{places: make([]atomic.Uint32, n), pieces: s.rows.Load().pieces}
 	for row := range s.used {
-		if key := r.head(row).key.Load(); key != 0 {
+		if key := r.row(row).key.Load(); key != 0 {
 			r.index(key, row)
 		}
 	}
@@ -158,9 +190,9 @@ func (s *feederShard) reindex(n int) {
 // remove takes out what is in a row.
 func (s *feederShard) remove(row uint32) {
 	r := s.rows.Load()
-	r.unindex(r.head(row).key.Load(), row)
-	r.head(row).key.Store(0)
-	*r.feeder(row) = feeder{}
+	r.unindex(r.row(row).key.Load(), row)
+	r.row(row).key.Store(0)
+	r.put(row, feeder{})
 	s.spareRows = append(s.spareRows, row)
 	s.live--
 }
@@ -171,11 +203,11 @@ func (s *feederShard) shrink() {
 		return
 	}
 	was, used := s.rows.Load(), s.used
-	s.rows.Store(&feederRows{places: make([]atomic.Uint64, max(minPlaces, s.live*8/5))})
+	s.rows.Store(&feederRows{places: make([]atomic.Uint32, max(minPlaces, s.live*8/5))})
 	s.used, s.live, s.spareRows = 0, 0, nil
 	for row := range used {
-		if head := was.head(row); head.key.Load() != 0 {
-			s.insert(head.key.Load(), *was.feeder(row), head.seen.Load())
+		if of := was.row(row); of.key.Load() != 0 {
+			s.insert(of.key.Load(), was.feeder(row), of.seen.Load())
 		}
 	}
 }

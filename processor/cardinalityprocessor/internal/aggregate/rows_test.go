@@ -59,7 +59,7 @@ func TestRowsAreAsInAMap(t *testing.T) {
 		for k, bits := range twin {
 			row := s.knows(k, uint32(seed), random.Uint32N(2*s.used+2)) // whatever is guessed
 			require.Equal(t, bits, s.rows.Load().feeder(row).bits)
-			require.Equal(t, uint32(seed), s.rows.Load().head(row).seen.Load())
+			require.Equal(t, uint32(seed), s.rows.Load().row(row).seen.Load())
 		}
 	}
 	require.Positive(t, moved)

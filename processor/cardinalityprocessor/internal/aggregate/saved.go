@@ -40,11 +40,11 @@ func (c *savedFeeders) copy(s *feederShard) {
 	*c = savedFeeders{keys: c.keys[:0], feeders: c.feeders[:0], of: c.of[:0], histograms: c.histograms[:0]}
 	rows := s.rows.Load()
 	for row := range s.used {
-		key := rows.head(row).key.Load()
+		key := rows.row(row).key.Load()
 		if key == 0 {
 			continue
 		}
-		f := *rows.feeder(row)
+		f := rows.feeder(row)
 		g := s.portions[f.portion].of
 		if g.Class == amount.ClassDelta || f.flags&feederBegun == 0 {
 			continue
