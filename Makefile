@@ -159,7 +159,7 @@ bin/packaging:
 ##@ Measure
 
 # benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
-.PHONY: bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-relay bench-aggregate bench-stream bench-handoff bench-micro bench-compare report
+.PHONY: bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-relay bench-aggregate bench-stream bench-handoff bench-micro bench-scaling bench-compare report
 bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); half an hour, WORKLOADS=node,ksm under 15 minutes
 bench-repeat: ## Run one agent of each party twice in turn, and tell how far the runs lie apart; 8 minutes
 bench-growth: ## Measure how cost grows with targets, page size and churn; 20 minutes
@@ -170,12 +170,13 @@ bench-aggregate: ## Measure aggregation next to vmagent's (VMAGENT=path, SHORT=1
 bench-stream: ## Measure streaming next to unary OTLP, over 0 to 200 ms (SHORT=1 tries it out); under 15 minutes
 bench-handoff: ## Compare a channel, a mutex and a ring between goroutines
 bench-micro: ## Run every module's Go benchmarks, ready for benchstat
+bench-scaling: ## Say what the limiter takes for a point, with one processor and with two
 bench-compare: ## Compare the Go benchmarks with another commit: make bench-compare BASE=rev
 report: ## Render the results' tables and charts, and the README's
 bench-scrape bench-repeat bench-growth bench-limit: build
 bench-gogc bench-relay bench-aggregate: bin/godwit-agent bin/godwit-gateway
 bench-stream: bin/godwit
-bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-relay bench-aggregate bench-stream bench-handoff bench-micro bench-compare report: tools
+bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-relay bench-aggregate bench-stream bench-handoff bench-micro bench-scaling bench-compare report: tools
 	@$(MAKE) --no-print-directory -C benchmarks $@
 
 .PHONY: bench-idle
