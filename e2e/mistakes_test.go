@@ -66,6 +66,79 @@ func TestClassicMistakes(t *testing.T) {
 	}
 }
 
+// A configuration with more in it.
+const rich = `# Scrapes the hosts, limits, ships.
+receivers:
+  fastprometheus:
+    config:
+      scrape_configs:
+        - job_name: node
+          scrape_interval: 10s
+          static_configs:
+            - targets: ["127.0.0.1:9100"]
+processors:
+  cardinality:
+    idle_timeout: 10m
+    rules:
+      - name: few
+        match: {metric: "http_*"}
+        group_by: [metric]
+        max_series: 100
+        on_exceed: [drop]
+exporters:
+  remotewrite:
+    endpoint: http://127.0.0.1:9090/api/v1/write
+    queue:
+      size: 1000000
+      on_full: drop_oldest
+    write_relabel_configs:
+      - source_labels: [instance]
+        regex: (.*):[0-9]+
+        target_label: instance
+extensions:
+  console: {endpoint: 127.0.0.1:13155}
+service:
+  extensions: [console]
+  pipelines:
+    metrics:
+      receivers: [fastprometheus]
+      processors: [cardinality]
+      exporters: [remotewrite]
+`
+
+// Further down and of another kind: `validate` names the key, its line, and the way out.
+func TestMistakesFurtherDown(t *testing.T) {
+	exit, output := command(t, "godwit-agent", nil, "validate", "--config", configFile(t, rich))
+	require.Zero(t, exit, output)
+	for _, test := range []struct {
+		name, from, to string
+		want           []string
+	}{
+		{"key of a rule", `match: {metric: "http_*"}`, `mach: {metric: "http_*"}`, []string{"`rules[0]`", "`mach`", "config.yaml:15", "did you mean `match`?"}},
+		{"key that is elsewhere, too", `match: {metric:`, `match: {metrics:`, []string{"`rules[0].match`", "`metrics` (", "config.yaml:15)", "did you mean `metric`?"}},
+		{"negative number", "max_series: 100", "max_series: -1", []string{"`max_series` must not be negative, got -1", "config.yaml:17"}},
+		{"word of a rule", "[drop]", "[drops]", []string{"`on_exceed` must list collapse", `got "drops"`, "config.yaml:18"}},
+		{"rule without a name", "      - name: few\n        match", "      - match", []string{"`rules::0::name` must be set", "config.yaml:14"}},
+		{"duration in words", "10m", "10 minutes", []string{"`idle_timeout` must be a duration such as 30s", "config.yaml:12"}},
+		{"regex of a destination", "(.*):[0-9]+", `"(.*:[0-9]+"`, []string{"`regex` must be a regular expression", "missing closing )", "config.yaml:27"}},
+		{"text for a list", `["127.0.0.1:9100"]`, "127.0.0.1:9100", []string{`job "node"`, "`static_configs` (", "config.yaml:9", "must be a list, not the text", "in brackets"}},
+		{"jobs that are no list", "        - job_name: node\n  ", "          job_name: node\n  ", []string{"`scrape_configs` must be a list of jobs", "config.yaml:5", "`- job_name:`"}},
+		{"size with a unit", "size: 1000000", "size: 256MiB", []string{"`queue::size` must be a whole number", "config.yaml:23"}},
+		{"key of contrib's exporter", "    queue:\n", "    sending_queue: {queue_size: 10}\n    queue:\n", []string{"`sending_queue`", "config.yaml:22", "it is `queue`"}},
+		{"list that is a text", "receivers: [fastprometheus]", "receivers: fastprometheus", []string{"`service::pipelines::metrics::receivers` must be a list", "config.yaml:35"}},
+		{"processor that is not there", "[cardinality]", "[memory_limiter, cardinality]", []string{"config.yaml:36", "`memory_limiter` is not configured under `processors`"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, 1, strings.Count(rich, test.from), "the place of the mistake")
+			exit, output := command(t, "godwit-agent", nil, "validate", "--config", configFile(t, strings.Replace(rich, test.from, test.to, 1)))
+			assert.Equal(t, 1, exit)
+			for _, words := range test.want {
+				assert.Contains(t, output, words)
+			}
+		})
+	}
+}
+
 // Help is one page. Feature gates have a command of their own.
 func TestHelpIsAPage(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"-h"}} {

@@ -101,7 +101,17 @@ type Config struct {
 }
 
 // Unmarshal names unknown keys, and those that were meant.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c, contribs) }
+
+// contribs are keys of contrib's exporter, and what is here for them. The exporter prometheus_remote_write has contrib's own.
+var contribs = map[string]string{
+	"sending_queue":                    "it is `queue`, whose `size` counts bytes",
+	"remote_write_queue":               "it is `queue`, whose `size` counts bytes",
+	"retry_on_failure":                 "it is `retry`",
+	"wal":                              "it is `queue::directory`",
+	"add_metric_suffixes":              "it is `translation_strategy`",
+	"resource_to_telemetry_conversion": "it is `promote_resource_attributes: [\"*\"]`",
+}
 
 // BatchConfig bounds a request. Whichever limit is met first ends it.
 type BatchConfig struct {

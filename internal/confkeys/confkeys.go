@@ -19,8 +19,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
-// Unmarshal reads a component's configuration, for its method of that name. An unknown key is an error that names the nearest.
-func Unmarshal(conf *confmap.Conf, cfg any) error {
+// Unmarshal reads a component's configuration, for its method of that name. An unknown key is an error that names the nearest; of
+// those that others have it says what is there for them.
+func Unmarshal(conf *confmap.Conf, cfg any, others ...map[string]string) error {
 	err := conf.Unmarshal(cfg)
 	if err == nil {
 		return nil
@@ -29,12 +30,17 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 	text := invalidKeys.ReplaceAllStringFunc(err.Error(), func(line string) string {
 		match := invalidKeys.FindStringSubmatch(line)
 		var parts []string
-		for key := range strings.SplitSeq(match[2], ", ") {
-			parts = append(parts, unknownOf(reflect.TypeOf(cfg), key, known))
-		}
-		within := ""
+		within, path := "", []string(nil)
 		if match[1] != "" && !strings.Contains(match[1], ".Config") { // else it is the component's as a whole
-			within = "in `" + match[1] + "` "
+			within, path = "in `"+match[1]+"` ", typo.Steps(match[1])
+		}
+		for key := range strings.SplitSeq(match[2], ", ") {
+			place := cmp.Or(typo.PlaceOf(append(slices.Clip(path), key)...), typo.Place(key))
+			if there := instead(key, others); there != "" && within == "" {
+				parts = append(parts, fmt.Sprintf("there is no key `%s`%s: %s", key, place, there))
+				continue
+			}
+			parts = append(parts, unknownOf(reflect.TypeOf(cfg), key, known, place))
 		}
 		return within + strings.Join(parts, "; ")
 	})
@@ -56,16 +62,28 @@ func (f *fault) Unwrap() error { return f.error }
 
 // Unknown says that there is no such key, where it is in the user's files if that is known, and which may have been meant.
 // A key that is known is at the wrong place, and not meant for itself.
-func Unknown(key string, known []string) string {
+func Unknown(key string, known []string) string { return unknownAt(key, known, typo.Place(key)) }
+
+func unknownAt(key string, known []string, place string) string {
 	if slices.Contains(known, key) {
-		return fmt.Sprintf("there is no key `%s` here", key) + typo.Place(key)
+		return fmt.Sprintf("there is no key `%s` here", key) + place
 	}
-	return fmt.Sprintf("there is no key `%s`", key) + typo.Place(key) + typo.Meant(key, known)
+	return fmt.Sprintf("there is no key `%s`", key) + place + typo.Meant(key, known)
+}
+
+// instead is what is there for a key that others have.
+func instead(key string, others []map[string]string) string {
+	for _, known := range others {
+		if there := known[key]; there != "" {
+			return there
+		}
+	}
+	return ""
 }
 
 // unknownOf is Unknown, and says where a type has the key if it has it at another place.
-func unknownOf(t reflect.Type, key string, known []string) string {
-	text := Unknown(key, known)
+func unknownOf(t reflect.Type, key string, known []string, place string) string {
+	text := unknownAt(key, known, place)
 	if parents := parentsOf(t, key); len(parents) > 0 {
 		text += ": it belongs under `" + strings.Join(parents, "` or `") + "`"
 	}

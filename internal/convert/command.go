@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -104,16 +105,41 @@ func located(text string) string {
 		if component == nil || placed.MatchString(line) {
 			continue
 		}
-		where := ""
-		if key := keyed.FindStringSubmatch(line); key != nil {
-			where = typo.PlaceOf(slices.Concat(component, typo.Steps(strings.ReplaceAll(key[1], "::", ".")))...)
-		}
-		if where == "" {
-			where = typo.PlaceOf(component...)
-		}
-		lines[i] += where
+		lines[i] += placeOf(component, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// placeOf is where the key is that a line names first, or one within it that the line names next; of a key that is not there it is
+// what it should be in, at last the component.
+func placeOf(component []string, line string) string {
+	path := component
+	keys := keyed.FindAllStringSubmatch(line, 2)
+	if len(keys) > 0 {
+		path = slices.Concat(component, steps(keys[0][1]))
+	}
+	if len(keys) > 1 {
+		if where := typo.PlaceOf(slices.Concat(path, steps(keys[1][1]))...); where != "" {
+			return where
+		}
+	}
+	for ; len(path) >= len(component); path = path[:len(path)-1] {
+		if where := typo.PlaceOf(path...); where != "" {
+			return where
+		}
+	}
+	return ""
+}
+
+// steps are the parts of a key's path as components write them: a.b[0], a::b::0.
+func steps(path string) []string {
+	parts := typo.Steps(strings.ReplaceAll(path, "::", "."))
+	for i, part := range parts {
+		if _, err := strconv.Atoi(part); err == nil {
+			parts[i] = "[" + part + "]"
+		}
+	}
+	return parts
 }
 
 // validateFiles is the collector's own command, with a word when all is well, and what is deprecated.

@@ -145,18 +145,26 @@ func TestErrorsOfComponentsComeWithTheirLine(t *testing.T) {
       - endpoint: http://
   remotewrite/b:
     queue: {size: 1}
+    rules:
+      - max: 1
+      - name: b
+        max: -1
 `), 0o600))
 	typo.LookIn(name)
 	defer typo.LookIn()
 	for said, line := range map[string]string{
-		"exporters::remotewrite: `queue.size` must be positive, got 0":          "4",
-		"exporters::remotewrite: `queue::size` must be positive":                "4",
-		"exporters::remotewrite: `endpoints[1].endpoint` must be a URL":         "7",
-		"exporters::remotewrite: `timeout` must be positive":                    "2",
-		"exporters::remotewrite: `queue.size` must not be \"host:9090\"":        "4",
-		"exporters::remotewrite/b: something, and then `queue.size`":            "9",
-		"exporters::remotewrite: there is no key `a` (x.yaml:3)\n`queue.size` ": "4",
-		"exporters::remotewrite: invalid configuration: `queue` and `endpoint`": "3",
+		"exporters::remotewrite: `queue.size` must be positive, got 0":             "4",
+		"exporters::remotewrite: `queue::size` must be positive":                   "4",
+		"exporters::remotewrite: `endpoints[1].endpoint` must be a URL":            "7",
+		"exporters::remotewrite: `timeout` must be positive":                       "2",
+		"exporters::remotewrite: `queue.size` must not be \"host:9090\"":           "4",
+		"exporters::remotewrite/b: something, and then `queue.size`":               "9",
+		"exporters::remotewrite: there is no key `a` (x.yaml:3)\n`queue.size` ":    "4",
+		"exporters::remotewrite: invalid configuration: `queue` and `endpoint`":    "3",
+		"exporters::remotewrite/b: `rules::1` (\"b\"): `max` must not be negative": "13",
+		"exporters::remotewrite/b: `rules[1]`: `max` must not be negative":         "13",
+		"exporters::remotewrite/b: `rules::0::name` must be set":                   "11",
+		"exporters::remotewrite/b: `rules::7::name` must be set":                   "10",
 	} {
 		assert.Equal(t, "Error: "+said+" ("+name+":"+line+")\n", plainly("Error: "+said+"\n"))
 	}

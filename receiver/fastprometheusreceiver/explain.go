@@ -39,7 +39,10 @@ func explain(tree map[string]any, fault error) error {
 			return blame(globalSection, global, nil, err, func(part any) error { return tryLoad(map[string]any{globalSection: part}) })
 		}
 	}
-	jobs, _ := tree[jobsSection].([]any)
+	jobs, isList := tree[jobsSection].([]any)
+	if !isList && tree[jobsSection] != nil {
+		return fmt.Errorf("`%s` must be a list of jobs, each of which begins with `- job_name:`%s", jobsSection, typo.PlaceOf(jobsSection))
+	}
 	var errs []error
 	for i, job := range jobs {
 		with := func(part any) error {
@@ -155,7 +158,7 @@ func asMap(v any) map[string]any {
 
 var (
 	unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
-	wrongKind    = regexp.MustCompile("(?s)^yaml: unmarshal errors:\n  line \\d+: cannot unmarshal !!(\\w+)( `.*?`)? into \\S+$")
+	wrongKind    = regexp.MustCompile("(?s)^yaml: unmarshal errors:\n  line \\d+: cannot unmarshal !!(\\w+)( `.*?`)? into (\\S+)$")
 	sameName     = regexp.MustCompile(`found multiple scrape configs with job name "([^"]*)"`)
 	ofJob        = regexp.MustCompile(` for scrape config with job name ".*"$`) // the job is named already
 	kinds        = map[string]string{"str": "the text", "int": "the number", "float": "the number", "bool": "the word", "seq": "a list", "map": "a mapping"}
@@ -165,7 +168,12 @@ var (
 func inWords(fault error) error {
 	found := unknownField.FindAllStringSubmatch(fault.Error(), -1)
 	if found == nil {
-		if kind := wrongKind.FindStringSubmatch(fault.Error()); kind != nil {
+		kind := wrongKind.FindStringSubmatch(fault.Error())
+		switch {
+		case kind == nil:
+		case strings.HasPrefix(kind[3], "[]"):
+			return fmt.Errorf("it must be a list, not %s%s: in brackets, or each element on a line that begins with `- `", cmp.Or(kinds[kind[1]], kind[1]), kind[2])
+		default:
 			return fmt.Errorf("it cannot be %s%s", cmp.Or(kinds[kind[1]], kind[1]), kind[2])
 		}
 		if text := ofJob.ReplaceAllString(fault.Error(), ""); text != fault.Error() {

@@ -85,7 +85,7 @@ func TestFaultsComeWithTheirLine(t *testing.T) {
 		{"action: replace", "action: replce", name + ":12): unknown relabel action"},
 		{"interval: 2s", "interval: 2 seconds", "job \"shop\", `scrape_interval` (" + name + ":5): unknown unit"},
 		{"[a]\n", "a\n", "job \"shop\", `"},
-		{"targets: [a]", "targets: a", "job \"shop\", `static_configs` (" + name + ":14): it cannot be the text"},
+		{"targets: [a]", "targets: a", "job \"shop\", `static_configs` (" + name + ":14): it must be a list, not the text `a`: in brackets, or each element on a line"},
 		{"interval: 2s", "interval: 2s\n  scrape_timeout: 3s", "job \"shop\" (" + name + ":4): scrape timeout greater than scrape interval"},
 		{"shop", "well", "two jobs have the name \"well\" (" + name + ":2 and " + name + ":4)"},
 		{"scrape_configs:\n", "global:\n  scrape_interval: soon\nscrape_configs:\n", "global, `scrape_interval` (" + name + ":2): "},
