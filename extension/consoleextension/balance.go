@@ -4,6 +4,7 @@
 package consoleextension
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -70,26 +71,88 @@ func isAny(host string) bool {
 }
 
 // outOf is what destinations acknowledge, per second, and how many they are. Of those that all get the same, in one exporter
-// or in exporters of one pipeline, it is the slowest that counts.
+// or in several, it is the slowest that counts. What goes on to a receiver of our own is counted where it leaves from there.
 func outOf(before, now *reading, g *graph) (out *float64, destinations int) {
-	for _, together := range g.fans(now) {
-		var slowest *float64
-		for _, s := range together {
-			rate, n := outOfExporter(before, now, s)
-			destinations += n
-			if slowest == nil || rate != nil && *rate < *slowest {
-				slowest = rate
+	for _, fan := range g.fans(now) {
+		fan = slices.DeleteFunc(fan, func(s *source) bool { return g.goesOn(now, s) })
+		for _, s := range fan {
+			if d, shown := now.deliveries[s]; shown {
+				destinations += len(d.Destinations)
+			} else {
+				destinations++
 			}
 		}
-		out = plus(out, slowest)
+		out = plus(out, outOfFan(before, now, g, fan))
 	}
 	return out, destinations
 }
 
-func outOfExporter(before, now *reading, s *source) (out *float64, destinations int) {
+// outOfFan is the slowest of exporters that get the same. Where one of them gets more than another, from more receivers, it
+// is of each receiver the share that the slowest of its exporters gets rid of.
+func outOfFan(before, now *reading, g *graph, fan []*source) *float64 {
+	var slowest *float64
+	alike := true
+	for _, s := range fan {
+		if rate := outOfExporter(before, now, s); slowest == nil || rate != nil && *rate < *slowest {
+			slowest = rate
+		}
+		alike = alike && maps.Equal(g.origins(s), g.origins(fan[0]))
+	}
+	if alike {
+		return slowest
+	}
+	shares, offered := map[string]float64{}, map[string]float64{}
+	for _, s := range fan {
+		var fed float64
+		for origin := range g.origins(s) {
+			n := offeredBy(before, now, origin, s.Signal)
+			if n == nil {
+				return slowest
+			}
+			offered[origin] = *n
+			fed += *n
+		}
+		rate := outOfExporter(before, now, s)
+		if rate == nil {
+			return slowest
+		}
+		share := 1.0
+		if fed > 0 {
+			share = *rate / fed
+		}
+		for origin := range g.origins(s) {
+			if least, known := shares[origin]; !known || share < least {
+				shares[origin] = share
+			}
+		}
+	}
+	var sum float64
+	for origin, n := range offered {
+		sum += n * shares[origin]
+	}
+	return &sum
+}
+
+// offeredBy is what a receiver has for the pipelines of a signal, per second.
+func offeredBy(before, now *reading, node, signal string) (sum *float64) {
+	for s := range now.flows {
+		if s.node() != node {
+			continue
+		}
+		f := flowBetween(before, now, s)
+		if n, apart := f.out[signal]; apart {
+			sum = plus(sum, n)
+		} else {
+			sum = plus(sum, f.In)
+		}
+	}
+	return sum
+}
+
+func outOfExporter(before, now *reading, s *source) (out *float64) {
 	d, ok := now.deliveries[s]
 	if !ok {
-		return flowBetween(before, now, s).Out, 1
+		return flowBetween(before, now, s).Out
 	}
 	for _, one := range destinationsOf(before, now, s) {
 		switch {
@@ -99,11 +162,54 @@ func outOfExporter(before, now *reading, s *source) (out *float64, destinations 
 			out = one.SentRate
 		}
 	}
-	return out, len(d.Destinations)
+	return out
 }
 
-// fans groups exporters that get the same data: those of one signal that share a pipeline. Without a configuration each is by
-// itself.
+// lostOf is what exporters lose, per second. Of those that all get the same it is the one that loses most: what each of two
+// destinations has lost is lost once.
+func lostOf(before, now *reading, g *graph) (lost *float64) {
+	for _, fan := range g.fans(now) {
+		var most *float64
+		for _, s := range fan {
+			_, seconds := stretch(before, now, s)
+			if seconds == 0 {
+				continue
+			}
+			var rate float64
+			was := lossesOf(before, s)
+			for reason, n := range lossesOf(now, s) {
+				rate += float64(max(0, n-was[reason])) / seconds
+			}
+			if most == nil || rate > *most {
+				most = &rate
+			}
+		}
+		lost = plus(lost, most)
+	}
+	return lost
+}
+
+// lossesOf is what a component has lost up to a reading, by reason. What several destinations of an exporter were all to get
+// is counted for the one that lost most.
+func lossesOf(r *reading, s *source) map[string]int64 {
+	out := maps.Clone(r.flows[s].Dropped)
+	d := r.deliveries[s]
+	if d.Split {
+		return out
+	}
+	for reason, n := range out {
+		var sum, most int64
+		for i := range d.Destinations {
+			lost := d.Destinations[i].Dropped[reason]
+			sum, most = sum+lost, max(most, lost)
+		}
+		out[reason] = max(0, n-sum) + most // what was lost before it came to any destination is in n alone
+	}
+	return out
+}
+
+// fans groups exporters that get the same data: those of one signal that have a receiver in common. Without a configuration
+// each is by itself.
 func (g *graph) fans(now *reading) (fans [][]*source) {
 	var all []*source
 	for s := range now.flows {
@@ -113,22 +219,82 @@ func (g *graph) fans(now *reading) (fans [][]*source) {
 	}
 	slices.SortFunc(all, func(a, b *source) int { return strings.Compare(a.node()+a.Signal, b.node()+b.Signal) })
 	for _, s := range all {
-		at := slices.IndexFunc(fans, func(fan []*source) bool {
-			return slices.ContainsFunc(fan, func(other *source) bool { return g.fanOut(s, other) })
+		fan := []*source{s}
+		fans = slices.DeleteFunc(fans, func(other []*source) bool {
+			same := slices.ContainsFunc(other, func(o *source) bool { return g.fanOut(s, o) })
+			if same {
+				fan = append(fan, other...)
+			}
+			return same
 		})
-		if at < 0 {
-			fans = append(fans, []*source{s})
-		} else {
-			fans[at] = append(fans[at], s)
-		}
+		fans = append(fans, fan)
 	}
 	return fans
 }
 
 func (g *graph) fanOut(a, b *source) bool {
-	m, n := g.nodes[a.node()], g.nodes[b.node()]
-	return m != nil && n != nil && m != n && a.Signal == b.Signal && slices.ContainsFunc(m.pipelines, func(p string) bool {
-		signal, _, _ := strings.Cut(p, "/")
-		return signal == a.Signal && slices.Contains(n.pipelines, p)
+	from := g.origins(b)
+	return a.Signal == b.Signal && slices.ContainsFunc(slices.Collect(maps.Keys(g.origins(a))), func(id string) bool { return from[id] })
+}
+
+// origins are the receivers whose data of its signal comes to an exporter, through connectors, too.
+func (g *graph) origins(s *source) map[string]bool {
+	found, seen := map[string]bool{}, map[string]bool{}
+	var follow func(node string)
+	follow = func(node string) {
+		if seen[node] {
+			return
+		}
+		seen[node] = true
+		for i := range g.pipelines {
+			p := &g.pipelines[i]
+			if p.signal != s.Signal || !slices.Contains(p.exporters, node) {
+				continue
+			}
+			for _, from := range p.receivers {
+				if g.nodes[from].kind != wordConnector || !g.feeds(from, s.Signal) {
+					found[from] = true
+				} else {
+					follow(from)
+				}
+			}
+		}
+	}
+	follow(s.node())
+	return found
+}
+
+// feeds tells whether data of a signal comes to a connector. One that gets another signal makes its data itself.
+func (g *graph) feeds(connector, signal string) bool {
+	return slices.ContainsFunc(g.pipelines, func(p graphPipeline) bool {
+		return p.signal == signal && slices.Contains(p.exporters, connector)
 	})
+}
+
+// goesOn tells whether all that an exporter sends comes to receivers of our own, behind which others are counted.
+func (g *graph) goesOn(now *reading, s *source) bool {
+	to := now.deliveries[s].Destinations
+	if len(to) == 0 {
+		return false
+	}
+	for i := range to {
+		on := false
+		for r := range now.flows {
+			on = on || r.Intake != nil && slices.ContainsFunc(r.Intake().Addresses, func(address string) bool { return leadsTo(to[i].Name, address) }) && g.counted(now, r, s)
+		}
+		if !on {
+			return false
+		}
+	}
+	return true
+}
+
+// counted tells whether an exporter behind a receiver shows what it does, and is not the one that data came to it from.
+func (g *graph) counted(now *reading, receiver, from *source) bool {
+	for s := range now.flows {
+		if s.Kind == component.KindExporter && s != from && s.Signal == from.Signal && g.origins(s)[receiver.node()] {
+			return true
+		}
+	}
+	return false
 }

@@ -13,16 +13,23 @@ import (
 )
 
 // delivering is an exporter of some destinations, of which each has counted what a test says.
-type delivering struct{ d inspect.Delivery }
+type delivering struct {
+	d      inspect.Delivery
+	before int64 // lost before it came to a destination
+}
 
 func (s *subject) delivering(name string, destinations ...inspect.Destination) *delivering {
-	x := &delivering{inspect.Delivery{Destinations: destinations}}
+	x := &delivering{d: inspect.Delivery{Destinations: destinations}}
 	s.RegisterInspection(inspect.Source{
 		Kind: component.KindExporter, ID: id(name), Signal: "metrics",
 		Flow: func() (f inspect.Flow) {
+			f.Dropped = map[string]int64{"untranslated": x.before}
 			for _, d := range x.d.Destinations {
 				f.Out += d.Sent
 				f.WireBytes += d.WireBytes
+				for reason, n := range d.Dropped {
+					f.Dropped[reason] += n
+				}
 			}
 			return f
 		},
@@ -89,6 +96,86 @@ func TestDataIsCountedOnce(t *testing.T) {
 		})
 		return func() { x.d.Destinations[0].Sent, own.In = 2000, 2000 }
 	})
+}
+
+// Pipelines that share a receiver get the same, and what comes back by a receiver of our own is counted where it leaves.
+func TestDataIsCountedOnceInSeveralPipelines(t *testing.T) {
+	f := func(name, pipelines string, in, out, lost float64, destinations int, arrange func(s *subject) (count func())) {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.configure("service:\n  pipelines:\n" + pipelines)
+			a, b := s.counter(component.KindReceiver, "a"), s.counter(component.KindReceiver, "b")
+			count := arrange(s)
+			s.clock.pass(sampleInterval)
+			s.sample()
+			a.flow.In, b.flow.In = 2000, 1000
+			count()
+			s.clock.pass(sampleInterval)
+			got := totalsOf(s)
+			require.InDelta(t, in, *got.In, 0.01)
+			require.InDelta(t, out, *got.Out, 0.01)
+			require.InDelta(t, lost, *got.Dropped, 0.01)
+			require.Equal(t, destinations, got.To)
+		})
+	}
+	sends := func(s *subject, name string, n int64, dropped map[string]int64) func() {
+		x := s.delivering(name, inspect.Destination{Name: "http://" + name + "/"})
+		return func() { x.d.Destinations[0].Sent, x.d.Destinations[0].Dropped = n, dropped }
+	}
+	two := func(x, y int64, lostX, lostY map[string]int64) func(s *subject) func() {
+		return func(s *subject) func() {
+			first, second := sends(s, "x", x, lostX), sends(s, "y", y, lostY)
+			return func() { first(); second() }
+		}
+	}
+	const apart = "    metrics/1: {receivers: [a], exporters: [x]}\n    metrics/2: {receivers: [b], exporters: [y]}\n"
+	f("receivers of their own", apart, 150, 150, 0, 2, two(2000, 1000, nil, nil))
+	f("receivers of their own, one loses", apart, 150, 50, 100, 2, two(0, 1000, map[string]int64{"r": 2000}, nil))
+	const shared = "    metrics/1: {receivers: [a, b], exporters: [x]}\n    metrics/2: {receivers: [a, b], exporters: [y]}\n"
+	f("a receiver of both", shared, 150, 150, 0, 2, two(3000, 3000, nil, nil))
+	f("a receiver of both, one is slow", shared, 150, 25, 0, 2, two(3000, 500, nil, nil))
+	f("a receiver of both, both lose", shared, 150, 0, 150, 2, two(0, 0, map[string]int64{"r": 3000}, map[string]int64{"r": 3000}))
+	const part = "    metrics/1: {receivers: [a, b], exporters: [x]}\n    metrics/2: {receivers: [b], exporters: [y]}\n"
+	f("one gets more", part, 150, 150, 0, 2, two(3000, 1000, nil, nil))
+	f("one gets less, and is down", part, 150, 100, 0, 2, two(3000, 0, nil, nil))
+	f("one gets more, and is down", part, 150, 0, 0, 2, two(0, 1000, nil, nil))
+	f("through a connector", "    metrics/1: {receivers: [a, b], exporters: [forward]}\n    metrics/2: {receivers: [forward], exporters: [x]}\n    metrics/3: {receivers: [a, b], exporters: [y]}\nconnectors: {forward: {}}\n", 150, 50, 0, 2, two(3000, 1000, nil, nil))
+	f("two destinations of one, both lose", "    metrics: {receivers: [a, b], exporters: [x]}\n", 150, 0, 155, 2, func(s *subject) func() {
+		x := s.delivering("x", inspect.Destination{Name: "p"}, inspect.Destination{Name: "q"})
+		return func() {
+			x.before = 100
+			x.d.Destinations[0].Dropped, x.d.Destinations[1].Dropped = map[string]int64{"r": 3000}, map[string]int64{"r": 1500}
+		}
+	})
+	f("through a receiver of our own and on", "    metrics/1: {receivers: [a, b], exporters: [x]}\n    metrics/2: {receivers: [own], exporters: [y]}\n", 150, 140, 0, 1, func(s *subject) func() {
+		x := s.delivering("x", inspect.Destination{Name: "127.0.0.1:4317"})
+		y := s.delivering("y", inspect.Destination{Name: "q"})
+		own := &inspect.Flow{}
+		s.RegisterInspection(inspect.Source{
+			Kind: component.KindReceiver, ID: id("own"), Flow: func() inspect.Flow { return *own },
+			Intake: func() inspect.Intake { return inspect.Intake{Addresses: []string{"127.0.0.1:4317"}} },
+		})
+		return func() { x.d.Destinations[0].Sent, own.In, y.d.Destinations[0].Sent = 3000, 3000, 2800 }
+	})
+}
+
+// The picture has of each receiver its own targets.
+func TestTargetsAreThoseOfTheirReceiver(t *testing.T) {
+	s := open(t)
+	s.configure("receivers: {a: {}, b: {}}\nexporters: {nop: {}}\nservice: {pipelines: {metrics: {receivers: [a, b], exporters: [nop]}}}\n")
+	for name, n := range map[string]int{"a": 3, "b": 5} {
+		s.RegisterInspection(inspect.Source{
+			Kind: component.KindReceiver, ID: id(name), Signal: "metrics", Targets: func() inspect.Targets { return inspect.Targets{} },
+			Flow: func() inspect.Flow {
+				return inspect.Flow{Targets: map[string]int{inspect.Healthy: n, inspect.Failing: 1, stateDropped: 2}}
+			},
+		})
+	}
+	o := get[overviewJSON](s, "/api/v1/overview")
+	require.Equal(t, counts{Healthy: 8, Failing: 2, Dropped: 4}, o.Targets)
+	require.Equal(t, &counts{Healthy: 3, Failing: 1, Dropped: 2}, o.Nodes[0].Targets)
+	require.Equal(t, &counts{Healthy: 5, Failing: 1, Dropped: 2}, o.Nodes[1].Targets)
+	require.Nil(t, o.Nodes[2].Targets)
 }
 
 func TestAddressesLeadToReceivers(t *testing.T) {

@@ -208,13 +208,8 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	}
 	if d.WireBytes >= 0 {
 		out.WireBytes = &d.WireBytes
-		if d.Sent > 0 {
-			out.PerItem = number(float64(d.WireBytes) / float64(d.Sent))
-		}
 	}
-	if out.SentRate != nil && out.WireRate != nil && *out.SentRate > 0 {
-		out.PerItem = number(*out.WireRate / *out.SentRate)
-	}
+	out.PerItem = perItem(d, before, age > 0)
 	if n := d.Acks - before.Acks; age > 0 && n > 0 {
 		out.AckSeconds = number((d.AckSeconds - before.AckSeconds) / float64(n))
 	} else if d.Acks > 0 {
@@ -253,6 +248,22 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	}
 	out.Next = nextForState(out.State, d.LastError)
 	return out
+}
+
+// perItem is what an item takes on the wire. While requests are repeated or refused it is not known: their bytes are counted, and
+// their items are not, or not yet.
+func perItem(d, before *inspect.Destination, lately bool) *float64 {
+	for _, since := range []*inspect.Destination{before, {}} {
+		sent, wire := d.Sent-since.Sent, d.WireBytes-since.WireBytes
+		again, lost := d.Retries-since.Retries, total(d.Dropped)-total(since.Dropped)
+		switch {
+		case d.WireBytes < 0 || again != 0 || lost != 0:
+			return nil
+		case sent > 0 && (lately || since != before):
+			return number(float64(wire) / float64(sent))
+		}
+	}
+	return nil
 }
 
 // refused tells whether the last answer was a refusal for good: there is an error, and nothing left to try again.

@@ -41,7 +41,7 @@ func TestDelivery(t *testing.T) {
 	require.Nil(t, to.SentRate)
 	require.InDelta(t, 0.25, *to.Queue.Used, 0)
 	require.InDelta(t, 0.5, *to.AckSeconds, 0, "since the start")
-	require.InDelta(t, 10, *to.PerItem, 0)
+	require.Nil(t, to.PerItem, "what was lost took bytes, too")
 
 	d.Sent, d.WireBytes, d.RawBytes, d.Acks, d.AckSeconds = 200, 1500, 6000, 6, 2.2
 	d.Dropped = map[string]int64{reasonRejected: 25}
@@ -52,7 +52,7 @@ func TestDelivery(t *testing.T) {
 	require.Equal(t, "dropping", to.State)
 	require.InDelta(t, 10, *to.SentRate, 0)
 	require.InDelta(t, 50, *to.WireRate, 0)
-	require.InDelta(t, 5, *to.PerItem, 0)
+	require.Nil(t, to.PerItem)
 	require.InDelta(t, 0.1, *to.AckSeconds, 1e-9, "of late")
 	require.InDelta(t, 2, *to.Dropped[0].Rate, 0)
 
@@ -116,6 +116,28 @@ func TestWhatToDoAboutClients(t *testing.T) {
 		require.Contains(t, nextForClient(text), want, text)
 		require.Equal(t, text == "", nextForClient(text) == "")
 	}
+}
+
+// What an item takes on the wire is known while each request is taken at once.
+func TestBytesOfAnItem(t *testing.T) {
+	f := func(before, now inspect.Destination, age time.Duration, want float64) {
+		t.Helper()
+		got := newDestination(&now, &before, time.Unix(1000, 0), age).PerItem
+		if want == 0 {
+			require.Nil(t, got)
+			return
+		}
+		require.NotNil(t, got)
+		require.InDelta(t, want, *got, 1e-9)
+	}
+	f(inspect.Destination{Sent: 100, WireBytes: 1000}, inspect.Destination{Sent: 200, WireBytes: 1500}, time.Second, 5)
+	f(inspect.Destination{Sent: 100, WireBytes: 1000}, inspect.Destination{Sent: 100, WireBytes: 1000}, time.Second, 10)
+	f(inspect.Destination{}, inspect.Destination{Sent: 100, WireBytes: 1000}, 0, 10)
+	f(inspect.Destination{Sent: 100, WireBytes: 1000}, inspect.Destination{Sent: 200, WireBytes: 1900, Retries: 1}, time.Second, 0)
+	f(inspect.Destination{Sent: 100, WireBytes: 1000}, inspect.Destination{Sent: 200, WireBytes: 1900, Dropped: map[string]int64{"r": 1}}, time.Second, 0)
+	f(inspect.Destination{Sent: 100, WireBytes: 1000, Retries: 1}, inspect.Destination{Sent: 200, WireBytes: 1500, Retries: 1}, time.Second, 5)
+	f(inspect.Destination{Sent: 100, WireBytes: 1000, Retries: 1}, inspect.Destination{Sent: 100, WireBytes: 1000, Retries: 1}, time.Second, 0)
+	f(inspect.Destination{}, inspect.Destination{}, time.Second, 0)
 }
 
 // What was refused for good is not tried again, whatever the error says.

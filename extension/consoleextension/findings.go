@@ -125,13 +125,18 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 func lossFindings(before, now *reading, s *source, g *graph, refusing map[string]bool, add func(finding)) {
 	flow := now.flows[s]
 	earlier, seconds := stretch(before, now, s)
+	was := map[string]int64{}
+	if before != nil {
+		was = lossesOf(before, s)
+	}
+	dropped := lossesOf(now, s)
 	view := viewOverview
 	if s.Delivery != nil || s.Intake != nil {
 		view = viewDelivery
 	}
-	for _, reason := range slices.Sorted(maps.Keys(flow.Dropped)) {
-		n := flow.Dropped[reason]
-		lost := n - earlier.Dropped[reason]
+	for _, reason := range slices.Sorted(maps.Keys(dropped)) {
+		n := dropped[reason]
+		lost := n - was[reason]
 		if n <= 0 || reason == inspect.ReasonRefused && lost > 0 { // what is refused now has a finding of its own
 			continue
 		}

@@ -44,7 +44,9 @@ func newTotals(before, now *reading, g *graph) totals {
 		t.targets.add(flow.Targets)
 		f := flowBetween(before, now, s)
 		t.limited = plus(t.limited, f.Limited)
-		t.dropped = plus(t.dropped, f.Dropped)
+		if s.Kind != component.KindExporter {
+			t.dropped = plus(t.dropped, f.Dropped)
+		}
 		switch s.Kind {
 		case component.KindReceiver:
 			t.in = plus(t.in, f.In)
@@ -61,10 +63,23 @@ func newTotals(before, now *reading, g *graph) totals {
 		t.in = number(max(0, *t.in-*own))
 	}
 	t.out, t.destinations = outOf(before, now, g)
-	if t.wire != nil && paid != nil && *paid > 0 {
+	t.dropped = plus(t.dropped, lostOf(before, now, g))
+	if t.wire != nil && paid != nil && *paid > 0 && allWell(before, now) {
 		t.perSample = number(*t.wire / *paid)
 	}
 	return t
+}
+
+// allWell tells whether each request of the stretch was taken at once: only then its bytes are those of what was acknowledged.
+func allWell(before, now *reading) bool {
+	for s := range now.deliveries {
+		for _, d := range destinationsOf(before, now, s) {
+			if d.LostRate != nil && *d.LostRate > 0 || d.RetryRate != nil && *d.RetryRate > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // counts are targets by state.

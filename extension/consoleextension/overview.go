@@ -19,6 +19,7 @@ type (
 	overviewJSON struct {
 		Now       time.Time      `json:"now"`
 		Started   time.Time      `json:"started"`
+		Loaded    time.Time      `json:"loaded"`
 		Over      *float64       `json:"over_seconds"`
 		Collector collectorJSON  `json:"collector"`
 		Health    string         `json:"health"`
@@ -61,6 +62,7 @@ type (
 		Unit        string      `json:"unit"`
 		Outside     outsideJSON `json:"outside"`
 		Live        bool        `json:"live"`
+		Targets     *counts     `json:"targets"`
 
 		Destinations []destinationJSON `json:"destinations"`
 	}
@@ -77,7 +79,7 @@ func (c *console) overview(*http.Request) (any, error) {
 	t := newTotals(before, now, g)
 	hostname, _ := os.Hostname() // without a name the page says less
 	out := overviewJSON{
-		Now: now.at, Started: c.started,
+		Now: now.at, Started: processStarted, Loaded: c.started,
 		Collector: collectorJSON{c.set.BuildInfo.Command, c.set.BuildInfo.Version, hostname},
 		Process:   newProcessJSON(before, now),
 		Totals:    totalsJSON{t.in, t.limited, t.out, t.destinations, t.dropped, t.wire, t.perSample, t.received, t.queued},
@@ -150,6 +152,10 @@ func (c *console) node(n *graphNode, flow *rates, before, now *reading) nodeJSON
 		switch {
 		case s.Targets != nil:
 			out.Outside.In = word(viewTargets)
+			if out.Targets == nil {
+				out.Targets = &counts{}
+			}
+			out.Targets.add(now.flows[s].Targets)
 		case s.Kind == component.KindReceiver:
 			out.Outside.In = word("clients")
 		case s.Delivery != nil:

@@ -10,7 +10,11 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// processStarted is earlier than the extension where the configuration was loaded again.
+var processStarted = time.Now()
 
 // process is one look at this process, a few microseconds of work.
 type process struct {
