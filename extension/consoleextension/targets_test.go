@@ -6,7 +6,10 @@ package consoleextension
 import (
 	"encoding/csv"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -204,4 +207,20 @@ func BenchmarkTenThousandTargets(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A page of a list is what it would be if all of it were sorted.
+func TestAPageOfAListIsSorted(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	all := make([]entry, 500)
+	for i := range all {
+		all[i] = entry{target: &inspect.Target{ID: strconv.Itoa(i), Samples: r.IntN(50)}}
+	}
+	bySamples := func(a, b entry) int { return a.target.Samples - b.target.Samples } // many are equal
+	want := slices.Clone(all)
+	slices.SortStableFunc(want, bySamples)
+	for _, n := range []int{0, 1, 2, 7, 50, 249, 250, 499, 500, 501, 10_000} {
+		require.Equal(t, want[:min(n, len(want))], least(slices.Clone(all), n, bySamples), n)
+	}
+	require.Empty(t, least(nil, 10, bySamples))
 }

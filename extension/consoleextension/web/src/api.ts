@@ -61,6 +61,8 @@ export interface PipelineNode {
   outside: { in: "targets" | "clients" | null; out: "destinations" | null };
   /** Its data can be looked at. */
   live: boolean;
+  /** Of a receiver that scrapes. */
+  targets: Counts | null;
   destinations: Destination[];
 }
 
@@ -92,7 +94,10 @@ export interface Runtime {
 
 export interface Overview {
   now: string;
+  /** The process. */
   started: string;
+  /** The configuration: all counters began then. */
+  loaded: string;
   over_seconds: Rate;
   collector: { name: string; version: string; hostname: string };
   health: "ok" | "degraded" | "failing";

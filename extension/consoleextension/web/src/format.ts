@@ -11,7 +11,7 @@ const known = (n: Maybe): n is number => typeof n === "number" && Number.isFinit
 
 /** A count, exact: 12,345. */
 export function count(n: Maybe): string {
-  return known(n) ? Math.round(n).toLocaleString("en-US") : unknown;
+  return known(n) ? String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",") : unknown;
 }
 
 /** A count, short: 12.3k. */
@@ -75,10 +75,13 @@ export function ago(when: string | null | undefined, now = Date.now()): string {
   return s < 1 ? "just now" : `${duration(s < 60 ? Math.floor(s) : s)} ago`;
 }
 
+// A browser takes longer to make one than to draw a row.
+let full: Intl.DateTimeFormat | undefined;
+
 /** An instant in the reader's own time, in full. */
 export function time(when: string | null | undefined): string {
   const at = instant(when);
-  return at === null ? unknown : new Date(at).toLocaleString("sv-SE", { dateStyle: "short", timeStyle: "long" });
+  return at === null ? unknown : (full ??= new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "long" })).format(at);
 }
 
 // Go's zero time means "not yet".

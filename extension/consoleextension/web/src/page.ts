@@ -32,6 +32,8 @@ export class Page {
   private loading: AbortController | undefined;
   private timer = 0;
   private drawing = 0;
+  /** The next drawing is of another list: its columns are to be found. */
+  private another = true;
   private announced = "";
 
   constructor(
@@ -58,7 +60,9 @@ export class Page {
     const before = this.view ? `${this.view.name}/${this.route.id}` : undefined;
     const next = parse(location.hash);
     if (location.hash === "#main") return; // the skip link is no view
+    clearTimeout(this.drawing);
     another();
+    this.another = true;
     this.route = next;
     this.view = this.views.find((v) => v.name === next.view) ?? this.views[0]!;
     if (before !== `${this.view.name}/${next.id}`) {
@@ -84,9 +88,11 @@ export class Page {
 
   private step(): void {
     if (this.data === undefined) return;
+    const began = performance.now();
     sync(this.body, this.view.render(this.data, this.route, this));
-    fit(this.body);
-    if (leftOut()) this.drawing = window.setTimeout(() => this.step());
+    fit(this.body, this.another);
+    this.another = false;
+    if (leftOut(performance.now() - began)) this.drawing = window.setTimeout(() => this.step());
   }
 
   async load(): Promise<void> {
@@ -178,15 +184,40 @@ export class Page {
   }
 }
 
-// The head of a table stays in sight, but for one that is wider than its place: that scrolls by itself.
-function fit(body: HTMLElement): void {
-  for (const place of body.querySelectorAll<HTMLElement>(".scroll")) {
-    const table = place.firstElementChild;
-    place.classList.toggle("wide", !!table && table.scrollWidth > place.clientWidth + 1);
+/** How many columns were found for a long list. */
+const columns = new WeakMap<HTMLTableElement, number>();
+
+// The head of a table stays in sight, but for one that is wider than its place: that scrolls by itself. A long list keeps the
+// columns of its first rows, so that the browser need not look at all rows to lay out one (see .long in the style sheet).
+function fit(body: HTMLElement, again: boolean): void {
+  const places = [...body.querySelectorAll<HTMLElement>(".scroll")].map((place) => ({ place, table: place.firstElementChild as HTMLTableElement }));
+  const found = ({ table }: (typeof places)[0]) => "many" in table.dataset && columns.get(table) === heads(table).length;
+  for (const one of places) {
+    if (!again && found(one)) continue;
+    one.table.classList.remove("long");
+    columns.delete(one.table);
+  }
+  // All are measured before any is changed: a change in between would have the page laid out again for each.
+  const fits = places
+    .filter((one) => !found(one))
+    .map(({ place, table }) => ({ place, table, wide: table.scrollWidth > place.clientWidth + 1, widths: "many" in table.dataset ? heads(table).map((h) => h.getBoundingClientRect().width) : null }));
+  for (const { place, table, wide, widths } of fits) {
+    place.classList.toggle("wide", wide);
+    if (!widths) continue;
+    table.style.setProperty("--columns", widths.map((w) => (wide ? `${w}px` : `minmax(0, ${w}fr)`)).join(" "));
+    table.classList.add("long");
+    columns.set(table, widths.length);
   }
 }
 
+const heads = (table: HTMLTableElement): Element[] => [...(table.tHead?.rows[0]?.cells ?? [])];
+
+let resizing = 0;
+
 addEventListener("resize", () => {
-  const body = document.getElementById("view");
-  if (body) fit(body);
+  clearTimeout(resizing);
+  resizing = window.setTimeout(() => {
+    const body = document.getElementById("view");
+    if (body) fit(body, true);
+  }, 100);
 });

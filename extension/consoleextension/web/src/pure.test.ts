@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Child } from "./dom";
+import type { Tree } from "./dom";
 import { bytes, count, duration, measured, percent, short, unknown } from "./format";
 import { lines, read } from "./labels";
 import { changed, href, parse } from "./route";
-import { another, leftOut, sorted, table } from "./table";
+import { anew, another, leftOut, sorted, table } from "./table";
 
 test("labels are read as they are pasted", () => {
   const f = (source: string, ...want: [string, string][]) => assert.deepEqual(read(source), want.map(([name, value]) => ({ name, value })), source);
@@ -29,6 +29,7 @@ test("labels that are written are read again", () => {
 
 test("numbers are short, and unknown when they are not known", () => {
   for (const f of [count, short, bytes, percent, duration]) assert.equal(f(null), unknown);
+  assert.deepEqual([0, 999.6, 1000, -12_345, 1_234_567, 1e15].map(count), ["0", "1,000", "1,000", "-12,345", "1,234,567", "1,000,000,000,000,000"]);
   assert.deepEqual([0, 7, 999, 999.9, 1000, 51_000.5, 1_234_567].map(short), ["0", "7", "999", "1k", "1k", "51k", "1.23M"]);
   assert.deepEqual([0, 1023, 1024, 58_720_256].map(bytes), ["0 B", "1023 B", "1 KiB", "56 MiB"]);
   assert.deepEqual([0, 0.0004, 0.206, 1].map(percent), ["0%", "<0.1%", "20.6%", "100%"]);
@@ -61,16 +62,50 @@ test("rows sort by number or by word", () => {
 });
 
 test("long lists are drawn in steps", () => {
-  const rows = Array.from({ length: 120 }, (_, i) => i);
-  const elements = (tag: string, ...children: readonly Child[]): number =>
-    children.reduce<number>((sum, c) => sum + (Array.isArray(c) ? elements(tag, ...c) : c && typeof c === "object" && "tag" in c ? Number(c.tag === tag) + elements(tag, ...c.children) : 0), 0);
-  const drawn = (list: readonly number[] = rows) => elements("tr", table<number>({ caption: "Numbers", rows: list, columns: [{ title: "Number", cell: String }] })) - 1; // without the head's
+  const rows = Array.from({ length: 120 }, (_, i) => ({ i }));
+  const body = (list: readonly { i: number }[] = rows): readonly Tree[] => {
+    const found = table<{ i: number }>({ caption: "Numbers", rows: list, key: (r) => String(r.i), columns: [{ title: "Number", cell: (r) => r.i }] });
+    return ((found as Tree).children[0] as Tree).children.at(-1)!.children[0] as Tree[];
+  };
   another();
-  for (const [n, more] of [[50, true], [100, true], [120, false], [120, false]] as const) {
-    assert.equal(drawn(), n);
-    assert.equal(leftOut(), more);
+  // As many rows at a time as one has the time for: 25 ms.
+  for (const [n, took, more] of [[30, 25, true], [60, 12.5, true], [120, 40, false], [120, 40, false]] as const) {
+    assert.equal(body().length, n);
+    assert.equal(leftOut(took), more);
   }
   another();
-  assert.equal(drawn(rows.slice(0, 50)), 50);
+  assert.equal(body().length, 30);
+  assert.equal(leftOut(10_000), true);
+  assert.equal(body().length, 40, "few on a busy machine");
+  assert.equal(leftOut(1), true);
+  another();
+  assert.equal(body(rows.slice(0, 30)).length, 30);
+  assert.equal(leftOut(), false);
+});
+
+test("rows of a long list stay as they are until it is their turn", () => {
+  const list = (n: number) => Array.from({ length: n }, (_, i) => ({ i }));
+  const body = (all: readonly { i: number }[]): readonly Tree[] => {
+    const found = table<{ i: number }>({ caption: "Numbers", rows: all, key: (r) => String(r.i), columns: [{ title: "Number", cell: (r) => r.i }] });
+    return ((found as Tree).children[0] as Tree).children.at(-1)!.children[0] as Tree[];
+  };
+  const finish = (all: readonly { i: number }[]): readonly Tree[] => {
+    let drawn = body(all);
+    while (leftOut(1)) drawn = body(all);
+    return drawn;
+  };
+  const keys = (trees: readonly Tree[]) => trees.map((t) => t.props.key);
+  another();
+  const before = finish(list(100));
+  assert.equal(before.length, 100);
+  anew(); // a refresh, with a row that went and one that has moved to the front
+  const next = [{ i: 99 }, ...list(99).slice(1)];
+  const first = body(next);
+  assert.equal(new Set(keys(first)).size, first.length, "none is there twice");
+  assert.equal(first.length, 99);
+  assert.equal(first[0]!.props.key, "99");
+  assert.equal(first.at(-1), before[98], "as it stood");
+  assert.equal(leftOut(1), true);
+  assert.deepEqual(keys(finish(next)), next.map((r) => String(r.i)));
   assert.equal(leftOut(), false);
 });

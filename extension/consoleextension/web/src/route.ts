@@ -33,9 +33,8 @@ function decode(text: string): string {
 }
 
 /** The address of a view; empty parameters are left out. */
-export function href(view: string, id = "", params: Changes | URLSearchParams = {}): string {
-  const query = params instanceof URLSearchParams ? params : apply(new URLSearchParams(), params);
-  const tail = query.toString();
+export function href(view: string, id = "", params?: Changes | URLSearchParams): string {
+  const tail = (params instanceof URLSearchParams ? params : params && apply(new URLSearchParams(), params))?.toString(); // each row of a list has a link
   return `#/${view}${id ? `/${encodeURIComponent(id)}` : ""}${tail ? `?${tail}` : ""}`;
 }
 

@@ -42,30 +42,43 @@ export function order(route: Route, initial: Order): Order {
   return by ? { by, down: route.params.get("order") === "desc" } : { ...initial };
 }
 
-/** Of a long list so many rows are drawn at once, and the others as many at a time, so that the page answers meanwhile. */
-const step = 50;
-let drawn = step;
+/** Of a long list so many rows are drawn at once: a screen and a bit. The others follow, as many at a time as take the time of a step. */
+const screenful = 30;
+/** How long a step may take, in milliseconds: between two of them the page answers. */
+const stepTime = 25;
+const fewest = 10;
+const most = 100;
+/** How many rows are described anew, and how many more will be in the next step. */
+let drawn = screenful;
+let pace = screenful;
 let waiting = false;
 
 /** Which rows were described for the drawing that goes on, so that its next step need not do so again. */
 const described = new WeakMap<object, { drawing: number; caption: string; tree: Tree }>();
 let drawing = 0;
+/** The rows that stand on the page, by the captions of long lists: until its turn comes each stays as it was. */
+const standing = new Map<string, Tree[]>();
 
 /** Something is drawn anew, and not the next step of what is there. */
 export function anew(): void {
   drawing++;
+  drawn = screenful;
 }
 
-/** Another list comes: it begins with its first rows. */
+/** Another list comes: nothing of the one before stays. */
 export function another(): void {
-  drawn = step;
+  standing.clear();
+  drawn = screenful;
 }
 
-/** Whether rows were left out; the next time more of them are drawn. */
-export function leftOut(): boolean {
+/** Whether rows were left out; the next time more of them are drawn: by how long this step took, as many as one has the time for. */
+export function leftOut(took = 0): boolean {
   const some = waiting;
   waiting = false;
-  if (some) drawn += step;
+  if (some) {
+    pace = Math.max(fewest, Math.min(most, 2 * pace, Math.round((pace * stepTime) / Math.max(1, took))));
+    drawn += pace;
+  }
   return some;
 }
 
@@ -76,22 +89,32 @@ export function leftOut(): boolean {
 export function table<Row>(options: Options<Row>): Child {
   const columns = options.columns.filter((c): c is Column<Row> => !!c);
   if (options.rows.length === 0 && options.none !== undefined) return options.none;
-  if (options.rows.length > drawn) waiting = true;
+  const rows = options.rows.slice(0, drawn).map((row, i) => line(options, columns, row, i));
+  if (options.rows.length > screenful) patient(options, rows);
   return h(
     "div",
     { class: "scroll" },
     h(
       "table",
-      { class: "cards", role: "table" },
+      { class: "cards", role: "table", "data-many": options.rows.length > screenful },
       h("caption", { class: "unseen" }, options.caption),
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((c) => title(c, options)))),
-      h(
-        "tbody",
-        { role: "rowgroup" },
-        options.rows.slice(0, drawn).map((row, i) => line(options, columns, row, i)),
-      ),
+      h("tbody", { role: "rowgroup" }, rows),
     ),
   );
+}
+
+/** Adds to the rows of a long list that were drawn in time those that wait for their turn, as they stand. */
+function patient<Row>({ caption, rows: all, key }: Options<Row>, rows: Tree[]): void {
+  if (rows.length < all.length) {
+    waiting = true;
+    const before = new Map(standing.get(caption)?.map((tree) => [tree.props.key, tree]));
+    for (let i = rows.length; key && i < all.length; i++) {
+      const tree = before.get(key(all[i]!, i));
+      if (tree) rows.push(tree);
+    }
+  }
+  standing.set(caption, rows);
 }
 
 function line<Row>({ caption, key, tone }: Options<Row>, columns: Column<Row>[], row: Row, i: number): Tree {

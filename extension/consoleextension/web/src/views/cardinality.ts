@@ -4,7 +4,7 @@
 import type * as api from "../api";
 import { get } from "../client";
 import { h, type Child } from "../dom";
-import { ago, bytes, count, duration, percent, plural, short, time, unknown } from "../format";
+import { ago, bytes, count, duration, measured, percent, plural, short, time, unknown } from "../format";
 import type { View } from "../page";
 import { badge, bar, choice, empty, exports, heading, labels, search, section, stats, text } from "../parts";
 import { change, changed, href, type Route } from "../route";
@@ -135,8 +135,8 @@ function summary(now: api.Cardinality): Child {
     { label: "Active series", value: short(now.series), note: now.max_series ? `${percent(share)} of ${short(now.max_series)} allowed` : "no limit on the total", tone: share !== null && share >= 1 ? "bad" : share !== null && share >= 0.8 ? "warn" : undefined },
     { label: "Metrics", value: count(now.metrics), note: plural(now.groups, "group") },
     { label: "Rejected series", value: estimate(now.rejected_series), tone: now.rejected_series.value > 0 ? "warn" : undefined, note: now.rejected_series.value > 0 ? (now.mode === "dry_run" ? "would be kept out" : "kept out by limits") : "no limit has bitten" },
-    { label: "New per minute", value: short(now.new_per_minute), note: `${lately(now)}${short(now.admitted_total)} ever admitted` },
-    { label: "Gone per minute", value: short(now.gone_per_minute), note: `${lately(now)}${short(now.expired_total)} since the start` },
+    { label: "New per minute", value: measured(now.new_per_minute, now.over_seconds, short), note: `${lately(now)}${short(now.admitted_total)} ever admitted` },
+    { label: "Gone per minute", value: measured(now.gone_per_minute, now.over_seconds, short), note: `${lately(now)}${short(now.expired_total)} since the start` },
     { label: "Memory", value: bytes(now.memory_bytes), note: now.series >= 10_000 ? `${short(now.memory_bytes / now.series)} B per series` : undefined },
     { label: "Sample", value: short(now.sample_size), note: "series that estimates are made from" },
   );

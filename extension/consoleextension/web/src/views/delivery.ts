@@ -48,7 +48,7 @@ export const delivery: View<Data> = {
       asked ? only(asked, route) : null,
       history.times.length > 1 && exporters.some((e) => e.destinations.length) ? chooseRange(route) : null,
       exporters.map((e) => exporter(e, data, history, route)),
-      data.receivers.length && !asked ? intake(data.receivers) : null,
+      data.receivers.length && !asked ? intake(data.receivers, data.over_seconds) : null,
     ];
   },
 };
@@ -146,7 +146,7 @@ const next = (what: string): Child => (what ? h("p", null, h("span", { class: "q
 
 const advice = (what: string): Child => (what ? h("small", { class: "block" }, h("span", { class: "quiet" }, "Next: "), what) : null);
 
-function intake(all: api.Intake[]): Child {
+function intake(all: api.Intake[], over: api.Rate): Child {
   return section(
     "What clients send here",
     null,
@@ -158,7 +158,7 @@ function intake(all: api.Intake[]): Child {
       columns: [
         { title: "Receiver", head: true, cell: (r) => r.receiver },
         { title: "Address", class: "mono nowrap", cell: (r) => r.addresses.join(", ") },
-        { title: "Taken", cell: (r) => [measured(r.taken_per_second, null), r.refused_per_second ? h("small", { class: "bad-text block" }, `${rate(r.refused_per_second)} to be sent again`) : null] },
+        { title: "Taken", cell: (r) => [measured(r.taken_per_second, over), r.refused_per_second ? h("small", { class: "bad-text block" }, `${rate(r.refused_per_second)} to be sent again`) : null] },
         { title: "Streams", cell: (r) => (r.max_streams ? bar(r.streams / r.max_streams, `${count(r.streams)} of ${count(r.max_streams)}`) : r.streams ? count(r.streams) : unknown) },
         { title: "In flight", cell: (r) => (r.max_in_flight_bytes ? bar(r.in_flight_bytes / r.max_in_flight_bytes, `${bytes(r.in_flight_bytes)} of ${bytes(r.max_in_flight_bytes)}`) : r.in_flight_bytes ? bytes(r.in_flight_bytes) : unknown) },
         { title: "Requests", class: "wrap", cell: (r) => r.requests.map((x) => `${words(x.outcome)}: ${short(x.count)}`).join(", ") || unknown },

@@ -50,11 +50,16 @@ function summary(now: api.Overview): Child {
   const { collector, targets } = now;
   const all = targets.healthy + targets.failing + targets.unknown;
   return [
-    `${collector.name} ${collector.version} on ${collector.hostname}, up ${duration((Date.parse(now.now) - Date.parse(now.started)) / 1000)}. `,
+    `${collector.name} ${collector.version} on ${collector.hostname}, up ${since(now, now.started)}${reloaded(now)}. `,
     all > 0 ? `${count(targets.healthy)} of ${plural(all, "target")} healthy. ` : "",
     losses(now),
   ];
 }
+
+const since = (now: api.Overview, when: string): string => duration((Date.parse(now.now) - Date.parse(when)) / 1000);
+
+// Counters begin anew with each configuration.
+const reloaded = (now: api.Overview): string => (Date.parse(now.loaded) - Date.parse(now.started) > 10_000 ? `, configuration loaded again ${since(now, now.loaded)} ago` : "");
 
 function losses(now: api.Overview): Child {
   const lost = now.totals.dropped_per_second;
@@ -168,9 +173,11 @@ const wire = (n: api.Rate | undefined): string => (n === null || n === undefined
 
 function source(id: string, node: api.PipelineNode, now: api.Overview): Box {
   if (node.outside.in !== "targets") return { id, kind: "", name: "Clients", line: "", tone: null, losses: [], href: href("delivery") };
-  const { healthy, failing, unknown: new_ } = now.targets;
-  return { id, kind: "", name: plural(healthy + failing + new_, "target"), line: failing ? `${count(failing)} failing` : new_ ? `${count(new_)} not scraped yet` : healthy ? "all healthy" : "none found", tone: null, losses: [], href: href("targets", "", failing ? { state: "failing" } : {}) };
+  const { healthy, failing, unknown: new_ } = node.targets ?? now.targets;
+  return { id, kind: "", name: plural(healthy + failing + new_, "target"), line: failing ? `${count(failing)} failing` : new_ ? `${count(new_)} not scraped yet` : healthy ? "all healthy" : "none found", tone: null, losses: [], href: href("targets", "", { state: failing ? "failing" : null, receiver: receivers(now) > 1 ? node.name : null }) };
 }
+
+const receivers = (now: api.Overview): number => now.nodes.filter((n) => n.targets).length;
 
 const views: Record<string, string> = { receiver: "targets", exporter: "delivery" };
 
@@ -196,7 +203,9 @@ function doing(node: api.PipelineNode): string {
   if (node.status !== "ok" && node.status !== "none") return node.status.replace(/_/g, " ");
   const { rates } = node;
   if (rates?.refused) return `${rate(rates.refused)} refused`;
-  if (node.kind === "exporter" && rates?.wire_bytes && rates.raw_bytes) return `compressed to ${percent(rates.wire_bytes / rates.raw_bytes)}`;
+  // Of requests that are repeated or refused the bytes on the wire are counted, and what was in them is not.
+  const well = node.destinations.every((d) => !d.lost_per_second && !d.retries_per_second);
+  if (node.kind === "exporter" && well && rates?.wire_bytes && rates.raw_bytes) return `compressed to ${percent(rates.wire_bytes / rates.raw_bytes)}`;
   return rates ? "working" : "running";
 }
 
