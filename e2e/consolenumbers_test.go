@@ -4,9 +4,11 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +22,12 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// perScrape is how many samples a target of these situations has, all of them gauges, so that samples are points.
-const perScrape = 100
+const (
+	// perScrape is how many samples a target of these situations has, all of them gauges, so that samples are points.
+	perScrape = 100
+	// ofAScrape is what comes of them, with the five about the scrape.
+	ofAScrape = perScrape + 5
+)
 
 // shownOverview and shownDelivery are what the console's API says.
 type (
@@ -38,38 +44,90 @@ type (
 		SentRate    *float64 `json:"sent_per_second"`
 		LostRate    *float64 `json:"lost_per_second"`
 		WaitingRate *float64 `json:"waiting_per_second"`
-		Dropped     []struct {
-			Reason string
-			Count  int64
-		}
+		RetryRate   *float64 `json:"retries_per_second"`
+		WireRate    *float64 `json:"wire_bytes_per_second"`
+		Ack         *float64 `json:"ack_seconds"`
+		Queue       struct{ Items, Bytes float64 }
+		InFlight    struct{ Requests float64 } `json:"in_flight"`
+		Responses   []shownCount
+		Dropped     []shownCount
+	}
+
+	shownCount struct {
+		Reason, Status string
+		Count          int64
 	}
 
 	shownOverview struct {
-		Over    *float64 `json:"over_seconds"`
-		Process struct {
+		Started, Loaded time.Time
+		Over            *float64 `json:"over_seconds"`
+		Process         struct {
+			CPU *float64 `json:"cpu_cores"`
 			RSS *float64 `json:"rss_bytes"`
+			GC  *float64 `json:"gc_cpu_ratio"`
 		}
 		Totals struct {
 			In           *float64 `json:"in_per_second"`
 			Limited      *float64 `json:"limited_per_second"`
 			Out          *float64 `json:"out_per_second"`
 			Lost         *float64 `json:"dropped_per_second"`
+			Wire         *float64 `json:"wire_bytes_per_second"`
+			Queued       float64  `json:"queued_bytes"`
 			Destinations int
 		}
 		Latest   map[string]*float64
-		Targets  struct{ Healthy, Failing, Unknown, Dropped int }
+		Targets  shownCounts
 		Findings []struct{ Title, Severity string }
 		Nodes    []struct {
 			ID           string
-			Rates        *struct{ In, Out, Limited, Dropped *float64 }
+			Rates        *struct{ In, Out, Limited, Dropped, Refused *float64 }
+			Targets      *shownCounts
 			Destinations []shownDestination
 		}
 	}
 
 	shownDelivery struct {
+		Over      *float64 `json:"over_seconds"`
 		Exporters []struct {
 			Exporter     string
 			Destinations []shownDestination
+		}
+	}
+
+	shownCounts struct{ Healthy, Failing, Unknown, Dropped, Elsewhere int }
+
+	shownTargets struct {
+		Total  int
+		Counts shownCounts
+		Errors []struct {
+			Reason string
+			Count  int
+		}
+		Jobs []struct {
+			Job              string
+			Targets, Healthy int
+			Failing, Dropped int
+		}
+	}
+
+	shownCardinality struct {
+		Processors []struct {
+			Over     *float64 `json:"over_seconds"`
+			New      *float64 `json:"new_per_minute"`
+			Gone     *float64 `json:"gone_per_minute"`
+			Series   float64
+			Metrics  float64
+			Admitted float64                        `json:"admitted_total"`
+			Expired  float64                        `json:"expired_total"`
+			Memory   float64                        `json:"memory_bytes"`
+			Sample   float64                        `json:"sample_size"`
+			Rejected struct{ Value, Error float64 } `json:"rejected_series"`
+			Limits   []struct {
+				Rule   string
+				Used   float64
+				Max    float64
+				Points float64 `json:"rejected_points"`
+			}
 		}
 	}
 )
@@ -93,146 +151,7 @@ func (o *shownOverview) near(a, b float64) bool {
 	return math.Abs(a-b)*known(o.Over) <= 2.5*perScrape
 }
 
-// A situation is an agent with something to show. Each has two destinations to use, A and B.
-type situation struct {
-	name string
-	// a and b are how the destinations answer.
-	a, b rwserver.Step
-	// config is laid over that of an agent that scrapes one target each second and sends to A. In it %[1]s and %[2]s are the
-	// addresses of A and B, %[3]s one that is free and %[4]s a folder. Several are laid over each other.
-	config string
-	// holds is what the numbers must come to be. "" is well.
-	holds func(o *shownOverview) string
-	// reads is what the page must come to say.
-	reads []string
-}
-
-// over stands between configurations.
-const over = "\n---\n"
-
-const (
-	// tireless goes on trying.
-	tireless     = "exporters: {remotewrite: {circuit_breaker: {consecutive_failures: 1000000}}}"
-	twoEndpoints = "exporters: {remotewrite: {endpoint: '', endpoints: [{endpoint: '%[1]s'}, {endpoint: '%[2]s'}]}}"
-	limitedTo    = `
-processors: {cardinality: {mode: %s, rules: [{name: few, match: {metric: goose}, group_by: [metric], max_series: 40, on_exceed: [drop]}]}}
-service: {pipelines: {metrics: {processors: [cardinality]}}}`
-)
-
-var (
-	unwilling = rwserver.Step{Status: 503}
-	rejecting = rwserver.Step{Status: 400}
-)
-
-func say(ok bool, format string, args ...any) string {
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf(format, args...)
-}
-
-// sums says what in, out, limited and lost have to come to, as parts of what comes in; nil is whatever.
-func sums(out, limited, lost float64) func(*shownOverview) string {
-	return func(o *shownOverview) string {
-		t := &o.Totals
-		in := known(t.In)
-		return say(in > perScrape/2 && o.near(known(t.Out), out*in) && o.near(known(t.Limited), limited*in) && o.near(known(t.Lost), lost*in),
-			"in %v, out %v, limited %v, lost %v", in, known(t.Out), known(t.Limited), known(t.Lost))
-	}
-}
-
-func all(checks ...func(*shownOverview) string) func(*shownOverview) string {
-	return func(o *shownOverview) string {
-		var wrong []string
-		for _, check := range checks {
-			if what := check(o); what != "" {
-				wrong = append(wrong, what)
-			}
-		}
-		return strings.Join(wrong, "; ")
-	}
-}
-
-// state says in which states destinations have to be.
-func state(states ...string) func(*shownOverview) string {
-	return func(o *shownOverview) string {
-		var found []string
-		for i := range o.Nodes {
-			for _, d := range o.Nodes[i].Destinations {
-				found = append(found, d.State)
-			}
-		}
-		return say(strings.Join(found, " ") == strings.Join(states, " "), "destinations are %v and not %v", found, states)
-	}
-}
-
-func finding(text string) func(*shownOverview) string {
-	return func(o *shownOverview) string {
-		for _, f := range o.Findings {
-			if strings.Contains(f.Title, text) {
-				return ""
-			}
-		}
-		return fmt.Sprintf("no finding %q in %v", text, o.Findings)
-	}
-}
-
-func both(o *shownOverview) string {
-	return say(o.Totals.Destinations == 2, "%d destinations", o.Totals.Destinations)
-}
-
-func counted(healthy, failing, dropped int) func(*shownOverview) string {
-	return func(o *shownOverview) string {
-		t := o.Targets
-		return say(t.Healthy == healthy && t.Failing == failing && t.Dropped == dropped, "targets %+v", t)
-	}
-}
-
-var situations = []situation{
-	{name: "all is well", holds: all(sums(1, 0, 0), state("ok"), counted(1, 0, 0)), reads: []string{"All is well", "Nothing is being lost"}},
-	{name: "slow destination", a: rwserver.Step{Delay: 500 * time.Millisecond}, holds: all(sums(1, 0, 0), state("ok"))},
-	{name: "down", a: unwilling, config: tireless, holds: all(sums(0, 0, 0), state("retrying")), reads: []string{"Retrying"}},
-	{name: "breaker", a: unwilling, config: "exporters: {remotewrite: {circuit_breaker: {open_for: 1m}}}", holds: all(sums(0, 0, 0), state("breaker_open"), finding("circuit breaker is open")), reads: []string{"Breaker open"}},
-	{name: "rejecting", a: rejecting, holds: all(sums(0, 0, 1), state("dropping"), finding("is losing data")), reads: []string{"are being lost", "Dropping data"}},
-	{name: "throttled", a: rwserver.Step{Status: 429, Header: rwserver.RetryAfterSeconds(100)}, holds: all(sums(0, 0, 0), state("throttled")), reads: []string{"Throttled"}},
-	{name: "two, both well", config: twoEndpoints, holds: all(sums(1, 0, 0), both, state("ok", "ok")), reads: []string{"by the slowest of 2 destinations"}},
-	{name: "two, one down", b: unwilling, config: twoEndpoints + over + tireless, holds: all(sums(0, 0, 0), both, state("ok", "retrying"))},
-	{name: "two, one rejecting", b: rejecting, config: twoEndpoints, holds: all(sums(0, 0, 1), both, state("ok", "dropping"))},
-	{
-		name:   "two that share the series",
-		config: twoEndpoints + over + "exporters: {remotewrite: {shard_by_url: {enabled: true}}}",
-		holds:  all(sums(1, 0, 0), both),
-	},
-	{
-		name: "two exporters of one pipeline", b: rejecting,
-		config: "exporters: {remotewrite/b: {endpoint: %[2]s, target_info: {enabled: false}, batch: {timeout: 100ms}}}\nservice: {pipelines: {metrics: {exporters: [remotewrite, remotewrite/b]}}}",
-		holds:  all(sums(0, 0, 1), both),
-	},
-	{
-		name:   "a receiver of our own on the way",
-		config: "exporters: {remotewrite: {endpoint: 'http://%[3]s/api/v1/write'}, nop: {}}\nreceivers: {remotewrite: {endpoint: %[3]s}}\nservice: {pipelines: {metrics/own: {receivers: [remotewrite], exporters: [nop]}}}",
-		holds:  sums(1, 0, 0),
-	},
-	{name: "queue full, the newest is dropped", a: unwilling, config: "exporters: {remotewrite: {queue: {size: 1200, on_full: drop_newest}}}", holds: all(sums(0, 0, 1), finding("Scrapes of fastprometheus are lost"))},
-	{name: "queue full, the oldest is dropped", a: unwilling, config: "exporters: {remotewrite: {queue: {size: 1200, on_full: drop_oldest}}}", holds: all(sums(0, 0, 1), finding("is losing data"))},
-	{name: "limited", config: fmt.Sprintf(limitedTo, "enforce"), holds: all(sums(0.4, 0.6, 0), finding("Rule few is at its limit: 40 of 40 series: label ring of goose")), reads: []string{"limited"}},
-	{name: "limited, dry", config: fmt.Sprintf(limitedTo, "dry_run"), holds: sums(1, 0, 0)},
-	{
-		name: "memory is short", config: "processors: {memory_limiter: {check_interval: 100ms, limit_mib: 1}}\nservice: {pipelines: {metrics: {processors: [memory_limiter]}}}",
-		holds: all(finding("Scrapes of fastprometheus are lost"), func(o *shownOverview) string {
-			return say(known(o.Totals.Lost) > 0 && known(o.Totals.Out) == 0, "out %v, lost %v", known(o.Totals.Out), known(o.Totals.Lost))
-		}), reads: []string{"are being lost"},
-	},
-	{
-		name:   "targets fail",
-		config: "receivers: {fastprometheus: {config: {scrape_configs: [{job_name: silent, static_configs: [{targets: ['%[3]s']}]}, {job_name: unwanted, static_configs: [{targets: ['%[3]s']}], relabel_configs: [{action: drop}]}]}}}",
-		holds:  all(counted(0, 1, 1), finding("1 of 1 targets fails: connection refused")), reads: []string{"connection refused"},
-	},
-	{name: "rules drop samples", config: "exporters: {remotewrite: {write_relabel_configs: [{source_labels: [ring], regex: 'r[0-4].*', action: drop}]}}", holds: all(sums(0.5, 0, 0), state("ok"))},
-	{name: "on disk", config: "extensions: {file_storage: {directory: %[4]s}}\nexporters: {remotewrite: {queue: {storage: file_storage}}}\nservice: {extensions: [health_check, console, file_storage]}", holds: all(sums(1, 0, 0), state("ok"))},
-}
-
-// In twenty situations the numbers add up, are those of the metrics, and the page says what they say.
+// In each situation the numbers add up, are those of the metrics, and the page says what they say.
 func TestConsoleNumbers(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -263,22 +182,60 @@ func (s *situation) run(t *testing.T, browser *console.Browser, body string) {
 		if part == "" {
 			continue
 		}
-		configs = append(configs, addressed(part, a.URL(), b.URL(), free, t.TempDir()))
+		configs = append(configs, addressed(part, a.URL(), b.URL(), free, t.TempDir(), target.Addr()))
 	}
-	c := startCollector(t, configs...)
+	c := startDistribution(t, cmp.Or(s.distribution, "godwit-agent"), configs...)
 	api := "http://" + endpoint + "/api/v1/"
 	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "")
+	p.Do(listens)
+	now := &staged{collector: c, a: a, b: b, api: api, page: p}
+	now.comesTo(t, s.holds)
+	p.Reads("main", s.reads...)
+	now.shows(t)
+	if s.then != nil {
+		s.then(t, now)
+		now.comesTo(t, s.thenHolds)
+	}
+}
+
+// comesTo waits until the numbers are what they have to be, and those of the metrics.
+func (s *staged) comesTo(t *testing.T, holds func(*shownOverview) string) {
+	t.Helper()
 	wait.Until(t, time.Minute, func() (bool, string) {
 		var o shownOverview
-		require.NoError(t, json.Unmarshal(ask(t, api+"overview"), &o)) //nolint:musttag // names are those of the keys but for their case
-		why := all(longEnough, s.holds, addsUp)(&o)
+		if err := look(s.api+"overview", &o); err != nil {
+			return false, err.Error()
+		}
+		require.Empty(t, unknownAtFirst(&o))
+		why := all(longEnough, holds, addsUp)(&o)
 		return why == "", why
 	})
 	wait.Until(t, time.Minute, func() (bool, string) {
-		why := sandwich(t, c, api)
+		why := sandwich(t, s.collector, s.api)
 		return why == "", why
 	})
-	p.Reads("main", s.reads...)
+}
+
+// look reads what the API says, if it answers.
+func look(url string, into any) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// unknownAtFirst says what is given as a rate before there is one: it would be zero, or all since the start.
+func unknownAtFirst(o *shownOverview) string {
+	if o.Over != nil {
+		return ""
+	}
+	t := &o.Totals
+	return say(t.In == nil && t.Out == nil && t.Limited == nil && t.Lost == nil && t.Wire == nil, "rates over no time: %+v", *t)
 }
 
 // addressed puts addresses into a configuration, by their numbers.
@@ -314,31 +271,67 @@ func addsUp(o *shownOverview) string {
 	return ""
 }
 
-// sandwich asks for the metrics before and after the console: what it counts is between the two.
+// sandwich asks for the metrics before and after the console: what it shows is between the two.
 func sandwich(t *testing.T, c *collector, api string) string {
 	t.Helper()
 	before := page(t, c.telemetry)
 	var d shownDelivery
-	require.NoError(t, json.Unmarshal(ask(t, api+"delivery"), &d)) //nolint:musttag // as above
+	var list shownTargets
+	var series shownCardinality
+	var o shownOverview
+	for path, into := range map[string]any{"delivery": &d, "targets?limit=1": &list, "cardinality": &series, "overview": &o} {
+		if err := look(api+path, into); err != nil {
+			return err.Error()
+		}
+	}
 	after := page(t, c.telemetry)
-	var sent, lost, requests, retries, wire float64
+	shown := map[string]float64{}
 	for i := range d.Exporters {
 		for _, to := range d.Exporters[i].Destinations {
-			sent, lost = sent+float64(to.Sent), lost+float64(to.lost())
-			requests, retries, wire = requests+float64(to.Requests), retries+float64(to.Retries), wire+float64(*to.WireBytes)
+			shown["otelcol_exporter_sent_metric_points"] += float64(to.Sent)
+			shown["otelcol_exporter_send_failed_metric_points"] += float64(to.lost())
+			if strings.HasPrefix(d.Exporters[i].Exporter, "remotewrite") {
+				shown["otelcol_exporter_remotewrite_requests"] += float64(to.Requests)
+				shown["otelcol_exporter_remotewrite_retries"] += float64(to.Retries)
+				shown["otelcol_exporter_remotewrite_wire_bytes"] += float64(*to.WireBytes)
+				shown["otelcol_exporter_remotewrite_queue_bytes"] += to.Queue.Bytes
+				shown["otelcol_exporter_remotewrite_queued_blocks"] += to.Queue.Items
+				shown["otelcol_exporter_remotewrite_in_flight"] += to.InFlight.Requests
+			}
 		}
 	}
-	for name, shown := range map[string]float64{
-		"otelcol_exporter_sent_metric_points":        sent,
-		"otelcol_exporter_send_failed_metric_points": lost,
-		"otelcol_exporter_remotewrite_requests":      requests,
-		"otelcol_exporter_remotewrite_retries":       retries,
-		"otelcol_exporter_remotewrite_wire_bytes":    wire,
-	} {
-		least, most := metric(t, before, name), metric(t, after, name)
-		if shown < least || shown > most {
-			return fmt.Sprintf("%s was %v, then the console said %v, then it was %v", name, least, shown, most)
+	for _, p := range series.Processors {
+		shown["otelcol_processor_cardinality_admitted_series"] += p.Admitted
+		shown["otelcol_processor_cardinality_expired_series"] += p.Expired
+		for _, l := range p.Limits {
+			shown["otelcol_processor_cardinality_rejected_points"] += l.Points
 		}
 	}
-	return ""
+	for name, value := range shown {
+		if why := between(name, value, metric(t, before, name), metric(t, after, name)); why != "" {
+			return why
+		}
+	}
+	scraping := 0
+	for i := range o.Nodes {
+		if o.Nodes[i].Targets != nil {
+			scraping++
+		}
+	}
+	if scraping == 1 { // two receivers of a type have one metric, and the last one's word counts
+		for state, n := range map[string]int{"healthy": list.Counts.Healthy, "failing": list.Counts.Failing, "unknown": list.Counts.Unknown, "dropped": list.Counts.Dropped} {
+			name, label := "otelcol_receiver_fastprometheus_targets", fmt.Sprintf("state=%q", state)
+			if why := between(name+" "+state, float64(n), metricWith(t, before, name, label), metricWith(t, after, name, label)); why != "" {
+				return why
+			}
+		}
+	}
+	// Memory comes and goes between two looks.
+	rss := metric(t, after, "otelcol_process_memory_rss")
+	return say(math.Abs(known(o.Process.RSS)-rss) < 0.3*rss, "the console says %v bytes of memory, the metrics %v", known(o.Process.RSS), rss)
+}
+
+// between allows what goes up and down to have done so.
+func between(name string, shown, before, after float64) string {
+	return say(min(before, after) <= shown && shown <= max(before, after), "%s was %v, then the console said %v, then it was %v", name, before, shown, after)
 }

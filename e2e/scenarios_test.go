@@ -105,14 +105,14 @@ func setStage(t *testing.T, s *scenario.Scenario) *stage {
 	} else {
 		configs = append(configs, pagesFrame)
 	}
-	target, otlp := targets.New(t, pages...), freeport.Addr(t)
-	addresses := strings.NewReplacer("$SINK", sink.Addr(), "$TARGET", target.Addr(), "$OTLP", otlp)
+	target, otlp, own := targets.New(t, pages...), freeport.Addr(t), freeport.Addr(t)
+	addresses := strings.NewReplacer("$SINK", sink.Addr(), "$TARGET", target.Addr(), "$OTLP", otlp, "$OWN", own)
 	for i := range configs {
 		configs[i] = addresses.Replace(configs[i])
 	}
 	stage := &stage{
 		sink:  sink,
-		names: strings.NewReplacer(sink.Addr(), "$SINK", target.Addr(), "$TARGET", otlp, "$OTLP"),
+		names: strings.NewReplacer(sink.Addr(), "$SINK", target.Addr(), "$TARGET", otlp, "$OTLP", own, "$OWN"),
 		agent: startDistribution(t, "godwit", configs...),
 	}
 	for i, text := range s.Sends {

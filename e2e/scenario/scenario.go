@@ -20,7 +20,8 @@ import (
 
 // Scenario is one archive.
 type Scenario struct {
-	// Config is laid over what every test of a collector has. $TARGET, $OTLP and $SINK are addresses.
+	// Config is laid over what every test of a collector has. $TARGET, $OTLP and $SINK are addresses, and $OWN one that is
+	// free for what the collector sends to itself.
 	Config string
 	// Pages are what the target serves, one a scrape, and the last one ever after. Files "page", or "page <status>".
 	Pages []Page
