@@ -52,7 +52,7 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 		a.metrics = append(a.metrics, next)
 	}
 	a.metrics = append(a.metrics, aheadMetric{fps: len(a.fps), marks: len(a.marks)})
-	if len(a.fps) <= warmed {
+	if len(a.fps) <= warmed && !b.taking { // who has just been aggregated goes on to be
 		b.g.Limiter.Series.Warm(a.fps)
 	}
 }

@@ -49,6 +49,7 @@ type Batch struct {
 	came   int64 // points
 	gone   int64 // of these, removed
 	taken  int64 // of these, because they are aggregated
+	taking bool  // all points of the last metric were
 
 	candidates []string // labels of the point at hand that may be collapsed, by key
 
@@ -274,12 +275,16 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.weigh(m, len(b.fps))
 	plain := len(b.marks) == 0
 	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
+	b.taking = false
 	if dropped && !b.g.DryRun {
+		n := 0
 		for _, drop := range b.drop {
 			if drop {
-				b.taken++
+				n++
 			}
 		}
+		b.taken += int64(n)
+		b.taking = n == len(b.fps)
 	}
 	for i, fp := range b.fps {
 		if i%warmed == 0 && len(b.fps) > warmed {
