@@ -5,6 +5,7 @@ package quietconn
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -118,8 +119,8 @@ func TestBrokenConnectionsAreToldOf(t *testing.T) {
 		require.NoError(t, there.Close())
 		require.Eventually(t, func() bool {
 			_, err := Of(here).Write([]byte("x"))
-			_, ok := err.(*net.OpError)
-			return ok
+			var told *net.OpError
+			return errors.As(err, &told)
 		}, 10*time.Second, time.Millisecond)
 	})
 }
