@@ -25,7 +25,7 @@ type Retry struct {
 }
 
 // spread is by what all pauses of a request are longer or shorter than configured. Drawn once, it keeps requests apart that failed
-// together as well as a draw for each pause would, and no pause is shorter than the one before it.
+// together, where the sums of a draw for each pause would gather around their mean, and no pause is shorter than the one before it.
 func (r Retry) spread() float64 {
 	return 1 + r.RandomizationFactor*(2*rand.Float64()-1) //nolint:gosec // spreads load, keeps no secret
 }
