@@ -31,6 +31,9 @@ type walk struct {
 	family   *family // the metric before, whose next is expected
 	before   *point  // the point before, whose next is expected
 	last     *point  // the last one of the metrics before
+	form     *form   // of the point that was expected last
+	number   uint32  // the form's
+	seen     uint32  // the encoder's generation: none ends meanwhile
 	latest   int64   // of the resource's points
 	hits     uint64
 	misses   uint64
@@ -87,7 +90,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 		e.dropped(ReasonTenants, tenant, all())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
-	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot(), recalling: recalling{recollection: e.recall(t, loan, all)}}
+	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot(), form: e.forms.one(0), seen: e.generation.Load(), recalling: recalling{recollection: e.recall(t, loan, all)}}
 	for i := range n {
 		w.resourceMetrics(at(i))
 	}
@@ -151,7 +154,8 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 }
 
 func (w *walk) metric(m pmetric.Metric) {
-	f := w.familyOf(m, shapeOf(m))
+	s := shapeOf(m)
+	f := w.familyOf(m, s)
 	if w.before != nil {
 		w.last = w.before
 	}
@@ -160,7 +164,7 @@ func (w *walk) metric(m pmetric.Metric) {
 		w.e.dropped(f.reason, m.Name(), max(countPoints(m), 1))
 		return
 	}
-	switch m.Type() {
+	switch s.kind {
 	case pmetric.MetricTypeGauge:
 		w.numbers(m.Gauge().DataPoints())
 	case pmetric.MetricTypeSum:
@@ -247,7 +251,11 @@ func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint
 func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) (p *point, number uint32) {
 	number = expected.Load()
 	p = w.e.points.one(number)
-	if !w.e.is(p, w.family, m, bounds, w.text) {
+	if p.form != w.number { // mostly it is the one of the point before
+		w.form, w.number = w.e.forms.one(p.form), p.form
+	}
+	o := w.form
+	if o.family != w.family || !o.keys.match(m, o.keys.valuesOf(p.values), w.text) || !sameBounds(o.bounds, bounds) {
 		return nil, 0
 	}
 	w.hits++
@@ -259,8 +267,8 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 	p := w.pointOf(m, bounds)
 	if stale {
 		w.e.end(&p.seen)
-	} else {
-		w.e.see(&p.seen)
+	} else if p.seen.Load() != w.seen {
+		p.seen.Store(w.seen)
 	}
 	w.before = p
 	w.s.unlisted = w.s.unlisted || p.form == 0

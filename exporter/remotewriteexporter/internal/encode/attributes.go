@@ -40,26 +40,20 @@ func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
 	}
 	i := 0
 	for name, v := range m.All() {
-		kind := v.Type()
-		if name != k.names[i] {
+		kind, id := k.kinds[i], values[i]
+		if name != k.names[i] || int(id) >= len(text) { // or newer than the snapshot: the table will tell
 			return false
 		}
-		if kind != k.kinds[i] {
-			if k.kinds[i] != pcommon.ValueTypeEmpty || PlainText(v) != "" {
-				return false
-			}
-			i++
-			continue
-		}
-		id := values[i]
-		if int(id) >= len(text) { // newer than the snapshot: the table will tell
-			return false
-		}
-		if kind == pcommon.ValueTypeStr {
+		switch {
+		case kind == pcommon.ValueTypeStr: // fast path: of what is no string it is empty, which the text is not
 			if v.Str() != text[id] {
 				return false
 			}
-		} else if !textIs(v, text[id]) {
+		case kind == pcommon.ValueTypeEmpty:
+			if PlainText(v) != "" {
+				return false
+			}
+		case kind != v.Type() || !textIs(v, text[id]):
 			return false
 		}
 		i++

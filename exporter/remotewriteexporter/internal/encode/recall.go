@@ -125,7 +125,7 @@ func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
 	if k == nil {
 		return w.findFamily(m, s)
 	}
-	if f := k.family; f != nil && !f.dead && f.kind == m.Type() && f.schema == w.schema && f.scope == w.scope && f.scraped == w.scraped {
+	if f := k.family; f != nil && !f.dead && f.kind == s.kind && f.schema == w.schema && f.scope == w.scope && f.scraped == w.scraped {
 		return f
 	}
 	k.family = w.findFamily(m, s)

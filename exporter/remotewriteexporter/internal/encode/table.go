@@ -89,14 +89,15 @@ func (e *Encoder) see(seen *atomic.Uint32) {
 
 // shape is what decides the translation of a metric, beside its name.
 type shape struct {
+	kind        pmetric.MetricType
 	typeHint    string
 	monotonic   bool
 	temporality pmetric.AggregationTemporality
 }
 
 func shapeOf(m pmetric.Metric) shape {
-	s := shape{temporality: pmetric.AggregationTemporalityCumulative}
-	switch m.Type() {
+	s := shape{kind: m.Type(), temporality: pmetric.AggregationTemporalityCumulative}
+	switch s.kind {
 	case pmetric.MetricTypeSum:
 		s.monotonic, s.temporality = m.Sum().IsMonotonic(), m.Sum().AggregationTemporality()
 	case pmetric.MetricTypeHistogram:
@@ -114,7 +115,7 @@ func shapeOf(m pmetric.Metric) shape {
 }
 
 func (f *family) match(m pmetric.Metric, s shape, schema *schema, scope *scope, scraped bool) bool {
-	return !f.dead && f.name == m.Name() && f.kind == m.Type() && f.schema == schema && f.scope == scope &&
+	return !f.dead && f.name == m.Name() && f.kind == s.kind && f.schema == schema && f.scope == scope &&
 		f.scraped == scraped && f.monotonic == s.monotonic && f.temporality == s.temporality &&
 		f.unit == m.Unit() && f.help == m.Description() && f.typeHint == s.typeHint
 }
@@ -130,7 +131,7 @@ func (e *Encoder) end(seen *atomic.Uint32) {
 
 // family finds or makes the family of m.
 func (e *Encoder) family(t *tenant, m pmetric.Metric, s shape, schema *schema, scope *scope, scraped bool) *family {
-	h := e.hashString(e.hashString(mix(schema.id, uint64(m.Type())), m.Name()), m.Description()) & e.hashMask
+	h := e.hashString(e.hashString(mix(schema.id, uint64(s.kind)), m.Name()), m.Description()) & e.hashMask
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
 	for f := t.families[h]; f != nil; f = f.sibling {
@@ -142,7 +143,7 @@ func (e *Encoder) family(t *tenant, m pmetric.Metric, s shape, schema *schema, s
 	f := &family{
 		schema: schema, scope: scope, scraped: scraped, id: e.familyIDs, sibling: t.families[h],
 		name: strings.Clone(m.Name()), unit: strings.Clone(m.Unit()), help: strings.Clone(m.Description()),
-		typeHint: strings.Clone(s.typeHint), kind: m.Type(), monotonic: s.monotonic, temporality: s.temporality,
+		typeHint: strings.Clone(s.typeHint), kind: s.kind, monotonic: s.monotonic, temporality: s.temporality,
 	}
 	e.translate(t, f)
 	if f.dead = e.listed >= e.cfg.MaxSeries; !f.dead {
