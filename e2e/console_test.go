@@ -245,7 +245,7 @@ func TestConsole(t *testing.T) {
 		p.Reads("tbody", "503")
 		ill := console.Eval[string](p, `document.querySelector("tbody th a").hash`)
 		p.Go(ill)
-		p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 401 and 403: check the job's credentials")
+		p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 500 and above: see the target's own log")
 		views := map[string]string{
 			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
 			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",

@@ -3,7 +3,11 @@
 
 package consoleextension
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // The most usual reasons.
 const (
@@ -45,6 +49,21 @@ func nextForReason(reason string) string {
 		return next
 	}
 	return "Look at the last error of one of them, and at its live response."
+}
+
+// nextForStatus leaves out what is about other statuses than those that targets answer with.
+func nextForStatus(codes ...string) string {
+	var said []string
+	for _, next := range []struct{ first, last, text string }{
+		{"401", "403", "401 and 403: check the job's credentials."},
+		{"404", "404", "404: check metrics_path."},
+		{"500", "599", "500 and above: see the target's own log."},
+	} {
+		if slices.ContainsFunc(codes, func(code string) bool { return next.first <= code && code <= next.last }) {
+			said = append(said, next.text)
+		}
+	}
+	return cmp.Or(strings.Join(said, " "), nextForScrape[reasonStatus])
 }
 
 var nextForScrape = map[string]string{

@@ -239,8 +239,7 @@ func errorsOf(_ *source, all inspect.Targets) []errorJSON {
 			}
 			e.Count++
 			e.Jobs = include(e.Jobs, j.Name)
-			if _, answer, ok := strings.Cut(t.LastError, "HTTP status "); ok && t.Reason == reasonStatus {
-				code, _, _ := strings.Cut(answer, " ")
+			if code := statusOf(t); code != "" {
 				e.codes = include(e.codes, code)
 			}
 		}
@@ -250,10 +249,19 @@ func errorsOf(_ *source, all inspect.Targets) []errorJSON {
 		if len(e.codes) > 0 {
 			slices.Sort(e.codes)
 			e.Text += ": " + strings.Join(e.codes, ", ")
+			e.Next = nextForStatus(e.codes...)
 		}
 		out = append(out, *e)
 	}
 	return merge(out)
+}
+
+// statusOf is the status that a target answers with, if that is what is wrong with it.
+func statusOf(t *inspect.Target) (code string) {
+	if _, answer, ok := strings.Cut(t.LastError, "HTTP status "); ok && t.Reason == reasonStatus {
+		code, _, _ = strings.Cut(answer, " ")
+	}
+	return code
 }
 
 // include adds a text that is not there yet, while there is room.
@@ -451,6 +459,9 @@ func (c *console) target(r *http.Request) (any, error) {
 	out := targetDetailJSON{targetJSON: e.json(), Discovered: hidden(e.target.Labels.Discovered()), CanLook: e.source.Look != nil}
 	if e.target.State == inspect.Failing {
 		out.Next = nextForReason(e.target.Reason)
+		if code := statusOf(e.target); code != "" {
+			out.Next = nextForStatus(code)
+		}
 	}
 	if e.job.Rules != nil {
 		out.Relabel, out.MetricRelabel = e.job.Rules()

@@ -224,3 +224,11 @@ func TestAPageOfAListIsSorted(t *testing.T) {
 	}
 	require.Empty(t, least(nil, 10, bySamples))
 }
+
+func TestAdviceIsAboutTheStatusesThatThereAre(t *testing.T) {
+	require.Equal(t, "500 and above: see the target's own log.", nextForStatus("503"))
+	require.Equal(t, "401 and 403: check the job's credentials. 404: check metrics_path.", nextForStatus("403", "404", "429"))
+	require.Equal(t, nextForReason(reasonStatus), nextForStatus("429"))
+	require.Equal(t, "404", statusOf(&inspect.Target{Reason: reasonStatus, LastError: "server returned HTTP status 404 Not Found"}))
+	require.Empty(t, statusOf(&inspect.Target{Reason: reasonRefused, LastError: "HTTP status 404 Not Found"}))
+}
