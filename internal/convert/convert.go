@@ -96,7 +96,9 @@ type input struct {
 	extra map[string]string
 	// dir is what relative paths are relative to.
 	dir string
-	// wrapped tells whether it was in a manifest of Kubernetes.
+	// files are those that a manifest of Kubernetes has beside the configuration in it.
+	files map[string][]byte
+	// wrapped tells whether the first was in such a manifest.
 	wrapped bool
 	// moved tells whether a relative path was found, and made absolute.
 	moved bool
@@ -143,7 +145,7 @@ func (in *input) load() (Kind, error) {
 			return "", fmt.Errorf("cannot convert %s: %w", name, err)
 		}
 		if inner != nil {
-			in.first, in.wrapped = inner.text, true
+			in.first, in.files, in.wrapped = inner.text, inner.files, true
 			in.report.add(Finding{Kind: Note, File: name, Text: "it is what is in " + inner.of})
 		}
 	}
@@ -164,6 +166,9 @@ func (in *input) open(name string) (text []byte, at string, err error) {
 	if given, ok := in.extra[filepath.Base(name)]; ok {
 		text, err = in.source.Read(given)
 		return text, given, err
+	}
+	if text, ok := in.files[filepath.Base(name)]; ok {
+		return text, in.name(), nil
 	}
 	text, err = in.source.Read(in.join(name))
 	return text, name, err

@@ -28,6 +28,9 @@ const reloadedFile = "its operator makes the configuration of it: take /etc/prom
 type wrapped struct {
 	text []byte
 	of   string
+	// flags tells that it is a container's flags; files are those of ConfigMaps beside it, which these may name.
+	flags bool
+	files map[string][]byte
 }
 
 // unwrap takes the configuration out of a manifest of Kubernetes. It returns nil for what is none.
@@ -35,7 +38,8 @@ func unwrap(text []byte) (*wrapped, error) {
 	if !bytes.Contains(text, []byte("apiVersion")) {
 		return nil, nil
 	}
-	var found []wrapped
+	var found, flags []wrapped
+	files := map[string][]byte{}
 	hint := ""
 	for _, document := range documents(text) {
 		root, err := parse(document)
@@ -51,14 +55,24 @@ func unwrap(text []byte) (*wrapped, error) {
 			if find(object, "apiVersion") == nil || kind == nil {
 				continue
 			}
-			found = append(found, inside(document, object)...)
+			for _, w := range inside(document, object, files) {
+				if w.flags {
+					flags = append(flags, w)
+				} else {
+					found = append(found, w)
+				}
+			}
 			if text := operated[kind.Value]; text != "" {
 				hint = text
 			}
 		}
 	}
+	if len(flags) > 0 {
+		found = flags
+	}
 	switch {
 	case len(found) == 1:
+		found[0].files = files
 		return &found[0], nil
 	case len(found) > 1:
 		var names []string
@@ -89,19 +103,19 @@ func documents(text []byte) [][]byte {
 	return append(all, current)
 }
 
-// inside finds what is in an object of a document.
-func inside(document []byte, object *yaml.Node) []wrapped {
+// inside finds what is in an object of a document, and adds the files of a ConfigMap to others.
+func inside(document []byte, object *yaml.Node, all map[string][]byte) []wrapped {
 	kind, name := find(object, "kind").Value, ""
 	if n := find(find(object, "metadata"), "name"); n != nil {
 		name = n.Value
 	}
 	of := strings.TrimSpace(kind + " " + name)
 	if len(containerFlags(object)) > 0 {
-		return []wrapped{{document, of}}
+		return []wrapped{{text: document, of: of, flags: true}}
 	}
 	if kind == "OpenTelemetryCollector" {
 		if config := find(find(object, "spec"), "config"); !isNull(config) {
-			return []wrapped{{cut(document, config), of}}
+			return []wrapped{{text: cut(document, config), of: of}}
 		}
 		return nil
 	}
@@ -109,9 +123,11 @@ func inside(document []byte, object *yaml.Node) []wrapped {
 	for _, section := range []string{"data", "stringData"} {
 		files := find(object, section)
 		for i := 0; files != nil && i+1 < len(files.Content); i += 2 {
-			switch Detect([]byte(files.Content[i+1].Value)) {
+			name, text := files.Content[i].Value, cut(document, files.Content[i+1])
+			all[name] = text
+			switch Detect(text) {
 			case Prometheus, VMAgent, Collector:
-				found = append(found, wrapped{cut(document, files.Content[i+1]), of + ", " + files.Content[i].Value})
+				found = append(found, wrapped{text: text, of: of + ", " + name})
 			}
 		}
 	}
