@@ -19,6 +19,7 @@ import (
 func TestBinaryPagesAreReleasedByDefaultInMinimalOnly(t *testing.T) {
 	no, yes := false, true
 	assert.True(t, (&Config{Profile: ProfileMinimal}).releaseBinaryPages())
+	assert.True(t, (&Config{Profile: ProfileLean}).releaseBinaryPages())
 	assert.True(t, (&Config{Profile: ProfileAuto}).releaseBinaryPages())
 	assert.False(t, (&Config{Profile: ProfileBalanced}).releaseBinaryPages())
 	assert.False(t, (&Config{Profile: ProfileMinimal, ReleaseBinaryPages: &no}).releaseBinaryPages())

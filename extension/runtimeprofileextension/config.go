@@ -22,6 +22,7 @@ type Profile string
 // The profiles; the README says what each sets and why.
 const (
 	ProfileMinimal     Profile = "minimal"
+	ProfileLean        Profile = "lean"
 	ProfileBalanced    Profile = "balanced"
 	ProfilePerformance Profile = "performance"
 	ProfileAuto        Profile = "auto"
@@ -37,7 +38,7 @@ const (
 
 // Config is what the user writes under `runtimeprofile`.
 type Config struct {
-	// Profile is minimal, balanced, performance or auto. Default balanced.
+	// Profile is minimal, lean, balanced, performance or auto. Default balanced.
 	Profile Profile `mapstructure:"profile"`
 
 	// GOGC replaces the profile's value, in percent. Default 0: the profile's.
@@ -56,7 +57,7 @@ type Config struct {
 	// ReleaseBinaryPages unmaps the pages of the executable, 10 s after the
 	// pipelines are ready (or RefreshInterval) and then at each refresh, every 10 s
 	// at most; what is used is mapped again.
-	// Default: true in minimal and auto, false otherwise. Linux only.
+	// Default: true in minimal, lean and auto, false otherwise. Linux only.
 	ReleaseBinaryPages *bool `mapstructure:"release_binary_pages"`
 
 	_ struct{}
@@ -69,7 +70,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal
 func (c *Config) Validate() error {
 	var errs []error
 	if _, known := profiles[c.Profile]; !known {
-		errs = append(errs, fmt.Errorf("`profile` must be minimal, balanced, performance or auto, got %q", c.Profile))
+		errs = append(errs, fmt.Errorf("`profile` must be minimal, lean, balanced, performance or auto, got %q", c.Profile))
 	}
 	switch {
 	case c.GOGC == 0:
@@ -92,7 +93,7 @@ func (c *Config) releaseBinaryPages() bool {
 	if c.ReleaseBinaryPages != nil {
 		return *c.ReleaseBinaryPages
 	}
-	return c.Profile == ProfileMinimal || c.Profile == ProfileAuto
+	return c.Profile == ProfileMinimal || c.Profile == ProfileLean || c.Profile == ProfileAuto
 }
 
 // memoryLimit is a number of bytes or a percentage; the zero value is neither.

@@ -45,7 +45,7 @@ func TestConfigNamesTheKeyAndTheWayOut(t *testing.T) {
 			assert.ErrorContains(t, err, w)
 		}
 	}
-	f(map[string]any{"profile": "fast"}, "`profile` must be minimal, balanced, performance or auto, got \"fast\"")
+	f(map[string]any{"profile": "fast"}, "`profile` must be minimal, lean, balanced, performance or auto, got \"fast\"")
 	f(map[string]any{"gogc": 5}, "`gogc` must be at least 10, or 0 for the profile's value, got 5")
 	f(map[string]any{"gogc": -1}, "`gogc` must be at least 10")
 	f(map[string]any{"profile": "auto", "gogc": 100}, "`gogc` pins what `profile: auto` adjusts: remove one of them")

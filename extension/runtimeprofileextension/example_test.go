@@ -27,5 +27,5 @@ func ExampleNewFactory() {
 	}
 	// Output:
 	// runtimeprofile <nil>
-	// runtimeprofile `profile` must be minimal, balanced, performance or auto, got "fast"
+	// runtimeprofile `profile` must be minimal, lean, balanced, performance or auto, got "fast"
 }

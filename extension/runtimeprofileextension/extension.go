@@ -149,10 +149,11 @@ func (*runtimeProfile) NotReady() error { return nil }
 func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
-	look := time.NewTicker(thriftInterval)
-	defer look.Stop()
-	if e.cfg.Profile != ProfileMinimal {
-		look.Stop()
+	var look <-chan time.Time // nil unless the profile looks more often
+	if thrifty, ok := e.cfg.Profile.thrifty(); ok {
+		ticker := time.NewTicker(thrifty.every)
+		defer ticker.Stop()
+		look = ticker.C
 	}
 	first := time.NewTimer(releaseDelay)
 	first.Stop()
@@ -168,7 +169,7 @@ func (e *runtimeProfile) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-look:
 			e.refresh()
 		case <-refresh.C:
 			e.refresh()

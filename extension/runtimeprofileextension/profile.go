@@ -12,7 +12,8 @@ type setting struct {
 }
 
 var profiles = map[Profile]setting{
-	ProfileMinimal:     {gogc: 50, share: 60}, // where thrift begins
+	ProfileMinimal:     {gogc: minimalThrift.begins, share: 60},
+	ProfileLean:        {gogc: leanThrift.begins, share: 80},
 	ProfileBalanced:    {gogc: 100, share: 80},
 	ProfilePerformance: {gogc: 400, share: 90},
 	ProfileAuto:        {gogc: 100, share: 80}, // where the controller begins
@@ -27,7 +28,7 @@ type conditions struct {
 	gcRatio  float64
 }
 
-// planner chooses the knobs. Only minimal and auto remember anything between two plans.
+// planner chooses the knobs. Only minimal, lean and auto remember anything between two plans.
 type planner struct {
 	profile  Profile
 	gogc     int // 0 leaves it to the profile
@@ -38,7 +39,7 @@ type planner struct {
 
 func newPlanner(cfg *Config) planner {
 	override, _ := parseMemoryLimit(cfg.MemoryLimit) // Validate has refused what does not parse
-	return planner{profile: cfg.Profile, gogc: cfg.GOGC, override: override, auto: newController(), thrift: newThrift()}
+	return planner{profile: cfg.Profile, gogc: cfg.GOGC, override: override, auto: newController(), thrift: newThrift(cfg.Profile)}
 }
 
 func (p *planner) plan(c conditions) knobs {
@@ -49,11 +50,11 @@ func (p *planner) plan(c conditions) knobs {
 		return knobs{gogc: p.gogc, limit: limit}
 	case p.profile == ProfileAuto:
 		return knobs{gogc: p.auto.gogc(c, limit), limit: limit}
-	case p.profile == ProfileMinimal:
-		return knobs{gogc: p.thrift.choose(c.sample), limit: limit}
-	default:
-		return knobs{gogc: profiles[p.profile].gogc, limit: limit}
 	}
+	if _, ok := p.profile.thrifty(); ok {
+		return knobs{gogc: p.thrift.choose(c.sample), limit: limit}
+	}
+	return knobs{gogc: profiles[p.profile].gogc, limit: limit}
 }
 
 // limit sets none of its own accord on a bare host: its memory is not the

@@ -21,6 +21,8 @@ func TestProfilesPlan(t *testing.T) {
 	// In a cgroup each profile takes its share; on a bare host none takes any.
 	f(Config{Profile: ProfileMinimal}, boxed, 50, percentOf(gib, 60))
 	f(Config{Profile: ProfileMinimal}, bare, 50, noLimit)
+	f(Config{Profile: ProfileLean}, boxed, 25, percentOf(gib, 80))
+	f(Config{Profile: ProfileLean}, bare, 25, noLimit)
 	f(Config{Profile: ProfileBalanced}, boxed, 100, percentOf(gib, 80))
 	f(Config{Profile: ProfileBalanced}, bare, 100, noLimit)
 	f(Config{Profile: ProfilePerformance}, boxed, 400, percentOf(gib, 90))

@@ -5,25 +5,55 @@ package runtimeprofileextension
 
 import "time"
 
-// thriftLadder holds the values of GOGC that minimal moves between.
-var thriftLadder = []int{15, 20, 25, 30, 40, 50}
+// thriftiness is what a profile that looks for the least memory pays for it.
+type thriftiness struct {
+	ladder []int         // values of GOGC to move between
+	begins int           // the one of them until a collection has shown what it takes
+	ratio  float64       // the share of the process's CPU that collection may take where GOGC is below the highest
+	room   float64       // what a heap may grow by between two collections, however small it is
+	every  time.Duration // how often GOGC is looked at
+}
 
-const (
-	// thriftRatio is the share of the process's CPU that collection may take where GOGC is below the highest.
-	thriftRatio = 0.04
-	// smallRoom is what a heap may grow by between two collections, however small it is: to save some of that is to save nothing.
-	smallRoom = 12 << 20
-	// thriftInterval is how often GOGC is looked at.
-	thriftInterval = 15 * time.Second
+var (
+	// minimalThrift is for many small processes, each of which has little to do.
+	minimalThrift = thriftiness{
+		ladder: []int{15, 20, 25, 30, 40, 50},
+		begins: 50,
+		ratio:  0.04,
+		room:   12 << 20, // to save some of that is to save nothing
+		every:  15 * time.Second,
+	}
+	// leanThrift is for one that may be nearly idle, and may have all the work that there is.
+	leanThrift = thriftiness{
+		ladder: []int{15, 20, 25, 30, 40, 50, 75, 100, 150, 200},
+		begins: 25,
+		ratio:  0.04,
+		room:   2 << 20,
+		every:  5 * time.Second, // what a gateway is sent changes faster than what a node has
+	}
 )
 
-// thrift chooses the GOGC of minimal. A process that leaves little garbage collects seldom, and holds room for garbage all the
+// thrifty returns what a profile pays, if it is of that kind.
+func (p Profile) thrifty() (t thriftiness, ok bool) {
+	switch p {
+	case ProfileMinimal:
+		return minimalThrift, true
+	case ProfileLean:
+		return leanThrift, true
+	default:
+		return t, false
+	}
+}
+
+// thrift chooses the GOGC of minimal and lean. A process that leaves little garbage collects seldom, and holds room for garbage all the
 // same, half of its live heap at GOGC 50: of a large heap that is much memory for little CPU. The less collection takes, the less room
 // it gets.
 //
 // How much it takes is reckoned from what a cycle took and how much garbage there is. To wait for cycles would take minutes where they
 // are far apart, which is where there is most to save.
 type thrift struct {
+	thriftiness
+
 	gogc int
 	last sample
 	// cycle is what one took, in CPU seconds: the last ones.
@@ -32,7 +62,10 @@ type thrift struct {
 	garbage, used float64
 }
 
-func newThrift() thrift { return thrift{gogc: thriftLadder[len(thriftLadder)-1]} }
+func newThrift(p Profile) thrift {
+	of, _ := p.thrifty()
+	return thrift{thriftiness: of, gogc: of.begins}
+}
 
 func (t *thrift) choose(s sample) int {
 	heap := float64(s.live + s.roots)
@@ -48,21 +81,21 @@ func (t *thrift) choose(s sample) int {
 	}
 	// A GOGC of 100 has a cycle when there is as much garbage as heap.
 	ratio := t.cycle * t.garbage / heap / t.used
-	need := max(100*ratio/thriftRatio, 100*smallRoom/heap)
+	need := max(100*ratio/t.ratio, 100*t.room/heap)
 	if need > float64(t.gogc) {
-		t.gogc = thriftAtLeast(need)
+		t.gogc = t.atLeast(need)
 	} else {
-		t.gogc = min(t.gogc, thriftAtLeast(margin*need))
+		t.gogc = min(t.gogc, t.atLeast(margin*need))
 	}
 	return t.gogc
 }
 
-// thriftAtLeast is the lowest rung that is not below a value, or the highest.
-func thriftAtLeast(gogc float64) int {
-	for _, rung := range thriftLadder {
+// atLeast is the lowest rung that is not below a value, or the highest.
+func (t *thriftiness) atLeast(gogc float64) int {
+	for _, rung := range t.ladder {
 		if float64(rung) >= gogc {
 			return rung
 		}
 	}
-	return thriftLadder[len(thriftLadder)-1]
+	return t.ladder[len(t.ladder)-1]
 }

@@ -18,8 +18,8 @@ type process struct {
 	garbage float64 // since the last cycle
 }
 
-func newProcess(liveMiB int64, share float64) *process {
-	return &process{planner: newPlanner(&Config{Profile: ProfileMinimal}), now: sample{live: liveMiB * mib}, share: share}
+func newProcess(of Profile, liveMiB int64, share float64) *process {
+	return &process{planner: newPlanner(&Config{Profile: of}), now: sample{live: liveMiB * mib}, share: share}
 }
 
 // look lets the process work for a while and looks at it.
@@ -51,7 +51,7 @@ func (p *process) settle() (gogc int) {
 func TestMinimalTakesLessRoomWhereCollectionIsCheap(t *testing.T) {
 	f := func(liveMiB int64, share float64, want int) {
 		t.Helper()
-		p := newProcess(liveMiB, share)
+		p := newProcess(ProfileMinimal, liveMiB, share)
 		p.settle()
 		for range 20 {
 			assert.Equal(t, want, p.look(), "%d MiB, %v", liveMiB, share)
@@ -70,8 +70,26 @@ func TestMinimalTakesLessRoomWhereCollectionIsCheap(t *testing.T) {
 	f(20, 0.001, 50)
 }
 
+func TestLeanTakesWhatCollectionCosts(t *testing.T) {
+	f := func(liveMiB int64, share float64, want int) {
+		t.Helper()
+		p := newProcess(ProfileLean, liveMiB, share)
+		p.settle()
+		for range 20 {
+			assert.Equal(t, want, p.look(), "%d MiB, %v", liveMiB, share)
+		}
+	}
+	f(100, 0.001, 15)
+	f(12, 0.001, 25)
+	f(100, 0.02, 25)
+	f(100, 0.04, 50)
+	f(100, 0.05, 75)
+	f(100, 0.10, 150)
+	f(100, 0.30, 200)
+}
+
 func TestMinimalGivesRoomBackWhenGarbageComes(t *testing.T) {
-	p := newProcess(100, 0.005)
+	p := newProcess(ProfileMinimal, 100, 0.005)
 	assert.Equal(t, 15, p.settle())
 	p.share = 0.10
 	p.look()
@@ -82,22 +100,24 @@ func TestMinimalGivesRoomBackWhenGarbageComes(t *testing.T) {
 	assert.Equal(t, 50, p.look())
 }
 
-func TestMinimalDoesNotWaver(t *testing.T) {
-	for share := 0.005; share < 0.2; share += 0.005 {
-		p := newProcess(100, share)
-		before := p.settle()
-		for i := range 50 {
-			p.share = share * (1 + 0.1*float64(i%2))
-			now := p.look()
-			assert.GreaterOrEqual(t, now, before, "once for more, and not back: %v", share)
-			before = now
+func TestThriftDoesNotWaver(t *testing.T) {
+	for _, of := range []Profile{ProfileMinimal, ProfileLean} {
+		for share := 0.005; share < 0.2; share += 0.005 {
+			p := newProcess(of, 100, share)
+			before := p.settle()
+			for i := range 50 {
+				p.share = share * (1 + 0.1*float64(i%2))
+				now := p.look()
+				assert.GreaterOrEqual(t, now, before, "once for more, and not back: %s, %v", of, share)
+				before = now
+			}
 		}
 	}
 }
 
 // Where cycles are minutes apart, there is much room that nobody needs.
 func TestMinimalDoesNotWaitForACycle(t *testing.T) {
-	p := newProcess(100, 0.30) // while it starts
+	p := newProcess(ProfileMinimal, 100, 0.30) // while it starts
 	assert.Equal(t, 50, p.settle())
 	p.share = 0.0001
 	cycles := p.now.cycles
@@ -106,13 +126,13 @@ func TestMinimalDoesNotWaitForACycle(t *testing.T) {
 }
 
 func TestMinimalNeedsACycleToReckonWith(t *testing.T) {
-	p := newProcess(100, 0.0001)
+	p := newProcess(ProfileMinimal, 100, 0.0001)
 	assert.Equal(t, 50, p.settle())
 	assert.Zero(t, p.now.cycles)
 }
 
 func TestMinimalLearnsNothingFromHalfACycle(t *testing.T) {
-	p := newProcess(100, 0.01)
+	p := newProcess(ProfileMinimal, 100, 0.01)
 	want := p.settle()
 	p.now.gcSeconds, p.now.cpuSeconds = p.now.gcSeconds+100, p.now.cpuSeconds+100
 	assert.Equal(t, want, p.plan(conditions{sample: p.now}).gogc)
