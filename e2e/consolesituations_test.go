@@ -229,7 +229,7 @@ var situations = []situation{
 	},
 	{
 		name: "loaded again", holds: all(sums(1, 0, 0), comes(ofAScrape)),
-		then: func(t *testing.T, s *staged) {
+		then: func(_ *testing.T, s *staged) {
 			s.page.Forgive()
 			s.Signal(syscall.SIGHUP)
 			s.WaitLog(firstWords, "Received signal from OS")
