@@ -11,5 +11,6 @@
 // So that thread may stay asleep while goroutines run that do no other system call. It is what has one give way that has run for 10 ms; until it
 // is woken, by the next timer or the next usual system call of anybody, nobody does that. Who uses this does a request's work in less.
 //
-// It is so on Linux, for sockets of package net. All else is read and written as it is.
+// It is so on Linux, for sockets of package net. All else is read and written as it is, and so is everything in a build with the race
+// detector: that takes it from the usual calls that what one end wrote happened before the other has read it.
 package quietconn

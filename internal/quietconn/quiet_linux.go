@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !purego
+//go:build !purego && !race
 
 //nolint:gosec // what a call moves is the caller's, and there until it returns
 package quietconn

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !linux || purego
+//go:build !linux || purego || race
 
 package quietconn
 
