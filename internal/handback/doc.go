@@ -44,6 +44,8 @@
 // finds one knows that all behind him let go, too. He may take out parts of the metrics for the next consumer, if he puts them
 // back once that has returned nil, and he may leave notes about the points, which the receiver drops when these change.
 //
+// Where metrics are put together of other points each time, a loan may have a [Part] for those that stay together, and notes are left with that.
+//
 // # What forbids it
 //
 // Several pipelines or exporters (the Collector shares or copies the metrics between them), a connector, a component that

@@ -19,12 +19,46 @@ import (
 // drops all notes when it changes anything about which points there are, what attributes they have, or where they are. The
 // resources may be others each time: targets that are alike share memory. A Loan is used by one goroutine at a time.
 type Loan struct {
+	notebook
+
 	metrics pmetric.Metrics // that are out
-	times   int             // since its points changed
-	notes   []note
+	parts   []*Part
+}
+
+// notebook is where notes are left.
+type notebook struct {
+	times int // since the points changed
+	notes []note
 }
 
 type note struct{ owner, said any }
+
+// A Part is metrics of gauges and sums that stay together whatever comes with them: where they come they are side by side, in the same order,
+// with the same points, and each point has the attributes that it had. It belongs to the memory of these metrics, and has notes of
+// its own, about nothing else. Whoever goes by them looks whether the metrics and the points are those that are there: others on the way may
+// have taken some out.
+type Part struct {
+	notebook
+
+	// Memory is which metrics and points these are, as package slab says it: a *slab.Stretch.
+	Memory any
+}
+
+// Bring says which parts the metrics have that are lent next, in their order. All but these may be others each time.
+func (l *Loan) Bring(parts []*Part) {
+	l.parts = parts
+	for _, p := range parts {
+		p.times++
+	}
+}
+
+// Parts returns the parts that metrics have, in their order.
+func (l *Loan) Parts() []*Part {
+	if l == nil {
+		return nil
+	}
+	return l.parts
+}
 
 // Lend returns the context to hand metrics on with. Without a loan it is the one that is given.
 func Lend(ctx context.Context, l *Loan, md pmetric.Metrics) context.Context {
@@ -61,10 +95,10 @@ func (c *lent) Value(key any) any {
 }
 
 // Lasts says that the points are those of the last time: a note may be of use.
-func (l *Loan) Lasts() bool { return l.times > 1 }
+func (l *notebook) Lasts() bool { return l.times > 1 }
 
 // Note returns what the owner has left, nil if nothing or if the points have changed since.
-func (l *Loan) Note(owner any) any {
+func (l *notebook) Note(owner any) any {
 	for i := range l.notes {
 		if l.notes[i].owner == owner {
 			return l.notes[i].said
@@ -77,7 +111,7 @@ func (l *Loan) Note(owner any) any {
 const maxNotes = 16
 
 // Leave leaves a note, which replaces the owner's last one. The owner is a pointer.
-func (l *Loan) Leave(owner, said any) {
+func (l *notebook) Leave(owner, said any) {
 	for i := range l.notes {
 		if l.notes[i].owner == owner {
 			l.notes[i].said = said
@@ -90,7 +124,7 @@ func (l *Loan) Leave(owner, said any) {
 }
 
 // Forget drops all notes: the points are others from here on.
-func (l *Loan) Forget() {
+func (l *notebook) Forget() {
 	clear(l.notes)
 	l.notes, l.times = l.notes[:0], 0
 }

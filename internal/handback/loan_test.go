@@ -48,3 +48,21 @@ func TestNotesAreDroppedWithThePointsTheyAreAbout(t *testing.T) {
 	}
 	require.Len(t, l.notes, maxNotes)
 }
+
+// What is noted of parts is found again with them, whatever comes with them and in whichever loan they are.
+func TestPartsHaveNotesOfTheirOwn(t *testing.T) {
+	var none *Loan
+	require.Empty(t, none.Parts())
+	var first, other Loan
+	owner, parts := new(int), []*Part{{}, {}}
+	first.Bring(parts)
+	require.False(t, parts[0].Lasts())
+	parts[0].Leave(owner, "said")
+	first.Forget()
+	other.Bring(parts[:1])
+	require.Equal(t, parts[:1], other.Parts())
+	require.True(t, parts[0].Lasts())
+	require.False(t, parts[1].Lasts())
+	require.Equal(t, "said", parts[0].Note(owner))
+	require.Nil(t, parts[1].Note(owner))
+}

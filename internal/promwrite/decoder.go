@@ -41,8 +41,10 @@ type Decoder struct {
 	dense int      // histograms so far
 	refs  []uint64 // scratch: the label references of one message
 
-	do  func(*Series) error // what Each gives series to; nil for Decode
-	one Series              // what it gives
+	do   func(*Series) error // what Each gives series to; nil for Decode
+	one  Series              // what it gives
+	rest string              // the message from there on
+	skip int                 // how much of that is done with, if more than the series
 }
 
 type buckets struct {

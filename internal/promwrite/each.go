@@ -15,8 +15,23 @@ func (d *Decoder) Each(version Version, msg string, size Size, do func(*Series) 
 	d.begin(len(msg))
 	d.Metadata, d.symbols = withRoom(d.Metadata, size.Metadata), withRoom(d.symbols, size.Symbols)
 	d.do = do
-	defer func() { d.do, d.one = nil, Series{} }()
+	defer func() { d.do, d.one, d.rest, d.skip = nil, Series{}, "", 0 }()
 	return d.decode(version, msg)
+}
+
+// Skip says, while Each waits for what it gave a usual series to, that so many series, the first bytes of that one's Rest, are done with.
+func (d *Decoder) Skip(series, bytes int) {
+	d.count += series - 1
+	d.skip = bytes
+}
+
+// skipped is what comes next: rest, which is what follows a series, or less.
+func (d *Decoder) skipped(rest string) string {
+	if d.skip == 0 {
+		return rest
+	}
+	rest, d.skip = d.rest[d.skip:], 0
+	return rest
 }
 
 // oneV1 decodes a series, for Decode or Each.
@@ -24,7 +39,7 @@ func (d *Decoder) oneV1(f *field) error {
 	if d.do == nil {
 		return d.seriesV1(f)
 	}
-	d.one = Series{}
+	d.one = Series{Rest: d.rest}
 	if msg, err := f.bytes(); err == nil && d.count < d.most && d.usualV1(msg, &d.one) { // fast path
 		return d.giveUsual()
 	}
@@ -40,7 +55,7 @@ func (d *Decoder) oneV2(f *field) error {
 	if d.do == nil {
 		return d.seriesV2(f)
 	}
-	d.one = Series{}
+	d.one = Series{Rest: d.rest}
 	if msg, err := f.bytes(); err == nil && d.count < d.most && d.usualV2(msg, &d.one) { // fast path
 		return d.giveUsual()
 	}

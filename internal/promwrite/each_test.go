@@ -5,10 +5,13 @@ package promwrite
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
@@ -29,7 +32,17 @@ func checkEach(t *testing.T, version Version, body []byte) {
 		if version == V2 && encoded != "" {
 			require.Equal(t, s.Labels, nextLabels(t, &single, encoded))
 		}
-		s.Encoded = ""
+		require.Equal(t, encoded != "", s.Rest != "")
+		if s.Rest != "" {
+			require.True(t, strings.HasSuffix(string(body), s.Rest))
+			_, sample, ok := checkUsual(t, version, s.Rest)
+			if want := s.Samples[0]; ok {
+				require.Equal(t, math.Float64bits(want.Value), math.Float64bits(sample.Value))
+				sample.Value, want.Value = 0, 0
+				require.Equal(t, want, sample)
+			}
+		}
+		s.Encoded, s.Rest = "", ""
 		if wantErr == nil {
 			require.Empty(t, diff(whole.Series[at:at+1], []Series{*s}), "series %d", at)
 		}
@@ -45,6 +58,80 @@ func checkEach(t *testing.T, version Version, body []byte) {
 	require.Len(t, whole.Series, at)
 	require.Empty(t, diff(whole.Metadata, single.Metadata))
 	require.Empty(t, single.Series)
+}
+
+// checkUsual takes the first series of a message apart, if it has the form of most, and returns what is behind its first sample.
+func checkUsual(t *testing.T, version Version, msg string) (rest string, sample Sample, ok bool) {
+	series, rest, ok := SeriesAt(version, msg)
+	if !ok {
+		return "", sample, false
+	}
+	require.True(t, strings.HasSuffix(msg, rest))
+	if version == V2 {
+		_, series, ok = RefsAt(series)
+	} else {
+		for isShort(series, labelsTag) {
+			series = series[2+int(series[1]):]
+		}
+	}
+	if !ok {
+		return "", sample, false
+	}
+	sample, _, ok = SampleAt(version, series)
+	return rest, sample, ok
+}
+
+// Series that are skipped are not yielded, and all others are.
+func TestSkippedSeries(t *testing.T) {
+	for _, version := range []Version{V1, V2} {
+		var want []Sample
+		body := usualBody(t, version, 10)
+		var d Decoder
+		require.NoError(t, d.Each(version, string(body), Size{}, func(s *Series) error {
+			want = append(want, s.Samples...)
+			return nil
+		}))
+		require.Len(t, want, 10)
+		var got []Sample
+		require.NoError(t, d.Each(version, string(body), Size{}, func(s *Series) error {
+			got = append(got, s.Samples...)
+			if len(got) == 3 {
+				rest, n := s.Rest, 0
+				for ; n < 4; n++ {
+					next, sample, ok := checkUsual(t, version, rest)
+					require.True(t, ok)
+					require.Equal(t, want[2+n], sample)
+					rest = next
+				}
+				d.Skip(n, len(s.Rest)-len(rest))
+			}
+			return nil
+		}))
+		require.Equal(t, append(slices.Clone(want[:3]), want[6:]...), got)
+	}
+}
+
+// usualBody is a request of n series in the form of most.
+func usualBody(t *testing.T, version Version, n int) (body []byte) {
+	var v1 prompb.WriteRequest
+	v2 := writev2.Request{Symbols: []string{"", "__name__", "x"}}
+	for i := range n {
+		at, start := int64(1_700_000_000_000+i), int64(i%2)*1_600_000_000_000
+		v1.Timeseries = append(v1.Timeseries, prompb.TimeSeries{
+			Labels: []prompb.Label{{Name: "__name__", Value: "x"}}, Samples: []prompb.Sample{{Value: float64(i), Timestamp: at}},
+		})
+		v2.Timeseries = append(v2.Timeseries, writev2.TimeSeries{
+			LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: float64(i), Timestamp: at, StartTimestamp: start}},
+		})
+	}
+	var err error
+	if version == V1 {
+		body, err = v1.Marshal()
+	} else {
+		body, err = v2.Marshal()
+	}
+	require.NoError(t, err)
+	return body
 }
 
 // nextLabels decodes labels one by one.

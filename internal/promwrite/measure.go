@@ -28,7 +28,7 @@ const (
 	sampleSize    = 24
 	exemplarSize  = 40
 	metadataSize  = 56
-	seriesSize    = 152
+	seriesSize    = 168
 	histogramSize = 256
 	// A bucket of a histogram takes a byte or more of the message, a label of an exemplar two.
 	histogramByteSize = 8

@@ -7,7 +7,9 @@ package promwrite
 type Series struct {
 	Labels []Label
 	// Encoded is the labels as they came, where [Decoder.Each] has left them so. There are no Labels then.
-	Encoded    string
+	Encoded string
+	// Rest is the message from such a series on: see [Decoder.Skip].
+	Rest       string
 	Samples    []Sample
 	Histograms []Histogram
 	Exemplars  []Exemplar

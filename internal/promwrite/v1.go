@@ -13,6 +13,7 @@ func (d *Decoder) requestV1(msg string) error {
 	var f field
 	var err error
 	for msg != "" {
+		d.rest = msg
 		if msg, err = f.next(msg); err != nil {
 			return at("after series", d.count, err)
 		}
@@ -21,6 +22,7 @@ func (d *Decoder) requestV1(msg string) error {
 			if err = d.oneV1(&f); err != nil {
 				return at("series", d.count, err)
 			}
+			msg = d.skipped(msg)
 		case 3:
 			if err = d.metadataV1(&f); err != nil {
 				return at("metadata", len(d.Metadata), err)

@@ -42,11 +42,13 @@ func (d *Decoder) requestV2(msg string) error {
 		return errFirstSymbol
 	}
 	for msg != "" {
+		d.rest = msg
 		msg, _ = f.next(msg) // the first pass found no fault
 		if f.number == 5 {
 			if err = d.oneV2(&f); err != nil {
 				return at("series", d.count, err)
 			}
+			msg = d.skipped(msg)
 		}
 	}
 	return nil

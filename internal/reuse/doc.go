@@ -10,6 +10,8 @@
 // have been left alone is seen by their number, and by a checksum of one in sixteen, others in turn: a component that changes them
 // in place is found after so many requests at the latest.
 //
+// Metrics that come together each time are a Part: it is placed, taken back and looked through as one, and handed on as one that a loan tells of.
+//
 // No processor of our distributions can be found so. Attributes are shared only where handback.Ask finds nothing in the way, which
 // leaves memory_limiter and cardinality: neither writes to attributes that it was given. All others say nothing, or say what they
 // change, and get attributes of their own. The checksum is there for Collectors that others build, with a component that promises to let

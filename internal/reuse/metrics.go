@@ -4,6 +4,7 @@
 package reuse
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -30,6 +31,8 @@ type Metrics struct {
 	weight    int          // of this request, if anybody said
 	most      int          // that any request has weighed
 	usual     int          // that the last requests weighed
+	parts     []*Part
+	lent      []*handback.Part // scratch
 }
 
 // Numbers is a metric and its points.
@@ -200,9 +203,22 @@ func (m *Metrics) begin(of *points, p pmetric.NumberDataPoint, to pmetric.Number
 	slab.Place(to, p)
 }
 
+// PlacePart adds the metrics of a part to those of a scope, which is one of a number.
+func (m *Metrics) PlacePart(to pmetric.MetricSlice, scope int, p *Part) {
+	slab.PlaceMetrics(to, p.at.Metrics)
+	p.scope = scope
+	m.parts = append(m.parts, p)
+}
+
 // Lend returns the context to hand the metrics on with: who takes parts out may put them back.
 func (m *Metrics) Lend(ctx context.Context) context.Context {
-	m.loan.Forget() // no point is what it was
+	m.loan.Forget() // no point is what it was, but those of parts
+	m.lent = m.lent[:0]
+	slices.SortStableFunc(m.parts, func(a, b *Part) int { return cmp.Compare(a.scope, b.scope) })
+	for _, p := range m.parts {
+		m.lent = append(m.lent, &p.lent)
+	}
+	m.loan.Bring(m.lent)
 	return handback.Lend(ctx, &m.loan, m.metrics)
 }
 
@@ -224,6 +240,9 @@ func (m *Metrics) TakeBack() bool {
 		return false
 	}
 	slab.Empty(m.metrics.ResourceMetrics())
+	clear(m.parts)
+	clear(m.lent)
+	m.parts, m.lent = m.parts[:0], m.lent[:0]
 	clear(m.shared)
 	m.shared = m.shared[:0]
 	m.resources.used, m.scopes.used, m.gauges.used, m.sums.used = 0, 0, 0, 0
@@ -254,6 +273,11 @@ func (m *Metrics) intact() bool {
 			return false
 		}
 	}
+	for _, p := range m.parts {
+		if m.changed = !p.takeBack(); m.changed {
+			return false
+		}
+	}
 	for _, l := range [...]*points{&m.doubles, &m.integers} {
 		for i, s := range l.seals {
 			p := l.all[i]
@@ -278,7 +302,7 @@ func (m *Metrics) look(of pcommon.Map, s seal, closely bool) bool {
 
 // shares says whether any attributes are others' too.
 func (m *Metrics) shares() bool {
-	return len(m.shared) > 0 || m.doubles.share() || m.integers.share()
+	return len(m.shared)+len(m.parts) > 0 || m.doubles.share() || m.integers.share()
 }
 
 func (l *points) share() bool {

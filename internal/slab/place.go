@@ -34,3 +34,6 @@ func Empty[S placeable[E], E placed](s S) { empty(s) }
 // Share gives a map the list of another one, which nobody may change from then on. Whoever adds to either makes a list of his
 // own by that.
 func Share(into, from pcommon.Map) { share(into, from) }
+
+// PlaceMetrics appends metrics that exist already, as Place does.
+func PlaceMetrics(to pmetric.MetricSlice, all []*Metric) { placeMetrics(to, all) }

@@ -35,6 +35,11 @@ func place[S, E any](to S, e E) {
 	*all = append(*all, (*element)(unsafe.Pointer(&e)).orig)
 }
 
+func placeMetrics(to pmetric.MetricSlice, metrics []*Metric) {
+	all := (*[]*Metric)(unsafe.Pointer((*metricSlice)(unsafe.Pointer(&to)).orig))
+	*all = append(*all, metrics...)
+}
+
 func empty[S any](s S) {
 	all := (*elements)(unsafe.Pointer(&s)).orig
 	*all = (*all)[:0]

@@ -19,6 +19,24 @@ type Attribute struct{}
 // Number is a point with one number.
 type Number struct{}
 
+// Metric is a metric.
+type Metric struct{}
+
+// Metrics returns nothing.
+func Metrics(pmetric.MetricSlice) []*Metric { return nil }
+
+// Texts are not known.
+func (*Metric) Texts() (name, unit, description string) { return "", "", "" }
+
+// Metadata is not known.
+func (*Metric) Metadata() []Attribute { return nil }
+
+// Sums are not known.
+func (*Metric) Sums() (monotonic bool, temporality int32) { return false, 0 }
+
+// Numbers are not known.
+func (*Metric) Numbers() (points []*Number, ok bool) { return nil, false }
+
 // Attributes returns nothing.
 func Attributes(pcommon.Map) []Attribute { return nil }
 
@@ -36,6 +54,18 @@ func (*Attribute) Scalar() (bits uint64, kind Scalar) { return 0, NoScalar }
 
 // Value is not known.
 func (*Number) Value() (bits uint64, kind Scalar, ok bool) { return 0, NoScalar, false }
+
+// Refill does nothing.
+func (*Number) Refill(float64, uint64, uint64) {}
+
+// Float is not known.
+func (*Number) Float() (bits, at, start uint64, ok bool) { return 0, 0, 0, false }
+
+// IsPlain is not known.
+func (*Number) IsPlain() bool { return false }
+
+// IsEmpty is not known.
+func (*Number) IsEmpty() bool { return false }
 
 // Times are not known.
 func (*Number) Times() (at, start uint64) { return 0, 0 }

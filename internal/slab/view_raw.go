@@ -23,6 +23,45 @@ type Attribute keyValue
 // Number is a point with one number, as pdata has it. It is to be read only.
 type Number numberDataPoint
 
+// Metric is a metric, as pdata has it. It is to be read only.
+type Metric metric
+
+// Metrics returns those of a slice, in their order.
+func Metrics(of pmetric.MetricSlice) []*Metric {
+	return *(*[]*Metric)(unsafe.Pointer((*metricSlice)(unsafe.Pointer(&of)).orig))
+}
+
+// Texts are what a metric says of itself.
+func (m *Metric) Texts() (name, unit, description string) { return m.name, m.unit, m.description }
+
+// Metadata is that of a metric, in its order.
+func (m *Metric) Metadata() []Attribute { return *(*[]Attribute)(unsafe.Pointer(&m.metadata)) }
+
+// Sums says what a sum is: whether it is monotonic, and its temporality as a number. A gauge is neither.
+func (m *Metric) Sums() (monotonic bool, temporality int32) {
+	if v := (*boxed)(unsafe.Pointer(&m.data)); v.kind == kinds.sum && v.data != nil {
+		s := (*metricSum)(v.data).sum
+		return s.isMonotonic, s.aggregationTemporality
+	}
+	return false, 0
+}
+
+// Numbers are the points of a gauge or of a sum. It is false for any other.
+func (m *Metric) Numbers() (points []*Number, ok bool) {
+	var all *[]*numberDataPoint
+	switch v := (*boxed)(unsafe.Pointer(&m.data)); {
+	case v.data == nil:
+		return nil, false
+	case v.kind == kinds.gauge:
+		all = &(*metricGauge)(v.data).gauge.dataPoints
+	case v.kind == kinds.sum:
+		all = &(*metricSum)(v.data).sum.dataPoints
+	default:
+		return nil, false
+	}
+	return *(*[]*Number)(unsafe.Pointer(all)), true
+}
+
 // Attributes returns those of a map, in their order.
 func Attributes(of pcommon.Map) []Attribute {
 	return *(*[]Attribute)(unsafe.Pointer(attributesOf(of)))
@@ -78,6 +117,31 @@ func (p *Number) Value() (bits uint64, kind Scalar, ok bool) {
 	}
 	return 0, NoScalar, false
 }
+
+// Refill sets the value of a point that has a float, in its memory, and its times. It is for who has made the point.
+func (p *Number) Refill(value float64, at, start uint64) {
+	if v := (*boxed)(unsafe.Pointer(&p.value)); v.kind == kinds.asDouble {
+		(*asDouble)(v.data).asDouble = value
+	}
+	p.timeUnixNano, p.startTimeUnixNano = at, start
+}
+
+// Float is what a point says that has a float, no flags and no exemplars: its number, its time and when it began to count. It is false for others.
+func (p *Number) Float() (bits, at, start uint64, ok bool) {
+	v := (*boxed)(unsafe.Pointer(&p.value))
+	if v.kind != kinds.asDouble || v.data == nil || p.flags != 0 || len(p.exemplars) > 0 {
+		return 0, 0, 0, false
+	}
+	return *(*uint64)(v.data), p.timeUnixNano, p.startTimeUnixNano, true
+}
+
+// IsPlain says whether the point has a float, no flags and no exemplars, and IsEmpty whether it has nothing, as one that was removed.
+func (p *Number) IsPlain() bool {
+	return (*boxed)(unsafe.Pointer(&p.value)).kind == kinds.asDouble && p.flags == 0 && len(p.exemplars) == 0
+}
+
+// IsEmpty is described at IsPlain.
+func (p *Number) IsEmpty() bool { return p.value == nil && len(p.attributes) == 0 }
 
 // Times are those of the point, in nanoseconds, and when it begins to count.
 func (p *Number) Times() (at, start uint64) { return p.timeUnixNano, p.startTimeUnixNano }

@@ -27,6 +27,8 @@ type known struct {
 	sets     *memo.Table[labelSet]
 	targets  *memo.Table[knownTarget]
 	families *memo.Table[family]
+	runs     runs
+	unkept   atomic.Int64 // sets, when it was last looked
 	// shared says that points take their attributes from here as they are. All that is behind the receiver leaves them so.
 	shared bool
 	// metadata is that of metrics, by type, if shared.
@@ -46,6 +48,10 @@ type labelSet struct {
 	attributes reuse.Attributes       // of own, if shared
 	family     atomic.Pointer[family] // of the last series, which is a guess
 	next       atomic.Uint64          // the hash of the set that followed last time, which is a guess
+	self       uint64                 // the hash by which the table has it; 0 if it is in none
+
+	runs  atomic.Pointer[[]*run] // that begin with it
+	began [2]atomic.Uint64       // hashes of the last stretches that did
 }
 
 // knownTarget is a job and an instance.
@@ -61,6 +67,7 @@ type family struct {
 	description, ucum  string
 	shape              pmetric.MetricType // of a float series
 	metadata           reuse.Attributes   // if shared
+	self               uint64             // the hash by which the table has it; 0 if it is in none
 }
 
 // knownShare is how much of the memory there is may be used for what is known: one part in 64, for label sets mostly.
@@ -73,7 +80,8 @@ func newKnown(bytes int, shared bool) *known {
 	k := &known{
 		seed:   maphash.MakeSeed(),
 		shared: shared,
-		sets: memo.New(bytes/8*6, func(s *labelSet) int {
+		runs:   runs{limit: bytes / 8},
+		sets: memo.New(bytes/8*5, func(s *labelSet) int {
 			return labelSetSize + len(s.labels)*labelSize + len(s.own)*ownLabelSize + s.text + len(s.scope)
 		}),
 		targets:  memo.New(bytes/8, func(t *knownTarget) int { return knownTargetSize + 3*(len(t.job)+len(t.instance)) }),
@@ -101,11 +109,11 @@ func (k *known) isIntact() bool {
 
 // Bytes of memory that things take up, without texts.
 const (
-	labelSetSize    = 344          // with rawLabels
+	labelSetSize    = 376          // with rawLabels
 	labelSize       = 32           // as it was decoded
 	ownLabelSize    = 32 + 40 + 16 // sorted, as an attribute, and its value
 	knownTargetSize = 320
-	familySize      = 192
+	familySize      = 200
 )
 
 func textOf(labels []promwrite.Label) (n int) {
@@ -120,6 +128,25 @@ func (k *known) age(now time.Time) {
 	k.sets.Age(now)
 	k.targets.Age(now)
 	k.families.Age(now)
+	_, _, unkept := k.sets.Stats()
+	k.runs.age(k.has, k.unkept.Swap(unkept) != unkept)
+}
+
+// has says whether all of a run is known still, which thereby is asked for.
+func (k *known) has(r *run) bool {
+	if !r.used.Load() {
+		return true
+	}
+	for i := range r.steps {
+		st := &r.steps[i]
+		if k.sets.Find(st.set.self, func(o *labelSet) bool { return o == st.set }) == nil {
+			return false
+		}
+		if f := st.family; (i == 0 || r.steps[i-1].family != f) && k.families.Find(f.self, func(o *family) bool { return o == f }) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // stats says how many bytes are in use, and how many label sets had no room so far.
@@ -127,7 +154,7 @@ func (k *known) stats() (bytes int, unkept int64) {
 	_, sets, unkept := k.sets.Stats()
 	_, targets, _ := k.targets.Stats()
 	_, families, _ := k.families.Stats()
-	return sets + targets + families, unkept
+	return sets + targets + families + k.runs.bytes(), unkept
 }
 
 // mix folds the hash of a part into that of a whole.
@@ -273,7 +300,9 @@ func (k *known) family(name string, s *promwrite.Series) *family {
 	if k.families.Full() {
 		return nil
 	}
-	return k.families.Add(h, k.newFamily(strings.Clone(name), strings.Clone(s.Help), strings.Clone(s.Unit), s.Type), is)
+	f := k.newFamily(strings.Clone(name), strings.Clone(s.Help), strings.Clone(s.Unit), s.Type)
+	f.self = h
+	return k.families.Add(h, f, is)
 }
 
 func (k *known) newFamily(name, help, unit string, typ promwrite.MetricType) *family {
@@ -288,6 +317,16 @@ func (f *family) name(m pmetric.Metric) {
 	m.SetName(f.metric)
 	m.SetUnit(f.ucum)
 	m.SetDescription(f.description)
+}
+
+// describe says all that a metric of float series is, but for its metadata.
+func (f *family) describe(m pmetric.Metric) {
+	if f.shape == pmetric.MetricTypeSum {
+		sum := m.Sum()
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		sum.SetIsMonotonic(f.typ != promwrite.Info && f.typ != promwrite.Stateset)
+	}
+	f.name(m)
 }
 
 // is says whether the series has the type and the texts of the family.

@@ -117,6 +117,28 @@ func (r *rawLabels) match(encoded string, near *targetFields) (of targetFields, 
 	return of, others == 0, encoded == r.parts[r.n]
 }
 
+// comes says whether a series begins with these labels and those of a target, and where they end.
+func (r *rawLabels) comes(series string, of *targetFields) (end int, ok bool) {
+	if r.n != of.n {
+		return 0, false
+	}
+	for i, part := range r.parts[:r.n+1] {
+		if !strings.HasPrefix(series[end:], part) {
+			return 0, false
+		}
+		end += len(part)
+		if i == r.n {
+			break
+		}
+		field := of.fields[r.holes[i]]
+		if !strings.HasPrefix(series[end:], field) {
+			return 0, false
+		}
+		end += len(field)
+	}
+	return end, true
+}
+
 // isField says whether encoded labels begin with one whose length takes a byte.
 func isField(encoded string) bool {
 	return len(encoded) > 1 && encoded[0] == 1<<3|2 && encoded[1] < 0x80 && 2+int(encoded[1]) <= len(encoded)

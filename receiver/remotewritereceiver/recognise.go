@@ -182,7 +182,7 @@ func (t *translator) keepV1(s *promwrite.Series, hash uint64) *labelSet {
 	if identify(copied.Labels, t.scoped, t.replicas, kept) != nil { // as before
 		return nil
 	}
-	kept.raw, kept.text = &raw, len(copied.Encoded)
+	kept.raw, kept.text, kept.self = &raw, len(copied.Encoded), hash
 	t.known.share(kept)
 	return t.known.sets.Add(hash, kept, t.isV1)
 }
@@ -214,7 +214,9 @@ func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, o
 			return set, nil, err
 		}
 		if !o.odd && !t.known.sets.Full() {
-			kept = t.known.sets.Add(o.hash, t.known.keep(set, labels), is)
+			kept = t.known.keep(set, labels)
+			kept.self = o.hash
+			kept = t.known.sets.Add(o.hash, kept, is)
 		}
 		if kept != nil {
 			set = kept

@@ -25,6 +25,7 @@ import (
 type translator struct {
 	batch
 	recognition
+	runLearning
 
 	known    *known
 	replicas *ReplicasConfig // nil unless they are told apart
@@ -39,6 +40,7 @@ type translator struct {
 	resources map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
 	roster    roster
 	metrics   map[metricKey]numbers // those that the roster has no room for
+	crowded   bool                  // there are such, of numbers
 	exemplars exemplars
 	buckets   bucketScratch
 	slabs     slab.Slabs
@@ -67,9 +69,11 @@ func (key *resourceKey) last(text *borrow.Text) (job, instance string) {
 // target is a resource, and a scope of it, in the request at hand.
 type target struct {
 	key     resourceKey
+	number  int // of it in the request
 	metrics pmetric.MetricSlice
 	next    *target   // which came after it last time: senders may go through targets for each metric
 	numbers []numbers // by the number that the roster has for their family
+	loose   bool      // it has numbers
 }
 
 type metricKey struct {
@@ -116,6 +120,7 @@ func (t *translator) translate(text *borrow.Text, d *promwrite.Decoder, version 
 	if err := t.all(d, version, size); err != nil {
 		return batch{}, err
 	}
+	t.endStretch()
 	t.rejects.add(reasonOrphanExemplar, t.exemplars.left(), 0, "", nil)
 	return t.batch, nil
 }
@@ -155,15 +160,18 @@ func (t *translator) series(s *promwrite.Series) error {
 	if len(s.Samples)+len(s.Histograms) == 0 {
 		return nil
 	}
-	if s.Type < 0 || int(s.Type) >= types {
-		s.Type = promwrite.Unknown
-	}
+	s.Type = knownType(s.Type)
 	set, of, err := t.recognise(s)
 	if t.undecodable != nil {
 		return t.undecodable
 	}
 	if err != nil {
+		t.endStretch()
 		t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, err)
+		return nil
+	}
+	follows := t.follows()
+	if follows && t.takeRun(s, set, of) { // fast path
 		return nil
 	}
 	if len(t.exemplars) > 0 && s.Labels == nil { // some may be of this series
@@ -183,9 +191,20 @@ func (t *translator) series(s *promwrite.Series) error {
 	t.hasLast = false
 	// The specification forbids both in one series, but nothing is wrong with either.
 	t.samples(i, s, set, of)
+	if follows {
+		t.learn(s, set, of)
+	}
 	t.histograms(i, s, set, of)
 	t.addExemplars(i, s)
 	return nil
+}
+
+// knownType is a type that there is.
+func knownType(t promwrite.MetricType) promwrite.MetricType {
+	if t < 0 || int(t) >= types {
+		return promwrite.Unknown
+	}
+	return t
 }
 
 // maxRetained bounds the entries of a map that is kept for the next request.
@@ -202,7 +221,8 @@ func (t *translator) reset() {
 	t.last, t.hasLast = pmetric.ExemplarSlice{}, false
 	t.roster.reset()
 	t.recognition.reset()
-	t.text, t.index = nil, 0
+	t.runLearning.reset()
+	t.text, t.index, t.crowded = nil, 0, false
 }
 
 func emptyMap[M ~map[K]V, K comparable, V any](m M) M {
@@ -233,7 +253,7 @@ func (t *translator) target(key resourceKey) (*target, error) {
 			return nil, errLabelUTF8
 		}
 		of = t.roster.target()
-		of.key, of.metrics = key, t.scope(key, t.resource(known, key))
+		of.key, of.number, of.metrics = key, t.roster.used, t.scope(key, t.resource(known, key))
 		t.targets[key] = of
 	}
 	if before != nil {
@@ -351,6 +371,7 @@ func (t *translator) numbers(of *target, f *family) numbers {
 	}
 	place := t.roster.place(of, f)
 	if place == nil { // there is no room
+		t.crowded = true
 		key := metricKey{of, f, f.shape}
 		n, ok := t.metrics[key]
 		if !ok {
@@ -362,6 +383,7 @@ func (t *translator) numbers(of *target, f *family) numbers {
 	}
 	if place.Metric == (pmetric.Metric{}) {
 		*place = t.tree.numbers(of.metrics, f)
+		of.loose = true
 	}
 	t.lastFamily, t.lastMetric = f, *place
 	return *place

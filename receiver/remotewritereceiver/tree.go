@@ -20,6 +20,13 @@ type tree struct {
 	metrics pmetric.Metrics
 	again   *reuse.Metrics // nil if all is made anew
 	slabs   *slab.Slabs    // of whoever fills it
+	placed  []placed
+}
+
+// placed is a part of a run.
+type placed struct {
+	of   *run
+	part *reuse.Part
 }
 
 // numbers is a metric of float series.
@@ -84,12 +91,7 @@ func (t *tree) numbers(in pmetric.MetricSlice, f *family) (n numbers) {
 		t.slabs.Reserve(n.Metric.Metadata(), 1)
 		t.slabs.PutStr(n.Metric.Metadata(), prometheus.MetricMetadataTypeKey, f.typ.String())
 	}
-	if f.shape == pmetric.MetricTypeSum {
-		sum := n.Metric.Sum()
-		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-		sum.SetIsMonotonic(f.typ != promwrite.Info && f.typ != promwrite.Stateset)
-	}
-	f.name(n.Metric)
+	f.describe(n.Metric)
 	return n
 }
 
@@ -120,7 +122,27 @@ func (t *tree) lend(ctx context.Context) context.Context {
 // takeBack makes the tree ready for the next request. It is false if this one must not be used again.
 func (t *tree) takeBack() bool {
 	t.slabs = nil
-	return t.again != nil && t.again.TakeBack()
+	taken := t.again != nil && t.again.TakeBack()
+	t.giveParts(taken)
+	return taken
+}
+
+// drop says that the tree is not used again: the pipeline has refused what is in it.
+func (t *tree) drop() { t.giveParts(false) }
+
+func (t *tree) giveParts(again bool) {
+	for i := range t.placed {
+		p := &t.placed[i]
+		p.of.give(p.part, again && p.part.Whole())
+	}
+	clear(t.placed)
+	t.placed = t.placed[:0]
+}
+
+// place adds the metrics of a run.
+func (t *tree) place(to *target, r *run, part *reuse.Part) {
+	t.again.PlacePart(to.metrics, to.number, part)
+	t.placed = append(t.placed, placed{r, part})
 }
 
 // isSpoiled says, once takeBack was false, that attributes which are shared were changed in place.

@@ -20,6 +20,7 @@ import (
 type walk struct {
 	recalling
 
+	parts    []*handback.Part // of the loan, those to come
 	e        *Encoder
 	t        *tenant
 	s        *scratch
@@ -91,6 +92,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
 	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot(), form: e.forms.one(0), seen: e.generation.Load(), recalling: recalling{recollection: e.recall(t, loan, all)}}
+	w.parts = loan.Parts()
 	for i := range n {
 		w.resourceMetrics(at(i))
 	}
@@ -139,8 +141,8 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 		w.scraped = scraped(sm.Scope().Name())
 		w.scope = w.e.scope(w.t, sm.Scope(), w.scraped)
 		metrics := sm.Metrics()
-		for j := range metrics.Len() {
-			w.metric(metrics.At(j))
+		for j := 0; j < metrics.Len(); {
+			j += w.metricsFrom(metrics, j)
 			if w.s.points > maxScratch {
 				w.s.commit(w.t)
 			}
@@ -151,6 +153,17 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 		w.s.begin(w.t.none)
 		w.part(r.info, w.latest, math.Float64bits(1), 0)
 	}
+}
+
+// metricsFrom takes one metric, or a part of the loan that begins with it. It returns how many.
+func (w *walk) metricsFrom(all pmetric.MetricSlice, at int) int {
+	if len(w.parts) > 0 {
+		if n := w.takePart(all, at); n > 0 { // fast path
+			return n
+		}
+	}
+	w.metric(all.At(at))
+	return 1
 }
 
 func (w *walk) metric(m pmetric.Metric) {
@@ -166,9 +179,11 @@ func (w *walk) metric(m pmetric.Metric) {
 	}
 	switch s.kind {
 	case pmetric.MetricTypeGauge:
-		w.numbers(m.Gauge().DataPoints())
+		points := m.Gauge().DataPoints()
+		w.numbers(points, 0, points.Len())
 	case pmetric.MetricTypeSum:
-		w.numbers(m.Sum().DataPoints())
+		points := m.Sum().DataPoints()
+		w.numbers(points, 0, points.Len())
 	case pmetric.MetricTypeHistogram:
 		w.histograms(m.Histogram().DataPoints())
 	case pmetric.MetricTypeExponentialHistogram:
@@ -298,10 +313,11 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 	return k, true
 }
 
-func (w *walk) numbers(points pmetric.NumberDataPointSlice) {
+// numbers takes some points of the family.
+func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 	counter := w.family.kind == pmetric.MetricTypeSum && w.family.monotonic
 	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
-	for i := range points.Len() {
+	for i := first; i < end; i++ {
 		dp := points.At(i)
 		stale := dp.Flags().NoRecordedValue()
 		p, ok := w.point(dp.Attributes(), nil, dp.Timestamp(), stale)

@@ -1,0 +1,87 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promwrite
+
+import "math"
+
+// SeriesAt returns the first series of a message, if that begins with one whose length takes one byte or two, and what follows.
+func SeriesAt(version Version, msg string) (series, rest string, ok bool) {
+	tag := byte(1<<3 | wireBytes)
+	if version == V2 {
+		tag = 5<<3 | wireBytes
+	}
+	if len(msg) < 3 || msg[0] != tag {
+		return "", "", false
+	}
+	n, at := int(msg[1]), 2
+	if n >= 0x80 {
+		if msg[2] >= 0x80 {
+			return "", "", false
+		}
+		n, at = n&0x7f|int(msg[2])<<7, 3
+	}
+	if len(msg)-at < n {
+		return "", "", false
+	}
+	return msg[at : at+n], msg[at+n:], true
+}
+
+// Bytes that samples take up, with their field, whose times take six: those between 1971 and 2109.
+const (
+	usualSample  = 18
+	startedField = 7 // more, with when it started
+)
+
+// SampleAt decodes the sample that a message begins with, if its times take six bytes each, and returns what follows.
+func SampleAt(version Version, msg string) (s Sample, rest string, ok bool) {
+	if len(msg) < usualSample || msg[0] != samplesTag || msg[2] != 1<<3|wireFixed64 || msg[11] != 2<<3|wireVarint {
+		return s, "", false
+	}
+	if s.Timestamp, ok = time6(fixed64(msg[10:]) >> 16); !ok {
+		return s, "", false
+	}
+	s.Value = math.Float64frombits(fixed64(msg[3:]))
+	switch n := int(msg[1]); {
+	case n == usualSample-2:
+		return s, msg[usualSample:], true
+	case n == usualSample-2+startedField && version == V2 && len(msg) >= usualSample+startedField && msg[usualSample] == 3<<3|wireVarint:
+		s.StartTimestamp, ok = time6(fixed64(msg[usualSample-1:]) >> 16)
+		return s, msg[usualSample+startedField:], ok
+	}
+	return s, "", false
+}
+
+// time6 decodes a varint of six bytes.
+func time6(b uint64) (v int64, ok bool) {
+	if b&0x8080_8080_8080 != 0x0080_8080_8080 {
+		return 0, false
+	}
+	return int64(b&0x7f | b>>1&(0x7f<<7) | b>>2&(0x7f<<14) | b>>3&(0x7f<<21) | b>>4&(0x7f<<28) | b>>5&(0x7f<<35)), true
+}
+
+// RefsAt returns the packed references of labels that a series of 2.0 begins with, if their length takes a byte, and what follows.
+func RefsAt(msg string) (refs, rest string, ok bool) {
+	if !isShort(msg, labelsTag) {
+		return "", "", false
+	}
+	end := 2 + int(msg[1])
+	return msg[2:end], msg[end:], true
+}
+
+// MetadataOf decodes what is left of a series of 2.0 behind its samples, into one that has none.
+func (d *Decoder) MetadataOf(msg string, s *Series) bool {
+	if msg == "" {
+		return true
+	}
+	return isShort(msg, metadataTag) && 2+int(msg[1]) == len(msg) && d.metadataV2(&field{wire: wireBytes, data: msg[2:]}, s) == nil
+}
+
+// RefAt returns the number of bytes of the reference that encoded labels begin with, 0 if it is none, and the symbol.
+func (d *Decoder) RefAt(encoded string) (n int, symbol string) {
+	ref, n, err := uvarint(encoded)
+	if err != nil || ref >= uint64(len(d.symbols)) {
+		return 0, ""
+	}
+	return n, d.symbols[ref]
+}

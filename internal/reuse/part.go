@@ -1,0 +1,145 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reuse
+
+import (
+	"hash/maphash"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// Part is metrics of float points that are placed together again and again, with other values. Each point has the same attributes each time,
+// which others share. It must not be made where [slab.Places] is false.
+type Part struct {
+	lent  handback.Part
+	at    slab.Stretch
+	scope int // it is placed in
+	says  []saying
+	seals []seal // of the points
+	turn  int    // which of the points are looked through next
+	whole bool   // once it was taken back: all is there as it was
+}
+
+// saying is what a metric says of itself.
+type saying struct {
+	name, unit, description string
+	monotonic               bool
+	temporality             int32
+	metadata                int // how many
+}
+
+func sayingOf(m *slab.Metric) (s saying) {
+	s.name, s.unit, s.description = m.Texts()
+	s.monotonic, s.temporality = m.Sums()
+	s.metadata = len(m.Metadata())
+	return s
+}
+
+// A PartBuilder makes parts: metrics, each before its points.
+type PartBuilder struct {
+	part    *Part
+	metrics pmetric.MetricSlice
+	points  pmetric.NumberDataPointSlice // of the last metric
+	with    *slab.Slabs
+}
+
+// BuildPart begins a part of so many metrics and points.
+func BuildPart(metrics, points int, with *slab.Slabs) *PartBuilder {
+	b := &PartBuilder{part: &Part{whole: true, seals: make([]seal, 0, points)}, metrics: pmetric.NewMetricSlice(), with: with}
+	b.part.at = slab.Stretch{Points: make([]*slab.Number, 0, points), Ends: make([]int, 0, metrics)}
+	b.metrics.EnsureCapacity(metrics)
+	return b
+}
+
+// Metric adds a gauge or a sum of n points, for the caller to describe. Its metadata is others' too.
+func (b *PartBuilder) Metric(shape pmetric.MetricType, n int, metadata Attributes) pmetric.Metric {
+	b.end()
+	var m pmetric.Metric
+	if shape == pmetric.MetricTypeSum {
+		m, b.points = b.with.AppendSum(b.metrics, n)
+	} else {
+		m, b.points = b.with.AppendGauge(b.metrics, n)
+	}
+	slab.Share(m.Metadata(), metadata.list)
+	return m
+}
+
+// Point adds one to the last metric.
+func (b *PartBuilder) Point(attributes Attributes) {
+	p := b.with.AppendNumber(b.points)
+	b.with.SetDouble(p, 0)
+	slab.Share(p.Attributes(), attributes.list)
+	b.part.seals = append(b.part.seals, attributes.seal)
+}
+
+func (b *PartBuilder) end() {
+	l := &b.part.at
+	if b.metrics.Len() > 0 {
+		l.Points = append(l.Points, slab.Numbers(b.points)...)
+		l.Ends = append(l.Ends, len(l.Points))
+	}
+}
+
+// Part is what was built.
+func (b *PartBuilder) Part() *Part {
+	b.end()
+	b.part.at.Metrics = slab.Metrics(b.metrics)
+	b.part.lent.Memory = &b.part.at
+	for _, m := range b.part.at.Metrics {
+		b.part.says = append(b.part.says, sayingOf(m))
+	}
+	return b.part
+}
+
+// Len is how many points the part has.
+func (p *Part) Len() int { return len(p.at.Points) }
+
+// Refill sets the value and the times, in nanoseconds, of a point.
+func (p *Part) Refill(i int, value float64, at, start uint64) {
+	p.at.Points[i].Refill(value, at, start)
+}
+
+// Whole says, once metrics were taken back, whether the part may be placed again.
+func (p *Part) Whole() bool { return p.whole }
+
+// takeBack looks whether all is as it was placed. It is false if attributes that are shared were changed in place.
+func (p *Part) takeBack() bool {
+	p.turn++
+	p.whole = p.at.Begins(p.at.Metrics)
+	for i, m := range p.at.Metrics {
+		p.whole = p.whole && p.says[i] == sayingOf(m)
+	}
+	for i, n := range p.at.Points {
+		s := &p.seals[i]
+		switch all := n.Attributes(); {
+		case n.IsEmpty(): // it was removed
+			p.whole = p.whole && s.length == 0
+		case len(all) < int(s.length), len(all) == int(s.length) && (i+p.turn)%lookEvery == 0 && sumOfTexts(all) != s.sum:
+			return false
+		case len(all) > int(s.length):
+			p.whole = false // a list of his own, for who has added to it
+		}
+		p.whole = p.whole && n.IsPlain()
+	}
+	return true
+}
+
+// sumOfTexts is what sumOf is of attributes that are all texts.
+func sumOfTexts(all []slab.Attribute) uint32 {
+	sum := uint64(0)
+	for i := range all {
+		k, isHere := all[i].Key()
+		text, isText := all[i].Str()
+		if !isHere || !isText {
+			return ^uint32(sum)
+		}
+		sum = sum*31 + maphash.String(seed, k)
+		sum = sum*31 + maphash.String(seed, text) + uint64(pcommon.ValueTypeStr)
+	}
+	return uint32(sum ^ sum>>32)
+}

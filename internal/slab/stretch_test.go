@@ -1,0 +1,131 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !purego
+
+package slab
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// someMetrics is a gauge of two points and a sum of three.
+func someMetrics() pmetric.MetricSlice {
+	metrics := pmetric.NewMetricSlice()
+	gauge := metrics.AppendEmpty()
+	gauge.SetName("gauge")
+	gauge.SetUnit("By")
+	gauge.SetDescription("what it is")
+	gauge.Metadata().PutStr("prometheus.type", "gauge")
+	sum := metrics.AppendEmpty()
+	sum.SetName("sum")
+	sum.SetEmptySum().SetIsMonotonic(true)
+	sum.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	points := gauge.SetEmptyGauge().DataPoints()
+	for i := range 5 {
+		if i == 2 {
+			points = sum.Sum().DataPoints()
+		}
+		p := points.AppendEmpty()
+		p.SetDoubleValue(float64(i))
+		p.SetTimestamp(10)
+	}
+	return metrics
+}
+
+func stretchOf(metrics pmetric.MetricSlice) *Stretch {
+	s := &Stretch{Metrics: Metrics(metrics)}
+	for _, m := range s.Metrics {
+		points, _ := m.Numbers()
+		s.Points = append(s.Points, points...)
+		s.Ends = append(s.Ends, len(s.Points))
+	}
+	return s
+}
+
+func TestWhatAMetricSaysIsRead(t *testing.T) {
+	require.True(t, Readable(), "pdata has changed: see layout.go")
+	metrics := someMetrics()
+	gauge, sum := Metrics(metrics)[0], Metrics(metrics)[1]
+	name, unit, description := gauge.Texts()
+	require.Equal(t, []string{"gauge", "By", "what it is"}, []string{name, unit, description})
+	require.Len(t, gauge.Metadata(), 1)
+	monotonic, temporality := sum.Sums()
+	require.True(t, monotonic)
+	require.Equal(t, int32(pmetric.AggregationTemporalityCumulative), temporality)
+	monotonic, temporality = gauge.Sums()
+	require.False(t, monotonic)
+	require.Zero(t, temporality)
+	other := pmetric.NewMetricSlice()
+	other.AppendEmpty().SetEmptySummary()
+	other.AppendEmpty()
+	for _, m := range Metrics(other) {
+		_, ok := m.Numbers()
+		require.False(t, ok)
+	}
+}
+
+func TestAPointIsRefilled(t *testing.T) {
+	metrics := someMetrics()
+	p, n := metrics.At(1).Sum().DataPoints().At(1), stretchOf(metrics).Points[3]
+	n.Refill(2.5, 30, 20)
+	require.Equal(t, []any{2.5, 30, 20}, []any{p.DoubleValue(), int(p.Timestamp()), int(p.StartTimestamp())})
+	bits, at, start, ok := n.Float()
+	require.Equal(t, []any{math.Float64bits(2.5), uint64(30), uint64(20), true}, []any{bits, at, start, ok})
+	require.True(t, n.IsPlain())
+	require.False(t, n.IsEmpty())
+	for what, change := range map[string]func(pmetric.NumberDataPoint){
+		"flags":     func(p pmetric.NumberDataPoint) { p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)) },
+		"exemplars": func(p pmetric.NumberDataPoint) { p.Exemplars().AppendEmpty() },
+		"integer":   func(p pmetric.NumberDataPoint) { p.SetIntValue(1) },
+	} {
+		metrics := someMetrics()
+		n := stretchOf(metrics).Points[0]
+		change(metrics.At(0).Gauge().DataPoints().At(0))
+		require.False(t, n.IsPlain(), what)
+		_, _, _, ok := n.Float()
+		require.False(t, ok, what)
+		n.Refill(4, 1, 2) // leaves what is no float
+	}
+	empty := pmetric.NewNumberDataPointSlice()
+	empty.AppendEmpty()
+	require.True(t, Numbers(empty)[0].IsEmpty())
+}
+
+func TestAStretchIsThereAsAWholeOrNot(t *testing.T) {
+	points := func(m pmetric.Metric) pmetric.NumberDataPointSlice { return m.Sum().DataPoints() }
+	for what, change := range map[string]func(pmetric.MetricSlice){
+		"nothing":        func(pmetric.MetricSlice) {},
+		"another behind": func(m pmetric.MetricSlice) { m.AppendEmpty() },
+		"a point less": func(m pmetric.MetricSlice) {
+			points(m.At(1)).RemoveIf(func(p pmetric.NumberDataPoint) bool { return p.DoubleValue() == 3 })
+		},
+		"a point more": func(m pmetric.MetricSlice) { points(m.At(1)).AppendEmpty() },
+		"another order": func(m pmetric.MetricSlice) {
+			points(m.At(1)).Sort(func(a, b pmetric.NumberDataPoint) bool { return a.DoubleValue() > b.DoubleValue() })
+		},
+		"a metric less": func(m pmetric.MetricSlice) { m.RemoveIf(func(m pmetric.Metric) bool { return m.Name() == "gauge" }) },
+		"another kind":  func(m pmetric.MetricSlice) { m.At(0).SetEmptySummary() },
+	} {
+		metrics := someMetrics()
+		s := stretchOf(metrics)
+		s.Metrics = append([]*Metric(nil), s.Metrics...)
+		change(metrics)
+		require.Equal(t, what == "nothing" || what == "another behind", s.Begins(Metrics(metrics)), what)
+	}
+}
+
+func TestMetricsArePlacedTogether(t *testing.T) {
+	s := stretchOf(someMetrics())
+	to := pmetric.NewMetricSlice()
+	to.AppendEmpty().SetName("before")
+	PlaceMetrics(to, s.Metrics)
+	require.Equal(t, 3, to.Len())
+	require.Equal(t, "sum", to.At(2).Name())
+	require.True(t, s.Begins(Metrics(to)[1:]))
+	require.False(t, s.Begins(Metrics(to)))
+}
