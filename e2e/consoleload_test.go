@@ -179,7 +179,7 @@ func smooth(t *testing.T, a *collector, home string) {
 	before := a.Usage().RSS
 	browser := console.Open(t)
 	var p *console.Page
-	first := least(tries, func() time.Duration {
+	first := least(func() time.Duration {
 		p = browser.Page(t, console.Wide, home, "#/targets")
 		return time.Duration(console.Await[float64](p, `new Promise(done => {
 			const look = () => `+rows+` >= 50 ? done(performance.now()) : setTimeout(look, 2);
@@ -192,7 +192,7 @@ func smooth(t *testing.T, a *collector, home string) {
 	words := map[string]string{"t09999": "1 target", "t0888": "10 targets", "fleet t07": "1,000 targets", "nothing": "0 targets", "t0": "10,000 targets"}
 	var search time.Duration
 	for word, found := range words {
-		search = max(search, least(tries, func() time.Duration {
+		search = max(search, least(func() time.Duration {
 			write := func(text string) string {
 				return fmt.Sprintf(`(box => { box.focus(); box.value = %q; box.dispatchEvent(new InputEvent("input", {bubbles: true})) })(document.querySelector("[data-search]"))`, text)
 			}
@@ -209,7 +209,7 @@ func smooth(t *testing.T, a *collector, home string) {
 		{"#/overview", `document.querySelector(".chart canvas")`, "#/cardinality?of=groups&label=service.instance.id&n=1000", `document.querySelector("#view h1")?.textContent === "Cardinality" && document.querySelector("main").innerText.includes("t0")`},
 		{"#/cardinality?of=groups&label=service.instance.id&n=1000", `document.querySelector("#view h1")?.textContent === "Cardinality" && document.querySelector("main").innerText.includes("t0")`, "#/overview", `document.querySelector(".chart canvas")`},
 	} {
-		took := least(tries, func() time.Duration {
+		took := least(func() time.Duration {
 			p.Go(way.from)
 			p.Holds(way.fromHolds)
 			longestSince(p)
@@ -223,7 +223,7 @@ func smooth(t *testing.T, a *collector, home string) {
 
 	p.Go("#/targets?limit=1000")
 	p.Holds(rows + " === 1000")
-	refreshed := least(tries, func() (longest time.Duration) {
+	refreshed := least(func() (longest time.Duration) {
 		longestSince(p)
 		timed(p, refresh, `!document.querySelector("#view[aria-busy]")`)
 		for range 5 { // a long list is drawn in steps
@@ -265,9 +265,9 @@ func longestSince(p *console.Page) time.Duration {
 }
 
 // least is the shortest of several tries.
-func least(n int, try func() time.Duration) time.Duration {
+func least(try func() time.Duration) time.Duration {
 	shortest := try()
-	for range n - 1 {
+	for range tries - 1 {
 		shortest = min(shortest, try())
 	}
 	return shortest

@@ -38,7 +38,8 @@ func TestDecodersThatHoldTheMostAreKept(t *testing.T) {
 		}
 		assert.ElementsMatch(t, []*fetch.Decoder{middle, large}, d.idle)
 	}
-	assert.NotSame(t, d.take(), d.take())
+	first, second := d.take(), d.take()
+	assert.NotSame(t, first, second)
 	assert.Zero(t, d.take().Held())
 }
 

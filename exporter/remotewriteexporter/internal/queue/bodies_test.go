@@ -48,7 +48,7 @@ func TestBodiesAreWhatWasPushed(t *testing.T) {
 			var blocks []block.Block
 			for shard := range 1 + random.IntN(2) {
 				like := blockOf(number, shard)
-				like.Header.MaxTime = int64(number)
+				like.MaxTime = int64(number)
 				blocks = append(blocks, memory.New(like.Header, like.Body()))
 			}
 			made := len(blocks)
