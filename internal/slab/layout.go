@@ -3,7 +3,7 @@
 
 //go:build !purego
 
-//nolint:gosec,unused // look makes sure of what is assumed here, and some fields are only there for their places
+//nolint:gosec // look makes sure of what is assumed here
 package slab
 
 import (

@@ -300,13 +300,19 @@ func TestRunsAreUsedAtATime(t *testing.T) {
 			f := newFleet(rand.New(rand.NewPCG(1, 1)), 3, 1, 40) // the same for all
 			f.r = rand.New(rand.NewPCG(g, 1))
 			w, err := newWorker(cfg, known)
-			assert.NoError(t, err)
+			if err != nil {
+				t.Error(err)
+				return
+			}
 			tree := newTree(true)
 			placed := 0
 			for round := range 30 {
 				for _, body := range f.requests(promwrite.V1, 60*int(g&1)) {
 					want, got, err := twin(w, cfg, promwrite.V1, body, tree)
-					assert.NoError(t, err)
+					if err != nil {
+						t.Error(err)
+						return
+					}
 					assert.Equal(t, said(want), said(got))
 					placed += len(tree.placed)
 					assert.True(t, tree.takeBack())
