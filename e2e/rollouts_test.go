@@ -51,6 +51,7 @@ func TestRollouts(t *testing.T) {
 		}
 	}
 	s.requireSteady(t)
+	s.arrived(t, time.Now()) // on a machine with other work the server is behind by more than a shutdown waits for
 	assert.Zero(t, s.stop(t), "nothing was to be lost")
 	t.Log(s.trends)
 }
