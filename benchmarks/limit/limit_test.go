@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -250,20 +251,40 @@ func TestReportsNameWhatWasMeasured(t *testing.T) {
 	}
 }
 
+// Who reads a table sees what several runs were between.
+func TestReportsShowRepeats(t *testing.T) {
+	r := sample()
+	again := r.Rows[0].Runs[0]
+	again.RSSMean *= 2
+	r.Rows[0].Runs = append(r.Rows[0].Runs, again)
+	text := r.Markdown()
+	for _, want := range []string{"| 2.00 | 75 (50–100) | - | 60 |", "- Medians of 2 runs, agents in turn, with (least–greatest)\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
 // The reports are what the results give.
 func TestReportsAreWhatTheResultGives(t *testing.T) {
-	const file = "../results/limit"
-	if _, err := os.Stat(file + ".json"); os.IsNotExist(err) {
-		t.Skip("nothing has been measured")
-	}
-	r, err := Load(file + ".json")
+	files, err := filepath.Glob("../results/limit*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for suffix, want := range map[string]string{".md": r.Markdown(), ".svg": r.SVG()} {
-		got, err := os.ReadFile(file + suffix)
-		if err != nil || string(got) != want {
-			t.Errorf("%s%s is not what the JSON gives: run `make report` (%v)", file, suffix, err)
+	if len(files) == 0 {
+		t.Skip("nothing has been measured")
+	}
+	for _, file := range files {
+		r, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for suffix, want := range map[string]string{".md": r.Markdown(), ".svg": r.SVG()} {
+			of := strings.TrimSuffix(file, ".json") + suffix
+			got, err := os.ReadFile(of)
+			if err != nil || string(got) != want {
+				t.Errorf("%s is not what the JSON gives: run `make report` (%v)", of, err)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,6 +138,20 @@ func (w *Row) median(figure func(*Run) float64) float64 {
 	return 0
 }
 
+// cell is what a table says of a figure: the median, and what the runs were between if there were several.
+func (w *Row) cell(format string, figure func(*Run) float64) string {
+	median := fmt.Sprintf(format, w.median(figure))
+	lowest, highest := math.Inf(1), math.Inf(-1)
+	for i := range w.Runs {
+		lowest, highest = min(lowest, figure(&w.Runs[i])), max(highest, figure(&w.Runs[i]))
+	}
+	from, to := fmt.Sprintf(format, lowest), fmt.Sprintf(format, highest)
+	if len(w.Runs) < 2 || from == to {
+		return median
+	}
+	return median + " (" + from + "–" + to + ")"
+}
+
 // anonTitle is that of a figure that older results do not have.
 const anonTitle = "RSS without files, MB"
 
@@ -186,7 +201,7 @@ func (r *Result) Markdown() string {
 			if v := w.median(c.of); len(w.Runs) == 0 || w.median(delivered) == 0 && c.perPoint || c.title == anonTitle && v == 0 {
 				b.WriteString(" - |")
 			} else {
-				fmt.Fprintf(&b, " "+c.format+" |", v)
+				b.WriteString(" " + w.cell(c.format, c.of) + " |")
 			}
 		}
 		b.WriteString("\n")
@@ -197,6 +212,9 @@ func (r *Result) Markdown() string {
 		how = "Requests encoded beforehand; a thousand targets"
 	}
 	fmt.Fprintf(&b, "\n- %s; %v s of warm-up, a window of %v s\n", how, r.WarmUp, r.Window)
+	if len(r.Rows) > 0 && len(r.Rows[0].Runs) > 1 {
+		fmt.Fprintf(&b, "- Medians of %d runs, agents in turn, with (least–greatest)\n", len(r.Rows[0].Runs))
+	}
 	fmt.Fprintf(&b, "- Machine: %d cores, %s, %.0f GB, %s; load, sink and runner on it too, built with %s\n", m.Cores, m.Model, float64(m.Memory)/1e9, m.Kernel, m.Go)
 	fmt.Fprintf(&b, "- Taken: %s, by `%s`\n", r.Taken.Format("2006-01-02 15:04 MST"), r.Command)
 	told := map[string]bool{}

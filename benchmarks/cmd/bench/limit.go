@@ -5,9 +5,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"io/fs"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,7 +27,7 @@ const aggregateCells = "A1@15k,A1@50k,A1@250k,A2@50k"
 
 // measureLimit measures agents with series limits on and off.
 func measureLimit(ctx context.Context, args []string) error {
-	return measureLoads(ctx, "limit", "", limitCells, args)
+	return measureLoads(ctx, "limit", "Limits on and off", limitCells, args)
 }
 
 // measureRelay measures agents that hand on what they are sent. The window begins when what happens once, some ten seconds after the
@@ -43,6 +43,9 @@ func measureAggregate(ctx context.Context, args []string) error {
 
 func measureLoads(ctx context.Context, name, title, all string, args []string) error {
 	s := runner.LimitSuite{Name: name, Title: title}
+	if gogc := os.Getenv("GOGC"); gogc != "" { // the contenders have it from us, and their results stand beside those with their own
+		s.Name, s.Title = name+"-gogc-"+gogc, title+", all with GOGC "+gogc
+	}
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	root := f.String("root", "..", "the repository's root")
 	f.IntVar(&s.Repeats, "repeats", 1, "how often the agents are run, in turn: A B A B")
@@ -100,11 +103,18 @@ func loadLimit(ctx context.Context, args []string) error {
 
 // renderLimit renders results of loads again, as far as there are any.
 func renderLimit(dir string) error {
-	for _, name := range []string{"limit.json", "relay.json", "aggregate.json"} {
-		r, err := limit.Load(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	var files []string
+	for _, name := range []string{"limit", "relay", "aggregate"} {
+		for _, pattern := range []string{name + ".json", name + "-gogc-*.json"} {
+			found, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil {
+				return fmt.Errorf("cannot list results: %w", err)
+			}
+			files = append(files, found...)
 		}
+	}
+	for _, file := range files {
+		r, err := limit.Load(file)
 		if err != nil {
 			return err
 		}
