@@ -169,7 +169,8 @@ type QueueConfig struct {
 type RetryConfig struct {
 	// InitialInterval is the pause after the first failure. Default 500ms.
 	InitialInterval time.Duration `mapstructure:"initial_interval"`
-	// RandomizationFactor spreads the pauses of each request by up to this part, all of them alike. Default 0.5.
+	// RandomizationFactor spreads the pauses of each request by up to this part, all of them alike. A tenth of each is left in any case.
+	// Default 0.5.
 	RandomizationFactor float64 `mapstructure:"randomization_factor"`
 	// Multiplier lengthens each pause. Default 2.
 	Multiplier float64 `mapstructure:"multiplier"`

@@ -97,6 +97,21 @@ func TestPausesOfARequestNeverShrink(t *testing.T) {
 	require.Greater(t, most-least, time.Second/2, "of a hundred that fail together")
 }
 
+// TestNoRequestIsRepeatedWithoutAPause, however far pauses are spread.
+func TestNoRequestIsRepeatedWithoutAPause(t *testing.T) {
+	r := Retry{InitialInterval: time.Second, MaxInterval: 5 * time.Second, Multiplier: 2, RandomizationFactor: 1}
+	least, most, sum := time.Hour, time.Duration(0), time.Duration(0)
+	const draws = 10_000
+	for range draws {
+		d := r.interval(0, false, r.spread())
+		least, most, sum = min(least, d), max(most, d), sum+d
+	}
+	require.GreaterOrEqual(t, least, time.Second/10)
+	require.Less(t, least, time.Second/5, "some are that short")
+	require.Greater(t, most, 19*time.Second/10, "and some twice as long as configured")
+	require.InDelta(t, 1.05, (sum / draws).Seconds(), 0.05, "alike often between the two")
+}
+
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := func(value string, want time.Duration) {

@@ -24,10 +24,15 @@ type Retry struct {
 	StatusCodes []int
 }
 
+// leastSpread is the part of a configured pause that is left of it at the least: a request that drew next to nothing would be made
+// again and again without a pause.
+const leastSpread = 0.1
+
 // spread is by what all pauses of a request are longer or shorter than configured. Drawn once, it keeps requests apart that failed
 // together, where the sums of a draw for each pause would gather around their mean, and no pause is shorter than the one before it.
 func (r Retry) spread() float64 {
-	return 1 + r.RandomizationFactor*(2*rand.Float64()-1) //nolint:gosec // spreads load, keeps no secret
+	least, most := max(1-r.RandomizationFactor, leastSpread), 1+r.RandomizationFactor
+	return least + (most-least)*rand.Float64() //nolint:gosec // spreads load, keeps no secret
 }
 
 // interval is the pause after an attempt, counted from 0.
