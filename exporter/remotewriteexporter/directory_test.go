@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -17,11 +16,12 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// leaveInFileStorage leaves what a destination that is down was not sent, in the file of file_storage in a folder.
+// leaveInFileStorage leaves what a destination that is down was not sent, in the file of file_storage in a folder. No request is under way
+// when it returns: the shutdown waits for the answer. One that nobody waits for may be served once the destination is up again, and counts twice.
 func leaveInFileStorage(t *testing.T, directory string, d *received, calls int) (file string) {
 	t.Helper()
 	e := create(t, func(c *Config) {
-		c.Endpoint, c.Queue.Storage, c.ShutdownTimeout, c.Shards.Max = d.URL, &storageID, time.Millisecond, 1
+		c.Endpoint, c.Queue.Storage, c.Shards.Max = d.URL, &storageID, 1
 	})
 	require.NoError(t, e.Start(t.Context(), newFiles(t, directory, nil)))
 	e.consumeAll(t, calls)
@@ -38,7 +38,7 @@ func TestQueueOfFileStorageIsSentFirst(t *testing.T) {
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
 	file := leaveInFileStorage(t, directory, d, 10)
 
-	moved := func(c *Config) { c.Queue.Directory, c.ShutdownTimeout = directory, time.Millisecond }
+	moved := func(c *Config) { c.Queue.Directory = directory }
 	e, _, logs := instrumented(t, d.URL, moved)
 	for n := range 10 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 10+n)))
@@ -74,12 +74,12 @@ func TestQueueOfFileStorageOutlivesAKill(t *testing.T) {
 		return false
 	})
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
-		c.Endpoint, c.Queue.Directory, c.ShutdownTimeout = d.URL, directory, time.Millisecond
+		c.Endpoint, c.Queue.Directory = d.URL, directory
 		c.Batch.MaxSamples, c.Shards.Max = 10, 1 // nothing is sent together, or beside something else
 	})
 	eventually(t, func() bool { return d.samples() >= 30 }, "some of it arrives")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(directory)))
-	require.NoError(t, e.Shutdown(t.Context()))
+	require.NoError(t, e.Shutdown(t.Context()), "no request of it is served any more")
 
 	d.recover()
 	start(t, componenttest.NewNopHost(), func(c *Config) { c.Endpoint, c.Queue.Directory = d.URL, copied })

@@ -42,9 +42,7 @@ func newFiles(t *testing.T, directory string, change func(*filestorage.Config)) 
 func TestStoredDataSurvivesARestart(t *testing.T) {
 	directory := t.TempDir()
 	down := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
-	e := create(t, func(c *Config) {
-		c.Endpoint, c.Queue.Storage, c.ShutdownTimeout = down.URL, &storageID, time.Millisecond
-	})
+	e := create(t, func(c *Config) { c.Endpoint, c.Queue.Storage = down.URL, &storageID })
 	require.NoError(t, e.Start(t.Context(), newFiles(t, directory, nil)))
 	for n := range 10 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
