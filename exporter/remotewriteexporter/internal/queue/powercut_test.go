@@ -26,9 +26,12 @@ import (
 )
 
 const (
-	// powerCutsVariable says how often TestPowerCuts cuts the power.
+	// powerCutsVariable says how often TestPowerCuts cuts the power, and powerSeedVariable by which random numbers: so many cuts may
+	// be made in several runs.
 	powerCutsVariable = "GODWIT_POWER_CUTS"
+	powerSeedVariable = "GODWIT_POWER_SEED"
 	fewPowerCuts      = 25
+	usualPowerSeed    = 11
 
 	pageSize   = 4096
 	sectorSize = 512
@@ -197,20 +200,25 @@ func (m *mains) Batch(ctx context.Context, ops ...*storage.Operation) error {
 // TestPowerCuts: whatever a power cut leaves of a write, nothing that was acknowledged is missing, in order, and of what was
 // delivered no more than the last request of each shard comes again. With fsync, as file_storage is told to have it.
 func TestPowerCuts(t *testing.T) {
-	cuts := fewPowerCuts
-	if text := os.Getenv(powerCutsVariable); text != "" {
-		var err error
-		cuts, err = strconv.Atoi(text)
-		require.NoError(t, err, powerCutsVariable)
-	}
+	cuts, seed := numberIn(t, powerCutsVariable, fewPowerCuts), numberIn(t, powerSeedVariable, usualPowerSeed)
 	for name, e := range engines {
-		t.Run(name, func(t *testing.T) { powerCuts(t, e, cuts) })
+		t.Run(name, func(t *testing.T) { powerCuts(t, e, cuts, seed) })
 	}
 }
 
-func powerCuts(t *testing.T, e engine, cuts int) {
+func numberIn(t *testing.T, variable string, usual int) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, variable)
+	return n
+}
+
+func powerCuts(t *testing.T, e engine, cuts, seed int) {
 	const shards = 2
-	random := rand.New(rand.NewPCG(11, 12))
+	random := rand.New(rand.NewPCG(uint64(seed), 12))
 	directory := t.TempDir()
 	number := 0
 	acknowledged := map[int]bool{} // not delivered, or not known to be
