@@ -9,6 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,6 +135,36 @@ func TestAllMetadataKeysAreForwarded(t *testing.T) {
 	h := *r.last.Load()
 	require.Equal(t, []string{"blue"}, h.Values("X-Scope-Orgid"))
 	require.Equal(t, []string{"birds", "fish"}, h.Values("X-Team"))
+}
+
+// TestManyClientsAreForwarded: contrib's exporter has no bound of clients, and the one here is far from what the remotewrite exporter has
+// by default.
+func TestManyClientsAreForwarded(t *testing.T) {
+	const clients = 1500
+	var mu sync.Mutex
+	requests := map[string]int{} // by client
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		requests[strings.Join(r.Header.Values("X-Scope-Orgid"), "+")]++
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(server.Close)
+	e, _ := start(t, map[string]any{"endpoint": server.URL, "include_metadata_keys": []any{"X-Scope-OrgID"}})
+	for n := range clients {
+		md := client.NewMetadata(map[string][]string{"x-scope-orgid": {"tenant", strconv.Itoa(n)}})
+		require.NoError(t, e.ConsumeMetrics(client.NewContext(t.Context(), client.Info{Metadata: md}), metrics()))
+	}
+	soon(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(requests) == clients
+	}, "each has a request of its own")
+	mu.Lock()
+	defer mu.Unlock()
+	for n := range clients {
+		require.Positive(t, requests["tenant+"+strconv.Itoa(n)])
+	}
 }
 
 func TestGatesOfContribAreKnown(t *testing.T) {
