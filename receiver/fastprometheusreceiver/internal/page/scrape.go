@@ -276,13 +276,17 @@ func (s *Scrape) take() error {
 	return nil
 }
 
-// fewLines is how many lines a page has of which what comes and goes is not worth being cut.
-const fewLines = 1 << 12
+// fewLines is how many lines a page has of which what comes and goes is not worth being cut, unless it is long: then what a line says is
+// said by others that come with it, as with all metrics of a pod.
+const (
+	fewLines = 1 << 12
+	longText = 128
+)
 
 // series returns the line of a sample.
 func (s *Scrape) series(e *expo.Entry) (*catalog.Line, error) {
 	t := s.target
-	isWhole := t.Plan != nil && len(t.Plan.Lines) < fewLines
+	isWhole := t.Plan != nil && len(t.Plan.Lines) < fewLines && len(e.Text) < longText
 	return s.known(func(c *cohort) (*catalog.Line, error) { return c.Series(&t.Identity, e, s.in, isWhole) })
 }
 

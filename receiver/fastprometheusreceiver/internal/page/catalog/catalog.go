@@ -56,6 +56,7 @@ type Catalog struct {
 	LastID     uint32
 	size       int64 // bytes of what is known, about
 	swept      int   // lines left by the last sweep
+	lost       int   // since then, about
 	sweptSize  int64 // and bytes
 
 	// Memory that is used again.

@@ -194,7 +194,9 @@ func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
 func (c *Catalog) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
 	out := make([]*Line, len(lines))
 	for i, l := range lines {
-		out[i] = c.restate(t, l, was)
+		if out[i] = c.restate(t, l, was); out[i] != l && !l.IsSlotted() {
+			c.Lose(1)
+		}
 	}
 	return out
 }

@@ -50,6 +50,9 @@ func (b *Book) Borrow(t *catalog.Identity) *Plan {
 
 // Adopt makes a plan the one that a target's pages are compared with.
 func (b *Book) Adopt(h *History, p *Plan) {
+	if h.Plan != nil && h.Plan != p {
+		b.Lose(h.Diff.missed())
+	}
 	b.Differ(h, difference{})
 	h.Carried = 0
 	h.Restated = nil
@@ -83,6 +86,9 @@ func (b *Book) Abandon(p *Plan) {
 
 // Leave gives up what a target has.
 func (b *Book) Leave(h *History) {
+	if h.Plan != nil && h.Plan.refs == 1 {
+		b.Lose(len(h.Plan.Body))
+	}
 	b.Abandon(h.Plan)
 	b.Differ(h, difference{})
 	h.Plan, h.Settled, h.Past, h.Alive, h.Failed = nil, false, false, false, nil

@@ -162,6 +162,14 @@ func (d *difference) missing(to lineSet) {
 	}
 }
 
+// missed returns how many lines of the plan the page has not.
+func (d *difference) missed() (n int) {
+	for _, e := range d.edits {
+		n += int(e.gone)
+	}
+	return n
+}
+
 // Beyond appends the values of the extras.
 func (d *difference) Beyond(dst, values []float64) []float64 {
 	i, from := 0, 0

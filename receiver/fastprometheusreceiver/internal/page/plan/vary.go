@@ -84,8 +84,12 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 		return nil, n // by now a plan of its own would have paid
 	}
 	room.Gone = room.Gone[:0]
+	lost := 0
 	isEnding := h.Alive && !b.cfg.NoStaleMarkers
 	for _, l := range h.Diff.Extras {
+		if l.Epoch == was {
+			lost++
+		}
 		if !isEnding || l.Kind != catalog.SeriesLine || l.Epoch != was {
 			continue
 		}
@@ -114,6 +118,7 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	if placed != 0 || !x.find(p.Layout) {
 		return nil, n
 	}
+	b.Lose(lost)
 	return x, n
 }
 
