@@ -7,8 +7,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +95,22 @@ func TestTargetsOfAnOwnFleetShareNoSeries(t *testing.T) {
 		}
 		if shared != 1 { // the number of the scrape
 			t.Errorf("%s: %d series are on both", name, shared)
+		}
+	}
+}
+
+// Numbers that no kubelet shows would be most of what agents send: one with a fraction takes eight bytes, a count of bytes three.
+func TestBytesAndCountsOfKubeletsAreWhole(t *testing.T) {
+	f := open(t, Config{Page: "kubelet", Targets: 1})
+	page, _ := get(t, f.Targets()[0], "text/plain", "gzip")
+	whole := regexp.MustCompile(`(?m)^container_(?:memory|spec|threads|network|fs|oom|last|start)\S+ (\S+)$`)
+	values := whole.FindAllStringSubmatch(string(page), -1)
+	if len(values) < 200 {
+		t.Fatalf("the page has %d such series", len(values))
+	}
+	for _, v := range values {
+		if n, err := strconv.ParseFloat(v[1], 64); err != nil || n != math.Trunc(n) {
+			t.Errorf("%s", v[0])
 		}
 	}
 }

@@ -34,7 +34,7 @@ func Kubelet(samples int) *Page {
 			for i, l := range labels {
 				p.lines = append(p.lines, line{
 					series: name + "{" + l(at) + "}", varies: true,
-					value: value * (0.25 + unit(hash(0, 16, int(at), i))),
+					value: scaled(value, 0.25+unit(hash(0, 16, int(at), i))), // bytes and counts are whole, as cAdvisor's are
 				})
 			}
 		}

@@ -71,14 +71,18 @@ func (l *line) at(target, i, step int) float64 {
 	if l.value == math.Trunc(l.value) && math.Abs(l.value) < 1000 { // flags, sizes, small counts
 		return l.value + float64(step*int(h%3+1))
 	}
-	v := l.value * (0.5 + unit(h) + float64(step)*(unit(h<<7)+0.01)*0.001)
-	if l.value != math.Trunc(l.value) {
-		return round(v, decimals(l.value))
+	return scaled(l.value, 0.5+unit(h)+float64(step)*(unit(h<<7)+0.01)*0.001)
+}
+
+// scaled is a multiple of v of its kind: as whole as v is, or with as many decimals.
+func scaled(v, by float64) float64 {
+	if v != math.Trunc(v) {
+		return round(v*by, decimals(v))
 	}
-	if math.Mod(l.value, 4096) == 0 { // bytes of whole memory pages
-		return math.Round(v/4096) * 4096
+	if math.Mod(v, 4096) == 0 { // bytes of whole memory pages
+		return math.Round(v*by/4096) * 4096
 	}
-	return math.Round(v)
+	return math.Round(v * by)
 }
 
 // render writes the page as a target shows it at a step, and accounts for its
