@@ -30,8 +30,12 @@ type runLearning struct {
 	joined []byte        // scratch
 }
 
-// encodedRun is where the steps of a run are in refs.
-type encodedRun struct{ first int }
+// encodedRun is where the steps of a run are in refs, and what these are true of: targets of a job, with an instance or without one.
+type encodedRun struct {
+	first   int
+	job     string
+	isNamed bool
+}
 
 // encodedStep is the references of a series before and behind that of its instance, and what is behind its sample.
 type encodedStep struct{ head, tail, metadata string }
@@ -186,8 +190,8 @@ func (t *translator) compareV1(r *run, part *reuse.Part, msg string) (rest strin
 // compareV2 does the same with series of 2.0.
 func (t *translator) compareV2(r *run, part *reuse.Part, msg string, of *target) (rest string, ok bool) {
 	before, known := t.said[r]
-	if !known {
-		before.first = len(t.refs)
+	if isNamed := of.key.instance != ""; !known || before.job != of.key.job || before.isNamed != isNamed {
+		before, known = encodedRun{len(t.refs), of.key.job, isNamed}, false
 	}
 	joined := ""
 	for i := range r.steps {

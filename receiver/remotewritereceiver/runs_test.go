@@ -289,6 +289,47 @@ func TestRunsChangeNothing(t *testing.T) {
 	}
 }
 
+// An instance may be in two jobs, one of which says the first series of a run and the other the rest; or have a job and no name.
+func TestRunsEndWithTheirTarget(t *testing.T) {
+	needRuns(t)
+	const all = 8
+	request := func(version promwrite.Version, targets ...[]string) []byte {
+		req := newV2()
+		for i, target := range targets {
+			labels := append([]string{"__name__", "birds", "number", fmt.Sprint(i % all)}, target...)
+			req.series(sample(float64(i), 1_700_000_000_000, 0), writev2.Metadata_METRIC_TYPE_GAUGE, "Help.", "", sortedPairs(labels)...)
+		}
+		return bodyOf(version, &req.Request)
+	}
+	known := []string{"instance", "a", "job", "one"}
+	whole := slices.Repeat([][]string{known}, all)
+	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
+		for _, odd := range [][]string{{"instance", "b", "job", "two"}, {"instance", "b"}, {"job", "one"}, {"job", "two"}, nil, {"instance", "a", "job", "two"}} {
+			for _, rest := range [][]string{{"instance", "b", "job", "one"}, {"job", "one"}, {"instance", "a"}, known} {
+				for at := range 4 { // which one a run begins with is for it to say
+					t.Run(fmt.Sprint(version, odd, rest, at), func(t *testing.T) {
+						cfg := sized(1 << 20)
+						w, err := newWorker(cfg, newKnown(8<<20, true))
+						require.NoError(t, err)
+						tree := newTree(true)
+						for range 3 {
+							_, _, err := twin(w, cfg, version, request(version, whole...), tree)
+							require.NoError(t, err)
+							require.True(t, tree.takeBack())
+						}
+						mixed := slices.Concat(whole, slices.Repeat([][]string{rest}, all))
+						mixed[all+at] = odd
+						want, got, err := twin(w, cfg, version, request(version, mixed...), tree)
+						require.NoError(t, err)
+						require.Equal(t, said(want), said(got))
+						require.NotEmpty(t, tree.placed)
+					})
+				}
+			}
+		}
+	}
+}
+
 // A run is used by many at a time.
 func TestRunsAreUsedAtATime(t *testing.T) {
 	needRuns(t)
