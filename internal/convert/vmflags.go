@@ -34,29 +34,23 @@ var errNoFlags = errors.New("there are no flags of vmagent in it")
 // one or more on a line. It returns nil for a scrape configuration.
 func readFlags(in *input) (*flags, error) {
 	f := &flags{in: in, file: in.name(), claimed: map[string]bool{}}
-	var variables []vmVariable
-	var elsewhere *string
-	seen := func(all []vmVariable, others string) { variables, elsewhere = all, &others }
 	if len(in.source.Args) > 0 {
 		f.file = ""
 		f.add(in.source.Args, 0)
-	} else if isFlags(in.first) {
+		return f, nil
+	}
+	if isFlags(in.first) {
 		f.readText(string(in.first))
-		if isUnit(string(in.first)) {
-			seen(unitVariables(string(in.first)))
-		}
 	} else {
 		root, err := parse(in.first)
 		if err != nil {
 			return nil, err
 		}
-		container, args := vmagentContainer(root)
-		switch {
+		switch args := containerFlags(root); {
 		case len(args) > 0:
 			for _, arg := range args { // $(NAME) is Kubernetes' own
 				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, arg.Line)
 			}
-			seen(containerVariables(container))
 		case root != nil && root.Kind == yaml.SequenceNode:
 			for _, arg := range root.Content {
 				f.add([]string{arg.Value}, arg.Line)
@@ -68,11 +62,8 @@ func readFlags(in *input) (*flags, error) {
 	if len(f.all) == 0 {
 		return nil, errNoFlags
 	}
-	f.environment(variables, elsewhere)
 	return f, nil
 }
-
-func isUnit(text string) bool { return strings.Contains(text, "[Service]") }
 
 // Variables of those who start vmagent. They become %{NAME}, which is vmagent's own.
 var (
@@ -82,7 +73,7 @@ var (
 
 // readText reads a unit of systemd, a command line, or lines of flags.
 func (f *flags) readText(text string) {
-	unit := isUnit(text)
+	unit := strings.Contains(text, "[Service]")
 	number, began, joined := 0, 0, ""
 	for line := range strings.Lines(text) {
 		number++
@@ -164,30 +155,24 @@ func (f *flags) add(args []string, line int) {
 
 // containerFlags finds the arguments of vmagent's container in a manifest of Kubernetes.
 func containerFlags(n *yaml.Node) []*yaml.Node {
-	_, args := vmagentContainer(n)
-	return args
-}
-
-// vmagentContainer finds vmagent's container in a manifest of Kubernetes, and its arguments.
-func vmagentContainer(n *yaml.Node) (container *yaml.Node, args []*yaml.Node) {
 	if n == nil {
-		return nil, nil
+		return nil
 	}
 	for _, key := range []string{"args", "command"} {
 		list := contents(find(n, key))
 		for _, arg := range list {
 			name := strings.TrimLeft(arg.Value, "-")
 			if name != arg.Value && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
-				return n, list
+				return list
 			}
 		}
 	}
 	for _, child := range n.Content {
-		if found, args := vmagentContainer(child); len(args) > 0 {
-			return found, args
+		if found := containerFlags(child); len(found) > 0 {
+			return found
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func (f *flags) say(kind Outcome, name, text string) {
@@ -357,18 +342,15 @@ func (f *flags) close() {
 	}
 }
 
-// A flagText says what becomes of flags that begin so.
-type flagText struct {
+// vmagentFlags says what becomes of flags that are not converted, by how they begin.
+var vmagentFlags = []struct {
 	prefix string
 	kind   Outcome
 	text   string
-}
-
-// vmagentFlags says what becomes of flags that are not converted, by how they begin.
-var vmagentFlags = []flagText{
+}{
 	{"remoteWrite.streamAggr.", Note, streamAggregation},
 	{"streamAggr.", Note, streamAggregation},
-	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations, and each gets all of them: the exporter `load_balancing` of the distribution godwit does so over OTLP"},
+	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations: the exporter `loadbalancing` of the distribution godwit does so over OTLP"},
 	{"remoteWrite.significantFigures", Lost, "values are sent as they are"},
 	{"remoteWrite.roundDigits", Lost, "values are sent as they are"},
 	{"remoteWrite.mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},
@@ -405,11 +387,7 @@ var vmagentFlags = []flagText{
 	{"opentelemetry.", Lost, "add the receiver `otlp`; `translation_strategy` and `promote_resource_attributes` of the exporter say what becomes of names and attributes"},
 	{"enableMultitenan", Lost, "the exporter's `tenant` says whose data it is, and the receivers keep headers with `include_metadata`"},
 	{"pushmetrics.", Lost, "a job that scrapes 127.0.0.1:8888 sends the collector's own metrics"},
-	{"kafka.consumer.", Lost, "the receiver `kafka` of the distribution godwit reads OTLP alone: add it if what writes the topic can send that"},
-	{"gcp.pubsub.", Lost, "no distribution of Godwit reads Google's Pub/Sub"},
-	{"license", Note, "there is no licence to give"},
-	{"eula", Note, "there is no licence to give"},
-	{"httpListenAddr", Lost, "what listens says so itself: `console`, `health_check`, and each receiver. If remote write is pushed to it, add the receiver `remotewrite`"},
+	{"envflag.", Lost, "flags in the environment are not seen here: give them as arguments"},
 	{"http", Lost, "what listens says so itself: `console`, `health_check`, and each receiver"},
 	{"tls", Lost, "what listens says so itself: `tls` of each receiver and extension"},
 	{"logger", Note, "`service::telemetry::logs` says what is logged"},

@@ -29,6 +29,7 @@ func (s *Scrape) End(r Report) Result {
 	if err == nil {
 		err = s.finish()
 	}
+	s.mix()
 	lines := s.seen()
 	if r.Err != nil && s.err == nil {
 		lines = nil // the page did not come whole: what came counts for nothing
@@ -48,7 +49,7 @@ func (s *Scrape) End(r Report) Result {
 			}
 			return s.repeat(r, res)
 		}
-	} else if err == nil && s.size > 0 {
+	} else if err == nil && s.size > 0 && !s.renames() {
 		if varied, ok := s.vary(r, res); ok {
 			return varied
 		}
@@ -194,6 +195,7 @@ func (s *Scrape) settle(lines []*catalog.Line, r Report, res Result) Result {
 		s.countFailed(p.LastPage, lines, ahead, &res)
 		res.Samples += s.refused
 		t.Own, t.Version, t.Restated = own, version, nil
+		c.CountOwn(&t.Identity)
 		p.Begin(&t.Identity, &t.History)
 		page, s.times, s.natives, s.exemplars = nil, nil, nil, nil
 		s.values = s.values[:0]

@@ -31,8 +31,11 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 			if n <= 0 || n > catalog.LongestOwn || bytes.IndexByte(b[end:end+n], '\\') >= 0 || !utf8.Valid(b[end:end+n]) || t.cohort.Rules.IsTooLong(string(b[end:end+n])) {
 				return 0
 			}
+			if s.hasValue(own, slot, b[end:end+n]) {
+				return 0 // another slot of the label has it
+			}
 			if !learned {
-				own, learned = append(make([]string, 0, catalog.MostOwn), own...), true
+				own, learned = append(make([]string, 0, max(len(own), slot+1)), own...), true
 			}
 			for len(own) <= slot {
 				own = append(own, "")
@@ -46,9 +49,55 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 	}
 	if learned {
 		t.Own = own
+		s.learned = true
 		s.mixed = s.mixed || s.strayed
 	}
 	return end
+}
+
+// hasValue tells whether another slot of the same label has a value.
+func (s *Scrape) hasValue(own []string, slot int, value []byte) bool {
+	for other, v := range own {
+		if other == slot || v != string(value) {
+			continue
+		}
+		c := s.target.cohort
+		c.mu.Lock()
+		isApart := c.IsApart(slot, other)
+		c.mu.Unlock()
+		if !isApart {
+			return true
+		}
+	}
+	return false
+}
+
+// mix finds out whether what was learned may be on lines that have no slot for it: those of a plan that tells of several things, some
+// of which have slots.
+func (s *Scrape) mix() {
+	if !s.learned || s.mixed {
+		return
+	}
+	c := s.target.cohort
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.mixed = c.HasSeveral(&s.target.Identity)
+	c.CountOwn(&s.target.Identity)
+}
+
+// renames finds out whether what the page tells of that is new takes the place of what is gone.
+func (s *Scrape) renames() bool {
+	t := s.target
+	if s.fresh < catalog.FewFresh || !s.strayed || s.borrowed || s.mixed || len(t.Own) < 2 || t.Turned || t.Pin != nil {
+		return false
+	}
+	c := t.cohort
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.HasSeveral(&t.Identity) {
+		s.renamed = c.Renamed(&t.Identity, s.lines, s.held)
+	}
+	return s.renamed != nil
 }
 
 // isFresh tells whether so many of a page's lines are new that a value which is on them all could be the target's own.
@@ -57,13 +106,19 @@ func (s *Scrape) isFresh(lines []*catalog.Line) bool {
 	if s.fresh < catalog.FewFresh || s.target.Pin != nil || c.Rules.IsMapped || c.targets.Load() < 2 || c.IsLarge(len(lines)) {
 		return false
 	}
-	series := 0
+	return catalog.OwnPart*s.fresh > countSeries(lines)
+}
+
+// isStrange tells whether nearly all of a page's lines are new.
+func (s *Scrape) isStrange(lines []*catalog.Line) bool { return 8*s.fresh > 7*countSeries(lines) }
+
+func countSeries(lines []*catalog.Line) (n int) {
 	for _, l := range lines {
 		if l.Kind == catalog.SeriesLine {
-			series++
+			n++
 		}
 	}
-	return catalog.OwnPart*s.fresh > series
+	return n
 }
 
 // settleOwn finds out what is the target's own, and restates the lines of its page, and of its last, by that.
@@ -75,18 +130,60 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 		return lines // what it has now, and would have, is there together for a while
 	}
 	defer c.charge(s, c.Held())
-	if s.isFresh(lines) {
-		if own = c.OwnValues(&t.Identity, lines); own != nil && !c.Shares(&t.Identity, lines, own, s.since) {
-			own = nil
-		}
+	if s.renamed != nil {
+		t.Own = s.renamed
+		c.CountOwn(&t.Identity)
+		t.Version++
+		t.Restated, s.lines = c.RestateRenamed(&t.Identity, t.Last(), lines, s.held, was)
+		s.strayed = true
+		return s.lines
 	}
+	own = s.ownValues(lines)
 	if !s.mixed && slices.Equal(own, was) {
 		return lines
 	}
 	t.Own = own
+	c.CountOwn(&t.Identity)
 	t.Version++
 	t.Restated = c.RestateAll(&t.Identity, t.Last(), was)
 	s.lines = c.RestateAll(&t.Identity, lines, was)
 	s.strayed = true
 	return s.lines
+}
+
+// ownValues returns what is the target's own by its page.
+func (s *Scrape) ownValues(lines []*catalog.Line) []string {
+	t := s.target
+	c := t.cohort
+	since := s.since
+	if since == 0 {
+		since = c.LastID
+	}
+	isFresh, hasSeveral := s.isFresh(lines), c.HasSeveral(&t.Identity)
+	if !isFresh && !(hasSeveral && s.isRenewed(lines)) {
+		return t.Own
+	}
+	if !hasSeveral {
+		if own := c.OwnValues(&t.Identity, lines, false); own != nil && c.Shares(&t.Identity, lines, own, false, since) {
+			return own
+		}
+		if !s.isStrange(lines) || !c.AreStrangers(lines) {
+			return nil
+		}
+	}
+	if own := c.OwnValues(&t.Identity, lines, true); own != nil && c.Shares(&t.Identity, lines, own, true, since) {
+		return own
+	}
+	return nil
+}
+
+// isRenewed tells whether some things that a page tells of came since its plan was made.
+func (s *Scrape) isRenewed(lines []*catalog.Line) bool {
+	n := 0
+	for _, l := range lines {
+		if s.target.Plan != nil && s.target.Plan.IsOlder(l) {
+			n++
+		}
+	}
+	return n >= catalog.FewFresh
 }

@@ -42,6 +42,8 @@ type Scrape struct {
 	held     []*catalog.Line // found by their text
 	fresh    int             // lines that were not known
 	since    uint32          // the highest number of a line before the first that was looked for
+	learned  bool            // values of the target's own
+	renamed  []string        // values of the target's own, where some that are new take the place of others
 	mixed    bool            // lines may have values that the page has shown to be the target's own since
 	expected []*catalog.Line // the last page's
 	text     *plan.Text      // of the first of them, as long as the page has what was expected and nothing else

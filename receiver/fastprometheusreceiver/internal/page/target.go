@@ -86,6 +86,7 @@ func (t *Target) leave() {
 	c := t.cohort
 	c.mu.Lock()
 	c.Leave(&t.History)
+	c.DiscountOwn(&t.Identity)
 	c.mu.Unlock()
 	j := c.job
 	j.mu.Lock()

@@ -155,7 +155,7 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	if isWhole {
 		keep = func(n *Name, e *expo.Entry) text { return Whole(n, e.Text) }
 	}
-	if sh := c.shape(t, e, setting); sh != nil {
+	if sh := c.shape(t, e, setting, false); sh != nil {
 		l := c.mould(sh, e, setting, keep(sh.name, e))
 		c.Lines.insert(l, hash)
 		return l, nil

@@ -13,16 +13,19 @@ import (
 // sweepBytes are those that may be too many without a sweep.
 const sweepBytes = 4 << 20
 
-// lostPart is the part of all lines, one in so many, that is worth a sweep when that many are known to be gone. Others may come to be out of
-// use unseen, or be in pages that come one after the other: there may be as many of these as of lines in use.
-const lostPart = 8
+// lostPart is the part of all lines, one in so many, that is worth a sweep when that many, and a few, are known to be gone. Others may come
+// to be out of use unseen, or be in pages that come one after the other: there may be as many of these as of lines in use.
+const (
+	lostPart = 8
+	fewLost  = 8000
+)
 
 // Lose notes that pages have lost so many lines, which nothing may have any more.
 func (c *Catalog) Lose(lines int) { c.lost += lines }
 
 // IsLitter tells whether more may be out of use than what the last sweep left.
 func (c *Catalog) IsLitter() bool {
-	return c.lost > c.Lines.count/lostPart+1000 || c.Lines.count > 2*c.swept+1000 || c.Held() > 2*c.sweptSize+sweepBytes
+	return c.lost > c.Lines.count/lostPart+fewLost || c.Lines.count > 2*c.swept+1000 || c.Held() > 2*c.sweptSize+sweepBytes
 }
 
 // Sweep forgets all but the lines and points that are in use, and those of the report.

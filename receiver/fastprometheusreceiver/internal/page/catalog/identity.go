@@ -21,6 +21,8 @@ type Identity struct {
 	Turned  bool       // it still has a page of lines that it shared
 	Own     []string   // values that most lines of its page have, by their slots
 	Version int        // counts how often these were others
+
+	ownCounted int64 // bytes, by the catalog
 }
 
 // meets tells whether a line with a condition is the target's.

@@ -17,18 +17,22 @@ import (
 )
 
 // Programs tell on every line who they are: a pod, an instance of an application. Such a value is the target's own, as are its
-// labels, though the page has it: lines have a slot in its place and are the same for all targets. Which slot a value has goes
-// by the name of its label, so a target has one value of its own for each name, and a line that has it always has the slot.
+// labels, though the page has it: lines have a slot in its place and are the same for all targets. Others tell of a few things that
+// no other target has, each on many lines: the pods of a node, and their containers. Then a label has several slots, one for each
+// of its values, in the order of the page: so pages about other pods have the same lines. A target has no value in two slots of
+// a label, and a line that has a value of the target's own always has its slot.
 
 const (
 	// ownBase is from where on the values that a target has for itself are its pages', not discovery's and not the rules'.
 	ownBase = MostVariables
-	// MostOwn bounds the labels that have slots.
-	MostOwn = 16
-	// LongestOwn bounds a value: targets keep theirs beside their lines, where nothing counts them.
+	// MostOwn bounds the slots.
+	MostOwn = 512
+	// LongestOwn bounds a value: targets keep theirs beside their lines.
 	LongestOwn = 256
 	// OwnPart is the part of a page's series, one in so many, that have a value if it is the target's own.
 	OwnPart = 4
+	// manyAbout is how many series tell of a thing that is worth slots, where a label has several.
+	manyAbout = 8
 	// FewFresh is how many new lines of a page are not worth a look.
 	FewFresh = 16
 	// pioneers is how many targets of a kind have lines with slots though nobody else has them yet.
@@ -41,12 +45,109 @@ const (
 
 // ownSlots are those that the lines of a cohort have.
 type ownSlots struct {
-	slots      map[string]int   // by the name of the label
-	kinds      map[uint64]uint8 // pioneers of pages, by what these are about
+	slots      map[string][]int    // by the name of the label
+	slotNames  []string            // of all slots
+	kinds      map[uint64]uint8    // pioneers of pages, by what these are about
+	ownHeld    int64               // bytes of the values that targets have in slots
+	orders     map[ordered]uint64  // of values, hashed: those that the first page had
+	varying    map[string]struct{} // labels that pages of a kind have other values under, or in another order
 	templating []byte
+	moved      []int // by how much each value is further behind in the last template than in its line
+	renaming   renaming
+	indexed    slotIndex
 }
 
-func newOwnSlots() ownSlots { return ownSlots{slots: map[string]int{}, kinds: map[uint64]uint8{}} }
+// ordered is the values of a label on pages of a kind.
+type ordered struct {
+	kind  uint64
+	label string
+}
+
+func newOwnSlots() ownSlots {
+	return ownSlots{slots: map[string][]int{}, kinds: map[uint64]uint8{}, orders: map[ordered]uint64{}, varying: map[string]struct{}{}}
+}
+
+// slotOf returns the slot of the target's that a value has, or -1.
+func (s *ownSlots) slotOf(t *Identity, name, value []byte) int {
+	all := s.slots[string(name)]
+	if len(all) == 0 || len(value) == 0 {
+		return -1
+	}
+	if len(all) > fewSlots {
+		return s.indexed.slot(s, t.Own, name, value)
+	}
+	for _, slot := range all {
+		if slot < len(t.Own) && t.Own[slot] == string(value) {
+			return slot
+		}
+	}
+	return -1
+}
+
+// fewSlots is how many slots of a label are looked through. More are found by an index, which is of the target that was last asked for:
+// one page asks for many.
+const fewSlots = 4
+
+// slotIndex finds slots by their labels and values.
+type slotIndex struct {
+	own   []string // whose it is: values are never written to once a target has them
+	slots map[labelPair]int
+}
+
+func (x *slotIndex) slot(s *ownSlots, own []string, name, value []byte) int {
+	if len(own) == 0 {
+		return -1
+	}
+	if len(x.own) != len(own) || &x.own[0] != &own[0] {
+		if x.own = own; x.slots == nil {
+			x.slots = map[labelPair]int{}
+		}
+		clear(x.slots)
+		for slot, v := range own {
+			if v != "" {
+				x.slots[labelPair{s.slotNames[slot], v}] = slot
+			}
+		}
+	}
+	if slot, ok := x.slots[labelPair{string(name), string(value)}]; ok {
+		return slot
+	}
+	return -1
+}
+
+// slot returns a slot of a label, the first or one after it, or -1 if there are too many.
+func (s *ownSlots) slot(name string, n int) int {
+	all := s.slots[name]
+	if n < len(all) {
+		return all[n]
+	}
+	if len(s.slotNames) == MostOwn {
+		return -1
+	}
+	slot := len(s.slotNames)
+	s.slotNames = append(s.slotNames, name)
+	s.slots[name] = append(all, slot)
+	return slot
+}
+
+// ownBytes is what a value takes besides its text.
+const ownBytes = 24
+
+// CountOwn adds up what the target's own values take, since they were last counted.
+func (c *Catalog) CountOwn(t *Identity) {
+	n := int64(0)
+	for _, v := range t.Own {
+		n += ownBytes + int64(len(v))
+	}
+	c.ownHeld += n - t.ownCounted
+	t.ownCounted = n
+}
+
+// DiscountOwn counts them no more: the target is leaving.
+func (c *Catalog) DiscountOwn(t *Identity) { c.ownHeld, t.ownCounted = c.ownHeld-t.ownCounted, 0 }
+
+// IsApart tells whether two slots are of different labels, so that they may have the same value.
+func (s *ownSlots) IsApart(a, b int) bool { return s.slotNames[a] != s.slotNames[b] }
 
 // slotted is the tail of texts with slots. Their body is what is between the values, each piece after its length, and the
 // numbers of the slots.
@@ -88,10 +189,14 @@ func (t *text) matchOwn(b []byte, own []string) int {
 		}
 		var slot int
 		slot, i = number(s, i)
-		if slot >= len(own) || own[slot] == "" || len(b)-end < len(own[slot]) || string(b[end:end+len(own[slot])]) != own[slot] {
+		if slot >= len(own) {
 			return 0
 		}
-		end += len(own[slot])
+		v := own[slot]
+		if len(v) == 0 || len(b)-end < len(v) || string(b[end:end+len(v)]) != v {
+			return 0
+		}
+		end += len(v)
 	}
 }
 
@@ -105,22 +210,31 @@ var slotMarks = func() (marks []string) {
 
 // template returns the text of an entry with slots for the target's own values, for a moment; nil if it has none of them.
 func (c *Catalog) template(t *Identity, e *expo.Entry) []byte {
-	b, at := c.templating[:0], 0
+	b, at, first := c.templating[:0], 0, 0
+	c.moved = c.moved[:0]
+	move := func(labels, end int) { // the values before some label are in a piece that ends somewhere
+		b = binary.AppendUvarint(b, uint64(end-at))
+		for range labels - first {
+			c.moved = append(c.moved, len(b)-at)
+		}
+		b, first = append(b, e.Text[at:end]...), labels
+	}
 	for i := range e.Labels() {
 		name, value := e.Label(i)
-		slot, ok := c.slots[string(name)]
-		if !ok || slot >= len(t.Own) || t.Own[slot] == "" || t.Own[slot] != string(value) {
+		slot := c.slotOf(t, name, value)
+		if slot < 0 {
 			continue
 		}
 		begin, end := e.Span(i)
-		b = append(binary.AppendUvarint(b, uint64(begin-at)), e.Text[at:begin]...)
+		move(i, begin)
+		c.moved, first = append(c.moved, 0), i+1
 		b = binary.AppendUvarint(b, uint64(slot))
 		at = end
 	}
 	if at == 0 {
 		return nil
 	}
-	b = append(binary.AppendUvarint(b, uint64(len(e.Text)-at)), e.Text[at:]...)
+	move(e.Labels(), len(e.Text))
 	c.templating = b
 	return b
 }
@@ -144,11 +258,19 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, 
 	if l := c.slotted(t, b, kept); l != nil {
 		return l, nil
 	}
+	body := piece(b)
+	own := text{body: &body, tail: slotted}
+	if sh := c.shape(t, e, kept, true); sh != nil {
+		own.Name = sh.name
+		l := c.mould(sh, e, kept, own)
+		c.Lines.insert(l, l.hash())
+		return l, nil
+	}
 	exposed := c.expose(e, in)
 	set := labels.NewBuilder(exposed)
 	for i := range e.Labels() {
 		name, value := e.Label(i)
-		if slot, ok := c.slots[string(name)]; ok && slot < len(t.Own) && t.Own[slot] != "" && t.Own[slot] == string(value) {
+		if slot := c.slotOf(t, name, value); slot >= 0 {
 			set.Set(string(name), OfTarget.Of(ownBase+slot))
 		}
 	}
@@ -156,8 +278,8 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, 
 	if err != nil {
 		return nil, err
 	}
-	body := piece(b)
-	return c.addSeries(text{Name: c.nameOf(exposed, final, cond), body: &body, tail: slotted}, kept, final, true), nil
+	own.Name = c.nameOf(exposed, final, cond)
+	return c.addSeries(own, kept, final, true), nil
 }
 
 // restate returns what a line is once the target's own values are others than they were.
@@ -201,9 +323,11 @@ func (c *Catalog) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
 	return out
 }
 
-// OwnValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have.
-func (c *Catalog) OwnValues(t *Identity, lines []*Line) []string {
+// OwnValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have or,
+// where `several`, all that tell of a thing of which there are several.
+func (c *Catalog) OwnValues(t *Identity, lines []*Line, several bool) []string {
 	counts := map[labelPair]*int{}
+	var seen []labelPair // in the order of the page
 	series := 0
 	for _, l := range lines {
 		if l.Kind != SeriesLine {
@@ -216,60 +340,101 @@ func (c *Catalog) OwnValues(t *Identity, lines []*Line) []string {
 				if n := counts[labelPair{string(name), string(value)}]; n != nil {
 					*n++
 				} else if len(counts) < mostCounted {
-					once := 1
-					counts[labelPair{string(name), string(value)}] = &once
+					once, pair := 1, labelPair{string(name), string(value)}
+					counts[pair] = &once
+					seen = append(seen, pair)
 				}
 			}
 		}
 	}
-	var own []string
-	var often []labelPair
-	for pair, n := range counts {
-		if OwnPart**n > series && c.canBeOwn(pair) {
-			often = append(often, pair)
-		}
+	often := slices.DeleteFunc(slices.Clone(seen), func(p labelPair) bool { return OwnPart**counts[p] <= series || !c.canBeOwn(p) })
+	about := slices.DeleteFunc(seen, func(p labelPair) bool { return *counts[p] < manyAbout || !c.canBeOwn(p) })
+	c.noteOrders(aboutOf(lines), about)
+	if several {
+		return c.severalOwn(often, about)
 	}
 	slices.SortFunc(often, func(a, b labelPair) int {
 		return cmp.Or(strings.Compare(a.name, b.name), *counts[b]-*counts[a], strings.Compare(a.value, b.value))
 	})
 	often = slices.CompactFunc(often, func(a, b labelPair) bool { return a.name == b.name })
+	own := slices.Clone(t.Own)
 	for _, pair := range often {
-		slot, ok := c.slots[pair.name]
-		if !ok {
-			if slot = len(c.slots); slot == MostOwn {
-				continue
-			}
-			c.slots[pair.name] = slot
-		}
-		if own == nil {
-			own = append(make([]string, 0, MostOwn), t.Own...)
+		slot := c.slot(pair.name, 0)
+		if slot < 0 {
+			continue
 		}
 		for len(own) <= slot {
 			own = append(own, "")
 		}
 		own[slot] = pair.value
 	}
-	if own == nil {
-		return t.Own
+	return slices.Clip(own)
+}
+
+// noteOrders notes which labels have other values on pages of a kind, or in another order. What all pages have in one order needs no slots.
+func (c *Catalog) noteOrders(kind uint64, about []labelPair) {
+	orders := map[string]uint64{}
+	for _, pair := range about {
+		orders[pair.name] = (orders[pair.name] ^ maphash.String(seed, pair.value)) * 0x9e3779b97f4a7c15
 	}
-	return own
+	for name, order := range orders {
+		if _, varies := c.varying[name]; varies || len(c.varying) == MostOwn {
+			continue
+		}
+		key := ordered{kind, name}
+		first, noted := c.orders[key]
+		switch {
+		case !noted && len(c.orders) < mostKinds:
+			c.orders[key] = order
+		case first != order:
+			c.varying[name] = struct{}{}
+		default:
+		}
+	}
+}
+
+// severalOwn returns the values of a target that has several of a label, each in the slot that it has by the order of the page.
+func (c *Catalog) severalOwn(often, about []labelPair) []string {
+	values := map[string]int{} // of each label
+	for _, pair := range about {
+		values[pair.name]++
+	}
+	var own []string
+	taken := map[string]int{}
+	for _, pair := range about {
+		if _, varies := c.varying[pair.name]; !varies || values[pair.name] == 1 && !slices.Contains(often, pair) {
+			continue
+		}
+		if slot := c.slot(pair.name, taken[pair.name]); slot >= 0 {
+			taken[pair.name]++
+			for len(own) <= slot {
+				own = append(own, "")
+			}
+			own[slot] = pair.value
+		}
+	}
+	return slices.Clip(own)
+}
+
+// HasSeveral tells whether the target has values in several slots of a label.
+func (c *Catalog) HasSeveral(t *Identity) bool {
+	for slot, value := range t.Own {
+		if value != "" && c.slots[c.slotNames[slot]][0] != slot {
+			return true
+		}
+	}
+	return false
 }
 
 // Shares tells whether most lines of a page that have the target's own values were there before the page, or whether the target
 // may be among the first of its kind. Lines with higher numbers than `since` came with the page.
-func (c *Catalog) Shares(t *Identity, lines []*Line, own []string, since uint32) bool {
+func (c *Catalog) Shares(t *Identity, lines []*Line, own []string, several bool, since uint32) bool {
 	was := t.Own
 	t.Own = own
 	have, found := 0, 0
-	kind := uint64(0)
-	var last *Name
 	for _, l := range lines {
 		if l.Kind != SeriesLine {
 			continue
-		}
-		if l.Name != last {
-			last = l.Name
-			kind = (kind ^ maphash.String(seed, last.exposed)) * 0x9e3779b97f4a7c15
 		}
 		e, ok := c.reread.line(l, was)
 		if !ok {
@@ -286,12 +451,45 @@ func (c *Catalog) Shares(t *Identity, lines []*Line, own []string, since uint32)
 	if 4*found >= have {
 		return true
 	}
+	salt := uint64(0)
+	if several {
+		salt = severalSalt
+	}
+	return c.isEarly(aboutOf(lines) ^ salt)
+}
+
+// AreStrangers tells whether page after page comes that is about the same as the ones before and has no line in common with them.
+func (c *Catalog) AreStrangers(lines []*Line) bool {
+	kind := aboutOf(lines) ^ strangeSalt
+	return !c.isEarly(kind) && c.kinds[kind] == pioneers
+}
+
+// What pioneers are counted for, besides slots.
+const (
+	severalSalt = 0x9fb21c651e98df25
+	strangeSalt = 0xd6e8feb86659fd93
+)
+
+// isEarly tells whether a page is one of the first of a kind.
+func (c *Catalog) isEarly(kind uint64) bool {
 	n, ok := c.kinds[kind]
 	if n >= pioneers || !ok && len(c.kinds) == mostKinds {
 		return false
 	}
 	c.kinds[kind] = n + 1
 	return true
+}
+
+// aboutOf is what a page is about: its names.
+func aboutOf(lines []*Line) (kind uint64) {
+	var last *Name
+	for _, l := range lines {
+		if l.Kind == SeriesLine && l.Name != last {
+			last = l.Name
+			kind = (kind ^ maphash.String(seed, last.exposed)) * 0x9e3779b97f4a7c15
+		}
+	}
+	return kind
 }
 
 type labelPair struct{ name, value string }

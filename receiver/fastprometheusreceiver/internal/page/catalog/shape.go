@@ -51,19 +51,22 @@ const mostShapes = 1 << 12
 const mostShapedLabels = 64
 
 // shape returns the shape of a line, or nil when it is not known to come again: it is worked out when it comes for the
-// second time.
-func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting) *shape {
+// second time. isSlotted tells that some values of the line are the target's own.
+func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) *shape {
 	if c.Rules.opaque || t.Pin != nil || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
 		return nil
 	}
 	key := append(append(append(c.keying[:0], byte(in)), e.Metric()...), 0xff)
 	for i := range e.Labels() {
 		name, value := e.Label(i)
-		if len(value) == 0 {
-			return nil
-		}
 		key = append(append(key, name...), 0xff)
-		if c.Rules.fixes(string(name)) {
+		if isSlotted {
+			if slot := c.slotOf(t, name, value); slot >= 0 {
+				key = append(binary.BigEndian.AppendUint16(append(key, 0xfe), uint16(slot)), 0xff)
+				continue
+			}
+		}
+		if len(value) == 0 || c.Rules.fixes(string(name)) { // no value is no label
 			key = append(append(key, value...), 0xff)
 		}
 	}
@@ -95,7 +98,7 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting) *shape {
 		}
 		c.shapeCount++
 	}
-	sh, err := c.shapeOf(t, e, in)
+	sh, err := c.shapeOf(t, e, in, isSlotted)
 	if err != nil {
 		return nil
 	}
@@ -109,13 +112,22 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting) *shape {
 }
 
 // shapeOf works a shape out. It is not plain when there is more to the line than a shape can say.
-func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting) (*shape, error) {
+func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting, isSlotted bool) (*shape, error) {
 	sh := &shape{}
 	exposed := c.expose(e, in)
 	b := labels.NewBuilder(exposed)
 	for i := range e.Labels() {
-		if name, _ := e.Label(i); !c.Rules.fixes(string(name)) {
+		name, value := e.Label(i)
+		slot := -1
+		if isSlotted {
+			slot = c.slotOf(t, name, value)
+		}
+		switch {
+		case slot >= 0:
+			b.Set(string(name), OfTarget.Of(ownBase+slot))
+		case len(value) > 0 && !c.Rules.fixes(string(name)):
 			b.Set(string(name), ofLine.Of(i))
+		default:
 		}
 	}
 	set, cond, err := c.final(b.Labels(), t)
@@ -191,7 +203,10 @@ func (c *Catalog) mould(sh *shape, e *expo.Entry, in Setting, t text) *Line {
 		}
 		at, end := e.Span(v.label)
 		size, piece := end-at, bodyPiece
-		if !l.isWhole() { // cut where the text was
+		switch {
+		case l.IsSlotted():
+			at += c.moved[v.label]
+		case !l.isWhole(): // cut where the text was
 			if len(c.cuts) > 1 && c.cuts[1] <= at {
 				piece = tailPiece
 			}

@@ -52,7 +52,7 @@ func (s *Scope) bytes(key int) int64 {
 }
 
 // Held returns how many bytes the catalog knows, about.
-func (c *Catalog) Held() int64 { return c.size + c.written }
+func (c *Catalog) Held() int64 { return c.size + c.written + c.ownHeld }
 
 // Counts is how much a catalog has.
 type Counts struct {

@@ -38,6 +38,9 @@ type Plan struct {
 	text      *Text       // when somebody asked
 }
 
+// IsOlder tells whether the plan was made of lines that were there before one.
+func (p *Plan) IsOlder(l *catalog.Line) bool { return l.ID > p.newest }
+
 // A Pass reads the lines of a whole page, once they are known.
 type Pass struct {
 	*Book

@@ -24,7 +24,7 @@ type lineText struct {
 	from   uint32 // where its rest begins; it ends where the next one's does
 	shared uint16 // bytes in common with the line before, the target's own value aside
 	slotAt uint16 // where in the rest the target's own value is, or slotShared, or noSlot
-	slot   uint8
+	slot   uint16
 	kind   TextKind
 }
 
@@ -117,7 +117,7 @@ func (t *Text) add(before, is *spelled, l *catalog.Line) {
 	n := is.shared(before)
 	x.shared = uint16(n)
 	if is.slotAt >= 0 {
-		if x.slot, x.slotAt = uint8(is.slot), slotShared; n <= is.slotAt {
+		if x.slot, x.slotAt = uint16(is.slot), slotShared; n <= is.slotAt {
 			x.slotAt = uint16(is.slotAt - n)
 		}
 	}

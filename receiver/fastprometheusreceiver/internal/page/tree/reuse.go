@@ -278,17 +278,42 @@ func (t *Tree) own(o *Owner) (changed bool) {
 	return changed
 }
 
+// ownPoint gives a point another target's values. They are where they were, unless somebody has moved them.
 func ownPoint(m pcommon.Map, p *catalog.Point, o *Owner) (changed bool) {
+	k, i := p.Form.Keys, 0
+	if !k.Marked {
+		return false
+	}
+	for name, a := range m.All() {
+		if i == len(k.Names) || name != k.Names[i] {
+			return ownByName(m, p, o) || changed
+		}
+		if from := k.From[i]; from >= 0 {
+			changed = ownValue(a, o.Value(int(from))) || changed
+		}
+		i++
+	}
+	return changed
+}
+
+func ownByName(m pcommon.Map, p *catalog.Point, o *Owner) (changed bool) {
 	for i, from := range p.Form.Keys.From {
 		if from < 0 {
 			continue
 		}
-		if a, ok := m.Get(p.Form.Keys.Names[i]); ok && a.Str() != o.Value(int(from)) {
-			slab.ChangeStr(a, o.Value(int(from)))
-			changed = true
+		if a, ok := m.Get(p.Form.Keys.Names[i]); ok {
+			changed = ownValue(a, o.Value(int(from))) || changed
 		}
 	}
 	return changed
+}
+
+func ownValue(a pcommon.Value, v string) bool {
+	if a.Str() == v {
+		return false
+	}
+	slab.ChangeStr(a, v)
+	return true
 }
 
 // attributesOf returns the attributes of a metric's point.
