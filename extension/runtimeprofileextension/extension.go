@@ -6,6 +6,7 @@ package runtimeprofileextension
 import (
 	"context"
 	"io/fs"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type runtimeProfile struct {
 	ready     chan struct{}
 	pages     binaryPages // run releases them, the metrics read their bytes
 	file      *executable
+	giveBack  func() // collects, and gives the system what is free
 
 	unregister func() // of what is shown
 
@@ -63,6 +65,7 @@ func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *run
 		pages:   binaryPages{logger: set.Logger, unmap: file.release},
 		file:    file,
 
+		giveBack:   debug.FreeOSMemory,
 		unregister: func() {},
 	}
 }
@@ -149,12 +152,14 @@ func (*runtimeProfile) NotReady() error { return nil }
 func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
-	var look <-chan time.Time // nil unless the profile looks more often
+	var look, roomLook <-chan time.Time // nil unless the profile looks more often
 	if thrifty, ok := e.cfg.Profile.thrifty(); ok {
-		ticker := time.NewTicker(thrifty.every)
+		ticker, roomTicker := time.NewTicker(thrifty.every), time.NewTicker(roomEvery)
 		defer ticker.Stop()
-		look = ticker.C
+		defer roomTicker.Stop()
+		look, roomLook = ticker.C, roomTicker.C
 	}
+	room := newEmptyRoom(readSample())
 	first := time.NewTimer(releaseDelay)
 	first.Stop()
 	defer first.Stop()
@@ -171,6 +176,11 @@ func (e *runtimeProfile) run(ctx context.Context) {
 			return
 		case <-look:
 			e.refresh()
+		case <-roomLook:
+			if room.isDue(readSample()) {
+				e.giveBack()
+				room.gave(readSample())
+			}
 		case <-refresh.C:
 			e.refresh()
 			if !released.IsZero() && time.Since(released) > rest {

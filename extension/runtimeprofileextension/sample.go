@@ -11,6 +11,8 @@ type sample struct {
 
 	live     int64 // heap the last cycle found in use
 	roots    int64 // stacks and globals: GOGC counts them in with the live heap
+	objects  int64 // heap in use, with the garbage since then
+	free     int64 // heap that nothing is in, and that is resident
 	overhead int64 // what GOMEMLIMIT counts beside objects and free heap
 	files    int64 // resident pages of the executable's file, which GOMEMLIMIT does not count; auto alone asks for them
 
@@ -53,6 +55,8 @@ func readSample() sample {
 		knobs:      knobs{gogc: int(n(0)), limit: n(1)},
 		live:       n(2),
 		roots:      n(3) + n(4),
+		objects:    n(8),
+		free:       n(7),
 		overhead:   n(5) - n(6) - n(7) - n(8),
 		goroutines: n(13),
 		cycles:     n(9),

@@ -1,0 +1,159 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimeprofileextension
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// filling is a heap that a process fills with garbage at a constant rate, collected as the runtime would.
+type filling struct {
+	emptyRoom
+
+	now         sample
+	took        float64 // by a cycle, in CPU seconds
+	own, others int     // cycles: those that give room back, and the runtime's
+}
+
+func newFilling(live int64, gogc int, took float64) *filling {
+	f := &filling{now: sample{live: live, objects: live, knobs: knobs{gogc: gogc}}, took: took}
+	f.emptyRoom = newEmptyRoom(f.now)
+	f.collect(&f.others)
+	return f
+}
+
+func (f *filling) collect(count *int) {
+	*count++
+	f.now.cycles++
+	f.now.gcSeconds += f.took
+	f.now.free += f.now.objects - f.now.live
+	f.now.objects = f.now.live
+}
+
+// look lets garbage come while some CPU is used, and looks.
+func (f *filling) look(garbage int64, used float64) {
+	f.now.objects += garbage
+	f.now.used += used
+	f.now.free = max(0, f.now.free-garbage)
+	if gogc := int64(f.now.knobs.gogc); gogc > 0 && f.now.objects >= f.now.live+f.now.live*gogc/100 {
+		f.collect(&f.others)
+	}
+	if f.isDue(f.now) {
+		f.collect(&f.own)
+		f.now.free = 0
+		f.now.used += f.took
+		f.gave(f.now)
+	}
+}
+
+// What is paid for collections follows from what stands empty between them.
+func TestRoomIsGivenBackWhenItWasEmptyForLong(t *testing.T) {
+	const looks = 1000
+	f := newFilling(100*mib, 50, 0.1)
+	empty := 0.0
+	for range looks {
+		f.look(mib, 0.1)
+		empty += float64(f.now.free+f.now.objects-f.now.live) / float64(f.now.live) / looks
+	}
+	assert.Equal(t, 1, f.others)
+	share := float64(f.own) * f.took / f.now.used
+	assert.InDelta(t, worth*empty, share, 0.002)
+	assert.Less(t, empty, 0.2)
+}
+
+func TestRoomThatIsFullSoonIsNotGivenBack(t *testing.T) {
+	f := newFilling(100*mib, 20, 0.1)
+	for range 200 {
+		f.look(4*mib, 0.1) // five looks
+	}
+	assert.Zero(t, f.own)
+	assert.Equal(t, 41, f.others)
+}
+
+// Where others are in the way of the collector, the runtime takes it for dearer than it is.
+func TestACycleCostsWhatItWasSeenToCost(t *testing.T) {
+	const looks = 1000
+	f := newFilling(100*mib, 200, 0.1)
+	cheap := 0
+	for i := range looks {
+		f.look(mib, 0.1)
+		f.now.gcSeconds += 10
+		if i == looks/2 {
+			cheap, f.own, f.took = f.own, 0, 0.4
+		}
+	}
+	assert.InDelta(t, cheap/2, f.own, 2)
+}
+
+func TestRoomIsNotGivenBackWhereThatIsDear(t *testing.T) {
+	f := newFilling(100*mib, 50, 2)
+	f.cost = 2. / (100 * mib)
+	for range 200 {
+		f.look(mib, 0.1)
+	}
+	assert.Zero(t, f.own)
+}
+
+func TestLittleRoomIsNotGivenBack(t *testing.T) {
+	f := newFilling(10*mib, 30, 0.001)
+	for range 200 {
+		f.look(mib/16, 1)
+	}
+	assert.Zero(t, f.own)
+}
+
+func TestWhatABurstLeftIsGivenBack(t *testing.T) {
+	f := newFilling(100*mib, 50, 0.1)
+	f.now.free = 60 * mib
+	for range 100 {
+		f.look(0, 0.1)
+	}
+	assert.Equal(t, 1, f.own)
+	assert.Zero(t, f.now.free)
+}
+
+func TestNothingIsCollectedWhereCollectionIsOff(t *testing.T) {
+	f := newFilling(100*mib, -1, 0.1)
+	f.now.free = 60 * mib
+	for range 100 {
+		f.look(0, 1)
+	}
+	assert.Zero(t, f.own)
+}
+
+func TestRoomIsGivenBackToTheSystem(t *testing.T) {
+	quietEnv(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSubject(&Config{Profile: ProfileMinimal}, tree(nil))
+		s.start(t)
+		defer s.shutdown(t)
+		garbage := make([]byte, 64*mib)
+		for i := range garbage {
+			garbage[i] = byte(i)
+		}
+		require.Greater(t, readSample().objects, int64(64*mib))
+		var now sample
+		for range 100 { // the CPU that a process uses goes by no clock of a test
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if now = readSample(); now.free+now.objects-now.live < 8*mib {
+				break
+			}
+			fillWith(new(int))
+		}
+		assert.Less(t, now.free+now.objects-now.live, int64(8*mib))
+	})
+}
+
+// fillWith uses some CPU.
+func fillWith(n *int) {
+	for range 10_000_000 {
+		*n++
+	}
+}
