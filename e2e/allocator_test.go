@@ -134,7 +134,7 @@ func glimpses(servers []*rwserver.Server) map[string][]glimpse {
 }
 
 // The allocator divides targets among three collectors over mutual TLS. One of them dies and comes back: others scrape its targets
-// meanwhile, with no gap but for the time in which nobody knew, and no target is called stale, for all are there.
+// meanwhile, with no gap but for the time in which nobody knew, none is scraped by two, and no target is called stale, for all are there.
 func TestAllocatorDividesTargets(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -235,9 +235,8 @@ func TestAllocatorDividesTargets(t *testing.T) {
 	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved", longest, allocatedInterval, twice, number)
 	// One scrape is missing where it was due between the end of a member and the others' next question.
 	assert.Less(t, longest, 5*allocatedInterval/2)
-	// Members scrape a target at the same moment of its interval: both do where that falls between what they are told. A third of the targets
-	// goes back to the one that has returned, and none of them is scraped by both more than once.
-	assert.LessOrEqual(t, twice, number/3)
+	// Members take up what they are told in one moment, between two scrapes: on a machine that lets a process wait for long, a target may be on either side of it.
+	assert.LessOrEqual(t, twice, 2)
 	for _, m := range members {
 		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
 	}

@@ -144,7 +144,7 @@ func rename(n *yaml.Node, from, to string) {
 func (c *collector) prometheus(s *section, id string, settings *yaml.Node) {
 	for _, key := range []string{"use_start_time_metric", "start_time_metric_regex"} {
 		if n := remove(settings, key); n != nil {
-			s.say(Lost, n, id+"."+key, "contrib has it no more: its processor `metricstarttime` does so, in a collector of your own")
+			s.say(Lost, n, id+"."+key, "contrib has it no more: the processor `metric_start_time` does so with `strategy: start_time_metric`, and is in the distribution godwit")
 		}
 	}
 	for _, key := range []string{"buffer_period", "buffer_count"} {

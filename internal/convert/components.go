@@ -54,6 +54,8 @@ func missing(distribution, kind, name string) string {
 		return ""
 	case len(have) == 0 && kind == discoveryKind:
 		return "no distribution of Godwit has this service discovery"
+	case len(have) == 0 && plainName(kind, name) == "receivers k8sevents":
+		return "no distribution of Godwit has it: `k8s_objects` with `name: events` and `mode: watch` does so, and is in the distribution godwit"
 	case len(have) == 0:
 		return "no distribution of Godwit has it: build one with it, as the README's manifest does"
 	}

@@ -17,8 +17,10 @@ const (
 	targets      Kind = "a list of targets for file_sd_configs"
 	alertmanager Kind = "a configuration of Alertmanager"
 	alloy        Kind = "a configuration of Grafana Alloy, which is converted by hand: docs/migrate-from-alloy.md says what becomes of its components"
-	manifest     Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
-	unknown      Kind = "unknown"
+	grafanaAgent Kind = "a configuration of Grafana Agent's static mode: make a prometheus.yml of what is under `metrics`, `global` without its `remote_write`, then " +
+		"`scrape_configs` and `remote_write` beside it, and convert that"
+	manifest Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
+	unknown  Kind = "unknown"
 )
 
 // String says what a file is, as the end of "it is".
@@ -84,6 +86,8 @@ func Detect(text []byte) Kind {
 		return Collector
 	case has("groups"):
 		return rules
+	case has("metrics") && find(find(root, "metrics"), "configs") != nil, has("prometheus") && find(find(root, "prometheus"), "configs") != nil:
+		return grafanaAgent
 	case !has("remote_write", "rule_files", "alerting") && ofVMAgent(find(root, "scrape_configs")):
 		return VMAgent
 	case has(prometheusSections...):

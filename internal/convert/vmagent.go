@@ -100,6 +100,10 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 	urls := f.list("remoteWrite.url")
 	reported := false // where the queues are
 	for i, url := range urls {
+		if text := notByHTTP(url); text != "" {
+			f.say(Lost, "remoteWrite.url", url+" is left out: "+text)
+			continue
+		}
 		settings := newTable().set("endpoint", carry.text(url))
 		client := newTable()
 		name := ""
@@ -119,7 +123,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 		vmagentQueue(f, settings, i, &reported)
 		out.export(name, settings)
 	}
-	if len(urls) == 0 {
+	if out.exporters.empty() {
 		in.report.add(Finding{Kind: Changed, File: f.file, Path: "-remoteWrite.url", Text: "there is none: the result writes to GODWIT_REMOTE_WRITE_URL, or to 127.0.0.1:8428"})
 		settings := newTable().set("endpoint", "${env:GODWIT_REMOTE_WRITE_URL:-http://127.0.0.1:8428/api/v1/write}")
 		if rules := append(append([]*yaml.Node{}, global...), labels...); len(rules) > 0 {
@@ -127,6 +131,17 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 		}
 		out.export("", settings)
 	}
+}
+
+// notByHTTP says of a destination why it is none here.
+func notByHTTP(url string) string {
+	switch scheme, _, _ := strings.Cut(url, ":"); scheme {
+	case "kafka":
+		return "the exporter `kafka` of the distribution godwit writes OTLP, and not remote write: add it if what reads the topic takes that"
+	case "pubsub":
+		return "no distribution of Godwit writes to Google's Pub/Sub"
+	}
+	return ""
 }
 
 // labelRules are -remoteWrite.label and the label of a member, as rules.

@@ -34,23 +34,29 @@ var errNoFlags = errors.New("there are no flags of vmagent in it")
 // one or more on a line. It returns nil for a scrape configuration.
 func readFlags(in *input) (*flags, error) {
 	f := &flags{in: in, file: in.name(), claimed: map[string]bool{}}
+	var variables []vmVariable
+	var elsewhere *string
+	seen := func(all []vmVariable, others string) { variables, elsewhere = all, &others }
 	if len(in.source.Args) > 0 {
 		f.file = ""
 		f.add(in.source.Args, 0)
-		return f, nil
-	}
-	if isFlags(in.first) {
+	} else if isFlags(in.first) {
 		f.readText(string(in.first))
+		if isUnit(string(in.first)) {
+			seen(unitVariables(string(in.first)))
+		}
 	} else {
 		root, err := parse(in.first)
 		if err != nil {
 			return nil, err
 		}
-		switch args := containerFlags(root); {
+		container, args := vmagentContainer(root)
+		switch {
 		case len(args) > 0:
 			for _, arg := range args { // $(NAME) is Kubernetes' own
 				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, arg.Line)
 			}
+			seen(containerVariables(container))
 		case root != nil && root.Kind == yaml.SequenceNode:
 			for _, arg := range root.Content {
 				f.add([]string{arg.Value}, arg.Line)
@@ -62,8 +68,11 @@ func readFlags(in *input) (*flags, error) {
 	if len(f.all) == 0 {
 		return nil, errNoFlags
 	}
+	f.environment(variables, elsewhere)
 	return f, nil
 }
+
+func isUnit(text string) bool { return strings.Contains(text, "[Service]") }
 
 // Variables of those who start vmagent. They become %{NAME}, which is vmagent's own.
 var (
@@ -73,7 +82,7 @@ var (
 
 // readText reads a unit of systemd, a command line, or lines of flags.
 func (f *flags) readText(text string) {
-	unit := strings.Contains(text, "[Service]")
+	unit := isUnit(text)
 	number, began, joined := 0, 0, ""
 	for line := range strings.Lines(text) {
 		number++
@@ -155,24 +164,30 @@ func (f *flags) add(args []string, line int) {
 
 // containerFlags finds the arguments of vmagent's container in a manifest of Kubernetes.
 func containerFlags(n *yaml.Node) []*yaml.Node {
+	_, args := vmagentContainer(n)
+	return args
+}
+
+// vmagentContainer finds vmagent's container in a manifest of Kubernetes, and its arguments.
+func vmagentContainer(n *yaml.Node) (container *yaml.Node, args []*yaml.Node) {
 	if n == nil {
-		return nil
+		return nil, nil
 	}
 	for _, key := range []string{"args", "command"} {
 		list := contents(find(n, key))
 		for _, arg := range list {
 			name := strings.TrimLeft(arg.Value, "-")
 			if name != arg.Value && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
-				return list
+				return n, list
 			}
 		}
 	}
 	for _, child := range n.Content {
-		if found := containerFlags(child); len(found) > 0 {
-			return found
+		if found, args := vmagentContainer(child); len(args) > 0 {
+			return found, args
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (f *flags) say(kind Outcome, name, text string) {
@@ -342,15 +357,18 @@ func (f *flags) close() {
 	}
 }
 
-// vmagentFlags says what becomes of flags that are not converted, by how they begin.
-var vmagentFlags = []struct {
+// A flagText says what becomes of flags that begin so.
+type flagText struct {
 	prefix string
 	kind   Outcome
 	text   string
-}{
+}
+
+// vmagentFlags says what becomes of flags that are not converted, by how they begin.
+var vmagentFlags = []flagText{
 	{"remoteWrite.streamAggr.", Note, streamAggregation},
 	{"streamAggr.", Note, streamAggregation},
-	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations: the exporter `loadbalancing` of the distribution godwit does so over OTLP"},
+	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations, and each gets all of them: the exporter `load_balancing` of the distribution godwit does so over OTLP"},
 	{"remoteWrite.significantFigures", Lost, "values are sent as they are"},
 	{"remoteWrite.roundDigits", Lost, "values are sent as they are"},
 	{"remoteWrite.mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},
@@ -387,7 +405,11 @@ var vmagentFlags = []struct {
 	{"opentelemetry.", Lost, "add the receiver `otlp`; `translation_strategy` and `promote_resource_attributes` of the exporter say what becomes of names and attributes"},
 	{"enableMultitenan", Lost, "the exporter's `tenant` says whose data it is, and the receivers keep headers with `include_metadata`"},
 	{"pushmetrics.", Lost, "a job that scrapes 127.0.0.1:8888 sends the collector's own metrics"},
-	{"envflag.", Lost, "flags in the environment are not seen here: give them as arguments"},
+	{"kafka.consumer.", Lost, "the receiver `kafka` of the distribution godwit reads OTLP alone: add it if what writes the topic can send that"},
+	{"gcp.pubsub.", Lost, "no distribution of Godwit reads Google's Pub/Sub"},
+	{"license", Note, "there is no licence to give"},
+	{"eula", Note, "there is no licence to give"},
+	{"httpListenAddr", Lost, "what listens says so itself: `console`, `health_check`, and each receiver. If remote write is pushed to it, add the receiver `remotewrite`"},
 	{"http", Lost, "what listens says so itself: `console`, `health_check`, and each receiver"},
 	{"tls", Lost, "what listens says so itself: `tls` of each receiver and extension"},
 	{"logger", Note, "`service::telemetry::logs` says what is logged"},

@@ -45,6 +45,8 @@ type Decoder struct {
 	one  Series              // what it gives
 	rest string              // the message from there on
 	skip int                 // how much of that is done with, if more than the series
+	// unmeasured says that nothing may be decoded whose memory is not bounded: see EachUsual.
+	unmeasured bool
 }
 
 type buckets struct {

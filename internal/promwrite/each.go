@@ -3,7 +3,10 @@
 
 package promwrite
 
-import "math"
+import (
+	"errors"
+	"math"
+)
 
 // Each decodes a request that was measured, one series after another, in memory for one, and gives each to do. The series is valid until do returns, and
 // nothing of the request is in d.Series. Metadata is as Decode has it.
@@ -14,9 +17,39 @@ import "math"
 func (d *Decoder) Each(version Version, msg string, size Size, do func(*Series) error) error {
 	d.begin(len(msg))
 	d.Metadata, d.symbols = withRoom(d.Metadata, size.Metadata), withRoom(d.symbols, size.Symbols)
+	return d.each(version, msg, do)
+}
+
+func (d *Decoder) each(version Version, msg string, do func(*Series) error) error {
 	d.do = do
-	defer func() { d.do, d.one, d.rest, d.skip = nil, Series{}, "", 0 }()
+	defer func() { d.do, d.one, d.rest, d.skip, d.unmeasured = nil, Series{}, "", 0, false }()
 	return d.decode(version, msg)
+}
+
+// EachUsual is Each for a request that was not measured. It needs no more than UsualMemory, and ends with an error at what could need more:
+// at a series that is not in the form of nearly all, at metadata that is no series', and where there are more symbols than in most requests.
+// What do got until then came as Each has it, and the request may be measured still.
+func (d *Decoder) EachUsual(version Version, msg string, do func(*Series) error) error {
+	d.begin(len(msg))
+	d.unmeasured = true
+	return d.each(version, msg, do)
+}
+
+var errUnusual = errors.New("what comes has to be measured before")
+
+const (
+	// maxUsualSymbols is twice what a request of ten thousand series has that senders make.
+	maxUsualSymbols = 1 << 14
+	// maxUsualLabels is how many bytes the labels of a series may have, each of which takes two or more.
+	maxUsualLabels = 4 << 10
+	// maxUsualSamples is how many a series may have, each of which takes leastSample bytes or more: a time of one byte.
+	maxUsualSamples = 1 << 12
+	leastSample     = 4
+)
+
+// UsualMemory is about the most bytes that a Decoder needs for EachUsual of a message of a length, beside the message itself.
+func UsualMemory(length int) int {
+	return min(maxUsualSymbols, length/2)*symbolSize + min(maxUsualLabels, length)/2*labelSize + min(maxUsualSamples, length/leastSample)*sampleSize
 }
 
 // Skip says, while Each waits for what it gave a usual series to, that so many series, the first bytes of that one's Rest, are done with.
@@ -43,6 +76,9 @@ func (d *Decoder) oneV1(f *field) error {
 	if msg, err := f.bytes(); err == nil && d.count < d.most && d.usualV1(msg, &d.one) { // fast path
 		return d.giveUsual()
 	}
+	if d.unmeasured {
+		return errUnusual
+	}
 	d.nextSeries()
 	if err := d.seriesV1(f); err != nil {
 		return err
@@ -59,6 +95,9 @@ func (d *Decoder) oneV2(f *field) error {
 	if msg, err := f.bytes(); err == nil && d.count < d.most && d.usualV2(msg, &d.one) { // fast path
 		return d.giveUsual()
 	}
+	if d.unmeasured {
+		return errUnusual
+	}
 	d.nextSeries()
 	if err := d.seriesV2(f); err != nil {
 		return err
@@ -67,6 +106,9 @@ func (d *Decoder) oneV2(f *field) error {
 }
 
 func (d *Decoder) giveUsual() error {
+	if d.unmeasured && len(d.one.Encoded) > maxUsualLabels {
+		return errUnusual
+	}
 	if err := d.do(&d.one); err != nil {
 		return err
 	}
@@ -135,30 +177,35 @@ func (d *Decoder) usualV2(msg string, s *Series) bool {
 }
 
 // usualSamples decodes the samples at the head of a message that have a value, then a time, then, in 2.0, a time at which they started
-// if they have one. It returns what follows.
+// if they have one. A value of zero may be left out. It returns what follows.
 func (d *Decoder) usualSamples(msg string, s *Series, starts bool) (rest string) {
 	d.samples = d.samples[:0]
 	for isShort(msg, samplesTag) {
 		one := msg[2 : 2+int(msg[1])]
-		if len(one) < 11 || one[0] != 1<<3|wireFixed64 || one[9] != 2<<3|wireVarint {
+		value, end := uint64(0), 0
+		if len(one) > 9 && one[0] == 1<<3|wireFixed64 {
+			value, end = fixed64(one[1:]), 9
+		}
+		if len(one) < end+2 || one[end] != 2<<3|wireVarint {
 			break
 		}
-		at, n, err := uvarint(one[10:])
+		at, n, err := uvarint(one[end+1:])
 		if err != nil {
 			break
 		}
-		start, end := uint64(0), 10+n
+		start := uint64(0)
+		end += 1 + n
 		if end < len(one) && one[end] == 3<<3|wireVarint && starts {
 			if start, n, err = uvarint(one[end+1:]); err != nil {
 				break
 			}
 			end += 1 + n
 		}
-		if end != len(one) {
+		if end != len(one) || d.unmeasured && len(d.samples) == maxUsualSamples {
 			break
 		}
 		d.samples = append(d.samples, Sample{
-			Value: math.Float64frombits(fixed64(one[1:])), Timestamp: int64(at), StartTimestamp: int64(start),
+			Value: math.Float64frombits(value), Timestamp: int64(at), StartTimestamp: int64(start),
 		})
 		msg = msg[2+len(one):]
 	}

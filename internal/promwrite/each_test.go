@@ -4,6 +4,7 @@
 package promwrite
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
@@ -58,6 +59,79 @@ func checkEach(t *testing.T, version Version, body []byte) {
 	require.Len(t, whole.Series, at)
 	require.Empty(t, diff(whole.Metadata, single.Metadata))
 	require.Empty(t, single.Series)
+}
+
+// checkEachUsual holds what EachUsual yields to what Decode does, up to where it ends. It says whether that is the end of the request.
+func checkEachUsual(t *testing.T, version Version, body []byte) bool {
+	var whole, single Decoder
+	wantErr := whole.Decode(version, body)
+	at := 0
+	err := single.EachUsual(version, string(body), func(s *Series) error {
+		require.NotEmpty(t, s.Encoded)
+		if err := single.DecodeLabels(version, s); err != nil {
+			return err
+		}
+		s.Encoded, s.Rest = "", ""
+		if wantErr == nil {
+			require.Empty(t, diff(whole.Series[at:at+1], []Series{*s}), "series %d", at)
+		}
+		at++
+		return nil
+	})
+	require.Empty(t, single.Series)
+	require.False(t, single.unmeasured)
+	if err != nil {
+		return false
+	}
+	require.NoError(t, wantErr)
+	require.Len(t, whole.Series, at)
+	require.Empty(t, whole.Metadata)
+	return true
+}
+
+// What is not measured comes as anything else does, as far as it comes. What could take more memory than is counted for it does not.
+func TestEachUsualYieldsWhatDecodeDoes(t *testing.T) {
+	for seed := range uint64(300) {
+		dice := newDice(seed)
+		body, err := dice.v1().Marshal()
+		require.NoError(t, err)
+		checkEachUsual(t, V1, body)
+		body, err = dice.v2().Marshal()
+		require.NoError(t, err)
+		checkEachUsual(t, V2, body)
+	}
+	for _, version := range []Version{V1, V2} {
+		require.True(t, checkEachUsual(t, version, usualBody(t, version, 10)))
+		body := nodeLike(t, version, 3)
+		require.True(t, checkEachUsual(t, version, body))
+		for n := range body { // cut off, and with a bit of each byte the other way
+			checkEachUsual(t, version, body[:n])
+			body[n] ^= 1 << (n % 8)
+			checkEachUsual(t, version, body)
+			body[n] ^= 1 << (n % 8)
+		}
+	}
+	v2 := string(usualBody(t, V2, 2))
+	symbols, err := (&writev2.Request{Symbols: []string{"", "__name__", "x"}}).Marshal()
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(v2, string(symbols)))
+	const sample = "\x12\x10\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\xc0\xd0\xb2\xcf\xbc\x31"
+	long := strings.Repeat("\x0a\x00", maxUsualLabels/2+1) + sample
+	for name, c := range map[string]struct {
+		version Version
+		body    string
+	}{
+		"symbols behind series":  {V2, v2[len(symbols):] + string(symbols)},
+		"symbols between series": {V2, v2 + "\x22\x01y"},
+		"another first symbol":   {V2, "\x22\x01y" + v2},
+		"many symbols":           {V2, "\x22\x00" + strings.Repeat("\x22\x00", maxUsualSymbols) + v2},
+		"metadata":               {V1, "\x1a\x00"},
+		"an exemplar":            {V1, "\x0a\x02\x1a\x00"},
+		"many samples":           {V1, "\x0a" + string(binary.AppendUvarint(nil, uint64(len(sample)*(maxUsualSamples+1)))) + strings.Repeat(sample, maxUsualSamples+1)},
+		"many labels":            {V1, "\x0a" + string(binary.AppendUvarint(nil, uint64(len(long)))) + long},
+	} {
+		require.False(t, checkEachUsual(t, c.version, []byte(c.body)), name)
+	}
 }
 
 // checkUsual takes the first series of a message apart, if it has the form of most, and returns what is behind its first sample.

@@ -31,23 +31,30 @@ func SeriesAt(version Version, msg string) (series, rest string, ok bool) {
 const (
 	usualSample  = 18
 	startedField = 7 // more, with when it started
+	zeroSample   = usualSample - 9
 )
 
-// SampleAt decodes the sample that a message begins with, if its times take six bytes each, and returns what follows.
+// SampleAt decodes the sample that a message begins with, if its times take six bytes each, and returns what follows. Some senders leave out a
+// value of zero.
 func SampleAt(version Version, msg string) (s Sample, rest string, ok bool) {
-	if len(msg) < usualSample || msg[0] != samplesTag || msg[2] != 1<<3|wireFixed64 || msg[11] != 2<<3|wireVarint {
+	size := usualSample // without a start
+	switch {
+	case len(msg) >= usualSample && msg[2] == 1<<3|wireFixed64 && msg[11] == 2<<3|wireVarint: // fast path
+		s.Value = math.Float64frombits(fixed64(msg[3:]))
+	case len(msg) >= zeroSample && msg[2] == 2<<3|wireVarint:
+		size = zeroSample
+	default:
 		return s, "", false
 	}
-	if s.Timestamp, ok = time6(fixed64(msg[10:]) >> 16); !ok {
+	if s.Timestamp, ok = time6(fixed64(msg[size-8:]) >> 16); !ok || msg[0] != samplesTag {
 		return s, "", false
 	}
-	s.Value = math.Float64frombits(fixed64(msg[3:]))
 	switch n := int(msg[1]); {
-	case n == usualSample-2:
-		return s, msg[usualSample:], true
-	case n == usualSample-2+startedField && version == V2 && len(msg) >= usualSample+startedField && msg[usualSample] == 3<<3|wireVarint:
-		s.StartTimestamp, ok = time6(fixed64(msg[usualSample-1:]) >> 16)
-		return s, msg[usualSample+startedField:], ok
+	case n == size-2:
+		return s, msg[size:], true
+	case n == size-2+startedField && version == V2 && len(msg) >= size+startedField && msg[size] == 3<<3|wireVarint:
+		s.StartTimestamp, ok = time6(fixed64(msg[size-1:]) >> 16)
+		return s, msg[size+startedField:], ok
 	}
 	return s, "", false
 }
@@ -84,4 +91,45 @@ func (d *Decoder) RefAt(encoded string) (n int, symbol string) {
 		return 0, ""
 	}
 	return n, d.symbols[ref]
+}
+
+// RefOf returns the reference that encoded labels begin with, and the number of its bytes, 0 if it is none.
+func RefOf(encoded string) (ref uint64, n int) {
+	ref, n, err := uvarint(encoded)
+	if err != nil {
+		return 0, 0
+	}
+	return ref, n
+}
+
+// Says says whether a reference stands for a text.
+func (d *Decoder) Says(ref uint64, text string) bool {
+	return ref < uint64(len(d.symbols)) && d.symbols[ref] == text
+}
+
+// MetadataRefs returns the references to help and unit in what is left of a series of 2.0 behind its samples, if each field of that is there once
+// or not at all.
+func MetadataRefs(msg string) (help, unit uint64, ok bool) {
+	if msg == "" {
+		return 0, 0, true
+	}
+	if !isShort(msg, metadataTag) || 2+int(msg[1]) != len(msg) {
+		return 0, 0, false
+	}
+	var f field
+	var err error
+	seen := uint32(0)
+	for rest := msg[2:]; rest != ""; {
+		if rest, err = f.next(rest); err != nil || f.wire != wireVarint || f.number > 4 || seen&(1<<f.number) != 0 {
+			return 0, 0, false
+		}
+		seen |= 1 << f.number
+		switch f.number {
+		case 3:
+			help = f.value
+		case 4:
+			unit = f.value
+		}
+	}
+	return help, unit, true
 }

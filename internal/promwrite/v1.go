@@ -24,6 +24,9 @@ func (d *Decoder) requestV1(msg string) error {
 			}
 			msg = d.skipped(msg)
 		case 3:
+			if d.unmeasured {
+				return errUnusual
+			}
 			if err = d.metadataV1(&f); err != nil {
 				return at("metadata", len(d.Metadata), err)
 			}

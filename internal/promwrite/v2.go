@@ -23,6 +23,9 @@ var (
 //
 // in two passes, because protobuf lets symbols follow the series that refer to them.
 func (d *Decoder) requestV2(msg string) error {
+	if d.unmeasured {
+		return d.usualRequestV2(msg)
+	}
 	var f field
 	var err error
 	for rest := msg; rest != ""; {
@@ -30,16 +33,13 @@ func (d *Decoder) requestV2(msg string) error {
 			return at("after symbol", len(d.symbols), err)
 		}
 		if f.number == 4 {
-			symbol, err := f.bytes()
-			if err != nil {
-				return at("symbol", len(d.symbols), err)
+			if err = d.addSymbol(&f); err != nil {
+				return err
 			}
-			d.symbols = append(d.symbols, symbol)
 		}
 	}
-	// Metadata says "none" with reference 0, so a table that starts otherwise would make texts up.
-	if len(d.symbols) > 0 && d.symbols[0] != "" {
-		return errFirstSymbol
+	if err = d.checkSymbols(); err != nil {
+		return err
 	}
 	for msg != "" {
 		d.rest = msg
@@ -50,6 +50,57 @@ func (d *Decoder) requestV2(msg string) error {
 			}
 			msg = d.skipped(msg)
 		}
+	}
+	return nil
+}
+
+// usualRequestV2 does the same in one pass, as all senders put symbols first.
+func (d *Decoder) usualRequestV2(msg string) error {
+	var f field
+	var err error
+	begun := false
+	for msg != "" {
+		d.rest = msg
+		if msg, err = f.next(msg); err != nil {
+			return err
+		}
+		switch f.number {
+		case 4:
+			if begun || len(d.symbols) == maxUsualSymbols {
+				return errUnusual
+			}
+			if err = d.addSymbol(&f); err != nil {
+				return err
+			}
+		case 5:
+			if !begun {
+				if err = d.checkSymbols(); err != nil {
+					return err
+				}
+				begun = true
+			}
+			if err = d.oneV2(&f); err != nil {
+				return err
+			}
+			msg = d.skipped(msg)
+		}
+	}
+	return d.checkSymbols()
+}
+
+func (d *Decoder) addSymbol(f *field) error {
+	symbol, err := f.bytes()
+	if err != nil {
+		return at("symbol", len(d.symbols), err)
+	}
+	d.symbols = append(d.symbols, symbol)
+	return nil
+}
+
+// checkSymbols looks at the first one: metadata says "none" with reference 0, so a table that starts otherwise would make texts up.
+func (d *Decoder) checkSymbols() error {
+	if len(d.symbols) > 0 && d.symbols[0] != "" {
+		return errFirstSymbol
 	}
 	return nil
 }

@@ -7,14 +7,21 @@ import (
 	"hash/maphash"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // Attributes are attributes that the points of many requests share. Nobody changes them: who does, and said that he lets go of metrics,
 // is found out by their seal when metrics are taken back.
 type Attributes struct {
-	list pcommon.Map
-	seal seal
+	list  pcommon.Map
+	seal  seal
+	texts *texts
 }
+
+// texts are what attributes say, names and values in turn; nil if some are no texts. They are those of the attributes, where these say what they
+// did: then a look at where they are is enough to tell.
+type texts struct{ all []string }
 
 // seal tells attributes that were changed.
 type seal struct {
@@ -30,11 +37,34 @@ const (
 )
 
 // None is the attributes of who has none of others.
-var None = Attributes{pcommon.NewMap(), seal{length: unshared}}
+var None = Attributes{list: pcommon.NewMap(), seal: seal{length: unshared}}
 
 // Seal makes attributes of a map, which is theirs from then on.
 func Seal(m pcommon.Map) Attributes {
-	return Attributes{m, seal{int32(m.Len()), sumOf(m)}}
+	return Attributes{m, seal{int32(m.Len()), sumOf(m)}, textsOf(m)}
+}
+
+func textsOf(m pcommon.Map) *texts {
+	t := &texts{make([]string, 0, 2*m.Len())}
+	for k, v := range m.All() {
+		if v.Type() != pcommon.ValueTypeStr {
+			return nil
+		}
+		t.all = append(t.all, k, v.Str())
+	}
+	return t
+}
+
+// are says whether attributes, of which there are as many, say that.
+func (t *texts) are(all []slab.Attribute) bool {
+	for i := range all {
+		k, isHere := all[i].Key()
+		text, isText := all[i].Str()
+		if !isHere || !isText || k != t.all[2*i] || text != t.all[2*i+1] {
+			return false
+		}
+	}
+	return true
 }
 
 // Are says whether there are attributes at all, if only none of them: the zero value is not that.

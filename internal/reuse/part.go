@@ -4,9 +4,6 @@
 package reuse
 
 import (
-	"hash/maphash"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
@@ -20,9 +17,15 @@ type Part struct {
 	at    slab.Stretch
 	scope int // it is placed in
 	says  []saying
-	seals []seal // of the points
-	turn  int    // which of the points are looked through next
-	whole bool   // once it was taken back: all is there as it was
+	seals []partSeal
+	turn  int  // which of the points are looked through next
+	whole bool // once it was taken back: all is there as it was
+}
+
+// partSeal is of the attributes of a point.
+type partSeal struct {
+	texts  *texts
+	length int32
 }
 
 // saying is what a metric says of itself.
@@ -50,7 +53,7 @@ type PartBuilder struct {
 
 // BuildPart begins a part of so many metrics and points.
 func BuildPart(metrics, points int, with *slab.Slabs) *PartBuilder {
-	b := &PartBuilder{part: &Part{whole: true, seals: make([]seal, 0, points)}, metrics: pmetric.NewMetricSlice(), with: with}
+	b := &PartBuilder{part: &Part{whole: true, seals: make([]partSeal, 0, points)}, metrics: pmetric.NewMetricSlice(), with: with}
 	b.part.at = slab.Stretch{Points: make([]*slab.Number, 0, points), Ends: make([]int, 0, metrics)}
 	b.metrics.EnsureCapacity(metrics)
 	return b
@@ -69,12 +72,12 @@ func (b *PartBuilder) Metric(shape pmetric.MetricType, n int, metadata Attribute
 	return m
 }
 
-// Point adds one to the last metric.
+// Point adds one to the last metric, whose attributes are all texts.
 func (b *PartBuilder) Point(attributes Attributes) {
 	p := b.with.AppendNumber(b.points)
 	b.with.SetDouble(p, 0)
 	slab.Share(p.Attributes(), attributes.list)
-	b.part.seals = append(b.part.seals, attributes.seal)
+	b.part.seals = append(b.part.seals, partSeal{attributes.texts, attributes.seal.length})
 }
 
 func (b *PartBuilder) end() {
@@ -119,7 +122,7 @@ func (p *Part) takeBack() bool {
 		switch all := n.Attributes(); {
 		case n.IsEmpty(): // it was removed
 			p.whole = p.whole && s.length == 0
-		case len(all) < int(s.length), len(all) == int(s.length) && (i+p.turn)%lookEvery == 0 && sumOfTexts(all) != s.sum:
+		case len(all) < int(s.length), len(all) == int(s.length) && (i+p.turn)%lookEvery == 0 && s.texts != nil && !s.texts.are(all):
 			return false
 		case len(all) > int(s.length):
 			p.whole = false // a list of his own, for who has added to it
@@ -127,19 +130,4 @@ func (p *Part) takeBack() bool {
 		p.whole = p.whole && n.IsPlain()
 	}
 	return true
-}
-
-// sumOfTexts is what sumOf is of attributes that are all texts.
-func sumOfTexts(all []slab.Attribute) uint32 {
-	sum := uint64(0)
-	for i := range all {
-		k, isHere := all[i].Key()
-		text, isText := all[i].Str()
-		if !isHere || !isText {
-			return ^uint32(sum)
-		}
-		sum = sum*31 + maphash.String(seed, k)
-		sum = sum*31 + maphash.String(seed, text) + uint64(pcommon.ValueTypeStr)
-	}
-	return uint32(sum ^ sum>>32)
 }

@@ -64,11 +64,11 @@ func (j *job) end() {
 	j.mu.Lock()
 	j.ended = true
 	j.mu.Unlock()
-	j.sync(nil)
+	j.sync(nil, time.Time{})
 }
 
-// sync makes the targets those that the groups come to.
-func (j *job) sync(groups []*targetgroup.Group) {
+// sync makes the targets those that the groups come to. Since when they are, members may have agreed on: zero means now.
+func (j *job) sync(groups []*targetgroup.Group, since time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	found := j.deriver.Derive(groups)
@@ -84,7 +84,7 @@ func (j *job) sync(groups []*targetgroup.Group) {
 		if a := t.assignment.Load(); a == nil || a.Target != f || a.tools != j.tools {
 			t.assignment.Store(&assignment{Target: f, tools: j.tools})
 		}
-		j.schedule(t, f)
+		j.schedule(t, f, since)
 		current[f.Hash] = t
 		delete(j.targets, f.Hash)
 	}
@@ -109,8 +109,8 @@ func (j *job) arrive(hash uint64) *target {
 	return t
 }
 
-// schedule sees to it that the target is scraped at its interval.
-func (j *job) schedule(t *target, f *discover.Target) {
+// schedule sees to it that the target is scraped at its interval. What has been due since others gave it away is made up for, but for what is an interval ago.
+func (j *job) schedule(t *target, f *discover.Target, since time.Time) {
 	if t.interval == f.Interval {
 		return
 	}
@@ -122,7 +122,11 @@ func (j *job) schedule(t *target, f *discover.Target) {
 	if j.owner.cfg.AlignScrapes {
 		place = 0
 	}
-	first := schedule.Next(time.Now(), f.Interval, place)
+	from := time.Now()
+	if late := from.Sub(since); late > 0 && late < f.Interval {
+		from = since
+	}
+	first := schedule.Next(from, f.Interval, place)
 	if t.task == nil {
 		first = first.Add(j.owner.cfg.InitialScrapeOffset)
 	}

@@ -44,6 +44,11 @@ func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}
 	return has
 }
 
+// divides tells whether the targets of a job are those that the target allocator gives to this collector.
+func (r *scraper) divides(job *promconfig.ScrapeConfig) bool {
+	return r.allocator != nil && r.allocator.Has(job)
+}
+
 // isElsewhere tells whether the target allocator has given a target that left the job to another collector. That one goes on
 // with its series, and nobody is to call them stale.
 func (j *job) isElsewhere(hash uint64, left time.Time) bool {
@@ -51,7 +56,7 @@ func (j *job) isElsewhere(hash uint64, left time.Time) bool {
 	cfg := j.tools.cfg
 	j.mu.Unlock()
 	r := j.owner
-	if r.allocator == nil || !r.allocator.Has(cfg) {
+	if !r.divides(cfg) {
 		return false
 	}
 	return j.moves.has(hash, left, func() (map[uint64]struct{}, error) {

@@ -136,7 +136,7 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	source, err := discover.NewSource(r.settings.Logger, r.registerer())
+	source, err := discover.NewSource(r.settings.Logger, r.registerer(), r.divides)
 	if err != nil {
 		return err
 	}
@@ -176,11 +176,11 @@ func (r *scraper) follow(current reading) {
 	}
 	for {
 		select {
-		case groups, ok := <-r.source.Updates():
+		case update, ok := <-r.source.Updates():
 			if !ok {
 				return
 			}
-			r.sync(groups)
+			r.sync(update)
 		case <-check:
 			current = r.reload(current)
 		case o := <-r.offers:
@@ -190,11 +190,11 @@ func (r *scraper) follow(current reading) {
 }
 
 // sync brings all jobs up to date with discovery.
-func (r *scraper) sync(groups discover.Groups) {
+func (r *scraper) sync(update discover.Update) {
 	for _, j := range r.allJobs() {
 		// An update from before a change of the configuration does not know the jobs that came with it, or knows more.
-		if found, known := groups[j.name]; known && !j.ended {
-			j.sync(found)
+		if found, known := update.Groups[j.name]; known && !j.ended {
+			j.sync(found, update.At)
 		}
 	}
 }
@@ -390,9 +390,8 @@ func (r *scraper) plans() (count, size int64) {
 // the same one, wherever they run: a target that moves from one to another keeps its rhythm.
 func (r *scraper) seedOf(job *promconfig.ScrapeConfig) uint64 {
 	divided := r.cfg.Sharding.Members > 1 && r.cfg.Sharding.Replication <= 1
-	allocated := r.allocator != nil && r.allocator.Has(job)
 	host := r.host
-	if divided || allocated {
+	if divided || r.divides(job) {
 		host = ""
 	}
 	return xxhash.Sum64String(host + r.cfg.Prometheus.external().String())

@@ -24,21 +24,12 @@ type stretch struct {
 // runLearning is what a translator needs to find runs and to learn them.
 type runLearning struct {
 	stretch stretch
-	// Of a run of 2.0 that was found in the request at hand, how its series were encoded.
+	// How the series of a run of 2.0 are encoded in the request at hand.
 	said   map[*run]encodedRun
-	refs   []encodedStep // of all these
+	refs   []encodedStep // room for those of all these
 	joined []byte        // scratch
+	names  map[uint64]string
 }
-
-// encodedRun is where the steps of a run are in refs, and what these are true of: targets of a job, with an instance or without one.
-type encodedRun struct {
-	first   int
-	job     string
-	isNamed bool
-}
-
-// encodedStep is the references of a series before and behind that of its instance, and what is behind its sample.
-type encodedStep struct{ head, tail, metadata string }
 
 func (l *runLearning) reset() {
 	l.stretch = stretch{steps: l.stretch.steps[:0]}
@@ -189,11 +180,8 @@ func (t *translator) compareV1(r *run, part *reuse.Part, msg string) (rest strin
 
 // compareV2 does the same with series of 2.0.
 func (t *translator) compareV2(r *run, part *reuse.Part, msg string, of *target) (rest string, ok bool) {
-	before, known := t.said[r]
-	if isNamed := of.key.instance != ""; !known || before.job != of.key.job || before.isNamed != isNamed {
-		before, known = encodedRun{len(t.refs), of.key.job, isNamed}, false
-	}
-	joined := ""
+	before, known := t.encodingOf(r, of)
+	first, joined := len(t.refs), ""
 	for i := range r.steps {
 		var series string
 		if series, msg, ok = promwrite.SeriesAt(promwrite.V2, msg); !ok {
@@ -209,7 +197,7 @@ func (t *translator) compareV2(r *run, part *reuse.Part, msg string, of *target)
 		}
 		same := false
 		if known && i > 0 {
-			x := &t.refs[before.first+i]
+			x := &before.steps[i]
 			behind := len(x.head) + len(joined)
 			same = len(refs) == behind+len(x.tail) && more == x.metadata &&
 				refs[:len(x.head)] == x.head && refs[len(x.head):behind] == joined && refs[behind:] == x.tail
@@ -229,17 +217,9 @@ func (t *translator) compareV2(r *run, part *reuse.Part, msg string, of *target)
 		part.Refill(i, sample.Value, uint64(sample.Timestamp)*1e6, uint64(sample.StartTimestamp)*1e6)
 	}
 	if !known {
-		t.remember(r, before)
+		t.noteEncoding(r, encodedRun{of.key.job, of.key.instance != "", t.refs[first:]})
 	}
 	return msg, true
-}
-
-// remember notes how a run was encoded, for the next target in the request.
-func (t *translator) remember(r *run, e encodedRun) {
-	if t.said == nil {
-		t.said = map[*run]encodedRun{}
-	}
-	t.said[r] = e
 }
 
 // compareRefs compares the references and the metadata of a series with a step, and those of the target. It returns how they are encoded, and the

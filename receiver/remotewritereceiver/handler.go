@@ -50,9 +50,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 		answer = r.write(w, req, version)
 		answer.written.SetHeaders(w.Header())
 	}
-	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("version", version.String()), attribute.Int("code", answer.code),
-	)))
+	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, requestOf(version, answer.code))
 	r.tally.count(req, version, &answer)
 
 	switch answer.code {
@@ -63,6 +61,24 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	http.Error(w, answer.err.Error(), answer.code)
+}
+
+// requestOf is how a request is counted.
+func requestOf(version promwrite.Version, code int) metric.MeasurementOption {
+	if code == http.StatusNoContent { // fast path
+		return taken[version]
+	}
+	return counted(version, code)
+}
+
+func counted(version promwrite.Version, code int) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("version", version.String()), attribute.Int("code", code)))
+}
+
+// taken are requests that nothing was wrong with.
+var taken = map[promwrite.Version]metric.MeasurementOption{
+	promwrite.V1: counted(promwrite.V1, http.StatusNoContent),
+	promwrite.V2: counted(promwrite.V2, http.StatusNoContent),
 }
 
 // write takes one request's series to the pipeline.

@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // running is start, with the receiver itself.
@@ -201,9 +202,19 @@ func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 
 // TestEachBombIsRefusedBeforeItIsDecoded: what is refused for its size costs its bytes, not what it stands for.
 func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
+	t.Run("reused=false", func(t *testing.T) { refuseBombs(t, false) })
+	t.Run("reused=true", func(t *testing.T) {
+		if !slab.Places() {
+			t.Skip("nothing is used again in this build")
+		}
+		refuseBombs(t, true)
+	})
+}
+
+func refuseBombs(t *testing.T, reused bool) {
 	const size = 2 << 20
 	for name, plain := range bombs(size) {
-		w, err := newWorker(sized(size), newKnown(1<<20, false))
+		w, err := newWorker(sized(size), newKnown(1<<20, reused))
 		require.NoError(t, err)
 		m := newMemory(32 << 20)
 		held := hold{of: m}
@@ -213,9 +224,11 @@ func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held, nil, newTree(false))
+		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held, nil, newTree(reused))
 		runtime.ReadMemStats(&after)
 		held.done()
+		assert.Equal(t, m.metrics.size, m.metrics.free, name)
+		assert.Equal(t, m.plain.size, m.plain.free, name)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(m.metrics.size+3*size), name)
 		if err == nil {
 			continue

@@ -109,9 +109,9 @@ func (k *known) isIntact() bool {
 
 // Bytes of memory that things take up, without texts.
 const (
-	labelSetSize    = 376          // with rawLabels
-	labelSize       = 32           // as it was decoded
-	ownLabelSize    = 32 + 40 + 16 // sorted, as an attribute, and its value
+	labelSetSize    = 376               // with rawLabels
+	labelSize       = 32                // as it was decoded
+	ownLabelSize    = 32 + 40 + 16 + 32 // sorted, as an attribute, its value, and as texts
 	knownTargetSize = 320
 	familySize      = 200
 )

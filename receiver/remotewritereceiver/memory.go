@@ -35,6 +35,10 @@ func newMemory(size int) *memory {
 }
 
 // hold is what one request has of it.
+//
+// A request is measured, so that memory can be taken for it as a whole. That goes through all of its labels, and most requests need next to
+// nothing: their series are known, and come by runs, whose metrics are counted where runs are. So it is tried without measuring first, with
+// what is free at once: see [hold.forUsual].
 type hold struct {
 	of                       *memory
 	plain, decoded, retained int
@@ -76,10 +80,37 @@ func (h *hold) forMetrics(ctx context.Context, body int, s *promwrite.Size) erro
 	return nil
 }
 
+// forUsual takes what a request of so many bytes needs that was not measured, as it is decoded, less what its points need. It is false if that
+// is not there at once.
+func (h *hold) forUsual(length int) bool {
+	decoded := promwrite.UsualMemory(length)
+	if n := decoded + length; n > maxRequest || !h.of.metrics.try(n) {
+		return false
+	}
+	h.decoded, h.retained = decoded, length
+	return true
+}
+
+// more takes what points of it need. It is false if that is not there at once.
+func (h *hold) more(n int) bool {
+	if h.decoded+h.retained+n > maxRequest || !h.of.metrics.try(n) {
+		return false
+	}
+	h.retained += n
+	return true
+}
+
+// giveUp gives back what a request had that has to be measured after all: who waits for memory has none of it.
+func (h *hold) giveUp() {
+	h.of.metrics.give(h.decoded + h.retained)
+	h.decoded, h.retained = 0, 0
+}
+
 // translated gives back what only decoding needed.
 func (h *hold) translated() {
 	h.of.metrics.give(h.decoded)
-	h.decoded = 0
+	h.of.plain.give(h.plain)
+	h.decoded, h.plain = 0, 0
 }
 
 // done gives back all.

@@ -26,7 +26,9 @@ type run struct {
 	bytes   int // of the run, and
 	part    int // of a part
 
-	used atomic.Bool // since it was last looked
+	used    atomic.Bool              // since it was last looked
+	said    atomic.Pointer[encoding] // of 2.0: how its series were encoded
+	foreign atomic.Int32             // in how many requests in a row that was not how they are
 	// Guarded by runs.mu.
 	gone   bool
 	unused int           // looks in a row
@@ -62,7 +64,7 @@ const (
 	stepSize    = 56
 	partSize    = 320
 	metricBytes = 300 // of a part, for each metric
-	pointBytes  = 160 // for each point, with what an exporter notes of it
+	pointBytes  = 176 // for each point, with what an exporter notes of it
 )
 
 const (
@@ -170,6 +172,23 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 	k.all = append(k.all, r)
 }
 
+// keepEncoding notes how the series of a run are encoded, if there is room.
+func (k *runs) keepEncoding(r *run, e *encoding) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	more := e.bytes
+	if last := r.said.Load(); last != nil {
+		more -= last.bytes
+	}
+	if r.gone || k.known+more > k.limit/4 {
+		return false
+	}
+	r.bytes += more
+	k.known += more
+	r.said.Store(e)
+	return true
+}
+
 // remove forgets a run, but for the list that it is in. The lock is held.
 func (k *runs) remove(r *run) {
 	k.all = slices.DeleteFunc(k.all, func(o *run) bool { return o == r })
@@ -228,9 +247,9 @@ func (k *runs) trim(r *run) {
 	r.least = n
 }
 
-// bytes is how many are in use.
+// bytes is how many are in use, those of parts that requests have included.
 func (k *runs) bytes() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.known + k.spare
+	return k.known + k.spare + k.out
 }

@@ -128,6 +128,9 @@ func (f *fleet) requests(version promwrite.Version, cutOneIn int) (bodies [][]by
 
 func (f *fleet) series(req *v2, target, i int, s fleetSeries, odd bool) {
 	ts := sample(float64(target)*1000+float64(i)+f.r.Float64(), f.now, f.now-1000*int64(i%2))
+	if f.r.IntN(9) == 0 {
+		ts.Samples[0].Value = 0 // which is left out
+	}
 	labels := slices.Clone(s.labels)
 	instance, job := fmt.Sprintf("host-%0*d:9100", 1+target%3, target), []string{"node", "ns/node"}[target%2]
 	if target != 3 { // which has none
@@ -312,7 +315,7 @@ func TestRunsEndWithTheirTarget(t *testing.T) {
 						w, err := newWorker(cfg, newKnown(8<<20, true))
 						require.NoError(t, err)
 						tree := newTree(true)
-						for range 3 {
+						for range 3 + at%2*fewForeign { // so that it is known for the next request how they are encoded, or not
 							_, _, err := twin(w, cfg, version, request(version, whole...), tree)
 							require.NoError(t, err)
 							require.True(t, tree.takeBack())
@@ -328,6 +331,106 @@ func TestRunsEndWithTheirTarget(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Bytes of a request of 2.0 say what its symbols do, whatever they have said before.
+func TestTheSameReferencesToOtherSymbols(t *testing.T) {
+	needRuns(t)
+	cfg := sized(1 << 20)
+	known := newKnown(4<<20, true)
+	w, err := newWorker(cfg, known)
+	require.NoError(t, err)
+	tree := newTree(true)
+	request := func() *writev2.Request {
+		req := newV2()
+		for target := range 3 {
+			for i := range 12 {
+				pairs := []string{"__name__", fmt.Sprintf("metric_%d", i/5), "code", fmt.Sprint(i), "instance", fmt.Sprint("host-", target), "job", "node", "zone", "a"}
+				if i == 7 {
+					pairs = []string{"__name__", "metric_1", "interface", "eth0", "instance", fmt.Sprint("host-", target), "job", "node"}
+				}
+				req.series(sample(float64(i), 1_700_000_000_000, 0), counter, "Help.", "seconds", pairs...)
+			}
+		}
+		return &req.Request
+	}
+	send := func(req *writev2.Request) {
+		body, err := req.Marshal()
+		require.NoError(t, err)
+		want, got, err := twin(w, cfg, promwrite.V2, body, tree)
+		require.NoError(t, err)
+		require.Equal(t, said(want), said(got))
+		require.True(t, tree.takeBack())
+	}
+	encodings := func() (n int) {
+		for _, r := range known.runs.all {
+			if r.said.Load() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for range 2 + fewForeign + 1 {
+		send(request())
+	}
+	require.Positive(t, encodings())
+	symbols := request().Symbols
+	for i := 1; i < len(symbols); i++ {
+		for _, other := range []string{"x", symbols[1+i%(len(symbols)-1)], ""} {
+			req := request()
+			req.Symbols[i] = other
+			send(req)
+			send(request())
+		}
+	}
+	for range 2 * fewForeign { // all are others
+		req := request()
+		slices.Reverse(req.Symbols[1:])
+		for i := range req.Timeseries {
+			ts := &req.Timeseries[i]
+			for j, ref := range ts.LabelsRefs {
+				if ref > 0 {
+					ts.LabelsRefs[j] = uint32(len(req.Symbols)) - ref
+				}
+			}
+			ts.Metadata.HelpRef, ts.Metadata.UnitRef = uint32(len(req.Symbols))-ts.Metadata.HelpRef, uint32(len(req.Symbols))-ts.Metadata.UnitRef
+		}
+		send(req)
+	}
+	send(request())
+	for range 2 * maxUnused {
+		known.age(time.Now())
+	}
+	require.Zero(t, known.runs.bytes(), "what is known of how they were encoded goes with runs")
+}
+
+// What is shown of what is known includes what requests have of it, until they have given it back.
+func TestPartsOfRequestsAreCounted(t *testing.T) {
+	needRuns(t)
+	f := newFleet(rand.New(rand.NewPCG(9, 9)), 4, 1, 100)
+	cfg := sized(8 << 20)
+	known := newKnown(8<<20, true)
+	w, err := newWorker(cfg, known)
+	require.NoError(t, err)
+	tree := newTree(true)
+	last := 0
+	for range 5 {
+		for _, body := range f.requests(promwrite.V1, 0) {
+			_, _, err := twin(w, cfg, promwrite.V1, body, tree)
+			require.NoError(t, err)
+			out, bytes := 0, known.runs.bytes()
+			for _, p := range tree.placed {
+				out += p.of.part
+			}
+			last = out
+			require.Equal(t, out, known.runs.out)
+			require.Equal(t, known.runs.known+known.runs.spare+out, bytes)
+			require.True(t, tree.takeBack())
+			require.Zero(t, known.runs.out)
+			require.Equal(t, bytes, known.runs.bytes(), "they are kept for the next request")
+		}
+	}
+	require.Positive(t, last)
 }
 
 // A run is used by many at a time.

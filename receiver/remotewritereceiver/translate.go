@@ -32,6 +32,8 @@ type translator struct {
 	scoped   bool            // whether labels say what a series' scope is
 	asker    asker           // for what target_info says of targets
 	text     *borrow.Text    // of the request
+	held     *hold           // what points take memory from; nil if the request was measured, and has it
+	room     int             // of that, for points to come
 	index    int             // of the series at hand
 	// What a decoder calls for each series, made once.
 	each, collect func(*promwrite.Series) error
@@ -109,12 +111,15 @@ type batch struct {
 	ballot  *ballot // nil where replicas are not told apart
 }
 
-// translate borrows a request that was measured, and its text. The batch holds nothing of the translator.
-func (t *translator) translate(text *borrow.Text, d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size, b *ballot, into *tree) (batch, error) {
+// translate borrows a request and its text. It was measured, and size says what it has; or else it is translated as long as it is as most are,
+// and held has memory for its points. The batch holds nothing of the translator.
+func (t *translator) translate(
+	text *borrow.Text, d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size, held *hold, b *ballot, into *tree,
+) (batch, error) {
 	t.reset()
 	defer t.reset()
 	defer d.Reset() // what it refers to is borrowed
-	t.text, t.ballot, t.tree = text, b, into
+	t.text, t.held, t.ballot, t.tree = text, held, b, into
 	t.batch.metrics, into.slabs = into.metrics, &t.slabs
 	t.begin(d, version)
 	if err := t.all(d, version, size); err != nil {
@@ -128,6 +133,9 @@ func (t *translator) translate(text *borrow.Text, d *promwrite.Decoder, version 
 // all translates all series of a request.
 func (t *translator) all(d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size) error {
 	msg := t.text.String()
+	if size == nil {
+		return d.EachUsual(version, msg, t.each)
+	}
 	if t.asker.infos == nil {
 		if size.Exemplars > 0 {
 			if err := d.Each(version, msg, *size, t.collect); err != nil {
@@ -174,6 +182,9 @@ func (t *translator) series(s *promwrite.Series) error {
 	if follows && t.takeRun(s, set, of) { // fast path
 		return nil
 	}
+	if t.held != nil && !t.makeRoom(len(s.Samples)*(pointSize+(len(set.own)+targetLabels)*attributeSize)) {
+		return errShort
+	}
 	if len(t.exemplars) > 0 && s.Labels == nil { // some may be of this series
 		if err := t.decoder.DecodeLabels(t.version, s); err != nil {
 			return err
@@ -197,6 +208,29 @@ func (t *translator) series(s *promwrite.Series) error {
 	t.histograms(i, s, set, of)
 	t.addExemplars(i, s)
 	return nil
+}
+
+const (
+	// targetLabels are those of a series that are no attributes of its own: its name, its job and its instance.
+	targetLabels = 3
+	// someRoom is how much is taken at a time for points to come.
+	someRoom = 16 << 10
+)
+
+// errShort is of a request that has to be measured, to wait for memory.
+var errShort = errors.New("memory is short")
+
+// makeRoom makes sure of memory for points of a request that was not measured. It is false if that is not there at once.
+func (t *translator) makeRoom(n int) bool {
+	if t.room < n {
+		more := max(n, someRoom)
+		if !t.held.more(more) {
+			return false
+		}
+		t.room += more
+	}
+	t.room -= n
+	return true
 }
 
 // knownType is a type that there is.
@@ -223,6 +257,7 @@ func (t *translator) reset() {
 	t.recognition.reset()
 	t.runLearning.reset()
 	t.text, t.index, t.crowded = nil, 0, false
+	t.held, t.room = nil, 0
 }
 
 func emptyMap[M ~map[K]V, K comparable, V any](m M) M {

@@ -17,6 +17,9 @@ type worker struct {
 	translator   translator
 	plain        []byte // the body, decompressed
 
+	// pause is how many requests are measured before it is tried without again, pauses how many there were after the last such try.
+	pause, pauses int
+
 	// kept is about the bytes that the worker has grown to, usual about the most that its last requests needed.
 	kept, usual int
 }
@@ -47,6 +50,9 @@ func (w *worker) work(
 		return batch{}, err
 	}
 	length := len(text.String())
+	if b, ok := w.unmeasured(version, &text, m, ballot, into); ok { // fast path
+		return b, nil
+	}
 	size, err := promwrite.Measure(version, text.String())
 	if err != nil {
 		return batch{}, err
@@ -54,11 +60,49 @@ func (w *worker) work(
 	if err = m.forMetrics(ctx, length, &size); err != nil {
 		return batch{}, err
 	}
-	w.kept = max(w.kept, cap(w.plain)+size.Memory())
-	w.usual = max(length+size.Memory(), w.usual-w.usual/16)
-	b, err := w.translator.translate(&text, &w.decoder, version, &size, ballot, into)
+	w.remember(length, size.Memory())
+	b, err := w.translator.translate(&text, &w.decoder, version, &size, nil, ballot, into)
 	b.plain = length
 	return b, err
+}
+
+// maxPause is how many requests are measured at the most before it is tried without again.
+const maxPause = 63
+
+// unmeasured does the same with a request that is not measured, if that can be without taking more memory than is free. It is false if it cannot,
+// and the request is to be measured.
+func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *hold, ballot *ballot, into *tree) (b batch, ok bool) {
+	if into.again == nil || ballot != nil || w.translator.asker.infos != nil {
+		return b, false // what the one series says is for the others
+	}
+	if w.pause > 0 {
+		w.pause--
+		return b, false
+	}
+	length := len(text.String())
+	if !m.forUsual(length) {
+		return b, false
+	}
+	b, err := w.translator.translate(text, &w.decoder, version, nil, m, nil, into)
+	if err != nil { // which measuring may find as well, and says better
+		if !into.takeBack() {
+			*into = *newTree(true)
+		}
+		m.giveUp()
+		w.pauses = min(2*w.pauses+1, maxPause)
+		w.pause = w.pauses
+		return batch{}, false
+	}
+	w.pauses = 0
+	w.remember(length, promwrite.UsualMemory(length))
+	b.plain = length
+	return b, true
+}
+
+// remember notes what a request needed: its bytes, and those that decoding it took.
+func (w *worker) remember(length, decoded int) {
+	w.kept = max(w.kept, cap(w.plain)+decoded)
+	w.usual = max(length+decoded, w.usual-w.usual/16)
 }
 
 // inflate returns the body decompressed, which is valid until the next.

@@ -6,6 +6,7 @@ package encode
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
@@ -38,7 +39,7 @@ type column struct {
 func newColumns(n int) []column {
 	columns := make([]column, n)
 	for i := range columns {
-		columns[i].open = &buffer{}
+		columns[i].open = newBuffer()
 	}
 	return columns
 }
@@ -55,6 +56,27 @@ type buffer struct {
 	bytes      []byte // of histograms and exemplars
 	// unlisted says that some series had no place in the cache: the same one may be here several times.
 	unlisted bool
+	number   uint64 // no other has it, nor the same memory before or after
+}
+
+// buffers counts those that there were.
+var buffers atomic.Uint64
+
+func newBuffer() *buffer { return &buffer{number: buffers.Add(1)} }
+
+// begin says whose samples follow.
+func (b *buffer) begin(labels *resourceLabels) {
+	if last := len(b.batches) - 1; last < 0 || b.batches[last].labels != labels {
+		b.batches = append(b.batches, batch{labels, uint32(b.samples.len())})
+	}
+}
+
+// addStart says when a sample has begun to count, if that is known.
+func (b *buffer) addStart(s *sample, start int64) {
+	if start != 0 {
+		b.starts = append(b.starts, start)
+		s.extra = uint32(len(b.starts))
+	}
 }
 
 // batch is a run of samples of one resource: all up to the next batch's first.
@@ -242,7 +264,7 @@ func (c *column) take(p *part, unlisted bool) {
 		if i+1 < len(p.batches) {
 			end = p.batches[i+1].first
 		}
-		b.batches = append(b.batches, batch{bt.labels, uint32(b.samples.len())})
+		b.begin(bt.labels)
 		for j := bt.first; j < end; j++ {
 			v := &p.values[j]
 			slot := b.slot(v.series)
@@ -255,9 +277,8 @@ func (c *column) take(p *part, unlisted bool) {
 				b.histograms = append(b.histograms, histogram{
 					start: v.start, first: base + uint32(v.bits>>32), end: base + uint32(v.bits), custom: v.kind == kindCustom,
 				})
-			case v.start != 0:
-				b.starts = append(b.starts, v.start)
-				s.extra = uint32(len(b.starts))
+			default:
+				b.addStart(s, v.start)
 			}
 		}
 	}
@@ -310,7 +331,7 @@ func (c *column) end() *buffer {
 	}
 	c.open, c.spare = c.spare, nil
 	if c.open == nil {
-		c.open = &buffer{}
+		c.open = newBuffer()
 	}
 	return b
 }
@@ -327,6 +348,7 @@ func (c *column) giveBack(b *buffer) {
 	*b = buffer{
 		series: b.series[:0], counts: b.counts[:0], batches: b.batches[:0], samples: b.samples,
 		starts: b.starts[:0], histograms: b.histograms[:0], exemplars: b.exemplars[:0], bytes: b.bytes[:0],
+		number: buffers.Add(1),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

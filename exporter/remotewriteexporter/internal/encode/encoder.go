@@ -65,6 +65,7 @@ type Encoder struct {
 	overflow   atomic.Int64  // places of what was translated for want of room since the last Expire
 	generation atomic.Uint32 // counts Expires
 	endings    atomic.Int64  // about how many points have ended since the last Expire
+	allEndings atomic.Uint32 // counts points that have ended, ever
 	// mostEndings is how many bring one on: as many as there are points that have not, and fewEndings.
 	mostEndings atomic.Int64
 }

@@ -104,6 +104,7 @@ type flusher struct {
 	places    []uint32 // of each batch's resource
 	resources []*resourceLabels
 	weights   []int // theirs
+	heaviest  int   // of these
 
 	// The references of the resources' values in this request, stride of them for each place; 0 if there is none yet.
 	known  []uint32
@@ -156,7 +157,7 @@ func (w *flusher) writeSlot(b *buffer, slot uint32, cells []sample) {
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
 // Samples that came in order, such as those of one large page, stay where they are.
 func (w *flusher) layOut(b *buffer) {
-	w.sources, w.resources, w.weights, w.stride = w.sources[:0], w.resources[:0], w.weights[:0], 0
+	w.sources, w.resources, w.weights, w.stride, w.heaviest = w.sources[:0], w.resources[:0], w.weights[:0], 0, 0
 	for i := range b.batches {
 		w.sources = append(w.sources, uint32(i))
 	}
@@ -168,7 +169,7 @@ func (w *flusher) layOut(b *buffer) {
 		labels := b.batches[i].labels
 		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
 			w.resources, w.weights = append(w.resources, labels), append(w.weights, labels.weight)
-			w.stride = max(w.stride, len(labels.values))
+			w.stride, w.heaviest = max(w.stride, len(labels.values)), max(w.heaviest, labels.weight)
 		}
 		w.places[i] = uint32(len(w.resources) - 1)
 	}

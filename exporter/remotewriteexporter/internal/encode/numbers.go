@@ -106,14 +106,14 @@ func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body
 // of them at most. Values of the resource are so much further on than in the prefix. It returns how many.
 func (w *flusher) repeat(b *buffer, s *row, message []byte, shift int, number wire.Number, cells []sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
-	done := 0
+	done, safe := 0, w.surely(s, len(message))
 	for ; done < room; done++ {
 		c := &cells[done]
 		if !lone(cells[done:]) { // asked first: the extra of a histogram is no place in starts
 			break
 		}
 		start := b.start(c)
-		if !number.Fits(c.time, start) || w.full(len(body), s, c.of) {
+		if !number.Fits(c.time, start) || done >= safe && w.full(len(body), s, c.of) {
 			break
 		}
 		at := len(body)
@@ -138,6 +138,12 @@ func lone(cells []sample) bool {
 // full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.
 func (w *flusher) full(length int, s *row, place uint32) bool {
 	return len(w.symbols)+len(w.meta)+length-w.room+int(s.series.weight)+maxNumber+w.weights[place] > w.rawLimit
+}
+
+// surely is for how many more messages of a length there is room, of a series of whatever resources. There may be room for more.
+func (w *flusher) surely(s *row, length int) int {
+	left := w.rawLimit - w.size() - int(s.series.weight) - maxNumber - w.heaviest
+	return max(left, 0) / (length + w.heaviest)
 }
 
 // fill puts the references of the values of the resource in a place into a message like the one that the prefix is of. It is

@@ -126,6 +126,7 @@ const ended = 0
 func (e *Encoder) end(seen *atomic.Uint32) {
 	if seen.Swap(ended) != ended {
 		e.endings.Add(1)
+		e.allEndings.Add(1)
 	}
 }
 

@@ -25,6 +25,11 @@ type whole struct {
 	scraped  bool
 	metrics  []wholeMetric
 	points   []wholePoint
+
+	// In which generation all points were seen, and how many had ended until then.
+	seen, endings uint32
+	// The buffer of which the points know slots, by its number.
+	buffer uint64
 }
 
 // wholeMetric is a metric that says this of itself, and where its points end.
@@ -39,7 +44,9 @@ type wholeMetric struct {
 type wholePoint struct {
 	point  *point
 	series *series
-	length int // of its attributes
+	length int32  // of its attributes
+	counts bool   // from a time on, which it may say
+	slot   uint32 // one more than that of its series in the buffer, 0 if it has none there yet
 }
 
 // takePart takes a part of the loan, if one begins with a metric. It returns how many metrics it has; 0 if these have to be taken one by one.
@@ -58,14 +65,19 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	if n == nil {
 		return 0
 	}
-	first := 0
-	for i := range n.metrics {
-		m := &n.metrics[i]
-		w.family = m.family
-		w.wholeMetric(m, n.points[first:m.end], at.Points[first:m.end], all, from+i)
-		first = m.end
+	w.see(n)
+	if len(w.s.shards) == 1 { // fast path
+		w.addWhole(n, at, all, from)
+	} else {
+		first := 0
+		for i := range n.metrics {
+			m := &n.metrics[i]
+			w.family = m.family
+			w.wholeMetric(m, n.points[first:m.end], at.Points[first:m.end], all, from+i)
+			first = m.end
+		}
 	}
-	w.before = n.points[first-1].point
+	w.before = n.points[len(n.points)-1].point
 	return len(n.metrics)
 }
 
@@ -118,6 +130,7 @@ func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlic
 			return false
 		}
 		points := numbersOf(m)
+		monotonic, temporality := at.Metrics[i].Sums()
 		for j := range points.Len() {
 			attributes := points.At(j).Attributes()
 			p, number := w.findPoint(attributes, nil)
@@ -125,10 +138,10 @@ func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlic
 				return false
 			}
 			w.before = p
-			n.points = append(n.points, wholePoint{p, w.e.series.one(p.one), attributes.Len()})
+			n.points = append(n.points, wholePoint{point: p, series: w.e.series.one(p.one), length: int32(attributes.Len()), counts: monotonic})
 		}
 		known := wholeMetric{name: m.Name(), unit: m.Unit(), help: m.Description(), family: f, end: len(n.points)}
-		known.monotonic, known.temporality = at.Metrics[i].Sums()
+		known.monotonic, known.temporality = monotonic, temporality
 		n.metrics = append(n.metrics, known)
 	}
 	return true
@@ -141,23 +154,98 @@ func numbersOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
+// see notes that all points of a part are there. That is done once in a generation, and again when any point has ended since, which may be one
+// of these.
+func (w *walk) see(n *whole) {
+	endings := w.e.allEndings.Load()
+	if n.seen == w.seen && n.endings == endings {
+		return
+	}
+	n.seen, n.endings = w.seen, endings
+	for i := range n.points {
+		if p := n.points[i].point; p.seen.Load() != w.seen {
+			p.seen.Store(w.seen)
+		}
+	}
+}
+
+// addWhole takes the points of a part into the one column there is. Which slots its series have is known as long as it is the same buffer.
+func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) {
+	if w.s.points > 0 { // they came before
+		w.s.commit(w.t)
+	}
+	m := 0
+	for i := 0; i < len(n.points); i++ {
+		if i = w.addPlain(n, at, i); i == len(n.points) {
+			break
+		}
+		for n.metrics[m].end <= i {
+			m++
+		}
+		first := 0
+		if m > 0 {
+			first = n.metrics[m-1].end
+		}
+		w.family = n.metrics[m].family
+		w.numbers(numbersOf(all.At(from+m)), i-first, i-first+1)
+		w.s.commit(w.t) // a series may be there twice
+	}
+	w.family = n.metrics[len(n.metrics)-1].family
+}
+
+// addPlain takes the points from one to the first that is not a float, and returns which that is.
+func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
+	c := &w.t.columns[0]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	if n.buffer != b.number {
+		n.buffer = b.number
+		for i := range n.points {
+			n.points[i].slot = 0
+		}
+	}
+	b.begin(w.s.labels)
+	time, millisOf := uint64(0), int64(0)
+	for i := from; i < len(n.points); i++ {
+		k := &n.points[i]
+		q := at.Points[i]
+		bits, t, start, ok := q.Float()
+		if !ok || t < 1e6 || len(q.Attributes()) != int(k.length) {
+			return i
+		}
+		if t != time {
+			time, millisOf = t, int64(t/1e6)
+			w.latest = max(w.latest, millisOf)
+		}
+		if k.slot == 0 {
+			k.slot = b.slot(k.series) + 1
+		}
+		slot := k.slot - 1
+		b.counts[slot]++
+		s := b.samples.add()
+		s.of, s.extra, s.time, s.bits = slot, 0, millisOf, bits
+		if start != 0 && k.counts {
+			b.addStart(s, w.start(pcommon.Timestamp(start)))
+		}
+		w.hits++
+	}
+	return len(n.points)
+}
+
 // wholeMetric takes the points of a metric, of which what each is has been recognised.
 func (w *walk) wholeMetric(m *wholeMetric, known []wholePoint, points []*pdataslab.Number, all pmetric.MetricSlice, at int) {
-	generation := w.e.generation.Load()
 	time, millisOf := uint64(0), int64(0)
 	for i, q := range points {
 		k := &known[i]
 		bits, t, start, ok := q.Float()
-		if !ok || t < 1e6 || len(q.Attributes()) != k.length {
+		if !ok || t < 1e6 || len(q.Attributes()) != int(k.length) {
 			w.numbers(numbersOf(all.At(at)), i, i+1)
 			continue
 		}
 		if t != time {
 			time, millisOf = t, int64(t/1e6)
 			w.latest = max(w.latest, millisOf)
-		}
-		if k.point.seen.Load() != generation {
-			k.point.seen.Store(generation)
 		}
 		w.hits++
 		began := int64(0)

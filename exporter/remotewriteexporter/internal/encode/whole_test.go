@@ -186,9 +186,11 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 				}
 				require.NoError(t, e.AddLent(md, tenant, loan))
 				require.NoError(t, oracle.Add(md, tenant))
-				got, _ := decode(t, flushAll(e, v2Zstd))
-				want, _ := decode(t, flushAll(oracle, v2Zstd))
-				require.Equal(t, canonical(want), canonical(got), "round %d", round)
+				if r.IntN(3) > 0 || round == 59 {
+					got, _ := decode(t, flushAll(e, v2Zstd))
+					want, _ := decode(t, flushAll(oracle, v2Zstd))
+					require.Equal(t, canonical(want), canonical(got), "round %d", round)
+				}
 				for _, part := range loan.Parts() {
 					if n, _ := part.Note(e).(*whole); n != nil && len(n.points) > 0 {
 						wholes++

@@ -24,7 +24,7 @@ func (d distinct) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discov
 // changes hands on what a mechanism finds that it has not handed on before.
 //
 // Those that ask at an interval hand on all they find each time. Prometheus' manager takes each for news, and the more of these there are the
-// longer it keeps them: up to 5 seconds, in which a target that an allocator has moved is scraped by two collectors, or by none.
+// longer it keeps them: up to 5 seconds, in which what is gone is scraped, and what has come is not.
 type changes struct {
 	inner discovery.Discoverer
 }

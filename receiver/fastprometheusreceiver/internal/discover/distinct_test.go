@@ -39,7 +39,7 @@ func TestManyJobs(t *testing.T) {
 		}
 		fastest := time.Hour
 		for range 3 {
-			s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+			s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
 			require.NoError(t, err)
 			start := time.Now()
 			require.NoError(t, s.Apply(jobs))

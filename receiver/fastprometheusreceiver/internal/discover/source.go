@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	commonconfig "github.com/prometheus/common/config"
@@ -26,16 +28,32 @@ import (
 // Groups are the target groups of each job.
 type Groups = map[string][]*targetgroup.Group
 
+// An Update says what the groups of some jobs are.
+type Update struct {
+	Groups Groups
+
+	// At is since when they are, where members that divide targets have agreed on it, else zero.
+	At time.Time
+}
+
 // A Source runs the discovery mechanisms of a set of jobs.
 type Source struct {
 	manager *discovery.Manager
+	metrics *discovery.SDMetrics
+	divided func(job *config.ScrapeConfig) bool
+	told    chan Update // of jobs whose targets are divided
+	updates chan Update
+	ctx     context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
+
+	mu    sync.Mutex
+	turns map[string]bool // jobs whose targets are divided
 }
 
 // NewSource starts with no jobs. Close stops it. The mechanisms insist on a registry of metrics of their own kind, which
-// must be no other source's.
-func NewSource(logger *zap.Logger, registry prometheus.Registerer) (*Source, error) {
+// must be no other source's. Jobs of which divided says so have one mechanism, a server that divides their targets among members by HTTP; it may be nil.
+func NewSource(logger *zap.Logger, registry prometheus.Registerer, divided func(job *config.ScrapeConfig) bool) (*Source, error) {
 	metrics, err := discovery.CreateAndRegisterSDMetrics(registry)
 	if err != nil {
 		return nil, fmt.Errorf("cannot register service discovery: %w", err)
@@ -50,32 +68,80 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer) (*Source, err
 		cancel()
 		return nil, errors.New("cannot create the discovery manager: the log says why")
 	}
-	s := &Source{manager: manager, cancel: cancel}
+	s := &Source{
+		manager: manager, metrics: metrics, divided: divided, ctx: ctx, cancel: cancel,
+		told: make(chan Update), updates: make(chan Update),
+	}
 	s.done.Go(func() { _ = manager.Run() }) // returns the context's error, which is ours
+	s.done.Go(s.join)
 	return s, nil
 }
 
 // Apply makes the source follow these jobs and no others. Mechanisms that are configured as before keep running.
 func (s *Source) Apply(jobs []*config.ScrapeConfig) error {
 	configs := make(map[string]discovery.Configs, len(jobs))
+	turns := map[string]bool{}
 	for _, job := range jobs {
-		configs[job.JobName] = distinguish(job.ServiceDiscoveryConfigs)
+		mechanisms := job.ServiceDiscoveryConfigs
+		if s.divided != nil && s.divided(job) {
+			turns[job.JobName] = true
+			mechanisms = s.askedInRounds(mechanisms)
+		}
+		configs[job.JobName] = distinguish(mechanisms)
 	}
+	s.mu.Lock()
+	s.turns = turns
+	s.mu.Unlock()
 	if err := s.manager.ApplyConfig(configs); err != nil {
 		return fmt.Errorf("cannot apply service discovery: %w", err)
 	}
 	return nil
 }
 
-// Updates delivers all groups of all jobs each time some change. It is closed by Close.
-func (s *Source) Updates() <-chan Groups {
-	return s.manager.SyncCh()
+// Updates delivers groups each time some change. It is closed by Close.
+func (s *Source) Updates() <-chan Update {
+	return s.updates
+}
+
+// tell is for mechanisms that the manager runs, but whose groups do not wait for it.
+func (s *Source) tell(ctx context.Context, u Update) {
+	select {
+	case s.told <- u:
+	case <-ctx.Done():
+	}
+}
+
+// join makes one of the manager's updates and those of divided jobs. The manager repeats the groups of all jobs when the configuration has changed, and so does it.
+func (s *Source) join() {
+	defer close(s.updates)
+	latest := Groups{}
+	for {
+		var u Update
+		select {
+		case groups, open := <-s.manager.SyncCh():
+			if !open {
+				return
+			}
+			s.mu.Lock()
+			maps.DeleteFunc(latest, func(job string, _ []*targetgroup.Group) bool { return !s.turns[job] })
+			for job := range s.turns {
+				delete(groups, job)
+			}
+			s.mu.Unlock()
+			maps.Copy(groups, latest)
+			u.Groups = groups
+		case u = <-s.told:
+			maps.Copy(latest, u.Groups)
+		}
+		select {
+		case s.updates <- u:
+		case <-s.ctx.Done():
+		}
+	}
 }
 
 // Close stops all mechanisms.
 func (s *Source) Close() {
 	s.cancel()
 	s.done.Wait()
-	for range s.manager.SyncCh() { // until the manager's sender has gone
-	}
 }

@@ -26,9 +26,9 @@ func next(t *testing.T, s *Source, condition func(Groups) bool) {
 	deadline := time.After(30 * time.Second)
 	for {
 		select {
-		case groups, open := <-s.Updates():
+		case update, open := <-s.Updates():
 			require.True(t, open)
-			if condition(groups) {
+			if condition(update.Groups) {
 				return
 			}
 		case <-deadline:
@@ -38,7 +38,7 @@ func next(t *testing.T, s *Source, condition func(Groups) bool) {
 }
 
 func TestSource(t *testing.T) {
-	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.Apply([]*config.ScrapeConfig{job(t, "  static_configs: [{targets: [a:1, b:1]}]\n")}))
@@ -56,11 +56,11 @@ func TestSource(t *testing.T) {
 // Two receivers in one process do not get in each other's way.
 func TestSourcesAreIndependent(t *testing.T) {
 	for range 2 {
-		s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+		s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
 		require.NoError(t, err)
 		defer s.Close()
 	}
-	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
 	require.NoError(t, err)
 	s.Close()
 	_, open := <-s.Updates()
@@ -102,7 +102,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	client.CloseIdleConnections()
 	endless.Store(false)
 
-	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry())
+	s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.Apply([]*config.ScrapeConfig{job(t, "  http_sd_configs: [{url: "+server.URL+", refresh_interval: 10ms}]\n")}))

@@ -189,5 +189,21 @@ func common(src []byte, s, distance int) int {
 	return n
 }
 
+// commonTo is the same up to an end, behind which it looks as well: what it looks for are whole words.
+func commonTo(src []byte, s, end, distance int) int {
+	at := s
+	for at < end {
+		if at+8 > len(src) {
+			return at - s + common(src[:end], at, distance)
+		}
+		if d := binary.LittleEndian.Uint64(src[at:]) ^ binary.LittleEndian.Uint64(src[at-distance:]); d != 0 {
+			at += bits.TrailingZeros64(d) >> 3
+			break
+		}
+		at += 8
+	}
+	return min(at, end) - s
+}
+
 // hash is of the first six bytes.
 func hash(v uint64) uint64 { return v << 16 * 227718039650203 >> (64 - hashBits) }

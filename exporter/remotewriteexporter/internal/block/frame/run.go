@@ -113,9 +113,12 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 		like := r.likeOf(i, Window)
 		for _, word := range words {
 			p := at + int(word)
+			if p+8 <= match { // it is in a match
+				continue
+			}
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
 			if p < match {
-				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it, or all, is in a match
+				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it is in a match
 			}
 			if d == 0 {
 				continue
@@ -130,10 +133,10 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 			if like == 0 {
 				continue
 			}
-			n := common(src[:at+length], from, like)
+			n := commonTo(src, from, at+length, like)
 			if from+n < end && from < p { // what a word before ends with differs, which a number's does often
 				from = p
-				n = common(src[:at+length], from, like)
+				n = commonTo(src, from, at+length, like)
 			}
 			if n >= least && from+n >= end {
 				e.append(src, literals, from, from+n, e.offset(like, from > literals))

@@ -1,0 +1,106 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Members that began at different times take up what they are told at the same time, whichever of them asked first, and soon.
+func TestRoundsAreTheSameForAll(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 30 * time.Second, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			changed := begun.Add(3*interval + interval/3)
+			ask := func(context.Context) ([]*targetgroup.Group, error) {
+				address := model.LabelValue("old:1")
+				if !time.Now().Before(changed) {
+					address = "new:1"
+				}
+				return []*targetgroup.Group{{Source: "s", Targets: []model.LabelSet{{model.AddressLabel: address}}}}, nil
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			moments := map[time.Time]int{}
+			told := make(chan time.Time)
+			up := make(chan []*targetgroup.Group, 100)
+			for i := range 20 {
+				r := rounds{job: "job", interval: interval, place: uint64(i) * 0x9e3779b97f4a7c15, ask: ask, tell: func(ctx context.Context, u Update) {
+					if u.Groups["job"][0].Targets[0][model.AddressLabel] != "new:1" {
+						return
+					}
+					assert.True(t, time.Now().Equal(u.At), "it is told when it counts")
+					select {
+					case told <- u.At:
+					case <-ctx.Done():
+					}
+				}}
+				go func() {
+					time.Sleep(time.Duration(i) * interval / 10)
+					r.Run(ctx, up)
+				}()
+			}
+			for range 20 {
+				moments[<-told]++
+			}
+			require.Len(t, moments, 1)
+			for at := range moments {
+				assert.Less(t, at.Sub(changed), interval+mostAnswering+grid)
+				assert.Equal(t, grid/2, at.Sub(at.Truncate(grid)), "scrapes begin at other times")
+			}
+			cancel()
+			synctest.Wait()
+		})
+	}
+}
+
+// The first answer counts at once where the others' next one is far. One that is late, or follows a failure, counts, too.
+func TestRoundsOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 20 * time.Second
+		var answers []func() ([]*targetgroup.Group, error)
+		group := func(address string) []*targetgroup.Group {
+			return []*targetgroup.Group{{Source: "s", Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(address)}}}}
+		}
+		time.Sleep(time.Until(time.Now().Truncate(interval).Add(interval + time.Second)))
+		begun := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		answers = append(answers,
+			func() ([]*targetgroup.Group, error) { return group("a:1"), nil },
+			func() ([]*targetgroup.Group, error) { return nil, errors.New("not now") },
+			func() ([]*targetgroup.Group, error) { time.Sleep(10 * time.Second); return group("b:1"), nil },
+			func() ([]*targetgroup.Group, error) { return nil, nil },
+		)
+		told := make(chan Update)
+		r := rounds{
+			job: "job", interval: interval,
+			ask: func(context.Context) ([]*targetgroup.Group, error) {
+				if len(answers) == 0 {
+					return nil, nil
+				}
+				answer := answers[0]
+				answers = answers[1:]
+				return answer()
+			},
+			tell: func(_ context.Context, u Update) { told <- u },
+		}
+		go r.Run(ctx, make(chan []*targetgroup.Group, 10))
+		assert.Equal(t, time.Duration(0), (<-told).At.Sub(begun))
+		late := <-told
+		assert.Equal(t, 39*time.Second+mostAnswering+grid/2, late.At.Sub(begun), "when it was due")
+		assert.Equal(t, 49*time.Second, time.Since(begun))
+		require.Len(t, late.Groups["job"], 1)
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,186 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+const divided = 30 // targets
+
+// A divider is a target allocator that divides the targets of a fleet among members. It is a real server, and hangs up after each answer: a bubble of
+// synctest in which somebody waits for the network stands still.
+type divider struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	owners [divided]string
+}
+
+func newDivider(t *testing.T) *divider {
+	t.Helper()
+	d := &divider{}
+	d.Server = httptest.NewUnstartedServer(http.HandlerFunc(d.answer))
+	d.Config.SetKeepAlivesEnabled(false)
+	d.Start()
+	t.Cleanup(d.Close)
+	return d
+}
+
+func (d *divider) answer(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/scrape_configs" {
+		_ = json.NewEncoder(w).Encode(map[string]any{"fleet": map[string]any{
+			"job_name": "fleet", "scrape_interval": fleetInterval.String(), "scrape_timeout": fleetTimeout.String(),
+		}})
+		return
+	}
+	if member := r.URL.Query().Get("collector_id"); member != "" {
+		_ = json.NewEncoder(w).Encode(d.of(member))
+		return
+	}
+	all := map[string]any{}
+	for _, member := range d.owners {
+		all[member] = map[string]any{"targets": d.of(member)}
+	}
+	_ = json.NewEncoder(w).Encode(all)
+}
+
+func (d *divider) of(member string) []any {
+	addresses := []string{}
+	for i, owner := range d.owners {
+		if owner == member {
+			addresses = append(addresses, fleetAddress(i))
+		}
+	}
+	return []any{map[string]any{"targets": addresses}}
+}
+
+// divide gives each target to one of the members.
+func (d *divider) divide(members ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, owner := range d.owners {
+		if own := []string{"a", "b", "c"}[i%3]; slices.Contains(members, own) {
+			d.owners[i] = own
+		} else if !slices.Contains(members, owner) {
+			d.owners[i] = members[i/3%len(members)]
+		}
+	}
+}
+
+// A ledger has the times of all scrapes, whichever member made them.
+type ledger struct {
+	mu     sync.Mutex
+	times  map[string][]time.Time
+	called []point // stale
+}
+
+func (*ledger) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (l *ledger) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range points([]pmetric.Metrics{md}) {
+		switch {
+		case p.stale:
+			l.called = append(l.called, p)
+		case p.name == "up":
+			l.times[p.instance] = append(l.times[p.instance], p.at)
+		}
+	}
+	return nil
+}
+
+// Three members divide targets, and one of them dies and comes back, again and again, at any time. What the others have all the while is scraped at each
+// interval; what moves has no more than one scrape left out, and only when its owner died; nothing is scraped by two, and nothing called stale.
+func TestTargetsMoveInOneMoment(t *testing.T) {
+	d := newDivider(t)
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(23, 7))
+		f := &fleet{latency: fleetLatency}
+		l := &ledger{times: map[string][]time.Time{}}
+		start := func(name string) *rig {
+			r := prepare(t, configure(t, fmt.Sprintf("target_allocator: {endpoint: %q, interval: 1m, disable_keep_alives: true, collector_id: %s, http_sd_config: {refresh_interval: 1s}}\n", d.URL, name)),
+				withConsumer(l), withoutTraces)
+			r.dial = f.dial
+			require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+			return r
+		}
+		members := map[string]*rig{}
+		d.divide("a", "b", "c")
+		for _, name := range []string{"a", "b", "c"} {
+			members[name] = start(name)
+			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		}
+		// The allocator decides at any time, but while members ask one after another.
+		decide := func(among ...string) {
+			time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
+			if into := time.Now().Sub(time.Now().Truncate(time.Second)); into < 60*time.Millisecond {
+				time.Sleep(60*time.Millisecond - into)
+			}
+			d.divide(among...)
+		}
+		time.Sleep(30 * time.Second)
+		const deaths = 40
+		for range deaths {
+			time.Sleep(time.Duration(random.Int64N(int64(fleetInterval))))
+			require.NoError(t, members["b"].Shutdown(t.Context()))
+			decide("a", "c")
+			time.Sleep(35 * time.Second)
+			if random.IntN(2) == 0 { // its pod is known before it has begun
+				decide("a", "b", "c")
+				members["b"] = start("b")
+			} else {
+				members["b"] = start("b")
+				decide("a", "b", "c")
+			}
+			time.Sleep(35 * time.Second)
+		}
+		for _, r := range members {
+			require.NoError(t, r.Shutdown(t.Context()))
+		}
+		synctest.Wait()
+		require.Len(t, l.times, divided)
+		assert.Empty(t, l.called)
+		scrapes, missed := 0, 0
+		for i := range divided {
+			times := l.times[fleetAddress(i)]
+			slices.SortFunc(times, time.Time.Compare)
+			scrapes += len(times)
+			for k := 1; k < len(times); k++ {
+				switch gap := times[k].Sub(times[k-1]); {
+				case gap < fleetInterval/2:
+					assert.Fail(t, "scraped by two", "target %d at %s and %s later", i, times[k-1], gap)
+				case gap < fleetInterval*3/2:
+				case gap < fleetInterval*5/2:
+					missed++
+					assert.Equal(t, 1, i%3, "target %d has always been at one member, and was left out", i)
+				default:
+					assert.Fail(t, "left out twice", "target %d after %s for %s", i, times[k-1], gap)
+				}
+			}
+		}
+		t.Logf("%d scrapes, %d left out in %d deaths of a member with %d targets", scrapes, missed, deaths, divided/3)
+		assert.Less(t, missed, deaths*divided/3)
+	})
+}

@@ -1,0 +1,165 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"strings"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// encodedRun is how the series of a run of 2.0 are encoded, and what that is true of: targets of a job, with an instance or without one. Another
+// instance has another reference, and nothing else.
+type encodedRun struct {
+	job     string
+	isNamed bool
+	steps   []encodedStep
+}
+
+func (e *encodedRun) isOf(key *resourceKey) bool {
+	return e.job == key.job && e.isNamed == (key.instance != "")
+}
+
+// encodedStep is the references of a series before and behind that of its instance, and what is behind its sample.
+type encodedStep struct{ head, tail, metadata string }
+
+// encoding is how the series of a run were encoded in a request, for those after it. It says the same where its references stand for the same
+// texts, of which there are few: then its bytes need not be resolved.
+type encoding struct {
+	encodedRun
+
+	names []namedRef
+	bytes int // of memory
+}
+
+// namedRef is a reference and what it stands for.
+type namedRef struct {
+	ref  uint64
+	text string
+}
+
+// Bytes of memory.
+const (
+	encodingSize    = 112
+	encodedStepSize = 48
+	namedRefSize    = 24
+)
+
+const (
+	// fewForeign is in how many requests in a row a run is encoded otherwise than is known before it is noted how.
+	fewForeign = 4
+	// unfit is for how many more it is not tried again where there is no room.
+	unfit = 60
+)
+
+// encodingOf is how series of a run are encoded of a target in the request at hand, as far as that is known.
+func (t *translator) encodingOf(r *run, of *target) (e encodedRun, ok bool) {
+	if e, ok = t.said[r]; ok && e.isOf(&of.key) {
+		return e, true
+	}
+	last := r.said.Load()
+	if last == nil || !last.isOf(&of.key) {
+		return encodedRun{}, false
+	}
+	for i := range last.names {
+		if n := &last.names[i]; !t.decoder.Says(n.ref, n.text) {
+			return encodedRun{}, false
+		}
+	}
+	if r.foreign.Load() > 0 {
+		r.foreign.Store(0)
+	}
+	t.say(r, last.encodedRun)
+	return last.encodedRun, true
+}
+
+// say notes an encoding for the next target in the request.
+func (t *translator) say(r *run, e encodedRun) {
+	if t.said == nil {
+		t.said = map[*run]encodedRun{}
+	}
+	t.said[r] = e
+}
+
+// noteEncoding notes how a run was encoded that was compared text by text. It is borrowed from the request.
+func (t *translator) noteEncoding(r *run, e encodedRun) {
+	t.say(r, e)
+	if r.foreign.Add(1) < fewForeign {
+		return
+	}
+	r.foreign.Store(-unfit)
+	if kept := t.lastingEncoding(r, e); kept != nil && r.of.keepEncoding(r, kept) {
+		r.foreign.Store(0)
+	}
+}
+
+// lastingEncoding is an encoding in memory of its own; nil if there is something odd about it.
+func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
+	if t.names == nil {
+		t.names = map[uint64]string{}
+	}
+	clear(t.names)
+	kept := &encoding{encodedRun: encodedRun{strings.Clone(e.job), e.isNamed, make([]encodedStep, len(e.steps))}}
+	var all strings.Builder
+	for i := range e.steps {
+		x := &e.steps[i]
+		for _, part := range [...]string{x.head, x.tail, x.metadata} {
+			all.WriteString(part)
+		}
+		if !t.nameRefs(&r.steps[i], x, kept.job) {
+			return nil
+		}
+	}
+	text := all.String()
+	cut := func(n int) (part string) {
+		part, text = text[:n], text[n:]
+		return part
+	}
+	kept.bytes = encodingSize + len(text) + len(kept.job) + len(e.steps)*encodedStepSize + len(t.names)*namedRefSize
+	for i := range e.steps {
+		x := &e.steps[i]
+		kept.steps[i] = encodedStep{head: cut(len(x.head)), tail: cut(len(x.tail)), metadata: cut(len(x.metadata))}
+	}
+	kept.names = make([]namedRef, 0, len(t.names))
+	for ref, name := range t.names {
+		kept.names = append(kept.names, namedRef{ref, name})
+	}
+	return kept
+}
+
+// nameRefs notes what the references of a step stand for, in texts that last. They were compared with it.
+func (t *translator) nameRefs(st *step, x *encodedStep, job string) bool {
+	labels := st.set.labels
+	for rest := x.head + x.tail; rest != ""; {
+		name, n := promwrite.RefOf(rest)
+		if n == 0 {
+			return false
+		}
+		isInstance := len(rest)-n == len(x.tail) && t.decoder.Says(name, labelInstance) // whose value is elsewhere
+		if rest = rest[n:]; isInstance {
+			t.names[name] = labelInstance
+			continue
+		}
+		value, m := promwrite.RefOf(rest)
+		rest = rest[m:]
+		switch {
+		case m == 0:
+			return false
+		case len(labels) > 0 && t.decoder.Says(name, labels[0].Name) && t.decoder.Says(value, labels[0].Value):
+			t.names[name], t.names[value] = labels[0].Name, labels[0].Value
+			labels = labels[1:]
+		case t.decoder.Says(name, labelJob) && t.decoder.Says(value, job):
+			t.names[name], t.names[value] = labelJob, job
+		default:
+			return false
+		}
+	}
+	help, unit, ok := promwrite.MetadataRefs(x.metadata)
+	for ref, text := range map[uint64]string{help: st.family.help, unit: st.family.unit} {
+		if ref != 0 { // which is none
+			t.names[ref] = text
+		}
+	}
+	return ok && len(labels) == 0
+}
