@@ -75,6 +75,30 @@ func TestFallingBucketsAreNoHistogram(t *testing.T) {
 	}
 }
 
+func TestASummaryMayBeNamedAsACountIs(t *testing.T) {
+	for _, name := range []string{"pods_count", "pods_sum"} {
+		page := strings.ReplaceAll("# TYPE N summary\nN{quantile=\"0.5\"} 2\nN{quantile=\"0.9\"} 7\nN_sum 9\nN_count 3\n", "N", name)
+		job := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+		for i := range 3 {
+			target := testTarget(job, i)
+			for range 3 {
+				r := show(target, start, typeText, page, 100)
+				dp := find(t, r.Metrics, name).Summary().DataPoints().At(0)
+				require.Equal(t, uint64(3), dp.Count())
+				require.Equal(t, 9., dp.Sum())
+				require.Equal(t, 2, dp.QuantileValues().Len())
+				require.Equal(t, 7., dp.QuantileValues().At(1).Value())
+				r.Release()
+			}
+			r := show(target, start, typeText, strings.Replace(page, name+"{quantile=\"0.9\"} 7\n", "", 1), 100)
+			dp := find(t, r.Metrics, name).Summary().DataPoints().At(0)
+			require.False(t, dp.Flags().NoRecordedValue())
+			require.Equal(t, 1, dp.QuantileValues().Len())
+			r.Release()
+		}
+	}
+}
+
 func TestARenamedMetricKeepsItsType(t *testing.T) {
 	cfg := testScrapeConfig()
 	cfg.MetricRelabelConfigs = []*relabel.Config{{

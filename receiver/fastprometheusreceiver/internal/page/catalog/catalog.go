@@ -306,7 +306,7 @@ func (c *Catalog) Place(l *Line, b *base, as Native) {
 		})
 		return
 	}
-	role := b.role(metric, as)
+	role := b.role(metric, as, set.Has(model.QuantileLabel))
 	if role == BucketRole {
 		from := model.BucketLabel
 		if b.Kind == pmetric.MetricTypeSummary {

@@ -284,14 +284,17 @@ func kindOf(t model.MetricType, exponential bool) (kind pmetric.MetricType, mono
 	}
 }
 
-// role tells which part of a point a sample of the family is.
-func (b *base) role(metric string, as Native) role {
+// role tells which part of a point a sample of the family is. A summary may have a name that ends as those of counts do: then its
+// quantiles, which have its name, are told by their label.
+func (b *base) role(metric string, as Native, isQuantile bool) role {
 	created := metric == b.source+createdSuffix
 	switch {
 	case as != Classic:
 		return NativeRole
 	case b.Kind == pmetric.MetricTypeHistogram || b.Kind == pmetric.MetricTypeSummary:
 		switch {
+		case isQuantile && metric == b.source && b.Kind == pmetric.MetricTypeSummary:
+			return BucketRole
 		case strings.HasSuffix(metric, sumSuffix):
 			return SumRole
 		case strings.HasSuffix(metric, countSuffix):

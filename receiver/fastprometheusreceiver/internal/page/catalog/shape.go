@@ -248,7 +248,7 @@ func (c *Catalog) settle(l *Line, b *base) bool {
 		limit = model.QuantileLabel
 	default:
 	}
-	role := b.role(l.Name.Final, Classic)
+	role := b.role(l.Name.Final, Classic, sh.limit == model.QuantileLabel)
 	if sh.limit != "" && sh.limit != limit || sh.limit == "" && role == BucketRole || b.Custom {
 		return false
 	}
