@@ -129,14 +129,53 @@ func (e *Encoder) remember(m pcommon.Map) attributes {
 	return attributes{e.keys(m), values}
 }
 
-// pack keeps the values of a point of keys, those other than strings by their text. The table is locked.
+// pack keeps the values of a point of keys, those other than strings by their text, unless a point that came not long before has the
+// same. The table is locked.
 func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
 	if len(k.names) == 0 {
 		return 0
 	}
 	n := k.values.add()
-	e.symbols.pack(k.values.run(n), m)
+	values := ids(k.values.run(n))
+	e.symbols.pack(values, m)
+	few := e.recent.few(values, e.listed)
+	for _, was := range few {
+		if int(was.width) == len(values) && slices.Equal(k.values.run(was.number), values) {
+			k.values.giveBack(n)
+			return was.number
+		}
+	}
+	copy(few[1:], few)
+	few[0] = packed{uint32(len(values)), n}
 	return n
+}
+
+// recent are sets of values that points have which came not long before, a few of each of some hashes. Metrics tell of the same things one
+// after the other, as all of a container do, so the next points with a set mostly come soon. It is forgotten when sets may be freed.
+type recent []packed
+
+// packed is a set of values by its number among those that have as many.
+type packed struct{ width, number uint32 }
+
+// A table has a place for so many points each, so that what one page tells of fits in, within bounds.
+const (
+	pointsForSet = 2
+	setsOfHash   = 4
+	fewRecent    = 1 << 10
+	mostRecent   = 1 << 16
+)
+
+// few are the sets among which one would be, the latest first. points says how many there are in all.
+func (r *recent) few(values ids, points int) []packed {
+	if n := len(*r); n == 0 || n < mostRecent && n < points/pointsForSet {
+		*r = make(recent, max(fewRecent, 2*n))
+	}
+	h := uint64(len(values))
+	for _, id := range values {
+		h = mix(h, uint64(id))
+	}
+	at := uint64(fold(h)) * uint64(len(*r)/setsOfHash) >> 32 * setsOfHash
+	return (*r)[at : at+setsOfHash]
 }
 
 // keep is a copy of s: the one that symbols share.

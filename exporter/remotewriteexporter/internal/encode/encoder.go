@@ -53,6 +53,7 @@ type Encoder struct {
 	forms      *slab[form]
 	parts      *slab[[]*series]
 	values     map[int]*slab[uint32] // of points, by how many a point has
+	recent     recent                // of values
 	widths     map[int]*keys         // of values that are no attributes', by how many there are
 	ruling     []label               // scratch
 	out        [2]outcome            // of series that rules leave none of

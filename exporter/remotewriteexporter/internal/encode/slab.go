@@ -62,6 +62,12 @@ func (s *slab[T]) add() uint32 {
 	return n
 }
 
+// giveBack takes back the entry that was added last, which nobody knows of.
+func (s *slab[T]) giveBack(n uint32) {
+	clear(s.run(n))
+	s.free = append(s.free, n)
+}
+
 func (s *slab[T]) grow() {
 	chunks, at := *s.chunks.Load(), 0
 	chunk := make([]T, s.width<<s.bits)
