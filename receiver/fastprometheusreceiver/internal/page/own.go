@@ -125,7 +125,7 @@ func countSeries(lines []*catalog.Line) (n int) {
 func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	t := s.target
 	c := t.cohort
-	own, was := t.Own, t.Own
+	was := t.Own
 	if !s.mixed && 3*s.size+mostWeight*int64(len(lines)) > s.left {
 		return lines // what it has now, and would have, is there together for a while
 	}
@@ -138,7 +138,7 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 		s.strayed = true
 		return s.lines
 	}
-	own = s.ownValues(lines)
+	own := s.ownValues(lines)
 	if !s.mixed && slices.Equal(own, was) {
 		return lines
 	}
@@ -160,7 +160,7 @@ func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 		since = c.LastID
 	}
 	isFresh, hasSeveral := s.isFresh(lines), c.HasSeveral(&t.Identity)
-	if !isFresh && !(hasSeveral && s.isRenewed(lines)) {
+	if !isFresh && (!hasSeveral || !s.isRenewed(lines)) {
 		return t.Own
 	}
 	if !hasSeveral {

@@ -190,7 +190,7 @@ func (c *Catalog) restateSome(t *Identity, lines []*Line, was []string, some fun
 }
 
 // compare finds out which slots have other values than they had, and which values are new.
-func (r *renaming) compare(names []string, own, was []string) {
+func (r *renaming) compare(names, own, was []string) {
 	r.used, r.labels = slices.Grow(r.used[:0], len(names))[:len(names)], slices.Grow(r.labels[:0], len(names))[:len(names)]
 	r.news = r.news[:0]
 	for slot := range names {
