@@ -57,6 +57,29 @@ var (
 	parts            = regexp.MustCompile(`_(bucket|count|sum)$`) // of a histogram
 )
 
+// All instances of a type in a process share its metrics, so each says which it is, as in the Collector's own.
+func TestEveryMetricSaysWhoseItIs(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, name := range repository.Files(t) {
+		kind, _, _ := strings.Cut(name, "/")
+		if path.Base(name) != "documentation.md" || kind == "extension" { // what extensions count is the process's
+			continue
+		}
+		text := repository.Read(t, name)
+		starts := documentedMetric.FindAllStringSubmatchIndex(text, -1)
+		for i, at := range starts {
+			end := len(text)
+			if i+1 < len(starts) {
+				end = starts[i+1][0]
+			}
+			assert.Contains(t, text[at[0]:end], "\n| "+kind+" | ID of the "+kind+". | ", "%s: %s", name, text[at[2]:at[3]])
+			seen++
+		}
+	}
+	assert.Greater(t, seen, 100)
+}
+
 // Whatever our components count is looked at, or is known not to be; and what is looked at is there to be counted.
 func TestEveryMetricIsLookedAt(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,9 @@ import "go.opentelemetry.io/collector/component"
 type Source struct {
 	Kind component.Kind
 	ID   component.ID
-	// Signal is set where each signal has an instance of its own: traces, metrics or logs.
-	Signal string
+	// Signal is set where each signal has an instance of its own: traces, metrics or logs. Pipeline is where each pipeline has one, and
+	// the component knows which it is.
+	Signal, Pipeline string
 
 	// Flow must be cheap: it is called every few seconds, whether or not somebody looks.
 	Flow        func() Flow

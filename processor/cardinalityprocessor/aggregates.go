@@ -60,10 +60,10 @@ func (p *cardinalityProcessor) sendAll(ctx context.Context, pourings []*aggregat
 			a.TakeBack(s, true)
 			continue
 		}
-		p.Telemetry.ProcessorCardinalityAggregateRefusedPoints.Add(ctx, int64(s.Points), deliveryOptions[of])
+		p.Telemetry.ProcessorCardinalityAggregateRefusedPoints.Add(ctx, int64(s.Points), p.refusedAs(of))
 		lost := a.TakeBack(s, of != deliveryPermanent)
 		if lost > 0 {
-			p.Telemetry.ProcessorCardinalityAggregateFailedPoints.Add(ctx, int64(lost))
+			p.Telemetry.ProcessorCardinalityAggregateFailedPoints.Add(ctx, int64(lost), p.Own)
 		}
 		if points += s.Points; of >= worst {
 			worst, cause = of, err

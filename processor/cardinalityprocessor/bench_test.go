@@ -159,7 +159,7 @@ func fillFirst(l *series.Limiter, n, shards int) {
 	random := rand.New(rand.NewPCG(1, uint64(l.Admitted.Load())))
 	cfg := defaultConfig()
 	cfg.Memory.MaxSeries = math.MaxInt
-	x := series.Sighting{Policy: policy.New(cfg, 1, nil), Hash: testHasher(), Moment: l.Now()}
+	x := series.Sighting{Policy: policy.New(cfg, 1, nil, nil), Hash: testHasher(), Moment: l.Now()}
 	x.Limits = x.Policy.Limits
 	x.Attributes = attributesOf(nil)
 	for range n {

@@ -179,6 +179,7 @@ func TestRuleFaultsAreNamed(t *testing.T) {
 	f("`match::tenant` needs `tenant::from`", func(r *RuleConfig) { r.Match.Tenant = "a" })
 	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"": "web"} })
 	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"reason": "web"} })
+	f("`owner`", func(r *RuleConfig) { r.Owner = map[string]string{"pipeline": "web"} })
 	f("`group_by`", func(r *RuleConfig) { r.GroupBy = []string{""} })
 	f("`group_by`", func(r *RuleConfig) { r.GroupBy = []string{"resource:"} })
 	f("`tenant::from`", func(r *RuleConfig) { r.GroupBy = []string{"metadata:x"} })

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
@@ -54,13 +53,13 @@ const (
 
 const namePanic = "panic"
 
-// deliveryOptions are the attributes of each refusal.
-var deliveryOptions = func() (all [deliveries]metric.MeasurementOption) {
-	for i, name := range [deliveries]string{"", "refused", "permanent", namePanic} {
-		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(policy.LabelReason, name)))
-	}
-	return all
-}()
+// refusals are what deliveries that failed are called in metrics.
+var refusals = [deliveries]string{"", "refused", "permanent", namePanic}
+
+// refusedAs is the attributes of what was not taken.
+func (p *cardinalityProcessor) refusedAs(of delivery) metric.MeasurementOption {
+	return p.Instance.Measured(attribute.String(policy.LabelReason, refusals[of]))
+}
 
 // flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
 // for the next time.
@@ -69,13 +68,13 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 	defer p.flushing.Unlock()
 	shipments := p.Overflow.Flush(p.Limiter.Now().Epoch(), p.Now())
 	if n := p.Overflow.Lost.Swap(0); n > 0 {
-		p.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, gate.LossOptions[amount.LossNotFinite])
+		p.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, p.Losses[amount.LossNotFinite])
 	}
 	begin := p.Overflow.Promote(p.Limiter.Peek)
 	noted := p.DryRun || p.SaveLedger(ctx, false) == nil
 	p.Overflow.Confirm(begin, noted)
 	if noted {
-		p.Telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.Len()))
+		p.Telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.Len()), p.Own)
 	} else if ctx.Err() == nil {
 		p.SaveFailure.Add(1)
 	}
@@ -89,21 +88,21 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 		of := deliveryOf(err)
 		if of == deliveryTaken {
 			p.PointsMade.Add(int64(s.Points))
-			p.Telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.Points))
-			p.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.Ended)))
+			p.Telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.Points), p.Own)
+			p.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.Ended)), p.Own)
 			continue
 		}
 		if errors.Is(err, errRoadClosed) { // it goes with the next process
 			p.Overflow.Restore(s)
 			continue
 		}
-		p.Telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.Points), deliveryOptions[of])
+		p.Telemetry.ProcessorCardinalityOverflowRefusedPoints.Add(ctx, int64(s.Points), p.refusedAs(of))
 		lost := s.Points
 		if of != deliveryPermanent {
 			lost = p.Overflow.Restore(s)
 		}
 		if lost > 0 {
-			p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost))
+			p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost), p.Own)
 		}
 		if points += s.Points; of >= worst {
 			worst, cause = of, err

@@ -188,6 +188,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	p, err := newProcessor(cfg, set, sink)
 	require.NoError(t, err)
 	p.Hash = *testHasher() // estimates are the same each time
+	require.NoError(t, p.Observe())
 	t.Cleanup(func() {
 		require.NoError(t, p.shutdown(context.Background()))
 		require.NoError(t, telemetry.Shutdown(context.Background()))

@@ -152,7 +152,7 @@ func TestOverflowKeepsTheService(t *testing.T) {
 		}
 		require.ElementsMatch(t, want, got)
 	}
-	l := policy.NewLimit(&RuleConfig{Name: "r", LabelLimits: map[string]int{"service.name": 5}}, defaultConfig(), nil)
+	l := policy.NewLimit(&RuleConfig{Name: "r", LabelLimits: map[string]int{"service.name": 5}}, defaultConfig(), nil, nil)
 	require.Equal(t, []string{"service.namespace"}, l.Exceed.Keep, "what explodes is not kept")
 }
 

@@ -52,7 +52,7 @@ type cardinalityProcessor struct {
 }
 
 func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*cardinalityProcessor, error) {
-	g, err := gate.New(cfg, set.TelemetrySettings)
+	g, err := gate.New(cfg, set.ID, set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
@@ -72,8 +72,13 @@ const (
 // start restores the snapshot, reads the rules file, and begins to sweep, a few shards at a time and all in the time of an
 // epoch, and to flush.
 func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) error {
+	of := pipelineOf(host)
+	if p.cfg.Shared {
+		of = ""
+	}
+	p.Name(of)
 	if p.cfg.Storage != nil {
-		if err := p.restore(ctx, host); err != nil {
+		if err := p.restore(ctx, host, of); err != nil {
 			return err
 		}
 	}
@@ -84,8 +89,11 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	} else {
 		p.Apply(p.cfg)
 	}
+	if err := p.Observe(); err != nil {
+		return fmt.Errorf("cannot set up telemetry: %w", err)
+	}
 	// From the start, so that the first one shows as a rate.
-	p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0)
+	p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0, p.Own)
 	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
@@ -102,11 +110,7 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 }
 
 // restore opens the storage, and goes on with what is there. When that fails it must not be written to either.
-func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host) error {
-	of := pipelineOf(host)
-	if p.cfg.Shared {
-		of = ""
-	}
+func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host, of string) error {
 	client, err := gate.OpenStorage(ctx, host, *p.cfg.Storage, p.id, of)
 	if err != nil {
 		return err
@@ -217,7 +221,7 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 // source is what the processor shows to whoever looks.
 func (p *cardinalityProcessor) source() inspect.Source {
 	return inspect.Source{
-		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(),
+		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(), Pipeline: p.Pipeline,
 		Flow: p.flow, Cardinality: insight.New(p.Gate), Tap: &p.tap,
 	}
 }

@@ -53,6 +53,6 @@ func (r *scraper) observeReuse(_ context.Context, o metric.Int64Observer) error 
 	if r.reuse {
 		used = 1
 	}
-	o.Observe(used)
+	o.Observe(used, r.measured())
 	return nil
 }

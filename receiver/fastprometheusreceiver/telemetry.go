@@ -53,9 +53,15 @@ func (c *counters) failed(reason string) {
 	c.failures[i].Add(1)
 }
 
+// measured is the attributes of a measurement: which receiver it is of, for all of a process share the metrics, and what else
+// there is to tell.
+func (r *scraper) measured(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
+}
+
 // observe registers what is read on collection.
 func (r *scraper) observe() error {
-	t, c := r.telemetry, &r.counters
+	t, c, own := r.telemetry, &r.counters, r.measured()
 	sums := []struct {
 		register func(metric.Int64Callback) error
 		value    *atomic.Int64
@@ -74,71 +80,67 @@ func (r *scraper) observe() error {
 	var errs []error
 	for _, sum := range sums {
 		errs = append(errs, sum.register(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(sum.value.Load())
+			o.Observe(sum.value.Load(), own)
 			return nil
 		}))
 	}
 	errs = append(errs,
 		t.RegisterReceiverFastprometheusProcessTimeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(time.Duration(c.processing.Load()).Seconds())
+			o.Observe(time.Duration(c.processing.Load()).Seconds(), own)
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusScrapeFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i := range c.failures {
-				o.Observe(c.failures[i].Load(), label("reason", reasons[i]))
+				o.Observe(c.failures[i].Load(), r.measured(attribute.String("reason", reasons[i])))
 			}
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusSkippedScrapesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i := range r.skips.counts {
-				o.Observe(r.skips.counts[i].Load(), label("reason", skipReasons[i]))
+				o.Observe(r.skips.counts[i].Load(), r.measured(attribute.String("reason", skipReasons[i])))
 			}
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusInFlightScrapesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for p, n := range r.inFlight() {
 				if phase(p) != phaseIdle {
-					o.Observe(n, label("phase", phaseNames[p]))
+					o.Observe(n, r.measured(attribute.String("phase", phaseNames[p])))
 				}
 			}
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusBacklogBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.backlog.held.Load())
+			o.Observe(r.backlog.held.Load(), own)
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusConfigReloadsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(c.applied.Load(), label("outcome", "applied"))
-			o.Observe(c.rejected.Load(), label("outcome", "rejected"))
+			o.Observe(c.applied.Load(), r.measured(attribute.String("outcome", "applied")))
+			o.Observe(c.rejected.Load(), r.measured(attribute.String("outcome", "rejected")))
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for state, n := range r.census() {
-				o.Observe(int64(n), label("state", state))
+				o.Observe(int64(n), r.measured(attribute.String("state", state)))
 			}
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusPlansCallback(func(_ context.Context, o metric.Int64Observer) error {
 			plans, _ := r.plans()
-			o.Observe(plans)
+			o.Observe(plans, own)
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusPlanBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, size := r.plans()
-			o.Observe(size)
+			o.Observe(size, own)
 			return nil
 		}),
 		t.RegisterReceiverFastprometheusReuseCallback(r.observeReuse),
 	)
 	if r.allocator != nil {
 		errs = append(errs, t.RegisterReceiverFastprometheusAllocatorFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.allocator.Failures())
+			o.Observe(r.allocator.Failures(), own)
 			return nil
 		}))
 	}
 	return errors.Join(errs...)
-}
-
-func label(key, value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }

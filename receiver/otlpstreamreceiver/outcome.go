@@ -36,13 +36,15 @@ func (t transport) protocol() string {
 
 func (t transport) streams() bool { return t == transportStream || t == transportWebSocket }
 
-// option is the transport as an attribute, with others if need be.
-func (t transport) option(more ...string) metric.MeasurementOption {
-	attributes := append(make([]attribute.KeyValue, 0, 2), attribute.String("transport", string(t)))
-	for i := 0; i+1 < len(more); i += 2 {
-		attributes = append(attributes, attribute.String(more[i], more[i+1]))
-	}
-	return metric.WithAttributeSet(attribute.NewSet(attributes...))
+// measured is the attributes of a measurement: which receiver it is of, for all of a process share the metrics, and what else
+// there is to tell.
+func (r *otlpReceiver) measured(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
+}
+
+// measuredOn is the same of what came over a transport.
+func (r *otlpReceiver) measuredOn(t transport, more ...attribute.KeyValue) metric.MeasurementOption {
+	return r.measured(append(more, attribute.String("transport", string(t)))...)
 }
 
 // overload is the result of what the pipeline never saw, and partialSuccess of what it has taken a part of.

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -116,9 +117,9 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		if r.obs[t], err = receiverhelper.NewObsReport(report); err != nil {
 			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 		}
-		r.resent[t] = &tally{options: []metric.AddOption{t.option()}}
+		r.resent[t] = &tally{options: []metric.AddOption{r.measuredOn(t)}}
 		for _, result := range results {
-			r.outcomes[outcome{t, result}] = &tally{options: []metric.AddOption{t.option("result", result)}}
+			r.outcomes[outcome{t, result}] = &tally{options: []metric.AddOption{r.measuredOn(t, attribute.String("result", result))}}
 		}
 	}
 	return r, nil
@@ -130,14 +131,14 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 		r.again.decide(host, r.settings)
 	}
 	err := r.telemetry.RegisterReceiverOtlpstreamReuseCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(r.again.used())
+		o.Observe(r.again.used(), r.measured())
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("cannot set up telemetry: %w", err)
 	}
 	err = r.telemetry.RegisterReceiverOtlpstreamInFlightBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(r.admission.inFlight()))
+		o.Observe(int64(r.admission.inFlight()), r.measured())
 		return nil
 	})
 	if err != nil {

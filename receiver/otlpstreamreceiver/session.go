@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -131,7 +132,7 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 
 // run serves a stream to its end and returns the status to end it with; nil is the end the client asked for.
 func (s *session) run(ctx context.Context) *status.Status {
-	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.transport.option())
+	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.r.measuredOn(s.transport))
 	s.since, s.client = time.Now(), client.FromContext(ctx).Addr
 	s.host = hostOfClient(s.client)
 	s.active.Store(s.since.UnixNano())
@@ -144,8 +145,8 @@ func (s *session) run(ctx context.Context) *status.Status {
 		reason = endUnread
 	default:
 	}
-	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, -1, s.transport.option())
-	s.r.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, s.transport.option("reason", reason))
+	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, -1, s.r.measuredOn(s.transport))
+	s.r.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, s.r.measuredOn(s.transport, attribute.String("reason", reason)))
 	return end
 }
 
@@ -365,7 +366,7 @@ func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, re
 	}
 	end := s.seen.begin(ctx, request.ID)
 	if end == nil {
-		s.r.telemetry.ReceiverOtlpstreamDuplicateRequests.Add(context.Background(), 1, s.transport.option())
+		s.r.telemetry.ReceiverOtlpstreamDuplicateRequests.Add(context.Background(), 1, s.r.measuredOn(s.transport))
 		return nil, part{}
 	}
 	taken := false

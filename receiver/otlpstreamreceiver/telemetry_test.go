@@ -25,13 +25,14 @@ func TestMetricsTellWhatWasAnswered(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			tel := componenttest.NewTelemetry()
 			defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+			id := settings().ID
 			p := &pipeline{do: func(_ context.Context, name string) error {
 				return map[string]error{
 					"bad": consumererror.NewPermanent(errors.New("bad")), "busy": errors.New("busy"),
 				}[name]
 			}}
 			traces, err := NewFactory().CreateTraces(context.Background(),
-				receiver.Settings{ID: settings().ID, TelemetrySettings: tel.NewTelemetrySettings()}, testConfig(), p)
+				receiver.Settings{ID: id, TelemetrySettings: tel.NewTelemetrySettings()}, testConfig(), p)
 			require.NoError(t, err)
 			r := traces.(*sharedReceiver)
 			require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
@@ -42,7 +43,7 @@ func TestMetricsTellWhatWasAnswered(t *testing.T) {
 			c.answers(3)
 			point := func(n int64, more ...attribute.KeyValue) metricdata.DataPoint[int64] {
 				return metricdata.DataPoint[int64]{
-					Value: n, Attributes: attribute.NewSet(append(more, attribute.String("transport", transport))...),
+					Value: n, Attributes: attribute.NewSet(append(more, attribute.String("transport", transport), attribute.String("receiver", id.String()))...),
 				}
 			}
 			result := func(name string) attribute.KeyValue { return attribute.String("result", name) }

@@ -50,7 +50,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 		answer = r.write(w, req, version)
 		answer.written.SetHeaders(w.Header())
 	}
-	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, requestOf(version, answer.code))
+	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, r.requestOf(version, answer.code))
 	r.tally.count(req, version, &answer)
 
 	switch answer.code {
@@ -64,21 +64,11 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 }
 
 // requestOf is how a request is counted.
-func requestOf(version promwrite.Version, code int) metric.MeasurementOption {
-	if code == http.StatusNoContent { // fast path
-		return taken[version]
+func (r *remoteWriteReceiver) requestOf(version promwrite.Version, code int) metric.MeasurementOption {
+	if option, known := r.fine[version]; known && code == http.StatusNoContent { // fast path
+		return option
 	}
-	return counted(version, code)
-}
-
-func counted(version promwrite.Version, code int) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("version", version.String()), attribute.Int("code", code)))
-}
-
-// taken are requests that nothing was wrong with.
-var taken = map[promwrite.Version]metric.MeasurementOption{
-	promwrite.V1: counted(promwrite.V1, http.StatusNoContent),
-	promwrite.V2: counted(promwrite.V2, http.StatusNoContent),
+	return r.measured(attribute.String("version", version.String()), attribute.Int("code", code))
 }
 
 // write takes one request's series to the pipeline.
@@ -96,7 +86,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		r.obsreport.EndMetricsOp(ctx, "remotewrite", 0, err)
 		return response{code: decodeCode(err), err: err, wire: wire}
 	}
-	batch.rejects.count(ctx, r.telemetry)
+	r.countRejects(ctx, &batch.rejects)
 	r.countReplicas(ctx, &batch)
 
 	points := batch.written.Samples + batch.written.Histograms
@@ -132,10 +122,10 @@ func (r *remoteWriteReceiver) countReplicas(ctx context.Context, b *batch) {
 		return
 	}
 	if n := b.left.Samples + b.left.Histograms; n > 0 {
-		r.telemetry.ReceiverRemotewriteDeduplicatedPoints.Add(ctx, int64(n))
+		r.telemetry.ReceiverRemotewriteDeduplicatedPoints.Add(ctx, int64(n), r.measured())
 	}
 	if n := b.ballot.tell(); n > 0 {
-		r.telemetry.ReceiverRemotewriteFailovers.Add(ctx, int64(n))
+		r.telemetry.ReceiverRemotewriteFailovers.Add(ctx, int64(n), r.measured())
 	}
 }
 

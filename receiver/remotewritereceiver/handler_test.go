@@ -145,7 +145,7 @@ func TestTelemetry(t *testing.T) {
 	post(t, url, "text/plain", "snappy", nil)
 
 	count := func(n int64, attributes ...attribute.KeyValue) metricdata.DataPoint[int64] {
-		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attributes...)}
+		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(append(attributes, attribute.String("receiver", set.ID.String()))...)}
 	}
 	metadatatest.AssertEqualReceiverRemotewriteRequests(t, tel, []metricdata.DataPoint[int64]{
 		count(1, attribute.String("version", "2.0.0"), attribute.Int("code", 204)),

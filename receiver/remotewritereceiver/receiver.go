@@ -18,12 +18,14 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/http1"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
@@ -33,6 +35,8 @@ type remoteWriteReceiver struct {
 	next      consumer.Metrics
 	obsreport *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
+	// fine is how requests are counted that nothing was wrong with.
+	fine map[promwrite.Version]metric.MeasurementOption
 
 	replicas *replicas // nil unless they are told apart
 	infos    *infos    // nil unless target_info is of resources
@@ -78,9 +82,14 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*re
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	return &remoteWriteReceiver{
+	r := &remoteWriteReceiver{
 		cfg: cfg, settings: set, next: next, obsreport: obsreport, telemetry: telemetry, unregister: func() {},
-	}, nil
+	}
+	r.fine = map[promwrite.Version]metric.MeasurementOption{}
+	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
+		r.fine[version] = r.requestOf(version, http.StatusNoContent)
+	}
+	return r, nil
 }
 
 // Start listens. Requests are served from then on.

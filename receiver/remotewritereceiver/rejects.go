@@ -8,9 +8,6 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-
-	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
 // rejects counts the items of a request that could not be taken, and keeps the first reason for the sender.
@@ -54,12 +51,10 @@ func (r *rejects) err() error {
 	return fmt.Errorf("cannot take %d items, first: %w", total, r.first)
 }
 
-func (r *rejects) count(ctx context.Context, telemetry *metadata.TelemetryBuilder) {
-	for why, n := range r.counts {
+func (r *remoteWriteReceiver) countRejects(ctx context.Context, of *rejects) {
+	for why, n := range of.counts {
 		if n > 0 {
-			telemetry.ReceiverRemotewriteRejectedItems.Add(ctx, int64(n), metric.WithAttributeSet(
-				attribute.NewSet(attribute.String("reason", reasonNames[why])),
-			))
+			r.telemetry.ReceiverRemotewriteRejectedItems.Add(ctx, int64(n), r.measured(attribute.String("reason", reasonNames[why])))
 		}
 	}
 }

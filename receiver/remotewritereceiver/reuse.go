@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
@@ -33,23 +34,24 @@ func (r *remoteWriteReceiver) decideReuse(host component.Host) {
 
 // observe shows what is reused and known to whoever reads metrics.
 func (r *remoteWriteReceiver) observe() error {
+	own := r.measured()
 	err := errors.Join(
 		r.telemetry.RegisterReceiverRemotewriteReuseCallback(func(_ context.Context, o metric.Int64Observer) error {
 			used := int64(0)
 			if r.reuse {
 				used = 1
 			}
-			o.Observe(used)
+			o.Observe(used, own)
 			return nil
 		}),
 		r.telemetry.RegisterReceiverRemotewriteKnownBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			bytes, _ := r.known.Load().stats()
-			o.Observe(int64(bytes))
+			o.Observe(int64(bytes), own)
 			return nil
 		}),
 		r.telemetry.RegisterReceiverRemotewriteUnkeptLabelSetsCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, unkept := r.known.Load().stats()
-			o.Observe(unkept)
+			o.Observe(unkept, own)
 			return nil
 		}),
 	)
@@ -57,6 +59,12 @@ func (r *remoteWriteReceiver) observe() error {
 		return fmt.Errorf("cannot set up telemetry: %w", err)
 	}
 	return nil
+}
+
+// measured is the attributes of a measurement: which receiver it is of, for all of a process share the metrics, and what else
+// there is to tell.
+func (r *remoteWriteReceiver) measured(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
 }
 
 // tree is memory for the metrics of a request.

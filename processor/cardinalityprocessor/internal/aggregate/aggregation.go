@@ -64,7 +64,7 @@ func newAggregation(rule *policy.RuleConfig, l *policy.Limit, tenants []string) 
 	a.identity = xxh3.HashString(fmt.Sprintf("%q %q %v %v %t", rule.Name, a.Labels.names(), a.Labels.without, a.outputs, a.KeepInput))
 	a.Taken = l.Measured
 	for why, name := range amount.LossNames {
-		a.Lost[why] = metric.WithAttributeSet(attribute.NewSet(append(l.OwnAttributes(), attribute.String(policy.LabelReason, name))...))
+		a.Lost[why] = l.MeasuredWith(attribute.String(policy.LabelReason, name))
 	}
 	return a
 }

@@ -34,6 +34,8 @@ type Aggregator struct {
 	idle    time.Duration
 	Used    atomic.Int64 // and promised to batches on their way
 
+	Instance policy.Instance
+
 	Shards []feederShard
 	shift  uint // what is above are the bits of a key that choose its shard
 	turn   atomic.Uint32

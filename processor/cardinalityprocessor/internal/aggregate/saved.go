@@ -172,7 +172,7 @@ func (c *savedFeeders) append(dst []byte, stamp uint64, known map[uint32]*Aggreg
 // Restored returns one that goes on with what was saved, nil if that is damaged.
 func (a *Aggregator) Restored(saved []byte, epoch uint32, now time.Time, part func(i int) ([]byte, error)) (*Aggregator, error) {
 	to := New(a.Budget, a.idle)
-	to.Tenants = a.Tenants
+	to.Tenants, to.Instance = a.Tenants, a.Instance
 	l := loading{Aggregator: to, epoch: epoch, known: map[uint64]*Aggregate{}}
 	parts, ok := l.aggregates(saved)
 	for i := 0; ok && i < parts; i++ {
@@ -236,7 +236,7 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 			s.Rule.outputs = s.Rule.outputs[:1]
 		}
 		s.Rule.Limit = &policy.Limit{Name: s.name, Alive: &policy.Liveness{}}
-		s.Rule.Taken = policy.MeasuredAs(s.name)
+		s.Rule.Taken = l.Instance.MeasuredOf(s.name)
 		l.States = append(l.States, s)
 	}
 	for range r.Count(minSavedAggregate) {

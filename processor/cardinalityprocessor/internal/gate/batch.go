@@ -451,11 +451,11 @@ func (b *Batch) report(ctx context.Context) {
 	}
 	b.reportGathered(ctx)
 	if b.marked > 0 {
-		b.g.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked)
+		b.g.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked, b.g.Own)
 	}
 	for loss, n := range b.losses {
 		if loss != int(amount.LossNone) && n > 0 {
-			b.g.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, LossOptions[loss])
+			b.g.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, b.g.Losses[loss])
 		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
@@ -29,6 +31,7 @@ import (
 // nothing of pipelines.
 type Gate struct {
 	Cfg     *policy.Config
+	id      component.ID
 	DryRun  bool
 	idle    time.Duration
 	tenants []tenantSource
@@ -40,8 +43,14 @@ type Gate struct {
 	Aggregator   *aggregate.Aggregator
 
 	Telemetry *metadata.TelemetryBuilder
-	Book      *stats.Book // nil without statistics
-	Events    events
+	Pipeline  string // none if several share the processor, or nobody says
+	Instance  policy.Instance
+	Own       metric.MeasurementOption                // attributes of what is measured of all rules together
+	Losses    [amount.Losses]metric.MeasurementOption // the same of each loss
+	observed  bool
+
+	Book   *stats.Book // nil without statistics
+	Events events
 
 	PointsIn, PointsPassed, PointsTaken, PointsMade atomic.Int64
 
@@ -68,13 +77,14 @@ type Gate struct {
 }
 
 // New returns the gate of a configuration. Nothing is restored yet, and no time passes.
-func New(cfg *policy.Config, set component.TelemetrySettings) (*Gate, error) {
+func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (*Gate, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	g := &Gate{
 		Cfg:     cfg,
+		id:      id,
 		DryRun:  cfg.Mode == policy.ModeDryRun,
 		idle:    cfg.IdleTimeout,
 		tenants: newTenantSources(cfg.Tenant.From),
@@ -85,7 +95,7 @@ func New(cfg *policy.Config, set component.TelemetrySettings) (*Gate, error) {
 		Limiter:    series.New(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
 		Overflow:   overflow.New(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
 		Aggregator: aggregate.New(int64(cfg.Memory.AggregateStateMiB)<<20, cfg.IdleTimeout),
-		Policy:     policy.New(cfg, 1, nil),
+		Policy:     policy.New(cfg, 1, nil, policy.NewInstance(id.String(), "")),
 		Hash:       ident.NewHasher(store.NewKey()),
 		Telemetry:  telemetry,
 		Now:        time.Now,
@@ -101,10 +111,7 @@ func New(cfg *policy.Config, set component.TelemetrySettings) (*Gate, error) {
 		g.Book = stats.NewBook(time.Now(), g.Hash.Text)
 		g.Limiter.Watched = true
 	}
-	if err := g.observe(); err != nil {
-		telemetry.Shutdown()
-		return nil, err
-	}
+	g.Name("")
 	return g, nil
 }
 

@@ -11,15 +11,31 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// observe has what there is measured when it is asked for.
-func (g *Gate) observe() error {
+// Name says whose the measurements are: a pipeline's, or without a name those of all that share the processor. Rules that are
+// compiled from then on know it.
+func (g *Gate) Name(pipeline string) {
+	g.Pipeline, g.Instance = pipeline, policy.NewInstance(g.id.String(), pipeline)
+	g.Policy.Instance, g.Aggregator.Instance = g.Instance, g.Instance
+	g.Own = g.Instance.Measured()
+	for i, name := range amount.LossNames {
+		g.Losses[i] = g.Instance.Measured(attribute.String(policy.LabelReason, name))
+	}
+}
+
+// Observe has what there is measured when it is asked for. To do so again changes nothing.
+func (g *Gate) Observe() error {
+	if g.observed {
+		return nil
+	}
+	g.observed = true
 	return errors.Join(
 		g.observeFullest(),
 		g.Telemetry.RegisterProcessorCardinalityAdmittedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Limiter.Admitted.Load())
+			o.Observe(g.Limiter.Admitted.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityAggregateMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -33,11 +49,11 @@ func (g *Gate) observe() error {
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityAggregateStateCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Aggregator.Used.Load())
+			o.Observe(g.Aggregator.Used.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityAggregateStateFullestCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Aggregator.Fullest())
+			o.Observe(g.Aggregator.Fullest(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -49,30 +65,30 @@ func (g *Gate) observe() error {
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityEndedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Limiter.Ended.Load())
+			o.Observe(g.Limiter.Ended.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Limiter.Expired.Load())
+			o.Observe(g.Limiter.Expired.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityMemoryCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Memory())
+			o.Observe(g.Memory(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityOverflowSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			outputs, _, _ := g.Overflow.Sizes()
-			o.Observe(int64(outputs))
+			o.Observe(int64(outputs), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityOverflowMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, members, _ := g.Overflow.Sizes()
-			o.Observe(int64(members))
+			o.Observe(int64(members), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityOverflowStateCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, _, used := g.Overflow.Sizes()
-			o.Observe(used)
+			o.Observe(used, g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityRejectedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -93,11 +109,11 @@ func (g *Gate) observe() error {
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityRulesAppliedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.RulesApplied.Load())
+			o.Observe(g.RulesApplied.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityRulesFailedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.RulesFailed.Load())
+			o.Observe(g.RulesFailed.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalityRulesBadCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -105,11 +121,11 @@ func (g *Gate) observe() error {
 			if g.RulesBad.Load() {
 				bad = 1
 			}
-			o.Observe(bad)
+			o.Observe(bad, g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalitySnapshotFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.SaveFailure.Load())
+			o.Observe(g.SaveFailure.Load(), g.Own)
 			return nil
 		}),
 		g.Telemetry.RegisterProcessorCardinalitySeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -165,11 +181,3 @@ func (g *Gate) observeRules(o metric.Int64Observer, by map[string]int64) {
 		o.Observe(n, g.Policy.Measured(rule))
 	}
 }
-
-// LossOptions are the attributes of each loss.
-var LossOptions = func() (all [amount.Losses]metric.MeasurementOption) {
-	for i, name := range amount.LossNames {
-		all[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
-	}
-	return all
-}()

@@ -98,7 +98,7 @@ func (g *Gate) Load(ctx context.Context) error {
 	if damaged > 0 {
 		g.Logger.Warn("Parts of the snapshot are damaged and left out", zap.Int("parts", damaged))
 	}
-	g.Policy = &policy.Policy{Known: known} // what is in force now comes next
+	g.Policy = &policy.Policy{Known: known, Instance: g.Instance} // what is in force now comes next
 	return nil
 }
 

@@ -35,6 +35,30 @@ type Policy struct {
 	Limits     []*Limit          // in the order they are asked: rules, tenant, defaults, total
 	Named      map[string]*Limit // the same, by name
 	Known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
+	Instance   Instance
+}
+
+// Instance is whose measurements they are: all processors of a process share the metrics, and one that is in several pipelines has
+// an instance in each.
+type Instance []attribute.KeyValue
+
+// NewInstance is that of a processor in a pipeline, or in several that share it, which have no name.
+func NewInstance(processor, pipeline string) Instance {
+	i := Instance{attribute.String(labelProcessor, processor)}
+	if pipeline != "" {
+		i = append(i, attribute.String(labelPipeline, pipeline))
+	}
+	return i
+}
+
+// Measured is the attributes of a measurement: whose it is, and what else there is to tell.
+func (i Instance) Measured(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, i...)...))
+}
+
+// MeasuredOf is the attributes of what is measured of a rule of which only the name is known.
+func (i Instance) MeasuredOf(rule string) metric.MeasurementOption {
+	return i.Measured(attribute.String(labelRule, rule))
 }
 
 // Limit is one rule, or one of the limits outside the rules: groups of series with a bound for each.
@@ -56,12 +80,13 @@ type Limit struct {
 	Alive   *Liveness
 
 	Owner    map[string]string
+	instance Instance
 	Measured metric.MeasurementOption // the attributes of what is measured of it
 	Rejected [Reasons][Actions]metric.MeasurementOption
 }
 
 // ownLabels are those that metrics have beside the owner's.
-var ownLabels = []string{labelRule, LabelReason, labelAction, labelLabel}
+var ownLabels = []string{labelRule, LabelReason, labelAction, labelLabel, labelProcessor, labelPipeline}
 
 // Names of the labels.
 const (
@@ -69,6 +94,9 @@ const (
 	LabelReason = "reason"
 	labelAction = "action"
 	labelLabel  = "label"
+
+	labelProcessor = "processor"
+	labelPipeline  = "pipeline"
 )
 
 // Bound is what is counted in a group, for a limit on it.
@@ -185,14 +213,14 @@ func newSources(all []string) []Source {
 }
 
 // New compiles the limits. Bounds that are known date from the generation given, all others from this one.
-func New(cfg *Config, generation uint32, known map[uint64]uint32) *Policy {
-	p := &Policy{Generation: generation, Named: map[string]*Limit{}}
+func New(cfg *Config, generation uint32, known map[uint64]uint32, instance Instance) *Policy {
+	p := &Policy{Generation: generation, Named: map[string]*Limit{}, Instance: instance}
 	for _, match := range cfg.Exempt {
 		p.Exempt = append(p.Exempt, NewMatcher(match))
 	}
 	tenants := cfg.Tenant.Keys() // or the tenant of an overflow series could not be told
 	add := func(rule *RuleConfig, implied bool, overrides func(*OverrideConfig) RuleOverrideConfig) {
-		l := NewLimit(rule, cfg, tenants)
+		l := NewLimit(rule, cfg, tenants, instance)
 		l.implied = implied
 		l.override(cfg.Overrides, overrides)
 		p.add(l, known)
@@ -216,7 +244,7 @@ func New(cfg *Config, generation uint32, known map[uint64]uint32) *Policy {
 
 // Next compiles the limits of the next generation. What is defined as before goes on counting.
 func (p *Policy) Next(cfg *Config) *Policy {
-	next := New(cfg, p.Generation+1, p.Bounds())
+	next := New(cfg, p.Generation+1, p.Bounds(), p.Instance)
 	for _, l := range next.Limits {
 		if before := p.Named[l.Name]; before != nil && l.Series.Key == before.Series.Key {
 			l.Demand, l.Alive = before.Demand, before.Alive
@@ -250,7 +278,7 @@ func (p *Policy) Bounds() map[uint64]uint32 {
 }
 
 // NewLimit compiles a rule.
-func NewLimit(rule *RuleConfig, cfg *Config, tenants []string) *Limit {
+func NewLimit(rule *RuleConfig, cfg *Config, tenants []string, instance Instance) *Limit {
 	keep := tenants
 	if cfg.Overflow.KeepService {
 		keep = slices.Concat(keep, rule.keptOfService())
@@ -260,6 +288,8 @@ func NewLimit(rule *RuleConfig, cfg *Config, tenants []string) *Limit {
 		Match:  NewMatcher(rule.Match),
 		Demand: &fair.Demand{},
 		Alive:  &Liveness{},
+
+		instance: instance,
 	}
 	l.Terms = Terms{
 		Max: rule.MaxSeries, Newcomers: perMinute(rule.MaxNewSeriesPerMinute), Points: perMinute(rule.MaxPointsPerSecond * 60),
@@ -282,17 +312,16 @@ func NewLimit(rule *RuleConfig, cfg *Config, tenants []string) *Limit {
 		l.Terms.Labels = append(l.Terms.Labels, rule.LabelLimits[label])
 	}
 	l.Owner = rule.Owner
-	l.Measured = metric.WithAttributeSet(attribute.NewSet(l.OwnAttributes()...))
+	l.Measured = l.MeasuredWith()
 	for i := range l.Labels {
-		l.Labels[i].Measured = metric.WithAttributeSet(attribute.NewSet(append(l.OwnAttributes(), attribute.String(labelLabel, l.Labels[i].Name))...))
+		l.Labels[i].Measured = l.MeasuredWith(attribute.String(labelLabel, l.Labels[i].Name))
 	}
 	for why := range l.Rejected {
 		for what := range l.Rejected[why] {
-			l.Rejected[why][what] = metric.WithAttributeSet(attribute.NewSet(append(
-				l.OwnAttributes(),
+			l.Rejected[why][what] = l.MeasuredWith(
 				attribute.String(LabelReason, ReasonNames[why]),
 				attribute.String(labelAction, ActionNames[what]),
-			)...))
+			)
 		}
 	}
 	return l
@@ -323,13 +352,12 @@ func (l *Limit) reserved(of int) int {
 	return 0
 }
 
-// OwnAttributes are those of all that is measured of a rule.
-func (l *Limit) OwnAttributes() []attribute.KeyValue {
-	all := []attribute.KeyValue{attribute.String(labelRule, l.Name)}
+// MeasuredWith is the attributes of what is measured of a rule, with others.
+func (l *Limit) MeasuredWith(more ...attribute.KeyValue) metric.MeasurementOption {
 	for key, value := range l.Owner {
-		all = append(all, attribute.String(key, value))
+		more = append(more, attribute.String(key, value))
 	}
-	return all
+	return l.instance.Measured(append(more, attribute.String(labelRule, l.Name))...)
 }
 
 // Measured are the attributes of what is measured of a rule, which may not be in force any more.
@@ -337,12 +365,7 @@ func (p *Policy) Measured(rule string) metric.MeasurementOption {
 	if l := p.Named[rule]; l != nil {
 		return l.Measured
 	}
-	return MeasuredAs(rule)
-}
-
-// MeasuredAs are the attributes of what is measured of a rule of which only the name is known.
-func MeasuredAs(rule string) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String(labelRule, rule))
+	return p.Instance.MeasuredOf(rule)
 }
 
 func (l *Limit) bounds() []*Bound {
