@@ -273,11 +273,14 @@ bin/cross/%: FORCE
 	@GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$(patsubst %/,%,$(dir $*)))); export GOOS GOARCH; \
 		$(call compile,$(notdir $*),$@$(if $(findstring windows_,$*),.exe))
 
-# ocb reads its paths from the repository's root. It runs go mod tidy itself.
+# ocb reads its paths from the repository's root. It runs go mod tidy itself. `plain`, in commands.go, has a collector that starts say
+# what is wrong with its configuration as `validate` does: cobra, which prints it, can be told in main.go alone.
 .PHONY: $(DISTRIBUTIONS:%=ocb/%)
 $(DISTRIBUTIONS:%=ocb/%): ocb/%: .tools/.tools
 	@echo "ocb: distributions/$*"
 	@mkdir -p bin; builder --config $(call manifest,$*) --skip-compilation >bin/ocb-$*.log 2>&1 || { cat bin/ocb-$*.log; exit 1; }
+	@sed 's/:= cmd\.Execute()/:= plain(cmd).Execute()/' distributions/$*/main.go >bin/main-$*.go
+	@grep -q 'plain(cmd)' bin/main-$*.go && mv bin/main-$*.go distributions/$*/main.go
 
 .PHONY: $(DISTRIBUTIONS:%=tidy-distribution/%)
 $(DISTRIBUTIONS:%=tidy-distribution/%): tidy-distribution/%:

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"net"
 	"strings"
 	"testing"
 
@@ -106,7 +107,7 @@ service:
       exporters: [remotewrite]
 `
 
-// Further down and of another kind: `validate` names the key, its line, and the way out.
+// Further down and of another kind: both ways name the key, its line, and the way out.
 func TestMistakesFurtherDown(t *testing.T) {
 	exit, output := command(t, "godwit-agent", nil, "validate", "--config", configFile(t, rich))
 	require.Zero(t, exit, output)
@@ -126,14 +127,55 @@ func TestMistakesFurtherDown(t *testing.T) {
 		{"size with a unit", "size: 1000000", "size: 256MiB", []string{"`queue::size` must be a whole number", "config.yaml:23"}},
 		{"key of contrib's exporter", "    queue:\n", "    sending_queue: {queue_size: 10}\n    queue:\n", []string{"`sending_queue`", "config.yaml:22", "it is `queue`"}},
 		{"list that is a text", "receivers: [fastprometheus]", "receivers: fastprometheus", []string{"`service::pipelines::metrics::receivers` must be a list", "config.yaml:35"}},
+		{"key that is there twice", "    idle_timeout: 10m\n", "    idle_timeout: 10m\n    idle_timeout: 5m\n", []string{"config.yaml:13", "processors::cardinality", "`idle_timeout` is there already, in line 12"}},
+		{"component of another distribution", "receivers:\n  fast", "receivers:\n  kafka: {brokers: [\"a:9092\"]}\n  fast", []string{"config.yaml:3", "receivers::kafka", "godwit-agent does not have it", "the distribution godwit"}},
+		{"regex of a job's metrics", "          static_configs", "          metric_relabel_configs: [{source_labels: [__name__], regex: 'go_(', action: drop}]\n          static_configs", []string{`job "node"`, "`metric_relabel_configs`", "missing closing )", "config.yaml:8"}},
+		{"dollar of a destination", "target_label: instance", "target_label: instance\n        replacement: ${1}", []string{"config.yaml:29", "replacement", "`$${1}`"}},
+		{"timeout with a space", "scrape_interval: 10s", "scrape_interval: 10s\n          scrape_timeout: 5 s", []string{`job "node"`, "`scrape_timeout`", `"5 s"`, "config.yaml:8"}},
+		{"number in words", "max_series: 100", "max_series: lots", []string{"`rules::[0]::max_series` must be a whole number, not a text", "config.yaml:17"}},
+		{"text for a mapping", "    queue:\n      size: 1000000\n      on_full: drop_oldest\n", "    queue: 1000000\n", []string{"`queue` must be a mapping", "config.yaml:22"}},
+		{"job without a name", "        - job_name: node\n          scrape_interval", "        - scrape_interval", []string{"`scrape_configs[0]` must have a `job_name`", "config.yaml:6"}},
+		{"star that is no text", "regex: (.*):[0-9]+", "regex: *", []string{"config.yaml:27", "YAML", "quotes"}},
+		{"signal that there is not", "    metrics:\n", "    metric:\n", []string{"config.yaml:34", "service::pipelines", "`metric`", "metrics"}},
+		{"pipeline without an end", "      exporters: [remotewrite]\n", "", []string{"service::pipelines::metrics", "exporter", "config.yaml:34"}},
 		{"processor that is not there", "[cardinality]", "[memory_limiter, cardinality]", []string{"config.yaml:36", "`memory_limiter` is not configured under `processors`"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, 1, strings.Count(rich, test.from), "the place of the mistake")
-			exit, output := command(t, "godwit-agent", nil, "validate", "--config", configFile(t, strings.Replace(rich, test.from, test.to, 1)))
+			refuses(t, "godwit-agent", configFile(t, strings.Replace(rich, test.from, test.to, 1)), test.want...)
+		})
+	}
+}
+
+// What only shows when it starts, which `validate` does not do, comes with the key and its line, too.
+func TestMistakesThatAStartShows(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer busy.Close()
+	for _, test := range []struct {
+		name, from, to string
+		want           []string
+	}{
+		{"port of a receiver of ours", "exporters:\n", "  remotewrite: {endpoint: BUSY}\nexporters:\n", []string{"receivers::remotewrite", "`endpoint`", "config.yaml:15", "address already in use", "choose another port"}},
+		{"port of another receiver", "exporters:\n", "  otlp:\n    protocols:\n      grpc:\n        endpoint: BUSY\nexporters:\n", []string{"receivers::otlp", "`receivers::otlp::protocols::grpc::endpoint`", "config.yaml:18", "address already in use"}},
+		{"port of an extension", "service:\n", "extensions:\n  health_check: {endpoint: BUSY}\nservice:\n  extensions: [health_check]\n", []string{"`extensions::health_check::endpoint`", "config.yaml:19", "address already in use"}},
+		{"certificate of a destination", "    endpoint:", "    http: {tls: {ca_file: /nowhere/ca.pem}}\n    endpoint:", []string{"exporters::remotewrite", "`exporters::remotewrite::http::tls::ca_file`", "config.yaml:17", "/nowhere/ca.pem: no such file"}},
+		{"certificate of a receiver", "exporters:\n", "  remotewrite:\n    endpoint: 127.0.0.1:0\n    tls:\n      cert_file: /nowhere/server.pem\n      key_file: /nowhere/server.key\nexporters:\n", []string{"receivers::remotewrite", "`receivers::remotewrite::tls::cert_file`", "config.yaml:18", "/nowhere/server.pem: no such file"}},
+		{"folder of a queue", "    endpoint:", "    queue: {directory: /proc/nowhere}\n    endpoint:", []string{"exporters::remotewrite", "`exporters::remotewrite::queue::directory`", "config.yaml:17", "/proc/nowhere"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, 1, strings.Count(usual, test.from), "the place of the mistake")
+			config := strings.ReplaceAll(strings.Replace(usual, test.from, test.to, 1), "BUSY", busy.Addr().String())
+			if strings.Contains(test.to, "\nexporters:") {
+				id, _, _ := strings.Cut(strings.TrimSpace(test.to), ":")
+				config = strings.Replace(config, "[fastprometheus]", "[fastprometheus, "+id+"]", 1)
+			}
+			exit, output := command(t, "godwit-agent", nil, "--config", configFile(t, config))
 			assert.Equal(t, 1, exit)
+			start := strings.Index(output, "Error: ")
+			require.GreaterOrEqual(t, start, 0, output)
 			for _, words := range test.want {
-				assert.Contains(t, output, words)
+				assert.Contains(t, output[start:], words)
 			}
 		})
 	}

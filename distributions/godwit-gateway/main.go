@@ -57,7 +57,7 @@ func main() {
 
 func runInteractive(params otelcol.CollectorSettings) error {
 	cmd := otelcol.NewCommand(params)
-	if err := cmd.Execute(); err != nil {
+	if err := plain(cmd).Execute(); err != nil {
 		return err
 	}
 

@@ -4,6 +4,9 @@
 package main
 
 import (
+	"io"
+	"os"
+
 	"github.com/godwit-otel/godwit/internal/convert"
 	"github.com/godwit-otel/godwit/internal/earlysignal"
 	"github.com/godwit-otel/godwit/internal/recommend"
@@ -15,4 +18,10 @@ func init() {
 	recommend.Intercept("godwit")
 	convert.Intercept("godwit")
 	earlysignal.Keep()
+}
+
+// plain has the collector say what is wrong with its configuration as `validate` does.
+func plain[C interface{ SetErr(w io.Writer) }](command C) C {
+	command.SetErr(convert.Plain(os.Stderr))
+	return command
 }

@@ -133,6 +133,20 @@ func TestErrorsOfTheCollectorAreToldPlainly(t *testing.T) {
 	assert.Equal(t, "Error: something else\n", plainly("Error: something else\n"))
 }
 
+// A collector that starts says what is wrong as one that validates, whose process asks another one and does so itself.
+func TestStartsSayWhatIsWrongPlainly(t *testing.T) {
+	said := func() string {
+		var b strings.Builder
+		n, err := Plain(&b).Write([]byte("Error: invalid configuration: it is wrong\n"))
+		require.NoError(t, err)
+		require.Equal(t, 42, n)
+		return b.String()
+	}
+	require.Equal(t, "Error: it is wrong\n", said())
+	t.Setenv(inner, "1")
+	require.Equal(t, "Error: invalid configuration: it is wrong\n", said())
+}
+
 // What a component finds wrong with its configuration comes with the line of the key that it names first.
 func TestErrorsOfComponentsComeWithTheirLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "config.yaml")
@@ -167,6 +181,18 @@ func TestErrorsOfComponentsComeWithTheirLine(t *testing.T) {
 		"exporters::remotewrite/b: `rules::7::name` must be set":                   "10",
 	} {
 		assert.Equal(t, "Error: "+said+" ("+name+":"+line+")\n", plainly("Error: "+said+"\n"))
+	}
+	for said, want := range map[string]string{
+		`invalid configuration: exporters::remotewrite: it is wrong`:                                                           "exporters::remotewrite: it is wrong (" + name + ":2)",
+		`cannot start pipelines: failed to start "remotewrite/b" exporter: it is late`:                                         "exporters::remotewrite/b: cannot start: it is late (" + name + ":8)",
+		`failed to build pipelines: failed to create "remotewrite" exporter for data type "metrics": no such host: http://a/x`: "exporters::remotewrite: cannot create: no such host: http://a/x (`exporters::remotewrite::endpoints::[0]::endpoint`, " + name + ":6)",
+		"exporters::remotewrite: cannot make the client for `endpoints`: open http://a/x: no such file":                        "exporters::remotewrite: cannot make the client for `endpoints`: open http://a/x: no such file (`exporters::remotewrite::endpoints::[0]::endpoint`, " + name + ":6)",
+		"service::exporters: must be there":                                                                                    "service::exporters: must be there",
+		"receivers::a: cannot read `config`: scrape_configs[2]: job_name is empty":                                             "receivers::a: cannot read `config`: `scrape_configs[2]` must have a `job_name`",
+		`failed to create "b" processor, in pipeline "metrics": it is late`:                                                    "processors::b: cannot create: it is late",
+		`failed to build extensions: failed to create extension "c": it is late`:                                               "extensions::c: cannot create: it is late",
+	} {
+		assert.Equal(t, "Error: "+want+"\n", plainly("Error: "+said+"\n"))
 	}
 	for _, said := range []string{"exporters::remotewrite: there is no key `a` (x.yaml:3)\n", "exporters::other: `queue` is wrong\n", "service: `queue` is wrong\n"} {
 		assert.Equal(t, said, plainly(said))

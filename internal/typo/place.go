@@ -77,6 +77,41 @@ func PlaceIn(key, value string, path ...string) string {
 	})
 }
 
+// PlaceOfMentioned says where a value is that an error mentions, and by which key: an address or a file, of those below a path, the
+// longest if there are several.
+func PlaceOfMentioned(text string, below ...string) string {
+	var keys []string
+	where := place(func(root *yaml.Node) (lines []int) {
+		longest := 1
+		look(root, nil, func(n *yaml.Node, at []string, line int) {
+			within := len(at) >= len(below) && slices.Equal(at[:len(below)], below)
+			if size := len(n.Value); n.Kind == yaml.ScalarNode && within && size >= longest && mentions(text, n.Value) {
+				if size > longest {
+					longest, lines, keys = size, nil, nil
+				}
+				lines, keys = append(lines, line), append(keys, strings.Join(at, "::"))
+			}
+		})
+		return lines
+	})
+	if len(keys) != 1 {
+		return where
+	}
+	return strings.Replace(where, "(", "(`"+keys[0]+"`, ", 1)
+}
+
+// mentions tells whether a text has an address or a file in it, as it is or as the system has it: localhost becomes a number.
+func mentions(text, value string) bool {
+	if len(value) < 4 || !strings.ContainsAny(value, ":/") || strings.ContainsAny(value, " $") {
+		return false
+	}
+	if strings.Contains(text, value) {
+		return true
+	}
+	colon := strings.LastIndexByte(value, ':')
+	return colon >= 0 && len(value) > colon+2 && strings.Trim(value[colon+1:], "0123456789") == "" && strings.Contains(text, value[colon:]+":")
+}
+
 // place says in which lines of the files something is found, unless that is too often to be of use.
 func place(find func(root *yaml.Node) []int) string {
 	mu.Lock()

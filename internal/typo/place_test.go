@@ -29,6 +29,29 @@ func TestUnknownKeysComeWithTheirPlace(t *testing.T) {
 	require.Empty(t, Place("endpont"))
 }
 
+// What a system says of an address or a file comes with the key that has it, as the user has written it.
+func TestWhatIsMentionedComesWithItsKey(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(`extensions:
+  a: {endpoint: localhost:4317, user: root, ratio: "1:2"}
+  b:
+    tls:
+      ca_file: /etc/ca.pem
+      cert_file: /etc/ca.pem.crt
+      hint: see /etc/ca.pem or ask
+    also: [localhost:4317]
+`), 0o600))
+	LookIn(name)
+	defer LookIn()
+	require.Equal(t, " (`extensions::a::endpoint`, "+name+":2)", PlaceOfMentioned("listen tcp localhost:4317: in use", "extensions", "a"))
+	require.Equal(t, " (`extensions::a::endpoint`, "+name+":2)", PlaceOfMentioned("listen tcp 127.0.0.1:4317: in use", "extensions", "a"))
+	require.Equal(t, " ("+name+":2 or "+name+":8)", PlaceOfMentioned("listen tcp 127.0.0.1:4317: in use"), "either may be it")
+	require.Equal(t, " (`extensions::b::tls::ca_file`, "+name+":5)", PlaceOfMentioned("open /etc/ca.pem: no such file", "extensions", "b"))
+	require.Equal(t, " (`extensions::b::tls::cert_file`, "+name+":6)", PlaceOfMentioned("open /etc/ca.pem.crt: no such file"), "the longest is it")
+	require.Empty(t, PlaceOfMentioned("listen tcp 127.0.0.1:14317: in use, user is root"), "another port, and words")
+	require.Empty(t, PlaceOfMentioned("open /etc/ca.pem: no such file", "extensions", "a"))
+}
+
 func TestValuesComeWithTheirPlace(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(`exporters:
