@@ -239,7 +239,7 @@ func (w *watcher) Next() (watch.Event, error) {
 		}
 		return watch.Event{}, status
 	}
-	return watch.Event{}, fmt.Errorf("%q is no event that is known", kind)
+	return watch.Event{}, fmt.Errorf("unknown event %q", kind)
 }
 
 // failure is the type of an event that has a status for an object.

@@ -148,7 +148,7 @@ func (r *reader) expect(want byte) error {
 		return unexpected(err)
 	}
 	if got != want {
-		return fmt.Errorf("found %q where %q was to be", got, want)
+		return fmt.Errorf("expected %q, found %q", want, got)
 	}
 	r.at++
 	return nil
@@ -191,7 +191,7 @@ func (r *reader) object(each func(from int) error) error {
 	return r.elements('{', '}', func() error {
 		from := len(r.kept)
 		if c, err := r.peek(); err == nil && c != '"' {
-			return fmt.Errorf("found %q where a name was to be", c)
+			return fmt.Errorf("expected a name, found %q", c)
 		}
 		if err := r.pass(true); err != nil {
 			return err
@@ -279,7 +279,7 @@ func (r *reader) pass(keep bool) error {
 	case '{', '[':
 		err = r.nested()
 	case '}', ']', ',', ':':
-		err = fmt.Errorf("found %q where a value was to be", c)
+		err = fmt.Errorf("expected a value, found %q", c)
 	default:
 		err = r.word()
 	}
