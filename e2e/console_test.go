@@ -158,7 +158,7 @@ func TestConsole(t *testing.T) {
 		consoleCopies(t, p)
 		p.Go("#/cardinality")
 		p.Click("#advice")
-		p.Reads(".advice", "1 rule would make", "fewer", "sightings", "without_ring_id", "Queries that ask by these labels")
+		p.Reads(".advice", "1 rule would save", "series: ", "sightings", "without_ring_id", "Queries that ask by these labels")
 		p.Picture("cardinality-wide-advice")
 		p.Go("#/cardinality?of=groups")
 		p.Reads("tbody", "strange")

@@ -169,7 +169,7 @@ func outOfExporter(before, now *reading, s *source) (out *float64) {
 // destinations has lost is lost once.
 func lostOf(before, now *reading, g *graph) (lost *float64) {
 	for _, fan := range g.fans(now) {
-		var most *float64
+		var worst *float64
 		for _, s := range fan {
 			_, seconds := stretch(before, now, s)
 			if seconds == 0 {
@@ -180,13 +180,86 @@ func lostOf(before, now *reading, g *graph) (lost *float64) {
 			for reason, n := range lossesOf(now, s) {
 				rate += float64(max(0, n-was[reason])) / seconds
 			}
-			if most == nil || rate > *most {
-				most = &rate
-			}
+			worst = most(worst, &rate)
 		}
-		lost = plus(lost, most)
+		lost = plus(lost, worst)
 	}
 	return lost
+}
+
+// limitedOf is what limits keep out, per second. Of pipelines that get the same data it is the one that keeps out most: what each of
+// two keeps out has come in once.
+func limitedOf(before, now *reading, g *graph) (limited *float64) {
+	own := map[string]*float64{} // by pipeline
+	for s := range now.flows {
+		n := flowBetween(before, now, s).Limited
+		if of := g.pipelineOf(s); of != "" {
+			own[of] = plus(own[of], n)
+		} else {
+			limited = plus(limited, n)
+		}
+	}
+	type branches struct {
+		receivers []string
+		worst     *float64
+	}
+	var all []branches
+	for i := range g.pipelines {
+		p := &g.pipelines[i]
+		from := slices.DeleteFunc(slices.Clone(p.receivers), func(id string) bool { return g.nodes[id].kind == wordConnector && g.feeds(id, p.signal) })
+		if len(from) == 0 {
+			continue // it is a branch of others
+		}
+		merged := branches{from, g.limitedFrom(p, own)}
+		all = slices.DeleteFunc(all, func(b branches) bool {
+			same := slices.ContainsFunc(b.receivers, func(id string) bool { return slices.Contains(from, id) })
+			if same {
+				merged.receivers, merged.worst = append(merged.receivers, b.receivers...), most(merged.worst, b.worst)
+			}
+			return same
+		})
+		all = append(all, merged)
+	}
+	for _, b := range all {
+		limited = plus(limited, b.worst)
+	}
+	return limited
+}
+
+// pipelineOf is the one that a processor is in, if it is known to be in one only.
+func (g *graph) pipelineOf(s *source) string {
+	n := g.nodes[s.node()]
+	switch {
+	case s.Kind != component.KindProcessor || n == nil:
+		return ""
+	case len(n.pipelines) == 1:
+		return n.pipelines[0]
+	case slices.Contains(n.pipelines, s.Pipeline):
+		return s.Pipeline
+	}
+	return ""
+}
+
+// limitedFrom is what is kept out in a pipeline, and in that of those behind its connectors which keeps out most. Each counts once.
+func (g *graph) limitedFrom(p *graphPipeline, own map[string]*float64) (limited *float64) {
+	limited = own[p.id]
+	delete(own, p.id)
+	var behind *float64
+	for i := range g.pipelines {
+		next := &g.pipelines[i]
+		if next.id != p.id && next.signal == p.signal && slices.ContainsFunc(next.receivers, func(id string) bool { return slices.Contains(p.exporters, id) }) {
+			behind = most(behind, g.limitedFrom(next, own))
+		}
+	}
+	return plus(limited, behind)
+}
+
+// most is the greater of two numbers, or the one that is known.
+func most(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // lossesOf is what a component has lost up to a reading, by reason. What several destinations of an exporter were all to get
@@ -198,12 +271,12 @@ func lossesOf(r *reading, s *source) map[string]int64 {
 		return out
 	}
 	for reason, n := range out {
-		var sum, most int64
+		var sum, worst int64
 		for i := range d.Destinations {
 			lost := d.Destinations[i].Dropped[reason]
-			sum, most = sum+lost, max(most, lost)
+			sum, worst = sum+lost, max(worst, lost)
 		}
-		out[reason] = max(0, n-sum) + most // what was lost before it came to any destination is in n alone
+		out[reason] = max(0, n-sum) + worst // what was lost before it came to any destination is in n alone
 	}
 	return out
 }

@@ -4,6 +4,7 @@
 package consoleextension
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -217,4 +218,38 @@ func TestNumbersInSentences(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -12345: "-12,345", 1234567: "1,234,567"} {
 		require.Equal(t, want, grouped(n))
 	}
+}
+
+// What two pipelines that get the same keep out has come in once; what one keeps out after another is more.
+func TestWhatLimitsKeepOutIsCountedOnce(t *testing.T) {
+	f := func(name string, want float64, pipelines string, limited map[string]int64) {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.configure("connectors: {c: {}, made: {}}\nservice:\n  pipelines:\n" + pipelines)
+			flows := map[string]*inspect.Flow{}
+			for of := range limited {
+				flows[of] = &inspect.Flow{}
+				processor, pipeline, _ := strings.Cut(of, " in ")
+				s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id(processor), Pipeline: pipeline, Flow: func() inspect.Flow { return *flows[of] }})
+			}
+			s.clock.pass(sampleInterval)
+			s.sample()
+			for of, n := range limited {
+				flows[of].Limited = n
+			}
+			s.clock.pass(sampleInterval)
+			require.InDelta(t, want, *totalsOf(s).Limited, 0.01)
+		})
+	}
+	const same = "    metrics/1: {receivers: [a], processors: [p, q], exporters: [x]}\n    metrics/2: {receivers: [b, a], processors: [p], exporters: [y]}\n"
+	f("of the same receiver", 100, same, map[string]int64{"p in metrics/1": 2000, "p in metrics/2": 1000})
+	f("one after another", 150, same, map[string]int64{"p in metrics/1": 1000, "q": 2000, "p in metrics/2": 1000})
+	f("of receivers of their own", 150, "    metrics/1: {receivers: [a], processors: [p], exporters: [x]}\n    metrics/2: {receivers: [b], processors: [p], exporters: [x]}\n",
+		map[string]int64{"p in metrics/1": 2000, "p in metrics/2": 1000})
+	f("shared by both", 100, same, map[string]int64{"p": 2000})
+	const joined = "    metrics/1: {receivers: [a], processors: [p], exporters: [c, made]}\n    metrics/2: {receivers: [c], processors: [q], exporters: [x]}\n" +
+		"    metrics/3: {receivers: [c], processors: [p], exporters: [x]}\n    logs: {receivers: [made], processors: [l], exporters: [x]}\n"
+	f("behind a connector", 150, joined, map[string]int64{"p in metrics/1": 1000, "q": 2000, "p in metrics/3": 1000})
+	f("of what a connector makes", 50, joined, map[string]int64{"l": 1000})
+	f("of no pipeline that is known", 50, same, map[string]int64{"other in metrics/7": 1000})
 }

@@ -140,4 +140,10 @@ func TestInstancesAreToldApart(t *testing.T) {
 	}
 	require.Equal(t, []string{"cardinality", "cardinality#2"}, names)
 	require.Equal(t, "cardinality#2", get[topJSON](s, "/api/v1/cardinality/top?processor=cardinality%232").Processor)
+
+	for _, pipeline := range []string{"metrics/a", "metrics/b"} {
+		s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: component.MustNewIDWithName("cardinality", "x"), Pipeline: pipeline, Cardinality: fakeCardinality{}})
+	}
+	require.Equal(t, "cardinality/x in metrics/a", get[topJSON](s, "/api/v1/cardinality/top?processor=cardinality%2Fx+in+metrics%2Fa").Processor)
+	require.Equal(t, "cardinality/x in metrics/b", get[topJSON](s, "/api/v1/cardinality/top?processor=cardinality%2Fx+in+metrics%2Fb").Processor)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -39,11 +40,15 @@ type source struct {
 
 	since    time.Time // its counters were 0 then
 	instance int       // from 1: a processor has one for each pipeline
+	several  atomic.Bool
 }
 
 // name is how the component is called in configurations, and which of its instances it is if there are several.
 func (s *source) name() string {
-	if s.instance > 1 {
+	switch {
+	case s.several.Load() && s.Pipeline != "":
+		return s.ID.String() + " in " + s.Pipeline
+	case s.instance > 1:
 		return s.ID.String() + "#" + strconv.Itoa(s.instance)
 	}
 	return s.ID.String()
@@ -211,14 +216,19 @@ func (c *console) RegisterInspection(s inspect.Source) (unregister func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for slices.ContainsFunc(c.sources, func(other *source) bool {
-		return other.node() == entry.node() && other.Signal == entry.Signal && other.instance == entry.instance
+		same := other.node() == entry.node() && other.Signal == entry.Signal
+		if same {
+			other.several.Store(true)
+			entry.several.Store(true)
+		}
+		return same && other.instance == entry.instance
 	}) {
 		entry.instance++
 	}
 	// Whoever goes through the sources now has the old list.
 	c.sources = append(slices.Clone(c.sources), entry)
 	slices.SortStableFunc(c.sources, func(a, b *source) int {
-		return cmp.Or(cmp.Compare(a.node(), b.node()), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.instance, b.instance))
+		return cmp.Or(cmp.Compare(a.node(), b.node()), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Pipeline, b.Pipeline), cmp.Compare(a.instance, b.instance))
 	})
 	return func() {
 		c.mu.Lock()

@@ -43,7 +43,6 @@ func newTotals(before, now *reading, g *graph) totals {
 		t.queued += max(0, flow.QueuedBytes)
 		t.targets.add(flow.Targets)
 		f := flowBetween(before, now, s)
-		t.limited = plus(t.limited, f.Limited)
 		if s.Kind != component.KindExporter {
 			t.dropped = plus(t.dropped, f.Dropped)
 		}
@@ -62,6 +61,7 @@ func newTotals(before, now *reading, g *graph) totals {
 	if own := ownTraffic(before, now); own != nil && t.in != nil {
 		t.in = number(max(0, *t.in-*own))
 	}
+	t.limited = limitedOf(before, now, g)
 	t.out, t.destinations = outOf(before, now, g)
 	t.dropped = plus(t.dropped, lostOf(before, now, g))
 	if t.wire != nil && paid != nil && *paid > 0 && allWell(before, now) {

@@ -41,28 +41,48 @@ const aloneCut = "…"
 
 type (
 	recommendationsJSON struct {
+		saving
+
 		Processor string           `json:"processor"`
 		Mode      string           `json:"mode"`
 		Before    inspect.Estimate `json:"before"`
 		After     inspect.Estimate `json:"after"`
-		Saved     float64          `json:"saved_ratio"`
 		Rules     []recommendation `json:"rules"`
 		YAML      string           `json:"yaml"`
 	}
 
 	// recommendation is one rule, and what it would do.
 	recommendation struct {
+		saving
+
 		Name    string           `json:"name"`
 		Metrics []string         `json:"metrics"`
 		Labels  []string         `json:"labels"`
 		Before  inspect.Estimate `json:"before"`
 		After   inspect.Estimate `json:"after"`
-		Saved   float64          `json:"saved_ratio"` // of all series
-		Gauges  bool             `json:"gauges"`      // some are: the sum may not be what is wanted of them
+		Gauges  bool             `json:"gauges"` // some are: the sum may not be what is wanted of them
 		Note    string           `json:"note"`
 		YAML    string           `json:"yaml"`
 	}
+
+	// saving is how many series there are less, and which part of all that is. What is left may be too few to be known, and what
+	// is saved is known all the same.
+	saving struct {
+		Saved      inspect.Estimate `json:"saved"`
+		Ratio      float64          `json:"saved_ratio"`
+		RatioError float64          `json:"saved_ratio_error"`
+	}
 )
+
+// savingOf is the part of all series that a number of them is.
+func savingOf(saved, all inspect.Estimate) saving {
+	s := saving{Saved: saved}
+	if all.Value > 0 {
+		s.Ratio = min(1, saved.Value/all.Value)
+		s.RatioError = math.Hypot(saved.Error, s.Ratio*all.Error) / all.Value
+	}
+	return s
+}
 
 // saves is how many series there are less with a rule.
 func (r *recommendation) saves() float64 { return r.Before.Value - r.After.Value }
@@ -84,25 +104,20 @@ func (c *console) recommend(r *http.Request) (any, error) {
 	out.After = out.Before
 	for i := range all[:min(n, len(all))] {
 		rule := &all[i]
-		rule.Saved = ratio(min(rule.saves(), out.After.Value), out.Before.Value) // all together no more than there are
+		// All together save no more than there are.
+		saved := inspect.Estimate{Value: min(rule.saves(), out.After.Value), Error: math.Round(math.Hypot(rule.Before.Error, rule.After.Error))}
+		rule.saving = savingOf(saved, out.Before)
 		rule.Name = names.of(rule)
 		if rule.YAML, err = rule.yaml(o.IdleTimeout); err != nil {
 			return nil, err
 		}
-		out.After = out.After.Plus(inspect.Estimate{Value: -min(rule.saves(), out.After.Value), Error: math.Hypot(rule.Before.Error, rule.After.Error)})
-		out.Saved += rule.Saved
+		out.After = out.After.Plus(inspect.Estimate{Value: -saved.Value, Error: saved.Error})
+		out.Saved = out.Saved.Plus(saved)
 		out.Rules = append(out.Rules, *rule)
 	}
-	out.Saved = min(1, out.Saved)
+	out.saving = savingOf(out.Saved, out.Before)
 	out.YAML = out.yaml()
 	return out, nil
-}
-
-func ratio(part, of float64) float64 {
-	if of <= 0 {
-		return 0
-	}
-	return min(1, part/of)
 }
 
 // savings asks of each metric what it would be without some of its labels, and returns those that are worth it.
@@ -261,7 +276,7 @@ func (j *recommendationsJSON) yaml() string {
 	if len(j.Rules) == 1 {
 		these = "This rule saves"
 	}
-	line("%s about %.0f %% of the %s series of %s, those that limits keep out included.", these, 100*j.Saved, short(j.Before.Value), oneLine(j.Processor))
+	line("%s about %.0f %%%s of the %s series of %s, those that limits keep out included.", these, 100*j.Ratio, give(100*j.RatioError, " %"), short(j.Before.Value), oneLine(j.Processor))
 	line("Sums over the labels that go stay the same. Queries that ask by these labels would change:")
 	for i := range j.Rules {
 		r := &j.Rules[i]
@@ -273,7 +288,7 @@ func (j *recommendationsJSON) yaml() string {
 		for i, l := range r.Labels {
 			labels[i] = oneLine(l)
 		}
-		line("  %s by %s: %s series become %s", strings.Join(names, ", "), strings.Join(labels, ", "), about(r.Before), strings.TrimPrefix(about(r.After), "about "))
+		line("  %s by %s: about %s%s fewer of %s series", strings.Join(names, ", "), strings.Join(labels, ", "), short(r.Saved.Value), give(r.Saved.Error, ""), short(r.Before.Value))
 		if r.Gauges {
 			line("    Gauges become sums; for something else set aggregate::outputs to one of min, max, avg, last.")
 		}
@@ -288,12 +303,12 @@ func (j *recommendationsJSON) yaml() string {
 	return b.String()
 }
 
-// about says a number, as far as it is known.
-func about(e inspect.Estimate) string {
-	if !e.Known() {
-		return "at most " + short(e.AtMost())
+// give says how far a number may be off, if that is worth saying.
+func give(e float64, unit string) string {
+	if e < 0.5 {
+		return ""
 	}
-	return "about " + short(e.Value)
+	return " ± " + short(math.Round(e)) + unit
 }
 
 // oneLine keeps what others named from ending a comment.

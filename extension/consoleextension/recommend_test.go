@@ -24,6 +24,7 @@ type world struct {
 	fakeCardinality
 
 	kinds  map[string]string // of metrics
+	error  float64           // of what would be left
 	series []worldSeries
 }
 
@@ -94,7 +95,7 @@ func (w *world) WhatIf(change inspect.Change) (inspect.Projection, error) {
 		return inspect.Projection{}, errors.New("unseen")
 	}
 	return inspect.Projection{
-		Before: inspect.Estimate{Value: w.without(change.Metric, nil)}, After: inspect.Estimate{Value: w.without(change.Metric, change.Drop)},
+		Before: inspect.Estimate{Value: w.without(change.Metric, nil)}, After: inspect.Estimate{Value: w.without(change.Metric, change.Drop), Error: w.error},
 	}, nil
 }
 
@@ -137,14 +138,32 @@ func TestRulesThatSaveMostAreRecommended(t *testing.T) {
 	require.Equal(t, inspect.Estimate{Value: 2000}, got.Rules[0].Before)
 	require.Equal(t, inspect.Estimate{Value: 2}, got.Rules[0].After)
 	require.InDelta(t, 6004, got.After.Value, 0)
-	require.InDelta(t, 0.4, got.Saved, 0.001)
+	require.InDelta(t, 0.4, got.Ratio, 0.001)
 
 	first := get[recommendationsJSON](s, "/api/v1/cardinality/recommendations?n=1")
 	require.Len(t, first.Rules, 1)
-	require.InDelta(t, 0.2, first.Saved, 0.001)
+	require.InDelta(t, 0.2, first.Ratio, 0.001)
 	status, _, message := s.fault(http.MethodGet, "/api/v1/cardinality/recommendations?n=0", "")
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, message, "`n`")
+}
+
+// What is saved is known, and how far it may be off, where what is left is too few to be known.
+func TestWhatIsSavedSaysHowFarItMayBeOff(t *testing.T) {
+	s, w := open(t), &world{error: 15}
+	for i := range 1000 {
+		w.add("sum", "requests", "path", fmt.Sprint(i))
+	}
+	w.add("sum", "uptime")
+	s.processor("cardinality", w)
+	got := get[recommendationsJSON](s, "/api/v1/cardinality/recommendations")
+	require.Len(t, got.Rules, 1)
+	require.Equal(t, inspect.Estimate{Value: 999, Error: 15}, got.Saved)
+	require.Equal(t, got.Saved, got.Rules[0].Saved)
+	require.InDelta(t, 999.0/1001, got.Ratio, 1e-9)
+	require.InDelta(t, 15.0/1001, got.RatioError, 1e-9)
+	require.Contains(t, got.YAML, "This rule saves about 100 % ± 1 % of the 1k series")
+	require.Contains(t, got.YAML, "requests by path: about 999 ± 15 fewer of 1k series")
 }
 
 // What is pasted says what it does in comments, whatever metrics and labels are called.
@@ -175,7 +194,7 @@ func TestRecommendationsArePasted(t *testing.T) {
 	require.Equal(t, "20s", pasted.Rules[0].Aggregate.Interval, "the default is longer than idle_timeout")
 	require.Equal(t, "regex:a\n- name: evil\\*", pasted.Rules[1].Match.Metric)
 	require.Equal(t, []string{"x\ny"}, pasted.Rules[1].Aggregate.Without)
-	for _, want := range []string{"These 2 rules save about 100 % of the 1.5k series", "b.c, b_c by path: about 1k series become 2", "Gauges become sums", "dry run"} {
+	for _, want := range []string{"These 2 rules save about 100 % of the 1.5k series", "b.c, b_c by path: about 998 fewer of 1k series", "Gauges become sums", "dry run"} {
 		require.Contains(t, text, want)
 	}
 }

@@ -351,23 +351,28 @@ export interface Projection {
   rule: string;
 }
 
-export interface Recommendations {
-  before: Estimate;
-  after: Estimate;
+/** How many series there are less. */
+export interface Saving {
+  saved: Estimate;
   /** Of all series, from 0 to 1. */
   saved_ratio: number;
+  saved_ratio_error: number;
+}
+
+export interface Recommendations extends Saving {
+  before: Estimate;
+  after: Estimate;
   rules: Recommendation[];
   /** All of them, to be pasted. */
   yaml: string;
 }
 
-export interface Recommendation {
+export interface Recommendation extends Saving {
   name: string;
   metrics: string[];
   labels: string[];
   before: Estimate;
   after: Estimate;
-  saved_ratio: number;
   gauges: boolean;
   note: string;
 }

@@ -125,7 +125,7 @@ function options(spec: Chart, width: number, place: HTMLElement): uPlot.Options 
     // All charts of a page have the same times. Those that have just begun do not stretch a minute over the page.
     scales: { x: { time: true, range: (_, min, max) => [Math.max(max - spec.range, Math.min(min, max - 600)), max] }, y: { range: (_, __, max) => [0, (max > 0 ? max : 1) * 1.08] } },
     axes: [
-      { ...axis, space: 70, size: 24, incrs: minutes, values: (_, times) => times.map((t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
+      { ...axis, space: 70, size: 28, gap: 8, incrs: minutes, values: (_, times) => times.map((t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
       { ...axis, space: 32, size: 58, gap: 4, values: (_, ticks) => ticks.map((t) => spec.format(t)), ...(spec.binary ? { incrs: powers } : spec.whole ? { incrs: wholes } : {}) },
     ],
     series: [

@@ -52,6 +52,11 @@ export function percent(share: Maybe): string {
   return n > 0 && n < 0.1 ? "<0.1%" : `${digits(n)}%`;
 }
 
+/** How far a share may be off, when that is worth saying: a hundredth of it or more. */
+export function percentError(share: number, error: number): string {
+  return error >= share / 100 && error >= 0.0005 ? ` ± ${percent(error)}` : "";
+}
+
 /** A stretch of time: 340 ms, 12.1 s, 5 m 03 s, 2 h 10 m, 3 d 4 h. */
 export function duration(seconds: Maybe): string {
   if (!known(seconds)) return unknown;

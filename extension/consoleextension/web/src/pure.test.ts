@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Tree } from "./dom";
-import { bytes, count, duration, measured, percent, short, unknown } from "./format";
+import { bytes, count, duration, measured, percent, percentError, short, unknown } from "./format";
 import { lines, read } from "./labels";
 import { changed, href, parse } from "./route";
 import { anew, another, leftOut, sorted, table } from "./table";
@@ -33,6 +33,7 @@ test("numbers are short, and unknown when they are not known", () => {
   assert.deepEqual([0, 7, 999, 999.9, 1000, 51_000.5, 1_234_567].map(short), ["0", "7", "999", "1k", "1k", "51k", "1.23M"]);
   assert.deepEqual([0, 1023, 1024, 58_720_256].map(bytes), ["0 B", "1023 B", "1 KiB", "56 MiB"]);
   assert.deepEqual([0, 0.0004, 0.206, 1].map(percent), ["0%", "<0.1%", "20.6%", "100%"]);
+  assert.deepEqual([[0.959, 0.014], [0.959, 0.002], [0.959, 0], [0.01, 0.0004]].map(([share, error]) => percentError(share!, error!)), [" ± 1.4%", "", "", ""]);
   assert.deepEqual([0, 0.0121, 9.5, 59.99, 61, 3600, 7260, 90_000].map(duration), ["0 s", "12.1 ms", "9.5 s", "1 m", "1 m 1 s", "1 h", "2 h 1 m", "1 d 1 h"]);
 });
 

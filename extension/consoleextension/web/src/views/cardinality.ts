@@ -201,8 +201,8 @@ function groupBy(route: Route): Child {
   );
 }
 
-// Both are estimates: a part is never more than the whole.
-const partOf = (row: api.Row, top: api.Top): number | null => (top.total_series > 0 ? Math.min(1, row.series.value / top.total_series) : null);
+// Both are estimates: a part is never more than the whole. Where the part is not known, neither is its share.
+const partOf = (row: api.Row, top: api.Top): number | null => (top.total_series > 0 && row.series.at_most === undefined ? Math.min(1, row.series.value / top.total_series) : null);
 
 function columnsOf(of: string, top: api.Top, route: Route): (Column<api.Row> | false)[] {
   const number = (title: string, sort: string, value: (row: api.Row) => api.Estimate): Column<api.Row> => ({ title, sort, descending: true, numeric: true, ...(title === "Gone/min" || title === "Points/s" ? { class: "minor" } : {}), cell: (row) => estimate(value(row)) });
@@ -265,12 +265,11 @@ export function examples(values: string[] | null): Child {
   return (values ?? []).slice(0, 3).map((v, i) => [i ? ", " : "", text(v, 40)]);
 }
 
-/** A number and how far it may be off, when that is worth saying. */
+/** A number and how far it may be off, when that is worth saying. Of one that is not known the API says what it is at most. */
 export function estimate(e: api.Estimate | undefined): string {
   if (!e) return unknown;
   if (e.at_most !== undefined) return `up to ${short(e.at_most)}`;
   const value = short(e.value);
-  if (e.error >= e.value / 2 && e.error > 0) return `up to ${short(Math.ceil(e.value + 2 * e.error))}`;
   return e.error > 0 && e.error >= e.value * 0.01 ? `${value} ± ${short(e.error)}` : e.error > 0 ? `~${value}` : value;
 }
 

@@ -7,7 +7,7 @@
 import type * as api from "../api";
 import { get } from "../client";
 import { h, type Child } from "../dom";
-import { count, percent, short } from "../format";
+import { count, percent, percentError } from "../format";
 import type { Page } from "../page";
 import { badge, bar, copy, empty, exports, heading, labels, section, stats, text } from "../parts";
 import { change, go, href, type Route } from "../route";
@@ -100,6 +100,15 @@ function toggle(route: Route, label: string): void {
   go(href(route.view, route.id, params), true);
 }
 
+// What is left may be too few to be known: then it is said what it is at most, and what that means.
+function fewer(before: api.Estimate, after: api.Estimate): Child {
+  const share = (left: number) => Math.max(0, 1 - left / before.value);
+  if (after.at_most !== undefined) return [": at least ", h("b", null, percent(share(after.at_most))), " fewer"];
+  const part = share(after.value);
+  const error = Math.hypot(after.error, (1 - part) * before.error) / before.value;
+  return [": ", h("b", null, percent(part) + percentError(part, error)), " fewer"];
+}
+
 function projection(metric: api.MetricDetail, whatIf: api.Projection | null, route: Route, page: Page): Child {
   const drop = route.params.getAll("drop");
   const yaml = whatIf?.rule ? `rules:\n${whatIf.rule}` : "";
@@ -125,8 +134,8 @@ function projection(metric: api.MetricDetail, whatIf: api.Projection | null, rou
             h("b", null, estimate(whatIf.before)),
             " series become ",
             h("b", null, estimate(whatIf.after)),
-            whatIf.before.value > 0 ? [whatIf.after.at_most === undefined ? ": " : ": at least ", h("b", null, percent(Math.max(0, 1 - (whatIf.after.at_most ?? whatIf.after.value) / whatIf.before.value))), " fewer"] : null,
-            whatIf.merged.value > 0 ? `, ${short(whatIf.merged.value)} of them added up with others` : null,
+            whatIf.before.value > 0 ? fewer(whatIf.before, whatIf.after) : null,
+            whatIf.merged.value > 0 ? `, ${estimate(whatIf.merged)} of them added up with others` : null,
             ".",
           ),
           whatIf.note ? h("p", { class: "quiet" }, whatIf.note) : null,

@@ -31,7 +31,9 @@ export const overview: View<Data> = {
 
   render({ now, history }, route) {
     document.title = `${now.health === "ok" ? "" : "(!) "}Overview · ${now.collector.hostname || "Godwit"}`;
-    return [heading(verdict(now), summary(now)), pipelines(now), findings(now.findings), numbers(now), past(history, now, route)];
+    // On a narrow screen the picture is as high as the screen: what is wrong would be below it.
+    const [first, second] = innerWidth <= 720 ? [findings(now.findings), pipelines(now)] : [pipelines(now), findings(now.findings)];
+    return [heading(verdict(now), summary(now)), first, second, numbers(now), past(history, now, route)];
   },
 };
 

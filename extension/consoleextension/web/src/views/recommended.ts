@@ -5,7 +5,7 @@
 
 import type * as api from "../api";
 import { h, type Child } from "../dom";
-import { percent, plural } from "../format";
+import { percent, percentError, plural } from "../format";
 import type { Page } from "../page";
 import { copy, empty, section, text } from "../parts";
 import { changed, href, type Route } from "../route";
@@ -13,6 +13,8 @@ import { table } from "../table";
 import { estimate } from "./cardinality";
 
 const title = "What would save most";
+
+const share = (saving: api.Saving): string => percent(saving.saved_ratio) + percentError(saving.saved_ratio, saving.saved_ratio_error);
 
 export function recommended(advice: api.Recommendations | undefined, route: Route, page: Page): Child {
   if (!advice) {
@@ -27,7 +29,7 @@ export function recommended(advice: api.Recommendations | undefined, route: Rout
     h(
       "div",
       { class: "panel whatif advice" },
-      h("p", { class: "outcome", role: "status" }, `${plural(advice.rules.length, "rule")} would make `, h("b", null, estimate(advice.after)), " series of ", h("b", null, estimate(advice.before)), ": ", h("b", null, percent(advice.saved_ratio)), " fewer, those that limits keep out included."),
+      h("p", { class: "outcome", role: "status" }, `${plural(advice.rules.length, "rule")} would save `, h("b", null, estimate(advice.saved)), " of ", h("b", null, estimate(advice.before)), " series: ", h("b", null, share(advice)), ", those that limits keep out included."),
       table<api.Recommendation>({
         caption: "Recommended rules",
         rows: advice.rules,
@@ -36,8 +38,8 @@ export function recommended(advice: api.Recommendations | undefined, route: Rout
           { title: "Metrics", head: true, class: "wrap", cell: (rule) => rule.metrics.map((name, i) => [i ? ", " : "", h("a", { href: href("cardinality", name, { processor: route.params.get("processor") }) }, text(name, 80))]) },
           { title: "Without", class: "wrap", cell: (rule) => rule.labels.map((name, i) => [i ? ", " : "", h("code", null, text(name, 60))]) },
           { title: "Series", numeric: true, cell: (rule) => estimate(rule.before) },
-          { title: "With the rule", numeric: true, cell: (rule) => estimate(rule.after) },
-          { title: "Of all", numeric: true, cell: (rule) => `−${percent(rule.saved_ratio)}` },
+          { title: "Saved", numeric: true, cell: (rule) => estimate(rule.saved) },
+          { title: "Of all", numeric: true, cell: share },
           { title: "", class: "wrap quiet", cell: (rule) => [rule.gauges ? "Gauges become sums; aggregate::outputs has others. " : null, rule.note] },
         ],
       }),

@@ -54,7 +54,7 @@ function labelTable(title: string, all: api.Label[], other: api.Label[]): Child 
   const same = (l: api.Label) => other.some((o) => o.name === l.name && o.value === l.value);
   return h(
     "div",
-    null,
+    { class: "pairs" },
     h("h3", { class: "over" }, title),
     table<api.Label>({
       caption: title,
