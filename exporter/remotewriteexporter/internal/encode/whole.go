@@ -28,6 +28,7 @@ type whole struct {
 
 	// In which generation all points were seen, and how many had ended until then.
 	seen, endings uint32
+	sweeps        mark // after which all families were there
 	// The buffer of which the points know slots, by its number.
 	buffer uint64
 }
@@ -84,7 +85,7 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 // wholeOf returns what is known of a part, or what its points are recognised as now; nil if it has to be taken one by one.
 func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) *whole {
 	n, _ := part.Note(w.e).(*whole)
-	if n != nil && n.of == w.t && n.removals == w.e.removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped && n.says(at) {
+	if n != nil && n.of == w.t && n.removals == w.e.removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped && n.says(at, w.e.sweeps) {
 		if len(n.metrics) == 0 { // it was looked at, and will be again when the cache has changed
 			return nil
 		}
@@ -101,13 +102,16 @@ func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.M
 	return n
 }
 
-// says tells whether metrics say of themselves what they did, and points have as many attributes.
-func (n *whole) says(at *pdataslab.Stretch) bool {
+// says tells whether metrics say of themselves what they did. That their families are there is looked at once after each sweep, by which
+// alone some go.
+func (n *whole) says(at *pdataslab.Stretch, sweeps mark) bool {
+	looked := n.sweeps == sweeps
+	n.sweeps = sweeps
 	for i := range n.metrics {
 		m := &n.metrics[i]
 		name, unit, help := at.Metrics[i].Texts()
 		monotonic, temporality := at.Metrics[i].Sums()
-		if m.name != name || m.unit != unit || m.help != help || m.monotonic != monotonic || m.temporality != temporality || m.family.dead {
+		if m.name != name || m.unit != unit || m.help != help || m.monotonic != monotonic || m.temporality != temporality || !looked && m.family.dead {
 			return false
 		}
 	}
