@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -266,6 +267,9 @@ func (c *Command) refuse() (exit int, done bool) {
 		if len(text) > maxLookedAt {
 			return 0, false
 		}
+		if kind := strangers(text); kind != "" {
+			return c.fail(fmt.Errorf("cannot use %s: it is %s", path, kind)), true
+		}
 		files = append(files, written{name: path, text: text})
 	}
 	if len(paths) < len(flagValues(c.Args, "config")) {
@@ -453,11 +457,30 @@ func (c *Command) check(args []string) int {
 	}
 	defer remove()
 	if err := c.Validate("--config", "file:"+path); err != nil {
-		_, _ = fmt.Fprintln(c.Stdout, "not valid")
+		_, _ = fmt.Fprintln(c.Stdout, "not valid"+c.unconverted(result, path))
 		return exitFailed
 	}
 	_, _ = fmt.Fprintln(c.Stdout, "valid")
 	return exitDone
+}
+
+// unconverted tells of a collector's file that is wrong when convert writes it otherwise.
+func (c *Command) unconverted(result Result, path string) string {
+	if result.Kind != Collector || result.Wrapped {
+		return ""
+	}
+	text, err := readFile(path, maxFile)
+	if err != nil {
+		return ""
+	}
+	root, err := parse(text)
+	if err != nil {
+		return ""
+	}
+	if same, err := encode(root); err != nil || bytes.Equal(same, result.Config) {
+		return ""
+	}
+	return fmt.Sprintf(" as it is: `%s convert %s -o godwit.yaml` writes it as the lines above say", c.Distribution, path)
 }
 
 // temporary writes a configuration for `validate` to read, under a name that says what its errors are about.

@@ -83,12 +83,12 @@ func TestConvertNeverOverwrites(t *testing.T) {
 
 func TestConvertFails(t *testing.T) {
 	for name, args := range map[string][]string{
-		"name a file":                            {"convert"},
-		"cannot read missing.yml":                {"convert", "missing.yml"},
-		"it is rules of Prometheus":              {"convert", "rules.yml"},
-		`cannot convert from "nagios"`:           {"convert", "--from", "nagios", "rules.yml"},
-		"flag provided but not defined: -frm":    {"convert", "--frm", "x"},
-		"it is no configuration that":            {"check", "text.txt"},
+		"name a file":                         {"convert"},
+		"cannot read missing.yml":             {"convert", "missing.yml"},
+		"it is rules of Prometheus":           {"convert", "rules.yml"},
+		`cannot convert from "nagios"`:        {"convert", "--from", "nagios", "rules.yml"},
+		"flag provided but not defined: -frm": {"convert", "--frm", "x"},
+		"it is no configuration that is known here: yaml: line 1: did not find expected node content": {"check", "text.txt"},
 		"did not find expected":                  {"convert", "--from", "prometheus", "text.txt"},
 		"cannot check: name a file":              {"check"},
 		"there is nothing to scrape, to receive": {"convert", "--from", "prometheus", "rules.yml"},
@@ -134,6 +134,36 @@ func TestCheck(t *testing.T) {
 	exit, _, stdout, _ = run(t, func(...string) error { return errors.New("no") }, map[string]string{"a.yml": aCollector}, "check", "a.yml")
 	assert.Equal(t, 1, exit)
 	assert.Contains(t, stdout, "not valid\n")
+
+	// What is wrong with a file may be what convert would change.
+	for text, last := range map[string]string{
+		aCollector: "not valid\n",
+		"exporters: {logging: {}}\nservice: {pipelines: {metrics: {receivers: [otlp], exporters: [logging]}}}\nreceivers: {otlp: {}}\n": "not valid as it is: `godwit-agent convert a.yml -o godwit.yaml` writes it as the lines above say\n",
+	} {
+		_, _, stdout, _ = run(t, func(...string) error { return errors.New("no") }, map[string]string{"a.yml": text}, "check", "a.yml")
+		assert.True(t, strings.HasSuffix(stdout, "\n"+last), stdout)
+	}
+}
+
+// Files of others that are met are called by their names, and parts of a collector's configuration are not taken for them.
+func TestStrangersAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"prometheus.scrape \"default\" {\n  targets = []\n}\n":                 "it is a configuration of Grafana Alloy",
+		"server: {}\nmetrics: {configs: [{name: a}]}\n":                        "it is a configuration of Grafana Agent's static mode",
+		"route: {receiver: a}\nreceivers: [{name: a}]\n":                       "it is a configuration of Alertmanager",
+		"groups: [{name: a, rules: []}]\n":                                     "it is rules of Prometheus",
+		"receivers: {otlp: {}}\n":                                              "",
+		"exporters: {otlp: {endpoint: \"a\"}}\nmetrics: {configs: [{a: b}]}\n": "",
+	} {
+		exit, done, _, stderr := run(t, nil, map[string]string{"a.yml": text}, "--config", "a.yml", "--set", "a::b=c", "--config", "yaml:a: b")
+		if want == "" {
+			assert.False(t, done, text)
+			continue
+		}
+		assert.True(t, done, text)
+		assert.Equal(t, 1, exit)
+		assert.Contains(t, stderr, "Error: cannot use a.yml: "+want)
+	}
 }
 
 func TestPrometheusFilesAreRefused(t *testing.T) {

@@ -77,6 +77,9 @@ func Run(source Source) (Result, error) {
 		config, err = convertCollector(in)
 	default:
 		err = fmt.Errorf("it is %s", kind.String())
+		if _, fault := parse(in.first); kind == unknown && fault != nil {
+			err = fmt.Errorf("%w: %w", err, fault)
+		}
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot convert %s: %w", in.name(), err)

@@ -101,6 +101,18 @@ func Detect(text []byte) Kind {
 // alloyBlock begins a component, which no YAML does.
 var alloyBlock = expression(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
 
+// strangers says what a file is that somebody gave a collector to run, if it is one that is met and can be told from parts of a collector's.
+func strangers(text []byte) Kind {
+	if bytes.Contains(text, []byte("service:")) || bytes.Contains(text, []byte("exporters:")) || bytes.Contains(text, []byte("processors:")) {
+		return ""
+	}
+	switch kind := Detect(text); kind {
+	case alloy, grafanaAgent, alertmanager, rules:
+		return kind
+	}
+	return ""
+}
+
 // ofVMAgent tells whether jobs have what only vmagent knows.
 func ofVMAgent(jobs *yaml.Node) bool {
 	for _, job := range contents(jobs) {

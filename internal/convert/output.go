@@ -81,6 +81,8 @@ type output struct {
 	// from, through and to are the pipeline, uses the extensions.
 	from, through, to, uses []string
 	telemetry               table
+	// external are the labels that a receiver gives to all that it scrapes, nil for none.
+	external *yaml.Node
 	// discoveries are the mechanisms of service discovery in it, by the key of the first that has them.
 	discoveries map[string]bool
 }

@@ -85,9 +85,7 @@ func convertPrometheus(in *input) ([]byte, error) {
 	}
 	for _, d := range destinations {
 		settings, name := remoteWrite(out, d, native)
-		if len(out.from) > 0 && !out.receivers.has(scraper) {
-			externalLabels(settings, globals)
-		}
+		externalLabels(settings, find(globals, "external_labels"))
 		out.export(name, settings)
 	}
 	if len(destinations) == 0 {
@@ -129,9 +127,9 @@ func prometheusGlobal(top *section, carry *carrier) *yaml.Node {
 	return carry.take(&kept, typeGlobal, "global")
 }
 
-// externalLabels puts the labels that the receiver would give to what it scrapes to an exporter that gets other data.
-func externalLabels(settings table, globals *yaml.Node) {
-	labels := find(globals, "external_labels")
+// externalLabels gives an exporter the labels that the receiver gives to what it scrapes: target_info, which the exporter makes, has them from there, and so has what
+// comes from elsewhere. Series that have them stay as they are.
+func externalLabels(settings table, labels *yaml.Node) {
 	if isNull(labels) {
 		return
 	}

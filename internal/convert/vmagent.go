@@ -119,6 +119,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 		if rules := sequence(append(append(append([]*yaml.Node{}, global...), own...), labels...)...); len(rules.Content) > 0 {
 			settings.set("write_relabel_configs", rules)
 		}
+		externalLabels(settings, out.external)
 		vmagentFormat(f, settings, i)
 		vmagentQueue(f, settings, i, &reported)
 		out.export(name, settings)
@@ -129,6 +130,7 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 		if rules := append(append([]*yaml.Node{}, global...), labels...); len(rules) > 0 {
 			settings.set("write_relabel_configs", sequence(rules...))
 		}
+		externalLabels(settings, out.external)
 		out.export("", settings)
 	}
 }

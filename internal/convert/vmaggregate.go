@@ -138,7 +138,6 @@ func (a *aggregation) rule(s *section) {
 	default:
 		selectors = []string{matches.Value}
 	}
-	i := 0
 	for _, selector := range selectors {
 		sides, ok := [][]matcher{nil}, true
 		if selector != "" {
@@ -155,12 +154,11 @@ func (a *aggregation) rule(s *section) {
 			continue
 		}
 		for _, match := range made {
-			rule := newTable().set("name", a.name(name, i))
+			rule := newTable().set("name", a.unique(name))
 			if !match.empty() {
 				rule.set("match", match)
 			}
 			a.rules = append(a.rules, rule.set("aggregate", aggregate).node)
-			i++
 		}
 	}
 	text := "series that are made have the name of the metric, and `.count`, `.max` and so on where there are several outputs; vmagent's are called name:interval_by_labels_output. "
@@ -192,11 +190,13 @@ func texts(list *yaml.Node) []string {
 	return values
 }
 
-func (a *aggregation) name(name string, i int) string {
-	if i > 0 {
-		name += " " + strconv.Itoa(i+1)
+// unique is a name that no rule has, of this file or of another.
+func (a *aggregation) unique(name string) string {
+	made := a.in.carrier(a.file).text(name)
+	for n := 2; slices.ContainsFunc(a.rules, func(rule *yaml.Node) bool { return find(rule, "name").Value == made }); n++ {
+		made = a.in.carrier(a.file).text(name + " " + strconv.Itoa(n))
 	}
-	return a.in.carrier(a.file).text(name)
+	return made
 }
 
 func (a *aggregation) outputs(s *section) []string {
@@ -231,8 +231,12 @@ func (a *aggregation) match(matchers []matcher) (table, bool) {
 		glob = carry.text(glob)
 		switch {
 		case m.label == "__name__":
+			whole := glob
 			for _, part := range []string{"_bucket", "_sum", "_count"} { // of a histogram, which is one metric
 				glob = strings.TrimSuffix(glob, part)
+			}
+			if glob != whole && strings.HasSuffix(glob, "*") { // it would be whatever else begins so
+				return made, false
 			}
 			made.set("metric", glob)
 		case resourceLabels[m.label] != "":

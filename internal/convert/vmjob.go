@@ -4,7 +4,9 @@
 package convert
 
 import (
+	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,15 +122,44 @@ func (j *vmJob) headers(from, to string) {
 			j.say(Lost, item, from, "a header must be `name: value`")
 			continue
 		}
-		values := sequence(str(strings.TrimSpace(value)))
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if to == "http_headers" && j.reserved(item, name, value) {
+			continue
+		}
+		values := sequence(str(value))
 		values.Style = yaml.FlowStyle
 		if to == "http_headers" {
-			made.set(strings.TrimSpace(name), newTable().set("values", values))
+			made.set(name, newTable().set("values", values))
 		} else {
-			made.set(strings.TrimSpace(name), values)
+			made.set(name, values)
 		}
 	}
-	j.set(to, made.node)
+	if !made.empty() {
+		j.set(to, made.node)
+	}
+}
+
+// reservedHeaders are those of a job that Prometheus refuses.
+var reservedHeaders = []string{
+	"Authorization", "Host", "Content-Encoding", "Content-Length", "Content-Type", "User-Agent", "Connection", "Keep-Alive", "Proxy-Authenticate",
+	"Proxy-Authorization", "Www-Authenticate", "Accept-Encoding", "X-Prometheus-Remote-Write-Version", "X-Prometheus-Remote-Read-Version",
+	"X-Prometheus-Scrape-Timeout-Seconds", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
+}
+
+// reserved tells a header that Prometheus refuses, and says so, unless there is a key for what it does.
+func (j *vmJob) reserved(item *yaml.Node, name, value string) bool {
+	name = http.CanonicalHeaderKey(name)
+	if !slices.Contains(reservedHeaders, name) {
+		return false
+	}
+	kind, credentials, ok := strings.Cut(value, " ")
+	given := slices.ContainsFunc([]string{"authorization", "basic_auth", "bearer_token", "bearer_token_file", "oauth2"}, func(key string) bool { return find(j.node, key) != nil })
+	if name == "Authorization" && ok && !given {
+		j.set("authorization", newTable().set("type", kind).set("credentials", strings.TrimSpace(credentials)).node)
+	} else {
+		j.say(Lost, item, "headers", name+" cannot be set: it is the client's own")
+	}
+	return true
 }
 
 // metricsPath moves a query out of a path, where Prometheus would take it for a part of the path.

@@ -71,7 +71,9 @@ func scrapeFile(in *input, out *output, f *flags, text []byte, file string) erro
 	for _, g := range groups {
 		config := newTable()
 		if globals != nil && len(globals.Content) > 0 {
-			config.set("global", carry.take(globals, typeGlobal, "global"))
+			made := carry.take(globals, typeGlobal, "global")
+			out.external = find(made, "external_labels")
+			config.set("global", made)
 		}
 		settings := newTable().set("config", config.set("scrape_configs", g.jobs))
 		g.options.set(settings)
