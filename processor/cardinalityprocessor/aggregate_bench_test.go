@@ -232,7 +232,7 @@ func TestBytesPerFeeder(t *testing.T) {
 	for name, c := range map[string]struct {
 		start pcommon.Timestamp
 		most  int64
-	}{"nothing said of the beginning": {0, 48}, "begun": {1, 56}} {
+	}{"nothing said of the beginning": {0, 44}, "begun": {1, 52}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, clients)
 			before, have, most := heapInUse(), 0, int64(0)

@@ -15,20 +15,18 @@ import (
 //
 //	places   |t 3|   |t 1|t 2|...   where keys belong: a part of the key, and the number of its row, from 1 on. At most four in five are taken
 //	pieces   |row|row|...|          rows
+//	starts   |time|time|...|        of the rows of a piece, when their feeders began
 //
 // Whether a key is there is found out without the lock. Who finds it not has to look again under the lock: it may be moving.
 type feederRows struct {
 	places []atomic.Uint32
-	pieces []*feederPiece
+	pieces []*[pieceRows]feederRow
+	starts []*[pieceRows]pcommon.Timestamp // by piece; nil as long as no feeder has said so, as is usual in remote write. Under the lock
 }
 
-// pieceRows is how many rows there are in a piece. More are added piece by piece, and none is moved for that.
+// pieceRows is how many rows there are in a piece. More are added piece by piece, and none is moved for that. It has the size of what the
+// allocator gives out, and no pointer that the garbage collector would have to look for.
 const pieceRows = 64
-
-type feederPiece struct {
-	rows   [pieceRows]feederRow
-	starts *[pieceRows]pcommon.Timestamp // when feeders began; nil as long as none has said so, as is usual in remote write. Under the lock
-}
 
 // feederRow is a feeder: what is looked at without the lock, and what is known of it.
 type feederRow struct {
@@ -66,31 +64,42 @@ func (r *feederRows) is(row uint32, key uint64) bool {
 }
 
 func (r *feederRows) row(row uint32) *feederRow {
-	return &r.pieces[row/pieceRows].rows[row%pieceRows]
+	return &r.pieces[row/pieceRows][row%pieceRows]
 }
 
 // feeder returns what is known of the feeder in a row. The lock is held, here and below.
 func (r *feederRows) feeder(row uint32) feeder {
-	piece, at := r.pieces[row/pieceRows], row%pieceRows
-	of := &piece.rows[at]
+	of := r.row(row)
 	f := feeder{time: of.time, bits: of.bits, portion: of.of >> feederFlagBits, flags: feederFlags(of.of & (1<<feederFlagBits - 1))}
-	if piece.starts != nil {
-		f.start = piece.starts[at]
+	if starts := r.startsOf(row); starts != nil {
+		f.start = starts[row%pieceRows]
 	}
 	return f
 }
 
 // put notes what is known of the feeder in a row.
 func (r *feederRows) put(row uint32, f feeder) {
-	piece, at := r.pieces[row/pieceRows], row%pieceRows
-	of := &piece.rows[at]
+	of := r.row(row)
 	of.of, of.time, of.bits = f.portion<<feederFlagBits|uint32(f.flags), f.time, f.bits
-	if piece.starts == nil && f.start != 0 {
-		piece.starts = new([pieceRows]pcommon.Timestamp)
+	starts := r.startsOf(row)
+	if starts == nil && f.start != 0 {
+		starts = new([pieceRows]pcommon.Timestamp)
+		for len(r.starts) <= int(row/pieceRows) {
+			r.starts = append(r.starts, nil)
+		}
+		r.starts[row/pieceRows] = starts
 	}
-	if piece.starts != nil {
-		piece.starts[at] = f.start
+	if starts != nil {
+		starts[row%pieceRows] = f.start
 	}
+}
+
+// startsOf are those of the piece of a row, or nil.
+func (r *feederRows) startsOf(row uint32) *[pieceRows]pcommon.Timestamp {
+	if piece := int(row / pieceRows); piece < len(r.starts) {
+		return r.starts[piece]
+	}
+	return nil
 }
 
 // find returns the row of a key, noRow if there is none.
@@ -155,7 +164,7 @@ func (s *feederShard) row() uint32 {
 		return row
 	}
 	if was := s.rows.Load(); int(s.used/pieceRows) == len(was.pieces) {
-		s.rows.Store(&feederRows{places: was.places, pieces: append(was.pieces, new(feederPiece))})
+		s.rows.Store(&feederRows{places: was.places, pieces: append(was.pieces, new([pieceRows]feederRow)), starts: was.starts})
 	}
 	s.used++
 	return s.used - 1
@@ -178,7 +187,8 @@ func (s *feederShard) insert(key uint64, f feeder, epoch uint32) uint32 {
 
 // reindex makes another number of places.
 func (s *feederShard) reindex(n int) {
-	r := &feederRows{places: make([]atomic.Uint32, n), pieces: s.rows.Load().pieces}
+	was := s.rows.Load()
+	r := &feederRows{places: make([]atomic.Uint32, n), pieces: was.pieces, starts: was.starts}
 	for row := range s.used {
 		if key := r.row(row).key.Load(); key != 0 {
 			r.index(key, row)
