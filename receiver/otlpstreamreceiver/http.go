@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/godwit-otel/godwit/internal/audience"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -42,7 +43,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 		mux.HandleFunc(signal.WebSocketPath(), func(w http.ResponseWriter, req *http.Request) { r.serveWebSocket(w, req, signal) })
 	}
 	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(httpError)}
-	if unheard(r.settings.TelemetrySettings) {
+	if audience.None(r.settings.TelemetrySettings, otelhttp.ScopeName) {
 		// To make what nobody hears takes a tenth of what a request of a thousand points does.
 		silent := otelhttp.WithFilter(func(*http.Request) bool { return false })
 		options = append(options, xconfighttp.WithOtelHTTPOptions(silent))

@@ -7,9 +7,7 @@ import (
 	"context"
 	"slices"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -20,17 +18,6 @@ import (
 // propagates tells whether the Collector's propagators have W3C's. Without it, traces begin anew here, whatever comes.
 func propagates() bool {
 	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
-}
-
-// unheard tells that nobody hears what the HTTP server's instrumentation says of requests: its spans and metrics go
-// nowhere, and there are no traces to carry on.
-func unheard(set component.TelemetrySettings) bool {
-	ctx := context.Background()
-	// Neither is ever told: the span is not ended, and the counter counts nothing.
-	_, span := set.TracerProvider.Tracer(otelhttp.ScopeName).Start(ctx, "probe") //nolint:spancheck // as said
-	probe, err := set.MeterProvider.Meter(otelhttp.ScopeName).Int64Counter("probe")
-	silent := err == nil && !probe.Enabled(ctx) && !span.SpanContext().IsValid()
-	return silent && len(otel.GetTextMapPropagator().Fields()) == 0 //nolint:spancheck // neither here
 }
 
 // traced returns the context of a request, and who reports it: with the span that the client has for it as

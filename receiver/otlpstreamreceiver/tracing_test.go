@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -23,10 +24,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/godwit-otel/godwit/internal/audience"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 func TestWhoHearsOfRequests(t *testing.T) {
+	unheard := func(set component.TelemetrySettings) bool { return audience.None(set, otelhttp.ScopeName) }
 	require.True(t, unheard(componenttest.NewNopTelemetrySettings()))
 
 	spans := componenttest.NewNopTelemetrySettings()

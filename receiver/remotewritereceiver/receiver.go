@@ -15,12 +15,16 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/confighttp/xconfighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/audience"
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/http1"
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -108,7 +112,13 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	}
 	mux := http.NewServeMux()
 	mux.Handle(r.cfg.Path, r)
-	with, err := server.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux)
+	var options []confighttp.ToServerOption
+	if audience.None(r.settings.TelemetrySettings, otelhttp.ScopeName) {
+		// What it makes for each request is half of the garbage that one leaves.
+		silent := otelhttp.WithFilter(func(*http.Request) bool { return false })
+		options = append(options, xconfighttp.WithOtelHTTPOptions(silent))
+	}
+	with, err := server.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, options...)
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot make the HTTP server: %w", err), listener.Close())
 	}

@@ -1,0 +1,23 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package audience tells whether anybody hears what instrumentation says. What nobody hears need not be made.
+package audience
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel"
+)
+
+// None tells that nobody hears what the instrumentation of a scope says of requests: its spans and metrics go nowhere, and there are no
+// traces to carry on.
+func None(set component.TelemetrySettings, scope string) bool {
+	ctx := context.Background()
+	// Neither is ever told: the span is not ended, and the counter counts nothing.
+	_, span := set.TracerProvider.Tracer(scope).Start(ctx, "probe") //nolint:spancheck // as said
+	probe, err := set.MeterProvider.Meter(scope).Int64Counter("probe")
+	silent := err == nil && !probe.Enabled(ctx) && !span.SpanContext().IsValid()
+	return silent && len(otel.GetTextMapPropagator().Fields()) == 0 //nolint:spancheck // neither here
+}
