@@ -15,6 +15,11 @@ import (
 // they are at least: what is in use comes back at once, and each page at the cost of a fault.
 const releaseDelay = 10 * time.Second
 
+// settleDelay is how long after the first release the second comes. The next ones come after twice as long each, until they are as far apart
+// as refreshes: what is used once a second is there again when the second comes, and what is used once in ten when the fourth does. Where
+// anything is there again, pages come one by one from then on.
+const settleDelay = 3 * time.Second
+
 // outcome is how a release went; the zero value is that of none yet.
 type outcome int
 

@@ -17,12 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The kernel maps up to 64 KiB around a page that is touched, or all of a large folio, but nothing beyond a mapping. So the executable's
+// mappings are divided: all of it into pieces, and a piece of which anything came back into its pages. Each mapping takes some 200 bytes of the
+// kernel, and a process may have 65,530.
 const (
-	// The kernel maps up to 64 KiB around a page that is touched, or all of a large folio, but nothing beyond a mapping. Of mappings that are
-	// this small most of what gets resident is what was touched.
-	smallMapping = 8 << 10
-	// manyMappings bounds how many an executable is divided into: each takes some 200 bytes of the kernel, and a process may have 65,530.
-	manyMappings = 8192
+	// pagesOfPiece is odd, as are the pages of larger pieces: then the pages of a piece differ from each other, and from those of its
+	// neighbours, if every other one is marked.
+	pagesOfPiece = 5
+	// manyPieces bounds the pieces, and manyPages the mappings more that their pages are.
+	manyPieces = 8192
+	manyPages  = 8192
 )
 
 // A span is addresses at which the executable's file is mapped, private and read-only. What is adjacent is one span.
@@ -32,9 +36,9 @@ type span struct {
 
 // An executable is where the file of the process is mapped, which never changes.
 type executable struct {
-	mu      sync.Mutex
-	spans   []span // nil until they are found
-	divided bool
+	mu     sync.Mutex
+	spans  []span // nil until they are found
+	pieces pieces
 }
 
 // release unmaps the pages of the executable's file that hold
@@ -47,10 +51,7 @@ func (e *executable) release() (int64, error) {
 	if err := e.find(); err != nil {
 		return 0, err
 	}
-	if !e.divided {
-		divide(e.spans)
-		e.divided = true
-	}
+	e.pieces.divide(e.spans)
 	released := int64(0)
 	err := eachRun(e.spans, func(run span, resident int64) error {
 		if errno := advise(run, unix.MADV_DONTNEED); errno != 0 { // EINVAL when the mapping is locked in memory
@@ -87,22 +88,56 @@ func (e *executable) find() (err error) {
 	return err
 }
 
+// pieces are what the spans of an executable are divided into.
+type pieces struct {
+	size  uintptr              // of one; 0 before there are any
+	paged map[uintptr]struct{} // those that are divided into pages, by where they begin
+	pages int                  // mappings more that these are
+}
+
 // divide makes small mappings of spans, if it can: neighbours differ in whether a dump of the process would have them, which it would not in
-// any case, since pages of files are not dumped unless somebody asks for it.
-func divide(spans []span) {
+// any case, since pages of files are not dumped unless somebody asks for it. What it saves is not worth a word if it cannot.
+func (p *pieces) divide(spans []span) {
+	if p.size > 0 {
+		p.dividePaged(spans)
+		return
+	}
 	size := uintptr(0)
 	for _, s := range spans {
 		size += s.end - s.start
 	}
 	page := uintptr(os.Getpagesize())
-	each := (max(smallMapping, size/manyMappings) + page - 1) / page * page
+	p.size = max(pagesOfPiece, size/manyPieces/page|1) * page
+	p.paged = map[uintptr]struct{}{}
 	for _, s := range spans {
-		for at := s.start; at < s.end; at += 2 * each {
-			if advise(span{at, min(at+each, s.end)}, unix.MADV_DONTDUMP) != 0 {
-				return // what it saves is not worth a word
+		for at := s.start; at < s.end; at += 2 * p.size {
+			if advise(span{at, min(at+p.size, s.end)}, unix.MADV_DONTDUMP) != 0 {
+				return
 			}
 		}
 	}
+}
+
+// dividePaged makes mappings of the pages of pieces that came back since they were released.
+func (p *pieces) dividePaged(spans []span) {
+	page := uintptr(os.Getpagesize())
+	_ = eachPage(spans, func(s span, at uintptr, entry uint64) {
+		piece := (at - s.start) / p.size
+		begin := s.start + piece*p.size
+		if _, done := p.paged[begin]; done || isOwn(entry) || entry&pagePresent == 0 || p.pages >= manyPages {
+			return
+		}
+		p.paged[begin] = struct{}{}
+		advice := uintptr(unix.MADV_DODUMP) // for its pages are marked, if it has an even number
+		if piece%2 == 1 {
+			advice = unix.MADV_DONTDUMP
+		}
+		for at := begin + page; at < min(begin+p.size, s.end); at += 2 * page {
+			if advise(span{at, at + page}, advice) == 0 {
+				p.pages += 2
+			}
+		}
+	})
 }
 
 func advise(s span, advice uintptr) unix.Errno {
@@ -179,44 +214,61 @@ func isOwn(entry uint64) bool {
 	return entry&pageSwapped != 0 || entry&(pagePresent|pageOfFile) == pagePresent
 }
 
-// eachRun calls a function for each run of pages of spans that hold nothing but the file, with how much of it is resident. Errors of the
-// function are returned in the end.
-func eachRun(spans []span, do func(run span, resident int64) error) error {
+// eachPage calls a function for each page of spans, with the span that it is of.
+func eachPage(spans []span, do func(of span, page uintptr, entry uint64)) error {
 	pagemap, err := os.Open("/proc/self/pagemap")
 	if err != nil {
 		return fmt.Errorf("cannot read what pages there are: %w", err)
 	}
 	defer func() { _ = pagemap.Close() }()
-	var errs []error
 	page := uintptr(os.Getpagesize())
-	entries := make([]byte, 1024*pageEntry)
+	entries := make([]byte, longRun*pageEntry)
 	for _, s := range spans {
-		for s.start < s.end {
-			some := entries[:min(uintptr(len(entries)), (s.end-s.start)/page*pageEntry)]
-			if _, err := pagemap.ReadAt(some, int64(s.start/page*pageEntry)); err != nil {
-				return errors.Join(append(errs, fmt.Errorf("cannot read what pages there are: %w", err))...)
-			}
-			run, resident := span{s.start, s.start}, int64(0)
-			end := func() {
-				if run.end > run.start {
-					errs = append(errs, do(run, resident))
-				}
-				run, resident = span{run.end + page, run.end + page}, 0
+		for at := s.start; at < s.end; {
+			some := entries[:min(uintptr(len(entries)), (s.end-at)/page*pageEntry)]
+			if _, err := pagemap.ReadAt(some, int64(at/page*pageEntry)); err != nil {
+				return fmt.Errorf("cannot read what pages there are: %w", err)
 			}
 			for ; len(some) > 0; some = some[pageEntry:] {
-				entry := binary.NativeEndian.Uint64(some)
-				if isOwn(entry) {
-					end()
-					continue
-				}
-				run.end += page
-				if entry&pagePresent != 0 {
-					resident += int64(page)
-				}
+				do(s, at, binary.NativeEndian.Uint64(some))
+				at += page
 			}
-			s.start = run.end
-			end()
 		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// longRun is how many pages a run has at most.
+const longRun = 1024
+
+// eachRun calls a function for each run of pages of spans that hold nothing but the file, with how much of it is resident. Errors of the
+// function are returned in the end.
+func eachRun(spans []span, do func(run span, resident int64) error) error {
+	var errs []error
+	var run span
+	resident := int64(0)
+	end := func() {
+		if run.end > run.start {
+			errs = append(errs, do(run, resident))
+		}
+		run, resident = span{}, 0
+	}
+	page := uintptr(os.Getpagesize())
+	err := eachPage(spans, func(_ span, at uintptr, entry uint64) {
+		if isOwn(entry) || at != run.end || at-run.start == longRun*page { // what was looked at long ago may be the process' own by now
+			end()
+		}
+		if isOwn(entry) {
+			return
+		}
+		if run.start == 0 {
+			run.start = at
+		}
+		run.end = at + page
+		if entry&pagePresent != 0 {
+			resident += int64(page)
+		}
+	})
+	end()
+	return errors.Join(append(errs, err)...)
 }

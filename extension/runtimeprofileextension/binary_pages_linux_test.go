@@ -4,10 +4,12 @@
 package runtimeprofileextension
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -162,29 +164,74 @@ func TestPagesWrittenToAreKept(t *testing.T) {
 	assert.Equal(t, beside, written[5*page])
 }
 
-// After a release, what is touched does not bring much of what is around it.
+// After a release, what is touched does not bring much of what is around it, and after two nothing.
 func TestTouchedPagesComeAlone(t *testing.T) {
-	const size = 1 << 20
+	page := os.Getpagesize()
+	size := 256 * page
 	mapped := mapExecutable(t, size, unix.PROT_READ)
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))
-	there := func() (resident int64) {
-		require.NoError(t, eachRun([]span{{start, start + size}}, func(_ span, pages int64) error {
-			resident += pages
-			return nil
-		}))
-		return resident
+	file := executable{spans: []span{{start, start + uintptr(size)}}}
+	there := func() int64 { return file.resident() / int64(page) }
+	release := func() {
+		t.Helper()
+		_, err := file.release()
+		require.NoError(t, err)
+		require.Zero(t, there())
 	}
 	sum := byte(0)
-	for n := 0; n < size; n += os.Getpagesize() {
-		sum += mapped[n]
+	touch := func(every int) {
+		for n := 0; n < len(mapped); n += every * page {
+			sum += mapped[n]
+		}
 	}
-	require.EqualValues(t, size, there(), "%d", sum)
-	_, err := new(executable).release()
-	require.NoError(t, err)
-	require.Zero(t, there())
+	touch(1)
+	require.EqualValues(t, 256, there())
+	release()
 	sum += mapped[size/2]
-	assert.Positive(t, there(), "%d", sum)
-	assert.LessOrEqual(t, there(), int64(max(smallMapping, os.Getpagesize())))
+	assert.Positive(t, there())
+	assert.LessOrEqual(t, there(), int64(pagesOfPiece))
+	touch(1)
+	release()
+	touch(2)
+	assert.EqualValues(t, 128, there(), "%d", sum)
+	mappings := bytes.Count(mapsOf(t, start, size), []byte("\n"))
+	assert.Equal(t, 256, mappings)
+}
+
+// Pieces of which nothing came back stay whole.
+func TestOnlyWhatComesBackIsDividedIntoPages(t *testing.T) {
+	page := os.Getpagesize()
+	size := 40 * pagesOfPiece * page
+	mapped := mapExecutable(t, size, unix.PROT_READ)
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))
+	file := executable{spans: []span{{start, start + uintptr(size)}}}
+	_, err := file.release()
+	require.NoError(t, err)
+	sum := mapped[7*pagesOfPiece*page] + mapped[8*pagesOfPiece*page+2*page]
+	for range 3 {
+		_, err = file.release()
+		require.NoError(t, err)
+	}
+	sum += mapped[8*pagesOfPiece*page+2*page]
+	assert.EqualValues(t, page, file.resident(), "%d", sum)
+	assert.Equal(t, 38+2*pagesOfPiece, bytes.Count(mapsOf(t, start, size), []byte("\n")))
+	assert.Equal(t, 2*(pagesOfPiece-1), file.pieces.pages)
+}
+
+// mapsOf returns the lines of the mappings in a range.
+func mapsOf(t *testing.T, start uintptr, size int) (lines []byte) {
+	t.Helper()
+	all, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	for line := range bytes.Lines(all) {
+		low, _, _ := bytes.Cut(line, []byte("-"))
+		at, err := strconv.ParseUint(string(low), 16, 64)
+		require.NoError(t, err)
+		if uintptr(at) >= start && uintptr(at) < start+uintptr(size) {
+			lines = append(lines, line...)
+		}
+	}
+	return lines
 }
 
 // What else is mapped, such as a database on disk, is not the executable's.

@@ -47,12 +47,19 @@ func TestBinaryPagesAreReleasedAfterReadyAndAtEachRefresh(t *testing.T) {
 			require.NoError(t, s.Ready())
 			after(releaseDelay-1, 0) // nor does a refresh before the first release
 			after(1, first)
-			after(54*time.Second, first)
-			after(time.Second, first+perRefresh)
+			settled := first
+			for wait := settleDelay; wait < 30*time.Second; wait *= 2 { // while it becomes known what is used
+				after(wait-1, settled)
+				settled += first
+				after(1, settled)
+			}
+			after(10*time.Second, settled) // a refresh comes too early
+			after(59*time.Second, settled)
+			after(time.Second, settled+perRefresh)
 			require.NoError(t, s.NotReady())
-			after(10*time.Minute, first+11*perRefresh)
+			after(10*time.Minute, settled+11*perRefresh)
 			s.shutdown(t)
-			after(time.Hour, first+11*perRefresh)
+			after(time.Hour, settled+11*perRefresh)
 		})
 	}
 	f(ProfileMinimal, 1, 1)
@@ -70,7 +77,7 @@ func TestBinaryPagesAreLeftForAWhile(t *testing.T) {
 		for _, step := range []struct {
 			wait time.Duration
 			want int64
-		}{{900 * time.Millisecond, 0}, {200 * time.Millisecond, 1}, {8 * time.Second, 1}, {2 * time.Second, 2}, {time.Minute, 8}} {
+		}{{900 * time.Millisecond, 0}, {200 * time.Millisecond, 1}, {2800 * time.Millisecond, 1}, {200 * time.Millisecond, 2}, {5800 * time.Millisecond, 2}, {200 * time.Millisecond, 3}, {9 * time.Second, 3}, {time.Second, 4}, {time.Minute, 10}} {
 			time.Sleep(step.wait)
 			synctest.Wait()
 			assert.Equal(t, step.want, releases.Load())

@@ -160,9 +160,10 @@ func (e *runtimeProfile) run(ctx context.Context) {
 		look, roomLook = ticker.C, roomTicker.C
 	}
 	room := newEmptyRoom(readSample())
-	first := time.NewTimer(releaseDelay)
-	first.Stop()
-	defer first.Stop()
+	start := time.NewTimer(releaseDelay) // and what follows it
+	start.Stop()
+	defer start.Stop()
+	settle := settleDelay
 	var released time.Time // zero before the first time
 	release := func() {
 		e.pages.release()
@@ -188,9 +189,13 @@ func (e *runtimeProfile) run(ctx context.Context) {
 			}
 		case <-e.ready:
 			if e.cfg.releaseBinaryPages() {
-				first.Reset(min(releaseDelay, e.cfg.RefreshInterval))
+				start.Reset(min(releaseDelay, e.cfg.RefreshInterval))
 			}
-		case <-first.C:
+		case <-start.C:
+			if settle < rest {
+				start.Reset(settle)
+				settle *= 2
+			}
 			release()
 		}
 	}
