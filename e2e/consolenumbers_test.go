@@ -173,7 +173,7 @@ func (s *situation) run(t *testing.T, browser *console.Browser, body string) {
 	a, b := rwserver.New(t, rwserver.Options{CountOnly: true}), rwserver.New(t, rwserver.Options{CountOnly: true})
 	a.Always(s.a)
 	b.Always(s.b)
-	endpoint, free := freeport.Addr(t), freeport.Addr(t)
+	endpoint, free, second := freeport.Addr(t), freeport.Addr(t), freeport.Addr(t)
 	configs := []string{
 		fmt.Sprintf(scraping, a.URL(), jobs(job("goose", target.Addr(), ""))),
 		fmt.Sprintf("extensions: {console: {endpoint: %s}}\nservice: {extensions: [health_check, console]}", endpoint),
@@ -182,14 +182,18 @@ func (s *situation) run(t *testing.T, browser *console.Browser, body string) {
 		if part == "" {
 			continue
 		}
-		configs = append(configs, addressed(part, a.URL(), b.URL(), free, t.TempDir(), target.Addr()))
+		configs = append(configs, addressed(part, a.URL(), b.URL(), free, t.TempDir(), target.Addr(), second))
 	}
 	c := startDistribution(t, cmp.Or(s.distribution, "godwit-agent"), configs...)
 	api := "http://" + endpoint + "/api/v1/"
 	p := browser.Page(t, console.Wide, "http://"+endpoint+"/", "")
 	p.Do(listens)
-	now := &staged{collector: c, a: a, b: b, api: api, page: p}
+	now := &staged{collector: c, target: target, a: a, b: b, api: api, page: p}
 	now.comesTo(t, s.holds)
+	wait.Until(t, time.Minute, func() (bool, string) {
+		why := now.asReceived(t)
+		return why == "", why
+	})
 	p.Reads("main", s.reads...)
 	now.shows(t)
 	if s.then != nil {
@@ -312,16 +316,17 @@ func sandwich(t *testing.T, c *collector, api string) string {
 			return why
 		}
 	}
-	scraping := 0
+	counted := map[string]shownCounts{"": list.Counts} // of all receivers, and of each
 	for i := range o.Nodes {
-		if o.Nodes[i].Targets != nil {
-			scraping++
+		if own := o.Nodes[i].Targets; own != nil {
+			counted[fmt.Sprintf("receiver=%q", strings.TrimPrefix(o.Nodes[i].ID, "receiver/"))] = *own
 		}
 	}
-	if scraping == 1 { // two receivers of a type have one metric, and the last one's word counts
-		for state, n := range map[string]int{"healthy": list.Counts.Healthy, "failing": list.Counts.Failing, "unknown": list.Counts.Unknown, "dropped": list.Counts.Dropped} {
-			name, label := "otelcol_receiver_fastprometheus_targets", fmt.Sprintf("state=%q", state)
-			if why := between(name+" "+state, float64(n), metricWith(t, before, name, label), metricWith(t, after, name, label)); why != "" {
+	const name = "otelcol_receiver_fastprometheus_targets"
+	for of, counts := range counted {
+		for state, n := range map[string]int{"healthy": counts.Healthy, "failing": counts.Failing, "unknown": counts.Unknown, "dropped": counts.Dropped} {
+			labels := []string{of, fmt.Sprintf("state=%q", state)}
+			if why := between(fmt.Sprint(name, labels), float64(n), metricWith(t, before, name, labels...), metricWith(t, after, name, labels...)); why != "" {
 				return why
 			}
 		}
@@ -329,6 +334,31 @@ func sandwich(t *testing.T, c *collector, api string) string {
 	// Memory comes and goes between two looks.
 	rss := metric(t, after, "otelcol_process_memory_rss")
 	return say(math.Abs(known(o.Process.RSS)-rss) < 0.3*rss, "the console says %v bytes of memory, the metrics %v", known(o.Process.RSS), rss)
+}
+
+// asReceived compares what the console says was acknowledged with what the destinations have got.
+func (s *staged) asReceived(t *testing.T) string {
+	t.Helper()
+	got := func() map[string]int {
+		return map[string]int{s.a.URL(): s.a.Totals().Samples, s.b.URL(): s.b.Totals().Samples}
+	}
+	before := got()
+	var d shownDelivery
+	if err := look(s.api+"delivery", &d); err != nil {
+		return err.Error()
+	}
+	after, sent := got(), map[string]int{}
+	for i := range d.Exporters {
+		for _, to := range d.Exporters[i].Destinations {
+			sent[to.Name] += int(to.Sent)
+		}
+	}
+	for url := range before { // what is on its way is there, and not acknowledged yet
+		if n := sent[url]; n > after[url] || n < before[url]-3*ofAScrape {
+			return fmt.Sprintf("%s had %d samples, then the console said %d, then it had %d", url, before[url], n, after[url])
+		}
+	}
+	return ""
 }
 
 // between allows what goes up and down to have done so.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-otel/godwit/e2e/console"
 	"github.com/godwit-otel/godwit/e2e/rwserver"
+	"github.com/godwit-otel/godwit/e2e/targets"
 )
 
 // A situation is an agent with something to show. Each has two destinations to use, A and B.
@@ -24,7 +25,7 @@ type situation struct {
 	// a and b are how the destinations answer.
 	a, b rwserver.Step
 	// config is laid over that of an agent that scrapes one target each second and sends to A. In it %[1]s and %[2]s are the
-	// addresses of A and B, %[3]s one that is free, %[4]s a folder and %[5]s the target. Several are laid over each other.
+	// addresses of A and B, %[3]s and %[6]s are free, %[4]s is a folder and %[5]s the target. Several are laid over each other.
 	config string
 	// holds is what the numbers must come to be. "" is well.
 	holds func(o *shownOverview) string
@@ -39,9 +40,10 @@ type situation struct {
 type staged struct {
 	*collector
 
-	a, b *rwserver.Server
-	api  string
-	page *console.Page
+	target *targets.Target
+	a, b   *rwserver.Server
+	api    string
+	page   *console.Page
 }
 
 // over stands between configurations.
@@ -55,6 +57,9 @@ const (
 processors: {cardinality: {mode: %s, rules: [{name: few, match: {metric: goose}, group_by: [metric], max_series: 40, on_exceed: [drop]}]}}
 service: {pipelines: {metrics: {processors: [cardinality]}}}`
 )
+
+// secondJob is another receiver that scrapes the target.
+const secondJob = "receivers: {prometheus: {config: {global: {scrape_interval: 1s, scrape_timeout: 1s}, scrape_configs: [{job_name: second, static_configs: [{targets: ['%[5]s']}]}]}}}"
 
 var (
 	unwilling = rwserver.Step{Status: 503}
@@ -116,6 +121,12 @@ func finding(text string) func(*shownOverview) string {
 
 func both(o *shownOverview) string {
 	return say(o.Totals.Destinations == 2, "%d destinations", o.Totals.Destinations)
+}
+
+func destinations(n int) func(*shownOverview) string {
+	return func(o *shownOverview) string {
+		return say(o.Totals.Destinations == n, "%d destinations and not %d", o.Totals.Destinations, n)
+	}
 }
 
 // nothing says that there is neither a loss nor a backlog: what was taken has been acknowledged.
@@ -285,5 +296,85 @@ var situations = []situation{
 		name:   "hostile labels",
 		config: "receivers: {fastprometheus: {config: {scrape_configs: [{job_name: strange, static_configs: [{targets: ['%[5]s'], labels: {markup: '<script>document.title=1</script>', reversed: \"\\u202Egpj.exe\"}}]}]}}}",
 		holds:  all(sums(1, 0, 0), comes(ofAScrape), counted(1, 0, 0)),
+	},
+	{
+		name:   "two receivers, one exporter",
+		config: secondJob + over + "service: {pipelines: {metrics/b: {receivers: [prometheus], exporters: [remotewrite]}}}",
+		holds:  all(sums(1, 0, 0), comes(2*ofAScrape), counted(2, 0, 0), apart, destinations(1), state("ok")),
+	},
+	{
+		name: "three exporters of one pipeline, one rejects", b: rejecting,
+		config: "exporters: {remotewrite/b: {endpoint: %[1]s, target_info: {enabled: false}, batch: {timeout: 100ms}}, remotewrite/c: {endpoint: %[2]s, target_info: {enabled: false}, batch: {timeout: 100ms}}}\n" +
+			"service: {pipelines: {metrics: {exporters: [remotewrite, remotewrite/b, remotewrite/c]}}}",
+		holds: all(sums(0, 0, 1), comes(ofAScrape), destinations(3), state("ok", "ok", "dropping")), reads: []string{"by the slowest of 3 destinations"},
+	},
+	{
+		name: "through a connector", distribution: "godwit",
+		config: "connectors: {forward: {}}\nservice: {pipelines: {metrics: {exporters: [forward]}, metrics/out: {receivers: [forward], exporters: [remotewrite]}}}",
+		holds:  all(sums(1, 0, 0), comes(ofAScrape), destinations(1), state("ok")),
+	},
+	{
+		name: "beside a connector, behind which it is down", distribution: "godwit", b: unwilling,
+		config: "connectors: {forward: {}}\nexporters: {remotewrite/b: {endpoint: %[2]s, target_info: {enabled: false}, batch: {timeout: 100ms}, circuit_breaker: {consecutive_failures: 1000000}}}\n" +
+			"service: {pipelines: {metrics: {exporters: [remotewrite, forward]}, metrics/out: {receivers: [forward], exporters: [remotewrite/b]}}}",
+		holds: all(sums(0, 0, 0), comes(ofAScrape), both, state("ok", "retrying")),
+	},
+	{
+		name: "a receiver without targets",
+		config: "receivers: {prometheus: {config: {scrape_configs: [{job_name: nobody, static_configs: []}]}}}\n" +
+			"service: {pipelines: {metrics/b: {receivers: [prometheus], exporters: [remotewrite]}}}",
+		holds: all(sums(1, 0, 0), comes(ofAScrape), counted(1, 0, 0), state("ok")),
+	},
+	{
+		name: "a filter on the way", distribution: "godwit",
+		config: "processors: {filter: {metrics: {datapoint: ['IsMatch(attributes[\"ring\"], \"r[0-4].\")']}}}\nservice: {pipelines: {metrics: {processors: [filter]}}}",
+		holds:  all(sums(0.5, 0, 0), comes(ofAScrape), state("ok")),
+	},
+	{
+		name:   "a batch on the way",
+		config: "processors: {batch: {timeout: 200ms}}\nservice: {pipelines: {metrics: {processors: [batch]}}}",
+		holds:  all(sums(1, 0, 0), comes(ofAScrape), state("ok"), nothing),
+	},
+	{
+		name: "killed, and started again", config: "exporters: {remotewrite: {queue: {directory: '%[4]s'}}}", holds: all(sums(1, 0, 0), comes(ofAScrape)),
+		then: func(_ *testing.T, s *staged) {
+			s.page.Forgive()
+			s.Kill()
+			s.Restart()
+			s.ready()
+		},
+		thenHolds: all(sums(1, 0, 0), comes(ofAScrape), nothing),
+	},
+	{
+		name: "limits in two pipelines of a receiver",
+		config: fmt.Sprintf(limitedTo, "enforce") + over +
+			"exporters: {remotewrite/b: {endpoint: %[2]s, target_info: {enabled: false}, batch: {timeout: 100ms}}}\n" +
+			"service: {pipelines: {metrics/b: {receivers: [fastprometheus], processors: [cardinality], exporters: [remotewrite/b]}}}",
+		holds: all(sums(0.4, 0.6, 0), comes(ofAScrape), both, state("ok", "ok"), finding("Rule few is at its limit: 40 of 40 series: label ring of goose")),
+	},
+	{
+		name: "a tenant over its limit",
+		config: "processors: {cardinality: {mode: enforce, tenant: {from: ['resource:service.name']}, rules: [{name: each, group_by: [tenant], max_series: 50, on_exceed: [drop]}]}}\n" +
+			"service: {pipelines: {metrics: {processors: [cardinality]}}}",
+		holds: all(sums(50.0/ofAScrape, 55.0/ofAScrape, 0), comes(ofAScrape), state("ok"), finding("Rule each is at its limit: 50 of 50 series")), reads: []string{"limited"},
+	},
+	{
+		name: "a wrong password", a: rwserver.Step{Status: 401},
+		holds: all(sums(0, 0, 0), comes(ofAScrape), state("breaker_open"), finding("circuit breaker is open")), reads: []string{"401"},
+	},
+	{
+		name: "by a stream and by remote write at once", distribution: "godwit",
+		config: secondJob + over +
+			"exporters: {otlpstream: {endpoint: %[3]s, tls: {insecure: true}, sending_queue: {batch: {flush_timeout: 50ms}}}, remotewrite/own: {endpoint: 'http://%[6]s/api/v1/write', target_info: {enabled: false}, batch: {timeout: 100ms}}}\n" +
+			"receivers: {otlpstream: {protocols: {grpc: {endpoint: %[3]s}}}, remotewrite: {endpoint: %[6]s}}\n" +
+			"service: {pipelines: {metrics: {exporters: [otlpstream]}, metrics/b: {receivers: [prometheus], exporters: [remotewrite/own]}, metrics/own: {receivers: [otlpstream, remotewrite], exporters: [remotewrite]}}}",
+		holds: all(sums(1, 0, 0), comes(2*ofAScrape), counted(2, 0, 0), apart, state("ok", "ok", "ok")), reads: []string{"otlpstream", "remotewrite/own"},
+	},
+	{
+		name: "a target begins to fail", holds: all(sums(1, 0, 0), comes(ofAScrape), counted(1, 0, 0)),
+		then: func(_ *testing.T, s *staged) { s.target.Then(targets.Page{Status: 500}) },
+		thenHolds: all(counted(0, 1, 0), finding("1 of 1 targets fails: an HTTP error status: 500"), comes(5), func(o *shownOverview) string {
+			return say(known(o.Totals.Lost) == 0 && known(o.Totals.Limited) == 0, "lost %v, limited %v", known(o.Totals.Lost), known(o.Totals.Limited))
+		}),
 	},
 }

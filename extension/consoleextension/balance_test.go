@@ -253,3 +253,32 @@ func TestWhatLimitsKeepOutIsCountedOnce(t *testing.T) {
 	f("of what a connector makes", 50, joined, map[string]int64{"l": 1000})
 	f("of no pipeline that is known", 50, same, map[string]int64{"other in metrics/7": 1000})
 }
+
+// In the picture of a pipeline are the numbers of its own instance.
+func TestEachPipelineHasItsOwnInstance(t *testing.T) {
+	s := open(t)
+	s.configure("service:\n  pipelines:\n    metrics/1: {receivers: [a], processors: [p], exporters: [x]}\n    metrics/2: {receivers: [a, b], processors: [p], exporters: [x]}\n")
+	flows := map[string]*inspect.Flow{"metrics/1": {}, "metrics/2": {}}
+	for of, flow := range flows {
+		s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("p"), Pipeline: of, Flow: func() inspect.Flow { return *flow }})
+	}
+	s.clock.pass(sampleInterval)
+	s.sample()
+	*flows["metrics/1"], *flows["metrics/2"] = inspect.Flow{In: 1000, Out: 600, Limited: 400}, inspect.Flow{In: 3000, Out: 2000, Limited: 1000}
+	s.clock.pass(sampleInterval)
+	drawn := get[overviewJSON](s, "/api/v1/overview").Pipelines
+	require.InDelta(t, 20, *drawn[0].Instances["processor/p"].Limited, 0.01)
+	require.InDelta(t, 50, *drawn[1].Instances["processor/p"].Limited, 0.01)
+	rateOf := func(p pipelineJSON, from, to string) *float64 {
+		for _, e := range p.Edges {
+			if e.From == from && e.To == to {
+				return e.Rate
+			}
+		}
+		return nil
+	}
+	require.InDelta(t, 50, *rateOf(drawn[0], "receiver/a", "processor/p"), 0.01)
+	require.InDelta(t, 30, *rateOf(drawn[0], "processor/p", "exporter/x"), 0.01)
+	require.Nil(t, rateOf(drawn[1], "receiver/a", "processor/p"), "which part of what came in is whose is not known")
+	require.InDelta(t, 100, *rateOf(drawn[1], "processor/p", "exporter/x"), 0.01)
+}

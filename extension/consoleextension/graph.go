@@ -132,6 +132,8 @@ type pipelineJSON struct {
 	Signal string     `json:"signal"`
 	Nodes  []string   `json:"nodes"`
 	Edges  []edgeJSON `json:"edges"`
+	// Instances are the rates of those that have an instance in each of several pipelines, by node.
+	Instances map[string]*rates `json:"instances"`
 }
 
 type edgeJSON struct {
@@ -143,12 +145,25 @@ type edgeJSON struct {
 
 // draw puts numbers on arrows where they are known: what a component has handed on if it does that here only, or what
 // the next one has taken if it gets that from here only. A receiver of several signals may tell them apart.
-func (p *graphPipeline) draw(g *graph, flows map[string]*rates) pipelineJSON {
-	out := pipelineJSON{ID: p.id, Signal: p.signal, Nodes: slices.Concat(p.receivers, p.processors, p.exporters), Edges: []edgeJSON{}}
-	for _, a := range p.arrows() {
+func (p *graphPipeline) draw(g *graph, flows, own map[string]*rates) pipelineJSON {
+	out := pipelineJSON{
+		ID: p.id, Signal: p.signal, Nodes: slices.Concat(p.receivers, p.processors, p.exporters), Edges: []edgeJSON{}, Instances: map[string]*rates{},
+	}
+	maps.Copy(out.Instances, own)
+	arrows := p.arrows()
+	into := map[string]int{} // arrows of this pipeline
+	for _, a := range arrows {
+		into[a[1]]++
+	}
+	for _, a := range arrows {
 		e := edgeJSON{From: a[0], To: a[1]}
 		from, to := g.nodes[a[0]], g.nodes[a[1]]
-		if f := flows[to.id]; f != nil && to.arrows == 1 {
+		if f := own[to.id]; f != nil && into[to.id] == 1 {
+			e.Rate = f.In
+		} else if f := own[from.id]; f != nil {
+			e.Rate = f.Out
+		}
+		if f := flows[to.id]; f != nil && e.Rate == nil && to.arrows == 1 {
 			e.Rate = f.In
 		}
 		if f := flows[from.id]; f != nil && e.Rate == nil && g.handsOnAlike(from) {

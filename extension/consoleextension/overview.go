@@ -100,12 +100,12 @@ func (c *console) overview(*http.Request) (any, error) {
 			out.Process.RuntimeOfExt = &r
 		}
 	}
-	flows := c.flows(before, now, g)
+	flows, instances := c.flows(before, now, g), c.instances(before, now)
 	for _, id := range g.order {
 		out.Nodes = append(out.Nodes, c.node(g.nodes[id], flows[id], before, now))
 	}
 	for _, p := range g.pipelines {
-		out.Pipelines = append(out.Pipelines, p.draw(g, flows))
+		out.Pipelines = append(out.Pipelines, p.draw(g, flows, instances[p.id]))
 	}
 	out.Findings = c.findings(before, now, g, &out)
 	out.Health = health(out.Findings)
@@ -136,6 +136,22 @@ func (c *console) flows(before, now *reading, g *graph) map[string]*rates {
 		}
 	}
 	return flows
+}
+
+// instances returns the rates of components that have an instance in each of several pipelines, by pipeline and node.
+func (c *console) instances(before, now *reading) map[string]map[string]*rates {
+	out := map[string]map[string]*rates{}
+	for _, s := range c.all() {
+		if s.Flow == nil || s.Pipeline == "" || !s.several.Load() {
+			continue
+		}
+		if out[s.Pipeline] == nil {
+			out[s.Pipeline] = map[string]*rates{}
+		}
+		f := flowBetween(before, now, s)
+		out[s.Pipeline][s.node()] = &f
+	}
+	return out
 }
 
 func (c *console) node(n *graphNode, flow *rates, before, now *reading) nodeJSON {

@@ -78,6 +78,8 @@ export interface Pipeline {
   signal: string;
   nodes: string[];
   edges: Edge[];
+  /** Of components that have an instance in each of several pipelines, by node. */
+  instances: Record<string, Rates>;
 }
 
 export interface Runtime {

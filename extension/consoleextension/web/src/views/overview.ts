@@ -120,7 +120,8 @@ function pipelines(now: api.Overview): Child {
 }
 
 function drawing(pipeline: api.Pipeline, now: api.Overview): { boxes: Box[]; arrows: Arrow[] } {
-  const nodes = pipeline.nodes.map((id) => now.nodes.find((n) => n.id === id)).filter((n): n is api.PipelineNode => !!n);
+  const found = pipeline.nodes.map((id) => now.nodes.find((n) => n.id === id)).filter((n): n is api.PipelineNode => !!n);
+  const nodes = found.map((n) => ({ ...n, rates: pipeline.instances[n.id] ?? n.rates }));
   const boxes: Box[] = [];
   const arrows: Arrow[] = [];
   for (const node of nodes) {
