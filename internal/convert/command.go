@@ -193,7 +193,7 @@ func (c *Command) validateFiles(args []string) int {
 		return exitFailed
 	}
 	for _, path := range configFiles(args) {
-		if text, err := readFile(path, maxFile); err == nil {
+		if text, err := readFile(path); err == nil {
 			var doc yaml.Node
 			if yaml.Unmarshal(text, &doc) == nil {
 				for _, f := range missingFiles(path, &doc, nil, 0) {
@@ -250,7 +250,7 @@ func (c *Command) refuse() (exit int, done bool) {
 	typo.LookIn(paths...)
 	var files []written
 	for _, path := range paths {
-		text, err := readFile(path, maxFile)
+		text, err := readFile(path)
 		if err != nil {
 			return 0, false // the collector says what is wrong with it
 		}
@@ -321,23 +321,23 @@ func configFiles(args []string) []string {
 
 var errNoFile = errors.New("it is no regular file")
 
-// readFile reads a regular file of at most limit bytes.
-func readFile(path string, limit int64) ([]byte, error) {
+// readFile reads a regular file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, errNoFile
-	case info.Size() > limit:
-		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 	}
 	return os.ReadFile(path) //nolint:gosec // the user names it
 }
 
 func (c *Command) read(path string) ([]byte, error) {
 	if path != stdin {
-		return readFile(path, maxFile)
+		return readFile(path)
 	}
 	return io.ReadAll(io.LimitReader(c.Stdin, maxFile+1))
 }
@@ -469,7 +469,7 @@ func (c *Command) unconverted(result Result, path string) string {
 	if result.Kind != Collector || result.Wrapped {
 		return ""
 	}
-	text, err := readFile(path, maxFile)
+	text, err := readFile(path)
 	if err != nil {
 		return ""
 	}

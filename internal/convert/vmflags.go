@@ -37,15 +37,16 @@ func readFlags(in *input) (*flags, error) {
 	var variables []vmVariable
 	var elsewhere *string
 	seen := func(all []vmVariable, others string) { variables, elsewhere = all, &others }
-	if len(in.source.Args) > 0 {
+	switch {
+	case len(in.source.Args) > 0:
 		f.file = ""
 		f.add(in.source.Args, 0)
-	} else if isFlags(in.first) {
+	case isFlags(in.first):
 		f.readText(string(in.first))
 		if isUnit(string(in.first)) {
 			seen(unitVariables(string(in.first)))
 		}
-	} else {
+	default:
 		root, err := parse(in.first)
 		if err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ func (d *divider) answer(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/scrape_configs" {
-		_ = json.NewEncoder(w).Encode(map[string]any{"fleet": map[string]any{
+		_ = json.NewEncoder(w).Encode(map[string]map[string]string{"fleet": {
 			"job_name": "fleet", "scrape_interval": fleetInterval.String(), "scrape_timeout": fleetTimeout.String(),
 		}})
 		return
@@ -58,21 +58,28 @@ func (d *divider) answer(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(d.of(member))
 		return
 	}
-	all := map[string]any{}
+	type share struct {
+		Targets []addresses `json:"targets"`
+	}
+	all := map[string]share{}
 	for _, member := range d.owners {
-		all[member] = map[string]any{"targets": d.of(member)}
+		all[member] = share{d.of(member)}
 	}
 	_ = json.NewEncoder(w).Encode(all)
 }
 
-func (d *divider) of(member string) []any {
-	addresses := []string{}
+type addresses struct {
+	Targets []string `json:"targets"`
+}
+
+func (d *divider) of(member string) []addresses {
+	own := addresses{Targets: []string{}}
 	for i, owner := range d.owners {
 		if owner == member {
-			addresses = append(addresses, fleetAddress(i))
+			own.Targets = append(own.Targets, fleetAddress(i))
 		}
 	}
-	return []any{map[string]any{"targets": addresses}}
+	return []addresses{own}
 }
 
 // divide gives each target to one of the members.
@@ -135,7 +142,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 		// The allocator decides at any time, but while members ask one after another.
 		decide := func(among ...string) {
 			time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
-			if into := time.Now().Sub(time.Now().Truncate(time.Second)); into < 60*time.Millisecond {
+			if into := time.Since(time.Now().Truncate(time.Second)); into < 60*time.Millisecond {
 				time.Sleep(60*time.Millisecond - into)
 			}
 			d.divide(among...)

@@ -35,6 +35,7 @@ const (
 // inRounds is a server of targets that divides these among members.
 type inRounds struct {
 	*promhttp.SDConfig
+
 	source *Source
 }
 
