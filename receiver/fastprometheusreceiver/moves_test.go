@@ -49,13 +49,13 @@ func (d *divider) answer(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/scrape_configs" {
-		_ = json.NewEncoder(w).Encode(map[string]map[string]string{"fleet": {
+		reply(w, map[string]map[string]string{"fleet": {
 			"job_name": "fleet", "scrape_interval": fleetInterval.String(), "scrape_timeout": fleetTimeout.String(),
 		}})
 		return
 	}
 	if member := r.URL.Query().Get("collector_id"); member != "" {
-		_ = json.NewEncoder(w).Encode(d.of(member))
+		reply(w, d.of(member))
 		return
 	}
 	type share struct {
@@ -65,7 +65,16 @@ func (d *divider) answer(w http.ResponseWriter, r *http.Request) {
 	for _, member := range d.owners {
 		all[member] = share{d.of(member)}
 	}
-	_ = json.NewEncoder(w).Encode(all)
+	reply(w, all)
+}
+
+func reply(w http.ResponseWriter, answer any) {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(text)
 }
 
 type addresses struct {
