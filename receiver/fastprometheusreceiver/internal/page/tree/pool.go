@@ -25,12 +25,13 @@ type pool struct {
 	abandoned bool
 }
 
-// retained counts the points of trees that wait to be filled. Past half of the bound, a layout has one tree that waits; past twice the
-// bound, none is kept: they go to the collector, and pages are built anew.
+// retained counts the points of trees that wait to be filled. Past fewRetained, a layout has one tree that waits; past mostRetained,
+// none is kept: they go to the collector, and pages are built anew.
 var retained atomic.Int64
 
 const (
-	retainedPoints = 1 << 16
+	fewRetained  = 1 << 15
+	mostRetained = 1 << 17
 	// FewPlans is for how many plans a tree is kept for each: it then has the plan's points, and needs values alone.
 	FewPlans = 8
 )
@@ -75,6 +76,7 @@ func (ps *Pools) Leave(l *plan.Layout) {
 	delete(ps.of, l)
 	if p.plans--; p.plans > 0 {
 		p.bound()
+		p.forsake(l)
 		return
 	}
 	delete(ps.shared, p.key)
@@ -132,6 +134,17 @@ func (p *pool) bound() {
 	}
 }
 
+// forsake drops the trees of a plan that has ended, if there is one besides for each that has not.
+func (p *pool) forsake(l *plan.Layout) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.trees) - 1; i >= 0 && len(p.trees) > p.plans; i-- {
+		if p.trees[i].Layout == l {
+			p.remove(i)
+		}
+	}
+}
+
 // remove takes out a tree.
 func (p *pool) remove(i int) *Tree {
 	t := p.trees[i]
@@ -153,7 +166,8 @@ func (t *Tree) suits(points int64, other *Tree) bool {
 }
 
 // take returns a tree to fill, if one is free: best one that has a layout's points. Another plan's is left where it is while each may
-// have its own.
+// have its own: it would get the attributes of the page's points, stow those that the page has not, and its plan would take a third one's,
+// until each of them had as many points as the largest page.
 func (p *pool) take(l *plan.Layout) *Tree {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +180,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 			found = i
 		}
 	}
-	if found < 0 || len(p.trees) < p.each && retained.Load() <= retainedPoints {
+	if found < 0 || len(p.trees) < p.each && retained.Load()+points <= mostRetained {
 		return nil
 	}
 	return p.remove(found)
@@ -178,7 +192,7 @@ func (p *pool) give(t *Tree) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waiting := retained.Load()
-	if p.abandoned || len(p.trees) >= p.most || waiting > 2*retainedPoints || waiting > retainedPoints/2 && p.hasSpare(t.Layout) {
+	if p.abandoned || len(p.trees) >= p.most || waiting > mostRetained || waiting > fewRetained && p.hasSpare(t.Layout) {
 		return
 	}
 	p.trees = append(p.trees, t)

@@ -38,7 +38,7 @@ func pooled(t *testing.T, all []*plan.Layout, elsewhere int64) *Pools {
 // each has a tree of its own there, however many points wait: or each scrape would give one the points of another.
 func TestFewPlansKeepATreeEach(t *testing.T) {
 	all := layouts(FewPlans)
-	pools := pooled(t, all, retainedPoints)
+	pools := pooled(t, all, 2*fewRetained)
 	for range 2 {
 		for _, l := range all {
 			pools.Give(&Tree{Layout: l})
@@ -62,19 +62,46 @@ func TestTreesOfOthersAreLeftToThem(t *testing.T) {
 	require.Nil(t, pools.Take(all[1]), "there is room for one each")
 	pools.Give(&Tree{Layout: all[0]})
 	require.NotNil(t, pools.Take(all[1]), "the other has two")
-	retained.Add(retainedPoints)
+	retained.Store(mostRetained - 99)
 	require.NotNil(t, pools.Take(all[1]), "there is no room")
 	require.Nil(t, pools.Take(all[1]))
 }
 
+// A plan whose tree is being filled leaves the others' to them, however many points wait: they would come to have the points of the largest
+// page, each.
+func TestTreesOfOthersStaySmall(t *testing.T) {
+	small, large := layouts(1)[0], &plan.Layout{Points: make([]*catalog.Point, 5000)}
+	pools := pooled(t, []*plan.Layout{small, large}, mostRetained/2)
+	pools.Give(&Tree{Layout: small})
+	require.Nil(t, pools.Take(large))
+	require.NotNil(t, pools.Take(small))
+}
+
+func TestTreesOfPlansThatEndedGo(t *testing.T) {
+	all := layouts(3)
+	pools := pooled(t, all, 0)
+	for _, l := range all {
+		pools.Give(&Tree{Layout: l})
+	}
+	pools.Leave(all[0])
+	_, waiting := pools.Waiting()
+	require.Equal(t, 2, waiting)
+	require.Equal(t, int64(200), retained.Load())
+	require.Same(t, all[1], pools.Take(all[1]).Layout)
+	pools.Leave(all[2])
+	_, waiting = pools.Waiting()
+	require.Equal(t, 1, waiting, "which the plan that is left can fill")
+	require.NotNil(t, pools.Take(all[1]))
+}
+
 func TestPoolsAreBounded(t *testing.T) {
 	all := layouts(1)
-	pools := pooled(t, all, 2*retainedPoints)
+	pools := pooled(t, all, mostRetained)
 	pools.Give(&Tree{Layout: all[0]})
 	pools.Give(&Tree{Layout: all[0]})
 	_, waiting := pools.Waiting()
 	require.Equal(t, 1, waiting)
-	require.Equal(t, int64(2*retainedPoints+100), retained.Load())
+	require.Equal(t, int64(mostRetained+100), retained.Load())
 
 	retained.Store(0)
 	for range 2 * runtime.GOMAXPROCS(0) {
@@ -84,7 +111,7 @@ func TestPoolsAreBounded(t *testing.T) {
 	require.Equal(t, runtime.GOMAXPROCS(0), waiting)
 
 	many := layouts(FewPlans + 1)
-	pools = pooled(t, many, retainedPoints)
+	pools = pooled(t, many, 2*fewRetained)
 	for _, l := range many {
 		pools.Give(&Tree{Layout: l})
 	}
@@ -101,7 +128,7 @@ func TestStowedPointsAreCounted(t *testing.T) {
 	require.Equal(t, int64(150), retained.Load())
 	require.NotNil(t, pools.Take(all[0]))
 	require.Zero(t, retained.Load())
-	retained.Store(2*retainedPoints - 120)
+	retained.Store(mostRetained - 120)
 	pools.Give(&Tree{Layout: all[0], stowed: 50})
 	pools.Give(&Tree{Layout: all[0], stowed: 50})
 	_, waiting := pools.Waiting()
@@ -116,11 +143,11 @@ func TestTreesSuitPages(t *testing.T) {
 		all = append(all, &plan.Layout{Points: make([]*catalog.Point, n)})
 	}
 	for wanted, want := range map[int]int{4: 100, 5: 100, 6: 300, 7: 1000} {
-		pools := pooled(t, all, retainedPoints/2)
+		pools := pooled(t, all, fewRetained)
 		for i := range sizes {
 			pools.Give(&Tree{Layout: all[i]})
 		}
-		retained.Store(retainedPoints + 1)
+		retained.Store(mostRetained)
 		require.Len(t, pools.Take(all[wanted]).Layout.Points, want)
 	}
 }
