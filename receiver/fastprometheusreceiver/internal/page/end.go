@@ -317,9 +317,16 @@ func (s *Scrape) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, res *Re
 	timed := s.timed()
 	isNew := q.Said == nil
 	knew := len(t.Said)+len(t.Lingering) > 0
-	changed := t.Learn(p.Said, q.Said)
+	shared := q.Said
 	if isNew {
-		q.Said = t.Said
+		shared = c.Alike(p.Said)
+	}
+	changed := t.Learn(p.Said, shared)
+	if isNew {
+		q.Said, q.SaidBefore = t.Said, shared != nil
+		if shared == nil {
+			c.Recollect(t.Said)
+		}
 	}
 	c.adopt(t, q)
 	t.Settled = !changed || p.Same(&t.Identity, &t.History, all, s.natives)

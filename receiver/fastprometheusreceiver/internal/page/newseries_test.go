@@ -69,7 +69,7 @@ func TestMemoryOfNewSeries(t *testing.T) {
 		{"a larger one", 120, [][]byte{[]byte(kubeText(170_000))}},
 		{"nodes in parts, by the first label", -45, nodePages(true, 20)}, // which have the lines of the others, and few texts of their own
 		{"nodes in parts, by the last label", -45, nodePages(false, 20)},
-		{"nodes, each line of a part of its own", 245, nodePages(false, 400)},
+		{"nodes, each line of a part of its own", 170, nodePages(false, 400)},
 		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
 	} {
 		t.Run(k.name, func(t *testing.T) {

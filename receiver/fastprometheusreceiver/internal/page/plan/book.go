@@ -25,7 +25,8 @@ type Book struct {
 	latest    *Plan
 	marked    *Plan // whose lines know their number, as long as nobody else has marked lines since markEpoch
 	markEpoch uint32
-	differing map[*History]struct{} // from their plans
+	differing map[*History]struct{}         // from their plans
+	said      []map[string]catalog.Metadata // by pages of late, each unlike the others; the last one first
 	Scratch   Pass
 	builder   builder
 }
@@ -104,6 +105,38 @@ func (b *Book) Differ(h *History, d difference) {
 	}
 }
 
+const (
+	// mostSaid bounds how many kinds of pages share what they say of their metrics, across plans.
+	mostSaid = 16
+	// mostShared is of how many metrics: it is held a little longer than the pages are there.
+	mostShared = 1 << 12
+)
+
+// Alike returns what an earlier page has said, if that is what this one says, or nil. Where each target has a plan of its own, for its series come
+// and go, all say the same of their metrics.
+func (b *Book) Alike(said map[string]catalog.Metadata) map[string]catalog.Metadata {
+	for i, m := range b.said {
+		if Same(m, said) {
+			copy(b.said[1:i+1], b.said[:i])
+			b.said[0] = m
+			return m
+		}
+	}
+	return nil
+}
+
+// Recollect keeps what a page has said, which no earlier one has, for others to share.
+func (b *Book) Recollect(said map[string]catalog.Metadata) {
+	if len(said) == 0 || len(said) > mostShared {
+		return
+	}
+	if len(b.said) < mostSaid {
+		b.said = append(b.said, nil)
+	}
+	copy(b.said[1:], b.said)
+	b.said[0] = said
+}
+
 // number lets the lines of a plan know where they stand in it, and names where they stand first.
 func (b *Book) number(p *Plan) {
 	if b.marked == p && b.markEpoch == b.LinesEpoch {
@@ -144,7 +177,10 @@ func (b *Book) HeldPoints(yield func([]*catalog.Point) bool) {
 // Bytes estimates what plans take.
 func (b *Book) Bytes() (n int64) {
 	for _, p := range b.Plans {
-		n += 8*int64(len(p.Lines)) + catalog.SaidBytes*int64(len(p.Said)) + p.textBytes()
+		n += 8*int64(len(p.Lines)) + p.textBytes()
+		if !p.SaidBefore {
+			n += catalog.SaidBytes * int64(len(p.Said))
+		}
 		if p.Layout != nil {
 			n += p.Layout.bytes()
 		}

@@ -17,12 +17,14 @@ import (
 type Plan struct {
 	Tally // of its pages, when nothing is new
 
-	hash    uint64
-	Lines   []*catalog.Line
-	Body    []*catalog.Line             // without those of the report
-	Said    map[string]catalog.Metadata // by the page
-	Repeats int                         // lines that were there before
-	newest  uint32                      // the highest number of a line
+	hash  uint64
+	Lines []*catalog.Line
+	Body  []*catalog.Line             // without those of the report
+	Said  map[string]catalog.Metadata // by the page
+	// SaidBefore tells whether that is what another plan's page has said, in the same memory.
+	SaidBefore bool
+	Repeats    int    // lines that were there before
+	newest     uint32 // the highest number of a line
 
 	Layout      *Layout // nil until a page has come out as the plan says
 	owner       []int32 // of each sample its point, when somebody asked
