@@ -104,7 +104,7 @@ func TestBytesAndCountsOfKubeletsAreWhole(t *testing.T) {
 	f := open(t, Config{Page: "kubelet", Targets: 1})
 	page, _ := get(t, f.Targets()[0], "text/plain", "gzip")
 	whole := regexp.MustCompile(`(?m)^container_(?:memory|spec|threads|network|fs|oom|last|start)\S+ (\S+)$`)
-	values := whole.FindAllStringSubmatch(string(page), -1)
+	values := whole.FindAllStringSubmatch(page, -1)
 	if len(values) < 200 {
 		t.Fatalf("the page has %d such series", len(values))
 	}
