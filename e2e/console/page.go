@@ -52,6 +52,7 @@ var (
 type Page struct {
 	t    testing.TB
 	ctx  context.Context
+	look Look
 	home string
 
 	mu         sync.Mutex
@@ -64,7 +65,7 @@ func (b *Browser) Page(t testing.TB, look Look, home, hash string) *Page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	p := &Page{t: t, ctx: ctx, home: home}
+	p := &Page{t: t, ctx: ctx, look: look, home: home}
 	require.NoError(t, chromedp.Listen(ctx, p.hear))
 	scheme := "light"
 	if look.Dark {
@@ -258,12 +259,15 @@ func (p *Page) Fill(selector, text string) {
 // Fits checks that nothing is wider than the screen.
 func (p *Page) Fits() {
 	p.t.Helper()
-	assert.Empty(p.t, Eval[[]string](p, tooWide), "wider than the screen")
+	assert.Empty(p.t, Eval[[]string](p, tooWide(p.look.Width)), "wider than the screen")
 }
 
-const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] :
-	[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, nav, pre, .unseen"))
-	.slice(0, 5).map(e => e.tagName + "." + e.getAttribute("class") + ": " + (e.textContent ?? "").slice(0, 60))`
+// An emulated innerWidth grows with a page that is too wide: what a screen has room for is told by the look.
+func tooWide(width int) string {
+	return fmt.Sprintf(`(width => document.documentElement.scrollWidth <= width ? [] : [document.documentElement.scrollWidth + " px of " + width,
+	...[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > width + 1 && !e.closest(".scroll, nav, pre, .unseen"))
+	.slice(0, 5).map(e => e.tagName + "." + e.getAttribute("class") + ": " + (e.textContent ?? "").slice(0, 60))])(%d)`, width)
+}
 
 // Picture keeps a screenshot of the whole page among the results of the tests.
 func (p *Page) Picture(name string) {

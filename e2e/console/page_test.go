@@ -38,7 +38,7 @@ func TestHarnessFindsFaults(t *testing.T) {
 	for _, want := range []string{"0 of h1", "0 of main", "no name: <button>", "no scope", "no caption", "twice: #twice", "contrast 1.9"} {
 		assert.Contains(t, faults, want)
 	}
-	assert.NotEmpty(t, Eval[[]string](p, tooWide))
+	assert.NotEmpty(t, Eval[[]string](p, tooWide(Narrow.Width)))
 
 	p.Do(`document.querySelector("#field").focus()`)
 	p.Keys("axb" + kb.Backspace + "c")

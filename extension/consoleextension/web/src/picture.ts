@@ -49,13 +49,14 @@ interface Measure {
 }
 
 const across: Measure = { w: 196, h: 66, onward: 112, beside: 34 };
-const down: Measure = { w: 164, h: 72, onward: 62, beside: 16 };
+const down: Measure = { w: 158, h: 72, onward: 62, beside: 16 };
 const broadest = 220; // of boxes that stand above each other
 const outsideWidth = 190;
-const margin = 3; // room for strokes
+const margin = 6; // room for strokes, and for what stands below the last line
 
 /** Drawn from left to right where there is room for it, and else from top to bottom. */
-export function picture(boxes: Box[], arrows: Arrow[], room: number): Tree {
+export function picture(boxes: Box[], arrows: Arrow[], space: number): Tree {
+  const room = space - 2 * margin;
   const ranks = rank(boxes, arrows);
   const most = Math.max(1, ...ranks.map((r) => r.length));
   const widths = ranks.map((r) => (r.every((b) => !b.kind) ? outsideWidth : across.w));
@@ -65,7 +66,8 @@ export function picture(boxes: Box[], arrows: Arrow[], room: number): Tree {
 }
 
 // What stands on an arrow must not reach into the boxes at its ends.
-const wordsWidth = (a: Arrow): number => Math.max(a.above.length * 7.6, a.below.length * 6.8) + 24;
+const wordsWidth = (a: Arrow): number => lettersWidth(a) + 24;
+const lettersWidth = (a: Arrow): number => Math.max(a.above.length * 7.6, a.below.length * 6.8);
 
 function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: number[], length: number, most: number): Tree {
   const { h, beside } = across;
@@ -78,7 +80,7 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: num
     if (boxes.length < most) align(boxes, arrows, places, "y", h + beside);
     x += w + (gaps[i] ?? 0);
   });
-  return frame(length, lowest([...places.values()], h), false, [
+  return frame(0, length, lowest([...places.values()], h), false, [
     arrows.map((a) => {
       const from = places.get(a.from);
       const to = places.get(a.to);
@@ -87,17 +89,18 @@ function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: num
       const middle = (x1 + x2) / 2;
       // Where arrows part or meet, each bears its words at the end that is its own.
       const own = arrows.filter((b) => b.from === a.from).length > 1 ? y2 : y1;
-      const falls = own === y2 && y2 > y1 + 1;
-      const rises = y2 < y1 - 1;
-      const at = middle - (falls || (rises && own === y2) ? 10 : 0);
+      // Of a curve they stand on the side from which it bends away.
+      const straight = Math.abs(y2 - y1) <= 1;
+      const below = !straight && (own === y2) === y2 > y1;
+      const at = straight ? middle : middle + (own === y2 ? -10 : 2);
       return svg(
         "g",
         arrowProps(a),
         look(a, middle, (y1 + y2) / 2),
         svg("path", { class: "edge", d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` }),
         svg("path", { class: "tip", d: `M${x2 - 1} ${y2 - 5}v10l9-5z` }),
-        svg("text", { class: "flow", x: at, y: falls ? own + 20 : own - 9, "text-anchor": "middle" }, a.above),
-        svg("text", { class: "sub", x: at, y: falls ? own + 36 : rises ? own - 25 : own + 20, "text-anchor": "middle" }, a.below),
+        svg("text", { class: "flow", x: at, y: below ? own + 20 : own - 9, "text-anchor": "middle" }, a.above),
+        svg("text", { class: "sub", x: at, y: below ? own + 36 : straight ? own + 20 : own - 25, "text-anchor": "middle" }, a.below),
       );
     }),
     [...places.values()].map((p) => node(p, p.w, h)),
@@ -116,31 +119,33 @@ function vertical(ranks: Box[][], arrows: Arrow[], most: number, room: number): 
     boxes.forEach((box, j) => places.set(box.id, { box, x: left + j * (w + beside), y: i * (h + onward) }));
     if (boxes.length < most) align(boxes, arrows, places, "x", w + beside);
   });
-  return frame(width, ranks.length * (h + onward) - onward, natural > room, [
-    arrows.map((a) => {
-      const from = places.get(a.from);
-      const to = places.get(a.to);
-      if (!from || !to) return null;
-      const [x1, y1, x2, y2] = [from.x + w / 2, from.y + h, to.x + w / 2, to.y - 8];
-      const middle = (y1 + y2) / 2;
-      // The same here: beside the end that is straight and its own.
-      const parts = arrows.filter((b) => b.from === a.from).length > 1 || x1 === x2;
-      const left = parts ? x2 < x1 : x1 < x2;
-      const x = (parts ? x2 : x1) + (left ? -10 : 10);
-      const y = x1 === x2 ? middle : parts ? y2 - 18 : y1 + 18;
-      const anchor = left ? "end" : "start";
-      return svg(
-        "g",
-        arrowProps(a),
-        look(a, (x1 + x2) / 2, middle),
-        svg("path", { class: "edge", d: `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}` }),
-        svg("path", { class: "tip", d: `M${x2 - 5} ${y2 - 1}h10l-5 9z` }),
-        svg("text", { class: "flow", x, y: a.below ? y - 2 : y + 5, "text-anchor": anchor }, a.above),
-        svg("text", { class: "sub", x, y: y + 14, "text-anchor": anchor }, a.below),
-      );
-    }),
-    [...places.values()].map((p) => node(p, w, h, true)),
-  ]);
+  let [start, end] = [0, width]; // words may stand beside the boxes
+  const ways = arrows.map((a) => {
+    const from = places.get(a.from);
+    const to = places.get(a.to);
+    if (!from || !to) return null;
+    const [x1, y1, x2, y2] = [from.x + w / 2, from.y + h, to.x + w / 2, to.y - 8];
+    const middle = (y1 + y2) / 2;
+    // The same here: beside the end that is straight and its own, and away from what curves beside it.
+    const parts = arrows.filter((b) => b.from === a.from).length > 1 || x1 === x2;
+    const others = arrows.flatMap((b) => (b === a ? [] : b.from === a.from ? [places.get(b.to)?.x ?? 0] : b.to === a.to ? [places.get(b.from)?.x ?? 0] : []));
+    const left = x1 === x2 ? others.some((o) => o > to.x) && !others.some((o) => o < to.x) : parts ? x2 < x1 : x1 < x2;
+    const x = (parts ? x2 : x1) + (left ? -10 : 10);
+    const y = x1 === x2 ? middle : parts ? y2 - 18 : y1 + 18;
+    const anchor = left ? "end" : "start";
+    if (left) start = Math.min(start, x - lettersWidth(a));
+    else end = Math.max(end, x + lettersWidth(a));
+    return svg(
+      "g",
+      arrowProps(a),
+      look(a, (x1 + x2) / 2, middle),
+      svg("path", { class: "edge", d: `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}` }),
+      svg("path", { class: "tip", d: `M${x2 - 5} ${y2 - 1}h10l-5 9z` }),
+      svg("text", { class: "flow", x, y: a.below ? y - 2 : y + 5, "text-anchor": anchor }, a.above),
+      svg("text", { class: "sub", x, y: y + 14, "text-anchor": anchor }, a.below),
+    );
+  });
+  return frame(start, end - start, ranks.length * (h + onward) - onward, end - start > room * 1.1, [ways, [...places.values()].map((p) => node(p, w, h, true))]);
 }
 
 // What stands on an arrow is for the eye: screen readers have it in the boxes. Where one can look at data it is a link.
@@ -164,11 +169,11 @@ function align(boxes: Box[], arrows: Arrow[], places: Map<string, Place>, axis: 
 const lowest = (places: Place[], h: number): number => Math.max(0, ...places.map((p) => p.y + h + p.box.losses.length * 20));
 
 // A picture shrinks a little to fit, or it scrolls: what cannot be read is no use.
-function frame(width: number, height: number, scrolls: boolean, content: Child): Tree {
+function frame(left: number, width: number, height: number, scrolls: boolean, content: Child): Tree {
   return svg(
     "svg",
     {
-      viewBox: `${-margin} ${-margin} ${width + 2 * margin} ${height + 2 * margin}`,
+      viewBox: `${left - margin} ${-margin} ${width + 2 * margin} ${height + 2 * margin}`,
       role: "group",
       "aria-label": "The way of the data, from its sources to its destinations",
       style: { [scrolls ? "min-width" : "max-width"]: `${width + 2 * margin}px`, margin: "0 auto" },
@@ -202,8 +207,8 @@ function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
 }
 
 function node({ box, x, y }: Place, w: number, h: number, inline = false): Tree {
-  const letters = Math.floor((w - (box.kind ? 26 : 34)) / 8);
   const inside = box.kind !== "";
+  const letters = Math.floor(inside ? (w - 26) / 8.4 : (w - 34) / 8); // those of an address are narrower
   const lossInside = inline && box.losses[0];
   const more = inside || lossInside ? "" : (box.more ?? "");
   const subLetters = Math.floor((w - 20) / 6.3);
@@ -218,7 +223,7 @@ function node({ box, x, y }: Place, w: number, h: number, inline = false): Tree 
       svg("title", null, words),
       svg("rect", { class: inside ? "node" : "node outside", x, y, width: w, height: h, rx: 8 }),
       inside ? svg("text", { class: "kind", x: x + 13, y: y + 20 }, box.kind) : null,
-      box.tone ? svg("circle", { class: `dot ${box.tone}`, cx: x + w - 15, cy: y + 16, r: 4.5 }) : null,
+      box.tone ? svg("circle", { class: `dot ${box.tone}`, cx: x + w - (inside ? 15 : 11), cy: y + (inside ? 16 : 11), r: 4.5 }) : null,
       svg("text", { class: "name", x: inside ? x + 13 : x + w / 2, y: inside ? y + 40 : y + 33 - raised, "text-anchor": inside ? "start" : "middle" }, shorten(box.name, letters)),
       lossInside
         ? svg("text", { class: `loss ${lossInside.tone}`, x: x + 13, y: y + 58 }, box.losses.map((l) => l.text).join(", "))

@@ -318,7 +318,7 @@ function rejects(now: api.Cardinality): Child {
         { title: "When", class: "nowrap", cell: (r) => h("time", { datetime: r.at, title: time(r.at) }, ago(r.at)) },
         { title: "Metric", head: true, class: "wrap", cell: (r) => h("a", { href: href("cardinality", r.metric) }, text(r.metric)) },
         { title: "Labels", cell: (r) => labels(telling(r, now.rejects), { most: 8 }) },
-        { title: "Kept out by", class: "wrap", cell: (r) => [r.rule, h("small", { class: "quiet block" }, r.reason)] },
+        { title: "Kept out by", class: "wrap brief", cell: (r) => [r.rule, h("small", { class: "quiet block" }, r.reason)] },
         { title: "What became of it", cell: (r) => r.action },
       ],
     }),

@@ -35,8 +35,7 @@ export const live: View<api.Overview> = {
     if (seen.node !== node.id) seen = { node: node.id, looking: false, place: "around" };
     void look(node.id, page);
     return [
-      h("p", { class: "crumbs" }, h("a", { href: href("overview") }, "Overview"), " / live data"),
-      heading(node.id, about[seen.place], h("div", { class: "tally", role: "group", "aria-label": "Component" }, nodes.map((n) => h("a", { href: href("live", n.id), "aria-current": n === node ? "true" : undefined }, text(n.name, 40))))),
+      h("div", null, h("p", { class: "crumbs" }, h("a", { href: href("overview") }, "Overview"), " / live data"), heading(node.id, about[seen.place], h("div", { class: "tally", role: "group", "aria-label": "Component" }, nodes.map((n) => h("a", { href: href("live", n.id), "aria-current": n === node ? "true" : undefined }, text(n.name, 40)))))),
       batch(route),
     ];
   },

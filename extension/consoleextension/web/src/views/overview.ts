@@ -108,7 +108,7 @@ function finding(f: api.Finding): Child {
 }
 
 function pipelines(now: api.Overview): Child {
-  const room = (document.getElementById("view")?.clientWidth ?? 1280) - 42;
+  const room = (document.getElementById("view")?.clientWidth ?? 1280) - (innerWidth <= 720 ? 22 : 42); // without the border and the padding of the figure
   return section(
     { id: "pipelines", title: now.pipelines.length === 1 ? "Pipeline" : "Pipelines" },
     null,
