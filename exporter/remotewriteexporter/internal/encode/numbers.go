@@ -5,6 +5,7 @@ package encode
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
@@ -159,7 +160,9 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 		if ref == 0 {
 			ref = w.valueRef(place, x.value)
 		}
-		if !x.put(message, ref) {
+		if x.size == leastRef && ref < 1<<(7*leastRef) { // fast path
+			binary.LittleEndian.PutUint16(message[x.at:], wideRef(ref))
+		} else if !x.put(message, ref) {
 			return false
 		}
 	}
@@ -183,16 +186,29 @@ func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a al
 			w.spans = append(w.spans, span{x.at, x.at + x.size})
 		}
 	}
-	if differ(&r, w.spans, number.Value) {
-		w.note(r, a)
+	if !w.isTold(&r) && !w.differ(&r, number.Value) {
+		return
 	}
+	w.note(r, a)
+}
+
+// isTold says whether messages may differ in the same places as those of the run told last, which mostly they do, and tells the run where.
+func (w *flusher) isTold(r *frame.Run) bool {
+	last := len(w.repeats.Runs) - 1
+	if last < 0 || !slices.Equal(w.spans, w.told) {
+		return false
+	}
+	r.DifferAs(&w.repeats.Runs[last])
+	return true
 }
 
 // span is a part of a message.
 type span struct{ at, end int }
 
 // differ tells a run where its messages may differ, among others in a number. It is false where that is in too many places.
-func differ(r *frame.Run, spans []span, number int) bool {
+func (w *flusher) differ(r *frame.Run, number int) bool {
+	w.told = append(w.told[:0], w.spans...)
+	spans := w.spans
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
 	covered := 0 // up to where
 	for i := 0; i < len(spans); {
@@ -210,6 +226,7 @@ func differ(r *frame.Run, spans []span, number int) bool {
 		}
 		covered = at + 8*words
 		if !r.Differ(at, words) {
+			w.told = w.told[:0] // which is no run's
 			return false
 		}
 	}

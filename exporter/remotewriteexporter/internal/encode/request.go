@@ -34,6 +34,7 @@ type request struct {
 	repeats frame.Known // of body
 	alikes  []alikePlace
 	spans   []span // scratch
+	told    []span // of the last of the runs, as they came
 	prefix  prefix
 	// The metadata that ends messages of 2.0.
 	tail   []byte
@@ -74,7 +75,7 @@ func (q *request) begin(version promwrite.Version) {
 	if version == promwrite.V2 {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
-	q.repeats.Runs, q.repeats.Echoes = q.repeats.Runs[:0], q.repeats.Echoes[:0]
+	q.repeats.Runs, q.repeats.Echoes, q.told = q.repeats.Runs[:0], q.repeats.Echoes[:0], q.told[:0]
 	q.mentions.begin(q.epoch)
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }

@@ -26,6 +26,8 @@ type sequence struct {
 	literals, match, offset uint32 // as the format has them: match is less 3, offset 1 or 2 for recent ones, else plus 3
 
 	literalCode, matchCode, offsetCode uint8
+
+	more bool // bits follow the codes, as for small numbers there are none
 }
 
 // find parts src from at to end into sequences and literals, those after the last sequence included.
@@ -108,6 +110,7 @@ func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
 	q := &e.sequences[k]            // field by field: what is made elsewhere in small pieces is slow to copy
 	q.literals, q.match, q.offset = uint32(match-literals), uint32(end-match-3), offset
 	q.literalCode, q.offsetCode, q.matchCode = literalCode(q.literals), uint8(bits.Len32(offset)-1), matchCode(q.match)
+	q.more = q.offsetCode|literalBits[q.literalCode&codeMask]|matchBits[q.matchCode&codeMask] != 0
 	e.literalLengths.counts[q.literalCode&codeMask]++
 	e.offsets.counts[q.offsetCode&codeMask]++
 	e.matchLengths.counts[q.matchCode&codeMask]++

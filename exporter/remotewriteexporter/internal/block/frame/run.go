@@ -84,6 +84,14 @@ func (r *Run) Differ(at, words int) bool {
 	return true
 }
 
+// DifferAs says that stretches may differ where those of another run may.
+func (r *Run) DifferAs(other *Run) {
+	r.words, r.used = other.words, other.used
+	if r.used > 0 && int(r.words[r.used-1])+8 > r.Length {
+		r.Count-- // as in Differ
+	}
+}
+
 // skip leaves out the stretches that begin before at.
 func (r *Run) skip(at int) {
 	if n := (at - r.At + r.Length - 1) / r.Length; n > 0 {
@@ -111,6 +119,11 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	literals, match := anchor, at // of the sequence to come
 	for i := range n {
 		like := r.likeOf(i, Window)
+		if literals == at && match == at && e.repeatAsThere(src, at, length, words, like) { // fast path
+			at += length
+			literals, match = at, at
+			continue
+		}
 		for _, word := range words {
 			p := at + int(word)
 			if p+8 <= match { // it is in a match
@@ -141,6 +154,9 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 			if n >= least && from+n >= end {
 				e.append(src, literals, from, from+n, e.offset(like, from > literals))
 				literals, match = from+n, from+n
+				if match == at+length {
+					break
+				}
 			}
 		}
 		at += length
@@ -150,6 +166,59 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	}
 	e.append(src, literals, match, at, e.offset(length, match > literals))
 	return at
+}
+
+// repeatAsThere takes a stretch that is as the one before up to the first place that differs, and from there, or from behind what differs
+// in that word, as in another run, if the last stretch was such a one: then both matches are as far away as those before, the
+// distances of which need not be looked for. It is false if the stretch is another one.
+func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like int) bool {
+	if like == 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
+		return false
+	}
+	for _, word := range words {
+		p := at + int(word)
+		d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
+		if d == 0 {
+			continue
+		}
+		first, end := p+bits.TrailingZeros64(d)>>3, at+length
+		there := first
+		if !isAsThere(src, there, end, like) {
+			there = p + 8 - bits.LeadingZeros64(d)>>3
+			if !isAsThere(src, there, end, like) {
+				return false
+			}
+		}
+		if first < at+minMatch {
+			return false
+		}
+		k := len(e.sequences)
+		e.sequences = e.sequences[:k+1] // find made room
+		e.again(&e.sequences[k], uint32(first-at-3))
+		if there > first {
+			e.append(src, first, there, end, 2) // with literals, the distance before the last is the second one
+			return true
+		}
+		e.sequences = e.sequences[:k+2]
+		e.again(&e.sequences[k+1], uint32(end-first-3))
+		return true
+	}
+	return false
+}
+
+// isAsThere says whether src is, from at to end, long enough for a match at a distance.
+func isAsThere(src []byte, at, end, distance int) bool {
+	return end >= at+minLike && string(src[at:end]) == string(src[at-distance:end-distance])
+}
+
+// again makes a sequence without literals, of a match that is as far away as the one before the last.
+func (e *Encoder) again(q *sequence, match uint32) {
+	q.literals, q.match, q.offset = 0, match, 1
+	q.literalCode, q.offsetCode, q.matchCode = 0, 0, matchCode(match)
+	q.more = matchBits[q.matchCode&codeMask] != 0
+	e.literalLengths.counts[0]++
+	e.offsets.counts[0]++
+	e.matchLengths.counts[q.matchCode&codeMask]++
 }
 
 // offset is how the format says that a match is at a distance. It has no short way to say the last one where no literals are

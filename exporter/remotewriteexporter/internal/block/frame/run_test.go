@@ -134,6 +134,25 @@ func TestRunsHaveRoomForSomeWords(t *testing.T) {
 	assert.False(t, r.Differ(196, 1))
 }
 
+// A run may be told where it differs by another one, whose last word may reach over its end or not.
+func TestRunsDifferAsOthers(t *testing.T) {
+	told := func(length int, like *Run) Run {
+		r := Run{At: 100, Length: length, Count: 9}
+		if like != nil {
+			r.DifferAs(like)
+			return r
+		}
+		require.True(t, r.Differ(8, 2))
+		require.True(t, r.Differ(36, 1))
+		return r
+	}
+	short, long := told(40, nil), told(44, nil)
+	require.Equal(t, 8, short.Count, "what follows its last stretch may differ")
+	require.Equal(t, 9, long.Count)
+	require.Equal(t, short, told(40, &long))
+	require.Equal(t, long, told(44, &short))
+}
+
 // What differs from the stretch before, and is the same in another run, is one match there, whatever else differs.
 func TestWhatAnotherRunHasIsFoundThere(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
@@ -170,6 +189,50 @@ func TestWhatAnotherRunHasIsFoundThere(t *testing.T) {
 	}
 	alone := len(e.Append(nil, h.data, Known{Runs: slices.Clone(h.runs)}))
 	assert.Less(t, told, alone/2)
+}
+
+// A stretch whose number is that of another run, or one of its own, is two matches: one of the stretch before, one of the other run.
+func TestStretchesOfAnotherRunAreTwoMatches(t *testing.T) {
+	r, d := rand.New(rand.NewPCG(7, 8)), reader(t)
+	const length, number, target, count, series = 44, 14, 30, 100, 25
+	var numbers [count][8]byte
+	var targets [count][2]byte
+	for i := range numbers {
+		for j := range numbers[i] {
+			numbers[i][j] = byte(r.Uint32())
+		}
+		targets[i] = [2]byte{byte(i), byte(r.Uint32())}
+	}
+	var data []byte
+	var runs []Run
+	for n := range series {
+		stretch := make([]byte, length)
+		for i := range number {
+			stretch[i] = byte(r.Uint32())
+		}
+		run := Run{At: len(data) + length, Length: length, Count: count - 1}
+		require.True(t, run.Differ(number, 2))
+		require.True(t, run.Differ(target, 1))
+		if n > 0 {
+			run.Like = count * length
+		}
+		for i := range count {
+			copy(stretch[number:], numbers[i][:])
+			for j := range r.IntN(9) * r.IntN(2) { // so many bytes are its own
+				stretch[number+j] += byte(r.Uint32())
+			}
+			copy(stretch[target:], targets[i][:])
+			data = append(data, stretch...)
+		}
+		runs = append(runs, run)
+	}
+	require.Less(t, len(data), maxBlock)
+	var e Encoder
+	framed := e.Append(nil, data, Known{Runs: slices.Clone(runs)})
+	got, err := d.DecodeAll(framed, nil)
+	require.NoError(t, err)
+	require.True(t, slices.Equal(data, got))
+	require.Less(t, len(e.sequences), count*series*9/4, "two of nearly each stretch")
 }
 
 func TestRunsAllocateNothing(t *testing.T) {
