@@ -101,10 +101,11 @@ func (r *Run) skip(at int) {
 	}
 }
 
-// likeOf is how far before a stretch there is one of another run, 0 if there is none within reach.
+// likeOf is how far before a stretch there is one of another run, 0 if there is none within reach. A match may begin a little before
+// the stretch, and has to be within src there, too.
 func (r *Run) likeOf(stretch, reach int) int {
 	like := r.Like + stretch*r.Drift
-	if r.Like == 0 || like <= r.Length || like >= reach || like > r.At+stretch*r.Length {
+	if r.Like == 0 || like <= r.Length || like >= reach || like > r.At+stretch*r.Length-minMatch {
 		return 0
 	}
 	return like

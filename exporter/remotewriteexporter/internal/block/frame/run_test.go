@@ -249,6 +249,7 @@ func TestRunsAllocateNothing(t *testing.T) {
 func FuzzRun(f *testing.F) {
 	d := reader(f)
 	f.Add([]byte("a message that differs in a few places, as others do"), []byte("differences"), uint8(3), uint8(20), uint16(100), int32(300))
+	f.Add([]byte("?2??3=>2000000000=52<?2==0"), []byte("0"), uint8(0), uint8(95), uint16(100), int32(208)) // another run where all begins
 	f.Fuzz(func(t *testing.T, stretch, differences []byte, first, second uint8, count uint16, like int32) {
 		if len(stretch) < 16 || len(stretch) > 200 || len(differences) == 0 {
 			return
