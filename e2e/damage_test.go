@@ -123,7 +123,7 @@ func TestGatewayStopsAtADamagedQueue(t *testing.T) {
 		})
 	}
 	metas := 2 * os.Getpagesize() // the first two pages say where everything is
-	f("no head", `failed to start "otlp_grpc" exporter: invalid database`, func(b []byte) []byte {
+	f("no head", `exporters::otlp_grpc: cannot start: invalid database`, func(b []byte) []byte {
 		copy(b, bytes.Repeat([]byte{0xaa}, metas))
 		return b
 	})
