@@ -78,8 +78,12 @@ func TestInstancesHaveTheirOwnNumbers(t *testing.T) {
 			receiver, state string
 			targets         float64
 		}{
-			{"fastprometheus", "healthy", 1}, {"fastprometheus", "failing", 1}, {"fastprometheus", "dropped", 0},
-			{"fastprometheus/b", "healthy", 1}, {"fastprometheus/b", "failing", 0}, {"fastprometheus/b", "dropped", 2},
+			{"fastprometheus", "healthy", 1},
+			{"fastprometheus", "failing", 1},
+			{"fastprometheus", "dropped", 0},
+			{"fastprometheus/b", "healthy", 1},
+			{"fastprometheus/b", "failing", 0},
+			{"fastprometheus/b", "dropped", 2},
 		} {
 			if n := metricWith(t, text, "otelcol_receiver_fastprometheus_targets", fmt.Sprintf("receiver=%q", want.receiver), fmt.Sprintf("state=%q", want.state)); n != want.targets {
 				return false, fmt.Sprintf("%v targets, %+v", n, want)

@@ -85,9 +85,9 @@ func TestASummaryMayBeNamedAsACountIs(t *testing.T) {
 				r := show(target, start, typeText, page, 100)
 				dp := find(t, r.Metrics, name).Summary().DataPoints().At(0)
 				require.Equal(t, uint64(3), dp.Count())
-				require.Equal(t, 9., dp.Sum())
+				require.InDelta(t, 9, dp.Sum(), 0)
 				require.Equal(t, 2, dp.QuantileValues().Len())
-				require.Equal(t, 7., dp.QuantileValues().At(1).Value())
+				require.InDelta(t, 7, dp.QuantileValues().At(1).Value(), 0)
 				r.Release()
 			}
 			r := show(target, start, typeText, strings.Replace(page, name+"{quantile=\"0.9\"} 7\n", "", 1), 100)
