@@ -66,7 +66,7 @@ export function labels(all: readonly Label[] | null | undefined, options: { hide
   return h(
     "ul",
     { class: "labels" },
-    shown.slice(0, most).map(({ name, value }) => h("li", null, h("span", { class: "name" }, text(name)), "=", h("wbr", null), text(value, 80))),
+    shown.slice(0, most).map(({ name, value }) => h("li", null, h("span", { class: "name" }, text(name)), "=", value.length <= 30 && h("wbr", null), text(value, 80))),
     shown.length > most ? h("li", { class: "more" }, `+${shown.length - most}`) : null,
   );
 }
