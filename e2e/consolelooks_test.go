@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,8 @@ service:
     traces: {receivers: [otlp], exporters: [debug]}
 `
 
-// Every view, in each of the looks, of an agent whose fleet makes it as ugly as it gets.
+// Every view of an agent whose fleet makes it as ugly as it gets, in both widths and both themes: light where it is wide and dark where it is
+// narrow, or each with each with GODWIT_CONSOLE_LOOKS, which takes minutes, for who wants the pictures.
 func TestConsoleLooks(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -83,6 +85,9 @@ func TestConsoleLooks(t *testing.T) {
 		"configuration": "#/configuration", "lost": "#/nowhere",
 	}
 	for _, l := range looks {
+		if isWide := l.look.Width == console.Wide.Width; isWide == l.look.Dark && os.Getenv("GODWIT_CONSOLE_LOOKS") == "" {
+			continue
+		}
 		p := browser.Page(t, l.look, home, "")
 		for _, view := range slices.Sorted(maps.Keys(views)) {
 			p.Go(views[view])
