@@ -280,7 +280,7 @@ $(DISTRIBUTIONS:%=ocb/%): ocb/%: .tools/.tools
 	@echo "ocb: distributions/$*"
 	@mkdir -p bin; builder --config $(call manifest,$*) --skip-compilation >bin/ocb-$*.log 2>&1 || { cat bin/ocb-$*.log; exit 1; }
 	@sed 's/:= cmd\.Execute()/:= plain(cmd).Execute()/' distributions/$*/main.go >bin/main-$*.go
-	@grep -q 'plain(cmd)' bin/main-$*.go && mv bin/main-$*.go distributions/$*/main.go
+	@grep -q 'plain(cmd)' bin/main-$*.go && gofmt bin/main-$*.go >distributions/$*/main.go && rm bin/main-$*.go
 
 .PHONY: $(DISTRIBUTIONS:%=tidy-distribution/%)
 $(DISTRIBUTIONS:%=tidy-distribution/%): tidy-distribution/%:
