@@ -55,8 +55,9 @@ type Config struct {
 	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
 
 	// ReleaseBinaryPages unmaps the pages of the executable, 10 s after the
-	// pipelines are ready (or RefreshInterval) and then at each refresh, every 10 s
-	// at most; what is used is mapped again.
+	// pipelines are ready (or RefreshInterval, if that is less), then 3, 6, 12 s and
+	// so on after the time before, up to half a RefreshInterval, and from then on at
+	// each refresh, every 10 s at most; what is used is mapped again.
 	// Default: true in minimal, lean and auto, false otherwise. Linux only.
 	ReleaseBinaryPages *bool `mapstructure:"release_binary_pages"`
 
