@@ -80,10 +80,60 @@ type (
 		aggregationTemporality int32
 		isMonotonic            bool
 	}
+
+	metricHistogram struct{ histogram *histogram }
+	metricSummary   struct{ summary *summary }
+	histogram       struct {
+		dataPoints             []*histogramDataPoint
+		aggregationTemporality int32
+	}
+	summary            struct{ dataPoints []*summaryDataPoint }
+	histogramDataPoint struct {
+		attributes                             []keyValue
+		bucketCounts                           []uint64
+		explicitBounds                         []float64
+		exemplars                              []opaque
+		startTimeUnixNano, timeUnixNano, count uint64
+		sum, min, max                          float64
+		metadata                               [1]uint64
+		flags                                  uint32
+	}
+	summaryDataPoint struct {
+		attributes                             []keyValue
+		quantileValues                         []*summaryDataPointValueAtQuantile
+		startTimeUnixNano, timeUnixNano, count uint64
+		sum                                    float64
+		flags                                  uint32
+	}
+	summaryDataPointValueAtQuantile struct{ quantile, value float64 }
+	histogramPoint                  struct {
+		orig  *histogramDataPoint
+		state *opaque
+	}
+	summaryPoint struct {
+		orig  *summaryDataPoint
+		state *opaque
+	}
+
+	exemplarSlice struct {
+		orig  *[]exemplar
+		state *opaque
+	}
+	exemplarPoint struct {
+		orig  *exemplar
+		state *opaque
+	}
+	exemplar struct {
+		value              any // a pointer to what is like asInt or asDouble
+		filteredAttributes []keyValue
+		timeUnixNano       uint64
+		traceID            [16]byte
+		spanID             [8]byte
+	}
 )
 
 // kinds are the types that values have, as an interface holds them.
-var kinds struct{ str, integer, boolean, double, asInt, asDouble, gauge, sum unsafe.Pointer }
+var kinds struct{ str, integer, boolean, double, asInt, asDouble, gauge, sum, histogram, summary, exemplar unsafe.Pointer }
 
 // known says whether pdata's types are what they are taken for.
 var known = look()
@@ -94,7 +144,12 @@ func look() bool {
 		!alike(reflect.TypeFor[numberDataPointSlice](), reflect.TypeFor[pmetric.NumberDataPointSlice]()) ||
 		!alike(reflect.TypeFor[numberPoint](), reflect.TypeFor[pmetric.NumberDataPoint]()) ||
 		!alike(reflect.TypeFor[metricSlice](), reflect.TypeFor[pmetric.MetricSlice]()) ||
-		!alike(reflect.TypeFor[metricPoint](), reflect.TypeFor[pmetric.Metric]()) {
+		!alike(reflect.TypeFor[metricPoint](), reflect.TypeFor[pmetric.Metric]()) ||
+		!alike(reflect.TypeFor[histogramPoint](), reflect.TypeFor[pmetric.HistogramDataPoint]()) ||
+		!alike(reflect.TypeFor[summaryPoint](), reflect.TypeFor[pmetric.SummaryDataPoint]()) ||
+		!alike(reflect.TypeFor[exemplarPoint](), reflect.TypeFor[pmetric.Exemplar]()) ||
+		!alike(reflect.TypeFor[exemplarSlice](), reflect.TypeFor[pmetric.ExemplarSlice]()) ||
+		!areElements(reflect.TypeFor[pmetric.HistogramDataPointSlice](), reflect.TypeFor[pmetric.SummaryDataPointSlice]()) {
 		return false
 	}
 	attributes, number := pcommon.NewMap(), pmetric.NewNumberDataPoint()
@@ -113,7 +168,14 @@ func look() bool {
 	one.SetEmptyGauge()
 	ok = ok && kindOf[metricGauge](metricOf(one).data, &kinds.gauge)
 	one.SetEmptySum()
-	return ok && kindOf[metricSum](metricOf(one).data, &kinds.sum)
+	ok = ok && kindOf[metricSum](metricOf(one).data, &kinds.sum)
+	x := pmetric.NewExemplar()
+	x.SetDoubleValue(0)
+	ok = ok && kindOf[asDouble]((*exemplarPoint)(unsafe.Pointer(&x)).orig.value, &kinds.exemplar)
+	one.SetEmptyHistogram()
+	ok = ok && kindOf[metricHistogram](metricOf(one).data, &kinds.histogram)
+	one.SetEmptySummary()
+	return ok && kindOf[metricSummary](metricOf(one).data, &kinds.summary)
 }
 
 // kindOf notes the type of a value if it is a pointer to what is like a T.

@@ -32,7 +32,7 @@ func (s *Slabs) AppendGauge(to pmetric.MetricSlice, n int) (pmetric.Metric, pmet
 		return appendGauge(to, n)
 	}
 	p := s.gauges.piece()
-	p.gauge.dataPoints = s.pointers(n)
+	p.gauge.dataPoints = s.lists.list(n)
 	p.box.gauge = &p.gauge
 	p.metric.data = box(kinds.gauge, unsafe.Pointer(&p.box))
 	m := appendMetric(to, &p.metric)
@@ -45,7 +45,7 @@ func (s *Slabs) AppendSum(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetri
 		return appendSum(to, n)
 	}
 	p := s.sums.piece()
-	p.sum.dataPoints = s.pointers(n)
+	p.sum.dataPoints = s.lists.list(n)
 	p.box.sum = &p.sum
 	p.metric.data = box(kinds.sum, unsafe.Pointer(&p.box))
 	m := appendMetric(to, &p.metric)
@@ -56,17 +56,4 @@ func appendMetric(to pmetric.MetricSlice, m *metric) pmetric.Metric {
 	all := (*metricSlice)(unsafe.Pointer(&to)).orig
 	*all = append(*all, m)
 	return to.At(to.Len() - 1)
-}
-
-// pointers makes room for n pointers to points.
-func (s *Slabs) pointers(n int) []*numberDataPoint {
-	if n > size {
-		return make([]*numberDataPoint, 0, n)
-	}
-	if len(s.lists.left) < n {
-		s.lists.refill(2 * size)
-	}
-	list := s.lists.left[:0:n]
-	s.lists.left = s.lists.left[n:]
-	return list
 }

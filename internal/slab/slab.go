@@ -24,13 +24,18 @@ type Slabs struct {
 	gauges     stock[gaugePiece]
 	sums       stock[sumPiece]
 	lists      stock[*numberDataPoint]
+	exemplars  stock[exemplar]
+	histograms histogramStocks
+	summaries  summaryStocks
 }
 
 // Kept returns slabs of which all can be used again.
 func Kept() *Slabs {
 	s := new(Slabs)
 	s.points.keeps, s.attributes.keeps, s.strings.keeps, s.numbers.keeps = true, true, true, true
-	s.gauges.keeps, s.sums.keeps, s.lists.keeps = true, true, true
+	s.gauges.keeps, s.sums.keeps, s.lists.keeps, s.exemplars.keeps = true, true, true, true
+	s.histograms.keep()
+	s.summaries.keep()
 	return s
 }
 
@@ -43,6 +48,9 @@ func (s *Slabs) Again() {
 	s.gauges.again()
 	s.sums.again()
 	s.lists.again()
+	s.exemplars.again()
+	s.histograms.again()
+	s.summaries.again()
 }
 
 // size is how many pieces a slab has: enough that allocations do not matter any more, and few enough that little else is
@@ -67,11 +75,23 @@ func (of *stock[T]) piece() *T {
 	return p
 }
 
+// list cuts off room for n. That for many is made by itself.
+func (of *stock[T]) list(n int) []T {
+	if n > size {
+		return make([]T, 0, n)
+	}
+	if len(of.left) < n {
+		of.refill(2 * size)
+	}
+	l := of.left[:0:n]
+	of.left = of.left[n:]
+	return l
+}
+
 // refill begins the next slab, which are all of one size.
 func (of *stock[T]) refill(size int) {
 	if last := len(of.spare) - 1; last >= 0 {
 		of.left, of.spare = of.spare[last], of.spare[:last]
-		clear(of.left)
 	} else {
 		of.left = make([]T, size)
 	}
@@ -81,6 +101,9 @@ func (of *stock[T]) refill(size int) {
 }
 
 func (of *stock[T]) again() {
+	for _, slab := range of.given {
+		clear(slab) // what it names may be let go of
+	}
 	of.spare = append(of.spare, of.given...)
 	clear(of.given)
 	of.given, of.left = of.given[:0], nil
@@ -92,11 +115,7 @@ func (s *Slabs) Reserve(into pcommon.Map, n int) {
 		into.EnsureCapacity(n)
 		return
 	}
-	if len(s.attributes.left) < n {
-		s.attributes.refill(2 * size)
-	}
-	*attributesOf(into) = s.attributes.left[:0:n]
-	s.attributes.left = s.attributes.left[n:]
+	*attributesOf(into) = s.attributes.list(n)
 }
 
 // PutStr puts a string under a key that is not in the map, and PutInt a number.
@@ -163,6 +182,24 @@ func (s *Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) {
 		return
 	}
 	pointOf(of).value = s.box(kinds.asDouble, math.Float64bits(value))
+}
+
+// ReserveExemplars makes room for n exemplars in a slice that is empty.
+func (s *Slabs) ReserveExemplars(into pmetric.ExemplarSlice, n int) {
+	if !known {
+		into.EnsureCapacity(n)
+		return
+	}
+	*(*exemplarSlice)(unsafe.Pointer(&into)).orig = s.exemplars.list(n)
+}
+
+// SetExemplar sets the value of an exemplar.
+func (s *Slabs) SetExemplar(of pmetric.Exemplar, value float64) {
+	if !known {
+		of.SetDoubleValue(value)
+		return
+	}
+	(*exemplarPoint)(unsafe.Pointer(&of)).orig.value = s.box(kinds.exemplar, math.Float64bits(value))
 }
 
 // ChangeStr sets a value, in the memory of the string that it is.

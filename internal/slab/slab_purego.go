@@ -54,6 +54,32 @@ func (*Slabs) AppendSum(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.
 	return appendSum(to, n)
 }
 
+// AppendHistogram appends a histogram without a name, with room for n points.
+func (*Slabs) AppendHistogram(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.HistogramDataPointSlice) {
+	return appendHistogram(to, n)
+}
+
+// AppendSummary appends a summary without a name, with room for n points.
+func (*Slabs) AppendSummary(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.SummaryDataPointSlice) {
+	return appendSummary(to, n)
+}
+
+// AppendBuckets appends a point of a histogram with buckets, which are empty.
+func (*Slabs) AppendBuckets(to pmetric.HistogramDataPointSlice, bounds []float64) pmetric.HistogramDataPoint {
+	return appendBuckets(to, bounds)
+}
+
+// AppendQuantiles appends a point of a summary with n quantiles, which are empty.
+func (*Slabs) AppendQuantiles(to pmetric.SummaryDataPointSlice, n int) pmetric.SummaryDataPoint {
+	return appendQuantiles(to, n)
+}
+
+// ReserveExemplars makes room for n exemplars in a slice that is empty.
+func (*Slabs) ReserveExemplars(into pmetric.ExemplarSlice, n int) { into.EnsureCapacity(n) }
+
+// SetExemplar sets the value of an exemplar.
+func (*Slabs) SetExemplar(of pmetric.Exemplar, value float64) { of.SetDoubleValue(value) }
+
 // ChangeStr sets a value, in the memory of the string that it is.
 func ChangeStr(of pcommon.Value, value string) { of.SetStr(value) }
 

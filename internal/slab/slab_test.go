@@ -25,6 +25,12 @@ type writer interface {
 	AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint
 	SetInt(of pmetric.NumberDataPoint, value int64)
 	SetDouble(of pmetric.NumberDataPoint, value float64)
+	AppendHistogram(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.HistogramDataPointSlice)
+	AppendBuckets(to pmetric.HistogramDataPointSlice, bounds []float64) pmetric.HistogramDataPoint
+	AppendSummary(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.SummaryDataPointSlice)
+	AppendQuantiles(to pmetric.SummaryDataPointSlice, n int) pmetric.SummaryDataPoint
+	ReserveExemplars(into pmetric.ExemplarSlice, n int)
+	SetExemplar(of pmetric.Exemplar, value float64)
 }
 
 // api is the oracle.
@@ -43,6 +49,25 @@ func (api) AppendSum(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.Num
 	return appendSum(to, n)
 }
 
+func (api) AppendHistogram(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.HistogramDataPointSlice) {
+	return appendHistogram(to, n)
+}
+
+func (api) AppendBuckets(to pmetric.HistogramDataPointSlice, bounds []float64) pmetric.HistogramDataPoint {
+	return appendBuckets(to, bounds)
+}
+
+func (api) AppendSummary(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.SummaryDataPointSlice) {
+	return appendSummary(to, n)
+}
+
+func (api) AppendQuantiles(to pmetric.SummaryDataPointSlice, n int) pmetric.SummaryDataPoint {
+	return appendQuantiles(to, n)
+}
+
+func (api) ReserveExemplars(into pmetric.ExemplarSlice, n int) { into.EnsureCapacity(n) }
+func (api) SetExemplar(of pmetric.Exemplar, value float64)     { of.SetDoubleValue(value) }
+
 func (api) AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint {
 	return to.AppendEmpty()
 }
@@ -54,6 +79,9 @@ func script(w writer, seed uint64, n int) pmetric.Metrics {
 	sm := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
 	_, points := w.AppendGauge(sm.Metrics(), 0)
 	for range n {
+		if random.IntN(20) == 0 {
+			grouped(w, random, sm.Metrics())
+		}
 		if random.IntN(20) == 0 { // more or fewer points come than there is room for
 			var m pmetric.Metric
 			if random.IntN(2) == 0 {
@@ -93,6 +121,55 @@ func script(w writer, seed uint64, n int) pmetric.Metrics {
 		}
 	}
 	return md
+}
+
+// grouped writes a histogram and a summary.
+func grouped(w writer, random *rand.Rand, to pmetric.MetricSlice) {
+	m, histograms := w.AppendHistogram(to, random.IntN(100))
+	m.SetName("h")
+	m.Histogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	for range random.IntN(100) {
+		bounds := make([]float64, random.IntN(100))
+		for i := range bounds {
+			bounds[i] = float64(i)
+		}
+		p := w.AppendBuckets(histograms, bounds)
+		p.SetCount(random.Uint64())
+		for i := range random.IntN(len(bounds) + 1) {
+			p.BucketCounts().SetAt(i, random.Uint64())
+		}
+		w.Reserve(p.Attributes(), 1)
+		w.PutStr(p.Attributes(), "kind", "histogram")
+		switch random.IntN(5) {
+		case 0:
+			p.SetSum(1)
+		case 1:
+			w.ReserveExemplars(p.Exemplars(), random.IntN(80))
+			for range random.IntN(80) {
+				x := p.Exemplars().AppendEmpty()
+				w.SetExemplar(x, random.NormFloat64())
+				x.SetTraceID(pcommon.TraceID{1, byte(random.Uint32())})
+			}
+		case 2:
+			p.BucketCounts().Append(3)
+			p.ExplicitBounds().Append(4)
+		default:
+		}
+	}
+	m, summaries := w.AppendSummary(to, random.IntN(100))
+	m.SetName("s")
+	for range random.IntN(100) {
+		p := w.AppendQuantiles(summaries, random.IntN(80))
+		for i := range random.IntN(p.QuantileValues().Len() + 1) {
+			p.QuantileValues().At(i).SetValue(random.NormFloat64())
+		}
+		if random.IntN(5) == 0 {
+			p.QuantileValues().AppendEmpty().SetQuantile(1)
+		}
+		p.SetSum(random.NormFloat64())
+		w.Reserve(p.Attributes(), 1)
+		w.PutStr(p.Attributes(), "kind", "summary")
+	}
 }
 
 func encoded(t *testing.T, md pmetric.Metrics) []byte {
@@ -210,6 +287,9 @@ func ruin(md pmetric.Metrics) {
 			metrics.At(i).Sum().DataPoints().RemoveIf(func(p pmetric.NumberDataPoint) bool { return p.Timestamp()%2 == 0 })
 			continue
 		}
+		if ruinGrouped(metrics.At(i)) {
+			continue
+		}
 		points := metrics.At(i).Gauge().DataPoints()
 		points.RemoveIf(func(p pmetric.NumberDataPoint) bool { return p.Timestamp()%5 == 0 })
 		for j := range points.Len() {
@@ -226,4 +306,30 @@ func ruin(md pmetric.Metrics) {
 		}
 		points.AppendEmpty().SetDoubleValue(1)
 	}
+}
+
+// ruinGrouped changes, adds and removes points of a histogram or a summary.
+func ruinGrouped(m pmetric.Metric) bool {
+	switch m.Type() {
+	case pmetric.MetricTypeHistogram:
+		points := m.Histogram().DataPoints()
+		points.RemoveIf(func(p pmetric.HistogramDataPoint) bool { return p.Count()%3 == 0 })
+		for i := range points.Len() {
+			points.At(i).BucketCounts().Append(1, 2)
+			points.At(i).ExplicitBounds().Append(3)
+			points.At(i).Exemplars().AppendEmpty().SetIntValue(4)
+			points.At(i).ExplicitBounds().SetAt(0, 7)
+		}
+		points.AppendEmpty().SetCount(1)
+	case pmetric.MetricTypeSummary:
+		points := m.Summary().DataPoints()
+		for i := range points.Len() {
+			points.At(i).QuantileValues().RemoveIf(func(q pmetric.SummaryDataPointValueAtQuantile) bool { return q.Value() > 0 })
+			points.At(i).QuantileValues().AppendEmpty().SetQuantile(0.5)
+		}
+		points.AppendEmpty().SetCount(1)
+	default:
+		return false
+	}
+	return true
 }
