@@ -21,6 +21,8 @@ const DefaultLimit = 1 << 30
 const (
 	// large is the page that is not held as a whole, but decoded a piece at a time.
 	large = 2 << 20
+	// largeGzip is that in gzip: it costs as much in pieces, and what a decoder has room for stays.
+	largeGzip = 512 << 10
 	// piece is the size of such a piece, and window what a decoder needs in front of it.
 	piece  = 256 << 10
 	window = 32 << 10
@@ -89,15 +91,15 @@ func (d *Decoder) room(size int) []byte {
 }
 
 func (d *Decoder) gunzip(body []byte, most int64, yield func([]byte) error) (int64, error) {
-	if hint := inflate.SizeHint(body); hint <= large {
-		page, err := d.gzip.Gunzip(d.room(hint+inflate.Slack), body, int(min(most, large)))
+	if hint := inflate.SizeHint(body); hint <= largeGzip {
+		page, err := d.gzip.Gunzip(d.room(hint+inflate.Slack), body, int(min(most, largeGzip)))
 		if cap(page) > cap(d.buf) {
 			d.buf = page
 		}
 		switch {
 		case err == nil:
 			return int64(len(page)), give(page, yield)
-		case !errors.Is(err, inflate.ErrLimit) || most <= large:
+		case !errors.Is(err, inflate.ErrLimit) || most <= largeGzip:
 			return int64(len(page)), failed(Gzip, int64(len(body)), most, err)
 		}
 	}
