@@ -10,7 +10,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -24,9 +23,6 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
-
-// readPause is how long a sender waits before it asks a storage again that could not be read.
-const readPause = time.Second
 
 // remoteWrite is the exporter. Data goes from the intake, which encodes, into the queue, from which senders, as many
 // for each destination as there can be shards, take it.
@@ -94,6 +90,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Apart:         e.intake.apart(),
 		Batches:       e.cfg.Queue.MaxBatches,
 		Tenants:       e.cfg.Tenant.most(),
+		Senders:       e.cfg.Shards.Max,
 		Storage:       client,
 		Legacy:        legacy,
 		Dropped:       e.queueDropped,
@@ -225,12 +222,7 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			return
 		case err != nil:
 			e.telemetry.storageFailed(err)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(readPause):
-			}
-			continue
+			continue // with another shard, if there is one
 		}
 		lost, err := d.Send(ctx, lease.Blocks, lease.Deadlines)
 		later := (*send.LaterError)(nil)

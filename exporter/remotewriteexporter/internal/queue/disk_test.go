@@ -197,17 +197,19 @@ func TestLostIndexWithoutAWalkBeginsAnew(t *testing.T) {
 }
 
 func TestUnreadableStorageKeepsTheBlock(t *testing.T) {
-	m := newMedium()
-	q, _ := open(t, 1, 10, stored(on(m)))
-	push(t, q, 0, blockOf(1, 0))
-	client := on(m)
-	q, dropped := open(t, 1, 10, stored(client))
-	client.failed = true
-	_, err := q.Next(t.Context(), 0, Bound{})
-	require.ErrorIs(t, err, errKilled)
-	client.failed = false
-	require.Equal(t, []int{1}, contents(t, q, 0))
-	require.Empty(t, dropped)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMedium()
+		q, _ := open(t, 1, 10, stored(on(m)))
+		push(t, q, 0, blockOf(1, 0))
+		client := on(m)
+		q, dropped := open(t, 1, 10, stored(client))
+		client.failed = true
+		_, err := q.Next(t.Context(), 0, Bound{})
+		require.ErrorIs(t, err, errKilled)
+		client.failed = false
+		require.Equal(t, []int{1}, contents(t, q, 0))
+		require.Empty(t, dropped)
+	})
 }
 
 func TestFullStorage(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 
 // A destination is one endpoint's view of the blocks. Queue.mu guards it.
 type destination struct {
-	wake   *sync.Cond
-	policy Policy
+	wake    *sync.Cond
+	policy  Policy
+	senders int // half of which may be with tenants that are not served; 0 is any number
 	fresh,
 	late row // what has waited for so long that fresh blocks go first
 	bytes  int64
@@ -58,10 +59,13 @@ type lane struct {
 	at      int // in the lanes of the group
 	entries []*entry
 	held    int
+
+	unread time.Time // since when its first block could not be read; zero if it could
+	until  time.Time // when that is tried again
 }
 
-func newDestination(wake *sync.Cond, policy Policy) *destination {
-	return &destination{wake: wake, policy: policy, shares: map[uint32]int64{}, paused: map[uint32]*pause{}, served: map[uint32]time.Time{}}
+func newDestination(wake *sync.Cond, policy Policy, senders int) *destination {
+	return &destination{wake: wake, policy: policy, senders: senders, shares: map[uint32]int64{}, paused: map[uint32]*pause{}, served: map[uint32]time.Time{}}
 }
 
 func (d *destination) push(e *entry) {
@@ -121,8 +125,9 @@ func (g *group) leave(l *lane) {
 func (d *destination) lease(most Bound) (*lane, []*entry) {
 	now := time.Now()
 	d.age(now)
+	mayProbe := d.senders == 0 || d.probes() < max(1, d.senders/2)
 	free := func(l *lane) *entry {
-		if l.held > 0 || d.isPaused(l.key.tenant, now) {
+		if l.held > 0 || now.Before(l.until) || d.isPaused(l.key.tenant, now) || !mayProbe && d.paused[l.key.tenant] != nil {
 			return nil
 		}
 		return l.entry(0)
@@ -181,6 +186,7 @@ func (d *destination) release(l *lane, entries []*entry, done bool) {
 	if done {
 		d.held -= l.held
 		l.held = 0
+		l.unread = time.Time{}
 		for _, e := range entries {
 			l.remove(0)
 			d.removed(e)

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"time"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
@@ -30,9 +32,16 @@ type Lease struct {
 	entries     []*entry
 }
 
+const (
+	// readPause is how long a lane waits before a block of it that could not be read is asked for again.
+	readPause = time.Second
+	// readTime is how long that is tried.
+	readTime = time.Minute
+)
+
 // Next waits for a block that a destination may be sent now; those that wait behind it, up to a bound, come with it. It
 // returns ErrClosed after Stop, and another error when the storage cannot be read, in which case the block stays where
-// it is.
+// it is for a while; other lanes go on.
 func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, error) {
 	for {
 		from, entries, err := q.lease(destination, most)
@@ -42,7 +51,7 @@ func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, 
 		l := &Lease{queue: q, destination: destination, lane: from, entries: entries}
 		switch reason, err := l.read(ctx, most.Raw); {
 		case err != nil:
-			l.Release()
+			l.readAgain()
 			return nil, err
 		case reason != "":
 			q.cfg.Dropped(destination, reason, entries[0].known().Header)
@@ -63,6 +72,9 @@ func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 		switch fine := err == nil && reason == ""; {
 		case i == 0 && !fine:
 			l.shorten(1)
+			if err != nil && !l.lane.unread.IsZero() && time.Since(l.lane.unread) >= readTime {
+				return ReasonCorrupt, nil
+			}
 			return reason, err
 		case i > 0 && (!fine || b.Tenant != l.Blocks[0].Tenant || raw > most):
 			l.shorten(i) // why, it will tell when it is the first
@@ -85,6 +97,9 @@ func (q *Queue) read(ctx context.Context, destination int, e *entry) (b block.Bl
 		return b, deadline, "", nil
 	}
 	stored, err := q.disk.read(ctx, e.seq)
+	if isGone(err) {
+		return b, deadline, ReasonCorrupt, nil
+	}
 	if err != nil {
 		return b, deadline, "", fmt.Errorf("cannot read block %d from the storage: %w", e.seq, err)
 	}
@@ -92,6 +107,35 @@ func (q *Queue) read(ctx context.Context, destination int, e *entry) (b block.Bl
 		return read.block.Block, deadline, "", nil
 	}
 	return b, deadline, ReasonCorrupt, nil
+}
+
+// isGone tells whether an error says that a value is not where it was stored, as when somebody deletes a file, or cuts it off.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// readAgain gives the blocks back, the first of which could not be read: a disk that is away for the moment comes back, but a block that has
+// failed for long is like one that is not there.
+func (l *Lease) readAgain() {
+	q, now := l.queue, time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.lane.unread.IsZero() {
+		l.lane.unread = now
+	}
+	l.lane.until = now.Add(readPause)
+	d := q.destinations[l.destination]
+	d.release(l.lane, l.entries, false)
+	q.wakeAfter(d, readPause)
+}
+
+// wakeAfter has those look again that wait for blocks of a destination.
+func (q *Queue) wakeAfter(d *destination, pause time.Duration) {
+	time.AfterFunc(pause, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		d.wake.Broadcast()
+	})
 }
 
 // lease waits for entries. What it returns is the caller's to read until its lease ends.

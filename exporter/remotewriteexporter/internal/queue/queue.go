@@ -82,6 +82,9 @@ type Config struct {
 	// Tenants says that blocks are of several tenants, each with a share of the queue, and how many there may be that have blocks for a
 	// destination but are not served; 0 is of none.
 	Tenants int
+	// Senders is how many may ask for blocks of a destination at a time; 0 is not known. Tenants that the destination does not serve keep no
+	// more than half of them.
+	Senders int
 	// Batches bounds the batches of the pipeline that have no fate yet, besides; 0 does not.
 	Batches int64
 	// Legacy is what earlier queues in memory left.
@@ -141,7 +144,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		if cfg.Own != nil {
 			policy = cfg.Own[i]
 		}
-		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy))
+		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy, cfg.Senders))
 	}
 	if cfg.Storage == nil {
 		for _, l := range cfg.Legacy {

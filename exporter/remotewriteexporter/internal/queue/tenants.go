@@ -60,6 +60,16 @@ func (d *destination) isPaused(tenant uint32, now time.Time) bool {
 	return p != nil && (p.probing || now.Before(p.until))
 }
 
+// probes is how many senders have data of tenants that the destination would not serve the last time.
+func (d *destination) probes() (n int) {
+	for _, p := range d.paused {
+		if p.probing {
+			n++
+		}
+	}
+	return n
+}
+
 // servedLately is for how long a destination that took something is one that serves some tenants, if not others.
 const servedLately = time.Minute
 
@@ -133,9 +143,5 @@ func (l *Lease) Later(done int, lost []error, wait time.Duration) {
 	if done == 0 {
 		d.release(l.lane, l.entries, false)
 	}
-	time.AfterFunc(wait, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		d.wake.Broadcast()
-	})
+	q.wakeAfter(d, wait)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -20,6 +21,8 @@ const (
 	mostSetAside = 4
 	// untold is behind the name of a file that was let go while there was no room to say what had been deleted with it.
 	untold = ".gone"
+	// page is what a disk gives or does not give as a whole.
+	page = 4 << 10
 )
 
 // recover reads what is there. What was being written when the process or the machine ended, and nobody was told of, may be at the
@@ -57,7 +60,7 @@ func (s *Store) recover() error {
 }
 
 func (s *Store) replay(number uint64, isLast bool) error {
-	content, err := os.ReadFile(s.name(number))
+	content, err := s.readFile(number)
 	if err != nil {
 		return err
 	}
@@ -96,6 +99,30 @@ func (s *Store) replay(number uint64, isLast bool) error {
 		s.damage(Damage{File: s.name(number), Bytes: int64(damaged)})
 	}
 	return nil
+}
+
+// readFile reads a file, with zeros for what the disk does not give: so that costs what was there, and not all that is stored.
+func (s *Store) readFile(number uint64) ([]byte, error) {
+	content, err := os.ReadFile(s.name(number))
+	if !errors.Is(err, syscall.EIO) {
+		return content, err
+	}
+	file, err := os.Open(s.name(number))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	content = make([]byte, info.Size())
+	for at := 0; at < len(content); at += page {
+		if _, err := file.ReadAt(content[at:min(at+page, len(content))], int64(at)); err != nil {
+			clear(content[at:min(at+page, len(content))])
+		}
+	}
+	return content, nil
 }
 
 func (s *Store) damage(d Damage) {

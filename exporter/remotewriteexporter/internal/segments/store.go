@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
@@ -360,19 +361,33 @@ func (s *Store) append(record []byte) (at int64, err error) {
 	return at, nil
 }
 
-// begin goes on with the last file if that is empty, else it begins another: so an empty file that is not the last is none of ours.
+// begin goes on with the last file if that is empty, else it begins another: so an empty file that is not the last is none of ours. Where there
+// is no room for another, it is begun with what is written next: what is there can be read, and makes room when it is done with.
 func (s *Store) begin() error {
-	if len(s.segments) == 0 || s.active().size > 0 {
+	if len(s.segments) == 0 {
 		return s.roll()
+	}
+	if s.active().size > 0 {
+		err := s.roll()
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			return err
+		}
+		s.active().broken = true
+		s.file, err = os.Open(s.name(s.active().number))
+		return err
 	}
 	file, err := s.create(s.active().number)
 	s.file = file
 	return err
 }
 
-// create makes an empty file, or opens it.
+// create makes an empty file, or opens it. Somebody may have removed the folder with what was in it: there is no reason to take nothing
+// ever again.
 func (s *Store) create(number uint64) (*os.File, error) {
 	file, err := os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(s.dir, 0o700) == nil {
+		file, err = os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	}
 	if err != nil || !s.opts.Sync {
 		return file, err
 	}
