@@ -143,11 +143,13 @@ func TestWhoFindsEverythingTooLargeIsNotAskedForEver(t *testing.T) {
 func TestPoisonIsDroppedAndCountedAndBlocksNothing(t *testing.T) {
 	for name, code := range map[string]int{"400": 400, "405": 405, "409": 409, "422": 422} {
 		t.Run(name, func(t *testing.T) {
-			d := newReceived(t, func(n int, w http.ResponseWriter, _ *http.Request) bool {
-				if n == 1 {
+			d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				series, err := decode(r)
+				isBad := err != nil || slices.ContainsFunc(series[0].Samples, func(s promwrite.Sample) bool { return s.Value == 1 })
+				if isBad {
 					http.Error(w, "out of order", code)
 				}
-				return n == 1
+				return isBad
 			})
 			e := start(t, componenttest.NewNopHost(), func(c *Config) { c.Endpoint = d.URL })
 			for n := range 3 {

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -96,9 +95,9 @@ type Destination struct {
 	hurried context.Context // ended by hurry
 	hurry   context.CancelFunc
 
-	sizes  ceiling
+	all    limits // of all requests
+	passed largest
 	served tenants
-	timely atomic.Int64 // points that may travel together and be in time; 0 while any number was
 
 	mu         sync.Mutex // guards what the log was told last
 	down       bool
@@ -117,8 +116,8 @@ func New(cfg Config, log *zap.Logger, telemetry Telemetry) *Destination {
 	return &Destination{
 		hurried: hurried, hurry: hurry,
 		cfg: cfg, log: log, telemetry: telemetry,
-		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker), sizes: ceiling{longest: cfg.Reprobe},
-		pace: pace{rate: cfg.Rate},
+		formats: newNegotiation(cfg.Formats, cfg.Reprobe), gate: newGate(cfg.Breaker), pace: pace{rate: cfg.Rate},
+		all: limits{sizes: ceiling{longest: cfg.Reprobe}}, served: tenants{longest: cfg.Reprobe},
 	}
 }
 
@@ -132,7 +131,7 @@ func (d *Destination) Fallback() (int, block.Format) {
 }
 
 // Largest is the size that a request should stay within, before compression and on the wire; 0 while none was too large.
-func (d *Destination) Largest() (raw, wire int) { return d.sizes.limits() }
+func (d *Destination) Largest() (raw, wire int) { return d.all.sizes.limits() }
 
 // BreakerOpen tells whether all but a probe are kept from the destination.
 func (d *Destination) BreakerOpen() bool { return d.gate.isOpen() }
@@ -219,9 +218,12 @@ func (d *Destination) sendAll(end ends, blocks []block.Block, deadlines []time.T
 
 // together is how many of the blocks, from the first on, may travel together.
 func (d *Destination) together(blocks []block.Block) int {
-	limit, points := int(d.timely.Load()), 0
+	limit, points, raw, wire := d.limitOn(blocks[0]).points(), 0, 0, 0
+	mostRaw, mostWire := d.largest(blocks[0])
 	for i, b := range blocks {
-		if points += b.Samples + b.Histograms; i > 0 && limit > 0 && points > limit {
+		points += b.Samples + b.Histograms
+		raw, wire = raw+b.RawSize, wire+len(b.Body())
+		if i > 0 && (limit > 0 && points > limit || mostRaw > 0 && (raw > mostRaw || wire > mostWire)) {
 			return i
 		}
 	}
@@ -233,7 +235,7 @@ func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Ti
 	parts, begun := []block.Block{b}, false
 	for len(parts) > 0 {
 		part := parts[0]
-		if limit, _ := d.sizes.limits(); limit > 0 && part.RawSize > limit {
+		if limit, _ := d.largest(part); limit > 0 && part.RawSize > limit {
 			if first, second, err := block.Split(part); err == nil {
 				parts = append([]block.Block{first, second}, parts[1:]...)
 				continue
@@ -280,14 +282,27 @@ type ending struct {
 	lost error
 }
 
-// learnTime remembers how many points were too many to be taken in time, or were not. Who was slow may become fast again.
-func (d *Destination) learnTime(points int, late bool) {
-	switch was := int(d.timely.Load()); {
-	case late && (was == 0 || points/2 < was):
-		d.timely.Store(int64(max(points/2, 1)))
-	case !late && was > 0 && points > was/2:
-		d.timely.CompareAndSwap(int64(was), int64(was+was/8+1))
+// doubt is about a format that has delivered before, and in which a block is refused as if its content were bad.
+type doubt struct {
+	format   int
+	refused  answer
+	failures int // of requests in the last format
+}
+
+// mostFailures are as many failures of a server as are taken for such, where they may mean that it does not know the last format.
+const mostFailures = 3
+
+// settles tells whether an answer to the last format leaves no doubt that it was the content: it is refused again, or the server does not know
+// that format.
+func (t *doubt) settles(v verdict, a answer) bool {
+	switch {
+	case t == nil:
+		return false
+	case v == retry && a.mayBeFormat():
+		t.failures++
+		return t.failures >= mostFailures
 	}
+	return v == retrySlowly || v == rejected && !a.wroteSome()
 }
 
 // deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
@@ -295,6 +310,7 @@ func (d *Destination) learnTime(points int, late bool) {
 func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Time, merged bool) (e ending, err error) {
 	var tried formatSet // formats that b was turned down in
 	var last answer
+	var doubted *doubt
 	sent := b // b in the format of the last attempt
 	attempt, spread := 0, d.cfg.Retry.spread()
 	if d.tenanted(b) {
@@ -314,13 +330,18 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 		reason := d.expired(started, deadline, attempt)
 		switch {
 		case reason != "":
+		case !ok && doubted != nil:
+			reason, last = ReasonRejected, doubted.refused
 		case !ok && last.code/100 == 2:
 			reason = ReasonUnwritten
 		case !ok:
 			reason = ReasonRejected
 		default:
 			sent, err = rewrite(b, sent, d.cfg.Formats[format])
-			if err != nil || sent.Samples+sent.Histograms+sent.Metadata == 0 {
+			switch isEmpty := err != nil || sent.Samples+sent.Histograms+sent.Metadata == 0; {
+			case isEmpty && doubted != nil:
+				reason, last = ReasonRejected, doubted.refused
+			case isEmpty:
 				reason, last = ReasonFormat, answer{err: err}
 			}
 		}
@@ -333,6 +354,7 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 			return ending{sealed, d.drop(b.Header, reason, last)}, nil
 		}
 
+		began := time.Now()
 		a := d.exchange(end.requests, sent, attempt)
 		if a.unnamed {
 			d.gate.leave()
@@ -346,31 +368,45 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 		if a.mayBeFormat() {
 			d.formats.failed(format)
 		}
-		if last = a; d.tenanted(b) && a.code != 0 {
+		if doubted.settles(v, a) {
+			v = unsupported
+		}
+		if last = a; d.tenanted(b) {
 			switch refused := v == retry || v == retrySlowly; {
 			case !refused:
 				d.served.well(b.Tenant)
-			case !merged || !a.late(): // else it may be the request that is too large
-				return ending{}, d.later(b.Tenant, v, a)
+			case doubted != nil && a.mayBeFormat(): // a few times more at once
+			case merged && a.late() && a.code != 0: // it may be the request that is too large
+			default:
+				if merged && a.late() {
+					d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
+				}
+				return ending{}, d.later(b.Tenant, v, a, began)
 			}
 		}
 		d.report(v, a)
 		switch v {
 		case delivered:
 			d.formats.accepted(format)
-			d.sizes.delivered(b.RawSize, len(sent.Body()))
-			d.announceFormat(format)
+			d.fits(b, sent)
+			if doubted == nil {
+				d.announceFormat(format)
+			} else {
+				d.formats.overrule(doubted.format, format)
+			}
 			d.telemetry.Delivered(sent.Header, lossOf(b, sent, a))
 			if merged {
-				d.learnTime(b.Samples+b.Histograms, false)
+				d.limitOn(b).learnTime(b.Samples+b.Histograms, false)
 			}
 			return ending{fate: sealed}, nil
 		case oversized:
-			d.sizes.refused(b.RawSize, len(sent.Body()))
+			d.tooLarge(b, sent)
 			return ending{fate: apart}, nil
 		case unsupported: // with another format: no failure, so no pause and no attempt counted
 			tried.add(format)
 			d.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
+		case doubtful:
+			tried, doubted = d.formats.allButLast(), &doubt{format: format, refused: a}
 		case rejected:
 			if merged && !a.wroteSome() { // what was written would be refused as old when it came again
 				return ending{fate: apart}, nil
@@ -382,7 +418,7 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 				return ending{}, err
 			}
 			if merged && a.late() { // it would be late for ever
-				d.learnTime(b.Samples+b.Histograms, true)
+				d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
 				return ending{fate: late}, nil
 			}
 			attempt++

@@ -50,6 +50,7 @@ const (
 	rejected            // never
 	oversized           // in smaller pieces
 	unsupported         // in another format
+	doubtful            // in the last format, if it is not the content
 )
 
 // exchange makes one request.
@@ -171,6 +172,9 @@ func (d *Destination) judge(a answer, format int) verdict {
 		// A receiver that counts what it wrote has understood the format and means the content.
 		if !d.formats.isProven(format) {
 			return unsupported
+		}
+		if format != d.formats.last() {
+			return doubtful // who answered may be another server than those that took it
 		}
 	}
 	return rejected

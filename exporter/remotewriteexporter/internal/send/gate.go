@@ -84,6 +84,13 @@ func (g *gate) servesSome() bool {
 	return time.Since(g.well) < g.cfg.OpenFor
 }
 
+// servedSince tells whether the destination has answered since some time.
+func (g *gate) servedSince(began time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.well.After(began)
+}
+
 // failed says that it does not. It tells how many times in a row.
 func (g *gate) failed() int {
 	g.mu.Lock()

@@ -19,6 +19,11 @@ import (
 // fallback the best format is wanted again. The first block written in it probes: it is sent in each format from the
 // best down to the proven one until one is taken, so no answer to a probe loses data.
 //
+// Behind one address there may be servers of several versions, or another one from some time on, to which a format means nothing that has
+// delivered: so what is refused like content, by a server that does not count what it writes, is sent once more in the last format, which is
+// the one that most know. If that is taken several times in a row, it was the format, which is left. One that only fails, for minutes, is no
+// longer proven.
+//
 // Servers that do not know a format may answer as if they were down, or have no such page. So an unproven format that fails
 // like that is left after a few times, in turn, until one delivers; and a probe at once. Because that may have been an outage,
 // and a 400 may have been about the content, what led to a fallback is vague then: the best format is wanted again soon, and
@@ -36,6 +41,10 @@ type negotiation struct {
 	doubts  int // failures of the current format, unproven, that may or may not be its own
 	vague   bool
 	soon    time.Duration // the pause before the next probe while vague
+
+	overruled int       // times in a row that the proven format was refused with what the last one then delivered
+	failing   time.Time // since when there were failures that may be a format's, and no success; zero while there is none
+	atOnce    bool      // whether the best format is to be tried with the next block once another has delivered
 }
 
 const (
@@ -43,6 +52,11 @@ const (
 	fewDoubts = 2
 	// firstProbe is how soon the best format is wanted again when it is not known that it is not taken.
 	firstProbe = time.Minute
+	// fewOverruled are how many requests in a row, refused in a proven format and taken in the last, make it worth leaving.
+	fewOverruled = 3
+	// longFailing is how long a proven format has to fail, in ways that may be its own, until others have their turn. Outages are shorter,
+	// mostly; after one that is not, another format may be the first that delivers, so the best is tried again with the next block.
+	longFailing = 5 * time.Minute
 )
 
 // formatSet remembers which formats a block was turned down in.
@@ -108,7 +122,10 @@ func (n *negotiation) isProven(format int) bool {
 func (n *negotiation) accepted(format int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.doubts = 0
+	n.doubts, n.failing = 0, time.Time{}
+	if format == n.at {
+		n.overruled = 0
+	}
 	if format == 0 {
 		n.vague, n.soon = false, min(firstProbe, n.reprobe)
 	}
@@ -123,7 +140,30 @@ func (n *negotiation) accepted(format int) {
 		}
 		n.proven = true
 	}
+	if n.atOnce && n.at > 0 && !n.probing {
+		n.probeAt = time.Now()
+	}
+	n.atOnce = false
 }
+
+// overrule notes that the proven format was refused with what another delivered then.
+func (n *negotiation) overrule(format, by int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if format != n.at || !n.proven {
+		return
+	}
+	if n.overruled++; n.overruled >= fewOverruled {
+		n.at, n.overruled, n.vague, n.soon = by, 0, true, min(firstProbe, n.reprobe)
+		n.schedule()
+	}
+}
+
+// last is the format that most servers know.
+func (n *negotiation) last() int { return len(n.formats) - 1 }
+
+// allButLast are the formats that are left out where only the last is tried.
+func (n *negotiation) allButLast() formatSet { return 1<<n.last() - 1 }
 
 // turnedDown notes that a format did not deliver; final says that it was no matter of content.
 func (n *negotiation) turnedDown(format int, final bool) {
@@ -136,6 +176,13 @@ func (n *negotiation) turnedDown(format int, final bool) {
 func (n *negotiation) failed(format int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	now := time.Now()
+	if n.failing.IsZero() {
+		n.failing = now
+	}
+	if format == n.at && n.proven && !n.probing && now.Sub(n.failing) >= longFailing {
+		n.proven, n.vague, n.atOnce = false, true, true
+	}
 	if format == n.at && !n.proven && !n.probing {
 		if n.doubts++; n.doubts < fewDoubts {
 			return

@@ -137,3 +137,86 @@ func TestEarlyRefusalsOfContentAreNotRememberedLong(t *testing.T) {
 		require.Equal(t, []int{0}, got)
 	})
 }
+
+// TestTheFormatOfAServerThatWentIsLeft: not for one refusal that the last format overrules, and not for good.
+func TestTheFormatOfAServerThatWentIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNegotiation(all, time.Hour)
+		n.accepted(0)
+		for range 10 { // two servers behind one address
+			n.overrule(0, 3)
+			n.overrule(0, 3)
+			require.Zero(t, n.wanted())
+			n.accepted(0)
+		}
+		for range fewOverruled {
+			require.Zero(t, n.wanted())
+			n.accepted(3)
+			n.overrule(0, 3)
+		}
+		require.Equal(t, 3, n.wanted())
+		require.True(t, n.isProven(3))
+		time.Sleep(2 * time.Minute)
+		got, _ := offer(n, promwrite.V2, false, 3)
+		require.Equal(t, []int{0, 1, 2, 3}, got, "the best is tried again soon")
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 3, n.wanted(), "next time later")
+		time.Sleep(2 * time.Minute)
+		got, _ = offer(n, promwrite.V2, true, 0)
+		require.Equal(t, []int{0}, got)
+	})
+}
+
+// TestAFormatThatFailsForLongIsNoLongerProven: another server may have taken the place of the one that took it. Where it was an outage, no
+// more than one block is sent in a lesser format.
+func TestAFormatThatFailsForLongIsNoLongerProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNegotiation(all, time.Hour)
+		ask := func(taken ...int) int {
+			format, ok := n.choose(promwrite.V2, 0)
+			require.True(t, ok)
+			if slices.Contains(taken, format) {
+				n.accepted(format)
+			} else {
+				n.failed(format)
+			}
+			return format
+		}
+		require.Zero(t, ask(0))
+		for began := time.Now(); time.Since(began) < longFailing; time.Sleep(10 * time.Second) {
+			require.Zero(t, ask())
+		}
+		seen := map[int]bool{}
+		for range 8 {
+			seen[ask()] = true
+			require.Zero(t, n.wanted(), "nothing is made lesser for it")
+			time.Sleep(10 * time.Second)
+		}
+		require.Len(t, seen, 4, "each has its turn")
+
+		// The outage ends.
+		lesser := 0
+		for range 20 {
+			if ask(0, 1, 2, 3) != 0 {
+				lesser++
+			}
+		}
+		require.LessOrEqual(t, lesser, 1)
+
+		// Another server, which fails at all but the last.
+		for began := time.Now(); time.Since(began) < longFailing; time.Sleep(10 * time.Second) {
+			require.Zero(t, ask(3))
+		}
+		asked := 0
+		for ; ask(3) != 3; asked++ {
+			require.Less(t, asked, 20)
+			time.Sleep(10 * time.Second)
+		}
+		for n.wanted() == 0 { // it is tried at once whether it was an outage
+			require.NotEqual(t, 3, ask(3))
+		}
+		for range 5 {
+			require.Equal(t, 3, ask(3))
+		}
+	})
+}

@@ -24,6 +24,9 @@ type LaterError struct {
 }
 
 func (l *LaterError) Error() string {
+	if l.code == 0 {
+		return "cannot deliver now: the destination does not answer the tenant"
+	}
 	return fmt.Sprintf("cannot deliver now: the destination answers the tenant with %d", l.code)
 }
 
@@ -38,10 +41,15 @@ const (
 // tenants are those that a destination does not serve for the moment. They are as many as there are tenants at the most, and those whose
 // data was dropped of late.
 type tenants struct {
+	longest time.Duration // that a limit holds without a trial
+
 	mu       sync.Mutex
 	refused  map[string]*refusal
-	most     int       // so many are kept before those are looked for that are over
-	complain time.Time // when the log may have the next line about a tenant
+	most     int                // so many are kept before those are looked for that are over
+	complain time.Time          // when the log may have the next line about a tenant
+	limits   map[string]*limits // of tenants that were sent something before
+	recent   map[string]*limits // of those that were lately
+	turned   time.Time          // when those that were not were forgotten
 }
 
 // refusal is a tenant's failures in a row.
@@ -55,6 +63,26 @@ type refusal struct {
 
 // tenanted tells whether what is wrong with a request may be its tenant.
 func (d *Destination) tenanted(b block.Block) bool { return d.cfg.Tenants != nil && b.Tenant != "" }
+
+// limitsHold is for how long, and no less, the limits of a tenant are kept that is sent nothing.
+const limitsHold = 10 * time.Minute
+
+// limitsOf are a tenant's.
+func (t *tenants) limitsOf(tenant string) *limits {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := time.Now(); t.recent == nil || now.Sub(t.turned) > limitsHold {
+		t.limits, t.recent, t.turned = t.recent, map[string]*limits{}, now
+	}
+	l := t.recent[tenant]
+	if l == nil {
+		if l = t.limits[tenant]; l == nil {
+			l = &limits{sizes: ceiling{longest: t.longest}}
+		}
+		t.recent[tenant] = l
+	}
+	return l
+}
 
 // attempts is how often the tenant's data has been refused, and since when; or now.
 func (t *tenants) attempts(tenant string, now time.Time) (int, time.Time) {
@@ -73,9 +101,9 @@ func (t *tenants) well(tenant string) {
 	delete(t.refused, tenant)
 }
 
-// later notes that a tenant was refused, and says how long its data is to wait. Answers to requests that were under way
-// together count once.
-func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
+// later notes that a tenant was refused by the answer to a request that began at some time, or got none, and says how long its data is to
+// wait. Answers to requests that were under way together count once.
+func (d *Destination) later(tenant string, v verdict, a answer, began time.Time) *LaterError {
 	d.telemetry.Retried(a.reason())
 	t := &d.served
 	t.mu.Lock()
@@ -105,10 +133,13 @@ func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 	if news {
 		t.complain = now.Add(complainInterval)
 	}
-	// Servers that fail may do so for all: each tenant counts as one failure of the destination, unless others are served. Any other
-	// answer shows that it is there.
-	alive := a.code/100 != 5 && a.code != http.StatusRequestTimeout
+	// Servers that fail may do so for all: each tenant counts as one failure of the destination, unless others are served. That there is
+	// no answer at all always counts, unless others got one meanwhile. Any other answer shows that it is there.
+	alive := a.code != 0 && a.code/100 != 5 && a.code != http.StatusRequestTimeout
 	counts := !alive && !r.counted && !d.gate.servesSome()
+	if a.code == 0 {
+		counts = !d.gate.servedSince(began)
+	}
 	r.counted = r.counted || counts
 	t.mu.Unlock()
 
@@ -121,7 +152,7 @@ func (d *Destination) later(tenant string, v verdict, a answer) *LaterError {
 	default:
 		d.gate.leave()
 	}
-	if news {
+	if news && (a.code != 0 || !counts) {
 		d.log.Warn("destination does not take the data of a tenant; it stays in the queue and is tried again, others go on",
 			append(a.fields(), zap.String("tenant", d.cfg.Tenants.Name(tenant)))...)
 	}
