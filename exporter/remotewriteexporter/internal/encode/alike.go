@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 )
 
-// alikeBits is for how many runs there are places: 64 KiB of them. A request of a thousand nodes with fifty labels of a kind has some
+// alikeBits is for how many runs there are places: 80 KiB of them. A request of a thousand nodes with fifty labels of a kind has some
 // hundreds that differ.
 const alikeBits = 11
 
@@ -18,6 +18,7 @@ type alike struct {
 	place         uint32 // of the first resource
 	who           uint64 // of the first point, what tells it from the next; 0 if it is of the same series
 	bits          uint64 // of the first number
+	tails         tails
 }
 
 // keys are by what later runs look for one, best first; 0 is none. Best is a run of the same points of the same targets, or of the same
@@ -37,6 +38,18 @@ type alikePlace struct {
 	epoch  uint32
 	at     uint32
 	length uint32
+	tails  tails
+}
+
+// alikeOf is the last run of a key, nil if there was none.
+func (w *flusher) alikeOf(key uint64) *alikePlace {
+	if key == 0 || w.alikes == nil {
+		return nil
+	}
+	if p := &w.alikes[key>>(64-alikeBits)]; p.key == key && p.epoch == w.request.epoch {
+		return p
+	}
+	return nil
 }
 
 // note adds a run, and says which of those before is alike.
@@ -49,11 +62,10 @@ func (w *flusher) note(r frame.Run, a alike) {
 		if key == 0 {
 			continue
 		}
-		p := &w.alikes[key>>(64-alikeBits)]
-		if r.Like == 0 && p.key == key && p.epoch == w.request.epoch && at-int(p.at) < reach {
+		if p := w.alikeOf(key); r.Like == 0 && p != nil && at-int(p.at) < reach {
 			r.Like, r.Drift = at-int(p.at), a.length-int(p.length)
 		}
-		*p = alikePlace{key: key, epoch: w.request.epoch, at: uint32(at), length: uint32(a.length)}
+		w.alikes[key>>(64-alikeBits)] = alikePlace{key: key, epoch: w.request.epoch, at: uint32(at), length: uint32(a.length), tails: a.tails}
 	}
 	w.repeats.Runs = append(w.repeats.Runs, r)
 }

@@ -229,7 +229,7 @@ func eachField(t *testing.T, message []byte, yield func(tag byte, content []byte
 	}
 }
 
-// TestNumbersComeBack: each number, with its times, is under its labels.
+// TestNumbersComeBack: each number, with its times, is under its labels, and beside those of a target's own.
 func TestNumbersComeBack(t *testing.T) {
 	for _, f := range []Format{v2Zstd, v1Zstd} {
 		t.Run(f.Version.String(), func(t *testing.T) { numbersComeBack(t, f) })
@@ -262,7 +262,13 @@ func numbersComeBack(t *testing.T, f Format) {
 					if dp.StartTimestamp() != 0 && f.Version == promwrite.V2 {
 						start = max(1, int64(dp.StartTimestamp()/1e6))
 					}
-					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start)
+					pods := ""
+					for _, name := range []string{"a_pod", "the_pod"} {
+						if pod, ok := dp.Attributes().Get(name); ok {
+							pods += pod.Str()
+						}
+					}
+					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start, pods)
 				}
 			}
 		}
@@ -275,7 +281,7 @@ func numbersComeBack(t *testing.T, f Format) {
 			}
 			require.Len(t, s.Samples, 1)
 			p := s.Samples[0]
-			got[key{label["instance"], label["__name__"], label["point"]}] = fmt.Sprint(math.Float64bits(p.Value), p.Timestamp, p.StartTimestamp)
+			got[key{label["instance"], label["__name__"], label["point"]}] = fmt.Sprint(math.Float64bits(p.Value), p.Timestamp, p.StartTimestamp, label["a_pod"]+label["the_pod"])
 		}
 		require.Equal(t, want, got)
 	}
