@@ -132,10 +132,13 @@ func TestNeighboursThatChangeAttributes(t *testing.T) {
 	}
 }
 
-// What a road changes is put back, of small pages and of large ones, without a word; what it was not to change is found.
+const noTrees = -1
+
+// What a road changes is put back, of small pages and of large ones, and of those of which no tree is kept, without a word; what it was
+// not to change is found.
 func TestChangesArePutBack(t *testing.T) {
 	const text = "# TYPE a gauge\na{b=\"1\"} 1\na{b=\"2\",c=\"3\"} 2\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 1\n"
-	for _, part := range []int{0, 2} {
+	for _, part := range []int{0, 2, noTrees} {
 		for _, c := range []struct{ told, done handback.Changes }{
 			{both, both},
 			{handback.Changes{Points: true}, handback.Changes{Points: true}},
@@ -145,7 +148,10 @@ func TestChangesArePutBack(t *testing.T) {
 		} {
 			about := fmt.Sprintf("parts of %d, told %s, done %s", part, c.told, c.done)
 			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: c.told})
-			if part > 0 {
+			switch {
+			case part == noTrees:
+				j.tree.Idle = -1
+			case part > 0:
 				setParts(j, part, part)
 			}
 			r := rand.New(rand.NewPCG(1, 2))

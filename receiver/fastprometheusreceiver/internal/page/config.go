@@ -87,7 +87,7 @@ func NewJob(cfg Config) (*Job, error) {
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
 			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, JobAndInstance: cfg.JobAndInstance,
-			Part: tree.PartPoints, Round: tree.RoundPoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
+			Part: tree.PartPoints, Round: tree.RoundPoints, Idle: tree.IdlePoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},
 		formats: map[string]format{},
 		cohorts: map[string]*cohort{},

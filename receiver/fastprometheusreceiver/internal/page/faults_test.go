@@ -272,13 +272,16 @@ func TestABoundThatIsNoNumberIsNone(t *testing.T) {
 // Histograms that are left out are counted, and logged when they begin to be and when they cease.
 func TestBrokenHistogramsAreCounted(t *testing.T) {
 	falling := strings.Replace(histogram3, "le=\"1\"} 1", "le=\"1\"} 9", 1)
-	for _, kind := range []string{"fresh", "reuse", "parts"} {
+	for _, kind := range []string{"fresh", "reuse", "parts", "passing"} {
 		t.Run(kind, func(t *testing.T) {
 			core, logs := observer.New(zap.InfoLevel)
 			var count atomic.Int64
 			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: kind != "fresh", Logger: zap.New(core), BrokenHistograms: &count})
-			if kind == "parts" {
+			switch kind {
+			case "parts":
 				setParts(j, 1, 1)
+			case "passing":
+				j.tree.Idle = noTrees
 			}
 			target := testTarget(j, 1)
 			var messages []string

@@ -85,14 +85,19 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 	cfg := Config{Scrape: testScrapeConfig()}
 	reusing := cfg
 	reusing.Reuse = true
-	shared, trees, cut := newTestJob(t, cfg), newTestJob(t, reusing), newTestJob(t, reusing)
+	shared, trees, cut, passing := newTestJob(t, cfg), newTestJob(t, reusing), newTestJob(t, reusing), newTestJob(t, reusing)
 	setParts(cut, 1+int(seed%7), 1+int(seed%17))
 	cut.rules.MostWhole = int(seed % 13)
-	var targets, again, parted []*Target
+	passing.tree.Idle = noTrees
+	if seed%3 == 0 {
+		passing.tree.Part = 1 + int(seed%5)
+	}
+	var targets, again, parted, passed []*Target
 	for i := range 3 {
 		targets = append(targets, testTarget(shared, i, "zone", fmt.Sprint("z", i)))
 		again = append(again, testTarget(trees, i, "zone", fmt.Sprint("z", i)))
 		parted = append(parted, testTarget(cut, i, "zone", fmt.Sprint("z", i)))
+		passed = append(passed, testTarget(passing, i, "zone", fmt.Sprint("z", i)))
 	}
 	last := make([]string, len(targets))
 	for n := range pages {
@@ -112,10 +117,14 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 			require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, page)
 			reused := show(again[i], at, m, page, 1+r.IntN(200))
 			require.Equal(t, canon(want.Metrics), canon(reused.Metrics), "reuse: seed %d page %d target %d\n%s", seed, n, i, page)
-			inParts := show(parted[i], at, m, page, 1+r.IntN(200))
-			require.Equal(t, canon(want.Metrics), canon(merged(t, inParts)), "parts: seed %d page %d target %d\n%s", seed, n, i, page)
+			md, inParts := merge(t, show(parted[i], at, m, page, 1+r.IntN(200)))
+			require.Equal(t, canon(want.Metrics), canon(md), "parts: seed %d page %d target %d\n%s", seed, n, i, page)
+			md, inPassing := merge(t, show(passed[i], at, m, page, 1+r.IntN(200)))
+			require.Equal(t, canon(want.Metrics), canon(md), "passing: seed %d page %d target %d\n%s", seed, n, i, page)
 			if r.IntN(4) > 0 {
 				reused.Release()
+				inParts.Release()
+				inPassing.Release()
 			}
 			last[i] = page
 		}
@@ -123,7 +132,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 			g.change()
 		}
 	}
-	require.False(t, trees.tree.Changed.Load() || cut.tree.Changed.Load(), "nobody changed what was handed out")
+	require.False(t, trees.tree.Changed.Load() || cut.tree.Changed.Load() || passing.tree.Changed.Load(), "nobody changed what was handed out")
 }
 
 // mutate spoils a page a little.

@@ -341,10 +341,14 @@ func TestMetricsThatComeBackAreFilledAgain(t *testing.T) {
 // Who keeps what it handed back finds poison in it, of large pages and of others.
 func TestKeepersFindPoison(t *testing.T) {
 	t.Cleanup(handback.Poison(true))
-	for _, large := range []bool{false, true} {
+	for _, kind := range []string{"tree", "passing", "large"} {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
-		if large {
+		large := kind == "large"
+		switch kind {
+		case "large":
 			setParts(j, 4, 8)
+		case "passing":
+			j.tree.Idle = noTrees
 		}
 		target := testTarget(j, 1)
 		var kept []pmetric.NumberDataPoint

@@ -71,7 +71,7 @@ func (t *Target) Retire(at time.Time) Result {
 		c.mu.Unlock()
 		s := Scrape{target: t}
 		s.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values}, &res)
-		res.tree = nil // nobody will show the like again
+		res.tree, res.lender = nil, nil // nobody will show the like again
 	}
 	t.leave()
 	return res

@@ -28,10 +28,12 @@ type Result struct {
 	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
 	Limited, Late int
 
-	tree   *tree.Tree  // that can be filled again
-	pools  *tree.Pools // to give it to
-	layout *plan.Layout
-	parts  *tree.Parts // nil unless the page is large
+	tree    *tree.Tree  // that can be filled again
+	pools   *tree.Pools // to give it to
+	layout  *plan.Layout
+	parts   *tree.Parts   // nil unless the page is large
+	lender  *Scrape       // that has the values of the parts
+	passing *tree.Passing // nil unless others are made of the memory
 }
 
 // ErrLimit is what Result.Err is, in the sense of errors.Is, when a page is beyond a limit of its job's.
@@ -52,14 +54,19 @@ func (t *Target) Families(r Result, yield func(Family)) {
 // render makes metrics of the scrape, or the first part of them.
 func (s *Scrape) render(l *plan.Layout, t *tree.Tree, v *tree.View, res *Result) {
 	res.layout = l
-	if v.Owner.Tree.IsLarge(v.Size(l)) {
-		s.lent = true
+	j, n := v.Owner.Tree, v.Size(l)
+	keeps := j.IsLarge(n) || !j.Reuse || s.target.cohort.pools.Keeps(l, v.At, j) || t != nil
+	switch {
+	case j.IsLarge(n) || !keeps && j.Divides(n):
+		s.lent, res.lender = true, s
 		res.parts = tree.NewParts(l, v)
 		res.Metrics = res.parts.Next()
-		return
+	case !keeps:
+		res.Metrics, res.passing = tree.Pass(l, v)
+	default:
+		res.Metrics, res.tree = tree.Render(l, t, v)
+		res.pools = &s.target.cohort.pools
 	}
-	res.Metrics, res.tree = tree.Render(l, t, v)
-	res.pools = &s.target.cohort.pools
 }
 
 // Pending returns how many points the parts to come have, at most.
@@ -86,6 +93,8 @@ func (r Result) Loan() *handback.Loan {
 		return r.tree.Loan()
 	case r.parts != nil:
 		return r.parts.Loan()
+	case r.passing != nil:
+		return r.passing.Loan()
 	default:
 		return nil
 	}
@@ -97,14 +106,21 @@ func (r Result) Release() {
 	if r.Metrics.IsReadOnly() { // shared by several consumers: their flag cannot be taken back
 		return
 	}
-	if handback.Poisons() && (r.tree != nil || r.parts != nil && r.parts.Owner.Tree.Reuse) {
-		handback.Overwrite(r.Metrics)
+	switch {
+	case r.Pending() > 0: // nobody wants the rest
+	case r.parts != nil:
+		r.parts.Release(r.Metrics)
+		if r.lender != nil {
+			r.lender.recycle()
+		}
+	case r.passing != nil:
+		r.passing.Release(r.Metrics)
+	case r.tree != nil:
+		if r.tree.Poisoned = handback.Poisons(); r.tree.Poisoned {
+			handback.Overwrite(r.Metrics)
+		}
+		r.pools.Give(r.tree)
 	}
-	if r.tree == nil {
-		return
-	}
-	r.tree.Poisoned = handback.Poisons()
-	r.pools.Give(r.tree)
 }
 
 // with returns the result with how many samples the page had.

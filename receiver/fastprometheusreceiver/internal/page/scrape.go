@@ -32,7 +32,7 @@ type Scrape struct {
 	err    error
 	ended  bool
 	size   int64 // of what was fed
-	lent   bool  // its values are held by the parts of its result
+	lent   bool  // its values are held by the parts of its result, until these are released
 
 	left    int64 // of the memory that the page may take
 	longest int64 // that a line took of it while it was read
@@ -123,7 +123,14 @@ func (s *Scrape) release() {
 		c.Abandon(s.plan)
 		c.mu.Unlock()
 	}
-	if s.lent || cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
+	if !s.lent {
+		s.recycle()
+	}
+}
+
+// recycle leaves the memory of a scrape to the next.
+func (s *Scrape) recycle() {
+	if cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
 		return
 	}
 	if s.times != nil {

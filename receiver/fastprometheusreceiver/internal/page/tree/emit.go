@@ -65,11 +65,16 @@ func (v *View) started(i int32) pcommon.Timestamp {
 // there, what is left of a slab would be kept for the sake of a few.
 var slabs = sync.Pool{New: func() any { return new(slab.Slabs) }}
 
-// emit builds a tree anew. whole is false when a histogram had to be left out.
-func emit(l *plan.Layout, v *View) (md pmetric.Metrics, whole bool) {
+// emit builds a tree anew, of what made has, if it is to be noted. whole is false when a histogram had to be left out.
+func emit(l *plan.Layout, v *View, made *made) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
-	c := cursor{View: v, Layout: l, slabs: slabs.Get().(*slab.Slabs)}
-	defer slabs.Put(c.slabs)
+	c := cursor{View: v, Layout: l}
+	if made != nil {
+		c.slabs = made.slabs
+	} else {
+		c.slabs = slabs.Get().(*slab.Slabs)
+		defer slabs.Put(c.slabs)
+	}
 	f := newFrame(l, md, v.Owner)
 	if len(l.Scopes) == 1 && len(l.Metrics) > 0 {
 		f.scope(0).EnsureCapacity(len(l.Metrics))
@@ -84,7 +89,15 @@ func emit(l *plan.Layout, v *View) (md pmetric.Metrics, whole bool) {
 		if ch, next = v.change(i, next); ch != (plan.Change{}) {
 			k = c.choose(m, ch, nil, false)
 		}
-		c.metric(m, c.append(f.scope(m.Scope), m.Family.Base.Kind, k.count), k, false)
+		scope := f.scope(m.Scope)
+		out := c.append(scope, m.Family.Base.Kind, k.count)
+		c.metric(m, out, k, false)
+		if made != nil {
+			made.note(out, m.Scope, scope)
+		}
+	}
+	if made != nil {
+		made.scopes = append(made.scopes, f.scopes...)
 	}
 	if c.broken.count > 0 {
 		removeEmpty(md)

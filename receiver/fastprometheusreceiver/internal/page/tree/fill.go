@@ -148,13 +148,17 @@ func (c *cursor) isAbsent(point int32) bool {
 
 const cumulative = pmetric.AggregationTemporalityCumulative
 
-// append adds an empty metric, or of numbers one that is of its kind and has room for so many.
+// append adds an empty metric, one that is of its kind and has room for so many points unless these are native histograms.
 func (c *cursor) append(to pmetric.MetricSlice, kind pmetric.MetricType, n int) (m pmetric.Metric) {
 	switch kind {
 	case pmetric.MetricTypeSum:
 		m, _ = c.slabs.AppendSum(to, n)
 	case pmetric.MetricTypeGauge:
 		m, _ = c.slabs.AppendGauge(to, n)
+	case pmetric.MetricTypeHistogram:
+		m, _ = c.slabs.AppendHistogram(to, n)
+	case pmetric.MetricTypeSummary:
+		m, _ = c.slabs.AppendSummary(to, n)
 	default:
 		m = to.AppendEmpty()
 	}
@@ -174,7 +178,11 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 	switch b.Kind {
 	case pmetric.MetricTypeHistogram:
 		if !there {
-			out.SetEmptyHistogram().SetAggregationTemporality(cumulative)
+			h := out.Histogram()
+			if out.Type() != pmetric.MetricTypeHistogram {
+				h = out.SetEmptyHistogram()
+			}
+			h.SetAggregationTemporality(cumulative)
 		}
 		dps := out.Histogram().DataPoints()
 		k = prepare(c, dps, k, forgetHistogram)
@@ -185,19 +193,19 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 				c.broken.add(b.Out)
 				continue // where the point is there already, the tree is of no use
 			}
-			dp := next(dps, i, k.kept)
+			dp := c.buckets(dps, p, i, k.kept, b.Custom)
 			c.attributes(p, k, i, dp.Attributes())
 			c.histogram(at, b.Custom, dp, c.hangs(k))
 		}
 	case pmetric.MetricTypeSummary:
-		if !there {
+		if !there && out.Type() != pmetric.MetricTypeSummary {
 			out.SetEmptySummary()
 		}
 		dps := out.Summary().DataPoints()
 		k = prepare(c, dps, k, forgetSummary)
 		for i := range k.count {
 			p := c.point(k.at(i))
-			dp := next(dps, i, k.kept)
+			dp := c.quantiles(dps, p, i, k.kept)
 			c.attributes(p, k, i, dp.Attributes())
 			c.summary(p, dp)
 		}
@@ -362,6 +370,21 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 func (c *cursor) number(dps pmetric.NumberDataPointSlice, i, kept int) pmetric.NumberDataPoint {
 	if i >= kept && c.slabs != nil {
 		return c.slabs.AppendNumber(dps)
+	}
+	return next(dps, i, kept)
+}
+
+// buckets is next for histograms, and quantiles for summaries.
+func (c *cursor) buckets(dps pmetric.HistogramDataPointSlice, p plan.PlacedPoint, i, kept int, isCustom bool) pmetric.HistogramDataPoint {
+	if i >= kept && c.slabs != nil && !isCustom {
+		return c.slabs.AppendBuckets(dps, c.group(p.At).Bounds)
+	}
+	return next(dps, i, kept)
+}
+
+func (c *cursor) quantiles(dps pmetric.SummaryDataPointSlice, p plan.PlacedPoint, i, kept int) pmetric.SummaryDataPoint {
+	if i >= kept && c.slabs != nil {
+		return c.slabs.AppendQuantiles(dps, len(c.group(p.At).Parts))
 	}
 	return next(dps, i, kept)
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -29,12 +30,16 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 	for end < len(c.Exemplars) && c.Exemplars[end].Point == point {
 		end++
 	}
-	out.EnsureCapacity(end - i)
+	if c.slabs != nil && out.Len() == 0 && end > i {
+		c.slabs.ReserveExemplars(out, end-i)
+	} else {
+		out.EnsureCapacity(end - i)
+	}
 	for ; i < end; i++ {
 		if n == out.Len() {
 			out.AppendEmpty()
 		}
-		fillExemplar(&c.Exemplars[i], out.At(n))
+		fillExemplar(&c.Exemplars[i], out.At(n), c.slabs)
 		n++
 	}
 	c.hung = i
@@ -48,10 +53,14 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 }
 
 // fillExemplar makes one what is exposed, whatever it was.
-func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar) {
+func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar, slabs *slab.Slabs) {
 	out.SetTimestamp(pcommon.Timestamp(x.Ts * 1e6))
 	if out.ValueType() != pmetric.ExemplarValueTypeDouble || math.Float64bits(out.DoubleValue()) != math.Float64bits(x.Value) {
-		out.SetDoubleValue(x.Value)
+		if slabs != nil {
+			slabs.SetExemplar(out, x.Value)
+		} else {
+			out.SetDoubleValue(x.Value)
+		}
 	}
 	out.SetTraceID(x.Trace)
 	out.SetSpanID(x.Span)

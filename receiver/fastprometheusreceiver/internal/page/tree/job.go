@@ -29,6 +29,8 @@ type Job struct {
 	JobAndInstance bool
 	// Part is how many points a part of a large page's metrics has, Round how many the parts have that are about the same things.
 	Part, Round int
+	// Idle is how many points wait in trees that are seldom filled, in all jobs together; less than 0 says that no tree is kept.
+	Idle int64
 	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
 	BrokenHistograms *atomic.Int64
 	Logger           *zap.Logger
@@ -38,6 +40,9 @@ type Job struct {
 
 // IsLarge tells whether metrics of so many points come in parts.
 func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }
+
+// Divides tells whether metrics of so many points, of which no tree is kept, come in parts.
+func (j *Job) Divides(points int) bool { return points > 2*j.Part }
 
 // cameBackChanged says, once, that somebody does not keep the promise on which memory is used again. It costs no more than
 // that: the metrics are made anew.

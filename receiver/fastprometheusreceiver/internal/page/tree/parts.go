@@ -21,36 +21,29 @@ type Parts struct {
 	Pending int        // points that no part had yet
 	runs    []plan.Run // to come
 	run     plan.Run
-	rest    choice                 // of the run
-	done    []int32                // points of each metric, of the runs until now
-	changed map[int32]choice       // what is left of metrics that are not as the layout says
-	given   []given                // metrics of the last part
-	held    []pmetric.ScopeMetrics // scopes of the last part
-	loan    handback.Loan
+	rest    choice           // of the run
+	done    []int32          // points of each metric, of the runs until now
+	changed map[int32]choice // what is left of metrics that are not as the layout says
+	made    *made            // of which parts are made whose memory is used again, nil if it is not
 }
 
 // Loan is what goes with the metrics of a part when they are handed out, nil if they will not be used again.
 func (p *Parts) Loan() *handback.Loan {
-	if !p.Owner.Tree.Reuse {
+	if p.made == nil {
 		return nil
 	}
-	return &p.loan
-}
-
-type given struct {
-	pmetric.Metric
-
-	scope int32
-	place int // in the scope
-	size  size
+	return &p.made.loan
 }
 
 // NewParts prepares the parts of a large page's metrics.
 func NewParts(l *plan.Layout, v *View) *Parts {
 	v.hanging = len(v.Exemplars) > 0
-	p := &Parts{cursor: cursor{View: v, Layout: l, slabs: new(slab.Slabs)}, Pending: v.Size(l), runs: l.Runs, done: make([]int32, len(l.Metrics))}
+	p := &Parts{cursor: cursor{View: v, Layout: l}, Pending: v.Size(l), runs: l.Runs, done: make([]int32, len(l.Metrics))}
 	if v.Owner.Tree.Reuse {
-		p.slabs = slab.Kept()
+		p.made = makings.Get().(*made)
+		p.slabs = p.made.slabs
+	} else {
+		p.slabs = new(slab.Slabs)
 	}
 	if p.runs == nil {
 		p.runs = l.InTurn(v.Owner.Catalog.Rules)
@@ -67,29 +60,34 @@ func NewParts(l *plan.Layout, v *View) *Parts {
 // Next builds a part. A run that fits into one is not cut.
 func (p *Parts) Next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
-	p.loan.Forget()
 	f := newFrame(p.Layout, md, p.Owner)
 	p.broken = broken{}
-	p.given, p.held = p.given[:0], nil
 	most := p.Owner.Tree.Part
+	if len(p.Scopes) == 1 && len(p.runs) > 0 {
+		f.scope(0).EnsureCapacity(min(len(p.runs), most))
+	}
 	for room := most; room > 0 && p.advance() && (p.rest.count <= room || p.rest.count > most); {
 		var k choice
 		k, p.rest = p.rest.cut(room)
 		m := &p.Metrics[p.run.Metric]
 		scope := f.scope(m.Scope)
-		out := scope.AppendEmpty()
+		out := p.append(scope, m.Family.Base.Kind, k.count)
 		p.metric(m, out, k, false)
-		p.given = append(p.given, given{out, m.Scope, scope.Len() - 1, sizeOf(out)})
+		if p.made != nil {
+			p.made.note(out, m.Scope, scope)
+		}
 		room -= k.count
 		p.Pending -= k.count
 		if p.run.Ends && p.rest.count == 0 {
 			break
 		}
 	}
-	p.held = f.scopes
+	if p.made != nil {
+		p.made.scopes = append(p.made.scopes, f.scopes...)
+	}
 	if p.broken.count > 0 {
 		removeEmpty(md)
-		p.given = nil // nothing is where it was
+		p.made.lose() // nothing is where it was
 	}
 	isLast := !p.advance()
 	if isLast {
@@ -134,18 +132,19 @@ func (k choice) cut(most int) (front, rest choice) {
 
 // After takes back the part before, which was consumed, and builds the next: of the same memory, where nobody keeps it.
 func (p *Parts) After(consumed pmetric.Metrics) pmetric.Metrics {
-	switch j := p.Owner.Tree; {
-	case !j.Reuse:
-	case p.given == nil || consumed.IsReadOnly():
-		p.slabs = slab.Kept()
-	case !p.isIntact(consumed):
-		j.cameBackChanged()
-		p.slabs = slab.Kept()
-	default:
-		if handback.Poisons() {
-			handback.Overwrite(consumed)
+	if p.made != nil {
+		if !p.made.takeBack(consumed, p.Owner) {
+			p.made = makings.Get().(*made)
 		}
-		p.slabs.Again()
+		p.slabs = p.made.slabs
 	}
 	return p.Next()
+}
+
+// Release takes back the last part, which was consumed: others are made of its memory.
+func (p *Parts) Release(consumed pmetric.Metrics) {
+	if p.made != nil {
+		p.made.release(consumed, p.Owner)
+		p.made = nil
+	}
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
@@ -23,6 +26,11 @@ type pool struct {
 	most      int // trees
 	each      int // plans, as long as they are few: each is to have a tree of its own
 	abandoned bool
+
+	since  pcommon.Timestamp // a window; 0 until something was filled
+	filled int64             // points, in it
+	rate   float64           // points a second, in the one before
+	idle   int64             // how many points wait in trees that are seldom filled, wherever
 }
 
 // retained counts the points of trees that wait to be filled. Past fewRetained, a layout has one tree that waits; past mostRetained,
@@ -32,6 +40,12 @@ var retained atomic.Int64
 const (
 	fewRetained  = 1 << 15
 	mostRetained = 1 << 17
+	// IdlePoints is how many points wait in trees that are seldom filled.
+	IdlePoints = 1 << 13
+	// busyRate is how often a second each point of a tree is filled that is not: what that spares is worth the memory that it takes.
+	busyRate = 2
+	// window is for how long fills are counted.
+	window = 20 * time.Second
 	// FewPlans is for how many plans a tree is kept for each: it then has the plan's points, and needs values alone.
 	FewPlans = 8
 )
@@ -101,6 +115,12 @@ func (ps *Pools) Give(t *Tree) {
 	if p := ps.pool(t.Layout); p != nil {
 		p.give(t)
 	}
+}
+
+// Keeps notes that metrics are made of a layout, and tells whether a tree of them will be kept.
+func (ps *Pools) Keeps(l *plan.Layout, at pcommon.Timestamp, j *Job) bool {
+	p := ps.pool(l)
+	return p != nil && p.keeps(int64(len(l.Points)), at, j)
 }
 
 func (ps *Pools) pool(l *plan.Layout) *pool {
@@ -183,6 +203,9 @@ func (p *pool) take(l *plan.Layout) *Tree {
 	if found < 0 || len(p.trees) < p.each && retained.Load()+points <= mostRetained {
 		return nil
 	}
+	if t := p.trees[found]; points > t.size() && p.isIdle(points-t.size()) {
+		return nil // it would grow, and not be kept
+	}
 	return p.remove(found)
 }
 
@@ -192,11 +215,38 @@ func (p *pool) give(t *Tree) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waiting := retained.Load()
-	if p.abandoned || len(p.trees) >= p.most || waiting > mostRetained || waiting > fewRetained && p.hasSpare(t.Layout) {
+	if p.abandoned || len(p.trees) >= p.most || waiting > mostRetained || waiting > fewRetained && p.hasSpare(t.Layout) ||
+		p.isIdle(n) {
 		return
 	}
 	p.trees = append(p.trees, t)
 	retained.Add(n)
+}
+
+// keeps counts the points that are filled, and tells whether a tree of so many points is kept.
+func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch past := time.Duration(at - p.since); {
+	case p.since == 0 || at < p.since:
+		p.since, p.filled = at, 0
+	case past >= window:
+		p.since, p.filled, p.rate = at, 0, float64(p.filled)/past.Seconds()
+	}
+	p.filled += points
+	p.idle = j.Idle
+	return retained.Load() <= mostRetained && !p.isIdle(points)
+}
+
+// isIdle tells whether a tree of so many points would wait too long for what it takes.
+func (p *pool) isIdle(points int64) bool {
+	if p.since == 0 || retained.Load()+points <= p.idle {
+		return false
+	}
+	for _, t := range p.trees {
+		points += t.size()
+	}
+	return p.idle < 0 || max(p.rate, float64(p.filled)/window.Seconds()) < busyRate*float64(points)
 }
 
 // hasSpare tells whether a tree waits that a layout's pages can fill as well as another.

@@ -6,8 +6,10 @@ package tree
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/slab"
@@ -189,4 +191,73 @@ func TestStowedPointsForgetTheirTarget(t *testing.T) {
 		require.Zero(t, dps.At(i).Exemplars().At(0).FilteredAttributes().Len())
 	}
 	require.True(t, c.hangs(k), "for the exemplars that are there")
+}
+
+// A tree is worth its memory where it is filled again soon. Some wait all the same, as long as that is little in all.
+func TestTreesThatAreSeldomFilledAreNotKept(t *testing.T) {
+	all := layouts(1)
+	pools := pooled(t, all, 0)
+	j := &Job{Idle: IdlePoints}
+	at := pcommon.Timestamp(1e18)
+	fill := func(n int, every time.Duration) (kept int) {
+		for range n {
+			at += pcommon.Timestamp(every)
+			tr := pools.Take(all[0])
+			keeps := pools.Keeps(all[0], at, j)
+			if tr == nil {
+				tr = &Tree{Layout: all[0]}
+			}
+			pools.Give(tr)
+			_, waiting := pools.Waiting()
+			require.Equal(t, keeps, waiting > 0)
+			kept += waiting
+		}
+		return kept
+	}
+	require.Equal(t, 10, fill(10, time.Minute), "there is room for it")
+	retained.Add(IdlePoints)
+	require.Zero(t, fill(100, window/30), "it is seldom filled")
+	require.Positive(t, fill(50, 10*time.Millisecond), "it is filled often")
+	require.Equal(t, 1000, fill(1000, 10*time.Millisecond))
+	require.LessOrEqual(t, fill(100, time.Minute), 2, "it was")
+	j.Idle = -1
+	require.Zero(t, fill(1000, 10*time.Millisecond), "none is to be kept")
+}
+
+// What counts is how many points are filled for those that wait: one page that is large and many small ones make no tree of the large one worth
+// its memory, nor do eight fills a second for each of eight trees.
+func TestEachPointOfAPoolIsToBeWorthIt(t *testing.T) {
+	kept := func(all []*plan.Layout, fills int, every time.Duration) (kept int) {
+		pools := pooled(t, all, IdlePoints)
+		at := pcommon.Timestamp(1e18)
+		for i := range fills {
+			l := all[i%len(all)]
+			at += pcommon.Timestamp(every)
+			tr := pools.Take(l)
+			pools.Keeps(l, at, &Job{Idle: IdlePoints})
+			if tr == nil {
+				tr = &Tree{Layout: l}
+			}
+			pools.Give(tr)
+		}
+		_, kept = pools.Waiting()
+		return kept
+	}
+	require.LessOrEqual(t, kept(layouts(FewPlans), 400, 100*time.Millisecond), 5, "ten fills a second")
+	require.Equal(t, FewPlans, kept(layouts(FewPlans), 400, 10*time.Millisecond))
+	sizes := append(layouts(2*FewPlans), &plan.Layout{Points: make([]*catalog.Point, 10_000)})
+	require.LessOrEqual(t, kept(sizes, 500, 100*time.Millisecond), 2)
+}
+
+// A tree that would not be kept with the points of a larger page is not made to have them.
+func TestTreesDoNotGrowInVain(t *testing.T) {
+	large := &plan.Layout{Points: make([]*catalog.Point, 2*IdlePoints)}
+	all := append(layouts(FewPlans+1), large)
+	pools := pooled(t, all, 0)
+	at := pcommon.Timestamp(1e18)
+	require.True(t, pools.Keeps(all[0], at, &Job{Idle: IdlePoints}))
+	pools.Give(&Tree{Layout: all[0]})
+	require.Nil(t, pools.Take(large))
+	require.False(t, pools.Keeps(large, at, &Job{Idle: IdlePoints}))
+	require.NotNil(t, pools.Take(all[1]), "it has as many points")
 }

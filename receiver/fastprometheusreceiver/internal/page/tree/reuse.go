@@ -73,7 +73,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		}
 		v.hanging = hanging
 	}
-	md, whole := emit(l, v)
+	md, whole := emit(l, v, nil)
 	if !reuse || !whole || len(l.Metrics) == 0 {
 		return md, nil
 	}
