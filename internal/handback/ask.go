@@ -6,6 +6,7 @@ package handback
 import (
 	"fmt"
 	"reflect"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/featuregate"
@@ -43,13 +44,26 @@ func Ask(host component.Host, receiver component.ID) []Obstacle {
 // pooling is the gate by which the Collector frees metrics when the first consumer returns, for others to be made of.
 const pooling = "pdata.useProtoPooling"
 
-func gates() (found []Obstacle) {
+var poolingGate = sync.OnceValue(func() (found *featuregate.Gate) {
 	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) {
-		if g.ID() == pooling && g.IsEnabled() {
-			found = append(found, Obstacle{What: "gate " + pooling, Why: "has the Collector free metrics as soon as they are consumed"})
+		if g.ID() == pooling {
+			found = g
 		}
 	})
 	return found
+})
+
+// Pooled says whether the Collector frees data piece by piece: then no piece may be in two places.
+func Pooled() bool {
+	g := poolingGate()
+	return g != nil && g.IsEnabled()
+}
+
+func gates() []Obstacle {
+	if Pooled() {
+		return []Obstacle{{What: "gate " + pooling, Why: "has the Collector free metrics as soon as they are consumed"}}
+	}
+	return nil
 }
 
 func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {

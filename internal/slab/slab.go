@@ -129,6 +129,25 @@ func (s *Slabs) PutStr(into pcommon.Map, key, value string) {
 	put(into, key, box(kinds.str, unsafe.Pointer(v)))
 }
 
+// Text is a string that is the value of many attributes, which share the memory of it that pdata has for each. Nobody changes that: pdata gives an
+// attribute whose value is set another one. It must not be used where the Collector frees data piece by piece (handback.Pooled).
+type Text stringValue
+
+// NewText returns one.
+func NewText(s string) *Text { return &Text{stringValue: s} }
+
+// String is what it says.
+func (t *Text) String() string { return t.stringValue }
+
+// PutText is PutStr of a string that others have, too.
+func (s *Slabs) PutText(into pcommon.Map, key string, value *Text) {
+	if !known {
+		into.PutStr(key, value.stringValue)
+		return
+	}
+	put(into, key, box(kinds.str, unsafe.Pointer(value)))
+}
+
 // PutAll puts many strings under keys that differ into a map that is empty, in their order where that can be had: pcommon.Map
 // compares each key that it is given one by one with all it has.
 func (s *Slabs) PutAll(into pcommon.Map, n int, all iter.Seq2[string, string]) {

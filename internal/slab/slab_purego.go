@@ -27,6 +27,18 @@ func (*Slabs) Reserve(into pcommon.Map, n int) { into.EnsureCapacity(n) }
 // PutStr puts a string under a key that is not in the map, and PutInt a number.
 func (*Slabs) PutStr(into pcommon.Map, key, value string) { into.PutStr(key, value) }
 
+// Text is a string that is the value of many attributes.
+type Text struct{ text string }
+
+// NewText returns one.
+func NewText(s string) *Text { return &Text{s} }
+
+// String is what it says.
+func (t *Text) String() string { return t.text }
+
+// PutText is PutStr.
+func (*Slabs) PutText(into pcommon.Map, key string, value *Text) { into.PutStr(key, value.text) }
+
 // PutAll puts many strings under keys that differ into a map that is empty, in no order.
 func (*Slabs) PutAll(into pcommon.Map, n int, all iter.Seq2[string, string]) { putRaw(into, n, all) }
 

@@ -49,6 +49,15 @@ func (*Attribute) Key() (key string, ok bool) { return "", false }
 // Str is not known.
 func (*Attribute) Str() (value string, ok bool) { return "", false }
 
+// Spot is where a value is.
+type Spot struct{}
+
+// Spot is not known.
+func (*Attribute) Spot() Spot { return Spot{} }
+
+// Str is not known.
+func (Spot) Str() string { return "" }
+
 // Scalar is not known.
 func (*Attribute) Scalar() (bits uint64, kind Scalar) { return 0, NoScalar }
 

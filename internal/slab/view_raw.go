@@ -84,6 +84,22 @@ func (a *Attribute) Str() (value string, ok bool) {
 	return (*stringValue)(v.data).stringValue, true
 }
 
+// A Spot is where a string is that is a value. Of two values that are in one spot both are one string, as long as somebody has it.
+// The zero value is that of what is no string.
+type Spot struct{ at *stringValue }
+
+// Spot is where the value is.
+func (a *Attribute) Spot() Spot {
+	v := (*boxed)(unsafe.Pointer(&a.value))
+	if v.kind != kinds.str {
+		return Spot{}
+	}
+	return Spot{(*stringValue)(v.data)}
+}
+
+// Str is the string in a spot, which must not be the zero value.
+func (p Spot) Str() string { return p.at.stringValue }
+
 // Scalar is the value if it is a number or a bool.
 func (a *Attribute) Scalar() (bits uint64, kind Scalar) {
 	v := (*boxed)(unsafe.Pointer(&a.value))

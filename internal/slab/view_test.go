@@ -60,6 +60,33 @@ func TestAttributesAreSeenAsTheyAre(t *testing.T) {
 	require.False(t, ok, "its name is in a table")
 }
 
+func TestTextsAreSharedUntilTheyAreSet(t *testing.T) {
+	var slabs Slabs
+	text := NewText("value")
+	one, other := pcommon.NewMap(), pcommon.NewMap()
+	slabs.PutText(one, "a", text)
+	slabs.PutText(one, "b", text)
+	slabs.PutText(other, "c", text)
+	one.PutStr("d", "value")
+	one.PutInt("e", 1)
+	spots := map[Spot]int{}
+	for _, m := range []pcommon.Map{one, other} {
+		all := Attributes(m)
+		for i := range all {
+			spots[all[i].Spot()]++
+		}
+	}
+	shared := Attributes(one)[0].Spot()
+	require.Equal(t, map[Spot]int{shared: 3, Attributes(one)[2].Spot(): 1, {}: 1}, spots)
+	require.Equal(t, "value", shared.Str())
+	set, _ := one.Get("a")
+	set.SetStr("changed")
+	one.CopyTo(other) // into a map that has shared ones
+	other.PutStr("b", "changed")
+	require.Equal(t, map[string]any{"a": "changed", "b": "value", "d": "value", "e": int64(1)}, one.AsRaw())
+	require.Equal(t, "value", text.String())
+}
+
 func TestNumbersAreSeenAsTheyAre(t *testing.T) {
 	points := pmetric.NewNumberDataPointSlice()
 	points.AppendEmpty().SetIntValue(-3)

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/reuse"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
@@ -39,7 +40,9 @@ func Charge(weight int) int { return max(0, weight-little) / usual }
 type Decoder struct {
 	// Values that never come again are not to displace names.
 	names  table
-	values table
+	values texts
+	// pooled says that the Collector frees data piece by piece: equal values have one string then, and not the memory that pdata has around it.
+	pooled bool
 	// before are attributes of the last items, by their position: those that follow are alike. No two have the same key, and
 	// up to where the item at hand has got, the keys are its own.
 	before []pair
@@ -83,15 +86,22 @@ func ahead[L interface{ EnsureCapacity(n int) }](d *Decoder, message []byte, tag
 	return true
 }
 
-// pair is an attribute: its value only if that is a string, and not too long.
-type pair struct{ key, value string }
+// pair is an attribute: its value only if that is a string, and not too long, else nil.
+type pair struct {
+	key   string
+	value *slab.Text
+}
 
 var decoders = sync.Pool{New: func() any {
-	return &Decoder{names: make(table, 1<<10), values: make(table, 1<<12)}
+	return &Decoder{names: make(table, 1<<10), values: make(texts, 1<<12)}
 }}
 
 // Get takes a decoder that nobody else uses, and Put gives it back.
-func Get() *Decoder { return decoders.Get().(*Decoder) }
+func Get() *Decoder {
+	d := decoders.Get().(*Decoder)
+	d.pooled = handback.Pooled()
+	return d
+}
 
 // Put is described at Get.
 func Put(d *Decoder) { decoders.Put(d) }
@@ -129,6 +139,29 @@ func (t table) get(b []byte) string {
 		*s = string(b)
 	}
 	return *s
+}
+
+// texts are a table of what attributes have as their values.
+type texts []*slab.Text
+
+// get returns what is remembered of a string that is not empty, or remembers it; nil if it is too long.
+func (t texts) get(b []byte) *slab.Text {
+	if len(b) > maxInterned {
+		return nil
+	}
+	s := &t[hash(b)&uint32(len(t)-1)]
+	if *s == nil || (*s).String() != string(b) {
+		*s = slab.NewText(string(b))
+	}
+	return *s
+}
+
+// string is get of who needs the string alone, of any length.
+func (t texts) string(b []byte) string {
+	if len(b) == 0 || len(b) > maxInterned {
+		return string(b)
+	}
+	return t.get(b).String()
 }
 
 // hash mixes the length and up to three words of eight bytes. Strings that collide cost time, not correctness.
@@ -357,7 +390,7 @@ func (d *Decoder) itemAttribute(message []byte, into pcommon.Map) bool {
 // all.
 func (d *Decoder) put(p *pair, message []byte, into pcommon.Map) bool {
 	if text, ok := alone(message, 1<<3|length); ok { // fast path
-		d.slabs.PutStr(into, p.key, d.text(p, text))
+		d.text(p, text, into)
 		return true
 	}
 	if len(message) == 0 || message[0] != 3<<3|varint {
@@ -368,16 +401,22 @@ func (d *Decoder) put(p *pair, message []byte, into pcommon.Map) bool {
 	return !c.bad && !c.more()
 }
 
-// text is a value of the pair's key, which may be the one that the pair has.
-func (d *Decoder) text(p *pair, b []byte) string {
-	if p.value == string(b) {
-		return p.value
+// text puts a string under the key of a pair, whose value it may be.
+func (d *Decoder) text(p *pair, b []byte, into pcommon.Map) {
+	if p.value == nil || p.value.String() != string(b) {
+		p.value = nil
+		if len(b) > 0 {
+			p.value = d.values.get(b)
+		}
 	}
-	text := d.values.get(b)
-	if len(text) <= maxInterned {
-		p.value = text
+	switch {
+	case p.value == nil:
+		d.slabs.PutStr(into, p.key, string(b))
+	case d.pooled:
+		d.slabs.PutStr(into, p.key, p.value.String())
+	default:
+		d.slabs.PutText(into, p.key, p.value)
 	}
-	return text
 }
 
 // maxDepth is how deep values may hold values here.
@@ -392,7 +431,7 @@ func (d *Decoder) value(message []byte, into pcommon.Value, depth int) bool {
 	ok := true
 	switch c.tag() {
 	case 1<<3 | length:
-		into.SetStr(d.values.get(c.bytes()))
+		into.SetStr(d.values.string(c.bytes()))
 	case 2<<3 | varint:
 		into.SetBool(c.number() != 0)
 	case 3<<3 | varint:

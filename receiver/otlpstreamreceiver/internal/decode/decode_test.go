@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -391,6 +392,52 @@ func TestEqualStringsAreOne(t *testing.T) {
 	require.Len(t, at, 2)
 }
 
+// TestEqualValuesAreOne: what pdata has around a string is that of all that are equal, unless the Collector frees it piece by piece.
+func TestEqualValuesAreOne(t *testing.T) {
+	if !slab.Readable() {
+		t.Skip("this build does not know how attributes look in memory")
+	}
+	td := ptrace.NewTraces()
+	spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	for i := range 4 {
+		a := spans.AppendEmpty().Attributes()
+		a.PutStr("same", "one value")
+		a.PutStr("turns", []string{"this", "that"}[i%2])
+		a.PutStr("empty", "")
+		a.PutStr("long", strings.Repeat("x", maxInterned+1))
+	}
+	payload := must((&ptrace.ProtoMarshaler{}).MarshalTraces(td))
+	spots := func() map[string]int {
+		d := Get()
+		defer Put(d)
+		got, ok := d.Traces(payload)
+		require.True(t, ok)
+		at := map[string]map[slab.Spot]bool{}
+		spans := got.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		for i := range spans.Len() {
+			all := slab.Attributes(spans.At(i).Attributes())
+			for j := range all {
+				key, _ := all[j].Key()
+				if at[key] == nil {
+					at[key] = map[slab.Spot]bool{}
+				}
+				at[key][all[j].Spot()] = true
+			}
+		}
+		n := map[string]int{}
+		for key, spots := range at {
+			n[key] = len(spots)
+		}
+		return n
+	}
+	require.Equal(t, map[string]int{"same": 1, "turns": 2, "empty": 4, "long": 4}, spots())
+
+	const pooling = "pdata.useProtoPooling"
+	require.NoError(t, featuregate.GlobalRegistry().Set(pooling, true))
+	t.Cleanup(func() { require.NoError(t, featuregate.GlobalRegistry().Set(pooling, false)) })
+	require.Equal(t, map[string]int{"same": 4, "turns": 4, "empty": 4, "long": 4}, spots())
+}
+
 func TestFewStringsAreRemembered(t *testing.T) {
 	d := Get()
 	defer Put(d)
@@ -399,7 +446,8 @@ func TestFewStringsAreRemembered(t *testing.T) {
 	}
 	require.Len(t, d.values, 1<<12)
 	long := make([]byte, maxInterned+1)
-	one, other := d.values.get(long), d.values.get(long)
+	require.Nil(t, d.values.get(long))
+	one, other := d.values.string(long), d.values.string(long)
 	require.NotSame(t, unsafe.StringData(one), unsafe.StringData(other))
 }
 

@@ -64,7 +64,7 @@ func (d *Decoder) span(message []byte, into ptrace.Span) bool {
 		case 2<<3 | length:
 			into.SetSpanID(c.spanID())
 		case 3<<3 | length:
-			into.TraceState().FromRaw(d.values.get(c.bytes()))
+			into.TraceState().FromRaw(d.values.string(c.bytes()))
 		case 4<<3 | length:
 			into.SetParentSpanID(c.spanID())
 		case 5<<3 | length:
@@ -130,7 +130,7 @@ func (d *Decoder) link(message []byte, into ptrace.SpanLink) bool {
 		case 2<<3 | length:
 			into.SetSpanID(c.spanID())
 		case 3<<3 | length:
-			into.TraceState().FromRaw(d.values.get(c.bytes()))
+			into.TraceState().FromRaw(d.values.string(c.bytes()))
 		case 4<<3 | length:
 			ok = d.attribute(c.bytes(), into.Attributes())
 		case 5<<3 | varint:
@@ -149,7 +149,7 @@ func (d *Decoder) status(message []byte, into ptrace.Status) bool {
 	for c.more() {
 		switch c.tag() {
 		case 2<<3 | length:
-			into.SetMessage(d.values.get(c.bytes()))
+			into.SetMessage(d.values.string(c.bytes()))
 		case 3<<3 | varint:
 			into.SetCode(ptrace.StatusCode(c.number()))
 		default:
