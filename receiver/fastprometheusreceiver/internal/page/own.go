@@ -163,6 +163,18 @@ func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 	if !isFresh && (!hasSeveral || !s.isRenewed(lines)) {
 		return t.Own
 	}
+	if !t.search.isDue(t.Iteration) {
+		return t.Own
+	}
+	own := s.findOwn(lines, since, hasSeveral)
+	t.search.end(!slices.Equal(own, t.Own))
+	return own
+}
+
+// findOwn looks at each label of a page.
+func (s *Scrape) findOwn(lines []*catalog.Line, since uint32, hasSeveral bool) []string {
+	t := s.target
+	c := t.cohort
 	if !hasSeveral {
 		if own := c.OwnValues(&t.Identity, lines, false); own != nil && c.Shares(&t.Identity, lines, own, false, since) {
 			return own
@@ -186,4 +198,38 @@ func (s *Scrape) isRenewed(lines []*catalog.Line) bool {
 		}
 	}
 	return n >= catalog.FewFresh
+}
+
+// A search says when the lines of a page are looked at for what is the target's own, which takes as long as to read them. On pages of
+// which many lines are new scrape after scrape, and tell of nothing that is, most searches are left out.
+type search struct {
+	vain int    // pages in a row
+	last uint64 // scrape that had many new lines
+}
+
+const (
+	vainSearches = 4  // in a row, before most are left out
+	searchEvery  = 16 // pages from then on
+)
+
+// isDue tells whether a page with many new lines is looked at.
+func (r *search) isDue(scrape uint64) bool {
+	if scrape > r.last+1 {
+		r.vain = 0
+	}
+	r.last = scrape
+	if r.vain < vainSearches || r.vain%searchEvery == 0 {
+		return true
+	}
+	r.vain++
+	return false
+}
+
+// end notes whether a page told of anything.
+func (r *search) end(found bool) {
+	if found {
+		r.vain = 0
+	} else {
+		r.vain++
+	}
 }

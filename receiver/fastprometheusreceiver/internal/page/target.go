@@ -26,6 +26,7 @@ type Target struct {
 	owner    tree.Owner
 	timeout  time.Duration
 	format   format
+	search   search              // for what is its own
 	admitted map[uint64]struct{} // texts, hashed
 }
 
