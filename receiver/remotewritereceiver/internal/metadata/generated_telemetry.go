@@ -135,7 +135,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverRemotewriteKnownBytes, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_remotewrite_known_bytes",
-		metric.WithDescription("Memory that is used for what came before, label sets, targets and metrics, so that it is not decoded again. [Alpha]"),
+		metric.WithDescription("Memory that is used for what came before, so that it is not decoded again: label sets, targets and metrics, and series that come in the same order with their points, those of requests in flight included. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

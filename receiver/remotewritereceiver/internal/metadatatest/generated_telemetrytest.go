@@ -56,7 +56,7 @@ func AssertEqualReceiverRemotewriteFailovers(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverRemotewriteKnownBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_remotewrite_known_bytes",
-		Description: "Memory that is used for what came before, label sets, targets and metrics, so that it is not decoded again. [Alpha]",
+		Description: "Memory that is used for what came before, so that it is not decoded again: label sets, targets and metrics, and series that come in the same order with their points, those of requests in flight included. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
