@@ -197,6 +197,18 @@ func (c *Cluster) List(path string) ([]Object, error) {
 	return list.Items, json.Unmarshal(text, &list)
 }
 
+// UID is what the API tells an object from another of the same name by.
+func (c *Cluster) UID(t testing.TB, o Object) string {
+	t.Helper()
+	text, err := c.ask(c.Token, http.MethodGet, o.path(), "", nil)
+	require.NoError(t, err)
+	var there Object
+	require.NoError(t, json.Unmarshal(text, &there))
+	uid := there.text("metadata", "uid")
+	require.NotEmpty(t, uid, "%s %s", o.Kind(), o.Name())
+	return uid
+}
+
 // Kinds are those that the API serves in a version of a group, such as apps/v1.
 func (c *Cluster) Kinds(version string) (kinds []string, _ error) {
 	text, err := c.ask(c.Token, http.MethodGet, "/apis/"+version, "", nil)

@@ -21,6 +21,7 @@ import (
 var kinds = map[string]string{
 	"pods": "Pod", "nodes": "Node", "services": "Service", "endpoints": "Endpoints", "endpointslices": "EndpointSlice",
 	"ingresses": "Ingress", "namespaces": "Namespace", "replicasets": "ReplicaSet", "jobs": "Job",
+	"deployments": "Deployment", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding",
 }
 
 // A small API keeps its objects in memory.
