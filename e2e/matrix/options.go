@@ -121,6 +121,7 @@ var scraping = []Option{
 	{"series_limit", []Value{{Text: "100000"}, {Text: "5", Loses: true}}},
 	{"stale_markers", values("false")},
 	{"job_and_instance", values("true")},
+	{"keep_job_and_instance", values("true")},
 	{"reuse", values("never", "always")},
 	{"local_identity", values("false")},
 	{"align_scrapes", values("true", "false")},

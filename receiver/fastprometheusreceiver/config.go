@@ -56,6 +56,10 @@ type Config struct {
 	// have the same values. Default false.
 	JobAndInstance bool `mapstructure:"job_and_instance"`
 
+	// KeepJobAndInstance keeps service.name and service.instance.id what job and instance are where the target_info of a page says otherwise, which
+	// becomes service_name and service_instance_id then. Default false: they are what the page says.
+	KeepJobAndInstance bool `mapstructure:"keep_job_and_instance"`
+
 	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if all components of
 	// the pipeline are known to let go of them), always (also if some do not say), never. Default auto.
 	Reuse string `mapstructure:"reuse"`

@@ -70,6 +70,7 @@ func TestLoadEveryKey(t *testing.T) {
 	cfg.Prometheus = Prometheus{}
 	assert.Equal(t, &Config{
 		JobAndInstance:           true,
+		KeepJobAndInstance:       true,
 		TargetAllocator:          configoptional.Default(allocator.NewDefaultConfig()),
 		APIServer:                server,
 		TrimMetricSuffixes:       true,

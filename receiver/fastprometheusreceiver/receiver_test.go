@@ -361,6 +361,24 @@ func TestNoStaleMarkers(t *testing.T) {
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 }
 
+// A page that says of itself whose it is does not rename the job where that is not wanted, and what it says is there.
+func TestKeepJobAndInstance(t *testing.T) {
+	target := newEndpoint(t, text+"# TYPE target_info gauge\ntarget_info{\"service.name\"=\"theirs\",\"service.instance.id\"=\"x\",\"os.type\"=\"linux\"} 1\n")
+	identity := func(config string) map[string]any {
+		r := run(t, config+fmt.Sprintf(leisurely, target.address()))
+		r.await(t, is("up", 1))
+		attributes := r.sink.AllMetrics()[0].ResourceMetrics().At(0).Resource().Attributes().AsRaw()
+		for _, other := range []string{"server.port", "server.address", "url.scheme"} {
+			delete(attributes, other)
+		}
+		return attributes
+	}
+	assert.Equal(t, map[string]any{"service.name": "theirs", "service.instance.id": "x", "os.type": "linux"}, identity(""))
+	assert.Equal(t, map[string]any{
+		"service.name": "test", "service.instance.id": target.address(), "service_name": "theirs", "service_instance_id": "x", "os.type": "linux",
+	}, identity("keep_job_and_instance: true"))
+}
+
 // Whoever a series is about, its resource says so under both names.
 func TestJobAndInstance(t *testing.T) {
 	target := newEndpoint(t, text+"a{job=\"theirs\",instance=\"there:80\"} 7\n")

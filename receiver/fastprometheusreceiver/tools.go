@@ -103,6 +103,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		ExtraMetrics:   cfg.ExtraScrapeMetrics != nil && *cfg.ExtraScrapeMetrics,
 		NoStaleMarkers: !r.cfg.StaleMarkers,
 		JobAndInstance: r.cfg.JobAndInstance,
+		KeepIdentity:   r.cfg.KeepJobAndInstance,
 		SeriesLimit:    r.cfg.SeriesLimit,
 		MaxMemory:      r.cfg.MaxPageMemory,
 		Reuse:          r.reuse,

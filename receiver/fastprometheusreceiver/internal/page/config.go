@@ -45,6 +45,8 @@ type Config struct {
 	Changes handback.Changes
 	// JobAndInstance gives resources the attributes job and instance, beside service.name and service.instance.id.
 	JobAndInstance bool
+	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
+	KeepIdentity bool
 	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
 	BrokenHistograms *atomic.Int64
 	Logger           *zap.Logger
@@ -86,7 +88,7 @@ func NewJob(cfg Config) (*Job, error) {
 		}),
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
-			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, JobAndInstance: cfg.JobAndInstance,
+			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, JobAndInstance: cfg.JobAndInstance, KeepIdentity: cfg.KeepIdentity,
 			Part: tree.PartPoints, Round: tree.RoundPoints, Idle: tree.IdlePoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},
 		formats: map[string]format{},

@@ -27,6 +27,8 @@ type Job struct {
 	Changes handback.Changes
 	// JobAndInstance gives resources these two as attributes, too.
 	JobAndInstance bool
+	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
+	KeepIdentity bool
 	// Part is how many points a part of a large page's metrics has, Round how many the parts have that are about the same things.
 	Part, Round int
 	// Idle is how many points wait in trees that are seldom filled, in all jobs together; less than 0 says that no tree is kept.

@@ -58,7 +58,28 @@ func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 		all.put(a.Name, a.Value)
 	}
 	for _, p := range r.Info {
-		putPoint(&all, p, o)
+		o.putInfo(&all, p)
 	}
 	all.flush()
+}
+
+// besideIdentity are names for what a target_info says of its service, where that is not to take the place of job and instance. Prometheus has
+// them as labels of that series.
+var besideIdentity = map[string]string{"service.name": "service_name", "service.instance.id": "service_instance_id"}
+
+// putInfo puts what a target_info of the page says of a resource.
+func (o *Owner) putInfo(all *attributes, p *catalog.Point) {
+	if !o.Tree.KeepIdentity {
+		putPoint(all, p, o)
+		return
+	}
+	var v string
+	at := 0
+	for i, name := range p.Form.Keys.Names {
+		v, at = p.Value(i, at, o.Identity)
+		if beside, ok := besideIdentity[name]; ok {
+			name = beside
+		}
+		all.put(name, v)
+	}
 }
