@@ -171,7 +171,23 @@ func (c *carrier) scalar(n *yaml.Node, of, path, key string) {
 	if c.templates && strings.HasPrefix(path, "global.external_labels.") {
 		n.Value = strings.ReplaceAll(n.Value, "$", "$$") // Prometheus' own code reads variables here, and vmagent does not
 	}
+	if !strings.HasPrefix(path, "global.external_labels.") && key != "replacement" && key != "regex" {
+		c.unfilled(n.Value, n.Line, path)
+	}
 	n.Value = c.text(n.Value)
+}
+
+var shellVariable = expression(`\$\{[A-Z_][A-Z0-9_]*\}`)
+
+// unfilled tells what looks as if it were to be filled in before Prometheus reads the file.
+func (c *carrier) unfilled(value string, line int, path string) {
+	if c.templates || c.plain {
+		return
+	}
+	if name := shellVariable().FindString(value); name != "" {
+		c.in.report.add(Finding{Kind: Note, File: c.file, Line: line, Path: path, Text: name + " stays as it is, for Prometheus reads no variables here: if something fills it in " +
+			"beforehand, convert what that makes, or write ${env:" + name[2:] + " in the result"})
+	}
 }
 
 // isPath tells keys whose values are paths of files.

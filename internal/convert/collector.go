@@ -64,7 +64,13 @@ var deprecated = map[string]string{
 	"exporters prometheusremotewrite": "prometheus_remote_write",
 	"exporters loadbalancing":         "load_balancing",
 	"receivers hostmetrics":           "host_metrics",
+	"receivers filelog":               "file_log",
+	"receivers kubeletstats":          "kubelet_stats",
 	"processors resourcedetection":    "resource_detection",
+	"processors k8sattributes":        "k8s_attributes",
+	"processors cumulativetodelta":    "cumulative_to_delta",
+	"processors deltatocumulative":    "delta_to_cumulative",
+	"processors metricstarttime":      "metric_start_time",
 }
 
 // components converts the components of one kind. Their settings are theirs, but for what is known to be different.
@@ -108,9 +114,10 @@ func (c *collector) drop(id string) {
 }
 
 // logging makes an exporter `logging` one that is called `debug`.
-func (c *collector) logging(s *section, id string, settings *yaml.Node) {
-	now := "debug" + strings.TrimPrefix(id, "logging")
-	rename(s.node, id, now)
+func (c *collector) logging(s *section, was string, settings *yaml.Node) {
+	_, name, _ := strings.Cut(was, "/")
+	now := id(table{s.node}, "debug", name) // there may be one of that name beside it
+	rename(s.node, was, now)
 	s.claimed[now] = true
 	if level := remove(settings, "loglevel"); level != nil {
 		verbosity := map[string]string{"debug": "detailed", "info": "normal"}[strings.ToLower(level.Value)]
@@ -125,7 +132,7 @@ func (c *collector) logging(s *section, id string, settings *yaml.Node) {
 	}
 	for _, pipeline := range pipelines.Content {
 		for _, exporter := range contents(find(pipeline, "exporters")) {
-			if exporter.Value == id {
+			if exporter.Value == was {
 				exporter.Value = now
 			}
 		}

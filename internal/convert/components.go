@@ -43,6 +43,12 @@ func plainName(kind, name string) string {
 	return kind + " " + strings.ReplaceAll(name, "_", "")
 }
 
+// instead says what does the same as a component that no distribution has.
+var instead = map[string]string{
+	"receivers k8sevents":         "`k8s_objects` with `name: events` and `mode: watch` does so, and is in the distribution godwit",
+	"processors metricstransform": "`transform` renames metrics and labels (`set(metric.name, ...)`), and is in the distributions godwit and godwit-gateway; `cardinality` adds series up",
+}
+
 // everywhere is what all distributions can discover, whatever their build tags.
 var everywhere = []string{"static", "file", "http"}
 
@@ -54,8 +60,8 @@ func missing(distribution, kind, name string) string {
 		return ""
 	case len(have) == 0 && kind == discoveryKind:
 		return "no distribution of Godwit has this service discovery"
-	case len(have) == 0 && plainName(kind, name) == "receivers k8sevents":
-		return "no distribution of Godwit has it: `k8s_objects` with `name: events` and `mode: watch` does so, and is in the distribution godwit"
+	case len(have) == 0 && instead[plainName(kind, name)] != "":
+		return "no distribution of Godwit has it: " + instead[plainName(kind, name)]
 	case len(have) == 0:
 		return "no distribution of Godwit has it: build one with it, as the README's manifest does"
 	}

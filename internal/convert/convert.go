@@ -14,7 +14,9 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -85,6 +87,9 @@ func Run(source Source) (Result, error) {
 		return Result{}, fmt.Errorf("cannot convert %s: %w", in.name(), err)
 	}
 	in.close()
+	if kind != Collector {
+		in.tellVariables(config)
+	}
 	in.report.sort()
 	return Result{Kind: kind, Wrapped: in.wrapped, Config: config, Report: in.report}, nil
 }
@@ -177,6 +182,22 @@ func (in *input) open(name string) (text []byte, at string, err error) {
 	return text, name, err
 }
 
+// given are the files beside the first that a pattern names: by its last folder, too, where it stands for several.
+func (in *input) given(pattern string) (names []string) {
+	for _, base := range slices.Sorted(maps.Keys(in.extra)) {
+		name := in.extra[base]
+		want, have := filepath.Base(pattern), base
+		if strings.ContainsAny(want, "*?[") {
+			want = filepath.Join(filepath.Base(filepath.Dir(pattern)), want)
+			have = filepath.Join(filepath.Base(filepath.Dir(name)), base)
+		}
+		if ok, err := filepath.Match(want, have); err == nil && ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // join makes a path absolute as its file meant it.
 func (in *input) join(path string) string {
 	switch {
@@ -197,5 +218,18 @@ func (in *input) close() {
 	if in.moved {
 		in.report.add(Finding{Kind: Changed, File: in.name(), Text: "relative paths were relative to the file, and a collector's are relative to where it " +
 			"is started: they begin with " + in.dir + " now; `--dir` says another directory"})
+	}
+}
+
+var environmentVariable = expression(`(?:^|[^$])\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// tellVariables says which variables the collector has to have, as whatever the input is of had.
+func (in *input) tellVariables(config []byte) {
+	var names []string
+	for _, found := range environmentVariable().FindAllSubmatch(config, -1) {
+		names = append(names, string(found[1]))
+	}
+	if slices.Sort(names); len(names) > 0 {
+		in.report.add(Finding{Kind: Note, Text: "environment variables that the collector must have: " + strings.Join(slices.Compact(names), ", ")})
 	}
 }

@@ -68,7 +68,7 @@ func (a archive) source() Source {
 	s := Source{Dir: "/etc/in", Distribution: "godwit-agent", Read: a.read, Glob: a.glob}
 	first, _, _ := strings.Cut(a.about, "\n")
 	if args, ok := strings.CutPrefix(first, "-- args: "); ok {
-		s.Args = words(args)
+		s.Args, _ = words(args)
 	}
 	for _, name := range a.names {
 		if !strings.HasPrefix(name, "want.") && !strings.Contains(name, "/") && len(s.Args) == 0 {

@@ -75,12 +75,14 @@ func sequence(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: items}
 }
 
-// An output is the configuration of a collector with one pipeline of metrics.
+// An output is the configuration of a collector with one pipeline of metrics, or with one for each destination.
 type output struct {
 	receivers, processors, exporters, extensions table
 	// from, through and to are the pipeline, uses the extensions.
 	from, through, to, uses []string
-	telemetry               table
+	// branches are the pipelines in its place where exporters differ in what is before them.
+	branches  []branch
+	telemetry table
 	// external are the labels that a receiver gives to all that it scrapes, nil for none.
 	external *yaml.Node
 	// discoveries are the mechanisms of service discovery in it, by the key of the first that has them.
@@ -128,9 +130,38 @@ func (o *output) receive(kind string, settings table) {
 }
 
 func (o *output) process(kind string, settings table) {
+	if settings.empty() {
+		return
+	}
 	made := id(o.processors, kind, "")
 	o.processors.set(made, settings)
 	o.through = append(o.through, made)
+}
+
+// A branch is a pipeline to some of the exporters, which has a processor of its own after those of all, or none.
+type branch struct {
+	name        string
+	settings    table
+	through, to []string
+}
+
+// branch gives one of the exporters a processor of its own, shared with those whose settings are the same, or none where these say nothing.
+func (o *output) branch(exporter int, kind string, settings table) {
+	to := o.to[exporter]
+	for i := range o.branches {
+		if alike(o.branches[i].settings.node, settings.node) {
+			o.branches[i].to = append(o.branches[i].to, to)
+			return
+		}
+	}
+	_, name, _ := strings.Cut(to, "/")
+	b := branch{name: name, settings: settings, to: []string{to}}
+	if !settings.empty() {
+		made := id(o.processors, kind, name)
+		o.processors.set(made, settings)
+		b.through = []string{made}
+	}
+	o.branches = append(o.branches, b)
 }
 
 // export adds an exporter.
@@ -170,8 +201,17 @@ func (o *output) write(in *input, what string) ([]byte, error) {
 	if len(o.uses) > 0 {
 		service.set("extensions", o.uses)
 	}
-	service.set("pipelines", newTable().set("metrics",
-		newTable().set("receivers", o.from).set("processors", o.through).set("exporters", o.to)))
+	pipelines := newTable()
+	pipeline := func(id string, through, to []string) {
+		pipelines.set(id, newTable().set("receivers", o.from).set("processors", through).set("exporters", to))
+	}
+	if len(o.branches) == 0 {
+		pipeline("metrics", o.through, o.to)
+	}
+	for _, b := range o.branches {
+		pipeline("metrics/"+b.name, slices.Concat(o.through, b.through), b.to)
+	}
+	service.set("pipelines", pipelines)
 	if !o.telemetry.empty() {
 		service.set("telemetry", o.telemetry)
 	}

@@ -27,6 +27,8 @@ const (
 const (
 	scraper  = "fastprometheus"
 	exporter = "remotewrite"
+	// keepsIdentity is the receiver's key for job and instance that are the job's, whatever a page says of itself.
+	keepsIdentity = "keep_job_and_instance"
 )
 
 func convertPrometheus(in *input) ([]byte, error) {
@@ -69,7 +71,7 @@ func convertPrometheus(in *input) ([]byte, error) {
 		if files != nil {
 			config.set("scrape_config_files", carry.value(files, "[]string", "scrape_config_files", "scrape_config_files"))
 		}
-		out.receive(scraper, newTable().set("config", config))
+		out.receive(scraper, newTable().set("config", config).set(keepsIdentity, true))
 	}
 	native := scrapesNative(globals, jobs)
 	destinations := top.list("remote_write")

@@ -5,6 +5,7 @@ package convert
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,8 +37,7 @@ func convertVMAgent(in *input) ([]byte, error) {
 		listen(f, out)
 	}
 	sharding(f, out)
-	vmagentDestinations(in, f, out)
-	limits(f, out)
+	limits(f, out, vmagentDestinations(in, f, out))
 	logs(f, out)
 	f.close()
 	finish(out)
@@ -91,14 +91,21 @@ func sharding(f *flags, out *output) {
 	}
 }
 
-// vmagentDestinations makes an exporter for each -remoteWrite.url.
-func vmagentDestinations(in *input, f *flags, out *output) {
+// vmagentDestinations makes an exporter for each -remoteWrite.url that can be had, and tells which of them these are. Where series are divided
+// among them, they are the endpoints of one.
+func vmagentDestinations(in *input, f *flags, out *output) (made []int) {
 	carry := in.carrier(f.file)
 	carry.templates = true
 	global := relabelFile(in, f, "remoteWrite.relabelConfig", f.text("remoteWrite.relabelConfig"))
 	labels := labelRules(f, carry)
 	urls := f.list("remoteWrite.url")
+	divided := f.yes("remoteWrite.shardByURL") && len(urls) > 1
+	if divided && !slices.ContainsFunc(f.list("remoteWrite.urlRelabelConfig"), func(path string) bool { return path != "" }) {
+		global, labels = slices.Concat(global, labels), nil // the exporter's rules cost less than those of endpoints
+	}
 	reported := false // where the queues are
+	var names []string
+	var all []table
 	for i, url := range urls {
 		if text := notByHTTP(url); text != "" {
 			f.say(Lost, "remoteWrite.url", url+" is left out: "+text)
@@ -114,25 +121,38 @@ func vmagentDestinations(in *input, f *flags, out *output) {
 		if !client.empty() {
 			settings.set("http", client)
 		}
-		own := relabelFile(in, f, "remoteWrite.urlRelabelConfig", f.of("remoteWrite.urlRelabelConfig", i))
+		rules := relabelFile(in, f, "remoteWrite.urlRelabelConfig", f.of("remoteWrite.urlRelabelConfig", i))
+		if !divided {
+			rules = slices.Concat(global, rules)
+		}
 		// Labels are added last, and replace those that are there.
-		if rules := sequence(append(append(append([]*yaml.Node{}, global...), own...), labels...)...); len(rules.Content) > 0 {
-			settings.set("write_relabel_configs", rules)
+		if rules = slices.Concat(rules, labels); len(rules) > 0 {
+			settings.set("write_relabel_configs", sequence(rules...))
 		}
 		externalLabels(settings, out.external)
 		vmagentFormat(f, settings, i)
 		vmagentQueue(f, settings, i, &reported)
-		out.export(name, settings)
+		names, all, made = append(names, name), append(all, settings), append(made, i)
 	}
-	if out.exporters.empty() {
+	switch {
+	case len(all) == 0:
 		in.report.add(Finding{Kind: Changed, File: f.file, Path: "-remoteWrite.url", Text: "there is none: the result writes to GODWIT_REMOTE_WRITE_URL, or to 127.0.0.1:8428"})
 		settings := newTable().set("endpoint", "${env:GODWIT_REMOTE_WRITE_URL:-http://127.0.0.1:8428/api/v1/write}")
-		if rules := append(append([]*yaml.Node{}, global...), labels...); len(rules) > 0 {
+		if rules := slices.Concat(global, labels); len(rules) > 0 {
 			settings.set("write_relabel_configs", sequence(rules...))
 		}
 		externalLabels(settings, out.external)
 		out.export("", settings)
+		made = []int{0}
+	case divided:
+		out.export("", dividedAmong(f, all, global))
+	default:
+		for i, settings := range all {
+			out.export(names[i], settings)
+		}
 	}
+	f.claimed["remoteWrite.shardByURL"] = true
+	return made
 }
 
 // notByHTTP says of a destination why it is none here.
@@ -243,8 +263,7 @@ func vmagentQueue(f *flags, settings table, i int, reported *bool) {
 }
 
 // limits converts limits on series of all destinations, and stream aggregation: both are the processor's.
-func limits(f *flags, out *output) {
-	settings := newTable()
+func limits(f *flags, out *output, urls []int) {
 	hourly, daily := f.number("remoteWrite.maxHourlySeries", 0), f.number("remoteWrite.maxDailySeries", 0)
 	name, limit, idle := "remoteWrite.maxHourlySeries", hourly, time.Hour
 	if hourly <= 0 {
@@ -252,22 +271,30 @@ func limits(f *flags, out *output) {
 	} else if daily > 0 {
 		f.say(Lost, "remoteWrite.maxDailySeries", "there is one limit on all series: that of an hour is kept")
 	}
-	aggregated := aggregations(f)
 	if limit <= 0 {
 		idle = 10 * time.Minute // the processor's default
-	}
-	if limit > 0 || aggregated.longest > idle {
-		settings.set("idle_timeout", goDuration(max(idle, aggregated.longest)))
-	}
-	if limit > 0 {
+	} else {
 		f.say(Changed, name, "the processor `cardinality` keeps series that were there first, until they were silent for "+goDuration(idle)+"; vmagent forgets all of them each time")
-		settings.set("memory", newTable().set("max_series", limit)).set("defaults", newTable().set("on_exceed", []string{"drop"}))
 	}
-	if len(aggregated.rules) > 0 {
-		settings.set("rules", sequence(aggregated.rules...))
+	settings := func(a *aggregation) table {
+		made := newTable()
+		if limit > 0 || a.longest > idle {
+			made.set("idle_timeout", goDuration(max(idle, a.longest)))
+		}
+		if limit > 0 {
+			made.set("memory", newTable().set("max_series", limit)).set("defaults", newTable().set("on_exceed", []string{"drop"}))
+		}
+		if len(a.rules) > 0 {
+			made.set("rules", sequence(a.rules...))
+		}
+		return made
 	}
-	if !settings.empty() {
-		out.process("cardinality", settings)
+	shared, own := aggregations(f, urls, len(out.to) == len(urls))
+	if own == nil {
+		out.process("cardinality", settings(shared))
+	}
+	for i, a := range own {
+		out.branch(i, "cardinality", settings(a))
 	}
 }
 

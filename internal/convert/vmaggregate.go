@@ -21,7 +21,7 @@ var aggregateOutputs = map[string]string{
 // resourceLabels are labels of series that are attributes of the resource before they are sent.
 var resourceLabels = map[string]string{"job": "service.name", "instance": "service.instance.id"}
 
-// An aggregation is a file of stream aggregation that is being converted.
+// An aggregation is what files of stream aggregation say of all series, or of those for one destination.
 type aggregation struct {
 	in    *input
 	file  string
@@ -33,68 +33,94 @@ type aggregation struct {
 	longest time.Duration
 }
 
-// aggregations converts the files of stream aggregation into rules for all that is scraped.
-func aggregations(f *flags) *aggregation {
-	a := &aggregation{in: f.in}
-	names := []string{"streamAggr.config"}
-	own := f.list("remoteWrite.streamAggr.config")
-	switch urls := len(f.list("remoteWrite.url")); {
-	case len(own) == 0:
-	case len(own) == 1 || !slices.ContainsFunc(own, func(path string) bool { return path != own[0] }) && len(own) >= urls:
-		names = append(names, "remoteWrite.streamAggr.config")
-	default:
-		f.say(Lost, "remoteWrite.streamAggr.config", "destinations have one aggregation in common: give each a pipeline with a processor `cardinality` of its own")
-	}
-	for _, name := range names {
-		path := f.of(name, 0)
+const (
+	sharedAggregation = "streamAggr.config"
+	ownAggregation    = "remoteWrite.streamAggr.config"
+)
+
+// aggregations converts the files of stream aggregation: into rules for all that is scraped, and where destinations differ, and are apart, also into
+// those for each of them, which begin with the former.
+func aggregations(f *flags, urls []int, apart bool) (shared *aggregation, own []*aggregation) {
+	shared = &aggregation{in: f.in}
+	shared.load(f, sharedAggregation, 0)
+	said := func(url int) [3]string {
+		path := f.of(ownAggregation, url)
 		if path == "" {
-			continue
+			return [3]string{}
 		}
-		prefix := strings.TrimSuffix(name, "config")
-		a.keep = truth(f.of(prefix+"keepInput", 0))
-		if values := f.list(prefix + "keepInput"); slices.ContainsFunc(values, func(v string) bool { return truth(v) != a.keep }) {
-			f.say(Lost, prefix+"keepInput", "destinations have one aggregation in common: that of the first holds for all")
-		}
-		if truth(f.of(prefix+"dropInput", 0)) {
-			f.say(Lost, prefix+"dropInput", "what no rule matches passes: `write_relabel_configs` of the exporter can drop it")
-		}
-		text, at, err := f.in.open(path)
-		if err != nil {
-			f.say(Lost, name, "cannot read it: "+err.Error()+"; give it beside the flags, under any directory")
-			continue
-		}
-		root, err := parse(text)
-		if err != nil {
-			f.say(Lost, name, err.Error())
-			continue
-		}
-		if f.has("remoteWrite.relabelConfig") || name != "streamAggr.config" && f.has("remoteWrite.urlRelabelConfig") {
-			f.say(Changed, name, "series are added up before the rules of `write_relabel_configs`, and after them in vmagent: "+
-				"rules that an aggregation needs belong under `metric_relabel_configs` of the jobs")
-		}
-		a.dropped = nil
-		for _, value := range f.list(prefix + "dropInputLabels") {
-			a.dropped = append(a.dropped, strings.Split(value, "^^")...)
-		}
-		a.file = at
-		for i, item := range contents(root) {
-			a.rule(a.in.section(at, "["+strconv.Itoa(i)+"]", item))
-		}
+		return [3]string{path, strconv.FormatBool(truth(f.of("remoteWrite.streamAggr.keepInput", url))), f.of("remoteWrite.streamAggr.dropInputLabels", url)}
 	}
-	return a
+	same := !slices.ContainsFunc(urls, func(url int) bool { return said(url) != said(urls[0]) })
+	if !same && !apart {
+		f.say(Lost, ownAggregation, "destinations that series are divided among have one aggregation in common: that of the first")
+	}
+	if same || !apart {
+		shared.load(f, ownAggregation, urls[0])
+		return shared, nil
+	}
+	for _, url := range urls {
+		a := &aggregation{in: f.in, rules: slices.Clone(shared.rules), longest: shared.longest}
+		a.load(f, ownAggregation, url)
+		own = append(own, a)
+	}
+	f.say(Changed, ownAggregation, "each destination with an aggregation of its own has a pipeline of its own, which what is scraped is copied for")
+	return shared, own
 }
 
-// rule makes rules of one of vmagent's, one for each of its selectors.
-func (a *aggregation) rule(s *section) {
-	name := s.text("name")
-	if name == "" {
-		name = "aggregation " + strings.Trim(s.path, "[]")
+// load converts the file that a flag names for a destination.
+func (a *aggregation) load(f *flags, name string, url int) {
+	prefix := strings.TrimSuffix(name, "config")
+	a.keep = truth(f.of(prefix+"keepInput", url))
+	labels := []string{f.of(prefix+"dropInputLabels", url)}
+	if name == sharedAggregation {
+		labels = f.list(prefix + "dropInputLabels")
 	}
-	aggregate := newTable()
+	drop := truth(f.of(prefix+"dropInput", url))
+	path := f.of(name, url)
+	if path == "" {
+		return
+	}
+	if drop {
+		f.say(Lost, prefix+"dropInput", "what no rule matches passes: `write_relabel_configs` of the exporter can drop it")
+	}
+	text, at, err := f.in.open(path)
+	if err != nil {
+		f.say(Lost, name, "cannot read it: "+err.Error()+"; give it beside the flags, under any directory")
+		return
+	}
+	root, err := parse(text)
+	if err != nil {
+		f.say(Lost, name, err.Error())
+		return
+	}
+	if f.has("remoteWrite.relabelConfig") || name == ownAggregation && f.of("remoteWrite.urlRelabelConfig", url) != "" {
+		f.say(Changed, name, "series are added up before the rules of `write_relabel_configs`, and after them in vmagent: "+
+			"rules that an aggregation needs belong under `metric_relabel_configs` of the jobs")
+	}
+	a.dropped = nil
+	for _, value := range labels {
+		a.dropped = append(a.dropped, strings.FieldsFunc(value, func(r rune) bool { return r == '^' })...)
+	}
+	a.file = at
+	for i, item := range contents(root) {
+		a.rule(a.in.section(at, "["+strconv.Itoa(i)+"]", item))
+	}
+}
+
+// rule makes rules of one of vmagent's, one for each of its selectors. One that is left out is one line of the report, not one for each of its keys.
+func (a *aggregation) rule(s *section) {
+	matches, list := s.get("match"), s.get("outputs")
+	for _, key := range []string{"name", "by", "without", "drop_input_labels", "keep_metric_names", "interval"} {
+		s.get(key)
+	}
+	for _, key := range slices.Concat(ownLabels, builtIn) {
+		s.get(key)
+	}
 	dropped := slices.Clone(a.dropped)
 	if own := s.get("drop_input_labels"); own != nil {
 		dropped = texts(own)
 	}
+	aggregate := newTable()
 	if by := s.get("by"); by != nil {
 		aggregate.set("by", attributesOf(slices.DeleteFunc(texts(by), func(label string) bool { return slices.Contains(dropped, label) })))
 	}
@@ -103,69 +129,94 @@ func (a *aggregation) rule(s *section) {
 			aggregate.set("without", labels)
 		}
 	}
-	keepNames := truth(s.text("keep_metric_names"))
-	matches := s.get("match")
-	outputs := a.outputs(s)
+	if aggregate.empty() {
+		s.say(Lost, nil, "", "the rule is left out, and what it matches is sent as it is: without `by` and `without` it makes as many series as it gets")
+		return
+	}
+	if !slices.ContainsFunc(texts(list), func(output string) bool { return aggregateOutputs[output] != "" }) {
+		s.say(Lost, list, "outputs", "the rule is left out, and what it matches is sent as it is: it has no output that there is here, but "+strings.Join(texts(list), ", "))
+		return
+	}
+	var all []table
+	for _, selector := range selectorsOf(matches) {
+		made, ok := a.matches(selector)
+		if !ok {
+			s.say(Lost, matches, "match", strconv.Quote(selector)+" is left out, and what it matches is sent as it is: the processor matches names and attributes with `*`, "+
+				"and nothing but what is there")
+			continue
+		}
+		all = append(all, made...)
+	}
+	if len(all) == 0 {
+		return
+	}
 	if d, err := duration(s.text("interval")); err == nil && d > 0 {
 		aggregate.set("interval", goDuration(d))
 		a.longest = max(a.longest, d)
 	} else {
 		s.say(Lost, find(s.node, "interval"), "interval", "it is no duration: the default of 1m holds")
 	}
-	s.lose(Lost, "only the processor's own attributes go and stay: put such rules under `metric_relabel_configs`", "input_relabel_configs", "output_relabel_configs")
-	s.lose(Note, "the processor has this built in, or needs none of it", "dedup_interval", "enable_windows", "staleness_interval", "ignore_first_sample_interval",
-		"ignore_first_intervals", "no_align_flush_to_interval", "flush_on_shutdown", "ignore_old_samples")
-	if !aggregate.has("by") && !aggregate.has("without") {
-		s.say(Lost, nil, "", "the rule is left out, and what it matches is sent as it is: without `by` and `without` it makes as many series as it gets")
-		return
-	}
-	if len(outputs) == 0 {
-		s.say(Lost, nil, "outputs", "the rule is left out, and what it matches is sent as it is: it has no output that there is here")
-		return
-	}
+	s.lose(Lost, "only the processor's own attributes go and stay: put such rules under `metric_relabel_configs`", ownLabels...)
+	s.lose(Note, "the processor has this built in, or needs none of it", builtIn...)
+	outputs := a.outputs(s, list)
 	aggregate.set("outputs", outputs)
 	if a.keep {
 		aggregate.set("keep_input", true)
 	}
-	var selectors []string
-	switch {
-	case matches == nil:
-		selectors = []string{""}
-	case matches.Kind == yaml.SequenceNode:
-		for _, m := range matches.Content {
-			selectors = append(selectors, m.Value)
-		}
-	default:
-		selectors = []string{matches.Value}
+	name := s.text("name")
+	if name == "" {
+		name = "aggregation " + strings.Trim(s.path, "[]")
 	}
-	for _, selector := range selectors {
-		sides, ok := [][]matcher{nil}, true
-		if selector != "" {
-			sides, ok = parseSelector(selector)
+	for _, match := range all {
+		rule := newTable().set("name", a.unique(name))
+		if !match.empty() {
+			rule.set("match", match)
 		}
-		var made []table
-		for _, matchers := range sides {
-			match, can := a.match(matchers)
-			made, ok = append(made, match), ok && can
-		}
-		if !ok {
-			s.say(Lost, matches, "match", strconv.Quote(selector)+" is left out, and what it matches is sent as it is: the processor matches names and attributes with `*`, "+
-				"and nothing but what is there")
-			continue
-		}
-		for _, match := range made {
-			rule := newTable().set("name", a.unique(name))
-			if !match.empty() {
-				rule.set("match", match)
-			}
-			a.rules = append(a.rules, rule.set("aggregate", aggregate).node)
-		}
+		a.rules = append(a.rules, rule.set("aggregate", aggregate).node)
 	}
 	text := "series that are made have the name of the metric, and `.count`, `.max` and so on where there are several outputs; vmagent's are called name:interval_by_labels_output. "
-	if keepNames && len(outputs) == 1 {
+	if truth(s.text("keep_metric_names")) && len(outputs) == 1 {
 		text = ""
 	}
 	s.say(Changed, nil, "", text+"Histograms and counters are added up as a whole")
+}
+
+var (
+	// ownLabels are keys of a rule with rules for labels, builtIn those that the processor needs no word about.
+	ownLabels = []string{"input_relabel_configs", "output_relabel_configs"}
+	builtIn   = []string{
+		"dedup_interval", "enable_windows", "staleness_interval", "ignore_first_sample_interval", "ignore_first_intervals",
+		"no_align_flush_to_interval", "flush_on_shutdown", "ignore_old_samples",
+	}
+)
+
+// selectorsOf are what a rule matches: one, several, or with none all series.
+func selectorsOf(matches *yaml.Node) []string {
+	switch {
+	case matches == nil:
+		return []string{""}
+	case matches.Kind == yaml.SequenceNode:
+		return texts(matches)
+	}
+	return []string{matches.Value}
+}
+
+// matches makes what the processor matches of a selector, one for each side of its `or`.
+func (a *aggregation) matches(selector string) (made []table, ok bool) {
+	sides := [][]matcher{nil}
+	if selector != "" {
+		if sides, ok = parseSelector(selector); !ok {
+			return nil, false
+		}
+	}
+	for _, matchers := range sides {
+		match, ok := a.match(matchers)
+		if !ok {
+			return nil, false
+		}
+		made = append(made, match)
+	}
+	return made, true
 }
 
 // attributesOf are what labels are before they are sent, each once. The name is none.
@@ -199,9 +250,8 @@ func (a *aggregation) unique(name string) string {
 	return made
 }
 
-func (a *aggregation) outputs(s *section) []string {
+func (a *aggregation) outputs(s *section, list *yaml.Node) []string {
 	var outputs []string
-	list := s.get("outputs")
 	for _, output := range contents(list) {
 		to := aggregateOutputs[output.Value]
 		switch {

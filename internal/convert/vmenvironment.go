@@ -87,7 +87,8 @@ func unitVariables(text string) (variables []vmVariable, elsewhere string) {
 		if !ok {
 			continue
 		}
-		for _, assignment := range words(assignments) {
+		all, _ := words(assignments)
+		for _, assignment := range all {
 			if name, value, ok := strings.Cut(assignment, "="); ok {
 				variables = append(variables, vmVariable{name, value, number})
 			}

@@ -40,7 +40,7 @@ func readFlags(in *input) (*flags, error) {
 	switch {
 	case len(in.source.Args) > 0:
 		f.file = ""
-		f.add(in.source.Args, 0)
+		f.add(in.source.Args, nil)
 	case isFlags(in.first):
 		f.readText(string(in.first))
 		if isUnit(string(in.first)) {
@@ -55,12 +55,12 @@ func readFlags(in *input) (*flags, error) {
 		switch {
 		case len(args) > 0:
 			for _, arg := range args { // $(NAME) is Kubernetes' own
-				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, arg.Line)
+				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, []int{arg.Line})
 			}
 			seen(containerVariables(container))
 		case root != nil && root.Kind == yaml.SequenceNode:
 			for _, arg := range root.Content {
-				f.add([]string{arg.Value}, arg.Line)
+				f.add([]string{arg.Value}, []int{arg.Line})
 			}
 		default:
 			return nil, nil
@@ -92,10 +92,13 @@ func (f *flags) readText(text string) {
 			began = number
 		}
 		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			if joined != "" {
+				joined += "\n"
+			}
 			continue
 		}
 		if rest, more := strings.CutSuffix(line, `\`); more {
-			joined += rest + " "
+			joined += rest + "\n"
 			continue
 		}
 		line, joined = joined+line, ""
@@ -106,47 +109,65 @@ func (f *flags) readText(text string) {
 		if unit { // $NAME and ${NAME} are systemd's own
 			command = unitVariable().ReplaceAllString(command, "%{$1}")
 		}
-		f.add(words(command), began)
+		args, lines := words(command)
+		for i := range lines {
+			lines[i] += began
+		}
+		f.add(args, lines)
 	}
 }
 
-// words splits a command line as a shell does, without its variables.
-func words(line string) []string {
-	var out []string
+// words splits a command line as a shell does, without its variables, and tells in which of its lines each word begins, from 0 on.
+func words(text string) (out []string, lines []int) {
 	var word strings.Builder
 	quote, in := rune(0), false
 	escaped := false
-	for _, r := range line {
+	line, began := 0, 0
+	begin := func() {
+		if !in {
+			in, began = true, line
+		}
+	}
+	for _, r := range text {
 		switch {
 		case escaped:
 			word.WriteRune(r)
 			escaped = false
 		case r == '\\' && quote != '\'':
-			escaped, in = true, true
+			begin()
+			escaped = true
 		case quote != 0 && r == quote:
 			quote = 0
 		case quote == 0 && (r == '"' || r == '\''):
-			quote, in = r, true
-		case quote == 0 && (r == ' ' || r == '\t'):
+			begin()
+			quote = r
+		case quote == 0 && (r == ' ' || r == '\t' || r == '\n'):
 			if in {
-				out = append(out, word.String())
+				out, lines = append(out, word.String()), append(lines, began)
 				word.Reset()
 				in = false
 			}
 		default:
+			begin()
 			word.WriteRune(r)
-			in = true
+		}
+		if r == '\n' {
+			line++
 		}
 	}
 	if in {
-		out = append(out, word.String())
+		out, lines = append(out, word.String()), append(lines, began)
 	}
-	return out
+	return out, lines
 }
 
-// add takes flags up as the package flag of Go would. What is none, such as the program's name, is passed over.
-func (f *flags) add(args []string, line int) {
+// add takes flags up as the package flag of Go would, with the lines that they are in. What is none, such as the program's name, is passed over.
+func (f *flags) add(args []string, lines []int) {
 	for i := 0; i < len(args); i++ {
+		line := 0
+		if i < len(lines) {
+			line = lines[i]
+		}
 		name := strings.TrimLeft(args[i], "-")
 		if name == args[i] || name == "" {
 			continue
@@ -369,7 +390,7 @@ type flagText struct {
 var vmagentFlags = []flagText{
 	{"remoteWrite.streamAggr.", Note, streamAggregation},
 	{"streamAggr.", Note, streamAggregation},
-	{"remoteWrite.shardByURL", Lost, "series are not divided among destinations, and each gets all of them: the exporter `load_balancing` of the distribution godwit does so over OTLP"},
+	{"remoteWrite.shardByURL", Note, "it is about several destinations that `-remoteWrite.shardByURL` divides series among"},
 	{"remoteWrite.significantFigures", Lost, "values are sent as they are"},
 	{"remoteWrite.roundDigits", Lost, "values are sent as they are"},
 	{"remoteWrite.mdx.", Lost, "a rule under `write_relabel_configs` keeps what it matches"},

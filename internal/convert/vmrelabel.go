@@ -96,13 +96,15 @@ func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 		if strings.Contains(s.text("replacement"), "{{") {
 			return rule.filled(condition)
 		}
-	case "hashmod":
-		s.say(Changed, n, "action", "Prometheus computes another hash: change all that divide by it at once")
-		fallthrough
-	case "lowercase", "uppercase":
+	case "hashmod", "lowercase", "uppercase":
+		made := []*yaml.Node{rule.node(action, rule.source, rule.regex)}
 		if condition != nil {
-			return rule.inSteps(action, condition)
+			made = rule.inSteps(action, condition)
 		}
+		if action == "hashmod" && made != nil {
+			s.say(Changed, n, "action", "Prometheus computes another hash: change all that divide by it at once")
+		}
+		return made
 	case "graphite":
 		if condition != nil {
 			return rule.lost("if", "a rule of Graphite names has no condition")

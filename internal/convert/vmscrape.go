@@ -76,6 +76,7 @@ func scrapeFile(in *input, out *output, f *flags, text []byte, file string) erro
 			config.set("global", made)
 		}
 		settings := newTable().set("config", config.set("scrape_configs", g.jobs))
+		settings.set(keepsIdentity, true)
 		g.options.set(settings)
 		if limit > 0 {
 			settings.set("max_body_size", limit)
@@ -116,9 +117,12 @@ func vmagentGlobal(top *section) (globals *yaml.Node, first map[string]*yaml.Nod
 
 // jobFiles reads lists of jobs, as vmagent's scrape_config_files are, and says which file each is from.
 func jobFiles(in *input, pattern string) (jobs []*yaml.Node, files []string, err error) {
-	names, err := in.source.Glob(in.join(pattern))
+	names := in.given(pattern)
+	if len(names) == 0 {
+		names, err = in.source.Glob(in.join(pattern))
+	}
 	if err == nil && len(names) == 0 {
-		err = errors.New("there is no such file")
+		err = errors.New("there is no such file; give it beside the others, under any directory")
 	}
 	for _, name := range names {
 		text, err := in.source.Read(name)

@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -55,12 +56,23 @@ func (j *vmJob) staticTargets(rules []*yaml.Node) {
 		if len(kept.Content) > 0 || len(urls) == 0 {
 			plain.Content = append([]*yaml.Node{str("targets"), kept}, plain.Content...)
 			made.Content = append(made.Content, &plain)
+		} else {
+			j.unknownOfGroup(&plain)
 		}
 		for _, target := range urls {
 			made.Content = append(made.Content, j.urlTarget(target, find(group, "labels")))
 		}
 	}
 	j.set("static_configs", made)
+}
+
+// unknownOfGroup reports what a group has beside targets and labels, where nothing else is left of it.
+func (j *vmJob) unknownOfGroup(group *yaml.Node) {
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		if key := group.Content[i]; key.Value != "labels" {
+			j.say(Lost, key, "static_configs", key.Value+": Prometheus knows no such key, and neither does the receiver")
+		}
+	}
 }
 
 func (j *vmJob) urlTarget(target, labels *yaml.Node) *yaml.Node {
@@ -77,11 +89,17 @@ func (j *vmJob) urlTarget(target, labels *yaml.Node) *yaml.Node {
 	for i := 0; labels != nil && i+1 < len(labels.Content); i += 2 {
 		own.set(labels.Content[i].Value, labels.Content[i+1])
 	}
+	wins := func(label, value string) { // the URL counts more than what labels say of it
+		if was := remove(own.node, label); was != nil && was.Value != value {
+			j.say(Note, was, "static_configs", label+": "+was.Value+" had no effect on "+target.Value)
+		}
+		own.set(label, value)
+	}
 	address := u.Host
 	port := map[string]string{"http": ":80", "https": ":443"}
 	switch scheme := find(j.node, "scheme"); {
 	case u.Scheme != "":
-		own.set("__scheme__", u.Scheme)
+		wins("__scheme__", u.Scheme)
 		if u.Port() == "" {
 			address += port[u.Scheme]
 		}
@@ -92,10 +110,11 @@ func (j *vmJob) urlTarget(target, labels *yaml.Node) *yaml.Node {
 		own.set("instance", address+port[scheme.Value])
 	}
 	if u.Path != "" {
-		own.set("__metrics_path__", u.Path)
+		wins("__metrics_path__", u.Path)
 	}
-	for key, values := range u.Query() {
-		own.set("__param_"+key, values[0])
+	for _, key := range slices.Sorted(maps.Keys(u.Query())) {
+		values := u.Query()[key]
+		wins("__param_"+key, values[0])
 		if len(values) > 1 {
 			j.say(Lost, target, "static_configs", "a parameter of a target has one value")
 		}
