@@ -303,7 +303,7 @@ func (d *destination) judge(t *testing.T, c *collector, text string, scrapes []i
 // refused counts the samples that it said it would never take.
 func (d *destination) refused() (samples int) {
 	for _, r := range d.Requests() {
-		if r.Status == http.StatusBadRequest {
+		if refusedForGood(r) {
 			samples += r.Samples
 		}
 	}

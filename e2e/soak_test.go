@@ -168,11 +168,17 @@ func (s *soak) calm(t *testing.T) {
 // request at least is met: the agent may send less often than a short phase is long.
 func (s *soak) suffer(t *testing.T, step rwserver.Step, d time.Duration) {
 	t.Helper()
+	s.server.Then(step)
+	s.misbehave(t, step, d, func() (bool, string) { return s.server.Left() == 0, "no request came" })
+}
+
+// misbehave lets the server do so for some time at least, until it was enough.
+func (s *soak) misbehave(t *testing.T, step rwserver.Step, d time.Duration, enough func() (bool, string)) {
+	t.Helper()
 	s.change(t)
 	s.server.Always(step)
-	s.server.Then(step)
 	wait.Pause(t.Context(), d)
-	wait.Until(t, delivery, func() (bool, string) { return s.server.Left() == 0, "no request came" })
+	wait.Until(t, delivery, enough)
 	s.server.Always(rwserver.Step{})
 }
 
@@ -183,12 +189,11 @@ func (s *soak) lose(t *testing.T, step rwserver.Step, d time.Duration) {
 	from := time.Now()
 	s.arrived(t, from)
 	before := s.dropped(t)
-	s.suffer(t, step, d)
-	s.flocks.mayLose(from)
-	s.arrived(t, time.Now())
-	wait.Until(t, telemetryWait, func() (bool, string) {
+	s.misbehave(t, step, d, func() (bool, string) {
 		return s.dropped(t) > before, "data was lost, and no counter says so"
 	})
+	s.flocks.mayLose(from)
+	s.arrived(t, time.Now())
 }
 
 func (s *soak) dropped(t *testing.T) float64 {
