@@ -66,6 +66,8 @@ const (
 	// maxRetained bounds the stored bodies that are kept in memory too, so that a queue that keeps up is never
 	// read back, and a long one takes no memory.
 	maxRetained = 4 << 20
+	// mostDropped bounds the blocks that are dropped for others where that makes no room: two files of a log, about.
+	mostDropped = 16 << 20
 )
 
 // Config says what to keep and where.
@@ -236,12 +238,12 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 func (q *Queue) apart(destination int) bool { return q.cfg.Apart != nil && q.cfg.Apart[destination] }
 
 // store writes entries. When the storage is full, the oldest blocks make room for them that wait only for destinations whose
-// policy allows it.
+// policy allows it: as many as it takes where room comes back by files, of which some have to be empty first.
 func (q *Queue) store(ctx context.Context, entries []*entry) error {
 	if q.disk == nil {
 		return nil
 	}
-	need := sizeOf(entries)
+	room, dropped := sizeOf(entries), int64(0)
 	for {
 		q.mu.Lock()
 		first := q.firstSeq()
@@ -255,12 +257,16 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		var finished []*entry
 		for i, d := range q.destinations {
 			if d.policy.OnFull == DropOldest {
-				finished = q.dropOldest(i, need, q.mayGo, finished)
+				finished = q.dropOldest(i, room, q.mayGo, finished)
 			}
 		}
 		q.mu.Unlock()
-		if len(finished) == 0 || !q.forget(finished) { // to drop more would make no room
+		dropped += sizeOf(finished)
+		if len(finished) == 0 || !q.forget(finished) && (!q.disk.frees || dropped > mostDropped) { // to drop more would make no room
 			return err
+		}
+		if q.disk.frees {
+			room *= 2
 		}
 	}
 }

@@ -56,6 +56,10 @@ func (s *Store) recover() error {
 	if len(s.untold) > 0 { // the last record counts values that were in them
 		s.promised = unknown
 	}
+	// Those of the files before the first; but without waits for the disk a power cut may have kept a file's going, and not what was said of it.
+	if s.opts.Sync && !s.damaged && s.promised != unknown && s.counted < s.promised {
+		s.damage(Damage{File: s.name(numbers[0] - 1)})
+	}
 	return nil
 }
 

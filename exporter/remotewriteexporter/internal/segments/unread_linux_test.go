@@ -43,6 +43,34 @@ func TestAFileThatCannotBeReadCostsWhatIsInIt(t *testing.T) {
 	require.NoError(t, s.Close(t.Context()))
 }
 
+// TestAFirstFileThatIsGoneIsTold: by the number of values that the last record promises.
+func TestAFirstFileThatIsGoneIsTold(t *testing.T) {
+	for _, sync := range []bool{true, false} {
+		dir := t.TempDir()
+		var told []Damage
+		opts := Options{Counted: "b", Sync: sync, Damaged: func(d Damage) { told = append(told, d) }}
+		s, err := Open(dir, opts)
+		require.NoError(t, err)
+		for i := range 20 {
+			require.NoError(t, s.Set(t.Context(), fmt.Sprintf("b%02d", i), make([]byte, 1<<20)))
+		}
+		first := s.name(s.segments[0].number)
+		require.NoError(t, s.Close(t.Context()))
+		require.NoError(t, os.Remove(first))
+		s, err = Open(dir, opts)
+		require.NoError(t, err)
+		require.NoError(t, s.Close(t.Context()))
+		if !sync { // nobody can tell it from one that was done with
+			require.Empty(t, told)
+			continue
+		}
+		require.Equal(t, []Damage{{File: first}}, told)
+		promised, ok := s.Promised()
+		require.True(t, ok)
+		require.Equal(t, 20, promised)
+	}
+}
+
 // TestALogOpensThoughThereIsNoRoomForAFile: what it holds can be read and deleted, which makes room.
 func TestALogOpensThoughThereIsNoRoomForAFile(t *testing.T) {
 	dir := t.TempDir()
