@@ -97,7 +97,7 @@ func (c *console) overview(*http.Request) (any, error) {
 			if r.FromEnv == nil {
 				r.FromEnv = []string{}
 			}
-			out.Process.RuntimeOfExt = &r
+			out.Process.Runtime = &r
 		}
 	}
 	flows, instances := c.flows(before, now, g), c.instances(before, now)

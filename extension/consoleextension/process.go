@@ -103,16 +103,16 @@ func newUsage(before, now *reading) usage {
 }
 
 type processJSON struct {
-	CPUCores     *float64     `json:"cpu_cores"`
-	CPUs         int          `json:"cpus"`
-	RSS          *float64     `json:"rss_bytes"`
-	HeapLive     int64        `json:"heap_live_bytes"`
-	Goroutines   int64        `json:"goroutines"`
-	GCRatio      *float64     `json:"gc_cpu_ratio"`
-	GCCycles     *float64     `json:"gc_cycles_per_second"`
-	GOGC         int64        `json:"gogc"`
-	MemoryLimit  int64        `json:"memory_limit_bytes"`
-	RuntimeOfExt *runtimeJSON `json:"runtime"`
+	CPUCores    *float64     `json:"cpu_cores"`
+	CPUs        int          `json:"cpus"`
+	RSS         *float64     `json:"rss_bytes"`
+	HeapLive    int64        `json:"heap_live_bytes"`
+	Goroutines  int64        `json:"goroutines"`
+	GCRatio     *float64     `json:"gc_cpu_ratio"`
+	GCCycles    *float64     `json:"gc_cycles_per_second"`
+	GOGC        int64        `json:"gogc"`
+	MemoryLimit int64        `json:"memory_limit_bytes"`
+	Runtime     *runtimeJSON `json:"runtime"`
 }
 
 func newProcessJSON(before, now *reading) processJSON {

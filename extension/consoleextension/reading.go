@@ -78,11 +78,13 @@ func (c *console) lookNow() (before, now *reading) {
 // jump, nor so old that they are yesterday's.
 type past[T any] struct {
 	mu           sync.Mutex
-	older, newer struct {
-		at    time.Time
-		value T
-		set   bool
-	}
+	older, newer kept[T]
+}
+
+type kept[T any] struct {
+	at    time.Time
+	value T
+	set   bool
 }
 
 const (
@@ -94,11 +96,7 @@ const (
 func (p *past[T]) since(now time.Time, value T) (before T, age time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, earlier := range []*struct {
-		at    time.Time
-		value T
-		set   bool
-	}{&p.older, &p.newer} {
+	for _, earlier := range []*kept[T]{&p.older, &p.newer} {
 		if age = now.Sub(earlier.at); earlier.set && age >= leastAge && age <= mostAge {
 			before = earlier.value
 			break
@@ -108,7 +106,7 @@ func (p *past[T]) since(now time.Time, value T) (before T, age time.Duration) {
 	// A little less than the interval, for one tick may come later than the next.
 	if !p.newer.set || now.Sub(p.newer.at) >= sampleInterval*9/10 {
 		p.older = p.newer
-		p.newer.at, p.newer.value, p.newer.set = now, value, true
+		p.newer = kept[T]{now, value, true}
 	}
 	return before, age
 }

@@ -17,7 +17,6 @@ import (
 const (
 	stateDropped = "dropped"
 	maxPage      = 1000
-	maxExamples  = 20 // of kinds of errors
 )
 
 type (
@@ -72,17 +71,6 @@ type (
 		Targets  int    `json:"targets"`
 		Limit    int    `json:"limit"`
 	}
-
-	errorJSON struct {
-		Reason  string   `json:"reason"`
-		Text    string   `json:"reason_text"`
-		Count   int      `json:"count"`
-		Example string   `json:"example"`
-		Jobs    []string `json:"jobs"`
-		Next    string   `json:"next"`
-
-		codes []string // of HTTP
-	}
 )
 
 // An entry is a target in the list.
@@ -119,14 +107,15 @@ func (c *console) targets(r *http.Request) (any, error) {
 		return nil, badRequest("`q` must not have more than 1000 bytes and 20 words")
 	}
 
-	out := targetListJSON{Limit: limit, Offset: offset, Jobs: []jobJSON{}, Errors: []errorJSON{}, Targets: []targetJSON{}}
+	out := targetListJSON{Limit: limit, Offset: offset, Jobs: []jobJSON{}, Targets: []targetJSON{}}
 	var found []entry
+	var jobs []inspect.Job // of all receivers
 	for _, s := range c.all() {
 		if s.Targets == nil {
 			continue
 		}
 		all := s.Targets()
-		out.Errors = append(out.Errors, errorsOf(s, all)...)
+		jobs = append(jobs, all.Jobs...)
 		for i := range all.Jobs {
 			j := &all.Jobs[i]
 			out.Jobs = append(out.Jobs, newJob(s, j))
@@ -153,7 +142,7 @@ func (c *console) targets(r *http.Request) (any, error) {
 		out.Counts.Dropped += j.Dropped
 		out.Counts.Elsewhere += j.Elsewhere
 	}
-	out.Errors = merge(out.Errors)
+	out.Errors = errorsOf(jobs...)
 	out.Matched = len(found)
 	if format == formatCSV {
 		slices.SortStableFunc(found, less)
@@ -220,80 +209,6 @@ func newJob(s *source, j *inspect.Job) jobJSON {
 		}
 	}
 	return out
-}
-
-// errorsOf groups failing targets by the kind of error, most first.
-func errorsOf(_ *source, all inspect.Targets) []errorJSON {
-	kinds := map[string]*errorJSON{}
-	for i := range all.Jobs {
-		j := &all.Jobs[i]
-		for k := range j.Targets {
-			t := &j.Targets[k]
-			if t.State != inspect.Failing {
-				continue
-			}
-			e := kinds[t.Reason]
-			if e == nil {
-				e = &errorJSON{Reason: t.Reason, Text: failure(t.Reason), Example: redactor.Text(cut(example(t), 1000)), Jobs: []string{}, Next: nextForReason(t.Reason)}
-				kinds[t.Reason] = e
-			}
-			e.Count++
-			e.Jobs = include(e.Jobs, j.Name)
-			if code := statusOf(t); code != "" {
-				e.codes = include(e.codes, code)
-			}
-		}
-	}
-	out := make([]errorJSON, 0, len(kinds))
-	for _, e := range kinds {
-		if len(e.codes) > 0 {
-			slices.Sort(e.codes)
-			e.Text += ": " + strings.Join(e.codes, ", ")
-			e.Next = nextForStatus(e.codes...)
-		}
-		out = append(out, *e)
-	}
-	return merge(out)
-}
-
-// statusOf is the status that a target answers with, if that is what is wrong with it.
-func statusOf(t *inspect.Target) (code string) {
-	if _, answer, ok := strings.Cut(t.LastError, "HTTP status "); ok && t.Reason == reasonStatus {
-		code, _, _ = strings.Cut(answer, " ")
-	}
-	return code
-}
-
-// include adds a text that is not there yet, while there is room.
-func include(all []string, text string) []string {
-	if len(all) >= maxExamples || slices.Contains(all, text) {
-		return all
-	}
-	return append(all, text)
-}
-
-// example is the error of a target, and which one that is.
-func example(t *inspect.Target) string {
-	if strings.Contains(t.LastError, t.URL) {
-		return t.LastError
-	}
-	return t.URL + ": " + t.LastError
-}
-
-// merge adds up the same kinds of several receivers, and sorts.
-func merge(all []errorJSON) []errorJSON {
-	slices.SortFunc(all, func(a, b errorJSON) int { return cmp.Compare(a.Reason, b.Reason) })
-	out := all[:0]
-	for _, e := range all {
-		if n := len(out); n > 0 && out[n-1].Reason == e.Reason {
-			out[n-1].Count += e.Count
-			out[n-1].Jobs = append(out[n-1].Jobs, e.Jobs...)
-			continue
-		}
-		out = append(out, e)
-	}
-	slices.SortStableFunc(out, func(a, b errorJSON) int { return b.Count - a.Count })
-	return out[:min(len(out), maxExamples)]
 }
 
 func (e entry) is(state, reason string) bool {

@@ -101,6 +101,22 @@ func TestTargetsArePagedFilteredAndSorted(t *testing.T) {
 	require.Equal(t, []string{"node"}, list.Errors[0].Jobs)
 }
 
+// Receivers whose targets fail in one way make one kind of error, which names each of their statuses.
+func TestErrorsOfSeveralReceiversAreOfOneKind(t *testing.T) {
+	s := open(t)
+	for name, status := range map[string]string{"fastprometheus/a": "503 Service Unavailable", "fastprometheus/b": "500 Internal Server Error"} {
+		s.RegisterInspection(inspect.Source{Kind: component.KindReceiver, ID: id(name), Targets: func() inspect.Targets {
+			target := inspect.Target{State: inspect.Failing, URL: "http://a/metrics", Reason: reasonStatus, LastError: "server returned HTTP status " + status, Labels: fakeLabels{}}
+			return inspect.Targets{Jobs: []inspect.Job{{Name: name, Targets: []inspect.Target{target}}}}
+		}})
+	}
+	list := get[targetListJSON](s, "/api/v1/targets")
+	require.Len(t, list.Errors, 1)
+	require.Equal(t, 2, list.Errors[0].Count)
+	require.Equal(t, []string{"fastprometheus/a", "fastprometheus/b"}, list.Errors[0].Jobs)
+	require.Contains(t, list.Errors[0].Text, ": 500, 503")
+}
+
 func TestTargetsThatMakeNoSense(t *testing.T) {
 	s := open(t)
 	for query, want := range map[string]string{
