@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 )
 
-// alikeBits is for how many runs there are places: 80 KiB of them. A request of a thousand nodes with fifty labels of a kind has some
+// alikeBits is for how many runs there are places: 64 KiB of them. A request of a thousand nodes with fifty labels of a kind has some
 // hundreds that differ.
 const alikeBits = 11
 
