@@ -87,7 +87,7 @@ hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, al
 	@cd e2e && GODWIT_HOSTILE=$(or $(DURATION),5s) GOWORK=off $(GO) test -run '^TestHostile|^TestAllocatorsWriteNoFiles$$' -count 1 -parallel 2 -timeout 0 -v .
 
 .PHONY: race
-race: $(ALL:%=race/%) ## Run the tests with the race detector, and fail where there is no C compiler
+race: build bin/packaging .tools/.ci $(ALL:%=race/%) ## Run all tests with the race detector, which takes hours, and fail where there is no C compiler
 
 .PHONY: lint
 lint: .tools/.lint lint/benchmarks lint/packaging $(KUBERNETES:%=lint/%) ## Run golangci-lint in the workspace, once for all modules, and in what stands apart

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // seriesOf sends md through an exporter and returns the series that arrive, sorted.
@@ -85,6 +86,7 @@ func seriesOf(t *testing.T, factory exporter.Factory, keys map[string]any, md pm
 }
 
 func TestSeriesAreContribs(t *testing.T) {
+	racetest.Sequential(t)
 	md := metrics()
 	for name, keys := range map[string]map[string]any{
 		"defaults":            {},

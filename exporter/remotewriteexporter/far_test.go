@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 var wayID = component.MustNewID("way")
@@ -242,6 +244,7 @@ func TestAnOutageIsCaughtUpWithSlowlyWhereMuchAtATimeTakesTooLong(t *testing.T) 
 
 // Full requests cannot be merged: what an outage leaves of them has to be in as many lanes as it takes to catch up.
 func TestABacklogOfFullRequestsIsCaughtUpWithFast(t *testing.T) {
+	racetest.SmallerIn(t, "TestAnOutageIsCaughtUpWithFast")
 	const outage, pause, size = 20 * time.Second, 100 * time.Millisecond, flockSize * flocks / 10
 	for name, stored := range map[string]*component.ID{"memory": nil, "storage": &storageID} {
 		t.Run(name, func(t *testing.T) {

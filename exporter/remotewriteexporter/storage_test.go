@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // files is a host whose one extension stores in a directory.
@@ -99,6 +101,7 @@ func TestFullStorageIsTheCallersToKnow(t *testing.T) {
 
 // TestFullStorageHasRoomAgain: however often a storage was full, there is as much room in it once what it held was delivered.
 func TestFullStorageHasRoomAgain(t *testing.T) {
+	racetest.SmallerIn(t, "TestFullStorageIsTheCallersToKnow")
 	d := newReceived(t, nil)
 	e := start(t, newFiles(t, t.TempDir(), func(c *filestorage.Config) { c.MaxSize = 1 << 20 }), func(c *Config) {
 		c.Endpoint, c.Queue.Storage = d.URL, &storageID

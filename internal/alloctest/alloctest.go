@@ -4,13 +4,17 @@
 // Package alloctest counts allocations in tests that promise how few there are.
 package alloctest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
+)
 
 // PerRun returns the allocations of one call of f once it is warm. It takes the least of several rounds: a
 // collection may empty a sync.Pool in any of them, and the race detector makes pools forget at random.
 func PerRun(f func()) float64 {
 	rounds, runs := 20, 5
-	if raced {
+	if racetest.Enabled {
 		rounds, runs = 60, 1 // one that uses four pools is spared once in three times, and five in a row hardly ever
 	}
 	least := testing.AllocsPerRun(runs, f)

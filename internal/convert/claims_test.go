@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // corpus are configurations by their names: those of the scenarios, and those that Prometheus tests itself with.
@@ -101,6 +103,7 @@ func printed(t *testing.T, root *yaml.Node) string {
 
 // Whatever is said in an input, the result says it, or the report names it: any other value gives another result or report.
 func TestNothingIsLostSilently(t *testing.T) {
+	racetest.Sequential(t)
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
 			root, err := parse([]byte(text))
@@ -148,6 +151,7 @@ func another(value string) string {
 
 // A key that nobody knows is reported wherever it is, unless anything may stand there, and then it is in the result.
 func TestUnknownKeysAreReported(t *testing.T) {
+	racetest.Sequential(t)
 	const key = "zz_nobody_knows"
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // A vmRule is one of vmagent's, done as its documentation says: the twin that converted rules are held against.
@@ -112,6 +114,7 @@ var labelReference = regexp.MustCompile(`\{\{[a-z_]+\}\}`)
 
 // Rules of vmagent that are converted do to labels what vmagent does; which of them can be is not the question here.
 func TestConvertedRulesDoTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	names := []string{"__name__", "a", "b", "c"}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
@@ -253,6 +254,7 @@ func TestMetricsOfSeveralAreNotTakenBack(t *testing.T) {
 // TestChangedAttributesAreFound: at once where their number is another, and after as many requests as there are turns at the latest where
 // one was replaced.
 func TestChangedAttributesAreFound(t *testing.T) {
+	racetest.Sequential(t)
 	unpoisoned(t)
 	const points = 3 * lookEvery
 	for name, c := range map[string]struct {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
@@ -229,6 +230,7 @@ func feedManyFrom(a *aggregate.Aggregator, n int, start pcommon.Timestamp) {
 // TestBytesPerFeeder counts all that is on the heap, at sizes on the way: there is none at which the tables have just grown
 // and take more, nor more than is accounted for.
 func TestBytesPerFeeder(t *testing.T) {
+	racetest.Sequential(t)
 	for name, c := range map[string]struct {
 		start pcommon.Timestamp
 		most  int64

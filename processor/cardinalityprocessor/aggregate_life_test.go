@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
@@ -27,6 +28,7 @@ import (
 // start, inputs that fall silent, end and come back, refused flushes, restarts and kills, what a rule makes is what a map of
 // last values says.
 func TestAggregatesAreThoseOfAMap(t *testing.T) {
+	racetest.Sequential(t)
 	seen := map[string]int{}
 	for seed := range uint64(24) {
 		aggregateLife(t, seed, seen)

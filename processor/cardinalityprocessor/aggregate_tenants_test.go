@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 )
 
@@ -34,6 +35,7 @@ func (r *rig) flood(org string, begin time.Time) (taken int) {
 
 // One tenant has at most seven eighths of the memory, however many series it sends. The next one has as great a part of the rest.
 func TestATenantLeavesMemoryForAggregatesOfOthers(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, aggregatingTenants)
 	host := newMemory()
 	require.NoError(t, r.begin(host))
@@ -64,6 +66,7 @@ func TestATenantLeavesMemoryForAggregatesOfOthers(t *testing.T) {
 
 // A tenant that finds no room has its own silent series forgotten early, and nobody else's.
 func TestATenantThatIsShortOfMemoryForgetsItsOwn(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, aggregatingTenants)
 	begin := r.clock
 	require.Zero(t, r.consume(r.timed(tenantsPod("quiet", 1), begin, r.at(1), 5)).DataPointCount())

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
@@ -381,6 +382,7 @@ func TestADamagedLedgerOfAggregatesIsLeftOut(t *testing.T) {
 
 // Whoever can write to the storage can write what agrees with its checksum. It may come to strange sums, but to no end.
 func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
+	racetest.Sequential(t)
 	config := withStorage(aggregating(AggregateConfig{By: []string{}}))
 	host := newMemory()
 	r := newRig(t, config)

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
@@ -317,6 +318,7 @@ const seriesVariable = "GODWIT_CARDINALITY_SERIES"
 // TestBytesPerSeries counts everything that is on the heap, not only the slots, at sizes on the way: there is none at which
 // the tables have just grown and are half empty. From 700,000 on 20 bytes have room for statistics, too.
 func TestBytesPerSeries(t *testing.T) {
+	racetest.Sequential(t)
 	most := 230_000
 	if text := os.Getenv(seriesVariable); text != "" {
 		var err error
@@ -379,6 +381,7 @@ func TestPassesAreShort(t *testing.T) {
 
 // The fuller the shards are, the fewer are swept at a time.
 func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, threeLimits)
 	most := r.Limiter.Shards() / sweepsPerEpoch
 	require.Equal(t, most, r.sweepSome(most), "of shards with hardly anything in them")
@@ -388,6 +391,7 @@ func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
 
 // TestWhatASweepTakesOutIsBounded, however many expire at once: that of a few shards with little in them, or that of one.
 func TestWhatASweepTakesOutIsBounded(t *testing.T) {
+	racetest.Sequential(t)
 	const most = sweptAtOnce/series.Leaving + series.ShardEntries
 	for _, inEach := range []int{10, 300, 1000} {
 		r := newRig(t, threeLimits)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // heapAfter is what is on the heap when all garbage is gone.
@@ -56,6 +58,7 @@ func (r *rig) requireBudget(before int64) {
 
 // TestMembersThatGrowStayInTheBudget: what an input of an overflow series takes is not what it took when it was new.
 func TestMembersThatGrowStayInTheBudget(t *testing.T) {
+	racetest.Sequential(t)
 	const many, mib = 10_000, 4
 	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Memory.OverflowStateMiB = mib })
 	r.send(point{name: "other"})

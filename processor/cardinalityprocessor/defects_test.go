@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
@@ -167,6 +168,7 @@ func TestAdmittedDataIsNotMarked(t *testing.T) {
 
 // Unbounded groups with a sketch each are a way to run out of memory, and to fail open.
 func TestHostileLabelsTakeNoMemory(t *testing.T) {
+	racetest.Sequential(t)
 	for _, onExceed := range [][]string{{"drop"}, {"collapse", "overflow"}, {"collapse_worst", "overflow"}} {
 		t.Run(onExceed[0], func(t *testing.T) { testHostileLabels(t, onExceed) })
 	}

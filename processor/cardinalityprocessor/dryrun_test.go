@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
@@ -23,6 +24,7 @@ import (
 
 // A dry run counts what enforcing would do: whatever comes, both say the same of it in metrics and in what is shown.
 func TestADryRunCountsWhatEnforcingRejects(t *testing.T) {
+	racetest.Sequential(t)
 	rejected := 0
 	for seed := range uint64(40) {
 		rejected += dryRun(t, seed)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
@@ -75,6 +76,7 @@ func count(passed map[string]bool, points []point) (n int) {
 // A party that was there first and holds the whole limit must not keep it: within two rounds who comes later has what is
 // fair, from the newest series of the first, and then nothing moves any more.
 func TestHungryPartyGivesWay(t *testing.T) {
+	racetest.Sequential(t)
 	for k := range kinds {
 		for _, onExceed := range []string{"drop", "overflow"} {
 			t.Run(strconv.Itoa(int(k))+onExceed, func(t *testing.T) {
@@ -195,6 +197,7 @@ func TestPriorities(t *testing.T) {
 
 // Demand that comes and goes in one party takes places from the others once, not each time.
 func TestSharesRiseSlowly(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, adaptive(100))
 	stayers := append(of("a", gauge, 0, 100), of("b", gauge, 0, 100)...)
 	for range 4 * fair.RoundEpochs {
@@ -265,6 +268,7 @@ func TestSharesOutliveARestart(t *testing.T) {
 
 // Parties that exist only in what is rejected are bounded, and forgotten.
 func TestStarvingPartiesAreBounded(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, func(c *Config) {
 		adaptive(10)(c)
 		c.Memory.MaxGroups = 100
@@ -366,6 +370,7 @@ func (r *rig) placed(p point) bool {
 // TestSharesOverRandomSchedules: whatever comes, limits hold, and no party that has no more than an equal share of the
 // limit loses a series that is alive.
 func TestSharesOverRandomSchedules(t *testing.T) {
+	racetest.Sequential(t)
 	const limit, services = 60, 5
 	shed := int64(0)
 	for seed := range uint64(3) {

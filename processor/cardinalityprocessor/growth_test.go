@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
@@ -81,6 +82,7 @@ func TestKnownSeriesDoNotPayForRules(t *testing.T) {
 }
 
 func TestHeldBackSeriesDoNotPayForRules(t *testing.T) {
+	racetest.Sequential(t)
 	const series = 2000
 	took := func(rules int) time.Duration {
 		r := newRig(t, ruled(rules, 1))
@@ -104,6 +106,7 @@ func TestHeldBackSeriesDoNotPayForRules(t *testing.T) {
 }
 
 func TestRulesAreWatchedOneByOne(t *testing.T) {
+	racetest.Sequential(t)
 	took := func(times, rules int) time.Duration {
 		r := newRig(t, ruled(rules, 1))
 		for i := range rules {
@@ -124,6 +127,7 @@ func TestRulesAreWatchedOneByOne(t *testing.T) {
 
 // Groups whose limits are shared do not each go over all series to take those that they are to give up.
 func TestSharingIsSettledAtOnce(t *testing.T) {
+	racetest.Sequential(t)
 	const others = 50_000
 	took := func(groups int) time.Duration {
 		return least(3, func() func() {
@@ -156,6 +160,7 @@ func TestSharingIsSettledAtOnce(t *testing.T) {
 }
 
 func TestGroupsAreLookedAtSomeAtATime(t *testing.T) {
+	racetest.Sequential(t)
 	r := series.NewRegistry(10*series.LookedAt, 10)
 	const groups = 3*series.LookedAt + 7
 	for i := range uint64(groups) {

@@ -12,11 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"golang.org/x/sys/unix"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestHostileInputTakesTimeByItsSize: of eight times as much, as much longer, and not 64 times. It goes by the time of the
 // processor, without what collecting garbage takes, which the machine's other work hardly changes.
 func TestHostileInputTakesTimeByItsSize(t *testing.T) {
+	racetest.Sequential(t)
 	const times, allowed, slack = 8, 4 * 8, 2 * time.Millisecond
 	for name, h := range hostile {
 		t.Run(name, func(t *testing.T) {

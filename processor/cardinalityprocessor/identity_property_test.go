@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // node is a value of an attribute, or of what is in one.
@@ -98,6 +100,7 @@ func (n node) spell() string {
 // TestFingerprintsAreEqualExactlyOfEqualSeries compares them with an identity that is spelled out, over many series of
 // few and similar values: as attributes of points, scopes and resources.
 func TestFingerprintsAreEqualExactlyOfEqualSeries(t *testing.T) {
+	racetest.Sequential(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	byFingerprint, bySpelling := map[uint64]string{}, map[string]uint64{}
 	var unmarshal pmetric.JSONUnmarshaler

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
@@ -278,6 +279,7 @@ func TestItIsShownWhileItRuns(t *testing.T) {
 
 // TestRatesOfGoneSeriesAndOfPoints: of groups what went is counted, of metrics estimated; points are those of some batches.
 func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, limited)
 	r.Book = stats.NewBook(r.clock, r.Hash.Text)
 	i := insight.New(r.Gate)

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
@@ -163,6 +164,7 @@ func addresses(md pmetric.Metrics) (all []pcommon.Map) {
 // Metrics that are lent are decided about as those that are given away, whatever is done with them and however often memory
 // and series change places; and they are afterwards what they were.
 func TestWhatIsLentIsDecidedAboutAlike(t *testing.T) {
+	racetest.Sequential(t)
 	hits, hidden, whole := 0, 0, int64(0)
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole += lendAlike(t, seed, &hits, &hidden) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
@@ -33,6 +34,7 @@ func TestEpochsOfSeriesBeginEarly(t *testing.T) {
 // TestNoBatchIsTheFirstOfAnEpoch: each one notes that its part of the series is alive, and statistics look at a part of
 // that. When all come again and again, no batch has twice what is even.
 func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
+	racetest.Sequential(t)
 	const batches, points = 64, 20_000
 	r := newRig(t, threeLimits)
 	md := workload(points)
@@ -76,6 +78,7 @@ func (r *rig) outdated() (n, due int) {
 // TestSeriesLiveForTheirTime: whenever in an epoch one was seen, it has its place for the idle timeout, and not for much
 // longer.
 func TestSeriesLiveForTheirTime(t *testing.T) {
+	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 3))
 	tab, seen := series.NewTable(10_000), map[uint64]int{}
 	shards := len(tab.Shards)
@@ -108,6 +111,7 @@ func TestSeriesLiveForTheirTime(t *testing.T) {
 
 // TestValuesOutliveTheirSeries: one that comes back at the last moment finds its value, so that no other has its place.
 func TestValuesOutliveTheirSeries(t *testing.T) {
+	racetest.Sequential(t)
 	for i := range 30 {
 		r := newRig(t, func(c *Config) {
 			c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"x": 1}}}

@@ -12,12 +12,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
 // TestHistogramsGoOnInTheirMemory: what a member says is written where it said the last, and what it has grown by is the batch's.
 func TestHistogramsGoOnInTheirMemory(t *testing.T) {
+	racetest.Sequential(t)
 	const points = 1000
 	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Mode = policy.ModeDryRun }) // the same points come again
 	r.send(point{name: "other"})

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
@@ -151,6 +152,7 @@ func TestDryRunForeseesTheActions(t *testing.T) {
 // TestDryRunCountsTheSame: for what is decided it makes no difference whether it is done. What is added to others stays with
 // them, what lost its place and comes back finds none, and so on.
 func TestDryRunCountsTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(6) {
 		rejected := map[string]map[string]int64{}
 		for _, mode := range []string{policy.ModeEnforce, policy.ModeDryRun} {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
 // One tenant that sends new series all the time takes the new series of a rule from nobody else, whatever the rule groups by.
 func TestAFloodOfOneTenantLeavesNewSeriesToOthers(t *testing.T) {
+	racetest.Sequential(t)
 	for _, groupBy := range [][]string{nil, {"metric"}, {"tenant"}} {
 		const perMinute, minutes = 80, 5
 		r := newRig(t, func(c *Config) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
@@ -99,6 +100,7 @@ func (s schedule) config() *Config {
 // TestAgreesWithOracle: whatever comes, in whatever order, over expiry, new rules and restarts, exactly those points pass
 // that the obvious limiter lets pass.
 func TestAgreesWithOracle(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(25) {
 		agree(t, seed)
 	}
@@ -212,6 +214,7 @@ func requireWithinLimits(t *testing.T, r *rig) {
 
 // TestAdmittedNeverExceedLimits: without a change of rules no group is ever over its limit.
 func TestAdmittedNeverExceedLimits(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(20) {
 		s := newSchedule(1000 + seed)
 		cfg := s.config()
@@ -236,6 +239,7 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 
 // TestSameInputSameOutput: two runs agree in every point, its value and its place.
 func TestSameInputSameOutput(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(4) {
 		run := func() (out []string) {
 			keep := func(md pmetric.Metrics) {

@@ -13,10 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 func TestGroupIndexAgreesWithAMap(t *testing.T) {
+	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	var index series.GroupIndex
 	all := map[uint64]*series.Group{}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
@@ -27,6 +28,7 @@ import (
 // killed had added up since it last sent them. Not one increment counts twice. Series end and come back, rules change, and
 // those that were added up get places of their own.
 func TestSumsAreConservedOverRestarts(t *testing.T) {
+	racetest.Sequential(t)
 	kills, lost, promoted, ended := 0, int64(0), int64(0), int64(0)
 	for seed := range uint64(8) {
 		l := live(t, seed)
@@ -44,6 +46,7 @@ func TestSumsAreConservedOverRestarts(t *testing.T) {
 }
 
 func FuzzSumsAreConservedOverRestarts(f *testing.F) {
+	racetest.Sequential(f)
 	f.Add(uint64(1000))
 	f.Fuzz(func(t *testing.T, seed uint64) { live(t, seed) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
@@ -118,6 +119,7 @@ func TestSilentMembersOutliveARestart(t *testing.T) {
 
 // Those who do not come back take a part of the memory, and only as long as nobody else needs it.
 func TestSilentMembersAreForgottenForOthers(t *testing.T) {
+	racetest.Sequential(t)
 	a := newAbsent(t, cumulative, func(c *Config) { c.Memory.OverflowStateMiB = 1 })
 	send := func(from, n int) (taken int) {
 		before := a.rejected("r", "max_series", "overflow")

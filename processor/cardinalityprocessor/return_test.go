@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
@@ -118,6 +119,7 @@ func TestNewcomersWaitForThePace(t *testing.T) {
 
 // When the pressure lasts they are added up, and get places of their own as the pace lets them.
 func TestPacedNewcomersAllGetAPlaceInTheEnd(t *testing.T) {
+	racetest.Sequential(t)
 	f := newFleet(t, overflowing(0, func(rule *RuleConfig) { rule.MaxNewSeriesPerMinute = 2 }))
 	f.begin(0, 60)
 	for range 60 {

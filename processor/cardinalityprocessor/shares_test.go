@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
 )
 
@@ -24,6 +25,7 @@ type world struct {
 // Whatever there is, what is shown is as near to the truth as it says, no number is shown that may be all error, and parts are no more than
 // the whole.
 func TestWhatIsShownIsNoWorseThanItSays(t *testing.T) {
+	racetest.Sequential(t)
 	checked, far := 0, 0
 	for seed := range uint64(25) {
 		n, wrong := showing(t, seed)

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
@@ -143,6 +144,7 @@ func (n *choosy) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 
 // A flush goes in messages of a size that everybody takes, and each of them is refused for itself.
 func TestLargeFlushesGoInPieces(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, overflowing(1, func(rule *RuleConfig) {
 		rule.Exceed.KeepLabels = []string{"route", "pod"}
 		rule.Exceed.Gauge = "last"

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
@@ -154,6 +155,7 @@ func TestPlacesOutliveARestart(t *testing.T) {
 
 // TestManyPlacesOutliveARestart: so many that shards have separated, which all are one to begin with after the restart.
 func TestManyPlacesOutliveARestart(t *testing.T) {
+	racetest.Sequential(t)
 	const many = 5 * series.ShardEntries
 	config, host := withStorage(func(*Config) {}), newMemory()
 	before := newRig(t, config)
@@ -178,6 +180,7 @@ func TestManyPlacesOutliveARestart(t *testing.T) {
 // TestKilledWhileSaving: whatever part of a snapshot is older than the rest, limits hold, and who had a place in both has it
 // again.
 func TestKilledWhileSaving(t *testing.T) {
+	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 15))
 	config := withStorage(func(c *Config) {
 		c.Memory.MaxSeries = 300

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
@@ -21,6 +22,7 @@ import (
 // TestSumsAreConserved: whatever is admitted, collapsed, shed or overflows, the sums over what leaves are those over what
 // came.
 func TestSumsAreConserved(t *testing.T) {
+	racetest.Sequential(t)
 	t.Run("first come", func(t *testing.T) { testSums(t, nil, policy.NameCollapse) })
 	t.Run("adaptive", func(t *testing.T) { testSums(t, []string{"route"}, policy.NameCollapse) })
 	t.Run("worst label", func(t *testing.T) { testSums(t, nil, policy.NameCollapseWorst) })

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
@@ -152,6 +153,7 @@ func TestOverridesAgreeWithOracle(t *testing.T) {
 
 // A tenant that floods everything leaves room for what others need of groups and of the overflow.
 func TestOneTenantsFloodLeavesRoomForOthers(t *testing.T) {
+	racetest.Sequential(t)
 	r := newRig(t, tenants(func(c *Config) {
 		c.Memory.MaxGroups = 200
 		c.Memory.OverflowStateMiB = 1

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
@@ -101,6 +102,7 @@ func bombs(t *testing.T) []bomb {
 
 // Whatever is behind what a target sends, and however much of it comes, a scrape takes no more memory than a large page.
 func TestBombs(t *testing.T) {
+	racetest.Sequential(t)
 	const most = 64 << 20 // that a scrape may allocate, garbage and the target's side of it included
 	all := bombs(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

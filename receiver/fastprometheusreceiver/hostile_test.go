@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // manyLabels is a series with so many labels, each with a value of its own.
@@ -168,6 +170,7 @@ var hostilePages = func() []trial {
 
 // What hostile pages come to is what the Collector's receiver makes of them.
 func TestHostilePagesLikeTheCollectors(t *testing.T) {
+	racetest.Sequential(t)
 	compareWithTheirs(t, hostilePages)
 }
 
@@ -195,6 +198,7 @@ func compressed(t *testing.T, encoding, page string) http.HandlerFunc {
 
 // Hostile pages take no more memory than a page that good may, the first time and every other, and none of it adds up.
 func TestHostilePagesCostWhatTheyWeigh(t *testing.T) {
+	racetest.Sequential(t)
 	const (
 		// What a scrape may allocate, garbage and the target's side of it included, and what may stay of all of them.
 		most, rest = 64 << 20, 64 << 20
@@ -263,6 +267,7 @@ func distinctNames(n, first int) string {
 
 // Names cost more than the values of a label, but not as if each were compared with all others.
 func TestManyNamesTakeTheirTime(t *testing.T) {
+	racetest.Sequential(t)
 	const series = 40_000
 	var values strings.Builder
 	for i := range series {

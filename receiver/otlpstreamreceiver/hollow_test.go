@@ -12,10 +12,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // Two bytes of an empty message become a hundred and more. A request that has little else is refused before it is decoded.
 func TestHollowRequestsAreRefused(t *testing.T) {
+	racetest.Sequential(t)
 	in := func(body []byte, numbers ...protowire.Number) []byte {
 		for _, number := range numbers {
 			body = protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), body)

@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
@@ -202,6 +203,7 @@ func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 
 // TestEachBombIsRefusedBeforeItIsDecoded: what is refused for its size costs its bytes, not what it stands for.
 func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
+	racetest.Sequential(t)
 	t.Run("reused=false", func(t *testing.T) { refuseBombs(t, false) })
 	t.Run("reused=true", func(t *testing.T) {
 		if !slab.Places() {

@@ -21,6 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/memo"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
@@ -120,6 +121,7 @@ func older(req *writev2.Request) *prompb.WriteRequest {
 // TestWhatIsKnownChangesNothing: requests come to the same whether or not anything of them is known, whether or not their memory
 // is used again, with poison in it or not, and nothing of a body is left in metrics.
 func TestWhatIsKnownChangesNothing(t *testing.T) {
+	racetest.Sequential(t)
 	for _, c := range []struct {
 		name             string
 		reused, poisoned bool

@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/memo"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
@@ -234,6 +235,7 @@ func said(b batch) []string {
 
 // TestRunsChangeNothing: whatever is sent in which order and wherever it is cut, metrics come to the same with runs as without.
 func TestRunsChangeNothing(t *testing.T) {
+	racetest.Sequential(t)
 	needRuns(t)
 	for _, room := range []int{8 << 20, 400_000} {
 		for seed := range uint64(2) {
@@ -471,6 +473,7 @@ func TestRunsAreUsedAtATime(t *testing.T) {
 
 // Of targets alike most series come by runs, wherever requests are cut.
 func TestMostSeriesComeByRuns(t *testing.T) {
+	racetest.Sequential(t)
 	needRuns(t)
 	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
 		for cutOneIn, least := range map[int]float64{0: 0.8, 1000: 0.5} {

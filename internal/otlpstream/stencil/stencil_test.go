@@ -21,6 +21,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestItIsUsable fails when an update of pdata has made it useless: everything works then, but slower.
@@ -238,6 +239,7 @@ func (f fleet) disturb(md pmetric.Metrics) {
 
 // TestWhatIsEncodedIsWhatPdataEncodes through many scrapes of some targets, of which each may become another one.
 func TestWhatIsEncodedIsWhatPdataEncodes(t *testing.T) {
+	racetest.Sequential(t)
 	known := 0
 	for seed := range uint64(100) {
 		f := fleet{rand.New(rand.NewPCG(seed, 1))}

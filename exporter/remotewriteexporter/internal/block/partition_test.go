@@ -15,6 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // placed is where a series goes, found the slow way.
@@ -58,6 +59,7 @@ func severalSeries(random *rand.Rand, n int) []promwrite.Series {
 
 // TestPartsAreTheWhole: each destination gets what is its own, as it was and in its order.
 func TestPartsAreTheWhole(t *testing.T) {
+	racetest.Sequential(t)
 	destinations := []string{"a", "b", "c", "d", "e"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, f := range []Format{v2Zstd, v2Snappy, v1Zstd, v1Snappy} {

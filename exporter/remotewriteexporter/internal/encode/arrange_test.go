@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestArrangementIsASort compares with one that says in so many words what comes when, for random layouts and resources.
@@ -101,6 +103,7 @@ func kubelets(targets, pods, metrics int) (md pmetric.Metrics, samples int) {
 // TestWhatPodsAreCalledIsSaidOnce: the names of pods of a target's own follow the number, in the same order in each metric, so that a
 // sample takes its number and little else.
 func TestWhatPodsAreCalledIsSaidOnce(t *testing.T) {
+	racetest.Sequential(t)
 	size := func(metrics int) (bytes, samples int) {
 		e, _ := newEncoder(t, nil)
 		md, samples := kubelets(60, 12, metrics)
@@ -119,6 +122,7 @@ func TestWhatPodsAreCalledIsSaidOnce(t *testing.T) {
 
 // TestPodsThatComeAndGoAreAlike: of targets with more pods or fewer, whose series are parted into many runs, it is said once as well.
 func TestPodsThatComeAndGoAreAlike(t *testing.T) {
+	racetest.Sequential(t)
 	size := func(metrics int) (bytes, samples int) {
 		e, _ := newEncoder(t, nil)
 		r := rand.New(rand.NewPCG(1, 2))

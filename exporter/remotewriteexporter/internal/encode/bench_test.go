@@ -24,6 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // cpuTime is what the process used so far: on a busy machine it says more than the clock.
@@ -237,6 +238,7 @@ func contribV1(md pmetric.Metrics) (wire, samples int) {
 
 // TestFarCheaperThanContrib compares what does not depend on the machine: the bytes allocated for the same pages.
 func TestFarCheaperThanContrib(t *testing.T) {
+	racetest.Sequential(t)
 	pages, _ := labPages(t, 20)
 	allocated := func(f func()) uint64 {
 		f()

@@ -20,9 +20,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func TestKnownSamplesAllocateNothing(t *testing.T) {
+	racetest.Sequential(t)
 	for _, f := range formats {
 		pages, samples := labPages(t, 20)
 		e, _ := newEncoder(t, func(c *Config) { c.Shards, c.TargetInfo = 2, true })
@@ -41,6 +43,7 @@ func TestKnownSamplesAllocateNothing(t *testing.T) {
 }
 
 func TestKnownPointsOfEveryKindAllocateNothing(t *testing.T) {
+	racetest.Sequential(t)
 	g := generator{r: rand.New(rand.NewPCG(3, 3)), version: promwrite.V2}
 	md := pmetric.NewMetrics()
 	for i := range 40 {

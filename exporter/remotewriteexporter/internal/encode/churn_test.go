@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // churn is scrapes of series that live for one of them: each has n new ones, and marks those before as stale.
@@ -50,6 +51,7 @@ func (c *churn) next() pmetric.Metrics {
 }
 
 func TestEndedSeriesAreForgottenSoon(t *testing.T) {
+	racetest.Sequential(t)
 	const n = 500
 	e, d := newEncoder(t, nil)
 	c := churn{n: n}
@@ -95,6 +97,7 @@ func TestSeriesMayComeBack(t *testing.T) {
 // TestNewSeriesAllocateLittle: a point with its series, its values, and the copy of one that is new. A stale marker of a
 // known series costs nothing.
 func TestNewSeriesAllocateLittle(t *testing.T) {
+	racetest.Sequential(t)
 	const n = 200
 	e, _ := newEncoder(t, nil)
 	c := churn{n: n}

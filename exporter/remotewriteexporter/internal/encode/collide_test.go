@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // tape makes choices from the bytes of a fuzz input: each takes one, and what is left out is 0.
@@ -352,6 +353,7 @@ func checkCollisions(t *testing.T, data []byte) {
 }
 
 func FuzzCollisions(f *testing.F) {
+	racetest.Sequential(f)
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 16 {
 		f.Add(randomTape(r))
@@ -372,6 +374,7 @@ func randomTape(r *rand.Rand) []byte {
 
 // TestSeriesThatCollide: whatever meets in one series after translation, there is no panic, and each instant is sent once.
 func TestSeriesThatCollide(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(60) {
 		data := randomTape(rand.New(rand.NewPCG(seed, 7)))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

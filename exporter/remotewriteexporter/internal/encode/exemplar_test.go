@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // classicOf is metrics of one histogram of bounds 1 and 2.
@@ -147,6 +148,7 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 }
 
 func TestLastExemplarsAreBounded(t *testing.T) {
+	racetest.Sequential(t)
 	var x lastExemplars
 	for i := range uint64(2 * maxLastExemplars) {
 		place := mix(0, i)

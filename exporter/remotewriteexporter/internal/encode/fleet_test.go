@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // BenchmarkFleets is what a second brings of fleets that are not twins, of which the workloads of benchmarks/ have the names: a request or
@@ -37,6 +39,7 @@ func BenchmarkFleets(b *testing.B) {
 
 // TestFleetsTakeFewBytes: what helps one kind of page must not cost another. The bounds are a few percent above what was measured.
 func TestFleetsTakeFewBytes(t *testing.T) {
+	racetest.Sequential(t)
 	own, ownSamples := ownPages(t, 100)
 	kubelets, kubeletSamples := cadvisors(50, 14)
 	mixed, mixedSamples := applications(20)

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestEachStepIsAnotherPlace: the cycles of a square of any size come by each of its places once, and the row of a message has the
@@ -112,6 +114,7 @@ func herd(r *rand.Rand, targets int) pmetric.Metrics {
 
 // TestGridsHoldTheSame: whatever the order, requests for snappy hold the series, samples and metadata that those for zstd do.
 func TestGridsHoldTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	echoes := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 9))

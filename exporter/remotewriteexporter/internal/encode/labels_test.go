@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func TestLabelsAndTheirPrecedence(t *testing.T) {
@@ -229,6 +230,7 @@ func TestConfigThatCannotWork(t *testing.T) {
 // The time that a point takes grows with its labels and not with their square: with as many as a hostile client sends, a
 // point would take minutes, with the table locked.
 func TestManyLabels(t *testing.T) {
+	racetest.Sequential(t)
 	f := func(n int) (fastest time.Duration) {
 		t.Helper()
 		attrs := make(map[string]any, 2*n)

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // clusterPage is what one endpoint that describes a whole cluster exposes: width metrics of each of many pods.
@@ -66,6 +67,7 @@ func live() int64 {
 
 // TestMemoryPerSeries holds what a known series costs, all that stays allocated between two scrapes included.
 func TestMemoryPerSeries(t *testing.T) {
+	racetest.Sequential(t)
 	const pods, width = 5000, 62
 	md := clusterPage(pods, width)
 	before := live()

@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // fleet is scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
@@ -86,6 +87,7 @@ func fleet(r *rand.Rand, targets int) pmetric.Metrics {
 // TestCompressionsHoldTheSame: what compression is told of a request is believed, so that a word of it that is wrong would
 // come back as another request.
 func TestCompressionsHoldTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	v2Snappy2, v2Raw := v2Snappy, v2Snappy
 	v2Snappy2.Level, v2Raw.Compression = 2, promwrite.Identity
 	for _, pair := range [][2]Format{{v2Zstd, v2Snappy2}, {v1Zstd, v1Snappy}, {v2Snappy, v2Raw}} {
@@ -231,6 +233,7 @@ func eachField(t *testing.T, message []byte, yield func(tag byte, content []byte
 
 // TestNumbersComeBack: each number, with its times, is under its labels, and beside those of a target's own.
 func TestNumbersComeBack(t *testing.T) {
+	racetest.Sequential(t)
 	for _, f := range []Format{v2Zstd, v1Zstd} {
 		t.Run(f.Version.String(), func(t *testing.T) { numbersComeBack(t, f) })
 	}

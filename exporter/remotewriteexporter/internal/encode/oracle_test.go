@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // The oracle is contrib's translator: the same pdata must come out as the same series, but for DIFFERENCES.md.
@@ -182,6 +183,7 @@ func oracle(md pmetric.Metrics, f Format, s contrib.Settings) (series []promwrit
 }
 
 func TestSameAsContrib(t *testing.T) {
+	racetest.Sequential(t)
 	for _, strategy := range []otlptranslator.TranslationStrategyOption{
 		otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
 		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation,

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func nestedValue(v pcommon.Value, depth int, inMaps bool) {
@@ -33,6 +35,7 @@ func TestPlainText(t *testing.T) {
 
 // Wherever an attribute becomes text, one that is nested a million times must not end the process.
 func TestValuesThatAreNestedDeepEndNoProcess(t *testing.T) {
+	racetest.Sequential(t)
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
 	sm := rm.ScopeMetrics().AppendEmpty()

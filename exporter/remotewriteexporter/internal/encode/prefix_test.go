@@ -15,11 +15,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestMessagesLikeTheLastAreRight writes series whose references are of every length, and grow from one series to the
 // next, in messages of every length.
 func TestMessagesLikeTheLastAreRight(t *testing.T) {
+	racetest.Sequential(t)
 	const targets, pods = 2, 16_500 // more values than two bytes can number
 	for _, wide := range []int{0, 70} {
 		e, d := newEncoder(t, nil)

@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	pdataslab "github.com/godwit-otel/godwit/internal/slab"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
@@ -125,6 +126,7 @@ func (l *lent) change(serial int) (undo func()) {
 
 // What is recalled of metrics is what would be recognised.
 func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
+	racetest.Sequential(t)
 	recalled := 0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -232,6 +234,7 @@ func TestNothingIsRecalledOfWhatHasExpired(t *testing.T) {
 }
 
 func TestRecalledSamplesAllocateNothing(t *testing.T) {
+	racetest.Sequential(t)
 	pages, samples := labPages(t, 20)
 	loans := make([]handback.Loan, len(pages))
 	e, _ := newEncoder(t, func(c *Config) { c.TargetInfo = true })

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 type labelName = prommodel.LabelName
@@ -214,6 +215,7 @@ func checkRules(t *testing.T, data []byte) {
 
 // TestSameAsPrometheusRelabels is checkRules for a hundred sets of rules; FuzzRules looks for more.
 func TestSameAsPrometheusRelabels(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(100) {
 		data := randomTape(rand.New(rand.NewPCG(seed, 11)))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkRules(t, data) })
@@ -221,6 +223,7 @@ func TestSameAsPrometheusRelabels(t *testing.T) {
 }
 
 func FuzzRules(f *testing.F) {
+	racetest.Sequential(f)
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 16 {
 		f.Add(randomTape(r))

@@ -8,9 +8,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func TestIndexFindsWhatItKeeps(t *testing.T) {
+	racetest.Sequential(t)
 	const n = 10_000
 	for _, hash := range []func(uint32) uint32{
 		func(i uint32) uint32 { return i * 2654435761 },
@@ -60,6 +63,7 @@ func TestIndexFindsWhatItKeeps(t *testing.T) {
 }
 
 func TestSlabKeepsNumbersAndGivesChunksBack(t *testing.T) {
+	racetest.Sequential(t)
 	for width, chunk := range map[int]int{1: slabChunk, 3: slabChunk, largestChunk / slabChunk: slabChunk, 100: 128, 3000: 4, 60_000: 2} {
 		checkSlab(t, width, chunk)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // damagedStore opens a log, and tells what of it cannot be read.
@@ -120,6 +121,7 @@ func (h history) open(t *testing.T, files map[string][]byte) (o outcome) {
 // TestWhatAPageTakesIsCounted: wherever a page of a log is wiped, each block arrives or counts as dropped, and none that was delivered does. Only
 // of the end of a log, where nothing sound follows, nobody can tell what there was.
 func TestWhatAPageTakesIsCounted(t *testing.T) {
+	racetest.Sequential(t)
 	const page = 4096
 	for most, step := range map[int]int{200: 512, 3000: 3 << 10, 20_000: 20 << 10} { // of bytes of blocks
 		for _, delivers := range []bool{false, true} {
@@ -162,6 +164,7 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 
 // TestAFileThatIsGoneIsCounted: a log of several files, one of which somebody deletes, or cuts off.
 func TestAFileThatIsGoneIsCounted(t *testing.T) {
+	racetest.Sequential(t)
 	h := record(t, 7, 400_000, false, 60)
 	var logs []string
 	for name := range h.files {
@@ -187,6 +190,7 @@ func TestAFileThatIsGoneIsCounted(t *testing.T) {
 // TestWhatWasDeliveredOnAFullDiskIsNotLost: where a file went while there was no room to say so, nobody knows how many blocks there
 // should be. What can be read arrives all the same, and what is damaged, but there, counts.
 func TestWhatWasDeliveredOnAFullDiskIsNotLost(t *testing.T) {
+	racetest.Sequential(t)
 	h := record(t, 7, 400_000, false, 60)
 	logs := slices.Sorted(maps.Keys(h.files))
 	logs = slices.DeleteFunc(logs, func(name string) bool { return filepath.Ext(name) != ".log" })
@@ -206,6 +210,7 @@ func TestWhatWasDeliveredOnAFullDiskIsNotLost(t *testing.T) {
 
 // TestRoomIsBackWhenAllIsDelivered: with the last answer, in much less than a second.
 func TestRoomIsBackWhenAllIsDelivered(t *testing.T) {
+	racetest.Sequential(t)
 	const blocks, size = 64, 1 << 20
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, sync := range []bool{false, true} {

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // kept is how many values stay when there are no blocks: the index and the reserve.
@@ -263,6 +264,7 @@ func TestKilledAtAnyPointWhileFreshGoesFirst(t *testing.T) {
 func TestKilledAtAnyPointOfATakeover(t *testing.T) { killedAtAnyPoint(t, 0, true) }
 
 func killedAtAnyPoint(t *testing.T, freshFor time.Duration, upgrades bool) {
+	racetest.Sequential(t)
 	const rounds, destinations, lanes = 500, 2, 3
 	random := rand.New(rand.NewPCG(1, 2))
 	m := newMedium()

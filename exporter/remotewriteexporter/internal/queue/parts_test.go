@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func pushTo(t *testing.T, q *Queue, to, number int) {
@@ -87,6 +88,7 @@ func TestPartsFindTheirDestination(t *testing.T) {
 
 // TestPartsSurviveKills: whatever was acknowledged arrives where it was to go, in order, and nowhere else.
 func TestPartsSurviveKills(t *testing.T) {
+	racetest.Sequential(t)
 	const rounds = 200
 	random := rand.New(rand.NewPCG(3, 4))
 	m := newMedium()

@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestRowsAreAsInAMap: over random lives of a shard, what is in it is what a map has, wherever it is looked for, also when keys meet
 // in few places, and rows are taken again or moved together.
 func TestRowsAreAsInAMap(t *testing.T) {
+	racetest.Sequential(t)
 	moved := 0
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 56))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
@@ -33,6 +34,7 @@ func (t *Table) expire(epoch, keep uint32) (gone []uint32) {
 
 // TestTableAgreesWithMap drives few shards, which begin as one, with many insertions, expiries and moves.
 func TestTableAgreesWithMap(t *testing.T) {
+	racetest.Sequential(t)
 	type entry struct{ set, epoch uint32 }
 	random := rand.New(rand.NewPCG(1, 2))
 	tab, model := NewTable(3000), map[uint64]entry{}
@@ -76,6 +78,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 }
 
 func TestTableFitsSeventeenBytesPerSeries(t *testing.T) {
+	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	const most = 120_000
 	tab := NewTable(most)

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 var start = time.Unix(1_000_000, 0)
@@ -365,6 +367,7 @@ func TestTheSampleGrowsAgainWhenSeriesAreGone(t *testing.T) {
 
 // TestAHostileStreamTakesNoMoreMemory names everything anew, and at length, and keeps apart what was there.
 func TestAHostileStreamTakesNoMoreMemory(t *testing.T) {
+	racetest.Sequential(t)
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats

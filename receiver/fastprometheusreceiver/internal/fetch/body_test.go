@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // noiseOf is a page that does not get smaller by being compressed.
@@ -69,6 +71,7 @@ func TestGivesLargeGzipPagesInParts(t *testing.T) {
 
 // A part that is more than a page may have ends it, and one that does not decode, too.
 func TestPartsOfBadGzip(t *testing.T) {
+	racetest.Sequential(t)
 	page := make([]byte, 64<<20)
 	bomb := gzipped(t, page)
 	nothing := func([]byte) error { return nil }

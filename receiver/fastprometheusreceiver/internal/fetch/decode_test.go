@@ -15,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func TestDecodesEachEncoding(t *testing.T) {
+	racetest.Sequential(t)
 	d := &Decoder{}
 	whole, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	require.NoError(t, err)
@@ -71,6 +73,7 @@ func TestStreamsLargePages(t *testing.T) {
 
 // A page of as many bytes as the limit is too large, as in Prometheus.
 func TestStopsAtTheBodySizeLimit(t *testing.T) {
+	racetest.Sequential(t)
 	d := &Decoder{}
 	for _, size := range []int{1000, large, large + 1, 2 * large} {
 		page := pageOf(size)
@@ -89,6 +92,7 @@ func TestStopsAtTheBodySizeLimit(t *testing.T) {
 }
 
 func TestStopsBombs(t *testing.T) {
+	racetest.Sequential(t)
 	zeros := make([]byte, 16<<20)
 	for encoding, body := range map[Encoding][]byte{Gzip: gzipped(t, zeros), Zstd: zstded(t, zeros)} {
 		d := &Decoder{}

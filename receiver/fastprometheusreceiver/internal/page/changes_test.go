@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // both are all changes that are put back.
@@ -111,6 +112,7 @@ func copyAll(from, to pcommon.Map) {
 
 // Whatever is done to lists of attributes is put back, of points and of resources, and nobody is said to have broken a promise.
 func TestNeighboursThatChangeAttributes(t *testing.T) {
+	racetest.Sequential(t)
 	for _, poison := range []bool{false, true} {
 		for name, change := range listChangers {
 			for _, kind := range neighbourhoods {

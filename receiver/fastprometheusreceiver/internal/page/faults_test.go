@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // gauges is a family of forty gauges, numbered, without some, of which some have a NaN with a payload.
@@ -86,6 +88,7 @@ func TestPartsComeToAnEnd(t *testing.T) {
 }
 
 func TestNaNsOfProtobufAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	var seqs []sequence
 	for _, payload := range notANumber {
 		v := math.Float64frombits(payload)
@@ -113,6 +116,7 @@ func TestNaNsOfProtobufAgainstStock(t *testing.T) {
 // A page is beyond the sample limit or it is not, the first time and any other, as it is for Prometheus: lines without a timestamp
 // that are there again are not taken; with one, each is.
 func TestSampleLimitAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	repeat := func(page string) []string { return []string{page, page, page, page} }
 	at := func(n int) string {
 		return times(n, func(i int) string { return fmt.Sprintf("a %d %d\n", i, 1_600_000_000_000+i) })
@@ -165,6 +169,7 @@ func TestLateTypesOfSharedPages(t *testing.T) {
 }
 
 func TestEndsAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	const summary = "# TYPE s summary\ns{quantile=\"0.5\"} 1\n"
 	dropID := "metric_relabel_configs:\n- {regex: id, action: labeldrop}"
 	one, two, other := "e{id=\"1\"} 1\ne{id=\"2\"} 2\n", "e{id=\"2\"} 2\ne{id=\"1\"} 1\n", "e{id=\"3\"} 3\n"

@@ -14,9 +14,12 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func TestGeneratedSequencesAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	var seqs []sequence
 	jobs := []string{
 		"", "honor_labels: true", "track_timestamps_staleness: true", "honor_timestamps: false",
@@ -73,6 +76,7 @@ var start = time.UnixMilli(1_700_000_000_000)
 
 // What a plan makes of a page is what the page is, whatever came before, however it was cut, and whoever shares the plan.
 func TestPlansChangeNothing(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(60) {
 		checkSequence(t, seed, 25)
 	}
@@ -156,6 +160,7 @@ func mutate(r *rand.Rand, page string) string {
 }
 
 func TestMutatedPagesMeanTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	r := rand.New(rand.NewPCG(9, 9))
 	pages := []string{node, om, "a 1\na 2\n", "a{x=\"1\n\"} 2\n"}
 	for range 2000 {

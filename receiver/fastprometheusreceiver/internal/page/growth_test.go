@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/growthtest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
@@ -31,6 +32,7 @@ func least(prepare func() func()) time.Duration {
 // A page whose lines are in another order, group by group, makes a scrape look ahead in vain again and again. That is no
 // more work than to read the page.
 func TestSearchesAreBounded(t *testing.T) {
+	racetest.Sequential(t)
 	const lines = 16_000
 	for _, group := range []int{2, 12, 30, 100, 1000, lines} {
 		r := rand.New(rand.NewPCG(1, uint64(group)))
@@ -78,6 +80,7 @@ func TestSearchesReachFar(t *testing.T) {
 // A large page may say as many things as it has samples. Its parts take no longer than those of one that says a few things about
 // many.
 func TestPartsOfManyMetrics(t *testing.T) {
+	racetest.Sequential(t)
 	const points = 40_000
 	took := func(metrics int) time.Duration {
 		var b strings.Builder
@@ -101,6 +104,7 @@ func TestPartsOfManyMetrics(t *testing.T) {
 
 // What a large page says of one thing after the other is put together in rounds, of however many metrics.
 func TestRoundsOfManyMetrics(t *testing.T) {
+	racetest.Sequential(t)
 	growthtest.RequireLinear(t, 1000, func(n int) func() {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 		setParts(j, 4, 4)

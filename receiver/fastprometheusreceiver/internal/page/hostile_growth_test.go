@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/growthtest"
 )
 
@@ -39,6 +40,7 @@ func protoHistogram(h *dto.Histogram, ls ...dto.LabelPair) string {
 // Reading a page, the first time and again, takes as long as it is long, whatever there is much of: labels of a series,
 // families, what is said of them, exemplars and their labels, buckets and spans.
 func TestPagesTakeAsLongAsTheyAreLong(t *testing.T) {
+	racetest.Sequential(t)
 	const labelRules = "  metric_relabel_configs:\n  - {regex: 'l.*[05]', action: labeldrop}\n  - {regex: 'l.*[16]', action: labeldrop}\n" +
 		"  - {regex: 'l(.*)[27]', replacement: 'm$1', action: labelmap}\n  - {regex: 'm(.*)', replacement: 'k$1', action: labelmap}\n" +
 		"  - {source_labels: [l3, m3], target_label: n}\n  - {regex: 'l.*[49]', action: labeldrop}\n"

@@ -15,6 +15,8 @@ import (
 
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // The default limits, scaled down alike.
@@ -146,6 +148,7 @@ func highest(f func()) int64 {
 // Whatever is on a page, a target takes no more memory than a page may; nor, if the page is within the limit and the next is
 // other, than both. What a page had that takes too much is forgotten.
 func TestWorstPagesTakeNoMoreThanTheyMay(t *testing.T) {
+	racetest.Sequential(t)
 	const slack = 4 << 20                                // of garbage that waits for its collection
 	defer debug.SetMaxStack(debug.SetMaxStack(64 << 20)) // more ends the process
 	for _, w := range worsts {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -155,12 +156,14 @@ func isGoodPage(page string) bool {
 }
 
 func TestHostileSequencesMeanWhatTheySay(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(60) {
 		checkHostileSequence(t, seed, 25)
 	}
 }
 
 func FuzzHostileSequences(f *testing.F) {
+	racetest.Sequential(f)
 	for seed := range uint64(8) {
 		f.Add(1000+seed, uint8(30))
 	}
@@ -174,6 +177,7 @@ func withoutAdded(points []string) []string {
 
 // A page means what it means in whichever format it comes, and in whatever order, on each scrape anew.
 func TestFormatsAndOrderMeanNothing(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 14))
 		p := newNeutralPage(r)
@@ -223,6 +227,7 @@ func isEndedSummary(s string) bool { return isSummary(s) && strings.Contains(s, 
 
 // Scrapes that fail between two pages change nothing about the second but that what is gone has ended already.
 func TestFailuresInBetweenChangeNothing(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(150) {
 		media := []string{typeText, typeOM}[seed%2]
 		g := newHostileGenerator(seed, media)

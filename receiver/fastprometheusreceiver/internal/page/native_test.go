@@ -13,6 +13,8 @@ import (
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 const typeProto = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
@@ -53,6 +55,7 @@ const (
 var _ = types.Timestamp{} // the text form of an exemplar's timestamp needs it registered
 
 func TestProtobufAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	all := delimited(protoCounter, protoGauge, protoSummary, protoClassic, protoNative, protoFloat, protoUntyped)
 	seq := func(name, job string, pages ...string) sequence {
 		return sequence{name: name, media: typeProto, job: job, pages: pages}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // neighbours are consumers that break the promise to leave metrics as they are, in every way that is looked for.
@@ -261,6 +262,7 @@ func mixedPage(n int, honored bool) string {
 // Whatever a neighbour does to the metrics it was handed, the next ones are what they would be without it, and it is found out. Where
 // attributes are put back, who changes them is as good as who leaves them.
 func TestNeighboursThatBreakTheirPromise(t *testing.T) {
+	racetest.Sequential(t)
 	harmless := []string{"leaves them", "makes them read-only"}
 	changing := []string{"changes a resource", "adds to a resource", "adds attributes", "clears attributes", "adds more than counts"}
 	for _, told := range []handback.Changes{{}, {Points: true, Resources: true}} {
@@ -410,6 +412,7 @@ func TestWhatWasMovedAwayIsLeftAlone(t *testing.T) {
 
 // Trees that are overwritten when they come back, and put right before they are filled, are as others are.
 func TestPoisonChangesNothing(t *testing.T) {
+	racetest.Sequential(t)
 	t.Cleanup(handback.Poison(true))
 	for seed := range uint64(16) {
 		checkSequence(t, seed, 20)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // nodePages are those of node exporters which tell of their host in the first label or in the last; in parts of it, a line about
@@ -60,6 +62,7 @@ const aboutTarget = 1000
 // A series of a shape not seen before takes its text and 120 B, on large pages as exporters have them. Lines that have little in
 // common with others take more, up to twice that.
 func TestMemoryOfNewSeries(t *testing.T) {
+	racetest.Sequential(t)
 	for _, k := range []struct {
 		name  string
 		most  float64
@@ -104,6 +107,7 @@ func TestMemoryOfNewSeries(t *testing.T) {
 
 // What targets tell of themselves on every line takes next to nothing: the lines are the same for all.
 func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
+	racetest.Sequential(t)
 	pages := nodePages(false, 1)
 	series, _ := textOf(pages)
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // nodePage looks like a node exporter's: 507 samples in 230 families.
@@ -278,6 +279,7 @@ func heap() int64 {
 
 // A thousand targets with the same page cost little more than one.
 func TestMemoryFollowsShapes(t *testing.T) {
+	racetest.Sequential(t)
 	page := []byte(nodePage(1))
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	scrape := func(t *Target, p []byte) {

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
@@ -44,6 +45,7 @@ func merge(t *testing.T, r Result) (pmetric.Metrics, Result) {
 }
 
 func TestLargePagesComeInParts(t *testing.T) {
+	racetest.Sequential(t)
 	for _, reuse := range []bool{false, true} {
 		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: reuse}), 1)
 		page := bigText(5 * tree.RoundPoints)
@@ -97,6 +99,7 @@ func kubeText(n int) string {
 
 // What stays of a large page is its text and what its lines mean; a scrape adds the values, and the points part by part.
 func TestMemoryOfALargePage(t *testing.T) {
+	racetest.Sequential(t)
 	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
 	const series = 100_000
 	page := []byte(kubeText(series))
@@ -132,6 +135,7 @@ func TestMemoryOfALargePage(t *testing.T) {
 
 // Where the labels of many series come again with every metric, little stays besides their text.
 func TestMemoryOfLabelsThatComeAgain(t *testing.T) {
+	racetest.Sequential(t)
 	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
 	const pods, metrics = 2000, 30
 	var b strings.Builder
@@ -171,6 +175,7 @@ func TestMemoryOfLabelsThatComeAgain(t *testing.T) {
 // Points that are filled again, and again, with what was another's are as new ones would be: whatever their texts share,
 // wherever values stand in them, and whether they come from the same metric or another.
 func TestPointsFilledAgainAreAsNew(t *testing.T) {
+	racetest.Sequential(t)
 	podPage := func(r *rand.Rand, pods int) string {
 		var b strings.Builder
 		for _, more := range []string{

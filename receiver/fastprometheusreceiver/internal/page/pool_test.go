@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
@@ -48,6 +49,7 @@ func ofItsOwn(page string, target int, app string, r *rand.Rand) string {
 
 // Targets that show the same metrics about things of their own fill each other's trees.
 func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
+	racetest.Sequential(t)
 	waiting := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
@@ -141,6 +142,7 @@ func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 
 // Rules that read targets' labels mean what they mean to Prometheus, whatever targets share.
 func TestRulesThatReadTargetsAgainstPrometheus(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(700) {
 		checkRules(t, seed, catalog.MostQuestions)
 	}
@@ -155,6 +157,7 @@ func FuzzRulesThatReadTargets(f *testing.F) {
 
 // Where rules ask too much targets have lines of their own, from one page to the next, and no series ends by that.
 func TestRulesThatAskTooMuchAgainstPrometheus(t *testing.T) {
+	racetest.Sequential(t)
 	for seed := range uint64(700) {
 		checkRules(t, seed, int(seed%7))
 	}

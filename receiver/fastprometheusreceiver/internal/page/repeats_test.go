@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // A page of the same samples again and again fails before it takes memory; one that has as many others does not, nor one
 // whose samples have times of their own.
 func TestPagesThatRepeatThemselves(t *testing.T) {
+	racetest.Sequential(t)
 	const n = 1 << 14
 	f := func(repeats bool, piece func(i int) string) {
 		t.Helper()

@@ -3,7 +3,11 @@
 
 package page
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
+)
 
 const node = `# HELP up_total How often.
 # TYPE up_total counter
@@ -62,6 +66,7 @@ u 1 1520879607.789
 `
 
 func TestRulesAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	rel := func(s string) string { return "metric_relabel_configs:\n" + s }
 	compareWithStock(t, receiverOptions{}, []sequence{
 		{name: "text", media: typeText, pages: []string{node, node, node}},
@@ -117,12 +122,14 @@ func TestRulesAgainstStock(t *testing.T) {
 }
 
 func TestExternalLabelsAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	compareWithStock(t, receiverOptions{external: "{zone: ext, a: over, cluster: c}"}, []sequence{
 		{name: "text", media: typeText, pages: []string{node, node, "bare 1\n"}, labels: map[string]string{"zone": "z1"}},
 	})
 }
 
 func TestTrimmedSuffixesAgainstStock(t *testing.T) {
+	racetest.Sequential(t)
 	compareWithStock(t, receiverOptions{trim: true}, []sequence{
 		{name: "text", media: typeText, pages: []string{node, node}},
 		{name: "openmetrics", media: typeOM, pages: []string{om, om}},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
@@ -48,6 +49,7 @@ func distribution(kind string) []string {
 
 // A line means what it means alone, however many of its shape came before it.
 func TestShapesMeanWhatLinesMean(t *testing.T) {
+	racetest.Sequential(t)
 	rule := func(r relabel.Config) *relabel.Config {
 		c := relabel.DefaultRelabelConfig
 		if r.Action != "" {

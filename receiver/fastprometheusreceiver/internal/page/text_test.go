@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -94,6 +95,7 @@ func TestTextMatchesWhatLinesMatch(t *testing.T) {
 
 // Pages that are compared with a text come out as those that are compared with lines.
 func TestPagesReadByTextAreTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	followed := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 10))

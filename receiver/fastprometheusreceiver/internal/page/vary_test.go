@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -124,6 +125,7 @@ func (f *fleet) page() string {
 
 // A page that is told from what it lacks and has besides a plan that others share comes out as one that is read alone.
 func TestVariationsChangeNothing(t *testing.T) {
+	racetest.Sequential(t)
 	varied, scrapes := 0, 0
 	for seed := range uint64(14) {
 		v, s := checkFleet(t, seed, 40)

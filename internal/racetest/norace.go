@@ -1,0 +1,9 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package racetest
+
+// Enabled says that the race detector is built in.
+const Enabled = false
