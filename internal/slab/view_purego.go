@@ -58,11 +58,20 @@ func (*Attribute) Spot() Spot { return Spot{} }
 // Str is not known.
 func (Spot) Str() string { return "" }
 
+// Number is not known.
+func (Spot) Number() uint64 { return 0 }
+
+// Same says whether two strings are equal.
+func Same(a, b string) bool { return a == b }
+
 // Scalar is not known.
 func (*Attribute) Scalar() (bits uint64, kind Scalar) { return 0, NoScalar }
 
 // Value is not known.
 func (*Number) Value() (bits uint64, kind Scalar, ok bool) { return 0, NoScalar, false }
+
+// Double is not known.
+func (*Number) Double() (bits uint64, ok bool) { return 0, false }
 
 // Refill does nothing.
 func (*Number) Refill(float64, uint64, uint64) {}

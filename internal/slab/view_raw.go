@@ -100,6 +100,14 @@ func (a *Attribute) Spot() Spot {
 // Str is the string in a spot, which must not be the zero value.
 func (p Spot) Str() string { return p.at.stringValue }
 
+// Number is by what spots are told apart, mostly: for look-ups that are compared.
+func (p Spot) Number() uint64 { return uint64(uintptr(unsafe.Pointer(p.at))) }
+
+// Same says whether two strings are equal, of such as are often one string in memory.
+func Same(a, b string) bool {
+	return len(a) == len(b) && (unsafe.StringData(a) == unsafe.StringData(b) || a == b)
+}
+
 // Scalar is the value if it is a number or a bool.
 func (a *Attribute) Scalar() (bits uint64, kind Scalar) {
 	v := (*boxed)(unsafe.Pointer(&a.value))
@@ -132,6 +140,15 @@ func (p *Number) Value() (bits uint64, kind Scalar, ok bool) {
 		return *(*uint64)(v.data), Int, true
 	}
 	return 0, NoScalar, false
+}
+
+// Double is the point's number if it is a float. Of others nothing but their kind is read.
+func (p *Number) Double() (bits uint64, ok bool) {
+	v := (*boxed)(unsafe.Pointer(&p.value))
+	if v.kind != kinds.asDouble || v.data == nil {
+		return 0, false
+	}
+	return *(*uint64)(v.data), true
 }
 
 // Refill sets the value of a point that has a float, in its memory, and its times. It is for who has made the point.

@@ -79,6 +79,8 @@ func TestTextsAreSharedUntilTheyAreSet(t *testing.T) {
 	shared := Attributes(one)[0].Spot()
 	require.Equal(t, map[Spot]int{shared: 3, Attributes(one)[2].Spot(): 1, {}: 1}, spots)
 	require.Equal(t, "value", shared.Str())
+	require.True(t, Same("value", text.String()))
+	require.False(t, Same("value", "other"))
 	set, _ := one.Get("a")
 	set.SetStr("changed")
 	one.CopyTo(other) // into a map that has shared ones
@@ -114,6 +116,9 @@ func TestNumbersAreSeenAsTheyAre(t *testing.T) {
 		require.Equal(t, []Scalar{Int, Double, NoScalar}[i], kind)
 		minusThree := int64(-3)
 		require.Equal(t, []uint64{uint64(minusThree), math.Float64bits(0.25), 0}[i], bits)
+		bits, ok = p.Double()
+		require.Equal(t, i == 1, ok)
+		require.Equal(t, []uint64{0, math.Float64bits(0.25), 0}[i], bits)
 	}
 	require.Empty(t, Numbers(pmetric.NewNumberDataPointSlice()))
 	strange := numberDataPoint{value: new(string)}

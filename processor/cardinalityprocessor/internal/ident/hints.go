@@ -150,10 +150,10 @@ func (x *Hints) isOf(p *pointHint, of pcommon.Map) bool {
 func areOf(texts []attributeHint, of []slab.Attribute) bool {
 	for i := range texts {
 		t, a := &texts[i], &of[i]
-		if key, ok := a.Key(); !ok || t.key != key {
+		if key, ok := a.Key(); !ok || !slab.Same(t.key, key) {
 			return false
 		}
-		if value, ok := a.Str(); !ok || t.value != value {
+		if value, ok := a.Str(); !ok || !slab.Same(t.value, value) {
 			return false
 		}
 	}

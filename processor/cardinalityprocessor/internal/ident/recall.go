@@ -7,30 +7,49 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// Recall remembers what the attributes of the point before came to, by their position. From point to point keys are
-// mostly the same, and so are some of the values; to compare a string takes half as long as to hash it, and hardly any
-// time where the receiver has made equal strings one.
-type Recall []recalled
+// Recall remembers what the attributes of the points before came to. From point to point keys are mostly the same, and so are some
+// of the values. Where the receiver has made equal strings one, to see that takes a look at where they are, and hardly any time; else it
+// takes half as long as to hash them.
+type Recall struct {
+	before []recalled     // the point before, by position
+	values *[spots]valued // of points before that, by where they are; nil until there are any
+}
 
 type recalled struct {
 	key   string
-	hash  uint64 // of the key
-	value string // never empty where sum counts
-	sum   uint64 // of key and value
+	hash  uint64    // of the key
+	value string    // never empty where sum counts
+	spot  slab.Spot // of the value, if it was seen where it is
+	sum   uint64    // of key and value
 }
 
-// MaxRecalled is how many attributes of a point are remembered.
-const MaxRecalled = 32
+// valued is what a value came to.
+type valued struct {
+	spot slab.Spot
+	key  uint64 // hash of its key
+	sum  uint64
+}
+
+const (
+	// MaxRecalled is how many attributes of a point are remembered.
+	MaxRecalled = 32
+	// spots is how many values are. Of what has more of them most come once in a batch.
+	spotBits = 8
+	spots    = 1 << spotBits
+)
 
 // attributes is hashAttributes.
 func (r *Recall) attributes(h *Hasher, of pcommon.Map) uint64 {
-	for n := min(of.Len(), MaxRecalled); len(*r) < n; {
-		*r = append(*r, recalled{hash: h.Text("")})
+	if slab.Readable() {
+		if hash, ok := r.raw(h, slab.Attributes(of)); ok { // fast path
+			return hash
+		}
 	}
-	before := *r
+	before := r.room(h, of.Len())
 	var sum uint64
 	i := 0
 	for key, value := range of.All() {
@@ -49,17 +68,89 @@ func (r *Recall) attributes(h *Hasher, of pcommon.Map) uint64 {
 			continue
 		}
 		if b.value != s {
-			b.value, b.sum = s, h.Attribute(b.hash, value)
+			b.value, b.spot, b.sum = s, slab.Spot{}, h.Attribute(b.hash, value)
 		}
 		sum += b.sum
 	}
 	return Mix(sum, uint64(of.Len()))
 }
 
+// room makes room for so many attributes, or as many as are remembered.
+func (r *Recall) room(h *Hasher, n int) []recalled {
+	n = min(n, MaxRecalled)
+	for len(r.before) < n {
+		r.before = append(r.before, recalled{hash: h.Text("")})
+	}
+	return r.before[:n]
+}
+
+// raw is attributes for such whose memory is looked at as it is. It is false if there is something unusual among them.
+func (r *Recall) raw(h *Hasher, of []slab.Attribute) (hash uint64, ok bool) {
+	if len(of) > MaxRecalled {
+		return 0, false
+	}
+	before := r.room(h, len(of))
+	var sum uint64
+	for i := range of {
+		a, b := &of[i], &before[i]
+		key, ok := a.Key()
+		if !ok {
+			return 0, false
+		}
+		if !slab.Same(b.key, key) {
+			*b = recalled{key: key, hash: h.Text(key)}
+		}
+		spot := a.Spot()
+		if spot != (slab.Spot{}) && (spot == b.spot || b.value != "" && slab.Same(spot.Str(), b.value)) { // fast path
+			sum += b.sum
+			continue
+		}
+		one, ok := r.value(h, b, a, spot)
+		if !ok {
+			return 0, false
+		}
+		sum += one
+	}
+	return Mix(sum, uint64(len(of))), true
+}
+
+// value returns what a value comes to that is in another spot than the one before.
+func (r *Recall) value(h *Hasher, b *recalled, a *slab.Attribute, spot slab.Spot) (sum uint64, ok bool) {
+	if spot == (slab.Spot{}) {
+		bits, kind := a.Scalar()
+		switch kind {
+		case slab.Int:
+			return Mix(b.hash, h.Key.Word(bits)^tagInt), true
+		case slab.Double:
+			return Mix(b.hash, h.Key.Word(bits)^tagDouble), true
+		case slab.Bool:
+			return Mix(b.hash, h.bools[bits]), true
+		default:
+			return 0, false
+		}
+	}
+	s := spot.Str()
+	if s == "" {
+		return Mix(b.hash, h.Text("")^tagString), true
+	}
+	if r.values == nil {
+		r.values = new([spots]valued)
+	}
+	v := &r.values[(spot.Number()*mixA^b.hash)>>(64-spotBits)]
+	if v.spot != spot || v.key != b.hash {
+		*v = valued{spot: spot, key: b.hash, sum: Mix(b.hash, h.Text(s)^tagString)}
+	}
+	b.value, b.spot, b.sum = s, spot, v.sum
+	return b.sum, true
+}
+
 // Forget lets go of the strings.
 func (r *Recall) Forget() {
-	clear(*r)
-	*r = (*r)[:0]
+	clear(r.before)
+	r.before = r.before[:0]
+	if r.values != nil {
+		clear(r.values[:])
+	}
 }
 
 // fingerprint finishes a series' identity.
@@ -111,10 +202,28 @@ func (r *Recall) Fingerprints(
 func (r *Recall) numbers(
 	h *Hasher, x *Hinted, dst []uint64, marks []int, metric uint64, points pmetric.NumberDataPointSlice,
 ) ([]uint64, []int) {
+	if x.Hints == nil && slab.Readable() { // fast path
+		return r.rawNumbers(h, dst, marks, metric, points)
+	}
 	for i := range points.Len() {
 		dp := points.At(i)
 		dst = append(dst, r.fingerprint(h, x, metric, dp.Attributes()))
 		if amount.Ends(dp) {
+			marks = append(marks, i)
+		}
+	}
+	return dst, marks
+}
+
+// rawNumbers is numbers for points whose memory is looked at as it is, without hints.
+func (r *Recall) rawNumbers(h *Hasher, dst []uint64, marks []int, metric uint64, points pmetric.NumberDataPointSlice) ([]uint64, []int) {
+	for i, dp := range slab.Numbers(points) {
+		hash, ok := r.raw(h, dp.Attributes())
+		if !ok {
+			hash = r.attributes(h, points.At(i).Attributes())
+		}
+		dst = append(dst, Settled(Mix(metric, hash)))
+		if endsRaw(dp) {
 			marks = append(marks, i)
 		}
 	}

@@ -161,8 +161,11 @@ func (x *Hinted) areRaw(points []*slab.Number) bool {
 
 // endsRaw is amount.Ends.
 func endsRaw(dp *slab.Number) bool {
-	bits, kind, _ := dp.Value()
-	return pmetric.DataPointFlags(dp.Flags()).NoRecordedValue() || kind == slab.Double && bits == amount.StaleBits
+	if pmetric.DataPointFlags(dp.Flags()).NoRecordedValue() {
+		return true
+	}
+	bits, ok := dp.Double()
+	return ok && bits == amount.StaleBits
 }
 
 type flagged interface {
