@@ -96,11 +96,12 @@ func (m mark) number(v string) int {
 		return -1
 	}
 	n := v[len(m):]
-	return int(n[0]-'0')<<12 + int(n[1]-'0')<<6 + int(n[2]-'0')
+	return int(n[0]-'0')<<10 + int(n[1]-'0')<<5 + int(n[2]-'0')
 }
 
+// Of returns the mark with a number, in digits of which none has to be escaped: texts with marks are read.
 func (m mark) Of(i int) string {
-	return string(m) + string([]byte{'0' + byte(i>>12), '0' + byte(i>>6&63), '0' + byte(i&63)})
+	return string(m) + string([]byte{'0' + byte(i>>10), '0' + byte(i>>5&31), '0' + byte(i&31)})
 }
 
 // marked returns which of the target's labels a value stands for, or -1.
