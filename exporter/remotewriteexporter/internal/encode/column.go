@@ -16,6 +16,8 @@ const (
 	maxScratch = 16 << 10
 	// fewExemplars is for how many that are new a scratch keeps room, whether as many come or not. Of a page that is new, all are.
 	fewExemplars = 1 << 12
+	// fewBytes is for how many bytes of histograms and exemplars a buffer keeps room, whether as many come or not.
+	fewBytes = 64 << 10
 	// maxSpare is for how many series a second buffer keeps room, whether it is needed or not: about a request, which is what comes
 	// while another is encoded. A page that is larger by itself needs one buffer only.
 	maxSpare = 64 << 10
@@ -31,8 +33,8 @@ type column struct {
 	open  *buffer
 	cut   *buffer // what the next Flush takes, where a Cut has said what that is
 	spare *buffer
-	// usual is about how many samples, and bytes beside them, the larger of the last buffers held.
-	usual struct{ samples, bytes int }
+	// usual is about how many samples, and what is beside them, the larger of the last buffers held.
+	usual struct{ samples, bytes, starts, exemplars int }
 	alone int // flushes in a row during which nothing came
 }
 
@@ -339,8 +341,11 @@ func (c *column) end() *buffer {
 // giveBack empties a buffer for the next swap. A buffer that is much larger than it has needed to be for a while is let
 // go; the small rest of a large page does not count as a while.
 func (c *column) giveBack(b *buffer) {
-	c.usual.samples = max(b.samples.len(), c.usual.samples-c.usual.samples/16)
-	c.usual.bytes = max(len(b.bytes), c.usual.bytes-c.usual.bytes/16)
+	u := &c.usual
+	u.samples = max(b.samples.len(), u.samples-u.samples/16)
+	u.bytes = max(len(b.bytes), u.bytes-u.bytes/16)
+	u.starts = max(len(b.starts), u.starts-u.starts/16)
+	u.exemplars = max(len(b.exemplars), u.exemplars-u.exemplars/16)
 	clear(b.series)
 	clear(b.batches)
 	clear(b.exemplars)
@@ -350,6 +355,10 @@ func (c *column) giveBack(b *buffer) {
 		starts: b.starts[:0], histograms: b.histograms[:0], exemplars: b.exemplars[:0], bytes: b.bytes[:0],
 		number: buffers.Add(1),
 	}
+	// Of a page that is new all exemplars are.
+	b.bytes = bounded(b.bytes, 2*u.bytes+fewBytes)
+	b.starts = bounded(b.starts, 2*u.starts+maxScratch)
+	b.exemplars = bounded(b.exemplars, 2*u.exemplars+fewExemplars)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.alone++; len(c.open.series) > 0 {
@@ -362,10 +371,16 @@ func (c *column) giveBack(b *buffer) {
 	}
 }
 
-// tooLarge says whether a buffer is much larger than has been needed for a while.
-func (c *column) tooLarge(b *buffer) bool {
-	return cap(b.series) > 4*c.usual.samples+maxScratch || cap(b.bytes) > 4*c.usual.bytes+1<<20
+// bounded returns a list, or none if it has room for more than most.
+func bounded[T any](list []T, most int) []T {
+	if cap(list) > most {
+		return nil
+	}
+	return list
 }
+
+// tooLarge says whether a buffer is much larger than has been needed for a while.
+func (c *column) tooLarge(b *buffer) bool { return cap(b.series) > 4*c.usual.samples+maxScratch }
 
 // Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
 func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {

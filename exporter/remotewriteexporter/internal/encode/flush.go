@@ -440,13 +440,13 @@ func (w *flusher) release() {
 	clear(w.resources)
 	u := &w.usually
 	u.sorted, u.series = max(len(w.sorted), u.sorted-u.sorted/16), max(len(w.order), u.series-u.series/16)
-	if cap(w.sorted) > 4*u.sorted+maxScratch {
+	if cap(w.sorted) > 2*u.sorted+maxScratch {
 		w.sorted = nil
 	}
 	w.arrangement.release(u.series)
 	w.grids.release(u.series)
 	w.usual = max(w.largest, w.usual-w.usual/16)
-	if w.largest = 0; cap(w.body)+cap(w.symbols) > 4*w.usual+1<<20 {
+	if w.largest = 0; cap(w.body)+cap(w.symbols) > 2*w.usual+1<<19 {
 		w.body, w.symbols, w.packed, w.room = nil, nil, nil, 0
 	}
 }

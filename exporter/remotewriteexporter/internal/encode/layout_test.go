@@ -132,6 +132,28 @@ func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
 	assert.True(t, c.spare == nil || cap(c.spare.series) <= maxSpare)
 }
 
+// TestRoomOfBuffersFollowsWhatComes: of pages that are new all exemplars are, and their room is let go of when fewer come.
+func TestRoomOfBuffersFollowsWhatComes(t *testing.T) {
+	c := &newColumns(1)[0]
+	one := &series{}
+	take := func(n int) {
+		p := part{batches: []batch{{}}, values: []value{{series: one, start: 1}}, bytes: make([]byte, 100*n)}
+		for range n {
+			p.exemplars = append(p.exemplars, pendingExemplar{series: one})
+		}
+		c.take(&p, false)
+		c.giveBack(c.swap())
+	}
+	take(10 * fewExemplars)
+	assert.GreaterOrEqual(t, cap(c.open.exemplars), 10*fewExemplars)
+	for range 200 {
+		take(10)
+	}
+	for _, b := range []*buffer{c.open, c.spare} {
+		assert.True(t, b == nil || cap(b.exemplars) <= fewExemplars+2*16 && cap(b.bytes) <= fewBytes+2*1100)
+	}
+}
+
 // TestRoomToSortIsKept: a small request after a large one leaves the room of that one to the next, and many small ones do not.
 func TestRoomToSortIsKept(t *testing.T) {
 	e, _ := newEncoder(t, nil)
