@@ -4,6 +4,7 @@
 package page
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -30,6 +31,14 @@ func (s *Scrape) End(r Report) Result {
 		err = s.finish()
 	}
 	s.mix()
+	if len(s.slots) > 0 {
+		if err == nil {
+			if res, ok := s.inherit(r, Result{Hits: s.next}); ok {
+				return res
+			}
+		}
+		err = cmp.Or(err, s.putBack())
+	}
 	lines := s.seen()
 	if r.Err != nil && s.err == nil {
 		lines = nil // the page did not come whole: what came counts for nothing

@@ -14,6 +14,8 @@ import (
 // read reads lines and returns what of b is the start of one.
 func (s *Scrape) read(b []byte) ([]byte, error) {
 	var before []byte // the line before, if it was as expected
+	page := b
+	s.places, s.placed = s.places[:0], s.next
 	for len(b) > 0 {
 		if s.ended {
 			if s.parser.OpenMetrics {
@@ -22,11 +24,15 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 			return nil, nil
 		}
 		if s.next < len(s.expected) {
-			n := s.follow(b, before)
+			n, text := s.follow(page, b, before)
 			if n == 0 {
-				n = s.match(b, s.expected[s.next])
+				n, text = s.match(b, s.expected[s.next])
 			}
 			if n > 0 {
+				if s.text != nil {
+					at := len(page) - len(b)
+					s.places = append(s.places, place{at, at + text})
+				}
 				before, b = b[:n], b[n:]
 				continue
 			}
@@ -47,30 +53,41 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 	return nil, nil
 }
 
+// A place is where the text of a line is in the bytes at hand.
+type place struct{ begin, end int }
+
 // follow reads the line b starts with, if it is the expected one, has nothing but a number, and comes after another that was expected. It
-// returns its length.
-func (s *Scrape) follow(b, before []byte) int {
+// returns its length, and that of its text. page is what b is the end of.
+func (s *Scrape) follow(page, b, before []byte) (length, text int) {
 	if s.text == nil || len(before) == 0 || s.next >= s.texts {
-		return 0
+		return 0, 0
 	}
 	kind := s.text.Kind(s.next)
 	if kind == plan.OtherText {
-		return 0
+		return 0, 0
 	}
-	n, v := s.text.Match(s.next, before, b, s.target.Own), 0.0
-	if n == 0 || n == len(b) {
-		return 0
+	var like []byte
+	if i := s.text.Like(s.next); i >= 0 {
+		if i -= s.placed; i < 0 {
+			return 0, 0
+		}
+		like = page[s.places[i].begin:s.places[i].end]
 	}
+	text = s.text.Match(s.next, before, like, b, s.own)
+	if text == 0 || text == len(b) {
+		return 0, 0
+	}
+	n, v := text, 0.0
 	if kind == plan.SampleText {
 		var ok bool
 		from := n + 1
 		if v, n, ok = expo.FastNumber(b[from:]); !ok || b[from-1] != ' ' {
-			return 0
+			return 0, 0
 		}
 		n += from
 	}
 	if b[n] != '\n' {
-		return 0
+		return 0, 0
 	}
 	if kind == plan.TypeText {
 		s.in = s.expected[s.next].Setting
@@ -78,30 +95,34 @@ func (s *Scrape) follow(b, before []byte) int {
 	s.values = append(s.values, v)
 	s.next++
 	s.lost = 0
-	return n + 1
+	return n + 1, text
 }
 
-// match reads the line b starts with, if it is the expected one, and returns its length.
-func (s *Scrape) match(b []byte, l *catalog.Line) int {
-	text := l.Match(b, s.target.Own)
-	if text == 0 && s.borrowed && l.IsSlotted() {
-		text = s.learn(b, l)
+// match reads the line b starts with, if it is the expected one, and returns its length, and that of its text.
+func (s *Scrape) match(b []byte, l *catalog.Line) (length, text int) {
+	text = l.Match(b, s.own)
+	if text == 0 && l.IsSlotted() {
+		if s.borrowed {
+			text = s.learn(b, l)
+		} else if !s.strayed {
+			text = s.replace(b, l)
+		}
 	}
 	if text == 0 || len(b) == text {
-		return 0
+		return 0, 0
 	}
 	switch c := b[text]; {
 	case l.Kind.IsMetadata():
 		if c != '\n' {
-			return 0
+			return 0, 0
 		}
 		if l.Kind == catalog.TypeLine {
 			s.in = l.Setting
 		}
 		s.hit(l, 0)
-		return text + 1
+		return text + 1, text
 	case c != ' ' || s.strayed && l.Setting > catalog.AnySetting && l.Setting != s.in:
-		return 0
+		return 0, 0
 	}
 	v, end, ok := expo.FastNumber(b[text+1:])
 	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
@@ -109,15 +130,15 @@ func (s *Scrape) match(b []byte, l *catalog.Line) int {
 		if s.times != nil {
 			s.times = append(s.times, plan.NoTime)
 		}
-		return end + 1
+		return end + 1, text
 	}
 	n, err := s.parser.Tail(b[text:], &s.entry)
 	if err != nil || s.left < 0 {
-		return 0 // the long way round gives the same error, or finds another series
+		return 0, 0 // the long way round gives the same error, or finds another series
 	}
 	s.hit(l, s.entry.Value)
 	s.note(l)
-	return text + n
+	return text + n, text
 }
 
 // hit takes the expected line.

@@ -27,8 +27,7 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 			n = len(own[slot])
 		}
 		if n == 0 {
-			n = bytes.IndexByte(b[end:], '"')
-			if n <= 0 || n > catalog.LongestOwn || bytes.IndexByte(b[end:end+n], '\\') >= 0 || !utf8.Valid(b[end:end+n]) || t.cohort.Rules.IsTooLong(string(b[end:end+n])) {
+			if n = ownLength(b[end:]); n == 0 || t.cohort.Rules.IsTooLong(string(b[end:end+n])) {
 				return 0
 			}
 			if s.hasValue(own, slot, b[end:end+n]) {
@@ -48,11 +47,20 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 		end += n
 	}
 	if learned {
-		t.Own = own
+		t.Own, s.own = own, own
 		s.learned = true
 		s.mixed = s.mixed || s.strayed
 	}
 	return end
+}
+
+// ownLength returns the length of the value that b starts with, 0 if it cannot be the target's own.
+func ownLength(b []byte) int {
+	n := bytes.IndexByte(b[:min(len(b), catalog.LongestOwn+1)], '"')
+	if n <= 0 || bytes.ContainsAny(b[:n], "\\\n\x00") || !utf8.Valid(b[:n]) {
+		return 0
+	}
+	return n
 }
 
 // hasValue tells whether another slot of the same label has a value.

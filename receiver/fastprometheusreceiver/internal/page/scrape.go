@@ -22,6 +22,7 @@ import (
 // line is the plan's next the numbers are the plan's.
 type Scrape struct {
 	plan.VaryingRoom
+	replacement
 
 	target *Target
 	at     int64 // milliseconds
@@ -48,6 +49,8 @@ type Scrape struct {
 	expected []*catalog.Line // the last page's
 	text     *plan.Text      // of the first of them, as long as the page has what was expected and nothing else
 	texts    int             // how many these are
+	places   []place         // of those that were read from the bytes at hand, if there is a text
+	placed   int             // the first of them
 	next     int             // of expected
 	search   plan.Search
 	strayed  bool  // from the plan: lines has what came instead
@@ -86,6 +89,7 @@ func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
 func (t *Target) begin(at time.Time, f format) *Scrape {
 	s := scrapes.Get().(*Scrape)
 	s.target, s.at = t, at.UnixMilli()
+	s.own = t.Own
 	t.format = f
 	s.whole = f == protobufFormat || t.cohort.switches.custom
 	s.parser.OpenMetrics = f == openMetricsFormat
@@ -145,7 +149,8 @@ func (s *Scrape) recycle() {
 		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
 		carry: s.carry[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
 		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0]},
-		builder:     s.builder, entry: s.entry,
+		replacement: replacement{slots: s.slots[:0]}, places: s.places[:0],
+		builder: s.builder, entry: s.entry,
 	}
 	scrapes.Put(s)
 }
@@ -251,6 +256,14 @@ func (s *Scrape) take() error {
 	case expo.End:
 		s.ended = true
 		return nil
+	default:
+	}
+	if len(s.slots) > 0 {
+		if err := s.putBack(); err != nil {
+			return err
+		}
+	}
+	switch e.Kind {
 	case expo.Type:
 		l = s.metadata(e.Text, e.Name, catalog.Meta{Kind: catalog.TypeLine, Type: e.Type})
 		s.in = l.Setting

@@ -43,31 +43,40 @@ func ownPage(r *rand.Rand, lines int, own string) string {
 
 // A plan's text matches what its lines match, and nothing else.
 func TestTextMatchesWhatLinesMatch(t *testing.T) {
-	matched, slotted := 0, 0
+	matched, slotted, alike := 0, 0, 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 		var target *Target
 		var page string
-		for i := range 4 {
+		for i := range 12 {
 			target = testTarget(j, i)
+			of := newHost(seed<<8|uint64(i), 4)
 			for range 3 {
 				page = ownPage(rand.New(rand.NewPCG(seed, 9)), 60, fmt.Sprint("app-", strings.Repeat("7", i%4), i))
+				if seed%2 == 1 {
+					page = of.page(typeText)
+				}
 				require.NoError(t, show(target, start, typeText, page, 1<<20).Err)
 			}
 		}
 		text := target.Plan.Text()
 		require.NotNil(t, text, "the plan is shared")
 		var before []byte
+		var texts [][]byte
 		i := 0
 		for line := range strings.Lines(page) {
 			l := target.Plan.Body[i]
 			b := []byte(line)
 			check := func(b []byte, own []string) {
-				want, got := l.Match(b, own), text.Match(i, before, b, own)
-				if text.Kind(i) == plan.OtherText || len(before) == 0 {
+				if text.Kind(i) == plan.OtherText || len(before) == 0 || own == nil && text.Like(i) >= 0 {
 					return
 				}
+				var like []byte
+				if at := text.Like(i); at >= 0 {
+					like = texts[at]
+				}
+				want, got := l.Match(b, own), text.Match(i, before, like, b, own)
 				require.Equal(t, want, got, "%q after %q", b, before)
 				if got > 0 {
 					matched++
@@ -75,6 +84,9 @@ func TestTextMatchesWhatLinesMatch(t *testing.T) {
 			}
 			if l.IsSlotted() && text.Kind(i) != plan.OtherText {
 				slotted++
+			}
+			if text.Like(i) >= 0 {
+				alike++
 			}
 			check(b, target.Own)
 			for range 20 {
@@ -85,12 +97,14 @@ func TestTextMatchesWhatLinesMatch(t *testing.T) {
 			}
 			check(b, nil)
 			before = b
+			texts = append(texts, b[:l.Match(b, target.Own)])
 			i++
 		}
 		require.Len(t, target.Plan.Body, i)
 	}
 	require.Positive(t, matched)
 	require.Positive(t, slotted)
+	require.Positive(t, alike)
 }
 
 // Pages that are compared with a text come out as those that are compared with lines.

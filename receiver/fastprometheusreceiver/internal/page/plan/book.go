@@ -177,7 +177,7 @@ func (b *Book) HeldPoints(yield func([]*catalog.Point) bool) {
 // Bytes estimates what plans take.
 func (b *Book) Bytes() (n int64) {
 	for _, p := range b.Plans {
-		n += 8*int64(len(p.Lines)) + p.textBytes()
+		n += 8*int64(len(p.Lines)) + p.textBytes() + p.slotUse.Bytes()
 		if !p.SaidBefore {
 			n += catalog.SaidBytes * int64(len(p.Said))
 		}

@@ -38,6 +38,9 @@ type Plan struct {
 	isShared  atomic.Bool // it has been that of several targets
 	mu        sync.Mutex  // of owner and text
 	text      *Text       // when somebody asked
+
+	slotUse   *catalog.SlotUse // likewise, under the catalog's lock
+	usesSlots bool             // that was asked for
 }
 
 // IsOlder tells whether the plan was made of lines that were there before one.

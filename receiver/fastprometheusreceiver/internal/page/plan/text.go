@@ -4,7 +4,10 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
@@ -12,6 +15,10 @@ import (
 // Text is that of a plan's page, each line less what it begins with as the line before does. Lines are objects here and there in memory,
 // and there are more of them than caches hold: to compare a page with their texts is to wait for memory. This is a third as long,
 // and in one piece. What a line has in common with the one before is compared with the page itself, which is at hand.
+//
+// A line that tells of several things of the target's own, as those of pods do, has the labels of an earlier line, as a rule: the metric
+// before told of the same pod. Of such a line all labels are compared with the page at once, where that has the earlier line; only what
+// tells of a pod for the first time is compared with the line itself.
 //
 // It is made for plans that many targets share: it takes memory, if little for each of them.
 type Text struct {
@@ -26,6 +33,10 @@ type lineText struct {
 	slotAt uint16 // where in the rest the target's own value is, or slotShared, or noSlot
 	slot   uint16
 	kind   TextKind
+	like   int32  // the line that it has labels of, or -1. Then there is no slotAt, and no slot, but:
+	head   uint16 // what of the rest is before them
+	begin  uint16 // where they begin in the text of the other line
+	less   uint16 // how much that has behind them
 }
 
 // TextKind says what has to be known of a line that is as expected.
@@ -39,6 +50,9 @@ const (
 	SaidText                   // HELP or UNIT
 )
 
+// lineTextBytes is what a line takes besides its rest.
+const lineTextBytes = int64(unsafe.Sizeof(lineText{}))
+
 const (
 	noSlot     = math.MaxUint16
 	slotShared = math.MaxUint16 - 1
@@ -48,11 +62,26 @@ const (
 // Kind returns what kind of line there is in a place.
 func (t *Text) Kind(i int) TextKind { return t.lines[i].kind }
 
-// Match returns the length of a line's text if b starts with it, or 0. The line before, in the page, is as expected. own is for slots.
-func (t *Text) Match(i int, before, b []byte, own []string) int {
+// Like returns the line whose text has the labels of a line, or -1.
+func (t *Text) Like(i int) int { return int(t.lines[i].like) }
+
+// Match returns the length of a line's text if b starts with it, or 0. The line before, in the page, is as expected, and so is the text of
+// the line that has its labels, if there is one. own is for slots.
+func (t *Text) Match(i int, before, like, b []byte, own []string) int {
 	l := &t.lines[i]
 	rest := t.rest[l.from:t.lines[i+1].from]
 	n := int(l.shared)
+	if l.like >= 0 {
+		head, end := int(l.head), len(like)-int(l.less)
+		if end < int(l.begin) || len(before) < n || len(b) < n+head || string(b[:n]) != string(before[:n]) || string(b[n:n+head]) != string(rest[:head]) {
+			return 0
+		}
+		n, like, rest = n+head, like[l.begin:end], rest[head:]
+		if len(b) < n+len(like) || string(b[n:n+len(like)]) != string(like) {
+			return 0
+		}
+		return endOf(b, n+len(like), rest)
+	}
 	if l.slotAt != noSlot {
 		if int(l.slot) >= len(own) || own[l.slot] == "" {
 			return 0
@@ -72,6 +101,11 @@ func (t *Text) Match(i int, before, b []byte, own []string) int {
 		}
 		n, rest = end, rest[at:]
 	}
+	return endOf(b, n, rest)
+}
+
+// endOf returns where the rest of a text ends, 0 if it is not there.
+func endOf(b []byte, n int, rest []byte) int {
 	end := n + len(rest)
 	if len(b) < end || string(b[n:end]) != string(rest) {
 		return 0
@@ -97,29 +131,53 @@ func (p *Plan) Text() *Text {
 
 func newText(lines []*catalog.Line) *Text {
 	t := &Text{lines: make([]lineText, 0, len(lines)+1)}
+	m := maker{Text: t, like: map[string]labelled{}}
 	var before, is spelled
 	for _, l := range lines {
 		is.spell(l)
-		t.add(&before, &is, l)
+		m.add(&before, &is, l)
 		before, is = is, before
 	}
-	t.lines = append(t.lines, lineText{from: uint32(len(t.rest))})
+	t.lines = append(t.lines, lineText{from: uint32(len(t.rest)), like: -1})
 	t.rest = append(make([]byte, 0, len(t.rest)), t.rest...)
 	return t
 }
 
-func (t *Text) add(before, is *spelled, l *catalog.Line) {
-	x := lineText{from: uint32(len(t.rest)), slotAt: noSlot, kind: OtherText}
-	if !is.simple || !before.simple || len(t.rest)+len(is.text) > math.MaxUint32 {
+// A maker makes a text.
+type maker struct {
+	*Text
+
+	like map[string]labelled // by their labels with slots
+}
+
+// labelled is a line with several slots.
+type labelled struct {
+	line  int
+	begin int    // of its labels
+	tail  string // what is behind the last slot
+}
+
+func (t *maker) add(before, is *spelled, l *catalog.Line) {
+	x := lineText{from: uint32(len(t.rest)), slotAt: noSlot, kind: OtherText, like: -1}
+	if is.isLong || before.isLong || len(t.rest)+len(is.text) > math.MaxUint32 {
 		t.lines = append(t.lines, x) // nothing is known of it, and its kind says so
 		return
 	}
 	n := is.shared(before)
 	x.shared = uint16(n)
-	if is.slotAt >= 0 {
+	text := is.text[n:]
+	switch {
+	case is.slots > 1:
+		var isLike bool
+		if text, isLike = t.likeOther(&x, is, n); !isLike {
+			t.lines = append(t.lines, x)
+			return
+		}
+	case is.slots == 1:
 		if x.slot, x.slotAt = uint16(is.slot), slotShared; n <= is.slotAt {
 			x.slotAt = uint16(is.slotAt - n)
 		}
+	default:
 	}
 	switch l.Kind {
 	case catalog.SeriesLine, catalog.DroppedLine:
@@ -130,38 +188,73 @@ func (t *Text) add(before, is *spelled, l *catalog.Line) {
 		x.kind = SaidText
 	default:
 	}
-	t.rest = append(t.rest, is.text[n:]...)
+	t.rest = append(t.rest, text...)
 	t.lines = append(t.lines, x)
 }
 
-// spelled is a line's text without the target's own value, and where that is, if it has one.
+// likeOther finds an earlier line with the labels of one with several slots, that shares so many bytes with the line before it. It
+// returns what is the line's own.
+func (t *maker) likeOther(x *lineText, is *spelled, shared int) (text []byte, found bool) {
+	if is.labelsAt < 0 {
+		return nil, false
+	}
+	labels, tail := string(is.labels), string(is.text[is.lastAt:])
+	other, found := t.like[labels]
+	t.like[labels] = labelled{len(t.lines), is.labelsAt, tail}
+	if !found {
+		return nil, false
+	}
+	same := 0
+	for same < min(len(tail), len(other.tail)) && tail[same] == other.tail[same] {
+		same++
+	}
+	begin := other.begin + max(shared-is.labelsAt, 0)
+	if begin > math.MaxUint16 || len(other.tail)-same > math.MaxUint16 || other.line > math.MaxInt32 {
+		return nil, false
+	}
+	head := is.text[shared:max(shared, is.labelsAt)]
+	x.like, x.head, x.begin, x.less = int32(other.line), uint16(len(head)), uint16(begin), uint16(len(other.tail)-same)
+	return append(append([]byte(nil), head...), tail[same:]...), true
+}
+
+// spelled is a line's text without the target's own values, and where those are, if it has some.
 type spelled struct {
 	text         []byte
-	slotAt, slot int
-	simple       bool // it has one at most, and is not too long
+	slots        int
+	slotAt, slot int    // the first
+	lastAt       int    // the last
+	labelsAt     int    // where the labels begin, if that is before all slots; else -1
+	labels       []byte // from there to the last slot, with marks for slots
+	isLong       bool
 }
 
 func (s *spelled) spell(l *catalog.Line) {
-	*s = spelled{text: s.text[:0], slotAt: -1, simple: true}
+	*s = spelled{text: s.text[:0], labels: s.labels[:0], slotAt: -1, labelsAt: -1}
 	if !l.IsSlotted() {
 		s.text = append(s.text, l.String()...)
 	} else {
 		for before, slot := range l.Parts {
-			s.text = append(s.text, before...)
-			if slot < 0 {
+			begin := len(s.text)
+			if s.text = append(s.text, before...); slot < 0 {
 				break
 			}
-			s.simple = s.slotAt < 0
-			s.slotAt, s.slot = len(s.text), slot
+			if s.slots++; s.slots == 1 {
+				s.slotAt, s.slot = len(s.text), slot
+				s.labelsAt = bytes.IndexByte(s.text, '{')
+				begin = max(s.labelsAt, 0)
+			}
+			s.lastAt = len(s.text)
+			const mark = 0xff // which no text has
+			s.labels = binary.AppendUvarint(append(append(s.labels, s.text[begin:]...), mark), uint64(slot))
 		}
 	}
-	s.simple = s.simple && len(s.text) <= mostText
+	s.isLong = len(s.text) > mostText
 }
 
 // shared returns how many bytes a text has in common with the one before. The value is among them if both have it in the same place
 // and something behind it is shared, too.
 func (s *spelled) shared(before *spelled) (n int) {
-	same := s.slotAt == before.slotAt && s.slot == before.slot
+	same := s.slots <= 1 && before.slots <= 1 && s.slotAt == before.slotAt && s.slot == before.slot
 	for n < min(len(s.text), len(before.text)) && s.text[n] == before.text[n] && (same || n != s.slotAt && n != before.slotAt) {
 		n++
 	}
@@ -174,5 +267,5 @@ func (p *Plan) textBytes() int64 {
 	if p.text == nil {
 		return 0
 	}
-	return 12*int64(cap(p.text.lines)) + int64(cap(p.text.rest))
+	return lineTextBytes*int64(cap(p.text.lines)) + int64(cap(p.text.rest))
 }

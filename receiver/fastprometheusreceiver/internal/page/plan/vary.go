@@ -6,6 +6,7 @@ package plan
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -120,6 +121,50 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	}
 	b.Lose(lost)
 	return x, n
+}
+
+// SlotUse returns how a plan's page uses slots, nil if that is not known.
+func (b *Book) SlotUse(p *Plan) *catalog.SlotUse {
+	if !p.usesSlots {
+		p.usesSlots, p.slotUse = true, b.SlotUseOf(p.Body)
+	}
+	return p.slotUse
+}
+
+// Replace varies a plan's layout by the points that end when other things have come into some slots, and counts the series that are new.
+// It returns nil when more is different than that.
+func (b *Book) Replace(p *Plan, use *catalog.SlotUse, slots []int, room *VaryingRoom) (x *Variation, added int) {
+	owner := p.Owners()
+	if p.HasUnplaced {
+		return nil, 0
+	}
+	room.Missing = room.Missing.none(len(p.Lines))
+	for _, slot := range slots {
+		for _, i := range use.Lines(slot) {
+			room.Missing.add(i)
+		}
+	}
+	room.Gone = room.Gone[:0]
+	for word, left := range room.Missing {
+		for ; left != 0; left &= left - 1 {
+			i := 64*word + bits.TrailingZeros64(left)
+			l := p.Lines[i]
+			if l.Kind != catalog.SeriesLine {
+				continue
+			}
+			if added++; owner[i] < 0 {
+				return nil, 0
+			}
+			if !b.cfg.NoStaleMarkers && l.Point.HasOneOf(slots) {
+				room.Gone = append(room.Gone, l)
+			}
+		}
+	}
+	x = &Variation{Extra: b.Scratch.Lay(len(p.Lines), nil, nil, room.Gone, math.MaxInt64), Ended: len(room.Gone)}
+	if !x.find(p.Layout) {
+		return nil, 0
+	}
+	return x, added
 }
 
 // add counts a line that is a sample so many times.

@@ -20,6 +20,7 @@ type View struct {
 	*plan.Variation // nil when the page has what the layout has
 
 	Owner     *Owner
+	Before    *Owner // what it was before, whose values the points have that a variation adds; nil if they are the owner's
 	At        pcommon.Timestamp
 	Values    []float64
 	Times     []int64 // nil when no sample has a time of its own

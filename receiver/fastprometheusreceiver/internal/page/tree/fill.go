@@ -194,7 +194,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 				continue // where the point is there already, the tree is of no use
 			}
 			dp := c.buckets(dps, p, i, k.kept, b.Custom)
-			c.attributes(p, k, i, dp.Attributes())
+			c.attributes(at, k, i, dp.Attributes())
 			c.histogram(at, b.Custom, dp, c.hangs(k))
 		}
 	case pmetric.MetricTypeSummary:
@@ -204,9 +204,10 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 		dps := out.Summary().DataPoints()
 		k = prepare(c, dps, k, forgetSummary)
 		for i := range k.count {
-			p := c.point(k.at(i))
+			at := k.at(i)
+			p := c.point(at)
 			dp := c.quantiles(dps, p, i, k.kept)
-			c.attributes(p, k, i, dp.Attributes())
+			c.attributes(at, k, i, dp.Attributes())
 			c.summary(p, dp)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
@@ -218,7 +219,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 		for i := range k.count {
 			at := k.at(i)
 			fresh := pmetric.NewExponentialHistogramDataPoint()
-			fillPoint(fresh.Attributes(), c.point(at).Point, c.Owner, c.slabs)
+			fillPoint(fresh.Attributes(), c.point(at).Point, c.ownerOf(at), c.slabs)
 			c.exponential(at, fresh)
 			fresh.MoveTo(next(dps, i, k.kept))
 			c.anew = c.anew || i < k.kept
@@ -316,13 +317,22 @@ func next[P any, S slice[P]](dps S, i, kept int) P {
 	return dps.AppendEmpty()
 }
 
-func (c *cursor) attributes(p plan.PlacedPoint, k choice, i int, m pcommon.Map) {
+// attributes gives a point its own.
+func (c *cursor) attributes(at int32, k choice, i int, m pcommon.Map) {
 	switch {
 	case i >= k.kept:
-		fillPoint(m, p.Point, c.Owner, c.slabs)
+		fillPoint(m, c.point(at).Point, c.ownerOf(at), c.slabs)
 	case k.renews(i):
-		c.rebuilt = !refillPoint(m, p.Point, c.Owner) || c.rebuilt
+		c.rebuilt = !refillPoint(m, c.point(at).Point, c.ownerOf(at)) || c.rebuilt
 	}
+}
+
+// ownerOf returns whose values a point has, by its number.
+func (c *cursor) ownerOf(at int32) *Owner {
+	if c.Before != nil && int(at) >= len(c.Points) {
+		return c.Before
+	}
+	return c.Owner
 }
 
 var (
@@ -338,7 +348,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		v := c.Values[p.At]
 		if i < k.kept && plan.IsStale(v) && dps.At(i).ValueType() != pmetric.NumberDataPointValueTypeEmpty {
 			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be taken back
-			fillPoint(dps.At(i).Attributes(), p.Point, c.Owner, nil)
+			fillPoint(dps.At(i).Attributes(), p.Point, c.ownerOf(at), nil)
 			c.anew = true
 		}
 		dp := c.number(dps, i, k.kept)
@@ -359,7 +369,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		if p.Created >= 0 || i < k.kept {
 			dp.SetStartTimestamp(c.started(p.Created))
 		}
-		c.attributes(p, k, i, dp.Attributes())
+		c.attributes(at, k, i, dp.Attributes())
 		if c.hangs(k) {
 			c.hang(at, dp.Exemplars())
 		}

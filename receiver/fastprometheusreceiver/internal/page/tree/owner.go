@@ -30,6 +30,14 @@ func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
 	return o
 }
 
+// Having returns the owner with other values of its own.
+func (o *Owner) Having(own []string) *Owner {
+	other, identity := *o, *o.Identity
+	identity.Own = own
+	other.Identity = &identity
+	return &other
+}
+
 // named are the attributes of the resource that a job and an instance name, less what the page tells of it.
 func (o *Owner) named(job, instance string) []labels.Label {
 	attrs := resourceAttributes(nil, job, instance, o.common)

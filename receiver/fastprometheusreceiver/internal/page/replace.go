@@ -1,0 +1,160 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
+)
+
+// A page on which one pod has taken the place of another is the last page, line by line, but for the values that the target has in
+// slots. They are exchanged while the page is read: on the first line that has a slot, before any other has told of what was in it.
+// If the page then goes on as the last one did, to its end, it has the same plan and the same lines; nothing is looked up. Otherwise
+// what was exchanged is put back, and those lines are looked up as they are.
+
+// A replacement is what has taken the place of the target's own values on a page.
+type replacement struct {
+	own    []string         // by which the page is read
+	use    *catalog.SlotUse // by the plan, once a line has not its value
+	slots  []int            // that have others than the target had
+	barred bool             // there is no use in looking for others
+}
+
+// replace matches a line but for values of the target's own, which no line before it has, and takes those that it has instead.
+func (s *Scrape) replace(b []byte, l *catalog.Line) int {
+	use := s.slotUse()
+	if use == nil {
+		return 0
+	}
+	own, end, before := s.own, 0, len(s.slots)
+	for piece, slot := range l.Parts {
+		if len(b)-end < len(piece) || string(b[end:end+len(piece)]) != piece {
+			break
+		}
+		if end += len(piece); slot < 0 {
+			s.own = own
+			return end
+		}
+		if slot >= len(own) || own[slot] == "" {
+			break
+		}
+		n := ownLength(b[end:])
+		if n == 0 {
+			break
+		}
+		if value := b[end : end+n]; own[slot] != string(value) {
+			if use.First(slot) != s.next || slices.Contains(s.slots, slot) || use.IsTaken(slot, value, own) || use.IsTaken(slot, value, s.target.Own) ||
+				s.target.cohort.Rules.IsTooLong(string(value)) {
+				break
+			}
+			if len(s.slots) == before {
+				own = slices.Clone(own)
+			}
+			own[slot] = string(value)
+			s.slots = append(s.slots, slot)
+		}
+		end += n
+	}
+	s.slots = s.slots[:before]
+	return 0
+}
+
+// slotUse returns how the lines of the target's plan use slots, nil where nothing can be exchanged: another page would not mean what the
+// last one did.
+func (s *Scrape) slotUse() *catalog.SlotUse {
+	if s.use != nil || s.barred {
+		return s.use
+	}
+	s.barred = true
+	t, p := s.target, s.plan
+	c := t.cohort
+	if s.strayed || p == nil || p != t.Plan || !t.Diff.IsEmpty() || !t.Settled || !t.Alive || t.Failed != nil || t.Timed != nil || t.Pin != nil || t.Turned ||
+		p.Layout == nil || p.Contested || p.Repeats > 0 || c.job.cfg.SeriesLimit > 0 || c.IsLarge(len(p.Lines)) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.use = c.SlotUse(p)
+	return s.use
+}
+
+// putBack has what was read of the page be what it is by the values that the target has: the page is not the last one with some things
+// in the place of others.
+func (s *Scrape) putBack() error {
+	own, slots := s.own, s.slots
+	s.replacement = replacement{own: s.target.Own, slots: slots[:0], barred: true}
+	s.lines = append(slices.Grow(s.lines[:0], len(s.expected)+len(s.expected)/16), s.expected[:s.next]...)
+	s.text, s.strayed, s.lost = nil, true, 0
+	in := s.in
+	defer func() { s.in = in }()
+	var (
+		text []byte
+		e    expo.Entry
+	)
+	for i, l := range s.lines {
+		if !l.HasOneOf(slots) {
+			continue
+		}
+		text = append(l.AppendSpelled(text[:0], own), " 0\n"...)
+		_, err := s.parser.Next(text, &e)
+		if err == nil {
+			s.in = l.Setting
+			s.lines[i], err = s.series(&e)
+		}
+		if err != nil {
+			s.lines, s.values = s.lines[:i], s.values[:i]
+			s.refused++
+			return err
+		}
+	}
+	return nil
+}
+
+// inherit emits a page that is as planned, but for what has taken the place of something else: that ends.
+func (s *Scrape) inherit(r Report, res Result) (Result, bool) {
+	t, p := s.target, s.plan
+	c := t.cohort
+	if !s.exact() || s.times != nil || s.natives != nil {
+		return res, false
+	}
+	res = res.with(p.Tally)
+	if over(c.job, res.PostRelabel) {
+		return res, false
+	}
+	c.mu.Lock()
+	x, added := c.Replace(p, s.use, s.slots, &s.VaryingRoom)
+	if x == nil {
+		c.mu.Unlock()
+		return res, false
+	}
+	before := t.owner.Having(t.Own)
+	t.Own = s.own
+	c.CountOwn(&t.Identity)
+	t.Version++
+	t.Succeed()
+	if t.Forget() {
+		t.Settled = false
+	}
+	c.mu.Unlock()
+
+	res.Added = added
+	s.report(r, &res)
+	for range x.Ended {
+		s.values = append(s.values, plan.StaleMarker)
+	}
+	v := tree.View{Owner: &t.owner, Before: before, At: pcommon.Timestamp(s.at * 1e6), Values: s.values, Variation: x}
+	if len(s.exemplars) > 0 {
+		s.exemplars = plan.Deal(s.exemplars, p.Owners())
+		v.Exemplars = s.exemplars
+	}
+	x.Extra.Behind(p.Layout)
+	s.render(p.Layout, s.free(p), &v, &res)
+	return res, true
+}
