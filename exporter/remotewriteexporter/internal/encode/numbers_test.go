@@ -265,13 +265,13 @@ func numbersComeBack(t *testing.T, f Format) {
 					if dp.StartTimestamp() != 0 && f.Version == promwrite.V2 {
 						start = max(1, int64(dp.StartTimestamp()/1e6))
 					}
-					pods := ""
+					var pods strings.Builder
 					for _, name := range []string{"a_pod", "the_pod"} {
 						if pod, ok := dp.Attributes().Get(name); ok {
-							pods += pod.Str()
+							pods.WriteString(pod.Str())
 						}
 					}
-					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start, pods)
+					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start, pods.String())
 				}
 			}
 		}
