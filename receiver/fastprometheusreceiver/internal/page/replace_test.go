@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // A host is what a page tells of that is on no other: pods, with metrics of all kinds.
@@ -134,6 +135,7 @@ func (h *host) change() {
 
 // Pages with pods in the place of others come out as they do where nothing is shared, whatever else is on them.
 func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
+	racetest.Sequential(t)
 	const hosts, scrapes = 8, 30
 	exchanged, spoilt := 0, 0
 	for seed := range uint64(16) {
@@ -198,6 +200,7 @@ func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
 
 // A pod that takes the place of another adds no line, and nothing on its page is looked up.
 func TestPodsInThePlaceOfOthersAreNotLookedUp(t *testing.T) {
+	racetest.Sequential(t)
 	const hosts, pods = 10, 6
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	var all []*host
