@@ -18,7 +18,6 @@ type alike struct {
 	place         uint32 // of the first resource
 	who           uint64 // of the first point, what tells it from the next; 0 if it is of the same series
 	bits          uint64 // of the first number
-	tails         tails
 }
 
 // keys are by what later runs look for one, best first; 0 is none. Best is a run of the same points of the same targets, or of the same
@@ -38,18 +37,6 @@ type alikePlace struct {
 	epoch  uint32
 	at     uint32
 	length uint32
-	tails  tails
-}
-
-// alikeOf is the last run of a key, nil if there was none.
-func (w *flusher) alikeOf(key uint64) *alikePlace {
-	if key == 0 || w.alikes == nil {
-		return nil
-	}
-	if p := &w.alikes[key>>(64-alikeBits)]; p.key == key && p.epoch == w.request.epoch {
-		return p
-	}
-	return nil
 }
 
 // note adds a run, and says which of those before is alike.
@@ -62,10 +49,11 @@ func (w *flusher) note(r frame.Run, a alike) {
 		if key == 0 {
 			continue
 		}
-		if p := w.alikeOf(key); r.Like == 0 && p != nil && at-int(p.at) < reach {
+		p := &w.alikes[key>>(64-alikeBits)]
+		if r.Like == 0 && p.key == key && p.epoch == w.request.epoch && at-int(p.at) < reach {
 			r.Like, r.Drift = at-int(p.at), a.length-int(p.length)
 		}
-		w.alikes[key>>(64-alikeBits)] = alikePlace{key: key, epoch: w.request.epoch, at: uint32(at), length: uint32(a.length), tails: a.tails}
+		*p = alikePlace{key: key, epoch: w.request.epoch, at: uint32(at), length: uint32(a.length)}
 	}
 	w.repeats.Runs = append(w.repeats.Runs, r)
 }

@@ -25,14 +25,11 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 	number, shift := w.open(b, &s, c, p.cut)
 	message := w.body[begin:]
 	done := 1
-	a := alike{length: len(message), value: number.Value, place: c.of, who: p.who, bits: c.bits}
 	if len(message) <= maxMessage && number.Fixed() {
-		w.beginTails(s.layout, message, number, p.cut, shift, a, tailStamp{c.of, s.series.values, c.time, b.start(c)})
 		done += w.repeatSeries(b, &s, message, shift, number, p, slots[1:room])
-		a.tails = w.endTails(done >= minRun)
 	}
 	if done >= minRun {
-		w.tell(begin, done, shift, number, a, &p)
+		w.tell(begin, len(message), done, shift, number, alike{place: c.of, who: p.who, bits: c.bits}, &p)
 	}
 	w.head.Samples += done
 	return done
@@ -99,17 +96,7 @@ func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, 
 		}
 		start := b.start(c)
 		next := row{series: s, layout: like.layout}
-		if w.full(len(body), &next, c.of) {
-			break
-		}
-		stamp := tailStamp{c.of, s.values, c.time, start}
-		if w.isLike(done+1, stamp) { // fast path
-			body = w.appendLike(body, message, done+1, number, c.bits)
-			first, last = min(first, c.time), max(last, c.time)
-			w.stamp(done+1, stamp)
-			continue
-		}
-		if !number.Fits(c.time, start) {
+		if !number.Fits(c.time, start) || w.full(len(body), &next, c.of) {
 			break
 		}
 		if s.values != 0 {
@@ -124,10 +111,6 @@ func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, 
 		}
 		number.Put(made, c.bits, c.time, start)
 		first, last = min(first, c.time), max(last, c.time)
-		if string(made[2:number.Value]) != string(message[2:number.Value]) {
-			stamp = noTail
-		}
-		w.stamp(done+1, stamp)
 	}
 	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
 	return done

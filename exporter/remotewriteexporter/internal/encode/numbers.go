@@ -60,14 +60,11 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 	number, shift := w.open(b, s, c, cut)
 	message := w.body[begin:]
 	done := 1
-	a := alike{length: len(message), value: number.Value, place: c.of, bits: c.bits}
 	if len(message) <= maxMessage && number.Fixed() {
-		w.beginTails(s.layout, message, number, cut, shift, a, tailStamp{c.of, 0, c.time, b.start(c)})
 		done += w.repeat(b, s, message, shift, number, cells[1:], room-1)
-		a.tails = w.endTails(done >= minRun)
 	}
 	if done >= minRun {
-		w.tell(begin, done, shift, number, a, nil)
+		w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil)
 	}
 	return done
 }
@@ -76,17 +73,13 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 // labels, at a cut: shift is by how much those behind it have moved.
 func (w *flusher) open(b *buffer, s *row, c *sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
-	before, behind := []byte(nil), w.metadata(s.layout.meta)
 	var body []byte
 	if cut > 0 {
-		if w.prefix.isNamed(cut) {
-			before, behind = behind, nil
-		}
-		body, number, shift = w.appendSplit(w.body, c, b.start(c), cut, before)
+		body, number, shift = w.appendSplit(w.body, c, b.start(c), cut)
 	} else {
 		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.bits, c.time, b.start(c))
 	}
-	body = append(body, behind...)
+	body = append(body, w.metadata(s.layout.meta)...)
 	w.body = wire.End(body, begin+2)
 	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
 	return number, shift
@@ -94,9 +87,8 @@ func (w *flusher) open(b *buffer, s *row, c *sample, cut int) (number wire.Numbe
 
 // appendSplit appends a message with the number between the labels: after those of the series, before the first one that is the
 // target's own. So what the messages of a target have in common, its times and its labels, is in one piece, which
-// compression finds in the run before. Labels remain in their order. Metadata, which is the series', stands before the number, too, where it
-// may. It returns by how much the labels behind the cut have moved.
-func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int, metadata []byte) (body []byte, number wire.Number, shift int) {
+// compression finds in the run before. Labels remain in their order. It returns by how much those behind the cut have moved.
+func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
 	p := &w.prefix
 	const head = 4 // the tags of the message and of the labels, and their lengths
 	begin := len(dst)
@@ -105,7 +97,6 @@ func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int, metad
 		dst = append(dst, byte(wire.RefsV2), byte(cut-head))
 		dst = append(dst, p.bytes[head:cut]...)
 	}
-	dst = append(dst, metadata...)
 	dst, number = wire.AppendNumber(dst, begin, c.bits, c.time, start)
 	dst = append(dst, byte(wire.RefsV2), byte(len(p.bytes)-cut))
 	shift = len(dst) - begin - cut
@@ -123,17 +114,7 @@ func (w *flusher) repeat(b *buffer, s *row, message []byte, shift int, number wi
 			break
 		}
 		start := b.start(c)
-		if done >= safe && w.full(len(body), s, c.of) {
-			break
-		}
-		stamp := tailStamp{c.of, 0, c.time, start}
-		if w.isLike(done+1, stamp) { // fast path
-			body = w.appendLike(body, message, done+1, number, c.bits)
-			first, last = min(first, c.time), max(last, c.time)
-			w.stamp(done+1, stamp)
-			continue
-		}
-		if !number.Fits(c.time, start) {
+		if !number.Fits(c.time, start) || done >= safe && w.full(len(body), s, c.of) {
 			break
 		}
 		at := len(body)
@@ -145,7 +126,6 @@ func (w *flusher) repeat(b *buffer, s *row, message []byte, shift int, number wi
 		}
 		number.Put(next, c.bits, c.time, start)
 		first, last = min(first, c.time), max(last, c.time)
-		w.stamp(done+1, stamp)
 	}
 	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
 	return done
@@ -191,8 +171,9 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 
 // tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
 // of the layout, with a group's labels. Nothing is told where they may differ in too many places.
-func (w *flusher) tell(begin, count, shift int, number wire.Number, a alike, of *parting) {
-	r := frame.Run{At: begin + a.length, Length: a.length, Count: count - 1, Number: number.Value}
+func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) {
+	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
+	a.length, a.value = length, number.Value
 	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
 	for _, x := range w.prefix.resource {
 		w.spans = append(w.spans, span{x.at + shift, x.at + x.size + shift})

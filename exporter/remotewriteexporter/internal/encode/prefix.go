@@ -17,7 +17,6 @@ type prefix struct {
 	layout *layout
 	bytes  []byte
 	cut    int // where the first label of the resource begins; 0 if there is none, or if labels are too long to be cut
-	name   int // where the label of the name begins; 0 if there is none
 	// Values that may differ: of points, of resources, and those that are the layout's, in which the next layout may differ.
 	own, resource, fixed []hole
 }
@@ -137,13 +136,10 @@ func (w *flusher) compose(s *row, place uint32) {
 	}
 	m, _ := wire.Begin(p.bytes[:0], wire.SeriesV2)
 	m, content := wire.Begin(m, wire.RefsV2)
-	p.cut, p.name = 0, 0
+	p.cut = 0
 	for _, l := range s.layout.labels {
 		if l.value&fromResource != 0 && p.cut == 0 {
 			p.cut = len(m)
-		}
-		if w.text[l.name] == nameLabel {
-			p.name = len(m)
 		}
 		x := hole{begin: len(m), value: l.value & placeMask}
 		m = binary.AppendUvarint(m, uint64(w.ref(l.name)))
@@ -175,9 +171,6 @@ func (w *flusher) compose(s *row, place uint32) {
 		}
 	}
 }
-
-// isNamed says whether the name is before a cut, so that metadata may be: some decoders want to have read it.
-func (p *prefix) isNamed(cut int) bool { return p.name > 0 && p.name < cut }
 
 // isKnown says whether all values of the resource in a place are among the symbols already.
 func (w *flusher) isKnown(place uint32) bool {

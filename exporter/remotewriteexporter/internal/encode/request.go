@@ -36,12 +36,6 @@ type request struct {
 	spans   []span // scratch
 	told    []span // of the last of the runs, as they came
 	prefix  prefix
-	// The run that is being written, what the tails of runs are made of, and their shapes.
-	writing   tailing
-	stamps    []tailStamp
-	shapes    [][]tailHole
-	tailHoles []tailHole // scratch
-	like      []byte     // scratch
 	// The metadata that ends messages of 2.0.
 	tail   []byte
 	tailOf *meta
@@ -82,7 +76,6 @@ func (q *request) begin(version promwrite.Version) {
 		q.symbols = wire.AppendBytes(q.symbols, wire.SymbolV2, "")
 	}
 	q.repeats.Runs, q.repeats.Echoes, q.told = q.repeats.Runs[:0], q.repeats.Echoes[:0], q.told[:0]
-	q.stamps, q.shapes = q.stamps[:0], q.shapes[:0]
 	q.mentions.begin(q.epoch)
 	q.head = block.Header{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 }

@@ -44,7 +44,6 @@ type Encoder struct {
 	sequences []sequence
 	recent    recent
 	runs      []Run // still to come
-	pairs     pairs
 	huffman   huff0.Scratch
 
 	literalLengths, offsets, matchLengths coder

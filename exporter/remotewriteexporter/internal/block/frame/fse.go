@@ -135,19 +135,11 @@ func (t *table) cost(counts *[64]uint32) float64 {
 		case share == 0:
 			return math.Inf(1)
 		default:
-			sum += float64(count) * (float64(t.log) - logs[max(share, 1)]) // -1 is one
+			sum += float64(count) * (float64(t.log) - math.Log2(math.Abs(float64(share))))
 		}
 	}
 	return sum
 }
-
-// logs are the logarithms of shares.
-var logs = func() (l [1<<maxLog + 1]float64) {
-	for share := range l {
-		l[share] = math.Log2(float64(share))
-	}
-	return l
-}()
 
 // build makes the steps and states of norm.
 func (t *table) build() {

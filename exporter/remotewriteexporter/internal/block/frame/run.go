@@ -62,8 +62,6 @@ type Run struct {
 	// the places. That is looked at. Zero if there are none. Where those are shorter or longer, they are by Drift further away with
 	// each stretch.
 	Like, Drift int
-	// Number is where in a stretch the eight bytes of a number are, which differ more often than all else. Zero if there is none.
-	Number int
 
 	words [maxWords]uint16 // where in a stretch eight bytes begin that may differ
 	used  uint8
@@ -120,17 +118,12 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 		least = minDrift
 	}
 	literals, match := anchor, at // of the sequence to come
-	for i := 0; i < n; i++ {
+	for i := range n {
 		like := r.likeOf(i, Window)
-		if literals == match && like > 0 { // fast path
-			done := e.repeatPairs(src, r, at, match, like, n-i)
-			at += done * length
-			match += done * length
-			literals = match
-			if i += done; i == n {
-				break
-			}
-			like = r.likeOf(i, Window)
+		if literals == at && match == at && e.repeatAsThere(src, at, length, words, like) { // fast path
+			at += length
+			literals, match = at, at
+			continue
 		}
 		for _, word := range words {
 			p := at + int(word)
@@ -176,94 +169,57 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	return at
 }
 
-// pairs are the sequences of stretches that are two matches each, the first of which ends in a number of eight bytes or before it, and the
-// second of which begins there or behind.
-type pairs struct {
-	before, behind int         // how many bytes both have beside the number's
-	heads, tails   [9]sequence // by how many bytes of the number are before the end of the first, and the beginning of the second
+// repeatAsThere takes a stretch that is as the one before up to the first place that differs, and from there, or from behind what differs
+// in that word, as in another run, if the last stretch was such a one: then both matches are as far away as those before, the
+// distances of which need not be looked for. It is false if the stretch is another one.
+func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like int) bool {
+	if like == 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
+		return false
+	}
+	for _, word := range words {
+		p := at + int(word)
+		d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
+		if d == 0 {
+			continue
+		}
+		first, end := p+bits.TrailingZeros64(d)>>3, at+length
+		there := first
+		if !isAsThere(src, there, end, like) {
+			there = p + 8 - bits.LeadingZeros64(d)>>3
+			if !isAsThere(src, there, end, like) {
+				return false
+			}
+		}
+		if first < at+minMatch {
+			return false
+		}
+		k := len(e.sequences)
+		e.sequences = e.sequences[:k+1] // find made room
+		e.again(&e.sequences[k], uint32(first-at-3))
+		if there > first {
+			e.append(src, first, there, end, 2) // with literals, the distance before the last is the second one
+			return true
+		}
+		e.sequences = e.sequences[:k+2]
+		e.again(&e.sequences[k+1], uint32(end-first-3))
+		return true
+	}
+	return false
 }
 
-// of makes them those of so many bytes before the number and behind it.
-func (p *pairs) of(before, behind int) {
-	if p.before == before && p.behind == behind {
-		return
-	}
-	p.before, p.behind = before, behind
-	for i := range 9 {
-		head, tail := uint32(before+i-3), uint32(8-i+behind-3)
-		p.heads[i].code(0, head, 1)
-		p.heads[i].open(0, head, 1)
-		p.tails[i].code(0, tail, 1)
-		p.tails[i].open(0, tail, 1)
-	}
+// isAsThere says whether src is, from at to end, long enough for a match at a distance.
+func isAsThere(src []byte, at, end, distance int) bool {
+	return end >= at+minLike && string(src[at:end]) == string(src[at-distance:end-distance])
 }
 
-// repeatPairs takes stretches from the one at at on, n at most, as two matches each: from match on up to the first byte of the number that
-// differs, as in the stretch before, and the rest, as in another run, up to where the match before ended in its stretch. So both are as far
-// away as those of the stretch before, and nothing has to be asked. That goes on for as long as stretches are like that; it returns how many were.
-func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done int) {
-	number, length, rest := r.Number, r.Length, at-match
-	behind := length - rest - number - 8
-	if number+rest < minMatch || behind < 8 || like == 0 || r.Drift != 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
-		return 0
-	}
-	p := &e.pairs
-	p.of(number+rest, behind)
-	words := r.words[:r.used] // those before the number
-	for i, word := range words {
-		if int(word) >= number {
-			words = words[:i]
-			break
-		}
-	}
-	var firsts, ends, counts [9]uint32 // stretches by where in the number literals begin and end, and how many these are
-	k, used := len(e.sequences), len(e.literals)
-	sequences := e.sequences[k : k+2*n] // find made room
-	literals := e.literals[:cap(e.literals)]
-	for ; done < n; done++ {
-		var differences uint64
-		for _, word := range words {
-			at := at + int(word)
-			differences |= binary.LittleEndian.Uint64(src[at:]) ^ binary.LittleEndian.Uint64(src[at-length:])
-		}
-		for from := at - rest; from < at; from += 8 {
-			differences |= binary.LittleEndian.Uint64(src[from:]) ^ binary.LittleEndian.Uint64(src[from-length:])
-		}
-		here, there := src[at+number:at+length], src[at+number-like:at+length-like]
-		value := binary.LittleEndian.Uint64(here)
-		first := bits.TrailingZeros64(value^binary.LittleEndian.Uint64(src[at+number-length:])) >> 3
-		end := max(8-bits.LeadingZeros64(value^binary.LittleEndian.Uint64(there))>>3, first)
-		differences |= binary.LittleEndian.Uint64(here[behind:]) ^ binary.LittleEndian.Uint64(there[behind:])
-		for i := 8; i < behind; i += 8 {
-			differences |= binary.LittleEndian.Uint64(here[i:]) ^ binary.LittleEndian.Uint64(there[i:])
-		}
-		if differences != 0 {
-			break
-		}
-		count := end - first
-		binary.LittleEndian.PutUint64(literals[used:], value>>(8*first&63))
-		used += count
-		sequences[2*done] = p.heads[first]
-		q := &sequences[2*done+1]
-		*q = p.tails[end]
-		farther := uint8(count+7) >> 3 // with literals, the distance before the last is the second one, which takes a bit
-		q.literalCode, q.offsetCode = uint8(count), farther
-		q.bits += farther
-		firsts[first]++
-		ends[end]++
-		counts[count]++
-		at += length
-	}
-	e.sequences, e.literals = e.sequences[:k+2*done], e.literals[:used]
-	e.literalLengths.counts[0] += uint32(done)
-	e.offsets.counts[0] += uint32(done) + counts[0]
-	e.offsets.counts[1] += uint32(done) - counts[0]
-	for i := range 9 {
-		e.literalLengths.counts[i] += counts[i]
-		e.matchLengths.counts[p.heads[i].matchCode&codeMask] += firsts[i]
-		e.matchLengths.counts[p.tails[i].matchCode&codeMask] += ends[i]
-	}
-	return done
+// again makes a sequence without literals, of a match that is as far away as the one before the last.
+func (e *Encoder) again(q *sequence, match uint32) {
+	q.literals, q.match, q.offset = 0, match, 1
+	q.literalCode, q.offsetCode, q.matchCode = 0, 0, matchCode(match)
+	q.more = matchBits[q.matchCode&codeMask] != 0
+	e.literalLengths.counts[0]++
+	e.offsets.counts[0]++
+	e.matchLengths.counts[q.matchCode&codeMask]++
 }
 
 // offset is how the format says that a match is at a distance. It has no short way to say the last one where no literals are

@@ -127,17 +127,22 @@ func (e *Encoder) appendBits(dst []byte) []byte {
 			low |= (mlLow | llLow<<(mlCount&63)) << (count & 63)
 			count += mlCount + llCount
 		}
-		if count+uint(q.bits) > 56 {
-			pending |= low << (held & 63)
-			held += count
-			binary.LittleEndian.PutUint64(room[at:], pending)
-			at += int(held >> 3)
-			pending >>= held & 56
-			held &= 7
-			low, count = 0, 0
+		if q.more { // the numbers, less what their codes say
+			lBits, mBits, oBits := uint(literalBits[q.literalCode&codeMask]&31), uint(matchBits[q.matchCode&codeMask]&31), uint(q.offsetCode&31)
+			numbers := uint64(q.offset)&(1<<oBits-1)<<mBits | uint64(q.match)&(1<<mBits-1)
+			numbers = numbers<<lBits | uint64(q.literals)&(1<<lBits-1)
+			if count+lBits+mBits+oBits > 56 {
+				pending |= low << (held & 63)
+				held += count
+				binary.LittleEndian.PutUint64(room[at:], pending)
+				at += int(held >> 3)
+				pending >>= held & 56
+				held &= 7
+				low, count = 0, 0
+			}
+			low |= numbers << (count & 63)
+			count += lBits + mBits + oBits
 		}
-		low |= q.more << (count & 63)
-		count += uint(q.bits)
 
 		pending |= low << (held & 63)
 		held += count // 63 at most
