@@ -155,10 +155,7 @@ func (c *carrier) scalar(n *yaml.Node, of, path, key string) {
 	case "num":
 		return
 	}
-	if isNull(n) {
-		return
-	}
-	if c.plain {
+	if isNull(n) || c.plain {
 		return
 	}
 	if n.Tag != "!!str" && of != "any" {

@@ -36,7 +36,7 @@ func (m *finder) variables(n *yaml.Node, path []string) error {
 		_, isSet := m.environment(name)
 		rule := slices.Contains(ruleKeys, key)
 		switch {
-		case isSet, hasDefault, strings.Contains(match[0], "{") && strings.Contains(strings.TrimPrefix(match[0][dollars+1:], "env:"), ":"):
+		case isSet, hasDefault, strings.Contains(strings.TrimPrefix(match[0][dollars+len("{"):], "env:"), ":"):
 			// another provider's, such as file:
 		case rule && !strings.Contains(match[0], "env:"):
 			return &mistake{m.file, n.Line, path, fmt.Sprintf("`%s` is read as an environment variable: where Prometheus has a `$`, write `$$`, here `$%s`",

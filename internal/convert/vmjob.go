@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A job is one of vmagent's on its way to be one of Prometheus'.
+// A vmJob is a job of vmagent's on its way to be one of Prometheus'.
 type vmJob struct {
 	in      *input
 	file    string

@@ -50,6 +50,7 @@ type ownSlots struct {
 	templating []byte
 	moved      []int // by how much each value is further behind in the last template than in its line
 	renaming   renaming
+	replaced   replaced
 	indexed    slotIndex
 }
 
@@ -145,57 +146,6 @@ func (c *Catalog) DiscountOwn(t *Identity) { c.ownHeld, t.ownCounted = c.ownHeld
 // IsApart tells whether two slots are of different labels, so that they may have the same value.
 func (s *ownSlots) IsApart(a, b int) bool { return s.slotNames[a] != s.slotNames[b] }
 
-// slotted is the tail of texts with slots. Their body is what is between the values, each piece after its length, and the
-// numbers of the slots.
-var slotted = new(piece)
-
-const slottedSalt = 0x5851f42d4c957f2d
-
-func (t *text) IsSlotted() bool { return t.tail == slotted }
-
-// Parts visits what is before each slot of a text, and the slot; after the last piece there is none.
-func (t *text) Parts(yield func(before string, slot int) bool) {
-	s := string(*t.body)
-	for i := 0; ; {
-		n, at := number(s, i)
-		before := s[at : at+n]
-		if i = at + n; i == len(s) {
-			yield(before, -1)
-			return
-		}
-		slot, next := number(s, i)
-		if !yield(before, slot) {
-			return
-		}
-		i = next
-	}
-}
-
-// matchOwn returns the length of a text with slots if b starts with it, or 0.
-func (t *text) matchOwn(b []byte, own []string) int {
-	s, end := string(*t.body), 0
-	for i := 0; ; {
-		n, at := number(s, i)
-		i = at + n
-		if len(b)-end < n || string(b[end:end+n]) != s[at:i] {
-			return 0
-		}
-		if end += n; i == len(s) {
-			return end
-		}
-		var slot int
-		slot, i = number(s, i)
-		if slot >= len(own) {
-			return 0
-		}
-		v := own[slot]
-		if len(v) == 0 || len(b)-end < len(v) || string(b[end:end+len(v)]) != v {
-			return 0
-		}
-		end += len(v)
-	}
-}
-
 // slotMarks are what stands for the values in slots.
 var slotMarks = func() (marks []string) {
 	for slot := range MostOwn {
@@ -276,45 +226,4 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, 
 	}
 	own.Name = c.nameOf(exposed, final, cond)
 	return c.addSeries(own, kept, final, true), nil
-}
-
-// restate returns what a line is once the target's own values are others than they were.
-func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
-	if l.Kind != SeriesLine && l.Kind != DroppedLine || l.Setting == RefusedSetting {
-		return l
-	}
-	if _, unspelled := c.unspelled[l]; unspelled {
-		return l
-	}
-	e, ok := c.reread.line(l, was)
-	if !ok {
-		return l
-	}
-	own, err := c.ownLine(t, e, l.Setting, l.Setting)
-	switch {
-	case own != nil:
-		return own
-	case err != nil || !l.IsSlotted():
-		return l
-	}
-	if had := c.Find(t, e.Text, l.Setting); had != nil {
-		return had
-	}
-	exposed := c.expose(e, l.Setting)
-	final, cond, err := c.final(exposed, t)
-	if err != nil {
-		return l
-	}
-	return c.addSeries(Whole(c.nameOf(exposed, final, cond), e.Text), l.Setting, final, true)
-}
-
-// RestateAll returns what lines are once the target's own values are others than they were.
-func (c *Catalog) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
-	out := make([]*Line, len(lines))
-	for i, l := range lines {
-		if out[i] = c.restate(t, l, was); out[i] != l && !l.IsSlotted() {
-			c.Lose(1)
-		}
-	}
-	return out
 }

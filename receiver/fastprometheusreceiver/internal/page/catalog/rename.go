@@ -3,10 +3,7 @@
 
 package catalog
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Of the things that a target has for itself, some go and others come: a pod is replaced. Whatever comes where another was, in the order
 // of the page, takes its slots, so that the page has the lines that it had. Only what the slots were about is put in other words.
@@ -15,9 +12,8 @@ import (
 type renaming struct {
 	counts map[labelPair]int // of lines that were not expected
 	taken  map[string]int    // slots of each label, in the order of the page
-	used   []bool            // slots; or those that have another value
-	news   []labelPair
-	labels []uint64 // of each slot which news are of its label
+	used   []bool            // slots that the page has taken
+	fresh  []labelPair       // values that have taken a slot of others
 }
 
 func (r *renaming) reset(slots int) {
@@ -28,7 +24,7 @@ func (r *renaming) reset(slots int) {
 	clear(r.taken)
 	r.used = slices.Grow(r.used[:0], slots)[:slots]
 	clear(r.used)
-	r.news = r.news[:0]
+	r.fresh = r.fresh[:0]
 }
 
 // Renamed returns the target's own values once some lines of its page came that were not expected and tell of new things. It returns
@@ -56,7 +52,7 @@ func (c *Catalog) Renamed(t *Identity, lines, came []*Line) []string {
 		default:
 		}
 	}
-	if len(r.news) == 0 {
+	if len(r.fresh) == 0 {
 		return nil
 	}
 	for name, n := range r.taken {
@@ -89,7 +85,7 @@ func (c *Catalog) countNew(t *Identity, l *Line) {
 	}
 }
 
-// keepSlots takes those of a text.
+// keepSlots takes the slots of a text. It is false where these are not the next ones.
 func (c *Catalog) keepSlots(t *text) bool {
 	s := string(*t.body)
 	for i := 0; ; {
@@ -104,7 +100,7 @@ func (c *Catalog) keepSlots(t *text) bool {
 	}
 }
 
-// keepSlot takes the next slot of a label, unless it has been. It is false if that is another one.
+// keepSlot takes a slot, if the page has not taken it yet. It is false if another one of its label is next.
 func (c *Catalog) keepSlot(slot int) bool {
 	r := &c.renaming
 	if r.used[slot] {
@@ -138,7 +134,7 @@ func (c *Catalog) rename(t *Identity, l *Line, own *[]string) bool {
 			continue
 		}
 		pair := labelPair{string(name), string(value)}
-		if slices.Contains(r.news, pair) {
+		if slices.Contains(r.fresh, pair) {
 			continue
 		}
 		n := r.taken[pair.name]
@@ -156,105 +152,7 @@ func (c *Catalog) rename(t *Identity, l *Line, own *[]string) bool {
 			*own = append(*own, "")
 		}
 		(*own)[slot], r.taken[pair.name] = pair.value, n+1
-		r.news = append(r.news, pair)
+		r.fresh = append(r.fresh, pair)
 	}
 	return true
-}
-
-// RestateRenamed returns what the lines of the last page and of this one are once some of the target's own values are others than they
-// were. Most lines are not about these. Those of this page that the last had not came unexpected.
-func (c *Catalog) RestateRenamed(t *Identity, last, lines, came []*Line, was []string) (restatedLast, restated []*Line) {
-	r := &c.renaming
-	if r.compare(c.slotNames, t.Own, was); len(r.news) > 64 || slices.ContainsFunc(last, r.saysNews) {
-		return c.RestateAll(t, last, was), c.RestateAll(t, lines, was)
-	}
-	about := func(l *Line) bool { return l.IsSlotted() && l.hasOneOf(r.used) }
-	restatedLast = c.restateSome(t, last, was, about)
-	mark := c.MarkLines()
-	for _, l := range came {
-		l.Epoch = mark
-	}
-	return restatedLast, c.restateSome(t, lines, was, func(l *Line) bool { return l.Epoch == mark })
-}
-
-func (c *Catalog) restateSome(t *Identity, lines []*Line, was []string, some func(*Line) bool) []*Line {
-	out := make([]*Line, len(lines))
-	for i, l := range lines {
-		if out[i] = l; some(l) {
-			if out[i] = c.restate(t, l, was); out[i] != l {
-				c.Lose(1)
-			}
-		}
-	}
-	return out
-}
-
-// compare finds out which slots have other values than they had, and which values are new.
-func (r *renaming) compare(names, own, was []string) {
-	r.used, r.labels = slices.Grow(r.used[:0], len(names))[:len(names)], slices.Grow(r.labels[:0], len(names))[:len(names)]
-	r.news = r.news[:0]
-	for slot := range names {
-		is, had := "", ""
-		if slot < len(own) {
-			is = own[slot]
-		}
-		if slot < len(was) {
-			had = was[slot]
-		}
-		if r.used[slot] = is != had; r.used[slot] && is != "" {
-			r.news = append(r.news, labelPair{names[slot], is})
-		}
-	}
-	for slot, name := range names {
-		r.labels[slot] = 0
-		for i, pair := range r.news {
-			if pair.name == name {
-				r.labels[slot] |= 1 << (i & 63)
-			}
-		}
-	}
-}
-
-// saysNews tells whether a line may have a value that is new: under a label that has no slot in it.
-func (r *renaming) saysNews(l *Line) bool {
-	if l.Kind != SeriesLine && l.Kind != DroppedLine {
-		return false
-	}
-	slotted := uint64(0)
-	if l.IsSlotted() {
-		for _, slot := range l.Parts {
-			if slot >= 0 {
-				slotted |= r.labels[slot]
-			}
-		}
-	}
-	for i, pair := range r.news {
-		if slotted&(1<<i) == 0 && l.contains(pair.value) {
-			return true
-		}
-	}
-	return false
-}
-
-// contains tells whether a piece of a text has another text in it, as it may have where that is in it by chance.
-func (t *text) contains(s string) bool {
-	if t.isWhole() || t.IsSlotted() {
-		return strings.Contains(string(*t.body), s)
-	}
-	return strings.Contains(string(*t.body), s) || strings.Contains(string(*t.tail), s)
-}
-
-// hasOneOf tells whether a text with slots has one of some.
-func (t *text) hasOneOf(slots []bool) bool {
-	s := string(*t.body)
-	for i := 0; ; {
-		n, at := number(s, i)
-		if i = at + n; i == len(s) {
-			return false
-		}
-		var slot int
-		if slot, i = number(s, i); slots[slot] {
-			return true
-		}
-	}
 }
