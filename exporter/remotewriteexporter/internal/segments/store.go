@@ -15,20 +15,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-)
-
-const (
-	// usual is how large a file becomes, unless one record is larger.
-	usual = 8 << 20
-	// few is how many bytes of values are copied whatever their file has.
-	few = 64 << 10
 )
 
 var errClosed = errors.New("the storage is closed")
@@ -76,22 +66,6 @@ type Store struct {
 	untold   []string // files that were let go, of which no record is aware yet
 	promised int      // values that are counted, as of the last record that could be read; or unknown
 	damaged  bool     // whether a part of the log could not be read
-}
-
-// place is where a value is.
-type place struct {
-	of   *segment
-	at   int64
-	size uint32
-}
-
-// segment is a file.
-type segment struct {
-	number uint64
-	size   int64
-	values int   // that are of use
-	live   int64 // their bytes
-	broken bool  // nothing more can be written to it
 }
 
 // Open reads the log in a folder, which it makes if it is not there. Nobody else may use the folder.
@@ -242,61 +216,6 @@ func (s *Store) remove(ops []*storage.Operation) error {
 	return nil
 }
 
-// forget deletes a value in memory. The caller holds mu.
-func (s *Store) forget(key string) {
-	p, ok := s.index[key]
-	if !ok {
-		return
-	}
-	delete(s.index, key)
-	p.of.values--
-	p.of.live -= int64(p.size)
-	s.live -= int64(p.size)
-	if s.isCounted(key) {
-		s.counted--
-	}
-}
-
-// keep notes where a value is. The caller holds mu.
-func (s *Store) keep(key string, p place) {
-	s.forget(key)
-	s.index[key] = p
-	p.of.values++
-	p.of.live += int64(p.size)
-	s.live += int64(p.size)
-	if s.isCounted(key) {
-		s.counted++
-	}
-}
-
-func (s *Store) isCounted(key string) bool {
-	return s.opts.Counted != "" && strings.HasPrefix(key, s.opts.Counted)
-}
-
-// countAfter is how many values that are counted there will be. The caller holds mu.
-func (s *Store) countAfter(ops []*storage.Operation) int {
-	n := s.counted
-	for i, op := range ops {
-		if !s.isCounted(op.Key) {
-			continue
-		}
-		_, is := s.index[op.Key]
-		if will := op.Type == storage.Set; is == will || isNamed(ops[i+1:], op.Key) {
-			continue
-		}
-		if is {
-			n--
-		} else {
-			n++
-		}
-	}
-	return n
-}
-
-func isNamed(ops []*storage.Operation, key string) bool {
-	return slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Key == key })
-}
-
 // write appends a record, with what is unlogged before it. The caller holds mu.
 func (s *Store) write(ops []*storage.Operation) error {
 	b := beginRecord(s.buffer[:0])
@@ -335,141 +254,6 @@ func (s *Store) write(ops []*storage.Operation) error {
 	return nil
 }
 
-// append writes a record to the end of the log, and returns where in its file that is. The caller holds mu.
-func (s *Store) append(record []byte) (at int64, err error) {
-	if a := s.active(); a.size > 0 && (a.broken || a.size+int64(len(record)) > usual) {
-		if err := s.roll(); err != nil {
-			return 0, err
-		}
-	}
-	a := s.active()
-	_, err = s.file.WriteAt(record, a.size)
-	synced := err == nil
-	if synced && s.opts.Sync {
-		err = s.file.Sync()
-	}
-	if err != nil {
-		// Whether some of it is there nobody knows. It must not be in front of what comes next; nor is a file trusted that the disk
-		// did not take.
-		a.broken = s.file.Truncate(a.size) != nil || synced
-		return 0, fmt.Errorf("cannot write %s: %w", s.name(a.number), err)
-	}
-	a.broken = false
-	at = a.size
-	a.size += int64(len(record))
-	s.size += int64(len(record))
-	return at, nil
-}
-
-// begin goes on with the last file if that is empty, else it begins another: so an empty file that is not the last is none of ours. Where there
-// is no room for another, it is begun with what is written next: what is there can be read, and makes room when it is done with.
-func (s *Store) begin() error {
-	if len(s.segments) == 0 {
-		return s.roll()
-	}
-	if s.active().size > 0 {
-		err := s.roll()
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-			return err
-		}
-		s.active().broken = true
-		s.file, err = os.Open(s.name(s.active().number))
-		return err
-	}
-	file, err := s.create(s.active().number)
-	s.file = file
-	return err
-}
-
-// create makes an empty file, or opens it. Somebody may have removed the folder with what was in it: there is no reason to take nothing
-// ever again.
-func (s *Store) create(number uint64) (*os.File, error) {
-	file, err := os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(s.dir, 0o700) == nil {
-		file, err = os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	}
-	if err != nil || !s.opts.Sync {
-		return file, err
-	}
-	if err := SyncFolder(s.dir); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(s.name(number)))
-	}
-	return file, nil
-}
-
-// roll begins another file. The caller holds mu.
-func (s *Store) roll() error {
-	number := uint64(1)
-	if len(s.segments) > 0 {
-		number = s.active().number + 1
-	}
-	file, err := s.create(number)
-	if err != nil {
-		return err
-	}
-	if s.file != nil {
-		_ = s.file.Close() // all that is in it was written, and waited for if that was asked for
-	}
-	s.file = file
-	s.segments = append(s.segments, &segment{number: number})
-	return nil
-}
-
-// reap deletes the oldest files while nothing in them is of use. The caller holds mu.
-func (s *Store) reap() {
-	for len(s.segments) > 1 && s.segments[0].values == 0 {
-		if err := os.Remove(s.name(s.segments[0].number)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return // the next time, perhaps
-		}
-		s.size -= s.segments[0].size
-		s.segments = s.segments[1:]
-	}
-}
-
-// letGo frees the room of files that reap would delete, where there is none to say what is gone with them. Their names are changed, and
-// stay until a record says how many values there are without theirs. The caller holds mu.
-func (s *Store) letGo() {
-	for len(s.segments) > 1 && s.segments[0].values == 0 {
-		name := s.name(s.segments[0].number)
-		if os.Rename(name, name+untold) != nil {
-			return
-		}
-		_ = os.Truncate(name+untold, 0)
-		s.untold = append(s.untold, name+untold)
-		s.size -= s.segments[0].size
-		s.segments = s.segments[1:]
-	}
-}
-
-// forgetUntold deletes their names. The caller holds mu.
-func (s *Store) forgetUntold() {
-	for _, name := range s.untold {
-		_ = os.Remove(name)
-	}
-	s.untold = nil
-}
-
-// compact copies what is of use in the oldest file to the end of the log, if that is little, or if the log is more than twice as
-// large as what is of use in it. The caller holds mu.
-func (s *Store) compact() {
-	if len(s.segments) == 1 && s.active().size > usual/8 && s.live < few {
-		if s.roll() != nil {
-			return
-		}
-	}
-	oldest := s.segments[0]
-	if len(s.segments) == 1 || s.live >= few && (2*oldest.live > oldest.size || s.size < 2*s.live+4*usual) {
-		return
-	}
-	ops, err := s.copies(oldest)
-	if err != nil {
-		return
-	}
-	if s.write(ops) == nil {
-		s.reap()
-	}
-}
-
 // Keys are those of all values, in order.
 func (s *Store) Keys() []string {
 	s.mu.Lock()
@@ -503,10 +287,4 @@ func (s *Store) Size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.size
-}
-
-func (s *Store) active() *segment { return s.segments[len(s.segments)-1] }
-
-func (s *Store) name(number uint64) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%016x%s", number, suffix))
 }

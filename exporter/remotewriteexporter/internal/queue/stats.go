@@ -1,0 +1,37 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"time"
+)
+
+// Stats is what a destination's queue holds at a moment.
+type Stats struct {
+	Bytes, Capacity int64
+	Blocks          int
+	Leased          int       // requests under way
+	Waiting         int       // blocks that no sender has
+	Items           int64     // samples and histograms in all blocks
+	Oldest          time.Time // when the oldest block was queued; zero without one
+}
+
+// Stats reports on one destination.
+func (q *Queue) Stats(destination int) Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := q.destinations[destination]
+	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held, Items: d.items}
+	if e := d.oldest(); e != nil {
+		s.Oldest = e.queued
+	}
+	return s
+}
+
+// Taken is how many samples and histograms were ever queued for a destination.
+func (q *Queue) Taken(destination int) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.destinations[destination].taken
+}

@@ -1,0 +1,222 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// fate is what became of a request.
+type fate uint8
+
+const (
+	sealed fate = iota // delivered or dropped
+	apart              // it has to be sent in pieces
+	late               // what was merged takes too long together
+)
+
+// ending is the fate of a request and, when it is sealed, why its data is lost, or nil.
+type ending struct {
+	fate fate
+	lost error
+}
+
+// doubt is about a format that has delivered before, and in which a block is refused as if its content were bad.
+type doubt struct {
+	format   int
+	refused  answer
+	failures int // of requests in the last format
+}
+
+// mostFailures are as many failures of a server as are taken for such, where they may mean that it does not know the last format.
+const mostFailures = 3
+
+// settles tells whether an answer to the last format leaves no doubt that it was the content: it is refused again, or the server does not know
+// that format.
+func (t *doubt) settles(v verdict, a answer) bool {
+	switch {
+	case t == nil:
+		return false
+	case v == retry && a.mayBeFormat():
+		t.failures++
+		return t.failures >= mostFailures
+	}
+	return v == retrySlowly || v == rejected && !a.wroteSome()
+}
+
+// deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
+// merged has to be whenever all of it would be dropped: not all of its blocks may deserve it.
+func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Time, merged bool) (e ending, err error) {
+	var tried formatSet // formats that b was turned down in
+	var last answer
+	var doubted *doubt
+	sent := b // b in the format of the last attempt
+	attempt, spread := 0, d.cfg.Retry.spread()
+	if d.tenanted(b) {
+		attempt, started = d.served.attempts(b.Tenant, started)
+	}
+	for {
+		if wait := d.pace.reserve(len(sent.Body()), sent.Samples+sent.Histograms); wait > 0 {
+			d.telemetry.Paced()
+			if err := sleep(end.pauses, wait); err != nil {
+				return ending{}, err
+			}
+		}
+		if err := d.gate.enter(end.pauses); err != nil {
+			return ending{}, err
+		}
+		format, ok := d.formats.choose(b.Version, tried)
+		reason := d.expired(started, deadline, attempt)
+		switch {
+		case reason != "":
+		case !ok && doubted != nil:
+			reason, last = ReasonRejected, doubted.refused
+		case !ok && last.code/100 == 2:
+			reason = ReasonUnwritten
+		case !ok:
+			reason = ReasonRejected
+		default:
+			sent, err = rewrite(b, sent, d.cfg.Formats[format])
+			switch isEmpty := err != nil || sent.Samples+sent.Histograms+sent.Metadata == 0; {
+			case isEmpty && doubted != nil:
+				reason, last = ReasonRejected, doubted.refused
+			case isEmpty:
+				reason, last = ReasonFormat, answer{err: err}
+			}
+		}
+		if reason != "" {
+			d.gate.leave()
+			if merged {
+				return ending{fate: apart}, nil
+			}
+			d.served.well(b.Tenant)
+			return ending{sealed, d.drop(b.Header, reason, last)}, nil
+		}
+
+		began := time.Now()
+		a := d.exchange(end.requests, sent, attempt)
+		if a.unnamed {
+			d.gate.leave()
+			return ending{sealed, d.drop(b.Header, ReasonTenant, a)}, nil
+		}
+		if end.requests.Err() != nil && a.code == 0 {
+			d.gate.leave()
+			return ending{}, fmt.Errorf("cannot finish the request: %w", context.Cause(end.requests))
+		}
+		v := d.judge(a, format)
+		if a.mayBeFormat() {
+			d.formats.failed(format)
+		}
+		if doubted.settles(v, a) {
+			v = unsupported
+		}
+		if last = a; d.tenanted(b) {
+			switch refused := v == retry || v == retrySlowly; {
+			case !refused:
+				d.served.well(b.Tenant)
+			case doubted != nil && a.mayBeFormat(): // a few times more at once
+			case merged && a.late() && a.code != 0: // it may be the request that is too large
+			default:
+				if merged && a.late() {
+					d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
+				}
+				return ending{}, d.later(b.Tenant, v, a, began)
+			}
+		}
+		d.report(v, a)
+		switch v {
+		case delivered:
+			d.formats.accepted(format)
+			d.fits(b, sent)
+			if doubted == nil {
+				d.announceFormat(format)
+			} else {
+				d.formats.overrule(doubted.format, format)
+			}
+			d.telemetry.Delivered(sent.Header, lossOf(b, sent, a))
+			if merged {
+				d.limitOn(b).learnTime(b.Samples+b.Histograms, false)
+			}
+			return ending{fate: sealed}, nil
+		case oversized:
+			d.tooLarge(b, sent)
+			return ending{fate: apart}, nil
+		case unsupported: // with another format: no failure, so no pause and no attempt counted
+			tried.add(format)
+			d.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
+		case doubtful:
+			tried, doubted = d.formats.allButLast(), &doubt{format: format, refused: a}
+		case rejected:
+			if merged && !a.wroteSome() { // what was written would be refused as old when it came again
+				return ending{fate: apart}, nil
+			}
+			return ending{sealed, d.reject(b, sent, a)}, nil
+		case retry, retrySlowly:
+			d.telemetry.Retried(a.reason())
+			if err := d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, spread, a.retryAfter); err != nil {
+				return ending{}, err
+			}
+			if merged && a.late() { // it would be late for ever
+				d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
+				return ending{fate: late}, nil
+			}
+			attempt++
+		}
+	}
+}
+
+// reject drops a block that the destination refused, but for what it says it wrote of it.
+func (d *Destination) reject(b, sent block.Block, a answer) error {
+	if !a.wroteSome() {
+		return d.drop(b.Header, ReasonRejected, a)
+	}
+	loss := lossOf(b, sent, a)
+	loss.Reason = ReasonRejected
+	d.telemetry.Delivered(sent.Header, loss)
+	d.complain(b.Header, ReasonRejected, a)
+	return &LostError{Reason: ReasonRejected, answer: a}
+}
+
+// rewrite puts b in format f; have is an earlier result for b, which may already be it.
+func rewrite(b, have block.Block, f block.Format) (block.Block, error) {
+	if have.Version == f.Version && have.Compression == f.Compression {
+		return have, nil
+	}
+	return block.Transcode(b, f)
+}
+
+// expired names the reason to give a block up before another attempt.
+func (d *Destination) expired(started, deadline time.Time, attempt int) string {
+	now := time.Now()
+	if !deadline.IsZero() && !now.Before(deadline) {
+		return ReasonAge
+	}
+	if limit := d.cfg.Retry.MaxElapsedTime; limit > 0 && attempt > 0 && now.Sub(started) >= limit {
+		return ReasonElapsed
+	}
+	return ""
+}
+
+// lossOf is what of b was not written although it was delivered, as far as the destination says.
+func lossOf(b, sent block.Block, a answer) Loss {
+	if a.hasWritten {
+		return Loss{
+			Reason:     ReasonPartial,
+			Samples:    max(0, b.Samples-a.written.Samples),
+			Histograms: max(0, b.Histograms-a.written.Histograms),
+			Exemplars:  max(0, b.Exemplars-a.written.Exemplars),
+		}
+	}
+	return Loss{
+		Reason:     ReasonFormat,
+		Samples:    max(0, b.Samples-sent.Samples),
+		Histograms: max(0, b.Histograms-sent.Histograms),
+		Exemplars:  max(0, b.Exemplars-sent.Exemplars),
+	}
+}
