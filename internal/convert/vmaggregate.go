@@ -121,20 +121,17 @@ func (a *aggregation) rule(s *section) {
 		dropped = texts(own)
 	}
 	aggregate := newTable()
-	if by := s.get("by"); by != nil {
-		aggregate.set("by", attributesOf(slices.DeleteFunc(texts(by), func(label string) bool { return slices.Contains(dropped, label) })))
-	}
-	if without := s.get("without"); without != nil {
-		if labels := attributesOf(append(texts(without), dropped...)); len(labels) > 0 {
-			aggregate.set("without", labels)
-		}
+	if by := texts(s.get("by")); len(by) > 0 { // an empty list is as none
+		aggregate.set("by", attributesOf(slices.DeleteFunc(by, func(label string) bool { return slices.Contains(dropped, label) })))
+	} else if labels := attributesOf(append(texts(s.get("without")), dropped...)); len(labels) > 0 {
+		aggregate.set("without", labels)
 	}
 	if aggregate.empty() {
 		s.say(Lost, nil, "", "the rule is left out, and what it matches is sent as it is: without `by` and `without` it makes as many series as it gets")
 		return
 	}
 	if !slices.ContainsFunc(texts(list), func(output string) bool { return aggregateOutputs[output] != "" }) {
-		s.say(Lost, list, "outputs", "the rule is left out, and what it matches is sent as it is: it has no output that there is here, but "+strings.Join(texts(list), ", "))
+		s.say(Lost, list, "outputs", strings.TrimSuffix("the rule is left out, and what it matches is sent as it is: it has no output that there is here, but "+strings.Join(texts(list), ", "), ", but "))
 		return
 	}
 	var all []table
@@ -193,7 +190,7 @@ var (
 // selectorsOf are what a rule matches: one, several, or with none all series.
 func selectorsOf(matches *yaml.Node) []string {
 	switch {
-	case matches == nil:
+	case matches == nil, matches.Kind == yaml.SequenceNode && len(matches.Content) == 0:
 		return []string{""}
 	case matches.Kind == yaml.SequenceNode:
 		return texts(matches)
@@ -273,9 +270,9 @@ func (a *aggregation) match(matchers []matcher) (table, bool) {
 	carry := a.in.carrier(a.file)
 	carry.templates = true
 	resource, attributes := newTable(), newTable()
-	for _, m := range matchers {
+	for i, m := range matchers {
 		glob, ok := globOf(m)
-		if !ok {
+		if !ok || slices.ContainsFunc(matchers[:i], func(other matcher) bool { return other.label == m.label }) { // of a label there is one pattern
 			return made, false
 		}
 		glob = carry.text(glob)

@@ -5,6 +5,7 @@ package convert
 
 import (
 	"bytes"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -38,11 +39,12 @@ func dividedAmong(f *flags, all []table, global []*yaml.Node) table {
 				element.set(key, value)
 			case i == 0:
 				common.set(key, value)
-			case !alike(find(common.node, key), value):
-				f.say(Lost, flag, "`"+key+"` is for all endpoints that series are divided among: that of the first holds")
 			}
 		}
 		endpoints.Content = append(endpoints.Content, element.node)
+	}
+	for _, key := range differing(all) {
+		f.say(Lost, flag, "`"+key+"` is for all endpoints that series are divided among: that of the first holds")
 	}
 	f.say(Changed, flag, "series are divided by another hash: most go to another destination than before")
 	made := newTable().set("endpoints", endpoints)
@@ -62,6 +64,22 @@ func dividedAmong(f *flags, all []table, global []*yaml.Node) table {
 	made.set("shard_by_url", shards)
 	made.node.Content = append(made.node.Content, common.node.Content...)
 	return made
+}
+
+// differing are the keys for all endpoints that these have, or have not, each its own way.
+func differing(all []table) (keys []string) {
+	for _, settings := range all {
+		for k := 0; k < len(settings.node.Content); k += 2 {
+			key := settings.node.Content[k].Value
+			if key == "http" || key == "queue" || ownOfEndpoints[key] || slices.Contains(keys, key) {
+				continue
+			}
+			if slices.ContainsFunc(all, func(other table) bool { return !alike(find(all[0].node, key), find(other.node, key)) }) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }
 
 // alike tells whether two values are written the same.
