@@ -23,6 +23,9 @@ func cardinalityFindings(s *source, add func(finding)) {
 		f.Severity, f.Title = severityError, fmt.Sprintf("%s is full: %s series of %s", s.name(), grouped(o.Series), grouped(o.MaxSeries))
 		f.Detail = "New series of all metrics are kept out. Series already admitted are not affected."
 		f.Next = "Find what explodes and limit it by a rule, or raise `memory.max_series`."
+		if o.Mode == modeDryRun {
+			f.Severity, f.Detail = severityInfo, "Nothing is kept out in a dry run. With `mode: enforce` new series of all metrics would be."
+		}
 		add(f)
 	}
 	reported := map[string]bool{}

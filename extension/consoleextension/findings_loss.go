@@ -21,7 +21,7 @@ func lossFindings(before, now *reading, s *source, g *graph, refusing map[string
 	if before != nil {
 		was = lossesOf(before, s)
 	}
-	dropped := lossesOf(now, s)
+	dropped, refused := lossesOf(now, s), refusedLately(before, now, s)
 	view := viewOverview
 	if s.Delivery != nil || s.Intake != nil {
 		view = viewDelivery
@@ -29,7 +29,7 @@ func lossFindings(before, now *reading, s *source, g *graph, refusing map[string
 	for _, reason := range slices.Sorted(maps.Keys(dropped)) {
 		n := dropped[reason]
 		lost := n - was[reason]
-		if n <= 0 || reason == inspect.ReasonRefused && lost > 0 { // what is refused now has a finding of its own
+		if n <= 0 || reason == inspect.ReasonRefused && refused > 0 { // what is refused now has a finding of its own
 			continue
 		}
 		f := finding{
@@ -51,7 +51,7 @@ func lossFindings(before, now *reading, s *source, g *graph, refusing map[string
 		add(f)
 	}
 	// What an exporter refuses is said of its destinations.
-	if refused := refusedLately(before, now, s); refused > 0 && s.Delivery == nil {
+	if refused > 0 && s.Delivery == nil {
 		f := refusalFinding(s, g, refusing, refused, seconds)
 		if full := fullBehind(before, now, s, g); full != "" {
 			f.Next = "The queue of " + full + " is full: see there."
@@ -101,14 +101,16 @@ func refusedLately(before, now *reading, s *source) int64 {
 	return flow.Refused - earlier.Refused
 }
 
-// fullBehind names an exporter that refused what a receiver of its pipeline offered.
-func fullBehind(before, now *reading, receiver *source, g *graph) string {
+// fullBehind names an exporter that refused what a receiver of its pipeline offered: of several the same each time.
+func fullBehind(before, now *reading, receiver *source, g *graph) (name string) {
 	for s := range now.flows {
 		if s.Delivery != nil && refusedLately(before, now, s) > 0 && sharePipeline(g.nodes[s.node()], g.nodes[receiver.node()]) {
-			return s.name()
+			if name == "" || s.name() < name {
+				name = s.name()
+			}
 		}
 	}
-	return ""
+	return name
 }
 
 // intakeFinding is about requests that clients sent in vain, and will not send again.

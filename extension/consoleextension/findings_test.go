@@ -105,6 +105,23 @@ func TestRefusals(t *testing.T) {
 	require.Contains(t, all[0].Next, "memory_limiter refuses")
 }
 
+// Before there are two readings nobody knows whether it still refuses: what was lost by then is said all the same.
+func TestRefusalsOfTheFirstMomentAreSaid(t *testing.T) {
+	s := open(t)
+	s.configure(pipelines)
+	receiver := s.counter(component.KindReceiver, "fastprometheus")
+	receiver.flow.Refused, receiver.flow.Dropped = 3, map[string]int64{inspect.ReasonRefused: 300}
+	titles, all := s.findings()
+	require.Equal(t, []string{"warning: fastprometheus has lost 300 since it started: refused"}, titles)
+	require.Equal(t, "Whether more is lost now is known in a moment.", all[0].Detail)
+	s.clock.pass(sampleInterval)
+	s.sample()
+	receiver.flow.Refused, receiver.flow.Dropped = 6, map[string]int64{inspect.ReasonRefused: 600}
+	s.clock.pass(sampleInterval)
+	titles, _ = s.findings()
+	require.Equal(t, []string{"error: The pipeline does not take all that fastprometheus offers"}, titles)
+}
+
 // What was scraped cannot be scraped again; what a client sent it can send again.
 func TestRefusalsAreLossesWhereNothingComesAgain(t *testing.T) {
 	f := func(s inspect.Source, want, detail string) {
@@ -255,6 +272,7 @@ func TestLimitsThatAreReached(t *testing.T) {
 	f(inspect.CardinalityOverview{Limits: values, Rejects: []inspect.Reject{{Rule: "r", Metric: "sales"}}},
 		"warning: Rule r is at its limit: 10 of 10 values of a label: label page of sales has about 40 values")
 	f(inspect.CardinalityOverview{Series: 7, MaxSeries: 7}, "error: cardinality is full: 7 series of 7")
+	f(inspect.CardinalityOverview{Mode: "dry_run", Series: 7, MaxSeries: 7}, "info: cardinality is full: 7 series of 7")
 	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
 }
 
