@@ -114,6 +114,7 @@ func TestInvalidConfigs(t *testing.T) {
 		"missing_certificate":           {"`tls_config.cert_file`", "/nowhere/key"},
 		"missing_discovery_certificate": {"`tls_config.cert_file`", "/nowhere/key"},
 		"cert_without_key":              {"exactly one of key or key_file"},
+		"discovery_without_pause":       {"`refresh_interval` of http_sd_configs must be positive", `job "b"`},
 		"timeout_beyond_interval":       {"scrape timeout greater than scrape interval"},
 		"numbers": {
 			"`series_limit`", "`max_concurrent_scrapes`", "`max_body_size`", "`max_page_memory`", "`initial_scrape_offset`", "`reload_interval`",

@@ -182,7 +182,7 @@ func complete(job *promconfig.ScrapeConfig, maxBody int64) (*promconfig.ScrapeCo
 	if own.BodySizeLimit == 0 {
 		own.BodySizeLimit = units.Base2Bytes(maxBody)
 	}
-	if err := checkFiles(&own); err != nil {
+	if err := errors.Join(checkFiles(&own), checkIntervals(&own)); err != nil {
 		return &own, fmt.Errorf("cannot use job %q: %w", own.JobName, err)
 	}
 	return &own, nil
@@ -251,6 +251,20 @@ func checkFiles(job *promconfig.ScrapeConfig) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkIntervals finds service discovery that would ask without a pause: Prometheus's panics.
+func checkIntervals(job *promconfig.ScrapeConfig) error {
+	for _, mechanism := range job.ServiceDiscoveryConfigs {
+		value := reflect.Indirect(reflect.ValueOf(mechanism))
+		if value.Kind() != reflect.Struct {
+			continue
+		}
+		if field := value.FieldByName("RefreshInterval"); field.IsValid() && field.Kind() == reflect.Int64 && field.Int() <= 0 {
+			return fmt.Errorf("`refresh_interval` of %s_sd_configs must be positive", mechanism.Name())
+		}
+	}
+	return nil
 }
 
 func checkHTTPFiles(cfg *commonconfig.HTTPClientConfig) error {

@@ -92,13 +92,14 @@ func TestInvalid(t *testing.T) {
 		"{endpoint: 'http://', interval: 1s, collector_id: a}":                                 {"`endpoint`"},
 		"{surprise: 1}":                   {"surprise"},
 		"{http_sd_config: {surprise: 1}}": {"`http_sd_config`", "surprise"},
-		"{endpoint: 'http://a', interval: 1s, collector_id: a, allowed_files: [a]}":      {"`allowed_files`", "\"a\""},
-		"{endpoint: 'http://a', interval: 1s, collector_id: a, allowed_files: ['/[']}":   {"`allowed_files`"},
-		"{http_scrape_config: {surprise: 1}}":                                            {"`http_scrape_config`", "surprise"},
-		"{http_scrape_config: {bearer_token_file: a, basic_auth: {username: b}}}":        {"`http_scrape_config`"},
-		"{endpoint: 'http://a', interval: 1s, collector_id: a, tls: {min_version: '9'}}": {"9"},
-		"{endpoint: 'http://a', interval: 1s, collector_id: a, tls: {ca_pem: '%'}}":      {"`tls::ca_pem`"},
-		"{endpoint: 'http://a', interval: 1s, collector_id: a, proxy_url: ':'}":          {"`proxy_url`"},
+		"{endpoint: 'http://a', interval: 1s, collector_id: a, allowed_files: [a]}":                     {"`allowed_files`", "\"a\""},
+		"{endpoint: 'http://a', interval: 1s, collector_id: a, allowed_files: ['/[']}":                  {"`allowed_files`"},
+		"{http_scrape_config: {surprise: 1}}":                                                           {"`http_scrape_config`", "surprise"},
+		"{http_scrape_config: {bearer_token_file: a, basic_auth: {username: b}}}":                       {"`http_scrape_config`"},
+		"{endpoint: 'http://a', interval: 1s, collector_id: a, tls: {min_version: '9'}}":                {"9"},
+		"{endpoint: 'http://a', interval: 1s, collector_id: a, tls: {ca_pem: '%'}}":                     {"`tls::ca_pem`"},
+		"{endpoint: 'http://a', interval: 1s, collector_id: a, proxy_url: ':'}":                         {"`proxy_url`"},
+		"{endpoint: 'http://a', interval: 1s, collector_id: a, http_sd_config: {refresh_interval: 0s}}": {"`http_sd_config`", "`refresh_interval`", "0s"},
 	} {
 		_, err := load(t, text)
 		for _, word := range words {

@@ -26,6 +26,9 @@ func (c *Config) discovery() (promhttp.SDConfig, error) {
 	if c.Discovery.read != nil {
 		out = *c.Discovery.read
 	}
+	if out.RefreshInterval <= 0 { // it would ask all the time, or panic
+		return out, fmt.Errorf("`http_sd_config`: `refresh_interval` must be positive, got %s", out.RefreshInterval)
+	}
 	tls, err := prometheusTLS(c.Client.TLS)
 	if err != nil {
 		return out, err

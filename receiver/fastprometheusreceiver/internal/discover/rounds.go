@@ -103,7 +103,7 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 		if told && len(changed) == 0 {
 			continue
 		}
-		if !sleep(ctx, time.Until(at)) {
+		if !sleep(ctx, untilTaken(asked, at, time.Now())) {
 			return
 		}
 		told = true
@@ -122,6 +122,10 @@ func (r rounds) next(now time.Time) (asked, at time.Time) {
 	round := now.Add(-own).Truncate(r.interval).Add(r.interval)
 	return round.Add(own), round.Add(min(r.interval/2, mostAnswering)).Truncate(grid).Add(grid / 2)
 }
+
+// untilTaken is how long a member that asked waits to take up what it was told. If its clock was set back meanwhile, that is no longer than was
+// planned: else nothing would be taken up until the clock is again where it was.
+func untilTaken(asked, at, now time.Time) time.Duration { return min(at.Sub(now), at.Sub(asked)) }
 
 // sleep returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -104,3 +104,14 @@ func TestRoundsOfOne(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A clock that is set back, or forth, between the question and the answer holds nobody up.
+func TestRoundsOutliveAClockThatIsSet(t *testing.T) {
+	r := rounds{interval: 30 * time.Second, place: 7}
+	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+	asked, at := r.next(now)
+	require.Equal(t, at.Sub(asked)-time.Second, untilTaken(asked, at, asked.Add(time.Second)))
+	for _, set := range []time.Duration{-24 * time.Hour, -time.Minute, time.Minute, 24 * time.Hour} {
+		require.LessOrEqual(t, untilTaken(asked, at, asked.Add(set)), mostAnswering+grid, set)
+	}
+}
