@@ -182,7 +182,6 @@ func (r *row) settle() {
 // release ends the lease of a lane's entries: done takes them out of it, else they are the next to be leased again.
 func (d *destination) release(l *lane, entries []*entry, done bool) {
 	d.leased--
-	tenant := entries[0].tenant
 	if done {
 		d.held -= l.held
 		l.held = 0
@@ -192,12 +191,11 @@ func (d *destination) release(l *lane, entries []*entry, done bool) {
 			d.removed(e)
 		}
 		l.of.leave(l)
-		delete(d.paused, tenant) // it is served
 	} else {
 		d.shorten(l, entries, 0)
-		if p := d.paused[tenant]; p != nil {
-			p.probing = false
-		}
+	}
+	if p := d.paused[l.key.tenant]; p != nil {
+		p.probing = false
 	}
 	// A finished epoch may free every lane of the next.
 	d.wake.Broadcast()

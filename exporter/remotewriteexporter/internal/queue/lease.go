@@ -55,7 +55,7 @@ func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, 
 			return nil, err
 		case reason != "":
 			q.cfg.Dropped(destination, reason, entries[0].known().Header)
-			l.Done([]error{errors.New("the queue dropped the data: " + reason)})
+			l.done([]error{errors.New("the queue dropped the data: " + reason)}, false)
 		default:
 			return l, nil
 		}
@@ -166,7 +166,10 @@ func (l *Lease) shorten(n int) {
 // Done says that the destination is done with the blocks, sent or dropped: lost says which were not delivered, and is nil
 // where all were. A storage is told before their lane may be leased again: so after a crash what one lease delivered comes
 // again, and no more of a lane.
-func (l *Lease) Done(lost []error) {
+func (l *Lease) Done(lost []error) { l.done(lost, true) }
+
+// done is Done; what the queue drops by itself is no answer, and says nothing of whether the destination serves the tenant.
+func (l *Lease) done(lost []error, answered bool) {
 	q := l.queue
 	var finished []*entry
 	delivered := false
@@ -187,6 +190,9 @@ func (l *Lease) Done(lost []error) {
 	}
 	d := q.destinations[l.destination]
 	d.release(l.lane, l.entries, true)
+	if answered {
+		delete(d.paused, l.lane.key.tenant)
+	}
 	if delivered {
 		d.serve(l.lane.key.tenant)
 	}

@@ -110,3 +110,46 @@ func TestFullStorageTakesFromThoseWhoMayLose(t *testing.T) {
 	require.Positive(t, dropped[ReasonFull])
 	require.NoError(t, q.Close(t.Context()))
 }
+
+// TestWhatWasLeftOutStaysOut: a block that one destination had no room for does not come to it with the next start, though another had it stored.
+func TestWhatWasLeftOutStaysOut(t *testing.T) {
+	m := newMedium()
+	both := func(c *Config) { c.Storage, c.Own = on(m), []Policy{sized(1, DropNewest), sized(10, Block)} }
+	q, dropped := open(t, 2, 0, both)
+	for n := range 3 {
+		push(t, q, 0, blockOf(n, n))
+	}
+	require.Equal(t, drops{ReasonFull: 2}, dropped)
+	require.NoError(t, q.Close(t.Context()))
+	q, dropped = open(t, 2, 0, both)
+	require.Equal(t, []int{0}, contents(t, q, 0))
+	require.Equal(t, []int{0, 1, 2}, contents(t, q, 1))
+	require.Empty(t, dropped)
+	require.Equal(t, 1+reserves, m.count(), "nothing is left but the index and the reserve")
+	require.NoError(t, q.Close(t.Context()))
+}
+
+// TestAClockThatWasSetBackKeepsNothingForLonger: what was stored by a clock that was ahead waits for no longer than anything else.
+func TestAClockThatWasSetBackKeepsNothingForLonger(t *testing.T) {
+	m := newMedium()
+	inBubble := func(f func(t *testing.T, q *Queue, dropped drops)) {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Hour)
+			q, dropped := open(t, 1, 10, func(c *Config) { c.Storage, c.MaxAge = on(m), time.Minute })
+			f(t, q, dropped)
+			require.NoError(t, q.Close(t.Context()))
+		})
+	}
+	inBubble(func(t *testing.T, q *Queue, _ drops) {
+		time.Sleep(24 * time.Hour)
+		push(t, q, 0, blockOf(1, 0))
+	})
+	inBubble(func(t *testing.T, q *Queue, dropped drops) { // each bubble has its own clock
+		require.False(t, q.Stats(0).Oldest.After(time.Now()))
+		next(t, q, 0, 1).Release()
+		time.Sleep(time.Minute)
+		push(t, q, 0, blockOf(2, 0))
+		next(t, q, 0, 2).Done(nil)
+		require.Equal(t, drops{ReasonAge: 1}, dropped)
+	})
+}

@@ -106,6 +106,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 
 // insert puts e into every destination's queue and adds to finished the entries that nobody waits for any more.
 func (q *Queue) insert(e *entry, finished []*entry) []*entry {
+	leftOut := false
 	for i, d := range q.destinations {
 		if !q.isFor(e, i) {
 			continue
@@ -124,7 +125,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 				}
 				finished = q.dropOldest(i, over, anyBlock, finished)
 			case DropNewest:
-				d.refused = int64(e.size)
+				d.refused, leftOut = int64(e.size), true
 				e.done = append(e.done, q.cfg.Destinations[i])
 				e.lost(errFull)
 				q.cfg.Dropped(i, ReasonFull, e.known().Header)
@@ -145,6 +146,9 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 			q.retained += size
 		} else {
 			e.block = nil
+		}
+		if leftOut { // nor is it to come with the next start
+			finished = append(finished, e)
 		}
 	}
 	return finished

@@ -95,6 +95,7 @@ func (q *Queue) recoverBlocks(ctx context.Context, numbers []uint64, r *recovere
 	if err := q.disk.client.Batch(ctx, ops...); err != nil {
 		return fmt.Errorf("cannot read blocks %d to %d from the storage: %w", numbers[0], numbers[len(numbers)-1], err)
 	}
+	now := time.Now()
 	var finished []*entry
 	for i, seq := range numbers {
 		stored, done := ops[2*i].Value, ops[2*i+1].Value
@@ -123,6 +124,9 @@ func (q *Queue) recoverBlocks(ctx context.Context, numbers []uint64, r *recovere
 		}
 		r.sound++
 		e.block = nil
+		if e.queued.After(now) { // by a clock that was set back since: it would wait for as long as that was
+			e.queued = now
+		}
 		for i, d := range q.destinations {
 			if q.isFor(e, i) {
 				e.waiting++

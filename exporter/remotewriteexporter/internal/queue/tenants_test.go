@@ -59,6 +59,28 @@ func TestPausedTenantIsProbedByOneLane(t *testing.T) {
 	})
 }
 
+// TestABlockThatIsTooOldIsNoAnswer: that the queue drops it does not end the pause of its tenant, which goes on being probed by one lane.
+func TestABlockThatIsTooOldIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, dropped := open(t, 1, 100, func(c *Config) { c.Tenants, c.Senders, c.MaxAge = 10, 4, time.Minute })
+		push(t, q, 0, tenantBlock(1, "a"))
+		next(t, q, 0, 1).Later(0, nil, 2*time.Minute)
+		time.Sleep(2 * time.Minute)
+		for n := 2; n < 6; n++ {
+			b := tenantBlock(n, "a")
+			b.Shard = n % 2
+			push(t, q, 0, b)
+		}
+		probe := next(t, q, 0, 2)
+		require.Equal(t, drops{ReasonAge: 1}, dropped)
+		idle(t, q)
+		probe.Done(nil)
+		next(t, q, 0, 3).Done(nil)
+		next(t, q, 0, 4).Done(nil)
+		next(t, q, 0, 5).Done(nil)
+	})
+}
+
 func TestWhatIsDoneBeforeAPauseIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := open(t, 1, 100, shared)

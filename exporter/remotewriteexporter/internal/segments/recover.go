@@ -38,8 +38,8 @@ func (s *Store) recover() error {
 			s.untold = append(s.untold, filepath.Join(s.dir, e.Name()))
 			continue
 		}
-		digits, ok := strings.CutSuffix(e.Name(), suffix)
-		if number, err := strconv.ParseUint(digits, 16, 64); ok && err == nil {
+		number, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), suffix), 16, 64)
+		if err == nil && s.name(number) == filepath.Join(s.dir, e.Name()) { // else it is somebody else's, such as feed.log
 			numbers = append(numbers, number)
 		}
 	}

@@ -261,3 +261,23 @@ func TestNobodyElseUsesTheFolder(t *testing.T) {
 	require.Error(t, s.Set(t.Context(), "a", nil))
 	open(t, dir)
 }
+
+// TestFilesOfOthersAreLeftAlone: a name may happen to be a number, and is none of ours.
+func TestFilesOfOthersAreLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	require.NoError(t, s.Set(t.Context(), "key", []byte("value")))
+	require.NoError(t, s.Close(t.Context()))
+	strangers := []string{"feed.log", "1.log", "00000000000000AB.log", "0000000000000001"}
+	for _, name := range strangers {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("a stranger's"), 0o600))
+	}
+	s = open(t, dir)
+	require.Equal(t, map[string]string{"key": "value"}, contents(t, s))
+	require.NoError(t, s.Set(t.Context(), "key", []byte("another")))
+	require.NoError(t, s.Close(t.Context()))
+	require.Equal(t, map[string]string{"key": "another"}, contents(t, open(t, dir)))
+	for _, name := range strangers {
+		require.FileExists(t, filepath.Join(dir, name))
+	}
+}
