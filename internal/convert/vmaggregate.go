@@ -138,14 +138,17 @@ func (a *aggregation) rule(s *section) {
 	for _, selector := range selectorsOf(matches) {
 		made, ok := a.matches(selector)
 		if !ok {
-			s.say(Lost, matches, "match", strconv.Quote(selector)+" is left out, and what it matches is sent as it is: the processor matches names and attributes with `*`, "+
-				"and nothing but what is there")
+			s.say(Lost, matches, "match", strconv.Quote(selector)+" is left out, and what it matches is sent as it is: "+
+				"the processor has one pattern for a label, which cannot say this")
 			continue
 		}
 		all = append(all, made...)
 	}
 	if len(all) == 0 {
 		return
+	}
+	if all = oneOfNames(all); len(all) > 1 {
+		s.say(Changed, matches, "match", "each of its selectors has a rule: what several of them match, each adds up")
 	}
 	if d, err := duration(s.text("interval")); err == nil && d > 0 {
 		aggregate.set("interval", goDuration(d))
@@ -266,30 +269,22 @@ func (a *aggregation) outputs(s *section, list *yaml.Node) []string {
 
 // match makes what the processor matches of a selector.
 func (a *aggregation) match(matchers []matcher) (table, bool) {
-	made := newTable()
+	made, resource, attributes := newTable(), newTable(), newTable()
 	carry := a.in.carrier(a.file)
 	carry.templates = true
-	resource, attributes := newTable(), newTable()
-	for i, m := range matchers {
-		glob, ok := globOf(m)
-		if !ok || slices.ContainsFunc(matchers[:i], func(other matcher) bool { return other.label == m.label }) { // of a label there is one pattern
+	for _, m := range matchers {
+		in, key, patternOf := attributes, m.label, patternOf
+		if m.label == "__name__" {
+			in, key, patternOf = made, "metric", namePatternOf
+		} else if of := resourceLabels[m.label]; of != "" {
+			in, key = resource, of
+		}
+		pattern, ok := patternOf(m)
+		if !ok || in.has(key) { // the processor asks one thing of each
 			return made, false
 		}
-		glob = carry.text(glob)
-		switch {
-		case m.label == "__name__":
-			whole := glob
-			for _, part := range []string{"_bucket", "_sum", "_count"} { // of a histogram, which is one metric
-				glob = strings.TrimSuffix(glob, part)
-			}
-			if glob != whole && strings.HasSuffix(glob, "*") { // it would be whatever else begins so
-				return made, false
-			}
-			made.set("metric", glob)
-		case resourceLabels[m.label] != "":
-			resource.set(resourceLabels[m.label], glob)
-		default:
-			attributes.set(m.label, glob)
+		if pattern != "" {
+			in.set(key, carry.text(pattern))
 		}
 	}
 	if !resource.empty() {
@@ -299,28 +294,4 @@ func (a *aggregation) match(matchers []matcher) (table, bool) {
 		made.set("attributes", attributes)
 	}
 	return made, true
-}
-
-// globOf makes a pattern with * of a matcher, if it can be said so.
-func globOf(m matcher) (string, bool) {
-	if m.not || m.regex == "" {
-		return "", false
-	}
-	var glob strings.Builder
-	for rest := m.regex; rest != ""; {
-		switch {
-		case strings.HasPrefix(rest, ".*"), strings.HasPrefix(rest, ".+"):
-			glob.WriteByte('*')
-			rest = rest[2:]
-		case rest[0] == '\\' && len(rest) > 1 && rest[1] != '*' && strings.ContainsRune(`.+()|[]{}^$?\`, rune(rest[1])):
-			glob.WriteByte(rest[1])
-			rest = rest[2:]
-		case strings.ContainsRune(`.*+?()|[]{}^$\`, rune(rest[0])):
-			return "", false
-		default:
-			glob.WriteByte(rest[0])
-			rest = rest[1:]
-		}
-	}
-	return glob.String(), true
 }
