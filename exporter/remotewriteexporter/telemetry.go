@@ -156,6 +156,10 @@ func (t *telemetry) storageDamaged(d segments.Damage) {
 		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped during the last write, which was not confirmed to anyone, or the file is damaged", file, bytes)
 		return
 	}
+	if d.Ended {
+		t.log.Error("the queue on disk ends before it should, as if files at its end were deleted or cut off: blocks that were in them are lost, and counted as dropped as far as is known how many; all else is sent", file, bytes)
+		return
+	}
 	t.log.Error("a part of the queue on disk cannot be read: blocks in it are lost, and counted as dropped as far as is known how many; all else is sent", file, bytes)
 }
 

@@ -118,8 +118,8 @@ func (h history) open(t *testing.T, files map[string][]byte) (o outcome) {
 	return o
 }
 
-// TestWhatAPageTakesIsCounted: wherever a page of a log is wiped, each block arrives or counts as dropped, and none that was delivered does. Only
-// of the end of a log, where nothing sound follows, nobody can tell what there was.
+// TestWhatAPageTakesIsCounted: wherever a page of a log is wiped, also at its end, each block arrives or counts as dropped, and none that was
+// delivered does.
 func TestWhatAPageTakesIsCounted(t *testing.T) {
 	racetest.Sequential(t)
 	const page = 4096
@@ -133,7 +133,6 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 				}
 				whole := h.files[name]
 				require.Greater(t, len(whole), 3*page)
-				last := bytes.LastIndex(whole, []byte("\xb1god")) // record
 				require.Equal(t, outcome{arrived: len(h.waiting)}, h.open(t, h.files))
 				counted := 0
 				for at := 0; at < len(whole); at += step {
@@ -145,10 +144,8 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 					missing := len(h.waiting) - o.arrived
 					counted += o.lost
 					switch {
-					case at+page > last:
-						require.GreaterOrEqual(t, missing, o.corrupt+o.lost, "at %d: %+v", at, o)
 					case o.torn:
-						t.Errorf("at %d of %d: it is not the end", at, len(whole))
+						t.Errorf("at %d of %d: all of it was confirmed", at, len(whole))
 					case delivers: // what was delivered and comes again stands for something that is lost, where nobody knows better
 						require.GreaterOrEqual(t, missing, o.corrupt+o.lost, "at %d: %+v", at, o)
 						require.LessOrEqual(t, missing, o.corrupt+o.lost+o.again, "at %d: %+v", at, o)
@@ -185,6 +182,51 @@ func TestAFileThatIsGoneIsCounted(t *testing.T) {
 	o = h.open(t, short)
 	require.Equal(t, len(h.waiting)-o.arrived, o.lost+o.corrupt)
 	require.Greater(t, o.lost, 5)
+}
+
+// TestAnEndThatIsGoneIsCounted: files at the end of a log that somebody deletes, and a last file that is cut off anywhere, also between two
+// records. What came before it arrives.
+func TestAnEndThatIsGoneIsCounted(t *testing.T) {
+	racetest.Sequential(t)
+	for _, delivers := range []bool{false, true} {
+		h := record(t, 9, 400_000, delivers, 60)
+		logs := slices.Sorted(maps.Keys(h.files))
+		logs = slices.DeleteFunc(logs, func(name string) bool { return filepath.Ext(name) != ".log" })
+		require.Equal(t, !delivers, len(logs) > 2)
+		require.Equal(t, outcome{arrived: len(h.waiting)}, h.open(t, h.files))
+		check := func(what string, files map[string][]byte) {
+			o := h.open(t, files)
+			missing := len(h.waiting) - o.arrived
+			require.False(t, o.torn, what)
+			require.LessOrEqual(t, o.corrupt+o.lost, missing, "%s: %+v", what, o)
+			require.LessOrEqual(t, missing, o.corrupt+o.lost+o.again, "%s: %+v", what, o)
+			if !delivers {
+				require.Zero(t, o.again)
+			}
+		}
+		for n := range logs {
+			files := maps.Clone(h.files)
+			for _, name := range logs[n:] {
+				delete(files, name)
+			}
+			check(fmt.Sprintf("from file %d of %d on", n, len(logs)), files)
+		}
+		last := logs[len(logs)-1]
+		whole := h.files[last]
+		for at := 0; at < len(whole); at += len(whole) / 23 {
+			files := maps.Clone(h.files)
+			files[last] = whole[:at]
+			check(fmt.Sprintf("cut off at %d of %d", at, len(whole)), files)
+			next := bytes.Index(whole[at:], []byte("\xb1god")) // record
+			if next > 0 {
+				files[last] = whole[:at+next]
+				check(fmt.Sprintf("cut off between records, at %d of %d", at+next, len(whole)), files)
+			}
+		}
+		delete(h.files, "reached") // as by an earlier version
+		delete(h.files, last)
+		require.Zero(t, h.open(t, h.files).lost)
+	}
 }
 
 // TestWhatWasDeliveredOnAFullDiskIsNotLost: where a file went while there was no room to say so, nobody knows how many blocks there

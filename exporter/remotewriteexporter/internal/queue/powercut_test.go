@@ -113,11 +113,17 @@ func cutPages(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	return image
 }
 
+// notWaitedFor is the file of a log that says how far it is written: after that is on the disk.
+const notWaitedFor = "reached"
+
 // cutLog is for files that are appended to, and deleted once that is on the disk: the oldest first.
 func cutLog(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	image := map[string][]byte{}
 	if r.IntN(2) == 0 { // what is appended is on the disk, and some of what was deleted may be, too
 		maps.Copy(image, after)
+		if r.IntN(2) == 0 {
+			image[notWaitedFor] = before[notWaitedFor]
+		}
 		gone := slices.DeleteFunc(slices.Sorted(maps.Keys(before)), func(name string) bool { return after[name] != nil })
 		for _, name := range gone[r.IntN(len(gone)+1):] {
 			image[name] = before[name]
@@ -128,8 +134,10 @@ func cutLog(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	last := slices.Max(slices.DeleteFunc(slices.Collect(maps.Keys(after)), func(name string) bool { return filepath.Ext(name) != ".log" }))
 	for name, now := range after {
 		was, ok := before[name]
-		if name != last { // that was waited for
-			image[name] = now
+		if name != last {
+			if name != notWaitedFor {
+				image[name] = now
+			}
 			continue
 		}
 		if len(was) >= len(now) || !ok && r.IntN(4) == 0 {

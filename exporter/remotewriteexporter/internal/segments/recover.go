@@ -45,14 +45,16 @@ func (s *Store) recover() error {
 	}
 	slices.Sort(numbers)
 	s.promised = unknown
+	r, end := s.readReached(), int64(0)
 	for i, number := range numbers {
 		if i > 0 && number != numbers[i-1]+1 {
 			s.damage(Damage{File: s.name(numbers[i-1] + 1)}) // it is not there
 		}
-		if err := s.replay(number, i == len(numbers)-1); err != nil {
+		if end, err = s.replay(number, i == len(numbers)-1, r); err != nil {
 			return fmt.Errorf("cannot read %s: %w", s.name(number), err)
 		}
 	}
+	s.findEnd(r, end)
 	if len(s.untold) > 0 { // the last record counts values that were in them
 		s.promised = unknown
 	}
@@ -63,10 +65,11 @@ func (s *Store) recover() error {
 	return nil
 }
 
-func (s *Store) replay(number uint64, isLast bool) error {
+// replay reads a file, the last of which may have a torn end, and returns where its last sound record ends.
+func (s *Store) replay(number uint64, isLast bool, r reached) (end int64, err error) {
 	content, err := s.readFile(number)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	g := &segment{number: number, size: int64(len(content))}
 	s.segments = append(s.segments, g)
@@ -80,15 +83,16 @@ func (s *Store) replay(number uint64, isLast bool) error {
 		if sound {
 			s.apply(g, content[at:at+size], at, true)
 			at += size
+			end = int64(at)
 			continue
 		}
 		next := nextRecord(content, at+1)
-		if next == len(content) && isLast && isTorn(content[at:]) {
+		if next == len(content) && isLast && !r.isBeyond(number, int64(at)) && isTorn(content[at:]) {
 			if !isBegun(content[at:]) {
 				s.opts.Damaged(Damage{File: s.name(number), Bytes: int64(next - at), Torn: true})
 			}
 			if err := s.cutOff(g, at); err != nil {
-				return err
+				return 0, err
 			}
 			break
 		}
@@ -102,7 +106,7 @@ func (s *Store) replay(number uint64, isLast bool) error {
 		s.setAside(number)
 		s.damage(Damage{File: s.name(number), Bytes: int64(damaged)})
 	}
-	return nil
+	return end, nil
 }
 
 // readFile reads a file, with zeros for what the disk does not give: so that costs what was there, and not all that is stored.

@@ -40,6 +40,8 @@ type Damage struct {
 	Bytes int64 // 0 if the file is not there, or empty
 	// Torn says that it may be no more than the last write, in which the machine stopped: nobody was told that it was done.
 	Torn bool
+	// Ended says that the log ends here, though it went on.
+	Ended bool
 }
 
 // unknown is how many values there should be where the log does not say.
@@ -55,6 +57,8 @@ type Store struct {
 	index    map[string]place
 	segments []*segment // the last is written to
 	file     *os.File   // of that
+	reached  *os.File   // says how far the log is written; nil if it cannot be said
+	boot     uint32     // of the machine
 	size     int64      // of all
 	live     int64      // of values
 	counted  int        // values that are counted
@@ -84,6 +88,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err := s.begin(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot begin a file in %s: %w", dir, err), lock.Close())
 	}
+	s.beginReached()
 	s.reap()
 	s.fillReserve()
 	return s, nil
@@ -251,6 +256,7 @@ func (s *Store) write(ops []*storage.Operation) error {
 			s.keep(op.Key, place{s.active(), at + int64(s.ends[i]-len(op.Value)), uint32(len(op.Value))})
 		}
 	}
+	_ = s.noteReached()
 	return nil
 }
 
@@ -269,6 +275,9 @@ func (s *Store) Close(context.Context) error {
 		return nil
 	}
 	s.closed = true
+	if s.reached != nil {
+		_ = s.reached.Close()
+	}
 	return errors.Join(s.file.Sync(), s.file.Close(), s.lock.Close())
 }
 

@@ -74,7 +74,7 @@ func TestAFirstFileThatIsGoneIsTold(t *testing.T) {
 // TestALogOpensThoughThereIsNoRoomForAFile: what it holds can be read and deleted, which makes room.
 func TestALogOpensThoughThereIsNoRoomForAFile(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=32m,nr_inodes=6"); err != nil {
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=32m,nr_inodes=7"); err != nil {
 		t.Skipf("cannot mount a file system of one's own here: %v", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
