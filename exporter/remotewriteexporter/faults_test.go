@@ -140,6 +140,42 @@ func TestWhoFindsEverythingTooLargeIsNotAskedForEver(t *testing.T) {
 	require.Less(t, len(d.headers()), 100)
 }
 
+// TestAProxyThatFindsAlmostEverythingTooLargeCostsNothing: in no format, also what cannot be split any further; and requests are as large as before
+// then.
+func TestAProxyThatFindsAlmostEverythingTooLargeCostsNothing(t *testing.T) {
+	for _, format := range []struct{ message, compression string }{
+		{"2.0", zstd}, {"2.0", snappy}, {"1.0", zstd}, {"1.0", snappy},
+	} {
+		t.Run(format.message+" "+format.compression, func(t *testing.T) {
+			t.Parallel()
+			d := newReceived(t, nil)
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.ProtobufMessage, c.Compression = d.URL, format.message, format.compression
+			})
+			const batches = 20
+			for n := range batches {
+				if n == 5 {
+					was := len(d.headers())
+					d.setAnswer(func(n int, w http.ResponseWriter, _ *http.Request) bool {
+						if n >= was+100 || n%29 == 0 {
+							return false
+						}
+						http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+						return true
+					})
+				}
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(2000, n)))
+			}
+			eventually(t, func() bool { return d.samples() == 2000*batches }, "all samples arrive")
+			d.requireOrdered(t)
+			eventually(t, func() bool { return e.Snapshot().Destinations[0].Outcome.Samples == 2000*batches }, "all samples are counted")
+			require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
+			raw, wire := e.destinations[0].Largest()
+			require.Zero(t, raw+wire)
+		})
+	}
+}
+
 func TestPoisonIsDroppedAndCountedAndBlocksNothing(t *testing.T) {
 	for name, code := range map[string]int{"400": 400, "405": 405, "409": 409, "422": 422} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,13 @@ func (c *ceiling) refused(raw, wire int) {
 	c.next = time.Now().Add(jitter(c.pause, 0.2))
 }
 
+// forget ends the ceiling: what was refused was not so for its size.
+func (c *ceiling) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size, c.most, c.reached, c.tried = size{}, 0, false, false
+}
+
 // delivered notes a size that was not too large, and raises the ceiling when that is due. Requests that stay far below it
 // would gain nothing by that.
 func (c *ceiling) delivered(raw, wire int) {

@@ -95,7 +95,6 @@ type Destination struct {
 	hurry   context.CancelFunc
 
 	all    limits // of all requests
-	passed largest
 	served tenants
 
 	mu         sync.Mutex // guards what the log was told last
@@ -103,6 +102,7 @@ type Destination struct {
 	announced  int
 	lastDrop   dropKey
 	lastDropAt time.Time
+	smallAt    time.Time
 }
 
 // New makes a destination. It starts no goroutine.
@@ -232,6 +232,7 @@ func (d *Destination) together(blocks []block.Block) int {
 // sendOne sends a block, in pieces where it is too large. What of it could not be delivered is lost.
 func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Time) (lost, err error) {
 	parts, begun := []block.Block{b}, false
+	refused, spread := small{}, d.cfg.Retry.spread()
 	for len(parts) > 0 {
 		part := parts[0]
 		if limit, _ := d.largest(part); limit > 0 && part.RawSize > limit {
@@ -251,13 +252,22 @@ func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Ti
 			return lost, err
 		}
 		if e.fate == sealed {
-			begun, lost = true, cmp.Or(lost, e.lost)
+			if refused.times > 0 && e.lost == nil {
+				d.forget(part)
+			}
+			begun, lost, refused = true, cmp.Or(lost, e.lost), small{}
 			parts = parts[1:]
 			continue
 		}
-		first, second, err := block.Split(part)
-		if err != nil || part.RawSize < minSplit {
-			lost = d.drop(part.Header, ReasonTooLarge, answer{code: http.StatusRequestEntityTooLarge, err: err})
+		first, second, err := halves(part)
+		if err != nil {
+			if d.mayPass(part, &refused, started) {
+				if err := d.waitForSmall(end.pauses, part, &refused, spread); err != nil {
+					return lost, err
+				}
+				continue
+			}
+			lost, refused = d.drop(part.Header, ReasonTooLarge, answer{code: http.StatusRequestEntityTooLarge, err: err}), small{}
 			parts = parts[1:]
 			continue
 		}

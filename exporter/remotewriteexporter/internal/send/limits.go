@@ -4,9 +4,7 @@
 package send
 
 import (
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
@@ -15,6 +13,7 @@ import (
 type limits struct {
 	sizes  ceiling
 	timely atomic.Int64 // points that may travel together and be in time; 0 while any number was
+	passed taken
 }
 
 func (l *limits) points() int { return int(l.timely.Load()) }
@@ -27,31 +26,6 @@ func (l *limits) learnTime(points int, late bool) {
 	case !late && was > 0 && points > was/2:
 		l.timely.CompareAndSwap(int64(was), int64(was+was/8+1))
 	}
-}
-
-// largest is the largest request that a destination took lately, before compression.
-type largest struct {
-	mu  sync.Mutex
-	raw int
-	at  time.Time
-}
-
-// largestHolds is how long a request tells what the destination takes.
-const largestHolds = 10 * time.Minute
-
-func (l *largest) delivered(raw int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now := time.Now(); raw >= l.raw || now.Sub(l.at) > largestHolds {
-		l.raw, l.at = raw, now
-	}
-}
-
-// covers tells whether so much was taken lately.
-func (l *largest) covers(raw int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return raw <= l.raw && time.Since(l.at) <= largestHolds
 }
 
 // limitOn is what requests with data such as a block's stay within, besides what is for all where tenants are told apart: what one is
@@ -77,10 +51,22 @@ func (d *Destination) largest(b block.Block) (raw, wire int) {
 
 // fits notes that a request was not too large.
 func (d *Destination) fits(b, sent block.Block) {
-	d.all.sizes.delivered(b.RawSize, len(sent.Body()))
+	d.all.fits(b, sent)
 	if d.tenanted(b) {
-		d.passed.delivered(b.RawSize)
-		d.limitOn(b).sizes.delivered(b.RawSize, len(sent.Body()))
+		d.limitOn(b).fits(b, sent)
+	}
+}
+
+func (l *limits) fits(b, sent block.Block) {
+	l.passed.delivered(b.RawSize)
+	l.sizes.delivered(b.RawSize, len(sent.Body()))
+}
+
+// forget notes that it was not for their size that requests with data such as a block's were refused.
+func (d *Destination) forget(b block.Block) {
+	d.all.sizes.forget()
+	if d.tenanted(b) {
+		d.limitOn(b).sizes.forget()
 	}
 }
 
@@ -88,7 +74,7 @@ func (d *Destination) fits(b, sent block.Block) {
 func (d *Destination) tooLarge(b, sent block.Block) {
 	if d.tenanted(b) {
 		d.limitOn(b).sizes.refused(b.RawSize, len(sent.Body()))
-		if d.passed.covers(b.RawSize) {
+		if d.all.passed.covers(b.RawSize) {
 			return
 		}
 	}

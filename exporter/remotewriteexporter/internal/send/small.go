@@ -1,0 +1,149 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+const (
+	// largestHolds is how long a request tells what the destination takes.
+	largestHolds = 10 * time.Minute
+	// smallTime is for how long a request is repeated that is refused as too large though it is too small to be split.
+	smallTime = 5 * time.Minute
+	// fewSmall is how many refusals are enough between which the destination takes others.
+	fewSmall = 6
+	// soonAfter is how soon after such a request was given up another has to be taken, for the content to have been the reason.
+	soonAfter = time.Minute
+)
+
+// taken is what a destination took lately, of all or of a tenant.
+type taken struct {
+	mu       sync.Mutex
+	raw      int       // of the largest request, before compression
+	at       time.Time // when that was
+	last     time.Time // when any was
+	gaveUp   time.Time // when a small one was repeated in vain
+	contents time.Time // when it turned out that some are refused for what is in them
+}
+
+func (t *taken) delivered(raw int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if raw >= t.raw || now.Sub(t.at) > largestHolds {
+		t.raw, t.at = raw, now
+	}
+	if t.last = now; !t.gaveUp.IsZero() {
+		if now.Sub(t.gaveUp) < soonAfter {
+			t.contents = now
+		}
+		t.gaveUp = time.Time{}
+	}
+}
+
+// covers tells whether so much was taken lately.
+func (t *taken) covers(raw int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return raw <= t.raw && time.Since(t.at) <= largestHolds
+}
+
+// since tells whether anything was taken since some time.
+func (t *taken) since(some time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last.After(some)
+}
+
+// refuses tells whether some requests are refused for what is in them, of late.
+func (t *taken) refuses(within time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.contents.IsZero() && time.Since(t.contents) < within
+}
+
+// isContent notes that they are.
+func (t *taken) isContent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.contents = time.Now()
+}
+
+// inVain notes that one was repeated for long enough.
+func (t *taken) inVain() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gaveUp = time.Now()
+}
+
+var errSmall = errors.New("a part of a request is refused as too large that is too small to be split")
+
+// halves splits a request, unless it is too small.
+func halves(b block.Block) (first, second block.Block, err error) {
+	if b.RawSize < minSplit {
+		return first, second, errSmall
+	}
+	return block.Split(b)
+}
+
+// small is a request that cannot be split, or is too small to be, and was refused as too large. If the destination took as much lately it is
+// not the size: something on the way is out of order, which will pass, or it is what is in the request, which will not. So it is repeated for a
+// while, and only a few times where others are taken meanwhile; and for some time after that was in vain not at all.
+type small struct {
+	since, last time.Time // the first refusal, and the last; zero before it
+	times       int
+	against     int // of them that came after others had been taken
+}
+
+// mayPass tells whether a small request that was refused is to be repeated.
+func (d *Destination) mayPass(b block.Block, s *small, started time.Time) bool {
+	t, now := &d.limitOn(b).passed, time.Now()
+	if s.since.IsZero() {
+		if !t.covers(b.RawSize) || t.refuses(d.cfg.Reprobe) {
+			return false
+		}
+		s.since, s.last = now, now
+	}
+	if s.times++; d.all.passed.since(s.last) {
+		s.against++
+	}
+	s.last = now
+	switch limit := d.cfg.Retry.MaxElapsedTime; {
+	case limit > 0 && now.Sub(started) >= limit:
+		return false
+	case s.against >= fewSmall:
+		t.isContent()
+		return false
+	case now.Sub(s.since) >= smallTime:
+		t.inVain()
+		return false
+	}
+	return true
+}
+
+// waitForSmall pauses before a small request is repeated.
+func (d *Destination) waitForSmall(ctx context.Context, b block.Block, s *small, spread float64) error {
+	refused := answer{code: http.StatusRequestEntityTooLarge}
+	d.telemetry.Retried(refused.reason())
+	d.mu.Lock()
+	news := time.Since(d.smallAt) >= complainInterval
+	if news {
+		d.smallAt = time.Now()
+	}
+	d.mu.Unlock()
+	if news {
+		d.log.Warn("destination refuses as too large what it took before, also the smallest requests; they are repeated for a while",
+			zap.Int("code", refused.code), zap.Int("bytes before compression", b.RawSize), zap.Duration("for", smallTime))
+	}
+	return d.cfg.Retry.wait(ctx, s.times-1, false, spread, 0)
+}
