@@ -4,6 +4,8 @@
 package remotewriteexporter
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // leaveInFileStorage leaves what a destination that is down was not sent, in the file of file_storage in a folder. No request is under way
@@ -139,5 +143,93 @@ func TestNamesOfFileStorage(t *testing.T) {
 		require.NoError(t, err)
 		require.FileExists(t, filepath.Join(directory, fileStorageName(id)))
 		require.NoError(t, client.Close(t.Context()))
+	}
+}
+
+// TestDamagedFileOfFileStorageStopsNoStart: pages of zeros, a file that was cut off, bits and pages of another kind, anywhere. What is not damaged
+// arrives, once; what is lost is told, and the file stays.
+func TestDamagedFileOfFileStorageStopsNoStart(t *testing.T) {
+	racetest.Sequential(t)
+	const calls, series, damages = 60, 200, 60
+	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
+	directory := t.TempDir()
+	e := create(t, func(c *Config) { c.Endpoint, c.Queue.Storage = d.URL, &storageID })
+	require.NoError(t, e.Start(t.Context(), newFiles(t, directory, nil)))
+	for n := range calls {
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(series, n)))
+	}
+	require.NoError(t, e.Shutdown(t.Context()))
+	sound, err := os.ReadFile(filepath.Join(directory, "exporter_remotewrite__remotewrite"))
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(20, 26))
+	found, arrived := 0, 0
+	for n := range damages {
+		b := bytes.Clone(sound)
+		page := r.IntN(len(b)/4096) * 4096
+		switch n % 5 {
+		case 0:
+			clear(b[page : page+4096])
+		case 1:
+			b = b[:1+r.IntN(len(b)-1)]
+		case 2:
+			at := r.IntN(64) // what a page says of itself, and of what is in it
+			b[page+at] ^= 1 << r.IntN(8)
+		case 3:
+			other := r.IntN(len(b)/4096) * 4096
+			copy(b[page:page+4096], sound[other:other+4096])
+		case 4:
+			for i := range 4096 {
+				b[page+i] = byte(r.Uint32())
+			}
+		}
+		damaged := t.TempDir()
+		file := filepath.Join(damaged, "exporter_remotewrite__remotewrite")
+		require.NoError(t, os.WriteFile(file, b, 0o600))
+		d := newReceived(t, nil)
+		e, tel, logs := instrumentedOn(t, newFiles(t, damaged, nil), d.URL, func(c *Config) { c.Queue.Storage = &storageID })
+		isTold := logs.FilterMessageSnippet("cannot be read").Len() == 1
+		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, calls)))
+		eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 && d.samples() > 0 }, "what there is arrives")
+		if !isTold { // a key that is not what it was is not known from others
+			d.requireOrdered(t)
+		}
+		require.LessOrEqual(t, d.samples(), calls*series+1, "nothing arrives twice")
+		arrived += d.samples() - 1
+		if isTold {
+			found++
+			require.FileExists(t, file+".damaged")
+			require.NoFileExists(t, file+".salvage")
+			require.Positive(t, value(t, tel, "otelcol_exporter_remotewrite_storage_damaged_bytes"))
+		} else if d.samples() < calls*series+1 { // a value's own checksum tells
+			require.Positive(t, value(t, tel, "otelcol_exporter_remotewrite_dropped_blocks", "destination="+d.URL, "reason=corrupt"), "damage %d", n)
+		}
+		require.NoError(t, e.Shutdown(t.Context()))
+
+		_, _, logs = instrumentedOn(t, newFiles(t, damaged, nil), d.URL, func(c *Config) { c.Queue.Storage = &storageID })
+		require.Empty(t, logs.FilterMessageSnippet("cannot be read").All(), "it is told once")
+	}
+	t.Logf("%d of %d damages were found in pages, %d of %d samples arrived", found, damages, arrived, damages*calls*series)
+	require.Greater(t, found, damages/3)
+	require.Greater(t, arrived, damages*calls*series/2)
+}
+
+// TestACopyThatWasInterruptedIsMadeAgain: the process ended while it copied what could be read of a damaged file.
+func TestACopyThatWasInterruptedIsMadeAgain(t *testing.T) {
+	directory := t.TempDir()
+	down := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
+	file := leaveInFileStorage(t, directory, down, 10)
+	require.NoError(t, os.Rename(file, file+".salvage"))
+	for _, half := range []string{"", "damaged"} {
+		if half != "" {
+			require.NoError(t, os.Rename(file+".damaged", file+".salvage"))
+			require.NoError(t, os.WriteFile(file, make([]byte, 64<<10), 0o600))
+		}
+		d := newReceived(t, nil)
+		e, _, logs := instrumentedOn(t, newFiles(t, directory, nil), d.URL, func(c *Config) { c.Queue.Storage = &storageID })
+		eventually(t, func() bool { return d.samples() == 100 }, "all that was stored arrives")
+		require.NoError(t, e.Shutdown(t.Context()))
+		require.Equal(t, 1, logs.FilterMessageSnippet("cannot be read").Len())
+		require.FileExists(t, file+".damaged")
+		require.NoFileExists(t, file+".salvage")
 	}
 }

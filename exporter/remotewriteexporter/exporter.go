@@ -205,7 +205,7 @@ func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage
 	if !ok {
 		return nil, fmt.Errorf("cannot use the extension %q of `queue.storage`: it is no storage", id)
 	}
-	client, err := extension.GetClient(ctx, component.KindExporter, e.set.ID, storageName)
+	client, err := e.openStorage(ctx, extension)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the storage %q of `queue.storage`: %w", id, err)
 	}

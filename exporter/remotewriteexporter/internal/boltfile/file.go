@@ -22,8 +22,8 @@ import (
 const (
 	// bucket is where file_storage has all of its values.
 	bucket = "default"
-	// setAside is behind the name of a file that is damaged, under which it stays.
-	setAside = ".damaged"
+	// SetAside is behind the name of a file that is damaged, under which it stays.
+	SetAside = ".damaged"
 )
 
 // File is a file of which nothing else is known than its values.
@@ -32,9 +32,11 @@ type File struct {
 	file   *os.File
 	size   int64
 	page   int64 // bytes of one
+	pages  uint64
 	values map[string]place
 	seen   map[uint64]bool // pages
 	last   string          // key that was visited
+	least  string          // that the next may be
 	// damaged is how many pages and values are not as they should be.
 	damaged int
 }
@@ -75,13 +77,17 @@ func (f *File) open() error {
 		return nil
 	}
 	f.walk(root, 0, func(e element) {
-		if e.isBucket && e.key == bucket {
-			f.walkBucket(e.value, func(e element) {
-				if !e.isBucket {
-					f.values[e.key] = e.value
-				}
-			})
+		if !e.isBucket || e.key != bucket {
+			f.damaged++ // there is nothing else
+			return
 		}
+		f.walkBucket(e.value, func(e element) {
+			if e.isBucket {
+				f.damaged++
+				return
+			}
+			f.values[e.key] = e.value
+		})
 	})
 	f.seen = nil
 	return nil
@@ -92,6 +98,14 @@ func (f *File) Name() string { return f.name }
 
 // Damaged is how many pages and values could not be read.
 func (f *File) Damaged() int { return f.damaged }
+
+// DamagedBytes is how many bytes that is, about.
+func (f *File) DamagedBytes() int64 {
+	if f.page == 0 {
+		return f.size
+	}
+	return min(int64(f.damaged)*f.page, f.size)
+}
 
 // Keys are those of all values that can be read, in order.
 func (f *File) Keys() []string { return slices.Sorted(maps.Keys(f.values)) }
@@ -114,7 +128,7 @@ func (f *File) Get(key string) ([]byte, error) {
 func (f *File) Remove() error {
 	err := f.file.Close()
 	if f.damaged > 0 {
-		err = errors.Join(err, os.Rename(f.name, f.name+setAside))
+		err = errors.Join(err, os.Rename(f.name, f.name+SetAside))
 	} else {
 		err = errors.Join(err, os.Remove(f.name))
 	}

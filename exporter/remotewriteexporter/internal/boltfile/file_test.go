@@ -133,9 +133,9 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 		lost += len(twin) - len(found)
 		require.NoError(t, f.Remove())
 		if f.Damaged() > 0 {
-			require.FileExists(t, damaged+setAside)
+			require.FileExists(t, damaged+SetAside)
 		} else {
-			require.NoFileExists(t, damaged+setAside)
+			require.NoFileExists(t, damaged+SetAside)
 		}
 	}
 	require.Positive(t, lost)

@@ -45,9 +45,16 @@ type element struct {
 	isBucket bool
 }
 
-// root is the page that the tree begins with; false if neither meta page is sound.
+// root is the page that the tree begins with; false if neither meta page is sound. If one is not it may be the last, so the tree is that of a
+// transaction before.
 func (f *File) root() (page uint64, ok bool) {
 	var last uint64
+	sound := 0
+	defer func() {
+		if sound == 1 {
+			f.damaged++
+		}
+	}()
 	meta := func(at int64) {
 		b := f.bytes(at+headSize, metaSize, f.size)
 		if b == nil || order.Uint32(b) != magic || order.Uint32(b[4:]) != version {
@@ -59,16 +66,17 @@ func (f *File) root() (page uint64, ok bool) {
 		if sum.Sum64() != order.Uint64(b[56:]) || size < leastPage || size > leastPage<<largestExp {
 			return
 		}
+		sound++
 		if transaction := order.Uint64(b[48:]); !ok || transaction > last {
 			page, last, ok = order.Uint64(b[16:]), transaction, true
-			f.page = size
+			f.page, f.pages = size, order.Uint64(b[40:])
 		}
 	}
 	if meta(0); ok {
 		meta(f.page)
 		return page, ok
 	}
-	for exp := range largestExp + 1 { // the first is damaged, so it is not known where the second is
+	for exp := 0; exp <= largestExp && !ok; exp++ { // the first is damaged, so it is not known where the second is
 		meta(leastPage << exp)
 	}
 	return page, ok
@@ -88,7 +96,7 @@ func (f *File) bytes(at, n, end int64) []byte {
 
 // walk visits the elements of a page and of those below it.
 func (f *File) walk(id uint64, depth int, visit func(element)) {
-	if id >= uint64(f.size/f.page) || depth > deepest || f.seen[id] {
+	if id >= uint64(f.size/f.page) || id >= f.pages || depth > deepest || f.seen[id] {
 		f.damaged++
 		return
 	}
@@ -99,13 +107,23 @@ func (f *File) walk(id uint64, depth int, visit func(element)) {
 		f.damaged++
 		return
 	}
+	if further := uint64(order.Uint32(head[12:])); further >= f.pages-id {
+		f.damaged++
+	} else {
+		for i := range further {
+			if f.seen[id+1+i] {
+				f.damaged++
+			}
+			f.seen[id+1+i] = true
+		}
+	}
 	f.walkPage(at, min(at+(int64(order.Uint32(head[12:]))+1)*f.page, f.size), depth, visit)
 }
 
 // walkBucket visits the elements of a bucket.
 func (f *File) walkBucket(value place, visit func(element)) {
-	defer func(last string) { f.last = last }(f.last)
-	f.last = ""
+	defer func(last, least string) { f.last, f.least = last, least }(f.last, f.least)
+	f.last, f.least = "", ""
 	end := value.at + int64(value.size)
 	b := f.bytes(value.at, bucketSize, end)
 	switch {
@@ -134,6 +152,12 @@ func (f *File) walkPage(at, end int64, depth int, visit func(element)) {
 	for i := range count {
 		e, from := list[i*elementSize:], at+headSize+i*elementSize
 		if kind == kindBranch {
+			key := f.bytes(from+int64(order.Uint32(e)), int64(order.Uint32(e[4:])), end)
+			if key == nil || i > 0 && string(key) <= f.last || string(key) < f.least {
+				f.damaged++
+			} else {
+				f.least = string(key)
+			}
 			f.walk(order.Uint64(e[8:]), depth+1, visit)
 			continue
 		}
@@ -144,7 +168,7 @@ func (f *File) walkPage(at, end int64, depth int, visit func(element)) {
 			f.damaged++
 			continue
 		}
-		if string(key) <= f.last { // keys are in order: this one, or the last, is not what it was
+		if string(key) <= f.last || string(key) < f.least { // keys are in order: this one, or the last, is not what it was
 			f.damaged++
 		} else {
 			f.last = string(key)
