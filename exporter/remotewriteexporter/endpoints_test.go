@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // endpointTo is an endpoint with what change makes of it.
@@ -62,7 +63,8 @@ func TestEachEndpointHasItsFormat(t *testing.T) {
 
 // TestAnEndpointThatIsDownHoldsUpNobody: neither the data of the others, nor more of memory or of a storage than it may.
 func TestAnEndpointThatIsDownHoldsUpNobody(t *testing.T) {
-	const size, calls = 30_000, 400
+	const size = 30_000
+	calls := racetest.Size(400, 100)
 	for name, store := range map[string]bool{"memory": false, "storage": true} {
 		t.Run(name, func(t *testing.T) {
 			healthy, down := newReceived(t, nil), newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable))

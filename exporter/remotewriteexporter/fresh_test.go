@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestFreshDataIsFirstAfterAnOutage: what comes after it arrives within a second or two, while ten minutes' worth still waits; in
@@ -19,6 +21,9 @@ import (
 func TestFreshDataIsFirstAfterAnOutage(t *testing.T) {
 	for name, storage := range map[string]any{"memory": nil, "disk": storageID.String()} {
 		t.Run(name, func(t *testing.T) {
+			if storage == nil {
+				racetest.SmallerIn(t, "TestAnOutageIsCaughtUpWithFast")
+			}
 			directory := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				d := &received{t: t, series: map[string][]point{}}

@@ -27,3 +27,11 @@ func SmallerIn(tb testing.TB, test string) {
 		tb.Skipf("the race detector sees the same in %s, which is smaller", test)
 	}
 }
+
+// Size is how large a test is: full, or of few in brief runs, where the same goroutines meet over less.
+func Size(full, few int) int {
+	if brief() {
+		return few
+	}
+	return full
+}

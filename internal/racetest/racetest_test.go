@@ -22,3 +22,11 @@ func TestSkipsInBriefRunsAlone(t *testing.T) {
 		require.Equal(t, Enabled && testing.Short(), skipped, name)
 	}
 }
+
+func TestSizeOfBriefRuns(t *testing.T) {
+	want := 1000
+	if Enabled && testing.Short() {
+		want = 10
+	}
+	require.Equal(t, want, Size(1000, 10))
+}

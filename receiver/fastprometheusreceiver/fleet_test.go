@@ -25,22 +25,27 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 const (
-	fleetTargets  = 10_000
 	fleetInterval = 10 * time.Second
 	fleetTimeout  = 8 * time.Second
 	fleetLatency  = 50 * time.Millisecond
 	fleetSlices   = 20 // of the interval
-	// Scrapes begin at a hundredth of the interval, which may have twice its share of them.
-	maxAtOnce = 2 * fleetTargets / 100
 	// idleRoutines are what the receiver has whatever the number of its targets: discovery, the clock, and the
 	// goroutines that it keeps for the next run.
 	idleRoutines = 40
 	// idleBytes is what a target may take between scrapes.
 	idleBytes = 8 << 10
 )
+
+// fleetTargets are ten thousand, where the race detector does not make each of them cost ten times as much.
+func fleetTargets() int { return racetest.Size(10_000, 2_500) }
+
+// maxAtOnce is of scrapes, which begin at a hundredth of the interval: that may have twice its share of them.
+func maxAtOnce() int { return 2 * fleetTargets() / 100 }
 
 // A fleet is targets that are nowhere but in memory. Whatever goroutines and memory there are beside it are the
 // receiver's, and time is synctest's. The metrics are only counted.
@@ -248,19 +253,19 @@ func TestTenThousandTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
 		routines, memory := alive(), heap()
-		r, _ := f.launch(t, fleetTargets, "")
+		r, _ := f.launch(t, fleetTargets(), "")
 		time.Sleep(fleetInterval + time.Second)
-		f.firsts.assertSpread(t, fleetTargets)
+		f.firsts.assertSpread(t, fleetTargets())
 
 		time.Sleep(fleetInterval)
 		lull()
-		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
-		assert.Equal(t, int64(fleetTargets), f.open.Load(), "connections are kept")
+		assert.Equal(t, fleetTargets(), r.census()[stateHealthy])
+		assert.Equal(t, int64(fleetTargets()), f.open.Load(), "connections are kept")
 		assert.LessOrEqual(t, runtime.NumGoroutine(), routines+idleRoutines)
-		each := (heap() - memory) / fleetTargets
+		each := (heap() - memory) / int64(fleetTargets())
 		t.Logf("%d bytes for an idle target; at most %d scrapes at a time, %d goroutines", each, f.most.Load(), f.routines.Load())
 		assert.LessOrEqual(t, each, int64(idleBytes))
-		assert.LessOrEqual(t, f.most.Load(), int64(maxAtOnce))
+		assert.LessOrEqual(t, f.most.Load(), int64(maxAtOnce()))
 		assert.LessOrEqual(t, f.routines.Load(), f.most.Load()+int64(routines+idleRoutines))
 
 		asked := time.Now()
@@ -279,7 +284,7 @@ func TestTenThousandTargetsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
 		routines, memory := runtime.NumGoroutine(), heap()
-		r, file := f.launch(t, fleetTargets, "")
+		r, file := f.launch(t, fleetTargets(), "")
 		time.Sleep(fleetInterval + time.Second)
 		fill(t, file, jobs(1))
 		time.Sleep(5 * time.Second)
@@ -290,8 +295,8 @@ func TestTenThousandTargetsLeave(t *testing.T) {
 
 		time.Sleep(3 * fleetInterval)
 		lull()
-		f.ended.assertSpread(t, fleetTargets-1)
-		assert.Len(t, f.endings, fleetTargets-1)
+		f.ended.assertSpread(t, fleetTargets()-1)
+		assert.Len(t, f.endings, fleetTargets()-1)
 		for target, n := range f.endings {
 			assert.Equal(t, fleetSeries, n, target)
 		}
@@ -303,7 +308,7 @@ func TestTenThousandTargetsLeave(t *testing.T) {
 		f.endings = nil
 		left := heap() - memory
 		t.Logf("%d bytes stay; there were at most %d goroutines", left, f.routines.Load())
-		assert.LessOrEqual(t, left, int64(fleetTargets*idleBytes/20))
+		assert.LessOrEqual(t, left, int64(fleetTargets()*idleBytes/20))
 	})
 }
 
@@ -311,14 +316,14 @@ func TestTenThousandTargetsLeave(t *testing.T) {
 func TestTenThousandTargetsBecomeOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
-		r, file := f.launch(t, fleetTargets, "")
+		r, file := f.launch(t, fleetTargets(), "")
 		time.Sleep(fleetInterval + time.Second)
-		fill(t, file, strings.Replace(jobs(fleetTargets), "labels: {", "labels: {pond: north, ", 1))
+		fill(t, file, strings.Replace(jobs(fleetTargets()), "labels: {", "labels: {pond: north, ", 1))
 		time.Sleep(fleetInterval + 6*time.Second)
 		lull()
-		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
-		assert.Equal(t, int64(2*fleetTargets), f.firsts.total())
-		assert.LessOrEqual(t, f.crowd.Load(), int64(fleetTargets+maxAtOnce))
+		assert.Equal(t, fleetTargets(), r.census()[stateHealthy])
+		assert.Equal(t, int64(2*fleetTargets()), f.firsts.total())
+		assert.LessOrEqual(t, f.crowd.Load(), int64(fleetTargets()+maxAtOnce()))
 	})
 }
 
@@ -329,19 +334,19 @@ func TestTenThousandTargetsDown(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
 		f.down.Store(true)
 		routines := runtime.NumGoroutine()
-		r, _ := f.launch(t, fleetTargets, "")
+		r, _ := f.launch(t, fleetTargets(), "")
 		time.Sleep(3*fleetInterval + time.Second)
-		assert.Equal(t, fleetTargets, r.census()[stateFailing])
+		assert.Equal(t, fleetTargets(), r.census()[stateFailing])
 		assert.Equal(t, r.counters.scrapes.Load(), r.failures(t, "connection_refused"))
-		assert.Greater(t, r.counters.scrapes.Load(), int64(2*fleetTargets))
-		assert.Equal(t, fleetTargets, r.log.FilterMessage("Target is down").Len())
+		assert.Greater(t, r.counters.scrapes.Load(), int64(2*fleetTargets()))
+		assert.Equal(t, fleetTargets(), r.log.FilterMessage("Target is down").Len())
 		lull()
 		assert.LessOrEqual(t, runtime.NumGoroutine(), routines+idleRoutines)
 		f.down.Store(false)
 		time.Sleep(fleetInterval + time.Second)
-		assert.Equal(t, fleetTargets, r.census()[stateHealthy])
-		assert.Equal(t, fleetTargets, r.log.FilterMessage("Target is up again").Len())
-		assert.Equal(t, 1+2*fleetTargets, r.log.Len(), "the first is about memory")
+		assert.Equal(t, fleetTargets(), r.census()[stateHealthy])
+		assert.Equal(t, fleetTargets(), r.log.FilterMessage("Target is up again").Len())
+		assert.Equal(t, 1+2*fleetTargets(), r.log.Len(), "the first is about memory")
 	})
 }
 
@@ -352,17 +357,17 @@ func TestTenThousandTargetsHang(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fleet{latency: time.Hour}
 			routines := alive()
-			r, _ := f.launch(t, fleetTargets, fmt.Sprintf("max_concurrent_scrapes: %d", limit))
+			r, _ := f.launch(t, fleetTargets(), fmt.Sprintf("max_concurrent_scrapes: %d", limit))
 			time.Sleep(fleetInterval + fleetTimeout + time.Second)
 			most := f.most.Load()
 			if limit > 0 {
 				assert.Equal(t, limit, most)
 			} else {
-				const share = fleetTargets * int64(fleetTimeout) / int64(fleetInterval)
+				share := int64(fleetTargets()) * int64(fleetTimeout) / int64(fleetInterval)
 				assert.InDelta(t, share, most, float64(share)/10)
-				assert.Equal(t, fleetTargets, r.census()[stateFailing])
+				assert.Equal(t, fleetTargets(), r.census()[stateFailing])
 			}
-			assert.LessOrEqual(t, f.routines.Load(), most+int64(maxAtOnce+routines+idleRoutines), "as many may end while others begin")
+			assert.LessOrEqual(t, f.routines.Load(), most+int64(maxAtOnce()+routines+idleRoutines), "as many may end while others begin")
 			assert.Positive(t, f.waiting.Load())
 
 			asked := time.Now()

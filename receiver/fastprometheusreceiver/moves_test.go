@@ -21,6 +21,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 const divided = 30 // targets
@@ -157,7 +159,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 			d.divide(among...)
 		}
 		time.Sleep(30 * time.Second)
-		const deaths = 40
+		deaths := racetest.Size(40, 10)
 		for range deaths {
 			time.Sleep(time.Duration(random.Int64N(int64(fleetInterval))))
 			require.NoError(t, members["b"].Shutdown(t.Context()))

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 var errUnread = errors.New("input/output error")
@@ -70,6 +72,7 @@ func TestABlockThatCannotBeReadHoldsUpItsLaneAndNotForEver(t *testing.T) {
 
 // TestFilesThatVanishUnderTheQueueCostWhatIsInThem: at once, and are counted; what comes later is stored and sent.
 func TestFilesThatVanishUnderTheQueueCostWhatIsInThem(t *testing.T) {
+	racetest.Sequential(t)
 	const blocks, size = 30, 1 << 20
 	for name, harm := range map[string]func(t *testing.T, directory string, logs []string){
 		"a file is deleted": func(t *testing.T, _ string, logs []string) { require.NoError(t, os.Remove(logs[1])) },

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 func TestEqualMechanismsAreShared(t *testing.T) {
@@ -48,6 +50,6 @@ func TestManyJobs(t *testing.T) {
 		}
 		return fastest
 	}
-	few, many := f(200), f(2000)
+	few, many := f(racetest.Size(200, 20)), f(racetest.Size(2000, 200))
 	assert.Less(t, many, 100*few, "ten times as many jobs take %v, not %v", many, few)
 }

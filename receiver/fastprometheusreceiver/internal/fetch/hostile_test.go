@@ -39,8 +39,14 @@ func TestSurvivesHostilePeers(t *testing.T) {
 		server := serveRaw(t, once)
 		secured, trust := throughTLS(t, once)
 		for _, road := range []Road{Plain, NetHTTP} {
-			t.Run(name+"/"+road.String(), func(t *testing.T) { fails(t, road, newTarget(t, road, server, timeout, bounded)) })
-			t.Run(name+"/TLS/"+road.String(), func(t *testing.T) { fails(t, road, newTarget(t, road, secured, timeout, bounded, trust)) })
+			t.Run(name+"/"+road.String(), func(t *testing.T) {
+				t.Parallel()
+				fails(t, road, newTarget(t, road, server, timeout, bounded))
+			})
+			t.Run(name+"/TLS/"+road.String(), func(t *testing.T) {
+				t.Parallel()
+				fails(t, road, newTarget(t, road, secured, timeout, bounded, trust))
+			})
 		}
 	}
 	send := func(text string) func(net.Conn) {

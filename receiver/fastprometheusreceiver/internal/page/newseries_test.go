@@ -131,6 +131,7 @@ func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
 
 // Nor does what rules make of a target's labels: lines and plans are shared, and a target adds the few values that are its own.
 func TestMemoryOfRelabelledSeries(t *testing.T) {
+	racetest.Sequential(t)
 	const targets = 250
 	page := []byte(nodePage(1))
 	series, _ := textOf([][]byte{page})

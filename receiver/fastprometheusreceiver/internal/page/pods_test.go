@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // A kubelet is what a kubelet tells of: pods that are on no other node, each with the same metrics.
@@ -52,6 +54,7 @@ func (n *kubelet) page() string {
 // Nodes whose pods are on no other have the same lines: what a target has for itself are the names of its pods. What comes and goes
 // leaves nothing behind.
 func TestPodsOfNodesShareLines(t *testing.T) {
+	racetest.Sequential(t)
 	const nodes, pods, watched = 40, 8, 1
 	cfg := Config{Scrape: testScrapeConfig()}
 	oracle := newTestJob(t, cfg)
@@ -126,6 +129,7 @@ func (n *kubelet) move(gone *[]string) {
 
 // Whatever becomes of pods, and whatever rules make of their labels, targets that share lines come to what each comes to alone.
 func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
+	racetest.Sequential(t)
 	const nodes, scrapes = 8, 40
 	several := 0
 	for seed := range uint64(12) {

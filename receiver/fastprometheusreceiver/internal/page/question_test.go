@@ -149,6 +149,7 @@ func TestRulesThatReadTargetsAgainstPrometheus(t *testing.T) {
 }
 
 func FuzzRulesThatReadTargets(f *testing.F) {
+	racetest.Sequential(f)
 	for seed := range uint64(50) {
 		f.Add(seed, uint16(catalog.MostQuestions))
 	}
