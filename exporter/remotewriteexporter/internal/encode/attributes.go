@@ -5,6 +5,7 @@ package encode
 
 import (
 	"hash/maphash"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,15 +139,19 @@ func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
 	n := k.values.add()
 	values := ids(k.values.run(n))
 	e.symbols.pack(values, m)
-	few := e.recent.few(values, e.listed)
+	if len(values) > math.MaxUint16 {
+		return n
+	}
+	few, is := e.recent.few(values, e.listed)
 	for _, was := range few {
-		if int(was.width) == len(values) && slices.Equal(k.values.run(was.number), values) {
+		if was.width == is.width && was.tag == is.tag && slices.Equal(k.values.run(was.number), values) {
 			k.values.giveBack(n)
 			return was.number
 		}
 	}
 	copy(few[1:], few)
-	few[0] = packed{uint32(len(values)), n}
+	is.number = n
+	few[0] = is
 	return n
 }
 
@@ -154,8 +159,12 @@ func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
 // after the other, as all of a container do, so the next points with a set mostly come soon. It is forgotten when sets may be freed.
 type recent []packed
 
-// packed is a set of values by its number among those that have as many.
-type packed struct{ width, number uint32 }
+// packed is a set of values by its number among those that have as many, and a part of its hash: one that is another mostly need not be
+// looked at.
+type packed struct {
+	width, tag uint16
+	number     uint32
+}
 
 // A table has a place for so many points each, so that what one page tells of fits in, within bounds.
 const (
@@ -165,8 +174,8 @@ const (
 	mostRecent   = 1 << 16
 )
 
-// few are the sets among which one would be, the latest first. points says how many there are in all.
-func (r *recent) few(values ids, points int) []packed {
+// few are the sets among which one would be, the latest first, and what that would be. points says how many there are in all.
+func (r *recent) few(values ids, points int) ([]packed, packed) {
 	if n := len(*r); n == 0 || n < mostRecent && n < points/pointsForSet {
 		*r = make(recent, max(fewRecent, 2*n))
 	}
@@ -175,13 +184,12 @@ func (r *recent) few(values ids, points int) []packed {
 		h = mix(h, uint64(id))
 	}
 	at := uint64(fold(h)) * uint64(len(*r)/setsOfHash) >> 32 * setsOfHash
-	return (*r)[at : at+setsOfHash]
+	return (*r)[at : at+setsOfHash], packed{width: uint16(len(values)), tag: uint16(h)}
 }
 
 // keep is a copy of s: the one that symbols share.
 func (e *Encoder) keep(s string) string {
-	id := e.symbols.keep(s) // before the snapshot, which must know it
-	return e.symbols.snapshot()[id]
+	return e.symbols.textOf(e.symbols.keep(s))
 }
 
 // mix folds the hash of a part into that of a whole.

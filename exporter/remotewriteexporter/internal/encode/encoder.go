@@ -67,11 +67,14 @@ type Encoder struct {
 	generation atomic.Uint32 // counts Expires
 	endings    atomic.Int64  // about how many points have ended since the last Expire
 	allEndings atomic.Uint32 // counts points that have ended, ever
-	// mostEndings is how many bring one on: as many as there are points that have not, and fewEndings.
+	// mostEndings is how many bring one on: one for each endedPart points that have not, and fewEndings.
 	mostEndings atomic.Int64
 }
 
-const fewEndings = 1 << 13
+const (
+	fewEndings = 1 << 13
+	endedPart  = 2
+)
 
 // tenant is a namespace of its own: its series, and its columns.
 type tenant struct {

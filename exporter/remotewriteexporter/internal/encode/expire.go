@@ -40,18 +40,20 @@ func (e *Encoder) expire(advance bool) {
 		x.keepSeries(k.series)
 		x.keepLabels(k.labels)
 	})
+	x.points()
 	for name, t := range e.tenants {
 		if !x.tenant(t) {
 			delete(e.tenants, name)
 		}
 	}
+	x.series()
 	if x.removed {
 		e.removals++
 	}
 	x.slabs()
 	e.symbols.release(x.symbols)
 	e.endings.Store(0)
-	e.mostEndings.Store(int64(e.listed) + fewEndings)
+	e.mostEndings.Store(int64(e.listed)/endedPart + fewEndings)
 	e.counters.evictions.Add(uint64(max(before-e.listed, 0)))
 	if advance {
 		e.generation.Add(1)
@@ -68,7 +70,59 @@ type expiry struct {
 	live    func(*atomic.Uint32) bool
 	symbols []bool
 	values  map[int][]bool // by width
+	kept    []bool         // points in tables, and those of them that stay
 	removed bool           // points from tables
+}
+
+// points keeps what is alive, with what it refers to. They are looked at in the order in which they are in memory, as nearly is what they
+// refer to: in that of a table, each look would be anywhere.
+func (x *expiry) points() {
+	e := x.e
+	x.kept = make([]bool, e.points.size())
+	e.points.each(func(n uint32, p *point) {
+		if p.form == 0 {
+			return
+		}
+		if !x.live(&p.seen) {
+			p.form = 0
+			x.removed = true
+			return
+		}
+		x.kept[n] = true
+		f := e.forms.one(p.form)
+		places := placesOf(len(f.keys.names))
+		if e.listed += places; places > 1 {
+			e.wide += places
+		}
+		x.keepForm(f)
+		x.keepValuesOf(f.keys, p.values)
+		if p.one != 0 {
+			x.keepSeries(e.series.one(p.one))
+		}
+		if p.parts != 0 {
+			for _, s := range *e.parts.one(p.parts) {
+				x.keepSeries(s)
+			}
+		}
+	})
+	if !x.removed {
+		return
+	}
+	// Neighbours point at each other from table to table: the dead must be known before links are cut.
+	e.points.each(func(_ uint32, p *point) {
+		if next := p.next.Load(); next != 0 && !x.kept[next] {
+			p.next.Store(0)
+		}
+	})
+}
+
+// series takes those out of the tables that nothing refers to.
+func (x *expiry) series() {
+	kept := make([]bool, x.e.series.size())
+	x.e.series.each(func(n uint32, s *series) { kept[n] = s.marked == x.mark })
+	for _, t := range x.e.tenants {
+		t.series.sweep(func(n uint32) bool { return kept[n] })
+	}
 }
 
 func (x *expiry) keepSeries(s *series) {
@@ -154,32 +208,7 @@ func (x *expiry) tenant(t *tenant) bool {
 			pending = x.buffer(c.cut) || pending
 		}
 	}
-	// Neighbours point at each other from table to table: the dead must be known before links are cut.
-	points := x.e.points
-	t.points.sweep(func(n uint32) bool {
-		p := points.one(n)
-		if !x.live(&p.seen) {
-			p.form = 0
-			x.removed = true
-			return false
-		}
-		f := x.e.forms.one(p.form)
-		places := placesOf(len(f.keys.names))
-		if x.e.listed += places; places > 1 {
-			x.e.wide += places
-		}
-		x.keepForm(f)
-		x.keepValuesOf(f.keys, p.values)
-		if p.one != 0 {
-			x.keepSeries(x.e.series.one(p.one))
-		}
-		if p.parts != 0 {
-			for _, s := range *x.e.parts.one(p.parts) {
-				x.keepSeries(s)
-			}
-		}
-		return true
-	})
+	t.points.sweep(func(n uint32) bool { return x.kept[n] })
 	sweep(t.families, func(f *family) **family { return &f.sibling }, func(f *family) bool {
 		f.dead = f.marked != x.mark
 		if f.dead {
@@ -194,15 +223,10 @@ func (x *expiry) tenant(t *tenant) bool {
 		if f.meta != nil {
 			x.keepMeta(f.meta)
 		}
-		if points.one(f.first.Load()).form == 0 {
+		if !x.kept[f.first.Load()] {
 			f.first.Store(0)
 		}
 		return true
-	})
-	t.points.each(func(n uint32) {
-		if p := points.one(n); points.one(p.next.Load()).form == 0 {
-			p.next.Store(0)
-		}
 	})
 	for _, f := range t.families {
 		for ; f != nil; f = f.sibling {
@@ -228,7 +252,6 @@ func (x *expiry) tenant(t *tenant) bool {
 	sweep(t.labelSets, func(l *resourceLabels) **resourceLabels { return &l.sibling },
 		func(l *resourceLabels) bool { return l.marked == x.mark })
 	sweep(t.scopes, func(s *scope) **scope { return &s.sibling }, func(s *scope) bool { return s.marked == x.mark })
-	t.series.sweep(func(n uint32) bool { return x.e.series.one(n).marked == x.mark })
 	t.layouts.sweep(func(n uint32) bool { return x.e.layouts.one(n).marked == x.mark })
 	for k, s := range t.schemas {
 		if s.marked != x.mark {

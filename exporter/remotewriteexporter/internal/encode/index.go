@@ -76,34 +76,31 @@ func (x *index) resize(n int) {
 	}
 }
 
-// sweep removes what is not to be kept, and the room that leaves too much.
+// sweep removes what is not to be kept, and the room that leaves too much. What stays moves up to where it will be looked for: from a
+// slot that is free on, so that what comes before an entry and stays is in its place when that is looked at.
 func (x *index) sweep(keep func(entry uint32) bool) {
-	left := 0
-	for i := range x.slots {
-		if s := &x.slots[i]; s.entry != 0 {
-			if keep(s.entry) {
-				left++
-			} else {
-				s.entry = 0
-			}
-		}
-	}
-	if left == x.used {
+	if x.used == 0 {
 		return
 	}
-	// What stays has to move up to where it will be looked for.
-	x.used = left
-	n := len(x.slots)
-	if enough := slotsFor(left); 2*enough < n {
-		n = enough
+	at := 0
+	for x.slots[at].entry != 0 {
+		at++
 	}
-	x.resize(n)
-}
-
-func (x *index) each(do func(entry uint32)) {
-	for _, s := range x.slots {
-		if s.entry != 0 {
-			do(s.entry)
+	left := 0
+	for range len(x.slots) - 1 {
+		at = x.after(at)
+		s := x.slots[at]
+		if s.entry == 0 {
+			continue
 		}
+		x.slots[at] = indexed{}
+		if keep(s.entry) {
+			x.put(s)
+			left++
+		}
+	}
+	x.used = left
+	if enough := slotsFor(left); 2*enough < len(x.slots) {
+		x.resize(enough)
 	}
 }

@@ -88,6 +88,15 @@ func (s *slab[T]) grow() {
 	}
 }
 
+// each visits the entries of width 1 in order, those that are free among them.
+func (s *slab[T]) each(do func(n uint32, entry *T)) {
+	for i, chunk := range *s.chunks.Load() {
+		for at := range chunk {
+			do(uint32(i<<s.bits+at), &chunk[at])
+		}
+	}
+}
+
 // sweep frees what is not to be kept, and the chunks of which nothing is. Nobody may use the slab meanwhile.
 func (s *slab[T]) sweep(keep func(n uint32) bool) {
 	s.free = s.free[:0]

@@ -4,6 +4,7 @@
 package encode
 
 import (
+	"hash/maphash"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -13,14 +14,26 @@ import (
 
 // symbols gives each string a number that stays its own while anything uses it. Number 0 is the empty string.
 type symbols struct {
-	mu   sync.Mutex
-	ids  map[string]uint32
-	text []string // by id; an element is written once until release frees its id
-	free []uint32
+	mu    sync.Mutex
+	seed  maphash.Seed
+	index index
+	text  []string // by id; an element is written once until release frees its id
+	free  []uint32
+	// The values of points, of which there may be as many as points, and which may come and go as often, are in pieces of memory.
+	packed []bool          // by id: the text is in one
+	piece  strings.Builder // the last
+	pieces int             // bytes of all
 }
 
+const (
+	// symbolPiece is how many bytes a piece has.
+	symbolPiece = 1 << 13
+	// longSymbol is from which length on a text has memory of its own.
+	longSymbol = 1 << 8
+)
+
 func newSymbols() *symbols {
-	return &symbols{ids: map[string]uint32{"": 0}, text: []string{""}}
+	return &symbols{seed: maphash.MakeSeed(), text: []string{""}, packed: []bool{false}}
 }
 
 // intern is keep for what may be sent. Receivers refuse a whole request for one byte that is not UTF-8, so such
@@ -36,7 +49,17 @@ func (t *symbols) intern(s string) uint32 {
 func (t *symbols) keep(s string) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.add(s)
+	return t.add(s, false)
+}
+
+// textOf is a text of its own, which keeps no other in memory.
+func (t *symbols) textOf(id uint32) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.packed[id] {
+		return strings.Clone(t.text[id])
+	}
+	return t.text[id]
 }
 
 // pack keeps the values of m in dst, which has room for them.
@@ -45,33 +68,62 @@ func (t *symbols) pack(dst ids, m pcommon.Map) {
 	defer t.mu.Unlock()
 	i := 0
 	for _, v := range m.All() {
-		dst[i] = t.add(PlainText(v))
+		dst[i] = t.add(PlainText(v), true)
 		i++
 	}
 }
 
-func (t *symbols) add(s string) uint32 {
-	if id, ok := t.ids[s]; ok {
-		return id
+func (t *symbols) add(s string, isPacked bool) uint32 {
+	if s == "" {
+		return 0
 	}
-	s = strings.Clone(s)
+	hash := fold(maphash.String(t.seed, s))
+	for id := range t.index.of(hash) {
+		if t.text[id] == s {
+			return id
+		}
+	}
+	if isPacked = isPacked && len(s) < longSymbol; isPacked {
+		s = t.copy(s)
+	} else {
+		s = strings.Clone(s)
+	}
 	var id uint32
 	if n := len(t.free); n > 0 {
 		id, t.free = t.free[n-1], t.free[:n-1]
-		t.text[id] = s
+		t.text[id], t.packed[id] = s, isPacked
 	} else {
 		id = uint32(len(t.text))
-		t.text = append(t.text, s)
+		t.text, t.packed = append(t.text, s), append(t.packed, isPacked)
 	}
-	t.ids[s] = id
+	t.index.insert(hash, id)
 	return id
 }
 
+// copy copies a text into a piece of memory.
+func (t *symbols) copy(s string) string {
+	if t.piece.Cap()-t.piece.Len() < len(s) {
+		t.piece.Reset()
+		t.piece.Grow(symbolPiece)
+		t.pieces += symbolPiece
+	}
+	at := t.piece.Len()
+	t.piece.WriteString(s)
+	return t.piece.String()[at:]
+}
+
 func (t *symbols) lookup(s []byte) (uint32, bool) {
+	if len(s) == 0 {
+		return 0, true
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id, ok := t.ids[string(s)]
-	return id, ok
+	for id := range t.index.of(fold(maphash.Bytes(t.seed, s))) {
+		if t.text[id] == string(s) {
+			return id, true
+		}
+	}
+	return 0, false
 }
 
 // snapshot is the text of every id given out so far. It may be read while others intern.
@@ -84,18 +136,38 @@ func (t *symbols) snapshot() []string {
 func (t *symbols) size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.ids)
+	return t.index.used + 1
 }
 
 // release frees the ids that are not marked. Nobody may hold one of them, or a snapshot.
 func (t *symbols) release(marked []bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.index.sweep(func(id uint32) bool { return marked[id] })
+	left := 0 // bytes in pieces
 	for id := 1; id < len(marked); id++ {
-		if s := t.text[id]; !marked[id] && s != "" {
-			delete(t.ids, s)
-			t.text[id] = ""
+		switch s := t.text[id]; {
+		case s == "":
+		case !marked[id]:
+			t.text[id], t.packed[id] = "", false
 			t.free = append(t.free, uint32(id))
+		case t.packed[id]:
+			left += len(s)
+		default:
+		}
+	}
+	if t.pieces > 2*left+2*symbolPiece {
+		t.repack()
+	}
+}
+
+// repack moves what is left in pieces of memory together: a text keeps all of its piece.
+func (t *symbols) repack() {
+	t.piece.Reset()
+	t.pieces = 0
+	for id, isPacked := range t.packed {
+		if isPacked {
+			t.text[id] = t.copy(t.text[id])
 		}
 	}
 }

@@ -1,0 +1,65 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Values that are left keep little in memory of those that were there with them, and what is kept by name keeps nothing but itself.
+func TestSymbolsOfPointsAreMovedTogether(t *testing.T) {
+	s := newSymbols()
+	pack := func(value string) uint32 {
+		m := pcommon.NewMap()
+		m.PutStr("pod", value)
+		dst := make(ids, 1)
+		s.pack(dst, m)
+		return dst[0]
+	}
+	name := s.keep("name")
+	require.Equal(t, name, pack("name"), "it is there")
+	long := strings.Repeat("x", longSymbol)
+	stays := map[string]uint32{"name": name, long: pack(long)}
+	for round := range 5 {
+		most := s.pieces
+		for i := range 20_000 {
+			value := fmt.Sprintf("pod-%d-%d", round, i)
+			id := pack(value)
+			require.Equal(t, id, pack(value))
+			if i%500 == 0 {
+				stays[value] = id
+			}
+			most = max(most, s.pieces)
+		}
+		ids := len(s.text)
+		marked := make([]bool, ids)
+		for _, id := range stays {
+			marked[id] = true
+		}
+		s.release(marked)
+		require.Less(t, s.pieces, most/4)
+		require.Equal(t, len(stays)+1, s.size())
+		for value, id := range stays {
+			found, ok := s.lookup([]byte(value))
+			require.True(t, ok)
+			require.Equal(t, id, found)
+			require.Equal(t, value, s.snapshot()[id])
+			require.Equal(t, value, s.textOf(id))
+		}
+		_, ok := s.lookup(fmt.Appendf(nil, "pod-%d-1", round))
+		require.False(t, ok)
+		if round > 0 {
+			require.Less(t, ids, 20_000+len(stays)+2, "numbers are given out again")
+		}
+	}
+	require.Zero(t, pack(""))
+	id, ok := s.lookup(nil)
+	require.True(t, ok)
+	require.Zero(t, id)
+}
