@@ -69,6 +69,30 @@ func TestLimitsOnLabelsOfResources(t *testing.T) {
 	require.Equal(t, []bool{true, true}, r.passes(podOf(delta, 1), podOf(delta, 2)), "no point has it")
 }
 
+// A rule that is for some resources, by a pattern or by what they are not, limits the labels of these.
+func TestLimitsOnLabelsOfSomeResources(t *testing.T) {
+	for name, match := range map[string]MatchConfig{
+		"regex":    {Resource: map[string]string{"k8s.pod.name": "regex:pod1?[0-9]"}},
+		"negative": {Resource: map[string]string{"k8s.pod.name": "not:regex:pod[2-9][0-9]", "gone": "not:*"}, Scope: "not:other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.Rules = []RuleConfig{{Name: "r", Match: match, LabelLimits: map[string]int{"resource:k8s.pod.uid": 3}}}
+			})
+			var all []point
+			for i := range 40 {
+				all = append(all, podOf(delta, i))
+			}
+			passes := r.passes(all...)
+			for i, passed := range passes {
+				require.Equal(t, i < 3 || i >= 20, passed, "pod%d", i)
+			}
+			require.Equal(t, int64(17), r.rejected("r", "label_limit", "drop"))
+			requireWithinLimits(t, r)
+		})
+	}
+}
+
 // A series made of collapsed resources, which comes in again from a Godwit before this one, is the same.
 func TestCollapsedResourcesAreKnownAgain(t *testing.T) {
 	r := newRig(t, overflowing(0, func(rule *RuleConfig) { rule.LabelLimits = map[string]int{"k8s.pod.uid": 0} }))

@@ -6,9 +6,11 @@
 package cardinalityprocessor
 
 import (
+	"math"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
 // How dropping and adding up scale is told by two runs, with GOMAXPROCS=1 and GOMAXPROCS=2: as many senders as there are processors have
@@ -28,6 +31,12 @@ const (
 )
 
 func benchmarkParallel(b *testing.B, r *rig, k kind) {
+	benchmarkTogether(b, r, k, func(md pmetric.Metrics) { _, _ = r.process(b.Context(), md) })
+}
+
+// benchmarkTogether has as many senders as there are processors do something with each of their batches, at once. What the fastest iteration took
+// is told, too: it is over before others want the processors, if they do not want them all the time.
+func benchmarkTogether(b *testing.B, r *rig, k kind, do func(pmetric.Metrics)) {
 	senders := runtime.GOMAXPROCS(0)
 	batches := make([][]pmetric.Metrics, senders)
 	for i := range batches {
@@ -57,6 +66,7 @@ func benchmarkParallel(b *testing.B, r *rig, k kind) {
 		value += parallelBatches
 		r.clock = r.clock.Add(parallelBatches * time.Second)
 	}
+	least, each := time.Duration(math.MaxInt64), senders*parallelBatches*parallelPoints
 	for b.Loop() {
 		b.StopTimer()
 		templates := make([]pmetric.Metrics, senders)
@@ -66,26 +76,49 @@ func benchmarkParallel(b *testing.B, r *rig, k kind) {
 		}
 		prepare()
 		b.StartTimer()
-		begin := cpuTime(b)
+		begin, began := cpuTime(b), time.Now()
 		var done sync.WaitGroup
 		for _, of := range batches {
 			done.Go(func() {
 				for _, md := range of {
-					_, _ = r.process(b.Context(), md)
+					do(md)
 				}
 			})
 		}
 		done.Wait()
+		least = min(least, time.Since(began))
 		cpu += cpuTime(b) - begin
 		b.StopTimer()
 		for i, of := range batches {
 			of[0] = templates[i]
 		}
-		points += senders * parallelBatches * parallelPoints
+		points += each
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
+	b.ReportMetric(float64(least.Nanoseconds())/float64(each), "least-ns/point")
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(points), "cpu-ns/point")
+}
+
+// BenchmarkControlParallel shows how the machine scales, by work that nobody shares anything in: computing alone, and reading the same points.
+func BenchmarkControlParallel(b *testing.B) {
+	for name, do := range map[string]func(pmetric.Metrics){
+		"computing": func(pmetric.Metrics) { spin() },
+		"reading":   func(md pmetric.Metrics) { hashed.Add(hashAll(md)) },
+	} {
+		b.Run(name, func(b *testing.B) { benchmarkTogether(b, newRig(b, threeLimits), cumulative, do) })
+	}
+}
+
+var hashed atomic.Uint64 // so that nothing is left out
+
+// spin takes about as long as a batch.
+func spin() {
+	sum := uint64(1)
+	for range 100 * parallelPoints {
+		sum = ident.Mix(sum, ident.MixB)
+	}
+	hashed.Add(sum)
 }
 
 // cpuTime is what the process has had.
