@@ -36,7 +36,7 @@ receivers:
 processors:
   memory_limiter: {check_interval: 1s, limit_mib: 1000}
 exporters:
-  remotewrite: {endpoint: "%s", target_info: {enabled: false}, translation_strategy: UnderscoreEscapingWithoutSuffixes, batch: {timeout: 20ms}}
+  remotewrite: {endpoint: "%s", target_info: {enabled: false}, translation_strategy: UnderscoreEscapingWithoutSuffixes, batch: {timeout: 20ms}%s}
 service:
   pipelines:
     metrics: {receivers: [remotewrite], processors: [memory_limiter], exporters: [remotewrite]}
@@ -52,9 +52,24 @@ const (
 // anywhere, turn by turn, with series that are missing and series that end. Each sample arrives, once, and nothing else does.
 func TestRelaysWhatSeveralSendersWriteTurnByTurn(t *testing.T) {
 	t.Parallel()
+	relayTurnByTurn(t, rwserver.New(t, rwserver.Options{}), "")
+}
+
+// The same over a queue on disk, to a server that fails now and then: what points owe is nobody's to settle by then.
+func TestRelaysOverDiskToAServerThatFails(t *testing.T) {
+	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})
+	const failures = 6
+	for range failures {
+		server.Then(rwserver.Step{Status: http.StatusServiceUnavailable}, rwserver.Step{}, rwserver.Step{})
+	}
+	relayTurnByTurn(t, server, fmt.Sprintf(", queue: {directory: %q}", t.TempDir()))
+	assert.Less(t, server.Left(), 3*failures, "it has failed")
+}
+
+func relayTurnByTurn(t *testing.T, server *rwserver.Server, more string) {
 	addr := freeport.Addr(t)
-	c := startDistribution(t, "godwit-gateway", fmt.Sprintf(relayRoad, addr, server.URL()))
+	c := startDistribution(t, "godwit-gateway", fmt.Sprintf(relayRoad, addr, server.URL(), more))
 	c.WaitLog(firstWords, reuses)
 
 	var all []*relaySender

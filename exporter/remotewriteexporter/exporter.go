@@ -45,7 +45,7 @@ type remoteWrite struct {
 	senders    sync.WaitGroup
 }
 
-var _ handback.Releaser = (*remoteWrite)(nil)
+var _ handback.Settler = (*remoteWrite)(nil)
 
 func newExporter(cfg *Config, set exporter.Settings, keys Keys) (*remoteWrite, error) {
 	t, err := newTelemetry(set)
@@ -65,6 +65,9 @@ func (*remoteWrite) Capabilities() consumer.Capabilities { return consumer.Capab
 // ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: they are encoded
 // before ConsumeMetrics returns, also where that waits for the queue, and what the encoder remembers of them it has copied.
 func (*remoteWrite) ReleasesMetrics() error { return nil }
+
+// SettlesParts says that points which owe what they say are settled before they are read.
+func (*remoteWrite) SettlesParts() {}
 
 // Start opens the queue and starts to send what is in it.
 func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {

@@ -121,7 +121,7 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 	if points == 0 {
 		return nil
 	}
-	e.tap.Metrics(md)
+	e.show(ctx, md, points)
 	err := e.intake.consume(ctx, md, points)
 	if err != nil {
 		e.turnedDown.Add(int64(points))
@@ -130,6 +130,19 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 		e.taken.Add(int64(points))
 	}
 	return err
+}
+
+// show shows metrics to who looks, and settles what is owed in them where not only the encoder reads them. That is also where the number of
+// points is another than it was: then somebody has taken some out, and the encoder does not see which.
+func (e *remoteWrite) show(ctx context.Context, md pmetric.Metrics, points int) {
+	looks := e.tap.IsOpen()
+	loan := handback.LoanOf(ctx, md)
+	if lent, owes := loan.Owes(); owes && (looks || lent != points || e.cfg.Tenant.FromResourceAttribute != "") {
+		loan.Settle()
+	}
+	if looks {
+		e.tap.Metrics(md)
+	}
 }
 
 func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) error {

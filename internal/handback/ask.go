@@ -66,6 +66,26 @@ func gates() []Obstacle {
 	return nil
 }
 
+// Unread says whether points may owe what they say, of a receiver that may use the memory of its metrics again: nothing is behind it but
+// processors that are known to count points and no more, and an exporter that settles what it reads.
+func Unread(host component.Host, receiver component.ID) bool {
+	roads, err := hostgraph.Behind(host, receiver)
+	return err == nil && unread(host, roads)
+}
+
+func unread(host component.Host, roads []hostgraph.Pipeline) bool {
+	if len(roads) != 1 || len(roads[0].Exporters) != 1 || roads[0].Exporters[0].Kind == component.KindConnector {
+		return false
+	}
+	for _, n := range roads[0].Processors {
+		if _, answers := registered.Load(n.Address); answers || configsOf(host, n) != limiterConfigs {
+			return false
+		}
+	}
+	_, settles := exporterOf(host, roads[0].Exporters[0]).(Settler)
+	return settles
+}
+
 func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 	if len(roads) != 1 {
 		why := fmt.Sprintf("is in %d pipelines, which share metrics", len(roads))

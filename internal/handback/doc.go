@@ -46,6 +46,13 @@
 //
 // Where metrics are put together of other points each time, a loan may have a [Part] for those that stay together, and notes are left with that.
 //
+// # What points owe
+//
+// To write what points say takes as long as to find it out: each is elsewhere in memory. Where [Unread] says that nobody behind a receiver reads
+// points but an exporter that settles them, those of parts may owe it: a part's Memory has the numbers side by side, and the points are as they
+// were until [Loan.Settle], which may be never. The exporter asks each loan what it owes. A receiver that finds that nobody has asked owes nothing
+// the next time, so whatever keeps a loan from the exporter costs speed alone.
+//
 // # What forbids it
 //
 // Several pipelines or exporters (the Collector shares or copies the metrics between them), a connector, a component that

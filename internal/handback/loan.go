@@ -23,6 +23,9 @@ type Loan struct {
 
 	metrics pmetric.Metrics // that are out
 	parts   []*Part
+	owes    bool
+	points  int  // of metrics whose parts owe what they say
+	asked   bool // somebody has asked for that
 }
 
 // notebook is where notes are left.
@@ -46,9 +49,36 @@ type Part struct {
 
 // Bring says which parts the metrics have that are lent next, in their order. All but these may be others each time.
 func (l *Loan) Bring(parts []*Part) {
-	l.parts = parts
+	l.parts, l.owes, l.asked = parts, false, false
 	for _, p := range parts {
 		p.times++
+	}
+}
+
+// Owe says that points of parts may not say what they are to: their Memory has it. It is for who has [Unread] say so, and goes with metrics of
+// so many points.
+func (l *Loan) Owe(points int) { l.owes, l.points = true, points }
+
+// Owes says whether points of parts may not say what they are to, and how many points the metrics had when they were lent: where there are others,
+// somebody was on the way who was not to be.
+func (l *Loan) Owes() (points int, ok bool) {
+	if l == nil {
+		return 0, false
+	}
+	l.asked = true
+	return l.points, l.owes
+}
+
+// Asked says whether somebody has asked so since metrics were lent. Where nobody has, the loan does not come to who settles, and nothing may be
+// owed.
+func (l *Loan) Asked() bool { return l.asked }
+
+// Settle has all points say what they are to. Who reads points of parts that owe does so before.
+func (l *Loan) Settle() {
+	for _, p := range l.Parts() {
+		if m, ok := p.Memory.(interface{ Settle() }); ok {
+			m.Settle()
+		}
 	}
 }
 
@@ -96,6 +126,9 @@ func (c *lent) Value(key any) any {
 
 // Lasts says that the points are those of the last time: a note may be of use.
 func (l *notebook) Lasts() bool { return l.times > 1 }
+
+// Turn is how often the points have come.
+func (l *notebook) Turn() int { return l.times }
 
 // Note returns what the owner has left, nil if nothing or if the points have changed since.
 func (l *notebook) Note(owner any) any {

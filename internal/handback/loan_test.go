@@ -66,3 +66,32 @@ func TestPartsHaveNotesOfTheirOwn(t *testing.T) {
 	require.Equal(t, "said", parts[0].Note(owner))
 	require.Nil(t, parts[1].Note(owner))
 }
+
+type memory struct{ settled int }
+
+func (m *memory) Settle() { m.settled++ }
+
+// Whoever asks what metrics owe is told how many points they had, and leaves word that he has asked.
+func TestWhatMetricsOweIsAskedFor(t *testing.T) {
+	var none *Loan
+	_, owes := none.Owes()
+	require.False(t, owes)
+	var l Loan
+	of := &memory{}
+	l.Bring([]*Part{{Memory: of}, {}})
+	require.False(t, l.Asked())
+	_, owes = l.Owes()
+	require.False(t, owes)
+	require.True(t, l.Asked())
+	l.Bring(l.Parts())
+	l.Owe(7)
+	require.False(t, l.Asked())
+	points, owes := l.Owes()
+	require.True(t, owes)
+	require.Equal(t, 7, points)
+	l.Settle()
+	require.Equal(t, 1, of.settled)
+	l.Bring(nil)
+	_, owes = l.Owes()
+	require.False(t, owes, "the next metrics owe nothing until it is said of them")
+}

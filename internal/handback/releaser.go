@@ -19,6 +19,13 @@ type Releaser interface {
 	ReleasesMetrics() error
 }
 
+// A Settler is an exporter that reads no point of a part which owes before it has settled that: see [Unread] and [Loan.Settle].
+type Settler interface {
+	Releaser
+
+	SettlesParts()
+}
+
 // registered are the answers of processors, by the addresses of their instances.
 var registered sync.Map // of uintptr, registration
 

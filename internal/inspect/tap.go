@@ -111,6 +111,9 @@ func (t *Tap) take() (waiting []chan Glance, nth uint64) {
 	return waiting, t.seen
 }
 
+// IsOpen says whether somebody waits. Who comes a moment later sees the next batch.
+func (t *Tap) IsOpen() bool { return t.open.Load() }
+
 // Metrics shows a batch that passes. It only reads it.
 func (t *Tap) Metrics(md pmetric.Metrics) {
 	if t.open.Load() {

@@ -222,6 +222,17 @@ func (m *Metrics) Lend(ctx context.Context) context.Context {
 	return handback.Lend(ctx, &m.loan, m.metrics)
 }
 
+// LendOwing is Lend for metrics of so many points whose parts owe what these say, to where nobody reads that who does not settle it:
+// see [handback.Unread].
+func (m *Metrics) LendOwing(ctx context.Context, points int) context.Context {
+	ctx = m.Lend(ctx)
+	m.loan.Owe(points)
+	return ctx
+}
+
+// MayOwe says, once metrics were lent, whether they came to who settles what they owe, so that those lent next may.
+func (m *Metrics) MayOwe() bool { return m.loan.Asked() }
+
 // TakeBack makes the memory ready for the next request. It is false if this one must not be used again, or is much larger than
 // has been needed lately.
 func (m *Metrics) TakeBack() bool {

@@ -102,10 +102,24 @@ func (b *PartBuilder) Part() *Part {
 // Len is how many points the part has.
 func (p *Part) Len() int { return len(p.at.Points) }
 
-// Refill sets the value and the times, in nanoseconds, of a point.
-func (p *Part) Refill(i int, value float64, at, start uint64) {
-	p.at.Points[i].Refill(value, at, start)
+// Fill has the points say these.
+func (p *Part) Fill(floats []slab.Float) {
+	p.at.Owed = false
+	p.at.Fill(floats)
 }
+
+// Owe returns where to write what the points are to say. They do not say it until somebody settles it, which may be nobody: it is for
+// [Metrics.LendOwing].
+func (p *Part) Owe() []slab.Float {
+	if p.at.Floats == nil {
+		p.at.Floats = make([]slab.Float, len(p.at.Points))
+	}
+	p.at.Owed = true
+	return p.at.Floats
+}
+
+// Settle has the points say what is owed.
+func (p *Part) Settle() { p.at.Settle() }
 
 // Whole says, once metrics were taken back, whether the part may be placed again.
 func (p *Part) Whole() bool { return p.whole }
@@ -113,6 +127,9 @@ func (p *Part) Whole() bool { return p.whole }
 // takeBack looks whether all is as it was placed. It is false if attributes that are shared were changed in place.
 func (p *Part) takeBack() bool {
 	p.turn++
+	if p.at.Owed && p.turn%lookEvery != 0 { // nobody was to read a point, and whoever took the part as a whole has looked at it
+		return true
+	}
 	p.whole = p.at.Begins(p.at.Metrics)
 	for i, m := range p.at.Metrics {
 		p.whole = p.whole && p.says[i] == sayingOf(m)

@@ -96,6 +96,41 @@ func TestAPointIsRefilled(t *testing.T) {
 	require.True(t, Numbers(empty)[0].IsEmpty())
 }
 
+// What points owe they say once that is settled, and once only: then it is theirs to say.
+func TestWhatPointsOweIsSettled(t *testing.T) {
+	metrics := someMetrics()
+	s := stretchOf(metrics)
+	says := func() (all []any) {
+		for _, m := range metrics.All() {
+			var points pmetric.NumberDataPointSlice
+			if m.Type() == pmetric.MetricTypeSum {
+				points = m.Sum().DataPoints()
+			} else {
+				points = m.Gauge().DataPoints()
+			}
+			for _, p := range points.All() {
+				all = append(all, p.DoubleValue(), p.Timestamp().AsTime().UnixMilli(), p.StartTimestamp().AsTime().UnixMilli())
+			}
+		}
+		return all
+	}
+	before := says()
+	var want []any
+	for i := range s.Points {
+		s.Floats = append(s.Floats, Float{Value: float64(i) + 0.5, At: 1_700_000_000_000 + int64(i), Start: int64(i)})
+		want = append(want, s.Floats[i].Value, s.Floats[i].At, s.Floats[i].Start)
+	}
+	s.Settle()
+	require.Equal(t, before, says(), "nothing is owed")
+	s.Owed = true
+	s.Settle()
+	require.Equal(t, want, says())
+	require.False(t, s.Owed)
+	s.Floats[0].Value = 77
+	s.Settle()
+	require.Equal(t, want, says())
+}
+
 func TestAStretchIsThereAsAWholeOrNot(t *testing.T) {
 	points := func(m pmetric.Metric) pmetric.NumberDataPointSlice { return m.Sum().DataPoints() }
 	for what, change := range map[string]func(pmetric.MetricSlice){

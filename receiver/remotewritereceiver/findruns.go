@@ -5,9 +5,11 @@ package remotewritereceiver
 
 import (
 	"math"
+	"slices"
 
+	"github.com/godwit-otel/godwit/internal/borrow"
 	"github.com/godwit-otel/godwit/internal/promwrite"
-	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // stretch is series of a target, one after the other, that may become a run.
@@ -24,16 +26,22 @@ type stretch struct {
 // runLearning is what a translator needs to find runs and to learn them.
 type runLearning struct {
 	stretch stretch
+	// The run that came last, of which target, and the index of the series behind it.
+	lastRun    *run
+	lastRunEnd int
+	lastRunOf  *target
 	// How the series of a run of 2.0 are encoded in the request at hand.
 	said   map[*run]encodedRun
 	refs   []encodedStep // room for those of all these
 	joined []byte        // scratch
+	floats []slab.Float  // scratch
 	names  map[uint64]string
 }
 
 func (l *runLearning) reset() {
 	l.stretch = stretch{steps: l.stretch.steps[:0]}
 	clear(l.stretch.steps[:cap(l.stretch.steps)])
+	l.lastRun, l.lastRunOf = nil, nil
 	clear(l.said)
 	clear(l.refs)
 	if l.refs = l.refs[:0]; cap(l.refs) > maxRetained {
@@ -67,10 +75,6 @@ func (t *translator) learn(s *promwrite.Series, set *labelSet, of *target) {
 func stepOf(set *labelSet, f *family, before []step) step {
 	s := step{set: set, family: f}
 	if raw := set.raw; raw != nil {
-		s.head = raw.parts[0]
-		if raw.n > 0 {
-			s.tail = raw.parts[raw.n]
-		}
 		first := raw
 		if len(before) > 0 {
 			first = before[0].set.raw
@@ -102,49 +106,83 @@ func (s *labelSet) seen(hash uint64) bool {
 	return false
 }
 
-// takeRun translates all of a run that begins with a series, if one does. It is false if none does.
+// takeRun translates all of a run that begins with a series, if one does, and of those that come behind it as they did last time. It is false
+// if none does.
 func (t *translator) takeRun(s *promwrite.Series, set *labelSet, of *target) bool {
 	list := set.runs.Load()
 	if list == nil || s.Rest == "" {
 		return false
 	}
 	for _, r := range *list {
-		if r.version != t.version || r.scope != of.key.scope {
-			continue
-		}
-		part := r.take(t.tree.slabs)
-		if part == nil {
-			return false
-		}
-		var rest string
-		var ok bool
-		if t.version == promwrite.V1 {
-			rest, ok = t.compareV1(r, part, s.Rest)
-		} else {
-			rest, ok = t.compareV2(r, part, s.Rest, of)
-		}
+		rest, ok := t.takeOne(r, s.Rest, of)
 		if !ok {
-			r.give(part, true)
 			continue
+		}
+		if before := t.lastRun; before != nil && t.lastRunEnd == t.index-1 && t.lastRunOf == of {
+			before.next.Store(r)
+		}
+		n := len(r.steps)
+		for rest != "" {
+			next := r.next.Load()
+			if next == nil {
+				break
+			}
+			more, ok := t.takeOne(next, rest, of)
+			if !ok {
+				break
+			}
+			r, rest = next, more
+			n += len(r.steps)
 		}
 		t.endStretch()
-		t.tree.place(of, r, part)
 		if of.loose { // what comes later of the same series is to stand behind
 			clear(of.numbers)
 			of.loose = false
 		}
-		n := len(r.steps)
 		t.written.Samples += n
 		t.index += n - 1
+		t.lastRun, t.lastRunEnd, t.lastRunOf = r, t.index, of
 		t.decoder.Skip(n, len(s.Rest)-len(rest))
-		t.before, t.lastFamily = r.steps[n-1].set, nil
+		t.before, t.lastFamily = r.steps[len(r.steps)-1].set, nil
 		return true
 	}
 	return false
 }
 
-// compareV1 compares series of 1.0 with a run, and fills a part. It returns what follows.
-func (t *translator) compareV1(r *run, part *reuse.Part, msg string) (rest string, ok bool) {
+// takeOne translates a run, if a message begins with that, and returns what follows.
+func (t *translator) takeOne(r *run, msg string, of *target) (rest string, ok bool) {
+	if r.version != t.version || r.scope != of.key.scope {
+		return "", false
+	}
+	part := r.take(t.tree.slabs)
+	if part == nil {
+		return "", false
+	}
+	var floats []slab.Float
+	if t.tree.owes {
+		floats = part.Owe()
+	} else {
+		t.floats = slices.Grow(t.floats[:0], len(r.steps))[:len(r.steps)]
+		floats = t.floats
+	}
+	if t.version == promwrite.V1 {
+		rest, ok = t.compareV1(r, floats, msg)
+	} else {
+		rest, ok = t.compareV2(r, floats, msg, of)
+	}
+	if !ok {
+		r.give(part, true)
+		return "", false
+	}
+	if !t.tree.owes {
+		part.Fill(floats)
+	}
+	t.tree.place(of, r, part)
+	return rest, true
+}
+
+// compareV1 compares series of 1.0 with a run, and writes down what they say. It returns what follows.
+func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest string, ok bool) {
 	first := r.steps[0].set.raw
 	joined := t.joined[:0]
 	for _, h := range first.holes[:first.n] {
@@ -154,32 +192,35 @@ func (t *translator) compareV1(r *run, part *reuse.Part, msg string) (rest strin
 	if t.near.n != first.n {
 		return "", false
 	}
+	target := borrow.Of(joined)
+	own, before := r.differences.own, labelsBefore{text: target.String()}
 	for i := range r.steps {
 		st := &r.steps[i]
 		var series string
 		if series, msg, ok = promwrite.SeriesAt(promwrite.V1, msg); !ok {
 			return "", false
 		}
-		behind := len(st.head) + len(joined)
-		end := behind + len(st.tail)
+		end := 0
 		if st.parted {
-			if end, ok = st.set.raw.comes(series, &t.near); !ok {
-				return "", false
-			}
-		} else if len(series) < end || series[:len(st.head)] != st.head || series[len(st.head):behind] != string(joined) || series[behind:end] != st.tail {
+			end, ok = st.set.raw.comes(series, &t.near)
+			before = labelsBefore{text: target.String()}
+		} else {
+			end, own, ok = r.differences.steps[i].comes(series, own, len(joined), &before)
+		}
+		if !ok {
 			return "", false
 		}
 		sample, more, ok := promwrite.SampleAt(promwrite.V1, series[end:])
 		if !ok || more != "" || isStale(sample.Value) {
 			return "", false
 		}
-		part.Refill(i, sample.Value, uint64(sample.Timestamp)*1e6, 0)
+		floats[i] = slab.Float{Value: sample.Value, At: sample.Timestamp}
 	}
 	return msg, true
 }
 
 // compareV2 does the same with series of 2.0.
-func (t *translator) compareV2(r *run, part *reuse.Part, msg string, of *target) (rest string, ok bool) {
+func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *target) (rest string, ok bool) {
 	before, known := t.encodingOf(r, of)
 	first, joined := len(t.refs), ""
 	for i := range r.steps {
@@ -214,7 +255,7 @@ func (t *translator) compareV2(r *run, part *reuse.Part, msg string, of *target)
 				t.refs = append(t.refs, x)
 			}
 		}
-		part.Refill(i, sample.Value, uint64(sample.Timestamp)*1e6, uint64(sample.StartTimestamp)*1e6)
+		floats[i] = slab.Float{Value: sample.Value, At: sample.Timestamp, Start: sample.StartTimestamp}
 	}
 	if !known {
 		t.noteEncoding(r, encodedRun{of.key.job, of.key.instance != "", t.refs[first:]})

@@ -92,8 +92,11 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	points := batch.written.Samples + batch.written.Histograms
 	answer := response{code: http.StatusNoContent, points: points, rejects: batch.rejects, wire: wire, plain: batch.plain}
 	if points > 0 {
-		r.tap.Metrics(batch.metrics)
-		err = owned.Metrics(batch.tree.lend(ctx), r.next, batch.metrics)
+		if r.tap.IsOpen() {
+			batch.tree.settle()
+			r.tap.Metrics(batch.metrics)
+		}
+		err = owned.Metrics(batch.tree.lend(ctx, points), r.next, batch.metrics)
 	}
 	r.obsreport.EndMetricsOp(ctx, "remotewrite", points, err)
 	if err != nil {

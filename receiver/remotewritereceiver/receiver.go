@@ -51,6 +51,7 @@ type remoteWriteReceiver struct {
 	known  atomic.Pointer[known] // of all requests so far
 	aged   atomic.Int64          // when it was last looked through
 	reuse  bool                  // the memory of metrics is used again
+	owes   bool                  // and points may owe what they say
 	trees  sync.Pool             // of those
 	// knownBytes is how much may be known. What is known is shared by requests until somebody has spoiled that.
 	knownBytes int

@@ -25,7 +25,8 @@ func (r *remoteWriteReceiver) decideReuse(host component.Host) {
 		obstacles = append(obstacles, handback.Obstacle{What: "this build", Why: "does not know how metrics look in memory"})
 	}
 	if r.reuse = len(obstacles) == 0; r.reuse {
-		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them")
+		r.owes = handback.Unread(host, r.settings.ID)
+		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them", zap.Bool("points_are_written_when_read", r.owes))
 		return
 	}
 	r.settings.Logger.Info("The memory of metrics is not used again",
@@ -72,7 +73,9 @@ func (r *remoteWriteReceiver) tree() *tree {
 	if t, ok := r.trees.Get().(*tree); ok {
 		return t
 	}
-	return newTree(r.reuse)
+	t := newTree(r.reuse)
+	t.mayOwe = r.owes
+	return t
 }
 
 // takeBack is given what the pipeline has taken.

@@ -22,13 +22,16 @@ type run struct {
 	version promwrite.Version
 	scope   string
 	steps   []step
-	metrics int // stretches of one family
-	bytes   int // of the run, and
-	part    int // of a part
+	// Of 1.0: how labels of steps are told.
+	differences differences
+	metrics     int // stretches of one family
+	bytes       int // of the run, and
+	part        int // of a part
 
 	used    atomic.Bool              // since it was last looked
 	said    atomic.Pointer[encoding] // of 2.0: how its series were encoded
 	foreign atomic.Int32             // in how many requests in a row that was not how they are
+	next    atomic.Pointer[run]      // which came behind it last time, of the same target
 	// Guarded by runs.mu.
 	gone   bool
 	unused int           // looks in a row
@@ -40,9 +43,8 @@ type run struct {
 type step struct {
 	set    *labelSet
 	family *family
-	// Of 1.0, what labels are before and behind those of the target, if these are side by side as in the run's first step.
-	head, tail string
-	parted     bool // they are not
+	// Of 1.0: labels of the target are not side by side as in the run's first step.
+	parted bool
 }
 
 // runs are those that are known. Their sets and families are in the tables, too: a run that has one which is not is forgotten.
@@ -60,11 +62,11 @@ type runs struct {
 
 // Bytes of memory.
 const (
-	runSize     = 208
-	stepSize    = 56
+	runSize     = 256
+	stepSize    = 24
 	partSize    = 320
 	metricBytes = 300 // of a part, for each metric
-	pointBytes  = 176 // for each point, with what an exporter notes of it
+	pointBytes  = 200 // for each point, with what an exporter notes of it
 )
 
 const (
@@ -89,6 +91,9 @@ func (r *run) take(with *slab.Slabs) *reuse.Part {
 	k := r.of
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if r.gone {
+		return nil
+	}
 	if last := len(r.spare) - 1; last >= 0 {
 		p := r.spare[last]
 		r.spare[last] = nil
@@ -150,6 +155,11 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 			return
 		}
 	}
+	var differ differences
+	if version == promwrite.V1 && k.known+bytes <= k.limit/4 {
+		differ = differencesOf(steps)
+		bytes += differ.bytes()
+	}
 	if k.known+bytes > k.limit/4 {
 		k.short = true
 		return
@@ -158,7 +168,7 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 		k.remove(alike[maxAlike-1])
 		alike = alike[:maxAlike-1]
 	}
-	r := &run{of: k, version: version, scope: first.scope, steps: slices.Clone(steps), bytes: bytes}
+	r := &run{of: k, version: version, scope: first.scope, steps: slices.Clone(steps), differences: differ, bytes: bytes}
 	for i := range steps {
 		if i == 0 || steps[i].family != steps[i-1].family {
 			r.metrics++
@@ -197,6 +207,7 @@ func (k *runs) remove(r *run) {
 
 func (k *runs) forget(r *run) {
 	r.gone = true
+	r.next.Store(nil) // else what is gone would keep what is gone
 	k.known -= r.bytes
 	k.spare -= len(r.spare) * r.part
 	r.spare = nil

@@ -224,6 +224,7 @@ func twin(w *worker, cfg *Config, version promwrite.Version, body []byte, tree *
 	held.done()
 	got, err = w.work(context.Background(), version, promwrite.Identity, body, &held, nil, tree)
 	held.done()
+	tree.settle()
 	overwrite(body)
 	return want, got, err
 }
@@ -266,11 +267,16 @@ func TestRunsChangeNothing(t *testing.T) {
 						}
 						tree := idle[len(idle)-1]
 						idle = idle[:len(idle)-1]
+						tree.owes = random.IntN(2) == 0
 						want, b, err := twin(workers[random.IntN(2)], cfg, version, body, tree)
 						require.NoError(t, err)
 						require.Equal(t, said(want), said(b))
 						runs += len(tree.placed)
-						if random.IntN(3) == 0 {
+						if tree.owes && random.IntN(3) > 0 { // as if nobody had settled it
+							for _, p := range tree.placed {
+								p.part.Owe()
+							}
+						} else if random.IntN(3) == 0 {
 							ruinStructure(random, b.metrics)
 						}
 						if busy = append(busy, tree); len(busy) > 3 { // others are still with the pipeline
@@ -540,4 +546,51 @@ func TestRunsThatDoNotComeAreForgotten(t *testing.T) {
 	known.age(now.Add(memo.Generation))
 	known.age(now.Add(3 * memo.Generation))
 	require.Len(t, known.runs.all, runs, "what runs are of is asked for")
+}
+
+// A byte that is another anywhere in a request is taken for what it is.
+func TestAByteThatDiffersIsSeen(t *testing.T) {
+	needRuns(t)
+	random := rand.New(rand.NewPCG(3, 83))
+	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
+		f := newFleet(random, 2, 1, 40)
+		cfg := sized(1 << 20)
+		w, err := newWorker(cfg, newKnown(8<<20, true))
+		require.NoError(t, err)
+		tree := newTree(true)
+		var whole []byte
+		for range 3 + fewForeign {
+			for _, body := range f.requests(version, 0) {
+				if len(body) >= len(whole) {
+					whole = slices.Clone(body)
+				}
+				_, _, err := twin(w, cfg, version, body, tree)
+				require.NoError(t, err)
+				require.True(t, tree.takeBack())
+			}
+		}
+		placed, taken := 0, 0
+		for range 1500 {
+			body := slices.Clone(whole)
+			body[random.IntN(len(body))] ^= 1 << random.IntN(8)
+			tree.owes = random.IntN(2) == 0
+			want, got, err := twin(w, cfg, version, slices.Clone(body), tree)
+			if err != nil { // which is no request
+				tree.takeBack()
+				oracle, err := newWorker(cfg, newKnown(0, false))
+				require.NoError(t, err)
+				held := hold{of: newMemory(64 << 20)}
+				_, err = oracle.work(t.Context(), version, promwrite.Identity, body, &held, nil, newTree(false))
+				held.done()
+				require.Error(t, err)
+				continue
+			}
+			require.Equal(t, said(want), said(got))
+			taken++
+			placed += len(tree.placed)
+			require.True(t, tree.takeBack())
+		}
+		require.Greater(t, taken, 500)
+		require.Greater(t, placed, taken/2)
+	}
 }

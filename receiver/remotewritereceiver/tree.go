@@ -21,6 +21,8 @@ type tree struct {
 	again   *reuse.Metrics // nil if all is made anew
 	slabs   *slab.Slabs    // of whoever fills it
 	placed  []placed
+	mayOwe  bool // points of parts may owe what they say, once somebody has asked what they owe
+	owes    bool // and do: see package handback
 }
 
 // placed is a part of a run.
@@ -111,17 +113,28 @@ func (t *tree) number(to pmetric.NumberDataPointSlice, set *labelSet, value floa
 	return p
 }
 
-// lend returns the context to hand the metrics on with.
-func (t *tree) lend(ctx context.Context) context.Context {
-	if t.again == nil {
+// lend returns the context to hand the metrics on with, which have so many points.
+func (t *tree) lend(ctx context.Context, points int) context.Context {
+	switch {
+	case t.again == nil:
 		return ctx
+	case t.owes:
+		return t.again.LendOwing(ctx, points)
 	}
 	return t.again.Lend(ctx)
+}
+
+// settle has all points say what they are to, for somebody who reads them.
+func (t *tree) settle() {
+	for i := range t.placed {
+		t.placed[i].part.Settle()
+	}
 }
 
 // takeBack makes the tree ready for the next request. It is false if this one must not be used again.
 func (t *tree) takeBack() bool {
 	t.slabs = nil
+	t.owes = t.mayOwe && t.again.MayOwe()
 	taken := t.again != nil && t.again.TakeBack()
 	t.giveParts(taken)
 	return taken

@@ -86,7 +86,9 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *hol
 	b, err := w.translator.translate(text, &w.decoder, version, nil, m, nil, into)
 	if err != nil { // which measuring may find as well, and says better
 		if !into.takeBack() {
+			mayOwe := into.mayOwe
 			*into = *newTree(true)
+			into.mayOwe = mayOwe
 		}
 		m.giveUp()
 		w.pauses = min(2*w.pauses+1, maxPause)

@@ -31,6 +31,7 @@ receivers:
   fastprometheus/other: *scrape
   fastprometheus/always: {<<: *scrape, reuse: always}
   fastprometheus/never: {<<: *scrape, reuse: never}
+  remotewrite: {endpoint: "127.0.0.1:0"}
 processors:
   memory_limiter: &limiter {check_interval: 1s, limit_mib: 4000}
   memory_limiter/2: *limiter
@@ -157,6 +158,39 @@ func TestPipelinesOfTheRealCollector(t *testing.T) {
 			require.Equal(t, unused, said[0].Message)
 			require.Equal(t, c.what, said[0].ContextMap()["because_of"])
 			require.Equal(t, c.why, said[0].ContextMap()["which"])
+		})
+	}
+}
+
+// Points may owe what they say only where it is known of all that is behind a receiver that nobody reads them unasked.
+func TestPointsOweNothingToWhoIsNotKnown(t *testing.T) {
+	const relay = "remotewrite"
+	for name, c := range map[string]struct {
+		pipelines [][3]string
+		owes      bool
+	}{
+		"remotewrite":              {[][3]string{{relay, "", "remotewrite"}}, true},
+		"memory_limiter":           {[][3]string{{relay, "memory_limiter, memory_limiter/2", "remotewrite"}}, true},
+		"tenants of resources":     {[][3]string{{relay, "memory_limiter", "remotewrite/tenants"}}, true},
+		"cardinality":              {[][3]string{{relay, "memory_limiter, cardinality", "remotewrite"}}, false},
+		"a processor that lets go": {[][3]string{{relay, "releasing", "remotewrite"}}, false},
+		"a processor that keeps":   {[][3]string{{relay, "keeping", "remotewrite"}}, false},
+		"batch":                    {[][3]string{{relay, "memory_limiter, batch", "remotewrite"}}, false},
+		"attributes":               {[][3]string{{relay, "attributes", "remotewrite"}}, false},
+		"nop":                      {[][3]string{{relay, "memory_limiter", "nop"}}, false},
+		"otlpstream":               {[][3]string{{relay, "", "otlpstream"}}, false},
+		"two exporters":            {[][3]string{{relay, "", "remotewrite, remotewrite/tenants"}}, false},
+		"two pipelines":            {[][3]string{{relay, "", "remotewrite"}, {relay, "", "remotewrite/tenants"}}, false},
+		"a connector":              {[][3]string{{relay, "", "forward"}, {"forward", "", "remotewrite"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			collector := start(t, pipelines(c.pipelines...),
+				promising("releasing", nil, false), promising("keeping", errors.New("keeps a copy"), false), promising("changing", nil, true),
+				attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
+			said := collector.log.Filter(func(e observer.LoggedEntry) bool { return e.Message == used || e.Message == unused }).All()
+			require.Len(t, said, 1)
+			owes, _ := said[0].ContextMap()["points_are_written_when_read"].(bool)
+			require.Equal(t, c.owes, owes)
 		})
 	}
 }

@@ -4,6 +4,8 @@
 package encode
 
 import (
+	"math"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -25,11 +27,12 @@ type whole struct {
 	scraped  bool
 	metrics  []wholeMetric
 	points   []wholePoint
+	slots    []uint32 // of the points' series in the buffer, each one more than it is, 0 if it has none there yet
 
 	// In which generation all points were seen, and how many had ended until then.
 	seen, endings uint32
 	sweeps        mark // after which all families were there
-	// The buffer of which the points know slots, by its number.
+	// The buffer that slots are of, by its number.
 	buffer uint64
 }
 
@@ -42,12 +45,14 @@ type wholeMetric struct {
 	end              int
 }
 
+// lookEvery is how often a part that owes what its points say is looked through: once in so many times.
+const lookEvery = 16
+
 type wholePoint struct {
 	point  *point
 	series *series
-	length int32  // of its attributes
-	counts bool   // from a time on, which it may say
-	slot   uint32 // one more than that of its series in the buffer, 0 if it has none there yet
+	length int32 // of its attributes
+	counts bool  // from a time on, which it may say
 }
 
 // takePart takes a part of the loan, if one begins with a metric. It returns how many metrics it has; 0 if these have to be taken one by one.
@@ -59,17 +64,32 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 		return 0
 	}
 	w.parts = w.parts[1:]
-	if !part.Lasts() || !at.Begins(metrics) {
+	// What owes is looked through now and then: who may change metrics is not on the way. How many points there are is known to be right.
+	looks := !at.Owed || part.Turn()%lookEvery == 0
+	last := len(at.Metrics) - 1
+	if !part.Lasts() || looks && !at.Begins(metrics) || len(metrics) <= last || metrics[last] != at.Metrics[last] {
+		at.Settle()
 		return 0
 	}
-	n := w.wholeOf(part, at, all, from)
+	n := w.wholeOf(part, at, all, from, looks)
 	if n == nil {
+		at.Settle()
 		return 0
 	}
 	w.see(n)
-	if len(w.s.shards) == 1 { // fast path
+	switch {
+	case at.Owed && len(w.s.shards) == 1: // fast path
+		w.addOwed(n, at)
+	case at.Owed:
+		for i := range n.points {
+			k, f := &n.points[i], &at.Floats[i]
+			w.s.add(k.series, f.At, math.Float64bits(f.Value), w.startOf(k, f))
+			w.latest = max(w.latest, f.At)
+		}
+		w.endWhole(n)
+	case len(w.s.shards) == 1:
 		w.addWhole(n, at, all, from)
-	} else {
+	default:
 		first := 0
 		for i := range n.metrics {
 			m := &n.metrics[i]
@@ -83,9 +103,10 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 }
 
 // wholeOf returns what is known of a part, or what its points are recognised as now; nil if it has to be taken one by one.
-func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) *whole {
+func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int, looks bool) *whole {
 	n, _ := part.Note(w.e).(*whole)
-	if n != nil && n.of == w.t && n.removals == w.e.removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped && n.says(at, w.e.sweeps) {
+	if n != nil && n.of == w.t && n.removals == w.e.removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
+		(!looks && n.sweeps == w.e.sweeps || n.says(at, w.e.sweeps)) {
 		if len(n.metrics) == 0 { // it was looked at, and will be again when the cache has changed
 			return nil
 		}
@@ -197,18 +218,66 @@ func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice
 	w.family = n.metrics[len(n.metrics)-1].family
 }
 
+// addOwed takes what is owed of a part into the one column there is. Nobody has read the points, so they are not looked at.
+func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
+	if w.s.points > 0 { // they came before
+		w.s.commit(w.t)
+	}
+	c := &w.t.columns[0]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	n.know(b)
+	b.begin(w.s.labels)
+	slots, latest := n.slots, w.latest
+	for i := range at.Floats[:len(slots)] {
+		f := &at.Floats[i]
+		if slots[i] == 0 {
+			slots[i] = b.slot(n.points[i].series) + 1
+		}
+		slot := slots[i] - 1
+		b.counts[slot]++
+		s := b.samples.add()
+		s.of, s.extra, s.time, s.bits = slot, 0, f.At, math.Float64bits(f.Value)
+		if f.Start != 0 {
+			b.addStart(s, w.startOf(&n.points[i], f))
+		}
+		latest = max(latest, f.At)
+	}
+	w.latest = latest
+	w.endWhole(n)
+}
+
+// startOf is when a point began to count, if it may say so.
+func (w *walk) startOf(k *wholePoint, f *pdataslab.Float) int64 {
+	if f.Start == 0 || !k.counts {
+		return 0
+	}
+	return w.startMillis(f.Start)
+}
+
+// endWhole says that a part was taken.
+func (w *walk) endWhole(n *whole) {
+	w.hits += uint64(len(n.points))
+	w.family = n.metrics[len(n.metrics)-1].family
+}
+
+// know has slots be of a buffer.
+func (n *whole) know(b *buffer) {
+	if n.buffer != b.number {
+		n.buffer = b.number
+		n.slots = resize(n.slots, len(n.points))
+		clear(n.slots)
+	}
+}
+
 // addPlain takes the points from one to the first that is not a float, and returns which that is.
 func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 	c := &w.t.columns[0]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.open
-	if n.buffer != b.number {
-		n.buffer = b.number
-		for i := range n.points {
-			n.points[i].slot = 0
-		}
-	}
+	n.know(b)
 	b.begin(w.s.labels)
 	time, millisOf := uint64(0), int64(0)
 	for i := from; i < len(n.points); i++ {
@@ -222,10 +291,10 @@ func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 			time, millisOf = t, int64(t/1e6)
 			w.latest = max(w.latest, millisOf)
 		}
-		if k.slot == 0 {
-			k.slot = b.slot(k.series) + 1
+		if n.slots[i] == 0 {
+			n.slots[i] = b.slot(k.series) + 1
 		}
-		slot := k.slot - 1
+		slot := n.slots[i] - 1
 		b.counts[slot]++
 		s := b.samples.add()
 		s.of, s.extra, s.time, s.bits = slot, 0, millisOf, bits

@@ -6,6 +6,7 @@ package encode
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +26,10 @@ type parts struct {
 	slabs pdataslab.Slabs
 	lists []reuse.Attributes
 	idle  [][]*reuse.Part // of each kind
-	out   []placedPart
+	owes  bool
+	// What points are to say that do not owe it: scratch.
+	floats []pdataslab.Float
+	out    []placedPart
 }
 
 type placedPart struct {
@@ -78,8 +82,16 @@ func (p *parts) part(kind int, at uint64) *reuse.Part {
 		}
 		part = b.Part()
 	}
-	for i := range part.Len() {
-		part.Refill(i, p.r.Float64(), at, uint64(i%2)*1e15)
+	p.floats = slices.Grow(p.floats[:0], part.Len())[:part.Len()]
+	floats := p.floats
+	if p.owes {
+		floats = part.Owe()
+	}
+	for i := range floats {
+		floats[i] = pdataslab.Float{Value: p.r.Float64(), At: int64(at / 1e6), Start: int64(i%2) * 1e9}
+	}
+	if !p.owes {
+		part.Fill(floats)
 	}
 	return part
 }
@@ -177,14 +189,17 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 				if r.IntN(6) == 0 {
 					tenant = "other"
 				}
+				p.owes = r.IntN(2) == 0
 				p.fill(uint64(epoch.Add(time.Duration(round) * time.Minute).UnixNano()))
 				md := p.again.Metrics()
 				loan := handback.LoanOf(p.again.Lend(t.Context()), md)
 				var undo func()
 				if r.IntN(3) == 0 {
+					loan.Settle() // as whoever does so is not known not to read points
 					undo = p.disturb(md)
 				}
 				require.NoError(t, e.AddLent(md, tenant, loan))
+				loan.Settle()
 				require.NoError(t, oracle.Add(md, tenant))
 				if r.IntN(3) > 0 || round == 59 {
 					got, _ := decode(t, flushAll(e, v2Zstd))
@@ -213,8 +228,15 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 // Samples of parts allocate nothing, and count as hits.
 func TestPartsAllocateNothing(t *testing.T) {
 	needParts(t)
+	for _, owes := range []bool{false, true} {
+		samplesOfPartsAllocateNothing(t, owes)
+	}
+}
+
+func samplesOfPartsAllocateNothing(t *testing.T, owes bool) {
 	e, _ := newEncoder(t, nil)
 	p := newParts(rand.New(rand.NewPCG(1, 1)), 3)
+	p.owes = owes
 	at := uint64(epoch.UnixNano())
 	round := func() {
 		at += 1e9

@@ -1,0 +1,72 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewriteexporter
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// owing is metrics of one gauge, whose two points owe that they are 4 and 5.
+func owing(ctx context.Context) (context.Context, pmetric.Metrics) {
+	var slabs slab.Slabs
+	m := reuse.New()
+	b := reuse.BuildPart(1, 2, &slabs)
+	b.Metric(pmetric.MetricTypeGauge, 2, reuse.None).SetName("owing")
+	b.Point(reuse.None)
+	b.Point(reuse.None)
+	part := b.Part()
+	copy(part.Owe(), []slab.Float{{Value: 4, At: 1_700_000_000_000}, {Value: 5, At: 1_700_000_000_000}})
+	m.PlacePart(m.Scope(m.Resource().ScopeMetrics()).Metrics(), 0, part)
+	return m.LendOwing(ctx, 2), m.Metrics()
+}
+
+func valuesOf(md pmetric.Metrics) (values []float64) {
+	for _, p := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().All() {
+		values = append(values, p.DoubleValue())
+	}
+	return values
+}
+
+// Who reads points that owe what they say finds it settled, and for the encoder nobody has to.
+func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
+	if !slab.Places() || handback.Poisons() {
+		t.Skip("nothing is shared in this build")
+	}
+	endpoint := func(c *Config) { c.Endpoint = "http://127.0.0.1:1" }
+	e := create(t, endpoint)
+	ctx, md := owing(t.Context())
+	e.show(ctx, md, 2)
+	require.Equal(t, []float64{0, 0}, valuesOf(md))
+
+	seen := make(chan inspect.Glance, 1)
+	go func() {
+		g, _, _ := e.tap.Look(t.Context())
+		seen <- g
+	}()
+	eventually(t, e.tap.IsOpen, "somebody waits")
+	e.show(ctx, md, 2)
+	require.Equal(t, []float64{4, 5}, valuesOf(md))
+	require.Equal(t, "4", (<-seen).Points[0].Value)
+
+	ctx, md = owing(t.Context())
+	e.show(ctx, md, 3)
+	require.Equal(t, []float64{4, 5}, valuesOf(md), "somebody was on the way")
+
+	e = create(t, func(c *Config) {
+		endpoint(c)
+		c.Tenant.Header, c.Tenant.FromResourceAttribute, c.Tenant.Default = "X-Scope-OrgID", "service.name", "nobody"
+	})
+	ctx, md = owing(t.Context())
+	e.show(ctx, md, 2)
+	require.Equal(t, []float64{4, 5}, valuesOf(md))
+}

@@ -1,0 +1,184 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// farSide is a pipeline that asks what points owe, and may have it settled before it looks at them.
+type farSide struct {
+	settles bool
+	refuses error
+	owed    int       // that many points say they owe
+	values  []float64 // that points say
+}
+
+func (f *farSide) consume(ctx context.Context, md pmetric.Metrics) error {
+	loan := handback.LoanOf(ctx, md)
+	points, owes := loan.Owes()
+	if f.owed = 0; owes {
+		f.owed = points
+	}
+	if f.settles {
+		loan.Settle()
+	}
+	f.values = f.values[:0]
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for _, p := range m.Gauge().DataPoints().All() {
+					f.values = append(f.values, p.DoubleValue())
+				}
+			}
+		}
+	}
+	return f.refuses
+}
+
+// Points say what they are to wherever somebody looks at them: behind the receiver, and in it; and whatever became of what they owed before.
+func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
+	needRuns(t)
+	var far farSide
+	next, err := consumer.NewMetrics(far.consume)
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	r, err := newReceiver(cfg, settings(), next)
+	require.NoError(t, err)
+	r.reuse, r.owes = true, true
+	r.prepare()
+	sent := 0
+	send := func(code int) (want []float64) {
+		sent++
+		req := newV2()
+		for i := range 64 {
+			want = append(want, float64(sent*1000+i))
+			req.series(sample(want[i], 1_700_000_000_000+int64(sent), 0), gauge, "Help.", "", "__name__", fmt.Sprint("metric_", i/4),
+				"code", fmt.Sprint(i%4), "instance", "host:9100", "job", "node")
+		}
+		q := httptest.NewRequest(http.MethodPost, cfg.Path, bytes.NewReader(compress(t, promwrite.Snappy, bodyOf(promwrite.V2, &req.Request))))
+		q.Header.Set("Content-Type", promwrite.ContentTypeV2)
+		q.Header.Set("Content-Encoding", "snappy")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, q)
+		require.Equal(t, code, w.Code, w.Body)
+		return want
+	}
+	owe := func(code int) {
+		for range 1000 { // which memory a request is given is for a pool to say
+			if want := send(code); far.owed == len(want) && !slices.Equal(far.values, want) {
+				return
+			}
+		}
+		require.Fail(t, "no point owes what it says")
+	}
+	settled := func() {
+		far.settles = true
+		for range 20 {
+			require.Equal(t, send(http.StatusNoContent), far.values)
+		}
+		far.settles = false
+	}
+	owe(http.StatusNoContent)
+	settled()
+
+	owe(http.StatusNoContent)
+	seen := make(chan inspect.Glance, 1)
+	go func() {
+		g, _, _ := r.tap.Look(t.Context())
+		seen <- g
+	}()
+	require.Eventually(t, r.tap.IsOpen, 10*time.Second, time.Millisecond)
+	require.Equal(t, send(http.StatusNoContent), far.values, "it is settled for who looks at what is handed on")
+	for _, p := range (<-seen).Points {
+		require.Equal(t, strconv.Itoa(sent), p.Value[:len(p.Value)-3])
+	}
+
+	far.refuses = errors.New("data refused due to high memory usage")
+	for range 20 { // what is refused is not used again, whatever it owes
+		send(http.StatusServiceUnavailable)
+	}
+	far.refuses = nil
+	settled()
+}
+
+// Points owe nothing until somebody has asked what they owe, and not any more once nobody does.
+func TestPointsOweNothingToWhoDoesNotAsk(t *testing.T) {
+	needRuns(t)
+	tree := newTree(true)
+	tree.mayOwe = true
+	for _, asks := range []bool{false, true, true, false, false, true} {
+		loan := handback.LoanOf(tree.lend(t.Context(), 0), tree.metrics)
+		if asks {
+			loan.Owes()
+		}
+		require.True(t, tree.takeBack())
+		require.Equal(t, asks, tree.owes)
+	}
+	tree.mayOwe = false
+	handback.LoanOf(tree.lend(t.Context(), 0), tree.metrics).Owes()
+	require.True(t, tree.takeBack())
+	require.False(t, tree.owes)
+}
+
+// A sample of a time that a point cannot have is none of a run: who takes what is owed would be told of another time than who reads the points.
+func TestPointsOweNoTimesThatTheyCannotHave(t *testing.T) {
+	needRuns(t)
+	const usual = 1_700_000_000_000
+	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
+		for _, odd := range [][2]int64{
+			{0, 0}, {-1, 0}, {1, 0}, {math.MinInt64, 0}, {math.MaxInt64, 0}, {math.MaxInt64/1_000_000 + 1, 0}, {1, usual},
+			{usual, -1}, {usual, 1}, {usual, math.MinInt64}, {usual, math.MaxInt64},
+		} {
+			if version == promwrite.V1 && odd[1] != 0 {
+				continue // it says nothing of starts
+			}
+			w, err := newWorker(sized(1<<20), newKnown(8<<20, true))
+			require.NoError(t, err)
+			tree := newTree(true)
+			placed := func(at, start int64) (n int) {
+				req := newV2()
+				for i := range 20 {
+					ts := sample(float64(i), usual, 0)
+					if i == 10 {
+						ts = sample(float64(i), at, start)
+					}
+					req.series(ts, gauge, "Help.", "", "__name__", "birds", "code", fmt.Sprint(i), "instance", "host:9100", "job", "node")
+				}
+				tree.owes = true
+				want, got, err := twin(w, sized(1<<20), version, bodyOf(version, &req.Request), tree)
+				require.NoError(t, err)
+				require.Equal(t, said(want), said(got))
+				for _, p := range tree.placed {
+					n += p.part.Len()
+				}
+				require.True(t, tree.takeBack())
+				return n
+			}
+			for range 3 {
+				placed(usual, 0)
+			}
+			require.Equal(t, 20, placed(usual, 0))
+			require.Zero(t, placed(odd[0], odd[1]), odd)
+		}
+	}
+}
