@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +154,46 @@ func checkUsual(t *testing.T, version Version, msg string) (rest string, sample 
 	}
 	sample, _, ok = SampleAt(version, series)
 	return rest, sample, ok
+}
+
+// Who reads samples one after the other reads what each says by itself, whatever came before.
+func TestSamplesOneAfterTheOther(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 3))
+	for _, version := range []Version{V1, V2} {
+		var usual [][]byte
+		for _, at := range []int64{1_700_000_000_000, 1_700_000_000_001, 1 << 35, 1<<42 - 1, 1, 0, -1} {
+			for _, start := range []int64{0, 1_600_000_000_000} {
+				one := writev2.Sample{Value: r.Float64() * float64(r.IntN(3)), Timestamp: at, StartTimestamp: start}
+				b, err := one.Marshal()
+				require.NoError(t, err)
+				usual = append(usual, append([]byte{samplesTag, byte(len(b))}, b...))
+			}
+		}
+		reader, taken := SampleReader{Version: version}, 0
+		for range 20_000 {
+			msg := slices.Clone(usual[r.IntN(len(usual))])
+			switch r.IntN(4) {
+			case 0:
+				msg[r.IntN(len(msg))] ^= 1 << r.IntN(8)
+			case 1:
+				clear(msg[r.IntN(len(msg)):])
+			case 2:
+				msg = msg[:r.IntN(len(msg)+1)]
+			}
+			msg = append(msg, make([]byte, r.IntN(3))...)
+			if r.IntN(20) == 0 {
+				reader = SampleReader{Version: version}
+			}
+			want, wantRest, wantOK := SampleAt(version, string(msg))
+			got, rest, ok := reader.Next(string(msg))
+			require.Equal(t, wantOK, ok)
+			if ok {
+				require.Equal(t, []any{math.Float64bits(want.Value), want.Timestamp, want.StartTimestamp, wantRest}, []any{math.Float64bits(got.Value), got.Timestamp, got.StartTimestamp, rest})
+				taken++
+			}
+		}
+		require.Greater(t, taken, 1000)
+	}
 }
 
 // Series that are skipped are not yielded, and all others are.

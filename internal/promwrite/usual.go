@@ -59,6 +59,35 @@ func SampleAt(version Version, msg string) (s Sample, rest string, ok bool) {
 	return s, "", false
 }
 
+// SampleReader decodes samples one after the other, of which most have the time of the one before: those of a scrape.
+type SampleReader struct {
+	Version Version
+
+	encoded uint64 // the time of the last one, as it came, and timeIsKnown
+	time    int64
+}
+
+// usualHead is how a sample begins that has a value and a time, and nothing else: its field, its length, and the tag of its value.
+const usualHead = samplesTag | (usualSample-2)<<8 | (1<<3|wireFixed64)<<16
+
+// timeIsKnown is above the seven bytes of a time with its tag.
+const timeIsKnown = 1 << 56
+
+// Next does what [SampleAt] does.
+func (r *SampleReader) Next(msg string) (s Sample, rest string, ok bool) {
+	if len(msg) < usualSample || fixed64(msg)&0xff_ffff != usualHead {
+		return SampleAt(r.Version, msg)
+	}
+	time := fixed64(msg[usualSample-8:])>>8 | timeIsKnown
+	if time == r.encoded { // fast path
+		return Sample{Value: math.Float64frombits(fixed64(msg[3:])), Timestamp: r.time}, msg[usualSample:], true
+	}
+	if s, rest, ok = SampleAt(r.Version, msg); ok {
+		r.encoded, r.time = time, s.Timestamp
+	}
+	return s, rest, ok
+}
+
 // time6 decodes a varint of six bytes.
 func time6(b uint64) (v int64, ok bool) {
 	if b&0x8080_8080_8080 != 0x0080_8080_8080 {

@@ -194,6 +194,7 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 	}
 	target := borrow.Of(joined)
 	own, before := r.differences.own, labelsBefore{text: target.String()}
+	samples := promwrite.SampleReader{Version: promwrite.V1}
 	for i := range r.steps {
 		st := &r.steps[i]
 		var series string
@@ -210,7 +211,7 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 		if !ok {
 			return "", false
 		}
-		sample, more, ok := promwrite.SampleAt(promwrite.V1, series[end:])
+		sample, more, ok := samples.Next(series[end:])
 		if !ok || more != "" || isStale(sample.Value) {
 			return "", false
 		}
@@ -223,6 +224,7 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *target) (rest string, ok bool) {
 	before, known := t.encodingOf(r, of)
 	first, joined := len(t.refs), ""
+	samples := promwrite.SampleReader{Version: promwrite.V2}
 	for i := range r.steps {
 		var series string
 		if series, msg, ok = promwrite.SeriesAt(promwrite.V2, msg); !ok {
@@ -232,7 +234,7 @@ func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *targ
 		if !ok {
 			return "", false
 		}
-		sample, more, ok := promwrite.SampleAt(promwrite.V2, series)
+		sample, more, ok := samples.Next(series)
 		if !ok || isStale(sample.Value) {
 			return "", false
 		}
