@@ -5,13 +5,18 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +42,9 @@ const (
 	// allocatedInterval is between two scrapes of what is allocated. The allocator looks at its collectors every 5 seconds, and these ask
 	// it every second: no more than one scrape can fall into that time.
 	allocatedInterval = 10 * time.Second
+
+	// allocated is how many targets there are to be divided.
+	allocated = 30
 )
 
 // realAllocator is the target allocator of the OpenTelemetry operator, which serves over TLS and trusts one certificate.
@@ -44,6 +52,7 @@ type realAllocator struct {
 	*process.Process
 
 	endpoint  string
+	plain     string // the same without TLS
 	authority string // the file of the certificate
 	key       string
 }
@@ -71,19 +80,24 @@ func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAlloca
 	certificate, key := certtest.SelfSigned(t)
 	a := &realAllocator{authority: file("tls.crt", certificate), key: file("tls.key", key)}
 	plain, secure := freeport.Addr(t), freeport.Addr(t)
-	a.endpoint = "https://" + secure
+	a.endpoint, a.plain = "https://"+secure, "http://"+plain
 	a.Process = process.Start(t, process.Settings{Path: path, Args: []string{
 		"--config-file", configFile(t, config+"\ncollector_namespace: default\ncollector_selector: {matchlabels: {app: collector}}\n"),
 		"--kubeconfig-path", k.Kubeconfig(t), "--listen-addr", plain,
 		"--enable-https-server", "--listen-addr-https", secure,
 		"--https-ca-file", a.authority, "--https-tls-cert-file", a.authority, "--https-tls-key-file", a.key,
 	}})
-	a.WaitHTTP(firstWords, "http://"+plain+"/livez", nil)
+	a.WaitHTTP(firstWords, a.plain+"/livez", nil)
 	return a
 }
 
 // member starts a collector that the allocator knows by a name, and what it ships to.
 func (a *realAllocator) member(t *testing.T, name string, server *rwserver.Server) *collector {
+	t.Helper()
+	return startMember(t, name, server, a.endpoint, fmt.Sprintf("{ca_file: %[1]s, cert_file: %[1]s, key_file: %[2]s}", a.authority, a.key))
+}
+
+func startMember(t *testing.T, name string, server *rwserver.Server, endpoint, tls string) *collector {
 	t.Helper()
 	return startCollector(t, fmt.Sprintf(`
 exporters:
@@ -97,11 +111,11 @@ receivers:
       endpoint: %s
       interval: 1s
       collector_id: %s
-      tls: {ca_file: %[4]s, cert_file: %[4]s, key_file: %[5]s}
+      tls: %s
       http_sd_config: {refresh_interval: 1s}
 service:
   pipelines: {metrics: {receivers: [fastprometheus], exporters: [remotewrite]}}
-`, server.URL(), a.endpoint, name, a.authority, a.key))
+`, server.URL(), endpoint, name, tls))
 }
 
 // memberPod is by what the allocator knows of a collector.
@@ -133,30 +147,35 @@ func glimpses(servers []*rwserver.Server) map[string][]glimpse {
 	return all
 }
 
-// The allocator divides targets among three collectors over mutual TLS. One of them dies and comes back: others scrape its targets
-// meanwhile, with no gap but for the time in which nobody knew, none is scraped by two, and no target is called stale, for all are there.
-func TestAllocatorDividesTargets(t *testing.T) {
-	t.Parallel()
-	k := cluster.Start(t)
-	const number = 30
-	// The allocator divides by address, so that each target needs one of its own: all of 127.0.0.0/8 is this machine.
+// allocatedFleet starts what is to be divided, and returns the allocator's configuration of it. The allocator divides by address, so that each target needs
+// one of its own: all of 127.0.0.0/8 is this machine.
+func allocatedFleet(t *testing.T) string {
+	t.Helper()
 	l := serve.Listen(t, "0.0.0.0:0")
 	serve.HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		_, _ = fmt.Fprint(w, goodPage)
 	}))
 	var statics []string
-	for i := range number {
+	for i := range allocated {
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		require.NoError(t, err)
 		statics = append(statics, fmt.Sprintf("{targets: [%q]}", net.JoinHostPort(fmt.Sprintf("127.0.1.%d", i+1), port)))
 	}
+	return fmt.Sprintf("allocation_strategy: consistent-hashing\nfilter_strategy: relabel-config\nconfig:\n  scrape_configs:\n"+
+		"    - {job_name: fleet, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [%s]}\n", allocatedInterval, strings.Join(statics, ", "))
+}
+
+// The allocator divides targets among three collectors over mutual TLS. One of them dies and comes back: others scrape its targets
+// meanwhile, with no gap but for the time in which nobody knew, none is scraped by two, and no target is called stale, for all are there.
+func TestAllocatorDividesTargets(t *testing.T) {
+	t.Parallel()
+	k := cluster.Start(t)
 	names := []string{"collector-0", "collector-1", "collector-2"}
 	for _, name := range names {
 		k.Create(t, memberPod(name))
 	}
-	a := startAllocator(t, k, fmt.Sprintf("allocation_strategy: consistent-hashing\nfilter_strategy: relabel-config\nconfig:\n  scrape_configs:\n    - {job_name: fleet, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [%s]}\n",
-		allocatedInterval, strings.Join(statics, ", ")))
+	a := startAllocator(t, k, allocatedFleet(t))
 	var servers []*rwserver.Server
 	var members []*collector
 	for _, name := range names {
@@ -182,7 +201,7 @@ func TestAllocatorDividesTargets(t *testing.T) {
 			for _, owner := range by {
 				has[owner]++
 			}
-			return len(by) == number && len(has) == among, fmt.Sprintf("%d of %d targets have an owner: %v", len(by), number, has)
+			return len(by) == allocated && len(has) == among, fmt.Sprintf("%d of %d targets have an owner: %v", len(by), allocated, has)
 		})
 		return by
 	}
@@ -232,11 +251,169 @@ func TestAllocatorDividesTargets(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved", longest, allocatedInterval, twice, number)
+	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved", longest, allocatedInterval, twice, allocated)
 	// One scrape is missing where it was due between the end of a member and the others' next question.
 	assert.Less(t, longest, 5*allocatedInterval/2)
 	// Members take up what they are told in one moment, between two scrapes: on a machine that lets a process wait for long, a target may be on either side of it.
 	assert.LessOrEqual(t, twice, 2)
+	for _, m := range members {
+		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
+	}
+}
+
+// What a stumbler does to the answers of an allocator.
+const (
+	asTheyAre int32 = iota
+	late            // they come later than the next question is due
+	cutOff          // they end in the middle
+	lacking         // a collector's own have one half of its targets
+)
+
+// A stumbler is between an allocator and its collectors.
+type stumbler struct {
+	listener *serve.Listener
+	mood     atomic.Int32
+}
+
+func newStumbler(t *testing.T, allocator string) *stumbler {
+	t.Helper()
+	s := &stumbler{listener: serve.Listen(t, "127.0.0.1:0")}
+	serve.HTTP(t, s.listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question, err := http.NewRequestWithContext(r.Context(), r.Method, allocator+r.URL.RequestURI(), http.NoBody)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		answer, err := http.DefaultClient.Do(question)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		mood := s.mood.Load()
+		if mood == late && !wait.Pause(r.Context(), 3*time.Second) {
+			panic(http.ErrAbortHandler)
+		}
+		if mood == lacking && r.URL.Query().Has("collector_id") {
+			var groups []json.RawMessage
+			if json.Unmarshal(body, &groups) == nil {
+				body, _ = json.Marshal(slices.DeleteFunc(groups, func(group json.RawMessage) bool { return isLacking(string(group)) }))
+			}
+		}
+		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(answer.StatusCode)
+		if mood == cutOff {
+			_, _ = w.Write(body[:len(body)/2])
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(body)
+	}))
+	return s
+}
+
+var evenTarget = regexp.MustCompile(`127\.0\.1\.\d*[02468]:`)
+
+// isLacking tells whether a target is one of those that a lacking answer has not.
+func isLacking(target string) bool { return evenTarget.MatchString(target) }
+
+// An allocator may be slow, have its answers cut off, or leave out of a collector's targets some that it says are that collector's, as it may between two looks
+// at the cluster. Two members may die in one moment. What is scraped goes on as well as it can, and nothing is called stale that is there.
+func TestAllocatorThatStumbles(t *testing.T) {
+	t.Parallel()
+	k := cluster.Start(t)
+	names := []string{"collector-0", "collector-1", "collector-2"}
+	for _, name := range names {
+		k.Create(t, memberPod(name))
+	}
+	a := startAllocator(t, k, allocatedFleet(t))
+	between := newStumbler(t, a.plain)
+	var servers []*rwserver.Server
+	var members []*collector
+	for _, name := range names {
+		server := rwserver.New(t, rwserver.Options{})
+		servers, members = append(servers, server), append(members, startMember(t, name, server, "http://"+between.listener.Addr().String(), "{insecure: true}"))
+	}
+	// scraped waits until each target was scraped twice since a time, and all by as many members as there are.
+	scraped := func(since time.Time, among int) {
+		t.Helper()
+		wait.Until(t, firstSeries, func() (bool, string) {
+			twice, by := 0, map[int]bool{}
+			for _, list := range glimpses(servers) {
+				if n := len(list); n > 1 && list[n-2].T >= since.UnixMilli() && list[n-1].by == list[n-2].by {
+					twice++
+					by[list[n-1].by] = true
+				}
+			}
+			return twice == allocated && len(by) == among, fmt.Sprintf("%d of %d targets were scraped twice, by %d members", twice, allocated, len(by))
+		})
+	}
+	// gaps looks at all scrapes from a time on: how long the longest gap of those is that an answer lacked, and of the others.
+	gaps := func(since time.Time) (lacked, others time.Duration) {
+		t.Helper()
+		twice := 0
+		for instance, list := range glimpses(servers) {
+			for i, g := range list {
+				assert.False(t, g.Stale(), "%s is there, and collector %d calls it stale", instance, g.by)
+				if i == 0 || g.T < since.UnixMilli() {
+					continue
+				}
+				gap := time.Duration(g.T-list[i-1].T) * time.Millisecond
+				if gap < allocatedInterval/2 {
+					twice++
+				}
+				if isLacking(instance) {
+					lacked = max(lacked, gap)
+				} else {
+					others = max(others, gap)
+				}
+			}
+		}
+		assert.LessOrEqual(t, twice, 2, "scrapes by two")
+		return lacked, others
+	}
+	scraped(time.Now(), len(names))
+
+	since := time.Now()
+	between.mood.Store(late)
+	scraped(since, len(names))
+	between.mood.Store(cutOff)
+	scraped(time.Now(), len(names))
+	lacked, others := gaps(since)
+	t.Logf("answers that are late and cut off: the longest gap was %s", max(lacked, others))
+	assert.Less(t, max(lacked, others), 3*allocatedInterval/2, "nothing is left out")
+
+	since = time.Now()
+	between.mood.Store(lacking)
+	wait.Pause(t.Context(), 3*allocatedInterval+allocatedInterval/2) // longer than it takes to be called stale
+	between.mood.Store(asTheyAre)
+	scraped(time.Now(), len(names))
+	lacked, others = gaps(since)
+	t.Logf("answers that lack half of the targets for %s: the longest gap of those was %s, of others %s", 7*allocatedInterval/2, lacked, others)
+	assert.Greater(t, lacked, 2*allocatedInterval, "or the answer did not lack them")
+	assert.Less(t, lacked, 6*allocatedInterval)
+	assert.Less(t, others, 3*allocatedInterval/2, "nothing of the others is left out")
+
+	since = time.Now()
+	for i, name := range names[1:] {
+		members[i+1].Kill()
+		require.NoError(t, k.Remove(cluster.Objects(t, memberPod(name))[0]))
+	}
+	scraped(since, 1)
+	for i, name := range names[1:] {
+		k.Create(t, memberPod(name))
+		members[i+1].Restart()
+		members[i+1].ready()
+	}
+	back := time.Now()
+	scraped(back, len(names))
+	after := time.Now().Add(3 * allocatedInterval) // who gave targets away has had the time to call them stale
+	scraped(after, len(names))
+	lacked, others = gaps(since)
+	t.Logf("two of three members that die at once and come back: the longest gap was %s", max(lacked, others))
+	assert.Less(t, max(lacked, others), 5*allocatedInterval/2, "one scrape is left out")
 	for _, m := range members {
 		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
 	}

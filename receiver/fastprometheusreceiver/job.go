@@ -133,7 +133,7 @@ func (j *job) schedule(t *target, f *discover.Target, since time.Time) {
 	t.task = j.owner.clock.Every(f.Interval, first, t.scrape, t.miss)
 }
 
-// leave calls the target's series stale when it has missed two scrapes, unless another collector has it by then. Until then it may come back as if nothing had
+// leave calls the target's series stale when it has missed two scrapes, unless it is given to another collector by then, or back to this one. Until then it may come back as if nothing had
 // happened, but for its connection: a change of labels makes all targets others, which have connections of their own.
 func (j *job) leave(hash uint64, t *target) {
 	missed, _ := j.owner.clock.Cancel(t.task)
@@ -151,7 +151,7 @@ func (j *job) leave(hash uint64, t *target) {
 		if !gone {
 			return
 		}
-		if j.isElsewhere(hash, left) {
+		if j.isGiven(hash, left) {
 			t.close()
 		} else {
 			t.retire(missed)

@@ -23,7 +23,7 @@ const (
 	movesRetry = 10 * time.Second
 )
 
-// moves are the targets of a job that the target allocator has given to other collectors. It is asked once about all targets
+// moves are the targets of a job that the target allocator has given to collectors. It is asked once about all targets
 // that left together.
 type moves struct {
 	mu     sync.Mutex
@@ -32,7 +32,7 @@ type moves struct {
 	hashes map[uint64]struct{}
 }
 
-// has tells whether a target that left at a time is another collector's now. Where the allocator does not say, it is not.
+// has tells whether a target that left at a time is some collector's now. Where the allocator does not say, it is not.
 func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}, error)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,9 +49,9 @@ func (r *scraper) divides(job *promconfig.ScrapeConfig) bool {
 	return r.allocator != nil && r.allocator.Has(job)
 }
 
-// isElsewhere tells whether the target allocator has given a target that left the job to another collector. That one goes on
+// isGiven tells whether the target allocator has given a target that left the job to another collector, or meanwhile back to this one. That one goes on
 // with its series, and nobody is to call them stale.
-func (j *job) isElsewhere(hash uint64, left time.Time) bool {
+func (j *job) isGiven(hash uint64, left time.Time) bool {
 	j.mu.Lock()
 	cfg := j.tools.cfg
 	j.mu.Unlock()
@@ -62,7 +62,7 @@ func (j *job) isElsewhere(hash uint64, left time.Time) bool {
 	return j.moves.has(hash, left, func() (map[uint64]struct{}, error) {
 		ctx, cancel := context.WithTimeout(r.fetching, movesWait)
 		defer cancel()
-		groups, err := r.allocator.Elsewhere(ctx, cfg.JobName)
+		groups, err := r.allocator.Given(ctx, cfg.JobName)
 		if err != nil && r.fetching.Err() == nil {
 			r.settings.Logger.Warn("Targets that left get stale markers: the target allocator does not say whether another collector has them",
 				zap.String("job", cfg.JobName), zap.Error(err))

@@ -202,3 +202,38 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 		assert.Less(t, missed, deaths*divided/3)
 	})
 }
+
+// A target that goes to another member and comes back, because that one dies, is not called stale by the one that has it again and has not yet been told.
+func TestTargetThatIsGivenBackBetweenRounds(t *testing.T) {
+	d := newDivider(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{latency: fleetLatency}
+		l := &ledger{times: map[string][]time.Time{}}
+		start := func(name string) *rig {
+			r := prepare(t, configure(t, fmt.Sprintf("target_allocator: {endpoint: %q, interval: 1m, disable_keep_alives: true, collector_id: %s, http_sd_config: {refresh_interval: 1m}}\n", d.URL, name)),
+				withConsumer(l), withoutTraces)
+			r.dial = f.dial
+			require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+			return r
+		}
+		d.divide("a")
+		a := start("a")
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+		// It is told in the next round that a third of its targets are b's, and in the one after it that they are its own again.
+		d.divide("a", "b")
+		b := start("b")
+		time.Sleep(40 * time.Second)
+		require.NoError(t, b.Shutdown(t.Context()))
+		d.divide("a")
+		time.Sleep(2 * time.Minute)
+		l.mu.Lock()
+		assert.Empty(t, l.called)
+		for i := range divided {
+			times := l.times[fleetAddress(i)]
+			assert.Less(t, time.Since(times[len(times)-1]), fleetInterval+time.Second, "target %d is scraped", i)
+		}
+		l.mu.Unlock()
+		require.NoError(t, a.Shutdown(t.Context()))
+		assert.Empty(t, l.called, "nor at the end")
+	})
+}
