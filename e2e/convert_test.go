@@ -96,6 +96,7 @@ func TestConvertedVMAgentRuns(t *testing.T) {
 	c, _ := startConverted(t, dir, "--dir", dir, "--", "-promscrape.config=scrape.yml", "-remoteWrite.url="+server.URL(),
 		"-remoteWrite.urlRelabelConfig=relabel.yml", "-remoteWrite.label=env=test,dc=last", "-remoteWrite.tmpDataPath="+data, "-remoteWrite.maxDiskUsagePerURL=100MB")
 	arrives(t, server, "geese_flying", "job", "geese", "env", "test", "dc", "last", "instance", target.Addr())
+	arrives(t, server, "scrape_timeout_seconds", "job", "geese") // vmagent always has it
 	for _, series := range server.Series("geese_flying") {
 		assert.NotContains(t, fmt.Sprint(series.Labels), "__tmp", "labels of conditions are gone")
 	}

@@ -203,7 +203,8 @@ func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-var template = expression(`%\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+// template is a variable of vmagent's files and flags. Those that Compose fills in may say what they are where nobody sets them.
+var template = expression(`%\{([A-Za-z_][A-Za-z0-9_]*(?::-[^}%]*)?)\}`)
 
 // text escapes what a collector would read as a variable.
 func (c *carrier) text(value string) string {

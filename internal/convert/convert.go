@@ -104,6 +104,8 @@ type input struct {
 	extra map[string]string
 	// dir is what relative paths are relative to.
 	dir string
+	// mounts are where a container of Docker Compose has files of its host.
+	mounts []mount
 	// files are those that a manifest of Kubernetes has beside the configuration in it.
 	files map[string][]byte
 	// wrapped tells whether the first was in such a manifest.
@@ -177,6 +179,12 @@ func (in *input) open(name string) (text []byte, at string, err error) {
 	}
 	if text, ok := in.files[filepath.Base(name)]; ok {
 		return text, in.name(), nil
+	}
+	if there := outside(in.mounts, name); there != name {
+		if !filepath.IsAbs(there) {
+			there = filepath.Join(in.dir, there)
+		}
+		name = there
 	}
 	text, err = in.source.Read(in.join(name))
 	return text, name, err

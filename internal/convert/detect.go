@@ -19,6 +19,7 @@ const (
 	alloy        Kind = "a configuration of Grafana Alloy, which is converted by hand: docs/migrate-from-alloy.md says what becomes of its components"
 	grafanaAgent Kind = "a configuration of Grafana Agent's static mode: make a prometheus.yml of what is under `metrics`, `global` without its `remote_write`, then " +
 		"`scrape_configs` and `remote_write` beside it, and convert that"
+	compose  Kind = "a file of Docker Compose without flags of vmagent in it: convert the file that a service reads"
 	manifest Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
 	unknown  Kind = "unknown"
 )
@@ -76,6 +77,11 @@ func Detect(text []byte) Kind {
 			return VMAgent
 		}
 		return manifest
+	case isCompose(root):
+		if service, _, _ := composed(root); service != nil {
+			return VMAgent
+		}
+		return compose
 	case root.Kind == yaml.SequenceNode && len(root.Content) > 0 && find(root.Content[0], "targets") != nil:
 		return targets
 	case root.Kind == yaml.SequenceNode && len(root.Content) > 0 && strings.HasPrefix(root.Content[0].Value, "-"):
@@ -96,6 +102,17 @@ func Detect(text []byte) Kind {
 		return Collector
 	}
 	return unknown
+}
+
+// isCompose tells files of Docker Compose: services that have images.
+func isCompose(root *yaml.Node) bool {
+	services := find(root, "services")
+	for i := 1; services != nil && services.Kind == yaml.MappingNode && i < len(services.Content); i += 2 {
+		if service := services.Content[i]; find(service, "image") != nil || find(service, "build") != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // alloyBlock begins a component, which no YAML does.

@@ -5,6 +5,7 @@ package convert
 
 import (
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,10 @@ func convertPrometheus(in *input) ([]byte, error) {
 		}
 		if jobs != nil {
 			noteOwnMetrics(in, file, jobs, "9090", "Prometheus")
+			notePortless(in, file, jobs)
+			for i, job := range jobs.Content {
+				noteLoneBuckets(in, file, "scrape_configs["+strconv.Itoa(i)+"]", job)
+			}
 			config.set("scrape_configs", carry.take(jobs, "[]"+typeJob, "scrape_configs"))
 		}
 		if files != nil {
@@ -218,6 +223,59 @@ func noteOwnMetrics(in *input, file string, jobs *yaml.Node, port, what string) 
 		}
 	}
 }
+
+// notePortless tells of targets without a port, which Prometheus 2 gave one. Where rules write the address or the instance, these say what it is.
+func notePortless(in *input, file string, jobs *yaml.Node) {
+	for i, job := range jobs.Content {
+		if slices.ContainsFunc(contents(find(job, "relabel_configs")), func(rule *yaml.Node) bool {
+			to := find(rule, "target_label")
+			return to != nil && (to.Value == "__address__" || to.Value == "instance")
+		}) {
+			continue
+		}
+		for _, group := range contents(find(job, "static_configs")) {
+			for _, target := range contents(find(group, "targets")) {
+				_, _, err := net.SplitHostPort(target.Value)
+				if err == nil || target.Value == "" || find(find(group, "labels"), "instance") != nil {
+					continue
+				}
+				in.report.add(Finding{
+					Kind: Note, File: file, Line: target.Line, Path: "scrape_configs[" + strconv.Itoa(i) + "]",
+					Text: target.Value + " has no port, and neither has its `instance`, as with Prometheus 3: Prometheus 2 adds `:80`, or `:443`",
+				})
+			}
+		}
+	}
+}
+
+// noteLoneBuckets tells of rules that keep the buckets of a histogram and not its count, of which the receiver makes nothing.
+func noteLoneBuckets(in *input, file, path string, job *yaml.Node) {
+	const bucket = "_bucket"
+	for _, rule := range contents(find(job, "metric_relabel_configs")) {
+		action, from, text := find(rule, "action"), contents(find(rule, "source_labels")), find(rule, "regex")
+		if action == nil || action.Value != "keep" || len(from) != 1 || from[0].Value != "__name__" || text == nil {
+			continue
+		}
+		kept, err := regexp.Compile("^(?s:" + text.Value + ")$")
+		if err != nil {
+			continue
+		}
+		var lone []string
+		for name := range strings.FieldsFuncSeq(text.Value, func(r rune) bool { return strings.ContainsRune("|()", r) }) {
+			if histogram, ok := strings.CutSuffix(name, bucket); ok && plainMetric().MatchString(name) && !kept.MatchString(histogram+"_count") {
+				lone = append(lone, name)
+			}
+		}
+		if len(lone) > 0 {
+			in.report.add(Finding{
+				Kind: Changed, File: file, Line: text.Line, Path: path + ".metric_relabel_configs",
+				Text: "a histogram is sent if its count is there: keep the `_count` of " + strings.Join(lone, ", ") + " too, or have the rule under `write_relabel_configs` of the exporter",
+			})
+		}
+	}
+}
+
+var plainMetric = expression(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
 //go:noinline
 func contents(n *yaml.Node) []*yaml.Node {

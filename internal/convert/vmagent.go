@@ -232,7 +232,8 @@ func vmagentFormat(f *flags, settings table, i int) {
 // vmagentQueue makes the queue, which is on disk as vmagent's is.
 func vmagentQueue(f *flags, settings table, i int, reported *bool) {
 	queue := newTable()
-	dropped := f.yes("remoteWrite.dropSamplesOnOverload")
+	// Of several destinations none holds up the others, without the flag, too.
+	dropped := f.yes("remoteWrite.dropSamplesOnOverload") || len(f.list("remoteWrite.url")) > 1
 	path := f.text("remoteWrite.tmpDataPath")
 	size := f.number("remoteWrite.maxDiskUsagePerURL", i)
 	if truth(f.of("remoteWrite.disableOnDiskQueue", i)) {

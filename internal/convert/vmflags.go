@@ -5,6 +5,7 @@ package convert
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -49,7 +50,12 @@ func readFlags(in *input) (*flags, error) {
 			return nil, err
 		}
 		container, args := vmagentContainer(root)
+		service, command, lines := composed(root)
 		switch {
+		case service != nil:
+			f.add(command, lines)
+			seen(composeVariables(service))
+			in.mounts = composeMounts(service)
 		case len(args) > 0:
 			for _, arg := range args { // $(NAME) is Kubernetes' own
 				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, []int{arg.Line})
@@ -104,7 +110,7 @@ func (f *flags) readText(text string) {
 			continue
 		}
 		if unit { // $NAME and ${NAME} are systemd's own
-			command = unitVariable().ReplaceAllString(command, "%{$1}")
+			command = f.specified(unitVariable().ReplaceAllString(command, "%{$1}"))
 		}
 		args, lines := words(command)
 		for i := range lines {
@@ -112,6 +118,30 @@ func (f *flags) readText(text string) {
 		}
 		f.add(args, lines)
 	}
+}
+
+// unitSpecifier is what systemd itself fills in in a unit; two per cent signs are one.
+var unitSpecifier = expression(`%[%A-Za-z]`)
+
+// specified has what systemd fills in as variables, where these can be given to a unit.
+func (f *flags) specified(command string) string {
+	return unitSpecifier().ReplaceAllStringFunc(command, func(found string) string {
+		name, what := "", ""
+		switch found[1] {
+		case '%':
+			return "%"
+		case 'H':
+			name, what = "HOSTNAME", "the host's name"
+		case 'i', 'I':
+			name, what = "INSTANCE", "the unit's instance"
+		default:
+			f.in.report.add(Finding{Kind: Changed, File: f.file, Text: found + " stays as it is, where systemd fills something in: write that in its place"})
+			return found
+		}
+		f.in.report.add(Finding{Kind: Changed, File: f.file, Text: fmt.Sprintf("%[1]s, %[2]s, is filled in by systemd: the result takes it from the environment variable %[3]s, as "+
+			"`Environment=%[3]s=%[1]s` in the collector's unit sets it", found, what, name)})
+		return "%{" + name + "}"
+	})
 }
 
 // words splits a command line as a shell does, without its variables, and tells in which of its lines each word begins, from 0 on.

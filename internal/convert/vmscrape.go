@@ -10,6 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// extraMetrics is the key of what a scrape says of its limits and of its page.
+const extraMetrics = "extra_scrape_metrics"
+
 // scrapeFile converts a scrape configuration, into a receiver for all jobs that agree in what a receiver sets.
 func scrapeFile(in *input, out *output, f *flags, text []byte, file string) error {
 	root, err := parse(text)
@@ -54,6 +57,7 @@ func scrapeFile(in *input, out *output, f *flags, text []byte, file string) erro
 		job := &vmJob{in: in, file: files[i], path: paths[i], node: node, rules: &ruler{in: in, file: files[i]}}
 		job.convert(f, globals, first)
 		converted := carry.take(job.node, typeJob, job.path)
+		noteLoneBuckets(in, files[i], paths[i], converted)
 		var at *group
 		for _, g := range groups {
 			if g.options == job.options {
@@ -67,10 +71,21 @@ func scrapeFile(in *input, out *output, f *flags, text []byte, file string) erro
 		at.jobs.Content = append(at.jobs.Content, converted)
 	}
 	carry.file = file
+	if globals == nil {
+		globals = newTable().node
+	}
+	if len(groups) > 0 && find(globals, extraMetrics) == nil {
+		globals.Content = append(globals.Content, str(extraMetrics), nodeOf(true)) // vmagent always has them
+		top.say(Note, nil, "", "vmagent's `scrape_timeout_seconds` is sent by `extra_scrape_metrics`; its `scrape_response_size_bytes` is called `scrape_body_size_bytes`, and its "+
+			"`scrape_samples_limit` `scrape_sample_limit`")
+	}
+	if labels := find(globals, "external_labels"); !isNull(labels) && len(groups) > 0 {
+		top.say(Note, labels, "global.external_labels", "a series that has such a label keeps it; vmagent calls it exported_NAME then")
+	}
 	limit := f.number("promscrape.maxScrapeSize", 0)
 	for _, g := range groups {
 		config := newTable()
-		if globals != nil && len(globals.Content) > 0 {
+		if len(globals.Content) > 0 {
 			made := carry.take(globals, typeGlobal, "global")
 			out.external = find(made, "external_labels")
 			config.set("global", made)

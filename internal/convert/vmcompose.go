@@ -1,0 +1,136 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// composed finds the service of a file of Docker Compose that runs vmagent, and its arguments with the lines that they are in. Variables are Compose's own,
+// and become %{NAME}.
+func composed(root *yaml.Node) (service *yaml.Node, args []string, lines []int) {
+	services := find(root, "services")
+	if services == nil || services.Kind != yaml.MappingNode {
+		return nil, nil, nil
+	}
+	for i := 1; i < len(services.Content); i += 2 {
+		service := services.Content[i]
+		var args []string
+		var lines []int
+		for _, key := range []string{"entrypoint", "command"} {
+			switch command := find(service, key); {
+			case isNull(command):
+			case command.Kind == yaml.SequenceNode:
+				for _, arg := range command.Content {
+					args, lines = append(args, composeValue(arg.Value)), append(lines, arg.Line)
+				}
+			default:
+				all, at := words(composeValue(command.Value))
+				if command.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 {
+					command.Line++
+				}
+				for k, arg := range all {
+					args, lines = append(args, arg), append(lines, command.Line+at[k])
+				}
+			}
+		}
+		for _, arg := range args {
+			name := strings.TrimLeft(arg, "-")
+			if name != arg && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
+				return service, args, lines
+			}
+		}
+	}
+	return nil, nil, nil
+}
+
+var composeVariable = expression(`\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}%]*)|:?[?+][^}]*)?\}|([A-Za-z_][A-Za-z0-9_]*))`)
+
+// composeValue has the variables of a value of Compose as vmagent's own, with the value that they have where nobody sets them. Two dollar signs are one.
+func composeValue(value string) string {
+	return composeVariable().ReplaceAllStringFunc(value, func(found string) string {
+		parts := composeVariable().FindStringSubmatch(found)
+		switch name := parts[1] + parts[3]; {
+		case name == "":
+			return "$"
+		case parts[2] != "":
+			return "%{" + name + ":-" + parts[2] + "}"
+		default:
+			return "%{" + name + "}"
+		}
+	})
+}
+
+// composeVariables are those of a service's environment.
+func composeVariables(service *yaml.Node) (variables []vmVariable, elsewhere string) {
+	if !isNull(find(service, "env_file")) {
+		elsewhere = "`env_file`"
+	}
+	add := func(name string, value *string, line int) {
+		v := vmVariable{name, "%{" + name + "}", line} // it comes from who starts it
+		if value != nil {
+			v.value = composeValue(*value)
+		}
+		variables = append(variables, v)
+	}
+	switch environment := find(service, "environment"); {
+	case isNull(environment):
+	case environment.Kind == yaml.SequenceNode:
+		for _, item := range environment.Content {
+			name, value, given := strings.Cut(item.Value, "=")
+			if given {
+				add(name, &value, item.Line)
+			} else {
+				add(name, nil, item.Line)
+			}
+		}
+	default:
+		for i := 0; i+1 < len(environment.Content); i += 2 {
+			if value := environment.Content[i+1]; isNull(value) {
+				add(environment.Content[i].Value, nil, value.Line)
+			} else {
+				add(environment.Content[i].Value, &value.Value, value.Line)
+			}
+		}
+	}
+	return variables, elsewhere
+}
+
+// A mount is where a container has a file or a folder of its host.
+type mount struct{ inside, outside string }
+
+// composeMounts are those of a service, but for volumes that have a name.
+func composeMounts(service *yaml.Node) (mounts []mount) {
+	for _, volume := range contents(find(service, "volumes")) {
+		outside, inside, _ := strings.Cut(volume.Value, ":")
+		if volume.Kind == yaml.MappingNode {
+			outside, inside = "", ""
+			if source, target := find(volume, "source"), find(volume, "target"); source != nil && target != nil {
+				outside, inside = source.Value, target.Value
+			}
+		}
+		inside, _, _ = strings.Cut(inside, ":") // :ro
+		if inside != "" && strings.ContainsAny(outside, "./~") {
+			mounts = append(mounts, mount{path.Clean(inside), outside})
+		}
+	}
+	return mounts
+}
+
+// outside is where the host has a file that a container sees, or what was asked for.
+func outside(mounts []mount, name string) string {
+	found := mount{}
+	for _, m := range mounts {
+		if (name == m.inside || strings.HasPrefix(name, m.inside+"/")) && len(m.inside) > len(found.inside) {
+			found = m
+		}
+	}
+	if found.inside == "" {
+		return name
+	}
+	return found.outside + strings.TrimPrefix(name, found.inside)
+}
