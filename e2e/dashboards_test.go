@@ -208,6 +208,7 @@ func TestDashboardsAndAlertsAreAlive(t *testing.T) {
 				all.Scraped("godwit", instance, page(t, c.telemetry))
 			}
 			all.Down("godwit", "nobody:8888")
+			all.Down("pods", "nobody:8888", "pod", "godwit-gateway-0")
 			answer() // some alerts are about what just began
 			if looks++; looks >= fewestLooks {
 				break

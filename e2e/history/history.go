@@ -92,8 +92,8 @@ func (h *History) Scraped(job, instance, page string) {
 }
 
 // Down writes that a target could not be scraped.
-func (h *History) Down(job, instance string) {
-	h.append(labels.FromStrings(model.MetricNameLabel, "up"), labels.FromStrings("job", job, "instance", instance), 0)
+func (h *History) Down(job, instance string, others ...string) {
+	h.append(labels.FromStrings(append(others, model.MetricNameLabel, "up")...), labels.FromStrings("job", job, "instance", instance), 0)
 }
 
 func (h *History) append(series, target labels.Labels, value float64) {
