@@ -29,6 +29,7 @@ type cohort struct {
 	mu      sync.Mutex           // of the catalog, the book and what scrapes hold
 	pools   tree.Pools           // has a lock of its own
 	reading map[*Scrape]struct{} // that hold lines
+	vain    int                  // searches for targets' own values in a row that found nothing
 }
 
 // switches are what a target's labels may override.

@@ -134,8 +134,8 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	t := s.target
 	c := t.cohort
 	was := t.Own
-	if !s.mixed && 3*s.size+mostWeight*int64(len(lines)) > s.left {
-		return lines // what it has now, and would have, is there together for a while
+	if !s.mixed && !s.isAmple(lines) {
+		return lines
 	}
 	defer c.charge(s, c.Held())
 	if s.renamed != nil {
@@ -159,8 +159,34 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	return s.lines
 }
 
+// isAmple tells whether there is memory for what the lines are now, and what they would be, which is there together for a while.
+func (s *Scrape) isAmple(lines []*catalog.Line) bool {
+	return 3*s.size+mostWeight*int64(len(lines)) <= s.left
+}
+
+// findsOwn tells whether a page of which many lines are new may tell of values that are the target's own, and were not.
+func (s *Scrape) findsOwn(lines []*catalog.Line) bool {
+	if !s.isFresh(lines) {
+		return false
+	}
+	if !s.isAmple(lines) {
+		return true
+	}
+	t := s.target
+	c := t.cohort
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.Held()
+	s.found, s.searched = s.ownValues(lines), true
+	c.charge(s, held)
+	return !slices.Equal(s.found, t.Own)
+}
+
 // ownValues returns what is the target's own by its page.
 func (s *Scrape) ownValues(lines []*catalog.Line) []string {
+	if s.searched {
+		return s.found
+	}
 	t := s.target
 	c := t.cohort
 	since := s.since
@@ -171,11 +197,16 @@ func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 	if !isFresh && (!hasSeveral || !s.isRenewed(lines)) {
 		return t.Own
 	}
-	if !t.search.isDue(t.Iteration) {
+	if !t.search.isDue(t.Iteration, c.vain) {
 		return t.Own
 	}
 	own := s.findOwn(lines, since, hasSeveral)
-	t.search.end(!slices.Equal(own, t.Own))
+	if found := !slices.Equal(own, t.Own); found {
+		t.search.vain, c.vain = 0, 0
+	} else {
+		t.search.vain++
+		c.vain++
+	}
 	return own
 }
 
@@ -218,26 +249,23 @@ type search struct {
 const (
 	vainSearches = 4  // in a row, before most are left out
 	searchEvery  = 16 // pages from then on
+	// vainOfAll is how many searches in a row, whoever's, were in vain when a target's next need no longer show that.
+	vainOfAll = 32
 )
 
-// isDue tells whether a page with many new lines is looked at.
-func (r *search) isDue(scrape uint64) bool {
+// isDue tells whether a page with many new lines is looked at, when so many searches in a row found nothing on the pages of whatever target.
+func (r *search) isDue(scrape uint64, vain int) bool {
 	if scrape > r.last+1 {
 		r.vain = 0
 	}
 	r.last = scrape
-	if r.vain < vainSearches || r.vain%searchEvery == 0 {
+	most := vainSearches
+	if vain >= vainOfAll {
+		most = 1
+	}
+	if r.vain < most || r.vain%searchEvery == 0 {
 		return true
 	}
 	r.vain++
 	return false
-}
-
-// end notes whether a page told of anything.
-func (r *search) end(found bool) {
-	if found {
-		r.vain = 0
-	} else {
-		r.vain++
-	}
 }

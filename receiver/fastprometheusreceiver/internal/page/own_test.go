@@ -11,11 +11,14 @@ func TestMostSearchesInVainAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var r search
 	scrape := uint64(100)
+	ofAll := 0
 	searches := func(pages int, found bool) (n int) {
 		for range pages {
-			if scrape++; r.isDue(scrape) {
+			if scrape++; r.isDue(scrape, ofAll) {
 				n++
-				r.end(found)
+				if r.vain++; found {
+					r.vain = 0
+				}
 			}
 		}
 		return n
@@ -38,5 +41,10 @@ func TestMostSearchesInVainAreLeftOut(t *testing.T) {
 	scrape++ // a page with few new lines
 	if n := searches(vainSearches, false); n != vainSearches {
 		t.Errorf("%d of %d pages after one with few new lines are looked at", n, vainSearches)
+	}
+	scrape++
+	ofAll = vainOfAll
+	if n := searches(vainSearches, false); n != 1 {
+		t.Errorf("%d of %d pages are looked at where nobody's told of anything", n, vainSearches)
 	}
 }

@@ -45,6 +45,8 @@ type Scrape struct {
 	since    uint32          // the highest number of a line before the first that was looked for
 	learned  bool            // values of the target's own
 	renamed  []string        // values of the target's own, where some that are new take the place of others
+	searched bool            // for values of the target's own
+	found    []string        // these, then
 	mixed    bool            // lines may have values that the page has shown to be the target's own since
 	expected []*catalog.Line // the last page's
 	text     *plan.Text      // of the first of them, as long as the page has what was expected and nothing else
@@ -143,12 +145,13 @@ func (s *Scrape) recycle() {
 	clear(s.lines[:cap(s.lines)])
 	clear(s.exemplars)
 	clear(s.Gone)
+	clear(s.Lost[:cap(s.Lost)])
 	clear(s.held[:cap(s.held)])
 	clear(s.page[:cap(s.page)])
 	*s = Scrape{
 		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
 		carry: s.carry[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
-		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0]},
+		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0], Lost: s.Lost[:0]},
 		replacement: replacement{slots: s.slots[:0]}, places: s.places[:0],
 		builder: s.builder, entry: s.entry,
 	}

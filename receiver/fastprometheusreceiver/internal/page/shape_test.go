@@ -135,6 +135,6 @@ func TestNewSeriesOfAKnownShapeAllocateLittle(t *testing.T) {
 		require.Equal(t, n, r.Added)
 		r.Release()
 	})
-	assert.Greater(t, allocs/n, 3.0, "they are new")
-	assert.Less(t, allocs/n, 6.0)
+	assert.Greater(t, allocs/n, 1.5, "they are new")
+	assert.Less(t, allocs/n, 3.0)
 }

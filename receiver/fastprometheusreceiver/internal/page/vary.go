@@ -17,7 +17,10 @@ import (
 func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 	t, p := s.target, s.plan
 	c := t.cohort
-	if p == nil || t.Turned || s.mixed || s.isFresh(s.seen()) || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || s.times != nil || s.natives != nil || t.Timed != nil || !t.Follows(p) {
+	if p == nil || t.Turned || s.mixed || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || s.times != nil || s.natives != nil || t.Timed != nil || !t.Follows(p) {
+		return res, false
+	}
+	if s.findsOwn(s.seen()) {
 		return res, false
 	}
 	d := t.Diff
@@ -45,6 +48,7 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 		t.Settled = false
 	}
 	c.Differ(&t.History, d)
+	c.Discard(s.Lost)
 	delete(c.reading, s) // not before: until here nothing else has the extras
 	c.sweep()
 	c.mu.Unlock()

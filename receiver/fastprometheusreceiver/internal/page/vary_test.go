@@ -242,6 +242,117 @@ func TestChurnKeepsPlansShared(t *testing.T) {
 	require.Equal(t, Stats{}, j.Stats())
 }
 
+// Nor do targets have plans of their own of whose lines half are others each time. These are forgotten with the page that had them.
+func TestSeriesSeenOnceAreForgottenAtOnce(t *testing.T) {
+	const targets, samples = 20, 200
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	c := newCrowd(targets, exporterLines(samples, 10), 0.4, atEnd)
+	var all []*Target
+	for i := range targets {
+		all = append(all, testTarget(j, i))
+	}
+	after := func(scrapes int) Stats {
+		for range scrapes {
+			for i, target := range all {
+				r := showBytes(target, start, typeText, c.next(i, nil))
+				require.NoError(t, r.Err)
+				r.Release()
+			}
+		}
+		return j.Stats()
+	}
+	was, is := after(10), after(40)
+	seen := int(c.share * float64(len(c.pages[0])))
+	require.Less(t, is.Plans, 6, "of the first targets: what lines tell of them might have been their own")
+	require.Less(t, is.Lines, was.Lines+seen)
+	require.Less(t, is.Points, was.Points+seen)
+	for _, target := range all {
+		target.Retire(start)
+	}
+	require.Equal(t, Stats{}, j.Stats())
+}
+
+// passersby is a page half of whose series are seen for a scrape or a few, by its target or by all, in any order, twice, or with their labels
+// the other way round.
+func passersby(r *rand.Rand, target, scrape int) string {
+	var b strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&b, "# TYPE node_%d gauge\nnode_%d{device=\"sda\"} %d\n", i, i, scrape)
+	}
+	b.WriteString("# TYPE pod gauge\n")
+	var lines []string
+	line := func(name, ns string) {
+		labels := []string{fmt.Sprintf("ns=%q", ns), fmt.Sprintf("pod=%q", name)}
+		if r.IntN(9) == 0 {
+			slices.Reverse(labels)
+		}
+		lines = append(lines, fmt.Sprintf("pod{%s} %d\n", strings.Join(labels, ","), r.IntN(9)))
+	}
+	for i := range 60 {
+		switch r.IntN(20) {
+		case 0, 1:
+			line(fmt.Sprint("all-", i), "team")
+		case 2, 3:
+			line(fmt.Sprintf("own-%d-%d", target, i), "team")
+		case 4:
+			line(fmt.Sprintf("own-%d-%d", target, scrape/3), "team")
+		case 5:
+			if n := len(lines); n > 0 {
+				lines = append(lines, lines[r.IntN(n)])
+			}
+		default:
+			line(fmt.Sprintf("once-%d-%d-%d", target, scrape-r.IntN(12)/11, i), fmt.Sprint("ns", i%3))
+		}
+	}
+	if r.IntN(4) == 0 {
+		r.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	}
+	return b.String() + strings.Join(lines, "") + "# TYPE z gauge\nz 1\n"
+}
+
+// What is forgotten with the page that had it makes no difference to what comes: it is as if the target had seen its last page alone.
+func TestSeriesSeenOnceMeanTheSame(t *testing.T) {
+	racetest.Sequential(t)
+	cfg := Config{Scrape: testScrapeConfig()}
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 26))
+		reusing := cfg
+		reusing.Reuse = seed%2 == 0
+		j := newTestJob(t, reusing)
+		var targets []*Target
+		for i := range 5 {
+			targets = append(targets, testTarget(j, i))
+		}
+		last := make([][]string, len(targets)) // the last page, and failures since
+		for n := range 25 {
+			at := start.Add(time.Duration(n) * time.Second)
+			for i, target := range targets {
+				if r.IntN(15) == 0 {
+					show(target, at, typeText, errorPage, 1<<20)
+					last[i] = append(last[i], errorPage)
+					continue
+				}
+				page := passersby(r, i, n)
+				fresh := testTarget(newTestJob(t, cfg), i)
+				for _, before := range last[i] {
+					show(fresh, at, typeText, before, 1<<20)
+				}
+				want := show(fresh, at, typeText, page, 1<<20)
+				got := show(target, at, typeText, page, 100+r.IntN(3000))
+				require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d scrape %d target %d\n%s", seed, n, i, page)
+				require.Equal(t, want.Samples, got.Samples)
+				require.Equal(t, want.Added, got.Added)
+				got.Release()
+				last[i] = []string{page}
+			}
+		}
+		for _, target := range targets {
+			target.Retire(start)
+		}
+		require.Equal(t, Stats{}, j.Stats())
+	}
+}
+
 // Nor do many new series in a row, with metadata behind them, make a plan of their own.
 func TestNewSeriesInARowKeepPlansShared(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})

@@ -57,6 +57,7 @@ type Catalog struct {
 	size       int64 // bytes of what is known, about
 	swept      int   // lines left by the last sweep
 	lost       int   // since then, about
+	discarded  int   // likewise
 	sweptSize  int64 // and bytes
 
 	// Memory that is used again.
@@ -134,7 +135,7 @@ func (c *Catalog) shared(text []byte, in Setting) *Line {
 }
 
 func (c *Catalog) hashed(t *Identity, hash uint64, text []byte, in Setting) *Line {
-	return c.Lines.find(hash^t.Pin.pinned(), func(l *Line) bool { return l.Setting == in && l.Is(text) && t.meets(l.Name.Cond) })
+	return c.Lines.find(hash^t.Pin.pinned(), func(l *Line) bool { return l.Setting == in && l.Is(text) && t.meets(l.Name.Cond) }).share()
 }
 
 // Series returns the line of a sample, for those who may have a text of its own for each line or texts in pieces. What is not known
@@ -156,6 +157,12 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 		keep = func(n *Name, e *expo.Entry) text { return Whole(n, e.Text) }
 	}
 	if sh := c.shape(t, e, setting, false); sh != nil {
+		if isWhole && sh.isSole() {
+			body := sole(sh.name, e.Text)
+			l := c.mouldSole(sh, e, setting, &body, nil)
+			c.Lines.insert(l, hash)
+			return l, nil
+		}
 		l := c.mould(sh, e, setting, keep(sh.name, e))
 		c.Lines.insert(l, hash)
 		return l, nil

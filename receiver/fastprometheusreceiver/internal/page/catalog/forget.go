@@ -18,14 +18,55 @@ const sweepBytes = 4 << 20
 const (
 	lostPart = 8
 	fewLost  = 8000
+	// discardedTimes is after how many times as many lines as there are were discarded a sweep looks for names, shapes and whatever else
+	// only they had.
+	discardedTimes = 8
 )
 
 // Lose notes that pages have lost so many lines, which nothing may have any more.
 func (c *Catalog) Lose(lines int) { c.lost += lines }
 
+// share notes that others than the page which a line came with may have it. It may be nil.
+func (l *Line) share() *Line {
+	if l != nil && l.Point != nil {
+		l.Point.bits &^= soleBit
+	}
+	return l
+}
+
+// Share does so for a list of lines.
+func Share(lines []*Line) {
+	for _, l := range lines {
+		l.share()
+	}
+}
+
+// Discard forgets lines that a page had besides those of a plan, and the next one has no more: those that nobody else has ever had at
+// once, with their points, and others with the next sweep.
+func (c *Catalog) Discard(lines []*Line) {
+	for _, l := range lines {
+		if !c.discard(l) {
+			c.lost++
+		}
+	}
+}
+
+func (c *Catalog) discard(l *Line) bool {
+	p := l.Point
+	if p == nil || p.bits&soleBit == 0 || p.Line != l || !c.Lines.remove(l) {
+		return false
+	}
+	c.size -= l.bytes()
+	if p.Family.shape == nil && c.points.remove(p) { // it was placed
+		c.size -= PointBytes
+	}
+	c.discarded++
+	return true
+}
+
 // IsLitter tells whether more may be out of use than what the last sweep left.
 func (c *Catalog) IsLitter() bool {
-	return c.lost > c.Lines.count/lostPart+fewLost || c.Lines.count > 2*c.swept+1000 || c.Held() > 2*c.sweptSize+sweepBytes
+	return c.lost > c.Lines.count/lostPart+fewLost || c.discarded > discardedTimes*c.Lines.count+fewLost || c.Lines.count > 2*c.swept+1000 || c.Held() > 2*c.sweptSize+sweepBytes
 }
 
 // Sweep forgets all but the lines and points that are in use, and those of the report.
@@ -73,7 +114,7 @@ func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 		c.written = c.written * int64(c.Lines.count) / int64(known)
 	}
 	c.size += PointBytes * int64(c.points.count)
-	c.lost = 0
+	c.lost, c.discarded = 0, 0
 	c.swept, c.sweptSize = c.Lines.count, c.Held()
 }
 

@@ -28,10 +28,13 @@ func (c *Catalog) intern(f *Family, l *Line, set labels.Labels, skip func(name s
 
 // internPoint returns the point that is like one, if it is known, or else the one.
 func (c *Catalog) internPoint(p *Point) *Point {
-	had := c.points.count
-	p = c.points.intern(p, p.equals)
-	c.size += PointBytes * int64(c.points.count-had)
-	return p
+	had := c.points.intern(p, p.equals)
+	if had == p {
+		c.size += PointBytes
+	} else {
+		had.bits &^= soleBit // it is another line's, too
+	}
+	return had
 }
 
 // keysOf returns the keys of labels that become attributes.

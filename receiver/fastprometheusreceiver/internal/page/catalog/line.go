@@ -134,12 +134,13 @@ type form struct {
 	values string // where in the line's text they are, packed: one for each key that is not the target's to fill in
 }
 
-// What a point's bits are: whether a line that is its value or count has been placed, whether more than one has, and where
-// a layout in the making has the point.
+// What a point's bits are: whether a line that is its value or count has been placed, whether more than one has, whether
+// nobody has the line or the point but the page that they came with, and where a layout in the making has the point.
 const (
 	placedBit  = 1
 	severalBit = 2
-	orderBits  = 2 // as many are before the order
+	soleBit    = 4
+	orderBits  = 3 // as many are before the order
 )
 
 func (p *Point) claim() { p.bits |= p.bits&placedBit<<1 | placedBit }
@@ -151,7 +152,7 @@ func (p *Point) IsSeveral() bool { return p.bits&severalBit != 0 }
 func (p *Point) Order() int32 { return int32(p.bits >> orderBits) }
 
 // SetOrder notes where a layout in the making has the point.
-func (p *Point) SetOrder(n int32) { p.bits = uint32(n)<<orderBits | p.bits&(placedBit|severalBit) }
+func (p *Point) SetOrder(n int32) { p.bits = uint32(n)<<orderBits | p.bits&(1<<orderBits-1) }
 
 // keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.
 type keys struct {

@@ -189,7 +189,7 @@ func (c *Catalog) template(t *Identity, e *expo.Entry) []byte {
 func (c *Catalog) slotted(t *Identity, template []byte, in Setting) *Line {
 	return c.Lines.find(maphash.Bytes(seed, template)^slottedSalt, func(l *Line) bool {
 		return l.Setting == in && l.IsSlotted() && string(*l.body) == string(template) && t.meets(l.Name.Cond)
-	})
+	}).share()
 }
 
 // ownLine returns the line of an entry that has values of the target's own, nil if it has none.
@@ -205,13 +205,17 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, 
 		return l, nil
 	}
 	body := piece(b)
-	own := text{body: &body, tail: slotted}
 	if sh := c.shape(t, e, kept, true); sh != nil {
-		own.Name = sh.name
-		l := c.mould(sh, e, kept, own)
+		var l *Line
+		if sh.isSole() {
+			l = c.mouldSole(sh, e, kept, &body, slotted)
+		} else {
+			l = c.mould(sh, e, kept, text{Name: sh.name, body: &body, tail: slotted})
+		}
 		c.Lines.insert(l, l.hash())
 		return l, nil
 	}
+	own := text{body: &body, tail: slotted}
 	exposed := c.expose(e, in)
 	set := labels.NewBuilder(exposed)
 	for i := range e.Labels() {

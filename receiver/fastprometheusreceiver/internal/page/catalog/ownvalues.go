@@ -16,8 +16,8 @@ import (
 // OwnValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have or,
 // where `several`, all that tell of a thing of which there are several.
 func (c *Catalog) OwnValues(t *Identity, lines []*Line, several bool) []string {
-	counts := map[labelPair]*int{}
-	var seen []labelPair // in the order of the page
+	at := map[labelPair]int{}
+	var seen []counted // in the order of the page
 	series := 0
 	for _, l := range lines {
 		if l.Kind != SeriesLine {
@@ -27,26 +27,34 @@ func (c *Catalog) OwnValues(t *Identity, lines []*Line, several bool) []string {
 		if e, ok := c.reread.line(l, t.Own); ok && e.Labels() <= mostShapedLabels {
 			for i := range e.Labels() {
 				name, value := e.Label(i)
-				if n := counts[labelPair{string(name), string(value)}]; n != nil {
-					*n++
-				} else if len(counts) < mostCounted {
-					once, pair := 1, labelPair{string(name), string(value)}
-					counts[pair] = &once
-					seen = append(seen, pair)
+				if i, ok := at[labelPair{string(name), string(value)}]; ok {
+					seen[i].times++
+				} else if len(seen) < mostCounted {
+					pair := labelPair{string(name), string(value)}
+					at[pair] = len(seen)
+					seen = append(seen, counted{pair, 1})
 				}
 			}
 		}
 	}
-	often := slices.DeleteFunc(slices.Clone(seen), func(p labelPair) bool { return OwnPart**counts[p] <= series || !c.canBeOwn(p) })
-	about := slices.DeleteFunc(seen, func(p labelPair) bool { return *counts[p] < manyAbout || !c.canBeOwn(p) })
+	var often []counted
+	var about []labelPair
+	for _, p := range seen {
+		if OwnPart*p.times > series && c.canBeOwn(p.labelPair) {
+			often = append(often, p)
+		}
+		if p.times >= manyAbout && c.canBeOwn(p.labelPair) {
+			about = append(about, p.labelPair)
+		}
+	}
 	c.noteOrders(aboutOf(lines), about)
 	if several {
 		return c.severalOwn(often, about)
 	}
-	slices.SortFunc(often, func(a, b labelPair) int {
-		return cmp.Or(strings.Compare(a.name, b.name), *counts[b]-*counts[a], strings.Compare(a.value, b.value))
+	slices.SortFunc(often, func(a, b counted) int {
+		return cmp.Or(strings.Compare(a.name, b.name), b.times-a.times, strings.Compare(a.value, b.value))
 	})
-	often = slices.CompactFunc(often, func(a, b labelPair) bool { return a.name == b.name })
+	often = slices.CompactFunc(often, func(a, b counted) bool { return a.name == b.name })
 	own := slices.Clone(t.Own)
 	for _, pair := range often {
 		slot := c.slot(pair.name, 0)
@@ -84,7 +92,7 @@ func (c *Catalog) noteOrders(kind uint64, about []labelPair) {
 }
 
 // severalOwn returns the values of a target that has several of a label, each in the slot that it has by the order of the page.
-func (c *Catalog) severalOwn(often, about []labelPair) []string {
+func (c *Catalog) severalOwn(often []counted, about []labelPair) []string {
 	values := map[string]int{} // of each label
 	for _, pair := range about {
 		values[pair.name]++
@@ -92,7 +100,7 @@ func (c *Catalog) severalOwn(often, about []labelPair) []string {
 	var own []string
 	taken := map[string]int{}
 	for _, pair := range about {
-		if _, varies := c.varying[pair.name]; !varies || values[pair.name] == 1 && !slices.Contains(often, pair) {
+		if _, varies := c.varying[pair.name]; !varies || values[pair.name] == 1 && !slices.ContainsFunc(often, func(p counted) bool { return p.labelPair == pair }) {
 			continue
 		}
 		if slot := c.slot(pair.name, taken[pair.name]); slot >= 0 {
@@ -183,6 +191,13 @@ func aboutOf(lines []*Line) (kind uint64) {
 }
 
 type labelPair struct{ name, value string }
+
+// counted is how many times a page has a label with a value.
+type counted struct {
+	labelPair
+
+	times int
+}
 
 // canBeOwn tells whether a label is no more than an attribute, whatever its value is.
 func (c *Catalog) canBeOwn(l labelPair) bool {

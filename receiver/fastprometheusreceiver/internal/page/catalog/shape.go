@@ -193,7 +193,27 @@ func (c *Catalog) mould(sh *shape, e *expo.Entry, in Setting, t text) *Line {
 		return c.NewLine(t, sh.kind, in)
 	}
 	l, p := sh.allocate()
-	c.makeLine(l, t, sh.kind, in)
+	return c.fill(sh, e, c.makeLine(l, t, sh.kind, in), p)
+}
+
+// mouldSole makes a line of a shape and a point that is most likely no other's, with a text in one piece, with slots or without: all in one
+// go, since they will last as long. Many such lines are seen once.
+func (c *Catalog) mouldSole(sh *shape, e *expo.Entry, in Setting, body, tail *piece) *Line {
+	var all struct {
+		line  Line
+		point Point
+		body  piece
+	}
+	all.body = *body
+	all.point.bits = soleBit
+	return c.fill(sh, e, c.makeLine(&all.line, text{Name: sh.name, body: &all.body, tail: tail}, sh.kind, in), &all.point)
+}
+
+// isSole tells whether a line of the shape most likely has a point of its own.
+func (sh *shape) isSole() bool { return sh.alone && sh.kind == SeriesLine }
+
+// fill fills in the point of a line of a shape, but for the family.
+func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
 	b := sh.keys.start(c.packing[:0])
 	begin := len(b)
 	for _, v := range sh.values {

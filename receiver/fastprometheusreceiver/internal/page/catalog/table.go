@@ -6,7 +6,6 @@ package catalog
 // A table finds things by a hash. It takes less than half of the memory of a map: it keeps half of the hash, so that it looks at nothing to
 // grow, and nearly all of its slots may be in use, for it takes no look at a thing to see that it is another. What a thing's hash is made
 // of may be texts all over the memory: to ask again for those of a million took a second.
-// Nothing is ever removed but by retain.
 type table[T any, P interface {
 	*T
 	hash() uint64
@@ -98,6 +97,48 @@ func (t *table[T, P]) retain(stays func(P) bool) {
 		}
 	}
 	t.resize(kept)
+}
+
+// remove takes something out, if it is there: what is behind it moves up to where it will be looked for.
+func (t *table[T, P]) remove(p P) bool {
+	if t.count == 0 {
+		return false
+	}
+	wanted := half(p.hash())
+	i := t.start(wanted)
+	for t.hashes[i] != wanted || t.slots[i] != p {
+		if t.hashes[i] == 0 {
+			return false
+		}
+		i = t.after(i)
+	}
+	for at := t.after(i); t.hashes[at] != 0; at = t.after(at) {
+		if t.isBetween(i, t.start(t.hashes[at]), at) {
+			continue
+		}
+		t.hashes[i], t.slots[i] = t.hashes[at], t.slots[at]
+		i = at
+	}
+	t.hashes[i], t.slots[i] = 0, nil
+	if t.count--; slotsFor(4*t.count) < len(t.slots) {
+		t.resize(2 * t.count)
+	}
+	return true
+}
+
+func (t *table[T, P]) after(i int) int {
+	if i++; i == len(t.slots) {
+		return 0
+	}
+	return i
+}
+
+// isBetween tells whether a slot is behind one and not behind another, around the end.
+func (t *table[T, P]) isBetween(one, slot, other int) bool {
+	if one < other {
+		return one < slot && slot <= other
+	}
+	return one < slot || slot <= other
 }
 
 // place puts something into a free slot, of which there is one.

@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,3 +113,51 @@ func TestRetainIsLinear(t *testing.T) {
 	}
 	require.Less(t, moved, 20*table.count)
 }
+
+// What stays is found, whatever was taken out around it, and the table gets smaller with what it has.
+func TestRemove(t *testing.T) {
+	hashes := map[string]func(at int) uint64{
+		"three have one": func(at int) uint64 { return uint64(at) / 3 * 0x9e3779b97f4a7c15 },
+		"few":            func(at int) uint64 { return uint64(at) % 7 },
+	}
+	for name, hash := range hashes {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 1))
+			var table table[hashed, *hashed]
+			known := map[int]*hashed{}
+			check := func() {
+				require.Equal(t, len(known), table.count)
+				for at := range 300 {
+					require.Same(t, known[at], table.find(hash(at), func(h *hashed) bool { return h.at == at }))
+				}
+			}
+			for i := range 6_000 {
+				at := r.IntN(300)
+				if had := known[at]; had != nil {
+					require.True(t, table.remove(had))
+					require.False(t, table.remove(had), "it is gone")
+					delete(known, at)
+				} else {
+					known[at] = &hashed{at, hash(at)}
+					table.Add(known[at])
+				}
+				if i%20 == 0 {
+					check()
+				}
+			}
+			for at, h := range known {
+				require.True(t, table.remove(h))
+				delete(known, at)
+				check()
+			}
+			require.Less(t, len(table.slots), 50)
+		})
+	}
+}
+
+type hashed struct {
+	at int
+	is uint64
+}
+
+func (h *hashed) hash() uint64 { return h.is }

@@ -34,11 +34,16 @@ const (
 
 // Whole is a text in one piece. That of a series without labels is its name.
 func Whole[T string | []byte](n *Name, t T) text {
-	p := piece(n.exposed)
-	if string(t) != n.exposed {
-		p = piece(t)
-	}
+	p := sole(n, t)
 	return text{Name: n, body: &p}
+}
+
+// sole is the one piece of a text.
+func sole[T string | []byte](n *Name, t T) piece {
+	if string(t) == n.exposed {
+		return piece(n.exposed)
+	}
+	return piece(t)
 }
 
 func (t *text) isWhole() bool { return t.tail == nil }

@@ -159,6 +159,7 @@ func (p *Pass) Plan(lines []*catalog.Line, c Counts) *Plan {
 			return q
 		}
 	}
+	catalog.Share(lines)
 	q := &Plan{
 		hash: h, Lines: slices.Clone(lines),
 		Repeats: c.repeats, Tally: Tally{Samples: c.Samples, Dropped: c.Dropped, Limited: c.Limited}, Contested: p.Contested,

@@ -34,6 +34,7 @@ type VaryingRoom struct {
 	Missing lineSet
 	Absent  lineSet
 	Gone    []*catalog.Line // that end
+	Lost    []*catalog.Line // extras of the page before that this one has not
 }
 
 // Vary finds out what a difference means for a target, and counts the page's samples. It returns nil when it means more than some points.
@@ -84,12 +85,11 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	if len(d.Extras) > len(p.Lines)/16 && h.Carried+x.Carried > len(p.Lines) {
 		return nil, n // by now a plan of its own would have paid
 	}
-	room.Gone = room.Gone[:0]
-	lost := 0
+	room.Gone, room.Lost = room.Gone[:0], room.Lost[:0]
 	isEnding := h.Alive && !b.cfg.NoStaleMarkers
 	for _, l := range h.Diff.Extras {
 		if l.Epoch == was {
-			lost++
+			room.Lost = append(room.Lost, l)
 		}
 		if !isEnding || l.Kind != catalog.SeriesLine || l.Epoch != was {
 			continue
@@ -119,7 +119,6 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	if placed != 0 || !x.find(p.Layout) {
 		return nil, n
 	}
-	b.Lose(lost)
 	return x, n
 }
 
