@@ -4,6 +4,8 @@
 package remotewritereceiver
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
@@ -116,14 +118,22 @@ func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
 		part, text = text[:n], text[n:]
 		return part
 	}
-	kept.bytes = encodingSize + len(text) + len(kept.job) + len(e.steps)*encodedStepSize + len(t.names)*namedRefSize
+	kept.bytes = encodingSize + len(text) + len(kept.job) + len(e.steps)*encodedStepSize
 	for i := range e.steps {
 		x := &e.steps[i]
 		kept.steps[i] = encodedStep{head: cut(len(x.head)), tail: cut(len(x.tail)), metadata: cut(len(x.metadata))}
 	}
-	kept.names = make([]namedRef, 0, len(t.names))
-	for ref, name := range t.names {
-		kept.names = append(kept.names, namedRef{ref, name})
+	// Side by side and in the order in which requests have them, for they are all compared once in a request.
+	all.Reset()
+	refs := slices.Sorted(maps.Keys(t.names))
+	for _, ref := range refs {
+		all.WriteString(t.names[ref])
+	}
+	text = all.String()
+	kept.bytes += len(text) + len(refs)*namedRefSize
+	kept.names = make([]namedRef, 0, len(refs))
+	for _, ref := range refs {
+		kept.names = append(kept.names, namedRef{ref, cut(len(t.names[ref]))})
 	}
 	return kept
 }
