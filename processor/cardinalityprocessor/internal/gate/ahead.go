@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // ahead is what is known of the next metrics before any of them is decided about. Most metrics have a point or two: each by
@@ -15,6 +16,7 @@ type ahead struct {
 	begin, end int // of these metrics, in their scope
 	metrics    []aheadMetric
 	fps        []uint64
+	lines      []int32 // of the table, where as many of them are looked for as were read ahead
 	marks      []int
 }
 
@@ -31,7 +33,7 @@ const warmed = 64
 // more, and has their memory read.
 func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 	a := &b.ahead
-	a.begin, a.end, a.metrics, a.fps, a.marks = first, first, a.metrics[:0], a.fps[:0], a.marks[:0]
+	a.begin, a.end, a.metrics, a.fps, a.lines, a.marks = first, first, a.metrics[:0], a.fps[:0], a.lines[:0], a.marks[:0]
 	for points := 0; a.end < of.Len(); a.end++ {
 		m := of.At(a.end)
 		next := aheadMetric{fps: len(a.fps), marks: len(a.marks)}
@@ -53,12 +55,26 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 	}
 	a.metrics = append(a.metrics, aheadMetric{fps: len(a.fps), marks: len(a.marks)})
 	if len(a.fps) <= warmed && !b.taking { // who has just been aggregated goes on to be
-		b.g.Limiter.Series.Warm(a.fps)
+		a.lines = b.g.Limiter.Series.Warm(a.fps, a.lines)
 	}
 }
 
 // isPlain says whether nothing is to be decided about one of them.
 func (a *ahead) isPlain(i int) bool { return a.metrics[i-a.begin].plain }
+
+// linesOf returns where the points of one of them are looked for, if that was read ahead.
+func (a *ahead) linesOf(i int) []int32 {
+	if len(a.lines) < len(a.fps) {
+		return nil
+	}
+	return a.lines[a.metrics[i-a.begin].fps:]
+}
+
+// warm reads ahead for some points of a metric that has more than are read at once, from the n-th on. No other metric has points then.
+func (a *ahead) warm(t *series.Table, n int) []int32 {
+	a.lines = t.Warm(a.fps[n:min(n+warmed, len(a.fps))], a.lines[:n])
+	return a.lines
+}
 
 // metric returns what is known of one of them.
 func (a *ahead) metric(i int) (hash uint64, fps []uint64, marks []int) {

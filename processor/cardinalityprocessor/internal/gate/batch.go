@@ -286,9 +286,10 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 		b.taken += int64(n)
 		b.taking = n == len(b.fps)
 	}
+	lines := b.ahead.linesOf(i)
 	for i, fp := range b.fps {
 		if i%warmed == 0 && len(b.fps) > warmed {
-			b.g.Limiter.Series.Warm(b.fps[i:min(i+warmed, len(b.fps))])
+			lines = b.ahead.warm(b.g.Limiter.Series, i)
 		}
 		if dropped && b.drop[i] { // it was gathered
 			continue
@@ -296,7 +297,11 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 		if len(b.exempt) > 0 && b.passesPoint(amount.AttributesAt(m, i)) {
 			continue
 		}
-		s := b.g.Limiter.Known(fp, &b.Sighting)
+		line := int32(series.Nowhere)
+		if i < len(lines) {
+			line = lines[i]
+		}
+		s := b.g.Limiter.KnownAt(fp, line, &b.Sighting)
 		if s != nil && s.Plain { // fast path: nothing to do but let it pass
 			plain = plain && s.Rests()
 			continue

@@ -89,7 +89,11 @@ func (r *Recall) raw(h *Hasher, of []slab.Attribute) (hash uint64, ok bool) {
 	if len(of) > MaxRecalled {
 		return 0, false
 	}
-	before := r.room(h, len(of))
+	before := r.before
+	if len(before) < len(of) {
+		before = r.room(h, len(of))
+	}
+	before = before[:len(of)]
 	var sum uint64
 	for i := range of {
 		a, b := &of[i], &before[i]

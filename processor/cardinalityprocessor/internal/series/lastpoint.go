@@ -93,7 +93,7 @@ func (l *Limiter) Part(p Departure, now moment.Moment) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	if id, _ := sh.touch(p.FP, now); id != from {
+	if id, _ := sh.touch(p.FP, Nowhere, now); id != from {
 		return
 	}
 	if from == 0 { // a killed process had no time to note where it was
@@ -124,7 +124,7 @@ func (l *Limiter) End(fp uint64, to uint32, now moment.Moment) bool {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, now)
+	id, _ := sh.touch(fp, Nowhere, now)
 	if id <= LeftLast || l.Groups.Set(id).Output {
 		return false
 	}
@@ -148,7 +148,7 @@ func (l *Limiter) Lapse(fp uint64, now moment.Moment, owns bool) (keeps bool) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, now)
+	id, _ := sh.touch(fp, Nowhere, now)
 	switch {
 	case id == 0 || l.Groups.Set(id).Output:
 	case l.Groups.Set(id).Promoted:

@@ -101,8 +101,11 @@ type Verdict struct {
 }
 
 // Known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
-func (l *Limiter) Known(fp uint64, x *Sighting) *Set {
-	id, since := l.Series.Touch(fp, x.Moment)
+func (l *Limiter) Known(fp uint64, x *Sighting) *Set { return l.KnownAt(fp, Nowhere, x) }
+
+// KnownAt is Known for what began to be looked for at a line of the table a moment ago, if it was.
+func (l *Limiter) KnownAt(fp uint64, line int32, x *Sighting) *Set {
+	id, since := l.Series.TouchAt(fp, line, x.Moment)
 	if id == 0 {
 		return nil
 	}
@@ -137,7 +140,7 @@ func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, x.Moment)
+	id, _ := sh.touch(fp, Nowhere, x.Moment)
 	if s := l.Groups.Set(id); id == 0 || s == nil || !s.Promoted || l.Groups.exhausted() {
 		return
 	}
@@ -160,7 +163,7 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 	defer l.Groups.Mu.Unlock()
 
 	x.Fresh = false
-	id, _ := sh.touch(fp, x.Moment)
+	id, _ := sh.touch(fp, Nowhere, x.Moment)
 	left := id != 0 && id <= LeftLast
 	if id != 0 && !left {
 		id = l.renew(sh, fp, id, x)
@@ -271,7 +274,7 @@ func (l *Limiter) Own(fp uint64, x *Sighting) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, x.Moment)
+	id, _ := sh.touch(fp, Nowhere, x.Moment)
 	if id != 0 && l.Groups.Set(id).Output || l.Groups.exhausted() {
 		return
 	}
@@ -313,7 +316,7 @@ func (l *Limiter) keepValues(x *Sighting) {
 func (l *Limiter) keepValue(v *labelValue, now moment.Moment, account uint64) {
 	sh := l.Values.Lock(v.fp)
 	defer sh.Mu.Unlock()
-	if id, _ := sh.touch(v.fp, now); id == 0 && !l.Groups.exhausted() {
+	if id, _ := sh.touch(v.fp, Nowhere, now); id == 0 && !l.Groups.exhausted() {
 		// Values belong to no generation: what defines them is in their fingerprint.
 		sh.Insert(v.fp, l.Groups.Join(0, []Place{v.place}, SetKind{values: true}, account), now)
 	}

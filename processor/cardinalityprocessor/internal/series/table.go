@@ -155,6 +155,9 @@ func (t *Table) absent(fp uint64) bool {
 // find returns the slot of fp, or -1.
 func (s *slots) find(fp uint64) int {
 	i := s.home(fp)
+	if at := s.inLine(fp, i); at >= 0 { // fast path
+		return at
+	}
 	for range s.Fps {
 		switch atomic.LoadUint64(&s.Fps[i]) {
 		case fp:
@@ -169,35 +172,83 @@ func (s *slots) find(fp uint64) int {
 	return -1
 }
 
+// inLine returns the slot of fp if that is in a line, or -1. It looks at all slots of it and branches nowhere: which one it is nobody can foresee, and to
+// guess wrong takes longer.
+func (s *slots) inLine(fp uint64, begin int) int {
+	if begin < 0 || begin+lineSlots > len(s.Fps) {
+		return -1
+	}
+	line := (*[lineSlots]uint64)(s.Fps[begin:])
+	at := -1 - begin
+	if atomic.LoadUint64(&line[0]) == fp {
+		at = 0
+	}
+	if atomic.LoadUint64(&line[1]) == fp {
+		at = 1
+	}
+	if atomic.LoadUint64(&line[2]) == fp {
+		at = 2
+	}
+	if atomic.LoadUint64(&line[3]) == fp {
+		at = 3
+	}
+	if atomic.LoadUint64(&line[4]) == fp {
+		at = 4
+	}
+	if atomic.LoadUint64(&line[5]) == fp {
+		at = 5
+	}
+	if atomic.LoadUint64(&line[6]) == fp {
+		at = 6
+	}
+	if atomic.LoadUint64(&line[7]) == fp {
+		at = 7
+	}
+	return begin + at
+}
+
 // home is where the search begins: at a cache line. The bits above choose the shard.
 func (s *slots) home(fp uint64) int {
 	line, _ := bits.Mul64(fp<<maxShardBits, uint64(len(s.Fps)/lineSlots))
 	return int(line) * lineSlots
 }
 
-// Warm reads where entries begin to be looked for, all at once, so that the look-ups that follow do not wait for memory
-// one after the other.
-func (t *Table) Warm(fps []uint64) {
+// Warm reads where entries begin to be looked for, all at once, so that the look-ups that follow do not wait for memory one after the other. It does
+// nothing else, for of more work there is less under way at a time. It appends for each the line where that is, for TouchAt.
+func (t *Table) Warm(fps []uint64, dst []int32) []int32 {
 	for _, fp := range fps {
+		i := Nowhere
 		if s := t.shard(fp).Slots.Load(); len(s.Fps) > 0 {
-			i := s.home(fp)
+			i = s.home(fp)
 			atomic.LoadUint64(&s.Fps[i])
 			atomic.LoadUint32(&s.Words[i])
 		}
+		dst = append(dst, int32(i))
 	}
+	return dst
 }
+
+// Nowhere is the line of what was not looked for.
+const Nowhere = -1
 
 // Touch says that fp was seen in this epoch of its own and returns its set, 0 if it is not known or has to be looked for under the
 // shard's lock. since is how many epochs ago it was seen last.
 func (t *Table) Touch(fp uint64, now moment.Moment) (set, since uint32) {
-	return t.shard(fp).touch(fp, now)
+	return t.shard(fp).touch(fp, Nowhere, now)
 }
 
-func (sh *shard) touch(fp uint64, now moment.Moment) (set, since uint32) {
+// TouchAt is Touch for what began to be looked for at a line a moment ago, if it was.
+func (t *Table) TouchAt(fp uint64, line int32, now moment.Moment) (set, since uint32) {
+	return t.shard(fp).touch(fp, line, now)
+}
+
+func (sh *shard) touch(fp uint64, line int32, now moment.Moment) (set, since uint32) {
 	s := sh.Slots.Load()
-	i := s.find(fp)
+	i := s.inLine(fp, int(line)) // fast path
 	if i < 0 {
-		return 0, 0
+		if i = s.find(fp); i < 0 {
+			return 0, 0
+		}
 	}
 	epoch := now.EpochOf(fp)
 	for {

@@ -20,7 +20,7 @@ func (t *Table) add(fp uint64, set, epoch uint32) {
 	now := moment.In(epoch, 0, 1)
 	sh := t.Lock(fp)
 	defer sh.Mu.Unlock()
-	if id, _ := sh.touch(fp, now); id == 0 {
+	if id, _ := sh.touch(fp, Nowhere, now); id == 0 {
 		sh.Insert(fp, set, now)
 	}
 }
@@ -38,12 +38,14 @@ func TestTableAgreesWithMap(t *testing.T) {
 	type entry struct{ set, epoch uint32 }
 	random := rand.New(rand.NewPCG(1, 2))
 	tab, model := NewTable(3000), map[uint64]entry{}
+	lines := map[uint64]int32{}                        // where they were looked for some time, or anywhere
 	for epoch := uint32(4000); epoch < 4500; epoch++ { // past the end of what an entry can tell apart
 		for range random.IntN(700) {
 			fp := ident.Settled(random.Uint64N(3000) * 0x2545f4914f6cdd1d >> (MinShardBits - 1))
 			e, known := model[fp]
-			id, since := tab.Touch(fp, moment.In(epoch, 0, 1))
+			id, since := tab.TouchAt(fp, lines[fp], moment.In(epoch, 0, 1))
 			require.Equal(t, e.set, id)
+			lines[fp] = tab.Warm([]uint64{fp}, nil)[0]
 			if known {
 				require.Equal(t, epoch-e.epoch, since)
 			}
@@ -114,13 +116,18 @@ func TestTableKeepsWhatIsTouched(t *testing.T) {
 	turn := make([]chan struct{}, readers)
 	for r := range readers {
 		turn[r] = make(chan struct{})
+		var fps []uint64
+		for i := range own {
+			fps = append(fps, mine(r, i))
+		}
 		done.Go(func() {
+			var lines []int32
 			for {
-				for i := range own {
-					fp := mine(r, i)
-					if id, _ := tab.Touch(fp, now()); id == 0 { // look again under the lock
+				lines = tab.Warm(fps, lines[:0])
+				for i, fp := range fps {
+					if id, _ := tab.TouchAt(fp, lines[i], now()); id == 0 { // look again under the lock
 						sh := tab.Lock(fp)
-						if id, _ = sh.touch(fp, now()); id != uint32(r+1) {
+						if id, _ = sh.touch(fp, Nowhere, now()); id != uint32(r+1) {
 							lost.Store(fp, id)
 						}
 						sh.Mu.Unlock()
