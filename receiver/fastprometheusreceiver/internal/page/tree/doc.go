@@ -18,5 +18,6 @@
 //	Pools ── Pool ── Tree ── record           for pages with the same metrics
 //	Parts ──┬ made ── slab.Slabs              for large pages
 //	Passing ┘                                 and for those of which no tree is kept
-//	cursor ── View ── Owner                   whose values fill what lines leave to the target
+//	cursor ─┬ View ── Owner                   whose values fill what lines leave to the target
+//	        └ choice                          which points a metric is to have, and which of them it has
 package tree

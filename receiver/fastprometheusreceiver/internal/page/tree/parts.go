@@ -120,16 +120,6 @@ func (p *Parts) advance() bool {
 	return true
 }
 
-// cut divides a choice in two, none of which has been there.
-func (k choice) cut(most int) (front, rest choice) {
-	n := min(k.count, most)
-	front, rest = choice{first: k.first, count: n}, choice{first: k.first + int32(n), count: k.count - n}
-	if k.list != nil {
-		front.list, rest.list = k.list[:n], k.list[n:]
-	}
-	return front, rest
-}
-
 // After takes back the part before, which was consumed, and builds the next: of the same memory, where nobody keeps it.
 func (p *Parts) After(consumed pmetric.Metrics) pmetric.Metrics {
 	if p.made != nil {

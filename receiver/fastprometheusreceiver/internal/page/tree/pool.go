@@ -265,16 +265,3 @@ func (t *Tree) become(l *plan.Layout) {
 	}
 	t.Layout, t.lists, t.foreign = l, nil, true
 }
-
-// over chooses the same points in place of as many others, as far as these go.
-func (k choice) over(had int) choice {
-	k.kept, k.isNew = min(had, k.count), true
-	k.drop, k.renew = nil, nil
-	if had > k.count {
-		k.drop = make([]bool, had)
-		for i := k.count; i < had; i++ {
-			k.drop[i] = true
-		}
-	}
-	return k
-}

@@ -1,0 +1,129 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
+)
+
+// A choice is the points that a metric is to have: first those it has already, once some are dropped and others renewed.
+type choice struct {
+	list  []int32 // numbers of points; nil for count of them from first on
+	first int32
+	count int
+	kept  int
+	drop  []bool
+	renew []bool // of those kept: they are to become others
+	isNew bool   // all are
+	again int    // the last of those kept: they were stowed, and are to become others
+}
+
+// renews tells whether a point that is kept is to become another.
+func (k choice) renews(i int) bool {
+	return k.isNew || i >= k.kept-k.again || i < len(k.renew) && k.renew[i]
+}
+
+func (k choice) at(i int) int32 {
+	if k.list != nil {
+		return k.list[i]
+	}
+	return k.first + int32(i)
+}
+
+// allOf chooses every point of a metric, of which it has all or none.
+func allOf(m *plan.PlacedMetric, there bool) choice {
+	k := choice{first: m.First, count: int(m.Points)}
+	if there {
+		k.kept = k.count
+	}
+	return k
+}
+
+// choose finds the points of a metric that changes, or that has others than its layout says. It has had, if there.
+func (c *cursor) choose(m *plan.PlacedMetric, ch plan.Change, had []int32, there bool) choice {
+	n := int(m.Points)
+	if !there || had == nil {
+		k := choice{list: make([]int32, 0, n+int(ch.Count))}
+		if there && ch.Absent > 0 {
+			k.drop = make([]bool, n)
+		}
+		for i := range n {
+			if at := m.First + int32(i); ch.Absent == 0 || !c.isAbsent(at) {
+				k.list = append(k.list, at)
+			} else if k.drop != nil {
+				k.drop[i] = true
+			}
+		}
+		if there {
+			k.kept = len(k.list)
+		}
+		return k.and(c, ch)
+	}
+	c.seen = append(c.seen[:0], make([]bool, n)...)
+	stays := func(at int32) bool {
+		return at >= 0 && int(at) < len(c.Points) && (ch.Absent == 0 || !c.isAbsent(at))
+	}
+	for _, at := range had {
+		if stays(at) {
+			c.seen[at-m.First] = true
+		}
+	}
+	fresh := choice{list: c.fresh[:0]}
+	for i, seen := range c.seen {
+		if at := m.First + int32(i); !seen && stays(at) {
+			fresh.list = append(fresh.list, at)
+		}
+	}
+	fresh = fresh.and(c, ch)
+	c.fresh = fresh.list
+	k := choice{list: make([]int32, 0, n+int(ch.Count)), drop: make([]bool, len(had)), renew: make([]bool, len(had))}
+	for i, at := range had {
+		switch {
+		case stays(at):
+			k.list = append(k.list, at)
+		case len(fresh.list) > 0:
+			k.renew[len(k.list)] = true
+			k.list = append(k.list, fresh.list[0])
+			fresh.list = fresh.list[1:]
+		default:
+			k.drop[i] = true
+		}
+	}
+	k.kept = len(k.list)
+	k.list = append(k.list, fresh.list...)
+	k.count = len(k.list)
+	return k
+}
+
+// and adds the extra points.
+func (k choice) and(c *cursor, ch plan.Change) choice {
+	for i := range ch.Count {
+		k.list = append(k.list, int32(len(c.Points))+ch.First+i)
+	}
+	k.count = len(k.list)
+	return k
+}
+
+// over chooses the same points in place of as many others, as far as these go.
+func (k choice) over(had int) choice {
+	k.kept, k.isNew = min(had, k.count), true
+	k.drop, k.renew = nil, nil
+	if had > k.count {
+		k.drop = make([]bool, had)
+		for i := k.count; i < had; i++ {
+			k.drop[i] = true
+		}
+	}
+	return k
+}
+
+// cut divides a choice in two, none of which has been there.
+func (k choice) cut(most int) (front, rest choice) {
+	n := min(k.count, most)
+	front, rest = choice{first: k.first, count: n}, choice{first: k.first + int32(n), count: k.count - n}
+	if k.list != nil {
+		front.list, rest.list = k.list[:n], k.list[n:]
+	}
+	return front, rest
+}
