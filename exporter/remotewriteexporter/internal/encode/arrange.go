@@ -149,7 +149,7 @@ func (a *arrangement) inTurn(slots []uint32, ranks uint32) {
 
 // release lets go of space that a much larger flush needed than is usual.
 func (a *arrangement) release(usual int) {
-	if cap(a.order) > 4*usual+maxScratch {
+	if cap(a.order) > 4*usual+fewSamples {
 		*a = arrangement{}
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 const (
 	// maxScratch is how many samples one call of Add collects, a metric more or less, before it locks the columns.
-	maxScratch = 16 << 10
+	maxScratch = 4 << 10
+	// fewSamples is for how many samples there is room, whether as many come or not.
+	fewSamples = 16 << 10
 	// fewExemplars is for how many that are new a scratch keeps room, whether as many come or not. Of a page that is new, all are.
 	fewExemplars = 1 << 12
 	// fewBytes is for how many bytes of histograms and exemplars a buffer keeps room, whether as many come or not.
@@ -244,7 +246,7 @@ func (s *scratch) commit(t *tenant) {
 		clear(p.values)
 		clear(p.exemplars)
 		p.batches, p.values, p.exemplars, p.bytes = p.batches[:0], p.values[:0], p.exemplars[:0], p.bytes[:0]
-		if cap(p.values) > 4*maxScratch { // one huge batch must not pin memory for ever
+		if cap(p.values) > 4*fewSamples { // one huge batch must not pin memory for ever
 			*p = part{}
 		}
 		if cap(p.exemplars) > fewExemplars+2*p.usual {
@@ -357,7 +359,7 @@ func (c *column) giveBack(b *buffer) {
 	}
 	// Of a page that is new all exemplars are.
 	b.bytes = bounded(b.bytes, 2*u.bytes+fewBytes)
-	b.starts = bounded(b.starts, 2*u.starts+maxScratch)
+	b.starts = bounded(b.starts, 2*u.starts+fewSamples)
 	b.exemplars = bounded(b.exemplars, 2*u.exemplars+fewExemplars)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -380,7 +382,7 @@ func bounded[T any](list []T, most int) []T {
 }
 
 // tooLarge says whether a buffer is much larger than has been needed for a while.
-func (c *column) tooLarge(b *buffer) bool { return cap(b.series) > 4*c.usual.samples+maxScratch }
+func (c *column) tooLarge(b *buffer) bool { return cap(b.series) > 4*c.usual.samples+fewSamples }
 
 // Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
 func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {

@@ -440,7 +440,7 @@ func (w *flusher) release() {
 	clear(w.resources)
 	u := &w.usually
 	u.sorted, u.series = max(len(w.sorted), u.sorted-u.sorted/16), max(len(w.order), u.series-u.series/16)
-	if cap(w.sorted) > 2*u.sorted+maxScratch {
+	if cap(w.sorted) > 2*u.sorted+fewSamples {
 		w.sorted = nil
 	}
 	w.arrangement.release(u.series)

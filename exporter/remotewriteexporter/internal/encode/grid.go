@@ -57,7 +57,7 @@ func (g *grids) apart(n int) int {
 }
 
 func (g *grids) release(usual int) {
-	if cap(g.grid) > 4*usual+maxScratch {
+	if cap(g.grid) > 4*usual+fewSamples {
 		*g = grids{}
 	}
 }

@@ -71,7 +71,7 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 			assert.GreaterOrEqual(t, cap(c.open.series), 400*62)
 		}
 	}
-	assert.LessOrEqual(t, cap(c.open.series), maxScratch)
+	assert.LessOrEqual(t, cap(c.open.series), fewSamples)
 }
 
 // TestTwoBuffersOfARequestAreKept: what comes while a request is encoded fills a second buffer, scrape after scrape.
@@ -96,7 +96,7 @@ func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 		c.giveBack(c.swap())
 	}
 	for _, b := range []*buffer{c.open, c.spare} {
-		assert.True(t, b == nil || cap(b.series) <= 4*10+maxScratch && len(b.samples.pieces) <= 1)
+		assert.True(t, b == nil || cap(b.series) <= 4*10+fewSamples && len(b.samples.pieces) <= 1)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestRoomToSortIsKept(t *testing.T) {
 		defer func() { e.flushers <- w }()
 		return cap(w.sorted)
 	}
-	const targets, width = 10, maxScratch / 2
+	const targets, width = 10, fewSamples / 2
 	flush(0, targets, width)
 	require.GreaterOrEqual(t, room(), targets*width)
 	flush(1, 2, 10)
@@ -176,5 +176,5 @@ func TestRoomToSortIsKept(t *testing.T) {
 	for i := range 100 {
 		flush(2+i, 2, 10)
 	}
-	require.LessOrEqual(t, room(), 4*2*10+maxScratch)
+	require.LessOrEqual(t, room(), 4*2*10+fewSamples)
 }

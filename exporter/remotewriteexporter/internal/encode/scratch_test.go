@@ -19,7 +19,7 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 		{5000, 100, true, true},
 		{5000, fewExemplars, true, true},
 		{5000, 2 * fewExemplars, true, true},
-		{8 * maxScratch, 100, false, false},
+		{8 * fewSamples, 100, false, false},
 	} {
 		s := &scratch{shards: make([]part, 1)}
 		to := &tenant{columns: newColumns(1)}
