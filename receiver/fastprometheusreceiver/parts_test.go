@@ -17,16 +17,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
 // A large page is handed on in parts. If one is refused, those to come are refused with it, unseen.
 func TestLargePagesAreHandedOnInParts(t *testing.T) {
-	const series, report = 40_000, 5
+	const series, report, part = 40_000, 5, tree.PartPoints
 	var text strings.Builder
 	for i := range series {
 		fmt.Fprintf(&text, "m{id=\"%d\"} 1\n", i)
 	}
-	for refused, want := range map[int]struct{ parts, accepted int }{0: {20, series + report}, 2: {2, 2048}} {
+	for refused, want := range map[int]struct{ parts, accepted int }{0: {(series + report + part - 1) / part, series + report}, 2: {2, part}} {
 		t.Run(fmt.Sprint("refused=", refused), func(t *testing.T) {
 			parts := 0
 			next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
@@ -68,7 +69,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 // A shutdown that is out of time ends the parts of a page, whatever a pipeline makes of its context. Those to come are counted as
 // refused.
 func TestTheShutdownEndsTheParts(t *testing.T) {
-	const series, report, part = 40_000, 5, 2048
+	const series, report, part = 40_000, 5, tree.PartPoints
 	var text strings.Builder
 	for i := range series {
 		fmt.Fprintf(&text, "m{id=\"%d\"} 1\n", i)

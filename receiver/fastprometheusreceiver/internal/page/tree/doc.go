@@ -9,8 +9,8 @@
 // been consumed, so that they are never there as a whole.
 //
 // A tree takes many times the memory of a page's values until it is filled again. Where that is seldom, as for pages that few targets show,
-// no tree is kept once some points wait in all: metrics are made anew, of memory that serves any page (made.go). Then they come in parts
-// from two parts on, since that memory is as large as what is made at once.
+// no tree is kept if more than some points would wait in all: metrics are made anew, of memory that serves any page (made.go). Then they come
+// in parts from two parts on, since that memory is as large as what is made at once.
 //
 // Pages of the same metrics take turns in few trees. Points that one has less than the last are stowed in the tree, without what is a target's, until a
 // page has more again; they count as points that wait.

@@ -13,9 +13,9 @@ import (
 
 const (
 	// PartPoints is how many points a part of a large page's metrics has.
-	PartPoints = 1 << 11
+	PartPoints = 1 << 9
 	// RoundPoints is how many the parts have that are about the same things.
-	RoundPoints = 4 * PartPoints
+	RoundPoints = 1 << 13
 )
 
 // A Job is what the metrics of a job's targets are made by.

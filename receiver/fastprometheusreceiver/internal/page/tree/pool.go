@@ -27,11 +27,17 @@ type pool struct {
 	each      int // plans, as long as they are few: each is to have a tree of its own
 	abandoned bool
 
-	since  pcommon.Timestamp // a window; 0 until something was filled
-	filled int64             // points, in it
-	rate   float64           // points a second, in the one before
-	idle   int64             // how many points wait in trees that are seldom filled, wherever
+	since   pcommon.Timestamp // a window; 0 until something was filled
+	filled  int64             // points, in it
+	rate    float64           // points a second, in the one before
+	idle    int64             // how many points wait in trees that are seldom filled, wherever
+	idling  int64             // points of such trees of its own, were they kept
+	largest int64             // points of the largest page
 }
+
+// idling is how many points would wait in trees that are seldom filled, were all of these kept. Of a fleet with more such pages than there is room
+// for, trees of some few would take memory for next to nothing.
+var idling atomic.Int64
 
 // retained counts the points of trees that wait to be filled. Past fewRetained, a layout has one tree that waits; past mostRetained,
 // none is kept: they go to the collector, and pages are built anew.
@@ -40,7 +46,7 @@ var retained atomic.Int64
 const (
 	fewRetained  = 1 << 15
 	mostRetained = 1 << 17
-	// IdlePoints is how many points wait in trees that are seldom filled.
+	// IdlePoints is how many points wait in trees that are seldom filled, where all that would wait are no more.
 	IdlePoints = 1 << 13
 	// busyRate is how often a second each point of a tree is filled that is not: what that spares is worth the memory that it takes.
 	busyRate = 2
@@ -100,6 +106,7 @@ func (ps *Pools) Leave(l *plan.Layout) {
 		p.remove(0)
 	}
 	p.abandoned = true
+	p.weigh()
 }
 
 // Take returns a tree to fill, if one is free. It may be given back.
@@ -144,6 +151,7 @@ func (ps *Pools) Waiting() (pools, trees int) {
 func (p *pool) bound() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.largest = 0                  // the page may be that of a plan which has ended
 	p.most = runtime.GOMAXPROCS(0) // as many as scrapes can be filling
 	if p.each = 0; p.plans <= FewPlans {
 		p.each = p.plans
@@ -234,19 +242,35 @@ func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 		p.since, p.filled, p.rate = at, 0, float64(p.filled)/past.Seconds()
 	}
 	p.filled += points
-	p.idle = j.Idle
+	p.idle, p.largest = j.Idle, max(p.largest, points)
+	p.weigh()
 	return retained.Load() <= mostRetained && !p.isIdle(points)
 }
 
-// isIdle tells whether a tree of so many points would wait too long for what it takes.
+// weigh counts the trees that the pool would have.
+func (p *pool) weigh() {
+	points := p.largest * int64(max(p.each, 1))
+	if p.abandoned || !p.isSeldom(points) {
+		points = 0
+	}
+	idling.Add(points - p.idling)
+	p.idling = points
+}
+
+// isSeldom tells whether trees of so many points are filled too seldom for what they take.
+func (p *pool) isSeldom(points int64) bool {
+	return p.idle < 0 || max(p.rate, float64(p.filled)/window.Seconds()) < busyRate*float64(points)
+}
+
+// isIdle tells whether another tree of so many points would wait too long for what it takes.
 func (p *pool) isIdle(points int64) bool {
-	if p.since == 0 || retained.Load()+points <= p.idle {
+	if p.since == 0 || retained.Load()+points <= p.idle && idling.Load() <= p.idle {
 		return false
 	}
 	for _, t := range p.trees {
 		points += t.size()
 	}
-	return p.idle < 0 || max(p.rate, float64(p.filled)/window.Seconds()) < busyRate*float64(points)
+	return p.isSeldom(points)
 }
 
 // hasSpare tells whether a tree waits that a layout's pages can fill as well as another.

@@ -27,8 +27,11 @@ func layouts(n int) (all []*plan.Layout) {
 
 // pooled are the pools of some layouts, when so many points wait elsewhere.
 func pooled(t *testing.T, all []*plan.Layout, elsewhere int64) *Pools {
-	before := retained.Swap(elsewhere)
-	t.Cleanup(func() { retained.Store(before) })
+	before, idlingBefore := retained.Swap(elsewhere), idling.Swap(elsewhere)
+	t.Cleanup(func() {
+		retained.Store(before)
+		idling.Store(idlingBefore)
+	})
 	pools := &Pools{}
 	for _, l := range all {
 		pools.Join(l)
@@ -222,6 +225,40 @@ func TestTreesThatAreSeldomFilledAreNotKept(t *testing.T) {
 	require.LessOrEqual(t, fill(100, time.Minute), 2, "it was")
 	j.Idle = -1
 	require.Zero(t, fill(1000, 10*time.Millisecond), "none is to be kept")
+}
+
+// Where there is no room for all trees that are seldom filled, there is none for some of them either.
+func TestNoneOfManyIdleTreesIsKept(t *testing.T) {
+	all := layouts(1)
+	large := &plan.Layout{Metrics: make([]plan.PlacedMetric, 1), Points: make([]*catalog.Point, IdlePoints)}
+	large.Metrics[0].Family = &catalog.Family{}
+	pools := pooled(t, append(all, large), 0)
+	j := &Job{Idle: IdlePoints}
+	at := pcommon.Timestamp(1e18)
+	fill := func(l *plan.Layout) (keeps bool) {
+		at += pcommon.Timestamp(30 * time.Second)
+		tr := pools.Take(l)
+		if keeps = pools.Keeps(l, at, j); tr == nil {
+			tr = &Tree{Layout: l}
+		}
+		pools.Give(tr)
+		return keeps
+	}
+	for range 3 {
+		require.True(t, fill(all[0]))
+	}
+	require.False(t, fill(large))
+	require.False(t, fill(all[0]), "though there is room for this one")
+	_, waiting := pools.Waiting()
+	require.Zero(t, waiting)
+	for range 100 {
+		require.False(t, fill(large), "though nothing waits any more")
+		require.False(t, fill(all[0]))
+	}
+	pools.Leave(large)
+	require.True(t, fill(all[0]), "the other one comes no more")
+	pools.Leave(all[0])
+	require.Zero(t, idling.Load())
 }
 
 // What counts is how many points are filled for those that wait: one page that is large and many small ones make no tree of the large one worth
