@@ -7,6 +7,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -59,6 +61,66 @@ func TestTenantsHaveTheirOwnLimitsAfterAKill(t *testing.T) {
 		require.Equal(t, limits["one"], arrive("new", 0), "a tenant that was not there before")
 		limits["new"] = limits["one"]
 	}
+	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
+}
+
+const reloadedConfig = `
+receivers: {otlpstream: {protocols: {grpc: {endpoint: %q, include_metadata: true}}}}
+processors:
+  cardinality:
+    tenant: {from: ["metadata:x-flock"]}
+    defaults: {on_exceed: [drop]}
+    rules_file: %q
+    rules_poll_interval: 1s
+exporters: {otlp_grpc: {endpoint: %q, tls: {insecure: true}, sending_queue: {enabled: false}}}
+service: {pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}}
+`
+
+// What tenants may have changes while the process runs, as its file says. Nobody loses a place, and a file that cannot be read changes nothing.
+func TestTenantsHaveWhatAFileSays(t *testing.T) {
+	t.Parallel()
+	gateway, file := newWay(t), filepath.Join(t.TempDir(), "rules.yaml")
+	say := func(text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	say(`overrides: {large: {max_series: 40}, "*": {max_series: 10}}`)
+	g := startDistribution(t, "godwit-gateway", fmt.Sprintf(reloadedConfig, gateway.addr, file, gateway.destination.GRPCAddr()))
+	applied := 0.
+	inForce := func() {
+		t.Helper()
+		applied++
+		wait.Until(t, delivery, func() (bool, string) {
+			n := g.metric(t, "otelcol_processor_cardinality_rules_applied")
+			return n == applied, fmt.Sprintf("rules were applied %v times", n)
+		})
+	}
+	requireArrive := func(flock string, first, want int) {
+		t.Helper()
+		require.Equal(t, want, gateway.arrive(t, flock, first, 50), flock)
+	}
+	requireArrive("large", 0, 40)
+	requireArrive("one", 0, 10)
+
+	say(`overrides: {large: {max_series: 45}, one: {max_series: 0}, "*": {max_series: 3}}`)
+	inForce()
+	requireArrive("large", 0, 45)
+	requireArrive("one", 0, 50)
+	requireArrive("other", 0, 3)
+
+	say(`overrides: {large: {max_series: 20}}`)
+	inForce()
+	requireArrive("large", 0, 45)
+	requireArrive("large", 1000, 0)
+	requireArrive("other", 0, 50)
+
+	say(`overrides: {large: {max_series: many}}`)
+	wait.Until(t, delivery, func() (bool, string) {
+		return g.metric(t, "otelcol_processor_cardinality_rules_bad") == 1, "the file is not known to be bad"
+	})
+	requireArrive("large", 0, 45)
+	requireArrive("large", 1000, 0)
 	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
 }
 

@@ -95,54 +95,67 @@ func explosion(started pcommon.Timestamp) pmetric.Metrics {
 
 var savedPercent = regexp.MustCompile(`save about (\d+) %`)
 
-// What is recommended is valid as it is pasted, and saves what it says, by data. Nobody is told to drop what targets are known by.
+// What is recommended is valid as it is pasted, and saves what it says, by data. Nobody is told to drop what targets are known by. A dry run says the
+// same of what its limits would keep out.
 func TestRecommendedRulesSaveWhatTheySay(t *testing.T) {
 	t.Parallel()
-	const name = "godwit-agent"
-	series := func(c *collector) float64 {
-		return metricWith(t, page(t, c.telemetry), "otelcol_processor_cardinality_series", `rule="total"`)
-	}
-	// explode sends until there are as many series as there should be.
-	explode := func(rules string, want float64) (c *collector, console string) {
-		t.Helper()
-		at, addr := freeport.Addr(t), freeport.Addr(t)
-		c = startDistribution(t, name, fmt.Sprintf(advisedConfig, at, addr, rules))
-		client, began := pmetricotlp.NewGRPCClient(dial(t, addr)), pcommon.NewTimestampFromTime(time.Now())
-		wait.Until(t, delivery, func() (bool, string) {
-			_, err := client.Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(explosion(began)))
+	for name, of := range map[string]struct {
+		before string
+		series float64 // that have a place
+	}{
+		"enforce": {"rules: []", explosionSeries},
+		"dry run": {"mode: dry_run\n    defaults: {max_series_per_metric: 100}", 5 * 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, console := explode(t, of.before, of.series)
+			exit, pasted := command(t, advised, nil, "cardinality", "recommend", "--console", console)
+			require.Zero(t, exit, pasted)
+			require.Equal(t, 3, strings.Count(pasted, "- name: "), pasted)
+			for _, want := range []string{"failures|requests", "path", "logins", "user.id", "temperature", "sensor"} {
+				assert.Contains(t, pasted, want)
+			}
+			assert.NotContains(t, pasted, "service.instance.id")
+			assert.Equal(t, name == "dry run", strings.Contains(pasted, "dry run"), pasted)
+			match := savedPercent.FindStringSubmatch(pasted)
+			require.NotNil(t, match, pasted)
+			said, err := strconv.Atoi(match[1])
 			require.NoError(t, err)
-			n := series(c)
-			return n == want, fmt.Sprintf("there are %v series, not %v", n, want)
-		})
-		return c, "http://" + at
-	}
-	c, console := explode("rules: []", explosionSeries)
-	exit, pasted := command(t, name, nil, "cardinality", "recommend", "--console", console)
-	require.Zero(t, exit, pasted)
-	require.Equal(t, 3, strings.Count(pasted, "- name: "), pasted)
-	for _, want := range []string{"failures|requests", "path", "logins", "user.id", "temperature", "sensor"} {
-		assert.Contains(t, pasted, want)
-	}
-	assert.NotContains(t, pasted, "service.instance.id")
-	match := savedPercent.FindStringSubmatch(pasted)
-	require.NotNil(t, match, pasted)
-	said, err := strconv.Atoi(match[1])
-	require.NoError(t, err)
-	assert.InDelta(t, 100-100*float64(explosionLeft)/explosionSeries, said, 5)
-	exit, one := command(t, name, nil, "cardinality", "recommend", "--console", console, "--rules", "1")
-	require.Zero(t, exit, one)
-	assert.Equal(t, 1, strings.Count(one, "- name: "), one)
-	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+			assert.InDelta(t, 100-100*float64(explosionLeft)/explosionSeries, said, 5)
+			exit, one := command(t, advised, nil, "cardinality", "recommend", "--console", console, "--rules", "1")
+			require.Zero(t, exit, one)
+			assert.Equal(t, 1, strings.Count(one, "- name: "), one)
+			assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 
-	indented := strings.ReplaceAll(pasted, "\n", "\n    ")
-	config := configFile(t, fmt.Sprintf(advisedConfig, "127.0.0.1:0", "127.0.0.1:0", indented))
-	exit, output := command(t, name, nil, "validate", "--config", config, "--config", configFile(t, "extensions: {health_check: }"))
-	require.Zero(t, exit, output)
-	c, console = explode(indented, explosionLeft)
-	exit, nothing := command(t, name, nil, "cardinality", "recommend", "--console", console)
-	require.Zero(t, exit, nothing)
-	assert.NotContains(t, nothing, "- name: ", "there is nothing left to save")
-	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+			indented := strings.ReplaceAll(pasted, "\n", "\n    ")
+			config := configFile(t, fmt.Sprintf(advisedConfig, "127.0.0.1:0", "127.0.0.1:0", indented))
+			exit, output := command(t, advised, nil, "validate", "--config", config, "--config", configFile(t, "extensions: {health_check: }"))
+			require.Zero(t, exit, output)
+			c, console = explode(t, indented, explosionLeft)
+			exit, nothing := command(t, advised, nil, "cardinality", "recommend", "--console", console)
+			require.Zero(t, exit, nothing)
+			assert.NotContains(t, nothing, "- name: ", "there is nothing left to save")
+			assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+		})
+	}
+}
+
+// advised is the distribution that is asked.
+const advised = "godwit-agent"
+
+// explode starts a collector that limits so, and sends until as many series have a place as should.
+func explode(t *testing.T, limits string, want float64) (c *collector, console string) {
+	t.Helper()
+	at, addr := freeport.Addr(t), freeport.Addr(t)
+	c = startDistribution(t, advised, fmt.Sprintf(advisedConfig, at, addr, limits))
+	client, began := pmetricotlp.NewGRPCClient(dial(t, addr)), pcommon.NewTimestampFromTime(time.Now())
+	wait.Until(t, delivery, func() (bool, string) {
+		_, err := client.Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(explosion(began)))
+		require.NoError(t, err)
+		n := metricWith(t, page(t, c.telemetry), "otelcol_processor_cardinality_series", `rule="total"`)
+		return n == want, fmt.Sprintf("there are %v series, not %v", n, want)
+	})
+	return c, "http://" + at
 }
 
 // Whoever asks where there is no processor, or no collector, is told.
