@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -85,14 +86,21 @@ func startConsoleAgent(t *testing.T) *consoleAgent {
 	return a
 }
 
-var looks = []struct {
+// namedLook is a look, and what its pictures are called by.
+type namedLook struct {
 	name string
 	look console.Look
-}{
-	{"wide", console.Wide},
-	{"wide-dark", console.Look{Width: console.Wide.Width, Height: console.Wide.Height, Dark: true}},
-	{"narrow", console.Narrow},
-	{"narrow-dark", console.Look{Width: console.Narrow.Width, Height: console.Narrow.Height, Dark: true}},
+}
+
+// looks are both widths and both themes: light where it is wide and dark where it is narrow. With GODWIT_CONSOLE_LOOKS they are each
+// with each, which takes minutes more, for who wants the pictures.
+func looks() []namedLook {
+	dark := func(l console.Look) console.Look { l.Dark = true; return l }
+	usual := []namedLook{{"wide", console.Wide}, {"narrow-dark", dark(console.Narrow)}}
+	if os.Getenv("GODWIT_CONSOLE_LOOKS") == "" {
+		return usual
+	}
+	return append(usual, namedLook{"wide-dark", dark(console.Wide)}, namedLook{"narrow", console.Narrow})
 }
 
 // The console, on an agent with something wrong, read the way its users do.
@@ -240,37 +248,9 @@ func TestConsole(t *testing.T) {
 		p.Click(".problem a.go")
 		p.Holds(`location.hash !== "" && !location.hash.startsWith("#/overview")`)
 	})
-	t.Run("pictures", func(t *testing.T) {
-		p := browser.Page(t, console.Wide, a.home, "#/targets?job=ill")
-		p.Reads("tbody", "503")
-		ill := console.Eval[string](p, `document.querySelector("tbody th a").hash`)
-		p.Go(ill)
-		p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 500 and above: see the target's own log")
-		views := map[string]string{
-			"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
-			"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
-			"advice": "#/cardinality?advice=1",
-			"groups": "#/cardinality?of=groups", "pairs": "#/cardinality?of=pairs",
-			"live":    "#/live/processor%2Fcardinality",
-			"relabel": "#/relabel?labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D",
-		}
-		for _, l := range looks {
-			p := browser.Page(t, l.look, a.home, "")
-			for _, view := range slices.Sorted(maps.Keys(views)) {
-				p.Go(views[view])
-				p.Holds(fmt.Sprintf(`location.hash === %q && document.querySelector("#view h1") && !document.querySelector("#view[aria-busy]")`, views[view]))
-				if view == "live" {
-					p.Reads("main", "points came")
-				}
-				p.Fits()
-				p.Accessible()
-				p.Picture(view + "-" + l.name)
-			}
-		}
-	})
 	t.Run("away", func(t *testing.T) {
 		a.destination.Always(rwserver.Step{Status: 503})
-		for _, l := range looks {
+		for _, l := range looks() {
 			p := browser.Page(t, l.look, a.home, "#/overview")
 			p.Holds(`/Breaker open.*queue \S+ full/.test(document.querySelector(".picture")?.textContent)`) // in whole words, not cut off
 			p.Fits()
@@ -315,6 +295,39 @@ func TestConsole(t *testing.T) {
 		p.Reads("main", "of 3 targets")
 		p.Reads("#live", "Live")
 	})
+}
+
+// Each view of that agent, in each look, fits, can be read by a screen reader, and is drawn.
+func TestConsoleViews(t *testing.T) {
+	t.Parallel()
+	browser := console.Open(t)
+	a := startConsoleAgent(t)
+	p := browser.Page(t, console.Wide, a.home, "#/targets?job=ill")
+	p.Reads("tbody", "503")
+	ill := console.Eval[string](p, `document.querySelector("tbody th a").hash`)
+	p.Go(ill)
+	p.Reads("main", "The last scrape failed: an HTTP error status", "Next: 500 and above: see the target's own log")
+	views := map[string]string{
+		"overview": "#/overview", "targets": "#/targets", "cardinality": "#/cardinality", "delivery": "#/delivery", "configuration": "#/configuration",
+		"target": ill, "metric": "#/cardinality/sightings?drop=ring_id", "labels": "#/cardinality?of=labels",
+		"advice": "#/cardinality?advice=1",
+		"groups": "#/cardinality?of=groups", "pairs": "#/cardinality?of=pairs",
+		"live":    "#/live/processor%2Fcardinality",
+		"relabel": "#/relabel?labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D",
+	}
+	for _, l := range looks() {
+		p := browser.Page(t, l.look, a.home, "")
+		for _, view := range slices.Sorted(maps.Keys(views)) {
+			p.Go(views[view])
+			p.Holds(fmt.Sprintf(`location.hash === %q && document.querySelector("#view h1") && !document.querySelector("#view[aria-busy]")`, views[view]))
+			if view == "live" {
+				p.Reads("main", "points came")
+			}
+			p.Fits()
+			p.Accessible()
+			p.Picture(view + "-" + l.name)
+		}
+	}
 }
 
 const limitedConfig = `

@@ -50,7 +50,7 @@ func TestConsoleChartsOfAnHour(t *testing.T) {
 	browser := console.Open(t)
 	endpoint := freeport.Addr(t)
 	startCollector(t, fmt.Sprintf(idleConfig, endpoint))
-	for _, l := range looks {
+	for _, l := range looks() {
 		p := browser.Page(t, l.look, "http://"+endpoint+"/", "#/configuration")
 		p.Reads("h1", "Configuration")
 		p.Do(anHour)

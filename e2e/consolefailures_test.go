@@ -84,7 +84,7 @@ func TestConsoleCountsFailures(t *testing.T) {
 	p.Reads("main", fmt.Sprintf("1 of %d targets healthy", total), fmt.Sprintf("3 of %d targets fail: connection refused", total), fmt.Sprintf("2 of %d targets fail: an HTTP error status: 500, 503", total))
 	s := &staged{collector: c, api: api, page: p}
 	s.shows(t)
-	for _, l := range looks {
+	for _, l := range looks() {
 		p := browser.Page(t, l.look, "http://"+endpoint+"/", "#/targets")
 		p.Reads("main", "Why targets fail")
 		p.Fits()

@@ -6,7 +6,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,8 +41,7 @@ service:
     traces: {receivers: [otlp], exporters: [debug]}
 `
 
-// Every view of an agent whose fleet makes it as ugly as it gets, in both widths and both themes: light where it is wide and dark where it is
-// narrow, or each with each with GODWIT_CONSOLE_LOOKS, which takes minutes, for who wants the pictures.
+// Every view of an agent whose fleet makes it as ugly as it gets, in the looks there are.
 func TestConsoleLooks(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -84,10 +82,7 @@ func TestConsoleLooks(t *testing.T) {
 		"delivery": "#/delivery", "live": "#/live/processor%2Fcardinality", "live-exporter": "#/live/exporter%2Fremotewrite",
 		"configuration": "#/configuration", "lost": "#/nowhere",
 	}
-	for _, l := range looks {
-		if isWide := l.look.Width == console.Wide.Width; isWide == l.look.Dark && os.Getenv("GODWIT_CONSOLE_LOOKS") == "" {
-			continue
-		}
+	for _, l := range looks() {
 		p := browser.Page(t, l.look, home, "")
 		for _, view := range slices.Sorted(maps.Keys(views)) {
 			p.Go(views[view])

@@ -69,7 +69,7 @@ func TestConsoleTellsStrangers(t *testing.T) {
 	p.Click(".live button")
 	p.Reads(".live", "The target answers 500", "the goose is out to lunch")
 	p.Picture("stranger-broken-wide")
-	for _, l := range looks {
+	for _, l := range looks() {
 		p := browser.Page(t, l.look, home, "")
 		for _, view := range []string{"overview", "targets", "cardinality", "delivery"} {
 			p.Go("#/" + view)
