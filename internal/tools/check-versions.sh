@@ -2,8 +2,11 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when a module is missing from versions.yaml or go.work, or when a
-# go.mod or a manifest asks for another version of ours than versions.yaml says.
+# Fails when a module is missing from versions.yaml or go.work, when a go.mod or
+# a manifest asks for another version of ours than versions.yaml says, or when
+# two modules ask for other versions of a dependency: then it is compiled twice,
+# and so is all that depends on it (docs/design/087). Distributions ask for what
+# their components do, and what stands apart does not count.
 set -eu
 
 own=github.com/godwit-otel/godwit
@@ -39,6 +42,11 @@ faults=$(
 		done
 		[ "v$(sed -n 's/^  version: //p' "$file")" = "$version" ] || echo "$file: dist.version is not ${version#v}"
 	done
+	git ls-files -co --exclude-standard | grep -E '(^|/)go\.mod$' | grep -vE '^(internal/tools|benchmarks/rivals|e2e/oldcollector)/|/testdata/' | while read -r file; do
+		[ ! -f "$file" ] || sed -n "s#^\\(require \|	\\)\\([^ ]*\\) \\(v[^ ]*\\).*#\\2 \\3 $file#p" "$file"
+	done | grep -v "^$own" | sort -k1,1 -k2,2Vr | awk '
+		$1 != dep { dep = $1; highest = $2 }
+		$2 != highest && $3 !~ /^distributions\// { print $3 ": " dep " " $2 ", and elsewhere " highest ": ask for that here, too" }'
 )
 if [ -n "$faults" ]; then
 	echo "$faults" >&2
