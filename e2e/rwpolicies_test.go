@@ -198,6 +198,8 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	require.NotEmpty(t, logs)
 	content, err := os.ReadFile(logs[0])
 	require.NoError(t, err)
+	reached, err := os.ReadFile(filepath.Join(filepath.Dir(logs[0]), "reached"))
+	require.NoError(t, err)
 	pageSize := os.Getpagesize()
 	require.Greater(t, len(content), 8*pageSize)
 	begin := regexp.MustCompile("\x01\x11b[0-9a-f]{16}") // of a request, in a record
@@ -220,6 +222,7 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 		for _, file := range made { // the queue is to be what it was
 			require.NoError(t, os.Remove(file))
 		}
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(logs[0]), "reached"), reached, 0o600))
 	}
 
 	damaged := bytes.Clone(content)
