@@ -126,7 +126,7 @@ var unitSpecifier = expression(`%[%A-Za-z]`)
 // specified has what systemd fills in as variables, where these can be given to a unit.
 func (f *flags) specified(command string) string {
 	return unitSpecifier().ReplaceAllStringFunc(command, func(found string) string {
-		name, what := "", ""
+		var name, what string
 		switch found[1] {
 		case '%':
 			return "%"

@@ -201,7 +201,7 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 		if series, msg, ok = promwrite.SeriesAt(promwrite.V1, msg); !ok {
 			return "", false
 		}
-		end := 0
+		var end int
 		if st.parted {
 			end, ok = st.set.raw.comes(series, &t.near)
 			before = labelsBefore{text: target.String()}

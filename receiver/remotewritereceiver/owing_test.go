@@ -146,8 +146,17 @@ func TestPointsOweNoTimesThatTheyCannotHave(t *testing.T) {
 	const usual = 1_700_000_000_000
 	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
 		for _, odd := range [][2]int64{
-			{0, 0}, {-1, 0}, {1, 0}, {math.MinInt64, 0}, {math.MaxInt64, 0}, {math.MaxInt64/1_000_000 + 1, 0}, {1, usual},
-			{usual, -1}, {usual, 1}, {usual, math.MinInt64}, {usual, math.MaxInt64},
+			{0, 0},
+			{-1, 0},
+			{1, 0},
+			{math.MinInt64, 0},
+			{math.MaxInt64, 0},
+			{math.MaxInt64/1_000_000 + 1, 0},
+			{1, usual},
+			{usual, -1},
+			{usual, 1},
+			{usual, math.MinInt64},
+			{usual, math.MaxInt64},
 		} {
 			if version == promwrite.V1 && odd[1] != 0 {
 				continue // it says nothing of starts

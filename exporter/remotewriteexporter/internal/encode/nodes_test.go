@@ -84,10 +84,11 @@ func newNodes(t *testing.T, targets int) *nodes {
 		}
 		labels := append([][2]string{{nameLabel, l.name}}, l.attrs...)
 		slices.SortFunc(labels, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
-		key := ""
+		var text strings.Builder
 		for _, kv := range labels {
-			key += kv[0] + "=" + kv[1] + ","
+			text.WriteString(kv[0] + "=" + kv[1] + ",")
 		}
+		key := text.String()
 		require.NotContains(t, f.lineOf, key)
 		f.lines, f.lineOf[key] = append(f.lines, n), i
 	}

@@ -49,7 +49,7 @@ type history struct {
 }
 
 // record has a queue of blocks of up to a size do what a queue does, and leaves it as a kill would.
-func record(t *testing.T, seed uint64, most int, delivers bool, pushes int) history {
+func record(t *testing.T, seed uint64, most int, delivers bool) history {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 20))
 	directory := t.TempDir()
@@ -58,7 +58,7 @@ func record(t *testing.T, seed uint64, most int, delivers bool, pushes int) hist
 	q, _ := open(t, 1, 1<<20, stored(store))
 	h := history{waiting: map[int]bool{}}
 	number := 0
-	for range pushes {
+	for range 60 {
 		blocks := make([]block.Block, 1+r.IntN(3))
 		for i := range blocks {
 			number++
@@ -126,7 +126,7 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 	for most, step := range map[int]int{200: 512, 3000: 3 << 10, 20_000: 20 << 10} { // of bytes of blocks
 		for _, delivers := range []bool{false, true} {
 			t.Run(fmt.Sprintf("blocks of %d bytes, some delivered=%v", most, delivers), func(t *testing.T) {
-				h := record(t, uint64(most), most, delivers, 60)
+				h := record(t, uint64(most), most, delivers)
 				name := slices.Max(slices.Collect(maps.Keys(h.files)))
 				if filepath.Ext(name) != ".log" {
 					name = slices.Sorted(maps.Keys(h.files))[0]
@@ -162,7 +162,7 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 // TestAFileThatIsGoneIsCounted: a log of several files, one of which somebody deletes, or cuts off.
 func TestAFileThatIsGoneIsCounted(t *testing.T) {
 	racetest.Sequential(t)
-	h := record(t, 7, 400_000, false, 60)
+	h := record(t, 7, 400_000, false)
 	var logs []string
 	for name := range h.files {
 		if filepath.Ext(name) == ".log" {
@@ -189,7 +189,7 @@ func TestAFileThatIsGoneIsCounted(t *testing.T) {
 func TestAnEndThatIsGoneIsCounted(t *testing.T) {
 	racetest.Sequential(t)
 	for _, delivers := range []bool{false, true} {
-		h := record(t, 9, 400_000, delivers, 60)
+		h := record(t, 9, 400_000, delivers)
 		logs := slices.Sorted(maps.Keys(h.files))
 		logs = slices.DeleteFunc(logs, func(name string) bool { return filepath.Ext(name) != ".log" })
 		require.Equal(t, !delivers, len(logs) > 2)
@@ -233,7 +233,7 @@ func TestAnEndThatIsGoneIsCounted(t *testing.T) {
 // should be. What can be read arrives all the same, and what is damaged, but there, counts.
 func TestWhatWasDeliveredOnAFullDiskIsNotLost(t *testing.T) {
 	racetest.Sequential(t)
-	h := record(t, 7, 400_000, false, 60)
+	h := record(t, 7, 400_000, false)
 	logs := slices.Sorted(maps.Keys(h.files))
 	logs = slices.DeleteFunc(logs, func(name string) bool { return filepath.Ext(name) != ".log" })
 	require.Greater(t, len(logs), 2)

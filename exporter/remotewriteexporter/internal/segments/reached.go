@@ -56,7 +56,7 @@ func (s *Store) readReached() reached {
 // beginReached opens the file. Where that cannot be there is none: an old one might be ahead of a log that has lost its end before.
 func (s *Store) beginReached() {
 	name := filepath.Join(s.dir, reachedName)
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the configuration names the folder
 	if err != nil {
 		_ = os.Remove(name)
 		return
