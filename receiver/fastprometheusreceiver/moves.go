@@ -50,10 +50,10 @@ func (r *scraper) divides(job *promconfig.ScrapeConfig) bool {
 }
 
 // isGiven tells whether the target allocator has given a target that left the job to another collector, or meanwhile back to this one. That one goes on
-// with its series, and nobody is to call them stale.
+// with its series, and nobody is to call them stale. A job that has ended is scraped here no more, whatever the allocator still lists for this collector.
 func (j *job) isGiven(hash uint64, left time.Time) bool {
 	j.mu.Lock()
-	cfg := j.tools.cfg
+	cfg, ended := j.tools.cfg, j.ended
 	j.mu.Unlock()
 	r := j.owner
 	if !r.divides(cfg) {
@@ -62,7 +62,7 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 	return j.moves.has(hash, left, func() (map[uint64]struct{}, error) {
 		ctx, cancel := context.WithTimeout(r.fetching, movesWait)
 		defer cancel()
-		groups, err := r.allocator.Given(ctx, cfg.JobName)
+		groups, err := r.allocator.Given(ctx, cfg.JobName, !ended)
 		if err != nil && r.fetching.Err() == nil {
 			r.settings.Logger.Warn("Targets that left get stale markers: the target allocator does not say whether another collector has them",
 				zap.String("job", cfg.JobName), zap.Error(err))

@@ -28,9 +28,9 @@ func (c *Client) Has(job *promconfig.ScrapeConfig) bool {
 	return false
 }
 
-// Given asks for the targets of a job that the allocator has given to any collector. They look as they would if they were this one's. This one's own are
-// among them: one that it has been given back, and learns of in the next round, has not gone.
-func (c *Client) Given(ctx context.Context, job string) ([]*targetgroup.Group, error) {
+// Given asks for the targets of a job that the allocator has given to other collectors and, where they count, to this one: a target that it has been given
+// back, and learns of in the next round, has not gone. All look as they would if they were this one's.
+func (c *Client) Given(ctx context.Context, job string, ownCount bool) ([]*targetgroup.Group, error) {
 	body, err := c.get(ctx, c.cfg.url("/jobs/"+url.QueryEscape(job)+"/targets"), "the targets of all collectors")
 	if err != nil {
 		return nil, err
@@ -42,7 +42,10 @@ func (c *Client) Given(ctx context.Context, job string) ([]*targetgroup.Group, e
 		return nil, fmt.Errorf("cannot parse the targets of all collectors (%d bytes): %w", len(body), err)
 	}
 	var groups []*targetgroup.Group
-	for _, has := range all {
+	for collector, has := range all {
+		if collector == c.cfg.CollectorID && !ownCount {
+			continue
+		}
 		for _, group := range has.Targets {
 			if group == nil {
 				continue
