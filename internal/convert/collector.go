@@ -24,6 +24,7 @@ func convertCollector(in *input) ([]byte, error) {
 	file := in.name()
 	top := in.section(file, "", root)
 	c := &collector{in: in, file: file, root: root, found: map[string]bool{}}
+	c.bareVariables(root, "", "")
 	for _, kind := range componentKinds {
 		c.components(kind, top.sub(kind))
 	}
@@ -93,6 +94,10 @@ func (c *collector) components(kind string, s *section) {
 			s.say(Note, settings, id, "it is left out: the extension `runtimeprofile` sets the garbage collector by the memory there is")
 			remove(s.node, id)
 			c.drop(id)
+		case "processors memory_limiter":
+			if n := remove(settings, "ballast_size_mib"); n != nil {
+				s.say(Note, n, id+".ballast_size_mib", "collectors have no ballast any more, and it is left out")
+			}
 		case "exporters logging":
 			s.say(Changed, settings, id, "the exporter is called `debug` now")
 			c.logging(s, id, settings)
@@ -150,7 +155,7 @@ func rename(n *yaml.Node, from, to string) {
 // prometheus converts the settings of contrib's receiver, of this release or of those before it.
 func (c *collector) prometheus(s *section, id string, settings *yaml.Node) {
 	for _, key := range []string{"use_start_time_metric", "start_time_metric_regex"} {
-		if n := remove(settings, key); n != nil {
+		if n := remove(settings, key); n != nil && n.Value != "" && n.Value != "false" {
 			s.say(Lost, n, id+"."+key, "contrib has it no more: the processor `metric_start_time` does so with `strategy: start_time_metric`, and is in the distribution godwit")
 		}
 	}

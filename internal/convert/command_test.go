@@ -88,7 +88,7 @@ func TestConvertFails(t *testing.T) {
 		"it is rules of Prometheus":           {"convert", "rules.yml"},
 		`cannot convert from "nagios"`:        {"convert", "--from", "nagios", "rules.yml"},
 		"flag provided but not defined: -frm": {"convert", "--frm", "x"},
-		"it is no configuration that is known here: yaml: line 1: did not find expected node content": {"check", "text.txt"},
+		"it is no configuration that is known here: line 1: did not find expected node content": {"check", "text.txt"},
 		"did not find expected":                  {"convert", "--from", "prometheus", "text.txt"},
 		"cannot check: name a file":              {"check"},
 		"there is nothing to scrape, to receive": {"convert", "--from", "prometheus", "rules.yml"},

@@ -80,7 +80,7 @@ func Run(source Source) (Result, error) {
 	default:
 		err = fmt.Errorf("it is %s", kind.String())
 		if _, fault := parse(in.first); kind == unknown && fault != nil {
-			err = fmt.Errorf("%w: %w", err, fault)
+			err = fmt.Errorf("%w: %w", err, atLine(in.first, fault))
 		}
 	}
 	if err != nil {

@@ -21,6 +21,10 @@ const (
 		"`scrape_configs` and `remote_write` beside it, and convert that"
 	compose  Kind = "a file of Docker Compose without flags of vmagent in it: convert the file that a service reads"
 	manifest Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
+	chart    Kind = "values of a Helm chart: convert the manifest that `helm template` makes with them and that has the configuration, or flags of vmagent, in it"
+	jobs     Kind = "a list of jobs: give it beside the file that names it under `scrape_config_files`, or put it under `scrape_configs` of a file"
+	relabels Kind = "rules for labels: give it beside the flags or the configuration that name it"
+	sums     Kind = "rules of vmagent's stream aggregation: give it beside the flags that name it"
 	unknown  Kind = "unknown"
 )
 
@@ -82,12 +86,12 @@ func Detect(text []byte) Kind {
 			return VMAgent
 		}
 		return compose
-	case root.Kind == yaml.SequenceNode && len(root.Content) > 0 && find(root.Content[0], "targets") != nil:
-		return targets
-	case root.Kind == yaml.SequenceNode && len(root.Content) > 0 && strings.HasPrefix(root.Content[0].Value, "-"):
-		return VMAgent
+	case root.Kind == yaml.SequenceNode && len(root.Content) > 0:
+		return ofList(root.Content[0])
 	case has("route") && has("receivers"):
 		return alertmanager
+	case isChart(root):
+		return chart
 	case has("service") || has("receivers") && has("exporters"):
 		return Collector
 	case has("groups"):
@@ -102,6 +106,58 @@ func Detect(text []byte) Kind {
 		return Collector
 	}
 	return unknown
+}
+
+// ofList says what a list is by its first item.
+func ofList(first *yaml.Node) Kind {
+	for _, part := range []struct {
+		key  string
+		kind Kind
+	}{{"targets", targets}, {"job_name", jobs}, {"outputs", sums}, {"source_labels", relabels}, {"target_label", relabels}, {"action", relabels}} {
+		if find(first, part.key) != nil {
+			return part.kind
+		}
+	}
+	if strings.HasPrefix(first.Value, "-") {
+		return VMAgent
+	}
+	return unknown
+}
+
+// chartKeys are at the top of charts' values, which may have sections that are called `service`, `global` and `extensions`, too.
+var chartKeys = []string{
+	"nameOverride", "fullnameOverride", "replicaCount", "image", "imagePullSecrets", "serviceAccount", "podAnnotations", "nodeSelector", "tolerations",
+	"presets", "serverFiles", "extraArgs",
+}
+
+// isChart tells values of a Helm chart, for itself or for one that it depends on, from configurations.
+func isChart(root *yaml.Node) bool {
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
+	for _, key := range []string{"receivers", "exporters", "processors", "scrape_configs", "remote_write"} {
+		if find(root, key) != nil {
+			return false
+		}
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i].Value, root.Content[i+1]
+		if slices.Contains(chartKeys, key) || find(value, "prometheusSpec") != nil || isConfigured(root) || isConfigured(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// isConfigured tells whether a configuration is under `config`, where charts have theirs.
+func isConfigured(values *yaml.Node) bool {
+	config := find(values, "config")
+	for _, key := range []string{"receivers", "exporters", "scrape_configs"} {
+		if find(config, key) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // isCompose tells files of Docker Compose: services that have images.

@@ -35,9 +35,18 @@ func TestDetect(t *testing.T) {
 		"route: {receiver: a}\nreceivers: [{name: a}]":                alertmanager,
 		"[{targets: ['a:1']}]":                                        targets,
 		"- targets: ['a:1']":                                          targets,
-		"":                                                            unknown,
-		"hello":                                                       unknown,
-		"a: [":                                                        unknown,
+		"- {job_name: a, static_configs: []}":                         jobs,
+		"- {match: a, interval: 1m, outputs: [total]}":                sums,
+		"- {if: a, action: drop}":                                     relabels,
+		"[1]":                                                         unknown,
+		"{service: {}, nameOverride: a, global: {}}":                  chart,
+		"config: {receivers: {otlp: }}":                               chart,
+		"vmagent: {config: {scrape_configs: []}}":                     chart,
+		"prometheus: {prometheusSpec: {}}":                            chart,
+		"receivers: {prometheus: {config: {scrape_configs: []}}}":     Collector,
+		"":      unknown,
+		"hello": unknown,
+		"a: [":  unknown,
 	} {
 		assert.Equal(t, want, Detect([]byte(text)), text)
 	}

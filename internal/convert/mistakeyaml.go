@@ -45,6 +45,14 @@ func readsSoon(from, to int, reads func(n int) bool) int {
 	return 0
 }
 
+// atLine is a fault of the parser with the line at which the text is no YAML any more.
+func atLine(text []byte, fault error) error {
+	if !strings.HasPrefix(fault.Error(), "yaml: ") {
+		return fault
+	}
+	return fmt.Errorf("line %d: %s", brokenAt(text), syntax(fault))
+}
+
 var parserLine = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
 // syntax is what the parser says, without its line.

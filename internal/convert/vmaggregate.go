@@ -43,6 +43,10 @@ const (
 func aggregations(f *flags, urls []int, apart bool) (shared *aggregation, own []*aggregation) {
 	shared = &aggregation{in: f.in}
 	shared.load(f, sharedAggregation, 0)
+	thinned(f, sharedAggregation, 0)
+	for _, url := range urls {
+		thinned(f, ownAggregation, url)
+	}
 	said := func(url int) [3]string {
 		path := f.of(ownAggregation, url)
 		if path == "" {
@@ -104,6 +108,23 @@ func (a *aggregation) load(f *flags, name string, url int) {
 	a.file = at
 	for i, item := range contents(root) {
 		a.rule(a.in.section(at, "["+strconv.Itoa(i)+"]", item))
+	}
+}
+
+// thinned says what is lost where a destination's samples are only thinned out: with rules, vmagent does so to what these add up, of which the last
+// value is taken here.
+func thinned(f *flags, name string, url int) {
+	if f.of(name, url) != "" {
+		return
+	}
+	prefix := strings.TrimSuffix(name, "config")
+	if d, err := duration(f.of(prefix+"dedupInterval", url)); err != nil || d <= 0 {
+		return
+	}
+	f.say(Lost, prefix+"dedupInterval", "every sample is sent: a longer `scrape_interval` makes fewer, and what replicas send twice is for the store to remove, "+
+		"as VictoriaMetrics does with `-dedup.minScrapeInterval`")
+	if f.has(prefix + "dropInputLabels") {
+		f.say(Lost, prefix+"dropInputLabels", "there is no stream aggregation: `action: labeldrop` under `write_relabel_configs` leaves labels out")
 	}
 }
 

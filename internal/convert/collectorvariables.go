@@ -1,0 +1,59 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// bareVariable is a variable of the environment as collectors before 0.104 read it, and the dollars before it: two are one of the user's own.
+var bareVariable = expression(`(\$+)([A-Z][A-Z0-9_]+)`)
+
+// secretKeys are those of values that may have a dollar in them which is one.
+var secretKeys = []string{"password", "token", "credentials", "client_secret", "secret_key", "secret_access_key", "api_key"}
+
+// bareVariables puts variables without braces into them. A collector takes these for text, and an address or a selector with one
+// in it finds nothing, without a word.
+func (c *collector) bareVariables(n *yaml.Node, path, key string) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			c.bareVariables(n.Content[i+1], strings.TrimPrefix(path+"."+key, "."), key)
+		}
+	case yaml.SequenceNode:
+		for i, child := range n.Content {
+			c.bareVariables(child, path+"["+strconv.Itoa(i)+"]", key)
+		}
+	case yaml.ScalarNode:
+		c.bareVariable(n, path, key)
+	}
+}
+
+func (c *collector) bareVariable(n *yaml.Node, path, key string) {
+	if !strings.Contains(n.Value, "$") || strings.HasPrefix(path, "receivers.") && strings.Contains(path, ".external_labels.") { // Prometheus reads these
+		return
+	}
+	say := func(kind Outcome, text string) {
+		c.in.report.add(Finding{Kind: kind, File: c.file, Line: n.Line, Path: path, Text: text})
+	}
+	whole := bareVariable().FindString(n.Value) == n.Value
+	n.Value = bareVariable().ReplaceAllStringFunc(n.Value, func(found string) string {
+		name := strings.TrimLeft(found, "$")
+		dollars := len(found) - len(name)
+		switch {
+		case dollars%2 == 0:
+			return found
+		case !whole && slices.Contains(secretKeys, key):
+			say(Note, "`"+found+"` is text, and was a variable before 0.104: if it is one, write `${env:"+name+"}`")
+			return found
+		}
+		say(Changed, "`$"+name+"` was a variable before 0.104, and a collector takes it for text now: it is `${env:"+name+"}`")
+		return found[:dollars-1] + "${env:" + name + "}"
+	})
+}
