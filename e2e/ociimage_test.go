@@ -67,7 +67,11 @@ func runImage(t *testing.T, name, health string, env map[string]string, more ...
 	p := inRoot(t, root, "/", who, all, append(append(config.Entrypoint, config.Cmd...), more...))
 	p.WaitHTTP(firstWords, "http://127.0.0.1:"+health+"/", nil)
 	runsAs(t, p, who)
+	if name == "godwit-agent" {
+		p.WaitLog(firstWords, "flowing") // what it scrapes was discovered by then
+	}
 	assert.Zero(t, p.Stop(syscall.SIGTERM, drainTime))
+	assert.NotRegexp(t, loggedError, p.Output(), "a fresh container has what its configuration names")
 }
 
 // imageConfig is as much of OCI's as an engine needs to start a process.

@@ -221,6 +221,7 @@ func TestPackageInAnEmptyRoot(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEmpty(t, queues, "its queue is on disk")
 	assert.Zero(t, agent.Stop(syscall.SIGTERM, drainTime))
+	assert.NotRegexp(t, loggedError, agent.Output(), "a fresh package has what its configuration names")
 
 	dpkg(t, root, "--force-script-chrootless", "--purge", name)
 	assert.NoDirExists(t, filepath.Join(root, "var/lib", name))
@@ -241,6 +242,7 @@ func TestPackageByRPM(t *testing.T) {
 	}
 	rpm("--install", artefact(t, name, "v0.0.9", "rpm", "*.rpm"))
 	who := accountOf(t, root, name)
+	assert.DirExists(t, filepath.Join(root, "etc", name, "targets"), "its configuration watches it")
 	conf := filepath.Join(root, "etc", name, name+".conf")
 	info, err := os.Stat(conf)
 	require.NoError(t, err)

@@ -20,6 +20,8 @@ const (
 	// A file is seen within 5 s, scraped within 10 s more, and shipped.
 	firstSeries = 4 * time.Minute
 	drainTime   = 2 * time.Minute
+	// A line of the collector's log.
+	loggedError = `(?m)^\S+\terror\t`
 )
 
 // The README's quick start: no server, a second terminal, a file, ctrl-C.
@@ -47,5 +49,5 @@ func drained(t *testing.T, a *agent) {
 	output := a.Output()
 	assert.Contains(t, output, "Shutdown complete.")
 	assert.NotContains(t, output, "lost data")
-	assert.NotRegexp(t, `(?m)^\S+\terror\t`, output, "no error was logged")
+	assert.NotRegexp(t, loggedError, output, "no error was logged")
 }

@@ -103,6 +103,9 @@ func (r *release) writeArchive(b *build) (err error) {
 		return err
 	}
 	entries = append(entries, entry{name: "config.yaml", mode: 0o644, content: config}, entry{name: b.binary(), mode: 0o755, content: program})
+	if b.name == agent {
+		entries = append(entries, entry{name: "targets/", mode: 0o755}) // which its configuration watches
+	}
 	for i := range entries {
 		entries[i].name = b.name + "_" + r.version + "/" + entries[i].name
 	}

@@ -123,7 +123,11 @@ func (r *release) imageFiles(b *build) (entries, program []entry, err error) {
 	for _, c := range copies {
 		switch {
 		case c.fromBuild && c.from == "/empty":
-			entries = append(entries, entry{name: c.to + "/", owner: c.owner, mode: 0o750})
+			mode := int64(0o755) // root's, for the service to read
+			if c.owner != 0 {
+				mode = 0o750
+			}
+			entries = append(entries, entry{name: c.to + "/", owner: c.owner, mode: mode})
 		case c.fromBuild && c.from == "/etc/ssl/certs/ca-certificates.crt":
 			entries = append(entries, entry{name: c.to, mode: 0o644, content: certificates()})
 		case c.fromBuild && c.from == "/src/bin/"+b.name:

@@ -152,6 +152,7 @@ func TestArchiveHoldsWhatOneNeeds(t *testing.T) {
 		contents[h.Name] = string(text)
 	}
 	const folder = "godwit-agent_1.2.3-rc.1/"
+	assert.Contains(t, contents, folder+"targets/", "its configuration watches it")
 	for _, name := range []string{"godwit-agent.exe", "config.yaml", "README.md", "LICENSE", "sbom.cdx.json", "THIRD-PARTY-LICENSES"} {
 		assert.NotEmpty(t, contents[folder+name], name)
 	}
