@@ -273,7 +273,10 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.at.m = m
 	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
 	b.weigh(m, len(b.fps))
-	plain := len(b.marks) == 0
+	if b.Chosen = 0; b.g.Book != nil {
+		b.Chosen = b.g.Book.Chosen(b.Owner.Metric)
+	}
+	plain := len(b.marks) == 0 && !b.isChosen()
 	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
 	b.taking = false
 	if dropped && !b.g.DryRun {

@@ -109,7 +109,7 @@ func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (
 	g.Limiter.Groups.Apart = len(cfg.Tenant.From) > 0
 	if cfg.Statistics.Enabled {
 		g.Book = stats.NewBook(time.Now(), g.Hash.Text)
-		g.Limiter.Watched = true
+		g.Book.OnChoice, g.Limiter.Watched = g.chosen, true
 	}
 	g.Name("")
 	return g, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
@@ -25,8 +26,19 @@ type account struct {
 // observe tells of the point's series.
 func (b *Batch) observe(i int) {
 	b.fill(i)
-	b.account.series.New = b.Fresh
-	b.g.Book.Observe(&b.account.series)
+	s := &b.account.series
+	s.New, s.Again, s.Moment = b.Fresh, b.Missed, b.Moment
+	b.g.Book.Observe(s)
+}
+
+// isChosen says whether the labels of the metric at hand are counted since a moment ago: some of its series are to be told of as
+// soon as they come in their next epoch.
+func (b *Batch) isChosen() bool { return b.Chosen != 0 && b.Moment < b.Chosen+moment.In(1, 0, 1) }
+
+// chosen is called when statistics begin to count the labels of a metric that has series. Pages that have some are looked through.
+func (g *Gate) chosen() moment.Moment {
+	g.Limiter.Losses.Add(1)
+	return g.Limiter.Now()
 }
 
 // refusals are the points of the metric at hand that found no room, for statistics.

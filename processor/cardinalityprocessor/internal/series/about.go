@@ -27,6 +27,11 @@ func (l *Limiter) Due(fp uint64, since uint32, now moment.Moment) bool {
 	return (epoch+shift)/moment.IdleEpochs != (epoch-since+shift)/moment.IdleEpochs
 }
 
+// missed says whether a series that is seen came last before its metric was chosen.
+func (x *Sighting) missed(fp uint64, since uint32) bool {
+	return x.Chosen != 0 && since != 0 && x.Moment.EpochOf(fp)-since <= x.Chosen.EpochOf(fp)
+}
+
 // about is what people call a group, and how many series it was given and has lost lately.
 type about struct {
 	label  string // whose values its members are, "" of series

@@ -70,8 +70,10 @@ type Sighting struct {
 	Promoted   bool            // it is a member of one
 	Class      amount.Class
 	NoValue    bool
-	Due        bool // statistics are to be told of it
-	Fresh      bool // it was given its place just now
+	Chosen     moment.Moment // since when statistics count its metric's labels, if that is lately
+	Due        bool          // statistics are to be told of it
+	Missed     bool          // because it came last before that
+	Fresh      bool          // it was given its place just now
 
 	Parted map[uint64]uint32 // where series that left are once the batch is accepted
 
@@ -110,10 +112,11 @@ func (l *Limiter) KnownAt(fp uint64, line int32, x *Sighting) *Set {
 		return nil
 	}
 	s := l.Groups.Set(id)
-	if s != nil && s.Generation == x.Policy.Generation && (since == 0 || !s.labelled && !l.Due(fp, since, x.Moment)) {
+	if s != nil && s.Generation == x.Policy.Generation && (since == 0 || !s.labelled && !l.Due(fp, since, x.Moment) && !x.missed(fp, since)) {
 		return s
 	}
-	x.Due = l.Due(fp, since, x.Moment)
+	x.Missed = x.missed(fp, since)
+	x.Due = x.Missed || l.Due(fp, since, x.Moment)
 	return nil
 }
 
@@ -180,7 +183,7 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 		l.Groups.leave(id)
 		sh.remove(fp)
 	}
-	x.Due, x.Fresh = l.Watched, true
+	x.Due, x.Missed, x.Fresh = l.Watched, false, true
 	l.keepValues(x)
 	id = l.Groups.Join(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account)
 	l.Groups.welcome(x.Places, x.Owner.Account, x.Now, l.Patience)

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
 // MaxBytes is more than a Book ever takes.
@@ -42,6 +45,8 @@ type Series struct {
 	Kind        uint64 // whatever its metric's type is to the caller
 	Labels      []Label
 	New         bool // it was given a place just now
+	Again       bool // it came last before its metric was chosen
+	Moment      moment.Moment
 
 	// Of one that was given no place.
 	Rejected             bool
@@ -61,6 +66,10 @@ type Label struct {
 // A Book counts. It is safe for concurrent use.
 type Book struct {
 	hash func(name string) uint64
+
+	// OnChoice is called when the labels of a metric are counted from now on that has series already. It says what the time is.
+	OnChoice func() moment.Moment
+	chosen   atomic.Pointer[[]choice]
 
 	mu      sync.Mutex
 	began   [2]time.Time // this window, and the one before
@@ -88,7 +97,8 @@ type metric struct {
 	gone, goneError  float64 // series of the window before last that were not in the last
 	points, counts   [2]int  // that came, and how often that was counted
 	detailed         bool
-	seen, noted      [2]int // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
+	chosen           moment.Moment // in this window, if it had series
+	seen, noted      [2]int        // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
 	labels           []counted
 	worst            []worst // of its labels, the first one first
 	asked            int     // for it
@@ -135,10 +145,10 @@ func (b *Book) Observe(s *Series) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	id, twice := b.identify(s)
 	name := b.hash(s.Metric)
 	b.names.add(markOf(name))
-	m := &b.metrics.get(s.Metric, name).of
+	row := b.metrics.get(s.Metric, name)
+	m := &row.of
 	m.kind = s.Kind
 	if m.unit == "" {
 		m.unit = short(s.Unit)
@@ -147,28 +157,33 @@ func (b *Book) Observe(s *Series) {
 		b.choose()
 	} else if !m.detailed && b.noted < rankEvery {
 		if b.countDetailed() < maxDetailed {
-			m.detail()
+			b.detail(row)
 		}
 	}
 	of := b.detailed(m)
+	id, twice := b.identify(s)
 	if s.Rejected {
 		of.observed.add(refusedMark(s.Fingerprint))
 		b.refused.add(s, b.noted)
 	} else {
 		m.series.add(id)
 		of.series.add(id)
-		b.sample.add(s)
+		b.sample.add(s, name)
 	}
 	if s.New {
 		m.births[0]++
 	}
-	m.seen[0]++
+	m.see(s)
 	of.noted[0]++
 	b.series[0]++
 	for i := range s.Labels {
-		again := twice && slices.ContainsFunc(s.Labels[:i], func(l Label) bool { return l.Name == s.Labels[i].Name })
-		b.label(of, i, &s.Labels[i], id, s.New, again)
+		b.label(of, i, &s.Labels[i], id, s.New, twice && s.hasBefore(i))
 	}
+}
+
+// hasBefore says whether a label has come before it.
+func (s *Series) hasBefore(i int) bool {
+	return slices.ContainsFunc(s.Labels[:i], func(l Label) bool { return l.Name == s.Labels[i].Name })
 }
 
 // Refuse is to be told of each rejected series as it comes, and says whether Observe is wanted, too. It is of all while
@@ -338,7 +353,7 @@ func (b *Book) choose() {
 		if best == nil {
 			return
 		}
-		best.of.detail()
+		b.detail(best)
 	}
 	least, best := b.lastDetailed(), b.foremost()
 	if least == nil || best == nil || least.of.atLimit() && !best.of.atLimit() {
@@ -346,12 +361,9 @@ func (b *Book) choose() {
 	}
 	if best.of.atLimit() && !least.of.atLimit() || best.weight > 2*least.weight {
 		least.of.detailed, least.of.labels = false, nil
-		best.of.detail()
+		b.detail(best)
 	}
 }
-
-// detail begins to count the labels of a metric.
-func (m *metric) detail() { m.detailed, m.noted, m.labels = true, [2]int{}, nil }
 
 // atLimit says whether series of a metric were rejected lately.
 func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
@@ -401,6 +413,7 @@ func (b *Book) Turn(now time.Time) {
 		b.began = [2]time.Time{now, b.began[0]}
 		b.names.turn()
 		b.series = [2]int{0, b.series[0]}
+		b.chosen.Store(nil) // all series come in this window
 		for _, l := range b.labels.turn() {
 			l.turn()
 			l.births = [2]int{0, l.births[0]}
@@ -425,7 +438,7 @@ func (m *metric) turn() {
 	m.series.turn()
 	m.rejected.turn()
 	m.observed.turn()
-	m.refused = 0
+	m.refused, m.chosen = 0, 0
 	m.limited = [2]bool{false, m.limited[0]}
 	m.births = [2]int{0, m.births[0]}
 	m.seen, m.noted = [2]int{0, m.seen[0]}, [2]int{0, m.noted[0]}

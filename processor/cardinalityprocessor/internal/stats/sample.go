@@ -23,15 +23,33 @@ type sample struct {
 type entry struct {
 	series text
 	seen   uint32 // window
+	told   *told  // while all series are in the sample
+}
+
+// told is what a Book was told of a series, as far as its labels are counted.
+type told struct {
+	metric, base uint64 // hashes
+	labels       []toldLabel
+}
+
+type toldLabel struct{ name, hash uint64 }
+
+func (t *told) bytes() int {
+	if t == nil {
+		return 0
+	}
+	return toldBytes + len(t.labels)*16
 }
 
 const (
+	toldBytes = 48
+
 	maxSample      = 2048
 	maxSampleBytes = 640 << 10
 	entryBytes     = 96 // beside the text: the entry, and its place in the map
 )
 
-func (s *sample) add(of *Series) {
+func (s *sample) add(of *Series, metric uint64) {
 	hash := fold(of.Fingerprint, 2)
 	if hash&s.mask != 0 {
 		return
@@ -41,8 +59,17 @@ func (s *sample) add(of *Series) {
 		return
 	}
 	e := &entry{series: describe(of), seen: s.window}
+	if s.mask == 0 {
+		e.told = &told{metric: metric, base: of.Base, labels: make([]toldLabel, len(of.Labels))}
+		for i := range of.Labels {
+			e.told.labels[i] = toldLabel{of.Labels[i].Name, of.Labels[i].Hash}
+		}
+	}
 	s.entries[hash] = e
-	s.bytes += entryBytes + len(e.series)
+	s.bytes += e.bytes()
+	if len(s.entries) > maxSample || s.bytes > maxSampleBytes {
+		s.forgetTold()
+	}
 	for len(s.entries) > maxSample || s.bytes > maxSampleBytes {
 		s.mask = s.mask<<1 | 1
 		s.shown |= s.mask
@@ -53,10 +80,33 @@ func (s *sample) add(of *Series) {
 func (s *sample) drop(gone func(hash uint64, e *entry) bool) {
 	for hash, e := range s.entries {
 		if gone(hash, e) {
-			s.bytes -= entryBytes + len(e.series)
+			s.bytes -= e.bytes()
 			delete(s.entries, hash)
 		}
 	}
+}
+
+func (e *entry) bytes() int { return entryBytes + len(e.series) + e.told.bytes() }
+
+// forgetTold makes room: it is of use as long as all is in the sample.
+func (s *sample) forgetTold() {
+	for _, e := range s.entries {
+		s.bytes -= e.told.bytes()
+		e.told = nil
+	}
+}
+
+// all returns what was told of a metric, if the sample has all series.
+func (s *sample) all(metric uint64) (all []*told) {
+	if s.mask != 0 {
+		return nil
+	}
+	for _, e := range s.entries {
+		if e.told != nil && e.told.metric == metric {
+			all = append(all, e.told)
+		}
+	}
+	return all
 }
 
 // turn forgets what was not seen lately. When much is gone a greater share is taken from here on, and shown after the

@@ -1,0 +1,92 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
+)
+
+// A metric that a limit cuts while it is new is one whose labels are counted from then on. They are counted in the series that had come
+// before, too: at once while there are few in all, and else with their next points, and not only when the window is over.
+func TestSeriesBeforeTheCutAreCountedInLabels(t *testing.T) {
+	const limit, all, routes = 100, 1000, 20
+	for name, others := range map[string]int{"few": 200, "many": 3000} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.Rules = []RuleConfig{{Name: "cut", Match: MatchConfig{Metric: "requests"}, MaxSeries: limit}}
+			})
+			for i := range others { // of more metrics than labels are counted of
+				r.send(point{name: "other" + strconv.Itoa(i%20), attrs: attrs{"user": strconv.Itoa(i)}})
+			}
+			r.epochs(moment.IdleEpochs / 2)
+			for part := range all / limit {
+				r.consume(exploding(part*limit, limit))
+			}
+			without := func() inspect.Estimate {
+				p, err := insight.New(r.Gate).WhatIf(inspect.Change{Metric: "requests", Drop: []string{"user"}})
+				require.NoError(t, err)
+				near(t, all, p.Before)
+				return p.After
+			}
+			if name == "many" {
+				require.InDelta(t, routes+limit, without().Value, 40)
+				r.epochs(1)
+				r.consume(exploding(0, all))
+			}
+			require.InDelta(t, routes, without().Value, 2)
+			for range 2 * moment.IdleEpochs { // nothing is told of too often in what follows
+				r.epochs(1)
+				r.consume(exploding(0, all))
+				near(t, routes, without())
+			}
+		})
+	}
+}
+
+// Pages that pass as a whole are looked through for such series, too, and pass as a whole again afterwards.
+func TestSeriesOfFamiliarPagesBeforeTheCutAreCountedInLabels(t *testing.T) {
+	l := &lender{piped: newPiped(t, func(*Config) {})}
+	for range 20 { // metrics: more than labels are counted of
+		l.shape.users = append(l.shape.users, []string{"a", "b", "c"})
+	}
+	for i := range 3000 { // and more series than are all in the sample
+		l.shape.users[0] = append(l.shape.users[0], strconv.Itoa(i))
+	}
+	l.renew()
+	for range 4 {
+		l.come(t)
+	}
+	passed := l.Familiar.Passed.Load()
+	require.Positive(t, passed)
+	users := func() float64 {
+		for _, m := range l.Book.Snapshot(1000).Metrics {
+			if m.Name == "m19" && len(m.Labels) > 0 {
+				return m.Labels[slices.IndexFunc(m.Labels, func(of stats.WithoutLabel) bool { return of.Name == "user" })].Values
+			}
+		}
+		return 0
+	}
+	require.Zero(t, users())
+	l.Book.RefuseAll("m19", []uint64{1}, nil)
+	require.Positive(t, l.Book.Chosen("m19"))
+	for range 2 {
+		l.come(t)
+		l.epochs(1)
+	}
+	require.InDelta(t, 4, users(), 0.1, "the one that was refused is taken for one like these")
+	for range moment.IdleEpochs/2 + 1 {
+		l.come(t)
+		l.epochs(1)
+	}
+	require.Greater(t, l.Familiar.Passed.Load(), passed)
+}
