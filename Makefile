@@ -86,6 +86,10 @@ matrix: build ## Run agent and gateway with every option away from its default, 
 hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, allocator and file beside a healthy one, for DURATION (default 5s) a stretch
 	@cd e2e && GODWIT_HOSTILE=$(or $(DURATION),5s) GOWORK=off $(GO) test -run '^TestHostile|^TestAllocatorsWriteNoFiles$$' -count 1 -parallel 2 -timeout 0 -v .
 
+.PHONY: lives
+lives: ## Have the cardinality processor's random tests run COUNT (default 800) lives each, of seeds that nobody has seen; half an hour
+	@cd processor/cardinalityprocessor && GODWIT_LIVES=$(or $(COUNT),800) CGO_ENABLED=0 GOWORK=off $(GO) test -count 1 -timeout 0 .
+
 .PHONY: race
 race: build bin/packaging .tools/.ci $(ALL:%=race/%) ## Run all tests with the race detector, which takes hours, and fail where there is no C compiler
 

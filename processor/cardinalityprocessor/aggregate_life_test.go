@@ -30,7 +30,7 @@ import (
 func TestAggregatesAreThoseOfAMap(t *testing.T) {
 	racetest.Sequential(t)
 	seen := map[string]int{}
-	for seed := range uint64(24) {
+	for seed := range seeds(t, 24) {
 		aggregateLife(t, seed, seen)
 	}
 	for _, what := range []string{"kill", "restart", "reset", "late", "rest", "forgotten", "baseline", "end", "refused"} {

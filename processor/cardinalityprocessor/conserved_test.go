@@ -28,7 +28,7 @@ import (
 // inputs change their bounds, have no sum for a while, or are no numbers; flushes are refused. What has left in the end is
 // what the last accepted value of each input says, to the count.
 func TestWhatIsAcceptedIsConserved(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range seeds(t, 12) {
 		conserve(t, seed)
 	}
 }
@@ -97,7 +97,7 @@ var someBounds = [][]float64{{1, 2}, {1, 2, 3}, {2, 3, 8}, {0.5, 2}}
 func TestWhatIsAggregatedIsConserved(t *testing.T) {
 	lost := map[string]int64{}
 	exact := 0
-	for seed := range uint64(40) {
+	for seed := range seeds(t, 40) {
 		if conserveAggregated(t, seed, lost) {
 			exact++
 		}

@@ -26,7 +26,7 @@ import (
 func TestADryRunCountsWhatEnforcingRejects(t *testing.T) {
 	racetest.Sequential(t)
 	rejected := 0
-	for seed := range uint64(40) {
+	for seed := range seeds(t, 40) {
 		rejected += dryRun(t, seed)
 	}
 	require.Positive(t, rejected)

@@ -373,7 +373,7 @@ func TestSharesOverRandomSchedules(t *testing.T) {
 	racetest.Sequential(t)
 	const limit, services = 60, 5
 	shed := int64(0)
-	for seed := range uint64(3) {
+	for seed := range seeds(t, 3) {
 		random := rand.New(rand.NewPCG(seed, 13))
 		r := newRig(t, adaptive(limit))
 		rule := r.Policy.Limits[0]

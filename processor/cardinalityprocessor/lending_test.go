@@ -166,7 +166,7 @@ func addresses(md pmetric.Metrics) (all []pcommon.Map) {
 func TestWhatIsLentIsDecidedAboutAlike(t *testing.T) {
 	racetest.Sequential(t)
 	hits, hidden, whole := 0, 0, int64(0)
-	for seed := range uint64(40) {
+	for seed := range seeds(t, 40) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole += lendAlike(t, seed, &hits, &hidden) })
 	}
 	require.Greater(t, whole, int64(50), "pages were familiar")

@@ -153,7 +153,7 @@ func TestDryRunForeseesTheActions(t *testing.T) {
 // them, what lost its place and comes back finds none, and so on.
 func TestDryRunCountsTheSame(t *testing.T) {
 	racetest.Sequential(t)
-	for seed := range uint64(6) {
+	for seed := range seeds(t, 6) {
 		rejected := map[string]map[string]int64{}
 		for _, mode := range []string{policy.ModeEnforce, policy.ModeDryRun} {
 			random := rand.New(rand.NewPCG(seed, 17))

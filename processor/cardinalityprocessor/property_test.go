@@ -101,7 +101,7 @@ func (s schedule) config() *Config {
 // that the obvious limiter lets pass.
 func TestAgreesWithOracle(t *testing.T) {
 	racetest.Sequential(t)
-	for seed := range uint64(25) {
+	for seed := range seeds(t, 25) {
 		agree(t, seed)
 	}
 }
@@ -215,7 +215,7 @@ func requireWithinLimits(t *testing.T, r *rig) {
 // TestAdmittedNeverExceedLimits: without a change of rules no group is ever over its limit.
 func TestAdmittedNeverExceedLimits(t *testing.T) {
 	racetest.Sequential(t)
-	for seed := range uint64(20) {
+	for seed := range seeds(t, 20) {
 		s := newSchedule(1000 + seed)
 		cfg := s.config()
 		r := newRig(t, func(c *Config) { *c = *cfg })
@@ -240,7 +240,7 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 // TestSameInputSameOutput: two runs agree in every point, its value and its place.
 func TestSameInputSameOutput(t *testing.T) {
 	racetest.Sequential(t)
-	for seed := range uint64(4) {
+	for seed := range seeds(t, 4) {
 		run := func() (out []string) {
 			keep := func(md pmetric.Metrics) {
 				ids := identities(md)

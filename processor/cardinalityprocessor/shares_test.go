@@ -27,7 +27,7 @@ type world struct {
 func TestWhatIsShownIsNoWorseThanItSays(t *testing.T) {
 	racetest.Sequential(t)
 	checked, far := 0, 0
-	for seed := range uint64(25) {
+	for seed := range seeds(t, 25) {
 		n, wrong := showing(t, seed)
 		checked, far = checked+n, far+wrong
 	}

@@ -107,7 +107,7 @@ func TestOverriddenPaces(t *testing.T) {
 // TestOverridesAgreeWithOracle: over random lives of tenants, and of what they may have, no group is ever over what its tenant may
 // have, and none is refused that has room.
 func TestOverridesAgreeWithOracle(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range seeds(t, 10) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		names := []string{"a", "b", "c", ""}
 		most := map[string]int{}

@@ -38,8 +38,8 @@ type location struct {
 func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	b.part(b.fps[i], v.Step)
 	if v.Last == series.LastValue {
-		if !b.NoValue {
-			b.act(i, v)
+		if !b.NoValue && !adds(b.act(i, v)) { // what is known of it as a member does not hold any more
+			b.g.Overflow.Release(b.fps[i])
 		}
 		return true
 	}
@@ -60,6 +60,11 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 		return true
 	}
 	return what == policy.ActionSample
+}
+
+// adds says whether who is given a value by an action knows of it from then on.
+func adds(what policy.Action) bool {
+	return what == policy.ActionCollapse || what == policy.ActionCollapseWorst || what == policy.ActionOverflow
 }
 
 func (b *Batch) act(i int, v ruling) policy.Action {

@@ -173,7 +173,7 @@ func (g *Gate) commit(ctx context.Context, b *Batch) {
 			g.Limiter.Own(fp, &x)
 		}
 		for _, departure := range b.departures { // after what they say was added
-			g.Limiter.Part(departure, x.Moment)
+			g.Limiter.Part(departure, g.Overflow.View(departure.FP).Member != nil, x.Moment)
 		}
 		g.endAll(b.ending, x.Moment)
 		g.Familiar.end(b.ended)

@@ -86,8 +86,9 @@ func (l *Limiter) LastWord(fp uint64, x *Sighting, v *Verdict) {
 	}
 }
 
-// Part takes a step, if the series is still where it was.
-func (l *Limiter) Part(p Departure, now moment.Moment) {
+// Part takes a step, if the series is still where it was. Of a member what it has said is known elsewhere, too: of others it is
+// remembered here, whatever room there is for that, or they would say it once more when they are added up.
+func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 	from, to := uint32(p.Step.From), uint32(p.Step.To)
 	sh := l.Series.Lock(p.FP)
 	defer sh.Mu.Unlock()
@@ -102,7 +103,7 @@ func (l *Limiter) Part(p Departure, now moment.Moment) {
 		return
 	}
 	l.Groups.leave(from)
-	if to == 0 || from == LeftValue && l.Groups.remembers() <= 0 { // of who was not a member only this is known
+	if to == 0 || from == LeftValue && member && l.Groups.remembers() <= 0 {
 		sh.remove(p.FP)
 		return
 	}
