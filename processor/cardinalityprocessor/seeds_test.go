@@ -27,7 +27,7 @@ func seeds(t *testing.T, few uint64) iter.Seq[uint64] {
 		var err error
 		n, err = strconv.ParseUint(count, 10, 32)
 		require.NoError(t, err)
-		if first = rand.Uint64N(1 << 48); again { //nolint:gosec // not a secret
+		if first = rand.Uint64N(1 << 48); again {
 			first, err = strconv.ParseUint(from, 10, 64)
 			require.NoError(t, err)
 		}
