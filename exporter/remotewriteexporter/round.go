@@ -6,12 +6,26 @@ package remotewriteexporter
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+)
+
+const (
+	// cacheGenerations is how many times idle entries are looked for in cache.idle_timeout.
+	cacheGenerations = 5
+	// maxHold is how long, in timeouts, a round is held open for destinations that are behind: callers may be waiting.
+	maxHold = 5
+	// holdLooks is how often in a timeout it is looked whether it still is.
+	holdLooks = 10
 )
 
 // A round is what is encoded and stored together.
@@ -44,4 +58,184 @@ func (r *round) result(ctx context.Context, tenants []string) error {
 		}
 	}
 	return permanent
+}
+
+// run encodes round after round.
+func (in *intake) run() {
+	expire := time.NewTicker(max(in.cfg.Cache.IdleTimeout/cacheGenerations, time.Second))
+	defer expire.Stop()
+	in.looked = time.Now()
+	in.resume()
+	for {
+		select {
+		case <-in.arrived:
+			if time.Since(in.flushed) > in.timeout {
+				in.resume()
+			}
+			in.await()
+			in.flush()
+		case <-expire.C:
+			in.encoder.Expire()
+			in.flush() // nothing, but there may be too many shards for that
+		case <-in.quit:
+			in.flush()
+			return
+		}
+	}
+}
+
+// await returns when the round is to end: it is full, or has waited long enough. While all destinations are behind, what
+// would be cut off would only wait in the queue, and take a trip of its own to the destination: so the round is held
+// open for a while, and becomes part of larger requests.
+func (in *intake) await() {
+	timer, pause := time.NewTimer(in.timeout), max(in.timeout/holdLooks, time.Millisecond)
+	defer timer.Stop()
+	for held := time.Duration(0); ; held += pause {
+		select {
+		case <-in.full:
+			return
+		case <-in.quit:
+			return
+		case <-timer.C:
+		}
+		if held >= (maxHold-1)*in.timeout || !in.behind() {
+			return
+		}
+		timer.Reset(pause)
+	}
+}
+
+// behind tells whether every destination has yet to be sent a request on every shard, besides those under way: who keeps up
+// does not wait for those who do not, whose small requests are merged when they are sent. One that does not
+// answer counts while nobody waits for data to be stored: there is no telling for how long.
+func (in *intake) behind() bool {
+	for i, d := range in.destinations {
+		if s := in.queue.Stats(i); s.Waiting < in.shards.count() || !d.Answers() && (in.durable || in.cfg.Queue.WaitForResult) {
+			return false
+		}
+	}
+	return true
+}
+
+// flush ends a round, and changes the number of shards for the next if another suits better.
+func (in *intake) flush() {
+	if n := in.suitable(); n != in.shards.count() {
+		in.reshard(n)
+	} else {
+		in.mu.Lock()
+		r, tenants := in.next()
+		in.mu.Unlock()
+		in.enqueue(r, in.encode(tenants))
+	}
+	in.flushed = time.Now()
+}
+
+// next begins another round; the caller holds mu. What was added before is cut off, for the tenants that it returns.
+func (in *intake) next() (*round, []string) {
+	r := in.round
+	in.round = newRound()
+	in.open.Store(0)
+	for _, signal := range []chan struct{}{in.arrived, in.full} { // about the round that ends
+		select {
+		case <-signal:
+		default:
+		}
+	}
+	tenants := in.encoder.Cut(nil)
+	close(r.taken)
+	return r, tenants
+}
+
+// encode makes blocks of what was cut off.
+func (in *intake) encode(tenants []string) []block.Block {
+	format := in.format()
+	largest := in.cfg.Batch.MaxBytes
+	for _, d := range in.destinations {
+		if _, wire := d.Largest(); wire > 0 {
+			largest = min(largest, wire)
+		}
+	}
+	in.encoder.LimitCompressed(largest)
+	var blocks []block.Block
+	for _, tenant := range tenants {
+		for shard := range in.shards.count() {
+			blocks = in.encoder.Flush(shard, tenant, format, blocks)
+		}
+	}
+	in.weigh(blocks)
+	for i := range blocks {
+		in.came += requests(in.encoder.Fullness(blocks[i]))
+	}
+	return blocks
+}
+
+// format is the best that some destination takes: what others need is made of it when it is sent.
+func (in *intake) format() encode.Format {
+	best := in.destinations[0].Format()
+	for _, d := range in.destinations[1:] {
+		if f := d.Format(); f.Version > best.Version || f.Version == best.Version && f.Compression > best.Compression {
+			best = f
+		}
+	}
+	return best
+}
+
+// weigh notes how even the shards of a round are: the mean of them as a part of the fullest.
+func (in *intake) weigh(blocks []block.Block) {
+	shares := make([]int, in.shards.count())
+	total := 0
+	for i := range blocks {
+		n := blocks[i].Samples + blocks[i].Histograms
+		shares[blocks[i].Shard] += n
+		total += n
+	}
+	if mean := float64(total) / float64(len(shares)); 2*mean > float64(in.cfg.Batch.MaxSamples) { // small rounds are uneven by chance
+		in.evenness.Store(math.Float64bits(mean / float64(slices.Max(shares))))
+	}
+}
+
+// enqueue puts a round's blocks into the queue, and tells those who wait for that.
+func (in *intake) enqueue(r *round, blocks []block.Block) {
+	defer close(r.queued)
+	batches := r.batches.Load()
+	if len(blocks) == 0 {
+		in.queue.Return(batches)
+		return
+	}
+	if in.durable { // who is told that it is stored waits for nothing more
+		in.queue.Return(batches)
+		r.err = in.push(blocks, nil)
+		return
+	}
+	fate := queue.NewFate(batches, in.cfg.Queue.WaitForResult)
+	if r.err = in.push(blocks, fate); r.err != nil {
+		in.queue.Return(batches)
+		return
+	}
+	r.fate = fate
+}
+
+// push queues blocks. Without a storage it cannot fail.
+func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
+	defer func(made []block.Block) {
+		for _, b := range made {
+			b.Free() // what the queue takes of them it holds
+		}
+	}(blocks)
+	blocks, to := in.part(blocks)
+	blocks, to = in.relabel(blocks, to)
+	if len(blocks) == 0 { // nobody wants any of it
+		if fate != nil {
+			in.queue.Return(fate.Batches)
+		}
+		return nil
+	}
+	err := in.queue.PushTo(context.Background(), in.epoch, blocks, to, fate)
+	if err != nil { // who brought it brings it again
+		in.encoder.ForgetExemplars()
+		in.telemetry.storageFailed(err)
+	} else {
+		in.telemetry.storageWorks()
+	}
+	return err
 }
