@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/otlpstream/minuszero"
 	"github.com/godwit-otel/godwit/internal/otlpstream/stencil"
 )
 
@@ -62,10 +63,18 @@ func (e *encoder) encodeMetrics(md pmetric.Metrics) (m *otlpstream.Memory, err e
 	if m = e.known.Encode(md); m != nil {
 		return m, nil
 	}
-	if _, err = e.metrics.Export(into(&m), pmetricotlp.NewExportRequestFromMetrics(md)); err == nil {
-		e.known.Learn(md, m.Bytes())
+	marked, encoded := minuszero.Mark(md), md
+	if marked != nil {
+		encoded = marked.Metrics
 	}
-	return m, err
+	if _, err = e.metrics.Export(into(&m), pmetricotlp.NewExportRequestFromMetrics(encoded)); err != nil {
+		return m, err
+	}
+	if marked != nil {
+		marked.Restore(m.Bytes())
+	}
+	e.known.Learn(md, m.Bytes())
+	return m, nil
 }
 
 func (e *encoder) encodeLogs(ld plog.Logs) (m *otlpstream.Memory, err error) {

@@ -15,7 +15,8 @@
 //	   |
 //	   +----> filling: puts in numbers, compares all else
 //
-// The bytes are those of pdata's marshaler. It writes messages from their end to
+// The bytes are those of pdata's marshaler, but that -0 stays what it is, as package
+// minuszero has it. It writes messages from their end to
 // their beginning, and what is compared here is in that order. Metrics that are
 // encoded both ways when the program starts tell whether that still holds; if
 // not, as may be after an update of pdata, nothing is known any more. Package

@@ -191,21 +191,13 @@ func (f *filling) summary(p pmetric.SummaryDataPoint) bool {
 	for i := range all.Len() {
 		q := all.At(i)
 		end, ok := f.begin(6)
-		if !ok || !f.nonzero(2<<3|typeFixed64, bitsOf(q.Value())) || !f.constant(1<<3|typeFixed64, bitsOf(q.Quantile())) || f.at != end {
+		if !ok || !f.nonzero(2<<3|typeFixed64, math.Float64bits(q.Value())) || !f.constant(1<<3|typeFixed64, math.Float64bits(q.Quantile())) || f.at != end {
 			return false
 		}
 	}
-	return f.nonzero(5<<3|typeFixed64, bitsOf(p.Sum())) &&
+	return f.nonzero(5<<3|typeFixed64, math.Float64bits(p.Sum())) &&
 		f.nonzero(4<<3|typeFixed64, p.Count()) &&
 		f.nonzero(3<<3|typeFixed64, uint64(p.Timestamp())) &&
 		f.nonzero(2<<3|typeFixed64, uint64(p.StartTimestamp())) &&
 		f.attributes(7, slab.Attributes(p.Attributes()))
-}
-
-// bitsOf is 0 for both zeros: neither is sent.
-func bitsOf(v float64) uint64 {
-	if v == 0 {
-		return 0
-	}
-	return math.Float64bits(v)
 }

@@ -21,16 +21,25 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
+	"github.com/godwit-otel/godwit/internal/otlpstream/minuszero"
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // TestItIsUsable fails when an update of pdata has made it useless: everything works then, but slower.
 func TestItIsUsable(t *testing.T) { require.True(t, usable()) }
 
+// marshal is pdata's marshaler, but for the sign of zeros.
 func marshal(t testing.TB, md pmetric.Metrics) []byte {
 	t.Helper()
+	marked := minuszero.Mark(md)
+	if marked != nil {
+		md = marked.Metrics
+	}
 	b, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
 	require.NoError(t, err)
+	if marked != nil {
+		marked.Restore(b)
+	}
 	return b
 }
 
