@@ -6,6 +6,7 @@ package queue
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -143,15 +144,31 @@ func cutLog(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 		if len(was) >= len(now) || !ok && r.IntN(4) == 0 {
 			continue
 		}
-		grown := len(now) - len(was)
+		begin, end := oneRecord(r, now, len(was))
+		grown := end - begin
 		if r.IntN(4) > 0 {
 			grown = r.IntN(grown + 1)
 		}
-		made := append(bytes.Clone(was), make([]byte, grown)...)
-		torn(r, made[len(was):], now[len(was):], func(int) bool { return true })
+		made := append(bytes.Clone(now[:begin]), make([]byte, grown)...)
+		torn(r, made[begin:], now[begin:end], func(int) bool { return true })
 		image[name] = made
 	}
 	return image
+}
+
+// oneRecord is one of those that were appended, of which there are two where values were copied: each was waited for before the next.
+func oneRecord(r *rand.Rand, log []byte, from int) (begin, end int) {
+	const head = 12 // a mark, the length of the content, and a checksum
+	var ends []int
+	for end = from; end < len(log); {
+		end += head + int(binary.LittleEndian.Uint32(log[end+4:]))
+		ends = append(ends, end)
+	}
+	n := r.IntN(len(ends))
+	if n > 0 {
+		from = ends[n-1]
+	}
+	return from, ends[n]
 }
 
 // torn writes some sectors of what is new, and parts of some.
