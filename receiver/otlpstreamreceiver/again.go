@@ -67,7 +67,7 @@ func (a *again) get() (*reuse.Metrics, *decode.Lists) {
 		return nil, nil
 	}
 	now := time.Now()
-	if last := a.aged.Load(); now.UnixNano()-last > int64(listAge) && a.aged.CompareAndSwap(last, now.UnixNano()) {
+	if last := a.aged.Load(); moment(now)-last > int64(listAge) && a.aged.CompareAndSwap(last, moment(now)) {
 		lists.Age(now)
 	}
 	if m, ok := a.free.Get().(*reuse.Metrics); ok {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
 // TestStepsOfTheClockAreNotSeen looks at every moment that is kept. What lies between two that have a monotonic reading is
@@ -34,5 +36,21 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 		require.Less(t, stay, patience)
 		since := r.Snapshot().Clients[0].Streams[0].Since
 		require.True(t, stepless(since), "%v", since)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.Len(t, r.sessions, 1)
+		for s := range r.sessions {
+			require.Less(t, s.active.Load(), sinceTheStart, "which stream is idle, and has to give up its place")
+			require.Less(t, s.idleFor(time.Now()), patience)
+		}
 	})
+	a := &again{}
+	a.lists.Store(decode.NewLists(1 << 20))
+	a.aged.Store(-2 * int64(listAge))
+	a.get()
+	require.Positive(t, a.aged.Load())
+	require.Less(t, a.aged.Load(), sinceTheStart, "when attributes are let go of")
 }
+
+// sinceTheStart is less than what there is to a moment of the wall clock.
+const sinceTheStart = int64(24 * time.Hour)

@@ -117,8 +117,13 @@ func (s *session) idleFor(now time.Time) time.Duration {
 	if len(s.slots) > 0 {
 		return 0
 	}
-	return now.Sub(time.Unix(0, s.active.Load()))
+	return time.Duration(moment(now) - s.active.Load())
 }
+
+var begun = time.Now()
+
+// moment is how long the process had lasted at a time, about. What lies between two moments is right whatever the wall clock is set to meanwhile.
+func moment(at time.Time) int64 { return int64(at.Sub(begun)) }
 
 // hostOfClient is what tells clients apart.
 func hostOfClient(addr net.Addr) string {

@@ -135,7 +135,7 @@ func (s *session) run(ctx context.Context) *status.Status {
 	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.r.measuredOn(s.transport))
 	s.since, s.client = time.Now(), client.FromContext(ctx).Addr
 	s.host = hostOfClient(s.client)
-	s.active.Store(s.since.UnixNano())
+	s.active.Store(moment(s.since))
 	s.r.list(s)
 	end, reason := s.serve(ctx)
 	s.r.unlist(s)
@@ -338,7 +338,7 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	}
 	ctx, obs := s.traced(ctx, request)
 	taken := time.Now()
-	s.active.Store(taken.UnixNano())
+	s.active.Store(moment(taken))
 	held, st := s.r.admit(ctx, s.signal, obs, len(request.Data), request.Items)
 	if st != nil {
 		s.reply(answer{id: request.ID, status: st, refused: true})
@@ -396,7 +396,7 @@ func (s *session) send(a answer) error {
 	s.r.count(s.transport, result, n)
 	s.answered[resultIndex(result)].Add(int64(n))
 	err := s.say(&response)
-	s.active.Store(time.Now().UnixNano())
+	s.active.Store(moment(time.Now()))
 	for range n {
 		<-s.slots
 	}
