@@ -67,8 +67,9 @@ type disk struct {
 	frees  bool // deletions need no room
 
 	mu        sync.Mutex
-	undeleted []*entry // finished, which the storage could not be told
-	wait      bool     // for the time to try that again
+	undeleted []*entry  // finished, which the storage could not be told
+	wait      bool      // for the time to try that again
+	again     time.Time // when it is worth to try it with what is finished next
 	// held is the bytes that are stored, room how many may be; 0 while nothing was too much.
 	held, room int64
 }

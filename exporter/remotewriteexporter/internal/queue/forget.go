@@ -18,6 +18,10 @@ const (
 	forgetAtOnce = 2
 	// forgetPause is how long after a failure that is tried again by itself.
 	forgetPause = time.Second
+	// forgetShare is the part of the time that may be spent on failures, one in so many, where they are not quick: each is about all that
+	// could not be deleted before, which may be tens of thousands of blocks.
+	forgetShare   = 10
+	forgetQuickly = time.Millisecond
 )
 
 // forget tells the storage of entries that destinations are done with, and of those that it could not be told of before. It
@@ -40,14 +44,8 @@ func (q *Queue) forget(finished []*entry) bool {
 		}
 		q.cfg.StorageFailed(err)
 	}
-	q.mu.Lock()
-	for _, e := range finished {
-		if e.waiting == 0 {
-			e.block = nil // it takes no memory until then
-		}
-	}
-	q.mu.Unlock()
-	d.undeleted = append(d.undeleted, finished...)
+	q.owe(finished)
+	begun := time.Now()
 	for len(d.undeleted) > 0 {
 		n := len(d.undeleted)
 		err := q.tell(d.undeleted)
@@ -59,14 +57,46 @@ func (q *Queue) forget(finished []*entry) bool {
 			if len(finished) > 0 { // else it is no news
 				q.cfg.StorageFailed(err)
 			}
+			if took := time.Since(begun); took > forgetQuickly {
+				d.again = begun.Add(forgetShare * took)
+			}
 			q.forgetLater()
 			return false
 		}
 		clear(d.undeleted[:n])
 		d.undeleted = d.undeleted[n:]
 	}
-	d.undeleted = nil
+	d.undeleted, d.again = nil, time.Time{}
 	return true
+}
+
+// forgetDelivered is forget for what is delivered, where that makes no room at once: while failures take long, only some are waited for.
+func (q *Queue) forgetDelivered(finished []*entry) {
+	d := q.disk
+	d.mu.Lock()
+	later := time.Now().Before(d.again)
+	if later {
+		q.owe(finished)
+		q.forgetLater()
+	}
+	d.mu.Unlock()
+	if later {
+		q.noteStored(finished)
+		return
+	}
+	q.forget(finished)
+}
+
+// owe notes what the storage is yet to be told of; the caller holds disk.mu.
+func (q *Queue) owe(finished []*entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range finished {
+		if e.waiting == 0 {
+			e.block = nil // it takes no memory until then
+		}
+	}
+	q.disk.undeleted = append(q.disk.undeleted, finished...)
 }
 
 // noteFinished notes that the storage has to be told of a block: no index leaves it out before. The caller holds mu.

@@ -185,7 +185,7 @@ func (l *Lease) done(lost []error, answered bool) {
 	}
 	if q.disk != nil {
 		q.mu.Unlock()
-		q.forget(finished)
+		q.forgetDelivered(finished)
 		q.mu.Lock()
 	}
 	d := q.destinations[l.destination]
