@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func (c *collector) bareVariable(n *yaml.Node, path, key string) {
 		name := strings.TrimLeft(found, "$")
 		dollars := len(found) - len(name)
 		switch {
-		case dollars%2 == 0:
+		case dollars%2 == 0, bytes.Contains(c.in.first, []byte("?P<"+name+">")): // a group of an expression has a name, too
 			return found
 		case !whole && slices.Contains(secretKeys, key):
 			say(Note, "`"+found+"` is text, and was a variable before 0.104: if it is one, write `${env:"+name+"}`")

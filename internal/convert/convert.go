@@ -157,6 +157,10 @@ func (in *input) load() (Kind, error) {
 		if inner != nil {
 			in.first, in.files, in.wrapped = inner.text, inner.files, true
 			in.report.add(Finding{Kind: Note, File: name, Text: "it is what is in " + inner.of})
+			if inner.allocator != nil {
+				in.report.add(Finding{Kind: Lost, File: name, Line: inner.allocator.Line, Path: "spec.targetAllocator", Text: "the operator gives receivers `prometheus` a `target_allocator`, " +
+					"which has their jobs and those of monitors: keep the manifest, with the image of ours, or write one under the receiver"})
+			}
 		}
 	}
 	kind := in.source.From

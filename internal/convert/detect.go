@@ -22,9 +22,11 @@ const (
 	compose  Kind = "a file of Docker Compose without flags of vmagent in it: convert the file that a service reads"
 	manifest Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
 	chart    Kind = "values of a Helm chart: convert the manifest that `helm template` makes with them and that has the configuration, or flags of vmagent, in it"
+	allocate Kind = "a configuration of the operator's target allocator: it goes on running, and agents ask it (examples/kubernetes-target-allocator.yaml)"
 	jobs     Kind = "a list of jobs: give it beside the file that names it under `scrape_config_files`, or put it under `scrape_configs` of a file"
 	relabels Kind = "rules for labels: give it beside the flags or the configuration that name it"
 	sums     Kind = "rules of vmagent's stream aggregation: give it beside the flags that name it"
+	unfilled Kind = "a template: convert what it makes, which `helm template` shows of a chart"
 	unknown  Kind = "unknown"
 )
 
@@ -64,6 +66,9 @@ func Detect(text []byte) Kind {
 	if alloyBlock().Match(text) && (err != nil || root == nil || root.Kind != yaml.MappingNode) {
 		return alloy
 	}
+	if err != nil && bytes.Contains(text, []byte("{{")) {
+		return unfilled
+	}
 	if err != nil || root == nil {
 		return unknown
 	}
@@ -90,6 +95,8 @@ func Detect(text []byte) Kind {
 		return ofList(root.Content[0])
 	case has("route") && has("receivers"):
 		return alertmanager
+	case has("allocation_strategy", "collector_selector", "prometheus_cr"):
+		return allocate
 	case isChart(root):
 		return chart
 	case has("service") || has("receivers") && has("exporters"):

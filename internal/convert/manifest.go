@@ -31,6 +31,8 @@ type wrapped struct {
 	// flags tells that it is a container's flags; files are those of ConfigMaps beside it, which these may name.
 	flags bool
 	files map[string][]byte
+	// allocator is what the operator runs beside a collector, and gives its receivers' jobs to.
+	allocator *yaml.Node
 }
 
 // unwrap takes the configuration out of a manifest of Kubernetes. It returns nil for what is none.
@@ -114,8 +116,13 @@ func inside(document []byte, object *yaml.Node, all map[string][]byte) []wrapped
 		return []wrapped{{text: document, of: of, flags: true}}
 	}
 	if kind == "OpenTelemetryCollector" {
-		if config := find(find(object, "spec"), "config"); !isNull(config) {
-			return []wrapped{{text: cut(document, config), of: of}}
+		spec := find(object, "spec")
+		config, allocator := find(spec, "config"), find(spec, "targetAllocator")
+		if enabled := find(allocator, "enabled"); enabled == nil || !truth(enabled.Value) {
+			allocator = nil
+		}
+		if !isNull(config) {
+			return []wrapped{{text: cut(document, config), of: of, allocator: allocator}}
 		}
 		return nil
 	}
