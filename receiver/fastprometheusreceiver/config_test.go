@@ -4,11 +4,13 @@
 package fastprometheusreceiver
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	promconfig "github.com/prometheus/prometheus/config"
@@ -130,6 +132,40 @@ func TestInvalidConfigs(t *testing.T) {
 				require.ErrorContains(t, err, words)
 			}
 		})
+	}
+}
+
+// roleDiscovery is as aws_sd_configs are: what their role needs is in a configuration of its own, with its own default.
+type roleDiscovery struct {
+	RefreshInterval model.Duration
+	*roleOfDiscovery
+}
+
+type roleOfDiscovery struct{ RefreshInterval model.Duration }
+
+func (roleDiscovery) Name() string { return "role" }
+
+func (roleDiscovery) NewDiscoverer(discovery.DiscovererOptions) (discovery.Discoverer, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (roleDiscovery) NewDiscovererMetrics(prometheus.Registerer, discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
+	return nil
+}
+
+func TestIntervalsOfRoles(t *testing.T) {
+	check := func(own time.Duration, role *roleOfDiscovery) error {
+		return checkIntervals(&promconfig.ScrapeConfig{ServiceDiscoveryConfigs: discovery.Configs{&roleDiscovery{model.Duration(own), role}}})
+	}
+	minute := &roleOfDiscovery{model.Duration(time.Minute)}
+	require.NoError(t, check(0, minute))
+	require.NoError(t, check(time.Second, nil))
+	for name, err := range map[string]error{
+		"none":          check(0, nil),
+		"negative":      check(-1, minute),
+		"none for role": check(0, &roleOfDiscovery{}),
+	} {
+		assert.ErrorContains(t, err, "`refresh_interval` of role_sd_configs must be positive", name)
 	}
 }
 

@@ -256,15 +256,29 @@ func checkFiles(job *promconfig.ScrapeConfig) error {
 // checkIntervals finds service discovery that would ask without a pause: Prometheus's panics.
 func checkIntervals(job *promconfig.ScrapeConfig) error {
 	for _, mechanism := range job.ServiceDiscoveryConfigs {
-		value := reflect.Indirect(reflect.ValueOf(mechanism))
-		if value.Kind() != reflect.Struct {
-			continue
-		}
-		if field := value.FieldByName("RefreshInterval"); field.IsValid() && field.Kind() == reflect.Int64 && field.Int() <= 0 {
+		if asksWithoutPause(reflect.Indirect(reflect.ValueOf(mechanism))) {
 			return fmt.Errorf("`refresh_interval` of %s_sd_configs must be positive", mechanism.Name())
 		}
 	}
 	return nil
+}
+
+// asksWithoutPause tells of a mechanism's configuration whether nothing says how often it asks. Where that of aws_sd_configs does not, the one
+// that it holds for its role does.
+func asksWithoutPause(of reflect.Value) bool {
+	if of.Kind() != reflect.Struct {
+		return false
+	}
+	interval := of.FieldByName("RefreshInterval")
+	if !interval.IsValid() || interval.Kind() != reflect.Int64 || interval.Int() > 0 {
+		return false
+	}
+	for i := 0; interval.Int() == 0 && i < of.NumField(); i++ {
+		if held := of.Field(i); of.Type().Field(i).Anonymous && held.Kind() == reflect.Pointer && !held.IsNil() {
+			return asksWithoutPause(held.Elem())
+		}
+	}
+	return true
 }
 
 func checkHTTPFiles(cfg *commonconfig.HTTPClientConfig) error {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -59,8 +60,10 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer, divided func(
 		return nil, fmt.Errorf("cannot register service discovery: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	// A mechanism's stack trace says nothing that its error does not, whatever the collector's logger says of traces.
+	log := slog.New(zapslog.NewHandler(logger.Core(), zapslog.AddStacktraceAt(math.MaxInt)))
 	// With HTTP/2 nothing that is written is a request, so that an answer would have no beginning.
-	manager := discovery.NewManager(ctx, slog.New(zapslog.NewHandler(logger.Core())), registry, metrics, discovery.HTTPClientOptions(
+	manager := discovery.NewManager(ctx, log, registry, metrics, discovery.HTTPClientOptions(
 		commonconfig.WithDialContextFunc(bounded((&net.Dialer{}).DialContext, answerShare.Of(memlimit.Available()))),
 		commonconfig.WithHTTP2Disabled(),
 	))

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // next returns the first update that the condition holds for.
@@ -51,6 +54,22 @@ func TestSource(t *testing.T) {
 		_, old := g["test"]
 		return !old && len(g["other"]) == 1
 	})
+}
+
+// An error of a mechanism is one line in the log.
+func TestErrorsHaveNoStackTraces(t *testing.T) {
+	entries := make(chan zapcore.Entry, 100)
+	core, _ := observer.New(zap.ErrorLevel)
+	s, err := NewSource(zap.New(zapcore.RegisterHooks(core, func(e zapcore.Entry) error {
+		entries <- e
+		return nil
+	})), prometheus.NewRegistry(), nil)
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Apply([]*config.ScrapeConfig{job(t, "  file_sd_configs: [{files: ["+filepath.ToSlash(t.TempDir())+"/gone/*.yml]}]\n")}))
+	e := <-entries
+	assert.Equal(t, "Error adding file watch", e.Message)
+	assert.Empty(t, e.Stack)
 }
 
 // Two receivers in one process do not get in each other's way.
