@@ -22,11 +22,13 @@ type conn struct {
 	nc     net.Conn
 	quiet  io.ReadWriter // nc
 	in     *bufio.Reader // of the connection itself, see Read
+	last   lastHead      // that was read from it
 	remote string
 	base   context.Context
 	left   int64 // bytes that the head may still have
 	out    []byte
 	header http.Header // of answers
+	date   dateLine    // and their date
 	posted bool        // the last request was a POST
 
 	idle bool // it waits for a request; under the server's lock
@@ -93,7 +95,7 @@ func (c *conn) readWithin(d time.Duration) {
 // exchange reads a request and answers it, and says whether there may be another one.
 func (c *conn) exchange() (again bool) {
 	c.readWithin(c.server.head)
-	req, err := http.ReadRequest(c.in)
+	req, err := c.request()
 	if err != nil {
 		c.refuse(err)
 		return false

@@ -69,9 +69,23 @@ func (w *response) WriteHeader(code int) {
 		}
 	}
 	if w.header["Date"] == nil {
-		w.lines = append(w.lines, "Date: "...)
-		w.lines = append(time.Now().UTC().AppendFormat(w.lines, http.TimeFormat), "\r\n"...)
+		w.lines = append(w.lines, w.conn.date.line(time.Now())...)
 	}
+}
+
+// dateLine is the line with the date of an answer, which is made once in a second.
+type dateLine struct {
+	second int64
+	text   []byte
+}
+
+func (d *dateLine) line(now time.Time) []byte {
+	if second := now.Unix(); d.text == nil || d.second != second {
+		d.second = second
+		d.text = append(d.text[:0], "Date: "...)
+		d.text = append(now.UTC().AppendFormat(d.text, http.TimeFormat), "\r\n"...)
+	}
+	return d.text
 }
 
 // oneLine keeps values from becoming lines of their own.
