@@ -35,6 +35,18 @@ func (s *samples) add() *sample {
 	return &s.pieces[i][at]
 }
 
+// more makes room for one more or several, n at the most, that are side by side and hold anything.
+func (s *samples) more(n int) []sample {
+	i, at := s.n>>pieceBits, s.n&(pieceSize-1)
+	if i == len(s.pieces) || at == len(s.pieces[i]) {
+		s.grow()
+	}
+	room := s.pieces[i][at:]
+	room = room[:min(n, len(room))]
+	s.n += len(room)
+	return room
+}
+
 func (s *samples) grow() {
 	switch {
 	case s.n == 0:

@@ -229,20 +229,25 @@ func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
 	b := c.open
 	n.know(b)
 	b.begin(w.s.labels)
-	slots, latest := n.slots, w.latest
-	for i := range at.Floats[:len(slots)] {
-		f := &at.Floats[i]
-		if slots[i] == 0 {
-			slots[i] = b.slot(n.points[i].series) + 1
+	latest := w.latest
+	for first := 0; first < len(n.slots); {
+		room := b.samples.more(len(n.slots) - first)
+		slots, floats := n.slots[first:][:len(room)], at.Floats[first:][:len(room)]
+		for i := range room {
+			f := &floats[i]
+			if slots[i] == 0 {
+				slots[i] = b.slot(n.points[first+i].series) + 1
+			}
+			slot := slots[i] - 1
+			b.counts[slot]++
+			s := &room[i]
+			s.of, s.extra, s.time, s.bits = slot, 0, f.At, math.Float64bits(f.Value)
+			if f.Start != 0 {
+				b.addStart(s, w.startOf(&n.points[first+i], f))
+			}
+			latest = max(latest, f.At)
 		}
-		slot := slots[i] - 1
-		b.counts[slot]++
-		s := b.samples.add()
-		s.of, s.extra, s.time, s.bits = slot, 0, f.At, math.Float64bits(f.Value)
-		if f.Start != 0 {
-			b.addStart(s, w.startOf(&n.points[i], f))
-		}
-		latest = max(latest, f.At)
+		first += len(room)
 	}
 	w.latest = latest
 	w.endWhole(n)
