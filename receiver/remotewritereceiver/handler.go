@@ -100,7 +100,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	}
 	r.obsreport.EndMetricsOp(ctx, "remotewrite", points, err)
 	if err != nil {
-		batch.tree.drop()
+		r.refused(batch.tree, err)
 		answer.code, answer.err = consumeCode(err), fmt.Errorf("cannot pass %d points on: %w", points, err)
 		return answer
 	}

@@ -114,7 +114,7 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	}
 
 	far.refuses = errors.New("data refused due to high memory usage")
-	for range 20 { // what is refused is not used again, whatever it owes
+	for range 20 {
 		send(http.StatusServiceUnavailable)
 	}
 	far.refuses = nil

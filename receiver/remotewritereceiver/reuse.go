@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -76,6 +77,16 @@ func (r *remoteWriteReceiver) tree() *tree {
 	t := newTree(r.reuse)
 	t.mayOwe = r.owes
 	return t
+}
+
+// refused is given what the pipeline has not taken. Where it is known who may have refused that, a limiter of memory or our exporter, neither of
+// which keeps any of it, it is used again: a limiter refuses for want of memory, and what is refused is to take none.
+func (r *remoteWriteReceiver) refused(t *tree, err error) {
+	if r.owes && !consumererror.IsPermanent(err) {
+		r.takeBack(t)
+	} else {
+		t.drop()
+	}
 }
 
 // takeBack is given what the pipeline has taken.

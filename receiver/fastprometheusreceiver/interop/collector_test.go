@@ -5,6 +5,7 @@ package interop
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +44,10 @@ const (
 )
 
 // A collector is the Collector's own service with our components, in this process.
-type collector struct{ log *observer.ObservedLogs }
+type collector struct {
+	log  *observer.ObservedLogs
+	stop func() // it, once
+}
 
 // start runs a collector until the test ends.
 func start(t testing.TB, config string, more ...processor.Factory) *collector {
@@ -69,11 +73,12 @@ func start(t testing.TB, config string, more ...processor.Factory) *collector {
 		}
 		return c.GetState() == otelcol.StateRunning
 	}, patience, glance)
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		c.Shutdown()
 		require.NoError(t, <-ended)
 	})
-	return &collector{log}
+	t.Cleanup(stop)
+	return &collector{log, stop}
 }
 
 func factories(more []processor.Factory) (f otelcol.Factories, err error) {

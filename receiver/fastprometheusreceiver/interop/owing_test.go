@@ -1,0 +1,220 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// owingRoad is one on which points owe what they say, so that there is nothing that a limiter could have seen of it.
+const owingRoad = `
+receivers: {remotewrite: {endpoint: "%s"}}
+processors: {memory_limiter: {check_interval: 10ms, limit_mib: %d, spike_limit_mib: 32}}
+exporters: {remotewrite: {endpoint: "%s", target_info: {enabled: false}, batch: {timeout: %s}%s}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {metrics: {receivers: [remotewrite], processors: [memory_limiter], exporters: [remotewrite]}}
+`
+
+// startOwing starts a collector whose limiter has so many MiB and whose exporter makes rounds of so long, and returns where to send.
+func startOwing(t *testing.T, mib int, round time.Duration, to, more string) (c *collector, url string) {
+	t.Helper()
+	address := freeAddress(t)
+	c = start(t, fmt.Sprintf(owingRoad, address, mib, to, round, more))
+	said := c.log.FilterMessage(used).All()
+	require.Len(t, said, 1)
+	require.Equal(t, slab.Places(), said[0].ContextMap()["points_are_written_when_read"])
+	return c, "http://" + address + "/api/v1/write"
+}
+
+// owner sends the same series again and again, so that they come by runs, and notes which requests were taken.
+type owner struct {
+	url    string
+	labels [][]promwrite.Label
+	begun  int64
+	sent   int
+	taken  []int64 // times of requests that were
+}
+
+const ownerSeries = 100
+
+func newOwner(url string, number int) *owner {
+	o := &owner{url: url, begun: time.Now().UnixMilli() - 10_000_000}
+	for i := range ownerSeries {
+		o.labels = append(o.labels, []promwrite.Label{
+			{Name: "__name__", Value: fmt.Sprint("owed_", i/5)},
+			{Name: "code", Value: fmt.Sprint(i % 5)},
+			{Name: "instance", Value: fmt.Sprintf("host-%d:9100", number)},
+			{Name: "job", Value: "node"},
+		})
+	}
+	return o
+}
+
+// send sends all series once, and returns the answer, nil if there was none.
+func (o *owner) send() (*http.Response, error) {
+	o.sent++
+	at := o.begun + int64(o.sent)
+	body, err := encodeWrite(o.labels, at)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequest(http.MethodPost, o.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("Content-Encoding", "identity")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, nil //nolint:nilerr // whoever stops answers nobody, and who was not answered has been told nothing
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		o.taken = append(o.taken, at)
+	}
+	return resp, nil
+}
+
+// arrived waits until all that owners were told was taken is there, and looks whether it is right.
+func (w *warehouse) arrived(t *testing.T, owners ...*owner) {
+	t.Helper()
+	missing := func() (n int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, o := range owners {
+			for _, at := range o.taken {
+				for _, labels := range o.labels {
+					if w.found[fmt.Sprint(labels, at)] == 0 {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return missing() == 0 }, patience/2, 10*glance, "what was taken has arrived")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Empty(t, w.wrong[:min(len(w.wrong), 3)])
+}
+
+// A limiter refuses requests whose points owe what they say: senders are told to come again, nothing of what was taken before is lost, nothing
+// that was refused arrives, and once there is memory again all goes on as before.
+func TestALimiterRefusesPointsThatOwe(t *testing.T) {
+	sink := &warehouse{found: map[string]int{}}
+	far := httptest.NewServer(sink)
+	t.Cleanup(far.Close)
+	runtime.GC()
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	const mib, ballast = 256, 384 << 20 // more by far than what else may come and go
+	_, url := startOwing(t, int(now.Alloc>>20)+mib, 50*time.Millisecond, far.URL, "")
+	o := newOwner(url, 1)
+	until := func(code int) {
+		t.Helper()
+		for end := time.Now().Add(patience); ; {
+			resp, err := o.send()
+			require.NoError(t, err)
+			require.NotNil(t, resp)
+			switch resp.StatusCode {
+			case http.StatusServiceUnavailable:
+				require.NotEmpty(t, resp.Header.Get("Retry-After"))
+			default:
+				require.Equal(t, http.StatusNoContent, resp.StatusCode)
+			}
+			if resp.StatusCode == code {
+				return
+			}
+			require.True(t, time.Now().Before(end))
+		}
+	}
+	for range 40 {
+		until(http.StatusNoContent)
+	}
+	press := func() {
+		weight := make([]byte, ballast) // the limiter counts what is allocated
+		until(http.StatusServiceUnavailable)
+		for range 20 {
+			resp, err := o.send()
+			require.NoError(t, err)
+			require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+		}
+		runtime.KeepAlive(weight)
+	}
+	for range 3 {
+		press()
+		runtime.GC()
+		until(http.StatusNoContent)
+		for range 20 {
+			until(http.StatusNoContent)
+		}
+	}
+	sink.arrived(t, o)
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	require.Len(t, sink.found, len(o.taken)*ownerSeries, "nothing arrives that was refused")
+}
+
+// Who stops while requests are under way whose points owe what they say has sent all that it said it took, from memory or with what is on disk
+// by whoever comes next.
+func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
+	for name, disk := range map[string]bool{"memory": false, "disk": true} {
+		t.Run(name, func(t *testing.T) {
+			sink := &warehouse{found: map[string]int{}}
+			far := httptest.NewServer(sink)
+			t.Cleanup(far.Close)
+			more, round := "", 2*time.Second // so that there is one when it stops
+			if disk {
+				round = 50 * time.Millisecond // senders wait for it
+				more = fmt.Sprintf(", queue: {directory: %q}", t.TempDir())
+			}
+			c, url := startOwing(t, 4000, round, far.URL, more)
+			var owners []*owner
+			var all sync.WaitGroup
+			var stops atomic.Bool
+			var requests atomic.Int64
+			for i := range 4 {
+				o := newOwner(url, i)
+				owners = append(owners, o)
+				all.Go(func() {
+					for !stops.Load() {
+						resp, err := o.send()
+						if err != nil {
+							t.Error(err)
+						}
+						if resp == nil {
+							return
+						}
+						requests.Add(1)
+					}
+				})
+			}
+			require.Eventually(t, func() bool { return requests.Load() > 200 }, patience, glance)
+			c.stop()
+			stops.Store(true)
+			all.Wait()
+			if disk {
+				startOwing(t, 4000, round, far.URL, more)
+			}
+			for _, o := range owners {
+				require.NotEmpty(t, o.taken)
+			}
+			sink.arrived(t, owners...)
+		})
+	}
+}

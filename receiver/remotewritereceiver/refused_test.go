@@ -1,0 +1,136 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// gate is a limiter of memory before an exporter that settles what it reads.
+type gate struct {
+	refuses error
+	values  []float64                     // that the exporter has read last
+	parts   []weak.Pointer[handback.Part] // that came last
+}
+
+func (g *gate) consume(ctx context.Context, md pmetric.Metrics) error {
+	loan := handback.LoanOf(ctx, md)
+	g.parts = g.parts[:0]
+	for _, p := range loan.Parts() {
+		g.parts = append(g.parts, weak.Make(p))
+	}
+	if g.refuses != nil {
+		return g.refuses
+	}
+	if _, owes := loan.Owes(); owes {
+		loan.Settle()
+	}
+	g.values = g.values[:0]
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for _, p := range m.Gauge().DataPoints().All() {
+					g.values = append(g.values, p.DoubleValue())
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Requests that a limiter of memory refuses take none: theirs is used again, or, where somebody may have kept what he refused for good, let go of.
+// What comes afterwards says what it is to.
+func TestRequestsThatAreRefusedTakeNoMemory(t *testing.T) {
+	needRuns(t)
+	for name, c := range map[string]struct {
+		refuses error
+		code    int
+		again   bool
+	}{
+		"for now":  {errors.New("data refused due to high memory usage"), http.StatusServiceUnavailable, true},
+		"for good": {consumererror.NewPermanent(errors.New("refused")), http.StatusBadRequest, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var far gate
+			next, err := consumer.NewMetrics(far.consume)
+			require.NoError(t, err)
+			cfg := createDefaultConfig().(*Config)
+			r, err := newReceiver(cfg, settings(), next)
+			require.NoError(t, err)
+			r.reuse, r.owes = true, true
+			r.prepare()
+			sent := 0
+			send := func(code int) (want []float64) {
+				sent++
+				req := newV2()
+				for i := range 64 {
+					want = append(want, float64(sent*1000+i))
+					req.series(sample(want[i], 1_700_000_000_000+int64(sent), 0), gauge, "Help.", "", "__name__", fmt.Sprint("metric_", i/4),
+						"code", fmt.Sprint(i%4), "instance", "host:9100", "job", "node")
+				}
+				q := httptest.NewRequest(http.MethodPost, cfg.Path, bytes.NewReader(compress(t, promwrite.Snappy, bodyOf(promwrite.V2, &req.Request))))
+				q.Header.Set("Content-Type", promwrite.ContentTypeV2)
+				q.Header.Set("Content-Encoding", "snappy")
+				w := httptest.NewRecorder()
+				r.ServeHTTP(w, q)
+				require.Equal(t, code, w.Code, w.Body)
+				if code == http.StatusServiceUnavailable {
+					require.Equal(t, retryAfter, w.Header().Get("Retry-After"))
+				}
+				require.Equal(t, r.memory.metrics.size, r.memory.metrics.free)
+				require.Equal(t, r.memory.plain.size, r.memory.plain.free)
+				require.Equal(t, r.memory.bodies.memory.size, r.memory.bodies.memory.free)
+				require.Zero(t, r.known.Load().runs.out, "no request has parts any more")
+				return want
+			}
+			for range 20 {
+				require.Equal(t, send(http.StatusNoContent), far.values)
+			}
+			require.NotEmpty(t, far.parts, "the request comes by runs")
+
+			far.refuses = c.refuses
+			var refused []weak.Pointer[handback.Part]
+			for i := range 20 {
+				send(c.code)
+				if i > 0 && c.again {
+					require.Equal(t, refused, far.parts, "in the same memory each time")
+				}
+				refused = append(refused[:0], far.parts...)
+				require.NotEmpty(t, refused)
+			}
+			if !c.again {
+				require.Eventually(t, func() bool {
+					runtime.GC()
+					for _, p := range refused {
+						if p.Value() != nil {
+							return false
+						}
+					}
+					return true
+				}, 10*time.Second, time.Millisecond, "nobody has what was refused")
+			}
+			far.refuses = nil
+			for range 20 {
+				require.Equal(t, send(http.StatusNoContent), far.values)
+			}
+		})
+	}
+}
