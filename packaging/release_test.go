@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -187,6 +188,19 @@ func TestSBOMIsWhatIsLinked(t *testing.T) {
 	assert.Equal(t, digest, list.Metadata.Component.Hashes[0].Content)
 	assert.Regexp(t, `^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$`, list.Serial)
 	assert.Len(t, list.Dependencies[0].On, len(list.Components))
+}
+
+// What stands in for a module of others, in a folder of the repository, has the version of the release.
+func TestSBOMOfWhatIsBesideIt(t *testing.T) {
+	r := release{version: "1.2.3"}
+	text, err := r.sbom(&build{distribution: &distribution{name: agent}, info: &buildinfo.BuildInfo{Deps: []*debug.Module{
+		{Path: "k8s.io/client-go", Version: "v0.36.1", Replace: &debug.Module{Path: "../../internal/kubernetes/client-go", Version: "(devel)"}},
+	}}})
+	require.NoError(t, err)
+	var list bom
+	require.NoError(t, json.Unmarshal(text, &list))
+	assert.Equal(t, "pkg:golang/github.com/godwit-otel/godwit/internal/kubernetes/client-go@v1.2.3", list.Components[1].PURL)
+	assert.Equal(t, "v1.2.3", list.Components[1].Version)
 }
 
 func TestKeys(t *testing.T) {

@@ -84,6 +84,9 @@ func (r *release) sbom(b *build) ([]byte, error) {
 	for _, m := range modules {
 		m = linked(m)
 		c := bomComponent{Type: "library", Name: m.Path, Version: m.Version}
+		if c.Version == fromFolder {
+			c.Version = "v" + r.version // what is built beside it is released with it
+		}
 		c.PURL = "pkg:golang/" + c.Name + "@" + c.Version
 		c.Ref = c.PURL
 		if strings.HasPrefix(c.Name, ownModules) {
@@ -113,8 +116,11 @@ func linked(m *debug.Module) *debug.Module {
 	for strings.HasPrefix(folder, "../") {
 		folder = strings.TrimPrefix(folder, "../")
 	}
-	return &debug.Module{Path: ownModules + folder, Version: "(devel)"}
+	return &debug.Module{Path: ownModules + folder, Version: fromFolder}
 }
+
+// fromFolder is the version of a module that has none, which no package URL can say.
+const fromFolder = "(devel)"
 
 const ownModules = "github.com/godwit-otel/godwit/"
 

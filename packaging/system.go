@@ -62,10 +62,10 @@ func (r *release) writePackage(b *build, packager nfpm.Packager, scripts string)
 				{Source: b.path, Destination: "/usr/bin/" + b.name, FileInfo: set(0o755)},
 				{Source: s.render("unit.service"), Destination: unitFolder + b.name + ".service", FileInfo: set(0o644)},
 				{Source: s.render("sysusers.conf"), Destination: usersFolder + b.name + ".conf", FileInfo: set(0o644)},
-				{Source: s.render(b.name + ".conf"), Destination: etc + b.name + ".conf", Type: files.TypeConfigNoReplace, FileInfo: set(0o644)},
+				{Source: s.render(b.name + ".conf"), Destination: etc + b.name + ".conf", Type: files.TypeConfigNoReplace, FileInfo: set(0o640)},
 				{
 					Source:      filepath.Join(r.root, "distributions", b.name, "config.yaml"),
-					Destination: etc + "config.yaml", Type: files.TypeConfigNoReplace, FileInfo: set(0o644),
+					Destination: etc + "config.yaml", Type: files.TypeConfigNoReplace, FileInfo: set(0o640),
 				},
 				{Destination: etc, Type: files.TypeDir, FileInfo: set(0o755)},
 			},

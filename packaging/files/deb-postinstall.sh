@@ -19,7 +19,6 @@ fi
 if [ -z "$2" ]; then
 	gid=$(sed -n "s/^$name:[^:]*:\([0-9]*\):.*/\1/p" "$root/etc/group")
 	chgrp "$gid" "$root/etc/$name/config.yaml" "$root/etc/$name/$name.conf"
-	chmod 0640 "$root/etc/$name/config.yaml" "$root/etc/$name/$name.conf"
 fi
 
 command -v systemctl >/dev/null || exit 0

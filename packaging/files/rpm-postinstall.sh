@@ -8,11 +8,11 @@ if command -v systemd-sysusers >/dev/null; then
 elif ! grep -q "^$name:" /etc/passwd; then
 	useradd --system --user-group --no-create-home --home-dir "/var/lib/$name" --shell /usr/sbin/nologin "$name"
 fi
-if [ "$1" = 1 ]; then
-	# Credentials are in these files: they are for root to write, for the service to read, and for nobody else.
-	chgrp "$name" "/etc/$name/config.yaml" "/etc/$name/$name.conf"
-	chmod 0640 "/etc/$name/config.yaml" "/etc/$name/$name.conf"
-fi
+# Credentials are in these files: they are for root to write, for the service to read, and for nobody else. An upgrade puts those that nobody has
+# changed in place anew, as root's.
+for file in config.yaml "$name.conf"; do
+	[ "$(stat -c %g "/etc/$name/$file")" != 0 ] || chgrp "$name" "/etc/$name/$file"
+done
 command -v systemctl >/dev/null || exit 0
 if [ "$1" = 1 ]; then
 	systemctl --no-reload preset "$name.service" || :
