@@ -35,7 +35,7 @@ type destination struct {
 
 // A row is blocks that go in the order of their epochs.
 type row struct {
-	groups []*group // by epoch; blocks are leased from the first only
+	groups []*group // by epoch; of each tenant blocks are leased from the first only
 }
 
 // A group holds the blocks of one epoch, in a lane for each shard of each tenant, while there are blocks in it.
@@ -148,13 +148,29 @@ func (d *destination) lease(most Bound) (*lane, []*entry) {
 	return best, slices.Clone(best.entries[:best.held])
 }
 
-// first is the lane of the first epoch whose candidate came first, or nil without a candidate.
+// first is the lane whose candidate came first, or nil without a candidate: of the first epoch that has one, beside the lanes of tenants that
+// have blocks of an epoch before. What holds up one tenant holds up no other.
 func (r *row) first(candidate func(*lane) *entry) *lane {
 	r.settle()
-	if len(r.groups) == 0 {
-		return nil
+	var before map[uint32]bool // tenants that have
+	for i, g := range r.groups {
+		best := g.oldest(func(l *lane) *entry {
+			if before[l.key.tenant] {
+				return nil
+			}
+			return candidate(l)
+		})
+		if best != nil || i == len(r.groups)-1 {
+			return best
+		}
+		if before == nil {
+			before = map[uint32]bool{}
+		}
+		for _, l := range g.lanes {
+			before[l.key.tenant] = true
+		}
 	}
-	return r.groups[0].oldest(candidate)
+	return nil
 }
 
 // within is how many of a lane's blocks go together: at least the first.
@@ -173,9 +189,9 @@ func (l *lane) within(most Bound) int {
 
 // settle leaves epochs behind that are done.
 func (r *row) settle() {
-	for len(r.groups) > 0 && len(r.groups[0].lanes) == 0 {
-		r.groups[0] = nil
-		r.groups = r.groups[1:]
+	isDone := func(g *group) bool { return len(g.lanes) == 0 }
+	if slices.ContainsFunc(r.groups, isDone) {
+		r.groups = slices.DeleteFunc(r.groups, isDone)
 	}
 }
 

@@ -94,7 +94,8 @@ func (d *destination) refuse(tenant uint32, wait time.Duration) {
 // room is how many bytes more a tenant may queue. Without tenants it is all that is free; with them as much as is free beyond what it
 // has, so that there is a part left for whoever comes next. But there may always come more whom nobody serves, for anybody can make up
 // tenants: so while some are served, an eighth of the queue is for these, and another one for those that were not refused so far, which may
-// come to be served. What others have queued beyond that, while nobody was, is not taken off of what is for the served.
+// come to be served. What others have queued beyond that, while nobody was, is not taken off of what is for the served; nor does it keep out
+// those that may be served, of whom nothing is known after a start: a sixteenth beyond the size is for one request of each.
 func (q *Queue) room(d *destination, tenant uint32) int64 {
 	size := d.policy.Size
 	if q.cfg.Tenants == 0 {
@@ -114,7 +115,11 @@ func (q *Queue) room(d *destination, tenant uint32) int64 {
 	case d.paused[tenant] != nil:
 		most = size / 8 * 6
 	}
-	return min(size-d.bytes, most-d.unserved) - share
+	room := min(size-d.bytes, most-d.unserved) - share
+	if share == 0 && d.paused[tenant] == nil && d.policy.OnFull != DropOldest { // nobody has tried yet whether it is served
+		room = max(room, size/16*17-d.bytes)
+	}
+	return room
 }
 
 // crowdedOut tells whether a tenant has no place: as many as there may be have something queued, of which none is its own.

@@ -192,6 +192,74 @@ func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestEpochsOfATenantHoldUpNoOther: each waits for its own, be it refused for ever.
+func TestEpochsOfATenantHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := open(t, 1, 100, shared)
+		push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "b"))
+		push(t, q, 1, tenantBlock(3, "a"), tenantBlock(4, "b"), tenantBlock(5, "c"))
+		push(t, q, 2, tenantBlock(6, "a"), tenantBlock(7, "b"))
+		next(t, q, 0, 1).Later(0, nil, 24*time.Hour)
+		held := next(t, q, 0, 2)
+		next(t, q, 0, 5).Done(nil)
+		idle(t, q)
+		held.Done(nil)
+		next(t, q, 0, 4).Done(nil)
+		next(t, q, 0, 7).Done(nil)
+		idle(t, q)
+		push(t, q, 2, tenantBlock(8, "b"))
+		next(t, q, 0, 8).Done(nil)
+		require.Len(t, q.destinations[0].fresh.groups, 3)
+		time.Sleep(24 * time.Hour)
+		for _, n := range []int{1, 3, 6} {
+			next(t, q, 0, n).Done(nil)
+		}
+		require.NoError(t, q.Close(t.Context()))
+	})
+}
+
+// TestARestartKeepsNobodyOut: what some tenants have queued while nobody was served may be all that there is room for. If the destination refuses
+// them when it is back, and the process was started anew meanwhile, others come in all the same, of whom nothing is queued to be served by.
+func TestARestartKeepsNobodyOut(t *testing.T) {
+	for name, policy := range map[string]OnFull{"block": Block, "drop_newest": DropNewest} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMedium()
+				again := func() *Queue {
+					q, _ := open(t, 1, 32, func(c *Config) { c.Tenants, c.OnFull, c.Storage = 1000, policy, on(m) })
+					return q
+				}
+				q := again()
+				for n, name := range []string{"a", "b", "c", "d", "e", "f"} {
+					for !q.Blocks([]string{name}) && !q.Refuses([]string{name}) {
+						push(t, q, 0, tenantBlock(n, name))
+					}
+				}
+				require.GreaterOrEqual(t, q.Stats(0).Bytes, q.Stats(0).Capacity, "it is full")
+				require.NoError(t, q.Close(t.Context()))
+				q = again()
+				for l := tryNext(q); l != nil; l = tryNext(q) {
+					l.Later(0, nil, 24*time.Hour)
+				}
+				for n := range 100 {
+					good := []string{fmt.Sprint("good ", n%3)}
+					require.False(t, q.Blocks(good) || q.Refuses(good))
+					push(t, q, q.NextEpoch(), tenantBlock(100+n, good[0]))
+					if policy == DropNewest {
+						require.Zero(t, q.destinations[0].refused)
+					}
+					lane := tryNext(q)
+					require.NotNil(t, lane)
+					lane.Done(nil)
+				}
+				require.True(t, q.Blocks([]string{"a"}) || q.Refuses([]string{"a"}))
+				require.LessOrEqual(t, q.Stats(0).Bytes, q.Stats(0).Capacity*9/8)
+				require.NoError(t, q.Close(t.Context()))
+			})
+		})
+	}
+}
+
 // TestARefusedTenantIsNoLongerServed: what it was promised is gone, and comes back when it is served again.
 func TestARefusedTenantIsNoLongerServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
