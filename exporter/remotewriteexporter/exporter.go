@@ -82,10 +82,6 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	var legacy []*queue.Legacy
-	if client == nil {
-		legacy = left.take(e.set.ID, identities(clients))
-	}
 	q, err := queue.Open(ctx, queue.Config{
 		Destinations:  identities(clients),
 		Policy:        queue.Policy{OnFull: onFull[e.cfg.Queue.OnFull]}, // of batches
@@ -95,7 +91,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Tenants:       e.cfg.Tenant.most(),
 		Senders:       e.cfg.Shards.Max,
 		Storage:       client,
-		Legacy:        legacy,
+		Legacy:        left.take(e.set.ID, identities(clients)),
 		Dropped:       e.queueDropped,
 		Lost:          e.telemetry.lost,
 		StorageFailed: e.telemetry.storageFailed,

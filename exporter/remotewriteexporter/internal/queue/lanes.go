@@ -270,6 +270,21 @@ func (d *destination) groups() iter.Seq[*group] {
 	}
 }
 
+// entries are all there are, in no order.
+func (d *destination) entries() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for g := range d.groups() {
+			for _, l := range g.lanes {
+				for _, e := range l.entries {
+					if !yield(e) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 func (d *destination) removed(e *entry) {
 	d.bytes -= int64(e.size)
 	d.items -= e.items()

@@ -5,12 +5,14 @@ package queue
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// Legacy is what a queue in memory held when it was closed.
+// Legacy is what a queue in memory held when it was closed. The next may be in a storage.
 type Legacy struct {
 	destinations []string
 	entries      []*entry
@@ -29,25 +31,31 @@ func (l *Legacy) Header() (h block.Header, blocks int) {
 // Destinations are those that it was for.
 func (l *Legacy) Destinations() []string { return l.destinations }
 
-// Leave drops what a queue in memory holds, and returns it for one that is opened later. Call it between Stop and Close, when
+// Leave drops what a queue holds in memory only, and returns it for one that is opened later. Call it between Stop and Close, when
 // all leases have ended. What somebody waits for, and will bring again, is not left. It is nil if there is nothing.
 func (q *Queue) Leave() *Legacy {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.disk != nil {
-		return nil
-	}
 	l := &Legacy{destinations: q.cfg.Destinations}
 	seen := map[*entry]bool{}
+	leave := func(destination int, e *entry) {
+		q.cfg.Dropped(destination, ReasonShutdown, e.known().Header)
+		if f := e.fate(); !seen[e] && (f == nil || !f.Awaited) {
+			l.entries = append(l.entries, e)
+		}
+		seen[e] = true
+	}
 	for i, d := range q.destinations {
-		for e := d.dropOldest(anyBlock); e != nil; e = d.dropOldest(anyBlock) {
-			q.cfg.Dropped(i, ReasonShutdown, e.known().Header)
-			if !seen[e] {
-				seen[e] = true
-				if f := e.fate(); f == nil || !f.Awaited {
-					l.entries = append(l.entries, e)
+		if q.disk != nil {
+			for e := range d.entries() {
+				if e.block != nil && !e.kept { // it could not be stored
+					leave(i, e)
 				}
 			}
+			continue
+		}
+		for e := d.dropOldest(anyBlock); e != nil; e = d.dropOldest(anyBlock) {
+			leave(i, e)
 			q.abandon(e)
 		}
 	}
@@ -59,41 +67,78 @@ func (q *Queue) Leave() *Legacy {
 	return l
 }
 
+// inheritAtOnce is how many bytes of what was left are stored together.
+const inheritAtOnce = 4 << 20
+
 // inherit takes up what another queue left, for the destinations that are still there. Nobody else uses the queue yet. What
-// was left may be for several queues, so it is copied.
-func (q *Queue) inherit(l *Legacy) {
-	var epoch uint32
-	for _, d := range q.destinations {
-		for _, g := range d.fresh.groups { // nothing is late yet
-			epoch = max(epoch, g.epoch+1)
+// was left may be for several queues, so it is copied. What cannot be stored stays in memory, as it was.
+func (q *Queue) inherit(ctx context.Context, l *Legacy) {
+	epoch := q.NextEpoch()
+	var some []*entry
+	take := func() {
+		if err := q.storeInherited(ctx, some); err != nil {
+			q.cfg.StorageFailed(fmt.Errorf("cannot store what was in memory before a reload, where it stays: %w", err))
 		}
+		some = nil
 	}
 	for _, old := range l.entries {
-		e := *old
-		e.seq, e.waiting = q.nextSeq, 0
-		e.done = slices.Clone(old.done)
-		if old.only != 0 {
-			e.only = 0
-			q.adopt(&e, l.destinations[old.only-1])
+		e := q.heirOf(old, l)
+		if e.waiting == 0 {
+			continue
 		}
-		adopted := old.only != 0 && e.only == 0
-		e.block = &held{Block: old.block.Block}
-		e.block.Hold() // as the queue before still does, so that its memory is for none but these
-		e.epoch += epoch
-		e.tenant = q.number(e.block.Tenant)
-		for i, d := range q.destinations {
-			name := q.cfg.Destinations[i]
-			switch {
-			case !q.isFor(&e, i):
-			case adopted || slices.Contains(l.destinations, name):
-				e.waiting++
-				d.push(&e)
-			default: // it is new
-				e.done = append(e.done, name)
-			}
-		}
-		if e.waiting > 0 {
-			q.nextSeq++
+		e.seq, e.epoch = q.nextSeq+uint64(len(some)), old.epoch+epoch
+		if some = append(some, e); sizeOf(some) >= inheritAtOnce {
+			take()
 		}
 	}
+	take()
+}
+
+// heirOf is what a queue takes up of an entry of another: nobody may wait for it.
+func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
+	e := *old
+	e.waiting, e.done = 0, slices.Clone(old.done)
+	if old.only != 0 {
+		e.only = 0
+		q.adopt(&e, l.destinations[old.only-1])
+	}
+	adopted := old.only != 0 && e.only == 0
+	e.block = &held{Block: old.block.Block}
+	e.block.Hold() // as the queue before still does, so that its memory is for none but these
+	e.tenant = q.number(e.block.Tenant)
+	for i, name := range q.cfg.Destinations {
+		switch {
+		case !q.isFor(&e, i):
+		case adopted || slices.Contains(l.destinations, name):
+			e.waiting++
+		default: // it is new
+			e.done = append(e.done, name)
+		}
+	}
+	return &e
+}
+
+// storeInherited takes up entries, which it stores if there is a storage.
+func (q *Queue) storeInherited(ctx context.Context, entries []*entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	for _, e := range entries {
+		e.marked = q.disk != nil && e.hasMark()
+	}
+	err := q.store(ctx, entries)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.nextSeq += uint64(len(entries))
+	for _, e := range entries {
+		for i, d := range q.destinations {
+			if q.isFor(e, i) {
+				d.push(e)
+			}
+		}
+		if q.disk != nil && err == nil {
+			q.retain(e)
+		}
+	}
+	return err
 }

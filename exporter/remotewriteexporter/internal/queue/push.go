@@ -141,17 +141,22 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		return append(finished, e)
 	}
 	if q.disk != nil {
-		if size := int64(len(e.block.Body())); q.retained+size <= maxRetained {
-			e.kept = true
-			q.retained += size
-		} else {
-			e.block = nil
-		}
+		q.retain(e)
 		if leftOut { // nor is it to come with the next start
 			finished = append(finished, e)
 		}
 	}
 	return finished
+}
+
+// retain keeps the body of what is stored in memory, too, if there is room for it; the caller holds mu.
+func (q *Queue) retain(e *entry) {
+	if size := int64(len(e.block.Body())); q.retained+size <= maxRetained {
+		e.kept = true
+		q.retained += size
+	} else {
+		e.block = nil
+	}
 }
 
 func anyBlock(*entry) bool { return true }

@@ -8,7 +8,7 @@
 // is kept once. Each destination has a queue of its own over them, bounded in
 // bytes. A queue is a row of lanes, one per shard; a lane hands out its first
 // block, or first few, and no more until these are done, which is what keeps a
-// series in order. Blocks of a later epoch (another number of shards) wait until the earlier epoch is done.
+// series in order. A tenant's blocks of a later epoch (another number of shards) wait until its earlier epoch is done.
 //
 //	destination ── epoch 4 ── lane 0: [leased] [ ] [ ]
 //	            │          └─ lane 1: [ ]
@@ -148,18 +148,17 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		}
 		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy, cfg.Senders))
 	}
-	if cfg.Storage == nil {
-		for _, l := range cfg.Legacy {
-			q.inherit(l)
+	if cfg.Storage != nil {
+		q.disk = &disk{client: cfg.Storage}
+		if f, ok := cfg.Storage.(interface{ FreesWithoutRoom() bool }); ok {
+			q.disk.frees = f.FreesWithoutRoom()
 		}
-		return q, nil
+		if err := q.recover(ctx); err != nil {
+			return nil, err
+		}
 	}
-	q.disk = &disk{client: cfg.Storage}
-	if f, ok := cfg.Storage.(interface{ FreesWithoutRoom() bool }); ok {
-		q.disk.frees = f.FreesWithoutRoom()
-	}
-	if err := q.recover(ctx); err != nil {
-		return nil, err
+	for _, l := range cfg.Legacy {
+		q.inherit(ctx, l)
 	}
 	return q, nil
 }
