@@ -61,7 +61,7 @@ func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant s
 		// What did not fit piles up in the symbols: look for room at once, which so many pay for.
 		e.expire(false)
 	} else if n := e.endings.Load(); n > e.mostEndings.Load() && e.endings.CompareAndSwap(n, 0) {
-		e.expire(false) // a third of the cache is of no more use
+		e.expire(false) // a quarter of the cache is of no more use
 	}
 	return nil
 }

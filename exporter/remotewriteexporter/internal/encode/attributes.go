@@ -187,6 +187,14 @@ func (r *recent) few(values ids, points int) ([]packed, packed) {
 	return (*r)[at : at+setsOfHash], packed{width: uint16(len(values)), tag: uint16(h)}
 }
 
+// forget forgets all sets, and keeps the memory if as many points as there are would need it.
+func (r *recent) forget(points int) {
+	if len(*r) > max(fewRecent, 2*points/pointsForSet) {
+		*r = nil
+	}
+	clear(*r)
+}
+
 // keep is a copy of s: the one that symbols share.
 func (e *Encoder) keep(s string) string {
 	return e.symbols.textOf(e.symbols.keep(s))

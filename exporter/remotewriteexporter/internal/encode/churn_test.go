@@ -77,6 +77,28 @@ func TestEndedSeriesAreForgottenSoon(t *testing.T) {
 	assert.Zero(t, d.total())
 }
 
+// Of those that have ended there are no more than one for three that have not, and a few.
+func TestEndedSeriesAreAPartOfTheCache(t *testing.T) {
+	racetest.Sequential(t)
+	const pages, n = 40, 1000
+	e, _ := newEncoder(t, nil)
+	var churns [pages]churn
+	for i := range churns {
+		churns[i] = churn{n: n, scrapes: 1000 * i} // each has series of its own
+	}
+	most := 0
+	for round := range 5 {
+		for i := range churns {
+			require.NoError(t, e.Add(churns[i].next(), ""))
+			if round > 1 {
+				most = max(most, e.Stats().Series)
+			}
+		}
+		flushAll(e, v2Zstd)
+	}
+	require.LessOrEqual(t, most, pages*n+pages*n/3+fewEndings+2*n)
+}
+
 func TestSeriesMayComeBack(t *testing.T) {
 	e, _ := newEncoder(t, nil)
 	c := churn{n: 10}
@@ -141,4 +163,24 @@ func BenchmarkChurn(b *testing.B) {
 		cpu += cpuTime(b)
 	}
 	b.ReportMetric(float64(cpu)/float64(b.N)/n, "cpu-ns/series")
+}
+
+// What is remembered of sets of values goes with each sweep, and its memory only with the points that it was for.
+func TestRecentSetsAreForgotten(t *testing.T) {
+	var r recent
+	set := func(points int) *packed {
+		few, _ := r.few(ids{1, 2}, points)
+		return &few[0]
+	}
+	for range 10 {
+		set(8 * fewRecent) // grows
+	}
+	require.GreaterOrEqual(t, len(r), 4*fewRecent)
+	set(0).number = 7
+	memory := &r[0]
+	r.forget(8 * fewRecent)
+	assert.Zero(t, *set(0))
+	assert.Same(t, memory, &r[0])
+	r.forget(fewRecent)
+	assert.Empty(t, r)
 }

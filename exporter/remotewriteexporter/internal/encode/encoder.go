@@ -73,7 +73,7 @@ type Encoder struct {
 
 const (
 	fewEndings = 1 << 13
-	endedPart  = 2
+	endedPart  = 3
 )
 
 // tenant is a namespace of its own: its series, and its columns.

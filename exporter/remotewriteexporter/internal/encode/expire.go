@@ -295,7 +295,7 @@ func (x *expiry) slabs() {
 	e.series.sweep(func(n uint32) bool { return e.series.one(n).marked == x.mark })
 	e.forms.sweep(func(n uint32) bool { return e.forms.one(n).marked == x.mark })
 	e.layouts.sweep(func(n uint32) bool { return e.layouts.one(n).marked == x.mark })
-	e.recent = nil
+	e.recent.forget(e.listed)
 	for width, s := range e.values {
 		kept := x.values[width]
 		s.sweep(func(n uint32) bool { return kept[n] })

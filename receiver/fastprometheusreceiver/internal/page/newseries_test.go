@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
@@ -103,6 +104,48 @@ func TestMemoryOfNewSeries(t *testing.T) {
 			runtime.KeepAlive(k.pages)
 		})
 	}
+}
+
+// What series leave that are seen once is their text, and little more than what was kept of them.
+func TestGarbageOfSeriesThatAreSeenOnce(t *testing.T) {
+	racetest.Sequential(t)
+	t.Cleanup(handback.Poison(false)) // which loses what is kept
+	const targets, series, rounds = 20, 250, 20
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	of := make([]*Target, targets)
+	for i := range of {
+		of[i] = testTarget(j, i)
+	}
+	var known strings.Builder
+	for i := range series {
+		fmt.Fprintf(&known, "known{id=\"%d\"} 1\n", i)
+	}
+	garbage, text := uint64(0), 0
+	for round := range 2 * rounds {
+		var pages [][]byte
+		for i := range of {
+			page := []byte(known.String())
+			for k := range series {
+				page = fmt.Appendf(page, "m{namespace=\"team-%d\",pod=\"api-%08x-%05x\",generation=\"%d\"} 1\n", k%10, i*series+k, round, round)
+			}
+			pages = append(pages, page)
+		}
+		var was, is runtime.MemStats
+		runtime.ReadMemStats(&was)
+		for i, target := range of {
+			r := showBytes(target, start, typeText, pages[i])
+			require.NoError(t, r.Err)
+			r.Release()
+		}
+		runtime.ReadMemStats(&is)
+		if round >= rounds {
+			garbage += is.TotalAlloc - was.TotalAlloc
+			text += targets * (len(pages[0]) - known.Len())
+		}
+	}
+	const seen = rounds * targets * series
+	t.Logf("garbage %.0f B a series besides %d B of text", float64(garbage)/seen-float64(text/seen), text/seen)
+	require.LessOrEqual(t, float64(garbage)/seen-float64(text/seen), 185.0)
 }
 
 // What targets tell of themselves on every line takes next to nothing: the lines are the same for all.

@@ -52,6 +52,7 @@ type ownSlots struct {
 	renaming   renaming
 	replaced   replaced
 	indexed    slotIndex
+	counting   counting
 }
 
 // ordered is the values of a label on pages of a kind.

@@ -16,30 +16,11 @@ import (
 // OwnValues returns which values are the target's own once a page has many new lines: of each label the one that many lines have or,
 // where `several`, all that tell of a thing of which there are several.
 func (c *Catalog) OwnValues(t *Identity, lines []*Line, several bool) []string {
-	at := map[labelPair]int{}
-	var seen []counted // in the order of the page
-	series := 0
-	for _, l := range lines {
-		if l.Kind != SeriesLine {
-			continue
-		}
-		series++
-		if e, ok := c.reread.line(l, t.Own); ok && e.Labels() <= mostShapedLabels {
-			for i := range e.Labels() {
-				name, value := e.Label(i)
-				if i, ok := at[labelPair{string(name), string(value)}]; ok {
-					seen[i].times++
-				} else if len(seen) < mostCounted {
-					pair := labelPair{string(name), string(value)}
-					at[pair] = len(seen)
-					seen = append(seen, counted{pair, 1})
-				}
-			}
-		}
-	}
+	series := c.counting.count(c, t, lines)
+	defer c.counting.clear()
 	var often []counted
 	var about []labelPair
-	for _, p := range seen {
+	for _, p := range c.counting.seen {
 		if OwnPart*p.times > series && c.canBeOwn(p.labelPair) {
 			often = append(often, p)
 		}
@@ -197,6 +178,52 @@ type counted struct {
 	labelPair
 
 	times int
+}
+
+// counting counts the labels of a page. Where every page has many new lines it is done often, and mostly in vain.
+type counting struct {
+	at   map[labelPair]int
+	seen []counted // in the order of the page
+}
+
+// fewCounted is for how many labels memory is kept.
+const fewCounted = 1 << 10
+
+// count counts the labels of a page's series, and the series.
+func (n *counting) count(c *Catalog, t *Identity, lines []*Line) (series int) {
+	if n.at == nil {
+		n.at = map[labelPair]int{}
+	}
+	for _, l := range lines {
+		if l.Kind != SeriesLine {
+			continue
+		}
+		series++
+		if e, ok := c.reread.line(l, t.Own); ok && e.Labels() <= mostShapedLabels {
+			for i := range e.Labels() {
+				name, value := e.Label(i)
+				if i, ok := n.at[labelPair{string(name), string(value)}]; ok {
+					n.seen[i].times++
+				} else if len(n.seen) < mostCounted {
+					pair := labelPair{string(name), string(value)}
+					n.at[pair] = len(n.seen)
+					n.seen = append(n.seen, counted{pair, 1})
+				}
+			}
+		}
+	}
+	return series
+}
+
+// clear forgets what was counted.
+func (n *counting) clear() {
+	if len(n.seen) > fewCounted {
+		*n = counting{}
+		return
+	}
+	clear(n.at)
+	clear(n.seen)
+	n.seen = n.seen[:0]
 }
 
 // canBeOwn tells whether a label is no more than an attribute, whatever its value is.
