@@ -12,7 +12,8 @@ const (
 	restLooks = 5
 	// leastEmpty is not worth a cycle.
 	leastEmpty = 4 << 20
-	// worth is the share of the CPU that is paid for a heap whose resident memory is twice what is live, and so on: a tenth for a tenth of that.
+	// worth is the share of the CPU that is paid for a heap whose resident memory is twice what is live, and so on: a twentieth for a tenth of
+	// that. It is the price of room that stands empty, and in minimal of room for garbage.
 	worth = 0.5
 	// usualCost is what a cycle is taken to cost for each byte that is live, until one was watched: a second for a GB.
 	usualCost = 1e-9

@@ -3,13 +3,16 @@
 
 package runtimeprofileextension
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // thriftiness is what a profile that looks for the least memory pays for it.
 type thriftiness struct {
 	ladder []int         // values of GOGC to move between
 	begins int           // the one of them until a collection has shown what it takes
-	ratio  float64       // the share of the process's CPU that collection may take where GOGC is below the highest
+	ratio  float64       // the share of the process's CPU that collection may take where GOGC is below the highest; 0 where room has a price
 	room   float64       // what a heap may grow by between two collections, however small it is
 	every  time.Duration // how often GOGC is looked at
 }
@@ -17,9 +20,8 @@ type thriftiness struct {
 var (
 	// minimalThrift is for many small processes, each of which has little to do.
 	minimalThrift = thriftiness{
-		ladder: []int{15, 20, 25, 30, 40, 50},
+		ladder: []int{15, 20, 25, 30, 35, 40, 45, 50},
 		begins: 50,
-		ratio:  0.04,
 		room:   12 << 20, // to save some of that is to save nothing
 		every:  15 * time.Second,
 	}
@@ -49,6 +51,9 @@ func (p Profile) thrifty() (t thriftiness, ok bool) {
 // same, half of its live heap at GOGC 50: of a large heap that is much memory for little CPU. The less collection takes, the less room
 // it gets.
 //
+// Minimal pays for room what emptyRoom does: CPU that is taken by collecting is worth the room that it spares. With constant garbage the
+// two come to the least where collecting takes as much as the room is worth.
+//
 // How much it takes is reckoned from what a cycle took and how much garbage there is. To wait for cycles would take minutes where they
 // are far apart, which is where there is most to save.
 type thrift struct {
@@ -71,6 +76,9 @@ func (t *thrift) choose(s sample) int {
 	heap := float64(s.live + s.roots)
 	if n := s.cycles - t.last.cycles; n > 0 {
 		t.cycle = (s.gcSeconds - t.last.gcSeconds) / float64(n)
+		if t.ratio == 0 { // the runtime counts by the clock, and where others are in its way a cycle looks several times as dear
+			t.cycle = min(t.cycle, usualCost*float64(s.live))
+		}
 	}
 	const fading = 0.5
 	t.garbage = fading*t.garbage + float64(s.allocated-t.last.allocated)
@@ -81,13 +89,22 @@ func (t *thrift) choose(s sample) int {
 	}
 	// A GOGC of 100 has a cycle when there is as much garbage as heap.
 	ratio := t.cycle * t.garbage / heap / t.used
-	need := max(100*ratio/t.ratio, 100*t.room/heap)
+	need := max(100*t.worthwhile(ratio), 100*t.room/heap)
 	if need > float64(t.gogc) {
 		t.gogc = t.atLeast(need)
 	} else {
 		t.gogc = min(t.gogc, t.atLeast(margin*need))
 	}
 	return t.gogc
+}
+
+// worthwhile is the room that is to be had, as a part of the heap, where collecting takes a share of the CPU when there is room for as much
+// garbage as heap.
+func (t *thriftiness) worthwhile(ratio float64) float64 {
+	if t.ratio > 0 {
+		return ratio / t.ratio
+	}
+	return math.Sqrt(ratio / worth)
 }
 
 // atLeast is the lowest rung that is not below a value, or the highest.

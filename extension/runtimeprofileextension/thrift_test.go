@@ -58,16 +58,50 @@ func TestMinimalTakesLessRoomWhereCollectionIsCheap(t *testing.T) {
 		}
 	}
 	f(100, 0.005, 15)
-	f(100, 0.01, 20)
-	f(100, 0.015, 25)
-	f(100, 0.02, 40)
-	f(100, 0.03, 50)
+	f(100, 0.01, 15)
+	f(100, 0.02, 20)
+	f(100, 0.04, 25)
+	f(100, 0.06, 35)
+	f(100, 0.10, 40)
+	f(100, 0.20, 50)
 	f(100, 0.30, 50)
 	f(1000, 0.001, 15)
 	f(30, 0.005, 50) // there is little to save
 	f(40, 0.005, 40)
 	f(60, 0.005, 25)
 	f(20, 0.001, 50)
+}
+
+// Where others are in the way of the collector, the runtime takes it for dearer than it is.
+func TestMinimalTakesNoCycleForDearerThanUsual(t *testing.T) {
+	f := func(by float64) int {
+		p := newThrift(ProfileMinimal)
+		now := sample{live: 100 * mib}
+		for range 8 {
+			now.cycles++
+			now.gcSeconds += by * usualCost * float64(now.live)
+			now.allocated += now.live / 2
+			now.used += 3
+			p.choose(now)
+		}
+		return p.gogc
+	}
+	assert.Equal(t, 20, f(0.7))
+	assert.Equal(t, 25, f(1))
+	assert.Equal(t, 25, f(5))
+}
+
+// As much as room for garbage is worth, by the price of room that stands empty, so much is paid for having no more of it.
+func TestMinimalHasOnePriceForRoom(t *testing.T) {
+	for _, garbage := range []float64{0.01, 0.02, 0.04, 0.08} { // the share of the CPU where there is room for as much as is live
+		p := newThrift(ProfileMinimal)
+		room := p.worthwhile(garbage)
+		collecting := garbage / room
+		assert.InDelta(t, worth*room, collecting, 1e-9)
+		for _, other := range []float64{0.9 * room, 1.1 * room} {
+			assert.Greater(t, garbage/other+worth*other, collecting+worth*room)
+		}
+	}
 }
 
 func TestLeanTakesWhatCollectionCosts(t *testing.T) {
@@ -91,7 +125,7 @@ func TestLeanTakesWhatCollectionCosts(t *testing.T) {
 func TestMinimalGivesRoomBackWhenGarbageComes(t *testing.T) {
 	p := newProcess(ProfileMinimal, 100, 0.005)
 	assert.Equal(t, 15, p.settle())
-	p.share = 0.10
+	p.share = 0.40
 	p.look()
 	assert.Equal(t, 50, p.look(), "soon")
 	p.share = 0.005
