@@ -172,7 +172,7 @@ func (w *flusher) fill(message []byte, place uint32) bool {
 // tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
 // of the layout, with a group's labels. Nothing is told where they may differ in too many places.
 func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) {
-	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
+	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Number: number.Value}
 	a.length, a.value = length, number.Value
 	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
 	for _, x := range w.prefix.resource {

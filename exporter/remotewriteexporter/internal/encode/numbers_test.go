@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // fleet is scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
@@ -86,6 +87,7 @@ func fleet(r *rand.Rand, targets int) pmetric.Metrics {
 // TestCompressionsHoldTheSame: what compression is told of a request is believed, so that a word of it that is wrong would
 // come back as another request.
 func TestCompressionsHoldTheSame(t *testing.T) {
+	racetest.Sequential(t)
 	v2Snappy2, v2Raw := v2Snappy, v2Snappy
 	v2Snappy2.Level, v2Raw.Compression = 2, promwrite.Identity
 	for _, pair := range [][2]Format{{v2Zstd, v2Snappy2}, {v1Zstd, v1Snappy}, {v2Snappy, v2Raw}} {
@@ -229,8 +231,9 @@ func eachField(t *testing.T, message []byte, yield func(tag byte, content []byte
 	}
 }
 
-// TestNumbersComeBack: each number, with its times, is under its labels.
+// TestNumbersComeBack: each number, with its times, is under its labels, and beside those of a target's own.
 func TestNumbersComeBack(t *testing.T) {
+	racetest.Sequential(t)
 	for _, f := range []Format{v2Zstd, v1Zstd} {
 		t.Run(f.Version.String(), func(t *testing.T) { numbersComeBack(t, f) })
 	}
@@ -262,7 +265,13 @@ func numbersComeBack(t *testing.T, f Format) {
 					if dp.StartTimestamp() != 0 && f.Version == promwrite.V2 {
 						start = max(1, int64(dp.StartTimestamp()/1e6))
 					}
-					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start)
+					var pods strings.Builder
+					for _, name := range []string{"a_pod", "the_pod"} {
+						if pod, ok := dp.Attributes().Get(name); ok {
+							pods.WriteString(pod.Str())
+						}
+					}
+					want[key{instance.Str(), m.Name() + "_total", point.AsString()}] = fmt.Sprint(math.Float64bits(value), int64(dp.Timestamp()/1e6), start, pods.String())
 				}
 			}
 		}
@@ -275,7 +284,7 @@ func numbersComeBack(t *testing.T, f Format) {
 			}
 			require.Len(t, s.Samples, 1)
 			p := s.Samples[0]
-			got[key{label["instance"], label["__name__"], label["point"]}] = fmt.Sprint(math.Float64bits(p.Value), p.Timestamp, p.StartTimestamp)
+			got[key{label["instance"], label["__name__"], label["point"]}] = fmt.Sprint(math.Float64bits(p.Value), p.Timestamp, p.StartTimestamp, label["a_pod"]+label["the_pod"])
 		}
 		require.Equal(t, want, got)
 	}

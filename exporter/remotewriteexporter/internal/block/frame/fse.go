@@ -75,21 +75,22 @@ type table struct {
 // step leads from a state to the next: bits are the state plus these, shifted by 16, and so many of it are written.
 type step struct {
 	bits uint32
-	find int32
+	find uint32
 }
 
 // next goes to the state of a code, and returns the bits to write of the one before.
-func (t *table) next(state uint16, code uint8) (next uint16, low uint64, count uint) {
-	s := t.steps[code&codeMask]
-	n := (uint32(state) + s.bits) >> 16 & 15
-	return t.states[(int32(state>>n)+s.find)&(1<<maxLog-1)], uint64(state) & (1<<n - 1), uint(n)
+func (t *table) next(state uint32, code uint8) (next, low, count uint32) {
+	s := &t.steps[code&codeMask]
+	count = (state + s.bits) >> 16
+	high := state >> (count & 31)
+	return uint32(t.states[(high+s.find)&(1<<maxLog-1)]), state ^ high<<(count&31), count
 }
 
 // first is a state of a code to begin with.
-func (t *table) first(code uint8) uint16 {
-	s := t.steps[code&codeMask]
+func (t *table) first(code uint8) uint32 {
+	s := &t.steps[code&codeMask]
 	n := (s.bits + 1<<15) >> 16
-	return t.states[(int32((n<<16-s.bits)>>n)+s.find)&(1<<maxLog-1)]
+	return uint32(t.states[((n<<16-s.bits)>>n+s.find)&(1<<maxLog-1)])
 }
 
 // same is for one code only, which takes no bits.
@@ -135,11 +136,19 @@ func (t *table) cost(counts *[64]uint32) float64 {
 		case share == 0:
 			return math.Inf(1)
 		default:
-			sum += float64(count) * (float64(t.log) - math.Log2(math.Abs(float64(share))))
+			sum += float64(count) * (float64(t.log) - logs[max(share, 1)]) // -1 is one
 		}
 	}
 	return sum
 }
+
+// logs are the logarithms of shares.
+var logs = func() (l [1<<maxLog + 1]float64) {
+	for share := range l {
+		l[share] = math.Log2(float64(share))
+	}
+	return l
+}()
 
 // build makes the steps and states of norm.
 func (t *table) build() {
@@ -172,7 +181,7 @@ func (t *table) build() {
 		if n == 1 {
 			more = uint32(t.log)
 		}
-		t.steps[code] = step{bits: more<<16 - uint32(n)<<more, find: int32(sum - n)}
+		t.steps[code] = step{bits: more<<16 - uint32(n)<<more, find: uint32(sum - n)}
 		sum += n
 	}
 	for state, code := range codes[:size] {

@@ -21,13 +21,24 @@ const (
 	patience = 6
 )
 
-// sequence is some literals and what is repeated after them.
+// sequence is some literals and what is repeated after them: a code for each of their numbers, and the bits that these codes leave open.
 type sequence struct {
-	literals, match, offset uint32 // as the format has them: match is less 3, offset 1 or 2 for recent ones, else plus 3
+	more uint64 // the bits, of the literals first
+	bits uint8  // how many
 
 	literalCode, matchCode, offsetCode uint8
+}
 
-	more bool // bits follow the codes, as for small numbers there are none
+// code finds the codes of so many literals, of a match, less 3, and of an offset: 1 or 2 for recent ones, else plus 3, as the format has them.
+func (q *sequence) code(literals, match, offset uint32) {
+	q.literalCode, q.matchCode, q.offsetCode = literalCode(literals), matchCode(match), uint8(bits.Len32(offset)-1)
+}
+
+// open puts the bits together that the codes leave open.
+func (q *sequence) open(literals, match, offset uint32) {
+	l, m, o := literalBits[q.literalCode&codeMask]&31, matchBits[q.matchCode&codeMask]&31, q.offsetCode&31
+	more := uint64(offset)&(1<<o-1)<<m | uint64(match)&(1<<m-1)
+	q.more, q.bits = more<<l|uint64(literals)&(1<<l-1), o+m+l
 }
 
 // find parts src from at to end into sequences and literals, those after the last sequence included.
@@ -105,16 +116,15 @@ func (e *Encoder) search(src []byte, at, end, anchor int) int {
 
 // append takes what is from literals to match, and then repeats up to end.
 func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
-	k := len(e.sequences)
+	k, count := len(e.sequences), uint32(match-literals)
 	e.sequences = e.sequences[:k+1] // find made room
-	q := &e.sequences[k]            // field by field: what is made elsewhere in small pieces is slow to copy
-	q.literals, q.match, q.offset = uint32(match-literals), uint32(end-match-3), offset
-	q.literalCode, q.offsetCode, q.matchCode = literalCode(q.literals), uint8(bits.Len32(offset)-1), matchCode(q.match)
-	q.more = q.offsetCode|literalBits[q.literalCode&codeMask]|matchBits[q.matchCode&codeMask] != 0
+	q := &e.sequences[k]
+	q.code(count, uint32(end-match-3), offset)
+	q.open(count, uint32(end-match-3), offset)
 	e.literalLengths.counts[q.literalCode&codeMask]++
 	e.offsets.counts[q.offsetCode&codeMask]++
 	e.matchLengths.counts[q.matchCode&codeMask]++
-	if q.literals > 16 || literals+16 > len(src) {
+	if count > 16 || literals+16 > len(src) {
 		e.literals = append(e.literals, src[literals:match]...)
 		return
 	}
@@ -124,7 +134,7 @@ func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
 	from := src[literals : literals+16]
 	binary.LittleEndian.PutUint64(room, binary.LittleEndian.Uint64(from))
 	binary.LittleEndian.PutUint64(room[8:], binary.LittleEndian.Uint64(from[8:]))
-	e.literals = e.literals[:n+int(q.literals)]
+	e.literals = e.literals[:n+int(count)]
 }
 
 // repeatsAll says whether the eight bytes at s were there a distance before.

@@ -62,13 +62,15 @@ type Run struct {
 	// the places. That is looked at. Zero if there are none. Where those are shorter or longer, they are by Drift further away with
 	// each stretch.
 	Like, Drift int
+	// Number is where in a stretch the eight bytes of a number are, which differ more often than all else. Zero if nobody says.
+	Number int
 
 	words [maxWords]uint16 // where in a stretch eight bytes begin that may differ
 	used  uint8
 }
 
 // Differ says that what follows at in each stretch, in so many words of eight bytes, may differ. Words come in order and do
-// not overlap; the last may reach into the next stretch, before its first. It is false where there is no room to take note.
+// not overlap. The last may reach into the next stretch, of which that is not said: unless it has words there, it begins as all do. It is false where there is no room to take note.
 func (r *Run) Differ(at, words int) bool {
 	if int(r.used)+words > maxWords || at+8*words > math.MaxUint16 {
 		return false
@@ -118,12 +120,22 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 		least = minDrift
 	}
 	literals, match := anchor, at // of the sequence to come
-	for i := range n {
+	for i := 0; i < n; i++ {
 		like := r.likeOf(i, Window)
-		if literals == at && match == at && e.repeatAsThere(src, at, length, words, like) { // fast path
+		if literals == at && match == at && r.Number == 0 && e.repeatAsThere(src, at, length, words, like) { // fast path
 			at += length
 			literals, match = at, at
 			continue
+		}
+		if literals == match && like > 0 { // fast path
+			done := e.repeatPairs(src, r, at, match, like, n-i)
+			at += done * length
+			match += done * length
+			literals = match
+			if i += done; i == n {
+				break
+			}
+			like = r.likeOf(i, Window)
 		}
 		for _, word := range words {
 			p := at + int(word)
@@ -133,6 +145,9 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
 			if p < match {
 				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it is in a match
+			}
+			if over := p + 8 - (at + length); over > 0 {
+				d = d << (8 * over) >> (8 * over) // some of it is of the next stretch
 			}
 			if d == 0 {
 				continue
@@ -169,6 +184,85 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	return at
 }
 
+// again are the sequences without literals of matches of so many bytes that are as far away as the one before the last.
+var again = func() (all [192]sequence) {
+	for n := minMatch; n < len(all); n++ {
+		all[n].code(0, uint32(n-3), 1)
+		all[n].open(0, uint32(n-3), 1)
+	}
+	return all
+}()
+
+// repeatPairs takes stretches from the one at at on, n at most, as two matches each: from match on up to the first byte of the number that
+// differs, as in the stretch before, and the rest, as in another run, up to where the match before ended in its stretch. So both are as far
+// away as those of the stretch before, and nothing has to be asked. That goes on for as long as stretches are like that; it returns how many were.
+//
+// What a stretch has behind its second match is in the first match of the next one, or of none if it is the last. So it is looked at here whether that
+// is as in the stretch before: whoever goes on believes it of all that is from match to the next stretch.
+func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done int) {
+	number, length, rest := r.Number, r.Length, at-match
+	before, behind := number+rest, length-rest-number-8 // how many bytes both matches have beside the number's
+	if number == 0 || rest < 0 || before < minMatch || behind < 8 || max(before, behind)+8 >= len(again) ||
+		r.Drift != 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
+		return 0
+	}
+	words := r.words[:r.used] // those before the number
+	for i, word := range words {
+		if int(word) >= number {
+			words = words[:i]
+			break
+		}
+	}
+	heads, tails := again[before:before+9], again[behind:behind+9]
+	k, used := len(e.sequences), len(e.literals)
+	sequences := e.sequences[k : k+2*n] // find made room
+	literals := e.literals[:cap(e.literals)]
+	lengths, lasts := &e.matchLengths.counts, [9]uint32{}
+	for ; done < n; done++ {
+		var differences uint64
+		for _, word := range words {
+			at := at + int(word)
+			differences |= binary.LittleEndian.Uint64(src[at:]) ^ binary.LittleEndian.Uint64(src[at-length:])
+		}
+		for left := rest; left > 0; left -= 8 {
+			last := at + length - rest + left - 8
+			d := binary.LittleEndian.Uint64(src[last:]) ^ binary.LittleEndian.Uint64(src[last-length:])
+			differences |= d >> (8 * max(8-left, 0)) // of which some is in the second match
+		}
+		here, there := src[at+number:at+length], src[at+number-like:at+length-like]
+		value := binary.LittleEndian.Uint64(here)
+		first := bits.TrailingZeros64(value^binary.LittleEndian.Uint64(src[at+number-length:])) >> 3
+		end := max(8-bits.LeadingZeros64(value^binary.LittleEndian.Uint64(there))>>3, first)
+		differences |= binary.LittleEndian.Uint64(here[behind:]) ^ binary.LittleEndian.Uint64(there[behind:])
+		for i := 8; i < behind; i += 8 {
+			differences |= binary.LittleEndian.Uint64(here[i:]) ^ binary.LittleEndian.Uint64(there[i:])
+		}
+		if differences != 0 {
+			break
+		}
+		count := end - first
+		binary.LittleEndian.PutUint64(literals[used:], value>>(8*first&63))
+		used += count
+		two := sequences[2*done : 2*done+2]
+		two[0], two[1] = heads[first], tails[8-end]
+		farther := uint8(count+7) >> 3 // with literals, the distance before the last is the second one, which takes a bit
+		two[1].literalCode, two[1].offsetCode = uint8(count), farther
+		two[1].bits += farther
+		lengths[two[0].matchCode&codeMask]++
+		lengths[two[1].matchCode&codeMask]++
+		lasts[count]++
+		at += length
+	}
+	e.sequences, e.literals = e.sequences[:k+2*done], e.literals[:used]
+	e.literalLengths.counts[0] += uint32(done)
+	e.offsets.counts[0] += uint32(done) + lasts[0]
+	e.offsets.counts[1] += uint32(done) - lasts[0]
+	for i, count := range lasts {
+		e.literalLengths.counts[i] += count
+	}
+	return done
+}
+
 // repeatAsThere takes a stretch that is as the one before up to the first place that differs, and from there, or from behind what differs
 // in that word, as in another run, if the last stretch was such a one: then both matches are as far away as those before, the
 // distances of which need not be looked for. It is false if the stretch is another one.
@@ -193,15 +287,12 @@ func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like
 		if first < at+minMatch {
 			return false
 		}
-		k := len(e.sequences)
-		e.sequences = e.sequences[:k+1] // find made room
-		e.again(&e.sequences[k], uint32(first-at-3))
+		e.append(src, at, at, first, 1)
+		offset := uint32(1)
 		if there > first {
-			e.append(src, first, there, end, 2) // with literals, the distance before the last is the second one
-			return true
+			offset = 2 // with literals, the distance before the last is the second one
 		}
-		e.sequences = e.sequences[:k+2]
-		e.again(&e.sequences[k+1], uint32(end-first-3))
+		e.append(src, first, there, end, offset)
 		return true
 	}
 	return false
@@ -210,16 +301,6 @@ func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like
 // isAsThere says whether src is, from at to end, long enough for a match at a distance.
 func isAsThere(src []byte, at, end, distance int) bool {
 	return end >= at+minLike && string(src[at:end]) == string(src[at-distance:end-distance])
-}
-
-// again makes a sequence without literals, of a match that is as far away as the one before the last.
-func (e *Encoder) again(q *sequence, match uint32) {
-	q.literals, q.match, q.offset = 0, match, 1
-	q.literalCode, q.offsetCode, q.matchCode = 0, 0, matchCode(match)
-	q.more = matchBits[q.matchCode&codeMask] != 0
-	e.literalLengths.counts[0]++
-	e.offsets.counts[0]++
-	e.matchLengths.counts[q.matchCode&codeMask]++
 }
 
 // offset is how the format says that a match is at a distance. It has no short way to say the last one where no literals are

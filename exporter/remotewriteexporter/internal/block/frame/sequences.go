@@ -115,44 +115,39 @@ func (e *Encoder) appendBits(dst []byte) []byte {
 	last := len(sequences) - 1
 	q := &sequences[last]
 	llState, ofState, mlState := ll.first(q.literalCode), of.first(q.offsetCode), ml.first(q.matchCode)
-	for i := last; i >= 0; i-- { // slices.Backward would keep what follows out of registers
-		q := &sequences[i]
-		low, count := uint64(0), uint(0)
-		if i != last {
-			var mlLow, llLow uint64
-			var mlCount, llCount uint
-			ofState, low, count = of.next(ofState, q.offsetCode)
-			mlState, mlLow, mlCount = ml.next(mlState, q.matchCode)
-			llState, llLow, llCount = ll.next(llState, q.literalCode)
-			low |= (mlLow | llLow<<(mlCount&63)) << (count & 63)
-			count += mlCount + llCount
-		}
-		if q.more { // the numbers, less what their codes say
-			lBits, mBits, oBits := uint(literalBits[q.literalCode&codeMask]&31), uint(matchBits[q.matchCode&codeMask]&31), uint(q.offsetCode&31)
-			numbers := uint64(q.offset)&(1<<oBits-1)<<mBits | uint64(q.match)&(1<<mBits-1)
-			numbers = numbers<<lBits | uint64(q.literals)&(1<<lBits-1)
-			if count+lBits+mBits+oBits > 56 {
-				pending |= low << (held & 63)
-				held += count
-				binary.LittleEndian.PutUint64(room[at:], pending)
-				at += int(held >> 3)
-				pending >>= held & 56
-				held &= 7
-				low, count = 0, 0
-			}
-			low |= numbers << (count & 63)
-			count += lBits + mBits + oBits
-		}
-
-		pending |= low << (held & 63)
-		held += count // 63 at most
-		binary.LittleEndian.PutUint64(room[at:], pending)
+	pending, held = q.more, uint(q.bits)
+	for i := last - 1; i >= 0; i-- { // slices.Backward would keep what follows out of registers
+		binary.LittleEndian.PutUint64(room[at:], pending) // 63 at most
 		at += int(held >> 3)
 		pending >>= held & 56
 		held &= 7
+
+		q := &sequences[i]
+		var low, n uint32
+		ofState, low, n = of.next(ofState, q.offsetCode)
+		pending |= uint64(low) << (held & 63)
+		held += uint(n)
+		mlState, low, n = ml.next(mlState, q.matchCode)
+		pending |= uint64(low) << (held & 63)
+		held += uint(n)
+		llState, low, n = ll.next(llState, q.literalCode)
+		pending |= uint64(low) << (held & 63)
+		held += uint(n)
+		if held+uint(q.bits) > 63 {
+			binary.LittleEndian.PutUint64(room[at:], pending)
+			at += int(held >> 3)
+			pending >>= held & 56
+			held &= 7
+		}
+		pending |= q.more << (held & 63) // what the codes leave open
+		held += uint(q.bits)
 	}
+	binary.LittleEndian.PutUint64(room[at:], pending)
+	at += int(held >> 3)
+	pending >>= held & 56
+	held &= 7
 	for _, s := range [...]struct {
-		state uint16
+		state uint32
 		log   uint8
 	}{{mlState, ml.log}, {ofState, of.log}, {llState, ll.log}} {
 		pending |= uint64(s.state) & (1<<s.log - 1) << held

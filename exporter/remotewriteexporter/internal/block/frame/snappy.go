@@ -145,6 +145,9 @@ func (e *Snappy) repeat(r *Run, anchor int) int {
 			if p < match {
 				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it, or all, is in a copy
 			}
+			if over := p + 8 - (at + length); over > 0 {
+				d = d << (8 * over) >> (8 * over) // some of it is of the next stretch
+			}
 			if d == 0 {
 				continue
 			}
