@@ -136,7 +136,7 @@ func upgradeQueue(t *testing.T, changed bool) {
 	assert.FileExists(t, file)
 	dpkg(t, root, "--force-confdef", "--force-confold", "--install", artefact(t, name, "v0.1.0", "deb", "*.deb"))
 	require.Equal(t, changed, strings.Contains(read(t, filepath.Join(etc, "queue.yaml")), "file_storage"))
-	keepsSecrets(t, root, name, accountOf(t, root, name))
+	keepsSecrets(t, root, accountOf(t, root, name))
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 
 	start()
@@ -192,7 +192,7 @@ func TestPackageInAnEmptyRoot(t *testing.T) {
 	who := accountOf(t, root, name)
 	checkUnit(t, root, name)
 
-	keepsSecrets(t, root, name, who)
+	keepsSecrets(t, root, who)
 	assert.FileExists(t, filepath.Join(root, "usr/share/doc", name, "sbom.cdx.json"))
 	if _, err := exec.LookPath("systemctl"); err == nil {
 		wants := filepath.Join(root, "etc/systemd/system/multi-user.target.wants", name+".service")
@@ -240,10 +240,10 @@ func TestPackageByRPM(t *testing.T) {
 	who := accountOf(t, root, name)
 	assert.DirExists(t, filepath.Join(root, "etc", name, "targets"), "its configuration watches it")
 	conf := filepath.Join(root, "etc", name, name+".conf")
-	keepsSecrets(t, root, name, who)
+	keepsSecrets(t, root, who)
 	replace(t, conf, "/targets", "/flock")
 	rpm("--upgrade", artefact(t, name, "v0.1.0", "rpm", "*.rpm"))
-	keepsSecrets(t, root, name, who)
+	keepsSecrets(t, root, who)
 	assert.Contains(t, read(t, conf), "/flock", "the administrator's file")
 	rpm("--verify", "--nofiles", name)
 	p := inRoot(t, root, "/", who, nil, []string{"/usr/bin/" + name, "--version"})
@@ -253,11 +253,11 @@ func TestPackageByRPM(t *testing.T) {
 	assert.FileExists(t, conf+".rpmsave")
 }
 
-// keepsSecrets checks that the files which may hold credentials are the service's to read, and nobody else's, whether somebody has changed them or not.
-func keepsSecrets(t *testing.T, root, name string, who account) {
+// keepsSecrets checks that those of the agent's files which may hold credentials are the service's to read, and nobody else's, whether somebody has changed them or not.
+func keepsSecrets(t *testing.T, root string, who account) {
 	t.Helper()
-	for _, file := range []string{"config.yaml", name + ".conf"} {
-		info, err := os.Stat(filepath.Join(root, "etc", name, file))
+	for _, file := range []string{"config.yaml", "godwit-agent.conf"} {
+		info, err := os.Stat(filepath.Join(root, "etc/godwit-agent", file))
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o640), info.Mode(), "%s may hold credentials", file)
 		assert.EqualValues(t, who.gid, info.Sys().(*syscall.Stat_t).Gid, "the service reads %s", file)

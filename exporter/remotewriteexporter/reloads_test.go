@@ -33,7 +33,7 @@ type harbour struct {
 }
 
 func (h *harbour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	tenant := r.Header.Get("X-Scope-OrgID")
+	tenant := r.Header.Get("X-Scope-Orgid")
 	if h.rough.Load() {
 		switch n := h.asked.Add(1); {
 		case n%5 == 1:

@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v2"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -220,7 +220,7 @@ func (c *console) metric(r *http.Request) (any, error) {
 		detail.Examples[i] = some(detail.Examples[i])
 	}
 	detail.Labels = rows(detail.Labels)
-	slices.SortFunc(detail.Labels, func(a, b inspect.Row) int { // what explodes comes first
+	inorder.Sort(detail.Labels, func(a, b inspect.Row) int { // what explodes comes first
 		return cmp.Or(cmp.Compare(b.Values.Value, a.Values.Value), strings.Compare(a.Name, b.Name))
 	})
 	return metricJSON{detail, s.name()}, nil

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 // destinationLines are what the history of a destination consists of.
@@ -166,7 +168,7 @@ func (c *console) destinationHistory(*http.Request) (any, error) {
 		}
 		out.Destinations = append(out.Destinations, one)
 	}
-	slices.SortFunc(out.Destinations, func(a, b trailJSON) int {
+	inorder.Sort(out.Destinations, func(a, b trailJSON) int {
 		return strings.Compare(a.Exporter+"\x00"+a.Signal+"\x00"+a.Destination, b.Exporter+"\x00"+b.Signal+"\x00"+b.Destination)
 	})
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -104,7 +105,7 @@ func (c *console) findings(before, now *reading, g *graph, o *overviewJSON) []fi
 		}
 	}
 	processFindings(o, add)
-	slices.SortStableFunc(out, func(a, b finding) int {
+	inorder.Sort(out, func(a, b finding) int {
 		return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
 	})
 	return out[:min(len(out), maxFindings)]

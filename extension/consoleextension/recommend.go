@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v2"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -149,7 +150,7 @@ func less(c inspect.Cardinality, o *inspect.CardinalityOverview, metric string) 
 		return best, false
 	}
 	var labels []string
-	slices.SortStableFunc(detail.Labels, func(a, b inspect.Row) int { return cmp.Compare(b.Values.Value, a.Values.Value) })
+	inorder.Sort(detail.Labels, func(a, b inspect.Row) int { return cmp.Compare(b.Values.Value, a.Values.Value) })
 	for i := range detail.Labels {
 		if l := &detail.Labels[i]; l.Values.Value > fewValues && removable(l.Name, o) && len(labels) < labelsTried {
 			labels = append(labels, l.Name)
@@ -191,7 +192,7 @@ func removable(label string, o *inspect.CardinalityOverview) bool {
 
 // together makes one rule of those that remove the same labels, and puts those first that save most.
 func together(all []recommendation) (rules []recommendation) {
-	slices.SortStableFunc(all, func(a, b recommendation) int { return cmp.Compare(b.saves(), a.saves()) })
+	inorder.Sort(all, func(a, b recommendation) int { return cmp.Compare(b.saves(), a.saves()) })
 	for i := range all {
 		one := &all[i]
 		at := slices.IndexFunc(rules, func(r recommendation) bool {
@@ -209,7 +210,7 @@ func together(all []recommendation) (rules []recommendation) {
 	for i := range rules {
 		slices.Sort(rules[i].Metrics)
 	}
-	slices.SortStableFunc(rules, func(a, b recommendation) int { return cmp.Compare(b.saves(), a.saves()) })
+	inorder.Sort(rules, func(a, b recommendation) int { return cmp.Compare(b.saves(), a.saves()) })
 	return rules
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -56,7 +57,7 @@ func errorsOf(jobs ...inspect.Job) []errorJSON {
 		}
 		out = append(out, *e)
 	}
-	slices.SortFunc(out, func(a, b errorJSON) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Reason, b.Reason)) })
+	inorder.Sort(out, func(a, b errorJSON) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Reason, b.Reason)) })
 	return out[:min(len(out), maxExamples)]
 }
 

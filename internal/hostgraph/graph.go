@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pipeline"
+
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 // The types of the Collector's graph, as in go.opentelemetry.io/collector/service v0.159.0: their fields are listed in
@@ -129,7 +130,7 @@ func Behind(host component.Host, receiver component.ID) ([]Pipeline, error) {
 	if len(found) == 0 {
 		return nil, ErrUnknown // it asks from within one
 	}
-	slices.SortFunc(found, func(a, b Pipeline) int { return strings.Compare(a.Name, b.Name) })
+	inorder.Sort(found, func(a, b Pipeline) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
 }
 

@@ -7,12 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 )
 
@@ -49,7 +49,7 @@ func (v view) Pools() []api.Pool {
 			out = append(out, pool)
 		}
 	}
-	slices.SortFunc(out, func(a, b api.Pool) int { return cmp.Compare(a.Job.JobName, b.Job.JobName) })
+	inorder.Sort(out, func(a, b api.Pool) int { return cmp.Compare(a.Job.JobName, b.Job.JobName) })
 	return out
 }
 
@@ -67,7 +67,7 @@ func (j *job) pool() (api.Pool, bool) {
 			LastError: s.LastError, LastScrape: s.LastScrape, Duration: s.LastDuration, Families: t.families,
 		})
 	}
-	slices.SortFunc(out.Targets, func(a, b api.Target) int { return cmp.Compare(a.URL, b.URL) })
+	inorder.Sort(out.Targets, func(a, b api.Target) int { return cmp.Compare(a.URL, b.URL) })
 	return out, !now.ended
 }
 

@@ -137,8 +137,9 @@ func TestInvalidConfigs(t *testing.T) {
 
 // roleDiscovery is as aws_sd_configs are: what their role needs is in a configuration of its own, with its own default.
 type roleDiscovery struct {
-	RefreshInterval model.Duration
 	*roleOfDiscovery
+
+	RefreshInterval model.Duration
 }
 
 type roleOfDiscovery struct{ RefreshInterval model.Duration }
@@ -155,7 +156,7 @@ func (roleDiscovery) NewDiscovererMetrics(prometheus.Registerer, discovery.Refre
 
 func TestIntervalsOfRoles(t *testing.T) {
 	check := func(own time.Duration, role *roleOfDiscovery) error {
-		return checkIntervals(&promconfig.ScrapeConfig{ServiceDiscoveryConfigs: discovery.Configs{&roleDiscovery{model.Duration(own), role}}})
+		return checkIntervals(&promconfig.ScrapeConfig{ServiceDiscoveryConfigs: discovery.Configs{&roleDiscovery{role, model.Duration(own)}}})
 	}
 	minute := &roleOfDiscovery{model.Duration(time.Minute)}
 	require.NoError(t, check(0, minute))

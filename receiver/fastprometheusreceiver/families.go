@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
@@ -47,6 +48,6 @@ func (t *target) families() []api.Family {
 	for rest != "" {
 		out = append(out, api.Family{Name: part(), Type: part(), Help: part(), Unit: part()})
 	}
-	slices.SortFunc(out, func(a, b api.Family) int { return strings.Compare(a.Name, b.Name) })
+	inorder.Sort(out, func(a, b api.Family) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(out, func(a, b api.Family) bool { return a.Name == b.Name })
 }

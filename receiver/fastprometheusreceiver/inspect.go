@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.yaml.in/yaml/v2"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
@@ -57,7 +57,7 @@ func (r *scraper) inspectTargets() inspect.Targets {
 			out.Jobs = append(out.Jobs, shown)
 		}
 	}
-	slices.SortFunc(out.Jobs, func(a, b inspect.Job) int { return cmp.Compare(a.Name, b.Name) })
+	inorder.Sort(out.Jobs, func(a, b inspect.Job) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -5,10 +5,11 @@ package fastprometheusreceiver
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 // A Snapshot is the state of a receiver's targets at a moment.
@@ -48,7 +49,7 @@ func (r *scraper) Snapshot() Snapshot {
 	for _, j := range r.allJobs() {
 		out.Jobs = append(out.Jobs, j.snapshot())
 	}
-	slices.SortFunc(out.Jobs, func(a, b JobSnapshot) int { return cmp.Compare(a.Name, b.Name) })
+	inorder.Sort(out.Jobs, func(a, b JobSnapshot) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -61,7 +62,7 @@ func (j *job) snapshot() JobSnapshot {
 	for _, t := range now.targets {
 		out.Targets = append(out.Targets, t.snapshot())
 	}
-	slices.SortFunc(out.Targets, func(a, b TargetSnapshot) int { return cmp.Compare(a.URL, b.URL) })
+	inorder.Sort(out.Targets, func(a, b TargetSnapshot) int { return cmp.Compare(a.URL, b.URL) })
 	return out
 }
 

@@ -44,7 +44,7 @@ func Mark(md pmetric.Metrics) *Marked {
 }
 
 // newMark is a NaN that hardly anybody has.
-func newMark() uint64 { return rand.Uint64() | math.Float64bits(math.NaN()) }
+func newMark() uint64 { return rand.Uint64() | math.Float64bits(math.NaN()) } //nolint:gosec // it is no secret
 
 func has(md pmetric.Metrics, bits uint64) bool {
 	for v := range numbers(md) {

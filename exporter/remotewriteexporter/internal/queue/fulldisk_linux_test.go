@@ -114,7 +114,7 @@ func fillAndEmpty(t *testing.T, e engine, directory string, size int, onFull OnF
 		}
 	}
 	require.Empty(t, contents(t, q, 0))
-	require.Equal(t, dropped, len(waiting))
+	require.Len(t, waiting, dropped)
 	if onFull == Block {
 		require.Positive(t, refused)
 	} else {

@@ -40,8 +40,9 @@ func leave(t *testing.T, q *Queue) []*Legacy {
 	return []*Legacy{l}
 }
 
-func numbers(from, to int) (list []int) {
-	for n := from; n < to; n++ {
+// numbers are those from one on below twenty.
+func numbers(from int) (list []int) {
+	for n := from; n < 20; n++ {
 		list = append(list, n)
 	}
 	return list
@@ -63,7 +64,7 @@ func TestWhatWasInMemoryIsStored(t *testing.T) {
 			legacy := leftOf(t)
 			q, _ = open(t, 2, 1<<10, func(c *Config) { c.Storage, c.Legacy = client, legacy })
 			push(t, q, q.NextEpoch(), blockOf(200, 0))
-			want := [][]int{append(append([]int{100}, numbers(3, 20)...), 200), append(append([]int{100}, numbers(0, 20)...), 200)}
+			want := [][]int{append(append([]int{100}, numbers(3)...), 200), append(append([]int{100}, numbers(0)...), 200)}
 			copied := t.TempDir()
 			require.NoError(t, os.CopyFS(copied, os.DirFS(directory)))
 			for d := range want {
@@ -110,8 +111,8 @@ func TestWhatCannotBeStoredStaysInMemory(t *testing.T) {
 	require.Zero(t, failures)
 	require.Empty(t, leave(t, q), "it is stored now")
 	q, dropped = open(t, 2, 1<<10, stored(on(m)))
-	require.Equal(t, numbers(6, 20), contents(t, q, 0))
-	require.Equal(t, numbers(0, 20), contents(t, q, 1))
+	require.Equal(t, numbers(6), contents(t, q, 0))
+	require.Equal(t, numbers(0), contents(t, q, 1))
 	require.Equal(t, 1+reserves, m.count(), "nothing is left but the index and the reserve")
 	require.Empty(t, dropped)
 	require.NoError(t, q.Close(t.Context()))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 // Snapshot is what a Book knows. Counts are of the last one to two windows.
@@ -123,7 +125,7 @@ func (b *Book) Snapshot(limit int) Snapshot {
 		}
 		s.Rejections = append(s.Rejections, r)
 	}
-	slices.SortFunc(s.Rejections, func(x, y Rejection) int {
+	inorder.Sort(s.Rejections, func(x, y Rejection) int {
 		return cmp.Or(cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.Reason, y.Reason))
 	})
 	s.Metrics, s.Labels, s.Pairs = first(s.Metrics, limit), first(s.Labels, limit), first(s.Pairs, limit)
@@ -162,7 +164,7 @@ func (t text) example() Example {
 
 // sortBy sorts by a number, the greatest first, and then by name.
 func sortBy[T any](all []T, by func(T) (float64, string)) {
-	slices.SortFunc(all, func(x, y T) int {
+	inorder.Sort(all, func(x, y T) int {
 		n, name := by(x)
 		m, other := by(y)
 		return cmp.Or(cmp.Compare(m, n), cmp.Compare(name, other))
@@ -176,7 +178,7 @@ func (b *Book) Sample() (all []Example, factor float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	factor = b.sample.each(func(t text) { all = append(all, t.example()) })
-	slices.SortFunc(all, func(x, y Example) int {
+	inorder.Sort(all, func(x, y Example) int {
 		return cmp.Or(cmp.Compare(x.Metric, y.Metric), slices.Compare(x.Labels, y.Labels))
 	})
 	return all, factor

@@ -7,10 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 type targetMetadata struct {
@@ -105,7 +106,7 @@ func families(t *Target) []Family {
 		return nil
 	}
 	out := t.Families()
-	slices.SortFunc(out, func(a, b Family) int { return cmp.Compare(a.Name, b.Name) })
+	inorder.Sort(out, func(a, b Family) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
