@@ -87,7 +87,7 @@ hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, al
 	@cd e2e && GODWIT_HOSTILE=$(or $(DURATION),5s) GOWORK=off $(GO) test -run '^TestHostile|^TestAllocatorsWriteNoFiles$$' -count 1 -parallel 2 -timeout 0 -v .
 
 .PHONY: lives
-lives: ## Have the cardinality processor's random tests run COUNT (default 800) lives each, of seeds that nobody has seen; half an hour
+lives: ## Have the cardinality processor's random tests run COUNT (default 800) lives each, of seeds that nobody has seen; an hour or more
 	@cd processor/cardinalityprocessor && GODWIT_LIVES=$(or $(COUNT),800) CGO_ENABLED=0 GOWORK=off $(GO) test -count 1 -timeout 0 .
 
 .PHONY: race

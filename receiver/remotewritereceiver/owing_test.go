@@ -55,31 +55,47 @@ func (f *farSide) consume(ctx context.Context, md pmetric.Metrics) error {
 	return f.refuses
 }
 
+// runClient sends requests of one run of points, each with values of its own, to a receiver whose points may owe what they say.
+type runClient struct {
+	receiver *remoteWriteReceiver
+	sent     int
+}
+
+func newRunClient(t *testing.T, next consumer.Metrics) *runClient {
+	t.Helper()
+	r, err := newReceiver(createDefaultConfig().(*Config), settings(), next)
+	require.NoError(t, err)
+	r.reuse, r.owes = true, true
+	r.prepare()
+	return &runClient{receiver: r}
+}
+
+func (c *runClient) send(t *testing.T) (w *httptest.ResponseRecorder, values []float64) {
+	t.Helper()
+	c.sent++
+	req := newV2()
+	for i := range 64 {
+		values = append(values, float64(c.sent*1000+i))
+		req.series(sample(values[i], 1_700_000_000_000+int64(c.sent), 0), gauge, "Help.", "", "__name__", fmt.Sprint("metric_", i/4),
+			"code", fmt.Sprint(i%4), "instance", "host:9100", "job", "node")
+	}
+	q := httptest.NewRequest(http.MethodPost, c.receiver.cfg.Path, bytes.NewReader(compress(t, promwrite.Snappy, bodyOf(promwrite.V2, &req.Request))))
+	q.Header.Set("Content-Type", promwrite.ContentTypeV2)
+	q.Header.Set("Content-Encoding", "snappy")
+	w = httptest.NewRecorder()
+	c.receiver.ServeHTTP(w, q)
+	return w, values
+}
+
 // Points say what they are to wherever somebody looks at them: behind the receiver, and in it; and whatever became of what they owed before.
 func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	needRuns(t)
 	var far farSide
 	next, err := consumer.NewMetrics(far.consume)
 	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	r, err := newReceiver(cfg, settings(), next)
-	require.NoError(t, err)
-	r.reuse, r.owes = true, true
-	r.prepare()
-	sent := 0
-	send := func(code int) (want []float64) {
-		sent++
-		req := newV2()
-		for i := range 64 {
-			want = append(want, float64(sent*1000+i))
-			req.series(sample(want[i], 1_700_000_000_000+int64(sent), 0), gauge, "Help.", "", "__name__", fmt.Sprint("metric_", i/4),
-				"code", fmt.Sprint(i%4), "instance", "host:9100", "job", "node")
-		}
-		q := httptest.NewRequest(http.MethodPost, cfg.Path, bytes.NewReader(compress(t, promwrite.Snappy, bodyOf(promwrite.V2, &req.Request))))
-		q.Header.Set("Content-Type", promwrite.ContentTypeV2)
-		q.Header.Set("Content-Encoding", "snappy")
-		w := httptest.NewRecorder()
-		r.ServeHTTP(w, q)
+	client := newRunClient(t, next)
+	send := func(code int) []float64 {
+		w, want := client.send(t)
 		require.Equal(t, code, w.Code, w.Body)
 		return want
 	}
@@ -104,13 +120,13 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	owe(http.StatusNoContent)
 	seen := make(chan inspect.Glance, 1)
 	go func() {
-		g, _, _ := r.tap.Look(t.Context())
+		g, _, _ := client.receiver.tap.Look(t.Context())
 		seen <- g
 	}()
-	require.Eventually(t, r.tap.IsOpen, 10*time.Second, time.Millisecond)
+	require.Eventually(t, client.receiver.tap.IsOpen, 10*time.Second, time.Millisecond)
 	require.Equal(t, send(http.StatusNoContent), far.values, "it is settled for who looks at what is handed on")
 	for _, p := range (<-seen).Points {
-		require.Equal(t, strconv.Itoa(sent), p.Value[:len(p.Value)-3])
+		require.Equal(t, strconv.Itoa(client.sent), p.Value[:len(p.Value)-3])
 	}
 
 	far.refuses = errors.New("data refused due to high memory usage")

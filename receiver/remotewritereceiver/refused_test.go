@@ -4,12 +4,9 @@
 package remotewritereceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"testing"
 	"time"
@@ -21,7 +18,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
-	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // gate is a limiter of memory before an exporter that settles what it reads.
@@ -72,25 +68,10 @@ func TestRequestsThatAreRefusedTakeNoMemory(t *testing.T) {
 			var far gate
 			next, err := consumer.NewMetrics(far.consume)
 			require.NoError(t, err)
-			cfg := createDefaultConfig().(*Config)
-			r, err := newReceiver(cfg, settings(), next)
-			require.NoError(t, err)
-			r.reuse, r.owes = true, true
-			r.prepare()
-			sent := 0
-			send := func(code int) (want []float64) {
-				sent++
-				req := newV2()
-				for i := range 64 {
-					want = append(want, float64(sent*1000+i))
-					req.series(sample(want[i], 1_700_000_000_000+int64(sent), 0), gauge, "Help.", "", "__name__", fmt.Sprint("metric_", i/4),
-						"code", fmt.Sprint(i%4), "instance", "host:9100", "job", "node")
-				}
-				q := httptest.NewRequest(http.MethodPost, cfg.Path, bytes.NewReader(compress(t, promwrite.Snappy, bodyOf(promwrite.V2, &req.Request))))
-				q.Header.Set("Content-Type", promwrite.ContentTypeV2)
-				q.Header.Set("Content-Encoding", "snappy")
-				w := httptest.NewRecorder()
-				r.ServeHTTP(w, q)
+			client := newRunClient(t, next)
+			r := client.receiver
+			send := func(code int) []float64 {
+				w, want := client.send(t)
 				require.Equal(t, code, w.Code, w.Body)
 				if code == http.StatusServiceUnavailable {
 					require.Equal(t, retryAfter, w.Header().Get("Retry-After"))
