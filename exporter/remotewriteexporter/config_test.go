@@ -15,9 +15,10 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	yamlv2 "go.yaml.in/yaml/v2"
 
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
-	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 func loadConfig(t *testing.T, id string) *Config {

@@ -10,19 +10,22 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
 // encoding is the part of the configuration that says how points become series.
 func (c *Config) encoding(shards int) encode.Config {
 	rules, _ := relabelling(c.WriteRelabelConfigs, c.scheme(), "") // which Validate has checked
 	cfg := encode.Config{
-		Strategy:                  otlptranslator.TranslationStrategyOption(c.TranslationStrategy),
-		StrictLabels:              c.StrictLabels,
-		KeyedLabels:               c.LabelNameUnderscoreSanitization,
-		ScrapedNames:              c.KeepScrapedNames,
-		Namespace:                 c.Namespace,
-		ExternalLabels:            c.ExternalLabels,
-		TypeAndUnitLabels:         c.TypeAndUnitLabels,
+		Names: names.Config{
+			Strategy:          otlptranslator.TranslationStrategyOption(c.TranslationStrategy),
+			StrictLabels:      c.StrictLabels,
+			KeyedLabels:       c.LabelNameUnderscoreSanitization,
+			ScrapedNames:      c.KeepScrapedNames,
+			Namespace:         c.Namespace,
+			ExternalLabels:    c.ExternalLabels,
+			TypeAndUnitLabels: c.TypeAndUnitLabels,
+		},
 		ScopeLabels:               map[string]encode.ScopeLabels{auto: encode.ScopeLabelsAuto, always: encode.ScopeLabelsOn, never: encode.ScopeLabelsOff}[c.ScopeLabels],
 		PromoteResourceAttributes: c.PromoteResourceAttributes,
 		ExcludeResourceAttributes: c.ExcludeResourceAttributes,

@@ -13,9 +13,10 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
-	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // EndpointConfig is one of several destinations.

@@ -17,11 +17,12 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/inspect"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
-	"github.com/godwit-otel/godwit/internal/handback"
-	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
 // remoteWrite is the exporter. Data goes from the intake, which encodes, into the queue, from which senders, as many

@@ -14,8 +14,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 )
 
 // BenchmarkExporter sends known series through the factory and a real socket to a destination that believes the header.

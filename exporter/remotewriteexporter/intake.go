@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
@@ -295,7 +296,7 @@ func (in *intake) addByResource(md pmetric.Metrics) error {
 
 func (in *intake) tenantOf(r pcommon.Resource) string {
 	if v, ok := r.Attributes().Get(in.cfg.Tenant.FromResourceAttribute); ok {
-		if name := encode.PlainText(v); name != "" {
+		if name := attribute.Text(v); name != "" {
 			return name
 		}
 	}

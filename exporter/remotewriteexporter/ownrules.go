@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
@@ -84,11 +84,11 @@ func (in *intake) relabelFor(b block.Block, rules *block.Rules) block.Block {
 	ruled, left, err := rules.Relabel(b, in.cfg.CompressionLevel)
 	if err != nil {
 		in.telemetry.log.Error("lost points to a defect in the rules of an endpoint; please report it", zap.Error(err))
-		in.telemetry.Dropped(encode.ReasonPanic, b.Samples+b.Histograms)
+		in.telemetry.Dropped(loss.Panic, b.Samples+b.Histograms)
 		return block.Block{}
 	}
-	for reason, n := range map[encode.Reason]int{
-		encode.ReasonRelabelled: left.Dropped, encode.ReasonRules: left.Unusable, encode.ReasonDuplicate: left.Duplicate,
+	for reason, n := range map[loss.Reason]int{
+		loss.Relabelled: left.Dropped, loss.Rules: left.Unusable, loss.Duplicate: left.Duplicate,
 	} {
 		if n > 0 {
 			in.telemetry.Dropped(reason, n)

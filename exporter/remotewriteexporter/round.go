@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
@@ -155,7 +154,7 @@ func (in *intake) encode(tenants []string) []block.Block {
 			largest = min(largest, wire)
 		}
 	}
-	in.encoder.LimitCompressed(largest)
+	in.encoder.Limits.LimitCompressed(largest)
 	var blocks []block.Block
 	for _, tenant := range tenants {
 		for shard := range in.shards.count() {
@@ -164,13 +163,13 @@ func (in *intake) encode(tenants []string) []block.Block {
 	}
 	in.weigh(blocks)
 	for i := range blocks {
-		in.came += requests(in.encoder.Fullness(blocks[i]))
+		in.came += requests(in.encoder.Limits.Fullness(blocks[i]))
 	}
 	return blocks
 }
 
 // format is the best that some destination takes: what others need is made of it when it is sent.
-func (in *intake) format() encode.Format {
+func (in *intake) format() block.Format {
 	best := in.destinations[0].Format()
 	for _, d := range in.destinations[1:] {
 		if f := d.Format(); f.Version > best.Version || f.Version == best.Version && f.Compression > best.Compression {

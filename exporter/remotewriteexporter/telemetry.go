@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
@@ -75,8 +75,8 @@ func (t *telemetry) refused(points int) {
 }
 
 // Dropped counts what the encoder left out.
-func (t *telemetry) Dropped(reason encode.Reason, n int) {
-	if reason == encode.ReasonRelabelled { // nothing is wrong with it
+func (t *telemetry) Dropped(reason loss.Reason, n int) {
+	if reason == loss.Relabelled { // nothing is wrong with it
 		t.builder.ExporterRemotewriteRelabelDroppedPoints.Add(context.Background(), int64(n), t.exporter)
 		return
 	}
@@ -91,7 +91,7 @@ func (t *telemetry) Dropped(reason encode.Reason, n int) {
 }
 
 // First logs what the encoder left out for a reason that is new.
-func (t *telemetry) First(reason encode.Reason, name string) {
+func (t *telemetry) First(reason loss.Reason, name string) {
 	t.log.Warn("cannot send some points; more of the same are counted, not logged",
 		zap.String("reason", string(reason)), zap.String("metric", name))
 }

@@ -21,10 +21,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
-	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // instrumented runs an exporter whose metrics and log can be read.

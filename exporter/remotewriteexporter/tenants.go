@@ -13,8 +13,9 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 	"github.com/godwit-otel/godwit/internal/origin"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
 
 // maxTenantName bounds what names a tenant: servers refuse requests with more than some kilobytes of headers.

@@ -14,9 +14,10 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/config/confighttp"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
 const (
@@ -116,7 +117,7 @@ func (c *Config) Validate() error {
 	}
 
 	encoding := c.encoding(1)
-	if err := encoding.CheckExternalLabels(); err != nil {
+	if err := encoding.Names.CheckExternalLabels(); err != nil {
 		fault("`external_labels`: %w", err)
 	}
 	_, err := relabelling(c.WriteRelabelConfigs, c.scheme(), "")

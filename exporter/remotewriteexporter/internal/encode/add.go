@@ -14,6 +14,9 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // walk is one call of Add on its way through the data.
@@ -75,23 +78,23 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	defer e.survive(func(cause any) int {
+	defer e.losses.Survive(func(cause any) int {
 		err = fmt.Errorf("cannot encode metrics: panic: %v", cause)
 		return all()
 	})
 	if check := e.cfg.CheckTenant; tenant != "" && check != nil {
 		if err := check(tenant); err != nil {
 			name := strconv.Quote(tenant[:min(len(tenant), 64)])
-			e.dropped(ReasonTenantName, name, all())
+			e.losses.Add(loss.TenantName, name, all())
 			return fmt.Errorf("cannot take metrics of tenant %s: %w", name, err)
 		}
 	}
 	t := e.tenant(tenant)
 	if t == nil {
-		e.dropped(ReasonTenants, tenant, all())
+		e.losses.Add(loss.Tenants, tenant, all())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
-	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.snapshot(), form: e.forms.one(0), seen: e.generation.Load(), recalling: recalling{recollection: e.recall(t, loan, all)}}
+	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.Snapshot(), form: e.forms.One(0), seen: e.generation.Load(), recalling: recalling{recollection: e.recall(t, loan, all)}}
 	w.parts = loan.Parts()
 	for i := range n {
 		w.resourceMetrics(at(i))
@@ -104,7 +107,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 	e.counters.hits.Add(w.hits)
 	e.counters.misses.Add(w.misses)
 	e.counters.moves.Add(w.moves)
-	e.dropped(ReasonRelabelled, "", w.ruledOut)
+	e.losses.Add(loss.Relabelled, "", w.ruledOut)
 	return nil
 }
 
@@ -174,7 +177,7 @@ func (w *walk) metric(m pmetric.Metric) {
 	}
 	w.family, w.before = f, nil
 	if f.reason != "" {
-		w.e.dropped(f.reason, m.Name(), max(countPoints(m), 1))
+		w.e.losses.Add(f.reason, m.Name(), max(countPoints(m), 1))
 		return
 	}
 	switch s.kind {
@@ -254,7 +257,7 @@ func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint
 	} else {
 		w.misses++
 	}
-	w.text = w.e.symbols.snapshot()
+	w.text = w.e.symbols.Snapshot()
 	expected.Store(number)
 	if w.before == nil && w.last != nil {
 		w.last.next.Store(number)
@@ -265,12 +268,12 @@ func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint
 // expect is the point that is expected, if it has these attributes and bounds, and its number; else nil.
 func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) (p *point, number uint32) {
 	number = expected.Load()
-	p = w.e.points.one(number)
+	p = w.e.points.One(number)
 	if p.form != w.number { // mostly it is the one of the point before
-		w.form, w.number = w.e.forms.one(p.form), p.form
+		w.form, w.number = w.e.forms.One(p.form), p.form
 	}
 	o := w.form
-	if o.family != w.family || !o.keys.match(m, o.keys.valuesOf(p.values), w.text) || !sameBounds(o.bounds, bounds) {
+	if o.family != w.family || !o.keys.match(m, o.keys.valuesOf(p.values), w.text) || !histogram.SameBounds(o.bounds, bounds) {
 		return nil, 0
 	}
 	w.hits++
@@ -288,25 +291,25 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 	w.before = p
 	w.s.unlisted = w.s.unlisted || p.form == 0
 	if p.one != 0 {
-		k.one = w.e.series.one(p.one)
+		k.one = w.e.series.One(p.one)
 	}
 	if p.parts != 0 {
-		k.parts = *w.e.parts.one(p.parts)
+		k.parts = *w.e.parts.One(p.parts)
 	}
 	if k.one == nil && k.parts == nil {
 		if out := w.e.outcomeOf(p.parts); out == nil {
-			w.e.dropped(ReasonLabel, w.family.name, 1)
+			w.e.losses.Add(loss.Label, w.family.name, 1)
 		} else if w.leaveOut(&out.series); time >= 1e6 {
 			w.latest = max(w.latest, millis(time)) // it is there, only not wanted
 		}
 		return k, false
 	}
 	if p.form == 0 && w.family.temporality == pmetric.AggregationTemporalityDelta {
-		w.e.dropped(ReasonDeltaLimit, w.family.name, 1) // its sum would be lost with it
+		w.e.losses.Add(loss.DeltaLimit, w.family.name, 1) // its sum would be lost with it
 		return k, false
 	}
 	if time < 1e6 {
-		w.e.dropped(ReasonTime, w.family.name, 1)
+		w.e.losses.Add(loss.Time, w.family.name, 1)
 		return k, false
 	}
 	w.latest = max(w.latest, millis(time))
@@ -333,7 +336,7 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 			case pmetric.NumberDataPointValueTypeInt:
 				value = float64(dp.IntValue())
 			default:
-				w.e.dropped(ReasonEmpty, w.family.name, 1)
+				w.e.losses.Add(loss.Empty, w.family.name, 1)
 				continue
 			}
 			bits = math.Float64bits(value)
@@ -342,9 +345,9 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 			start = w.start(dp.StartTimestamp())
 		}
 		if delta && !stale {
-			var reason Reason
-			if value, start, reason = w.e.deltas.number(w.key(p), value, dp.StartTimestamp(), dp.Timestamp()); reason != "" {
-				w.e.dropped(reason, w.family.name, 1)
+			var reason loss.Reason
+			if value, start, reason = w.e.deltas.Number(w.key(p), value, dp.StartTimestamp(), dp.Timestamp()); reason != "" {
+				w.e.losses.Add(reason, w.family.name, 1)
 				continue
 			}
 			bits, start = math.Float64bits(value), w.startMillis(start)

@@ -6,6 +6,7 @@ package encode
 import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // alikeBits is for how many runs there are places: 64 KiB of them. A request of a thousand nodes with fifty labels of a kind has some
@@ -24,11 +25,11 @@ type alike struct {
 // numbers of them: so much of its messages is the same. If messages of the same points have another length, as where a label is there
 // besides, they are further away with each. Of others of the same targets, times and labels of these are the same.
 func (a *alike) keys() [3]uint64 {
-	targets := mix(uint64(a.length), uint64(a.place))
+	targets := store.Mix(uint64(a.length), uint64(a.place))
 	if a.who == 0 {
-		return [...]uint64{mix(targets, a.bits) | 1, 0, targets | 1}
+		return [...]uint64{store.Mix(targets, a.bits) | 1, 0, targets | 1}
 	}
-	return [...]uint64{mix(mix(targets, a.who), 1) | 1, mix(mix(a.who, uint64(a.place)), 2) | 1, targets | 1}
+	return [...]uint64{store.Mix(store.Mix(targets, a.who), 1) | 1, store.Mix(store.Mix(a.who, uint64(a.place)), 2) | 1, targets | 1}
 }
 
 // alikePlace is the last run of a key in the request of an epoch: where the number is in its first stretch, and how long these are.

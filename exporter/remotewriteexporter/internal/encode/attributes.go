@@ -7,10 +7,11 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // keys are the attribute keys of a point in the order they came, and the kinds of their values: ValueTypeEmpty for every
@@ -18,14 +19,14 @@ import (
 type keys struct {
 	names  []string
 	kinds  []pcommon.ValueType
-	values *slab[uint32] // of points with as many keys; nil for what is no point's
+	values *store.Slab[uint32] // of points with as many keys; nil for what is no point's
 }
 
 func (k *keys) valuesOf(n uint32) ids {
 	if n == 0 {
 		return nil
 	}
-	return k.values.run(n)
+	return k.values.Run(n)
 }
 
 // attributes remember a pcommon.Map well enough to recognise it.
@@ -51,10 +52,10 @@ func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
 				return false
 			}
 		case kind == pcommon.ValueTypeEmpty:
-			if PlainText(v) != "" {
+			if attribute.Text(v) != "" {
 				return false
 			}
-		case kind != v.Type() || !textIs(v, text[id]):
+		case kind != v.Type() || !attribute.TextIs(v, text[id]):
 			return false
 		}
 		i++
@@ -69,32 +70,12 @@ func (k *keys) same(m pcommon.Map) bool {
 	}
 	i := 0
 	for name, v := range m.All() {
-		if kindOf(v) != k.kinds[i] || name != k.names[i] {
+		if attribute.KindOf(v) != k.kinds[i] || name != k.names[i] {
 			return false
 		}
 		i++
 	}
 	return true
-}
-
-func kindOf(v pcommon.Value) pcommon.ValueType {
-	if PlainText(v) == "" {
-		return pcommon.ValueTypeEmpty
-	}
-	return v.Type()
-}
-
-// textIs is PlainText(v) == text, without making a string where that is easy.
-func textIs(v pcommon.Value, text string) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeInt:
-		var buf [20]byte
-		return string(strconv.AppendInt(buf[:0], v.Int(), 10)) == text
-	case pcommon.ValueTypeBool:
-		return strconv.FormatBool(v.Bool()) == text
-	default:
-		return PlainText(v) == text
-	}
 }
 
 // pointKeys are keys with room for the values of points. The table is locked.
@@ -105,10 +86,10 @@ func (e *Encoder) pointKeys(m pcommon.Map) *keys {
 }
 
 // valuesOf is where sets of n values are. The table is locked.
-func (e *Encoder) valuesOf(n int) *slab[uint32] {
+func (e *Encoder) valuesOf(n int) *store.Slab[uint32] {
 	s := e.values[n]
 	if s == nil {
-		s = newSlab[uint32](n)
+		s = store.NewSlab[uint32](n)
 		e.values[n] = s
 	}
 	return s
@@ -118,7 +99,7 @@ func (e *Encoder) valuesOf(n int) *slab[uint32] {
 func (e *Encoder) keys(m pcommon.Map) *keys {
 	k := &keys{names: make([]string, 0, m.Len()), kinds: make([]pcommon.ValueType, 0, m.Len())}
 	for name, v := range m.All() {
-		k.names, k.kinds = append(k.names, e.keep(name)), append(k.kinds, kindOf(v))
+		k.names, k.kinds = append(k.names, e.keep(name)), append(k.kinds, attribute.KindOf(v))
 	}
 	return k
 }
@@ -126,7 +107,7 @@ func (e *Encoder) keys(m pcommon.Map) *keys {
 // remember copies m. The table is locked.
 func (e *Encoder) remember(m pcommon.Map) attributes {
 	values := make(ids, m.Len())
-	e.symbols.pack(values, m)
+	e.symbols.Pack(values, m)
 	return attributes{e.keys(m), values}
 }
 
@@ -136,16 +117,16 @@ func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
 	if len(k.names) == 0 {
 		return 0
 	}
-	n := k.values.add()
-	values := ids(k.values.run(n))
-	e.symbols.pack(values, m)
+	n := k.values.Add()
+	values := ids(k.values.Run(n))
+	e.symbols.Pack(values, m)
 	if len(values) > math.MaxUint16 {
 		return n
 	}
 	few, is := e.recent.few(values, e.listed)
 	for _, was := range few {
-		if was.width == is.width && was.tag == is.tag && slices.Equal(k.values.run(was.number), values) {
-			k.values.giveBack(n)
+		if was.width == is.width && was.tag == is.tag && slices.Equal(k.values.Run(was.number), values) {
+			k.values.GiveBack(n)
 			return was.number
 		}
 	}
@@ -181,9 +162,9 @@ func (r *recent) few(values ids, points int) ([]packed, packed) {
 	}
 	h := uint64(len(values))
 	for _, id := range values {
-		h = mix(h, uint64(id))
+		h = store.Mix(h, uint64(id))
 	}
-	at := uint64(fold(h)) * uint64(len(*r)/setsOfHash) >> 32 * setsOfHash
+	at := uint64(store.Fold(h)) * uint64(len(*r)/setsOfHash) >> 32 * setsOfHash
 	return (*r)[at : at+setsOfHash], packed{width: uint16(len(values)), tag: uint16(h)}
 }
 
@@ -197,16 +178,12 @@ func (r *recent) forget(points int) {
 
 // keep is a copy of s: the one that symbols share.
 func (e *Encoder) keep(s string) string {
-	return e.symbols.textOf(e.symbols.keep(s))
+	return e.symbols.TextOf(e.symbols.Keep(s))
 }
 
-// mix folds the hash of a part into that of a whole.
-func mix(h, part uint64) uint64 {
-	h = (h ^ part) * 0x9e3779b97f4a7c15
-	return h ^ h>>29
+func (e *Encoder) hashString(h uint64, s string) uint64 {
+	return store.Mix(h, maphash.String(e.seed, s))
 }
-
-func (e *Encoder) hashString(h uint64, s string) uint64 { return mix(h, maphash.String(e.seed, s)) }
 
 func (e *Encoder) hashMap(h uint64, m pcommon.Map) uint64 {
 	for k, v := range m.All() {
@@ -214,34 +191,8 @@ func (e *Encoder) hashMap(h uint64, m pcommon.Map) uint64 {
 		if v.Type() == pcommon.ValueTypeStr {
 			h = e.hashString(h, v.Str())
 		} else {
-			h = mix(e.hashString(h, PlainText(v)), uint64(v.Type()))
+			h = store.Mix(e.hashString(h, attribute.Text(v)), uint64(v.Type()))
 		}
 	}
 	return h
-}
-
-// glob says whether name matches pattern, in which * stands for any text and ? for any byte.
-func glob(pattern, name string) bool {
-	star, mark := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p++
-			n++
-		case star >= 0: // let the last star take one more
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
-
-func globAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, name) })
 }

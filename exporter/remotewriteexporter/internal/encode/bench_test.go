@@ -22,9 +22,9 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // cpuTime is what the process used so far: on a busy machine it says more than the clock.
@@ -41,15 +41,15 @@ func cpuTime(t testing.TB) int64 {
 func BenchmarkKnownPages(b *testing.B) {
 	for _, targets := range []int{20, 100, 1000} {
 		pages, total := labPages(b, targets)
-		raw := Format{Version: promwrite.V2, Compression: promwrite.Identity}
+		raw := block.Format{Version: promwrite.V2, Compression: promwrite.Identity}
 		b.Run(fmt.Sprintf("v2/zstd/lent/targets=%d", targets), func(b *testing.B) { benchmarkPages(b, pages, total, v2Zstd, true, nil) })
 		b.Run(fmt.Sprintf("v2/raw/lent/targets=%d", targets), func(b *testing.B) { benchmarkPages(b, pages, total, raw, true, nil) })
 		for _, f := range []struct {
 			name   string
-			format Format
+			format block.Format
 		}{
 			{"v2/zstd", v2Zstd},
-			{"v2/zstd2", Format{Version: v2Zstd.Version, Compression: v2Zstd.Compression, Level: 2}},
+			{"v2/zstd2", block.Format{Version: v2Zstd.Version, Compression: v2Zstd.Compression, Level: 2}},
 			{"v2/snappy", v2Snappy},
 			{"v2/raw", raw},
 			{"v1/zstd", v1Zstd},
@@ -88,7 +88,7 @@ func BenchmarkRules(b *testing.B) {
 	}
 }
 
-func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f Format, lent bool, change func(*Config)) *Encoder {
+func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f block.Format, lent bool, change func(*Config)) *Encoder {
 	e, _ := newEncoder(b, change)
 	var blocks []block.Block
 	loans := make([]*handback.Loan, len(pages))

@@ -18,9 +18,10 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/internal/racetest"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 func TestKnownSamplesAllocateNothing(t *testing.T) {
@@ -288,7 +289,7 @@ func TestTenantsAreApartAndBounded(t *testing.T) {
 	require.NoError(t, e.Add(gauge("g", 1, epoch), "a"))
 	require.NoError(t, e.Add(gauge("g", 2, epoch), "b"))
 	require.ErrorContains(t, e.Add(gauge("g", 3, epoch), "c"), `tenant "c"`)
-	assert.Equal(t, map[Reason]int{ReasonTenants: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Tenants: 1}, d.counts)
 	for i, tenant := range []string{"a", "b"} {
 		blocks := e.Flush(0, tenant, v2Zstd, nil)
 		require.Len(t, blocks, 1)
@@ -427,11 +428,11 @@ func TestShardsChangeAndSeriesStayKnown(t *testing.T) {
 	e, _ := newEncoder(t, nil)
 	md := page(1, 200, epoch)
 	require.NoError(t, e.Add(md, ""))
-	flushAll(e, Format{Version: 2})
+	flushAll(e, block.Format{Version: 2})
 	for _, shards := range []int{2, 7, 256, 3, 1} {
 		e.SetShards(shards)
 		require.NoError(t, e.Add(md, ""))
-		blocks := flushAll(e, Format{Version: 2})
+		blocks := flushAll(e, block.Format{Version: 2})
 		used := map[int]bool{}
 		for _, b := range blocks {
 			used[b.Shard] = true
@@ -453,9 +454,9 @@ func TestPointsWithOtherKeysHaveOtherHashes(t *testing.T) {
 		require.NoError(t, e.Add(gauge("m", 1, epoch, fmt.Sprint("key", i), "same"), ""))
 	}
 	alike := map[uint32]int{}
-	for _, s := range e.tenants[""].points.slots {
-		if s.entry != 0 {
-			alike[s.hash]++
+	for _, s := range e.tenants[""].points.Slots {
+		if s.Entry != 0 {
+			alike[s.Hash]++
 		}
 	}
 	require.Greater(t, len(alike), points-10)

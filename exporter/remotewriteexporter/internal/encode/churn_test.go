@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
 // churn is scrapes of series that live for one of them: each has n new ones, and marks those before as stale.

@@ -26,6 +26,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // tape makes choices from the bytes of a fuzz input: each takes one, and what is left out is 0.
@@ -346,8 +348,8 @@ func checkCollisions(t *testing.T, data []byte) {
 				}
 			}
 			require.Len(t, got, len(want))
-			require.Equal(t, given-len(want), d.counts[ReasonDuplicate])
-			require.Equal(t, d.counts[ReasonDuplicate], d.total())
+			require.Equal(t, given-len(want), d.counts[loss.Duplicate])
+			require.Equal(t, d.counts[loss.Duplicate], d.total())
 		}
 	}
 }

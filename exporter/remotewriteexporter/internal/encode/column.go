@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
 const (
@@ -55,7 +57,7 @@ type buffer struct {
 	batches    []batch
 	samples    samples
 	starts     []int64
-	histograms []histogram
+	histograms []native
 	exemplars  []exemplar
 	bytes      []byte // of histograms and exemplars
 	// unlisted says that some series had no place in the cache: the same one may be here several times.
@@ -115,8 +117,8 @@ func (b *buffer) start(s *sample) int64 {
 	return b.starts[s.extra-1]
 }
 
-// histogram is an encoded native histogram, but for the start timestamp.
-type histogram struct {
+// native is an encoded native histogram, but for the start timestamp.
+type native struct {
 	start      int64
 	first, end uint32 // in bytes
 	custom     bool   // of custom buckets
@@ -141,9 +143,7 @@ type scratch struct {
 	bounds      []float64
 	counts      []uint64
 	encoded     []byte
-	positive    []bucket
-	negative    []bucket
-	exponential exponential
+	exponential histogram.Exponential
 	native      promwrite.Histogram
 }
 
@@ -278,7 +278,7 @@ func (c *column) take(p *part, unlisted bool) {
 			switch {
 			case v.kind != kindNumber:
 				s.bits, s.extra = 0, isHistogram|uint32(len(b.histograms))
-				b.histograms = append(b.histograms, histogram{
+				b.histograms = append(b.histograms, native{
 					start: v.start, first: base + uint32(v.bits>>32), end: base + uint32(v.bits), custom: v.kind == kindCustom,
 				})
 			default:

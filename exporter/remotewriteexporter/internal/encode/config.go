@@ -7,17 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/prometheus/otlptranslator"
 	"github.com/prometheus/prometheus/model/relabel"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
-
-// Format is how a request is written.
-type Format = block.Format
 
 // ScopeLabels says which series bear the name, version and attributes of their scope as labels.
 type ScopeLabels uint8
@@ -40,21 +36,8 @@ const (
 
 // Config says how points become series. Start from DefaultConfig.
 type Config struct {
-	// Strategy decides how names are translated.
-	Strategy otlptranslator.TranslationStrategyOption
-	// StrictLabels collapses runs of underscores in label names and puts `key` before a leading one.
-	StrictLabels bool
-	// KeyedLabels puts `key` before a leading underscore, and keeps runs of them: what Prometheus does with OTLP by default.
-	KeyedLabels bool
-	// ScrapedNames keeps the names of scraped metrics as they are where they are valid: a scrape already
-	// yields Prometheus names, to which suffixes would do harm.
-	ScrapedNames bool
-	// Namespace is put before each metric name.
-	Namespace string
-	// ExternalLabels are added to each series that has no label of that name.
-	ExternalLabels map[string]string
-	// TypeAndUnitLabels adds the type and the unit of a metric as labels, as a feature of Prometheus does.
-	TypeAndUnitLabels bool
+	// Names says how names are translated.
+	Names names.Config
 	// ScopeLabels adds the scope as labels.
 	ScopeLabels ScopeLabels
 	// PromoteResourceAttributes are globs of the resource attributes that become labels of each series,
@@ -105,7 +88,7 @@ type Config struct {
 // DefaultConfig has contrib's rules of naming and the request sizes that compress well.
 func DefaultConfig() Config {
 	return Config{
-		Strategy:           otlptranslator.UnderscoreEscapingWithSuffixes,
+		Names:              names.Config{Strategy: otlptranslator.UnderscoreEscapingWithSuffixes},
 		ScopeLabels:        ScopeLabelsAuto,
 		TargetInfo:         true,
 		TargetInfoInterval: time.Minute,
@@ -126,12 +109,6 @@ func DefaultConfig() Config {
 
 func (cfg *Config) validate() error {
 	var errs []error
-	switch cfg.Strategy {
-	case otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
-		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation:
-	default:
-		errs = append(errs, fmt.Errorf("unknown translation strategy %q", cfg.Strategy))
-	}
 	for _, f := range []struct {
 		name  string
 		value int
@@ -155,40 +132,4 @@ func (cfg *Config) validate() error {
 		errs = append(errs, fmt.Errorf("max delta must be positive, got %d", cfg.MaxDelta))
 	}
 	return errors.Join(errs...)
-}
-
-func (cfg *Config) labelNamer() otlptranslator.LabelNamer {
-	return otlptranslator.LabelNamer{
-		UTF8Allowed:                 !cfg.Strategy.ShouldEscape(),
-		UnderscoreLabelSanitization: cfg.StrictLabels || cfg.KeyedLabels,
-		PreserveMultipleUnderscores: !cfg.StrictLabels,
-	}
-}
-
-// CheckExternalLabels says what is wrong with their names.
-func (cfg *Config) CheckExternalLabels() error {
-	_, err := cfg.externalLabels()
-	return err
-}
-
-// externalLabels are those of a value, translated and sorted by name.
-func (cfg *Config) externalLabels() ([]label, error) {
-	namer := cfg.labelNamer()
-	var list []label
-	for name, value := range cfg.ExternalLabels {
-		clean, err := namer.Build(name)
-		if err != nil {
-			return nil, fmt.Errorf("cannot use external label %q: %w", name, err)
-		}
-		if value != "" {
-			list = append(list, label{clean, value})
-		}
-	}
-	slices.SortFunc(list, byName)
-	for i := 1; i < len(list); i++ {
-		if list[i].name == list[i-1].name {
-			return nil, fmt.Errorf("cannot use external label %q: two names become it", list[i].name)
-		}
-	}
-	return list, nil
 }

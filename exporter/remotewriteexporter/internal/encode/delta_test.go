@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 func second(n int) pcommon.Timestamp {
@@ -54,8 +56,8 @@ func TestDeltaIsDroppedAndNamedOnce(t *testing.T) {
 		require.NoError(t, e.Add(deltaSumPoint("a", i, 1), ""))
 	}
 	assert.Empty(t, flushAll(e, v2Zstd))
-	assert.Equal(t, map[Reason]int{ReasonTemporality: 3}, d.counts)
-	assert.Equal(t, map[Reason]string{ReasonTemporality: "d"}, d.firsts)
+	assert.Equal(t, map[loss.Reason]int{loss.Temporality: 3}, d.counts)
+	assert.Equal(t, map[loss.Reason]string{loss.Temporality: "d"}, d.firsts)
 }
 
 func TestUnspecifiedTemporalityIsDropped(t *testing.T) {
@@ -64,7 +66,7 @@ func TestUnspecifiedTemporalityIsDropped(t *testing.T) {
 		SetAggregationTemporality(pmetric.AggregationTemporalityUnspecified)
 	series, d := sent(t, v2Zstd, cumulative, md)
 	assert.Empty(t, series)
-	assert.Equal(t, map[Reason]int{ReasonTemporality: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Temporality: 1}, d.counts)
 }
 
 func TestDeltaSumsAddUp(t *testing.T) {
@@ -86,7 +88,7 @@ func TestDeltaSumsAddUp(t *testing.T) {
 		{Value: 8.5, Timestamp: at(3), StartTimestamp: start},
 	}, series[0].Samples)
 	assert.InDelta(t, 75, series[1].Samples[2].Value, 0)
-	assert.Equal(t, map[Reason]int{ReasonDeltaOrder: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.DeltaOrder: 1}, d.counts)
 	assert.Equal(t, 2, e.Stats().Deltas)
 }
 
@@ -94,7 +96,7 @@ func TestDeltaSumsAreBoundedAndExpire(t *testing.T) {
 	e, d := newEncoder(t, func(c *Config) { c.Delta, c.MaxDelta, c.IdleGenerations = DeltaCumulative, 1, 2 })
 	require.NoError(t, e.Add(deltaSumPoint("a", 0, 1), ""))
 	require.NoError(t, e.Add(deltaSumPoint("b", 0, 1), ""))
-	assert.Equal(t, map[Reason]int{ReasonDeltaLimit: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.DeltaLimit: 1}, d.counts)
 	assert.Equal(t, 1, e.Stats().Deltas)
 	flushAll(e, v2Zstd)
 	for range 3 {
@@ -102,13 +104,13 @@ func TestDeltaSumsAreBoundedAndExpire(t *testing.T) {
 	}
 	assert.Zero(t, e.Stats().Deltas)
 	require.NoError(t, e.Add(deltaSumPoint("b", 1, 1), ""))
-	assert.Equal(t, 1, d.counts[ReasonDeltaLimit])
+	assert.Equal(t, 1, d.counts[loss.DeltaLimit])
 
 	// A series that has no place in the cache has none for its sum.
 	e, d = newEncoder(t, func(c *Config) { c.Delta, c.MaxSeries = DeltaCumulative, 1 })
 	require.NoError(t, e.Add(gauge("g", 1, epoch), ""))
 	require.NoError(t, e.Add(deltaSumPoint("b", 0, 1), ""))
-	assert.Equal(t, map[Reason]int{ReasonDeltaLimit: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.DeltaLimit: 1}, d.counts)
 }
 
 func TestDeltaHistogramsAddUp(t *testing.T) {

@@ -11,33 +11,34 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/otlptranslator"
-
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/delta"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/exemplars"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/rules"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/size"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // Encoder holds the caches and the columns.
 type Encoder struct {
-	cfg         Config
-	telemetry   Telemetry
-	metricNamer otlptranslator.MetricNamer
-	labelNamer  otlptranslator.LabelNamer
-	unitNamer   otlptranslator.UnitNamer
-	external    []label // sorted by name
-	rules       *rules  // nil if there are none
-	seed        maphash.Seed
-	hashMask    uint64 // all ones; tests make everything collide
-	symbols     *symbols
-	deltas      deltas
-	sent        lastExemplars // exemplars
-	counters    counters
-	firstsMu    sync.Mutex
-	firsts      map[Reason]bool // dropped for, so far
-	scratches   chan *scratch
-	flushers    chan *flusher
-	bodies      block.Memory
-	ratio       [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
-	compressed  atomic.Int64        // the most compressed bytes of a request
+	cfg    Config
+	losses *loss.Counter
+	// Limits are those of requests.
+	Limits *size.Limits
+
+	names     *names.Translator
+	rules     *rules.Rules // nil if there are none
+	seed      maphash.Seed
+	hashMask  uint64 // all ones; tests make everything collide
+	symbols   *store.Symbols
+	deltas    *delta.Sums[deltaKey]
+	sent      exemplars.Sent // exemplars
+	counters  counters
+	scratches chan *scratch
+	flushers  chan *flusher
+	bodies    block.Memory
 
 	// mu is held for reading by whoever uses entries of the caches or the columns, and for writing by Expire, which
 	// removes entries, and by SetShards, which changes columns.
@@ -47,17 +48,17 @@ type Encoder struct {
 	tenants    map[string]*tenant
 	listed     int // places of points in the tables
 	wide       int // those of points of many attributes
-	points     *slab[point]
-	series     *slab[series]
-	layouts    *slab[layout]
-	forms      *slab[form]
-	parts      *slab[[]*series]
-	values     map[int]*slab[uint32] // of points, by how many a point has
-	recent     recent                // of values
-	widths     map[int]*keys         // of values that are no attributes', by how many there are
-	ruling     []label               // scratch
-	out        [2]outcome            // of series that rules leave none of
-	hashed     []byte                // scratch
+	points     *store.Slab[point]
+	series     *store.Slab[series]
+	layouts    *store.Slab[layout]
+	forms      *store.Slab[form]
+	parts      *store.Slab[[]*series]
+	values     map[int]*store.Slab[uint32] // of points, by how many a point has
+	recent     recent                      // of values
+	widths     map[int]*keys               // of values that are no attributes', by how many there are
+	ruling     []names.Label               // scratch
+	out        [2]outcome                  // of series that rules leave none of
+	hashed     []byte                      // scratch
 	resources  int
 	familyIDs  uint64
 	resourceID uint32
@@ -81,57 +82,52 @@ type tenant struct {
 	name      string
 	columns   []column
 	families  map[uint64]*family
-	points    index
-	series    index
+	points    store.Index
+	series    store.Index
 	resources map[uint64]*resource
 	labelSets map[uint64]*resourceLabels
 	schemas   map[string]*schema
 	scopes    map[uint64]*scope
 	metas     map[metaKey]*meta
-	layouts   index           // of series that rules have changed
+	layouts   store.Index     // of series that rules have changed
 	none      *resourceLabels // what contributes no labels
 }
 
 // New makes an Encoder. It holds no goroutines, so there is nothing to close.
-func New(cfg Config, telemetry Telemetry) (*Encoder, error) {
+func New(cfg Config, telemetry loss.Telemetry) (*Encoder, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("cannot make an encoder: %w", err)
 	}
 	e := &Encoder{
-		cfg:         cfg,
-		telemetry:   telemetry,
-		metricNamer: otlptranslator.NewMetricNamer(cfg.Namespace, cfg.Strategy),
-		labelNamer:  cfg.labelNamer(),
-		unitNamer:   otlptranslator.UnitNamer{UTF8Allowed: !cfg.Strategy.ShouldEscape()},
-		seed:        maphash.MakeSeed(),
-		hashMask:    math.MaxUint64,
-		symbols:     newSymbols(),
-		flushers:    make(chan *flusher, runtime.GOMAXPROCS(0)),
-		scratches:   make(chan *scratch, runtime.GOMAXPROCS(0)),
-		tenants:     map[string]*tenant{},
-		points:      newSlab[point](1),
-		series:      newSlab[series](1),
-		layouts:     newSlab[layout](1),
-		forms:       newSlab[form](1),
-		parts:       newSlab[[]*series](1),
-		values:      map[int]*slab[uint32]{},
-		widths:      map[int]*keys{},
-		firsts:      map[Reason]bool{},
+		cfg:       cfg,
+		losses:    loss.New(telemetry),
+		Limits:    size.New(cfg.MaxSamples, cfg.MaxRawBytes, cfg.MaxCompressedBytes),
+		deltas:    delta.New[deltaKey](cfg.MaxDelta),
+		seed:      maphash.MakeSeed(),
+		hashMask:  math.MaxUint64,
+		symbols:   store.NewSymbols(),
+		flushers:  make(chan *flusher, runtime.GOMAXPROCS(0)),
+		scratches: make(chan *scratch, runtime.GOMAXPROCS(0)),
+		tenants:   map[string]*tenant{},
+		points:    store.NewSlab[point](1),
+		series:    store.NewSlab[series](1),
+		layouts:   store.NewSlab[layout](1),
+		forms:     store.NewSlab[form](1),
+		parts:     store.NewSlab[[]*series](1),
+		values:    map[int]*store.Slab[uint32]{},
+		widths:    map[int]*keys{},
 	}
-	e.compressed.Store(int64(cfg.MaxCompressedBytes))
 	e.generation.Store(1)
 	e.mostEndings.Store(fewEndings)
-	e.deltas.init(cfg.MaxDelta)
-	external, err := cfg.externalLabels()
-	if err != nil {
-		return nil, err
+	var err error
+	if e.names, err = names.New(cfg.Names); err != nil {
+		return nil, fmt.Errorf("cannot make an encoder: %w", err)
 	}
-	e.external = external
-	if e.rules, err = newRules(cfg.Rules, cfg.Strategy.ShouldEscape()); err != nil {
+	if e.rules, err = rules.New(cfg.Rules, cfg.Names.Strategy.ShouldEscape()); err != nil {
 		return nil, fmt.Errorf("cannot make an encoder: %w", err)
 	}
 	for i := range e.out {
-		e.out[i].parts = e.parts.add()
+		e.out[i].parts = e.parts.Add()
 	}
 	return e, nil
 }
@@ -173,9 +169,4 @@ func (e *Encoder) SetShards(n int) {
 	for _, t := range e.tenants {
 		t.columns = newColumns(n)
 	}
-}
-
-// LimitCompressed learns how large a request the receivers take, from their 413. It is never more than was configured.
-func (e *Encoder) LimitCompressed(n int) {
-	e.compressed.Store(int64(max(1, min(n, e.cfg.MaxCompressedBytes))))
 }

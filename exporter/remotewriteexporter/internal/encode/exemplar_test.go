@@ -15,7 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
-	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // classicOf is metrics of one histogram of bounds 1 and 2.
@@ -147,29 +148,6 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 	}
 }
 
-func TestLastExemplarsAreBounded(t *testing.T) {
-	racetest.Sequential(t)
-	var x lastExemplars
-	for i := range uint64(2 * maxLastExemplars) {
-		place := mix(0, i)
-		assert.False(t, x.repeats(place, i))
-		assert.True(t, x.repeats(place, i))
-		assert.False(t, x.repeats(place, i+1))
-	}
-	assert.Len(t, x.entries, maxLastExemplars)
-	x = lastExemplars{}
-	for i := range uint64(maxLastExemplars / 4) {
-		x.repeats(mix(0, i), i)
-	}
-	again := 0
-	for i := range uint64(maxLastExemplars / 4) {
-		if !x.repeats(mix(0, i), i) {
-			again++
-		}
-	}
-	assert.Less(t, again, maxLastExemplars/400, "growing loses next to none")
-}
-
 func TestReservedLabelsAreTheMetrics(t *testing.T) {
 	md, _ := classicOf("le", "mine", "quantile", "q")
 	series, d := sent(t, v2Zstd, nil, md)
@@ -195,7 +173,7 @@ func TestCustomBucketsThatDescendAreCounted(t *testing.T) {
 	dp.ExplicitBounds().FromRaw([]float64{2, 1})
 	series, d := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = true }, md)
 	assert.Empty(t, series)
-	assert.Equal(t, map[Reason]int{ReasonBuckets: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Buckets: 1}, d.counts)
 }
 
 func TestExemplarsOfIDsAlone(t *testing.T) {

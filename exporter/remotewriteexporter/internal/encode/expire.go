@@ -30,13 +30,13 @@ func (e *Encoder) expire(advance bool) {
 		at := seen.Load()
 		return at != ended && generation-at < idle
 	}, values: map[int][]bool{}}
-	x.symbols = make([]bool, len(e.symbols.snapshot()))
+	x.symbols = make([]bool, len(e.symbols.Snapshot()))
 	for width, s := range e.values {
-		x.values[width] = make([]bool, s.size())
+		x.values[width] = make([]bool, s.Size())
 	}
 	before := e.listed
 	e.listed, e.wide, e.resources = 0, 0, 0
-	e.deltas.expire(e.cfg.IdleGenerations, advance, func(k deltaKey) {
+	e.deltas.Expire(e.cfg.IdleGenerations, advance, func(k deltaKey) {
 		x.keepSeries(k.series)
 		x.keepLabels(k.labels)
 	})
@@ -51,7 +51,7 @@ func (e *Encoder) expire(advance bool) {
 		e.removals++
 	}
 	x.slabs()
-	e.symbols.release(x.symbols)
+	e.symbols.Release(x.symbols)
 	e.endings.Store(0)
 	e.mostEndings.Store(int64(e.listed)/endedPart + fewEndings)
 	e.counters.evictions.Add(uint64(max(before-e.listed, 0)))
@@ -78,8 +78,8 @@ type expiry struct {
 // refer to: in that of a table, each look would be anywhere.
 func (x *expiry) points() {
 	e := x.e
-	x.kept = make([]bool, e.points.size())
-	e.points.each(func(n uint32, p *point) {
+	x.kept = make([]bool, e.points.Size())
+	e.points.Each(func(n uint32, p *point) {
 		if p.form == 0 {
 			return
 		}
@@ -89,7 +89,7 @@ func (x *expiry) points() {
 			return
 		}
 		x.kept[n] = true
-		f := e.forms.one(p.form)
+		f := e.forms.One(p.form)
 		places := placesOf(len(f.keys.names))
 		if e.listed += places; places > 1 {
 			e.wide += places
@@ -97,10 +97,10 @@ func (x *expiry) points() {
 		x.keepForm(f)
 		x.keepValuesOf(f.keys, p.values)
 		if p.one != 0 {
-			x.keepSeries(e.series.one(p.one))
+			x.keepSeries(e.series.One(p.one))
 		}
 		if p.parts != 0 {
-			for _, s := range *e.parts.one(p.parts) {
+			for _, s := range *e.parts.One(p.parts) {
 				x.keepSeries(s)
 			}
 		}
@@ -109,7 +109,7 @@ func (x *expiry) points() {
 		return
 	}
 	// Neighbours point at each other from table to table: the dead must be known before links are cut.
-	e.points.each(func(_ uint32, p *point) {
+	e.points.Each(func(_ uint32, p *point) {
 		if next := p.next.Load(); next != 0 && !x.kept[next] {
 			p.next.Store(0)
 		}
@@ -118,10 +118,10 @@ func (x *expiry) points() {
 
 // series takes those out of the tables that nothing refers to.
 func (x *expiry) series() {
-	kept := make([]bool, x.e.series.size())
-	x.e.series.each(func(n uint32, s *series) { kept[n] = s.marked == x.mark })
+	kept := make([]bool, x.e.series.Size())
+	x.e.series.Each(func(n uint32, s *series) { kept[n] = s.marked == x.mark })
 	for _, t := range x.e.tenants {
-		t.series.sweep(func(n uint32) bool { return kept[n] })
+		t.series.Sweep(func(n uint32) bool { return kept[n] })
 	}
 }
 
@@ -130,7 +130,7 @@ func (x *expiry) keepSeries(s *series) {
 		return
 	}
 	s.marked = x.mark
-	l := x.e.layouts.one(s.layout)
+	l := x.e.layouts.One(s.layout)
 	x.keepLayout(l)
 	x.keepValuesOf(l.keys, s.values)
 }
@@ -161,7 +161,7 @@ func (x *expiry) keepForm(s *form) {
 	s.marked = x.mark
 	s.family.marked = x.mark
 	for _, l := range s.layouts {
-		x.keepLayout(x.e.layouts.one(l))
+		x.keepLayout(x.e.layouts.One(l))
 	}
 }
 
@@ -172,7 +172,7 @@ func (x *expiry) keepValuesOf(k *keys, n uint32) {
 	}
 	if kept := &x.values[len(k.names)][n]; !*kept {
 		*kept = true
-		x.keepValues(k.values.run(n))
+		x.keepValues(k.values.Run(n))
 	}
 }
 
@@ -208,7 +208,7 @@ func (x *expiry) tenant(t *tenant) bool {
 			pending = x.buffer(c.cut) || pending
 		}
 	}
-	t.points.sweep(func(n uint32) bool { return x.kept[n] })
+	t.points.Sweep(func(n uint32) bool { return x.kept[n] })
 	sweep(t.families, func(f *family) **family { return &f.sibling }, func(f *family) bool {
 		f.dead = f.marked != x.mark
 		if f.dead {
@@ -219,7 +219,7 @@ func (x *expiry) tenant(t *tenant) bool {
 			f.scope.marked = x.mark
 			x.keepValues(f.scope.attributes.values)
 		}
-		f.forms = slices.DeleteFunc(f.forms, func(n uint32) bool { return x.e.forms.one(n).marked != x.mark })
+		f.forms = slices.DeleteFunc(f.forms, func(n uint32) bool { return x.e.forms.One(n).marked != x.mark })
 		if f.meta != nil {
 			x.keepMeta(f.meta)
 		}
@@ -252,7 +252,7 @@ func (x *expiry) tenant(t *tenant) bool {
 	sweep(t.labelSets, func(l *resourceLabels) **resourceLabels { return &l.sibling },
 		func(l *resourceLabels) bool { return l.marked == x.mark })
 	sweep(t.scopes, func(s *scope) **scope { return &s.sibling }, func(s *scope) bool { return s.marked == x.mark })
-	t.layouts.sweep(func(n uint32) bool { return x.e.layouts.one(n).marked == x.mark })
+	t.layouts.Sweep(func(n uint32) bool { return x.e.layouts.One(n).marked == x.mark })
 	for k, s := range t.schemas {
 		if s.marked != x.mark {
 			delete(t.schemas, k)
@@ -263,7 +263,7 @@ func (x *expiry) tenant(t *tenant) bool {
 			delete(t.metas, k)
 		}
 	}
-	return pending || t.points.used > 0 || len(t.resources) > 0
+	return pending || t.points.Len() > 0 || len(t.resources) > 0
 }
 
 // buffer keeps what b refers to, and says whether that is anything.
@@ -280,25 +280,25 @@ func (x *expiry) buffer(b *buffer) bool {
 // slabs frees what no table and nothing pending refers to any more.
 func (x *expiry) slabs() {
 	e := x.e
-	parts := make([]bool, e.parts.size())
+	parts := make([]bool, e.parts.Size())
 	for i := range e.out {
 		parts[e.out[i].parts] = true
 	}
-	e.points.sweep(func(n uint32) bool {
-		p := e.points.one(n)
+	e.points.Sweep(func(n uint32) bool {
+		p := e.points.One(n)
 		if p.form != 0 {
 			parts[p.parts] = true
 		}
 		return p.form != 0
 	})
-	e.parts.sweep(func(n uint32) bool { return parts[n] })
-	e.series.sweep(func(n uint32) bool { return e.series.one(n).marked == x.mark })
-	e.forms.sweep(func(n uint32) bool { return e.forms.one(n).marked == x.mark })
-	e.layouts.sweep(func(n uint32) bool { return e.layouts.one(n).marked == x.mark })
+	e.parts.Sweep(func(n uint32) bool { return parts[n] })
+	e.series.Sweep(func(n uint32) bool { return e.series.One(n).marked == x.mark })
+	e.forms.Sweep(func(n uint32) bool { return e.forms.One(n).marked == x.mark })
+	e.layouts.Sweep(func(n uint32) bool { return e.layouts.One(n).marked == x.mark })
 	e.recent.forget(e.listed)
 	for width, s := range e.values {
 		kept := x.values[width]
-		s.sweep(func(n uint32) bool { return kept[n] })
+		s.Sweep(func(n uint32) bool { return kept[n] })
 	}
 }
 

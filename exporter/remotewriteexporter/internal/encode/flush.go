@@ -5,12 +5,13 @@ package encode
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
 // Cut ends what is there: the next Flush of each shard and tenant takes what was added before, however late it comes. It
@@ -31,7 +32,7 @@ func (e *Encoder) Cut(dst []string) []string {
 
 // Flush turns what a shard of a tenant holds, or held at the last Cut, into requests and appends these to dst. Within one
 // series earlier samples come first, through all blocks in order.
-func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) (blocks []block.Block) {
+func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Block) (blocks []block.Block) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	e.tableMu.Lock()
@@ -49,7 +50,7 @@ func (e *Encoder) Flush(shard int, tenant string, f Format, dst []block.Block) (
 	}
 	w := e.flusher()
 	w.format, w.shard, w.tenant, w.dst = f, shard, tenant, dst
-	defer e.survive(func(any) int {
+	defer e.losses.Survive(func(any) int {
 		lost := b.samples.len()
 		for _, made := range w.dst[len(dst):] {
 			lost -= made.Samples + made.Histograms
@@ -75,7 +76,7 @@ func (e *Encoder) flusher() *flusher {
 	default:
 		w = &flusher{e: e}
 	}
-	w.text = e.symbols.snapshot()
+	w.text = e.symbols.Snapshot()
 	if n := len(w.text); n > len(w.local) {
 		w.local = append(w.local, make([]localRef, n-len(w.local))...)
 	}
@@ -90,7 +91,7 @@ type flusher struct {
 	grids grids
 
 	e      *Encoder
-	format Format
+	format block.Format
 	shard  int
 	tenant string
 	dst    []block.Block
@@ -118,9 +119,8 @@ type flusher struct {
 
 func (w *flusher) run(b *buffer) {
 	w.layOut(b)
-	w.rawLimit = w.e.rawLimit(w.format)
-	requests := (b.samples.len() + w.e.cfg.MaxSamples - 1) / w.e.cfg.MaxSamples
-	w.sampleLimit = (b.samples.len() + requests - 1) / requests // requests of one size, not full ones and a rest
+	w.rawLimit = w.e.Limits.Raw(w.format)
+	w.sampleLimit = w.e.Limits.PerRequest(b.samples.len())
 	w.begin()
 	w.exemplars = b.exemplars
 	for order := w.order[:w.grids.apart(len(w.order))]; len(order) > 0; {
@@ -189,7 +189,7 @@ func (w *flusher) layOut(b *buffer) {
 		w.sort(b)
 	}
 	if w.format.Version == promwrite.V2 && !b.unlisted { // samples of a series that is there twice stay in their order
-		w.byLayout(b.series, w.e.layouts.size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
+		w.byLayout(b.series, w.e.layouts.Size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
 	} else {
 		w.asTheyCame(len(b.series))
 	}
@@ -297,7 +297,7 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *row, place uint32, cells 
 			w.write(b, s, place, cells[:1], exemplars)
 			cells, exemplars = cells[1:], nil
 		default:
-			w.e.dropped(ReasonTooLarge, w.name(s), 1)
+			w.e.losses.Add(loss.TooLarge, w.name(s), 1)
 			cells = cells[1:]
 		}
 	}
@@ -334,7 +334,7 @@ func (w *flusher) tidy(s *row, cells []sample) []sample {
 	slices.SortStableFunc(cells, func(a, b sample) int { return cmp.Compare(a.time, b.time) })
 	kept := slices.CompactFunc(cells, func(a, b sample) bool { return a.time == b.time })
 	if n := len(cells) - len(kept); n > 0 {
-		w.e.dropped(ReasonDuplicate, w.name(s), n)
+		w.e.losses.Add(loss.Duplicate, w.name(s), n)
 	}
 	return kept
 }
@@ -363,7 +363,7 @@ func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
 // name is a series' metric, for telemetry.
 func (w *flusher) name(s *row) string {
 	for _, l := range s.layout.labels {
-		if w.text[l.name] == nameLabel && l.value&fromResource == 0 {
+		if w.text[l.name] == names.NameLabel && l.value&fromResource == 0 {
 			return w.text[s.ref(l)]
 		}
 	}
@@ -381,56 +381,15 @@ func (w *flusher) finish() {
 	compressed, err := block.CompressKnown(w.packed[:0], w.format, raw, w.repeats)
 	if err != nil {
 		// The format is checked before anything is sent in it.
-		w.e.dropped(ReasonTooLarge, "", w.points())
+		w.e.losses.Add(loss.TooLarge, "", w.points())
 		return
 	}
 	w.packed = compressed
 	w.head.RawSize = len(raw)
 	w.largest = max(w.largest, len(raw))
-	w.e.learn(w.format, len(raw), w.rawLimit, len(compressed))
+	w.e.Limits.Learn(w.format, len(raw), w.rawLimit, len(compressed))
 	w.head.Version, w.head.Compression, w.head.Shard, w.head.Tenant = w.format.Version, w.format.Compression, w.shard, w.tenant
-	w.dst = w.e.fit(w.e.bodies.New(w.head, compressed), w.dst)
-}
-
-// fit splits a block that turned out too large after compression.
-func (e *Encoder) fit(b block.Block, dst []block.Block) []block.Block {
-	if len(b.Body()) > int(e.compressed.Load()) {
-		if first, second, err := block.Split(b); err == nil {
-			return e.fit(second, e.fit(first, dst))
-		}
-	}
-	return append(dst, b)
-}
-
-// Fullness is how much of a full request a block is, whichever limit it comes nearest to.
-func (e *Encoder) Fullness(b block.Block) float64 {
-	return max(
-		float64(b.Samples+b.Histograms)/float64(e.cfg.MaxSamples),
-		float64(b.RawSize)/float64(e.cfg.MaxRawBytes),
-		float64(len(b.Body()))/float64(e.compressed.Load()),
-	)
-}
-
-// learn remembers how well a format compresses, so that the next requests are cut where they come out right. Small ones
-// compress worse, which says nothing of those that come near a limit.
-func (e *Encoder) learn(f Format, raw, rawLimit, compressed int) {
-	if compressed < int(e.compressed.Load())/4 && raw < rawLimit/2 {
-		return
-	}
-	p := &e.ratio[f.Version-1][f.Compression]
-	now := float64(compressed) / float64(raw)
-	if was := math.Float64frombits(p.Load()); was > 0 {
-		now = max(now, was-(was-now)/16) // quick to grow, slow to shrink: splitting what is too large costs much more
-	}
-	p.Store(math.Float64bits(now))
-}
-
-func (e *Encoder) rawLimit(f Format) int {
-	limit := e.cfg.MaxRawBytes
-	if ratio := math.Float64frombits(e.ratio[f.Version-1][f.Compression].Load()); ratio > 0 {
-		limit = min(limit, int(0.9*float64(e.compressed.Load())/ratio))
-	}
-	return max(limit, 1024)
+	w.dst = w.e.Limits.Fit(w.e.bodies.New(w.head, compressed), w.dst)
 }
 
 // release lets go of what refers to the caches, and of space that has been much too large for a while.

@@ -10,6 +10,11 @@ import (
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // maxForms is how many forms a family remembers to share.
@@ -66,7 +71,7 @@ type row struct {
 }
 
 func (e *Encoder) row(s *series) row {
-	r := row{series: s, layout: e.layouts.one(s.layout)}
+	r := row{series: s, layout: e.layouts.One(s.layout)}
 	if s.values != 0 {
 		r.values = r.layout.keys.valuesOf(s.values)
 	}
@@ -92,20 +97,20 @@ func (r *row) equal(o *row) bool {
 func (e *Encoder) form(t *tenant, f *family, m pcommon.Map, bounds []float64) uint32 {
 	plain := true
 	for _, v := range m.All() {
-		text := PlainText(v)
+		text := attribute.Text(v)
 		plain = plain && utf8.ValidString(text)
 	}
 	var like *keys
 	for _, n := range f.forms {
-		if s := e.forms.one(n); s.keys.same(m) {
-			if plain && sameBounds(s.bounds, bounds) {
+		if s := e.forms.One(n); s.keys.same(m) {
+			if plain && histogram.SameBounds(s.bounds, bounds) {
 				return n
 			}
 			like = s.keys
 		}
 	}
-	n := e.forms.add()
-	s := e.forms.one(n)
+	n := e.forms.Add()
+	s := e.forms.One(n)
 	*s = form{family: f, keys: like, bounds: slices.Clone(bounds)}
 	if like == nil {
 		s.keys = e.pointKeys(m)
@@ -131,15 +136,15 @@ func (e *Encoder) form(t *tenant, f *family, m pcommon.Map, bounds []float64) ui
 
 // linkAttributes notes which attribute each label is. It is false if one is made of several.
 func (e *Encoder) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
-	labels := labelSet{list, placesFor(len(list))}
+	labels := labelSet{list, names.PlacesFor(len(list))}
 	if labels.at != nil {
 		for i, l := range list {
-			labels.at[l.name] = i
+			labels.at[l.Name] = i
 		}
 	}
 	n := 0
 	for k := range m.All() {
-		name, err := e.labelNamer.Build(k)
+		name, err := e.names.Label(k)
 		if err != nil {
 			return false
 		}
@@ -156,19 +161,19 @@ func (e *Encoder) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
 
 // layout fixes a set of labels, in any order. The table is locked.
 func (e *Encoder) layout(t *tenant, f *schema, k *keys, list []seriesLabel, m *meta) uint32 {
-	slices.SortFunc(list, func(a, b seriesLabel) int { return byName(a.label, b.label) })
+	slices.SortFunc(list, func(a, b seriesLabel) int { return names.ByName(a.Label, b.Label) })
 	l := layout{schema: f.places(), meta: m, keys: k, labels: make([]labelRef, 0, len(list)), weight: m.weight()}
 	for _, x := range list {
-		ref := labelRef{name: e.symbols.intern(x.name)}
-		l.weight += len(x.name) + 16
+		ref := labelRef{name: e.symbols.Intern(x.Name)}
+		l.weight += len(x.Name) + 16
 		switch {
 		case x.from > 0:
 			ref.value = uint32(x.from-1) | fromResource
 		case x.attribute > 0:
 			ref.value = uint32(x.attribute-1) | fromPoint
 		default:
-			ref.value = e.symbols.intern(x.value)
-			l.weight += len(x.value)
+			ref.value = e.symbols.Intern(x.Value)
+			l.weight += len(x.Value)
 		}
 		l.labels = append(l.labels, ref)
 	}
@@ -178,8 +183,8 @@ func (e *Encoder) layout(t *tenant, f *schema, k *keys, list []seriesLabel, m *m
 		}
 		return e.sharedLayout(t, l)
 	}
-	n := e.layouts.add()
-	*e.layouts.one(n) = l
+	n := e.layouts.Add()
+	*e.layouts.One(n) = l
 	return n
 }
 
@@ -187,7 +192,7 @@ func (e *Encoder) layout(t *tenant, f *schema, k *keys, list []seriesLabel, m *m
 func (e *Encoder) seriesOf(t *tenant, layout, values uint32) uint32 {
 	made := series{layout: layout, values: values}
 	r := e.row(&made)
-	symbols := e.symbols.snapshot()
+	symbols := e.symbols.Snapshot()
 	text, weight := e.hashed[:0], r.layout.weight // text is what is hashed
 	for _, x := range r.layout.labels {
 		text = append(append(text, symbols[x.name]...), 0xff)
@@ -202,22 +207,19 @@ func (e *Encoder) seriesOf(t *tenant, layout, values uint32) uint32 {
 	e.hashed = text
 	made.weight = uint32(weight)
 	made.spread = uint16(xxh3.Hash(text))
-	hash := fold(mix(maphash.Bytes(e.seed, text), r.layout.schema.id) & e.hashMask)
-	for n := range t.series.of(hash) {
-		if o := e.row(e.series.one(n)); o.equal(&r) {
+	hash := store.Fold(store.Mix(maphash.Bytes(e.seed, text), r.layout.schema.id) & e.hashMask)
+	for n := range t.series.Of(hash) {
+		if o := e.row(e.series.One(n)); o.equal(&r) {
 			return n
 		}
 	}
-	n := e.series.add()
-	*e.series.one(n) = made
+	n := e.series.Add()
+	*e.series.One(n) = made
 	if e.listed < e.cfg.MaxSeries {
-		t.series.insert(hash, n)
+		t.series.Insert(hash, n)
 	}
 	return n
 }
-
-// fold takes the better half of a hash.
-func fold(h uint64) uint32 { return uint32(h >> 32) }
 
 // ids are symbols.
 type ids []uint32

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // TestPointsShareAForm makes many points of a metric: alike, of other keys, and of values that make other labels.
@@ -71,9 +73,9 @@ func TestOneSeriesOfTwoPoints(t *testing.T) {
 	series, _ := decode(t, flushAll(e, v2Zstd))
 	require.Len(t, series, 1)
 	assert.Len(t, series[0].Samples, 1)
-	assert.Equal(t, map[Reason]int{ReasonDuplicate: 2}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Duplicate: 2}, d.counts)
 	assert.Equal(t, 3, e.Stats().Series)
-	assert.Equal(t, 1, e.tenants[""].series.used)
+	assert.Equal(t, 1, e.tenants[""].series.Len())
 	for range 8 {
 		e.Expire()
 	}

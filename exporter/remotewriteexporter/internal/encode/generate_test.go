@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
 // generator makes metrics of all kinds, short of what DIFFERENCES.md lists.
@@ -272,7 +274,7 @@ func (g *generator) exponential(dp pmetric.ExponentialHistogramDataPoint, attrs 
 		side.SetOffset(int32(g.r.IntN(2000)) - 1000)
 		for range g.r.IntN(30) {
 			n := g.r.Uint64N(5)
-			if dp.Scale() > maxScale {
+			if dp.Scale() > histogram.MaxScale {
 				n++ // contrib misplaces buckets after an empty group
 			} else if g.r.IntN(3) == 0 {
 				n = 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 const (
@@ -103,7 +104,7 @@ func (w *flusher) gridOf(b *buffer, slot uint32) uint32 {
 	if !ok {
 		return 0
 	}
-	like = mix(mix(mix(like, uint64(len(cells))), uint64(cells[0].of)), uint64(cells[len(cells)-1].of))
+	like = store.Mix(store.Mix(store.Mix(like, uint64(len(cells))), uint64(cells[0].of)), uint64(cells[len(cells)-1].of))
 	at := slices.IndexFunc(w.grids.list, func(g grid) bool { return g.like == like })
 	if at < 0 && len(w.grids.list) == maxGrids {
 		return 0
@@ -152,7 +153,7 @@ func likeBehind(r *row, start bool) (like uint64, ok bool) {
 		if value&fromResource == 0 {
 			value = r.ref(l)
 		}
-		like = mix(like, uint64(l.name)<<32|uint64(value))
+		like = store.Mix(like, uint64(l.name)<<32|uint64(value))
 	}
 	return like, true
 }

@@ -5,6 +5,7 @@ package encode
 
 import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout and of
@@ -60,7 +61,7 @@ func (w *flusher) partLabels(b *buffer, s *row, slots []uint32) parting {
 			continue
 		}
 		p.cut = min(p.cut, x.begin)
-		who = mix(who, uint64(x.ref))
+		who = store.Mix(who, uint64(x.ref))
 	}
 	if who != 0 {
 		p.who = who

@@ -17,30 +17,31 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // drops is a Telemetry that remembers.
 type drops struct {
 	mu     sync.Mutex
-	counts map[Reason]int
-	firsts map[Reason]string
+	counts map[loss.Reason]int
+	firsts map[loss.Reason]string
 	panics []string
 }
 
-func (d *drops) Dropped(reason Reason, n int) {
+func (d *drops) Dropped(reason loss.Reason, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.counts == nil {
-		d.counts = map[Reason]int{}
+		d.counts = map[loss.Reason]int{}
 	}
 	d.counts[reason] += n
 }
 
-func (d *drops) First(reason Reason, metric string) {
+func (d *drops) First(reason loss.Reason, metric string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.firsts == nil {
-		d.firsts = map[Reason]string{}
+		d.firsts = map[loss.Reason]string{}
 	}
 	d.firsts[reason] = metric
 }
@@ -59,11 +60,11 @@ func (d *drops) total() (n int) {
 }
 
 var (
-	v2Zstd   = Format{Version: promwrite.V2, Compression: promwrite.Zstd}
-	v2Snappy = Format{Version: promwrite.V2, Compression: promwrite.Snappy}
-	v1Zstd   = Format{Version: promwrite.V1, Compression: promwrite.Zstd}
-	v1Snappy = Format{Version: promwrite.V1, Compression: promwrite.Snappy}
-	formats  = []Format{v2Zstd, v2Snappy, v1Zstd, v1Snappy}
+	v2Zstd   = block.Format{Version: promwrite.V2, Compression: promwrite.Zstd}
+	v2Snappy = block.Format{Version: promwrite.V2, Compression: promwrite.Snappy}
+	v1Zstd   = block.Format{Version: promwrite.V1, Compression: promwrite.Zstd}
+	v1Snappy = block.Format{Version: promwrite.V1, Compression: promwrite.Snappy}
+	formats  = []block.Format{v2Zstd, v2Snappy, v1Zstd, v1Snappy}
 
 	epoch = time.UnixMilli(1_700_000_000_000)
 )
@@ -83,7 +84,7 @@ func newEncoder(t testing.TB, change func(*Config)) (*Encoder, *drops) {
 }
 
 // flushAll flushes every shard of every tenant.
-func flushAll(e *Encoder, f Format) (blocks []block.Block) {
+func flushAll(e *Encoder, f block.Format) (blocks []block.Block) {
 	for _, tenant := range e.Cut(nil) {
 		for shard := range e.cfg.Shards {
 			blocks = e.Flush(shard, tenant, f, blocks)

@@ -51,7 +51,7 @@ func TestLabelsAndTheirPrecedence(t *testing.T) {
 	f("empty namespace adds no slash", nil, map[string]any{"service.name": "api", "service.namespace": ""}, nil, `__name__="g",job="api",`)
 	f("namespace", nil, map[string]any{"service.name": "api", "service.namespace": "shop"}, nil, `__name__="g",job="shop/api",`)
 	f("no identity", nil, nil, []string{"job", "own"}, `__name__="g",job="own",`)
-	f("external gives way", func(c *Config) { c.ExternalLabels = map[string]string{"a": "ext", "job": "ext", "b.c": "ext"} }, service,
+	f("external gives way", func(c *Config) { c.Names.ExternalLabels = map[string]string{"a": "ext", "job": "ext", "b.c": "ext"} }, service,
 		[]string{"a", "own"}, `__name__="g",a="own",b_c="ext",instance="i1",job="api",`)
 	f("empty values are no labels", nil, nil, []string{"a", ""}, `__name__="g",`)
 	f("name cannot be taken", nil, nil, []string{"__name__", "other"}, `__name__="g",`)
@@ -86,7 +86,7 @@ func TestScrapedNamesAreKept(t *testing.T) {
 		m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		addPoint(m.Sum().DataPoints(), 1, epoch)
 		series, _ := sent(t, v2Zstd, func(c *Config) {
-			c.ScrapedNames, c.ScopeLabels = true, ScopeLabelsOff
+			c.Names.ScrapedNames, c.ScopeLabels = true, ScopeLabelsOff
 			if change != nil {
 				change(c)
 			}
@@ -98,7 +98,7 @@ func TestScrapedNamesAreKept(t *testing.T) {
 	f("total_requests__x", receiver, "total_requests__x", nil)
 	f("total_requests__x", "sdk", "requests_x_seconds_total", nil)
 	f("total.requests", receiver, "requests_seconds_total", nil) // not valid as it is
-	f("total_requests__x", receiver, "requests_x_seconds_total", func(c *Config) { c.ScrapedNames = false })
+	f("total_requests__x", receiver, "requests_x_seconds_total", func(c *Config) { c.Names.ScrapedNames = false })
 }
 
 // An info is named by its family, "build", where it was scraped as "build_info".
@@ -112,7 +112,7 @@ func TestScrapedInfosHaveTheirSuffix(t *testing.T) {
 		m.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		m.Metadata().PutStr("prometheus.type", typ)
 		addPoint(m.Sum().DataPoints(), 1, epoch)
-		series, _ := sent(t, v2Zstd, func(c *Config) { c.ScrapedNames, c.ScopeLabels = scraped, ScopeLabelsOff }, md)
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.ScrapedNames, c.ScopeLabels = scraped, ScopeLabelsOff }, md)
 		require.Len(t, series, 1)
 		assert.Equal(t, want, series[0].Labels[0].Value)
 	}
@@ -125,13 +125,13 @@ func TestScrapedInfosHaveTheirSuffix(t *testing.T) {
 func TestLabelSanitisingIsAChoice(t *testing.T) {
 	f := func(strict bool, key, want string) {
 		t.Helper()
-		series, _ := sent(t, v2Zstd, func(c *Config) { c.StrictLabels = strict }, gauge("g", 1, epoch, key, "v"))
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.StrictLabels = strict }, gauge("g", 1, epoch, key, "v"))
 		require.Len(t, series, 1)
 		assert.Equal(t, want, series[0].Labels[1].Name)
 	}
 	keyed := func(key string) {
 		t.Helper()
-		series, _ := sent(t, v2Zstd, func(c *Config) { c.KeyedLabels = true }, gauge("g", 1, epoch, key, "v"))
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.KeyedLabels = true }, gauge("g", 1, epoch, key, "v"))
 		prometheus := otlptranslator.LabelNamer{UnderscoreLabelSanitization: true, PreserveMultipleUnderscores: true} // its defaults
 		want, err := prometheus.Build(key)
 		require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestLabelSanitisingIsAChoice(t *testing.T) {
 // TestTypeAndUnitAreLabels: as Prometheus' own translation has them.
 func TestTypeAndUnitAreLabels(t *testing.T) {
 	typed := func(c *Config) {
-		c.TypeAndUnitLabels, c.Strategy = true, otlptranslator.UnderscoreEscapingWithoutSuffixes
+		c.Names.TypeAndUnitLabels, c.Names.Strategy = true, otlptranslator.UnderscoreEscapingWithoutSuffixes
 	}
 	f := func(change func(pmetric.Metric), want ...string) {
 		t.Helper()
@@ -185,7 +185,7 @@ func TestUTF8Strategies(t *testing.T) {
 		t.Helper()
 		md := gauge("größe.x", 1, epoch, "schlüssel.a", "wert")
 		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetUnit("By")
-		series, _ := sent(t, v2Zstd, func(c *Config) { c.Strategy = strategy }, md)
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.Strategy = strategy }, md)
 		require.Len(t, series, 1)
 		assert.Equal(t, want, labelsOf(series[0]))
 	}
@@ -193,23 +193,6 @@ func TestUTF8Strategies(t *testing.T) {
 	f(otlptranslator.NoUTF8EscapingWithSuffixes, `__name__="größe.x_bytes",schlüssel.a="wert",`)
 	f(otlptranslator.UnderscoreEscapingWithSuffixes, `__name__="gr_e_x_bytes",schl_ssel_a="wert",`)
 	f(otlptranslator.UnderscoreEscapingWithoutSuffixes, `__name__="gr_e_x",schl_ssel_a="wert",`)
-}
-
-func TestGlob(t *testing.T) {
-	f := func(pattern, name string, want bool) {
-		t.Helper()
-		assert.Equal(t, want, glob(pattern, name))
-	}
-	f("", "", true)
-	f("", "a", false)
-	f("*", "", true)
-	f("*", "k8s.io/x", true)
-	f("a*b*c", "a-b-b-c", true)
-	f("a*b*c", "a-c", false)
-	f("a?c", "abc", true)
-	f("a?c", "ac", false)
-	f("a**", "a", true)
-	f("abc", "abcd", false)
 }
 
 func TestConfigThatCannotWork(t *testing.T) {
@@ -220,11 +203,11 @@ func TestConfigThatCannotWork(t *testing.T) {
 		_, err := New(cfg, &drops{})
 		require.ErrorContains(t, err, want)
 	}
-	f("strategy", func(c *Config) { c.Strategy = "x" })
+	f("strategy", func(c *Config) { c.Names.Strategy = "x" })
 	f("shards", func(c *Config) { c.Shards = 0 })
 	f("max delta", func(c *Config) { c.Delta, c.MaxDelta = DeltaCumulative, 0 })
-	f("two names", func(c *Config) { c.ExternalLabels = map[string]string{"a.b": "1", "a_b": "2"} })
-	f("external label", func(c *Config) { c.ExternalLabels = map[string]string{"": "1"} })
+	f("two names", func(c *Config) { c.Names.ExternalLabels = map[string]string{"a.b": "1", "a_b": "2"} })
+	f("external label", func(c *Config) { c.Names.ExternalLabels = map[string]string{"": "1"} })
 }
 
 // The time that a point takes grows with its labels and not with their square: with as many as a hostile client sends, a
@@ -243,7 +226,7 @@ func TestManyLabels(t *testing.T) {
 			md := gauge("g", 1, epoch)
 			require.NoError(t, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().FromRaw(attrs))
 			start := time.Now()
-			series, _ := sent(t, v2Zstd, func(c *Config) { c.StrictLabels = true }, md)
+			series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.StrictLabels = true }, md)
 			fastest = min(fastest, time.Since(start))
 			require.Len(t, series, 1)
 			assert.Contains(t, labelsOf(series[0]), fmt.Sprintf(`label_%d="v;w",`, n-1))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 func TestRequestsKeepTheirLimits(t *testing.T) {
@@ -45,8 +47,8 @@ func TestOneSampleOverTheLimitIsCounted(t *testing.T) {
 	require.NoError(t, e.Add(gauge("z", 1, epoch), ""))
 	series, _ := decode(t, flushAll(e, v2Zstd))
 	assert.Len(t, series, 2)
-	assert.Equal(t, map[Reason]int{ReasonTooLarge: 1}, d.counts)
-	assert.Equal(t, "huge", d.firsts[ReasonTooLarge])
+	assert.Equal(t, map[loss.Reason]int{loss.TooLarge: 1}, d.counts)
+	assert.Equal(t, "huge", d.firsts[loss.TooLarge])
 }
 
 func TestLongRunOfOneSeriesIsCut(t *testing.T) {
@@ -72,9 +74,7 @@ func TestLongRunOfOneSeriesIsCut(t *testing.T) {
 func TestCompressedSizeIsLearnt(t *testing.T) {
 	for _, f := range formats {
 		e, _ := newEncoder(t, nil)
-		e.LimitCompressed(1 << 40) // which is more than was configured
-		require.Equal(t, int64(e.cfg.MaxCompressedBytes), e.compressed.Load())
-		e.LimitCompressed(4000)
+		e.Limits.LimitCompressed(4000)
 		for round := range 3 {
 			for target := range 40 {
 				require.NoError(t, e.Add(page(target, 50, epoch.Add(time.Duration(round)*time.Second)), ""))

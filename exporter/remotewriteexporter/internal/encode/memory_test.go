@@ -14,8 +14,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
 // clusterPage is what one endpoint that describes a whole cluster exposes: width metrics of each of many pods.
@@ -98,7 +99,7 @@ func TestMetricsOfTheSameThingsShareValues(t *testing.T) {
 	md := clusterPage(pods, 9)
 	sets := func() int {
 		s := e.values[6]
-		return s.size() - 1 - len(s.free)
+		return s.Size() - 1 - len(s.Free)
 	}
 	for range 2 {
 		require.NoError(t, e.Add(md, ""))

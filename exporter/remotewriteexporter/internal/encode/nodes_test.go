@@ -25,6 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
 // nodes is a fleet of node exporters, and what is to arrive of it: each sample once, under its labels, with its time.
@@ -82,7 +83,7 @@ func newNodes(t *testing.T, targets int) *nodes {
 		case 2:
 			n.step = float64(uint64(1) << (i % 40))
 		}
-		labels := append([][2]string{{nameLabel, l.name}}, l.attrs...)
+		labels := append([][2]string{{names.NameLabel, l.name}}, l.attrs...)
 		slices.SortFunc(labels, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 		var text strings.Builder
 		for _, kv := range labels {
@@ -299,7 +300,7 @@ func TestAFleetArrives(t *testing.T) {
 					shards = 3
 				}
 				e, dropped := newEncoder(t, func(c *Config) {
-					c.Shards, c.ScrapedNames = shards, true
+					c.Shards, c.Names.ScrapedNames = shards, true
 					if lent {
 						c.PromoteResourceAttributes = []string{"zone"}
 					}

@@ -20,9 +20,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
-
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
 // fleet is scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
@@ -90,13 +92,13 @@ func TestCompressionsHoldTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	v2Snappy2, v2Raw := v2Snappy, v2Snappy
 	v2Snappy2.Level, v2Raw.Compression = 2, promwrite.Identity
-	for _, pair := range [][2]Format{{v2Zstd, v2Snappy2}, {v1Zstd, v1Snappy}, {v2Snappy, v2Raw}} {
+	for _, pair := range [][2]block.Format{{v2Zstd, v2Snappy2}, {v1Zstd, v1Snappy}, {v2Snappy, v2Raw}} {
 		name := fmt.Sprint(pair[0].Version, pair[0].Compression)
 		t.Run(name, func(t *testing.T) { compressionsHoldTheSame(t, pair[0], pair[1]) })
 	}
 }
 
-func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat Format) {
+func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat block.Format) {
 	var told [2]int // without labels of a target's own, and with them
 	for seed := range uint64(60) {
 		change := func(c *Config) {
@@ -109,7 +111,7 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat Format) {
 				c.PromoteResourceAttributes = []string{"*"}
 			}
 			if r.IntN(3) == 0 {
-				c.ExternalLabels = map[string]string{"another_label": strings.Repeat("outside", r.IntN(40))}
+				c.Names.ExternalLabels = map[string]string{"another_label": strings.Repeat("outside", r.IntN(40))}
 			}
 		}
 		zstd, _ := newEncoder(t, change)
@@ -200,7 +202,7 @@ func TestMessagesAreInPiecesThatServersTake(t *testing.T) {
 							for ; len(content) > 0; n++ {
 								ref, size := binary.Uvarint(content)
 								content = content[size:]
-								named = named || n%2 == 0 && symbols[ref] == nameLabel
+								named = named || n%2 == 0 && symbols[ref] == names.NameLabel
 							}
 							require.Zero(t, n%2)
 						case wire.MetaV2:
@@ -234,12 +236,12 @@ func eachField(t *testing.T, message []byte, yield func(tag byte, content []byte
 // TestNumbersComeBack: each number, with its times, is under its labels, and beside those of a target's own.
 func TestNumbersComeBack(t *testing.T) {
 	racetest.Sequential(t)
-	for _, f := range []Format{v2Zstd, v1Zstd} {
+	for _, f := range []block.Format{v2Zstd, v1Zstd} {
 		t.Run(f.Version.String(), func(t *testing.T) { numbersComeBack(t, f) })
 	}
 }
 
-func numbersComeBack(t *testing.T, f Format) {
+func numbersComeBack(t *testing.T, f block.Format) {
 	type key struct {
 		instance, name, point string
 	}

@@ -20,9 +20,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
-	"github.com/godwit-otel/godwit/internal/racetest"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // The oracle is contrib's translator: the same pdata must come out as the same series, but for DIFFERENCES.md.
@@ -167,7 +168,7 @@ func decodePrometheus(t testing.TB, blocks []block.Block) (series []promwrite.Se
 	return series
 }
 
-func oracle(md pmetric.Metrics, f Format, s contrib.Settings) (series []promwrite.Series) {
+func oracle(md pmetric.Metrics, f block.Format, s contrib.Settings) (series []promwrite.Series) {
 	if f.Version == promwrite.V1 {
 		list, _ := contrib.FromMetrics(md, s)
 		for _, ts := range list {
@@ -188,7 +189,7 @@ func TestSameAsContrib(t *testing.T) {
 		otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
 		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation,
 	} {
-		for _, f := range []Format{v2Zstd, v1Snappy} {
+		for _, f := range []block.Format{v2Zstd, v1Snappy} {
 			if f.Version == promwrite.V1 && !strategy.ShouldEscape() {
 				continue
 			}
@@ -207,7 +208,7 @@ func TestSameAsContrib(t *testing.T) {
 	}
 }
 
-func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.TranslationStrategyOption, f Format, custom string) {
+func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.TranslationStrategyOption, f block.Format, custom string) {
 	settings := contrib.Settings{
 		TranslationStrategy: string(strategy), ExternalLabels: map[string]string{"cluster": "here", "region": "north"},
 		ConvertExplicitHistogramsToNHCB: custom != "", KeepClassicHistograms: custom == "custom and classic",
@@ -218,9 +219,9 @@ func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.Translatio
 	settings.DisableScopeInfo = seed%4 == 0
 	settings.DisableTargetInfo = seed%5 == 0
 	e, d := newEncoder(t, func(c *Config) {
-		c.Strategy, c.Namespace, c.ExternalLabels = strategy, settings.Namespace, settings.ExternalLabels
+		c.Names.Strategy, c.Names.Namespace, c.Names.ExternalLabels = strategy, settings.Namespace, settings.ExternalLabels
 		c.CustomBuckets, c.KeepClassic = settings.ConvertExplicitHistogramsToNHCB, settings.KeepClassicHistograms
-		c.StrictLabels = true // contrib 0.159's default
+		c.Names.StrictLabels = true // contrib 0.159's default
 		c.StartTimestamps = false
 		c.TargetInfo = !settings.DisableTargetInfo
 		c.TargetInfoInterval = 0 // contrib sends it each time
@@ -249,8 +250,8 @@ func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.Translatio
 			requireMetadata(t, md, settings, ours, metadata)
 		}
 	}
-	require.Zero(t, d.counts[ReasonDuplicate])
-	require.NotZero(t, d.counts[ReasonTemporality])
+	require.Zero(t, d.counts[loss.Duplicate])
+	require.NotZero(t, d.counts[loss.Temporality])
 }
 
 // requireMetadata checks the list of 1.0: a line for each family that has series, the same as contrib's.

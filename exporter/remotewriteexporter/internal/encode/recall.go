@@ -8,6 +8,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
 // recollection is what the points of metrics were recognised as whose memory a receiver fills again and again, in the order of a walk.
@@ -140,8 +142,8 @@ func (w *walk) pointOf(m pcommon.Map, bounds []float64) *point {
 	}
 	k := w.nextPoint(m)
 	if k != nil && k.number != 0 {
-		p := w.e.points.one(k.number)
-		if o := w.e.forms.one(p.form); o.family == w.family && sameBounds(o.bounds, bounds) {
+		p := w.e.points.One(k.number)
+		if o := w.e.forms.One(p.form); o.family == w.family && histogram.SameBounds(o.bounds, bounds) {
 			w.hits++
 			return p
 		}

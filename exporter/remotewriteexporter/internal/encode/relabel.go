@@ -8,6 +8,10 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // outcome is what becomes of a series of which rules leave none: its place is taken by a series without a layout.
@@ -47,7 +51,7 @@ func (w *walk) leaveOut(s *series) {
 		w.ruledOut++
 		return
 	}
-	w.e.dropped(ReasonRules, w.family.name, 1)
+	w.e.losses.Add(loss.Rules, w.family.name, 1)
 }
 
 // fillByRules makes the series of a new point as the rules say. The table is locked.
@@ -69,17 +73,17 @@ func (e *Encoder) fillByRules(t *tenant, p *point, f *form) {
 		if n, out := e.ruled(t, f.family.schema, l, p.values); out != nil {
 			parts = append(parts, &out.series)
 		} else {
-			parts = append(parts, e.series.one(n))
+			parts = append(parts, e.series.One(n))
 		}
 	}
-	p.parts = e.parts.add()
-	*e.parts.one(p.parts) = parts
+	p.parts = e.parts.Add()
+	*e.parts.One(p.parts) = parts
 }
 
 // ruled is the series that rules make of a layout, made for a schema, and values, or else the outcome. The table is locked.
 func (e *Encoder) ruled(t *tenant, s *schema, n, values uint32) (uint32, *outcome) {
 	r := e.row(&series{layout: n, values: values})
-	text := e.symbols.snapshot()
+	text := e.symbols.Snapshot()
 	list, size := e.ruling[:0], 0
 	for _, l := range r.layout.labels {
 		value := ""
@@ -89,7 +93,7 @@ func (e *Encoder) ruled(t *tenant, s *schema, n, values uint32) (uint32, *outcom
 			value = s.read[l.value&placeMask]
 		}
 		if value != "" { // else no rule wants to know
-			list = append(list, label{text[l.name], value})
+			list = append(list, names.Label{Name: text[l.name], Value: value})
 			size += len(text[l.name]) + len(value)
 		}
 	}
@@ -98,13 +102,13 @@ func (e *Encoder) ruled(t *tenant, s *schema, n, values uint32) (uint32, *outcom
 	if size > maxRuled || len(list) > maxRuledLabels {
 		return 0, &e.out[outUnusable]
 	}
-	before, after, keep := e.rules.apply(list)
+	before, after, keep := e.rules.Apply(list)
 	switch {
 	case !keep:
 		return 0, &e.out[outDropped]
 	case labels.Equal(before, after):
 		return e.seriesOf(t, n, values), nil
-	case !e.rules.valid(after):
+	case !e.rules.Valid(after):
 		return 0, &e.out[outUnusable]
 	}
 	n, values = e.relabelled(t, &r, values, after)
@@ -114,7 +118,7 @@ func (e *Encoder) ruled(t *tenant, s *schema, n, values uint32) (uint32, *outcom
 // relabelled is the layout, and the values, of what rules have made of the labels of a row: the point's own values, if none
 // of them has changed, or else others, so that points that differ in nothing else have one layout all the same.
 func (e *Encoder) relabelled(t *tenant, r *row, values uint32, after labels.Labels) (n, newValues uint32) {
-	text := e.symbols.snapshot()
+	text := e.symbols.Snapshot()
 	find := func(name, value string) (l labelRef, same bool) {
 		i, ok := slices.BinarySearchFunc(r.layout.labels, name, func(l labelRef, name string) int { return cmp.Compare(text[l.name], name) })
 		if !ok {
@@ -127,7 +131,7 @@ func (e *Encoder) relabelled(t *tenant, r *row, values uint32, after labels.Labe
 	asTheyCame := true
 	after.Range(func(l labels.Label) {
 		_, same := find(l.Name, l.Value)
-		asTheyCame = asTheyCame && (same || l.Name == nameLabel)
+		asTheyCame = asTheyCame && (same || l.Name == names.NameLabel)
 	})
 	var own ids
 	after.Range(func(l labels.Label) {
@@ -135,18 +139,18 @@ func (e *Encoder) relabelled(t *tenant, r *row, values uint32, after labels.Labe
 		if same && was.value&fromResource != 0 {
 			return // with the others that are
 		}
-		ref := labelRef{name: e.symbols.intern(l.Name)}
+		ref := labelRef{name: e.symbols.Intern(l.Name)}
 		switch {
 		case same && (asTheyCame || was.value&^placeMask == 0):
 			ref.value = was.value
 			if ref.value&fromPoint != 0 {
 				made.keys = r.layout.keys
 			}
-		case l.Name == nameLabel:
-			ref.value = e.symbols.intern(l.Value)
+		case l.Name == names.NameLabel:
+			ref.value = e.symbols.Intern(l.Value)
 		default:
 			ref.value = uint32(len(own)) | fromPoint
-			own = append(own, e.symbols.intern(l.Value))
+			own = append(own, e.symbols.Intern(l.Value))
 		}
 		made.labels = append(made.labels, ref)
 	})
@@ -160,10 +164,10 @@ func (e *Encoder) relabelled(t *tenant, r *row, values uint32, after labels.Labe
 	}
 	if len(own) > 0 {
 		made.keys = e.width(len(own))
-		newValues = made.keys.values.add()
-		copy(made.keys.values.run(newValues), own)
+		newValues = made.keys.values.Add()
+		copy(made.keys.values.Run(newValues), own)
 	}
-	text = e.symbols.snapshot()
+	text = e.symbols.Snapshot()
 	slices.SortFunc(made.labels, func(a, b labelRef) int { return cmp.Compare(text[a.name], text[b.name]) })
 	made.weight = made.meta.weight()
 	for _, l := range made.labels {
@@ -189,17 +193,17 @@ func (e *Encoder) width(n int) *keys {
 func (e *Encoder) sharedLayout(t *tenant, made layout) uint32 {
 	h := made.schema.id
 	for _, l := range made.labels {
-		h = mix(h, uint64(l.name)<<32|uint64(l.value))
+		h = store.Mix(h, uint64(l.name)<<32|uint64(l.value))
 	}
-	hash := fold(h & e.hashMask)
-	for n := range t.layouts.of(hash) {
-		l := e.layouts.one(n)
+	hash := store.Fold(h & e.hashMask)
+	for n := range t.layouts.Of(hash) {
+		l := e.layouts.One(n)
 		if l.schema == made.schema && l.meta == made.meta && l.keys == made.keys && slices.Equal(l.labels, made.labels) {
 			return n
 		}
 	}
-	n := e.layouts.add()
-	*e.layouts.one(n) = made
-	t.layouts.insert(hash, n)
+	n := e.layouts.Add()
+	*e.layouts.One(n) = made
+	t.layouts.Insert(hash, n)
 	return n
 }

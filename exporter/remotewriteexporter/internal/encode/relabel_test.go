@@ -21,6 +21,9 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/rules"
 )
 
 type labelName = prommodel.LabelName
@@ -36,7 +39,7 @@ func rule(action relabel.Action, change func(*relabel.Config)) relabel.Config {
 }
 
 // rules chooses rules about the labels that generated metrics have.
-func (t *tape) rules(r *rules) (list []relabel.Config) {
+func (t *tape) rules(r *rules.Rules) (list []relabel.Config) {
 	name := func() string {
 		return t.pick("__name__", "job", "instance", "cluster", "point", "http_method", "le", "quantile", "region", "host_name",
 			"otel_scope_name", "k_k", "a__b", "new", "process_pid", "job", "instance", "flag")
@@ -70,8 +73,8 @@ func (t *tape) rules(r *rules) (list []relabel.Config) {
 			c.Regex = regex()
 		}
 		check := c
-		if check.Validate(r.scheme) == nil {
-			c.NameValidationScheme = r.scheme
+		if check.Validate(r.Scheme) == nil {
+			c.NameValidationScheme = r.Scheme
 			list = append(list, c)
 		}
 		if t.choose(3) == 2 || len(*t) == 0 {
@@ -90,7 +93,7 @@ type ruledSeries struct {
 	samples   int // encoded
 }
 
-func ruledOf(list []promwrite.Series, r *rules) ruledSeries {
+func ruledOf(list []promwrite.Series, r *rules.Rules) ruledSeries {
 	out := ruledSeries{map[instant][]string{}, map[string][]string{}, map[string][]string{}, 0}
 	for i := range list {
 		s := &list[i]
@@ -102,8 +105,8 @@ func ruledOf(list []promwrite.Series, r *rules) ruledSeries {
 		ls := labels.New(all...)
 		if r != nil {
 			b := labels.NewBuilder(ls)
-			keep := relabel.ProcessBuilder(b, r.configs...)
-			if after := b.Labels(); !keep || !labels.Equal(ls, after) && !r.valid(after) {
+			keep := relabel.ProcessBuilder(b, r.Configs...)
+			if after := b.Labels(); !keep || !labels.Equal(ls, after) && !r.Valid(after) {
 				continue
 			}
 			ls = b.Labels()
@@ -133,27 +136,27 @@ func checkRules(t *testing.T, data []byte) {
 	options, samples := in.choose(256), 1+in.choose(60)
 	configure := func(c *Config) {
 		c.MaxSamples, c.Shards = samples, 1+options&1
-		c.ExternalLabels = map[string]string{"cluster": "here", "region": "north"}
+		c.Names.ExternalLabels = map[string]string{"cluster": "here", "region": "north"}
 		c.TargetInfo, c.TargetInfoInterval = options&2 > 0, 0
 		c.ScopeLabels = ScopeLabels(options >> 2 & 1)
 		c.CustomBuckets, c.KeepClassic = options&8 > 0 && f.Version == promwrite.V2, options&16 > 0
-		c.TypeAndUnitLabels = options&32 > 0
+		c.Names.TypeAndUnitLabels = options&32 > 0
 		if options&64 > 0 {
 			c.PromoteResourceAttributes = []string{"host*", "process*"}
 		}
 		if options&128 > 0 && f.Version == promwrite.V2 {
-			c.Strategy = otlptranslator.NoTranslation
+			c.Names.Strategy = otlptranslator.NoTranslation
 		}
 	}
 	plain, without := newEncoder(t, configure)
-	r, err := newRules([]relabel.Config{rule(relabel.Keep, nil)}, plain.cfg.Strategy.ShouldEscape())
+	r, err := rules.New([]relabel.Config{rule(relabel.Keep, nil)}, plain.cfg.Names.Strategy.ShouldEscape())
 	require.NoError(t, err)
 	list := in.rules(r)
 	ruled, with := newEncoder(t, func(c *Config) {
 		configure(c)
 		c.Rules = list
 	})
-	r, err = newRules(list, plain.cfg.Strategy.ShouldEscape())
+	r, err = rules.New(list, plain.cfg.Names.Strategy.ShouldEscape())
 	require.NoError(t, err)
 
 	g := generator{r: rand.New(rand.NewPCG(uint64(in.choose(256)), 3)), version: f.Version, custom: plain.cfg.CustomBuckets}
@@ -177,7 +180,7 @@ func checkRules(t *testing.T, data []byte) {
 		sent, _ := decode(t, blocks)
 		require.Equal(t, canonical(sent), canonical(decodePrometheus(t, blocks)))
 		for i := range sent {
-			if plain.cfg.Strategy.ShouldEscape() {
+			if plain.cfg.Names.Strategy.ShouldEscape() {
 				checkSeries(t, sent[i], f.Version)
 			}
 		}
@@ -255,7 +258,7 @@ func targets() pmetric.Metrics {
 }
 
 func TestRules(t *testing.T) {
-	f := func(name string, rules []relabel.Config, want []string, dropped map[Reason]int) {
+	f := func(name string, rules []relabel.Config, want []string, dropped map[loss.Reason]int) {
 		t.Helper()
 		for _, format := range formats {
 			series, d := sent(t, format, func(c *Config) {
@@ -267,7 +270,7 @@ func TestRules(t *testing.T) {
 			}
 			assert.ElementsMatch(t, want, got, name)
 			if dropped == nil {
-				dropped = map[Reason]int{}
+				dropped = map[loss.Reason]int{}
 			}
 			for reason, n := range d.counts {
 				assert.Equal(t, dropped[reason], n, "%s: %s", name, reason)
@@ -298,19 +301,19 @@ func TestRules(t *testing.T) {
 	}
 	onlyInfo := rule(relabel.Drop, match("target_info", "__name__"))
 
-	f("everything is dropped", []relabel.Config{rule(relabel.Drop, nil)}, nil, map[Reason]int{ReasonRelabelled: 6})
-	f("the name is dropped", []relabel.Config{rule(relabel.LabelDrop, match("__name__"))}, nil, map[Reason]int{ReasonRules: 6})
-	f("what has no name left is dropped", []relabel.Config{rule(relabel.LabelKeep, match("job|path"))}, nil, map[Reason]int{ReasonRules: 6})
+	f("everything is dropped", []relabel.Config{rule(relabel.Drop, nil)}, nil, map[loss.Reason]int{loss.Relabelled: 6})
+	f("the name is dropped", []relabel.Config{rule(relabel.LabelDrop, match("__name__"))}, nil, map[loss.Reason]int{loss.Rules: 6})
+	f("what has no name left is dropped", []relabel.Config{rule(relabel.LabelKeep, match("job|path"))}, nil, map[loss.Reason]int{loss.Rules: 6})
 	f("by name", []relabel.Config{rule(relabel.Keep, match("target_.*", "__name__"))}, []string{info(0), info(1)},
-		map[Reason]int{ReasonRelabelled: 4})
+		map[loss.Reason]int{loss.Relabelled: 4})
 	f("by a label of the point", []relabel.Config{onlyInfo, rule(relabel.Drop, match("/a", "path"))}, []string{
 		line(`__name__="requests_total",instance="host-0:80",job="api",path="/b",`, 1),
 		line(`__name__="requests_total",instance="host-1:80",job="api",path="/b",`, 11),
-	}, map[Reason]int{ReasonRelabelled: 4})
+	}, map[loss.Reason]int{loss.Relabelled: 4})
 	f("by a label of the resource", []relabel.Config{rule(relabel.Keep, match("host-1.*", "instance"))}, []string{
 		line(`__name__="requests_total",instance="host-1:80",job="api",path="/a",`, 10),
 		line(`__name__="requests_total",instance="host-1:80",job="api",path="/b",`, 11), info(1),
-	}, map[Reason]int{ReasonRelabelled: 3})
+	}, map[loss.Reason]int{loss.Relabelled: 3})
 	f("an instance is changed", []relabel.Config{onlyInfo, rule(relabel.Replace, func(c *relabel.Config) {
 		match("(.*):.*;/(.)", "instance", "path")(c)
 		c.TargetLabel, c.Replacement = "instance", "$1-$2"
@@ -319,43 +322,43 @@ func TestRules(t *testing.T) {
 		line(`__name__="requests_total",instance="host-0-b",job="api",path="/b",`, 1),
 		line(`__name__="requests_total",instance="host-1-a",job="api",path="/a",`, 10),
 		line(`__name__="requests_total",instance="host-1-b",job="api",path="/b",`, 11),
-	}, map[Reason]int{ReasonRelabelled: 2})
+	}, map[loss.Reason]int{loss.Relabelled: 2})
 	// Of two series that become one, the first value of a time is sent: never both, for which receivers refuse requests.
 	f("a label that told series apart", []relabel.Config{onlyInfo, rule(relabel.LabelDrop, match("path"))}, []string{
 		line(`__name__="requests_total",instance="host-0:80",job="api",`, 0),
 		line(`__name__="requests_total",instance="host-1:80",job="api",`, 10),
-	}, map[Reason]int{ReasonRelabelled: 2, ReasonDuplicate: 2})
+	}, map[loss.Reason]int{loss.Relabelled: 2, loss.Duplicate: 2})
 	f("a label that told targets apart", []relabel.Config{onlyInfo, rule(relabel.LabelDrop, match("instance"))}, []string{
 		line(`__name__="requests_total",job="api",path="/a",`, 0),
 		line(`__name__="requests_total",job="api",path="/b",`, 1),
-	}, map[Reason]int{ReasonRelabelled: 2, ReasonDuplicate: 2})
+	}, map[loss.Reason]int{loss.Relabelled: 2, loss.Duplicate: 2})
 	f("a value emptied goes", []relabel.Config{onlyInfo, rule(relabel.Replace, func(c *relabel.Config) {
 		c.TargetLabel, c.Replacement = "path", ""
 	})}, []string{
 		line(`__name__="requests_total",instance="host-0:80",job="api",`, 0),
 		line(`__name__="requests_total",instance="host-1:80",job="api",`, 10),
-	}, map[Reason]int{ReasonRelabelled: 2, ReasonDuplicate: 2})
+	}, map[loss.Reason]int{loss.Relabelled: 2, loss.Duplicate: 2})
 	f("a part of the targets", []relabel.Config{onlyInfo, rule(relabel.HashMod, func(c *relabel.Config) {
 		source("instance")(c)
 		c.TargetLabel, c.Modulus = "__tmp", 1
 	}), rule(relabel.Keep, match("0", "__tmp")), rule(relabel.LabelDrop, match("__tmp|path"))}, []string{
 		line(`__name__="requests_total",instance="host-0:80",job="api",`, 0),
 		line(`__name__="requests_total",instance="host-1:80",job="api",`, 10),
-	}, map[Reason]int{ReasonRelabelled: 2, ReasonDuplicate: 2})
+	}, map[loss.Reason]int{loss.Relabelled: 2, loss.Duplicate: 2})
 	f("labels onto others that are there", []relabel.Config{rule(relabel.Keep, match("host-0", "host_name")), rule(relabel.LabelMap, func(c *relabel.Config) {
 		match("host_(.*)")(c)
 		c.Replacement = "job"
-	})}, []string{`__name__="target_info",host_name="host-0",instance="host-0:80",job="host-0",1`}, map[Reason]int{ReasonRelabelled: 5})
+	})}, []string{`__name__="target_info",host_name="host-0",instance="host-0:80",job="host-0",1`}, map[loss.Reason]int{loss.Relabelled: 5})
 	f("the metric is named anew", []relabel.Config{onlyInfo, rule(relabel.Replace, func(c *relabel.Config) {
 		match("(.*)_total", "__name__")(c)
 		c.TargetLabel, c.Replacement = "__name__", "all:$1"
 	}), rule(relabel.Keep, match("/b", "path"))}, []string{
 		line(`__name__="all:requests",instance="host-0:80",job="api",path="/b",`, 1),
 		line(`__name__="all:requests",instance="host-1:80",job="api",path="/b",`, 11),
-	}, map[Reason]int{ReasonRelabelled: 4})
+	}, map[loss.Reason]int{loss.Relabelled: 4})
 	f("a name that is none", []relabel.Config{onlyInfo, rule(relabel.Replace, func(c *relabel.Config) {
 		c.SourceLabels, c.TargetLabel = []labelName{"path"}, "__name__"
-	})}, nil, map[Reason]int{ReasonRelabelled: 2, ReasonRules: 4})
+	})}, nil, map[loss.Reason]int{loss.Relabelled: 2, loss.Rules: 4})
 }
 
 // TestRulesForPromotedAttributes: a label that a resource contributes is one that rules see.
@@ -368,7 +371,7 @@ func TestRulesForPromotedAttributes(t *testing.T) {
 	}, targets())
 	require.Len(t, series, 2)
 	assert.Equal(t, "host-1", series[0].Labels[1].Value)
-	assert.Equal(t, 2, d.counts[ReasonRelabelled])
+	assert.Equal(t, 2, d.counts[loss.Relabelled])
 }
 
 // TestPartsOfAHistogramAreRuledOneByOne: buckets are series of their own, and so is what remains of a family.
@@ -412,7 +415,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 					require.InDelta(t, float64(round+1)*(9+i), s.Samples[0].Value, 0)
 				}
 			}
-			require.Equal(t, 4*(round+1), d.counts[ReasonRelabelled])
+			require.Equal(t, 4*(round+1), d.counts[loss.Relabelled])
 			for i := range 2 {
 				dp := m.Histogram().DataPoints().At(i)
 				dp.SetTimestamp(dp.Timestamp() + pcommon.Timestamp(time.Second))
@@ -427,7 +430,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 		c.Delta, c.Rules = DeltaCumulative, []relabel.Config{drop("latency_.*")}
 	}, md)
 	assert.Empty(t, series)
-	assert.Equal(t, 10, d.counts[ReasonRelabelled])
+	assert.Equal(t, 10, d.counts[loss.Relabelled])
 	assert.Equal(t, 10, d.total())
 }
 
@@ -463,6 +466,6 @@ func TestRulesForManyLabels(t *testing.T) {
 			})}
 		}, gauge("g", 1, epoch, attributes[:2*n]...))
 		require.Len(t, series, 1-want)
-		require.Equal(t, want, d.counts[ReasonRules])
+		require.Equal(t, want, d.counts[loss.Rules])
 	}
 }

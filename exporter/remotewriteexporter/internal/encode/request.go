@@ -13,6 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // request is a request being written.
@@ -131,7 +133,7 @@ func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exempla
 		if c.extra&isHistogram != 0 {
 			h := &b.histograms[c.extra&^isHistogram]
 			if h.custom && !v2 {
-				w.e.dropped(ReasonCustomBuckets, w.name(s), 1)
+				w.e.losses.Add(loss.CustomBuckets, w.name(s), 1)
 				continue
 			}
 			w.part = append(w.part[:0], b.bytes[h.first:h.end]...)
@@ -198,8 +200,8 @@ func (w *flusher) appendExemplar(dst []byte, b *buffer, x *exemplar) []byte {
 	v2 := w.format.Version == promwrite.V2
 	for rest := b.bytes[x.first:x.end]; len(rest) > 0; {
 		var name, value []byte
-		name, rest = cutText(rest)
-		value, rest = cutText(rest)
+		name, rest = store.CutText(rest)
+		value, rest = store.CutText(rest)
 		if v2 {
 			w.refBytes = binary.AppendUvarint(w.refBytes, uint64(w.textRef(name)))
 			w.refBytes = binary.AppendUvarint(w.refBytes, uint64(w.textRef(value)))
@@ -218,15 +220,4 @@ func (w *flusher) appendExemplar(dst []byte, b *buffer, x *exemplar) []byte {
 	w.part = wire.AppendVarint(w.part, 3, uint64(x.time))
 	w.head.Exemplars++
 	return wire.AppendBytes(dst, tag, w.part)
-}
-
-// appendText and cutText are how exemplar labels are kept.
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
-func cutText(b []byte) (text, rest []byte) {
-	n, size := binary.Uvarint(b)
-	b = b[size:]
-	return b[:n], b[n:]
 }

@@ -12,12 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
-)
 
-const (
-	serviceName      = "service.name"
-	serviceNamespace = "service.namespace"
-	serviceInstance  = "service.instance.id"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // schema is which labels a resource contributes: their sorted names. Series are made for a schema, with a place
@@ -58,14 +57,14 @@ func (s *schema) places() *schema {
 
 // label is the one in a place, for a layout.
 func (s *schema) label(i int) seriesLabel {
-	l := seriesLabel{label: label{name: s.names[i]}}
+	l := seriesLabel{Label: names.Label{Name: s.names[i]}}
 	if s.fates == nil {
 		l.from = i + 1
 		return l
 	}
 	switch f := &s.fates[i]; f.kind {
 	case fateValue:
-		l.value = f.value
+		l.Value = f.value
 	case fateRemove:
 		l.from = removed
 	default:
@@ -103,7 +102,7 @@ func (e *Encoder) resource(t *tenant, r pcommon.Resource) *resource {
 	h := e.hashMap(0, m) & e.hashMask
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
-	text := e.symbols.snapshot()
+	text := e.symbols.Snapshot()
 	for c := t.resources[h]; c != nil; c = c.sibling {
 		if c.attributes.keys.match(m, c.attributes.values, text) {
 			e.see(&c.seen)
@@ -126,43 +125,27 @@ func (e *Encoder) resource(t *tenant, r pcommon.Resource) *resource {
 	return c
 }
 
-// identity is job and instance of a resource; either may be empty.
-func identity(m pcommon.Map) (job, instance string) {
-	text := func(key string) string {
-		if v, ok := m.Get(key); ok {
-			return PlainText(v)
-		}
-		return ""
-	}
-	if job = text(serviceName); job != "" {
-		if namespace := text(serviceNamespace); namespace != "" {
-			job = namespace + "/" + job
-		}
-	}
-	return job, text(serviceInstance)
-}
-
 func (e *Encoder) resourceLabels(t *tenant, m pcommon.Map) (*schema, *resourceLabels) {
-	list, err := e.attributeLabels(m, func(key string) bool {
-		return !globAny(e.cfg.PromoteResourceAttributes, key) || globAny(e.cfg.ExcludeResourceAttributes, key)
+	list, err := e.names.Attributes(m, func(key string) bool {
+		return !attribute.MatchAny(e.cfg.PromoteResourceAttributes, key) || attribute.MatchAny(e.cfg.ExcludeResourceAttributes, key)
 	})
 	if err != nil {
-		e.dropped(ReasonLabel, "resource attributes", 1)
+		e.losses.Add(loss.Label, "resource attributes", 1)
 	}
-	list = identify(list, m)
-	slices.SortFunc(list, byName)
+	list = names.Identify(list, m)
+	slices.SortFunc(list, names.ByName)
 	if e.rules == nil {
 		c := e.labelSet(t, list)
 		return c.schema, c
 	}
 	fates := make([]labelFate, 0, len(list))
-	var left []label
+	var left []names.Label
 	alone := true
 	for _, l := range list {
 		f := labelFate{place: len(left)}
-		read, remove := e.rules.read(l.name), e.rules.remove(l.name)
+		read, remove := e.rules.Read(l.Name), e.rules.Remove(l.Name)
 		switch {
-		case e.rules.set(l.name), read && remove:
+		case e.rules.Set(l.Name), read && remove:
 			f.kind = fateValue
 		case remove:
 			f.kind = fateRemove
@@ -170,7 +153,7 @@ func (e *Encoder) resourceLabels(t *tenant, m pcommon.Map) (*schema, *resourceLa
 			left = append(left, l)
 		}
 		if read || f.kind == fateValue {
-			f.value = strings.ToValidUTF8(l.value, "\uFFFD")
+			f.value = strings.ToValidUTF8(l.Value, "\uFFFD")
 		}
 		alone = alone && f.kind == fatePlace && !read
 		fates = append(fates, f)
@@ -183,16 +166,16 @@ func (e *Encoder) resourceLabels(t *tenant, m pcommon.Map) (*schema, *resourceLa
 }
 
 // labelSet finds or makes the labels that a resource contributes. The table is locked.
-func (e *Encoder) labelSet(t *tenant, list []label) *resourceLabels {
+func (e *Encoder) labelSet(t *tenant, list []names.Label) *resourceLabels {
 	if len(list) == 0 {
 		return t.none
 	}
 	c := &resourceLabels{schema: e.schema(t, list, nil, nil), order: e.resourceID + 1}
 	h := c.schema.id
 	for _, l := range list {
-		c.values = append(c.values, e.symbols.intern(l.value))
-		c.weight += len(l.value) + 8
-		h = e.hashString(h, l.value)
+		c.values = append(c.values, e.symbols.Intern(l.Value))
+		c.weight += len(l.Value) + 8
+		h = e.hashString(h, l.Value)
 	}
 	h &= e.hashMask
 	for o := t.labelSets[h]; o != nil; o = o.sibling {
@@ -208,28 +191,16 @@ func (e *Encoder) labelSet(t *tenant, list []label) *resourceLabels {
 	return c
 }
 
-// identify sets job and instance over what attributes made of these names.
-func identify(list []label, m pcommon.Map) []label {
-	job, instance := identity(m)
-	for _, l := range []label{{jobLabel, job}, {instanceLabel, instance}} {
-		if l.value == "" {
-			continue
-		}
-		list = append(slices.DeleteFunc(list, func(o label) bool { return o.name == l.name }), l)
-	}
-	return list
-}
-
 // schema finds or makes that of some labels, and of what rules make of them. The table is locked.
-func (e *Encoder) schema(t *tenant, list []label, fates []labelFate, left *schema) *schema {
+func (e *Encoder) schema(t *tenant, list []names.Label, fates []labelFate, left *schema) *schema {
 	key := []byte{0}
 	if fates != nil {
 		key[0] = 1 // so that no two kinds of keys are the same
 	}
 	for i, l := range list {
-		key = appendText(key, l.name)
+		key = store.AppendText(key, l.Name)
 		if fates != nil {
-			key = appendText(append(key, byte(fates[i].kind)), fates[i].value)
+			key = store.AppendText(append(key, byte(fates[i].kind)), fates[i].value)
 		}
 	}
 	if s := t.schemas[string(key)]; s != nil {
@@ -238,7 +209,7 @@ func (e *Encoder) schema(t *tenant, list []label, fates []labelFate, left *schem
 	e.familyIDs++
 	s := &schema{id: e.familyIDs, fates: fates, left: left}
 	for _, l := range list {
-		s.names = append(s.names, e.keep(l.name))
+		s.names = append(s.names, e.keep(l.Name))
 	}
 	for i := range fates {
 		f := &fates[i]
@@ -254,70 +225,49 @@ func (e *Encoder) schema(t *tenant, list []label, fates []labelFate, left *schem
 // targetInfo makes the series that lists a resource's other attributes, if it has an identity to list them for.
 func (e *Encoder) targetInfo(t *tenant, m pcommon.Map) *series {
 	others := false
-	list, err := e.attributeLabels(m, func(key string) bool {
-		identifying := key == serviceName || key == serviceNamespace || key == serviceInstance
-		others = others || !identifying
-		return identifying
+	list, err := e.names.Attributes(m, func(key string) bool {
+		others = others || !names.Identifies(key)
+		return names.Identifies(key)
 	})
 	if err != nil {
-		e.dropped(ReasonLabel, otlptranslator.TargetInfoMetricName, 1)
+		e.losses.Add(loss.Label, otlptranslator.TargetInfoMetricName, 1)
 		return nil
 	}
-	job, instance := identity(m)
+	job, instance := names.Identity(m)
 	if job == "" && instance == "" {
 		return nil
 	}
 	if !others {
 		for k := range m.All() { // those of empty values were not asked about
-			others = others || k != serviceName && k != serviceNamespace && k != serviceInstance
+			others = others || !names.Identifies(k)
 		}
 		if !others {
 			return nil
 		}
 	}
-	list = identify(list, m)
-	own := make([]seriesLabel, 0, len(list)+len(e.external)+1)
+	list = names.Identify(list, m)
+	own := make([]seriesLabel, 0, len(list)+len(e.names.External)+1)
 	for _, l := range list {
-		own = append(own, seriesLabel{label: l})
+		own = append(own, seriesLabel{Label: l})
 	}
-	for _, l := range e.external {
-		if indexOf(own, l.name) < 0 {
-			own = append(own, seriesLabel{label: l})
+	for _, l := range e.names.External {
+		if indexOf(own, l.Name) < 0 {
+			own = append(own, seriesLabel{Label: l})
 		}
 	}
-	name := otlptranslator.TargetInfoMetricName
-	if e.cfg.Namespace != "" {
-		name = e.cfg.Namespace + "_" + name
-		if e.cfg.Strategy.ShouldEscape() {
-			name = legacyName(name)
-		}
-	}
-	for _, l := range append(e.typeAndUnit(promwrite.Gauge, ""), label{nameLabel, name}) {
-		own = set(own, seriesLabel{label: l})
+	name := e.names.TargetInfo()
+	for _, l := range append(e.names.TypeAndUnit(promwrite.Gauge, ""), names.Label{Name: names.NameLabel, Value: name}) {
+		own = set(own, seriesLabel{Label: l})
 	}
 	l := e.layout(t, t.none.schema, nil, own, e.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
 	if e.rules == nil {
-		return e.series.one(e.seriesOf(t, l, 0))
+		return e.series.One(e.seriesOf(t, l, 0))
 	}
 	n, out := e.ruled(t, t.none.schema, l, 0)
 	if out != nil {
 		return &out.series
 	}
-	return e.series.one(n)
-}
-
-// legacyName replaces what Prometheus did not always allow in a name.
-func legacyName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if validNameRune(r) {
-			return r
-		}
-		return '_'
-	}, name)
-}
-
-func validNameRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == ':'
+	return e.series.One(n)
 }
 
 // due says whether what was last sent at a time is to be sent again at another, and takes note that it will be.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 func held(blocks []block.Block) (n int) {
@@ -28,7 +29,7 @@ func TestDefectCostsTheDataThatMeetsIt(t *testing.T) {
 	e.tenants[""].columns[0].open.samples.at(9).extra = 99 // as no code of ours would leave it
 	blocks := flushAll(e, v2Zstd)
 	assert.Len(t, d.panics, 1)
-	assert.Equal(t, map[Reason]int{ReasonPanic: 10 - held(blocks)}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Panic: 10 - held(blocks)}, d.counts)
 	series, _ := decode(t, blocks)
 	assert.NotEmpty(t, series, "what was finished before is sent")
 	for range 3 {
@@ -46,7 +47,7 @@ func TestDefectInAddIsAnError(t *testing.T) {
 	e.tenants[""].columns = nil
 	require.ErrorContains(t, e.Add(page(0, 10, epoch.Add(time.Second)), ""), "panic")
 	e.tenants[""].columns = columns
-	assert.Equal(t, map[Reason]int{ReasonPanic: 10}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Panic: 10}, d.counts)
 	e.Expire()
 	require.NoError(t, e.Add(page(0, 10, epoch.Add(time.Minute)), ""))
 	assert.Equal(t, 20, held(flushAll(e, v2Zstd)))

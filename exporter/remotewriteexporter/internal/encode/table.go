@@ -8,11 +8,16 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // family is a metric: all that its points have in common, translated.
@@ -28,9 +33,9 @@ type family struct {
 	monotonic   bool
 	temporality pmetric.AggregationTemporality
 
-	reason Reason  // why its points cannot be sent, if they cannot
-	prom   string  // the name
-	typed  []label // of type and unit, if these are wanted
+	reason loss.Reason   // why its points cannot be sent, if they cannot
+	prom   string        // the name
+	typed  []names.Label // of type and unit, if these are wanted
 	meta   *meta
 
 	first   atomic.Uint32          // its first point last time
@@ -54,8 +59,8 @@ type point struct {
 
 // is says whether p is the point of a family with these attributes and bounds. text is that of the symbols.
 func (e *Encoder) is(p *point, f *family, m pcommon.Map, bounds []float64, text []string) bool {
-	o := e.forms.one(p.form)
-	return o.family == f && o.keys.match(m, o.keys.valuesOf(p.values), text) && sameBounds(o.bounds, bounds)
+	o := e.forms.One(p.form)
+	return o.family == f && o.keys.match(m, o.keys.valuesOf(p.values), text) && histogram.SameBounds(o.bounds, bounds)
 }
 
 type metaKey struct {
@@ -132,7 +137,7 @@ func (e *Encoder) end(seen *atomic.Uint32) {
 
 // family finds or makes the family of m.
 func (e *Encoder) family(t *tenant, m pmetric.Metric, s shape, schema *schema, scope *scope, scraped bool) *family {
-	h := e.hashString(e.hashString(mix(schema.id, uint64(s.kind)), m.Name()), m.Description()) & e.hashMask
+	h := e.hashString(e.hashString(store.Mix(schema.id, uint64(s.kind)), m.Name()), m.Description()) & e.hashMask
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
 	for f := t.families[h]; f != nil; f = f.sibling {
@@ -155,88 +160,34 @@ func (e *Encoder) family(t *tenant, m pmetric.Metric, s shape, schema *schema, s
 
 // translate names a family and decides whether it can be sent at all.
 func (e *Encoder) translate(t *tenant, f *family) {
-	var kind otlptranslator.MetricType
-	var mtype promwrite.MetricType
-	switch f.kind {
-	case pmetric.MetricTypeGauge:
-		kind, mtype = otlptranslator.MetricTypeGauge, promwrite.Gauge
-		if f.typeHint == "unknown" {
-			mtype = promwrite.Unknown
-		}
-	case pmetric.MetricTypeSum:
-		switch {
-		case f.monotonic:
-			kind, mtype = otlptranslator.MetricTypeMonotonicCounter, promwrite.Counter
-		default:
-			kind, mtype = otlptranslator.MetricTypeNonMonotonicCounter, promwrite.Gauge
-			switch f.typeHint {
-			case "info":
-				mtype = promwrite.Info
-			case "stateset":
-				mtype = promwrite.Stateset
-			}
-		}
-	case pmetric.MetricTypeHistogram:
-		kind, mtype = otlptranslator.MetricTypeHistogram, promwrite.ClassicHistogram
-	case pmetric.MetricTypeExponentialHistogram:
-		kind, mtype = otlptranslator.MetricTypeExponentialHistogram, promwrite.ClassicHistogram
-	case pmetric.MetricTypeSummary:
-		kind, mtype = otlptranslator.MetricTypeSummary, promwrite.Summary
-	default:
-		f.reason = ReasonEmpty
+	kind, mtype, ok := names.KindsOf(f.kind, f.monotonic, f.typeHint)
+	if !ok {
+		f.reason = loss.Empty
 		return
 	}
 	switch f.temporality {
 	case pmetric.AggregationTemporalityCumulative:
 	case pmetric.AggregationTemporalityDelta:
 		if e.cfg.Delta == DeltaDrop {
-			f.reason = ReasonTemporality
+			f.reason = loss.Temporality
 			return
 		}
 	default:
-		f.reason = ReasonTemporality
+		f.reason = loss.Temporality
 		return
 	}
-	if e.cfg.ScrapedNames && f.scraped && e.cfg.Namespace == "" && isLegacyName(f.name) {
-		f.prom = scrapedName(f.name, mtype)
+	if f.scraped {
+		f.prom = e.names.Scraped(f.name, f.unit, kind, mtype)
 	} else {
-		name, err := e.metricNamer.Build(otlptranslator.Metric{Name: f.name, Unit: f.unit, Type: kind})
-		if err != nil || name == "" {
-			f.reason = ReasonName
-			return
-		}
-		f.prom = name
+		f.prom = e.names.Metric(f.name, f.unit, kind)
 	}
-	unit := e.unitNamer.Build(f.unit)
+	if f.prom == "" {
+		f.reason = loss.Name
+		return
+	}
+	unit := e.names.Unit(f.unit)
 	f.meta = e.meta(t, metaKey{mtype, f.prom, f.help, unit})
-	f.typed = e.typeAndUnit(mtype, unit)
-}
-
-// scrapedName is the name of a scraped metric on its page. Receivers name an info by its family, which lacks the suffix.
-func scrapedName(name string, mtype promwrite.MetricType) string {
-	const suffix = "_info"
-	if mtype == promwrite.Info && !strings.HasSuffix(name, suffix) {
-		return name + suffix
-	}
-	return name
-}
-
-// typeAndUnit are labels that tell a metric's type and unit, as far as they are known, if such are wanted.
-func (e *Encoder) typeAndUnit(mtype promwrite.MetricType, unit string) (list []label) {
-	if !e.cfg.TypeAndUnitLabels {
-		return nil
-	}
-	if mtype != promwrite.Unknown {
-		list = append(list, label{typeLabel, mtype.String()})
-	}
-	if unit != "" {
-		list = append(list, label{unitLabel, unit})
-	}
-	return list
-}
-
-func isLegacyName(s string) bool {
-	return s != "" && legacyName(s) == s && (s[0] < '0' || s[0] > '9')
+	f.typed = e.names.TypeAndUnit(mtype, unit)
 }
 
 // meta finds or makes metadata; nil if none is wanted. The table is locked.
@@ -248,7 +199,7 @@ func (e *Encoder) meta(t *tenant, k metaKey) *meta {
 		return m
 	}
 	k.name, k.help, k.unit = e.keep(k.name), e.keep(k.help), e.keep(k.unit)
-	m := &meta{metaKey: k, helpRef: e.symbols.intern(k.help), unitRef: e.symbols.intern(k.unit)}
+	m := &meta{metaKey: k, helpRef: e.symbols.Intern(k.help), unitRef: e.symbols.Intern(k.unit)}
 	if e.listed < e.cfg.MaxSeries {
 		t.metas[k] = m
 	}
@@ -276,24 +227,24 @@ func placesOf(n int) int {
 func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p *point, n uint32, known bool) {
 	h := f.id
 	for k, v := range m.All() { // keys mostly are the family's, but whoever chooses them may choose others each time
-		h = e.hashString(e.hashString(h, k), PlainText(v))
+		h = e.hashString(e.hashString(h, k), attribute.Text(v))
 	}
 	for _, b := range bounds {
-		h = mix(h, math.Float64bits(b))
+		h = store.Mix(h, math.Float64bits(b))
 	}
-	hash := fold(h & e.hashMask)
+	hash := store.Fold(h & e.hashMask)
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
-	text := e.symbols.snapshot()
-	for at := range t.points.of(hash) {
-		if p := e.points.one(at); e.is(p, f, m, bounds, text) {
+	text := e.symbols.Snapshot()
+	for at := range t.points.Of(hash) {
+		if p := e.points.One(at); e.is(p, f, m, bounds, text) {
 			return p, at, true
 		}
 	}
-	n = e.points.add()
-	p = e.points.one(n)
+	n = e.points.Add()
+	p = e.points.One(n)
 	form := e.form(t, f, m, bounds)
-	e.fill(t, p, e.forms.one(form), m)
+	e.fill(t, p, e.forms.One(form), m)
 	places := placesOf(m.Len())
 	wide := 0
 	if places > 1 {
@@ -306,7 +257,7 @@ func (e *Encoder) find(t *tenant, f *family, m pcommon.Map, bounds []float64) (p
 	e.listed, e.wide = e.listed+places, e.wide+wide
 	p.form = form
 	p.seen.Store(e.generation.Load())
-	t.points.insert(hash, n)
+	t.points.Insert(hash, n)
 	return p, n, false
 }
 
@@ -326,21 +277,8 @@ func (e *Encoder) fill(t *tenant, p *point, f *form, m pcommon.Map) {
 	}
 	parts := make([]*series, 0, len(layouts))
 	for _, l := range layouts {
-		parts = append(parts, e.series.one(e.seriesOf(t, l, p.values)))
+		parts = append(parts, e.series.One(e.seriesOf(t, l, p.values)))
 	}
-	p.parts = e.parts.add()
-	*e.parts.one(p.parts) = parts
-}
-
-// sameBounds compares bits: a bound that is no number is still the same bound.
-func sameBounds(a, b []float64) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if math.Float64bits(a[i]) != math.Float64bits(b[i]) {
-			return false
-		}
-	}
-	return true
+	p.parts = e.parts.Add()
+	*e.parts.One(p.parts) = parts
 }

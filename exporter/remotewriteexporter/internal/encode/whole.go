@@ -163,7 +163,7 @@ func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlic
 				return false
 			}
 			w.before = p
-			n.points = append(n.points, wholePoint{point: p, series: w.e.series.one(p.one), length: int32(attributes.Len()), counts: monotonic})
+			n.points = append(n.points, wholePoint{point: p, series: w.e.series.One(p.one), length: int32(attributes.Len()), counts: monotonic})
 		}
 		known := wholeMetric{name: m.Name(), unit: m.Unit(), help: m.Description(), family: f, end: len(n.points)}
 		known.monotonic, known.temporality = monotonic, temporality

@@ -20,6 +20,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 // gauge is metrics of one gauge point.
@@ -42,7 +45,7 @@ func addPoint(points pmetric.NumberDataPointSlice, value float64, at time.Time, 
 }
 
 // sent adds md to a fresh encoder and decodes what comes out.
-func sent(t testing.TB, f Format, change func(*Config), md pmetric.Metrics) ([]promwrite.Series, *drops) {
+func sent(t testing.TB, f block.Format, change func(*Config), md pmetric.Metrics) ([]promwrite.Series, *drops) {
 	t.Helper()
 	e, d := newEncoder(t, change)
 	require.NoError(t, e.Add(md, ""))
@@ -166,7 +169,7 @@ func TestStartTimestamps(t *testing.T) {
 	q.SetTimestamp(at)
 	q.SetStartTimestamp(start)
 
-	starts := func(change func(*Config), f Format) map[string]int64 {
+	starts := func(change func(*Config), f block.Format) map[string]int64 {
 		got := map[string]int64{}
 		series, _ := sent(t, f, change, md)
 		for _, s := range series {
@@ -197,8 +200,8 @@ func TestTimesAreMillisecondsCut(t *testing.T) {
 	assert.Zero(t, d.total())
 	series, d = sent(t, v2Zstd, nil, gauge("g", 1, time.Unix(0, 0)))
 	assert.Empty(t, series)
-	assert.Equal(t, map[Reason]int{ReasonTime: 1}, d.counts)
-	assert.Equal(t, map[Reason]string{ReasonTime: "g"}, d.firsts)
+	assert.Equal(t, map[loss.Reason]int{loss.Time: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]string{loss.Time: "g"}, d.firsts)
 }
 
 func TestStaleMarkersKeepTheirBits(t *testing.T) {
@@ -250,7 +253,7 @@ func TestPointsOfNoValueAreCounted(t *testing.T) {
 	addPoint(m.SetEmptyGauge().DataPoints(), 1, epoch, "", "no key")
 	series, d := sent(t, v2Zstd, nil, md)
 	assert.Empty(t, series)
-	assert.Equal(t, map[Reason]int{ReasonEmpty: 2, ReasonName: 1, ReasonLabel: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.Empty: 2, loss.Name: 1, loss.Label: 1}, d.counts)
 }
 
 func TestSecondSampleOfATimeIsCounted(t *testing.T) {
@@ -264,8 +267,8 @@ func TestSecondSampleOfATimeIsCounted(t *testing.T) {
 		require.Len(t, series[0].Samples, 2)
 		assert.InDelta(t, 1, series[0].Samples[0].Value, 0)
 		assert.InDelta(t, 3, series[0].Samples[1].Value, 0)
-		assert.Equal(t, map[Reason]int{ReasonDuplicate: 1}, d.counts)
-		assert.Equal(t, "a_b", d.firsts[ReasonDuplicate])
+		assert.Equal(t, map[loss.Reason]int{loss.Duplicate: 1}, d.counts)
+		assert.Equal(t, "a_b", d.firsts[loss.Duplicate])
 	}
 }
 
@@ -315,7 +318,7 @@ func TestCustomBucketsNeverGoOutInOne(t *testing.T) {
 	change := func(c *Config) { c.CustomBuckets = true }
 	series, d := sent(t, v1Zstd, change, md)
 	assert.Empty(t, series)
-	assert.Equal(t, map[Reason]int{ReasonCustomBuckets: 1}, d.counts)
+	assert.Equal(t, map[loss.Reason]int{loss.CustomBuckets: 1}, d.counts)
 	series, d = sent(t, v2Zstd, change, md)
 	assert.Len(t, series, 1)
 	assert.Zero(t, d.total())
@@ -352,6 +355,6 @@ func TestDownscaleMergesWhatBelongsTogether(t *testing.T) {
 		dp.SetCount(total + 1) // no receiver would take it
 		series, d = sent(t, v2Zstd, nil, md)
 		assert.Empty(t, series)
-		assert.Equal(t, map[Reason]int{ReasonBuckets: 1}, d.counts)
+		assert.Equal(t, map[loss.Reason]int{loss.Buckets: 1}, d.counts)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package store
 
 import (
 	"fmt"
@@ -14,15 +14,15 @@ import (
 
 // Values that are left keep little in memory of those that were there with them, and what is kept by name keeps nothing but itself.
 func TestSymbolsOfPointsAreMovedTogether(t *testing.T) {
-	s := newSymbols()
+	s := NewSymbols()
 	pack := func(value string) uint32 {
 		m := pcommon.NewMap()
 		m.PutStr("pod", value)
-		dst := make(ids, 1)
-		s.pack(dst, m)
+		dst := make([]uint32, 1)
+		s.Pack(dst, m)
 		return dst[0]
 	}
-	name := s.keep("name")
+	name := s.Keep("name")
 	require.Equal(t, name, pack("name"), "it is there")
 	long := strings.Repeat("x", longSymbol)
 	stays := map[string]uint32{"name": name, long: pack(long)}
@@ -42,24 +42,24 @@ func TestSymbolsOfPointsAreMovedTogether(t *testing.T) {
 		for _, id := range stays {
 			marked[id] = true
 		}
-		s.release(marked)
+		s.Release(marked)
 		require.Less(t, s.pieces, most/4)
-		require.Equal(t, len(stays)+1, s.size())
+		require.Equal(t, len(stays)+1, s.Size())
 		for value, id := range stays {
-			found, ok := s.lookup([]byte(value))
+			found, ok := s.Lookup([]byte(value))
 			require.True(t, ok)
 			require.Equal(t, id, found)
-			require.Equal(t, value, s.snapshot()[id])
-			require.Equal(t, value, s.textOf(id))
+			require.Equal(t, value, s.Snapshot()[id])
+			require.Equal(t, value, s.TextOf(id))
 		}
-		_, ok := s.lookup(fmt.Appendf(nil, "pod-%d-1", round))
+		_, ok := s.Lookup(fmt.Appendf(nil, "pod-%d-1", round))
 		require.False(t, ok)
 		if round > 0 {
 			require.Less(t, ids, 20_000+len(stays)+2, "numbers are given out again")
 		}
 	}
 	require.Zero(t, pack(""))
-	id, ok := s.lookup(nil)
+	id, ok := s.Lookup(nil)
 	require.True(t, ok)
 	require.Zero(t, id)
 }

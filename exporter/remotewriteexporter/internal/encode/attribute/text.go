@@ -1,9 +1,14 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+// Package attribute reads attributes: what text a value is, and whether a key is meant.
+package attribute
 
-import "go.opentelemetry.io/collector/pdata/pcommon"
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
 
 const (
 	// maxNesting is how deep an attribute's value may be nested. pdata makes JSON of such values by recursion: a request of a
@@ -13,8 +18,8 @@ const (
 	tooDeep = "…"
 )
 
-// PlainText is the text of an attribute's value.
-func PlainText(v pcommon.Value) string {
+// Text is the text of an attribute's value.
+func Text(v pcommon.Value) string {
 	if isDeeper(v, maxNesting) {
 		return tooDeep
 	}
@@ -44,4 +49,25 @@ func isDeeper(v pcommon.Value, depth int) bool {
 	default:
 	}
 	return false
+}
+
+// TextIs is PlainText(v) == text, without making a string where that is easy.
+func TextIs(v pcommon.Value, text string) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeInt:
+		var buf [20]byte
+		return string(strconv.AppendInt(buf[:0], v.Int(), 10)) == text
+	case pcommon.ValueTypeBool:
+		return strconv.FormatBool(v.Bool()) == text
+	default:
+		return Text(v) == text
+	}
+}
+
+// KindOf is the type of a value, ValueTypeEmpty for each without text.
+func KindOf(v pcommon.Value) pcommon.ValueType {
+	if Text(v) == "" {
+		return pcommon.ValueTypeEmpty
+	}
+	return v.Type()
 }

@@ -1,7 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+// Package rules applies write_relabel_configs to labels, and says beforehand which labels that may depend on.
+package rules
 
 import (
 	"fmt"
@@ -12,36 +13,38 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// rules are those of write_relabel_configs. They are applied to a series when it is first seen.
+// Rules are those of write_relabel_configs. They are applied to a series when it is first seen.
 //
 // A series is made for all resources that contribute labels of the same names, so rules are applied without the values of
 // these. That says the same as long as no rule needs them: those that one does need are made part of the schema, which then
 // is that of the resources with these values. A label that rules read, but never set, still keeps its place in series, so that
 // resources share those although their points are known by resource.
-type rules struct {
-	configs []*relabel.Config
+type Rules struct {
+	Configs []*relabel.Config
 	made    []*regexp.Regexp // of each config whose target is a template: the names it may make
-	scheme  model.ValidationScheme
+	Scheme  model.ValidationScheme
 
 	// For one series at a time; the table is locked.
 	sorted  labels.ScratchBuilder
 	builder *labels.Builder
 }
 
-// newRules checks configs; nil if there are none. Names have to be valid where the strategy makes them so.
-func newRules(configs []relabel.Config, escaped bool) (*rules, error) {
+// New checks configs; nil if there are none. Names have to be valid where the strategy makes them so.
+func New(configs []relabel.Config, escaped bool) (*Rules, error) {
 	if len(configs) == 0 {
 		return nil, nil
 	}
-	r := &rules{scheme: model.UTF8Validation, builder: labels.NewBuilder(labels.EmptyLabels())}
+	r := &Rules{Scheme: model.UTF8Validation, builder: labels.NewBuilder(labels.EmptyLabels())}
 	if escaped {
-		r.scheme = model.LegacyValidation
+		r.Scheme = model.LegacyValidation
 	}
 	for i := range configs {
 		c := configs[i]
-		if err := c.Validate(r.scheme); err != nil {
+		if err := c.Validate(r.Scheme); err != nil {
 			return nil, fmt.Errorf("cannot use rule %d: %w", i, err)
 		}
 		var made *regexp.Regexp
@@ -52,7 +55,7 @@ func newRules(configs []relabel.Config, escaped bool) (*rules, error) {
 			made = namesOf(c.Replacement)
 		default:
 		}
-		r.configs, r.made = append(r.configs, &c), append(r.made, made)
+		r.Configs, r.made = append(r.Configs, &c), append(r.made, made)
 	}
 	return r, nil
 }
@@ -72,9 +75,9 @@ func namesOf(template string) *regexp.Regexp {
 	return regexp.MustCompile("^(?s:" + b.String() + ")$")
 }
 
-// read says whether the value of a label decides what a rule does.
-func (r *rules) read(name string) bool {
-	return slices.ContainsFunc(r.configs, func(c *relabel.Config) bool {
+// Read says whether the value of a label decides what a rule does.
+func (r *Rules) Read(name string) bool {
+	return slices.ContainsFunc(r.Configs, func(c *relabel.Config) bool {
 		switch c.Action {
 		case relabel.LabelDrop, relabel.LabelKeep:
 			return false
@@ -88,9 +91,9 @@ func (r *rules) read(name string) bool {
 	})
 }
 
-// set says whether a rule may give a label another value, or remove it for that.
-func (r *rules) set(name string) bool {
-	for i, c := range r.configs {
+// Set says whether a rule may give a label another value, or remove it for that.
+func (r *Rules) Set(name string) bool {
+	for i, c := range r.Configs {
 		switch c.Action {
 		case relabel.HashMod, relabel.Lowercase, relabel.Uppercase:
 			if c.TargetLabel == name {
@@ -105,33 +108,33 @@ func (r *rules) set(name string) bool {
 	return false
 }
 
-// remove says whether a label goes by its name, whatever its value.
-func (r *rules) remove(name string) bool {
-	return slices.ContainsFunc(r.configs, func(c *relabel.Config) bool {
+// Remove says whether a label goes by its name, whatever its value.
+func (r *Rules) Remove(name string) bool {
+	return slices.ContainsFunc(r.Configs, func(c *relabel.Config) bool {
 		return c.Action == relabel.LabelDrop && c.Regex.MatchString(name) ||
 			c.Action == relabel.LabelKeep && !c.Regex.MatchString(name)
 	})
 }
 
-// apply applies the rules to labels, none of them empty. It is false if they drop the series.
-func (r *rules) apply(list []label) (before, after labels.Labels, keep bool) {
+// Apply applies the rules to labels, none of them empty. It is false if they drop the series.
+func (r *Rules) Apply(list []names.Label) (before, after labels.Labels, keep bool) {
 	r.sorted.Reset()
 	for _, l := range list {
-		r.sorted.Add(l.name, l.value)
+		r.sorted.Add(l.Name, l.Value)
 	}
 	r.sorted.Sort()
 	before = r.sorted.Labels()
 	r.builder.Reset(before)
-	if !relabel.ProcessBuilder(r.builder, r.configs...) {
+	if !relabel.ProcessBuilder(r.builder, r.Configs...) {
 		return before, before, false
 	}
 	return before, r.builder.Labels(), true
 }
 
-// valid says whether a series of these labels can be sent: a receiver refuses one without a name.
-func (r *rules) valid(ls labels.Labels) bool {
-	if ls.Get(nameLabel) == "" {
+// Valid says whether a series of these labels can be sent: a receiver refuses one without a name.
+func (r *Rules) Valid(ls labels.Labels) bool {
+	if ls.Get(names.NameLabel) == "" {
 		return false
 	}
-	return ls.IsValid(r.scheme)
+	return ls.IsValid(r.Scheme)
 }

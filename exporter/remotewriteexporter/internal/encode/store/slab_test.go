@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package store
 
 import (
 	"testing"
@@ -19,19 +19,19 @@ func TestIndexFindsWhatItKeeps(t *testing.T) {
 		func(i uint32) uint32 { return i * 2654435761 },
 		func(i uint32) uint32 { return i * 2654435761 >> 4 &^ 3 }, // some alike, all near one another
 	} {
-		var x index
-		for range x.of(1) {
+		var x Index
+		for range x.Of(1) {
 			t.Fatal("found in nothing")
 		}
 		for i := uint32(1); i <= n; i++ {
-			x.insert(hash(i), i)
+			x.Insert(hash(i), i)
 		}
 		check := func(kept func(uint32) bool) {
 			t.Helper()
 			left := 0
 			for i := uint32(1); i <= n; i++ {
 				times := 0
-				for entry := range x.of(hash(i)) {
+				for entry := range x.Of(hash(i)) {
 					if entry == i {
 						times++
 					}
@@ -44,9 +44,9 @@ func TestIndexFindsWhatItKeeps(t *testing.T) {
 			}
 			assert.Equal(t, left, x.used)
 			each := 0
-			for _, s := range x.slots {
-				if s.entry != 0 {
-					assert.True(t, kept(s.entry))
+			for _, s := range x.Slots {
+				if s.Entry != 0 {
+					assert.True(t, kept(s.Entry))
 					each++
 				}
 			}
@@ -55,15 +55,15 @@ func TestIndexFindsWhatItKeeps(t *testing.T) {
 		all := func(uint32) bool { return true }
 		some := func(i uint32) bool { return i%100 == 0 }
 		check(all)
-		assert.LessOrEqual(t, len(x.slots), 2*n)
-		x.sweep(all)
+		assert.LessOrEqual(t, len(x.Slots), 2*n)
+		x.Sweep(all)
 		check(all)
-		x.sweep(some)
+		x.Sweep(some)
 		check(some)
-		assert.LessOrEqual(t, len(x.slots), 4*n/100)
-		x.sweep(func(uint32) bool { return false })
+		assert.LessOrEqual(t, len(x.Slots), 4*n/100)
+		x.Sweep(func(uint32) bool { return false })
 		check(func(uint32) bool { return false })
-		assert.Len(t, x.slots, minIndex)
+		assert.Len(t, x.Slots, minIndex)
 	}
 }
 
@@ -76,18 +76,18 @@ func TestSlabKeepsNumbersAndGivesChunksBack(t *testing.T) {
 
 func checkSlab(t *testing.T, width, chunk int) {
 	t.Helper()
-	s := newSlab[uint32](width)
+	s := NewSlab[uint32](width)
 	require.Len(t, (*s.chunks.Load())[0], chunk*width)
 	n := uint32(20 * chunk)
 	add := func() uint32 {
-		i := s.add()
-		require.Equal(t, make([]uint32, width), s.run(i), "as if new")
-		s.run(i)[width-1] = i
+		i := s.Add()
+		require.Equal(t, make([]uint32, width), s.Run(i), "as if new")
+		s.Run(i)[width-1] = i
 		return i
 	}
 	check := func(i uint32) {
-		require.Equal(t, make([]uint32, width-1), s.run(i)[:width-1])
-		require.Equal(t, i, s.run(i)[width-1])
+		require.Equal(t, make([]uint32, width-1), s.Run(i)[:width-1])
+		require.Equal(t, i, s.Run(i)[width-1])
 	}
 	for i := uint32(1); i <= n; i++ {
 		require.Equal(t, i, add())
@@ -101,7 +101,7 @@ func checkSlab(t *testing.T, width, chunk int) {
 		return held
 	}
 	require.Equal(t, 21, chunks())
-	s.sweep(func(i uint32) bool { return i >= n/2 && i%2 == 0 })
+	s.Sweep(func(i uint32) bool { return i >= n/2 && i%2 == 0 })
 	require.Equal(t, 12, chunks(), "the first, and those of the second half")
 	for i := n / 2; i <= n; i += 2 {
 		check(i)
@@ -118,8 +118,8 @@ func checkSlab(t *testing.T, width, chunk int) {
 	for i := n / 2; i <= n; i += 2 {
 		check(i)
 	}
-	assert.LessOrEqual(t, s.size(), int(n)+chunk, "gaps are filled first")
-	s.sweep(func(uint32) bool { return false })
+	assert.LessOrEqual(t, s.Size(), int(n)+chunk, "gaps are filled first")
+	s.Sweep(func(uint32) bool { return false })
 	assert.Equal(t, 1, chunks())
-	assert.Equal(t, make([]uint32, width), s.run(0))
+	assert.Equal(t, make([]uint32, width), s.Run(0))
 }

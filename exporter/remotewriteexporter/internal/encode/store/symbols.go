@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package store
 
 import (
 	"hash/maphash"
@@ -10,13 +10,15 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 )
 
-// symbols gives each string a number that stays its own while anything uses it. Number 0 is the empty string.
-type symbols struct {
+// Symbols gives each string a number that stays its own while anything uses it. Number 0 is the empty string.
+type Symbols struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
-	index index
+	index Index
 	text  []string // by id; an element is written once until release frees its id
 	free  []uint32
 	// The values of points, of which there may be as many as points, and which may come and go as often, are in pieces of memory.
@@ -32,28 +34,28 @@ const (
 	longSymbol = 1 << 8
 )
 
-func newSymbols() *symbols {
-	return &symbols{seed: maphash.MakeSeed(), text: []string{""}, packed: []bool{false}}
+func NewSymbols() *Symbols {
+	return &Symbols{seed: maphash.MakeSeed(), text: []string{""}, packed: []bool{false}}
 }
 
-// intern is keep for what may be sent. Receivers refuse a whole request for one byte that is not UTF-8, so such
+// Intern is keep for what may be sent. Receivers refuse a whole request for one byte that is not UTF-8, so such
 // bytes are replaced.
-func (t *symbols) intern(s string) uint32 {
+func (t *Symbols) Intern(s string) uint32 {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	return t.keep(s)
+	return t.Keep(s)
 }
 
-// keep keeps a copy of s, which may be part of something much larger.
-func (t *symbols) keep(s string) uint32 {
+// Keep keeps a copy of s, which may be part of something much larger.
+func (t *Symbols) Keep(s string) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.add(s, false)
 }
 
-// textOf is a text of its own, which keeps no other in memory.
-func (t *symbols) textOf(id uint32) string {
+// TextOf is a text of its own, which keeps no other in memory.
+func (t *Symbols) TextOf(id uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.packed[id] {
@@ -62,23 +64,23 @@ func (t *symbols) textOf(id uint32) string {
 	return t.text[id]
 }
 
-// pack keeps the values of m in dst, which has room for them.
-func (t *symbols) pack(dst ids, m pcommon.Map) {
+// Pack keeps the values of m in dst, which has room for them.
+func (t *Symbols) Pack(dst []uint32, m pcommon.Map) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := 0
 	for _, v := range m.All() {
-		dst[i] = t.add(PlainText(v), true)
+		dst[i] = t.add(attribute.Text(v), true)
 		i++
 	}
 }
 
-func (t *symbols) add(s string, isPacked bool) uint32 {
+func (t *Symbols) add(s string, isPacked bool) uint32 {
 	if s == "" {
 		return 0
 	}
-	hash := fold(maphash.String(t.seed, s))
-	for id := range t.index.of(hash) {
+	hash := Fold(maphash.String(t.seed, s))
+	for id := range t.index.Of(hash) {
 		if t.text[id] == s {
 			return id
 		}
@@ -96,12 +98,12 @@ func (t *symbols) add(s string, isPacked bool) uint32 {
 		id = uint32(len(t.text))
 		t.text, t.packed = append(t.text, s), append(t.packed, isPacked)
 	}
-	t.index.insert(hash, id)
+	t.index.Insert(hash, id)
 	return id
 }
 
 // copy copies a text into a piece of memory.
-func (t *symbols) copy(s string) string {
+func (t *Symbols) copy(s string) string {
 	if t.piece.Cap()-t.piece.Len() < len(s) {
 		t.piece.Reset()
 		t.piece.Grow(symbolPiece)
@@ -112,13 +114,13 @@ func (t *symbols) copy(s string) string {
 	return t.piece.String()[at:]
 }
 
-func (t *symbols) lookup(s []byte) (uint32, bool) {
+func (t *Symbols) Lookup(s []byte) (uint32, bool) {
 	if len(s) == 0 {
 		return 0, true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id := range t.index.of(fold(maphash.Bytes(t.seed, s))) {
+	for id := range t.index.Of(Fold(maphash.Bytes(t.seed, s))) {
 		if t.text[id] == string(s) {
 			return id, true
 		}
@@ -126,24 +128,24 @@ func (t *symbols) lookup(s []byte) (uint32, bool) {
 	return 0, false
 }
 
-// snapshot is the text of every id given out so far. It may be read while others intern.
-func (t *symbols) snapshot() []string {
+// Snapshot is the text of every id given out so far. It may be read while others intern.
+func (t *Symbols) Snapshot() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.text
 }
 
-func (t *symbols) size() int {
+func (t *Symbols) Size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.index.used + 1
+	return t.index.Len() + 1
 }
 
-// release frees the ids that are not marked. Nobody may hold one of them, or a snapshot.
-func (t *symbols) release(marked []bool) {
+// Release frees the ids that are not marked. Nobody may hold one of them, or a snapshot.
+func (t *Symbols) Release(marked []bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.index.sweep(func(id uint32) bool { return marked[id] })
+	t.index.Sweep(func(id uint32) bool { return marked[id] })
 	left := 0 // bytes in pieces
 	for id := 1; id < len(marked); id++ {
 		switch s := t.text[id]; {
@@ -162,7 +164,7 @@ func (t *symbols) release(marked []bool) {
 }
 
 // repack moves what is left in pieces of memory together: a text keeps all of its piece.
-func (t *symbols) repack() {
+func (t *Symbols) repack() {
 	t.piece.Reset()
 	t.pieces = 0
 	for id, isPacked := range t.packed {

@@ -13,26 +13,6 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-func nestedValue(v pcommon.Value, depth int, inMaps bool) {
-	for range depth {
-		if inMaps {
-			v = v.SetEmptyMap().PutEmpty("k")
-		} else {
-			v = v.SetEmptySlice().AppendEmpty()
-		}
-	}
-}
-
-func TestPlainText(t *testing.T) {
-	for _, inMaps := range []bool{false, true} {
-		v := pcommon.NewValueEmpty()
-		nestedValue(v, maxNesting, inMaps)
-		require.Equal(t, v.AsString(), PlainText(v))
-		nestedValue(v, maxNesting+1, inMaps)
-		require.Equal(t, tooDeep, PlainText(v))
-	}
-}
-
 // Wherever an attribute becomes text, one that is nested a million times must not end the process.
 func TestValuesThatAreNestedDeepEndNoProcess(t *testing.T) {
 	racetest.Sequential(t)
@@ -49,8 +29,10 @@ func TestValuesThatAreNestedDeepEndNoProcess(t *testing.T) {
 	x := point.Exemplars().AppendEmpty()
 	x.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
 	for _, attributes := range []pcommon.Map{rm.Resource().Attributes(), sm.Scope().Attributes(), point.Attributes(), x.FilteredAttributes()} {
-		nestedValue(attributes.PutEmpty("service.name"), 1_000_000, false)
-		nestedValue(attributes.PutEmpty("deep"), 1_000_000, true)
+		list, tree := attributes.PutEmpty("service.name"), attributes.PutEmpty("deep")
+		for range 1_000_000 {
+			list, tree = list.SetEmptySlice().AppendEmpty(), tree.SetEmptyMap().PutEmpty("k")
+		}
 	}
 	e, _ := newEncoder(t, func(c *Config) { c.ScopeLabels = ScopeLabelsOn })
 	require.NoError(t, e.Add(md, ""))

@@ -6,6 +6,7 @@ package encode
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,10 @@ import (
 
 	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // maxExemplarRunes is what OpenMetrics 1.0 allows the labels of an exemplar. The IDs go first.
@@ -41,7 +46,7 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 		}
 		content, encoded := w.contentOf(x, math.Float64bits(value), time, pointTime), false
 		for _, of := range [...]*series{p.one, bucketOf(p, bounds, value)} {
-			if of == nil || w.e.sent.repeats(w.placeOfExemplar(of, i), content) && !w.e.cfg.RepeatExemplars {
+			if of == nil || w.e.sent.Repeats(w.placeOfExemplar(of, i), content) && !w.e.cfg.RepeatExemplars {
 				continue
 			}
 			if !encoded {
@@ -80,38 +85,58 @@ func (w *walk) encodeExemplar(x pmetric.Exemplar) {
 		}
 		return
 	}
-	ids := make([]label, 0, 2+x.FilteredAttributes().Len())
+	ids := make([]names.Label, 0, 2+x.FilteredAttributes().Len())
 	if id := x.TraceID(); !id.IsEmpty() {
-		ids = append(ids, label{otlptranslator.ExemplarTraceIDKey, hex.EncodeToString(id[:])})
+		ids = append(ids, names.Label{Name: otlptranslator.ExemplarTraceIDKey, Value: hex.EncodeToString(id[:])})
 	}
 	if id := x.SpanID(); !id.IsEmpty() {
-		ids = append(ids, label{otlptranslator.ExemplarSpanIDKey, hex.EncodeToString(id[:])})
+		ids = append(ids, names.Label{Name: otlptranslator.ExemplarSpanIDKey, Value: hex.EncodeToString(id[:])})
 	}
 	all, runes := ids, 0
 	for _, l := range ids {
-		runes += utf8.RuneCountInString(l.name) + utf8.RuneCountInString(l.value)
+		runes += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value)
 	}
 	for k, v := range x.FilteredAttributes().All() {
-		name, err := w.e.labelNamer.Build(k)
-		value := strings.ToValidUTF8(PlainText(v), "\uFFFD")
-		if err != nil || value == "" || slices.ContainsFunc(all, func(l label) bool { return l.name == name }) {
+		name, err := w.e.names.Label(k)
+		value := strings.ToValidUTF8(attribute.Text(v), "\uFFFD")
+		if err != nil || value == "" || slices.ContainsFunc(all, func(l names.Label) bool { return l.Name == name }) {
 			continue
 		}
 		name = strings.ToValidUTF8(name, "\uFFFD")
-		all = append(all, label{name, value})
+		all = append(all, names.Label{Name: name, Value: value})
 		runes += utf8.RuneCountInString(name) + utf8.RuneCountInString(value)
 	}
 	if runes > maxExemplarRunes {
 		all = ids
 	}
-	slices.SortFunc(all, byName)
+	slices.SortFunc(all, names.ByName)
 	w.s.encoded = w.s.encoded[:0]
 	for _, l := range all {
-		w.s.encoded = appendText(appendText(w.s.encoded, l.name), l.value)
+		w.s.encoded = store.AppendText(store.AppendText(w.s.encoded, l.Name), l.Value)
 	}
 }
 
 func appendID(dst []byte, name string, id []byte) []byte {
-	dst = binary.AppendUvarint(appendText(dst, name), uint64(hex.EncodedLen(len(id))))
+	dst = binary.AppendUvarint(store.AppendText(dst, name), uint64(hex.EncodedLen(len(id))))
 	return hex.AppendEncode(dst, id)
 }
+
+// placeOfExemplar is that of the i-th one of a point, of a series of the resource at hand.
+func (w *walk) placeOfExemplar(s *series, i int) uint64 {
+	return store.Mix(maphash.Comparable(w.e.seed, deltaKey{s, w.s.labels}), uint64(i))
+}
+
+// contentOf is a hash of an exemplar. One of no time has got that of its point, each time another, which says nothing.
+func (w *walk) contentOf(x pmetric.Exemplar, value uint64, time, pointTime int64) uint64 {
+	if time == pointTime {
+		time = 0
+	}
+	trace, span := x.TraceID(), x.SpanID()
+	h := store.Mix(store.Mix(0, value), uint64(time))
+	h = store.Mix(store.Mix(h, binary.LittleEndian.Uint64(trace[:8])), binary.LittleEndian.Uint64(trace[8:]))
+	return w.e.hashMap(store.Mix(h, binary.LittleEndian.Uint64(span[:])), x.FilteredAttributes())
+}
+
+// ForgetExemplars says that exemplars may not have come where they were to go, after all: each that a series shows is taken for new
+// once more. They are remembered as they are encoded, and what becomes of that is only known later.
+func (e *Encoder) ForgetExemplars() { e.sent.Forget() }

@@ -1,0 +1,154 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package histogram
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// The resolutions that native histograms have.
+const (
+	MinScale = -4
+	MaxScale = 8
+)
+
+const (
+	// leastZero stands for a zero bucket of no width.
+	leastZero = 1e-128
+	// maxBuckets bounds the buckets of a sum; it is made coarser rather than longer.
+	maxBuckets = 1024
+)
+
+// Exponential is what an exponential histogram counts.
+type Exponential struct {
+	Scale     int32
+	ZeroCount uint64
+	Threshold float64
+	Positive  []Bucket
+	Negative  []Bucket
+	Count     uint64
+	Sum       float64
+}
+
+// Bucket is a bucket that is not empty, by its index as OTLP has it. Buckets are sorted.
+type Bucket struct {
+	Index int64
+	Count uint64
+}
+
+// Read takes what a point counts, no finer than native histograms are, into the memory that x has.
+func (x *Exponential) Read(dp pmetric.ExponentialHistogramDataPoint) {
+	scale := min(dp.Scale(), MaxScale)
+	shift := uint32(dp.Scale() - scale)
+	*x = Exponential{
+		Scale: scale, ZeroCount: dp.ZeroCount(), Threshold: dp.ZeroThreshold(), Count: dp.Count(),
+		Positive: appendBuckets(x.Positive[:0], dp.Positive(), shift),
+		Negative: appendBuckets(x.Negative[:0], dp.Negative(), shift),
+	}
+	if dp.HasSum() {
+		x.Sum = dp.Sum()
+	}
+}
+
+// Add adds what y counts, of the same threshold. Both get the coarser of their scales.
+func (x *Exponential) Add(y *Exponential) {
+	scale := min(x.Scale, y.Scale)
+	x.rescale(scale)
+	y.rescale(scale)
+	x.Positive = merge(make([]Bucket, 0, len(x.Positive)+len(y.Positive)), x.Positive, y.Positive)
+	x.Negative = merge(make([]Bucket, 0, len(x.Negative)+len(y.Negative)), x.Negative, y.Negative)
+	for len(x.Positive)+len(x.Negative) > maxBuckets && x.Scale > MinScale {
+		x.rescale(x.Scale - 1)
+	}
+	x.ZeroCount += y.ZeroCount
+	x.Count += y.Count
+	x.Sum += y.Sum
+}
+
+// CopyOf makes x a copy of y in the memory that it has.
+func (x *Exponential) CopyOf(y *Exponential) {
+	positive, negative := append(x.Positive[:0], y.Positive...), append(x.Negative[:0], y.Negative...)
+	*x = *y
+	x.Positive, x.Negative = positive, negative
+}
+
+func (x *Exponential) rescale(scale int32) {
+	shift := uint32(x.Scale - scale)
+	x.Positive, x.Negative, x.Scale = coarsen(x.Positive, shift), coarsen(x.Negative, shift), scale
+}
+
+// Fill makes n the same native histogram. It is false if there is none.
+func (x *Exponential) Fill(n *promwrite.Histogram) bool {
+	total := x.ZeroCount
+	positive := spans{spans: n.PositiveSpans, deltas: n.PositiveDeltas}
+	for _, b := range x.Positive {
+		positive.add(b.Index+1, b.Count) // OTLP counts from the lower bound, Prometheus from the upper
+		total += b.Count
+	}
+	negative := spans{spans: n.NegativeSpans, deltas: n.NegativeDeltas}
+	for _, b := range x.Negative {
+		negative.add(b.Index+1, b.Count)
+		total += b.Count
+	}
+	// Prometheus refuses the whole request for a histogram whose buckets do not add up to its count.
+	switch {
+	case positive.invalid, negative.invalid, total > x.Count, total < x.Count && !math.IsNaN(x.Sum):
+		return false
+	}
+	n.PositiveSpans, n.PositiveDeltas = positive.spans, positive.deltas
+	n.NegativeSpans, n.NegativeDeltas = negative.spans, negative.deltas
+	n.Schema, n.Count.Int, n.Sum, n.ZeroCount.Int = x.Scale, x.Count, x.Sum, x.ZeroCount
+	n.ZeroThreshold = x.Threshold
+	if n.ZeroThreshold == 0 {
+		n.ZeroThreshold = leastZero
+	}
+	return true
+}
+
+// appendBuckets appends the buckets that are not empty, 2^shift of them as one.
+func appendBuckets(dst []Bucket, b pmetric.ExponentialHistogramDataPointBuckets, shift uint32) []Bucket {
+	counts, offset := b.BucketCounts(), int64(b.Offset())
+	for i := range counts.Len() {
+		if count := counts.At(i); count != 0 {
+			dst = appendBucket(dst, Bucket{(int64(i) + offset) >> shift, count})
+		}
+	}
+	return dst
+}
+
+// appendBucket adds to the last bucket or begins the next.
+func appendBucket(dst []Bucket, b Bucket) []Bucket {
+	if n := len(dst); n > 0 && dst[n-1].Index == b.Index {
+		dst[n-1].Count += b.Count
+		return dst
+	}
+	return append(dst, b)
+}
+
+// coarsen merges 2^shift buckets into one, in place.
+func coarsen(buckets []Bucket, shift uint32) []Bucket {
+	out := buckets[:0]
+	for _, b := range buckets {
+		out = appendBucket(out, Bucket{b.Index >> shift, b.Count})
+	}
+	return out
+}
+
+// merge appends the sum of a and b to dst.
+func merge(dst, a, b []Bucket) []Bucket {
+	for len(a) > 0 || len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && a[0].Index <= b[0].Index {
+			dst = appendBucket(dst, a[0])
+			a = a[1:]
+		} else {
+			dst = appendBucket(dst, b[0])
+			b = b[1:]
+		}
+	}
+	return dst
+}

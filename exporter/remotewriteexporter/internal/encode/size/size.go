@@ -1,0 +1,82 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package size says how large requests may be.
+//
+// Receivers limit what they get, which is known only once it is compressed. So Limits learn how well each format compresses, and what
+// receivers refuse. They may be used from any goroutine.
+package size
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+// Limits bound requests. That of what is sent is known only once it is compressed, so they learn how well each format compresses.
+type Limits struct {
+	samples, rawBytes, compressedBytes int // as configured
+
+	compressed atomic.Int64        // the most compressed bytes that receivers take
+	ratio      [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
+}
+
+func New(samples, rawBytes, compressedBytes int) *Limits {
+	l := &Limits{samples: samples, rawBytes: rawBytes, compressedBytes: compressedBytes}
+	l.compressed.Store(int64(compressedBytes))
+	return l
+}
+
+// LimitCompressed learns how large a request the receivers take, from their 413. It is never more than was configured.
+func (l *Limits) LimitCompressed(n int) {
+	l.compressed.Store(int64(max(1, min(n, l.compressedBytes))))
+}
+
+// PerRequest is how many of some samples go into a request: as many in each, not full ones and a rest.
+func (l *Limits) PerRequest(samples int) int {
+	requests := (samples + l.samples - 1) / l.samples
+	return (samples + requests - 1) / requests
+}
+
+// Raw is about how many bytes a request of a format may have before it is compressed.
+func (l *Limits) Raw(f block.Format) int {
+	limit := l.rawBytes
+	if ratio := math.Float64frombits(l.ratio[f.Version-1][f.Compression].Load()); ratio > 0 {
+		limit = min(limit, int(0.9*float64(l.compressed.Load())/ratio))
+	}
+	return max(limit, 1024)
+}
+
+// Learn remembers how well a format compresses, so that the next requests are cut where they come out right. Small ones
+// compress worse, which says nothing of those that come near a limit.
+func (l *Limits) Learn(f block.Format, raw, rawLimit, compressed int) {
+	if compressed < int(l.compressed.Load())/4 && raw < rawLimit/2 {
+		return
+	}
+	p := &l.ratio[f.Version-1][f.Compression]
+	now := float64(compressed) / float64(raw)
+	if was := math.Float64frombits(p.Load()); was > 0 {
+		now = max(now, was-(was-now)/16) // quick to grow, slow to shrink: splitting what is too large costs much more
+	}
+	p.Store(math.Float64bits(now))
+}
+
+// Fit appends a block to dst, in pieces if it turned out too large after compression.
+func (l *Limits) Fit(b block.Block, dst []block.Block) []block.Block {
+	if len(b.Body()) > int(l.compressed.Load()) {
+		if first, second, err := block.Split(b); err == nil {
+			return l.Fit(second, l.Fit(first, dst))
+		}
+	}
+	return append(dst, b)
+}
+
+// Fullness is how much of a full request a block is, whichever limit it comes nearest to.
+func (l *Limits) Fullness(b block.Block) float64 {
+	return max(
+		float64(b.Samples+b.Histograms)/float64(l.samples),
+		float64(b.RawSize)/float64(l.rawBytes),
+		float64(len(b.Body()))/float64(l.compressed.Load()),
+	)
+}
