@@ -123,6 +123,10 @@ func (c *carrier) mapping(from, to *yaml.Node, of, path, parent string) {
 		if mechanism, ok := strings.CutSuffix(key.Value, discoveries); ok {
 			c.found[mechanism] = true
 		}
+		if fault := unlike(value, typed); fault != "" {
+			c.in.report.add(Finding{Kind: Lost, File: c.file, Line: value.Line, Path: at, Text: fault})
+			continue
+		}
 		name := key.Value
 		if isMap {
 			name = parent
@@ -134,6 +138,21 @@ func (c *carrier) mapping(from, to *yaml.Node, of, path, parent string) {
 	if len(to.Content) == 0 {
 		to.Style = yaml.FlowStyle
 	}
+}
+
+// unlike says of a value that it has another form than Prometheus takes, which would be left out key by key.
+func unlike(n *yaml.Node, of string) string {
+	isList := strings.HasPrefix(of, "[]")
+	switch {
+	case of == "any":
+	case n.Kind == yaml.MappingNode && isList:
+		return noList
+	case n.Kind == yaml.SequenceNode && !isList && (strings.HasPrefix(of, "map:") || keys()[of] != nil):
+		return noMapping
+	case n.Kind == yaml.SequenceNode && !isList:
+		return noValue
+	}
+	return ""
 }
 
 // renamed are keys of jobs in Prometheus 2, and what Prometheus 3 calls them.
@@ -168,23 +187,7 @@ func (c *carrier) scalar(n *yaml.Node, of, path, key string) {
 	if c.templates && strings.HasPrefix(path, "global.external_labels.") {
 		n.Value = strings.ReplaceAll(n.Value, "$", "$$") // Prometheus' own code reads variables here, and vmagent does not
 	}
-	if !strings.HasPrefix(path, "global.external_labels.") && key != "replacement" && key != "regex" {
-		c.unfilled(n.Value, n.Line, path)
-	}
 	n.Value = c.text(n.Value)
-}
-
-var shellVariable = expression(`\$\{[A-Z_][A-Z0-9_]*\}`)
-
-// unfilled tells what looks as if it were to be filled in before Prometheus reads the file.
-func (c *carrier) unfilled(value string, line int, path string) {
-	if c.templates || c.plain {
-		return
-	}
-	if name := shellVariable().FindString(value); name != "" {
-		c.in.report.add(Finding{Kind: Note, File: c.file, Line: line, Path: path, Text: name + " stays as it is, for Prometheus reads no variables here: if something fills it in " +
-			"beforehand, convert what that makes, or write ${env:" + name[2:] + " in the result"})
-	}
 }
 
 // isPath tells keys whose values are paths of files.

@@ -23,7 +23,7 @@ func convertCollector(in *input) ([]byte, error) {
 	}
 	file := in.name()
 	top := in.section(file, "", root)
-	c := &collector{in: in, file: file, root: root, found: map[string]bool{}}
+	c := &collector{in: in, file: file, root: root, found: map[string]bool{}, becomes: "it is "}
 	c.bareVariables(root, "", "")
 	for _, kind := range componentKinds {
 		c.components(kind, top.sub(kind))
@@ -56,6 +56,8 @@ type collector struct {
 	file  string
 	root  *yaml.Node
 	found map[string]bool
+	// becomes says of a variable of old how it is written now.
+	becomes string
 }
 
 // deprecated names of types, and those that they have now, by kind.
@@ -167,6 +169,10 @@ func (c *collector) prometheus(s *section, id string, settings *yaml.Node) {
 	config := find(settings, "config")
 	if n := remove(settings, "report_extra_scrape_metrics"); n != nil {
 		s.say(Note, n, id+".report_extra_scrape_metrics", "it is Prometheus' `extra_scrape_metrics` now, under `config::global`")
+		if config == nil && truth(n.Value) && settings.Kind == yaml.MappingNode { // jobs come from an allocator
+			config = newTable().node
+			settings.Content = append(settings.Content, str("config"), config)
+		}
 		if config != nil && truth(n.Value) {
 			global := find(config, "global")
 			if isNull(global) {

@@ -18,6 +18,20 @@ var bareVariable = expression(`(\$+)([A-Z][A-Z0-9_]+)`)
 // secretKeys are those of values that may have a dollar in them which is one.
 var secretKeys = []string{"password", "token", "credentials", "client_secret", "secret_key", "secret_access_key", "api_key"}
 
+// tookForVariables are values in a configuration that were variables for collectors before 0.104, and are text for one of today, which says nothing of it.
+func tookForVariables(name string, text []byte) []Finding {
+	if !bytes.ContainsRune(text, '$') {
+		return nil
+	}
+	root, err := parseLoosely(text)
+	if err != nil || root == nil {
+		return nil
+	}
+	c := &collector{in: &input{first: text}, file: name, becomes: "write "}
+	c.bareVariables(root, "", "")
+	return slices.DeleteFunc(c.in.report.Findings, func(f Finding) bool { return f.Kind != Changed })
+}
+
 // bareVariables puts variables without braces into them. A collector takes these for text, and an address or a selector with one
 // in it finds nothing, without a word.
 func (c *collector) bareVariables(n *yaml.Node, path, key string) {
@@ -54,7 +68,7 @@ func (c *collector) bareVariable(n *yaml.Node, path, key string) {
 			say(Note, "`"+found+"` is text, and was a variable before 0.104: if it is one, write `${env:"+name+"}`")
 			return found
 		}
-		say(Changed, "`$"+name+"` was a variable before 0.104, and a collector takes it for text now: it is `${env:"+name+"}`")
+		say(Changed, "`$"+name+"` was a variable before 0.104, and a collector takes it for text now: "+c.becomes+"`${env:"+name+"}`")
 		return found[:dollars-1] + "${env:" + name + "}"
 	})
 }

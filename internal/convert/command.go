@@ -139,6 +139,7 @@ func (c *Command) refuse() (exit int, done bool) {
 		if err != nil {
 			return 0, false // the collector says what is wrong with it
 		}
+		text = readable(text)
 		if IsPrometheus(text) {
 			_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a configuration of Prometheus, not of a collector: make one of it by `%s convert %s -o godwit.yaml`\n",
 				path, c.Distribution, path)
@@ -153,17 +154,44 @@ func (c *Command) refuse() (exit int, done bool) {
 			return 0, false
 		}
 		if kind := strangers(text); kind != "" {
-			return c.fail(fmt.Errorf("cannot use %s: it is %s", path, kind)), true
+			return c.fail(c.noCollectors(path, kind)), true
 		}
 		files = append(files, written{name: path, text: text})
+	}
+	if c.Args[0] != "validate" {
+		c.warn(files)
 	}
 	if len(paths) < len(flagValues(c.Args, "config")) {
 		return 0, false // there is more that may set or use a key
 	}
 	if err := mistakes(c.Distribution, files, flagValues(c.Args, "set"), c.lookup); err != nil {
+		for _, f := range files { // the first strange key of what is no collector's says less than what it is
+			if kind := Detect(f.text); kind != Collector && kind != unknown {
+				return c.fail(c.noCollectors(f.name, kind)), true
+			}
+		}
 		return c.fail(err), true
 	}
 	return 0, false
+}
+
+// noCollectors says of a file that no collector runs what it is.
+func (c *Command) noCollectors(path string, kind Kind) error {
+	switch kind {
+	case Prometheus, VMAgent, manifest:
+		what, _, _ := strings.Cut(kind.String(), " without ")
+		return fmt.Errorf("cannot use %[1]s: it is %[2]s: make one of a collector by `%[3]s convert %[1]s -o godwit.yaml`", path, what, c.Distribution)
+	}
+	return fmt.Errorf("cannot use %s: it is %s", path, kind)
+}
+
+// warn says of files to start with what they do not mean any more. It is no mistake: a text may have a dollar in it.
+func (c *Command) warn(files []written) {
+	for _, f := range files {
+		for _, finding := range tookForVariables(f.name, f.text) {
+			_, _ = fmt.Fprintln(c.Stderr, "Warning:", strings.TrimPrefix(finding.String(), string(Changed)+": "))
+		}
+	}
 }
 
 func (c *Command) lookup(name string) (string, bool) {
@@ -253,6 +281,7 @@ func (c *Command) convert(args []string) int {
 	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
 	to := set.String("o", "", "write the configuration to this file, which must not be there, instead of to the standard output")
 	dir := set.String("dir", "", "directory that relative paths in the file are relative to (default: that of the file)")
+	pick := set.String("pick", "", "which of several configurations in a manifest of Kubernetes: NAME, NAMESPACE/NAME, or as the error says")
 	target := set.String("distribution", c.Distribution, "distribution that shall run the result")
 	strict := set.Bool("strict", false, "fail with exit code 3 when something was lost, or the distribution lacks a component")
 	files, flags, err := parseArgs(set, args)
@@ -262,7 +291,9 @@ func (c *Command) convert(args []string) int {
 	case err != nil:
 		return exitFailed
 	}
-	result, err := Run(c.source(files, flags, Kind(*from), *dir, *target))
+	source := c.source(files, flags, Kind(*from), *dir, *target)
+	source.Pick = *pick
+	result, err := Run(source)
 	if err != nil {
 		return c.fail(err)
 	}
@@ -316,6 +347,7 @@ func parseArgs(set *flag.FlagSet, args []string) (files, foreign []string, err e
 func (c *Command) check(args []string) int {
 	set := c.flagSet("check", checkUsage)
 	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
+	pick := set.String("pick", "", "which of several configurations in a manifest of Kubernetes")
 	files, flags, err := parseArgs(set, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -326,6 +358,7 @@ func (c *Command) check(args []string) int {
 		return c.fail(errors.New("cannot check: name a file"))
 	}
 	source := c.source(files, flags, Kind(*from), "", c.Distribution)
+	source.Pick = *pick
 	result, err := Run(source)
 	if err != nil {
 		return c.fail(err)
@@ -390,6 +423,7 @@ const convertUsage = `Makes a configuration of what Prometheus, vmagent or anoth
   %[1]s convert --from vmagent -- -promscrape.config=scrape.yml -remoteWrite.url=http://victoria:8428/api/v1/write
   %[1]s convert otelcol.yaml -o godwit.yaml
   %[1]s convert collector.yaml -o godwit.yaml         # a manifest with one of these in it, such as an OpenTelemetryCollector or a ConfigMap
+  %[1]s convert collectors.yaml --pick gateway        # one of several in it
 
 The report, on the standard error, has a line for all that is not as it was: lost (left out), needs (the distribution
 lacks it), changed (means something else), note. Exit code 0: written; 1: not; 3: written and incomplete, with --strict.

@@ -215,3 +215,51 @@ func TestHelpIsAPage(t *testing.T) {
 	assert.Equal(t, 0, exit)
 	assert.Contains(t, stderr, "-strict")
 }
+
+// A variable as collectors before 0.104 read it is text for one that is started now, which says so nowhere else.
+func TestStartsWithAWordOnVariablesOfOld(t *testing.T) {
+	const file = `receivers: {otlp: }
+exporters:
+  otlp:
+    endpoint: $OTLP_ENDPOINT
+    headers: {a: "pa$$WORD", authorization: "Bearer $TOKEN", password: "pa$WORD", b: "${env:C:-x}"}
+service: {pipelines: {metrics: {receivers: [otlp], exporters: [otlp]}}}
+`
+	const want = "Warning: a.yaml:4: exporters.otlp.endpoint: `$OTLP_ENDPOINT` was a variable before 0.104, and a collector takes it for text now: write `${env:OTLP_ENDPOINT}`\n" +
+		"Warning: a.yaml:5: exporters.otlp.headers.authorization: `$TOKEN` was a variable before 0.104, and a collector takes it for text now: write `${env:TOKEN}`\n"
+	for text, want := range map[string]string{file: want, aCollector: ""} {
+		exit, done, stdout, stderr := run(t, nil, map[string]string{"a.yaml": text}, "--config", "a.yaml")
+		assert.False(t, done, "%d: it is the collector's to start", exit)
+		assert.Empty(t, stdout)
+		assert.Equal(t, want, stderr)
+	}
+	exit, done, stdout, _ := run(t, func(...string) error { return nil }, map[string]string{"a.yaml": file}, "validate", "--config", "a.yaml")
+	assert.True(t, done)
+	assert.Zero(t, exit)
+	assert.Equal(t, 1, strings.Count(stdout, "$OTLP_ENDPOINT` was a variable"), stdout)
+}
+
+// Files that are no collector's, and have keys as one has, are called what they are.
+func TestStrangersWithSectionsAreToldByName(t *testing.T) {
+	for text, want := range map[string]string{
+		"mode: daemonset\nconfig:\n  exporters: {debug: }\n  service: {pipelines: {}}\n": "values of a Helm chart",
+		"services:\n  otel:\n    image: otel\n    command: [--config=/a.yaml]\n":         "a file of Docker Compose",
+	} {
+		exit, done, _, stderr := run(t, nil, map[string]string{"a.yaml": text}, "--config", "a.yaml")
+		assert.True(t, done)
+		assert.Equal(t, 1, exit)
+		assert.Contains(t, stderr, "Error: cannot use a.yaml: it is "+want)
+	}
+}
+
+// Of several configurations in a manifest check, too, looks at the one that is picked.
+func TestChecksWhatIsPicked(t *testing.T) {
+	files := map[string]string{"a.yaml": aManifest + "---\n" + strings.ReplaceAll(aManifest, "name: a", "name: b")}
+	validate := func(args ...string) error { return nil }
+	exit, _, _, stderr := run(t, validate, files, "check", "a.yaml")
+	assert.Equal(t, 1, exit)
+	assert.Contains(t, stderr, `choose one by `+"`--pick`"+`: "OpenTelemetryCollector a", "OpenTelemetryCollector b"`)
+	exit, _, stdout, _ := run(t, validate, files, "check", "a.yaml", "--pick", "b")
+	assert.Zero(t, exit)
+	assert.Contains(t, stdout, "it is what is in OpenTelemetryCollector b")
+}

@@ -17,7 +17,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // A Kind is what somebody's file is.
@@ -39,6 +42,8 @@ type Source struct {
 	Files []string
 	// Args are flags of vmagent, in place of a file with them.
 	Args []string
+	// Pick names one of several configurations in a manifest of Kubernetes.
+	Pick string
 	// Dir is the directory that relative paths in the files are relative to. Default: the directory of the first file.
 	Dir string
 	// Distribution is the name of the binary that shall run the result, for example godwit-agent.
@@ -86,8 +91,8 @@ func Run(source Source) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot convert %s: %w", in.name(), err)
 	}
-	in.close()
-	if kind != Collector {
+	in.close(kind)
+	if kind != Collector || in.wrapped {
 		in.tellVariables(config)
 	}
 	in.report.sort()
@@ -106,8 +111,11 @@ type input struct {
 	dir string
 	// mounts are where a container of Docker Compose has files of its host.
 	mounts []mount
-	// files are those that a manifest of Kubernetes has beside the configuration in it.
-	files map[string][]byte
+	// files are those that a manifest of Kubernetes has beside the configuration in it, and beside other configurations.
+	files  map[string]manifestFile
+	beside []wrapped
+	// opened are the files of either that were read.
+	opened map[string]bool
 	// wrapped tells whether the first was in such a manifest.
 	wrapped bool
 	// moved tells whether a relative path was found, and made absolute.
@@ -115,7 +123,11 @@ type input struct {
 }
 
 func newInput(source Source) *input {
-	in := &input{source: source, dir: source.Dir, extra: map[string]string{}}
+	in := &input{source: source, dir: source.Dir, extra: map[string]string{}, opened: map[string]bool{}}
+	in.source.Read = func(name string) ([]byte, error) {
+		text, err := source.Read(name)
+		return readable(text), err
+	}
 	if in.dir == "" && len(source.Files) > 0 && source.Files[0] != stdin {
 		in.dir = filepath.Dir(source.Files[0])
 	}
@@ -142,7 +154,11 @@ func (in *input) load() (Kind, error) {
 	}
 	for i, name := range in.source.Files {
 		if i > 0 {
-			in.extra[filepath.Base(name)] = name
+			base := filepath.Base(name)
+			if was := in.extra[base]; was != "" && was != name {
+				return "", fmt.Errorf("cannot convert: %s and %s have one name, and what is named in a file is found by it: give one of them another", was, name)
+			}
+			in.extra[base] = name
 			continue
 		}
 		text, err := in.source.Read(name)
@@ -150,17 +166,16 @@ func (in *input) load() (Kind, error) {
 			return "", fmt.Errorf("cannot read %s: %w", name, err)
 		}
 		in.first = text
-		inner, err := unwrap(text)
-		if err != nil {
+		inner, err := unwrap(text, in.source.Pick)
+		switch {
+		case err != nil:
 			return "", fmt.Errorf("cannot convert %s: %w", name, err)
-		}
-		if inner != nil {
-			in.first, in.files, in.wrapped = inner.text, inner.files, true
-			in.report.add(Finding{Kind: Note, File: name, Text: "it is what is in " + inner.of})
-			if inner.allocator != nil {
-				in.report.add(Finding{Kind: Lost, File: name, Line: inner.allocator.Line, Path: "spec.targetAllocator", Text: "the operator gives receivers `prometheus` a `target_allocator`, " +
-					"which has their jobs and those of monitors: keep the manifest, with the image of ours, or write one under the receiver"})
-			}
+		case inner != nil:
+			in.take(inner)
+		case in.source.Pick != "":
+			return "", fmt.Errorf("cannot convert %s: it is no manifest with configurations to pick from", name)
+		default:
+			in.furtherDocuments()
 		}
 	}
 	kind := in.source.From
@@ -168,21 +183,90 @@ func (in *input) load() (Kind, error) {
 	case len(in.source.Args) > 0:
 		return VMAgent, nil
 	case kind == "" || kind == Auto:
-		return Detect(in.first), nil
+		return in.detect(), nil
 	case kind != Prometheus && kind != VMAgent && kind != Collector:
 		return "", fmt.Errorf("cannot convert from %q: it must be prometheus, vmagent, collector or auto", kind)
 	}
 	return kind, nil
 }
 
+// take makes a configuration in a manifest the one to convert.
+func (in *input) take(w *wrapped) {
+	in.first, in.files, in.beside, in.wrapped = w.text, w.files, w.beside, true
+	say := func(kind Outcome, at *yaml.Node, path, text string) {
+		f := Finding{Kind: kind, File: in.name(), Path: path, Text: text}
+		if at != nil {
+			f.Line = at.Line
+		}
+		in.report.add(f)
+	}
+	say(Note, nil, "", "it is what is in "+w.of)
+	if w.unread != nil {
+		say(Note, nil, "", "an object in it is not looked at, for it is no YAML: "+w.unread.Error())
+	}
+	if allocator := find(w.spec, "targetAllocator"); truth(textOf(allocator, "enabled")) {
+		say(Lost, allocator, "spec.targetAllocator", "the operator gives receivers `prometheus` a `target_allocator`, "+
+			"which has their jobs and those of monitors: keep the manifest, with the image of ours, or write one under the receiver")
+	}
+	if args := find(w.spec, "args"); !isNull(args) {
+		say(Lost, args, "spec.args", "they are arguments of the collector's command, and no part of its configuration: give them to ours")
+	}
+}
+
+// furtherDocuments says of a file which nobody reads as a whole where it ends for them.
+func (in *input) furtherDocuments() {
+	first := true
+	for _, document := range documents(in.first) {
+		root, err := parseLoosely(document)
+		switch {
+		case err != nil || isNull(root):
+		case first:
+			first = false
+		default:
+			in.report.add(Finding{Kind: Note, File: in.name(), Line: root.Line, Text: "another document begins here: only the first of a file is read, there as here"})
+		}
+	}
+}
+
+// detect says what the first file is. Of Prometheus' and vmagent's, which look the same, it is vmagent's if the files that it names are.
+func (in *input) detect() Kind {
+	kind := Detect(in.first)
+	if kind != Prometheus {
+		return kind
+	}
+	root, err := parseLoosely(in.first)
+	if err != nil || find(root, "remote_write") != nil || find(root, "rule_files") != nil || find(root, "alerting") != nil {
+		return kind
+	}
+	for _, pattern := range contents(find(root, "scrape_config_files")) {
+		names := in.given(pattern.Value)
+		if len(names) == 0 {
+			if names, err = in.source.Glob(in.join(pattern.Value)); err != nil {
+				continue
+			}
+		}
+		for _, name := range names {
+			if text, err := in.source.Read(name); err == nil && Detect(text) == jobs {
+				return VMAgent
+			}
+		}
+	}
+	return kind
+}
+
 // open reads a file that is named in another. One that was given beside the first, under whatever directory, is meant first.
 func (in *input) open(name string) (text []byte, at string, err error) {
-	if given, ok := in.extra[filepath.Base(name)]; ok {
+	base := filepath.Base(name)
+	in.opened[base] = true
+	if given, ok := in.extra[base]; ok {
 		text, err = in.source.Read(given)
 		return text, given, err
 	}
-	if text, ok := in.files[filepath.Base(name)]; ok {
-		return text, in.name(), nil
+	if file, ok := in.files[base]; ok {
+		if file.others {
+			in.report.add(Finding{Kind: Changed, File: in.name(), Text: "several objects have a file " + base + ": that of " + file.of + " is taken"})
+		}
+		return file.text, in.name(), nil
 	}
 	if there := outside(in.mounts, name); there != name {
 		if !filepath.IsAbs(there) {
@@ -204,6 +288,7 @@ func (in *input) given(pattern string) (names []string) {
 			have = filepath.Join(filepath.Base(filepath.Dir(name)), base)
 		}
 		if ok, err := filepath.Match(want, have); err == nil && ok {
+			in.opened[base] = true
 			names = append(names, name)
 		}
 	}
@@ -222,18 +307,40 @@ func (in *input) join(path string) string {
 	return filepath.Join(in.dir, path)
 }
 
+// unread reports files and configurations that are there, and not in the result.
+func (in *input) unread(kind Kind) {
+	for _, base := range slices.Sorted(maps.Keys(in.extra)) {
+		switch {
+		case in.opened[base]:
+		case kind == VMAgent:
+			in.report.add(Finding{Kind: Note, File: in.extra[base], Text: "nothing names it, and it is not read"})
+		default:
+			in.report.add(Finding{Kind: Lost, File: in.extra[base], Text: "it is not read: convert each file by itself; a collector takes several, each with a `--config` of its own"})
+		}
+	}
+	if in.source.Pick != "" {
+		return
+	}
+	for _, w := range in.beside {
+		if w.file == "" || !in.opened[w.file] {
+			in.report.add(Finding{Kind: Note, File: in.name(), Text: "there is also " + w.of + " in it, which `--pick " + strconv.Quote(w.of) + "` converts"})
+		}
+	}
+}
+
 // close reports what nobody claimed.
-func (in *input) close() {
+func (in *input) close(kind Kind) {
 	for _, s := range in.sections {
 		s.close()
 	}
+	in.unread(kind)
 	if in.moved {
 		in.report.add(Finding{Kind: Changed, File: in.name(), Text: "relative paths were relative to the file, and a collector's are relative to where it " +
 			"is started: they begin with " + in.dir + " now; `--dir` says another directory"})
 	}
 }
 
-var environmentVariable = expression(`(?:^|[^$])\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+var environmentVariable = expression(`(?:^|[^$])\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // tellVariables says which variables the collector has to have, as whatever the input is of had.
 func (in *input) tellVariables(config []byte) {

@@ -63,12 +63,15 @@ const (
 	wantReport = "want.report"
 )
 
-// source converts the files of an archive, as they would be under /etc/in. The first line of what it is about may be arguments.
+// source converts the files of an archive, as they would be under /etc/in. The first line of what it is about may be arguments, or what is picked.
 func (a archive) source() Source {
 	s := Source{Dir: "/etc/in", Distribution: "godwit-agent", Read: a.read, Glob: a.glob}
 	first, _, _ := strings.Cut(a.about, "\n")
 	if args, ok := strings.CutPrefix(first, "-- args: "); ok {
 		s.Args, _ = words(args)
+	}
+	if pick, ok := strings.CutPrefix(first, "-- pick: "); ok {
+		s.Pick = pick
 	}
 	for _, name := range a.names {
 		if !strings.HasPrefix(name, "want.") && !strings.Contains(name, "/") && len(s.Args) == 0 {

@@ -62,9 +62,12 @@ func Detect(text []byte) Kind {
 	if isFlags(text) {
 		return VMAgent
 	}
-	root, err := parse(text)
+	root, err := parseLoosely(text)
 	if alloyBlock().Match(text) && (err != nil || root == nil || root.Kind != yaml.MappingNode) {
 		return alloy
+	}
+	if isScript(text, root) {
+		return VMAgent
 	}
 	if err != nil && bytes.Contains(text, []byte("{{")) {
 		return unfilled
@@ -105,7 +108,7 @@ func Detect(text []byte) Kind {
 		return rules
 	case has("metrics") && find(find(root, "metrics"), "configs") != nil, has("prometheus") && find(find(root, "prometheus"), "configs") != nil:
 		return grafanaAgent
-	case !has("remote_write", "rule_files", "alerting") && ofVMAgent(find(root, "scrape_configs")):
+	case !has("remote_write", "rule_files", "alerting") && ofVMAgent(root):
 		return VMAgent
 	case has(prometheusSections...):
 		return Prometheus
@@ -134,7 +137,7 @@ func ofList(first *yaml.Node) Kind {
 // chartKeys are at the top of charts' values, which may have sections that are called `service`, `global` and `extensions`, too.
 var chartKeys = []string{
 	"nameOverride", "fullnameOverride", "replicaCount", "image", "imagePullSecrets", "serviceAccount", "podAnnotations", "nodeSelector", "tolerations",
-	"presets", "serverFiles", "extraArgs",
+	"presets", "serverFiles", "extraArgs", "alternateConfig",
 }
 
 // isChart tells values of a Helm chart, for itself or for one that it depends on, from configurations.
@@ -159,7 +162,7 @@ func isChart(root *yaml.Node) bool {
 // isConfigured tells whether a configuration is under `config`, where charts have theirs.
 func isConfigured(values *yaml.Node) bool {
 	config := find(values, "config")
-	for _, key := range []string{"receivers", "exporters", "scrape_configs"} {
+	for _, key := range append([]string{"scrape_configs", "remote_write"}, collectorSections...) {
 		if find(config, key) != nil {
 			return true
 		}
@@ -183,38 +186,69 @@ var alloyBlock = expression(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
 
 // strangers says what a file is that somebody gave a collector to run, if it is one that is met and can be told from parts of a collector's.
 func strangers(text []byte) Kind {
+	if isFlags(text) {
+		return VMAgent
+	}
 	if bytes.Contains(text, []byte("service:")) || bytes.Contains(text, []byte("exporters:")) || bytes.Contains(text, []byte("processors:")) {
 		return ""
 	}
 	switch kind := Detect(text); kind {
-	case alloy, grafanaAgent, alertmanager, rules:
+	case alloy, grafanaAgent, alertmanager, rules, VMAgent:
 		return kind
 	}
 	return ""
 }
 
-// ofVMAgent tells whether jobs have what only vmagent knows.
-func ofVMAgent(jobs *yaml.Node) bool {
-	for _, job := range contents(jobs) {
-		for _, key := range vmagentJobKeys {
-			if find(job, key) != nil {
-				return true
-			}
-		}
-		for _, chain := range []string{"relabel_configs", "metric_relabel_configs"} {
-			for _, rule := range contents(find(job, chain)) {
-				for _, key := range vmagentRuleKeys {
-					if find(rule, key) != nil {
-						return true
-					}
-				}
-				if action := find(rule, "action"); action != nil && vmagentActions[action.Value] {
-					return true
-				}
-			}
+// ofVMAgent tells whether a scrape configuration has what only vmagent knows.
+func ofVMAgent(root *yaml.Node) bool {
+	global := find(root, "global")
+	if find(global, "relabel_configs") != nil || find(global, "metric_relabel_configs") != nil || hasTemplates(root) {
+		return true
+	}
+	return slices.ContainsFunc(contents(find(root, "scrape_configs")), isJobOfVMAgent)
+}
+
+// isJobOfVMAgent tells whether a job has what only vmagent knows.
+func isJobOfVMAgent(job *yaml.Node) bool {
+	for _, key := range vmagentJobKeys {
+		if find(job, key) != nil {
+			return true
 		}
 	}
-	return false
+	for key := range vmagentKeys {
+		if find(job, key) != nil {
+			return true
+		}
+	}
+	for _, chain := range []string{"relabel_configs", "metric_relabel_configs"} {
+		if slices.ContainsFunc(contents(find(job, chain)), isRuleOfVMAgent) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(contents(find(job, "relabel_configs")), writesAddress) {
+		return false // its targets are what a rule reads
+	}
+	return slices.ContainsFunc(contents(find(job, "static_configs")), func(group *yaml.Node) bool {
+		return slices.ContainsFunc(texts(find(group, "targets")), func(target string) bool { return strings.Contains(target, "/") })
+	})
+}
+
+func isRuleOfVMAgent(rule *yaml.Node) bool {
+	for _, key := range vmagentRuleKeys {
+		if find(rule, key) != nil {
+			return true
+		}
+	}
+	if regex := find(rule, "regex"); regex != nil && regex.Kind == yaml.SequenceNode {
+		return true
+	}
+	action := find(rule, "action")
+	return action != nil && vmagentActions[action.Value]
+}
+
+// hasTemplates tells whether a value is to be filled in from the environment as vmagent does so.
+func hasTemplates(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && template().MatchString(n.Value) || slices.ContainsFunc(n.Content, hasTemplates)
 }
 
 // isFlags tells files of flags and units of systemd from YAML.
@@ -233,6 +267,13 @@ func isFlags(text []byte) bool {
 	}
 	return false
 }
+
+// isScript tells scripts and files of variables that have flags of vmagent in them from YAML, which root is of those.
+func isScript(text []byte, root *yaml.Node) bool {
+	return (root == nil || root.Kind == yaml.ScalarNode) && scriptFlag().Match(text)
+}
+
+var scriptFlag = expression(`(?m)(?:^|[\s"'])--?(?:remoteWrite|promscrape)\.`)
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

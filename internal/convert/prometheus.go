@@ -49,6 +49,11 @@ func convertPrometheus(in *input) ([]byte, error) {
 		"(`translation_strategy`, `promote_resource_attributes`)", "otlp")
 	top.lose(Lost, "the extension `runtimeprofile` sets the garbage collector by the memory there is", "runtime")
 
+	for _, key := range []string{"global", "scrape_configs", "scrape_config_files", "remote_write"} {
+		if n := find(root, key); n != nil {
+			in.unfilled(n, key, key)
+		}
+	}
 	out := newOutput()
 	carry := in.carrier(file)
 	carry.unknown = func(key string) string {
@@ -58,9 +63,8 @@ func convertPrometheus(in *input) ([]byte, error) {
 		return ""
 	}
 	globals := prometheusGlobal(top, carry)
-	jobs := top.get("scrape_configs")
-	files := top.get("scrape_config_files")
-	if !isNull(jobs) && jobs.Kind == yaml.SequenceNode && len(jobs.Content) > 0 || !isNull(files) {
+	jobs, files := top.listNode("scrape_configs"), top.listNode("scrape_config_files")
+	if jobs != nil && len(jobs.Content) > 0 || files != nil {
 		config := newTable()
 		if globals != nil {
 			config.set("global", globals)

@@ -24,9 +24,6 @@ func remoteWrite(out *output, d *section, native bool) (table, string) {
 	case !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://"):
 		d.say(Lost, d.get("url"), "url", "it must begin with http:// or https://")
 	}
-	if value := d.get("url"); value != nil {
-		carry.unfilled(url, value.Line, d.join("url"))
-	}
 	if d.yes("round_robin_dns", false) {
 		url = inTurn(url)
 	}

@@ -19,8 +19,14 @@ const (
 	maxNodes = 1 << 20
 )
 
-// parse reads YAML and puts what aliases and merge keys stand for in their place. It returns nil for an empty document.
-func parse(text []byte) (*yaml.Node, error) {
+// parse reads YAML and puts what aliases and merge keys stand for in their place. It returns nil for an empty document, and an error for one that
+// says something twice: whoever it is for refuses it, too, or takes one of both.
+func parse(text []byte) (*yaml.Node, error) { return tree(text, true) }
+
+// parseLoosely is parse for what is only looked at.
+func parseLoosely(text []byte) (*yaml.Node, error) { return tree(text, false) }
+
+func tree(text []byte, strictly bool) (*yaml.Node, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 	}
@@ -30,6 +36,12 @@ func parse(text []byte) (*yaml.Node, error) {
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil
+	}
+	if strictly {
+		var repeated *mistake
+		if errors.As(twice("", &doc, nil, 0), &repeated) {
+			return nil, fmt.Errorf("line %d: %s", repeated.line, repeated.text)
+		}
 	}
 	left := maxNodes
 	root, err := expand(doc.Content[0], &left, 0)
@@ -155,7 +167,7 @@ type section struct {
 func (in *input) section(file, path string, node *yaml.Node) *section {
 	s := &section{in: in, file: file, path: path, node: node, claimed: map[string]bool{}}
 	if !isNull(node) && node.Kind != yaml.MappingNode {
-		s.say(Lost, node, "", "it must have keys and values")
+		s.say(Lost, node, "", noMapping)
 	}
 	in.sections = append(in.sections, s)
 	return s
@@ -199,7 +211,7 @@ func (s *section) text(key string) string {
 		return ""
 	}
 	if value.Kind != yaml.ScalarNode {
-		s.say(Lost, value, key, "it must be one value")
+		s.say(Lost, value, key, noValue)
 		return ""
 	}
 	return value.Value
@@ -238,18 +250,30 @@ func (s *section) sub(key string) *section {
 	return s.in.section(s.file, s.join(key), value)
 }
 
+// items claims a key whose value is a list, and returns what is in it.
+func (s *section) items(key string) []*yaml.Node { return contents(s.listNode(key)) }
+
+// listNode claims a key whose value is a list. It is nil where there is none.
+func (s *section) listNode(key string) *yaml.Node {
+	value := s.get(key)
+	if value != nil && value.Kind != yaml.SequenceNode {
+		s.say(Lost, value, key, noList)
+		return nil
+	}
+	return value
+}
+
+// What is said of values that have another form.
+const (
+	noList    = "it must be a list"
+	noMapping = "it must have keys and values"
+	noValue   = "it must be one value"
+)
+
 // list claims a key whose value is a list of sections.
 func (s *section) list(key string) []*section {
-	value := s.get(key)
-	if value == nil {
-		return nil
-	}
-	if value.Kind != yaml.SequenceNode {
-		s.say(Lost, value, key, "it must be a list")
-		return nil
-	}
 	var out []*section
-	for i, item := range value.Content {
+	for i, item := range s.items(key) {
 		out = append(out, s.in.section(s.file, fmt.Sprintf("%s[%d]", s.join(key), i), item))
 	}
 	return out

@@ -105,6 +105,9 @@ func (a *aggregation) load(f *flags, name string, url int) {
 	for _, value := range labels {
 		a.dropped = append(a.dropped, strings.FieldsFunc(value, func(r rune) bool { return r == '^' })...)
 	}
+	if !isNull(root) && root.Kind != yaml.SequenceNode {
+		f.say(Lost, name, "it must be a list of rules: "+at)
+	}
 	a.file = at
 	for i, item := range contents(root) {
 		a.rule(a.in.section(at, "["+strconv.Itoa(i)+"]", item))
@@ -142,9 +145,10 @@ func (a *aggregation) rule(s *section) {
 		dropped = texts(own)
 	}
 	aggregate := newTable()
-	if by := texts(s.get("by")); len(by) > 0 { // an empty list is as none
+	without := s.items("without")
+	if by := valuesOf(s.items("by")); len(by) > 0 { // an empty list is as none
 		aggregate.set("by", attributesOf(slices.DeleteFunc(by, func(label string) bool { return slices.Contains(dropped, label) })))
-	} else if labels := attributesOf(append(texts(s.get("without")), dropped...)); len(labels) > 0 {
+	} else if labels := attributesOf(append(valuesOf(without), dropped...)); len(labels) > 0 {
 		aggregate.set("without", labels)
 	}
 	if aggregate.empty() {
@@ -254,9 +258,11 @@ func attributesOf(labels []string) []string {
 	return made
 }
 
-func texts(list *yaml.Node) []string {
+func texts(list *yaml.Node) []string { return valuesOf(contents(list)) }
+
+func valuesOf(items []*yaml.Node) []string {
 	var values []string
-	for _, item := range contents(list) {
+	for _, item := range items {
 		values = append(values, item.Value)
 	}
 	return values

@@ -46,6 +46,10 @@ func readFlags(in *input) (*flags, error) {
 		}
 	default:
 		root, err := parse(in.first)
+		if isScript(in.first, root) {
+			f.readText(string(in.first))
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -69,11 +73,24 @@ func readFlags(in *input) (*flags, error) {
 			return nil, nil
 		}
 	}
-	if len(f.all) == 0 {
-		return nil, errNoFlags
+	if !slices.ContainsFunc(f.all, func(given vmFlag) bool { return isFlagOfVMAgent(given.name) }) {
+		return nil, f.none(elsewhere)
 	}
 	f.environment(variables, elsewhere)
 	return f, nil
+}
+
+// none says of a text without flags of vmagent what to convert instead.
+func (f *flags) none(elsewhere *string) error {
+	for _, given := range f.all {
+		if given.name == "config.file" || given.name == "config" { // Prometheus' and a collector's
+			return fmt.Errorf("%w: convert the file that it names, %s", errNoFlags, given.value)
+		}
+	}
+	if elsewhere != nil && *elsewhere != "" {
+		return fmt.Errorf("%w: they may be in %s: give them as arguments, after `--`", errNoFlags, *elsewhere)
+	}
+	return errNoFlags
 }
 
 func isUnit(text string) bool { return strings.Contains(text, "[Service]") }
@@ -84,7 +101,7 @@ var (
 	unitVariable     = expression(`\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?`)
 )
 
-// readText reads a unit of systemd, a command line, or lines of flags.
+// readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these.
 func (f *flags) readText(text string) {
 	unit := isUnit(text)
 	number, began, joined := 0, 0, ""
@@ -109,15 +126,45 @@ func (f *flags) readText(text string) {
 		if unit && !starts {
 			continue
 		}
-		if unit { // $NAME and ${NAME} are systemd's own
+		assigned := assignment().FindStringSubmatch(line)
+		switch {
+		case unit: // $NAME and ${NAME} are systemd's own
 			command = f.specified(unitVariable().ReplaceAllString(command, "%{$1}"))
+		case assigned != nil:
+			command = unitVariable().ReplaceAllString(assigned[1]+assigned[2], "%{$1}")
+		case !strings.HasPrefix(line, "-"): // a shell's
+			command = unitVariable().ReplaceAllString(command, "%{$1}")
 		}
 		args, lines := words(command)
 		for i := range lines {
 			lines[i] += began
 		}
+		if !unit && !strings.HasPrefix(line, "-") {
+			from := program(args)
+			args, lines = args[from:], lines[from:]
+		}
 		f.add(args, lines)
 	}
+}
+
+// assignment is a variable of a shell or of systemd's EnvironmentFile, whose value has flags in quotes.
+var assignment = expression(`^(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=(?:"((?s:.*))"|'((?s:.*))')$`)
+
+// program is where in a command line vmagent's flags begin: behind its name, or the name of its image. There is none in other commands.
+func program(args []string) (from int) {
+	first := slices.IndexFunc(args, func(arg string) bool {
+		name := strings.TrimLeft(arg, "-")
+		return name != arg && isFlagOfVMAgent(name)
+	})
+	if first < 0 {
+		return len(args)
+	}
+	for i, arg := range args[:first] {
+		if !strings.HasPrefix(arg, "-") && strings.Contains(arg, "vmagent") {
+			from = i + 1
+		}
+	}
+	return from
 }
 
 // unitSpecifier is what systemd itself fills in in a unit; two per cent signs are one.

@@ -75,6 +75,7 @@ func (j *vmJob) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Nod
 	}
 	j.headers("headers", "http_headers")
 	j.headers("proxy_headers", "proxy_connect_header")
+	j.lists()
 	j.metricsPath()
 	j.staticTargets(append(append([]*yaml.Node{}, contents(first["relabel_configs"])...), contents(find(j.node, "relabel_configs"))...))
 	j.foundTargets()
@@ -105,6 +106,16 @@ func (j *vmJob) say(kind Outcome, at *yaml.Node, key, text string) {
 	j.in.report.add(f)
 }
 
+// lists takes out what must be a list, and is none: nobody reads it.
+func (j *vmJob) lists() {
+	for _, key := range []string{"static_configs", "file_sd_configs", "gce_sd_configs", "relabel_configs", "metric_relabel_configs"} {
+		if n := find(j.node, key); !isNull(n) && n.Kind != yaml.SequenceNode {
+			remove(j.node, key)
+			j.say(Lost, n, key, noList)
+		}
+	}
+}
+
 // headers converts lists of "name: value".
 func (j *vmJob) headers(from, to string) {
 	list := remove(j.node, from)
@@ -114,6 +125,9 @@ func (j *vmJob) headers(from, to string) {
 	if from == "proxy_headers" && find(j.node, "proxy_url") == nil {
 		j.say(Note, list, from, "there is no `proxy_url`, so they had no effect")
 		return
+	}
+	if !isNull(list) && list.Kind != yaml.SequenceNode {
+		j.say(Lost, list, from, noList)
 	}
 	made := newTable()
 	for _, item := range contents(list) {

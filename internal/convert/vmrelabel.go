@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,7 +53,10 @@ func relabelFile(in *input, f *flags, name, path string) []*yaml.Node {
 	text, at, err := in.open(path)
 	if err == nil {
 		var root *yaml.Node
-		if root, err = parse(text); err == nil {
+		if root, err = parse(text); err == nil && !isNull(root) && root.Kind != yaml.SequenceNode {
+			err = errors.New("it must be a list of rules")
+		}
+		if err == nil {
 			r := &ruler{in: in, file: at}
 			carry := in.carrier(at)
 			carry.templates = true
@@ -83,7 +87,7 @@ func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 		s.get(key)
 	}
 	rule := &rule{section: s, ruler: r, regex: regexText(s.get("regex"))}
-	for _, label := range contents(s.get("source_labels")) {
+	for _, label := range s.items("source_labels") {
 		rule.source = append(rule.source, label.Value)
 	}
 	action := strings.ToLower(s.text("action"))

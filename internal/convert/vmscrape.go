@@ -31,13 +31,13 @@ func scrapeFile(in *input, out *output, f *flags, text []byte, file string) erro
 	top.lose(Lost, "vmagent's destinations are its flags, and Prometheus' keys for them mean nothing to it", "remote_write")
 
 	globals, first := vmagentGlobal(top)
-	jobs := append([]*yaml.Node{}, contents(top.get("scrape_configs"))...)
+	jobs := append([]*yaml.Node{}, top.items("scrape_configs")...)
 	noteOwnMetrics(in, file, sequence(jobs...), "8429", "vmagent")
 	var paths, files []string
 	for i := range jobs {
 		paths, files = append(paths, "scrape_configs["+strconv.Itoa(i)+"]"), append(files, file)
 	}
-	for _, pattern := range contents(top.get("scrape_config_files")) {
+	for _, pattern := range top.items("scrape_config_files") {
 		more, names, err := jobFiles(in, pattern.Value)
 		if err != nil {
 			top.say(Lost, pattern, "scrape_config_files", "cannot read "+pattern.Value+": "+err.Error())
@@ -147,6 +147,9 @@ func jobFiles(in *input, pattern string) (jobs []*yaml.Node, files []string, err
 		root, err := parse(text)
 		if err != nil {
 			return jobs, files, err
+		}
+		if !isNull(root) && root.Kind != yaml.SequenceNode {
+			return jobs, files, errors.New("it must be a list of jobs")
 		}
 		for _, job := range contents(root) {
 			jobs, files = append(jobs, job), append(files, name)

@@ -15,10 +15,7 @@ import (
 // staticTargets makes targets that are URLs, which vmagent takes, groups of their own with labels. Where a rule of the job writes an address,
 // they are for that rule to read, as those of probes are.
 func (j *vmJob) staticTargets(rules []*yaml.Node) {
-	if slices.ContainsFunc(rules, func(rule *yaml.Node) bool {
-		to := find(rule, "target_label")
-		return to != nil && to.Value == "__address__"
-	}) {
+	if slices.ContainsFunc(rules, writesAddress) {
 		return
 	}
 	groups := remove(j.node, "static_configs")
@@ -64,6 +61,11 @@ func (j *vmJob) staticTargets(rules []*yaml.Node) {
 		}
 	}
 	j.set("static_configs", made)
+}
+
+func writesAddress(rule *yaml.Node) bool {
+	to := find(rule, "target_label")
+	return to != nil && to.Value == "__address__"
 }
 
 // unknownOfGroup reports what a group has beside targets and labels, where nothing else is left of it.
