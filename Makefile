@@ -131,7 +131,7 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 .PHONY: release
-release: check-release cross bin/packaging ## Make archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z, which is what versions.yaml says (GODWIT_SIGNING_KEY signs)
+release: check-release cross bin/packaging ## Make archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z, which is what versions.yaml says (GODWIT_SIGNING_KEY signs, PLATFORMS=linux/amd64 is for one)
 	@bin/packaging -version $(VERSION) -commit "$$(git rev-parse HEAD)" -date "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" \
 		-platforms $(subst $(empty) $(empty),$(comma),$(strip $(PLATFORMS)))
 	@echo "bin/release:"; ls -l bin/release

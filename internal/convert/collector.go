@@ -252,15 +252,17 @@ func (c *collector) service(s *section) {
 		remove(metrics, "address")
 		return
 	}
-	s.say(Note, address, "telemetry.metrics.address", "collectors have it no more: it is a reader of metrics")
 	remove(metrics, "address")
+	if find(metrics, "readers") != nil {
+		s.say(Changed, address, "telemetry.metrics.address", "collectors have it no more, and there are `readers` beside it: it is left out")
+		return
+	}
+	s.say(Note, address, "telemetry.metrics.address", "collectors have it no more: it is a reader of metrics")
 	if host == "" {
 		host = "0.0.0.0"
 	}
 	number := str(port)
 	number.Tag = ""
 	reader := newTable().set("pull", newTable().set("exporter", newTable().set("prometheus", newTable().set("host", host).set("port", number))))
-	if find(metrics, "readers") == nil {
-		metrics.Content = append(metrics.Content, str("readers"), sequence(reader.node))
-	}
+	metrics.Content = append(metrics.Content, str("readers"), sequence(reader.node))
 }

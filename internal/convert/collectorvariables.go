@@ -12,8 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bareVariable is a variable of the environment as collectors before 0.104 read it, and the dollars before it: two are one of the user's own.
-var bareVariable = expression(`(\$+)([A-Z][A-Z0-9_]+)`)
+// bareVariable is a variable of the environment as collectors before 0.104 read it, and the dollars before it: two are one of the user's own. One that is a whole
+// value may have any letters.
+var (
+	bareVariable  = expression(`(\$+)([A-Z][A-Z0-9_]+)`)
+	wholeVariable = expression(`^(\$)([A-Za-z_][A-Za-z0-9_]*)$`)
+)
 
 // secretKeys are those of values that may have a dollar in them which is one.
 var secretKeys = []string{"password", "token", "credentials", "client_secret", "secret_key", "secret_access_key", "api_key"}
@@ -57,14 +61,17 @@ func (c *collector) bareVariable(n *yaml.Node, path, key string) {
 	say := func(kind Outcome, text string) {
 		c.in.report.add(Finding{Kind: kind, File: c.file, Line: n.Line, Path: path, Text: text})
 	}
-	whole := bareVariable().FindString(n.Value) == n.Value
-	n.Value = bareVariable().ReplaceAllStringFunc(n.Value, func(found string) string {
+	whole, of := wholeVariable().MatchString(n.Value), bareVariable()
+	if whole {
+		of = wholeVariable()
+	}
+	n.Value = of.ReplaceAllStringFunc(n.Value, func(found string) string {
 		name := strings.TrimLeft(found, "$")
 		dollars := len(found) - len(name)
 		switch {
 		case dollars%2 == 0, bytes.Contains(c.in.first, []byte("?P<"+name+">")): // a group of an expression has a name, too
 			return found
-		case !whole && slices.Contains(secretKeys, key):
+		case (!whole || name != strings.ToUpper(name)) && slices.Contains(secretKeys, key):
 			say(Note, "`"+found+"` is text, and was a variable before 0.104: if it is one, write `${env:"+name+"}`")
 			return found
 		}

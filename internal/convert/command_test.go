@@ -222,11 +222,12 @@ func TestStartsWithAWordOnVariablesOfOld(t *testing.T) {
 exporters:
   otlp:
     endpoint: $OTLP_ENDPOINT
-    headers: {a: "pa$$WORD", authorization: "Bearer $TOKEN", password: "pa$WORD", b: "${env:C:-x}"}
+    headers: {a: "pa$$WORD", authorization: "Bearer $TOKEN", password: "pa$WORD", b: "${env:C:-x}", c: $lower, d: a $lower, token: $ecret}
 service: {pipelines: {metrics: {receivers: [otlp], exporters: [otlp]}}}
 `
 	const want = "Warning: a.yaml:4: exporters.otlp.endpoint: `$OTLP_ENDPOINT` was a variable before 0.104, and a collector takes it for text now: write `${env:OTLP_ENDPOINT}`\n" +
-		"Warning: a.yaml:5: exporters.otlp.headers.authorization: `$TOKEN` was a variable before 0.104, and a collector takes it for text now: write `${env:TOKEN}`\n"
+		"Warning: a.yaml:5: exporters.otlp.headers.authorization: `$TOKEN` was a variable before 0.104, and a collector takes it for text now: write `${env:TOKEN}`\n" +
+		"Warning: a.yaml:5: exporters.otlp.headers.c: `$lower` was a variable before 0.104, and a collector takes it for text now: write `${env:lower}`\n"
 	for text, want := range map[string]string{file: want, aCollector: ""} {
 		exit, done, stdout, stderr := run(t, nil, map[string]string{"a.yaml": text}, "--config", "a.yaml")
 		assert.False(t, done, "%d: it is the collector's to start", exit)

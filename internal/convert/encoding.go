@@ -5,7 +5,11 @@ package convert
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/binary"
+	"io"
+	"strings"
 	"unicode/utf16"
 )
 
@@ -25,4 +29,18 @@ func readable(text []byte) []byte {
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+}
+
+// secret is what a text of Kubernetes' in base64 stands for, unpacked where it is in gzip, as the operators' own configurations are.
+func secret(text string) ([]byte, bool) {
+	plain, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil, false
+	}
+	if packed, err := gzip.NewReader(bytes.NewReader(plain)); err == nil {
+		if plain, err = io.ReadAll(io.LimitReader(packed, maxFile+1)); err != nil {
+			return nil, false
+		}
+	}
+	return readable(plain), true
 }

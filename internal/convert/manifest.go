@@ -6,7 +6,6 @@ package convert
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -201,8 +200,8 @@ func inside(document []byte, object *yaml.Node, alone bool, all map[string]manif
 		for i := 0; files != nil && i+1 < len(files.Content); i += 2 {
 			name, text := files.Content[i].Value, cut(document, files.Content[i+1])
 			if kind == "Secret" && section == "data" || section == "binaryData" {
-				if plain, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(files.Content[i+1].Value), "")); err == nil {
-					text = readable(plain)
+				if plain, ok := secret(files.Content[i+1].Value); ok {
+					text = plain
 				}
 			}
 			already, others := all[name]

@@ -18,34 +18,51 @@ func composed(root *yaml.Node) (service *yaml.Node, args []string, lines []int) 
 		return nil, nil, nil
 	}
 	for i := 1; i < len(services.Content); i += 2 {
-		service := services.Content[i]
-		var args []string
-		var lines []int
-		for _, key := range []string{"entrypoint", "command"} {
-			switch command := find(service, key); {
-			case isNull(command):
-			case command.Kind == yaml.SequenceNode:
-				for _, arg := range command.Content {
-					args, lines = append(args, composeValue(arg.Value)), append(lines, arg.Line)
-				}
-			default:
-				all, at := words(composeValue(command.Value))
-				if command.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 {
-					command.Line++
-				}
-				for k, arg := range all {
-					args, lines = append(args, arg), append(lines, command.Line+at[k])
-				}
-			}
-		}
-		for _, arg := range args {
-			name := strings.TrimLeft(arg, "-")
-			if name != arg && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
-				return service, args, lines
-			}
+		if args, lines := composedArgs(services.Content[i]); len(args) > 0 {
+			return services.Content[i], args, lines
 		}
 	}
 	return nil, nil, nil
+}
+
+// composedBeside are the services that run vmagent beside the one that is converted.
+func composedBeside(root, converted *yaml.Node) (names []*yaml.Node) {
+	services := find(root, "services")
+	for i := 1; i < len(services.Content); i += 2 {
+		if args, _ := composedArgs(services.Content[i]); services.Content[i] != converted && len(args) > 0 {
+			names = append(names, services.Content[i-1])
+		}
+	}
+	return names
+}
+
+// composedArgs are the arguments of a service that runs vmagent.
+func composedArgs(service *yaml.Node) (args []string, lines []int) {
+	for _, key := range []string{"entrypoint", "command"} {
+		switch command := find(service, key); {
+		case isNull(command):
+		case command.Kind == yaml.SequenceNode:
+			for _, arg := range command.Content {
+				args, lines = append(args, composeValue(arg.Value)), append(lines, arg.Line)
+			}
+		default:
+			all, at := words(composeValue(command.Value))
+			first := command.Line
+			if command.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 {
+				first++
+			}
+			for k, arg := range all {
+				args, lines = append(args, arg), append(lines, first+at[k])
+			}
+		}
+	}
+	for _, arg := range args {
+		name := strings.TrimLeft(arg, "-")
+		if name != arg && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
+			return args, lines
+		}
+	}
+	return nil, nil
 }
 
 var composeVariable = expression(`\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}%]*)|:?[?+][^}]*)?\}|([A-Za-z_][A-Za-z0-9_]*))`)

@@ -60,6 +60,9 @@ func readFlags(in *input) (*flags, error) {
 			f.add(command, lines)
 			seen(composeVariables(service))
 			in.mounts = composeMounts(service)
+			for _, other := range composedBeside(root, service) {
+				in.report.add(Finding{Kind: Lost, File: f.file, Line: other.Line, Path: "services." + other.Value, Text: "it has flags of vmagent, too, and the first service that has is converted: convert a file with this one alone"})
+			}
 		case len(args) > 0:
 			for _, arg := range args { // $(NAME) is Kubernetes' own
 				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, []int{arg.Line})
