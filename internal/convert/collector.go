@@ -105,6 +105,8 @@ func (c *collector) components(kind string, s *section) {
 			c.logging(s, id, settings)
 		case "receivers prometheus":
 			c.prometheus(s, id, settings)
+		case "receivers kafka", "exporters kafka":
+			c.kafka(kind, s, id, settings)
 		case "exporters prometheusremotewrite", "exporters prometheus_remote_write":
 			c.remoteWrite(s, id, settings)
 		}
