@@ -6,6 +6,7 @@ package cardinalityprocessor
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -136,6 +137,31 @@ func identities(md pmetric.Metrics) []string {
 		}
 	}
 	return out
+}
+
+// placed is where a point is.
+type placed struct {
+	metric pmetric.Metric
+	at     int
+}
+
+// allPoints are all points, with their identities.
+func allPoints(md pmetric.Metrics) iter.Seq2[string, placed] {
+	return func(yield func(string, placed) bool) {
+		ids, n := identities(md), 0
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					for i := range amount.PointCount(m) {
+						if !yield(ids[n], placed{m, i}) {
+							return
+						}
+						n++
+					}
+				}
+			}
+		}
+	}
 }
 
 func kindIn(m pmetric.Metric) kind {

@@ -71,7 +71,7 @@ func (g *Gate) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the snapshot: %w", err)
 	}
-	damaged := 0
+	damaged, whole := 0, true
 	for i := range series.PartCount {
 		saved, err := g.Storage.Get(ctx, SnapshotKey(i))
 		if err != nil {
@@ -80,6 +80,7 @@ func (g *Gate) Load(ctx context.Context) error {
 		if len(saved) > 0 && g.Limiter.RestorePart(i, saved) != nil {
 			damaged++
 		}
+		whole = whole && len(saved) > 0 && damaged == 0
 	}
 	known, err := series.ParseLimits(limits)
 	if err != nil {
@@ -91,6 +92,9 @@ func (g *Gate) Load(ctx context.Context) error {
 		} else if bad {
 			damaged++
 		}
+	}
+	if !whole { // who had a place that is not known any more has said all by itself
+		g.Overflow.Doubt()
 	}
 	if g.Storage.Foreign > 0 {
 		g.Logger.Warn("The snapshot is of another key or of an earlier version, and left out", zap.Int("parts", g.Storage.Foreign))

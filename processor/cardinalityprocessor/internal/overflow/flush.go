@@ -222,6 +222,7 @@ func (o *Overflow) Flush(epoch uint32, now time.Time) []Shipment {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()
 	at := pcommon.NewTimestampFromTime(now)
+	o.flushed = at
 	o.letRest(epoch)
 	order := slices.DeleteFunc(o.ordered(), func(out *Output) bool { return !out.begun.Load() })
 	o.SumUp(order, true)

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"math"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
@@ -52,6 +53,7 @@ type ledger struct {
 	index   map[*Output]uint64
 	names   []string // of rules
 	rules   map[string]uint64
+	certain pcommon.Timestamp // of all subtotals, the last
 	members []byte
 	n       uint64
 	own     []byte
@@ -96,6 +98,7 @@ func (l *ledger) add(o *Overflow, i int) {
 	for _, out := range l.outputs {
 		if p := out.Subtotals[i]; p != nil {
 			out.Sum.add(out, p, false)
+			l.certain = max(l.certain, p.certain)
 		}
 	}
 	for fp, m := range o.Shards[i].Members {
@@ -136,7 +139,7 @@ func (l *ledger) whole() bool {
 // seal writes what was noted.
 func (o *Overflow) seal(l *ledger, closed bool) []byte {
 	dst := store.AppendFlags([]byte(store.Magic), closed)
-	dst = store.AppendTimes(dst, o.Certain)
+	dst = store.AppendTimes(dst, max(o.Certain, min(l.certain, o.flushed))) // a beginning may lie in the future
 	outputs, encoded := uint64(0), []byte(nil)
 	for _, out := range l.outputs {
 		if !out.Class.Keeps() && out.Sum.points == 0 { // and nobody is a member
@@ -203,6 +206,9 @@ func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 	}
 	return r.Err
 }
+
+// Doubt is for when not all is known of what had a place: what began before this process may have been counted.
+func (o *Overflow) Doubt() { o.Certain = o.Begin }
 
 // Restored are the members that were saved, and whether they have a series of their own. Nobody else is here yet.
 func (o *Overflow) Restored() map[uint64]bool {

@@ -40,14 +40,15 @@ type Overflow struct {
 	commits atomic.Uint64 // points that were added, in order
 	Lost    atomic.Int64  // subtotals that are finite, and not together, since that was last counted
 
-	flushing sync.Mutex // what is a flush's, and what an output is sent as. It goes before the other locks
+	flushing sync.Mutex        // what is a flush's, and what an output is sent as. It goes before the other locks
+	flushed  pcommon.Timestamp // when that was, last
 
 	Mu       sync.Mutex // goes before those of shards
 	Outputs  map[uint64]*Output
 	Order    []*Output // the same, by age, so that what is sent does not depend on a map
 	Accounts map[payer]*purse
 	Begin    pcommon.Timestamp // no new cumulative output may begin earlier
-	Certain  pcommon.Timestamp // what began before may have been counted by a process that was killed
+	Certain  pcommon.Timestamp // what began before may have been counted by a process that was killed, or whose notes are not whole
 }
 
 // overflowShard has the members of a part of all fingerprints.
@@ -93,13 +94,14 @@ type Output struct {
 // subtotal is what the inputs of one shard have said.
 type subtotal struct {
 	total   amount.Value
-	bounds  *amount.Bounds // of total
-	stamp   uint64         // of the last point
-	points  int            // since the last flush
-	Members int            // that are not resting
-	pins    int            // points that wait to be added
-	seen    uint32         // epoch
-	owned   uint32         // epoch in which its fingerprint was last marked as one made here, and one more
+	bounds  *amount.Bounds    // of total
+	stamp   uint64            // of the last point
+	points  int               // since the last flush
+	Members int               // that are not resting
+	pins    int               // points that wait to be added
+	seen    uint32            // epoch
+	owned   uint32            // epoch in which its fingerprint was last marked as one made here, and one more
+	certain pcommon.Timestamp // what began before may be a member that was forgotten for want of memory
 }
 
 // Member is a cumulative input of an output.

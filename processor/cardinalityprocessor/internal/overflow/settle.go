@@ -103,7 +103,9 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool
 		case add.Kind == AdditionOwn:
 			x.own()
 		case add.output.Class.Keeps():
-			lost = x.member()
+			if lost = x.member(); lost != amount.LossNone && add.passes {
+				x.disagrees()
+			}
 		default:
 			lost = x.plain()
 		}
@@ -258,6 +260,15 @@ func (x *settling) member() amount.Loss {
 	return lost
 }
 
+// disagrees forgets what was known of an input that has just said its value by itself, which could not be noted: what comes next would be
+// compared with what it said before.
+func (x *settling) disagrees() {
+	m := x.shard.Members[x.FP]
+	if m != nil && (x.Start != m.Start || x.Time > m.Time) { // else another batch came first
+		x.overflow.forget(x.shard, x.FP, m)
+	}
+}
+
 // growth is by how much more memory a member takes with a new value. Without a member it is that of a new one.
 func (m *Member) growth(v *amount.Value) int64 {
 	if m == nil {
@@ -287,7 +298,7 @@ func (x *settling) begins(out *Output, p *subtotal, v *amount.Value) amount.Loss
 	switch {
 	case x.passes:
 		return amount.LossNone
-	case out.Class == amount.ClassUpDown || !x.counted && x.overflow.whole(out, x.Start, x.Time):
+	case out.Class == amount.ClassUpDown || !x.counted && x.overflow.whole(out, p, x.Start, x.Time):
 		return x.addAll(p, v)
 	default:
 		return amount.LossBaseline
@@ -345,10 +356,10 @@ func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 }
 
 // whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
-// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, or by a process
-// that was killed.
-func (o *Overflow) whole(out *Output, start, at pcommon.Timestamp) bool {
-	return start != 0 && start < at && start >= max(out.since, o.Certain) && time.Duration(at-start) < o.Idle
+// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, for want of memory, or by a
+// process that was killed.
+func (o *Overflow) whole(out *Output, p *subtotal, start, at pcommon.Timestamp) bool {
+	return start != 0 && start < at && start >= max(out.since, p.certain, o.Certain) && time.Duration(at-start) < o.Idle
 }
 
 // agree brings a value, and a subtotal of the output if it needs be, to the bounds that all inputs have.

@@ -4,6 +4,8 @@
 package overflow
 
 import (
+	"time"
+
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
@@ -93,7 +95,7 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 				kept = append(kept, r)
 			default:
 				n -= r.member.Cost
-				o.forget(sh, r.fp, r.member)
+				o.lose(sh, r.fp, r.member)
 			}
 		}
 		stuck := len(kept) > 0 && len(most.queue) == 0
@@ -104,6 +106,16 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 			break
 		}
 	}
+}
+
+// lose forgets a member that may come back soon: who has just said that it ends need not be silent for long. From then on nobody counts from
+// its beginning that began no later than it did.
+func (o *Overflow) lose(sh *overflowShard, fp uint64, m *Member) {
+	if m.Start < m.Time && time.Duration(m.Time-m.Start) < o.Idle { // or all of it would not count anyway
+		p := m.Output.subtotal(o.shardOf(fp))
+		p.certain = max(p.certain, m.Start+1)
+	}
+	o.forget(sh, fp, m)
 }
 
 // makeRoom forgets who rests until what batches were promised is there. No lock is held.

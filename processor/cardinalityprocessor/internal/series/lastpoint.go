@@ -111,9 +111,14 @@ func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 	l.Groups.pass(to, 1)
 }
 
-// remembers is how many more of those can be remembered who need not come back. The lock is held, here and below.
+// remembers is how many more of those who left can be remembered. Those who have to be, because they were shed or have said their value,
+// are among them: or who ends and comes back again and again would take memory without end. The lock is held, here and below.
 func (r *registry) remembers() int {
-	return r.MaxLeft - r.Set(LeftIdle).Members - r.Set(leftMark).Members
+	n := r.MaxLeft
+	for id := LeftIdle; id <= LeftLast; id++ {
+		n -= r.Set(id).Members
+	}
+	return n
 }
 
 // pass counts some who left.

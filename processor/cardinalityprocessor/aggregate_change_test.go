@@ -1,0 +1,193 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"errors"
+	"fmt"
+	rand "math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+)
+
+// TestAggregatesAreExactWhateverTheRuleWas: a rule that is changed while the process runs, while it is down, or before it is killed, makes
+// of counters what they have said, all its versions together.
+func TestAggregatesAreExactWhateverTheRuleWas(t *testing.T) {
+	racetest.Sequential(t)
+	seen := map[string]int{}
+	for seed := range seeds(t, 24) {
+		changeLife(t, seed, seen)
+	}
+	for _, what := range []string{"reload", "restart", "kill", "reset", "busy"} {
+		require.Positive(t, seen[what], what)
+	}
+}
+
+// changing is a life of a rule that is changed.
+type changing struct {
+	*piped
+
+	seed   uint64
+	random *rand.Rand
+	seen   map[string]int
+	host   *memory
+	rule   AggregateConfig
+	kills  bool // else inputs begin anew: what they said since the last flush is missing after a kill
+	inputs []*changingInput
+	want   int64 // of those that began anew
+	got    int64
+	last   map[string]int64
+}
+
+type changingInput struct {
+	point
+
+	start           time.Time
+	value, accepted int64
+}
+
+func changeLife(t *testing.T, seed uint64, seen map[string]int) {
+	c := &changing{seed: seed, random: rand.New(rand.NewPCG(seed, 43)), seen: seen, host: newMemory(), kills: seed%2 == 0, last: map[string]int64{}}
+	c.rule = c.version()
+	c.piped = newPiped(t, c.config())
+	require.NoError(t, c.begin(c.host))
+	for range 150 {
+		c.step()
+	}
+	c.clock = c.clock.Add(time.Second)
+	for _, in := range c.inputs {
+		for accepted := false; !accepted; { // after a kill it has to be said again
+			accepted = c.say(in)
+		}
+		c.want += in.accepted
+	}
+	c.restart()
+	require.Equal(t, c.want, c.got, "seed %d", seed)
+}
+
+func (c *changing) version() AggregateConfig { return versions[c.random.IntN(len(versions))] }
+
+func (c *changing) config() func(*Config) {
+	rule := c.rule
+	return withStorage(func(cfg *Config) {
+		cfg.Exempt = []MatchConfig{{Metric: "exempt"}}
+		cfg.Rules = []RuleConfig{{Name: "a", Aggregate: &rule}}
+	})
+}
+
+func (c *changing) step() {
+	c.clock = c.clock.Add(time.Duration(1+c.random.IntN(3)) * time.Second)
+	if len(c.inputs) < 3 || c.random.IntN(12) == 0 {
+		c.inputs = append(c.inputs, &changingInput{start: c.clock.Add(-time.Millisecond), point: point{name: "m", kind: cumulative, attrs: attrs{
+			"user": int64(c.random.IntN(3)), "route": int64(c.random.IntN(2)), "id": int64(len(c.inputs)),
+		}}})
+	}
+	for _, in := range c.inputs {
+		if c.random.IntN(3) > 0 {
+			c.say(in)
+		}
+	}
+	switch c.random.IntN(20) {
+	case 0, 1, 2, 3:
+		c.deliver(c.random.IntN(3) > 0)
+	case 4:
+		c.restart()
+	case 5:
+		if c.kills {
+			c.seen["kill"]++
+			after := c.host.killed()
+			c.Storage = nil
+			c.again(after)
+		}
+	case 6, 7:
+		c.seen["reload"]++
+		c.rule = c.version()
+		cfg := *c.cfg
+		c.config()(&cfg)
+		c.Apply(&cfg)
+	}
+}
+
+// say has an input say something, and tells whether that was accepted.
+func (c *changing) say(in *changingInput) bool {
+	if !c.kills && c.random.IntN(15) == 0 {
+		c.seen["reset"]++
+		c.want += in.accepted
+		in.start, in.value, in.accepted = c.clock.Add(-time.Millisecond), 0, 0
+	}
+	in.value += int64(c.random.IntN(20))
+	md := c.timed(in.point, in.start, c.clock, in.value)
+	metricsOf(point{name: "exempt"}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+	c.err = nil
+	if c.random.IntN(6) == 0 {
+		c.err = errBusy
+		require.ErrorIs(c.t, c.front.ConsumeMetrics(c.t.Context(), md), errBusy)
+		return false
+	}
+	c.piped.seen = c.count // what passes by itself
+	require.NoError(c.t, c.front.ConsumeMetrics(c.t.Context(), md))
+	c.piped.seen = func(pmetric.Metrics) {}
+	in.accepted = in.value
+	return true
+}
+
+func (c *changing) deliver(accept bool) {
+	c.clock = c.clock.Add(time.Millisecond)
+	if c.next = c.sink; !accept {
+		c.next = consumertest.NewErr(errors.New("busy"))
+		c.seen["busy"]++
+	}
+	c.sink.Reset()
+	c.pour(c.t.Context(), c.Aggregator.All(c.clock))
+	c.next = c.sink
+	c.take()
+}
+
+func (c *changing) take() {
+	for _, md := range c.sink.AllMetrics() {
+		c.count(md)
+	}
+	c.sink.Reset()
+}
+
+// restart ends the process as it should end, and begins another one, of another rule perhaps.
+func (c *changing) restart() {
+	c.seen["restart"]++
+	c.sink.Reset()
+	require.NoError(c.t, c.shutdown(c.t.Context()))
+	c.take()
+	c.again(c.host)
+}
+
+func (c *changing) again(host *memory) {
+	if c.random.IntN(2) == 0 {
+		c.rule = c.version()
+	}
+	now := c.clock.Add(time.Second)
+	c.host, c.piped = host, newPiped(c.t, c.config())
+	c.clock = now
+	c.Overflow.Begin = pcommon.NewTimestampFromTime(now)
+	require.NoError(c.t, c.begin(host))
+}
+
+func (c *changing) count(md pmetric.Metrics) {
+	for id, p := range allPoints(md) {
+		if p.metric.Name() == "exempt" || amount.WhenAt(p.metric, p.at).NoValue {
+			continue
+		}
+		n, start := reading(p.metric, p.at)
+		stream := fmt.Sprint(id, " ", uint64(start))
+		require.GreaterOrEqual(c.t, n, c.last[stream], "seed %d: %s", c.seed, stream)
+		c.got += n - c.last[stream]
+		c.last[stream] = n
+	}
+}
