@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/consoletest"
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
@@ -53,8 +54,8 @@ func locked(t *testing.T, authenticator string) (url string, trusting *http.Clie
 		"auth":     map[string]any{"authenticator": authenticator},
 	}).Unmarshal(cfg))
 	require.NoError(t, confmap.Validate(cfg))
-	c := newConsole(cfg, newSettings())
-	require.NoError(t, c.Start(t.Context(), doors{id(authenticator): newDoorkeeper()}))
+	c := newConsole(cfg, newSettings(), time.Now)
+	require.NoError(t, c.Start(t.Context(), doors{consoletest.ID(authenticator): newDoorkeeper()}))
 	t.Cleanup(func() { require.NoError(t, c.Shutdown(context.Background())) })
 	return c.url(), &http.Client{
 		Timeout:   time.Minute,

@@ -51,7 +51,7 @@ func TestABusyEndpointIsWaitedFor(t *testing.T) {
 	cfg.ServerConfig.NetAddr.Endpoint = address
 	set := newSettings()
 	set.Logger = zap.New(core)
-	c := newConsole(cfg, set)
+	c := newConsole(cfg, set, time.Now)
 	require.NoError(t, c.Start(t.Context(), host))
 	require.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, host.reported())
 	require.Len(t, logs.FilterMessageSnippet("not served").All(), 1)
@@ -76,7 +76,7 @@ func TestShutdownWhileTheEndpointIsBusy(t *testing.T) {
 	defer busy.Close()
 	cfg := createDefaultConfig().(*Config)
 	cfg.ServerConfig.NetAddr.Endpoint = busy.Addr().String()
-	c := newConsole(cfg, newSettings())
+	c := newConsole(cfg, newSettings(), time.Now)
 	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, c.Shutdown(t.Context()))
 }

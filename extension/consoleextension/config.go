@@ -69,6 +69,17 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// names are those by which browsers may call the console, besides names of this machine.
+func (c *Config) names() []string {
+	host := c.ServerConfig.NetAddr.Endpoint
+	if c.ServerConfig.NetAddr.Transport == "unix" {
+		host = ""
+	} else if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return append([]string{host}, c.AllowedHosts...)
+}
+
 // isHost tells names and addresses from URLs, patterns and nonsense.
 func isHost(host string) bool {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {

@@ -4,25 +4,24 @@
 package consoleextension
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/guard"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/meter"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/sideserver"
 )
@@ -34,96 +33,31 @@ var (
 	_ inspect.Registry                            = (*console)(nil)
 )
 
-// A source is what a component has registered.
-type source struct {
-	inspect.Source
-
-	since    time.Time // its counters were 0 then
-	instance int       // from 1: a processor has one for each pipeline
-	several  atomic.Bool
-}
-
-// name is how the component is called in configurations, and which of its instances it is if there are several.
-func (s *source) name() string {
-	switch {
-	case s.several.Load() && s.Pipeline != "":
-		return s.ID.String() + " in " + s.Pipeline
-	case s.instance > 1:
-		return s.ID.String() + "#" + strconv.Itoa(s.instance)
-	}
-	return s.ID.String()
-}
-
-// node is the component in the picture of the pipelines.
-func (s *source) node() string { return nodeID(s.Kind, s.ID) }
-
-func nodeID(kind component.Kind, id component.ID) string {
-	return kindName(kind) + "/" + id.String()
-}
-
-func kindName(kind component.Kind) string {
-	switch kind {
-	case component.KindReceiver:
-		return wordReceiver
-	case component.KindProcessor:
-		return wordProcessor
-	case component.KindExporter:
-		return wordExporter
-	case component.KindConnector:
-		return wordConnector
-	case component.KindExtension:
-		return wordExtension
-	}
-	return "component"
-}
-
-// console is the extension.
+// console is the extension: it is told what there is to show, samples it, and serves it.
 type console struct {
-	cfg     *Config
-	set     extension.Settings
-	started time.Time
-	now     func() time.Time
+	cfg *Config
+	set extension.Settings
+
+	known *knowledge
+	api   map[string]answer.Func // by method and path
 
 	server   *sideserver.Server
 	address  string // that it listens at, once it does
-	serving  sync.WaitGroup
+	sampling sync.WaitGroup
 	stop     context.CancelFunc
-	looking  chan struct{} // has a place for each look at a target
-	watching chan struct{} // and for each look at data
-	watchFor time.Duration
-
-	readings  past[*reading]
-	overviews past[map[*source]churn]
-	ring      ring
-	shared    shared
-
-	mu       sync.Mutex
-	sources  []*source
-	conf     *confmap.Conf // the effective one, nil until told
-	statuses map[string]map[componentstatus.InstanceID]*componentstatus.Event
-	host     component.Host
 }
 
-func newConsole(cfg *Config, set extension.Settings) *console {
-	return &console{
-		cfg: cfg, set: set, now: time.Now, started: time.Now(),
-		stop:     func() {},
-		looking:  make(chan struct{}, 1),
-		watching: make(chan struct{}, maxWatching),
-		watchFor: watchFor,
-		statuses: map[string]map[componentstatus.InstanceID]*componentstatus.Event{},
-		shared:   shared{answers: map[string]*sharedAnswer{}},
-	}
+func newConsole(cfg *Config, set extension.Settings, now func() time.Time) *console {
+	known := newKnowledge(now)
+	return &console{cfg: cfg, set: set, known: known, api: answers(known, set.BuildInfo, now), stop: func() {}}
 }
 
 // Start listens, and begins to sample. The console only shows, so the Collector runs without it while its address is
 // taken.
 func (c *console) Start(ctx context.Context, host component.Host) error {
-	c.mu.Lock()
-	c.host = host
-	c.mu.Unlock()
+	c.known.service.Started(host)
 	server, err := c.cfg.ServerConfig.ToServer(ctx, host.GetExtensions(), c.set.TelemetrySettings,
-		newGuard(c.cfg, c.handler()), confighttp.WithErrorHandler(c.turnAway))
+		guard.New(handler(c.api), c.cfg.names()...), confighttp.WithErrorHandler(c.turnAway))
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}
@@ -137,7 +71,7 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 		},
 		Open: func(address net.Addr, late bool) {
 			c.address = address.String()
-			c.set.Logger.Info("The console is open", zap.String(paramURL, c.url()))
+			c.set.Logger.Info("The console is open", zap.String("url", c.url()))
 			if late {
 				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
 			}
@@ -146,23 +80,37 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 	if err := c.server.Start(ctx); err != nil {
 		return fmt.Errorf("cannot listen on `endpoint` %q: %w", endpoint, err)
 	}
-	c.sample()
+	c.known.sample()
 	run, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	c.serving.Go(func() { c.run(run) })
+	c.sampling.Go(func() { c.run(run) })
 	return nil
+}
+
+// run samples.
+func (c *console) run(ctx context.Context) {
+	ticker := time.NewTicker(meter.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.known.sample()
+		}
+	}
 }
 
 // turnAway answers what does not get as far as the guard: requests without credentials, and bodies that do not
 // decompress.
 func (c *console) turnAway(w http.ResponseWriter, _ *http.Request, message string, status int) {
-	protect(w.Header())
-	code := codeBadRequest
+	guard.Protect(w.Header())
+	code := answer.CodeBadRequest
 	if status == http.StatusUnauthorized {
 		code = "unauthorized"
 		w.Header().Set("WWW-Authenticate", c.challenge())
 	}
-	fail(w, status, code, redactor.Text(message))
+	answer.Fail(w, status, code, redact.Text(message))
 }
 
 // challenge is what makes a browser ask for a name and a password where these are of use.
@@ -185,61 +133,23 @@ func (c *console) url() string {
 func (c *console) Shutdown(ctx context.Context) error {
 	c.stop()
 	err := c.server.Shutdown(ctx)
-	c.serving.Wait()
+	c.sampling.Wait()
 	return err
 }
 
 // NotifyConfigSnapshot learns the effective configuration. The Collector has put the defaults in by then, and taken out
 // what it knows to be secret.
 func (c *console) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
-	conf := snapshot.Effective()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conf = conf
+	c.known.service.Configured(snapshot.Effective())
 	return nil
 }
 
 // ComponentStatusChanged implements [componentstatus.Watcher].
 func (c *console) ComponentStatusChanged(of *componentstatus.InstanceID, event *componentstatus.Event) {
-	id := nodeID(of.Kind(), of.ComponentID())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.statuses[id] == nil {
-		c.statuses[id] = map[componentstatus.InstanceID]*componentstatus.Event{}
-	}
-	c.statuses[id][*of] = event
+	c.known.service.Changed(of, event)
 }
 
 // RegisterInspection implements [inspect.Registry].
 func (c *console) RegisterInspection(s inspect.Source) (unregister func()) {
-	entry := &source{Source: s, since: c.now(), instance: 1}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for slices.ContainsFunc(c.sources, func(other *source) bool {
-		same := other.node() == entry.node() && other.Signal == entry.Signal
-		if same {
-			other.several.Store(true)
-			entry.several.Store(true)
-		}
-		return same && other.instance == entry.instance
-	}) {
-		entry.instance++
-	}
-	// Whoever goes through the sources now has the old list.
-	c.sources = append(slices.Clone(c.sources), entry)
-	slices.SortStableFunc(c.sources, func(a, b *source) int {
-		return cmp.Or(cmp.Compare(a.node(), b.node()), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Pipeline, b.Pipeline), cmp.Compare(a.instance, b.instance))
-	})
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.sources = slices.DeleteFunc(slices.Clone(c.sources), func(s *source) bool { return s == entry })
-	}
-}
-
-// all returns the sources, to be read only.
-func (c *console) all() []*source {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sources
+	return c.known.sources.Register(s)
 }

@@ -30,5 +30,5 @@ func createDefaultConfig() component.Config {
 }
 
 func create(_ context.Context, set extension.Settings, cfg component.Config) (extension.Extension, error) {
-	return newConsole(cfg.(*Config), set), nil
+	return newConsole(cfg.(*Config), set, time.Now), nil
 }

@@ -4,14 +4,16 @@
 package consoleextension
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/consoletest"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/guard"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -93,7 +95,7 @@ func TestNoAnswerMayBeReadByOthers(t *testing.T) {
 			for name := range h {
 				require.False(t, strings.HasPrefix(name, "Access-Control-"), "%s %s: %s", method, path, name)
 			}
-			require.Equal(t, policy, h.Get("Content-Security-Policy"))
+			require.Equal(t, guard.Policy, h.Get("Content-Security-Policy"))
 			require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 			require.Equal(t, "DENY", h.Get("X-Frame-Options"))
 			require.Contains(t, []string{"no-store", "private, no-cache"}, h.Get("Cache-Control"))
@@ -101,12 +103,12 @@ func TestNoAnswerMayBeReadByOthers(t *testing.T) {
 			require.Equal(t, "same-origin", h.Get("Cross-Origin-Resource-Policy"))
 		}
 	}
-	require.NotContains(t, policy, "unsafe")
+	require.NotContains(t, guard.Policy, "unsafe")
 }
 
 func TestPostsAreOfOurOwnPage(t *testing.T) {
 	s := open(t)
-	s.RegisterInspection(scraped(10))
+	s.RegisterInspection(consoletest.Scraped(10))
 	const path, body = "/api/v1/targets/0000000000000001/response", `{}`
 	status, _, _ := s.do(http.MethodPost, path, body)
 	require.Equal(t, http.StatusOK, status)
@@ -124,7 +126,7 @@ func TestPostsAreOfOurOwnPage(t *testing.T) {
 // Nothing happens by a GET: what does something is there for POST only, and all else is read only.
 func TestGetDoesNothing(t *testing.T) {
 	s := open(t)
-	s.RegisterInspection(scraped(10))
+	s.RegisterInspection(consoletest.Scraped(10))
 	for _, path := range []string{"/api/v1/targets/0000000000000001/response", "/api/v1/relabel"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPatch} {
 			status, h, _ := s.do(method, path, "")
@@ -143,57 +145,6 @@ func TestGetDoesNothing(t *testing.T) {
 	}
 }
 
-func TestOneLookAtATime(t *testing.T) {
-	s := open(t)
-	source := scraped(10)
-	waiting := make(chan chan struct{})
-	source.Look = fakeLooker{waiting}
-	s.RegisterInspection(source)
-	first := make(chan int)
-	go func() {
-		r, _ := http.NewRequest(http.MethodPost, "http://"+s.address+"/api/v1/targets/0000000000000001/response", strings.NewReader("{}"))
-		r.Header.Set("Content-Type", "application/json")
-		response, err := client.Do(r)
-		if err != nil {
-			first <- 0
-			return
-		}
-		defer response.Body.Close()
-		io.Copy(io.Discard, response.Body)
-		first <- response.StatusCode
-	}()
-	release := <-waiting
-	status, code, _ := s.fault(http.MethodPost, "/api/v1/targets/0000000000000001/response", "{}")
-	require.Equal(t, http.StatusTooManyRequests, status)
-	require.Equal(t, "busy", code)
-	close(release)
-	require.Equal(t, http.StatusOK, <-first)
-}
-
-func TestLook(t *testing.T) {
-	s := open(t)
-	s.RegisterInspection(scraped(100))
-	status, _, text := s.do(http.MethodPost, "/api/v1/targets/0000000000000001/response", "{}")
-	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, text, `"body":"up 1\n�"`)
-	require.Contains(t, text, `"wire_bytes":1048576`, "the limit is asked for")
-	require.Contains(t, text, `"status":"503 Service Unavailable"`)
-
-	status, code, _ := s.fault(http.MethodPost, "/api/v1/targets/http%3A%2F%2Fevil.example%2F/response", "{}")
-	require.Equal(t, http.StatusNotFound, status)
-	require.Equal(t, "not_found", code)
-
-	status, code, message := s.fault(http.MethodPost, "/api/v1/targets/000000000000000f/response", "{}")
-	require.Equal(t, http.StatusBadGateway, status)
-	require.Equal(t, "target", code)
-	require.NotContains(t, message, "s3cr3t")
-
-	for _, body := range []string{"", "[]", "{} {}", `{"url":"http://evil.example"}`, "{"} {
-		status, _, _ := s.fault(http.MethodPost, "/api/v1/targets/0000000000000001/response", body)
-		require.Equal(t, http.StatusBadRequest, status, body)
-	}
-}
-
 func TestBodiesAreBounded(t *testing.T) {
 	s := open(t)
 	status, _, message := s.fault(http.MethodPost, "/api/v1/relabel", `{"labels":[],"rules":"`+strings.Repeat("#", maxBody)+`"}`)
@@ -205,16 +156,17 @@ func TestBodiesAreBounded(t *testing.T) {
 
 func TestWhoIsGoneIsNotShown(t *testing.T) {
 	s := open(t)
-	unregister := inspect.Register(hostOf{s.console}, scraped(3))
-	require.Equal(t, 3, get[targetListJSON](s, "/api/v1/targets").Total)
+	unregister := inspect.Register(hostOf{s.console}, consoletest.Scraped(3))
+	require.Equal(t, 3, get[struct{ Total int }](s, "/api/v1/targets").Total)
 	unregister()
 	unregister()
-	require.Equal(t, 0, get[targetListJSON](s, "/api/v1/targets").Total)
+	s.clock.Pass(time.Second) // answers are shared for as long
+	require.Equal(t, 0, get[struct{ Total int }](s, "/api/v1/targets").Total)
 }
 
 // hostOf is a host with this extension.
 type hostOf struct{ component.Component }
 
 func (h hostOf) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{id("console"): h.Component}
+	return map[component.ID]component.Component{consoletest.ID("console"): h.Component}
 }

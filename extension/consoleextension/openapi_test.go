@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/consoletest"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/meter"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -166,7 +168,7 @@ func TestExamplesAreAsDescribed(t *testing.T) {
 // What the API has is described, but for the description, and what is described it has.
 func TestEveryPathIsDescribed(t *testing.T) {
 	var patterns []string
-	for pattern := range newConsole(createDefaultConfig().(*Config), newSettings()).answers() {
+	for pattern := range newConsole(createDefaultConfig().(*Config), newSettings(), time.Now).api {
 		patterns = append(patterns, pattern)
 	}
 	var paths []string
@@ -180,17 +182,17 @@ func TestEveryPathIsDescribed(t *testing.T) {
 
 func TestAnswersAreAsDescribed(t *testing.T) {
 	s := open(t)
-	s.configure(pipelines)
-	s.RegisterInspection(scraped(200))
-	s.processor("cardinality", fakeCardinality{
-		overview: inspect.CardinalityOverview{
+	s.configure(consoletest.Pipelines)
+	s.RegisterInspection(consoletest.Scraped(200))
+	s.processor("cardinality", consoletest.Cardinality{
+		Now: inspect.CardinalityOverview{
 			Mode: "enforce", Limits: []inspect.Limit{{Last: time.Unix(1, 0), Used: 1, Max: 1, Fullest: []inspect.GroupUse{{Group: []inspect.Label{{}}}}}},
 			Rejects: []inspect.Reject{{Labels: []inspect.Label{{}}}}, Overflow: []inspect.Overflow{{}}, Events: []inspect.Event{{}},
 		},
-		top: inspect.Top{Rows: []inspect.Row{{Examples: []string{"x"}}}},
+		Rows: inspect.Top{Rows: []inspect.Row{{Examples: []string{"x"}}}},
 	})
 	s.RegisterInspection(inspect.Source{
-		Kind: component.KindExporter, ID: id("remotewrite"), Flow: func() inspect.Flow { return inspect.Flow{Dropped: map[string]int64{"x": 1}} },
+		Kind: component.KindExporter, ID: consoletest.ID("remotewrite"), Flow: func() inspect.Flow { return inspect.Flow{Dropped: map[string]int64{"x": 1}} },
 		Delivery: func() inspect.Delivery {
 			return inspect.Delivery{Destinations: []inspect.Destination{{
 				Dropped: map[string]int64{"x": 1}, Responses: map[string]int64{"204": 1}, Streams: []inspect.Stream{{State: "open"}}, AckP50: 1, AckP99: 2,
@@ -199,18 +201,18 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		},
 	})
 	s.RegisterInspection(inspect.Source{
-		Kind: component.KindReceiver, ID: id("otlpstream"),
+		Kind: component.KindReceiver, ID: consoletest.ID("otlpstream"),
 		Intake: func() inspect.Intake {
 			return inspect.Intake{Addresses: []string{"a"}, Requests: map[string]int64{"ok": 1}}
 		},
 	})
-	s.RegisterInspection(inspect.Source{Kind: component.KindExtension, ID: id("runtimeprofile"), Runtime: func() inspect.Runtime { return inspect.Runtime{} }})
+	s.RegisterInspection(inspect.Source{Kind: component.KindExtension, ID: consoletest.ID("runtimeprofile"), Runtime: func() inspect.Runtime { return inspect.Runtime{} }})
 	var tap inspect.Tap
-	s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: id("batch"), Tap: &tap})
-	passes(t, &tap)
-	s.clock.pass(sampleInterval)
-	s.sample()
-	s.clock.pass(sampleInterval)
+	s.RegisterInspection(inspect.Source{Kind: component.KindProcessor, ID: consoletest.ID("batch"), Tap: &tap})
+	consoletest.Passes(t, &tap)
+	s.clock.Pass(meter.Interval)
+	s.known.sample()
+	s.clock.Pass(meter.Interval)
 	d := described(t)
 	bodies := map[string]string{
 		"/api/v1/relabel":               `{"labels":[{"name":"a","value":"b"}],"rules":"- {source_labels: [a], target_label: c}\n- {action: drop}"}`,
@@ -227,7 +229,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 				require.NoError(t, json.Unmarshal([]byte(text), &value))
 				schema := operation.(map[string]any)["responses"].(map[string]any)["200"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["schema"]
 				require.Empty(t, d.check(path, value, schema.(map[string]any)))
-				s.clock.pass(2 * time.Second)
+				s.clock.Pass(2 * time.Second)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/consoletest"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -61,8 +62,8 @@ func TestNoSecretInAnyAnswer(t *testing.T) {
 	s := open(t)
 	s.configure(nasty)
 	evil := errors.New(`Post "https://u:s3cr3t@mimir/push?token=s3cr3t": Authorization: Bearer s3cr3t-xyz`)
-	s.ComponentStatusChanged(componentstatus.NewInstanceID(id("remotewrite"), component.KindExporter), componentstatus.NewPermanentErrorEvent(evil))
-	receiver := scraped(3)
+	s.ComponentStatusChanged(componentstatus.NewInstanceID(consoletest.ID("remotewrite"), component.KindExporter), componentstatus.NewPermanentErrorEvent(evil))
+	receiver := consoletest.Scraped(3)
 	receiver.Targets = func() inspect.Targets {
 		labels := []inspect.Label{
 			{Name: "__param_token", Value: "s3cr3t"},
@@ -72,18 +73,18 @@ func TestNoSecretInAnyAnswer(t *testing.T) {
 		}
 		target := inspect.Target{
 			ID: "0000000000000001", URL: "http://u:s3cr3t@host/metrics?to%6ben=s3cr3t&a=b", State: inspect.Failing, LastError: evil.Error(),
-			Labels: fakeLabels{labels, labels},
+			Labels: consoletest.TargetLabels{Now: labels, Found: labels},
 		}
-		return inspect.Targets{Jobs: []inspect.Job{{Name: "j", Targets: []inspect.Target{target}, Dropped: []inspect.Labels{fakeLabels{labels, labels}}}}}
+		return inspect.Targets{Jobs: []inspect.Job{{Name: "j", Targets: []inspect.Target{target}, Dropped: []inspect.Labels{consoletest.TargetLabels{Now: labels, Found: labels}}}}}
 	}
 	s.RegisterInspection(receiver)
 	s.RegisterInspection(inspect.Source{
-		Kind: component.KindExporter, ID: id("remotewrite"),
+		Kind: component.KindExporter, ID: consoletest.ID("remotewrite"),
 		Delivery: func() inspect.Delivery {
 			return inspect.Delivery{Destinations: []inspect.Destination{{Name: "http://u:s3cr3t@mimir?sig=s3cr3t", LastError: evil.Error(), BreakerOpen: true}}}
 		},
 	})
-	s.processor("cardinality", fakeCardinality{})
+	s.processor("cardinality", consoletest.Cardinality{})
 	for _, path := range everything {
 		_, h, text := s.do(http.MethodGet, path, "")
 		if i := strings.Index(text, "s3cr3t"); i >= 0 {
@@ -94,10 +95,13 @@ func TestNoSecretInAnyAnswer(t *testing.T) {
 		}
 	}
 	// Nor can one be guessed by asking whether it is there.
-	require.Zero(t, get[targetListJSON](s, "/api/v1/targets?q=s3cr3t").Matched)
-	require.Equal(t, 1, get[targetListJSON](s, "/api/v1/targets?q=host").Matched)
+	require.Zero(t, get[struct{ Matched int }](s, "/api/v1/targets?q=s3cr3t").Matched)
+	require.Equal(t, 1, get[struct{ Matched int }](s, "/api/v1/targets?q=host").Matched)
 
-	text := get[configurationJSON](s, "/api/v1/configuration")
+	text := get[struct {
+		YAML     string
+		Redacted int
+	}](s, "/api/v1/configuration")
 	require.NotContains(t, text.YAML, "AKIAIOSF")
 	require.NotContains(t, text.YAML, "value: 53")
 	require.Contains(t, text.YAML, "/etc/key.pem", "where a secret is, is none")
@@ -106,26 +110,4 @@ func TestNoSecretInAnyAnswer(t *testing.T) {
 	require.Contains(t, text.YAML, "username: me")
 	require.Contains(t, text.YAML, "a=b")
 	require.Greater(t, text.Redacted, 40)
-}
-
-func TestConfiguration(t *testing.T) {
-	s := open(t)
-	s.configure(pipelines)
-	got := get[configurationJSON](s, "/api/v1/configuration")
-	require.Equal(t, "test-agent", got.Collector.Name)
-	require.Contains(t, got.YAML, "pipelines:\n")
-	require.Zero(t, got.Redacted)
-	ids := map[string][]string{}
-	for _, c := range got.Components {
-		ids[c.ID] = c.Pipelines
-	}
-	require.Equal(t, []string{"metrics"}, ids["receiver/fastprometheus"])
-	require.Equal(t, []string{"metrics", "metrics/2"}, ids["connector/forward"])
-	require.Empty(t, ids["extension/console"])
-	require.Contains(t, ids, "extension/console")
-	require.NotEmpty(t, got.Modules)
-	status, h, text := s.do(http.MethodGet, "/api/v1/configuration?format=yaml", "")
-	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, "application/yaml", h.Get("Content-Type"))
-	require.Equal(t, got.YAML, text)
 }

@@ -17,9 +17,6 @@ import (
 // Mark stands where something was.
 const Mark = "[REDACTED]"
 
-// A Redactor has no state.
-type Redactor struct{}
-
 // Names are in lower case and without what stands between words.
 var (
 	// Parts of names whose values are secret.
@@ -67,7 +64,7 @@ func simple(name string) string {
 }
 
 // Secret tells whether a value under this name may be secret.
-func (Redactor) Secret(name string) bool {
+func Secret(name string) bool {
 	s := simple(name)
 	if secretNames[s] {
 		return true
@@ -87,7 +84,7 @@ func (Redactor) Secret(name string) bool {
 }
 
 // Tree returns a Collector's configuration without its secrets, and how many it had.
-func (r Redactor) Tree(tree map[string]any) (clean map[string]any, hidden int) {
+func Tree(tree map[string]any) (clean map[string]any, hidden int) {
 	clean = make(map[string]any, len(tree))
 	for section, below := range tree {
 		components, ok := below.(map[string]any)
@@ -96,7 +93,7 @@ func (r Redactor) Tree(tree map[string]any) (clean map[string]any, hidden int) {
 		}
 		cleaned := make(map[string]any, len(components))
 		for id, below := range components { // names of components, such as bearertokenauth, say nothing
-			c, n := r.value(below, !ok && r.Secret(section))
+			c, n := cleanValue(below, !ok && Secret(section))
 			cleaned[id] = c
 			hidden += n
 		}
@@ -108,21 +105,21 @@ func (r Redactor) Tree(tree map[string]any) (clean map[string]any, hidden int) {
 	return clean, hidden
 }
 
-// value cleans what is below a name; all of it if that says so.
-func (r Redactor) value(value any, all bool) (any, int) {
+// cleanValue cleans what is below a name; all of it if that says so.
+func cleanValue(value any, all bool) (any, int) {
 	switch v := value.(type) {
 	case map[string]any:
-		return r.object(v, all)
+		return cleanObject(v, all)
 	case map[any]any:
 		object := make(map[string]any, len(v))
 		for name, below := range v {
 			object[fmt.Sprint(name)] = below
 		}
-		return r.object(object, all)
+		return cleanObject(object, all)
 	case []any:
 		out, hidden := make([]any, len(v)), 0
 		for i, below := range v {
-			clean, n := r.value(below, all)
+			clean, n := cleanValue(below, all)
 			out[i] = clean
 			hidden += n
 		}
@@ -136,7 +133,7 @@ func (r Redactor) value(value any, all bool) (any, int) {
 		if all {
 			return Mark, 1
 		}
-		clean := r.Text(v)
+		clean := Text(v)
 		if clean != v {
 			return clean, 1
 		}
@@ -149,28 +146,28 @@ func (r Redactor) value(value any, all bool) (any, int) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
 		return value, 0
 	}
-	return r.value(fmt.Sprint(value), all) // whatever prints itself is printed here, so that it is seen
+	return cleanValue(fmt.Sprint(value), all) // whatever prints itself is printed here, so that it is seen
 }
 
-func (r Redactor) object(object map[string]any, all bool) (any, int) {
+func cleanObject(object map[string]any, all bool) (any, int) {
 	out, hidden := make(map[string]any, len(object)), 0
 	// A list of names and values, such as headers, is a map by other means.
 	paired := false
 	for key := range pairNames {
-		if name, ok := object[key].(string); ok && r.Secret(name) {
+		if name, ok := object[key].(string); ok && Secret(name) {
 			paired = true
 		}
 	}
 	for name, below := range object {
 		s := simple(name)
-		secret := r.Secret(name) || secretMaps[s] && isMany(below) || paired && pairValues[s]
+		secret := Secret(name) || secretMaps[s] && isMany(below) || paired && pairValues[s]
 		if settings[s] && isMap(below) {
 			secret = false
 		}
 		if all {
 			secret = !pairNames[s]
 		}
-		clean, n := r.value(below, secret)
+		clean, n := cleanValue(below, secret)
 		out[name] = clean
 		hidden += n
 	}
@@ -191,11 +188,11 @@ func isMany(value any) bool {
 }
 
 // Label returns the value of a label. Those of discovery may hold parameters of URLs and annotations.
-func (r Redactor) Label(name, value string) string {
-	if strings.HasPrefix(name, "__") && r.Secret(strings.TrimPrefix(name, "__param_")) {
+func Label(name, value string) string {
+	if strings.HasPrefix(name, "__") && Secret(strings.TrimPrefix(name, "__param_")) {
 		return Mark
 	}
-	return r.Text(value)
+	return Text(value)
 }
 
 // A pattern is tried where one of the words is in the text: most text is free of secrets, and is to be cheap.
@@ -219,7 +216,7 @@ var patterns = []struct {
 var parameter = regexp.MustCompile(`([A-Za-z0-9_.%\[\]-]+)(\s*=\s*)("[^"]*"|'[^']*'|[^&;\s"'#]+)`)
 
 // Text returns text without the secrets that can be told from it.
-func (r Redactor) Text(text string) string {
+func Text(text string) string {
 	if strings.ContainsRune(text, '=') {
 		text = parameter.ReplaceAllStringFunc(text, func(pair string) string {
 			parts := parameter.FindStringSubmatch(pair)
@@ -227,7 +224,7 @@ func (r Redactor) Text(text string) string {
 			if strings.ContainsRune(name, '%') {
 				name = unescape(name)
 			}
-			if r.Secret(name) || simple(name) == "key" {
+			if Secret(name) || simple(name) == "key" {
 				return parts[1] + parts[2] + Mark
 			}
 			return pair

@@ -14,21 +14,21 @@ func TestSecretNames(t *testing.T) {
 		"password", "Password", "db_password", "token", "access-token", "client_secret", "apiKey", "api_key", "api.key", "credentials", "auth",
 		"Authorization", "X-Auth-Token", "cookie", "private_key", "dsn", "secret_access_key", "pass", "htpasswd",
 	} {
-		require.True(t, Redactor{}.Secret(name), name)
+		require.True(t, Secret(name), name)
 	}
 	for _, name := range []string{
 		"endpoint", "username", "key_file", "password_file", "credentials_file", "token_url", "token_file", "auth_type", "key", "author", "passive",
 		"secret_name", "token_refresh_interval", "max_series", "compass", "headers",
 	} {
-		require.False(t, Redactor{}.Secret(name), name)
+		require.False(t, Secret(name), name)
 	}
 }
 
 func TestText(t *testing.T) {
 	f := func(in, want string) {
 		t.Helper()
-		require.Equal(t, want, Redactor{}.Text(in))
-		require.Equal(t, want, Redactor{}.Text(want), "once is enough")
+		require.Equal(t, want, Text(in))
+		require.Equal(t, want, Text(want), "once is enough")
 	}
 	f("", "")
 	f("http://host:80/metrics", "http://host:80/metrics")
@@ -54,7 +54,7 @@ func TestTreeIsACopy(t *testing.T) {
 		}},
 		"token": "z",
 	}
-	out, n := Redactor{}.Tree(in)
+	out, n := Tree(in)
 	require.Equal(t, map[string]any{
 		"exporters": map[string]any{"bearertoken/x": map[string]any{
 			"a":       map[string]any{"password": Mark, "1": []any{"y", nil, true, 1.5}},
@@ -73,10 +73,10 @@ func FuzzText(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		once := Redactor{}.Text(text)
+		once := Text(text)
 		require.LessOrEqual(t, len(once), (len(text)+1)*(len(Mark)+1))
 		for _, text := range []string{"http://u:hunter2@h/" + text, "password=hunter2&" + text} {
-			require.NotContains(t, Redactor{}.Text(text), "hunter2")
+			require.NotContains(t, Text(text), "hunter2")
 		}
 	})
 }

@@ -1,0 +1,113 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package answer is how the API speaks: it reads what is asked, and writes answers and faults.
+//
+// What a part of the API has to say is a [Func]. It returns what becomes JSON, or JSON already, or a [File]; errors that are
+// an [Error] say whose it is. No secret leaves in an error.
+package answer
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
+)
+
+// Func answers a request.
+type Func func(*http.Request) (any, error)
+
+// ServeHTTP implements [http.Handler].
+func (f Func) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	got, err := encode(f(r))
+	if err != nil {
+		fault, ok := err.(*Error) //nolint:errorlint // answers return these as they are
+		if !ok {
+			fault = &Error{http.StatusInternalServerError, CodeInternal, err.Error()}
+		}
+		Fail(w, fault.Status, fault.Code, redact.Text(fault.Message))
+		return
+	}
+	switch got := got.(type) {
+	case *File:
+		w.Header().Set("Content-Disposition", `attachment; filename="`+got.Name+`"`)
+		Write(w, got.Kind, got.Data)
+	case JSON:
+		Write(w, "application/json", got)
+	}
+}
+
+// A File is an answer that is not JSON.
+type File struct {
+	Kind, Name string
+	Data       []byte
+}
+
+// JSON is an answer that is encoded already.
+type JSON []byte
+
+func encode(got any, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	switch got.(type) {
+	case *File, JSON:
+		return got, nil
+	}
+	data, err := json.Marshal(got)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the answer: %w", err)
+	}
+	return JSON(data), nil
+}
+
+// Codes of faults that several parts of the API have.
+const (
+	CodeBadRequest = "bad_request"
+	CodeNotFound   = "not_found"
+	CodeMethod     = "method"
+	CodeInternal   = "internal"
+	codeBusy       = "busy"
+)
+
+// An Error says whose it is.
+type Error struct {
+	Status  int
+	Code    string
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// BadRequest is about what was asked.
+func BadRequest(format string, args ...any) error {
+	return &Error{http.StatusBadRequest, CodeBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// NotFound is about what is not there.
+func NotFound(format string, args ...any) error {
+	return &Error{http.StatusNotFound, CodeNotFound, fmt.Sprintf(format, args...)}
+}
+
+// Busy tells to ask again.
+func Busy(message string) error { return &Error{http.StatusTooManyRequests, codeBusy, message} }
+
+// Write answers with what is of a kind.
+func Write(w http.ResponseWriter, kind string, data []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) // whoever has gone away needs no answer
+}
+
+// Fail answers with what is wrong.
+func Fail(w http.ResponseWriter, status int, code, message string) {
+	data, err := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}})
+	if err != nil { // strings always are
+		data = nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+}

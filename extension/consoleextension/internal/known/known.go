@@ -1,0 +1,38 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package known adds and compares numbers that may not be known. What is nil is not: in JSON it is null, and a page shows that
+// nobody knows where a zero would say that there is nothing.
+package known
+
+import "time"
+
+// Number is known.
+func Number(f float64) *float64 { return &f }
+
+// Time is t, unless it is that of nothing.
+func Time(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Sum adds what is known; unknown and unknown stay so.
+func Sum(a, b *float64) *float64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return Number(*a + *b)
+}
+
+// Most is the greater of two numbers, or the one that is known.
+func Most(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}

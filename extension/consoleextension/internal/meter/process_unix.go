@@ -1,0 +1,20 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package meter
+
+import (
+	"syscall"
+	"time"
+)
+
+// CPUSeconds is the CPU time that the process has used.
+func CPUSeconds() float64 {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		return -1
+	}
+	return (time.Duration(use.Utime.Nano()) + time.Duration(use.Stime.Nano())).Seconds()
+}

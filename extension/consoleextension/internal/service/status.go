@@ -1,0 +1,82 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component/componentstatus"
+
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
+	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
+)
+
+// Status is what a component last said of itself: the worst of its instances.
+type Status struct {
+	Name, Error string
+	Since       *time.Time
+}
+
+// Recoverable is the status of a component that tries again by itself.
+const Recoverable = "recoverable_error"
+
+// Faulty tells whether it is one of the errors.
+func (s Status) Faulty() bool { return strings.HasSuffix(s.Name, "_error") }
+
+const statusNone = "none"
+
+var statusNames = map[componentstatus.Status]string{
+	componentstatus.StatusNone:             statusNone,
+	componentstatus.StatusStarting:         "starting",
+	componentstatus.StatusOK:               "ok",
+	componentstatus.StatusRecoverableError: Recoverable,
+	componentstatus.StatusPermanentError:   "permanent_error",
+	componentstatus.StatusFatalError:       "fatal_error",
+	componentstatus.StatusStopping:         "stopping",
+	componentstatus.StatusStopped:          "stopped",
+}
+
+// Changed learns how a component is.
+func (s *Service) Changed(of *componentstatus.InstanceID, event *componentstatus.Event) {
+	id := sources.NodeID(of.Kind(), of.ComponentID())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.statuses == nil {
+		s.statuses = map[string]map[componentstatus.InstanceID]*componentstatus.Event{}
+	}
+	if s.statuses[id] == nil {
+		s.statuses[id] = map[componentstatus.InstanceID]*componentstatus.Event{}
+	}
+	s.statuses[id][*of] = event
+}
+
+// Status is that of a node.
+func (s *Service) Status(node string) Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var worst *componentstatus.Event
+	for _, event := range s.statuses[node] {
+		if worst == nil || badness(event) > badness(worst) {
+			worst = event
+		}
+	}
+	if worst == nil {
+		return Status{Name: statusNone}
+	}
+	at := worst.Timestamp()
+	out := Status{Name: statusNames[worst.Status()], Since: &at}
+	if err := worst.Err(); err != nil {
+		out.Error = redact.Text(prose.Cut(err.Error(), 1000))
+	}
+	return out
+}
+
+func badness(event *componentstatus.Event) int {
+	if componentstatus.StatusIsError(event.Status()) {
+		return 100 + int(event.Status())
+	}
+	return int(event.Status())
+}
