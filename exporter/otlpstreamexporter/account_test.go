@@ -83,9 +83,9 @@ func page(t *testing.T, tel *componenttest.Telemetry) (difference map[string]int
 }
 
 func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		tiny := otlpstream.Limits{MaxMessage: 200}.Headers()
-		a, b, c := run(t, &server{stream: moody}, transport), run(t, &server{stream: moody, header: tiny}, transport), run(t, &server{
+		a, b, c := run(t, &server{stream: moody}, kind), run(t, &server{stream: moody, header: tiny}, kind), run(t, &server{
 			unary: func(context.Context, string) error {
 				switch n := rand.IntN(10); n {
 				case 0:
@@ -95,9 +95,9 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 				}
 				return nil
 			},
-		}, transport)
+		}, kind)
 		flaky := newProxy(t, a.addr, func(p *proxy) { p.cutAfter = func() int64 { return 1 + rand.Int64N(20_000) } })
-		e, tel := traced(t, testConfig(transport, "", several(a.addr, b.addr, c.addr, flaky.addr), func(cfg *Config) {
+		e, tel := traced(t, testConfig(kind, "", several(a.addr, b.addr, c.addr, flaky.addr), func(cfg *Config) {
 			cfg.Streams = 2
 			cfg.AckTimeout = 2 * time.Second
 			cfg.Rebalance.Requests = 100

@@ -14,13 +14,14 @@ import (
 	"go.opentelemetry.io/collector/config/configcompression"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 // read takes the answers of a stream until it ends.
 func (s *slot) read(l *link) {
 	defer l.cancel()
-	limits, caps := l.conn.greeting()
+	limits, caps := l.conn.Greeting()
 	l.keep = s.keep(limits.Keep, caps)
 	l.packs.Store(caps&otlpstream.CapWindow != 0 && s.client.Compression == configcompression.TypeZstd)
 	l.orders.Store(caps&otlpstream.CapOrdered != 0)
@@ -37,7 +38,7 @@ func (s *slot) read(l *link) {
 	s.wakeUp()
 	var response otlpstream.Response
 	for {
-		if err := l.conn.recv(&response); err != nil {
+		if err := l.conn.Recv(&response); err != nil {
 			s.ended(l, err)
 			return
 		}
@@ -257,8 +258,8 @@ func (s *slot) expire(now time.Time) {
 		}
 		expired = true
 		if silent {
-			if c, ok := l.conn.(sharing); ok {
-				c.silent(now.Add(-waited))
+			if c, ok := l.conn.(transport.Sharing); ok {
+				c.Silent(now.Add(-waited))
 			}
 			l.cancel() // it would be silent for ever
 		}

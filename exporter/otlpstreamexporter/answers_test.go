@@ -49,7 +49,7 @@ func answering(code otlpstream.ResultCode, n int) func(*peer) error {
 }
 
 func TestAnswersMayComeInAnyOrder(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			var ids []uint64
 			for {
@@ -65,8 +65,8 @@ func TestAnswersMayComeInAnyOrder(t *testing.T) {
 					ids = ids[:0]
 				}
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 500)
 		require.Equal(t, int64(500), e.settled().acked)
 		require.Len(t, s.seen(), 500)
@@ -75,12 +75,12 @@ func TestAnswersMayComeInAnyOrder(t *testing.T) {
 }
 
 func TestExhaustedRetriesAreCounted(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 0)}, transport)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 0)}, kind)
 		for limit := 100 * time.Millisecond; ; limit *= 2 { // until it is enough for several attempts
 			require.Less(t, limit, patience)
 			before := len(s.seen())
-			e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = limit })
+			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = limit })
 			e.export(0, 3)
 			require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
 			if len(s.seen()) > before+3 {
@@ -88,15 +88,15 @@ func TestExhaustedRetriesAreCounted(t *testing.T) {
 			}
 		}
 
-		off := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.Enabled = false })
+		off := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.Enabled = false })
 		off.export(0, 1)
 		require.Equal(t, int64(1), off.settled().dropped[dropRetriesExhausted])
 	})
 }
 
 func TestWithoutAServerRetriesEndToo(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		e := newTestExporter(t, transport, "localhost:1", impatient, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
+	bothTransports(t, func(t *testing.T, kind string) {
+		e := newTestExporter(t, kind, "localhost:1", impatient, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
 		e.export(0, 3)
 		require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
 	})
@@ -119,9 +119,9 @@ func forgets(times int) func(*peer) error {
 }
 
 func TestWhatIsNotAnsweredIsSentAgain(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: forgets(2)}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: forgets(2)}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
 		eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
 		e.expire(0)
@@ -150,9 +150,9 @@ func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.
 		"max_elapsed_time has elapsed": func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
-				s := run(t, &server{stream: forgets(1)}, transport)
-				e := newTestExporter(t, transport, s.addr, change)
+			bothTransports(t, func(t *testing.T, kind string) {
+				s := run(t, &server{stream: forgets(1)}, kind)
+				e := newTestExporter(t, kind, s.addr, change)
 				e.export(0, 10)
 				eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
 				e.expire(0)
@@ -168,7 +168,7 @@ func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.
 
 // A late answer is an answer: what it is about is not sent a third time.
 func TestAnAnswerThatIsLateCounts(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		blocked := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
@@ -182,8 +182,8 @@ func TestAnAnswerThatIsLateCounts(t *testing.T) {
 					p.ack(r.id)
 				}
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		eventually(t, func() bool { return len(s.seen()) == 1 }, "it is sent first")
 		e.export(1, 1)
@@ -199,7 +199,7 @@ func TestAnAnswerThatIsLateCounts(t *testing.T) {
 
 // A receiver whose pipeline is blocked says that it is at work, for as long as it takes.
 func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		notices, finish := make(chan struct{}), make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
 			r, err := p.recv()
@@ -215,8 +215,8 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 					return echo(p)
 				}
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Minute })
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Minute })
 		e.export(0, 3) // two of which the server does not get to read
 		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().pending == 3 }, "the pipeline has it")
 		heard := func() time.Time {
@@ -242,7 +242,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 
 func TestTheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 	require.GreaterOrEqual(t, createDefaultConfig().(*Config).AckTimeout, 30*time.Second)
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
@@ -251,11 +251,11 @@ func TestTheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 				}
 				time.AfterFunc(250*time.Millisecond, func() { p.ack(r.id) })
 			}
-		}}, transport)
+		}}, kind)
 		core, logs := observer.New(zap.WarnLevel)
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
-		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr, func(cfg *Config) {
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr, func(cfg *Config) {
 			cfg.AckTimeout = 2 * time.Second
 		}))
 		e.export(0, 120)
@@ -297,9 +297,9 @@ func TestLatenciesAreWithinAnEighth(t *testing.T) {
 }
 
 func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: answering(otlpstream.FailedNoneRetryable, 0)}, transport)
-		e := newTestExporter(t, transport, s.addr, noQueue)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: answering(otlpstream.FailedNoneRetryable, 0)}, kind)
+		e := newTestExporter(t, kind, s.addr, noQueue)
 		err := e.ConsumeTraces(context.Background(), spans(batch(0), 7))
 		require.True(t, consumererror.IsPermanent(err))
 		require.ErrorContains(t, err, "because")
@@ -310,9 +310,9 @@ func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 }
 
 func TestRetryableFailuresAreRetried(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 3)}, transport)
-		e := newTestExporter(t, transport, s.addr, noQueue)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 3)}, kind)
+		e := newTestExporter(t, kind, s.addr, noQueue)
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(0), 1)))
 		seen := s.seen()
 		require.Len(t, seen, 4)
@@ -326,7 +326,7 @@ func TestRetryableFailuresAreRetried(t *testing.T) {
 }
 
 func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
@@ -337,8 +337,8 @@ func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 				_ = p.send(otlpstream.Response{ID: r.id, IDs: []uint64{r.id, 0, 1 << 63}})
 				p.ack(r.id)
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 100)
 		require.Equal(t, int64(100), e.settled().acked)
 		eventually(t, func() bool { return e.dest.tally.unexpected.Load() == 5*100 }, "all of them are counted")
@@ -348,9 +348,9 @@ func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 }
 
 func TestACallerThatGivesUpIsCounted(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: mute}, transport)
-		e := newTestExporter(t, transport, s.addr, noQueue, impatient)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: mute}, kind)
+		e := newTestExporter(t, kind, s.addr, noQueue, impatient)
 		ctx, cancel := context.WithCancel(context.Background())
 		result := make(chan error)
 		go func() { result <- e.ConsumeTraces(ctx, spans(batch(0), 4)) }()
@@ -362,7 +362,7 @@ func TestACallerThatGivesUpIsCounted(t *testing.T) {
 }
 
 func TestUnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for first := true; ; first = false {
 				r, err := p.recv()
@@ -375,8 +375,8 @@ func TestUnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
 				}
 				p.ack(r.id)
 			}
-		}, header: []string{"otlp-stream-caps", "window2,telepathy", "otlp-stream-window-requests", "many"}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}, header: []string{"otlp-stream-caps", "window2,telepathy", "otlp-stream-window-requests", "many"}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 20)
 		require.Equal(t, int64(20), e.settled().acked, "what nobody knows may pass, so it is sent again")
 		require.Len(t, s.seen(), 21)

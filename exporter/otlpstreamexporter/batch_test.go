@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -103,10 +104,10 @@ func TestRequestsAreMergedAndSplit(t *testing.T) {
 }
 
 func TestQueuesBatch(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n, size = 1000, 100
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, batching(size))
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, batching(size))
 		e.export(0, n)
 		b := e.settled()
 		require.Equal(t, int64(n), b.acked)
@@ -123,14 +124,14 @@ func TestQueuesBatch(t *testing.T) {
 func TestAQueueOnDiskBatchesWhatAnEarlierRunHasLeft(t *testing.T) {
 	const n = 60
 	d, set := &disk{data: map[string][]byte{}}, exportertest.NewNopSettings(metadata.Type)
-	silent := run(t, &server{stream: mute}, transportGRPC)
-	first := startExporter(t, set, d, testConfig(transportGRPC, silent.addr, onDisk, impatient, batching(10)))
+	silent := run(t, &server{stream: mute}, transport.GRPC)
+	first := startExporter(t, set, d, testConfig(transport.GRPC, silent.addr, onDisk, impatient, batching(10)))
 	first.export(0, n)
 	require.NoError(t, first.Shutdown(context.Background()))
 	require.Zero(t, first.balanced().dropped)
 
-	s := run(t, &server{stream: echo}, transportGRPC)
-	second := startExporter(t, set, d, testConfig(transportGRPC, s.addr, onDisk, batching(10)))
+	s := run(t, &server{stream: echo}, transport.GRPC)
+	second := startExporter(t, set, d, testConfig(transport.GRPC, s.addr, onDisk, batching(10)))
 	eventually(t, func() bool { return second.balanced().acked == n }, "all of it arrives")
 	require.Equal(t, int64(n), second.settled().received)
 	items := 0
@@ -160,7 +161,7 @@ func TestBatchesHaveOneClient(t *testing.T) {
 	}
 	f := func(want bool, a, b context.Context, change func(*Config)) {
 		t.Helper()
-		cfg := testConfig(transportGRPC, "x:1", batching(1), change)
+		cfg := testConfig(transport.GRPC, "x:1", batching(1), change)
 		require.NoError(t, cfg.Validate())
 		d := &destination{streamExporter: &streamExporter{cfg: cfg}, client: cfg.Client}
 		var settings xexporterhelper.QueueBatchSettings
@@ -215,7 +216,7 @@ func TestConfigurationsOfOtherExportersLoad(t *testing.T) {
 
 // Who sends with `wait_for_result` knows what became of the data, as with other exporters.
 func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
@@ -228,12 +229,12 @@ func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
 				}
 				p.ack(r.id)
 			}
-		}}, transport)
+		}}, kind)
 		core, logs := observer.New(zap.InfoLevel)
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
 		conf := confmap.NewFromStringMap(map[string]any{"sending_queue": map[string]any{"wait_for_result": true, "num_consumers": 3, "batch": map[string]any{"min_size": 100}}})
-		cfg := testConfig(transport, s.addr)
+		cfg := testConfig(kind, s.addr)
 		require.NoError(t, conf.Unmarshal(cfg))
 		e := startExporter(t, set, componenttest.NewNopHost(), cfg)
 		require.NoError(t, e.ConsumeTraces(t.Context(), spans(batch(0), 1)))
@@ -244,11 +245,11 @@ func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
 		require.Zero(t, logs.FilterMessageSnippet("num_consumers").Len(), "it is said once what does nothing")
 	})
 
-	wrong := testConfig(transportGRPC, "localhost:1", func(cfg *Config) {
+	wrong := testConfig(transport.GRPC, "localhost:1", func(cfg *Config) {
 		cfg.Queue.Get().WaitForResult, cfg.Queue.Get().Storage = true, &diskID
 	})
 	require.ErrorContains(t, wrong.Validate(), "`sending_queue::wait_for_result`")
-	wrong = testConfig(transportGRPC, "", func(cfg *Config) {
+	wrong = testConfig(transport.GRPC, "", func(cfg *Config) {
 		cfg.Queue.Get().WaitForResult, cfg.Endpoints = true, []EndpointConfig{{Name: "a", Client: cfg.Client}}
 	})
 	require.ErrorContains(t, wrong.Validate(), "each needs a queue")

@@ -18,7 +18,7 @@ func stepless(moment time.Time) bool { return strings.Contains(moment.String(), 
 
 // TestStepsOfTheClockAreNotSeen looks at every moment that is kept: of requests, streams, throttling and modes.
 func TestStepsOfTheClockAreNotSeen(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		over := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
@@ -31,8 +31,8 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 					p.ack(r.id)
 				}
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, impatient, func(cfg *Config) {
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, impatient, func(cfg *Config) {
 			cfg.Rebalance.Requests = 1
 		})
 		t.Cleanup(func() { close(over) })

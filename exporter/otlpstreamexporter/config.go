@@ -241,12 +241,8 @@ func (c *Config) queue() *QueueConfig {
 	return c.Queue.Get()
 }
 
-// The values of Transport, Mode and Scope.
+// The values of Mode and Scope. Those of Transport are of its package.
 const (
-	transportGRPC      = "grpc"
-	transportWebSocket = "websocket"
-	transportHTTP      = "http"
-
 	modeAuto   = "auto"
 	modeStream = "stream"
 	modeUnary  = "unary"

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 func TestConfigHasEveryKey(t *testing.T) {
@@ -66,9 +67,9 @@ func TestTheQueueCanBeTurnedOff(t *testing.T) {
 }
 
 func TestConfigFaultsNameTheirKeys(t *testing.T) {
-	require.NoError(t, testConfig(transportGRPC, "x:1").Validate())
-	require.NoError(t, testConfig(transportWebSocket, "x:1").Validate())
-	require.NoError(t, testConfig(transportHTTP, "x:1").Validate())
+	require.NoError(t, testConfig(transport.GRPC, "x:1").Validate())
+	require.NoError(t, testConfig(transport.WebSocket, "x:1").Validate())
+	require.NoError(t, testConfig(transport.HTTP, "x:1").Validate())
 
 	err := (&Config{HistoryBytes: -1, Rebalance: Rebalance{Requests: -1, DeltaTimeout: -1}, Queue: configoptional.Some(QueueConfig{}), Shutdown: Shutdown{WaitForAcks: true}}).Validate()
 	for _, key := range []string{
@@ -88,7 +89,7 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		"rebalance::scope":       func(cfg *Config) { cfg.Rebalance.Scope = "host" },
 		"connections":            func(cfg *Config) { cfg.Rebalance.Scope, cfg.Connections = scopeConnection, 2 },
 	} {
-		require.ErrorContains(t, testConfig(transportGRPC, "x:1", set).Validate(), "`"+key+"`")
+		require.ErrorContains(t, testConfig(transport.GRPC, "x:1", set).Validate(), "`"+key+"`")
 	}
 	for key, set := range map[string]func(*Config){
 		"compression":    func(cfg *Config) { cfg.Client.Compression = configcompression.TypeSnappy },
@@ -96,9 +97,9 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		"authority":      func(cfg *Config) { cfg.Client.Authority = "x" },
 		"wait_for_ready": func(cfg *Config) { cfg.Client.WaitForReady = true },
 	} {
-		require.NoError(t, testConfig(transportGRPC, "x:1", set).Validate())
-		require.ErrorContains(t, testConfig(transportWebSocket, "x:1", set).Validate(), "`"+key+"`")
-		require.ErrorContains(t, testConfig(transportHTTP, "x:1", set).Validate(), "`"+key+"`")
+		require.NoError(t, testConfig(transport.GRPC, "x:1", set).Validate())
+		require.ErrorContains(t, testConfig(transport.WebSocket, "x:1", set).Validate(), "`"+key+"`")
+		require.ErrorContains(t, testConfig(transport.HTTP, "x:1", set).Validate(), "`"+key+"`")
 	}
 	for key, set := range map[string]func(*Config){
 		"mode":                     func(cfg *Config) { cfg.Mode = modeStream },
@@ -108,6 +109,6 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		"http::idle_conn_timeout":  func(cfg *Config) { cfg.HTTP.IdleConnTimeout = -1 },
 		"http::logs_endpoint":      func(cfg *Config) { several("x", "y")(cfg); cfg.HTTP.LogsEndpoint = "http://x/logs" },
 	} {
-		require.ErrorContains(t, testConfig(transportHTTP, "x:1", set).Validate(), "`"+key+"`")
+		require.ErrorContains(t, testConfig(transport.HTTP, "x:1", set).Validate(), "`"+key+"`")
 	}
 }

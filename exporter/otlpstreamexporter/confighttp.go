@@ -59,6 +59,14 @@ func (c *HTTPConfig) endpoint(signal otlpstream.Signal) string {
 	}
 }
 
+// client is what a client is made with.
+func (c *HTTPConfig) client() confighttp.ClientConfig {
+	return confighttp.ClientConfig{
+		ProxyURL: c.ProxyURL, MaxConnsPerHost: c.MaxConnsPerHost, IdleConnTimeout: c.IdleConnTimeout, DisableKeepAlives: c.DisableKeepAlives,
+		ForceAttemptHTTP2: c.ForceAttemptHTTP2, Cookies: c.Cookies,
+	}
+}
+
 func (c *HTTPConfig) validate() error {
 	var errs []error
 	for key, at := range map[string]string{

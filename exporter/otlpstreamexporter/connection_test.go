@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // forgetful carries connections, and swallows all that comes on the first of them once it has forgotten that one.
@@ -70,10 +72,10 @@ func (f *forgetful) carry(to io.WriteCloser, from io.Reader, first bool) {
 func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
 	for _, mode := range []string{modeStream, modeUnary} {
 		t.Run(mode, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
-				s := run(t, &server{stream: echo}, transport)
+			bothTransports(t, func(t *testing.T, kind string) {
+				s := run(t, &server{stream: echo}, kind)
 				f := newForgetful(t, s.addr)
-				e := newTestExporter(t, transport, f.addr, func(cfg *Config) {
+				e := newTestExporter(t, kind, f.addr, func(cfg *Config) {
 					cfg.Mode = mode
 					cfg.AckTimeout = time.Second
 					cfg.Connections = 1
@@ -99,10 +101,10 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 			return nil
 		}
 		return echo(p)
-	}}, transportGRPC)
+	}}, transport.GRPC)
 	t.Cleanup(func() { close(release) })
 	f := newForgetful(t, s.addr)
-	e := newTestExporter(t, transportGRPC, f.addr, func(cfg *Config) {
+	e := newTestExporter(t, transport.GRPC, f.addr, func(cfg *Config) {
 		cfg.Mode = modeStream
 		cfg.AckTimeout = time.Second
 		cfg.Streams, cfg.Connections = 2, 1
@@ -122,10 +124,10 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 func TestAnAddressThatIsForgottenIsDialledAnewBesideOthers(t *testing.T) {
 	for _, mode := range []string{modeStream, modeUnary} {
 		t.Run(mode, func(t *testing.T) {
-			s := run(t, &server{stream: echo}, transportGRPC)
+			s := run(t, &server{stream: echo}, transport.GRPC)
 			stuck, well := newForgetful(t, s.addr), newForgetful(t, s.addr)
 			names.set("two-"+mode, stuck.addr, well.addr)
-			e := newTestExporter(t, transportGRPC, "names:///two-"+mode, func(cfg *Config) {
+			e := newTestExporter(t, transport.GRPC, "names:///two-"+mode, func(cfg *Config) {
 				cfg.Mode = mode
 				cfg.AckTimeout = time.Second
 				cfg.Streams, cfg.Connections = 2, 1
@@ -140,35 +142,4 @@ func TestAnAddressThatIsForgottenIsDialledAnewBesideOthers(t *testing.T) {
 			require.Equal(t, int64(i), e.settled().acked)
 		})
 	}
-}
-
-// Streams that are open on a connection that is given up end in their own time, and the connection with the last of them.
-func TestAConnectionIsClosedWithItsLastCall(t *testing.T) {
-	s := run(t, &server{stream: echo}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Connections = 1 })
-	e.export(0, 1)
-	e.settled()
-	transport := e.dest.transport.(*grpcTransport)
-	first := transport.conns[0]
-	known := e.dest.common.slots[0].current.conn.(grpcConn).known
-	begun := time.Now().Add(-time.Hour)
-	transport.giveUp(first, known, begun)
-	require.False(t, first.replaced, "it was heard since")
-	transport.giveUp(first, known, time.Now())
-	require.True(t, first.replaced)
-	e.export(1, 1)
-	require.Equal(t, int64(2), e.settled().acked)
-	streams, _ := s.opened()
-	require.Equal(t, 1, streams, "the stream goes on")
-	second, err := transport.use(0)
-	require.NoError(t, err)
-	require.NotSame(t, first, second)
-	transport.leave(second)
-	slot := e.dest.common.slots[0]
-	slot.mu.Lock()
-	slot.current.cancel()
-	slot.mu.Unlock()
-	eventually(t, func() bool { return first.GetState().String() == "SHUTDOWN" }, "nobody uses it")
-	e.export(2, 1)
-	require.Equal(t, int64(3), e.settled().acked)
 }

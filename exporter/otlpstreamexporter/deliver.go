@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -306,10 +307,10 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		payload.Memory = p.memory
 	}
 	own := ownCredentials(ctx, p)
-	ctx, cancel := context.WithTimeout(withOrigin(withAuth(ctx), p.origin), cmp.Or(d.cfg.Timeout, d.cfg.AckTimeout))
+	ctx, cancel := context.WithTimeout(transport.WithOrigin(transport.WithAuth(ctx), p.origin), cmp.Or(d.cfg.Timeout, d.cfg.AckTimeout))
 	defer cancel()
 	sent := time.Now()
-	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.unary(ctx, payload, c) })
+	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.Unary(ctx, payload, c) })
 	st := status.Convert(err)
 	delay, asked := otlpstream.RetryDelay(st)
 	if asked {

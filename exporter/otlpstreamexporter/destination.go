@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -46,7 +47,7 @@ type destination struct {
 	// enqueue gives the helper the request that a context carries.
 	enqueue func(context.Context) error
 
-	transport  transport
+	transport  transport.Transport
 	identity   string // of its slots' names, for servers to know them by
 	propagates bool   // the trace's context, with each request on a stream
 	gate       gate
@@ -156,7 +157,7 @@ func (d *destination) newHelper(ctx context.Context) error {
 
 // start connects. The helper calls it before there is anything to send.
 func (d *destination) start(ctx context.Context, host component.Host) error {
-	t, err := newTransport(ctx, d, host)
+	t, err := transport.New(ctx, d.cfg.Transport, d.transportSettings(), host)
 	if err != nil {
 		return err
 	}
@@ -166,6 +167,24 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 	d.common.start()
 	d.running.Go(d.watch)
 	return nil
+}
+
+// transportSettings are what the transport has to know.
+func (d *destination) transportSettings() *transport.Settings {
+	return &transport.Settings{
+		Signal: d.signal, Client: d.client, HTTP: d.cfg.HTTP.client(), URL: d.cfg.HTTP.endpoint(d.signal),
+		Connections: d.cfg.Connections, Alone: d.cfg.Rebalance.Scope == scopeConnection, Requests: d.cfg.InFlight.Requests,
+		Reconnect: d.cfg.Retry.MaxInterval, Caps: d.caps(), Identity: d.identity,
+		Build: d.set.BuildInfo, Telemetry: d.set.TelemetrySettings, Wire: &d.tally.wire,
+	}
+}
+
+// caps are what streams are opened with.
+func (d *destination) caps() otlpstream.Caps {
+	if d.cfg.Ordered {
+		return otlpstream.AllCaps | otlpstream.CapOrdered
+	}
+	return otlpstream.AllCaps
 }
 
 // take is offer for a destination that is the only one: what it refuses is still the caller's.
@@ -305,5 +324,5 @@ func (d *destination) close(context.Context) error {
 	if d.transport == nil {
 		return nil
 	}
-	return d.transport.close()
+	return d.transport.Close()
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // several makes of a configuration one with these destinations, named a, b, c and so on.
@@ -31,9 +32,9 @@ func several(addrs ...string) func(*Config) {
 
 func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 	t.Parallel()
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 1000
-		live, dead, slow := run(t, &server{stream: echo}, transport), run(t, &server{stream: mute}, transport), run(t, &server{stream: func(p *peer) error {
+		live, dead, slow := run(t, &server{stream: echo}, kind), run(t, &server{stream: mute}, kind), run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -42,8 +43,8 @@ func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 				time.Sleep(100 * time.Microsecond) // it takes its time
 				p.ack(r.id)
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, "", several(live.addr, dead.addr, slow.addr, "localhost:1"), func(cfg *Config) {
+		}}, kind)
+		e := newTestExporter(t, kind, "", several(live.addr, dead.addr, slow.addr, "localhost:1"), func(cfg *Config) {
 			cfg.Queue.Get().QueueSize = n / 2
 			cfg.Shutdown.Timeout = 100 * time.Millisecond
 		})
@@ -71,8 +72,8 @@ func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 }
 
 func TestWhatNoDestinationTakesIsTheCallers(t *testing.T) {
-	dead := run(t, &server{stream: mute}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, "", several(dead.addr, dead.addr), impatient, func(cfg *Config) {
+	dead := run(t, &server{stream: mute}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, "", several(dead.addr, dead.addr), impatient, func(cfg *Config) {
 		cfg.Queue.Get().QueueSize = 3
 	})
 	e.export(0, 3)
@@ -94,7 +95,7 @@ func large(name string, size int) ptrace.Traces {
 }
 
 // backlog is the memory that waiting requests take with so many destinations that are away.
-func backlog(t *testing.T, transport string, destinations int) int64 {
+func backlog(t *testing.T, kind string, destinations int) int64 {
 	const n, size = 400, 50_000
 	addrs := make([]string, destinations)
 	for i := range addrs {
@@ -108,7 +109,7 @@ func backlog(t *testing.T, transport string, destinations int) int64 {
 		return int64(stats.HeapAlloc + stats.StackInuse)
 	}
 	before := heap()
-	e := newTestExporter(t, transport, "", several(addrs...), impatient, func(cfg *Config) { cfg.InFlight.Requests = 16 })
+	e := newTestExporter(t, kind, "", several(addrs...), impatient, func(cfg *Config) { cfg.InFlight.Requests = 16 })
 	for i := range n {
 		require.NoError(t, e.ConsumeTraces(context.Background(), large(batch(i), size)))
 	}
@@ -123,17 +124,17 @@ func backlog(t *testing.T, transport string, destinations int) int64 {
 }
 
 func TestThreeDestinationsTakeTheMemoryOfOne(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		one, three := backlog(t, transport, 1), backlog(t, transport, 3)
+	bothTransports(t, func(t *testing.T, kind string) {
+		one, three := backlog(t, kind, 1), backlog(t, kind, 3)
 		t.Logf("one destination takes %d KiB, three take %d KiB", one>>10, three>>10)
 		require.Less(t, float64(three), 1.3*float64(one))
 	})
 }
 
 func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		a, b := run(t, &server{stream: echo}, transport), run(t, &server{}, transport)
-		e := newTestExporter(t, transport, "", several(a.addr, b.addr))
+	bothTransports(t, func(t *testing.T, kind string) {
+		a, b := run(t, &server{stream: echo}, kind), run(t, &server{}, kind)
+		e := newTestExporter(t, kind, "", several(a.addr, b.addr))
 		shared := make(map[*byte]int)
 		for _, d := range e.dests {
 			enqueue := d.enqueue
@@ -158,11 +159,11 @@ func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
 
 func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
 	const n = 20
-	live := run(t, &server{stream: echo}, transportGRPC)
+	live := run(t, &server{stream: echo}, transport.GRPC)
 	away := &server{stream: echo, addr: freePort(t)}
 	d := newDisks()
 	configure := func() *Config {
-		return testConfig(transportGRPC, "", several(live.addr, away.addr), onDisk, impatient)
+		return testConfig(transport.GRPC, "", several(live.addr, away.addr), onDisk, impatient)
 	}
 	set := exportertest.NewNopSettings(metadata.Type)
 	first := startExporter(t, set, d, configure())
@@ -172,7 +173,7 @@ func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
 	require.Equal(t, int64(n), balanced(t, first.dests[1]).queued, "it waits on disk")
 	require.Len(t, d.disks, 2)
 
-	run(t, away, transportGRPC)
+	run(t, away, transport.GRPC)
 	second := startExporter(t, set, d, configure())
 	eventually(t, func() bool { return balanced(t, second.dests[1]).acked == n }, "what was kept arrives")
 	require.Zero(t, balanced(t, second.dests[0]).received, "and is not sent again where it was acknowledged")
@@ -180,12 +181,12 @@ func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
 }
 
 func TestSnapshotTellsWhatEachDestinationDoes(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		live, old := run(t, &server{stream: echo}, transport), run(t, &server{}, transport)
-		silent := run(t, &server{stream: mute}, transport)
-		e := newTestExporter(t, transport, "", several(live.addr, old.addr, silent.addr), impatient)
+	bothTransports(t, func(t *testing.T, kind string) {
+		live, old := run(t, &server{stream: echo}, kind), run(t, &server{}, kind)
+		silent := run(t, &server{stream: mute}, kind)
+		e := newTestExporter(t, kind, "", several(live.addr, old.addr, silent.addr), impatient)
 		before := e.Snapshot()
-		require.Equal(t, transport, before.Transport)
+		require.Equal(t, kind, before.Transport)
 		require.Equal(t, "traces", before.Signal)
 		e.export(0, 10)
 		settled(t, e.dests[0])

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // disk is a storage extension, its client and the host that has it.
@@ -104,13 +105,13 @@ func (d *disks) GetClient(_ context.Context, _ component.Kind, id component.ID, 
 func onDisk(cfg *Config) { cfg.Queue.Get().Storage = &diskID }
 
 func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 50, 5
-		silent := run(t, &server{stream: mute}, transport)
+		silent := run(t, &server{stream: mute}, kind)
 		d := &disk{data: map[string][]byte{}}
 		set := exportertest.NewNopSettings(metadata.Type)
 		configure := func(addr string) *Config {
-			return testConfig(transport, addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window })
+			return testConfig(kind, addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window })
 		}
 		cfg := configure(silent.addr)
 		impatient(cfg)
@@ -124,7 +125,7 @@ func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 		require.Zero(t, b.dropped)
 
 		for name, left := range map[string]*disk{"after a shutdown": d, "after a crash": crashed} {
-			s := run(t, &server{stream: echo}, transport)
+			s := run(t, &server{stream: echo}, kind)
 			second := startExporter(t, set, left, configure(s.addr))
 			eventually(t, func() bool { return second.balanced().acked == n }, name)
 			require.Len(t, s.names(), n, name)
@@ -139,19 +140,19 @@ func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 }
 
 func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 10
 		for _, modes := range [][2]string{{modeUnary, modeAuto}, {modeUnary, modeStream}, {modeStream, modeUnary}} {
 			t.Run(modes[0]+" to "+modes[1], func(t *testing.T) {
 				in := func(mode string) func(*Config) { return func(cfg *Config) { cfg.Mode = mode } }
 				d, set := &disk{data: map[string][]byte{}}, exportertest.NewNopSettings(metadata.Type)
-				first := startExporter(t, set, d, testConfig(transport, freePort(t), onDisk, impatient, in(modes[0])))
+				first := startExporter(t, set, d, testConfig(kind, freePort(t), onDisk, impatient, in(modes[0])))
 				first.export(0, n)
 				require.NoError(t, first.Shutdown(t.Context()))
 				require.Equal(t, int64(n), first.balanced().queued)
 
-				s := run(t, &server{stream: echo}, transport)
-				second := startExporter(t, set, d, testConfig(transport, s.addr, onDisk, in(modes[1])))
+				s := run(t, &server{stream: echo}, kind)
+				second := startExporter(t, set, d, testConfig(kind, s.addr, onDisk, in(modes[1])))
 				eventually(t, func() bool { return second.balanced().acked == n }, "all is delivered")
 				require.Len(t, s.names(), n, "with what is in it")
 				require.NotContains(t, s.names(), "")
@@ -175,5 +176,5 @@ func TestRequestsSurviveTheirEncoding(t *testing.T) {
 }
 
 func startOnDisk(t *testing.T, addr string, d *disks) *testExporter {
-	return startExporter(t, exportertest.NewNopSettings(metadata.Type), d, testConfig(transportGRPC, addr, onDisk, impatient))
+	return startExporter(t, exportertest.NewNopSettings(metadata.Type), d, testConfig(transport.GRPC, addr, onDisk, impatient))
 }

@@ -69,7 +69,7 @@ func TestMemoryOfPayloadsIsUsedAgain(t *testing.T) {
 
 // What is used again too early would arrive as something else.
 func TestPayloadsStayTheirOwnThroughBreaks(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 300
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
@@ -83,8 +83,8 @@ func TestPayloadsStayTheirOwnThroughBreaks(t *testing.T) {
 				p.ack(r.id)
 				p.ack(r.id + 1) // which may be on its way
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Client.Compression = "none"; cfg.Streams = 3 })
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Client.Compression = "none"; cfg.Streams = 3 })
 		sent := map[string]bool{}
 		for i := range n {
 			name := batch(i) + strings.Repeat(string(rune('a'+i%26)), 2000+rand.IntN(4000))

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -46,7 +47,7 @@ type streamExporter struct {
 }
 
 func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal otlpstream.Signal) (*streamExporter, error) {
-	if cfg.Transport == transportHTTP { // which has no streams to try
+	if cfg.Transport == transport.HTTP { // which has no streams to try
 		unary := *cfg
 		unary.Mode, cfg = modeUnary, &unary
 	}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // BenchmarkDelivery is the time for one batch of 100 spans from the exporter to a server and its acknowledgement back,
@@ -38,21 +39,21 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 	for _, rtt := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
 		for _, variant := range []struct {
-			name, transport, mode string
-			inFlight              int
+			name, kind, mode string
+			inFlight         int
 		}{
-			{"unary", transportGRPC, modeUnary, 1},
-			{"unary_async_10", transportGRPC, modeUnary, 10},
-			{"stream", transportGRPC, modeStream, 128},
-			{"websocket", transportWebSocket, modeStream, 128},
+			{"unary", transport.GRPC, modeUnary, 1},
+			{"unary_async_10", transport.GRPC, modeUnary, 10},
+			{"stream", transport.GRPC, modeStream, 128},
+			{"websocket", transport.WebSocket, modeStream, 128},
 		} {
 			b.Run(fmt.Sprintf("rtt=%v/mode=%s", rtt, variant.name), func(b *testing.B) {
-				srv := run(b, &server{stream: echo}, variant.transport)
+				srv := run(b, &server{stream: echo}, variant.kind)
 				addr := srv.addr
 				if rtt > 0 {
 					addr = newProxy(b, addr, func(p *proxy) { p.delay = rtt / 2 }).addr
 				}
-				cfg := testConfig(variant.transport, addr, func(cfg *Config) {
+				cfg := testConfig(variant.kind, addr, func(cfg *Config) {
 					cfg.Mode = variant.mode
 					cfg.Client.Compression = configcompression.Type("none")
 					cfg.InFlight.Requests = variant.inFlight

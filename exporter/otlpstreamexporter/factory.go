@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -35,7 +36,7 @@ func createDefaultConfig() component.Config {
 		ending: &ending{},
 
 		Client:          defaultClient(),
-		Transport:       transportGRPC,
+		Transport:       transport.GRPC,
 		Mode:            modeAuto,
 		ReprobeInterval: 5 * time.Minute,
 		Streams:         max(1, min(4, runtime.NumCPU()/2)),

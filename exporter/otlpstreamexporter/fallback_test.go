@@ -30,6 +30,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -45,11 +46,11 @@ type choosy struct {
 	names []string
 }
 
-func startChoosy(t *testing.T, transport string, s *choosy) *choosy {
+func startChoosy(t *testing.T, kind string, s *choosy) *choosy {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	s.addr = listener.Addr().String()
-	if transport == transportGRPC {
+	if kind == transport.GRPC {
 		g := grpc.NewServer(grpc.StatsHandler(sniffer{}))
 		for _, signal := range otlpstream.Signals() {
 			g.RegisterService(&grpc.ServiceDesc{
@@ -102,7 +103,10 @@ func nameOfAny(tb testing.TB, signal otlpstream.Signal, data []byte) string {
 }
 
 func httpCode(code int) codes.Code {
-	return status.Code(httpStatus(&http.Response{StatusCode: code}, io.EOF))
+	if code == http.StatusBadRequest {
+		return codes.InvalidArgument
+	}
+	return codes.Unimplemented
 }
 
 func (s *choosy) take(compression string, name func() string) bool {
@@ -156,14 +160,14 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 		"one that knows what it is sent": {configcompression.TypeZstd, []string{"zstd"}, 0, []string{"zstd", "zstd", "zstd"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			allTransports(t, func(t *testing.T, transport string) {
+			allTransports(t, func(t *testing.T, kind string) {
 				for _, mode := range []string{modeUnary, modeAuto} {
 					t.Run(mode, func(t *testing.T) {
-						s := startChoosy(t, transport, &choosy{takes: c.takes, refusal: c.refusal})
+						s := startChoosy(t, kind, &choosy{takes: c.takes, refusal: c.refusal})
 						core, logs := observer.New(zap.WarnLevel)
 						set := exportertest.NewNopSettings(metadata.Type)
 						set.Logger = zap.New(core)
-						e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr, func(cfg *Config) {
+						e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr, func(cfg *Config) {
 							cfg.Mode, cfg.Client.Compression = mode, c.configured
 						}))
 						for i := range 3 {
@@ -208,13 +212,13 @@ func TestEachSignalIsSentToAServerThatKnowsOnlyGzip(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			allTransports(t, func(t *testing.T, transport string) {
+			allTransports(t, func(t *testing.T, kind string) {
 				for _, refusal := range []int{http.StatusUnsupportedMediaType, http.StatusBadRequest} {
-					s := startChoosy(t, transport, &choosy{takes: []string{"gzip"}, refusal: refusal})
+					s := startChoosy(t, kind, &choosy{takes: []string{"gzip"}, refusal: refusal})
 					core, logs := observer.New(zap.WarnLevel)
 					set := exportertest.NewNopSettings(metadata.Type)
 					set.Logger = zap.New(core)
-					c, e, send := create(t.Context(), set, testConfig(transport, s.addr, noQueue))
+					c, e, send := create(t.Context(), set, testConfig(kind, s.addr, noQueue))
 					require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
 					for range 3 {
 						require.NoError(t, send())
@@ -232,10 +236,10 @@ func TestEachSignalIsSentToAServerThatKnowsOnlyGzip(t *testing.T) {
 }
 
 func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
-	allTransports(t, func(t *testing.T, transport string) {
+	allTransports(t, func(t *testing.T, kind string) {
 		for _, refusal := range []int{http.StatusUnsupportedMediaType, http.StatusBadRequest} {
-			s := startChoosy(t, transport, &choosy{refusal: refusal})
-			e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+			s := startChoosy(t, kind, &choosy{refusal: refusal})
+			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 			e.export(0, 1)
 			require.Equal(t, int64(1), e.settled().dropped[dropRejected])
 			asked, _ := s.seen()
@@ -246,9 +250,9 @@ func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
 }
 
 func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *testing.T) {
-	allTransports(t, func(t *testing.T, transport string) {
-		s := startChoosy(t, transport, &choosy{takes: []string{"zstd"}, refusal: http.StatusBadRequest})
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+	allTransports(t, func(t *testing.T, kind string) {
+		s := startChoosy(t, kind, &choosy{takes: []string{"zstd"}, refusal: http.StatusBadRequest})
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 		e.export(0, 1)
 		require.Equal(t, int64(1), e.settled().acked)
 		s.mu.Lock()
@@ -262,47 +266,27 @@ func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *test
 }
 
 // What a proxy makes of a server that dies says nothing about the request that was under way.
-func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
-	for name, c := range map[string]struct {
-		given error
-		want  codes.Code
-	}{
-		"a reset":           {status.Error(codes.Internal, saidOfReset+"INTERNAL_ERROR"), codes.Unavailable},
-		"another reset":     {status.Error(codes.ResourceExhausted, saidOfReset+"ENHANCE_YOUR_CALM"), codes.Unavailable},
-		"no trailers":       {status.Error(codes.Internal, saidOfSilence), codes.Unavailable},
-		"bad gateway":       {status.Error(codes.Unavailable, saidOfHTTP+"502 (Bad Gateway); transport: received unexpected content-type"), codes.Unavailable},
-		"500":               {status.Error(codes.Unknown, saidOfHTTP+"500 (Internal Server Error); x"), codes.Unavailable},
-		"400":               {status.Error(codes.Internal, saidOfHTTP+"400 (Bad Request); x"), codes.Unavailable},
-		"no service":        {status.Error(codes.Unimplemented, saidOfHTTP+"404 (Not Found); x"), codes.Unimplemented},
-		"too large":         {status.Error(codes.Unknown, saidOfHTTP+"413 (Request Entity Too Large); x"), codes.ResourceExhausted},
-		"forbidden":         {status.Error(codes.PermissionDenied, saidOfHTTP+"403 (Forbidden); x"), codes.PermissionDenied},
-		"the server's word": {status.Error(codes.Internal, "cannot store it"), codes.Internal},
-		"nothing":           {nil, codes.OK},
-	} {
-		require.Equal(t, c.want, status.Code(serversOwn(c.given)), name)
-	}
-
-	// Over a stream, more often than a request may break one.
-	breaks := 2 * strikesOut
+func TestAProxyThatBreaksStreamsCountsAgainstNoRequest(t *testing.T) {
+	breaks := 2 * strikesOut // more often than a request may break a stream
 	s := run(t, &server{stream: func(p *peer) error {
 		r, err := p.recv()
 		if err != nil {
 			return eof(err)
 		}
 		if p.number < breaks {
-			return status.Error(codes.Internal, saidOfReset+"INTERNAL_ERROR")
+			return status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR")
 		}
 		p.ack(r.id)
 		return echo(p)
-	}}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr)
+	}}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr)
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().acked)
 	streams, _ := s.opened()
 	require.Equal(t, breaks+1, streams)
 }
 
-// grpc-go's own words are what serversOwn goes by: they come from the library here.
+// grpc-go's own words are what the transport goes by: they come from the library here.
 func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
@@ -327,7 +311,7 @@ func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.Serve(listener) }()
 	t.Cleanup(func() { h.Close(); <-done })
-	e := newTestExporter(t, transportGRPC, listener.Addr().String(), func(cfg *Config) { cfg.Mode = modeUnary })
+	e := newTestExporter(t, transport.GRPC, listener.Addr().String(), func(cfg *Config) { cfg.Mode = modeUnary })
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().acked)
 	require.Equal(t, int64(3), calls.Load())

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // proxy stands between the exporter and a server and is as bad a network as a test wants.
@@ -166,9 +168,9 @@ func (p *proxy) cut() {
 
 func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 	t.Parallel()
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 2000, 32
-		s := run(t, &server{stream: echo}, transport)
+		s := run(t, &server{stream: echo}, kind)
 		var rounds atomic.Int64
 		p := newProxy(t, s.addr, func(p *proxy) {
 			p.cutAfter = func() int64 {
@@ -178,7 +180,7 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 				return 1 + rand.Int64N(8000)
 			}
 		})
-		e := newTestExporter(t, transport, p.addr, func(cfg *Config) {
+		e := newTestExporter(t, kind, p.addr, func(cfg *Config) {
 			cfg.Mode = modeStream // a handshake that is cut must not look like an old server
 			cfg.InFlight.Requests = window
 			cfg.Streams = 2
@@ -193,10 +195,10 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 
 func TestServerRestartsLoseNothing(t *testing.T) {
 	t.Parallel()
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 2000
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -213,7 +215,7 @@ func TestServerRestartsLoseNothing(t *testing.T) {
 				}
 			}, "it moves on")
 			s.stop()
-			s.start(t, transport)
+			s.start(t, kind)
 		}
 		<-done
 		require.Equal(t, int64(n), e.settled().acked)
@@ -223,14 +225,14 @@ func TestServerRestartsLoseNothing(t *testing.T) {
 
 func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 	t.Parallel()
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		t.Parallel() // gRPC takes ten seconds at least
-		s := run(t, &server{stream: echo}, transport)
+		s := run(t, &server{stream: echo}, kind)
 		p := newProxy(t, s.addr)
-		e := newTestExporter(t, transport, p.addr, func(cfg *Config) {
+		e := newTestExporter(t, kind, p.addr, func(cfg *Config) {
 			keepalive := cfg.Client.Keepalive.Get()
 			keepalive.Time, keepalive.Timeout = 10*time.Second, 100*time.Millisecond
-			if transport == transportWebSocket {
+			if kind == transport.WebSocket {
 				keepalive.Time = 100 * time.Millisecond
 			}
 		})
@@ -247,7 +249,7 @@ func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 }
 
 func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		// The first stream is never read from, so what is sent on it blocks once all buffers are full.
 		release := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
@@ -256,9 +258,9 @@ func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
 				return nil
 			}
 			return echo(p)
-		}}, transport)
+		}}, kind)
 		defer close(release)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) {
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) {
 			cfg.AckTimeout = 500 * time.Millisecond
 			cfg.Client.Compression = "none"
 		})
@@ -276,10 +278,10 @@ func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
 }
 
 func TestAStallIsNotALoss(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
 		p := newProxy(t, s.addr)
-		e := newTestExporter(t, transport, p.addr)
+		e := newTestExporter(t, kind, p.addr)
 		e.export(0, 1)
 		e.settled()
 		stalled := sync.OnceFunc(p.stall.Unlock)

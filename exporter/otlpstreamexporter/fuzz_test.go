@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -31,9 +32,9 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(true, []byte{2, 7, 1})
 	f.Fuzz(func(t *testing.T, overGRPC bool, input []byte) {
 		const requests = 3
-		transport, skip := transportWebSocket, 0
+		kind, skip := transport.WebSocket, 0
 		if overGRPC {
-			transport, skip = transportGRPC, 1 // messages have no byte before them
+			kind, skip = transport.GRPC, 1 // messages have no byte before them
 		}
 		said := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
@@ -54,8 +55,8 @@ func FuzzAnswers(f *testing.F) {
 				rest = rest[1+n:]
 			}
 			return nil
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, impatient)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, impatient)
 		for i := range requests {
 			require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), i+1)))
 		}

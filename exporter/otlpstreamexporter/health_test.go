@@ -39,15 +39,15 @@ func (s *statuses) all() []componentstatus.Status {
 }
 
 func TestLogAndStatusTellWhenADestinationGoesAndComesBack(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		for _, mode := range []string{modeStream, modeUnary} {
 			t.Run(mode, func(t *testing.T) {
-				live, other := run(t, &server{stream: echo}, transport), run(t, &server{stream: echo}, transport)
+				live, other := run(t, &server{stream: echo}, kind), run(t, &server{stream: echo}, kind)
 				core, logs := observer.New(zap.InfoLevel)
 				set := exportertest.NewNopSettings(metadata.Type)
 				set.Logger = zap.New(core)
 				host := &statuses{Host: componenttest.NewNopHost()}
-				e := startExporter(t, set, host, testConfig(transport, "", several(live.addr, other.addr), func(cfg *Config) { cfg.Mode = mode }))
+				e := startExporter(t, set, host, testConfig(kind, "", several(live.addr, other.addr), func(cfg *Config) { cfg.Mode = mode }))
 				e.export(0, 10)
 				e.settled()
 				require.Empty(t, host.all())
@@ -56,7 +56,7 @@ func TestLogAndStatusTellWhenADestinationGoesAndComesBack(t *testing.T) {
 				e.export(10, 10)
 				eventually(t, func() bool { return !e.Snapshot().Destinations[0].Healthy }, "it is noticed")
 				require.True(t, e.Snapshot().Destinations[1].Healthy)
-				live.start(t, transport)
+				live.start(t, kind)
 				require.Equal(t, int64(20), e.settled().acked)
 				eventually(t, func() bool { return e.Snapshot().Destinations[0].Healthy }, "this, too")
 				require.NoError(t, e.Shutdown(t.Context()))

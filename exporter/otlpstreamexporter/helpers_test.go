@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -27,26 +28,26 @@ import (
 const patience = time.Minute
 
 // bothTransports runs a test over gRPC and over WebSocket.
-func bothTransports(t *testing.T, f func(t *testing.T, transport string)) {
-	for _, transport := range []string{transportGRPC, transportWebSocket} {
-		t.Run(transport, func(t *testing.T) { f(t, transport) })
+func bothTransports(t *testing.T, f func(t *testing.T, kind string)) {
+	for _, kind := range []string{transport.GRPC, transport.WebSocket} {
+		t.Run(kind, func(t *testing.T) { f(t, kind) })
 	}
 }
 
 // allTransports runs a test of unary requests over gRPC, as OTLP/HTTP beside WebSocket, and as OTLP/HTTP alone.
-func allTransports(t *testing.T, f func(t *testing.T, transport string)) {
-	for _, transport := range []string{transportGRPC, transportWebSocket, transportHTTP} {
-		t.Run(transport, func(t *testing.T) { f(t, transport) })
+func allTransports(t *testing.T, f func(t *testing.T, kind string)) {
+	for _, kind := range []string{transport.GRPC, transport.WebSocket, transport.HTTP} {
+		t.Run(kind, func(t *testing.T) { f(t, kind) })
 	}
 }
 
 // testConfig gives up on nothing and closes no stream by the clock: a slow machine is as good as a fast one. A test of a
 // limit of time sets that one.
-func testConfig(transport, addr string, change ...func(*Config)) *Config {
+func testConfig(kind, addr string, change ...func(*Config)) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = addr
 	cfg.Client.TLS.Insecure = true
-	cfg.Transport = transport
+	cfg.Transport = kind
 	cfg.Streams = 1
 	cfg.Retry.InitialInterval = 10 * time.Millisecond
 	cfg.Retry.MaxInterval = 50 * time.Millisecond
@@ -68,8 +69,8 @@ type testExporter struct {
 	dest *destination
 }
 
-func newTestExporter(tb testing.TB, transport, addr string, change ...func(*Config)) *testExporter {
-	return startExporter(tb, exportertest.NewNopSettings(exportermetadata.Type), componenttest.NewNopHost(), testConfig(transport, addr, change...))
+func newTestExporter(tb testing.TB, kind, addr string, change ...func(*Config)) *testExporter {
+	return startExporter(tb, exportertest.NewNopSettings(exportermetadata.Type), componenttest.NewNopHost(), testConfig(kind, addr, change...))
 }
 
 func startExporter(tb testing.TB, set exporter.Settings, host component.Host, cfg *Config) *testExporter {

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
 )
 
@@ -64,7 +65,7 @@ func (s *plainServer) last() (*http.Request, []byte) {
 
 func TestPlainServersAreSentWhatTheyExpect(t *testing.T) {
 	s := startPlain(t, nil)
-	e := newTestExporter(t, transportHTTP, s.URL+"/otlp/", func(cfg *Config) {
+	e := newTestExporter(t, transport.HTTP, s.URL+"/otlp/", func(cfg *Config) {
 		cfg.Client.Headers = configopaque.MapList{{Name: "tenant", Value: "blue"}, {Name: "Host", Value: "otlp.example"}}
 		cfg.Client.UserAgent = "bird"
 	})
@@ -84,7 +85,7 @@ func TestPlainServersAreSentWhatTheyExpect(t *testing.T) {
 
 func TestSignalsHaveEndpointsOfTheirOwn(t *testing.T) {
 	s := startPlain(t, nil)
-	cfg := testConfig(transportHTTP, "nowhere:1", func(cfg *Config) {
+	cfg := testConfig(transport.HTTP, "nowhere:1", func(cfg *Config) {
 		cfg.HTTP.MetricsEndpoint = s.URL + "/receive?tenant=blue"
 		cfg.Client.Compression = "none"
 	})
@@ -116,7 +117,7 @@ func TestAPlainServerThatIsBusyIsWaitedFor(t *testing.T) {
 			w.WriteHeader(http.StatusAccepted)
 		}
 	})
-	e := newTestExporter(t, transportHTTP, s.URL)
+	e := newTestExporter(t, transport.HTTP, s.URL)
 	begun := time.Now()
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().acked)
@@ -126,7 +127,7 @@ func TestAPlainServerThatIsBusyIsWaitedFor(t *testing.T) {
 
 func TestWhatAPlainServerRefusesIsCounted(t *testing.T) {
 	s := startPlain(t, func(_ int64, w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) })
-	e := newTestExporter(t, transportHTTP, s.URL)
+	e := newTestExporter(t, transport.HTTP, s.URL)
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().dropped[dropRejected])
 }
@@ -134,12 +135,12 @@ func TestWhatAPlainServerRefusesIsCounted(t *testing.T) {
 func TestAQueueOnDiskServesPlainServers(t *testing.T) {
 	const n = 20
 	d, set := &disk{data: map[string][]byte{}}, exportertest.NewNopSettings(metadata.Type)
-	away := startExporter(t, set, d, testConfig(transportHTTP, freePort(t), onDisk, impatient))
+	away := startExporter(t, set, d, testConfig(transport.HTTP, freePort(t), onDisk, impatient))
 	away.export(0, n)
 	require.NoError(t, away.Shutdown(context.Background()))
 	require.Zero(t, away.balanced().dropped)
 	s := startPlain(t, nil)
-	e := startExporter(t, set, d, testConfig(transportHTTP, s.URL, onDisk))
+	e := startExporter(t, set, d, testConfig(transport.HTTP, s.URL, onDisk))
 	eventually(t, func() bool { return e.balanced().acked == n }, "all of it arrives")
 }
 
@@ -178,7 +179,7 @@ func (signersHost) GetExtensions() map[component.ID]component.Component {
 
 func TestPlainServersAreSentWhatAnAuthenticatorAdds(t *testing.T) {
 	s := startPlain(t, nil)
-	e := startExporter(t, exportertest.NewNopSettings(metadata.Type), signersHost{componenttest.NewNopHost()}, testConfig(transportHTTP, s.URL, func(cfg *Config) {
+	e := startExporter(t, exportertest.NewNopSettings(metadata.Type), signersHost{componenttest.NewNopHost()}, testConfig(transport.HTTP, s.URL, func(cfg *Config) {
 		cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: component.MustNewID("signer")})
 	}))
 	e.export(0, 1)

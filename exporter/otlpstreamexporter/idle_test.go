@@ -19,7 +19,7 @@ import (
 
 // A proxy ends a stream that it has heard nothing on for a while.
 func TestTheEndOfAnIdleStreamIsNoAlarm(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			r, err := p.recv()
 			if err != nil {
@@ -27,11 +27,11 @@ func TestTheEndOfAnIdleStreamIsNoAlarm(t *testing.T) {
 			}
 			p.ack(r.id)
 			return status.Error(codes.Unavailable, "idle")
-		}}, transport)
+		}}, kind)
 		core, logs := observer.New(zap.InfoLevel)
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
-		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr))
 		const n = 5
 		for i := range n {
 			e.export(i, 1)

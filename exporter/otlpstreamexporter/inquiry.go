@@ -4,20 +4,9 @@
 package otlpstreamexporter
 
 import (
-	"context"
-	"maps"
-	"net/http"
-	"strings"
-
-	"go.opentelemetry.io/collector/client"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/godwit-otel/godwit/internal/inquiry"
-	"github.com/godwit-otel/godwit/internal/origin"
 )
 
 // inVain tells whether a stream has been opened with less than was asked for, and says so the first time. The requests it
@@ -38,113 +27,4 @@ func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
 		s.set.Logger.Warn(text, zap.String("endpoint", s.client.Endpoint), zap.String("advice", advice))
 	}
 	return s.cfg.Mode != modeStream
-}
-
-// strangers have been authenticated as nobody. Some who ask do not expect that there is no answer.
-type strangers struct{}
-
-func (strangers) GetAttribute(string) any { return nil }
-
-func (strangers) GetAttributeNames() []string { return nil }
-
-// withAuth returns a context whose client has been authenticated, if only as nobody.
-func withAuth(ctx context.Context) context.Context {
-	info := client.FromContext(ctx)
-	if info.Auth != nil {
-		return ctx
-	}
-	info.Auth = strangers{}
-	return client.NewContext(ctx, info)
-}
-
-type originKey struct{}
-
-// withOrigin returns the context of a stream or request that tells its origin in headers.
-func withOrigin(ctx context.Context, o origin.Origin) context.Context {
-	if o == "" {
-		return ctx
-	}
-	return context.WithValue(ctx, originKey{}, o)
-}
-
-func headersOf(ctx context.Context) []origin.Header {
-	o, _ := ctx.Value(originKey{}).(origin.Origin)
-	return o.Headers()
-}
-
-// addOrigin sets the headers of a request over HTTP. An authenticator comes after it, and may set others.
-func addOrigin(ctx context.Context, to http.Header) {
-	for _, h := range headersOf(ctx) {
-		to.Add(h.Key, h.Value)
-	}
-}
-
-// outgoing sets those of a call over gRPC, where no authenticator does.
-func outgoing(ctx context.Context) context.Context {
-	var pairs []string
-	for _, h := range headersOf(ctx) {
-		pairs = append(pairs, h.Key, h.Value)
-	}
-	if pairs == nil {
-		return ctx
-	}
-	return metadata.AppendToOutgoingContext(ctx, pairs...)
-}
-
-// originators are extensions of which the authenticator sets headers of the origin, too. gRPC would send a header twice
-// that is set by both.
-func originators(extensions map[component.ID]component.Component, id component.ID) map[component.ID]component.Component {
-	authenticator, ok := extensions[id].(extensionauth.GRPCClient)
-	if !ok {
-		return extensions // and its absence is reported by who looks for it
-	}
-	extensions = maps.Clone(extensions)
-	extensions[id] = originator{extensions[id], authenticator}
-	return extensions
-}
-
-type originator struct {
-	component.Component
-
-	inner extensionauth.GRPCClient
-}
-
-func (o originator) PerRPCCredentials() (credentials.PerRPCCredentials, error) {
-	inner, err := o.inner.PerRPCCredentials()
-	if err != nil || inner == nil {
-		return inner, err
-	}
-	return originCredentials{inner}, nil
-}
-
-func contains(set map[string]string, lower string) bool {
-	for key := range set {
-		if strings.EqualFold(key, lower) {
-			return true
-		}
-	}
-	return false
-}
-
-type originCredentials struct{ credentials.PerRPCCredentials }
-
-func (c originCredentials) GetRequestMetadata(ctx context.Context, uri ...string) (map[string]string, error) {
-	set, err := c.PerRPCCredentials.GetRequestMetadata(ctx, uri...)
-	own := headersOf(ctx)
-	if err != nil || len(own) == 0 {
-		return set, err
-	}
-	all := map[string]string{}
-	for key, value := range set {
-		all[strings.ToLower(key)] = value
-	}
-	for _, h := range own {
-		switch first, ok := all[h.Key]; {
-		case !ok:
-			all[h.Key] = h.Value
-		case ok && !contains(set, h.Key): // the same header, again: a list, as HTTP has it
-			all[h.Key] = first + "," + h.Value
-		}
-	}
-	return all, nil
 }

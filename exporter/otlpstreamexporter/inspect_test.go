@@ -36,10 +36,10 @@ func (w *watcher) GetExtensions() map[component.ID]component.Component {
 }
 
 func TestInspection(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
 		w := &watcher{}
-		e := startExporter(t, exportertest.NewNopSettings(exportermetadata.Type), w, testConfig(transport, s.addr, func(c *Config) {
+		e := startExporter(t, exportertest.NewNopSettings(exportermetadata.Type), w, testConfig(kind, s.addr, func(c *Config) {
 			c.Queue.Get().Sizer, c.Queue.Get().QueueSize = exporterhelper.RequestSizerTypeItems, 50
 		}))
 		e.export(0, 3)
@@ -51,7 +51,7 @@ func TestInspection(t *testing.T) {
 		require.Equal(t, int64(3*len(testRequest(t, batch(0)))), f.RawBytes)
 		d := w.source.Delivery().Destinations[0]
 		require.Equal(t, "otlp stream", d.Protocol)
-		require.Equal(t, transport, d.Transport)
+		require.Equal(t, kind, d.Transport)
 		require.Equal(t, "zstd", d.Compression)
 		require.Equal(t, s.addr, d.Name)
 		require.Equal(t, int64(3), d.Sent)
@@ -68,11 +68,11 @@ func TestInspection(t *testing.T) {
 }
 
 func TestWireBytesAreThoseAfterCompression(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		for _, mode := range []string{modeStream, modeUnary} {
 			t.Run(mode, func(t *testing.T) {
-				s := run(t, &server{stream: echo}, transport)
-				e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = mode })
+				s := run(t, &server{stream: echo}, kind)
+				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = mode })
 				name := strings.Repeat("long", 10_000)
 				require.NoError(t, e.ConsumeTraces(t.Context(), spans(name, 1)))
 				e.settled()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/inquiry"
 	"github.com/godwit-otel/godwit/internal/origin"
 )
@@ -203,5 +204,5 @@ func (d *destination) quitLanes() {
 // opening is the context in which a stream of the lane is opened.
 func (l *lane) opening(ctx context.Context) *inquiry.Context {
 	known, _ := l.origin.Metadata()
-	return inquiry.New(withOrigin(ctx, l.origin), known)
+	return inquiry.New(transport.WithOrigin(ctx, l.origin), known)
 }

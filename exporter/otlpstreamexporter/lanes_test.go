@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 )
 
@@ -28,8 +29,8 @@ func byTenant(limit int) func(*Config) {
 }
 
 func TestPlacesOfOriginsAreBounded(t *testing.T) {
-	s := run(t, &server{stream: echo}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, byTenant(2))
+	s := run(t, &server{stream: echo}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr, byTenant(2))
 	d, now := e.dest, time.Now()
 	_, a := originNamed("a")
 	_, b := originNamed("b")
@@ -62,8 +63,8 @@ func TestRequestsWithoutAPlaceAreCounted(t *testing.T) {
 			<-hold
 			p.ack(r.id)
 		}
-	}}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, byTenant(1))
+	}}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr, byTenant(1))
 	for i, tenant := range []string{"a", "b"} {
 		ctx, _ := originNamed(tenant)
 		require.NoError(t, e.ConsumeTraces(ctx, spans(batch(i), 1)))
@@ -76,9 +77,9 @@ func TestRequestsWithoutAPlaceAreCounted(t *testing.T) {
 }
 
 func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, byTenant(10))
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, byTenant(10))
 		bad, _ := originNamed("line\nbreak")
 		good, _ := originNamed("blue")
 		require.NoError(t, e.ConsumeTraces(bad, spans("bad", 1)))
@@ -91,7 +92,7 @@ func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
 
 // Lanes come and go while their streams are lost, and nothing is.
 func TestOriginsComeAndGo(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for range 5 {
 				r, err := p.recv()
@@ -101,8 +102,8 @@ func TestOriginsComeAndGo(t *testing.T) {
 				p.ack(r.id)
 			}
 			return nil
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, byTenant(4), func(cfg *Config) {
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, byTenant(4), func(cfg *Config) {
 			cfg.Mode, cfg.Streams, cfg.InFlight.Requests = modeStream, 2, 16
 		})
 		const n = 400

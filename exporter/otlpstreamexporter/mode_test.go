@@ -14,12 +14,14 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 func TestUnimplementedFallsBackToUnaryAndProbesAgain(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		old := run(t, &server{}, transport)
-		e := newTestExporter(t, transport, old.addr, func(cfg *Config) { cfg.ReprobeInterval = 100 * time.Millisecond })
+	bothTransports(t, func(t *testing.T, kind string) {
+		old := run(t, &server{}, kind)
+		e := newTestExporter(t, kind, old.addr, func(cfg *Config) { cfg.ReprobeInterval = 100 * time.Millisecond })
 		e.export(0, 50)
 		require.Equal(t, int64(50), e.settled().acked)
 		require.Len(t, old.names(), 50)
@@ -28,7 +30,7 @@ func TestUnimplementedFallsBackToUnaryAndProbesAgain(t *testing.T) {
 
 		old.stop()
 		upgraded := &server{stream: echo, addr: old.addr}
-		upgraded.start(t, transport)
+		upgraded.start(t, kind)
 		i := 50
 		eventually(t, func() bool {
 			e.export(i, 1)
@@ -69,14 +71,14 @@ func TestModesFallBackOnlyOnUnimplemented(t *testing.T) {
 }
 
 func TestUnavailableDoesNotFallBack(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			if p.number < 5 {
 				return status.Error(codes.Unavailable, "not yet")
 			}
 			return echo(p)
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
 		require.Equal(t, int64(10), e.settled().acked)
 		for _, r := range s.seen() {
@@ -86,7 +88,7 @@ func TestUnavailableDoesNotFallBack(t *testing.T) {
 }
 
 func TestUnaryStatusesDecide(t *testing.T) {
-	allTransports(t, func(t *testing.T, transport string) {
+	allTransports(t, func(t *testing.T, kind string) {
 		var calls atomic.Int64
 		s := run(t, &server{unary: func(_ context.Context, name string) error {
 			calls.Add(1)
@@ -97,8 +99,8 @@ func TestUnaryStatusesDecide(t *testing.T) {
 				return status.Error(codes.Unavailable, "later")
 			}
 			return nil
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans("good", 1)))
 		require.Equal(t, int64(2), calls.Load())
 		require.True(t, consumererror.IsPermanent(e.ConsumeTraces(context.Background(), spans("bad", 1))))
@@ -108,15 +110,15 @@ func TestUnaryStatusesDecide(t *testing.T) {
 
 // A token that has expired is renewed some time. One that a client has sent is that client's affair.
 func TestUnaryRequestsOutliveAnExpiredToken(t *testing.T) {
-	allTransports(t, func(t *testing.T, transport string) {
+	allTransports(t, func(t *testing.T, kind string) {
 		var calls atomic.Int64
 		s := run(t, &server{unary: func(_ context.Context, name string) error {
 			if calls.Add(1) <= 3 || name == "client's" {
 				return status.Error(codes.Unauthenticated, "the token has expired")
 			}
 			return nil
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans("good", 1)))
 		require.Equal(t, int64(4), calls.Load())
 		ctx := client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(map[string][]string{"token": {"old"}})})
@@ -137,8 +139,8 @@ func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
 			return status.Error(codes.Unimplemented, "unknown service")
 		}
 		return echo(p)
-	}}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
+	}}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 	e.export(0, 300)
 	require.Equal(t, int64(300), e.settled().acked)
 	require.Len(t, s.names(), 300)

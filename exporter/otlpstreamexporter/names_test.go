@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // names is where tests say what a name resolves to. gRPC takes resolvers only before anything else happens.
@@ -49,9 +51,9 @@ func (*nameService) Close() {}
 
 // TestNewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: over WebSocket the system resolves names.
 func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
-	old, added := run(t, &server{stream: echo}, transportGRPC), run(t, &server{stream: echo}, transportGRPC)
+	old, added := run(t, &server{stream: echo}, transport.GRPC), run(t, &server{stream: echo}, transport.GRPC)
 	names.set("gateway", old.addr)
-	e := newTestExporter(t, transportGRPC, "names:///gateway", func(cfg *Config) {
+	e := newTestExporter(t, transport.GRPC, "names:///gateway", func(cfg *Config) {
 		cfg.Rebalance.Scope = scopeConnection
 		cfg.Rebalance.Requests = 5
 	})

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -72,7 +73,7 @@ var keepsOrder = []string{otlpstream.HeaderCaps, otlpstream.CapOrdered.String()}
 
 func TestRequestsAreSentInOrder(t *testing.T) {
 	const n = 300
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		for name, c := range map[string]struct {
 			header  []string
 			change  func(*Config)
@@ -92,8 +93,8 @@ func TestRequestsAreSentInOrder(t *testing.T) {
 				if !c.without {
 					s.stream = k.serve
 				}
-				run(t, s, transport)
-				e := newTestExporter(t, transport, s.addr, inOrder, c.change)
+				run(t, s, kind)
+				e := newTestExporter(t, kind, s.addr, inOrder, c.change)
 				for i := range n {
 					ctx, _ := originNamed("a")
 					eventually(t, func() bool { return e.ConsumeTraces(ctx, spans(batch(i), 1)) == nil }, "there is room")
@@ -111,18 +112,18 @@ func TestRequestsAreSentInOrder(t *testing.T) {
 
 func TestAQueueOnDiskIsSentInOrder(t *testing.T) {
 	const n, window = 200, 5
-	bothTransports(t, func(t *testing.T, transport string) {
-		silent := run(t, &server{stream: mute, header: keepsOrder}, transport)
+	bothTransports(t, func(t *testing.T, kind string) {
+		silent := run(t, &server{stream: mute, header: keepsOrder}, kind)
 		d := &disk{data: map[string][]byte{}}
 		set := exportertest.NewNopSettings(metadata.Type)
-		first := startExporter(t, set, d, testConfig(transport, silent.addr, onDisk, impatient, inOrder, func(cfg *Config) { cfg.InFlight.Requests = window }))
+		first := startExporter(t, set, d, testConfig(kind, silent.addr, onDisk, impatient, inOrder, func(cfg *Config) { cfg.InFlight.Requests = window }))
 		first.export(0, n)
 		eventually(t, func() bool { return len(silent.seen()) == window }, "the window is full")
 		require.Equal(t, batches(window), silent.firsts())
 		require.NoError(t, first.Shutdown(context.Background()))
 
-		s := run(t, &server{stream: (&keeper{}).serve, header: keepsOrder}, transport)
-		second := startExporter(t, set, d, testConfig(transport, s.addr, onDisk, inOrder))
+		s := run(t, &server{stream: (&keeper{}).serve, header: keepsOrder}, kind)
+		second := startExporter(t, set, d, testConfig(kind, s.addr, onDisk, inOrder))
 		eventually(t, func() bool { return second.balanced().acked == n }, "all is delivered")
 		require.ElementsMatch(t, batches(n), s.firsts())
 		var waited []string
@@ -153,8 +154,8 @@ func TestOrderOutlivesRequestsThatAreGivenUp(t *testing.T) {
 			}
 			p.ack(r.id)
 		}
-	}}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, inOrder, func(cfg *Config) { cfg.Queue.Get().QueueSize = 5 })
+	}}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr, inOrder, func(cfg *Config) { cfg.Queue.Get().QueueSize = 5 })
 	const n = 99
 	e.export(0, n) // the queue refuses some at first
 	b := e.settled()

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -93,7 +94,7 @@ func TestWhatAQueueKeeps(t *testing.T) {
 		"keys":          {func(cfg *Config) { cfg.MetadataKeys = []string{"a"}; authenticated(cfg) }, encoding{keys: []string{"a"}}},
 		"authenticated": {authenticated, encoding{all: true}},
 	} {
-		cfg := testConfig(transportGRPC, "localhost:1", c.change)
+		cfg := testConfig(transport.GRPC, "localhost:1", c.change)
 		got := (&destination{streamExporter: &streamExporter{cfg: cfg}, client: cfg.Client}).encoding()
 		got.dest = nil
 		require.Equal(t, c.want, got, name)
@@ -106,10 +107,10 @@ func authenticated(cfg *Config) {
 
 func TestMetadataKeysAreNamesOfHeaders(t *testing.T) {
 	for _, keys := range [][]string{{"x-tenant", "X-Tenant"}, {""}, {"content-type"}, {"Host"}, {"a b"}, {"x-bytes-bin"}, {"grpc-timeout"}, {":path"}} {
-		cfg := testConfig(transportGRPC, "localhost:1", func(cfg *Config) { cfg.MetadataKeys = keys })
+		cfg := testConfig(transport.GRPC, "localhost:1", func(cfg *Config) { cfg.MetadataKeys = keys })
 		require.ErrorContains(t, cfg.Validate(), "`metadata_keys`", keys)
 	}
-	cfg := testConfig(transportGRPC, "localhost:1", func(cfg *Config) {
+	cfg := testConfig(transport.GRPC, "localhost:1", func(cfg *Config) {
 		cfg.MetadataKeys = []string{"Authorization", "x-scope-orgid"}
 		cfg.MetadataCardinalityLimit = 0
 		cfg.Client.Headers = configopaque.MapList{{Name: "X-Scope-OrgID", Value: "blue"}}

@@ -15,11 +15,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 func TestAPartThatIsRefusedIsCountedAndLogged(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
@@ -28,11 +29,11 @@ func TestAPartThatIsRefusedIsCountedAndLogged(t *testing.T) {
 				}
 				_ = p.send(otlpstream.Response{ID: r.id, Rejected: 2, Message: "too old"})
 			}
-		}}, transport)
+		}}, kind)
 		core, logs := observer.New(zap.WarnLevel)
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
-		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr))
 		const n = 20
 		for i := range n {
 			require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 3)))
@@ -75,8 +76,8 @@ func TestWhatIsSaidOfPartsIsDoubted(t *testing.T) {
 			}
 			_ = p.send(otlpstream.Response{ID: r.id, Rejected: 1 << 63})
 		}
-	}}, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr)
+	}}, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr)
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().acked)
 	require.NoError(t, e.ConsumeTraces(context.Background(), spans("b", 3)))

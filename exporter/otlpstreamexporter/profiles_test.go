@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -108,9 +109,9 @@ func TestProfilesAreNotJoined(t *testing.T) {
 
 // A server of before profiles, or without a pipeline for them, has nothing for them: they are dropped, and the error says why.
 func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		cfg := testConfig(transport, s.addr, noQueue)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		cfg := testConfig(kind, s.addr, noQueue)
 		e, err := createProfiles(t.Context(), exportertest.NewNopSettings(exportermetadata.Type), cfg)
 		require.NoError(t, err)
 		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
@@ -124,7 +125,7 @@ func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
 
 func TestAProfileThatIsTooLargeIsDropped(t *testing.T) {
 	d := &destination{
-		streamExporter: &streamExporter{signal: otlpstream.Profiles, cfg: testConfig(transportGRPC, "nowhere:1")}, tally: &tally{},
+		streamExporter: &streamExporter{signal: otlpstream.Profiles, cfg: testConfig(transport.GRPC, "nowhere:1")}, tally: &tally{},
 	}
 	d.account.receive(500)
 	p := d.newDelivery(t.Context(), encodedProfiles(t, profiles(1, 500)), 500)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // bulky exports n batches of one span and 100 kB each.
@@ -26,7 +27,7 @@ func (e *testExporter) bulky(n int) {
 
 func TestASlowLinkLosesNothing(t *testing.T) {
 	t.Parallel()
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		t.Parallel() // most of it is waiting
 		// Where the machine stands still for longer than the link takes for a request, it is the machine that is slow. All
 		// times are longer then.
@@ -34,7 +35,7 @@ func TestASlowLinkLosesNothing(t *testing.T) {
 		want := slowLink{acked: slowLinkRequests, seen: slowLinkRequests} // no stream is cut, so nothing is sent twice
 		for slower := 1; ; slower *= 2 {
 			stalled := stalls()
-			got := overASlowLink(t, transport, slower)
+			got := overASlowLink(t, kind, slower)
 			if s := stalled(); got != want && s > time.Duration(slower)*200*time.Millisecond && slower < slowest {
 				t.Logf("the machine stood still for %v: %+v", s, got)
 				continue
@@ -75,22 +76,22 @@ const slowLinkRequests = 40
 type slowLink struct{ acked, seen, cut, unexpected int }
 
 // overASlowLink sends more at a time than a slow link takes within the limits of time there are.
-func overASlowLink(t *testing.T, transport string, slower int) slowLink {
-	s := run(t, &server{stream: echo}, transport)
+func overASlowLink(t *testing.T, kind string, slower int) slowLink {
+	s := run(t, &server{stream: echo}, kind)
 	p := newProxy(t, s.addr, func(p *proxy) { p.rate = 500_000 / slower })
 	set := exportertest.NewNopSettings(exportermetadata.Type)
 	set.Logger = zaptest.NewLogger(t) // it has why a stream is cut, if one is
-	e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, p.addr, func(cfg *Config) {
+	e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, p.addr, func(cfg *Config) {
 		cfg.Client.Compression = "none"
 		cfg.InFlight.Requests = 32 // which the link takes six seconds for
 		cfg.AckTimeout = time.Duration(slower) * 2 * time.Second
 		cfg.Rebalance.Requests = 25
-		if transport == transportGRPC {
+		if kind == transport.GRPC {
 			cfg.Rebalance.Requests = 6 // streams that share a connection wait for each other
 		}
 		keepalive := cfg.Client.Keepalive.Get()
 		keepalive.Time, keepalive.Timeout = time.Duration(slower)*time.Second, time.Duration(slower)*time.Second
-		if transport == transportWebSocket {
+		if kind == transport.WebSocket {
 			keepalive.Timeout = time.Duration(slower) * patience // a new connection waits for all that is under way on the old one
 		}
 	}))
@@ -103,9 +104,9 @@ func overASlowLink(t *testing.T, transport string, slower int) slowLink {
 }
 
 func TestAnAnswerThatNeverComesIsNoticedOnABusyStream(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: forgets(1)}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: forgets(1)}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		half := e.cfg.AckTimeout / 2
 		e.export(0, 4)
 		eventually(t, func() bool { return e.balanced().acked == 3 }, "the others are answered")
@@ -125,14 +126,14 @@ func TestAnAnswerThatNeverComesIsNoticedOnABusyStream(t *testing.T) {
 }
 
 func TestAStuckStreamIsReplacedWhileOthersWork(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			if p.number == 0 {
 				return mute(p)
 			}
 			return echo(p)
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) {
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) {
 			cfg.AckTimeout = time.Second
 			cfg.Streams = 2
 			cfg.Rebalance.Requests = 0

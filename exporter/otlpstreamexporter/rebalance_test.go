@@ -17,13 +17,14 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 func TestStreamsAreReopenedAtTheirAge(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
 		i := 0
 		eventually(t, func() bool {
 			e.export(i, 1)
@@ -39,9 +40,9 @@ func TestStreamsAreReopenedAtTheirAge(t *testing.T) {
 }
 
 func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
 		e.export(0, 1)
 		e.settled()
 		eventually(t, func() bool {
@@ -58,9 +59,9 @@ func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 }
 
 func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 		e.export(0, 55)
 		e.settled()
 		perStream := map[int]int{}
@@ -73,9 +74,9 @@ func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 }
 
 func TestStreamsAreReopenedAfterMoreThanSoManyBytes(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Bytes = 10 * int64(len(testRequest(t, batch(10)))) })
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Bytes = 10 * int64(len(testRequest(t, batch(10)))) })
 		e.export(10, 55)
 		e.settled()
 		perStream := map[int]int{}
@@ -88,7 +89,7 @@ func TestStreamsAreReopenedAfterMoreThanSoManyBytes(t *testing.T) {
 
 // A server that is about to go, or a proxy that is set up wrongly, may have each stream end as soon as it opens.
 func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		var well atomic.Bool
 		const enough = 20
 		var mu sync.Mutex
@@ -108,11 +109,11 @@ func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 					return eof(err)
 				}
 			}
-		}}, transport)
+		}}, kind)
 		core, logs := observer.New(zap.InfoLevel)
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
-		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr))
 		e.export(0, 3)
 		eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(opened) >= enough }, "it is tried again and again")
 		mu.Lock()
@@ -129,7 +130,7 @@ func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 }
 
 func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		release := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
 			first, err := p.recv()
@@ -150,10 +151,10 @@ func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 				}
 			}
 			return eof(err)
-		}}, transport)
+		}}, kind)
 		finish := sync.OnceFunc(func() { close(release) })
 		t.Cleanup(finish) // or the server would never stop
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 		e.export(0, 20)
 		eventually(t, func() bool { return e.balanced().acked == 9 }, "the new stream works")
 		eventually(t, func() bool { _, open := s.opened(); return open == 2 }, "while the old one is open")
@@ -165,7 +166,7 @@ func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 
 func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 	t.Parallel()
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			var ids []uint64
 			for i := 0; ; i++ {
@@ -184,8 +185,8 @@ func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 					ids = ids[:len(ids)-1]
 				}
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, impatient)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, impatient)
 		e.export(0, 300)
 		// The last stream keeps its answers until the exporter is done with it.
 		eventually(t, func() bool { return len(s.seen()) == 300 }, "all is sent")
@@ -198,19 +199,19 @@ func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 }
 
 func TestABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		servers := []*server{run(t, &server{stream: echo}, transport), run(t, &server{stream: echo}, transport)}
+	bothTransports(t, func(t *testing.T, kind string) {
+		servers := []*server{run(t, &server{stream: echo}, kind), run(t, &server{stream: echo}, kind)}
 		var connections atomic.Int64
 		balancer := newProxy(t, "", func(p *proxy) {
 			p.pick = func() string { return servers[connections.Add(1)%2].addr }
 		})
-		e := newTestExporter(t, transport, balancer.addr, func(cfg *Config) {
+		e := newTestExporter(t, kind, balancer.addr, func(cfg *Config) {
 			cfg.Rebalance.Scope = scopeConnection
 			cfg.Rebalance.Requests = 10
 		})
 		e.export(0, 110)
 		require.Equal(t, int64(110), e.settled().acked)
-		others := map[string]int64{transportGRPC: 1}[transport] // for unary requests
+		others := map[string]int64{transport.GRPC: 1}[kind] // for unary requests
 		require.Equal(t, 10+others, connections.Load(), "one for each stream")
 		require.Len(t, servers[0].seen(), 55)
 		require.Len(t, servers[1].seen(), 55)

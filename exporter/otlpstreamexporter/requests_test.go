@@ -18,11 +18,11 @@ import (
 // The names of the tests here and beside are the rows of the specification's requirements on clients.
 
 func TestBothModesDeliver(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		for _, mode := range []string{modeStream, modeUnary, modeAuto} {
 			t.Run(mode, func(t *testing.T) {
-				s := run(t, &server{stream: echo}, transport)
-				e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = mode })
+				s := run(t, &server{stream: echo}, kind)
+				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = mode })
 				e.export(0, 50)
 				require.Equal(t, int64(50), e.settled().acked)
 				require.Len(t, s.names(), 50)
@@ -34,7 +34,7 @@ func TestBothModesDeliver(t *testing.T) {
 }
 
 func TestOneUnaryRequestAtATime(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		var now, most atomic.Int64
 		s := run(t, &server{unary: func(context.Context, string) error {
 			if n := now.Add(1); n > 1 {
@@ -43,8 +43,8 @@ func TestOneUnaryRequestAtATime(t *testing.T) {
 			defer now.Add(-1)
 			time.Sleep(time.Millisecond) // a server that takes its time, for requests to overlap if they can
 			return nil
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) {
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) {
 			cfg.Mode = modeUnary
 			cfg.InFlight.Requests = 1
 		})
@@ -58,7 +58,7 @@ func TestOneUnaryRequestAtATime(t *testing.T) {
 }
 
 func TestRequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 40
 		s := run(t, &server{stream: func(p *peer) error {
 			var ids []uint64
@@ -73,17 +73,17 @@ func TestRequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
 				p.ack(id)
 			}
 			return echo(p)
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, n)
 		require.Equal(t, int64(n), e.settled().acked)
 	})
 }
 
 func TestIDsCountFromOneOnEachSlot(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 9 })
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 9 })
 		e.export(0, 100)
 		e.settled()
 		streams, _ := s.opened()
@@ -104,7 +104,7 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 		"credit":   func(*Config) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
+			bothTransports(t, func(t *testing.T, kind string) {
 				limits := otlpstream.Limits{}
 				if name == "credit" {
 					limits.Requests = 5
@@ -124,8 +124,8 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 							ids = nil
 						}
 					}
-				}}, transport)
-				e := newTestExporter(t, transport, s.addr, limit, impatient, func(cfg *Config) {
+				}}, kind)
+				e := newTestExporter(t, kind, s.addr, limit, impatient, func(cfg *Config) {
 					cfg.Queue.Get().QueueSize = 20
 				})
 				if name == "credit" {
@@ -155,9 +155,9 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 }
 
 func TestNothingIsAskedBeforeTheFirstRequest(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo, quiet: true}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo, quiet: true}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		e.settled()
 		require.Len(t, s.seen(), 1)
@@ -166,9 +166,9 @@ func TestNothingIsAskedBeforeTheFirstRequest(t *testing.T) {
 }
 
 func TestCapabilitiesAreAnnouncedAndAbsenceIsFine(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
 		e.settled()
 		require.Equal(t, []string{otlpstream.AllCaps.String()}, s.caps)

@@ -30,11 +30,11 @@ func breaking(n int, err error) func(*peer) error {
 }
 
 func TestUnacknowledgedRequestsAreResent(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		require.True(t, createDefaultConfig().(*Config).ResendUnacked)
 		const k = 20
-		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, k)
 		require.Equal(t, int64(k), e.settled().acked)
 		ids := map[string]uint64{}
@@ -53,10 +53,10 @@ func TestUnacknowledgedRequestsAreResent(t *testing.T) {
 }
 
 func TestResendingCanBeTurnedOff(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const k = 20
-		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.ResendUnacked = false })
+		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.ResendUnacked = false })
 		e.export(0, k)
 		require.Equal(t, int64(k), e.settled().dropped[dropStreamLost])
 		require.Len(t, s.seen(), k)
@@ -66,7 +66,7 @@ func TestResendingCanBeTurnedOff(t *testing.T) {
 }
 
 func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const window, breaks, n = 8, 10, 400
 		s := run(t, &server{stream: func(p *peer) error {
 			for i := 0; ; i++ {
@@ -79,8 +79,8 @@ func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
 				}
 				p.ack(r.id)
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.InFlight.Requests = window })
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.InFlight.Requests = window })
 		e.export(0, n)
 		require.Equal(t, int64(n), e.settled().acked)
 		require.Len(t, s.names(), n, "at least once")
@@ -89,7 +89,7 @@ func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
 }
 
 func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
@@ -101,8 +101,8 @@ func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 				}
 				p.ack(r.id)
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 30)
 		b := e.settled()
 		require.Equal(t, int64(29), b.acked)
@@ -112,9 +112,9 @@ func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 }
 
 func TestAPayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		data := slices.Clone(testRequest(t, batch(0)))
 		req := &request{data: slices.Clone(data), items: 1, epoch: e.epoch}
 		e.dest.account.receive(1)

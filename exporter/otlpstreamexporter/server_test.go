@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -170,7 +171,7 @@ func eof(err error) error {
 }
 
 // start starts the server. It can be started again, on the same address.
-func (s *server) start(tb testing.TB, transport string) {
+func (s *server) start(tb testing.TB, kind string) {
 	if s.tb == nil {
 		s.tb = tb
 	}
@@ -185,7 +186,7 @@ func (s *server) start(tb testing.TB, transport string) {
 		return err == nil
 	}, "the address is free")
 	s.addr = listener.Addr().String()
-	if transport == transportGRPC {
+	if kind == transport.GRPC {
 		s.startGRPC(listener)
 	} else {
 		s.startHTTP(listener)
@@ -333,7 +334,7 @@ func decompress(tb testing.TB, r *http.Request) io.Reader {
 	return r.Body
 }
 
-func run(tb testing.TB, s *server, transport string) *server {
-	s.start(tb, transport)
+func run(tb testing.TB, s *server, kind string) *server {
+	s.start(tb, kind)
 	return s
 }

@@ -14,10 +14,11 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 func TestShutdownWaitsForAcks(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		release := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
 			r, err := p.recv()
@@ -27,8 +28,8 @@ func TestShutdownWaitsForAcks(t *testing.T) {
 			<-release
 			p.ack(r.id)
 			return echo(p)
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr)
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 5)
 		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
 		stopped := make(chan error)
@@ -42,8 +43,8 @@ func TestShutdownWaitsForAcks(t *testing.T) {
 		require.NoError(t, <-stopped)
 		require.Equal(t, int64(5), e.balanced().acked)
 
-		muted := run(t, &server{stream: mute}, transport)
-		e = newTestExporter(t, transport, muted.addr, func(cfg *Config) { cfg.Shutdown.Timeout = 50 * time.Millisecond })
+		muted := run(t, &server{stream: mute}, kind)
+		e = newTestExporter(t, kind, muted.addr, func(cfg *Config) { cfg.Shutdown.Timeout = 50 * time.Millisecond })
 		e.export(0, 5)
 		eventually(t, func() bool { return len(muted.seen()) == 5 }, "they arrive")
 		require.NoError(t, e.Shutdown(context.Background()))
@@ -52,9 +53,9 @@ func TestShutdownWaitsForAcks(t *testing.T) {
 }
 
 func TestShutdownEndsWithItsContext(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: mute}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: mute}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -65,9 +66,9 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 }
 
 func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: mute}, transport)
-		e := newTestExporter(t, transport, s.addr, impatient, func(cfg *Config) { cfg.InFlight.Requests = 3 })
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: mute}, kind)
+		e := newTestExporter(t, kind, s.addr, impatient, func(cfg *Config) { cfg.InFlight.Requests = 3 })
 		e.export(0, 10)
 		eventually(t, func() bool { return len(s.seen()) == 3 }, "the window is full")
 		begun := time.Now()
@@ -83,14 +84,14 @@ func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 	for _, mode := range []string{modeStream, modeUnary} {
 		t.Run(mode, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
+			bothTransports(t, func(t *testing.T, kind string) {
 				for name, known := range map[string]bool{"known": true, "not known": false} {
 					t.Run(name, func(t *testing.T) {
 						const n, window = 50, 5
 						storage := &disk{data: map[string][]byte{}}
 						set := exportertest.NewNopSettings(metadata.Type)
 						configure := func(addr string) *Config {
-							return testConfig(transport, addr, onDisk, func(cfg *Config) { cfg.Mode, cfg.InFlight.Requests = mode, window })
+							return testConfig(kind, addr, onDisk, func(cfg *Config) { cfg.Mode, cfg.InFlight.Requests = mode, window })
 						}
 						e := startExporter(t, set, storage, configure(freePort(t)))
 						e.export(0, n)
@@ -102,7 +103,7 @@ func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 						require.Less(t, time.Since(begun), patience/2)
 						require.Equal(t, int64(n), e.balanced().queued)
 
-						s := run(t, &server{stream: echo, unary: func(context.Context, string) error { return nil }}, transport)
+						s := run(t, &server{stream: echo, unary: func(context.Context, string) error { return nil }}, kind)
 						next := startExporter(t, set, storage, configure(s.addr))
 						eventually(t, func() bool { return len(s.names()) == n }, "the next run has all of it")
 						next.settled()
@@ -116,7 +117,7 @@ func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 
 // What was sent is waited for, or it would be sent again by the next run.
 func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 20, 5
 		release := make(chan struct{})
 		s := run(t, &server{stream: func(p *peer) error {
@@ -129,9 +130,9 @@ func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
 			}
 			<-release
 			return nil
-		}}, transport)
+		}}, kind)
 		e := startExporter(t, exportertest.NewNopSettings(metadata.Type), &disk{data: map[string][]byte{}},
-			testConfig(transport, s.addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window }))
+			testConfig(kind, s.addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window }))
 		e.export(0, n)
 		eventually(t, func() bool { return len(s.seen()) == window }, "the window is full")
 		e.dest.health.fault(e.dest, time.Now(), errors.New("another stream has broken"))
@@ -166,8 +167,8 @@ func TestSignalsHaveOneTimeToEndIn(t *testing.T) {
 		require.Equal(t, 10*time.Second, e.begin(10*time.Second), "another run has its own")
 	})
 
-	s := run(t, &server{stream: mute}, transportGRPC)
-	cfg := testConfig(transportGRPC, s.addr)
+	s := run(t, &server{stream: mute}, transport.GRPC)
+	cfg := testConfig(transport.GRPC, s.addr)
 	set := exportertest.NewNopSettings(metadata.Type)
 	logs, err := createLogs(context.Background(), set, cfg)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -25,7 +26,7 @@ type slot struct {
 	// wake tells run that there is room, or that something is to be sent again.
 	wake chan struct{}
 	// held is what may keep requests back, to send several at once; only run sends.
-	held holding
+	held transport.Holding
 
 	mu      sync.Mutex
 	pending *otlpstream.Pending[*delivery]
@@ -97,7 +98,7 @@ func (s *slot) another() *delivery {
 // flush sends what is kept back. It comes before any wait.
 func (s *slot) flush() {
 	if s.held != nil {
-		_ = s.held.flush() // an error is told to who reads
+		_ = s.held.Flush() // an error is told to who reads
 		s.held = nil
 	}
 }
@@ -214,9 +215,9 @@ func (s *slot) send(e *entry, p *delivery) bool {
 			l.packer.Pack(&message)
 		}
 		// An error says that the stream is over; why, the goroutine that reads it is told.
-		_ = l.conn.send(&message)
+		_ = l.conn.Send(&message)
 		p.memory.Release()
-		s.held, _ = l.conn.(holding)
+		s.held, _ = l.conn.(transport.Holding)
 		return true
 	}
 }

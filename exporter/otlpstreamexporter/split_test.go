@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -27,9 +28,9 @@ func (s *server) itemsOf(name string) (items int) {
 }
 
 func TestTooLargeRequestsAreSentInParts(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		e.settled()
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 1000)))
@@ -44,9 +45,9 @@ func TestTooLargeRequestsAreSentInParts(t *testing.T) {
 }
 
 func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
-		e := newTestExporter(t, transport, s.addr)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		e.settled()
 		td := spans("fine", 100)
@@ -85,12 +86,12 @@ func TestTheLimitIsLearntFromRefusals(t *testing.T) {
 		"unsaid": status.Error(codes.ResourceExhausted, "received message larger than max"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
-				if transport == transportWebSocket {
+			bothTransports(t, func(t *testing.T, kind string) {
+				if kind == transport.WebSocket {
 					refusal = otlpstream.ErrTooLarge("1009")
 				}
-				s := run(t, strict(&server{}, 10, refusal), transport)
-				e := newTestExporter(t, transport, s.addr)
+				s := run(t, strict(&server{}, 10, refusal), kind)
+				e := newTestExporter(t, kind, s.addr)
 				require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 100)))
 				e.export(0, 5)
 				b := e.settled()
@@ -115,8 +116,8 @@ func TestUnaryRequestsAreDividedToo(t *testing.T) {
 		}
 		return nil
 	}
-	run(t, s, transportGRPC)
-	e := newTestExporter(t, transportGRPC, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+	run(t, s, transport.GRPC)
+	e := newTestExporter(t, transport.GRPC, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 	td := spans("big", 100)
 	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	for i := range 99 {
@@ -140,7 +141,7 @@ func TestPartsSurviveAShutdownOnDisk(t *testing.T) {
 				p.ack(r.id)
 			}
 		}
-	}}, transportGRPC)
+	}}, transport.GRPC)
 	e := startOnDisk(t, s.addr, newDisks())
 	e.export(0, 1)
 	e.settled()

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -58,7 +59,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 		}
 		ctx, cancel := context.WithCancel(s.cut)
 		asked := s.opening(ctx)
-		c, err := s.transport.open(asked, s.number, s.fallback.inUse())
+		c, err := s.transport.Open(asked, s.number, s.fallback.inUse())
 		if s.inVain(asked) {
 			cancel()
 			if err == nil {
@@ -154,10 +155,10 @@ func (s *slot) reroute(e *entry, p *delivery) {
 }
 
 // hangUp reads a stream to its end that nothing is sent on.
-func (*slot) hangUp(c conn) {
+func (*slot) hangUp(c transport.Conn) {
 	var response otlpstream.Response
 	for err := error(nil); err == nil; {
-		err = c.recv(&response)
+		err = c.Recv(&response)
 	}
 }
 
@@ -192,7 +193,7 @@ func (s *slot) retire() {
 	drained := l.failed && s.failures >= drainsOut
 	s.mu.Unlock()
 	if !ended {
-		_ = l.conn.closeSend()
+		_ = l.conn.CloseSend()
 	}
 	if drained {
 		s.health.fault(s.destination, l.opened, errDrained)
@@ -206,7 +207,7 @@ func (s *slot) finish() {
 	s.current = nil
 	s.mu.Unlock()
 	if l != nil {
-		_ = l.conn.closeSend()
+		_ = l.conn.CloseSend()
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"google.golang.org/grpc/stats"
 )
 
 // endReason is why a stream ended.
@@ -74,19 +73,3 @@ func (t *tally) acked(ctx context.Context, after time.Duration) {
 }
 
 func (t *tally) throttled(d time.Duration) { t.throttledFor.Add(int64(d)) }
-
-// TagRPC and the others let gRPC tell what it sends.
-func (*tally) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
-
-// HandleRPC counts what is sent.
-func (t *tally) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if out, ok := s.(*stats.OutPayload); ok {
-		t.wire.Add(int64(out.WireLength))
-	}
-}
-
-// TagConn does nothing.
-func (*tally) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// HandleConn does nothing.
-func (*tally) HandleConn(context.Context, stats.ConnStats) {}

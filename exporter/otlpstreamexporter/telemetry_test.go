@@ -33,7 +33,7 @@ func point(n int64, destination string, reason ...string) []metricdata.DataPoint
 }
 
 func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
@@ -50,13 +50,13 @@ func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
 					p.ack(r.id)
 				}
 			}
-		}}, transport)
+		}}, kind)
 		tel := componenttest.NewTelemetry()
 		defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
 		set := exporter.Settings{
 			ID: component.NewIDWithName(metadata.Type, "test"), TelemetrySettings: tel.NewTelemetrySettings(),
 		}
-		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(transport, s.addr))
+		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr))
 		e.export(0, 3)
 		require.Equal(t, int64(2), e.settled().acked)
 
@@ -82,13 +82,13 @@ func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
 }
 
 func TestEachSignalHasAnAccountOnThePage(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{stream: echo}, transport)
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{stream: echo}, kind)
 		tel := componenttest.NewTelemetry()
 		defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
 		set := exporter.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: tel.NewTelemetrySettings()}
 		to := func(addr string) *Config {
-			return testConfig(transport, "", several(addr), impatient, func(cfg *Config) { cfg.Endpoints[0].Name = "gateway" })
+			return testConfig(kind, "", several(addr), impatient, func(cfg *Config) { cfg.Endpoints[0].Name = "gateway" })
 		}
 		traces := startExporter(t, set, componenttest.NewNopHost(), to(s.addr))
 		traces.export(0, 3)

@@ -31,7 +31,7 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
+			bothTransports(t, func(t *testing.T, kind string) {
 				var refused atomic.Pointer[time.Time]
 				s := run(t, &server{stream: func(p *peer) error {
 					r, err := p.recv()
@@ -44,8 +44,8 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 					}
 					p.ack(r.id)
 					return echo(p)
-				}}, transport)
-				e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Streams = 3 })
+				}}, kind)
+				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Streams = 3 })
 				e.export(0, 1)
 				eventually(t, e.dest.gate.hasClosed, "the gate closes")
 				from := len(s.seen())
@@ -60,7 +60,7 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 }
 
 func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		var refused atomic.Pointer[time.Time]
 		s := run(t, &server{unary: func(context.Context, string) error {
 			now := time.Now()
@@ -68,8 +68,8 @@ func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
 				return otlpstream.Busy("busy", time.Second).Err()
 			}
 			return nil
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 		e.export(0, 1)
 		eventually(t, e.dest.gate.hasClosed, "the gate closes")
 		e.export(1, 10)
@@ -120,7 +120,7 @@ func TestDelaysGrowToACap(t *testing.T) {
 }
 
 func TestEachRetryComesLaterThanTheLast(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for i := 0; ; i++ {
 				r, err := p.recv()
@@ -133,8 +133,8 @@ func TestEachRetryComesLaterThanTheLast(t *testing.T) {
 				}
 				p.ack(r.id)
 			}
-		}}, transport)
-		e := newTestExporter(t, transport, s.addr, func(cfg *Config) {
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) {
 			cfg.Retry.InitialInterval, cfg.Retry.MaxInterval = 20*time.Millisecond, 80*time.Millisecond
 			cfg.Retry.Multiplier, cfg.Retry.RandomizationFactor = 2, 0
 		})

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -74,7 +75,7 @@ func spansEnd(t *testing.T, tel *componenttest.Telemetry, n int) {
 }
 
 func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: func(p *peer) error {
 			for i := 0; ; i++ {
 				r, err := p.recv()
@@ -91,8 +92,8 @@ func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 					p.ack(r.id)
 				}
 			}
-		}}, transport)
-		e, tel := traced(t, testConfig(transport, "", several(s.addr)))
+		}}, kind)
+		e, tel := traced(t, testConfig(kind, "", several(s.addr)))
 		ctx, batch := tel.NewTelemetrySettings().TracerProvider.Tracer("test").Start(t.Context(), "batch")
 		defer batch.End()
 		require.NoError(t, e.ConsumeTraces(ctx, spans("good", 1)))
@@ -126,15 +127,15 @@ func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 }
 
 func TestTheSpanOfAUnaryRequestTellsItsAttempts(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		failures := 1
 		s := run(t, &server{unary: func(context.Context, string) error {
 			if failures--; failures >= 0 {
 				return status.Error(codes.Unavailable, "busy")
 			}
 			return nil
-		}}, transport)
-		e, tel := traced(t, testConfig(transport, s.addr, func(cfg *Config) { cfg.Mode = modeUnary }))
+		}}, kind)
+		e, tel := traced(t, testConfig(kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary }))
 		e.export(0, 1)
 		e.settled()
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -149,9 +150,9 @@ func TestTheSpanOfAUnaryRequestTellsItsAttempts(t *testing.T) {
 }
 
 func TestTheSpanOfARequestTellsThatItIsSentInParts(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, transport)
-		e, tel := traced(t, testConfig(transport, s.addr))
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+		e, tel := traced(t, testConfig(kind, s.addr))
 		e.export(0, 1)
 		spansEnd(t, tel, 1)
 		require.NoError(t, e.ConsumeTraces(t.Context(), spans("big", 100)))
@@ -166,7 +167,7 @@ func TestTheSpanOfARequestTellsThatItIsSentInParts(t *testing.T) {
 }
 
 func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		gate := make(chan struct{})
 		release := sync.OnceFunc(func() { close(gate) })
 		s := run(t, &server{stream: func(p *peer) error {
@@ -178,8 +179,8 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 				<-gate
 				p.ack(r.id)
 			}
-		}}, transport)
-		e, tel := traced(t, testConfig(transport, s.addr))
+		}}, kind)
+		e, tel := traced(t, testConfig(kind, s.addr))
 		t.Cleanup(release)
 		e.export(0, 3)
 		eventually(t, func() bool { return e.balanced().pending == 3 }, "all is sent")
@@ -188,7 +189,7 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 		e.settled()
 		spansEnd(t, tel, 3)
 		require.NoError(t, e.Shutdown(t.Context()))
-		if transport == transportGRPC {
+		if kind == transport.GRPC {
 			last := tel.SpanRecorder.Ended()[len(tel.SpanRecorder.Ended())-1]
 			require.Equal(t, "otlp.StreamExporter/ExportTraces", last.Name(), "the stream has one, too")
 		}
@@ -196,10 +197,10 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 }
 
 func TestSpansTellWhatAShutdownLost(t *testing.T) {
-	silent := run(t, &server{stream: mute}, transportGRPC)
+	silent := run(t, &server{stream: mute}, transport.GRPC)
 	for result, cfg := range map[string]*Config{
-		dropShutdown.String(): testConfig(transportGRPC, silent.addr, impatient),
-		resultKept:            testConfig(transportGRPC, silent.addr, impatient, onDisk),
+		dropShutdown.String(): testConfig(transport.GRPC, silent.addr, impatient),
+		resultKept:            testConfig(transport.GRPC, silent.addr, impatient, onDisk),
 	} {
 		t.Run(result, func(t *testing.T) {
 			tel := componenttest.NewTelemetry()
@@ -224,10 +225,10 @@ func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
 }
 
 func TestRequestsOnAStreamCarryTheContextOfTheirSpan(t *testing.T) {
-	bothTransports(t, func(t *testing.T, transport string) {
+	bothTransports(t, func(t *testing.T, kind string) {
 		withPropagators(t, propagation.NewCompositeTextMapPropagator(propagation.Baggage{}, propagation.TraceContext{}))
-		s := run(t, &server{stream: breaking(2, status.Error(codes.Unavailable, "gone"))}, transport)
-		e, tel := traced(t, testConfig(transport, s.addr))
+		s := run(t, &server{stream: breaking(2, status.Error(codes.Unavailable, "gone"))}, kind)
+		e, tel := traced(t, testConfig(kind, s.addr))
 		e.export(0, 2)
 		require.Equal(t, int64(2), e.settled().acked)
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -249,10 +250,10 @@ func TestNoContextIsSentWhereTheCollectorPropagatesNone(t *testing.T) {
 		"none": propagation.NewCompositeTextMapPropagator(), "another": propagation.Baggage{},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothTransports(t, func(t *testing.T, transport string) {
+			bothTransports(t, func(t *testing.T, kind string) {
 				withPropagators(t, propagator)
-				s := run(t, &server{stream: echo}, transport)
-				e, _ := traced(t, testConfig(transport, s.addr))
+				s := run(t, &server{stream: echo}, kind)
+				e, _ := traced(t, testConfig(kind, s.addr))
 				e.export(0, 1)
 				e.settled()
 				require.True(t, s.seen()[0].trace.IsZero())

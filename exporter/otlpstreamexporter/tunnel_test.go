@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 // forward is an HTTP proxy that leads whatever is asked for to one server.
@@ -95,13 +97,13 @@ func (f *forward) seen() []string {
 const far = "http://gateway.example:4318" // nobody knows it but the proxy
 
 func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
-	s := run(t, &server{stream: echo}, transportWebSocket)
+	s := run(t, &server{stream: echo}, transport.WebSocket)
 	f := newForward(t, s.addr)
 	u, err := url.Parse(f.URL)
 	require.NoError(t, err)
 	u.User = url.UserPassword("goose", "honk")
 	t.Setenv("HTTP_PROXY", u.String())
-	e := newTestExporter(t, transportWebSocket, far)
+	e := newTestExporter(t, transport.WebSocket, far)
 	e.export(0, 20)
 	require.Equal(t, int64(20), e.settled().acked)
 	require.Equal(t, []string{"CONNECT gateway.example:4318"}, f.seen())
@@ -109,21 +111,21 @@ func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
 }
 
 func TestAUnaryRequestIsPassedOnByAProxy(t *testing.T) {
-	s := run(t, &server{}, transportWebSocket)
+	s := run(t, &server{}, transport.WebSocket)
 	f := newForward(t, s.addr)
 	t.Setenv("HTTP_PROXY", f.URL)
-	e := newTestExporter(t, transportWebSocket, far, func(cfg *Config) { cfg.Mode = modeUnary })
+	e := newTestExporter(t, transport.WebSocket, far, func(cfg *Config) { cfg.Mode = modeUnary })
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().acked)
 	require.Equal(t, []string{"POST " + far + "/v1/traces"}, f.seen())
 }
 
 func TestAProxyThatRefusesLosesNothing(t *testing.T) {
-	s := run(t, &server{stream: echo}, transportWebSocket)
+	s := run(t, &server{stream: echo}, transport.WebSocket)
 	f := newForward(t, s.addr)
 	f.refuses = true
 	t.Setenv("HTTP_PROXY", f.URL)
-	e := newTestExporter(t, transportWebSocket, far)
+	e := newTestExporter(t, transport.WebSocket, far)
 	e.export(0, 1)
 	eventually(t, func() bool { return len(f.seen()) > 2 }, "it is asked again")
 	require.False(t, e.dest.snapshot().Healthy)
@@ -131,18 +133,4 @@ func TestAProxyThatRefusesLosesNothing(t *testing.T) {
 	f.refuses = false
 	f.mu.Unlock()
 	require.Equal(t, int64(1), e.settled().acked)
-}
-
-func TestProxiesThatAreNotForTheServerAreLeftAlone(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://nobody.example:1")
-	t.Setenv("NO_PROXY", "gateway.example")
-	base := &http.Transport{Proxy: fromEnvironment()}
-	require.Same(t, base, tunneling(base, far))
-	require.Same(t, base, tunneling(base, "https://gateway.example"), "with TLS the library does it")
-	t.Setenv("NO_PROXY", "")
-	t.Setenv("HTTP_PROXY", "socks5://nobody.example:1")
-	base = &http.Transport{Proxy: fromEnvironment()}
-	require.Same(t, base, tunneling(base, far), "it is no HTTP proxy")
-	require.Equal(t, "proxy.example:80", hostPort(&url.URL{Scheme: "http", Host: "proxy.example"}))
-	require.Equal(t, "proxy.example:443", hostPort(&url.URL{Scheme: "https", Host: "proxy.example"}))
 }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/configgrpc"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -175,11 +176,11 @@ func (c *Config) validateTransport() error {
 		"wait_for_ready": func(c *configgrpc.ClientConfig) bool { return c.WaitForReady },
 	}
 	switch c.Transport {
-	case transportGRPC:
+	case transport.GRPC:
 		return nil
-	case transportWebSocket:
+	case transport.WebSocket:
 		foreign["middlewares"] = func(c *configgrpc.ClientConfig) bool { return len(c.Middlewares) > 0 }
-	case transportHTTP:
+	case transport.HTTP:
 		if c.Mode == modeStream {
 			return errors.New("`mode` must not be stream over http: there are no streams; use `transport` websocket")
 		}

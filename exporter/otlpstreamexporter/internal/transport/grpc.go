@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package transport
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/configgrpc"
-	"go.opentelemetry.io/collector/exporter"
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -30,6 +28,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
+// grpcTransport streams and sends unary requests over gRPC.
 type grpcTransport struct {
 	signal otlpstream.Signal
 	dial   func() (*connection, error)
@@ -49,23 +48,23 @@ type grpcTransport struct {
 // shuffled connects to one address of those that a name resolves to, any of them.
 const shuffled = `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`
 
-func newGRPCTransport(ctx context.Context, d *destination, host component.Host) (*grpcTransport, error) {
+func newGRPC(ctx context.Context, s *Settings, host component.Host) (*grpcTransport, error) {
 	reconnects := grpcbackoff.DefaultConfig
 	reconnects.BaseDelay = 200 * time.Millisecond
-	reconnects.MaxDelay = max(d.cfg.Retry.MaxInterval, reconnects.BaseDelay)
-	t := &grpcTransport{signal: d.signal, alone: d.cfg.Rebalance.Scope == scopeConnection, compression: d.client.Compression, caps: d.caps(), identity: d.identity}
+	reconnects.MaxDelay = max(s.Reconnect, reconnects.BaseDelay)
+	t := &grpcTransport{signal: s.Signal, alone: s.Alone, compression: s.Client.Compression, caps: s.Caps, identity: s.Identity}
 	options := []configgrpc.ToClientConnOption{
-		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(userAgent(d.set))),
+		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(s.userAgent())),
 		configgrpc.WithGrpcDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: reconnects, MinConnectTimeout: 5 * time.Second,
 		})),
 	}
-	if t.alone && d.client.BalancerName == configgrpc.DefaultBalancerName {
+	if t.alone && s.Client.BalancerName == configgrpc.DefaultBalancerName {
 		// The default would connect each of them to all addresses.
 		options = append(options, configgrpc.WithGrpcDialOption(grpc.WithDefaultServiceConfig(shuffled)))
 	}
-	client := d.client
-	client.Keepalive = withKeepalive(client.Keepalive, transportGRPC)
+	client := s.Client
+	client.Keepalive = withKeepalive(client.Keepalive, GRPC)
 	if c := client.Compression; c == configcompression.TypeZstd || c == configcompression.TypeGzip {
 		client.Compression = ""
 		options = append(options, configgrpc.WithGrpcDialOption(withCompressor(c)))
@@ -76,24 +75,20 @@ func newGRPCTransport(ctx context.Context, d *destination, host component.Host) 
 		extensions = originators(extensions, client.Auth.Get().AuthenticatorID)
 	}
 	t.dial = func() (*connection, error) {
-		c := &connection{tally: d.tally, begun: time.Now(), addresses: map[string]*address{}}
+		c := &connection{wire: s.Wire, begun: time.Now(), addresses: map[string]*address{}}
 		own := append(slices.Clone(options), configgrpc.WithGrpcDialOption(grpc.WithStatsHandler(c)))
 		var err error
-		c.ClientConn, err = client.ToClientConn(ctx, extensions, d.set.TelemetrySettings, own...)
+		c.ClientConn, err = client.ToClientConn(ctx, extensions, s.Telemetry, own...)
 		return c, err
 	}
-	for range d.cfg.Connections {
+	for range s.Connections {
 		c, err := t.dial()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", d.client.Endpoint, err), t.close())
+			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", client.Endpoint, err), t.Close())
 		}
 		t.conns = append(t.conns, c)
 	}
 	return t, nil
-}
-
-func userAgent(set exporter.Settings) string {
-	return fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
 }
 
 // options are those of a call.
@@ -109,7 +104,7 @@ func (t *grpcTransport) options(c configcompression.Type) []grpc.CallOption {
 	return options
 }
 
-func (t *grpcTransport) open(ctx context.Context, slot int, c configcompression.Type) (conn, error) {
+func (t *grpcTransport) Open(ctx context.Context, slot int, c configcompression.Type) (Conn, error) {
 	shared, err := t.use(slot)
 	if err != nil {
 		return nil, err
@@ -135,7 +130,7 @@ func (t *grpcTransport) outgoing(ctx context.Context) context.Context {
 	return outgoing(ctx)
 }
 
-func (t *grpcTransport) unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
+func (t *grpcTransport) Unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
 	shared, err := t.use(0)
 	if err != nil {
 		return nil, err
@@ -180,7 +175,7 @@ func serversOwn(err error) error {
 	return err
 }
 
-func (t *grpcTransport) close() error {
+func (t *grpcTransport) Close() error {
 	var errs []error
 	for _, c := range t.conns {
 		if !c.replaced { // else the last of its calls has closed it
@@ -197,13 +192,13 @@ type grpcConn struct {
 	known     *call
 }
 
-func (c grpcConn) silent(since time.Time) { c.transport.giveUp(c.shared, c.known, since) }
+func (c grpcConn) Silent(since time.Time) { c.transport.giveUp(c.shared, c.known, since) }
 
-func (c grpcConn) send(r *otlpstream.Request) error { return c.stream.SendMsg(r) }
+func (c grpcConn) Send(r *otlpstream.Request) error { return c.stream.SendMsg(r) }
 
-func (c grpcConn) closeSend() error { return c.stream.CloseSend() }
+func (c grpcConn) CloseSend() error { return c.stream.CloseSend() }
 
-func (c grpcConn) greeting() (otlpstream.Limits, otlpstream.Caps) {
+func (c grpcConn) Greeting() (otlpstream.Limits, otlpstream.Caps) {
 	md, err := c.stream.Header()
 	if err != nil {
 		return otlpstream.Limits{}, 0
@@ -216,7 +211,7 @@ func (c grpcConn) greeting() (otlpstream.Limits, otlpstream.Caps) {
 	})
 }
 
-func (c grpcConn) recv(r *otlpstream.Response) error {
+func (c grpcConn) Recv(r *otlpstream.Response) error {
 	err := c.stream.RecvMsg(r)
 	if err == nil {
 		return nil

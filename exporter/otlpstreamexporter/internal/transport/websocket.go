@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package transport
 
 import (
 	"context"
@@ -45,16 +45,16 @@ type webSocketTransport struct {
 	frames      *otlpstream.Frames
 }
 
-func newWebSocketTransport(ctx context.Context, d *destination, host component.Host) (*webSocketTransport, error) {
-	client := d.client
+func newWebSocket(ctx context.Context, s *Settings, host component.Host) (*webSocketTransport, error) {
+	client := s.Client
 	tlsConfig, err := client.TLS.LoadTLSConfig(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot load `tls`: %w", err)
 	}
-	t := &webSocketTransport{signal: d.signal, caps: d.caps(), identity: d.identity, base: baseOf(&client)}
-	t.httpSender = httpSender{url: t.base + d.signal.HTTPPath(), header: d.headersOf(), wire: &d.tally.wire}
+	t := &webSocketTransport{signal: s.Signal, caps: s.Caps, identity: s.Identity, base: baseOf(&client)}
+	t.httpSender = httpSender{url: t.base + s.Signal.HTTPPath(), header: s.header(), wire: s.Wire}
 	t.compression = framesOf(client.Compression)
-	if asks := withKeepalive(client.Keepalive, transportWebSocket); asks.HasValue() {
+	if asks := withKeepalive(client.Keepalive, WebSocket); asks.HasValue() {
 		t.keepalive, t.patience = asks.Get().Time, asks.Get().Timeout
 	}
 	// HTTP/1.1 only: over HTTP/2 there is no upgrade to a WebSocket.
@@ -63,7 +63,7 @@ func newWebSocketTransport(ctx context.Context, d *destination, host component.H
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConnsPerHost: d.cfg.InFlight.Requests,
+		MaxIdleConnsPerHost: s.Requests,
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
 	}
@@ -96,7 +96,7 @@ func framesOf(c configcompression.Type) otlpstream.Compression {
 	}
 }
 
-func (t *webSocketTransport) open(ctx context.Context, slot int, _ configcompression.Type) (conn, error) {
+func (t *webSocketTransport) Open(ctx context.Context, slot int, _ configcompression.Type) (Conn, error) {
 	header := t.header.Clone()
 	header.Set(otlpstream.HeaderCaps, t.caps.String())
 	header.Set(otlpstream.HeaderSlot, nameOfSlot(t.identity, slot))
@@ -117,7 +117,7 @@ func (t *webSocketTransport) open(ctx context.Context, slot int, _ configcompres
 	return c, nil
 }
 
-func (t *webSocketTransport) close() error {
+func (t *webSocketTransport) Close() error {
 	t.idle()
 	t.frames.Close()
 	return nil
@@ -165,9 +165,9 @@ type webSocketConn struct {
 	notice error  // what the server said last
 }
 
-func (c *webSocketConn) greeting() (otlpstream.Limits, otlpstream.Caps) { return c.limits, c.caps }
+func (c *webSocketConn) Greeting() (otlpstream.Limits, otlpstream.Caps) { return c.limits, c.caps }
 
-func (c *webSocketConn) send(r *otlpstream.Request) error {
+func (c *webSocketConn) Send(r *otlpstream.Request) error {
 	if c.compression == otlpstream.NoCompression || r.Packed > 0 {
 		c.frame = r.AppendHeader(append(c.frame[:0], byte(otlpstream.NoCompression)))
 		c.wire.Add(int64(len(c.frame) + len(r.Data)))
@@ -187,11 +187,11 @@ func (c *webSocketConn) send(r *otlpstream.Request) error {
 	return err
 }
 
-func (c *webSocketConn) flush() error { return c.ws.Flush() }
+func (c *webSocketConn) Flush() error { return c.ws.Flush() }
 
-func (c *webSocketConn) closeSend() error { return errors.Join(c.ws.Write(), c.flush()) }
+func (c *webSocketConn) CloseSend() error { return errors.Join(c.ws.Write(), c.Flush()) }
 
-func (c *webSocketConn) recv(r *otlpstream.Response) error {
+func (c *webSocketConn) Recv(r *otlpstream.Response) error {
 	for {
 		var err error
 		c.answer, _, err = c.ws.Read(c.answer[:0])

@@ -1,10 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/configgrpc"
-	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc/codes"
@@ -33,7 +33,7 @@ type httpSender struct {
 	wire   *atomic.Int64
 }
 
-func (s *httpSender) unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
+func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
 	data := p.Data
 	if c.IsCompressed() {
 		const mostly = 8 // it becomes less than one part in so many
@@ -88,14 +88,14 @@ func baseOf(client *configgrpc.ClientConfig) string {
 	return scheme + "://" + strings.TrimSuffix(address, "/")
 }
 
-// headersOf are those of each request to a destination.
-func (d *destination) headersOf() http.Header {
-	header := http.Header{"User-Agent": {userAgent(d.set)}}
-	for name, value := range d.client.Headers.Iter {
+// header is that of each request to the destination.
+func (s *Settings) header() http.Header {
+	header := http.Header{"User-Agent": {s.userAgent()}}
+	for name, value := range s.Client.Headers.Iter {
 		header.Set(name, string(value))
 	}
-	if d.client.UserAgent != "" {
-		header.Set("User-Agent", d.client.UserAgent)
+	if s.Client.UserAgent != "" {
+		header.Set("User-Agent", s.Client.UserAgent)
 	}
 	return header
 }
@@ -103,17 +103,14 @@ func (d *destination) headersOf() http.Header {
 // httpTransport sends all requests as OTLP/HTTP, to any server.
 type httpTransport struct{ httpSender }
 
-func newHTTPTransport(ctx context.Context, d *destination, host component.Host) (*httpTransport, error) {
-	cfg, client := &d.cfg.HTTP, &d.client
+func newHTTP(ctx context.Context, s *Settings, host component.Host) (*httpTransport, error) {
+	client := &s.Client
 	const mostBuffer = 64 << 10 // of each connection
-	settings := confighttp.ClientConfig{
-		TLS: client.TLS, Auth: client.Auth, Middlewares: client.Middlewares,
-		ReadBufferSize: min(client.ReadBufferSize, mostBuffer), WriteBufferSize: min(client.WriteBufferSize, mostBuffer),
-		ProxyURL: cfg.ProxyURL, MaxConnsPerHost: cfg.MaxConnsPerHost, MaxIdleConnsPerHost: d.cfg.InFlight.Requests,
-		IdleConnTimeout: cfg.IdleConnTimeout, DisableKeepAlives: cfg.DisableKeepAlives,
-		ForceAttemptHTTP2: cfg.ForceAttemptHTTP2, Cookies: cfg.Cookies,
-	}
-	if asks := withKeepalive(client.Keepalive, transportHTTP); asks.HasValue() { // of HTTP/2
+	settings := s.HTTP
+	settings.TLS, settings.Auth, settings.Middlewares = client.TLS, client.Auth, client.Middlewares
+	settings.ReadBufferSize, settings.WriteBufferSize = min(client.ReadBufferSize, mostBuffer), min(client.WriteBufferSize, mostBuffer)
+	settings.MaxIdleConnsPerHost = s.Requests
+	if asks := withKeepalive(client.Keepalive, HTTP); asks.HasValue() { // of HTTP/2
 		settings.HTTP2ReadIdleTimeout, settings.HTTP2PingTimeout = asks.Get().Time, asks.Get().Timeout
 	}
 	// Requests have spans of their own, so there is nothing for the client to tell.
@@ -121,18 +118,15 @@ func newHTTPTransport(ctx context.Context, d *destination, host component.Host) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the client of %q: %w", client.Endpoint, err)
 	}
-	url := cfg.endpoint(d.signal)
-	if url == "" {
-		url = baseOf(client) + d.signal.HTTPPath()
-	}
-	return &httpTransport{httpSender{client: made, url: url, header: d.headersOf(), wire: &d.tally.wire}}, nil
+	url := cmp.Or(s.URL, baseOf(client)+s.Signal.HTTPPath())
+	return &httpTransport{httpSender{client: made, url: url, header: s.header(), wire: s.Wire}}, nil
 }
 
-func (*httpTransport) open(context.Context, int, configcompression.Type) (conn, error) {
+func (*httpTransport) Open(context.Context, int, configcompression.Type) (Conn, error) {
 	return nil, status.Error(codes.Unimplemented, "there are no streams over http")
 }
 
-func (t *httpTransport) close() error {
+func (t *httpTransport) Close() error {
 	t.client.CloseIdleConnections()
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package transport
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 type connection struct {
 	*grpc.ClientConn
 
-	tally     *tally
+	wire      *atomic.Int64 // the bytes of all that is sent
 	begun     time.Time
 	mu        sync.Mutex
 	addresses map[string]*address // that it is connected to
@@ -71,10 +71,8 @@ func (c *connection) at(remote net.Addr, more int) *address {
 	return a
 }
 
-// TagRPC and the others let gRPC tell what it hears.
-func (c *connection) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	return c.tally.TagRPC(ctx, info)
-}
+// TagRPC and the others let gRPC tell what it sends and hears.
+func (*connection) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleRPC notes where a call goes, and that the server there has said something, and counts what is sent.
 func (c *connection) HandleRPC(ctx context.Context, s stats.RPCStats) {
@@ -91,8 +89,8 @@ func (c *connection) HandleRPC(ctx context.Context, s stats.RPCStats) {
 		if a := k.to.Load(); a != nil {
 			a.hears()
 		}
-	default:
-		c.tally.HandleRPC(ctx, s)
+	case *stats.OutPayload:
+		c.wire.Add(int64(s.WireLength))
 	}
 }
 

@@ -1,0 +1,34 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// What a proxy makes of a server that dies says nothing about the request that was under way.
+func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		given error
+		want  codes.Code
+	}{
+		"a reset":           {status.Error(codes.Internal, saidOfReset+"INTERNAL_ERROR"), codes.Unavailable},
+		"another reset":     {status.Error(codes.ResourceExhausted, saidOfReset+"ENHANCE_YOUR_CALM"), codes.Unavailable},
+		"no trailers":       {status.Error(codes.Internal, saidOfSilence), codes.Unavailable},
+		"bad gateway":       {status.Error(codes.Unavailable, saidOfHTTP+"502 (Bad Gateway); transport: received unexpected content-type"), codes.Unavailable},
+		"500":               {status.Error(codes.Unknown, saidOfHTTP+"500 (Internal Server Error); x"), codes.Unavailable},
+		"400":               {status.Error(codes.Internal, saidOfHTTP+"400 (Bad Request); x"), codes.Unavailable},
+		"no service":        {status.Error(codes.Unimplemented, saidOfHTTP+"404 (Not Found); x"), codes.Unimplemented},
+		"too large":         {status.Error(codes.Unknown, saidOfHTTP+"413 (Request Entity Too Large); x"), codes.ResourceExhausted},
+		"forbidden":         {status.Error(codes.PermissionDenied, saidOfHTTP+"403 (Forbidden); x"), codes.PermissionDenied},
+		"the server's word": {status.Error(codes.Internal, "cannot store it"), codes.Internal},
+		"nothing":           {nil, codes.OK},
+	} {
+		require.Equal(t, c.want, status.Code(serversOwn(c.given)), name)
+	}
+}
