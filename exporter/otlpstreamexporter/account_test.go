@@ -149,7 +149,7 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 				if e.ConsumeTraces(context.Background(), spans("more", 1)) == nil {
 					taken.Add(1) // in case all the others were unlucky
 				}
-				return d.account.snapshot().acked > 0
+				return d.account.Balance().Acked > 0
 			}, "something is delivered to "+d.name)
 		}
 		close(scraped) // with the exporter, its metrics go
@@ -160,8 +160,8 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 		watching.Wait()
 		for _, d := range e.dests {
 			b := balanced(t, d)
-			require.Equal(t, taken.Load(), b.received)
-			require.Zero(t, b.queued+b.pending+b.requests+b.bytes, "all has found its end")
+			require.Equal(t, taken.Load(), b.Received)
+			require.Zero(t, b.Queued+b.Pending+b.Requests+b.Bytes, "all has found its end")
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/config/configcompression"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -129,7 +130,7 @@ func outcomeOf(r *otlpstream.Response) outcome {
 	case otlpstream.Success:
 		return outcome{}
 	case otlpstream.FailedNoneRetryable:
-		return outcome{verdict: failure, reason: dropRejected, err: errors.New(r.Message)}
+		return outcome{verdict: failure, reason: account.Rejected, err: errors.New(r.Message)}
 	default:
 		return outcome{verdict: retry, delay: r.Delay, err: errors.New(r.Message)}
 	}
@@ -201,9 +202,9 @@ func (s *slot) ended(l *link, err error) {
 		case tooLarge && (exceeds(e.Value, int64(limit)) || limit == 0 && len(left) == 1):
 			s.take(e.ID).Value.done <- s.divide(e.Value, int64(limit))
 		case e.Value.strikes >= strikesOut:
-			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: dropRejected, err: err}
+			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: account.Rejected, err: err}
 		case !s.cfg.ResendUnacked:
-			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: dropStreamLost, err: err}
+			s.take(e.ID).Value.done <- outcome{verdict: failure, reason: account.StreamLost, err: err}
 		default:
 			e.Value.noteStreamLost(err)
 			s.sendAgain(e)
@@ -219,7 +220,7 @@ func (s *slot) ended(l *link, err error) {
 func (s *slot) sendAgain(e *entry) {
 	s.giveBack(e.Value.link, len(e.Value.data))
 	e.Value.link = nil
-	s.account.move(e.Value, queued)
+	s.account.Requeue(&e.Value.Parcel)
 	at, _ := slices.BinarySearchFunc(s.resend, e.ID, func(e *entry, id uint64) int { return cmp.Compare(e.ID, id) })
 	s.resend = slices.Insert(s.resend, at, e)
 }
@@ -242,7 +243,7 @@ func (s *slot) expire(now time.Time) {
 		if l == nil {
 			if s.tooOld(p, now) {
 				s.take(e.ID).Value.done <- outcome{
-					verdict: failure, reason: dropRetriesExhausted, err: errors.New("it could not be sent again in time"),
+					verdict: failure, reason: account.RetriesExhausted, err: errors.New("it could not be sent again in time"),
 				}
 			}
 			continue
@@ -266,7 +267,7 @@ func (s *slot) expire(now time.Time) {
 		switch {
 		case !s.cfg.ResendUnacked || s.tooOld(p, now):
 			s.take(e.ID).Value.done <- outcome{
-				verdict: failure, reason: dropAckTimeout, err: errors.New("the server did not answer"),
+				verdict: failure, reason: account.AckTimeout, err: errors.New("the server did not answer"),
 			}
 		case silent: // once it has ended, all that it carries is sent again
 			l.stuck = true

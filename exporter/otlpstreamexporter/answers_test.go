@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -68,7 +69,7 @@ func TestAnswersMayComeInAnyOrder(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 500)
-		require.Equal(t, int64(500), e.settled().acked)
+		require.Equal(t, int64(500), e.settled().Acked)
 		require.Len(t, s.seen(), 500)
 		require.Zero(t, e.dest.common.slots[0].pending.Len())
 	})
@@ -82,7 +83,7 @@ func TestExhaustedRetriesAreCounted(t *testing.T) {
 			before := len(s.seen())
 			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = limit })
 			e.export(0, 3)
-			require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
+			require.Equal(t, int64(3), e.settled().Dropped[account.RetriesExhausted])
 			if len(s.seen()) > before+3 {
 				break
 			}
@@ -90,7 +91,7 @@ func TestExhaustedRetriesAreCounted(t *testing.T) {
 
 		off := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.Enabled = false })
 		off.export(0, 1)
-		require.Equal(t, int64(1), off.settled().dropped[dropRetriesExhausted])
+		require.Equal(t, int64(1), off.settled().Dropped[account.RetriesExhausted])
 	})
 }
 
@@ -98,7 +99,7 @@ func TestWithoutAServerRetriesEndToo(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		e := newTestExporter(t, kind, "localhost:1", impatient, func(cfg *Config) { cfg.Retry.MaxElapsedTime = 100 * time.Millisecond })
 		e.export(0, 3)
-		require.Equal(t, int64(3), e.settled().dropped[dropRetriesExhausted])
+		require.Equal(t, int64(3), e.settled().Dropped[account.RetriesExhausted])
 	})
 }
 
@@ -123,21 +124,21 @@ func TestWhatIsNotAnsweredIsSentAgain(t *testing.T) {
 		s := run(t, &server{stream: forgets(2)}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
-		eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
+		eventually(t, func() bool { return e.balanced().Acked == 9 }, "the others are answered")
 		e.expire(0)
-		require.Equal(t, int64(1), e.balanced().pending, "its time begins to run")
+		require.Equal(t, int64(1), e.balanced().Pending, "its time begins to run")
 		e.expire(2 * e.cfg.AckTimeout)
 		eventually(t, func() bool { return s.names()[batch(3)] == 2 }, "it is sent again")
 		e.expire(0)
 		e.export(10, 1)
-		eventually(t, func() bool { return e.balanced().acked == 10 }, "one after it is answered")
+		eventually(t, func() bool { return e.balanced().Acked == 10 }, "one after it is answered")
 		e.expire(0)
 		e.expire(e.cfg.AckTimeout * 3 / 2)
 		require.Equal(t, 2, s.names()[batch(3)], "the server has more time each time")
 		e.expire(e.cfg.AckTimeout * 5 / 2)
 		b := e.settled()
-		require.Equal(t, int64(11), b.acked)
-		require.Zero(t, b.dropped[dropAckTimeout])
+		require.Equal(t, int64(11), b.Acked)
+		require.Zero(t, b.Dropped[account.AckTimeout])
 		require.Equal(t, 3, s.names()[batch(3)])
 		streams, _ := s.opened()
 		require.Equal(t, 1, streams, "the stream has done nothing wrong")
@@ -154,12 +155,12 @@ func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.
 				s := run(t, &server{stream: forgets(1)}, kind)
 				e := newTestExporter(t, kind, s.addr, change)
 				e.export(0, 10)
-				eventually(t, func() bool { return e.balanced().acked == 9 }, "the others are answered")
+				eventually(t, func() bool { return e.balanced().Acked == 9 }, "the others are answered")
 				e.expire(0)
 				e.expire(2 * e.cfg.AckTimeout)
 				b := e.settled()
-				require.Equal(t, int64(9), b.acked)
-				require.Equal(t, int64(1), b.dropped[dropAckTimeout])
+				require.Equal(t, int64(9), b.Acked)
+				require.Equal(t, int64(1), b.Dropped[account.AckTimeout])
 				require.Equal(t, 1, s.names()[batch(3)], "it is not sent again")
 			})
 		})
@@ -187,12 +188,12 @@ func TestAnAnswerThatIsLateCounts(t *testing.T) {
 		e.export(0, 1)
 		eventually(t, func() bool { return len(s.seen()) == 1 }, "it is sent first")
 		e.export(1, 1)
-		eventually(t, func() bool { return e.balanced().acked == 1 }, "the other is answered")
+		eventually(t, func() bool { return e.balanced().Acked == 1 }, "the other is answered")
 		e.expire(0)
 		e.expire(2 * e.cfg.AckTimeout)
 		eventually(t, func() bool { return s.names()[batch(0)] == 2 }, "it is sent again")
 		close(blocked)
-		require.Equal(t, int64(2), e.settled().acked)
+		require.Equal(t, int64(2), e.settled().Acked)
 		require.Equal(t, 2, s.names()[batch(0)])
 	})
 }
@@ -218,7 +219,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Minute })
 		e.export(0, 3) // two of which the server does not get to read
-		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().pending == 3 }, "the pipeline has it")
+		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().Pending == 3 }, "the pipeline has it")
 		heard := func() time.Time {
 			slot := e.dest.common.slots[0]
 			slot.mu.Lock()
@@ -232,9 +233,9 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 			eventually(t, func() bool { return heard().After(before) }, "the notice comes")
 			e.expire(e.cfg.AckTimeout * 9 / 10)
 		}
-		require.Equal(t, int64(3), e.balanced().pending)
+		require.Equal(t, int64(3), e.balanced().Pending)
 		close(finish)
-		require.Equal(t, int64(3), e.settled().acked)
+		require.Equal(t, int64(3), e.settled().Acked)
 		require.Len(t, s.seen(), 3, "nothing was sent twice")
 		require.Zero(t, e.dest.tally.unexpected.Load(), "a notice is no answer")
 	})
@@ -304,7 +305,7 @@ func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 		require.True(t, consumererror.IsPermanent(err))
 		require.ErrorContains(t, err, "because")
 		require.Len(t, s.seen(), 1)
-		require.Equal(t, int64(7), e.balanced().dropped[dropRejected])
+		require.Equal(t, int64(7), e.balanced().Dropped[account.Rejected])
 		require.Zero(t, e.dest.common.slots[0].pending.Len())
 	})
 }
@@ -320,7 +321,7 @@ func TestRetryableFailuresAreRetried(t *testing.T) {
 			require.Equal(t, uint64(i), r.attempt)
 			require.Equal(t, uint64(i+1), r.id, "as a new request")
 		}
-		require.Equal(t, int64(1), e.balanced().acked)
+		require.Equal(t, int64(1), e.balanced().Acked)
 		require.Equal(t, int64(3), e.dest.tally.retryable.Load(), "they are on record")
 	})
 }
@@ -340,7 +341,7 @@ func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 100)
-		require.Equal(t, int64(100), e.settled().acked)
+		require.Equal(t, int64(100), e.settled().Acked)
 		eventually(t, func() bool { return e.dest.tally.unexpected.Load() == 5*100 }, "all of them are counted")
 		require.Zero(t, e.dest.common.slots[0].pending.Len())
 		require.Zero(t, e.dest.tally.closed[endBroken].Load(), "the stream lives on")
@@ -357,7 +358,7 @@ func TestACallerThatGivesUpIsCounted(t *testing.T) {
 		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
 		cancel()
 		require.ErrorIs(t, <-result, context.Canceled)
-		require.Equal(t, int64(4), e.balanced().dropped[dropCanceled])
+		require.Equal(t, int64(4), e.balanced().Dropped[account.Canceled])
 	})
 }
 
@@ -378,7 +379,7 @@ func TestUnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
 		}, header: []string{"otlp-stream-caps", "window2,telepathy", "otlp-stream-window-requests", "many"}}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 20)
-		require.Equal(t, int64(20), e.settled().acked, "what nobody knows may pass, so it is sent again")
+		require.Equal(t, int64(20), e.settled().Acked, "what nobody knows may pass, so it is sent again")
 		require.Len(t, s.seen(), 21)
 	})
 }

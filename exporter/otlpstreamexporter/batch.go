@@ -89,7 +89,7 @@ func (r *request) split(most int, sizer exporterhelper.RequestSizerType) []xexpo
 func (r *request) enter() {
 	if r.dest != nil && r.epoch != r.dest.epoch {
 		r.epoch = r.dest.epoch
-		r.dest.account.receive(r.items)
+		r.dest.account.Receive(r.items)
 	}
 }
 

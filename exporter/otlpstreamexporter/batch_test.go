@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -110,7 +111,7 @@ func TestQueuesBatch(t *testing.T) {
 		e := newTestExporter(t, kind, s.addr, batching(size))
 		e.export(0, n)
 		b := e.settled()
-		require.Equal(t, int64(n), b.acked)
+		require.Equal(t, int64(n), b.Acked)
 		items := 0
 		for _, r := range s.seen() {
 			items += int(r.items)
@@ -128,12 +129,12 @@ func TestAQueueOnDiskBatchesWhatAnEarlierRunHasLeft(t *testing.T) {
 	first := startExporter(t, set, d, testConfig(transport.GRPC, silent.addr, onDisk, impatient, batching(10)))
 	first.export(0, n)
 	require.NoError(t, first.Shutdown(context.Background()))
-	require.Zero(t, first.balanced().dropped)
+	require.Zero(t, first.balanced().Dropped)
 
 	s := run(t, &server{stream: echo}, transport.GRPC)
 	second := startExporter(t, set, d, testConfig(transport.GRPC, s.addr, onDisk, batching(10)))
-	eventually(t, func() bool { return second.balanced().acked == n }, "all of it arrives")
-	require.Equal(t, int64(n), second.settled().received)
+	eventually(t, func() bool { return second.balanced().Acked == n }, "all of it arrives")
+	require.Equal(t, int64(n), second.settled().Received)
 	items := 0
 	for _, r := range s.seen() {
 		items += int(r.items)
@@ -238,9 +239,9 @@ func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
 		require.NoError(t, conf.Unmarshal(cfg))
 		e := startExporter(t, set, componenttest.NewNopHost(), cfg)
 		require.NoError(t, e.ConsumeTraces(t.Context(), spans(batch(0), 1)))
-		require.Equal(t, int64(1), e.balanced().acked, "it is delivered by then")
+		require.Equal(t, int64(1), e.balanced().Acked, "it is delivered by then")
 		require.ErrorContains(t, e.ConsumeTraces(t.Context(), spans(batch(1), 1)), "not this one")
-		require.Equal(t, int64(1), e.balanced().dropped[dropRejected])
+		require.Equal(t, int64(1), e.balanced().Dropped[account.Rejected])
 		require.Equal(t, 1, logs.FilterMessageSnippet("`sending_queue::wait_for_result`").Len())
 		require.Zero(t, logs.FilterMessageSnippet("num_consumers").Len(), "it is said once what does nothing")
 	})

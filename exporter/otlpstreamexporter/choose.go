@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/config/configcompression"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -93,7 +94,7 @@ func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
 		case <-waited:
 			ready = l.ready
 		case <-expired:
-			return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no stream to send it on")}, false
+			return outcome{verdict: failure, reason: account.RetriesExhausted, err: errors.New("there is no stream to send it on")}, false
 		case <-ctx.Done():
 			return outcome{verdict: retry, err: ctx.Err()}, false
 		}

@@ -39,7 +39,7 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 		d, slot := e.dest, e.dest.common.slots[0]
 		for i := range 4 { // in this order
 			e.export(i, 1)
-			eventually(t, func() bool { b := e.balanced(); return b.queued == 0 && (i != 0 && i != 3 || b.acked > int64(i/3)) }, "it is sent")
+			eventually(t, func() bool { b := e.balanced(); return b.Queued == 0 && (i != 0 && i != 3 || b.Acked > int64(i/3)) }, "it is sent")
 		}
 		moments := map[string]time.Time{}
 		look := func() bool {

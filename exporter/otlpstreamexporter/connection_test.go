@@ -81,10 +81,10 @@ func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
 					cfg.Connections = 1
 				})
 				e.export(0, 10)
-				require.Equal(t, int64(10), e.settled().acked)
+				require.Equal(t, int64(10), e.settled().Acked)
 				f.forgot.Store(true)
 				e.export(10, 10)
-				require.Equal(t, int64(20), e.settled().acked)
+				require.Equal(t, int64(20), e.settled().Acked)
 				require.Len(t, s.names(), 20)
 				require.Greater(t, f.dialled.Load(), int64(1))
 			})
@@ -115,7 +115,7 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 		i++
 		return e.dest.tally.closed[endSilent].Load() == 1
 	}, "the stream that is silent ends")
-	require.Equal(t, int64(i), e.settled().acked)
+	require.Equal(t, int64(i), e.settled().Acked)
 	require.Equal(t, int64(1), f.dialled.Load())
 }
 
@@ -136,10 +136,10 @@ func TestAnAddressThatIsForgottenIsDialledAnewBesideOthers(t *testing.T) {
 			i := 0
 			more := func() { e.export(i, 1); i++ }
 			eventually(t, func() bool { more(); return stuck.dialled.Load() == 1 && well.dialled.Load() == 1 }, "it is connected to both")
-			require.Equal(t, int64(i), e.settled().acked)
+			require.Equal(t, int64(i), e.settled().Acked)
 			stuck.forgot.Store(true)
 			eventually(t, func() bool { more(); return stuck.dialled.Load() == 2 }, "the one that is silent is dialled anew")
-			require.Equal(t, int64(i), e.settled().acked)
+			require.Equal(t, int64(i), e.settled().Acked)
 		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -27,9 +28,10 @@ import (
 
 // delivery is a request on its way, or a part of one that is too large as a whole.
 type delivery struct {
+	account.Parcel
+
 	data   []byte
 	memory *otlpstream.Memory // that data is in, of a whole
-	items  int                // of a whole those that no part has; the account's lock guards it
 
 	done chan outcome
 	// since is when the exporter began with it, and sent how often it has sent it.
@@ -54,17 +56,11 @@ type delivery struct {
 	// want of an answer.
 	working    time.Time
 	unanswered int
-
-	// The account's lock guards these.
-	state    state
-	settled  bool // and will stay in its state
-	reason   dropReason
-	rejected int
 }
 
 func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *delivery {
 	return &delivery{
-		data: data, items: items,
+		Parcel: account.NewParcel(items, len(data)), data: data,
 		done: make(chan outcome, 1), since: time.Now(), span: trace.SpanFromContext(ctx),
 		origin: origin.Of(d.cfg.MetadataKeys, client.FromContext(ctx).Metadata), home: d.homeOf(data),
 	}
@@ -73,9 +69,9 @@ func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *
 // outcome ends an attempt.
 type outcome struct {
 	verdict verdict
-	reason  dropReason    // of a failure
-	delay   time.Duration // that the server asks for, of a retry
-	limit   int64         // of the size of a message, of a division
+	reason  account.Reason // of a failure
+	delay   time.Duration  // that the server asks for, of a retry
+	limit   int64          // of the size of a message, of a division
 	err     error
 }
 
@@ -113,7 +109,7 @@ func (d *destination) deliver(ctx context.Context, req *request) error {
 func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
 	for _, h := range p.origin.Headers() {
 		if !h.Fits() {
-			return d.drop(p, dropRejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.Key, h.Value))
+			return d.drop(p, account.Rejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.Key, h.Value))
 		}
 	}
 	limit := d.maxMessage.Load()
@@ -136,8 +132,8 @@ func exceeds(p *delivery, limit int64) bool {
 
 // inParts sends what is too large in parts that are not. An item that is too large alone is dropped.
 func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) error {
-	if p.items <= 1 {
-		return d.drop(p, dropTooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes", len(p.data), limit))
+	if p.Items <= 1 {
+		return d.drop(p, account.TooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes", len(p.data), limit))
 	}
 	d.tally.divided.Add(1)
 	p.noteDivided(limit)
@@ -156,12 +152,12 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 		if items == 0 {
 			continue // empty resources are not worth a message
 		}
-		if items == p.items && int64(len(data))+messageOverhead > limit { // one profile of many samples, or a dictionary as large as that
-			return d.drop(p, dropTooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes, and cannot be divided", len(data), limit))
+		if items == p.Items && int64(len(data))+messageOverhead > limit { // one profile of many samples, or a dictionary as large as that
+			return d.drop(p, account.TooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes, and cannot be divided", len(data), limit))
 		}
 		part := d.newDelivery(ctx, data, items)
 		part.since = p.since
-		d.account.divide(p, part)
+		d.account.Divide(&p.Parcel, &part.Parcel)
 		parts.Go(func() error {
 			if err := d.seeThrough(ctx, part); err != nil {
 				mu.Lock()
@@ -172,8 +168,8 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 		})
 	}
 	_ = parts.Wait()
-	if p.items > 0 {
-		errs = append(errs, d.drop(p, dropRejected, errors.New("they are malformed")))
+	if p.Items > 0 {
+		errs = append(errs, d.drop(p, account.Rejected, errors.New("they are malformed")))
 	}
 	return worst(errs)
 }
@@ -209,16 +205,16 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 		case success:
 			d.gate.succeeded()
 			d.tally.raw.Add(int64(len(p.data)))
-			d.account.move(p, acked)
+			d.account.Ack(&p.Parcel)
 			return outcome{}
 		case failure:
 			return outcome{err: d.drop(p, out.reason, out.err)}
 		case division:
-			d.account.move(p, queued)
+			d.account.Requeue(&p.Parcel)
 			return out
 		case reroute:
 			p.unary = true
-			d.account.move(p, queued)
+			d.account.Requeue(&p.Parcel)
 			continue
 		case retry:
 		}
@@ -226,10 +222,10 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 			return d.abandon(ctx, p)
 		}
 		d.tally.retryable.Add(1)
-		d.account.move(p, queued)
+		d.account.Requeue(&p.Parcel)
 		delay := retryDelay(d.cfg.Retry, failures, out.delay)
 		if !d.cfg.Retry.Enabled || d.tooOld(p, time.Now().Add(delay)) {
-			return outcome{err: d.drop(p, dropRetriesExhausted, out.err)}
+			return outcome{err: d.drop(p, account.RetriesExhausted, out.err)}
 		}
 		p.noteRetry(delay, out.err)
 		if sleep(ctx, delay) != nil {
@@ -256,7 +252,7 @@ func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
 			if ctx.Err() != nil {
 				return outcome{verdict: retry, err: ctx.Err()}
 			}
-			return outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("there is no place for streams of its client")}
+			return outcome{verdict: failure, reason: account.RetriesExhausted, err: errors.New("there is no place for streams of its client")}
 		}
 	}
 	defer d.leave(l)
@@ -289,12 +285,12 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	}
 	data, err := d.signal.OTLPRequest(p.data)
 	if err != nil {
-		return outcome{verdict: failure, reason: dropRejected, err: err}
+		return outcome{verdict: failure, reason: account.Rejected, err: err}
 	}
 	if d.signal == otlpstream.Profiles { // a part of memory that is used again, which only the whole is held by
 		data = bytes.Clone(data)
 	}
-	if !d.account.send(p) {
+	if !d.account.Send(&p.Parcel) {
 		<-ctx.Done()
 		return outcome{verdict: retry, err: ctx.Err()}
 	}
@@ -335,7 +331,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	if d.signal == otlpstream.Profiles && st.Code() == codes.Unimplemented {
 		err = fmt.Errorf("the server takes no profiles, because it is older than they are, or has no pipeline for them: %w", err)
 	}
-	return outcome{verdict: failure, reason: dropRejected, err: err}
+	return outcome{verdict: failure, reason: account.Rejected, err: err}
 }
 
 // ownCredentials tells whether a request shows credentials of the exporter alone. That they are refused, as a token is that has
@@ -359,9 +355,9 @@ func (d *destination) divide(p *delivery, limit int64) outcome {
 	return outcome{verdict: division, limit: limit}
 }
 
-func (d *destination) drop(p *delivery, why dropReason, err error) error {
-	items := p.items
-	d.account.drop(p, why)
+func (d *destination) drop(p *delivery, why account.Reason, err error) error {
+	items := p.Items
+	d.account.Drop(&p.Parcel, why)
 	p.noteResult(why.String())
 	return consumererror.NewPermanent(fmt.Errorf("cannot deliver %d items (%s): %w", items, why, err))
 }
@@ -371,14 +367,14 @@ func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
 	cause := context.Cause(ctx)
 	switch {
 	case !errors.Is(cause, errShutdown):
-		d.account.drop(p, dropCanceled)
-		p.noteResult(dropCanceled.String())
+		d.account.Drop(&p.Parcel, account.Canceled)
+		p.noteResult(account.Canceled.String())
 	case d.stored():
-		d.account.keep(p)
+		d.account.Keep(&p.Parcel)
 		p.noteResult(resultKept)
 	default:
-		d.account.drop(p, dropShutdown)
-		p.noteResult(dropShutdown.String())
+		d.account.Drop(&p.Parcel, account.Shutdown)
+		p.noteResult(account.Shutdown.String())
 	}
 	return outcome{err: cause}
 }

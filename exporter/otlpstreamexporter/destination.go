@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -41,7 +42,7 @@ type destination struct {
 	client configgrpc.ClientConfig
 	set    exporter.Settings
 
-	account account
+	account account.Account
 	tally   *tally
 	helper  component.Component
 	// enqueue gives the helper the request that a context carries.
@@ -192,14 +193,14 @@ func (d *destination) take(ctx context.Context, memory *otlpstream.Memory, items
 	err := d.offer(ctx, memory, items)
 	// Without a queue an error is the outcome of a delivery, and counted there.
 	if err != nil && d.cfg.queue() != nil {
-		d.account.refuse(items)
+		d.account.Refuse(items)
 	}
 	return err
 }
 
 // offer queues encoded data, and leaves it to the caller what becomes of the account if that fails.
 func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, items int) error {
-	d.account.receive(items)
+	d.account.Receive(items)
 	memory.Retain()
 	r := &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch, dest: d}
 	if queue := d.cfg.queue(); d.line != nil && queue != nil && queue.Storage == nil {
@@ -297,7 +298,7 @@ func (d *destination) shutdown(ctx context.Context) error {
 // for, so that it does not arrive twice.
 func (d *destination) rest() {
 	if d.stored() {
-		d.account.rest(d.giveUp)
+		d.account.Rest(d.giveUp)
 	}
 }
 
@@ -318,8 +319,8 @@ func (d *destination) close(context.Context) error {
 	d.running.Wait()
 	t.Stop()
 	d.cutOff()
-	if b := d.account.snapshot(); b.dropped[dropShutdown] > 0 {
-		d.set.Logger.Warn("Shut down before everything was acknowledged", zap.Int64("dropped_items", b.dropped[dropShutdown]))
+	if b := d.account.Balance(); b.Dropped[account.Shutdown] > 0 {
+		d.set.Logger.Warn("Shut down before everything was acknowledged", zap.Int64("dropped_items", b.Dropped[account.Shutdown]))
 	}
 	if d.transport == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
@@ -55,18 +56,18 @@ func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 				settled(t, e.dests[2])
 			}
 		}
-		require.Equal(t, int64(n), settled(t, e.dests[0]).acked)
-		require.Equal(t, int64(n), settled(t, e.dests[2]).acked)
+		require.Equal(t, int64(n), settled(t, e.dests[0]).Acked)
+		require.Equal(t, int64(n), settled(t, e.dests[2]).Acked)
 		require.Len(t, live.seen(), n)
 		for _, stuck := range []*destination{e.dests[1], e.dests[3]} {
 			b := balanced(t, stuck)
-			require.Equal(t, int64(n), b.received)
-			require.Equal(t, int64(n/2), b.dropped[dropQueueFull])
-			require.Equal(t, int64(n/2), b.pending+b.queued)
+			require.Equal(t, int64(n), b.Received)
+			require.Equal(t, int64(n/2), b.Dropped[account.QueueFull])
+			require.Equal(t, int64(n/2), b.Pending+b.Queued)
 		}
 		require.NoError(t, e.Shutdown(context.Background()))
 		for _, stuck := range []*destination{e.dests[1], e.dests[3]} {
-			require.Equal(t, int64(n/2), balanced(t, stuck).dropped[dropShutdown])
+			require.Equal(t, int64(n/2), balanced(t, stuck).Dropped[account.Shutdown])
 		}
 	})
 }
@@ -79,7 +80,7 @@ func TestWhatNoDestinationTakesIsTheCallers(t *testing.T) {
 	e.export(0, 3)
 	require.Error(t, e.ConsumeTraces(context.Background(), spans("over", 1)))
 	for _, d := range e.dests {
-		require.Equal(t, int64(3), balanced(t, d).received)
+		require.Equal(t, int64(3), balanced(t, d).Received)
 	}
 }
 
@@ -116,7 +117,7 @@ func backlog(t *testing.T, kind string, destinations int) int64 {
 	taken := heap() - before
 	for _, d := range e.dests {
 		b := balanced(t, d)
-		require.Equal(t, int64(n), b.queued)
+		require.Equal(t, int64(n), b.Queued)
 	}
 	require.NoError(t, e.Shutdown(context.Background()))
 	require.Greater(t, taken, int64(n*size))
@@ -147,7 +148,7 @@ func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
 		}
 		e.export(0, 20)
 		for _, d := range e.dests {
-			require.Equal(t, int64(20), settled(t, d).acked, "streamed to one, unary to the other, which wants other bytes")
+			require.Equal(t, int64(20), settled(t, d).Acked, "streamed to one, unary to the other, which wants other bytes")
 		}
 		require.Len(t, shared, 20)
 		for _, times := range shared {
@@ -168,15 +169,15 @@ func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
 	set := exportertest.NewNopSettings(metadata.Type)
 	first := startExporter(t, set, d, configure())
 	first.export(0, n)
-	require.Equal(t, int64(n), settled(t, first.dests[0]).acked)
+	require.Equal(t, int64(n), settled(t, first.dests[0]).Acked)
 	require.NoError(t, first.Shutdown(context.Background()))
-	require.Equal(t, int64(n), balanced(t, first.dests[1]).queued, "it waits on disk")
+	require.Equal(t, int64(n), balanced(t, first.dests[1]).Queued, "it waits on disk")
 	require.Len(t, d.disks, 2)
 
 	run(t, away, transport.GRPC)
 	second := startExporter(t, set, d, configure())
-	eventually(t, func() bool { return balanced(t, second.dests[1]).acked == n }, "what was kept arrives")
-	require.Zero(t, balanced(t, second.dests[0]).received, "and is not sent again where it was acknowledged")
+	eventually(t, func() bool { return balanced(t, second.dests[1]).Acked == n }, "what was kept arrives")
+	require.Zero(t, balanced(t, second.dests[0]).Received, "and is not sent again where it was acknowledged")
 	require.Len(t, live.seen(), n)
 }
 
@@ -191,7 +192,7 @@ func TestSnapshotTellsWhatEachDestinationDoes(t *testing.T) {
 		e.export(0, 10)
 		settled(t, e.dests[0])
 		settled(t, e.dests[1])
-		eventually(t, func() bool { return balanced(t, e.dests[2]).pending == 10 }, "all is sent")
+		eventually(t, func() bool { return balanced(t, e.dests[2]).Pending == 10 }, "all is sent")
 		s := e.Snapshot().Destinations
 		require.Len(t, s, 3)
 		require.Equal(t, "a", s[0].Name)

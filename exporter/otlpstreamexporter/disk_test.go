@@ -121,20 +121,20 @@ func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 		crashed := d.crash()
 		require.NoError(t, first.Shutdown(context.Background()))
 		b := first.balanced()
-		require.Equal(t, int64(n), b.queued, "all of it stays on disk")
-		require.Zero(t, b.dropped)
+		require.Equal(t, int64(n), b.Queued, "all of it stays on disk")
+		require.Zero(t, b.Dropped)
 
 		for name, left := range map[string]*disk{"after a shutdown": d, "after a crash": crashed} {
 			s := run(t, &server{stream: echo}, kind)
 			second := startExporter(t, set, left, configure(s.addr))
-			eventually(t, func() bool { return second.balanced().acked == n }, name)
+			eventually(t, func() bool { return second.balanced().Acked == n }, name)
 			require.Len(t, s.names(), n, name)
-			require.Equal(t, int64(n), second.settled().received, name)
+			require.Equal(t, int64(n), second.settled().Received, name)
 			require.NoError(t, second.Shutdown(context.Background()))
 
 			third := startExporter(t, set, left, configure(s.addr))
 			third.export(n, 1)
-			require.Equal(t, int64(1), third.settled().received, "what was acknowledged has left the disk")
+			require.Equal(t, int64(1), third.settled().Received, "what was acknowledged has left the disk")
 		}
 	})
 }
@@ -149,11 +149,11 @@ func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
 				first := startExporter(t, set, d, testConfig(kind, freePort(t), onDisk, impatient, in(modes[0])))
 				first.export(0, n)
 				require.NoError(t, first.Shutdown(t.Context()))
-				require.Equal(t, int64(n), first.balanced().queued)
+				require.Equal(t, int64(n), first.balanced().Queued)
 
 				s := run(t, &server{stream: echo}, kind)
 				second := startExporter(t, set, d, testConfig(kind, s.addr, onDisk, in(modes[1])))
-				eventually(t, func() bool { return second.balanced().acked == n }, "all is delivered")
+				eventually(t, func() bool { return second.balanced().Acked == n }, "all is delivered")
 				require.Len(t, s.names(), n, "with what is in it")
 				require.NotContains(t, s.names(), "")
 			})

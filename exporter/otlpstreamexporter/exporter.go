@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback"
@@ -35,7 +36,7 @@ type streamExporter struct {
 	signal    otlpstream.Signal
 	telemetry *metadata.TelemetryBuilder
 	epoch     uint64
-	encoder   *encoder
+	encoder   *encode.Encoder
 
 	dests []*destination
 	stop  sync.Once
@@ -55,7 +56,7 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	encoder, err := newEncoder()
+	encoder, err := encode.New()
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 	for _, endpoint := range cfg.destinations() {
 		d, err := newDestination(ctx, e, endpoint)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot set up destination %q: %w", endpoint.Name, err), encoder.close())
+			return nil, errors.Join(fmt.Errorf("cannot set up destination %q: %w", endpoint.Name, err), encoder.Close())
 		}
 		e.dests = append(e.dests, d)
 	}
@@ -129,7 +130,7 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 			stopping.Go(func() { errs[i] = d.shutdown(ctx) })
 		}
 		stopping.Wait()
-		e.err = errors.Join(errors.Join(errs...), e.encoder.close(), e.unobserve())
+		e.err = errors.Join(errors.Join(errs...), e.encoder.Close(), e.unobserve())
 		e.telemetry.Shutdown()
 		e.cfg.ending.leave()
 	})
@@ -158,12 +159,12 @@ func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory,
 	}
 	if len(refused) == len(e.dests) {
 		for _, d := range refused {
-			d.account.refuse(items)
+			d.account.Refuse(items)
 		}
 		return errors.Join(errs...)
 	}
 	for _, d := range refused {
-		d.account.overflow(items)
+		d.account.Overflow(items)
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ type tracesExporter struct{ *streamExporter }
 // ConsumeTraces queues traces.
 func (e *tracesExporter) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	e.tap.Traces(td)
-	memory, err := e.encoder.encodeTraces(td)
+	memory, err := e.encoder.Traces(td)
 	return e.consume(ctx, memory, td.SpanCount(), err)
 }
 
@@ -182,7 +183,7 @@ type metricsExporter struct{ *streamExporter }
 // ConsumeMetrics queues metrics.
 func (e *metricsExporter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	e.tap.Metrics(md)
-	memory, err := e.encoder.encodeMetrics(md)
+	memory, err := e.encoder.Metrics(md)
 	return e.consume(ctx, memory, md.DataPointCount(), err)
 }
 
@@ -197,7 +198,7 @@ type logsExporter struct{ *streamExporter }
 // ConsumeLogs queues logs.
 func (e *logsExporter) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	e.tap.Logs(ld)
-	memory, err := e.encoder.encodeLogs(ld)
+	memory, err := e.encoder.Logs(ld)
 	return e.consume(ctx, memory, ld.LogRecordCount(), err)
 }
 
@@ -205,6 +206,6 @@ type profilesExporter struct{ *streamExporter }
 
 // ConsumeProfiles queues profiles.
 func (e *profilesExporter) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	memory, err := e.encoder.encodeProfiles(pd)
+	memory, err := e.encoder.Profiles(pd)
 	return e.consume(ctx, memory, pd.SampleCount(), err)
 }

@@ -73,7 +73,7 @@ func BenchmarkDelivery(b *testing.B) {
 				}
 				sending.Wait()
 				require.NoError(b, e.Shutdown(context.Background()))
-				require.Equal(b, e.balanced().acked, int64(100*len(srv.seen())))
+				require.Equal(b, e.balanced().Acked, int64(100*len(srv.seen())))
 			})
 		}
 	}

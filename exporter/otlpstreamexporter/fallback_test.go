@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -172,7 +173,7 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 						}))
 						for i := range 3 {
 							e.export(i, 1)
-							require.Equal(t, int64(i+1), e.settled().acked)
+							require.Equal(t, int64(i+1), e.settled().Acked)
 						}
 						asked, names := s.seen()
 						require.Equal(t, c.asked, asked)
@@ -224,7 +225,7 @@ func TestEachSignalIsSentToAServerThatKnowsOnlyGzip(t *testing.T) {
 						require.NoError(t, send())
 					}
 					require.NoError(t, c.Shutdown(context.Background()))
-					require.Equal(t, int64(3), balanced(t, e.dests[0]).acked)
+					require.Equal(t, int64(3), balanced(t, e.dests[0]).Acked)
 					asked, names := s.seen()
 					require.Equal(t, []string{"zstd", "gzip", "gzip", "gzip"}, asked)
 					require.Len(t, names, 3)
@@ -241,7 +242,7 @@ func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
 			s := startChoosy(t, kind, &choosy{refusal: refusal})
 			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 			e.export(0, 1)
-			require.Equal(t, int64(1), e.settled().dropped[dropRejected])
+			require.Equal(t, int64(1), e.settled().Dropped[account.Rejected])
 			asked, _ := s.seen()
 			require.Equal(t, []string{"zstd", "gzip", ""}, asked)
 			require.Equal(t, configcompression.TypeZstd, e.dest.fallback.inUse(), "it says nothing about compression")
@@ -254,12 +255,12 @@ func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *test
 		s := startChoosy(t, kind, &choosy{takes: []string{"zstd"}, refusal: http.StatusBadRequest})
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 		e.export(0, 1)
-		require.Equal(t, int64(1), e.settled().acked)
+		require.Equal(t, int64(1), e.settled().Acked)
 		s.mu.Lock()
 		s.takes = nil
 		s.mu.Unlock()
 		e.export(1, 1)
-		require.Equal(t, int64(1), e.settled().dropped[dropRejected])
+		require.Equal(t, int64(1), e.settled().Dropped[account.Rejected])
 		asked, _ := s.seen()
 		require.Len(t, asked, 2)
 	})
@@ -281,7 +282,7 @@ func TestAProxyThatBreaksStreamsCountsAgainstNoRequest(t *testing.T) {
 	}}, transport.GRPC)
 	e := newTestExporter(t, transport.GRPC, s.addr)
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 	streams, _ := s.opened()
 	require.Equal(t, breaks+1, streams)
 }
@@ -313,7 +314,7 @@ func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
 	t.Cleanup(func() { h.Close(); <-done })
 	e := newTestExporter(t, transport.GRPC, listener.Addr().String(), func(cfg *Config) { cfg.Mode = modeUnary })
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 	require.Equal(t, int64(3), calls.Load())
 }
 

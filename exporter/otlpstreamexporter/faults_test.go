@@ -186,7 +186,7 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 			cfg.Streams = 2
 		})
 		e.export(0, n)
-		require.Equal(t, int64(n), e.settled().acked)
+		require.Equal(t, int64(n), e.settled().Acked)
 		require.Len(t, s.names(), n, "each arrived at least once")
 		require.Greater(t, p.cuts, 5)
 		require.LessOrEqual(t, len(s.seen())-n, window*p.cuts, "duplicates are bounded by what was in flight")
@@ -205,20 +205,20 @@ func TestServerRestartsLoseNothing(t *testing.T) {
 			e.export(0, n)
 		}()
 		for range 5 {
-			before := e.balanced().acked
+			before := e.balanced().Acked
 			eventually(t, func() bool {
 				select {
 				case <-done:
 					return true
 				default:
-					return e.balanced().acked > before+50
+					return e.balanced().Acked > before+50
 				}
 			}, "it moves on")
 			s.stop()
 			s.start(t, kind)
 		}
 		<-done
-		require.Equal(t, int64(n), e.settled().acked)
+		require.Equal(t, int64(n), e.settled().Acked)
 		require.Len(t, s.names(), n)
 	})
 }
@@ -237,13 +237,13 @@ func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 			}
 		})
 		e.export(0, 10)
-		require.Equal(t, int64(10), e.settled().acked)
+		require.Equal(t, int64(10), e.settled().Acked)
 		p.hole.Store(true)
 		cut := e.dest.tally.closed[endBroken].Load()
 		e.export(10, 10)
 		eventually(t, func() bool { return e.dest.tally.closed[endBroken].Load() > cut }, "the connection is given up")
 		p.hole.Store(false)
-		require.Equal(t, int64(20), e.settled().acked)
+		require.Equal(t, int64(20), e.settled().Acked)
 		require.Len(t, s.names(), 20)
 	})
 }
@@ -269,10 +269,10 @@ func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
 			require.NoError(t, e.ConsumeTraces(t.Context(), spans(strings.Repeat("x", 1<<20), 1)))
 		}
 		b := e.settled()
-		require.Equal(t, int64(n), b.acked)
+		require.Equal(t, int64(n), b.Acked)
 		eventually(t, func() bool {
 			e.export(0, 1)
-			return e.settled().acked > b.acked
+			return e.settled().Acked > b.Acked
 		}, "the next stream works")
 	})
 }
@@ -288,10 +288,10 @@ func TestAStallIsNotALoss(t *testing.T) {
 		p.stall.Lock()
 		t.Cleanup(stalled)
 		e.export(1, 100)
-		eventually(t, func() bool { return e.balanced().pending == 100 }, "all of it is on its way")
+		eventually(t, func() bool { return e.balanced().Pending == 100 }, "all of it is on its way")
 		require.Len(t, s.seen(), 1)
 		stalled()
-		require.Equal(t, int64(101), e.settled().acked)
+		require.Equal(t, int64(101), e.settled().Acked)
 		require.Len(t, s.seen(), 101)
 	})
 }

@@ -65,8 +65,8 @@ func FuzzAnswers(f *testing.F) {
 		require.NoError(t, e.Shutdown(context.Background()))
 		require.Less(t, time.Since(begun), patience/2)
 		b := e.balanced()
-		require.Equal(t, int64(1+2+3), b.received)
-		require.Zero(t, b.queued+b.pending)
+		require.Equal(t, int64(1+2+3), b.Received)
+		require.Zero(t, b.Queued+b.Pending)
 		require.Zero(t, e.dest.common.slots[0].current)
 	})
 }

@@ -57,7 +57,7 @@ func TestLogAndStatusTellWhenADestinationGoesAndComesBack(t *testing.T) {
 				eventually(t, func() bool { return !e.Snapshot().Destinations[0].Healthy }, "it is noticed")
 				require.True(t, e.Snapshot().Destinations[1].Healthy)
 				live.start(t, kind)
-				require.Equal(t, int64(20), e.settled().acked)
+				require.Equal(t, int64(20), e.settled().Acked)
 				eventually(t, func() bool { return e.Snapshot().Destinations[0].Healthy }, "this, too")
 				require.NoError(t, e.Shutdown(t.Context()))
 				require.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.all())

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -90,20 +91,20 @@ func startExporter(tb testing.TB, set exporter.Settings, host component.Host, cf
 }
 
 // balanced asserts that every item is in exactly one place, and returns the account.
-func balanced(tb testing.TB, d *destination) balance {
-	b := d.account.snapshot()
-	sum := b.queued + b.pending + b.acked
-	for _, n := range b.dropped {
+func balanced(tb testing.TB, d *destination) account.Balance {
+	b := d.account.Balance()
+	sum := b.Queued + b.Pending + b.Acked
+	for _, n := range b.Dropped {
 		require.GreaterOrEqual(tb, n, int64(0))
 		sum += n
 	}
-	require.Equal(tb, b.received, sum, "%+v", b)
-	require.GreaterOrEqual(tb, min(b.queued, b.pending, b.acked, b.requests, b.bytes), int64(0))
-	require.Equal(tb, b.pending == 0, b.requests == 0, "%+v", b)
+	require.Equal(tb, b.Received, sum, "%+v", b)
+	require.GreaterOrEqual(tb, min(b.Queued, b.Pending, b.Acked, b.Requests, b.Bytes), int64(0))
+	require.Equal(tb, b.Pending == 0, b.Requests == 0, "%+v", b)
 	return b
 }
 
-func (e *testExporter) balanced() balance { return balanced(e.tb, e.dest) }
+func (e *testExporter) balanced() account.Balance { return balanced(e.tb, e.dest) }
 
 func spans(name string, n int) ptrace.Traces {
 	td := ptrace.NewTraces()
@@ -124,18 +125,18 @@ func (e *testExporter) export(first, n int) {
 func batch(i int) string { return fmt.Sprintf("batch-%d", i) }
 
 // settled waits until nothing is queued or pending, for as long as requests come to their end, and returns the account.
-func settled(tb testing.TB, d *destination) balance {
-	ended := func(b balance) int64 { return b.received - b.queued - b.pending }
+func settled(tb testing.TB, d *destination) account.Balance {
+	ended := func(b account.Balance) int64 { return b.Received - b.Queued - b.Pending }
 	for {
 		before := balanced(tb, d)
-		if before.queued+before.pending == 0 {
+		if before.Queued+before.Pending == 0 {
 			return before
 		}
 		eventually(tb, func() bool { return ended(balanced(tb, d)) > ended(before) }, "what is queued or pending comes to its end")
 	}
 }
 
-func (e *testExporter) settled() balance { return settled(e.tb, e.dest) }
+func (e *testExporter) settled() account.Balance { return settled(e.tb, e.dest) }
 
 // eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
 func eventually(tb testing.TB, f func() bool, message string) {

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
@@ -70,7 +71,7 @@ func TestPlainServersAreSentWhatTheyExpect(t *testing.T) {
 		cfg.Client.UserAgent = "bird"
 	})
 	e.export(0, 3)
-	require.Equal(t, int64(3), e.settled().acked)
+	require.Equal(t, int64(3), e.settled().Acked)
 	require.False(t, e.dest.modes.streaming())
 	r, body := s.last()
 	require.Equal(t, "/otlp/v1/traces", r.URL.Path)
@@ -120,7 +121,7 @@ func TestAPlainServerThatIsBusyIsWaitedFor(t *testing.T) {
 	e := newTestExporter(t, transport.HTTP, s.URL)
 	begun := time.Now()
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 	require.Equal(t, int64(3), s.calls.Load())
 	require.GreaterOrEqual(t, time.Since(begun), time.Second)
 }
@@ -129,7 +130,7 @@ func TestWhatAPlainServerRefusesIsCounted(t *testing.T) {
 	s := startPlain(t, func(_ int64, w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) })
 	e := newTestExporter(t, transport.HTTP, s.URL)
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().dropped[dropRejected])
+	require.Equal(t, int64(1), e.settled().Dropped[account.Rejected])
 }
 
 func TestAQueueOnDiskServesPlainServers(t *testing.T) {
@@ -138,10 +139,10 @@ func TestAQueueOnDiskServesPlainServers(t *testing.T) {
 	away := startExporter(t, set, d, testConfig(transport.HTTP, freePort(t), onDisk, impatient))
 	away.export(0, n)
 	require.NoError(t, away.Shutdown(context.Background()))
-	require.Zero(t, away.balanced().dropped)
+	require.Zero(t, away.balanced().Dropped)
 	s := startPlain(t, nil)
 	e := startExporter(t, set, d, testConfig(transport.HTTP, s.URL, onDisk))
-	eventually(t, func() bool { return e.balanced().acked == n }, "all of it arrives")
+	eventually(t, func() bool { return e.balanced().Acked == n }, "all of it arrives")
 }
 
 // signing adds a header to each request.
@@ -183,7 +184,7 @@ func TestPlainServersAreSentWhatAnAuthenticatorAdds(t *testing.T) {
 		cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: component.MustNewID("signer")})
 	}))
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 	r, _ := s.last()
 	require.Equal(t, "signed", r.Header.Get("Authorization"))
 }

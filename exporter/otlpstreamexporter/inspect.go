@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -24,15 +25,15 @@ func (e *streamExporter) inspection() inspect.Source {
 func (e *streamExporter) flow() inspect.Flow {
 	f := inspect.Flow{Dropped: map[string]int64{}}
 	for _, d := range e.dests {
-		b := d.account.snapshot()
-		f.In = max(f.In, b.received)
-		f.Out += b.acked
+		b := d.account.Balance()
+		f.In = max(f.In, b.Received)
+		f.Out += b.Acked
 		f.WireBytes += d.tally.wire.Load()
 		f.RawBytes += d.tally.raw.Load()
-		f.QueuedItems += b.queued
-		for reason, n := range b.dropped {
+		f.QueuedItems += b.Queued
+		for reason, n := range b.Dropped {
 			if n > 0 {
-				f.Dropped[dropReason(reason).String()] += n
+				f.Dropped[account.Reason(reason).String()] += n
 			}
 		}
 	}

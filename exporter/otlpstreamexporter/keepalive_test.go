@@ -44,9 +44,9 @@ func TestAServerOfGRPCsDefaultsIsNotOffended(t *testing.T) {
 	require.NoError(t, err)
 	e := newTestExporter(t, transport.GRPC, "127.0.0.1:"+port)
 	e.export(0, 1)
-	for e.balanced().acked == 0 && time.Since(begun) < 2*time.Minute {
+	for e.balanced().Acked == 0 && time.Since(begun) < 2*time.Minute {
 		time.Sleep(100 * time.Millisecond)
 	}
 	require.Len(t, s.seen(), 1, "nothing is sent twice")
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 }

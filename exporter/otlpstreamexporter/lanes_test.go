@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 )
@@ -73,7 +74,7 @@ func TestRequestsWithoutAPlaceAreCounted(t *testing.T) {
 	require.Equal(t, -1, s.seen()[1].stream, "as a unary request")
 	require.Equal(t, int64(1), e.dest.tally.crowded.Load())
 	close(hold)
-	require.Equal(t, int64(2), e.settled().acked)
+	require.Equal(t, int64(2), e.settled().Acked)
 }
 
 func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
@@ -85,8 +86,8 @@ func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
 		require.NoError(t, e.ConsumeTraces(bad, spans("bad", 1)))
 		require.NoError(t, e.ConsumeTraces(good, spans("good", 1)))
 		b := e.settled()
-		require.Equal(t, int64(1), b.acked)
-		require.Equal(t, int64(1), b.dropped[dropRejected])
+		require.Equal(t, int64(1), b.Acked)
+		require.Equal(t, int64(1), b.Dropped[account.Rejected])
 	})
 }
 
@@ -111,7 +112,7 @@ func TestOriginsComeAndGo(t *testing.T) {
 			ctx, _ := originNamed(fmt.Sprint(i % 9))
 			eventually(t, func() bool { return e.ConsumeTraces(ctx, spans(batch(i), 1)) == nil }, "there is room")
 		}
-		require.Equal(t, int64(n), e.settled().acked)
+		require.Equal(t, int64(n), e.settled().Acked)
 		require.Len(t, s.names(), n)
 		require.LessOrEqual(t, e.dest.origins(), 4)
 	})

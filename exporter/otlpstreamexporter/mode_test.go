@@ -23,7 +23,7 @@ func TestUnimplementedFallsBackToUnaryAndProbesAgain(t *testing.T) {
 		old := run(t, &server{}, kind)
 		e := newTestExporter(t, kind, old.addr, func(cfg *Config) { cfg.ReprobeInterval = 100 * time.Millisecond })
 		e.export(0, 50)
-		require.Equal(t, int64(50), e.settled().acked)
+		require.Equal(t, int64(50), e.settled().Acked)
 		require.Len(t, old.names(), 50)
 		require.Len(t, old.seen(), 50, "what the refused stream had was not lost, nor doubled")
 		require.False(t, e.dest.modes.streaming())
@@ -37,7 +37,7 @@ func TestUnimplementedFallsBackToUnaryAndProbesAgain(t *testing.T) {
 			i++
 			return e.dest.modes.streaming()
 		}, "it streams")
-		require.Equal(t, int64(i), e.settled().acked)
+		require.Equal(t, int64(i), e.settled().Acked)
 	})
 }
 
@@ -80,7 +80,7 @@ func TestUnavailableDoesNotFallBack(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
-		require.Equal(t, int64(10), e.settled().acked)
+		require.Equal(t, int64(10), e.settled().Acked)
 		for _, r := range s.seen() {
 			require.NotEqual(t, -1, r.stream)
 		}
@@ -142,7 +142,7 @@ func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
 	}}, transport.GRPC)
 	e := newTestExporter(t, transport.GRPC, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 	e.export(0, 300)
-	require.Equal(t, int64(300), e.settled().acked)
+	require.Equal(t, int64(300), e.settled().Acked)
 	require.Len(t, s.names(), 300)
 	require.True(t, e.dest.modes.streaming(), "one server that refuses is no reason to stop streaming")
 }

@@ -59,7 +59,7 @@ func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
 	})
 	const before = 30
 	e.export(0, before)
-	require.Equal(t, int64(before), e.settled().acked)
+	require.Equal(t, int64(before), e.settled().Acked)
 	require.Len(t, old.seen(), before)
 
 	names.set("gateway", old.addr, added.addr)
@@ -74,6 +74,6 @@ func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
 	}
 	more(added)
 	more(old)
-	require.Equal(t, int64(n), e.settled().acked)
+	require.Equal(t, int64(n), e.settled().Acked)
 	require.Equal(t, n, len(old.seen())+len(added.seen()), "nothing was sent twice")
 }

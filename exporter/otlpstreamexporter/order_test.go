@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -99,7 +100,7 @@ func TestRequestsAreSentInOrder(t *testing.T) {
 					ctx, _ := originNamed("a")
 					eventually(t, func() bool { return e.ConsumeTraces(ctx, spans(batch(i), 1)) == nil }, "there is room")
 				}
-				require.Equal(t, int64(n), e.settled().acked)
+				require.Equal(t, int64(n), e.settled().Acked)
 				require.Equal(t, batches(n), s.firsts())
 				require.LessOrEqual(t, k.most, c.most)
 				if c.most > 1 {
@@ -124,7 +125,7 @@ func TestAQueueOnDiskIsSentInOrder(t *testing.T) {
 
 		s := run(t, &server{stream: (&keeper{}).serve, header: keepsOrder}, kind)
 		second := startExporter(t, set, d, testConfig(kind, s.addr, onDisk, inOrder))
-		eventually(t, func() bool { return second.balanced().acked == n }, "all is delivered")
+		eventually(t, func() bool { return second.balanced().Acked == n }, "all is delivered")
 		require.ElementsMatch(t, batches(n), s.firsts())
 		var waited []string
 		behind := map[string]bool{}
@@ -159,7 +160,7 @@ func TestOrderOutlivesRequestsThatAreGivenUp(t *testing.T) {
 	const n = 99
 	e.export(0, n) // the queue refuses some at first
 	b := e.settled()
-	require.Equal(t, int64(n/3), b.dropped[dropRejected])
-	require.Equal(t, int64(n-n/3), b.acked)
+	require.Equal(t, int64(n/3), b.Dropped[account.Rejected])
+	require.Equal(t, int64(n-n/3), b.Acked)
 	require.Equal(t, batches(n), s.firsts())
 }

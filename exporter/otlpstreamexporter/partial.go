@@ -43,7 +43,7 @@ func (d *destination) partial(p *delivery, rejected int, message string, now tim
 		return
 	}
 	if rejected > 0 {
-		d.account.reject(p, rejected)
+		d.account.Reject(&p.Parcel, rejected)
 	}
 	items, requests, due := d.complaints.due(rejected, now)
 	if !due {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -39,8 +40,8 @@ func TestAPartThatIsRefusedIsCountedAndLogged(t *testing.T) {
 			require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(i), 3)))
 		}
 		b := e.settled()
-		require.Equal(t, int64(n), b.acked)
-		require.Equal(t, int64(2*n), b.dropped[dropRejected])
+		require.Equal(t, int64(n), b.Acked)
+		require.Equal(t, int64(2*n), b.Dropped[account.Rejected])
 		require.Len(t, s.names(), n)
 		require.Equal(t, 1, logs.Len(), "not a line for each")
 		require.Equal(t, map[string]any{"endpoint": s.addr, "rejected_items": int64(2), "requests": int64(1), "message": "too old"}, logs.All()[0].ContextMap())
@@ -79,8 +80,8 @@ func TestWhatIsSaidOfPartsIsDoubted(t *testing.T) {
 	}}, transport.GRPC)
 	e := newTestExporter(t, transport.GRPC, s.addr)
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 	require.NoError(t, e.ConsumeTraces(context.Background(), spans("b", 3)))
 	b := e.settled()
-	require.Equal(t, []int64{1, 3}, []int64{b.acked, b.dropped[dropRejected]})
+	require.Equal(t, []int64{1, 3}, []int64{b.Acked, b.Dropped[account.Rejected]})
 }

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/encode"
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -35,10 +37,10 @@ func profiles(n, samples int) pprofile.Profiles {
 }
 
 func encodedProfiles(tb testing.TB, pd pprofile.Profiles) []byte {
-	e, err := newEncoder()
+	e, err := encode.New()
 	require.NoError(tb, err)
-	defer e.close()
-	m, err := e.encodeProfiles(pd)
+	defer e.Close()
+	m, err := e.Profiles(pd)
 	require.NoError(tb, err)
 	return m.Bytes()
 }
@@ -118,7 +120,7 @@ func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
 		defer func() { require.NoError(t, e.Shutdown(context.Background())) }()
 		require.ErrorContains(t, e.ConsumeProfiles(t.Context(), profiles(1, 5)), "the server takes no profiles")
 		b := balanced(t, e.(*profilesExporter).dests[0])
-		require.Equal(t, int64(5), b.dropped[dropRejected])
+		require.Equal(t, int64(5), b.Dropped[account.Rejected])
 		require.Empty(t, s.seen())
 	})
 }
@@ -127,8 +129,8 @@ func TestAProfileThatIsTooLargeIsDropped(t *testing.T) {
 	d := &destination{
 		streamExporter: &streamExporter{signal: otlpstream.Profiles, cfg: testConfig(transport.GRPC, "nowhere:1")}, tally: &tally{},
 	}
-	d.account.receive(500)
+	d.account.Receive(500)
 	p := d.newDelivery(t.Context(), encodedProfiles(t, profiles(1, 500)), 500)
 	require.ErrorContains(t, d.inParts(t.Context(), p, 200), "cannot be divided")
-	require.Equal(t, int64(500), balanced(t, d).dropped[dropTooLarge])
+	require.Equal(t, int64(500), balanced(t, d).Dropped[account.TooLarge])
 }

@@ -98,7 +98,7 @@ func overASlowLink(t *testing.T, kind string, slower int) slowLink {
 	e.bulky(slowLinkRequests)
 	b := e.settled()
 	return slowLink{
-		acked: int(b.acked), seen: len(s.seen()),
+		acked: int(b.Acked), seen: len(s.seen()),
 		cut: int(e.dest.tally.closed[endBroken].Load() + e.dest.tally.closed[endSilent].Load()), unexpected: int(e.dest.tally.unexpected.Load()),
 	}
 }
@@ -109,16 +109,16 @@ func TestAnAnswerThatNeverComesIsNoticedOnABusyStream(t *testing.T) {
 		e := newTestExporter(t, kind, s.addr)
 		half := e.cfg.AckTimeout / 2
 		e.export(0, 4)
-		eventually(t, func() bool { return e.balanced().acked == 3 }, "the others are answered")
+		eventually(t, func() bool { return e.balanced().Acked == 3 }, "the others are answered")
 		e.export(4, 1)
-		eventually(t, func() bool { return e.balanced().acked == 4 }, "so is one that is sent later")
+		eventually(t, func() bool { return e.balanced().Acked == 4 }, "so is one that is sent later")
 		for i, at := range []time.Duration{0, half, 3 * half} {
 			require.Equal(t, 1, s.names()[batch(3)])
 			e.export(5+i, 1)
-			eventually(t, func() bool { return e.balanced().acked == int64(5+i) }, "others are answered all the time")
+			eventually(t, func() bool { return e.balanced().Acked == int64(5+i) }, "others are answered all the time")
 			e.expire(at)
 		}
-		require.Equal(t, int64(8), e.settled().acked)
+		require.Equal(t, int64(8), e.settled().Acked)
 		require.Equal(t, 2, s.names()[batch(3)])
 		streams, _ := s.opened()
 		require.Equal(t, 1, streams, "the stream has done nothing wrong")
@@ -140,14 +140,14 @@ func TestAStuckStreamIsReplacedWhileOthersWork(t *testing.T) {
 		})
 		next := 0
 		eventually(t, func() bool {
-			if b := e.balanced(); b.queued+b.pending < 64 {
+			if b := e.balanced(); b.Queued+b.Pending < 64 {
 				e.export(next, 1)
 				next++
 			}
 			streams, open := s.opened()
 			return streams >= 3 && open == 2 // more, where all answers are late
 		}, "another stream is in its place")
-		require.Equal(t, int64(next), e.settled().acked, "what the stuck one carried comes over another")
+		require.Equal(t, int64(next), e.settled().Acked, "what the stuck one carried comes over another")
 		require.Positive(t, e.dest.tally.closed[endSilent].Load())
 	})
 }

@@ -33,7 +33,7 @@ func TestStreamsAreReopenedAtTheirAge(t *testing.T) {
 			return streams >= 5
 		}, "streams come and go")
 		b := e.settled()
-		require.Equal(t, int64(i), b.acked)
+		require.Equal(t, int64(i), b.Acked)
 		require.Len(t, s.seen(), i, "and nothing was resent")
 		eventually(t, func() bool { _, open := s.opened(); return open <= 1 }, "the old ones are closed")
 	})
@@ -54,7 +54,7 @@ func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 		streams, _ := s.opened()
 		require.Equal(t, 1, streams, "and has no successor")
 		e.export(1, 1)
-		require.Equal(t, int64(2), e.settled().acked)
+		require.Equal(t, int64(2), e.settled().Acked)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 		require.Greater(t, took, (enough-4)*e.cfg.Retry.MaxInterval/2, "with pauses between")
 		eventually(t, func() bool { return logs.FilterMessageSnippet("does not answer").Len() == 1 }, "and the log says so, once")
 		well.Store(true)
-		require.Equal(t, int64(3), e.settled().acked)
+		require.Equal(t, int64(3), e.settled().Acked)
 		require.True(t, e.dest.snapshot().Healthy)
 		require.Len(t, s.names(), 3)
 	})
@@ -156,10 +156,10 @@ func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 		t.Cleanup(finish) // or the server would never stop
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 		e.export(0, 20)
-		eventually(t, func() bool { return e.balanced().acked == 9 }, "the new stream works")
+		eventually(t, func() bool { return e.balanced().Acked == 9 }, "the new stream works")
 		eventually(t, func() bool { _, open := s.opened(); return open == 2 }, "while the old one is open")
 		finish()
-		require.Equal(t, int64(20), e.settled().acked)
+		require.Equal(t, int64(20), e.settled().Acked)
 		require.Len(t, s.seen(), 20, "nothing was resent")
 	})
 }
@@ -210,7 +210,7 @@ func TestABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
 			cfg.Rebalance.Requests = 10
 		})
 		e.export(0, 110)
-		require.Equal(t, int64(110), e.settled().acked)
+		require.Equal(t, int64(110), e.settled().Acked)
 		others := map[string]int64{transport.GRPC: 1}[kind] // for unary requests
 		require.Equal(t, 10+others, connections.Load(), "one for each stream")
 		require.Len(t, servers[0].seen(), 55)

@@ -24,7 +24,7 @@ func TestBothModesDeliver(t *testing.T) {
 				s := run(t, &server{stream: echo}, kind)
 				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = mode })
 				e.export(0, 50)
-				require.Equal(t, int64(50), e.settled().acked)
+				require.Equal(t, int64(50), e.settled().Acked)
 				require.Len(t, s.names(), 50)
 				streams, _ := s.opened()
 				require.Equal(t, mode == modeUnary, streams == 0)
@@ -49,7 +49,7 @@ func TestOneUnaryRequestAtATime(t *testing.T) {
 			cfg.InFlight.Requests = 1
 		})
 		e.export(0, 20)
-		require.Equal(t, int64(20), e.settled().acked)
+		require.Equal(t, int64(20), e.settled().Acked)
 		require.Zero(t, most.Load(), "so many at a time")
 		for _, r := range s.seen() {
 			require.Zero(t, r.id, "the ID is not used")
@@ -76,7 +76,7 @@ func TestRequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, n)
-		require.Equal(t, int64(n), e.settled().acked)
+		require.Equal(t, int64(n), e.settled().Acked)
 	})
 }
 
@@ -140,8 +140,8 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 				eventually(t, func() bool { return len(s.seen()) == before+5 }, "the window is full")
 				require.Never(t, func() bool { return len(s.seen()) > before+5 }, 50*time.Millisecond, time.Millisecond)
 				b := e.balanced()
-				require.Equal(t, int64(5), b.pending)
-				require.Equal(t, int64(3), b.queued)
+				require.Equal(t, int64(5), b.Pending)
+				require.Equal(t, int64(3), b.Queued)
 				require.Error(t, func() (err error) {
 					for i := 0; i < 30 && err == nil; i++ {
 						err = e.ConsumeTraces(context.Background(), spans("over", 1))

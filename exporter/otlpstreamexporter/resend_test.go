@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 )
 
 // breaking breaks its first stream once it has n requests.
@@ -36,7 +38,7 @@ func TestUnacknowledgedRequestsAreResent(t *testing.T) {
 		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, k)
-		require.Equal(t, int64(k), e.settled().acked)
+		require.Equal(t, int64(k), e.settled().Acked)
 		ids := map[string]uint64{}
 		for _, r := range s.seen() {
 			if r.stream == 0 {
@@ -58,10 +60,10 @@ func TestResendingCanBeTurnedOff(t *testing.T) {
 		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.ResendUnacked = false })
 		e.export(0, k)
-		require.Equal(t, int64(k), e.settled().dropped[dropStreamLost])
+		require.Equal(t, int64(k), e.settled().Dropped[account.StreamLost])
 		require.Len(t, s.seen(), k)
 		e.export(k, 1)
-		require.Equal(t, int64(1), e.settled().acked)
+		require.Equal(t, int64(1), e.settled().Acked)
 	})
 }
 
@@ -82,7 +84,7 @@ func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.InFlight.Requests = window })
 		e.export(0, n)
-		require.Equal(t, int64(n), e.settled().acked)
+		require.Equal(t, int64(n), e.settled().Acked)
 		require.Len(t, s.names(), n, "at least once")
 		require.LessOrEqual(t, len(s.seen())-n, window*breaks)
 	})
@@ -105,8 +107,8 @@ func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 30)
 		b := e.settled()
-		require.Equal(t, int64(29), b.acked)
-		require.Equal(t, int64(1), b.dropped[dropRejected])
+		require.Equal(t, int64(29), b.Acked)
+		require.Equal(t, int64(1), b.Dropped[account.Rejected])
 		require.LessOrEqual(t, s.names()[batch(7)], 1+strikesOut)
 	})
 }
@@ -117,7 +119,7 @@ func TestAPayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
 		e := newTestExporter(t, kind, s.addr)
 		data := slices.Clone(testRequest(t, batch(0)))
 		req := &request{data: slices.Clone(data), items: 1, epoch: e.epoch}
-		e.dest.account.receive(1)
+		e.dest.account.Receive(1)
 		e.export(1, 9)
 		require.NoError(t, e.dest.deliver(context.Background(), req))
 		e.settled()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
@@ -41,14 +42,14 @@ func TestShutdownWaitsForAcks(t *testing.T) {
 		}
 		close(release)
 		require.NoError(t, <-stopped)
-		require.Equal(t, int64(5), e.balanced().acked)
+		require.Equal(t, int64(5), e.balanced().Acked)
 
 		muted := run(t, &server{stream: mute}, kind)
 		e = newTestExporter(t, kind, muted.addr, func(cfg *Config) { cfg.Shutdown.Timeout = 50 * time.Millisecond })
 		e.export(0, 5)
 		eventually(t, func() bool { return len(muted.seen()) == 5 }, "they arrive")
 		require.NoError(t, e.Shutdown(context.Background()))
-		require.Equal(t, int64(5), e.balanced().dropped[dropShutdown])
+		require.Equal(t, int64(5), e.balanced().Dropped[account.Shutdown])
 	})
 }
 
@@ -61,7 +62,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		require.NoError(t, e.Shutdown(ctx))
-		require.Equal(t, int64(1), e.balanced().dropped[dropShutdown])
+		require.Equal(t, int64(1), e.balanced().Dropped[account.Shutdown])
 	})
 }
 
@@ -75,8 +76,8 @@ func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 		require.NoError(t, e.Shutdown(context.Background()))
 		require.Less(t, time.Since(begun), patience/2)
 		b := e.balanced()
-		require.Equal(t, int64(10), b.dropped[dropShutdown], "pending and queued alike")
-		require.Equal(t, b.received, b.dropped[dropShutdown])
+		require.Equal(t, int64(10), b.Dropped[account.Shutdown], "pending and queued alike")
+		require.Equal(t, b.Received, b.Dropped[account.Shutdown])
 	})
 }
 
@@ -101,7 +102,7 @@ func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 						begun := time.Now()
 						require.NoError(t, e.Shutdown(context.Background()))
 						require.Less(t, time.Since(begun), patience/2)
-						require.Equal(t, int64(n), e.balanced().queued)
+						require.Equal(t, int64(n), e.balanced().Queued)
 
 						s := run(t, &server{stream: echo, unary: func(context.Context, string) error { return nil }}, kind)
 						next := startExporter(t, set, storage, configure(s.addr))
@@ -146,8 +147,8 @@ func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
 		close(release)
 		require.NoError(t, <-stopped)
 		b := e.balanced()
-		require.Equal(t, int64(window), b.acked)
-		require.Equal(t, int64(n-window), b.queued)
+		require.Equal(t, int64(window), b.Acked)
+		require.Equal(t, int64(n-window), b.Queued)
 		require.Len(t, s.seen(), window)
 	})
 }
@@ -179,7 +180,7 @@ func TestSignalsHaveOneTimeToEndIn(t *testing.T) {
 	begun := time.Now()
 	require.NoError(t, e.Shutdown(context.Background()))
 	require.Less(t, time.Since(begun), patience/2)
-	require.Equal(t, int64(5), e.balanced().dropped[dropShutdown])
+	require.Equal(t, int64(5), e.balanced().Dropped[account.Shutdown])
 	require.NoError(t, logs.Shutdown(context.Background()))
 	require.Zero(t, cfg.ending.alive)
 }

@@ -181,7 +181,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 				return false
 			}
 		}
-		if !s.account.send(p) {
+		if !s.account.Send(&p.Parcel) {
 			s.mu.Unlock()
 			return false
 		}
@@ -191,7 +191,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		} else {
 			e = s.pending.Add(p, now)
 		}
-		message := otlpstream.Request{ID: e.ID, Data: p.data, Memory: p.memory, Items: uint64(p.items), Attempt: p.sent}
+		message := otlpstream.Request{ID: e.ID, Data: p.data, Memory: p.memory, Items: uint64(p.Items), Attempt: p.sent}
 		if s.propagates {
 			message.Trace = p.traceContext()
 		}

@@ -3,7 +3,11 @@
 
 package otlpstreamexporter
 
-import "time"
+import (
+	"time"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+)
 
 // Snapshot is the state of an exporter at a moment, for people to look at.
 type Snapshot struct {
@@ -58,13 +62,13 @@ func (e *streamExporter) Snapshot() Snapshot {
 }
 
 func (d *destination) snapshot() DestinationSnapshot {
-	b := d.account.snapshot()
+	b := d.account.Balance()
 	s := DestinationSnapshot{
 		Name: d.name, Endpoint: d.client.Endpoint,
 		Healthy: d.health.well(), Streaming: d.modes.streaming(),
 		MaxMessage:       d.maxMessage.Load(),
-		Items:            Items{Received: b.received, Queued: b.queued, Pending: b.pending, Acked: b.acked, Dropped: map[string]int64{}},
-		InFlightRequests: b.requests, InFlightBytes: b.bytes,
+		Items:            Items{Received: b.Received, Queued: b.Queued, Pending: b.Pending, Acked: b.Acked, Dropped: map[string]int64{}},
+		InFlightRequests: b.Requests, InFlightBytes: b.Bytes,
 		Opened: d.tally.opened.Load(), Closed: map[string]int64{},
 		AckLatency:     d.tally.acks.snapshot(),
 		Resent:         d.tally.resent.Load(),
@@ -74,9 +78,9 @@ func (d *destination) snapshot() DestinationSnapshot {
 		HeldFor:        max(0, d.gate.left(time.Now())),
 		Throttled:      time.Duration(d.tally.throttledFor.Load()),
 	}
-	for reason, n := range b.dropped {
+	for reason, n := range b.Dropped {
 		if n > 0 {
-			s.Items.Dropped[dropReason(reason).String()] = n
+			s.Items.Dropped[account.Reason(reason).String()] = n
 		}
 	}
 	for reason := range d.tally.closed {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -36,8 +37,8 @@ func TestTooLargeRequestsAreSentInParts(t *testing.T) {
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 1000)))
 		e.export(1, 9)
 		b := e.settled()
-		require.Equal(t, int64(1010), b.acked)
-		require.Equal(t, b.received, b.acked)
+		require.Equal(t, int64(1010), b.Acked)
+		require.Equal(t, b.Received, b.Acked)
 		require.Equal(t, 1000, s.itemsOf("big"))
 		require.Greater(t, s.names()["big"], 10)
 		require.Equal(t, int64(1), e.Snapshot().Destinations[0].Divided)
@@ -55,8 +56,8 @@ func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
 		poison.At(50).SetName(strings.Repeat("x", 1000))
 		require.NoError(t, e.ConsumeTraces(context.Background(), td))
 		b := e.settled()
-		require.Equal(t, int64(1), b.dropped[dropTooLarge])
-		require.Equal(t, int64(100), b.acked)
+		require.Equal(t, int64(1), b.Dropped[account.TooLarge])
+		require.Equal(t, int64(100), b.Acked)
 		require.Equal(t, 99, s.itemsOf("fine"))
 	})
 }
@@ -95,7 +96,7 @@ func TestTheLimitIsLearntFromRefusals(t *testing.T) {
 				require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 100)))
 				e.export(0, 5)
 				b := e.settled()
-				require.Equal(t, b.received, b.acked, "%+v", b)
+				require.Equal(t, b.Received, b.Acked, "%+v", b)
 				taken := 0
 				for _, r := range s.seen() {
 					if r.name == "big" && r.items <= 10 {
@@ -125,9 +126,9 @@ func TestUnaryRequestsAreDividedToo(t *testing.T) {
 	}
 	require.NoError(t, e.ConsumeTraces(context.Background(), td))
 	b := e.settled()
-	require.Positive(t, b.dropped[dropTooLarge], "the part with what it will not have")
-	require.Equal(t, int64(100), b.acked+b.dropped[dropTooLarge])
-	require.Less(t, b.dropped[dropTooLarge], int64(20))
+	require.Positive(t, b.Dropped[account.TooLarge], "the part with what it will not have")
+	require.Equal(t, int64(100), b.Acked+b.Dropped[account.TooLarge])
+	require.Less(t, b.Dropped[account.TooLarge], int64(20))
 }
 
 func TestPartsSurviveAShutdownOnDisk(t *testing.T) {
@@ -146,9 +147,9 @@ func TestPartsSurviveAShutdownOnDisk(t *testing.T) {
 	e.export(0, 1)
 	e.settled()
 	require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 100)))
-	eventually(t, func() bool { b := e.balanced(); return b.acked > 1 && b.pending > 0 }, "some parts are acknowledged")
+	eventually(t, func() bool { b := e.balanced(); return b.Acked > 1 && b.Pending > 0 }, "some parts are acknowledged")
 	require.NoError(t, e.Shutdown(context.Background()))
 	b := e.balanced()
-	require.Zero(t, b.dropped)
-	require.Equal(t, int64(101), b.acked+b.queued)
+	require.Zero(t, b.Dropped)
+	require.Equal(t, int64(101), b.Acked+b.Queued)
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -96,10 +97,10 @@ func (s *slot) pointless(e *entry, p *delivery) bool {
 		return !s.pending.Holds(e)
 	}
 	if s.tooOld(p, time.Now()) {
-		p.done <- outcome{verdict: failure, reason: dropRetriesExhausted, err: errors.New("no stream could be opened")}
+		p.done <- outcome{verdict: failure, reason: account.RetriesExhausted, err: errors.New("no stream could be opened")}
 		return true
 	}
-	return s.account.isSettled(p)
+	return s.account.Settled(&p.Parcel)
 }
 
 // failed notes that a stream could not be opened. It returns true when nothing is left to be sent on it.
@@ -118,7 +119,7 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 			return false
 		}
 		if e == nil || s.pending.Take(e.ID) != nil {
-			p.done <- outcome{verdict: failure, reason: dropRejected, err: err}
+			p.done <- outcome{verdict: failure, reason: account.Rejected, err: err}
 		}
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 )
 
@@ -61,16 +62,16 @@ func (e *streamExporter) observeAccounts() error {
 	t := e.telemetry
 	accounts, err := metadata.Meter(e.set.TelemetrySettings).RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, d := range e.dests {
-			b := d.account.snapshot()
-			o.ObserveInt64(t.ExporterOtlpstreamReceivedItems, b.received, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamQueuedItems, b.queued, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamPendingItems, b.pending, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamAckedItems, b.acked, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamInFlightRequests, b.requests, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamInFlightBytes, b.bytes, d.tally.option)
-			for reason, n := range b.dropped {
+			b := d.account.Balance()
+			o.ObserveInt64(t.ExporterOtlpstreamReceivedItems, b.Received, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamQueuedItems, b.Queued, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamPendingItems, b.Pending, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamAckedItems, b.Acked, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamInFlightRequests, b.Requests, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamInFlightBytes, b.Bytes, d.tally.option)
+			for reason, n := range b.Dropped {
 				if n > 0 {
-					o.ObserveInt64(t.ExporterOtlpstreamDroppedItems, n, d.tally.with(attribute.String("reason", dropReason(reason).String())))
+					o.ObserveInt64(t.ExporterOtlpstreamDroppedItems, n, d.tally.with(attribute.String("reason", account.Reason(reason).String())))
 				}
 			}
 		}

@@ -58,7 +58,7 @@ func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
 		}
 		e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, s.addr))
 		e.export(0, 3)
-		require.Equal(t, int64(2), e.settled().acked)
+		require.Equal(t, int64(2), e.settled().Acked)
 
 		ignore, exemplars := metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars()
 		metadatatest.AssertEqualExporterOtlpstreamReceivedItems(t, tel, point(3, s.addr), ignore, exemplars)
@@ -92,7 +92,7 @@ func TestEachSignalHasAnAccountOnThePage(t *testing.T) {
 		}
 		traces := startExporter(t, set, componenttest.NewNopHost(), to(s.addr))
 		traces.export(0, 3)
-		require.Equal(t, int64(3), traces.settled().acked)
+		require.Equal(t, int64(3), traces.settled().Acked)
 		logs, err := createLogs(context.Background(), set, to("localhost:1"))
 		require.NoError(t, err)
 		require.NoError(t, logs.Start(context.Background(), componenttest.NewNopHost()))

@@ -50,7 +50,7 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 				eventually(t, e.dest.gate.hasClosed, "the gate closes")
 				from := len(s.seen())
 				e.export(1, 30)
-				require.Equal(t, int64(31), e.settled().acked)
+				require.Equal(t, int64(31), e.settled().Acked)
 				for _, r := range s.seen()[from:] {
 					require.GreaterOrEqual(t, r.at.Sub(*refused.Load()), delay-20*time.Millisecond)
 				}
@@ -73,7 +73,7 @@ func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
 		e.export(0, 1)
 		eventually(t, e.dest.gate.hasClosed, "the gate closes")
 		e.export(1, 10)
-		require.Equal(t, int64(11), e.settled().acked)
+		require.Equal(t, int64(11), e.settled().Acked)
 		for _, r := range s.seen()[1:] {
 			require.GreaterOrEqual(t, r.at.Sub(*refused.Load()), 980*time.Millisecond)
 		}
@@ -139,7 +139,7 @@ func TestEachRetryComesLaterThanTheLast(t *testing.T) {
 			cfg.Retry.Multiplier, cfg.Retry.RandomizationFactor = 2, 0
 		})
 		e.export(0, 1)
-		require.Equal(t, int64(1), e.settled().acked)
+		require.Equal(t, int64(1), e.settled().Acked)
 		all := s.seen()
 		require.Len(t, all, 5)
 		for i, atLeast := range []int64{20, 40, 80, 80} {

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -120,7 +121,7 @@ func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 		require.Equal(t, "sent id=2 attempt=2", good.events[4], "the same ID on another stream")
 
 		bad := all[1]
-		require.Equal(t, dropRejected.String(), bad.attributes["result"])
+		require.Equal(t, account.Rejected.String(), bad.attributes["result"])
 		require.Equal(t, "2", bad.attributes["items.failed"])
 		require.Equal(t, otelcodes.Error, bad.status)
 	})
@@ -156,7 +157,7 @@ func TestTheSpanOfARequestTellsThatItIsSentInParts(t *testing.T) {
 		e.export(0, 1)
 		spansEnd(t, tel, 1)
 		require.NoError(t, e.ConsumeTraces(t.Context(), spans("big", 100)))
-		require.Equal(t, int64(101), e.settled().acked)
+		require.Equal(t, int64(101), e.settled().Acked)
 		require.NoError(t, e.Shutdown(t.Context()))
 		all := requestSpans(tel)
 		require.Len(t, all, 2)
@@ -183,7 +184,7 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 		e, tel := traced(t, testConfig(kind, s.addr))
 		t.Cleanup(release)
 		e.export(0, 3)
-		eventually(t, func() bool { return e.balanced().pending == 3 }, "all is sent")
+		eventually(t, func() bool { return e.balanced().Pending == 3 }, "all is sent")
 		require.Empty(t, requestSpans(tel))
 		release()
 		e.settled()
@@ -199,8 +200,8 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 func TestSpansTellWhatAShutdownLost(t *testing.T) {
 	silent := run(t, &server{stream: mute}, transport.GRPC)
 	for result, cfg := range map[string]*Config{
-		dropShutdown.String(): testConfig(transport.GRPC, silent.addr, impatient),
-		resultKept:            testConfig(transport.GRPC, silent.addr, impatient, onDisk),
+		account.Shutdown.String(): testConfig(transport.GRPC, silent.addr, impatient),
+		resultKept:                testConfig(transport.GRPC, silent.addr, impatient, onDisk),
 	} {
 		t.Run(result, func(t *testing.T) {
 			tel := componenttest.NewTelemetry()
@@ -208,7 +209,7 @@ func TestSpansTellWhatAShutdownLost(t *testing.T) {
 			set := exporter.Settings{ID: exportertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: tel.NewTelemetrySettings()}
 			e := startExporter(t, set, newDisks(), cfg)
 			e.export(0, 1)
-			eventually(t, func() bool { return e.balanced().pending == 1 }, "it is sent")
+			eventually(t, func() bool { return e.balanced().Pending == 1 }, "it is sent")
 			require.NoError(t, e.Shutdown(context.Background()))
 			all := requestSpans(tel)
 			require.Len(t, all, 1)
@@ -230,7 +231,7 @@ func TestRequestsOnAStreamCarryTheContextOfTheirSpan(t *testing.T) {
 		s := run(t, &server{stream: breaking(2, status.Error(codes.Unavailable, "gone"))}, kind)
 		e, tel := traced(t, testConfig(kind, s.addr))
 		e.export(0, 2)
-		require.Equal(t, int64(2), e.settled().acked)
+		require.Equal(t, int64(2), e.settled().Acked)
 		require.NoError(t, e.Shutdown(t.Context()))
 		expected := map[otlpstream.TraceContext]int{}
 		for _, span := range requestSpans(tel) {

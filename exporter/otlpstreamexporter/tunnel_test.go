@@ -105,7 +105,7 @@ func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
 	t.Setenv("HTTP_PROXY", u.String())
 	e := newTestExporter(t, transport.WebSocket, far)
 	e.export(0, 20)
-	require.Equal(t, int64(20), e.settled().acked)
+	require.Equal(t, int64(20), e.settled().Acked)
 	require.Equal(t, []string{"CONNECT gateway.example:4318"}, f.seen())
 	require.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte("goose:honk")), f.passwords[0])
 }
@@ -116,7 +116,7 @@ func TestAUnaryRequestIsPassedOnByAProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", f.URL)
 	e := newTestExporter(t, transport.WebSocket, far, func(cfg *Config) { cfg.Mode = modeUnary })
 	e.export(0, 1)
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 	require.Equal(t, []string{"POST " + far + "/v1/traces"}, f.seen())
 }
 
@@ -132,5 +132,5 @@ func TestAProxyThatRefusesLosesNothing(t *testing.T) {
 	f.mu.Lock()
 	f.refuses = false
 	f.mu.Unlock()
-	require.Equal(t, int64(1), e.settled().acked)
+	require.Equal(t, int64(1), e.settled().Acked)
 }

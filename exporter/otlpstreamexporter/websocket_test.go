@@ -17,7 +17,7 @@ func TestEndpointsMayBeThoseOfWebSockets(t *testing.T) {
 			s := run(t, &server{stream: echo}, transport.WebSocket)
 			e := newTestExporter(t, transport.WebSocket, scheme+s.addr, func(cfg *Config) { cfg.Mode = mode })
 			e.export(0, 1)
-			require.Equal(t, int64(1), e.settled().acked, "%q %s", scheme, mode)
+			require.Equal(t, int64(1), e.settled().Acked, "%q %s", scheme, mode)
 		}
 	}
 }

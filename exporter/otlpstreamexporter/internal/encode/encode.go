@@ -1,7 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+// Package encode turns telemetry into OTLP bytes in memory that is used again.
+package encode
 
 import (
 	"context"
@@ -27,10 +28,10 @@ import (
 // stencilShare is the memory for what is known of metrics.
 var stencilShare = memlimit.Share{Part: 64, Least: 1 << 20, Most: 32 << 20}
 
-// encoder encodes telemetry into memory that is used again. Telemetry's own marshalers make new memory each time, which
+// Encoder encodes telemetry into memory that is used again. Telemetry's own marshalers make new memory each time, which
 // is garbage soon after; only the codec of a gRPC client may bring its own. So these are clients, whose calls end with
 // the encoding, and whose connection never connects. Metrics that are known are copied from what they were.
-type encoder struct {
+type Encoder struct {
 	known    *stencil.Encoder
 	cc       *grpc.ClientConn
 	traces   ptraceotlp.GRPCClient
@@ -39,27 +40,31 @@ type encoder struct {
 	profiles pprofileotlp.GRPCClient
 }
 
-func newEncoder() (*encoder, error) {
+// New returns an encoder.
+func New() (*Encoder, error) {
 	cc, err := grpc.NewClient("passthrough:nowhere",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(encode))
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the encoder: %w", err)
 	}
-	return &encoder{
+	return &Encoder{
 		known: stencil.NewEncoder(stencilShare.Of(memlimit.Available())),
 		cc:    cc, traces: ptraceotlp.NewGRPCClient(cc), metrics: pmetricotlp.NewGRPCClient(cc), logs: plogotlp.NewGRPCClient(cc),
 		profiles: pprofileotlp.NewGRPCClient(cc),
 	}, nil
 }
 
-func (e *encoder) close() error { return e.cc.Close() }
+// Close frees what the encoder has.
+func (e *Encoder) Close() error { return e.cc.Close() }
 
-func (e *encoder) encodeTraces(td ptrace.Traces) (m *otlpstream.Memory, err error) {
+// Traces encodes traces.
+func (e *Encoder) Traces(td ptrace.Traces) (m *otlpstream.Memory, err error) {
 	_, err = e.traces.Export(into(&m), ptraceotlp.NewExportRequestFromTraces(td))
 	return m, err
 }
 
-func (e *encoder) encodeMetrics(md pmetric.Metrics) (m *otlpstream.Memory, err error) {
+// Metrics encodes metrics.
+func (e *Encoder) Metrics(md pmetric.Metrics) (m *otlpstream.Memory, err error) {
 	if m = e.known.Encode(md); m != nil {
 		return m, nil
 	}
@@ -77,13 +82,14 @@ func (e *encoder) encodeMetrics(md pmetric.Metrics) (m *otlpstream.Memory, err e
 	return m, nil
 }
 
-func (e *encoder) encodeLogs(ld plog.Logs) (m *otlpstream.Memory, err error) {
+// Logs encodes logs.
+func (e *Encoder) Logs(ld plog.Logs) (m *otlpstream.Memory, err error) {
 	_, err = e.logs.Export(into(&m), plogotlp.NewExportRequestFromLogs(ld))
 	return m, err
 }
 
-// encodeProfiles has the whole request as the only element of the payload.
-func (e *encoder) encodeProfiles(pd pprofile.Profiles) (m *otlpstream.Memory, err error) {
+// Profiles encodes profiles, and has the whole request as the only element of the payload.
+func (e *Encoder) Profiles(pd pprofile.Profiles) (m *otlpstream.Memory, err error) {
 	_, err = e.profiles.Export(context.WithValue(into(&m), wrappedKey{}, true), pprofileotlp.NewExportRequestFromProfiles(pd))
 	return m, err
 }

@@ -1,0 +1,203 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package account knows where every item of a destination is, and what became of it.
+//
+// A [Parcel] is items that go together. Each is in exactly one place, so what was received is the sum of all else at any moment:
+// that is the promise of the exporter's metrics.
+package account
+
+import "sync"
+
+// state is where a parcel is.
+type state uint8
+
+const (
+	queued state = iota
+	pending
+	acked
+	dropped
+)
+
+// Reason is why items were dropped.
+type Reason uint8
+
+// The reasons there are.
+const (
+	AckTimeout Reason = iota
+	Canceled
+	QueueFull
+	Rejected
+	RetriesExhausted
+	Shutdown
+	StreamLost
+	TooLarge
+	reasons
+)
+
+func (r Reason) String() string {
+	return [...]string{
+		"ack_timeout", "canceled", "queue_full", "rejected", "retries_exhausted", "shutdown", "stream_lost", "too_large",
+	}[r]
+}
+
+// Balance is what became of all items at one moment.
+type Balance struct {
+	Received, Queued, Pending, Acked int64
+
+	Dropped [reasons]int64 // by reason
+	// Requests and Bytes are what is pending, counted otherwise.
+	Requests, Bytes int64
+}
+
+// Parcel is items that go together. Those of one that is made here are queued, and the account knows of them.
+type Parcel struct {
+	Items int // of a whole those that no part has
+	bytes int
+
+	// The account's lock guards these, and Items once there are parts.
+	state    state
+	settled  bool // and will stay in its state
+	reason   Reason
+	rejected int
+}
+
+// NewParcel returns one of so many items, which take so many bytes.
+func NewParcel(items, bytes int) Parcel { return Parcel{Items: items, bytes: bytes} }
+
+// Account knows where every item of a destination is. Received is the sum of all other numbers at any moment.
+type Account struct {
+	mu  sync.Mutex
+	now Balance
+	// rested is called when nothing is pending any more. With it, nothing is sent.
+	rested func()
+}
+
+// Receive notes items that enter the queue, Refuse that they did not after all.
+func (a *Account) Receive(items int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now.Received += int64(items)
+	a.now.Queued += int64(items)
+}
+
+// Refuse takes back what was received.
+func (a *Account) Refuse(items int) { a.Receive(-items) }
+
+// Overflow notes that items found no room here, while another destination has taken them.
+func (a *Account) Overflow(items int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now.Queued -= int64(items)
+	a.now.Dropped[QueueFull] += int64(items)
+}
+
+// Send moves a parcel to what is pending, and tells whether it may be sent.
+func (a *Account) Send(p *Parcel) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rested != nil {
+		return false
+	}
+	a.moveTo(p, pending)
+	return true
+}
+
+// Requeue notes that a parcel is to be sent again. What is settled stays so, here and below.
+func (a *Account) Requeue(p *Parcel) { a.move(p, queued) }
+
+// Ack notes that the server has taken a parcel. It may have rejected some of its items.
+func (a *Account) Ack(p *Parcel) { a.move(p, acked) }
+
+// Reject notes how many items of a parcel the server will have rejected when it has taken the others.
+func (a *Account) Reject(p *Parcel, items int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.rejected = items
+}
+
+// Drop notes that a parcel is lost.
+func (a *Account) Drop(p *Parcel, why Reason) {
+	p.reason = why
+	a.move(p, dropped)
+}
+
+// Keep leaves a parcel to the queue, for another run of the exporter.
+func (a *Account) Keep(p *Parcel) {
+	a.move(p, queued)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.settled = true
+}
+
+// Divide takes the items of a part out of a parcel that is sent in parts. Both are queued.
+func (a *Account) Divide(p, part *Parcel) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	part.Items = min(part.Items, p.Items)
+	p.Items -= part.Items
+}
+
+// Settled tells whether a parcel has found its end.
+func (a *Account) Settled(p *Parcel) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return p.settled
+}
+
+// Rest has nothing sent any more, and f called, perhaps more than once, when nothing is pending.
+func (a *Account) Rest(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rested = f
+	a.settle()
+}
+
+// Balance is that of now.
+func (a *Account) Balance() Balance {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now
+}
+
+func (a *Account) settle() {
+	if a.rested != nil && a.now.Requests == 0 {
+		a.rested()
+	}
+}
+
+func (a *Account) move(p *Parcel, to state) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.moveTo(p, to)
+	a.settle()
+}
+
+func (a *Account) moveTo(p *Parcel, to state) {
+	n := int64(p.Items)
+	switch {
+	case p.state == to || p.settled:
+		return
+	case p.state == queued:
+		a.now.Queued -= n
+	case p.state == pending:
+		a.now.Pending -= n
+		a.now.Requests--
+		a.now.Bytes -= int64(p.bytes)
+	}
+	p.state, p.settled = to, to == acked || to == dropped
+	switch to {
+	case queued:
+		a.now.Queued += n
+	case pending:
+		a.now.Pending += n
+		a.now.Requests++
+		a.now.Bytes += int64(p.bytes)
+	case acked:
+		rejected := int64(min(p.rejected, p.Items))
+		a.now.Acked += n - rejected
+		a.now.Dropped[Rejected] += rejected
+	case dropped:
+		a.now.Dropped[p.reason] += n
+	}
+}
