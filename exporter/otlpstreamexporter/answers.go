@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -27,11 +28,10 @@ func (s *slot) read(l *link) {
 	l.packs.Store(caps&otlpstream.CapWindow != 0 && s.client.Compression == configcompression.TypeZstd)
 	l.orders.Store(caps&otlpstream.CapOrdered != 0)
 	if s.line != nil {
-		s.keepsOrder.Store(l.orders.Load())
-		s.greet()
+		s.line.Tell(l.orders.Load())
 	}
 	if limits.MaxMessage > 0 {
-		s.maxMessage.Store(int64(limits.MaxMessage))
+		s.window.message.Store(int64(limits.MaxMessage))
 	}
 	s.mu.Lock()
 	l.credit.Limits = limits
@@ -88,7 +88,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 			s.progress.answered(e.Sent, now)
 		}
 		s.release(e)
-		s.tally.acked(s.ctx, now.Sub(e.Sent))
+		s.tally.Acked(s.ctx, now.Sub(e.Sent))
 		if id == r.ID && r.Code == otlpstream.Success {
 			s.partial(e.Value, int(min(r.Rejected, math.MaxInt32)), r.Message, now)
 		}
@@ -106,7 +106,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 		s.throttle(r.Delay)
 	}
 	if unexpected > 0 {
-		s.tally.unexpected.Add(int64(unexpected))
+		s.tally.Unexpected.Add(int64(unexpected))
 	}
 }
 
@@ -158,21 +158,21 @@ func (s *slot) release(e *entry) {
 func (s *slot) ended(l *link, err error) {
 	reason := s.reasonOf(l, err)
 	s.mu.Lock()
-	if reason == endBroken && l.acks > 0 && !l.credit.Spent() {
-		reason = endIdle // such as by a proxy: nobody misses anything
+	if reason == tally.Broken && l.acks > 0 && !l.credit.Spent() {
+		reason = tally.Idle // such as by a proxy: nobody misses anything
 	}
 	s.mu.Unlock()
-	s.tally.closed[reason].Add(1)
+	s.tally.Closed[reason].Add(1)
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked && !errors.Is(err, io.EOF) {
 		s.throttle(delay)
 	}
-	reroutes := reason == endUnimplemented && s.cfg.Mode == modeAuto
+	reroutes := reason == tally.Unimplemented && s.cfg.Mode == modeAuto
 	refused := s.refusedOrigin(err)
 	switch {
 	case reroutes:
 		s.refused()
 	case refused:
-	case reason == endBroken || reason == endSilent || reason == endUnimplemented:
+	case reason == tally.Broken || reason == tally.Silent || reason == tally.Unimplemented:
 		s.health.fault(s.destination, time.Now(), err)
 	}
 	limit, tooLarge := otlpstream.TooLarge(status.Convert(err))

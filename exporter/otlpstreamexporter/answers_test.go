@@ -5,7 +5,6 @@ package otlpstreamexporter
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -71,7 +71,7 @@ func TestAnswersMayComeInAnyOrder(t *testing.T) {
 		e.export(0, 500)
 		require.Equal(t, int64(500), e.settled().Acked)
 		require.Len(t, s.seen(), 500)
-		require.Zero(t, e.dest.common.slots[0].pending.Len())
+		require.Zero(t, e.dest.lanes.common.slots[0].pending.Len())
 	})
 }
 
@@ -221,7 +221,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 		e.export(0, 3) // two of which the server does not get to read
 		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().Pending == 3 }, "the pipeline has it")
 		heard := func() time.Time {
-			slot := e.dest.common.slots[0]
+			slot := e.dest.lanes.common.slots[0]
 			slot.mu.Lock()
 			defer slot.mu.Unlock()
 			at, _ := slot.links[0].progress.snapshot()
@@ -237,7 +237,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 		close(finish)
 		require.Equal(t, int64(3), e.settled().Acked)
 		require.Len(t, s.seen(), 3, "nothing was sent twice")
-		require.Zero(t, e.dest.tally.unexpected.Load(), "a notice is no answer")
+		require.Zero(t, e.dest.tally.Unexpected.Load(), "a notice is no answer")
 	})
 }
 
@@ -269,34 +269,6 @@ func TestTheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 	})
 }
 
-func TestLatenciesAreWithinAnEighth(t *testing.T) {
-	last := time.Duration(0)
-	for bucket := range 8 * 40 {
-		bound := upperBound(bucket)
-		require.Greater(t, bound, last)
-		if bucket > 0 {
-			require.Equal(t, bucket, bucketOf(bound-1))
-			require.Equal(t, min(bucket+1, 8*40-1), bucketOf(bound))
-			require.LessOrEqual(t, bound-last, max(last/8, time.Microsecond))
-		}
-		last = bound
-	}
-	var l latencies
-	require.Zero(t, l.snapshot())
-	for i := range 3 * latencyMemory {
-		l.record(time.Duration(i%100+1) * time.Millisecond)
-	}
-	s := l.snapshot()
-	require.InEpsilon(t, 50*time.Millisecond, s.P50, 0.15)
-	require.InEpsilon(t, 100*time.Millisecond, s.P99, 0.15)
-	for range 3 * latencyMemory {
-		l.record(time.Second)
-	}
-	require.InEpsilon(t, time.Second, l.snapshot().P50, 0.15, "the past fades")
-	l.record(-time.Second) // clocks step
-	l.record(time.Duration(math.MaxInt64))
-}
-
 func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &server{stream: answering(otlpstream.FailedNoneRetryable, 0)}, kind)
@@ -306,7 +278,7 @@ func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 		require.ErrorContains(t, err, "because")
 		require.Len(t, s.seen(), 1)
 		require.Equal(t, int64(7), e.balanced().Dropped[account.Rejected])
-		require.Zero(t, e.dest.common.slots[0].pending.Len())
+		require.Zero(t, e.dest.lanes.common.slots[0].pending.Len())
 	})
 }
 
@@ -322,7 +294,7 @@ func TestRetryableFailuresAreRetried(t *testing.T) {
 			require.Equal(t, uint64(i+1), r.id, "as a new request")
 		}
 		require.Equal(t, int64(1), e.balanced().Acked)
-		require.Equal(t, int64(3), e.dest.tally.retryable.Load(), "they are on record")
+		require.Equal(t, int64(3), e.dest.tally.Retryable.Load(), "they are on record")
 	})
 }
 
@@ -342,9 +314,9 @@ func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 100)
 		require.Equal(t, int64(100), e.settled().Acked)
-		eventually(t, func() bool { return e.dest.tally.unexpected.Load() == 5*100 }, "all of them are counted")
-		require.Zero(t, e.dest.common.slots[0].pending.Len())
-		require.Zero(t, e.dest.tally.closed[endBroken].Load(), "the stream lives on")
+		eventually(t, func() bool { return e.dest.tally.Unexpected.Load() == 5*100 }, "all of them are counted")
+		require.Zero(t, e.dest.lanes.common.slots[0].pending.Len())
+		require.Zero(t, e.dest.tally.Closed[tally.Broken].Load(), "the stream lives on")
 	})
 }
 

@@ -5,23 +5,16 @@ package otlpstreamexporter
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/client"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/config/configauth"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -36,71 +29,6 @@ func batching(size int64) func(*Config) {
 		cfg.Queue.Get().Batch = configoptional.Some(exporterhelper.BatchConfig{
 			FlushTimeout: 50 * time.Millisecond, Sizer: exporterhelper.RequestSizerTypeItems, MinSize: size, MaxSize: 2 * size,
 		})
-	}
-}
-
-// spanNames counts the spans of requests by name.
-func spanNames(tb testing.TB, requests []xexporterhelper.Request) map[string]int {
-	names := map[string]int{}
-	for _, r := range requests {
-		data, err := otlpstream.InOTLPForm(r.(*request).data)
-		require.NoError(tb, err)
-		td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(data)
-		require.NoError(tb, err)
-		require.Equal(tb, td.SpanCount(), r.ItemsCount())
-		for _, rs := range td.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, span := range ss.Spans().All() {
-					names[span.Name()]++
-				}
-			}
-		}
-	}
-	return names
-}
-
-func TestRequestsAreMergedAndSplit(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	dest := &destination{streamExporter: &streamExporter{signal: otlpstream.Traces}}
-	for _, sizer := range []exporterhelper.RequestSizerType{exporterhelper.RequestSizerTypeItems, exporterhelper.RequestSizerTypeBytes} {
-		for range 200 {
-			most := random.IntN(60)
-			if sizer == exporterhelper.RequestSizerTypeBytes {
-				most *= 30
-			}
-			var made []xexporterhelper.Request
-			want := map[string]int{}
-			var current xexporterhelper.Request
-			for i := range 1 + random.IntN(10) {
-				n := 1 + random.IntN(100)
-				td := ptrace.NewTraces()
-				ss := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
-				for j := range n {
-					name := fmt.Sprintf("%d-%d", i, j)
-					ss.Spans().AppendEmpty().SetName(name)
-					want[name]++
-				}
-				data, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
-				require.NoError(t, err)
-				require.NoError(t, otlpstream.ToStream(data))
-				next := &request{dest: dest, items: n, data: data[:len(data):len(data)]}
-				var parts []xexporterhelper.Request
-				if current == nil {
-					parts, err = next.MergeSplit(context.Background(), most, sizer, nil)
-				} else {
-					parts, err = current.MergeSplit(context.Background(), most, sizer, next)
-				}
-				require.NoError(t, err)
-				made, current = append(made, parts[:len(parts)-1]...), parts[len(parts)-1]
-			}
-			made = append(made, current)
-			require.Equal(t, want, spanNames(t, made))
-			for _, r := range made {
-				if size := r.(*request).size(sizer); most > 0 && r.ItemsCount() > 1 {
-					require.LessOrEqual(t, size, max(most, 2*messageOverhead))
-				}
-			}
-		}
 	}
 }
 
@@ -141,53 +69,6 @@ func TestAQueueOnDiskBatchesWhatAnEarlierRunHasLeft(t *testing.T) {
 	}
 	require.Equal(t, n, items)
 	require.Less(t, len(s.seen()), n/2)
-}
-
-type attributes map[string]any
-
-func (a attributes) GetAttribute(name string) any { return a[name] }
-
-func (a attributes) GetAttributeNames() (names []string) {
-	for name := range a {
-		names = append(names, name)
-	}
-	return names
-}
-
-func TestBatchesHaveOneClient(t *testing.T) {
-	from := func(tenant, user string) context.Context {
-		return client.NewContext(context.Background(), client.Info{
-			Metadata: client.NewMetadata(map[string][]string{"tenant": {tenant}, "other": {user}}), Auth: attributes{"user": user},
-		})
-	}
-	f := func(want bool, a, b context.Context, change func(*Config)) {
-		t.Helper()
-		cfg := testConfig(transport.GRPC, "x:1", batching(1), change)
-		require.NoError(t, cfg.Validate())
-		d := &destination{streamExporter: &streamExporter{cfg: cfg}, client: cfg.Client}
-		var settings xexporterhelper.QueueBatchSettings
-		d.batches(&settings, cfg.Queue.Get().Batch.Get().Partition.MetadataKeys)
-		if settings.Partitioner == nil {
-			require.True(t, want)
-			return
-		}
-		require.Equal(t, want, settings.Partitioner.GetKey(a, nil) == settings.Partitioner.GetKey(b, nil))
-		require.Equal(t, client.FromContext(a), client.FromContext(settings.MergeCtx(a, b)))
-	}
-	none := func(*Config) {}
-	keys := func(cfg *Config) { cfg.MetadataKeys = []string{"tenant"} }
-	auth := func(cfg *Config) {
-		cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: component.MustNewID("a")})
-	}
-	parts := func(cfg *Config) { cfg.Queue.Get().Batch.Get().Partition.MetadataKeys = []string{"other"} }
-	f(true, from("a", "x"), from("b", "y"), none)
-	f(false, from("a", "x"), from("b", "x"), keys)
-	f(true, from("a", "x"), from("a", "y"), keys)
-	f(false, from("a", "x"), from("a", "y"), auth)
-	f(false, from("a", "x"), from("b", "x"), auth)
-	f(true, from("a", "x"), from("a", "x"), auth)
-	f(false, from("a", "x"), from("a", "y"), parts)
-	f(true, from("a", "x"), from("b", "x"), parts)
 }
 
 func TestConfigurationsOfOtherExportersLoad(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // wall clock is set to meanwhile; between others it is as long as the clock was moved.
 func stepless(moment time.Time) bool { return strings.Contains(moment.String(), " m=") }
 
-// TestStepsOfTheClockAreNotSeen looks at every moment that is kept: of requests, streams, throttling and modes.
+// TestStepsOfTheClockAreNotSeen looks at every moment that is kept: of requests, streams and modes.
 func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		over := make(chan struct{})
@@ -36,7 +36,7 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 			cfg.Rebalance.Requests = 1
 		})
 		t.Cleanup(func() { close(over) })
-		d, slot := e.dest, e.dest.common.slots[0]
+		d, slot := e.dest, e.dest.lanes.common.slots[0]
 		for i := range 4 { // in this order
 			e.export(i, 1)
 			eventually(t, func() bool { b := e.balanced(); return b.Queued == 0 && (i != 0 && i != 3 || b.Acked > int64(i/3)) }, "it is sent")
@@ -63,25 +63,14 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 		}
 		eventually(t, look, "all of this happens")
 		moments["heard"], moments["newest"] = d.progress.snapshot()
-		d.throttle(time.Millisecond)
 		slot.refused()
 		slot.refused()
 		slot.refused()
-		moments["throttled until"], moments["unary until"] = d.gate.until, d.modes.unaryUntil
+		moments["unary until"] = d.modes.unaryUntil
 		for what, moment := range moments {
 			require.True(t, stepless(moment), "%s: %v", what, moment)
 		}
-		require.Len(t, moments, 11)
+		require.Len(t, moments, 10)
 		require.NoError(t, e.Shutdown(context.Background()))
 	})
-}
-
-// TestNoMomentIsKeptOnDisk: the wall clock may be anything after a restart, so the age of a request begins anew.
-func TestNoMomentIsKeptOnDisk(t *testing.T) {
-	first, err := encoding{}.Marshal(t.Context(), &request{epoch: 7, items: 3, data: []byte("data")})
-	require.NoError(t, err)
-	time.Sleep(2 * time.Millisecond) // any clock has moved
-	second, err := encoding{}.Marshal(t.Context(), &request{epoch: 7, items: 3, data: []byte("data")})
-	require.NoError(t, err)
-	require.Equal(t, first, second)
 }

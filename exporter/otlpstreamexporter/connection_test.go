@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -113,7 +114,7 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 	eventually(t, func() bool {
 		e.export(i, 1)
 		i++
-		return e.dest.tally.closed[endSilent].Load() == 1
+		return e.dest.tally.Closed[tally.Silent].Load() == 1
 	}, "the stream that is silent ends")
 	require.Equal(t, int64(i), e.settled().Acked)
 	require.Equal(t, int64(1), f.dialled.Load())

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -86,15 +88,15 @@ const (
 )
 
 // deliver returns when a request is acknowledged, or dropped.
-func (d *destination) deliver(ctx context.Context, req *request) error {
+func (d *destination) deliver(ctx context.Context, req *queue.Request) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.ctx, func() { cancel(errShutdown) })()
-	whole := d.newDelivery(ctx, req.data, req.items)
-	whole.memory = req.memory
+	whole := d.newDelivery(ctx, req.Data, req.Items)
+	whole.memory = req.Memory
 	if d.line != nil {
-		whole.passes = func() { d.line.pass(req.number) }
-		if d.line.wait(ctx, req.number) != nil {
+		whole.passes = func() { d.line.Pass(req.Number) }
+		if d.line.Wait(ctx, req.Number) != nil {
 			return d.abandon(ctx, whole).err
 		}
 	}
@@ -112,7 +114,7 @@ func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
 			return d.drop(p, account.Rejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.Key, h.Value))
 		}
 	}
-	limit := d.maxMessage.Load()
+	limit := d.window.message.Load()
 	if !exceeds(p, limit) {
 		out := d.asAWhole(ctx, p)
 		if out.verdict != division {
@@ -135,7 +137,7 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 	if p.Items <= 1 {
 		return d.drop(p, account.TooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes", len(p.data), limit))
 	}
-	d.tally.divided.Add(1)
+	d.tally.Divided.Add(1)
 	p.noteDivided(limit)
 	// So many exist at a time: a tiny limit must not make a request many times its size.
 	const partsAtOnce = 4
@@ -189,22 +191,17 @@ func worst(errs []error) error {
 // asAWhole sends a delivery until it is acknowledged, or dropped, or found to be too large. Its error is for the
 // caller of the exporter.
 func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
-	size := min(int64(len(p.data)), d.cfg.InFlight.Bytes)
-	if d.requests.Acquire(ctx, 1) != nil {
+	if !d.window.enter(ctx, len(p.data)) {
 		return d.abandon(ctx, p)
 	}
-	defer d.requests.Release(1)
-	if d.bytes.Acquire(ctx, size) != nil {
-		return d.abandon(ctx, p)
-	}
-	defer d.bytes.Release(size)
+	defer d.window.leave(len(p.data))
 
 	for failures := 1; ; failures++ {
 		out := d.attempt(ctx, p)
 		switch out.verdict {
 		case success:
-			d.gate.succeeded()
-			d.tally.raw.Add(int64(len(p.data)))
+			d.gate.Succeeded()
+			d.tally.Raw.Add(int64(len(p.data)))
 			d.account.Ack(&p.Parcel)
 			return outcome{}
 		case failure:
@@ -221,14 +218,14 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 		if ctx.Err() != nil {
 			return d.abandon(ctx, p)
 		}
-		d.tally.retryable.Add(1)
+		d.tally.Retryable.Add(1)
 		d.account.Requeue(&p.Parcel)
-		delay := retryDelay(d.cfg.Retry, failures, out.delay)
+		delay := pace.Retry(d.cfg.Retry, failures, out.delay)
 		if !d.cfg.Retry.Enabled || d.tooOld(p, time.Now().Add(delay)) {
 			return outcome{err: d.drop(p, account.RetriesExhausted, out.err)}
 		}
 		p.noteRetry(delay, out.err)
-		if sleep(ctx, delay) != nil {
+		if pace.Sleep(ctx, delay) != nil {
 			return d.abandon(ctx, p)
 		}
 	}
@@ -236,41 +233,41 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 
 // attempt sends a request once, or more often if streams are lost meanwhile.
 func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
-	if limit := d.maxMessage.Load(); exceeds(p, limit) {
+	if limit := d.window.message.Load(); exceeds(p, limit) {
 		return outcome{verdict: division, limit: limit}
 	}
 	if p.unary || !d.modes.stream(time.Now()) {
 		return d.unary(ctx, p)
 	}
-	l := d.enter(p.origin, time.Now())
+	l := d.lanes.enter(p.origin, time.Now())
 	if l == nil {
-		d.tally.crowded.Add(1)
+		d.tally.Crowded.Add(1)
 		if d.cfg.Mode != modeStream {
 			return d.unary(ctx, p)
 		}
-		if l = d.enterSoon(ctx, p); l == nil {
+		if l = d.lanes.enterSoon(ctx, p); l == nil {
 			if ctx.Err() != nil {
 				return outcome{verdict: retry, err: ctx.Err()}
 			}
 			return outcome{verdict: failure, reason: account.RetriesExhausted, err: errors.New("there is no place for streams of its client")}
 		}
 	}
-	defer d.leave(l)
+	defer d.lanes.leave(l)
 	if out, ok := l.hand(ctx, p); !ok {
 		return out
 	}
 	// The next may follow as soon as the server is known to keep the order of a stream.
-	greeted := d.greeted
-	if p.passes == nil {
-		greeted = nil
+	var told <-chan struct{}
+	if p.passes != nil {
+		told = d.line.Told()
 	}
 	for {
 		select {
 		case out := <-p.done:
 			return out
-		case <-greeted:
-			greeted = nil
-			if d.keepsOrder.Load() {
+		case <-told:
+			told = nil
+			if d.line.Kept() {
 				p.passes()
 			}
 		case <-ctx.Done():
@@ -280,7 +277,7 @@ func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
 }
 
 func (d *destination) unary(ctx context.Context, p *delivery) outcome {
-	if err := d.gate.wait(ctx); err != nil {
+	if err := d.gate.Wait(ctx); err != nil {
 		return outcome{verdict: retry, err: err}
 	}
 	data, err := d.signal.OTLPRequest(p.data)
@@ -295,7 +292,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		return outcome{verdict: retry, err: ctx.Err()}
 	}
 	if p.sent++; p.sent > 1 {
-		d.tally.resent.Add(1)
+		d.tally.Resent.Add(1)
 	}
 	p.noteUnary(p.sent - 1)
 	payload := otlpstream.Payload{Data: data}
@@ -318,7 +315,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	switch {
 	case err == nil:
 		d.health.ok(d, time.Now())
-		d.tally.acked(ctx, time.Since(sent))
+		d.tally.Acked(ctx, time.Since(sent))
 		rejected, message := otlpstream.Rejected(response)
 		d.partial(p, rejected, message, time.Now())
 		return outcome{}
@@ -348,7 +345,7 @@ func ownCredentials(ctx context.Context, p *delivery) bool {
 // halves are tried.
 func (d *destination) divide(p *delivery, limit int64) outcome {
 	if exceeds(p, limit) {
-		d.maxMessage.Store(limit)
+		d.window.message.Store(limit)
 	} else {
 		limit = int64(len(p.data))/2 + messageOverhead
 	}
@@ -369,7 +366,7 @@ func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
 	case !errors.Is(cause, errShutdown):
 		d.account.Drop(&p.Parcel, account.Canceled)
 		p.noteResult(account.Canceled.String())
-	case d.stored():
+	case d.queue.Stored():
 		d.account.Keep(&p.Parcel)
 		p.noteResult(resultKept)
 	default:

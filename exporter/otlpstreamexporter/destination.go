@@ -13,20 +13,16 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/order"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
-	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -34,7 +30,7 @@ import (
 var errShutdown = errors.New("the exporter is shut down")
 
 // destination is one server, or a group of servers behind one address, with all the state there is about it. Its
-// helper has the queue, and for each request in flight a goroutine that waits in push.
+// queue has, for each request in flight, a goroutine that waits in deliver.
 type destination struct {
 	*streamExporter
 
@@ -43,32 +39,22 @@ type destination struct {
 	set    exporter.Settings
 
 	account account.Account
-	tally   *tally
-	helper  component.Component
-	// enqueue gives the helper the request that a context carries.
-	enqueue func(context.Context) error
+	tally   *tally.Tally
+	queue   *queue.Queue
 
 	transport  transport.Transport
 	identity   string // of its slots' names, for servers to know them by
 	propagates bool   // the trace's context, with each request on a stream
-	gate       gate
+	gate       pace.Gate
 	progress   progress // on all streams
 	modes      modes
 	fallback   *fallback
 	health     health
 	complaints complaints
-	line       *line // where requests are sent in order, else nil
-	joining    sync.Mutex
-	keepsOrder atomic.Bool   // the server does, on a stream, as the last one has told
-	greeted    chan struct{} // closed when the first one has
-	greet      func()
-	common     *lane
-	lanes      lanes
-
-	requests, bytes *semaphore.Weighted
-	maxMessage      atomic.Int64 // what the server said last; 0 is no limit
-	lastBatch       atomic.Int64 // the size of the last request that was merged, with a little more
-	slowAcks        bool         // as the log says
+	line       *order.Line // where requests are sent in order, else nil
+	lanes      *lanes
+	window     *window
+	slowAcks   bool // as the log says
 
 	// ctx ends when deliveries are given up; quit is closed, after that, to end what watches over them.
 	ctx    context.Context
@@ -87,76 +73,48 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 		name:           endpoint.Name,
 		client:         endpoint.Client,
 		set:            e.settings(endpoint.Name),
-		tally:          newTally(e, endpoint.Name),
-		gate:           gate{multiplier: e.cfg.Retry.Multiplier, ceiling: e.cfg.Retry.MaxInterval},
+		tally:          e.tally(endpoint.Name),
+		gate:           pace.Gate{Multiplier: e.cfg.Retry.Multiplier, Ceiling: e.cfg.Retry.MaxInterval},
 		modes:          modes{mode: e.cfg.Mode, reprobe: e.cfg.ReprobeInterval},
-		requests:       semaphore.NewWeighted(int64(e.cfg.InFlight.Requests)),
-		bytes:          semaphore.NewWeighted(e.cfg.InFlight.Bytes),
+		window:         newWindow(e.cfg.InFlight.Requests, e.cfg.InFlight.Bytes),
 		fallback:       newFallback(endpoint.Client.Compression),
 		quit:           make(chan struct{}),
 		identity:       newIdentity(),
 	}
 	d.ctx, d.giveUp = context.WithCancel(context.Background())
 	d.cut, d.cutOff = context.WithCancel(context.Background())
-	d.lanes = lanes{byOrigin: map[origin.Origin]*lane{}, left: make(chan struct{}, 1)}
 	if e.cfg.Ordered {
-		d.line, d.greeted = newLine(), make(chan struct{})
-		d.greet = sync.OnceFunc(func() { close(d.greeted) })
+		d.line = order.NewLine()
 	}
-	d.common = d.newLane("")
-	return d, d.newHelper(ctx)
+	d.lanes = newLanes(d)
+	var err error
+	d.queue, err = queue.New(ctx, d.queueSettings())
+	return d, err
 }
 
-func (d *destination) newHelper(ctx context.Context) error {
-	options := []exporterhelper.Option{
-		exporterhelper.WithStart(d.start),
-		exporterhelper.WithShutdown(d.close),
-		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
-		// The destination retries; all that is left for the helper is what is undelivered when it shuts down. A
-		// queue on disk keeps exactly what the helper was about to retry then.
-		exporterhelper.WithRetry(configretry.BackOffConfig{
-			Enabled: true, InitialInterval: time.Hour, MaxInterval: time.Hour, Multiplier: 1,
-		}),
+// queueSettings are what the queue has to know.
+func (d *destination) queueSettings() *queue.Settings {
+	s := &queue.Settings{
+		Exporter: d.set, Signal: d.signal,
+		Unary: d.cfg.Mode == modeUnary, Keys: d.cfg.MetadataKeys, Auth: d.client.Auth.HasValue(),
+		All:   len(d.cfg.MetadataKeys) == 0 && (d.client.Auth.HasValue() || len(d.client.Middlewares) > 0),
+		Epoch: d.epoch, Account: &d.account, Line: d.line,
+		Start: d.start, Deliver: d.deliver, Close: d.close,
 	}
-	if queue := d.cfg.queue(); queue != nil {
-		settings := xexporterhelper.QueueBatchSettings{Encoding: d.encoding()}
-		if queue.Batch.HasValue() {
-			d.batches(&settings, queue.Batch.Get().Partition.MetadataKeys)
-		}
-		options = append(options, xexporterhelper.WithQueueBatch(configoptional.Some(exporterhelper.QueueBatchConfig{
-			Sizer:           queue.Sizer,
-			QueueSize:       queue.QueueSize,
-			BlockOnOverflow: queue.BlockOnOverflow,
-			StorageID:       queue.Storage,
+	if configured := d.cfg.queue(); configured != nil {
+		s.Queue = configoptional.Some(exporterhelper.QueueBatchConfig{
+			Sizer:           configured.Sizer,
+			QueueSize:       configured.QueueSize,
+			BlockOnOverflow: configured.BlockOnOverflow,
+			StorageID:       configured.Storage,
 			NumConsumers:    d.cfg.InFlight.Requests,
-			Batch:           queue.Batch,
-		}), settings))
+			Batch:           configured.Batch,
+		})
 	}
-	switch d.signal {
-	case otlpstream.Traces:
-		helper, err := xexporterhelper.NewTracesRequest(ctx, d.set, carried[ptrace.Traces], d.push, options...)
-		d.helper = helper
-		d.enqueue = func(ctx context.Context) error { return helper.ConsumeTraces(ctx, ptrace.NewTraces()) }
-		return err
-	case otlpstream.Metrics:
-		helper, err := xexporterhelper.NewMetricsRequest(ctx, d.set, carried[pmetric.Metrics], d.push, options...)
-		d.helper = helper
-		d.enqueue = func(ctx context.Context) error { return helper.ConsumeMetrics(ctx, pmetric.NewMetrics()) }
-		return err
-	case otlpstream.Profiles:
-		helper, err := xexporterhelper.NewProfilesRequest(ctx, d.set, carried[pprofile.Profiles], d.push, options...)
-		d.helper = helper
-		d.enqueue = func(ctx context.Context) error { return helper.ConsumeProfiles(ctx, pprofile.NewProfiles()) }
-		return err
-	default:
-		helper, err := xexporterhelper.NewLogsRequest(ctx, d.set, carried[plog.Logs], d.push, options...)
-		d.helper = helper
-		d.enqueue = func(ctx context.Context) error { return helper.ConsumeLogs(ctx, plog.NewLogs()) }
-		return err
-	}
+	return s
 }
 
-// start connects. The helper calls it before there is anything to send.
+// start connects. The queue calls it before there is anything to send.
 func (d *destination) start(ctx context.Context, host component.Host) error {
 	t, err := transport.New(ctx, d.cfg.Transport, d.transportSettings(), host)
 	if err != nil {
@@ -165,7 +123,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 	d.transport = t
 	d.propagates = propagates()
 	d.health.host = host
-	d.common.start()
+	d.lanes.common.start()
 	d.running.Go(d.watch)
 	return nil
 }
@@ -176,7 +134,7 @@ func (d *destination) transportSettings() *transport.Settings {
 		Signal: d.signal, Client: d.client, HTTP: d.cfg.HTTP.client(), URL: d.cfg.HTTP.endpoint(d.signal),
 		Connections: d.cfg.Connections, Alone: d.cfg.Rebalance.Scope == scopeConnection, Requests: d.cfg.InFlight.Requests,
 		Reconnect: d.cfg.Retry.MaxInterval, Caps: d.caps(), Identity: d.identity,
-		Build: d.set.BuildInfo, Telemetry: d.set.TelemetrySettings, Wire: &d.tally.wire,
+		Build: d.set.BuildInfo, Telemetry: d.set.TelemetrySettings, Wire: &d.tally.Wire,
 	}
 }
 
@@ -188,63 +146,11 @@ func (d *destination) caps() otlpstream.Caps {
 	return otlpstream.AllCaps
 }
 
-// take is offer for a destination that is the only one: what it refuses is still the caller's.
-func (d *destination) take(ctx context.Context, memory *otlpstream.Memory, items int) error {
-	err := d.offer(ctx, memory, items)
-	// Without a queue an error is the outcome of a delivery, and counted there.
-	if err != nil && d.cfg.queue() != nil {
-		d.account.Refuse(items)
-	}
-	return err
-}
-
-// offer queues encoded data, and leaves it to the caller what becomes of the account if that fails.
-func (d *destination) offer(ctx context.Context, memory *otlpstream.Memory, items int) error {
-	d.account.Receive(items)
-	memory.Retain()
-	r := &request{data: memory.Bytes(), memory: memory, items: items, epoch: d.epoch, dest: d}
-	if queue := d.cfg.queue(); d.line != nil && queue != nil && queue.Storage == nil {
-		d.joining.Lock() // numbers are in the order of the queue
-		defer d.joining.Unlock()
-		r.number = d.line.join()
-	}
-	err := d.enqueue(carrying(ctx, r))
-	if err != nil && r.number > 0 {
-		d.line.pass(r.number)
-	}
-	if err != nil && d.cfg.queue() != nil {
-		memory.Release() // the queue has not taken it
-	}
-	return err
-}
-
-// push sees a request through. The helper calls it from as many goroutines as there may be requests in flight.
-func (d *destination) push(ctx context.Context, r xexporterhelper.Request) error {
-	req := r.(*request)
-	req.dest = d
-	req.enter()
-	if req.grown {
-		const more = 16 // one part in so many
-		d.lastBatch.Store(int64(len(req.data) + len(req.data)/more))
-	}
-	if d.line != nil {
-		if req.number == 0 { // without a queue
-			req.number = d.line.join()
-		}
-		defer d.line.pass(req.number)
-	}
-	err := d.deliver(ctx, req)
-	if err == nil {
-		req.memory.Release() // nobody comes back for it
-	}
-	return err
-}
-
 // throttle lets nothing through to the destination for the delay.
 func (d *destination) throttle(delay time.Duration) {
-	longer := d.gate.hold(delay, time.Now())
+	longer := d.gate.Hold(delay, time.Now())
 	if longer > 0 {
-		d.tally.throttled(longer)
+		d.tally.Throttled(longer)
 	}
 }
 
@@ -255,10 +161,10 @@ func (d *destination) watch() {
 	for {
 		select {
 		case now := <-tick.C:
-			for _, s := range d.slots() {
+			for _, s := range d.lanes.all() {
 				s.expire(now)
 			}
-			d.sweep(now)
+			d.lanes.sweep(now)
 			d.compareAcks()
 		case <-d.quit:
 			return
@@ -269,7 +175,7 @@ func (d *destination) watch() {
 // compareAcks says so when requests may be sent again whose answers would only have taken a little longer.
 func (d *destination) compareAcks() {
 	const enough, margin = 100, 10
-	acks := d.tally.acks.snapshot()
+	acks := d.tally.Acks.Snapshot()
 	slow := acks.Count >= enough && margin*acks.P99 > d.cfg.AckTimeout
 	if slow && !d.slowAcks {
 		d.set.Logger.Warn("`ack_timeout` is short against what answers take: set it to ten times that, or requests may be sent twice",
@@ -278,7 +184,7 @@ func (d *destination) compareAcks() {
 	d.slowAcks = slow
 }
 
-// shutdown stops the helper, which drains its queue for as long as push takes: so the time limit has to come from here.
+// shutdown stops the queue, which is drained for as long as deliveries take: so the time limit has to come from here.
 func (d *destination) shutdown(ctx context.Context) error {
 	if d.cfg.Shutdown.WaitForAcks {
 		t := time.AfterFunc(d.cfg.ending.begin(d.cfg.Shutdown.Timeout), d.giveUp)
@@ -291,30 +197,24 @@ func (d *destination) shutdown(ctx context.Context) error {
 	} else {
 		d.giveUp()
 	}
-	return d.helper.Shutdown(ctx)
+	return d.queue.Shutdown(ctx)
 }
 
 // rest begins nothing more where the server is away and a queue on disk keeps what is not sent: only what is on its way is waited
 // for, so that it does not arrive twice.
 func (d *destination) rest() {
-	if d.stored() {
+	if d.queue.Stored() {
 		d.account.Rest(d.giveUp)
 	}
 }
 
-// stored tells whether there is a queue on disk.
-func (d *destination) stored() bool {
-	queue := d.cfg.queue()
-	return queue != nil && queue.Storage != nil
-}
-
-// close ends the streams: first as the protocol has it, and what is left a moment later by force. The helper calls it
+// close ends the streams: first as the protocol has it, and what is left a moment later by force. The queue calls it
 // when nothing is in flight any more.
 func (d *destination) close(context.Context) error {
 	const moment = time.Second
 	d.giveUp()
 	t := time.AfterFunc(moment, d.cutOff)
-	d.quitLanes()
+	d.lanes.quit()
 	close(d.quit)
 	d.running.Wait()
 	t.Stop()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -136,14 +138,15 @@ func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		a, b := run(t, &server{stream: echo}, kind), run(t, &server{}, kind)
 		e := newTestExporter(t, kind, "", several(a.addr, b.addr))
+		var mu sync.Mutex
 		shared := make(map[*byte]int)
 		for _, d := range e.dests {
-			enqueue := d.enqueue
-			d.enqueue = func(ctx context.Context) error {
-				r, err := carried(ctx, 0)
-				require.NoError(t, err)
-				shared[&r.(*request).data[0]]++
-				return enqueue(ctx)
+			deliver := d.queue.Deliver
+			d.queue.Deliver = func(ctx context.Context, r *queue.Request) error {
+				mu.Lock()
+				shared[&r.Data[0]]++
+				mu.Unlock()
+				return deliver(ctx, r)
 			}
 		}
 		e.export(0, 20)

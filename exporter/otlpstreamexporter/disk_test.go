@@ -161,20 +161,6 @@ func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
 	})
 }
 
-func TestRequestsSurviveTheirEncoding(t *testing.T) {
-	ctx := context.Background()
-	want := &request{data: []byte{0x12, 1, 'x'}, items: 300, epoch: 1 << 63}
-	b, err := encoding{}.Marshal(ctx, want)
-	require.NoError(t, err)
-	_, got, err := encoding{}.Unmarshal(b)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	for n := range 9 {
-		_, _, err := encoding{}.Unmarshal(b[:n])
-		require.Error(t, err)
-	}
-}
-
 func startOnDisk(t *testing.T, addr string, d *disks) *testExporter {
 	return startExporter(t, exportertest.NewNopSettings(metadata.Type), d, testConfig(transport.GRPC, addr, onDisk, impatient))
 }

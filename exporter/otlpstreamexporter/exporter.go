@@ -5,9 +5,11 @@ package otlpstreamexporter
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -19,10 +21,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
@@ -85,6 +89,14 @@ func (e *streamExporter) settings(name string) exporter.Settings {
 	return set
 }
 
+// tally is that of a destination. It tells exporters and signals apart, too: all of a process share the metrics.
+func (e *streamExporter) tally(destination string) *tally.Tally {
+	return tally.New(e.telemetry.ExporterOtlpstreamAckLatency,
+		attribute.String("exporter", e.set.ID.String()),
+		attribute.String("data_type", e.signal.String()),
+		attribute.String("destination", destination))
+}
+
 // Capabilities says that data is left as it is.
 func (*streamExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
@@ -94,7 +106,7 @@ func (*streamExporter) Capabilities() consumer.Capabilities {
 func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
 	e.sayUnused()
 	for _, d := range e.dests {
-		if err := d.helper.Start(ctx, host); err != nil {
+		if err := d.queue.Start(ctx, host); err != nil {
 			return err
 		}
 	}
@@ -148,12 +160,12 @@ func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory,
 	}
 	defer memory.Release()
 	if len(e.dests) == 1 {
-		return e.dests[0].take(ctx, memory, items)
+		return e.dests[0].queue.Take(ctx, memory, items)
 	}
 	var refused []*destination
 	var errs []error
 	for _, d := range e.dests {
-		if err := d.offer(ctx, memory, items); err != nil {
+		if err := d.queue.Offer(ctx, memory, items); err != nil {
 			refused, errs = append(refused, d), append(errs, err)
 		}
 	}
@@ -209,3 +221,8 @@ func (e *profilesExporter) ConsumeProfiles(ctx context.Context, pd pprofile.Prof
 	memory, err := e.encoder.Profiles(pd)
 	return e.consume(ctx, memory, pd.SampleCount(), err)
 }
+
+// newIdentity is a name that nobody else has, and nobody can guess: who has it may say what was sent.
+func newIdentity() string { return cryptorand.Text() }
+
+func newEpoch() uint64 { return rand.Uint64() } //nolint:gosec // it is no secret

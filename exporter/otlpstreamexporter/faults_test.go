@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -239,9 +240,9 @@ func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 		e.export(0, 10)
 		require.Equal(t, int64(10), e.settled().Acked)
 		p.hole.Store(true)
-		cut := e.dest.tally.closed[endBroken].Load()
+		cut := e.dest.tally.Closed[tally.Broken].Load()
 		e.export(10, 10)
-		eventually(t, func() bool { return e.dest.tally.closed[endBroken].Load() > cut }, "the connection is given up")
+		eventually(t, func() bool { return e.dest.tally.Closed[tally.Broken].Load() > cut }, "the connection is given up")
 		p.hole.Store(false)
 		require.Equal(t, int64(20), e.settled().Acked)
 		require.Len(t, s.names(), 20)

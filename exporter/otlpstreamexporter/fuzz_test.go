@@ -67,6 +67,6 @@ func FuzzAnswers(f *testing.F) {
 		b := e.balanced()
 		require.Equal(t, int64(1+2+3), b.Received)
 		require.Zero(t, b.Queued+b.Pending)
-		require.Zero(t, e.dest.common.slots[0].current)
+		require.Zero(t, e.dest.lanes.common.slots[0].current)
 	})
 }

@@ -151,7 +151,7 @@ func eventually(tb testing.TB, f func() bool, message string) {
 
 // expire has the exporter look for what is overdue as it will after so much time.
 func (e *testExporter) expire(after time.Duration) {
-	for _, s := range e.dest.slots() {
+	for _, s := range e.dest.lanes.all() {
 		s.expire(time.Now().Add(after))
 	}
 }

@@ -28,8 +28,8 @@ func (e *streamExporter) flow() inspect.Flow {
 		b := d.account.Balance()
 		f.In = max(f.In, b.Received)
 		f.Out += b.Acked
-		f.WireBytes += d.tally.wire.Load()
-		f.RawBytes += d.tally.raw.Load()
+		f.WireBytes += d.tally.Wire.Load()
+		f.RawBytes += d.tally.Raw.Load()
 		f.QueuedItems += b.Queued
 		for reason, n := range b.Dropped {
 			if n > 0 {
@@ -58,7 +58,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 		Queue: inspect.Queue{Items: s.Items.Queued},
 		Taken: s.Items.Received, Waiting: s.Items.Queued + s.Items.Pending,
 		Sent: s.Items.Acked, Dropped: s.Items.Dropped, Retries: s.Retryable, Resent: s.Resent,
-		RawBytes: d.tally.raw.Load(), WireBytes: d.tally.wire.Load(), AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
+		RawBytes: d.tally.Raw.Load(), WireBytes: d.tally.Wire.Load(), AckP50: s.AckLatency.P50, AckP99: s.AckLatency.P99,
 	}
 	if s.Streaming {
 		to.Protocol = "otlp stream"

@@ -35,6 +35,9 @@ type lane struct {
 // lanes are all of a destination: the common one, of requests that take nothing along, and one for each origin that has
 // something to send, up to a limit.
 type lanes struct {
+	of     *destination
+	common *lane
+
 	mu       sync.Mutex
 	byOrigin map[origin.Origin]*lane
 	leaving  []*lane // those that take no requests any more and are read to their end
@@ -43,23 +46,29 @@ type lanes struct {
 	left chan struct{}
 }
 
+func newLanes(of *destination) *lanes {
+	s := &lanes{of: of, byOrigin: map[origin.Origin]*lane{}, left: make(chan struct{}, 1)}
+	s.common = s.add("")
+	return s
+}
+
 const (
 	// laneStay is how long a lane that nobody uses keeps its place where another needs one: two that take turns would do
 	// nothing but open streams. laneIdle is how long it does in any case.
 	laneStay, laneIdle = 10 * time.Second, 5 * time.Minute
 )
 
-// newLane makes a lane. The lock is held, or nobody else has the destination yet.
-func (d *destination) newLane(o origin.Origin) *lane {
-	l := &lane{destination: d, origin: o, ready: make(chan *delivery), quit: make(chan struct{}), used: time.Now()}
-	if d.cfg.Mode != modeUnary {
-		streams := d.cfg.Streams
-		if d.cfg.Ordered {
+// add makes a lane. The lock is held, or nobody else has the lanes yet.
+func (s *lanes) add(o origin.Origin) *lane {
+	l := &lane{destination: s.of, origin: o, ready: make(chan *delivery), quit: make(chan struct{}), used: time.Now()}
+	if cfg := s.of.cfg; cfg.Mode != modeUnary {
+		streams := cfg.Streams
+		if cfg.Ordered {
 			streams = 1
 		}
 		for range streams {
-			l.slots = append(l.slots, newSlot(l, d.lanes.slots))
-			d.lanes.slots++
+			l.slots = append(l.slots, newSlot(l, s.slots))
+			s.slots++
 		}
 	}
 	return l
@@ -72,37 +81,37 @@ func (l *lane) start() {
 }
 
 // enter returns the lane of an origin, or nil where there is no place for it. Who is done with it leaves it.
-func (d *destination) enter(o origin.Origin, now time.Time) *lane {
+func (s *lanes) enter(o origin.Origin, now time.Time) *lane {
 	if o == "" {
-		return d.common
+		return s.common
 	}
-	d.lanes.mu.Lock()
-	defer d.lanes.mu.Unlock()
-	l := d.lanes.byOrigin[o]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byOrigin[o]
 	if l == nil {
-		if len(d.lanes.byOrigin) >= d.cfg.MetadataCardinalityLimit && !d.evict(now) {
+		if len(s.byOrigin) >= s.of.cfg.MetadataCardinalityLimit && !s.evict(now) {
 			return nil
 		}
-		l = d.newLane(o)
+		l = s.add(o)
 		l.start()
-		d.lanes.byOrigin[o] = l
+		s.byOrigin[o] = l
 	}
 	l.users++
 	return l
 }
 
 // enterSoon is enter for those that have no other way than a stream: they wait for a place.
-func (d *destination) enterSoon(ctx context.Context, p *delivery) *lane {
+func (s *lanes) enterSoon(ctx context.Context, p *delivery) *lane {
 	for {
-		if l := d.enter(p.origin, time.Now()); l != nil {
+		if l := s.enter(p.origin, time.Now()); l != nil {
 			return l
 		}
-		if d.tooOld(p, time.Now()) {
+		if s.of.tooOld(p, time.Now()) {
 			return nil
 		}
 		again := time.NewTimer(time.Second)
 		select {
-		case <-d.lanes.left:
+		case <-s.left:
 		case <-again.C:
 		case <-ctx.Done():
 			again.Stop()
@@ -113,55 +122,55 @@ func (d *destination) enterSoon(ctx context.Context, p *delivery) *lane {
 }
 
 // leave notes that a delivery is done with its lane.
-func (d *destination) leave(l *lane) {
+func (s *lanes) leave(l *lane) {
 	if l.origin == "" {
 		return
 	}
-	d.lanes.mu.Lock()
+	s.mu.Lock()
 	l.users--
 	l.used = time.Now()
-	d.lanes.mu.Unlock()
+	s.mu.Unlock()
 	select {
-	case d.lanes.left <- struct{}{}:
+	case s.left <- struct{}{}:
 	default:
 	}
 }
 
 // evict gives the place of the lane that has been idle for longest to another, and tells whether there was one.
-func (d *destination) evict(now time.Time) bool {
+func (s *lanes) evict(now time.Time) bool {
 	var idle *lane
-	for _, l := range d.lanes.byOrigin {
+	for _, l := range s.byOrigin {
 		if l.users == 0 && (idle == nil || l.used.Before(idle.used)) {
 			idle = l
 		}
 	}
 	// Where there are only streams, a stream that is opened again and again is better than none.
-	if idle == nil || d.cfg.Mode != modeStream && now.Sub(idle.used) < laneStay {
+	if idle == nil || s.of.cfg.Mode != modeStream && now.Sub(idle.used) < laneStay {
 		return false
 	}
-	d.retireLane(idle)
+	s.retire(idle)
 	return true
 }
 
-// retireLane has the streams of a lane end, as the protocol has it. The lock is held.
-func (d *destination) retireLane(l *lane) {
-	delete(d.lanes.byOrigin, l.origin)
-	d.lanes.leaving = append(d.lanes.leaving, l)
+// retire has the streams of a lane end, as the protocol has it. The lock is held.
+func (s *lanes) retire(l *lane) {
+	delete(s.byOrigin, l.origin)
+	s.leaving = append(s.leaving, l)
 	close(l.quit)
 }
 
 // sweep retires lanes that nobody has used for long, and forgets those whose streams have ended.
-func (d *destination) sweep(now time.Time) {
-	d.lanes.mu.Lock()
-	defer d.lanes.mu.Unlock()
-	for _, l := range d.lanes.byOrigin {
+func (s *lanes) sweep(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.byOrigin {
 		if l.users == 0 && now.Sub(l.used) >= laneIdle {
-			d.retireLane(l)
+			s.retire(l)
 		}
 	}
-	d.lanes.leaving = slices.DeleteFunc(d.lanes.leaving, func(l *lane) bool {
-		for _, s := range l.slots {
-			if open, draining := s.count(); open+draining > 0 {
+	s.leaving = slices.DeleteFunc(s.leaving, func(l *lane) bool {
+		for _, one := range l.slots {
+			if open, draining := one.count(); open+draining > 0 {
 				return false
 			}
 		}
@@ -169,36 +178,36 @@ func (d *destination) sweep(now time.Time) {
 	})
 }
 
-// slots are those of all lanes.
-func (d *destination) slots() []*slot {
-	d.lanes.mu.Lock()
-	defer d.lanes.mu.Unlock()
-	all := slices.Clone(d.common.slots)
-	for _, l := range d.lanes.byOrigin {
+// all are the slots of all lanes.
+func (s *lanes) all() []*slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.common.slots)
+	for _, l := range s.byOrigin {
 		all = append(all, l.slots...)
 	}
-	for _, l := range d.lanes.leaving {
+	for _, l := range s.leaving {
 		all = append(all, l.slots...)
 	}
 	return all
 }
 
 // origins is how many origins have a lane.
-func (d *destination) origins() int {
-	d.lanes.mu.Lock()
-	defer d.lanes.mu.Unlock()
-	return len(d.lanes.byOrigin)
+func (s *lanes) origins() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byOrigin)
 }
 
-// quitLanes ends all of them.
-func (d *destination) quitLanes() {
-	d.lanes.mu.Lock()
-	defer d.lanes.mu.Unlock()
-	close(d.common.quit)
-	for _, l := range d.lanes.byOrigin {
+// quit ends all of them.
+func (s *lanes) quit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.common.quit)
+	for _, l := range s.byOrigin {
 		close(l.quit)
 	}
-	clear(d.lanes.byOrigin)
+	clear(s.byOrigin)
 }
 
 // opening is the context in which a stream of the lane is opened.

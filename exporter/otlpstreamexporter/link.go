@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -61,22 +62,22 @@ func (l *link) over(cfg Rebalance, now time.Time) bool {
 }
 
 // reasonOf is the reason of a stream's end as counted.
-func (s *slot) reasonOf(l *link, err error) endReason {
+func (s *slot) reasonOf(l *link, err error) tally.Ending {
 	s.mu.Lock()
 	stuck := l.stuck
 	s.mu.Unlock()
 	switch {
 	case stuck:
-		return endSilent
+		return tally.Silent
 	case errors.Is(err, io.EOF):
-		return endDone
+		return tally.Done
 	case status.Code(err) == codes.Unimplemented:
-		return endUnimplemented
+		return tally.Unimplemented
 	}
 	if _, asked := otlpstream.RetryDelay(status.Convert(err)); asked {
-		return endThrottled
+		return tally.Throttled
 	}
-	return endBroken
+	return tally.Broken
 }
 
 // suspicious tells whether one of the requests on a stream may be why it broke. A server that is away, or that does

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
@@ -17,6 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/encode"
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -94,21 +94,6 @@ func TestProfilesAreDividedBetweenProfiles(t *testing.T) {
 	}
 }
 
-func TestProfilesAreNotJoined(t *testing.T) {
-	d := &destination{streamExporter: &streamExporter{signal: otlpstream.Profiles}}
-	one := &request{data: encodedProfiles(t, profiles(2, 50)), items: 100, dest: d}
-	two := &request{data: encodedProfiles(t, profiles(1, 50)), items: 50, dest: d}
-	got, err := one.MergeSplit(t.Context(), 200, exporterhelper.RequestSizerTypeItems, two)
-	require.NoError(t, err)
-	require.Len(t, got, 2, "each has a dictionary of its own")
-	got, err = one.MergeSplit(t.Context(), 50, exporterhelper.RequestSizerTypeItems, nil)
-	require.NoError(t, err)
-	require.Len(t, got, 2, "what is too much is divided")
-	got, err = two.MergeSplit(t.Context(), 20, exporterhelper.RequestSizerTypeItems, nil)
-	require.NoError(t, err)
-	require.Len(t, got, 1, "as far as it can be")
-}
-
 // A server of before profiles, or without a pipeline for them, has nothing for them: they are dropped, and the error says why.
 func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
@@ -127,7 +112,7 @@ func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
 
 func TestAProfileThatIsTooLargeIsDropped(t *testing.T) {
 	d := &destination{
-		streamExporter: &streamExporter{signal: otlpstream.Profiles, cfg: testConfig(transport.GRPC, "nowhere:1")}, tally: &tally{},
+		streamExporter: &streamExporter{signal: otlpstream.Profiles, cfg: testConfig(transport.GRPC, "nowhere:1")}, tally: &tally.Tally{},
 	}
 	d.account.Receive(500)
 	p := d.newDelivery(t.Context(), encodedProfiles(t, profiles(1, 500)), 500)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -99,7 +100,7 @@ func overASlowLink(t *testing.T, kind string, slower int) slowLink {
 	b := e.settled()
 	return slowLink{
 		acked: int(b.Acked), seen: len(s.seen()),
-		cut: int(e.dest.tally.closed[endBroken].Load() + e.dest.tally.closed[endSilent].Load()), unexpected: int(e.dest.tally.unexpected.Load()),
+		cut: int(e.dest.tally.Closed[tally.Broken].Load() + e.dest.tally.Closed[tally.Silent].Load()), unexpected: int(e.dest.tally.Unexpected.Load()),
 	}
 }
 
@@ -148,7 +149,7 @@ func TestAStuckStreamIsReplacedWhileOthersWork(t *testing.T) {
 			return streams >= 3 && open == 2 // more, where all answers are late
 		}, "another stream is in its place")
 		require.Equal(t, int64(next), e.settled().Acked, "what the stuck one carried comes over another")
-		require.Positive(t, e.dest.tally.closed[endSilent].Load())
+		require.Positive(t, e.dest.tally.Closed[tally.Silent].Load())
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -50,7 +51,7 @@ func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 			_, open := s.opened()
 			return open == 0
 		}, "at its age it is closed")
-		eventually(t, func() bool { return e.dest.tally.closed[endDone].Load() == 1 }, "and counted, once the server's end has come back")
+		eventually(t, func() bool { return e.dest.tally.Closed[tally.Done].Load() == 1 }, "and counted, once the server's end has come back")
 		streams, _ := s.opened()
 		require.Equal(t, 1, streams, "and has no successor")
 		e.export(1, 1)
@@ -69,7 +70,7 @@ func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 			perStream[r.stream]++
 		}
 		require.Equal(t, map[int]int{0: 11, 1: 11, 2: 11, 3: 11, 4: 11}, perStream)
-		eventually(t, func() bool { return e.dest.tally.closed[endDone].Load() == 5 }, "and each is closed")
+		eventually(t, func() bool { return e.dest.tally.Closed[tally.Done].Load() == 5 }, "and each is closed")
 	})
 }
 

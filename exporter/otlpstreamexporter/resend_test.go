@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
 )
 
 // breaking breaks its first stream once it has n requests.
@@ -118,12 +119,12 @@ func TestAPayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
 		s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		data := slices.Clone(testRequest(t, batch(0)))
-		req := &request{data: slices.Clone(data), items: 1, epoch: e.epoch}
+		req := &queue.Request{Data: slices.Clone(data), Items: 1}
 		e.dest.account.Receive(1)
 		e.export(1, 9)
 		require.NoError(t, e.dest.deliver(context.Background(), req))
 		e.settled()
-		require.Equal(t, data, req.data, "sending it twice has not changed it")
+		require.Equal(t, data, req.Data, "sending it twice has not changed it")
 		require.Equal(t, 2, s.names()[batch(0)])
 	})
 }

@@ -110,7 +110,7 @@ func (s *slot) waitForRoom() bool {
 		s.mu.Lock()
 		room := s.current == nil || s.fits(s.current, 0)
 		s.mu.Unlock()
-		closed := s.gate.left(time.Now())
+		closed := s.gate.Left(time.Now())
 		if room && closed <= 0 {
 			s.full.Store(false)
 			return true
@@ -204,7 +204,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		s.mu.Unlock()
 
 		if message.Attempt > 0 {
-			s.tally.resent.Add(1)
+			s.tally.Resent.Add(1)
 		}
 		p.noteStreamed(s.number, message.ID, message.Attempt)
 		if l.packs.Load() && worthPacking(s.signal, len(p.data)) {
@@ -241,10 +241,10 @@ func (s *slot) giveBack(l *link, bytes int) {
 }
 
 func (s *slot) passGate() bool {
-	if s.gate.left(time.Now()) > 0 {
+	if s.gate.Left(time.Now()) > 0 {
 		s.flush()
 	}
-	return s.gate.wait(s.ctx) == nil
+	return s.gate.Wait(s.ctx) == nil
 }
 
 // fits tells whether the stream may carry another request now.

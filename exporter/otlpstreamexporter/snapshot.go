@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 )
 
 // Snapshot is the state of an exporter at a moment, for people to look at.
@@ -45,6 +46,12 @@ type DestinationSnapshot struct {
 	HeldFor, Throttled time.Duration
 }
 
+// Latency is how long answers took of late.
+type Latency struct {
+	Count    int // of the answers that the others are about
+	P50, P99 time.Duration
+}
+
 // Items counts spans, data points or log records by where they are.
 type Items struct {
 	Received, Queued, Pending, Acked int64
@@ -66,29 +73,29 @@ func (d *destination) snapshot() DestinationSnapshot {
 	s := DestinationSnapshot{
 		Name: d.name, Endpoint: d.client.Endpoint,
 		Healthy: d.health.well(), Streaming: d.modes.streaming(),
-		MaxMessage:       d.maxMessage.Load(),
+		MaxMessage:       d.window.message.Load(),
 		Items:            Items{Received: b.Received, Queued: b.Queued, Pending: b.Pending, Acked: b.Acked, Dropped: map[string]int64{}},
 		InFlightRequests: b.Requests, InFlightBytes: b.Bytes,
-		Opened: d.tally.opened.Load(), Closed: map[string]int64{},
-		AckLatency:     d.tally.acks.snapshot(),
-		Resent:         d.tally.resent.Load(),
-		Retryable:      d.tally.retryable.Load(),
-		Divided:        d.tally.divided.Load(),
-		UnexpectedAcks: d.tally.unexpected.Load(),
-		HeldFor:        max(0, d.gate.left(time.Now())),
-		Throttled:      time.Duration(d.tally.throttledFor.Load()),
+		Opened: d.tally.Opened.Load(), Closed: map[string]int64{},
+		AckLatency:     Latency(d.tally.Acks.Snapshot()),
+		Resent:         d.tally.Resent.Load(),
+		Retryable:      d.tally.Retryable.Load(),
+		Divided:        d.tally.Divided.Load(),
+		UnexpectedAcks: d.tally.Unexpected.Load(),
+		HeldFor:        max(0, d.gate.Left(time.Now())),
+		Throttled:      time.Duration(d.tally.ThrottledFor.Load()),
 	}
 	for reason, n := range b.Dropped {
 		if n > 0 {
 			s.Items.Dropped[account.Reason(reason).String()] = n
 		}
 	}
-	for reason := range d.tally.closed {
-		if n := d.tally.closed[reason].Load(); n > 0 {
-			s.Closed[endReason(reason).String()] = n
+	for reason := range d.tally.Closed {
+		if n := d.tally.Closed[reason].Load(); n > 0 {
+			s.Closed[tally.Ending(reason).String()] = n
 		}
 	}
-	for _, slot := range d.slots() {
+	for _, slot := range d.lanes.all() {
 		open, draining := slot.count()
 		s.Open += open
 		s.Draining += draining

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -38,7 +39,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 		if s.pointless(e, p) {
 			return nil, true
 		}
-		if delay := reconnect(s.cfg.Retry, failures); delay > 0 {
+		if delay := pace.Reconnect(s.cfg.Retry, failures); delay > 0 {
 			// What has an ID belongs to this slot.
 			elsewhere := s.ready
 			if e != nil {
@@ -77,12 +78,12 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 			continue
 		}
 		now := time.Now()
-		l = &link{conn: c, cancel: cancel, opened: now, maxAge: spread(s.cfg.Rebalance.Timeout, 0.1), deltaAge: spread(s.cfg.Rebalance.DeltaTimeout, 0.1)}
+		l = &link{conn: c, cancel: cancel, opened: now, maxAge: pace.Spread(s.cfg.Rebalance.Timeout, 0.1), deltaAge: pace.Spread(s.cfg.Rebalance.DeltaTimeout, 0.1)}
 		s.mu.Lock()
 		s.current = l
 		s.links = append(s.links, l)
 		s.mu.Unlock()
-		s.tally.opened.Add(1)
+		s.tally.Opened.Add(1)
 		s.running.Go(func() { s.read(l) })
 		return l, true
 	}

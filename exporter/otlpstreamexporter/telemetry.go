@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 )
 
 // observe lets accounts and tallies be read as metrics.
@@ -21,7 +22,7 @@ func (e *streamExporter) observe() error {
 	each := func(value func(*destination) int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
 			for _, d := range e.dests {
-				o.Observe(value(d), d.tally.option)
+				o.Observe(value(d), d.tally.Option)
 			}
 			return nil
 		}
@@ -35,17 +36,17 @@ func (e *streamExporter) observe() error {
 			}
 			return 0
 		})),
-		t.RegisterExporterOtlpstreamMetadataSetsCallback(each(func(d *destination) int64 { return int64(d.origins()) })),
-		t.RegisterExporterOtlpstreamCrowdedRequestsCallback(each(func(d *destination) int64 { return d.tally.crowded.Load() })),
-		t.RegisterExporterOtlpstreamDividedRequestsCallback(each(func(d *destination) int64 { return d.tally.divided.Load() })),
-		t.RegisterExporterOtlpstreamResentRequestsCallback(each(func(d *destination) int64 { return d.tally.resent.Load() })),
-		t.RegisterExporterOtlpstreamRetryableFailuresCallback(each(func(d *destination) int64 { return d.tally.retryable.Load() })),
-		t.RegisterExporterOtlpstreamUnexpectedAcksCallback(each(func(d *destination) int64 { return d.tally.unexpected.Load() })),
-		t.RegisterExporterOtlpstreamStreamsOpenedCallback(each(func(d *destination) int64 { return d.tally.opened.Load() })),
+		t.RegisterExporterOtlpstreamMetadataSetsCallback(each(func(d *destination) int64 { return int64(d.lanes.origins()) })),
+		t.RegisterExporterOtlpstreamCrowdedRequestsCallback(each(func(d *destination) int64 { return d.tally.Crowded.Load() })),
+		t.RegisterExporterOtlpstreamDividedRequestsCallback(each(func(d *destination) int64 { return d.tally.Divided.Load() })),
+		t.RegisterExporterOtlpstreamResentRequestsCallback(each(func(d *destination) int64 { return d.tally.Resent.Load() })),
+		t.RegisterExporterOtlpstreamRetryableFailuresCallback(each(func(d *destination) int64 { return d.tally.Retryable.Load() })),
+		t.RegisterExporterOtlpstreamUnexpectedAcksCallback(each(func(d *destination) int64 { return d.tally.Unexpected.Load() })),
+		t.RegisterExporterOtlpstreamStreamsOpenedCallback(each(func(d *destination) int64 { return d.tally.Opened.Load() })),
 		t.RegisterExporterOtlpstreamStreamsClosedCallback(e.observeClosed),
 		t.RegisterExporterOtlpstreamThrottledTimeCallback(func(_ context.Context, o metric.Float64Observer) error {
 			for _, d := range e.dests {
-				o.Observe(time.Duration(d.tally.throttledFor.Load()).Seconds(), d.tally.option)
+				o.Observe(time.Duration(d.tally.ThrottledFor.Load()).Seconds(), d.tally.Option)
 			}
 			return nil
 		}),
@@ -63,15 +64,15 @@ func (e *streamExporter) observeAccounts() error {
 	accounts, err := metadata.Meter(e.set.TelemetrySettings).RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, d := range e.dests {
 			b := d.account.Balance()
-			o.ObserveInt64(t.ExporterOtlpstreamReceivedItems, b.Received, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamQueuedItems, b.Queued, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamPendingItems, b.Pending, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamAckedItems, b.Acked, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamInFlightRequests, b.Requests, d.tally.option)
-			o.ObserveInt64(t.ExporterOtlpstreamInFlightBytes, b.Bytes, d.tally.option)
+			o.ObserveInt64(t.ExporterOtlpstreamReceivedItems, b.Received, d.tally.Option)
+			o.ObserveInt64(t.ExporterOtlpstreamQueuedItems, b.Queued, d.tally.Option)
+			o.ObserveInt64(t.ExporterOtlpstreamPendingItems, b.Pending, d.tally.Option)
+			o.ObserveInt64(t.ExporterOtlpstreamAckedItems, b.Acked, d.tally.Option)
+			o.ObserveInt64(t.ExporterOtlpstreamInFlightRequests, b.Requests, d.tally.Option)
+			o.ObserveInt64(t.ExporterOtlpstreamInFlightBytes, b.Bytes, d.tally.Option)
 			for reason, n := range b.Dropped {
 				if n > 0 {
-					o.ObserveInt64(t.ExporterOtlpstreamDroppedItems, n, d.tally.with(attribute.String("reason", account.Reason(reason).String())))
+					o.ObserveInt64(t.ExporterOtlpstreamDroppedItems, n, d.tally.With(attribute.String("reason", account.Reason(reason).String())))
 				}
 			}
 		}
@@ -86,9 +87,9 @@ func (e *streamExporter) observeAccounts() error {
 
 func (e *streamExporter) observeClosed(_ context.Context, o metric.Int64Observer) error {
 	for _, d := range e.dests {
-		for reason := range d.tally.closed {
-			if n := d.tally.closed[reason].Load(); n > 0 {
-				o.Observe(n, d.tally.with(attribute.String("reason", endReason(reason).String())))
+		for reason := range d.tally.Closed {
+			if n := d.tally.Closed[reason].Load(); n > 0 {
+				o.Observe(n, d.tally.With(attribute.String("reason", tally.Ending(reason).String())))
 			}
 		}
 	}

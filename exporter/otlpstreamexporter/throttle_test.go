@@ -14,12 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// hasClosed tells whether the gate is closed, or was.
-func (g *gate) hasClosed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.until.IsZero()
-}
+// throttled tells whether the server has asked to be left alone.
+func (e *testExporter) throttled() bool { return e.dest.tally.ThrottledFor.Load() > 0 }
 
 func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 	const delay = 300 * time.Millisecond
@@ -47,7 +43,7 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 				}}, kind)
 				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Streams = 3 })
 				e.export(0, 1)
-				eventually(t, e.dest.gate.hasClosed, "the gate closes")
+				eventually(t, e.throttled, "the gate closes")
 				from := len(s.seen())
 				e.export(1, 30)
 				require.Equal(t, int64(31), e.settled().Acked)
@@ -71,52 +67,13 @@ func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
 		e.export(0, 1)
-		eventually(t, e.dest.gate.hasClosed, "the gate closes")
+		eventually(t, e.throttled, "the gate closes")
 		e.export(1, 10)
 		require.Equal(t, int64(11), e.settled().Acked)
 		for _, r := range s.seen()[1:] {
 			require.GreaterOrEqual(t, r.at.Sub(*refused.Load()), 980*time.Millisecond)
 		}
 	})
-}
-
-func TestDelaysGrowToACap(t *testing.T) {
-	cfg := createDefaultConfig().(*Config).Retry
-	cfg.RandomizationFactor = 0
-	last := time.Duration(0)
-	for failures := 1; failures < 50; failures++ {
-		delay := backoff(cfg, failures)
-		require.GreaterOrEqual(t, delay, last)
-		require.LessOrEqual(t, delay, cfg.MaxInterval)
-		last = delay
-	}
-	require.Equal(t, cfg.MaxInterval, last)
-	cfg.RandomizationFactor = 0.5
-	one := backoff(cfg, 1)
-	require.NotEqual(t, one, backoff(cfg, 1), "jitter")
-
-	require.GreaterOrEqual(t, retryDelay(cfg, 1, 3*time.Second), 3*time.Second, "never sooner than the server asks")
-	require.LessOrEqual(t, retryDelay(cfg, 100, time.Minute), 90*time.Second)
-
-	g := gate{multiplier: 2, ceiling: 10 * time.Second}
-	now := time.Unix(1000, 0)
-	var delays []time.Duration
-	for range 6 {
-		g.hold(time.Second, now)
-		require.Zero(t, g.hold(time.Second, now), "all streams of one moment count once")
-		delays = append(delays, g.left(now))
-		now = now.Add(g.left(now) + 1)
-	}
-	require.Equal(t, []time.Duration{1e9, 2e9, 4e9, 8e9, 10e9, 10e9}, delays)
-	g.succeeded()
-	g.hold(time.Second, now)
-	require.Equal(t, time.Second, g.left(now))
-
-	require.Zero(t, reconnect(cfg, 0))
-	for failures := 1; failures < 100; failures++ {
-		require.Positive(t, reconnect(cfg, failures))
-		require.LessOrEqual(t, reconnect(cfg, failures), 2*cfg.MaxInterval)
-	}
 }
 
 func TestEachRetryComesLaterThanTheLast(t *testing.T) {

@@ -1,17 +1,19 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+// Package order has requests sent in the order of the queue.
+package order
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// line lets requests through one after the other, by their numbers. The queue hands them out in order, but to many
+// Line lets requests through one after the other, by their numbers. The queue hands them out in order, but to many
 // goroutines, and which of these is the first to go on is anybody's guess.
-type line struct {
+type Line struct {
 	mu   sync.Mutex
 	last uint64 // number given out
 	// next is who may go on; passed are those behind it that have given up their turn before it came.
@@ -20,28 +22,47 @@ type line struct {
 	waiting map[uint64]chan struct{}
 	// claimed are those that somebody has come with.
 	claimed map[uint64]struct{}
-	// patience is how long one may hold up others that nobody has come with: see wait.
+	// patience is how long one may hold up others that nobody has come with: see Wait.
 	patience time.Duration
+
+	kept atomic.Bool   // the server keeps the order of a stream, as the last one has told
+	told chan struct{} // closed when the first one has
+	tell func()
 }
 
-func newLine() *line {
-	return &line{
+// NewLine returns one that nobody stands in.
+func NewLine() *Line {
+	told := make(chan struct{})
+	return &Line{
+		told: told, tell: sync.OnceFunc(func() { close(told) }),
 		next: 1, passed: map[uint64]struct{}{}, waiting: map[uint64]chan struct{}{},
 		claimed: map[uint64]struct{}{}, patience: 5 * time.Second,
 	}
 }
 
-// join returns the next number, from 1.
-func (l *line) join() uint64 {
+// Tell notes whether a server keeps the order of requests on a stream.
+func (l *Line) Tell(kept bool) {
+	l.kept.Store(kept)
+	l.tell()
+}
+
+// Told is closed once a server has told.
+func (l *Line) Told() <-chan struct{} { return l.told }
+
+// Kept tells whether the next may follow on the stream before this one is answered.
+func (l *Line) Kept() bool { return l.kept.Load() }
+
+// Join returns the next number, from 1.
+func (l *Line) Join() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
 	return l.last
 }
 
-// wait returns when the number's turn has come, or with the error of ctx. A queue on disk that is opened with more than it
+// Wait returns when the number's turn has come, or with the error of ctx. A queue on disk that is opened with more than it
 // may hold reads requests, gives them numbers by that, and drops them: for such a number nobody waits for ever.
-func (l *line) wait(ctx context.Context, number uint64) error {
+func (l *Line) Wait(ctx context.Context, number uint64) error {
 	l.mu.Lock()
 	l.claimed[number] = struct{}{}
 	if number <= l.next {
@@ -67,19 +88,19 @@ func (l *line) wait(ctx context.Context, number uint64) error {
 }
 
 // skip passes for the next where nobody has come with its number since it was seen the last time.
-func (l *line) skip(seen uint64) (next uint64) {
+func (l *Line) skip(seen uint64) (next uint64) {
 	l.mu.Lock()
 	next = l.next
 	_, claimed := l.claimed[next]
 	l.mu.Unlock()
 	if next == seen && !claimed {
-		l.pass(next)
+		l.Pass(next)
 	}
 	return next
 }
 
-// pass lets the next go on. A number may pass more than once, and before its turn.
-func (l *line) pass(number uint64) {
+// Pass lets the next go on. A number may pass more than once, and before its turn.
+func (l *Line) Pass(number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.waiting, number)

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package tally
 
 import (
 	"math/bits"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// latencies is a sketch of how long answers take of late: within an eighth of the truth, in a few hundred bytes.
-type latencies struct {
+// Latencies is a sketch of how long answers take of late: within an eighth of the truth, in a few hundred bytes.
+type Latencies struct {
 	mu     sync.Mutex
 	counts [8 * 40]uint32
 	n      uint32
@@ -25,7 +25,8 @@ type Latency struct {
 	P50, P99 time.Duration
 }
 
-func (l *latencies) record(d time.Duration) {
+// Record notes how long an answer took.
+func (l *Latencies) Record(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.n >= latencyMemory {
@@ -39,13 +40,14 @@ func (l *latencies) record(d time.Duration) {
 	l.n++
 }
 
-func (l *latencies) snapshot() Latency {
+// Snapshot is what is known of them.
+func (l *Latencies) Snapshot() Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Latency{Count: int(l.n), P50: l.quantile(0.5), P99: l.quantile(0.99)}
 }
 
-func (l *latencies) quantile(q float64) time.Duration {
+func (l *Latencies) quantile(q float64) time.Duration {
 	rank := uint32(q * float64(l.n))
 	for i, n := range l.counts {
 		if rank < n {

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package order
 
 import (
 	"context"
@@ -15,26 +15,26 @@ import (
 
 func TestALineGoesByItsNumbers(t *testing.T) {
 	const n = 1000
-	l := newLine()
+	l := NewLine()
 	var mu sync.Mutex
 	var order []uint64
 	var going sync.WaitGroup
 	for _, i := range rand.Perm(n) {
-		require.LessOrEqual(t, l.join(), uint64(n))
+		require.LessOrEqual(t, l.Join(), uint64(n))
 		number := uint64(i + 1)
 		going.Go(func() {
 			if number%7 == 0 { // it has given up
-				l.pass(number)
+				l.Pass(number)
 				return
 			}
-			if l.wait(t.Context(), number) != nil {
+			if l.Wait(t.Context(), number) != nil {
 				return
 			}
 			mu.Lock()
 			order = append(order, number)
 			mu.Unlock()
-			l.pass(number)
-			l.pass(number)
+			l.Pass(number)
+			l.Pass(number)
 		})
 	}
 	going.Wait()
@@ -46,16 +46,16 @@ func TestALineGoesByItsNumbers(t *testing.T) {
 }
 
 func TestALineWaitsForNobodyWhoNeverComes(t *testing.T) {
-	l := newLine()
+	l := NewLine()
 	l.patience = 10 * time.Millisecond
 	for range 4 {
-		l.join()
+		l.Join()
 	}
-	require.NoError(t, l.wait(t.Context(), 4))
+	require.NoError(t, l.Wait(t.Context(), 4))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*l.patience)
 	defer cancel()
-	l.join()
-	require.Error(t, l.wait(ctx, 5), "the fourth has come, and is not done")
-	l.pass(4)
-	require.NoError(t, l.wait(t.Context(), 5))
+	l.Join()
+	require.Error(t, l.Wait(ctx, 5), "the fourth has come, and is not done")
+	l.Pass(4)
+	require.NoError(t, l.Wait(t.Context(), 5))
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package pace
 
 import (
 	"math"
@@ -18,11 +18,11 @@ func backoff(cfg configretry.BackOffConfig, failures int) time.Duration {
 	if cfg.MaxInterval > 0 {
 		delay = min(delay, float64(cfg.MaxInterval))
 	}
-	return spread(time.Duration(delay), cfg.RandomizationFactor)
+	return Spread(time.Duration(delay), cfg.RandomizationFactor)
 }
 
-// retryDelay is the delay before another attempt. What the server asks for comes first, and grows like any other.
-func retryDelay(cfg configretry.BackOffConfig, failures int, asked time.Duration) time.Duration {
+// Retry is the delay before another attempt. What the server asks for comes first, and grows like any other.
+func Retry(cfg configretry.BackOffConfig, failures int, asked time.Duration) time.Duration {
 	if asked <= 0 {
 		return backoff(cfg, failures)
 	}
@@ -30,18 +30,18 @@ func retryDelay(cfg configretry.BackOffConfig, failures int, asked time.Duration
 	return max(asked, backoff(cfg, failures))
 }
 
-// reconnect is the delay before a slot opens another stream after so many that got nothing done. The first costs
+// Reconnect is the delay before a slot opens another stream after so many that got nothing done. The first costs
 // next to nothing: mostly the server is back, or another one is there.
-func reconnect(cfg configretry.BackOffConfig, failures int) time.Duration {
+func Reconnect(cfg configretry.BackOffConfig, failures int) time.Duration {
 	const first = 20 * time.Millisecond
 	if failures == 0 {
 		return 0
 	}
 	delay := min(first<<min(failures-1, 20), max(cfg.MaxInterval, first))
-	return spread(delay, 0.5)
+	return Spread(delay, 0.5)
 }
 
-// spread moves a duration by up to the fraction, either way.
-func spread(d time.Duration, fraction float64) time.Duration {
+// Spread moves a duration by up to the fraction, either way.
+func Spread(d time.Duration, fraction float64) time.Duration {
 	return time.Duration(float64(d) * (1 + fraction*(2*rand.Float64()-1))) //nolint:gosec // it is no secret
 }

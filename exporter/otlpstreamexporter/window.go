@@ -1,0 +1,42 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// window is how much may be on its way to a destination at a time, and how large one message may be.
+type window struct {
+	requests, bytes *semaphore.Weighted
+	most            int64        // bytes
+	message         atomic.Int64 // bytes, as the server said last; 0 is no limit
+}
+
+func newWindow(requests int, bytes int64) *window {
+	return &window{requests: semaphore.NewWeighted(int64(requests)), bytes: semaphore.NewWeighted(bytes), most: bytes}
+}
+
+// enter waits for room for a request of so many bytes, and tells whether there was some before ctx was done. Who is through leaves.
+func (w *window) enter(ctx context.Context, size int) bool {
+	if w.requests.Acquire(ctx, 1) != nil {
+		return false
+	}
+	if w.bytes.Acquire(ctx, w.share(size)) != nil {
+		w.requests.Release(1)
+		return false
+	}
+	return true
+}
+
+func (w *window) leave(size int) {
+	w.bytes.Release(w.share(size))
+	w.requests.Release(1)
+}
+
+// share is what a request takes of the bytes. One that is larger than all goes alone.
+func (w *window) share(size int) int64 { return min(int64(size), w.most) }
